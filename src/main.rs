@@ -12,14 +12,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// The window's frames are measured by the window and told by the command line.
+/// The window measures its frames, and the command line prints them.
 fn frames(asked: cli::Frames) -> ExitCode {
     let of = |tokens: &usize| app::frames::frame_times(*tokens, asked.only(), asked.seconds());
     let rows = asked.lengths().iter().flat_map(of).filter_map(|row| serde_json::to_value(row).ok()).collect();
     asked.tell(rows)
 }
 
-/// Without a display the tour stands in. A name that is no file may be a preset's.
+/// Without a display the tour replaces the window. A name without a file may be a preset's.
 fn window(file: Option<String>) -> ExitCode {
     let preset = file.clone().filter(|name| library::preset(name).is_some() && !std::path::Path::new(name).exists());
     let open = file.filter(|_| preset.is_none()).map(Into::into);

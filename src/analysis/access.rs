@@ -37,7 +37,7 @@ pub struct Access {
     pub loads: Vec<LoadAccess>,
 }
 
-/// One entry for each captured tensor, in their order; one that the result does not need has no loads.
+/// One entry for each captured tensor, in their order; an unused one has no loads.
 pub fn access(of: &Mod) -> Vec<Access> {
     let graph = &of.graph;
     let depends = graph.depends();
@@ -77,7 +77,7 @@ fn needed(graph: &Graph, root: NodeId) -> Vec<bool> {
     needed
 }
 
-/// The affine form of each int node, where it has one that cannot overflow on its way.
+/// The affine form of each int node, if it has one that cannot overflow in intermediate steps.
 fn forms(graph: &Graph) -> Vec<Option<Form>> {
     let mut out: Vec<Option<Form>> = Vec::with_capacity(graph.nodes().len());
     for node in graph.nodes() {

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Nested operations that are compared part by part; what is deeper counts as different wherever the results differ.
+/// Nested operations are compared part by part up to this depth; deeper ones count as different if the results differ.
 const DEEPEST: usize = 64;
 
 /// The difference between two masks; shared between threads.
@@ -25,7 +25,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// What lies between two masks (None keeps everything).
+    /// The difference of two masks (None keeps everything).
     pub fn between(old: Option<&Mod>, new: Option<&Mod>) -> Change {
         let mut graph = Graph::new();
         let mut root = |of: Option<&Mod>| match of {
@@ -45,7 +45,7 @@ impl Change {
         Some(Mod { kind: ModKind::Mask, graph: (**graph).clone(), root: *root, sources: Vec::new() })
     }
 
-    /// Whether the masks are the same everywhere, as far as their graphs tell.
+    /// Whether the masks are equal everywhere, according to their graphs.
     pub fn is_nowhere(&self) -> bool {
         self.program.is_none()
     }
@@ -132,7 +132,7 @@ impl Difference<'_> {
             let (a, b) = (self.fold(op, &only_a), self.fold(op, &only_b));
             self.graph.binary(BinaryOp::Xor, a, b)
         };
-        // where a shared operand decides the chain, the others do not show
+        // if a shared operand decides the chain, the others have no effect
         for operand in shared {
             let open = if op == BinaryOp::And { operand } else { self.graph.unary(UnaryOp::Not, operand) };
             found = self.graph.binary(BinaryOp::And, open, found);

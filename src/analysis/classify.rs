@@ -8,7 +8,7 @@ use crate::ir::graph::Mod;
 use crate::ir::tiles;
 use std::sync::Arc;
 
-/// What a mask keeps of a box.
+/// The kept part of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// Nothing.
@@ -48,7 +48,7 @@ impl Mask {
         self.program.scratch()
     }
 
-    /// What intervals can say of a box.
+    /// The result of intervals for a box.
     pub fn classify(&self, cells: &Cells, scratch: &mut Scratch) -> Verdict {
         let truth = self.program.truth(cells, scratch);
         match truth.value() {
@@ -65,7 +65,7 @@ impl Mask {
     }
 }
 
-/// Halves the longer side, or both where they are alike; the parts come row by row.
+/// Halves the longer side, or both if they are equal; the parts come row by row.
 pub fn split(cells: &Cells) -> smallvec::SmallVec<[Cells; 4]> {
     let (rows, cols) = (cells.q.1 - cells.q.0 + 1, cells.kv.1 - cells.kv.0 + 1);
     let halves = |(lo, hi): (i64, i64), n: i64, cut: bool| -> smallvec::SmallVec<[(i64, i64); 2]> {
@@ -122,12 +122,12 @@ impl<'a> Exact<'a> {
         }
     }
 
-    /// What intervals can say.
+    /// The result of intervals.
     pub fn classify(&mut self, cells: &Cells) -> Verdict {
         self.mask.classify(cells, &mut self.scratch)
     }
 
-    /// What is true: `Mixed` only if the box really holds both.
+    /// The exact kind: `Mixed` only if the box contains both kept and dropped cells.
     pub fn resolve(&mut self, cells: &Cells) -> Verdict {
         match self.classify(cells) {
             Verdict::Mixed => self.resolve_mixed(cells),
@@ -186,7 +186,7 @@ impl<'a> Exact<'a> {
         }
     }
 
-    /// Adds what a box holds to (dropped seen, kept seen); false if the box must be split.
+    /// Adds a box's cells to (dropped seen, kept seen); false if the box must be split.
     fn note(&mut self, cells: &Cells, seen: &mut (bool, bool)) -> bool {
         match self.classify(cells) {
             Verdict::Empty => seen.0 = true,
@@ -212,7 +212,7 @@ impl<'a> Exact<'a> {
         &self.tile
     }
 
-    /// What is left of the mask over the box of the last `classify`; equal remains are equal cells.
+    /// The residual of the mask over the box of the last `classify`; equal residuals are equal cells.
     pub fn residual(&mut self, cells: &Cells) -> Option<Key> {
         self.mask.program.residual(cells, &mut self.scratch)
     }

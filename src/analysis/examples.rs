@@ -10,7 +10,7 @@ use crate::ir::graph::{BinaryOp, CaptureId, Graph, Input, Mod, ModKind, NodeId, 
 
 /// A graph under construction, in short words.
 pub struct Builder {
-    /// What has been built.
+    /// The nodes built so far.
     pub graph: Graph,
     /// q_idx.
     pub q: NodeId,

@@ -13,7 +13,7 @@ use crate::ir::graph::{BinaryOp, Graph, Input, Mod, ModKind, NodeId, Op, Ty};
 use crate::ir::schedule::{self, Level};
 use std::sync::Arc;
 
-/// Warnings of one kind that are told; the others have the same cause.
+/// Number of reported warnings of one kind; the others have the same cause.
 const MOST: usize = 3;
 
 /// Cells that are tried for a read outside.
@@ -132,7 +132,7 @@ fn reads(of: &Mod, sizes: Sizes) -> Vec<Diagnostic> {
                 "Maskloom reads the nearest element, PyTorch crashes or reads undefined memory: make it {} long, or clamp the index",
                 range.hi.max(n - 1).saturating_add(1)
             ));
-            // an input has no place of its own: what reads by it does
+            // an input has no place in the text: its reader has one
             let own = graph.node(*at).span.filter(|_| !matches!(graph.node(*at).op, Op::Input(_)));
             told.push(match own.or(graph.node(id).span) {
                 Some(span) => warning.at(span, ""),
@@ -146,13 +146,13 @@ fn reads(of: &Mod, sizes: Sizes) -> Vec<Diagnostic> {
 /// A read of a dimension of one entry by an index of the mod's own, which only its first value fits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lone {
-    /// By what it is read.
+    /// The index of a read.
     pub by: Input,
     told: Diagnostic,
 }
 
 impl Lone {
-    /// What is told at these sizes; None where the index has one value only.
+    /// The warning at these sizes; None if the index has only one value.
     pub fn told(&self, sizes: Sizes) -> Option<Diagnostic> {
         let values = match self.by {
             Input::B => sizes.batch,
@@ -165,7 +165,7 @@ impl Lone {
     }
 }
 
-/// Such reads of a mod as it was traced: simplified, it reads the one entry whatever the index is.
+/// Such reads of a mod as traced: the simplified mod reads the one element for any index.
 pub fn lone(of: &Mod) -> Vec<Lone> {
     let mut out: Vec<Lone> = Vec::new();
     for id in schedule::needed(&of.graph, &[of.root]) {
@@ -196,7 +196,7 @@ pub fn lone(of: &Mod) -> Vec<Lone> {
     out
 }
 
-/// A cell where an index lies outside `-n..n`.
+/// A cell with an index outside `-n..n`.
 fn witness(of: &Mod, index: NodeId, n: i64, sizes: Sizes) -> Option<(Cell, i64)> {
     let mut tried = cells_tried(sizes).map(|cell| (cell, value_at(of, index, &cell)));
     tried.find(|(_, value)| *value < -n || *value >= n)
@@ -219,7 +219,7 @@ fn value_at(of: &Mod, node: NodeId, cell: &Cell) -> i64 {
     values(&of.graph, node, cell, Uniforms::default())[node.0 as usize].as_int()
 }
 
-/// The first division of ints by what is zero in some cell.
+/// The first division of ints by a value that is zero in some cell.
 fn zero_division(of: &Mod, sizes: Sizes) -> Option<Diagnostic> {
     use BinaryOp::{FloorDiv, Fmod, Mod, TruncDiv};
     let graph = Arc::new(of.graph.clone());
@@ -255,7 +255,7 @@ fn overflow(of: &Mod, sizes: Sizes) -> Option<Diagnostic> {
         }
         let range = range_at(graph, &node.op, &ranges, sizes, &loads);
         if range == ANY || (matches!(node.op, Op::Int(_)) && !fits(range)) {
-            // nothing is known, or the number itself is told when it is traced
+            // the range is unknown, or the constant itself is reported during tracing
             return None;
         }
         if !fits(range) {

@@ -10,13 +10,13 @@ use crate::ir::graph::Mod;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Runs of keys of a row whose bounds are looked at where its comparisons do not tell.
+/// Runs of keys of a row whose bounds are evaluated if its comparisons do not decide them.
 const LOOKS: usize = 64;
 /// Rows that are tried before all are.
 const TRIED: usize = 16;
 
-/// `[q_len]`: the keys that each row of a batch entry and head keeps, empty where it keeps none. None where a row keeps more
-/// than one range, or where finding out would mean looking at its cells.
+/// `[q_len]`: the keys that each row of a batch entry and head keeps, empty if it keeps none. None if a row keeps more
+/// than one range, or if the search would evaluate its cells.
 pub fn row_ranges(mask: &Mod, b: usize, h: usize, lengths: Lengths) -> Option<Vec<Range<u32>>> {
     let program = Program::new(mask);
     let whole = Cells::new(b, h, 0..lengths.q_len, 0..lengths.kv_len);
@@ -81,7 +81,7 @@ fn look(
 struct One(Range<u32>);
 
 impl One {
-    /// None where the keys, which lie behind all so far, do not go on where those end.
+    /// None if the keys, which come after all previous ones, do not continue the previous range.
     fn add(&mut self, keys: Range<u32>) -> Option<()> {
         let goes_on = self.0.is_empty() || self.0.end == keys.start;
         let start = if self.0.is_empty() { keys.start } else { self.0.start };
@@ -187,7 +187,7 @@ mod tests {
             150,
             130
         ));
-        // a window, and the first keys besides
+        // a window, and the first keys too
         assert!(!check(
             &mask(|g, q, kv| {
                 let (distance, width) = (g.binary(BinaryOp::Sub, q, kv), g.int(20));

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Cells that are looked at, over batch entries and heads; more are looked at in part.
 const MOST: usize = 1 << 24;
 
-/// What was found.
+/// The result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
     /// No cell differs.
@@ -26,8 +26,7 @@ pub enum Settled {
     InPart,
 }
 
-/// What is told of a mask in the place of the tracer's note on last bits: nothing where no cell follows them, an error where one
-/// does.
+/// The diagnostic that replaces the tracer's note on last bits: none if no cell depends on them, an error if one does.
 pub fn told(note: &Diagnostic, mask: &Mod, others: &[Arc<Mod>], sizes: Sizes) -> Option<Diagnostic> {
     match settled(mask, others, sizes) {
         Settled::Yes => None,

@@ -26,7 +26,7 @@ pub(crate) enum Action {
     Command(Command),
     /// A change of the document.
     Edit(Edit),
-    /// New axes; asks what to do with painted cells where there are any.
+    /// New axes; asks what to do with painted cells if there are any.
     SetAxes(Axes),
     /// The answer to that question.
     Resize(Axes, Resize),
@@ -34,7 +34,7 @@ pub(crate) enum Action {
     /// Works on the open document at this place, counted from the left.
     ShowDocument(usize),
     SetPicture(Picture),
-    /// Counts the blocks and cells of what is shown after all, or stops counting.
+    /// Starts or stops counting the blocks and cells of the shown mask.
     Count(bool),
     SetHead {
         b: usize,
@@ -60,7 +60,7 @@ pub(crate) enum Action {
     OpenConfig(PathBuf),
     SaveTo(PathBuf),
     SaveRunTo(PathBuf),
-    /// The capture script, under this name, and the package that it imports beside it.
+    /// The capture script, under this name, and the package that it imports next to it.
     SaveRecorderTo(PathBuf),
     /// FlexAttention text as layers; `replace`: instead of those there are.
     AddCode {
@@ -80,7 +80,7 @@ pub(crate) enum Action {
         /// How long it may take to answer.
         limit: Duration,
     },
-    /// Takes a machine off the list of those that answered.
+    /// Removes a machine from the list of those that answered.
     ForgetHost(Target),
     /// Waits for it no longer.
     CancelConnect,
@@ -120,7 +120,7 @@ pub(crate) enum Action {
     OpenFolder(PathBuf),
     /// Opens a native dialog; its answer goes to the open dialog's path field.
     Pick(Pick),
-    /// What lies in a folder, files of these extensions; it comes to the open dialog.
+    /// The content of a folder, files with these extensions; sent to the open dialog.
     ListFolder(PathBuf, &'static [&'static str]),
     /// Opens a document that was kept unsaved.
     Reopen(PathBuf),
@@ -137,7 +137,7 @@ pub(crate) enum Action {
     },
 }
 
-/// What to begin with for a trainer's configuration.
+/// Starting points for a trainer's configuration.
 #[derive(Debug)]
 pub(crate) enum Fit {
     Preset(String),
@@ -145,7 +145,7 @@ pub(crate) enum Fit {
     Plain(Box<Document>),
 }
 
-/// What a native dialog is to find.
+/// The purpose of a native dialog.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Pick {
     /// A file to open, of these kinds (label, extensions).
@@ -155,7 +155,7 @@ pub(crate) enum Pick {
     Folder,
 }
 
-/// What tensors of a file are for: one is an argument, or all are globals of a layer's code.
+/// The use of a file's tensors: one is an argument, or all are globals of a layer's code.
 #[derive(Clone, Debug)]
 pub(crate) struct TensorsFor {
     pub layer: u64,

@@ -11,8 +11,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// Calls the window back from another thread.
 pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// Makes the pool of this process, whose threads give way to the one that draws. To be called before anything is worked on in
-/// it; later it does nothing.
+/// Creates this process's pool, whose threads have a lower priority than the one that draws. Must be called before any
+/// work in it; later calls do nothing.
 pub(crate) fn calm_pool() {
     drop(rayon::ThreadPoolBuilder::new().start_handler(|_| calm_thread()).build_global());
 }
@@ -32,7 +32,7 @@ struct Slot<Q> {
 
 struct SlotState<Q> {
     question: Option<Q>,
-    /// Of the work in progress.
+    /// The flag of the running work.
     control: Control,
     busy: bool,
     closed: bool,

@@ -16,7 +16,7 @@ pub(crate) struct Item {
     pub name: String,
 }
 
-/// A folder and what is in it.
+/// A folder and its content.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Listing {
     pub folder: PathBuf,

@@ -19,21 +19,21 @@ pub(crate) struct Captured {
     /// The call's key.
     pub call: String,
     lengths: [usize; 2],
-    /// Of queries and of keys.
+    /// For queries and for keys.
     texts: [Owned; 2],
     /// All tensors of the file: name, element type, shape.
     pub tensors: Vec<(String, DType, Vec<usize>)>,
 }
 
 impl Captured {
-    /// What a capture says of a call.
+    /// A capture's data of a call.
     pub fn new(path: &Path, capture: &Capture, call: &Call) -> Captured {
         let texts = capture.tokens(call).map(|texts| texts.map(|(start, text)| (start, text.to_vec())));
         let lengths = [call.info.q_len, call.info.kv_len];
         Captured { path: path.into(), call: call.key.clone(), lengths, texts, tensors: capture.tensors() }
     }
 
-    /// What queries and keys of a document of these lengths say.
+    /// The texts of the queries and keys of a document with these lengths.
     pub fn texts(&self, lengths: Lengths) -> [Option<Texts<'_>>; 2] {
         let fits = self.lengths == [lengths.q_len, lengths.kv_len];
         let [q, kv] = &self.texts;

@@ -20,7 +20,7 @@ pub(in crate::app) struct Card {
     pub title: &'static str,
     /// The figure.
     pub value: String,
-    /// What it is of, or more of it.
+    /// Its meaning, or details.
     pub detail: String,
     pub tone: Tone,
     pub opens: Command,

@@ -13,7 +13,7 @@ pub struct Spec {
     pub command: Command,
     /// Its name on buttons and in the palette.
     pub text: &'static str,
-    /// What it does, one sentence.
+    /// Its effect, in one sentence.
     pub tooltip: &'static str,
     /// Keys, if any.
     pub shortcut: Option<KeyboardShortcut>,
@@ -145,7 +145,7 @@ impl Command {
         TABLE.iter().map(|spec| spec.command)
     }
 
-    /// All commands by what they are for, in the table's order.
+    /// All commands by group, in the table's order.
     pub fn groups() -> [(&'static str, Vec<Command>); 6] {
         use Command::*;
         let starts = [New, Undo, Run, ShowDesign, ToolPan, ZoomIn];
@@ -189,9 +189,9 @@ impl Command {
     }
 }
 
-/// Commands whose keys were pressed. Takes the keys, so that no widget sees them. Keys without modifiers count only
-/// where the canvas has the focus: what is typed beside a field edits nothing; the brackets belong to a brush in hand. While a text field that is no part of the
-/// document has the focus, undo and redo belong to it.
+/// Commands whose keys were pressed. Consumes the keys, so that no widget sees them. Keys without modifiers count only
+/// if the canvas has the focus, so that typing elsewhere edits nothing; the brackets belong to an active brush. While a
+/// text field outside the document has the focus, undo and redo belong to it.
 pub fn pressed(ctx: &egui::Context, on_canvas: bool, brush: bool, field_has_undo: bool) -> Vec<Command> {
     let mut specs: Vec<&Spec> = TABLE.iter().filter(|s| s.shortcut.is_some()).collect();
     // Ctrl+Shift+S also matches Ctrl+S: those with more modifiers first

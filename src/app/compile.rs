@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What is to be compiled.
+/// The input of a compilation.
 pub(super) struct Question {
     pub revision: u64,
     /// Counts the documents that were open.
@@ -91,7 +91,7 @@ impl Built {
         (count(Severity::Error), count(Severity::Warning))
     }
 
-    /// Names of layers and score mods with errors, and whether each still has what it last was without them.
+    /// Names of layers and score mods with errors, and whether each still has its last valid state.
     pub fn broken(&self) -> (Vec<String>, bool) {
         let broken = self.compiled.layers.iter().filter(|l| l.diagnostics.iter().any(Diagnostic::is_error));
         let (mut names, mut standing) = (Vec::new(), true);
@@ -107,7 +107,7 @@ impl Built {
         (names, standing)
     }
 
-    /// What is said of one layer.
+    /// The messages of one layer.
     pub fn layer(&self, id: u64) -> &[Diagnostic] {
         self.compiled.layers.iter().find(|l| l.id == id).map_or(&[], |l| &l.diagnostics)
     }
@@ -186,7 +186,7 @@ pub(super) struct CountQuestion {
     pub block_size: BlockSize,
     /// Where runs and exports of the same problem find the blocks.
     pub plans: Option<MaskPlans>,
-    /// Whether the cells are being counted: the blocks are known then, and progress starts anew.
+    /// Whether the cells are being counted: the blocks are then known, and progress starts again.
     pub at_cells: Arc<AtomicBool>,
 }
 
@@ -196,11 +196,11 @@ pub(crate) struct Counted {
     pub picture: u64,
     pub block_size: BlockSize,
     pub result: Result<Stats, Diagnostic>,
-    /// The blocks themselves, where they could be counted.
+    /// The blocks themselves, if they could be counted.
     pub blocks: Option<BlockMask>,
 }
 
-/// The thread that counts; a newer mask stops the count before. After an edit only what it touched is looked at again.
+/// The thread that counts; a newer mask stops the previous count. After an edit only its region is counted again.
 pub(super) fn count_thread(wake: Wake) -> Latest<CountQuestion, Counted> {
     let mut last = None;
     Latest::new("count", true, wake, move |question: CountQuestion, cancel: &Cancel| {

@@ -23,7 +23,7 @@ pub(crate) struct Connecting {
     job: JobId,
 }
 
-/// What waiting came to.
+/// The result of waiting.
 pub(crate) enum Answer {
     /// It is there.
     Worker(Box<WorkerInfo>),
@@ -31,14 +31,14 @@ pub(crate) enum Answer {
 }
 
 impl Connecting {
-    /// Launches a worker and asks it who it is.
+    /// Launches a worker and requests its description.
     pub fn start(target: Target, python: Option<String>, limit: Duration, wake: Wake) -> Connecting {
         let mut jobs = Jobs::new(target.clone(), wake);
         let job = jobs.hello();
         Connecting { target, python, since: Instant::now(), limit, jobs, job }
     }
 
-    /// What has come of it, which ends the waiting.
+    /// The result, which ends the waiting.
     pub fn poll(&mut self) -> Option<Answer> {
         for event in self.jobs.poll() {
             if event.job != self.job {

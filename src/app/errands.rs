@@ -32,7 +32,7 @@ pub(crate) enum Done {
     Opened { path: PathBuf, what: Result<Opened, Vec<Diagnostic>> },
     /// A native dialog was closed; None: without a choice. `shown`: there is such a dialog on this system.
     Picked { path: Option<PathBuf>, shown: bool },
-    /// What lies in a folder.
+    /// The content of a folder.
     Listed(Listing),
     /// The document of this revision was written, or not.
     Saved { path: PathBuf, revision: u64, result: Result<(), Diagnostic> },
@@ -48,13 +48,13 @@ pub(crate) enum Done {
     Unsaved(Vec<Kept>),
     /// One of them; the file that has an older state of it.
     Reopened { file: PathBuf, what: Result<(Box<Document>, Option<PathBuf>), Vec<Diagnostic>> },
-    /// The files of an export, or why there are none.
+    /// The files of an export, or the reason why there are none.
     Exported { wish: ExportWish, pieces: Pieces },
     /// How NVRTC would be fetched.
     Planned(Result<FetchPlan, Diagnostic>),
-    /// Where it lies now.
+    /// Its present path.
     Fetched(Result<PathBuf, Diagnostic>),
-    /// A smaller copy of the document of this number and revision, or why there is none.
+    /// A smaller copy of the document with this number and revision, or the reason why there is none.
     Smaller { of: [u64; 2], made: Result<Box<Shrunk>, Diagnostic> },
     /// Names of the user's ssh configuration.
     SshNames(Vec<String>),
@@ -74,7 +74,7 @@ pub(crate) struct Shrunk {
 /// Work of the writer.
 type Write = Box<dyn FnOnce() -> Done + Send>;
 
-/// Writes one thing after the other, in the order asked for.
+/// Writes files one after another, in the order of the requests.
 struct Writer {
     queue: Sender<Write>,
     thread: std::thread::JoinHandle<()>,
@@ -100,7 +100,7 @@ impl Errands {
         Self { sender, answers, wake, picking: false, writer: None }
     }
 
-    /// What has come.
+    /// The finished errands.
     pub fn poll(&mut self) -> Vec<Done> {
         let done: Vec<_> = self.answers.try_iter().collect();
         if done.iter().any(|d| matches!(d, Done::Picked { .. })) {
@@ -109,7 +109,7 @@ impl Errands {
         done
     }
 
-    /// Reads a file and finds out what it is; `config`: it is said to be a trainer's configuration.
+    /// Reads a file and determines its kind; `config`: it is stated to be a trainer's configuration.
     pub fn open(&self, path: &Path, config: bool) {
         let path = path.to_path_buf();
         self.start("open", move || {
@@ -182,7 +182,7 @@ impl Errands {
     /// Removes one of them and lists the others.
     pub fn discard(&mut self, root: PathBuf, file: PathBuf) {
         self.write(move || {
-            // one that cannot be removed stays in the list
+            // a file that cannot be removed stays in the list
             let _ = std::fs::remove_file(file);
             Done::Unsaved(unsaved::list(&root))
         });
@@ -193,7 +193,7 @@ impl Errands {
         self.write(move || Done::Written(writing::write(&order)));
     }
 
-    /// Writes something, after what was to be written before.
+    /// Writes a file, after all earlier requests.
     pub fn write(&mut self, work: impl FnOnce() -> Done + Send + 'static) {
         if self.writer.is_none() {
             self.writer = self.start_writer();
@@ -249,7 +249,7 @@ impl Errands {
         self.start("fetch", move || Done::Fetched(mend::fetch_nvrtc(&plan)));
     }
 
-    /// Makes a smaller copy of a document. `kept`: the share of cells that the whole keeps, where it is known.
+    /// Creates a smaller copy of a document. `kept`: the share of cells that the original keeps, if known.
     pub fn shrink(&self, built: Arc<Built>, base: Option<PathBuf>, kept: Option<f64>, control: Control) {
         self.start("shrink", move || {
             let made = guarded("making a smaller copy", || shrunk(&built, base, kept, &control)).and_then(|made| made);

@@ -12,7 +12,7 @@ use crate::service::kernel_files::USUAL_ARCHITECTURES;
 use crate::trainers::{ConfigRequest, Trainer};
 use std::path::PathBuf;
 
-/// What is to be exported.
+/// The input of an export.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ExportWish {
     /// The compiled document's revision.
@@ -26,7 +26,7 @@ pub(crate) struct ExportWish {
     pub measured: Option<BackendName>,
     /// Whether our kernel goes along, compiled for the usual architectures.
     pub kernels: bool,
-    /// The last race, where it is of this document.
+    /// The last race, if it belongs to this document.
     pub run: Option<Box<RunReport>>,
     /// Batch entry and head of the picture.
     pub shown: (usize, usize),
@@ -34,17 +34,17 @@ pub(crate) struct ExportWish {
     pub base: Option<PathBuf>,
 }
 
-/// Every file, and what is to be said of them.
+/// Every file, with notes.
 #[derive(Clone, Debug)]
 pub(crate) struct Made {
     /// The configuration comes first.
     pub files: Vec<ExportFile>,
     pub notes: Vec<Diagnostic>,
-    /// The trainer's own file, where one was given.
+    /// The trainer's own file, if one was named.
     pub merged: Option<Merged>,
 }
 
-/// A configuration as it lies in its file and as it is to be.
+/// A configuration before and after the change.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Merged {
     pub path: PathBuf,
@@ -52,7 +52,7 @@ pub(crate) struct Merged {
     pub after: Vec<u8>,
 }
 
-/// What was made, or why nothing could be.
+/// The created files, or the reason why there are none.
 pub(crate) type Pieces = Result<Made, Vec<Diagnostic>>;
 
 /// Makes them.

@@ -37,7 +37,7 @@ pub struct Workbench {
 }
 
 impl Workbench {
-    /// Starts with what was kept, or with the first screen's document.
+    /// Starts with the stored state, or with the first screen's document.
     pub fn new(ctx: &egui::Context, options: Options) -> Self {
         theme::install(ctx);
         let wake = {
@@ -104,7 +104,7 @@ impl Workbench {
         state.now = ctx.input(|i| i.time);
         // what the last frame wished belongs to the pointer as it was then
         self.actions.take().into_iter().for_each(|action| act::act(state, action));
-        // what is dragged with the pointer is one undo point
+        // a drag with the pointer is one undo point
         if std::mem::take(&mut self.released) {
             state.history.pointer_up();
         }
@@ -206,7 +206,7 @@ impl Workbench {
         }
         panels::toasts::show(&ctx, &self.state, &mut self.actions);
         panels::toasts::drop_hint(&ctx);
-        // what was wished in this frame is done before the next
+        // actions of this frame are carried out before the next
         if !self.actions.is_empty() {
             ctx.request_repaint();
         }
@@ -245,7 +245,7 @@ impl Workbench {
     }
 }
 
-/// Layers, canvas and page, where the layout puts them.
+/// Layers, canvas and page, at the layout's positions.
 fn parts(ui: &mut Ui, state: &mut State, quality: &mut QualityPage, export: &mut ExportPage, actions: &mut Actions) {
     let view = &state.view;
     let plan = Plan {
@@ -310,7 +310,7 @@ fn handle(ui: &mut Ui, plan: &Plan, part: Part, panel: Rect, middle: Rect, actio
         _ => drop(ui.painter().vline(grip.center().x, panel.y_range(), line)),
     }
     if dock == Dock::Below && panel.left() > middle.left() + 1.0 {
-        // beside the layers
+        // next to the layers
         let line = visuals.widgets.noninteractive.bg_stroke;
         ui.painter().vline(panel.left(), panel.y_range(), line);
     }
@@ -324,7 +324,7 @@ fn handle(ui: &mut Ui, plan: &Plan, part: Part, panel: Rect, middle: Rect, actio
     }
 }
 
-/// What the window opens with: a file, a preset, what was kept, the first screen.
+/// The window's first content: a file, a preset, the stored state, the first screen.
 fn begin(state: &mut State, options: Options, recovered: Recovered) {
     recovered.told.into_iter().for_each(|d| state.tell(d));
     if let Some((document, place)) = recovered.document {
@@ -369,7 +369,7 @@ fn dropped_files(ctx: &egui::Context, state: &mut State) {
     }
 }
 
-/// The picture: of the newest document that is compiled, or what it was before an error.
+/// The picture: of the newest compiled document, or the state before an error.
 fn canvas(ui: &mut Ui, state: &mut State, quality: &QualityPage, actions: &mut Actions) {
     let Some(newest) = state.session.built.clone() else {
         ui.centered_and_justified(|ui| ui.spinner());
@@ -463,7 +463,7 @@ impl eframe::App for Workbench {
             act::act(&mut self.state, Action::Command(command::Command::Present));
         }
         self.state.session.errands.finish();
-        // what was just written is told, so that what is kept says so
+        // reports the new file, so that the stored state contains it
         act::listen(&mut self.state);
         self.keep(&ctx, true);
         self.state.recovery.finish();

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub struct FrameTimes {
     /// Mask.
     pub name: String,
-    /// What the pointer did: `pan and zoom` or `stroke`.
+    /// The pointer's action: `pan and zoom` or `stroke`.
     pub work: &'static str,
     /// Tokens of either side.
     pub tokens: usize,
@@ -51,7 +51,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Frames before the measured ones: fonts are laid out, the document is compiled.
 const FIRST: usize = 30;
 
-/// Masks of the rows, as people write them. `N` stands for the number of tokens.
+/// Masks of the rows, in usual code. `N` is the number of tokens.
 const MASKS: [(&str, &str); 6] = [
     ("causal", "def mask_mod(b, h, q, k):\n    return q >= k\n"),
     ("sliding_window", "def mask_mod(b, h, q, k):\n    return (q >= k) & (q - k <= 1024)\n"),

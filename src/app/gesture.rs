@@ -8,14 +8,14 @@ use crate::document::heads::Heads;
 use crate::document::model::Combine;
 use std::sync::Arc;
 
-/// What a stroke does to the layers.
+/// The effect of a stroke on the layers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan {
     /// Painted layers that are drawn on, and whether their cells are painted there or erased.
     pub targets: Vec<(u64, bool)>,
     /// Where the rest goes.
     pub rest: Rest,
-    /// Whether the stroke keeps or takes away.
+    /// Whether the stroke keeps or removes cells.
     pub keep: bool,
     /// For which heads; None: all.
     pub heads: Option<Heads>,
@@ -24,7 +24,7 @@ pub(crate) struct Plan {
 /// Where cells go that are not yet as they should be by [`Plan::targets`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
-    /// There are none.
+    /// There are no layers.
     Nothing,
     /// To a layer there is, painted.
     Layer(u64),
@@ -41,6 +41,6 @@ pub(crate) struct Gesture {
     pub cell: BlockSize,
     /// Layers that this stroke has painted on.
     pub begun: Vec<u64>,
-    /// What the mask is where [`Plan::targets`] are drawn on; None: not known.
+    /// The mask's state where [`Plan::targets`] are drawn on; None: unknown.
     pub base: Option<Arc<Mask>>,
 }

@@ -5,7 +5,7 @@
 use crate::base::Diagnostic;
 use std::borrow::Cow;
 
-/// What is said of the command line, and of the window in its place.
+/// Phrases about the command line, and their replacements for the window.
 const WORDS: [(&str, &str); 10] = [
     (
         "--merge FILE takes a trainer's .json, .jsonc, .yaml or .toml",
@@ -57,7 +57,7 @@ mod tests {
     use crate::app::state::empty_document;
     use crate::document::model::{Combine, Layer, MaskContent, TextCode};
 
-    /// What the window says of a text.
+    /// The window's messages about a text.
     fn hints(source: &str, entry: &str) -> Vec<String> {
         let content = MaskContent::Text(TextCode { source: source.into(), entry: entry.into(), ..TextCode::default() });
         let layer = Layer { id: 1, name: "mask".into(), enabled: true, combine: Combine::And, heads: None, content };

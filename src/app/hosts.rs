@@ -50,7 +50,7 @@ pub(crate) fn ssh_names(config: &str) -> Vec<String> {
     names
 }
 
-/// The same of this user's own file; none where it cannot be read. Reads a file: not for the window's thread.
+/// The same for this user's own file; empty if it cannot be read. Reads a file: not for the window's thread.
 pub(crate) fn read_ssh_names() -> Vec<String> {
     let home = directories::BaseDirs::new().map(|dirs| dirs.home_dir().join(".ssh/config"));
     home.and_then(|path| std::fs::read_to_string(path).ok()).map_or_else(Vec::new, |text| ssh_names(&text))

@@ -17,19 +17,19 @@ pub(crate) const LEAST: f32 = 190.0;
 /// Where the window is too small for both, the canvas takes at most this much of its width.
 const MOST: f32 = 0.6;
 
-/// A panel is never lower, where it lies below the canvas.
+/// The smallest height of a panel below the canvas.
 pub(crate) const LEAST_HEIGHT: f32 = 150.0;
 /// Where the window is too small for both, a panel below the canvas takes at most this much of the height.
 const MOST_BELOW: f32 = 0.42;
 
-/// A panel beside the canvas.
+/// A panel next to the canvas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
     Layers,
     Page,
 }
 
-/// Where a panel lies.
+/// The position of a panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Dock {
@@ -38,7 +38,7 @@ pub(crate) enum Dock {
     Below,
 }
 
-/// Where both panels lie. Side by side at the same side, the layers stand in the page's panel.
+/// The positions of both panels. If both are on the same side, the layers are inside the page's panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Docks {
@@ -53,7 +53,7 @@ impl Default for Docks {
 }
 
 impl Docks {
-    /// Where one lies.
+    /// The position of one.
     pub fn of(&self, part: Part) -> Dock {
         match part {
             Part::Layers => self.layers,
@@ -87,11 +87,11 @@ impl Docks {
 pub(crate) struct Widths {
     /// The layers.
     pub left: Option<f32>,
-    /// The inspector beside the layers.
+    /// The inspector next to the layers.
     pub inspector: Option<f32>,
     /// The page of another workspace.
     pub page: Option<f32>,
-    /// Height of what lies below the canvas.
+    /// Height of the panels below the canvas.
     pub below: Option<f32>,
 }
 
@@ -122,14 +122,14 @@ pub(crate) struct Places {
     pub page: Option<Rect>,
     /// Tools and canvas.
     pub middle: Rect,
-    /// Whether the layers have no panel of their own and stand in the page's.
+    /// Whether the layers have no separate panel and are inside the page's.
     pub merged: bool,
 }
 
-/// What decides where the parts lie.
+/// The inputs of the layout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    /// What is left below the headline and above the status line.
+    /// The space below the headline and above the status line.
     pub room: Rect,
     /// The whole window.
     pub window: Vec2,
@@ -146,7 +146,7 @@ impl Plan {
         CANVAS * self.window.x * self.window.y
     }
 
-    /// The least that lies below the canvas, where anything does.
+    /// The smallest height of the panels below the canvas, if there are any.
     fn least_below(&self) -> f32 {
         LEAST_HEIGHT.min(MOST_BELOW * self.room.height())
     }
@@ -165,13 +165,13 @@ impl Plan {
         let below = self.is_below(Part::Layers) || self.is_below(Part::Page);
         let height = self.room.height() - TOOLS - if below { self.least_below() } else { 0.0 };
         let wide = self.room.width();
-        // beside a canvas that has given height away a panel has its least
+        // next to a canvas with reduced height, a panel has its minimum
         let most = if below { (wide - LEAST).max(MOST * wide) } else { MOST * wide };
         let canvas = (self.area() / height.max(1.0)).min(most);
         (self.room.width() - canvas).max(0.0)
     }
 
-    /// The most points that what lies below may take, beside a canvas of this width.
+    /// The largest height of the panels below a canvas of this width.
     fn height(&self, width: f32) -> f32 {
         let free = self.room.height() - TOOLS - self.area() / width.max(1.0);
         free.max(self.least_below())
@@ -190,7 +190,7 @@ impl Plan {
         self.budget() - other.filter(|_| dock != Dock::Below).map_or(0.0, |r| r.width())
     }
 
-    /// Where everything lies.
+    /// The positions of all parts.
     pub fn places(&self) -> Places {
         let budget = self.budget();
         let wants_layers = self.shown[0] && self.workspace.has_layers();
@@ -243,7 +243,7 @@ impl Plan {
             layers = layers.or(below_layers.then(|| between(x0, split)));
             page = page.or(below_page.then(|| between(split, x1)));
         }
-        // the layers stand in the page's panel, wherever that is, and have a panel of their own where there is none
+        // the layers are inside the page's panel, at its position, and have a separate panel without a page
         Places { layers, page, middle, merged: merged && page.is_some() }
     }
 }
@@ -346,7 +346,7 @@ mod tests {
         plan.docks = Docks { layers: Dock::Right, page: Dock::Right };
         let places = plan.places();
         assert!(places.merged && places.layers.is_none() && places.page.is_some());
-        // without the page they have a panel of their own
+        // without the page they have a separate panel
         plan.shown = [true, false];
         let places = plan.places();
         assert!(!places.merged && places.layers.is_some_and(|r| r.right() == plan.room.right()));

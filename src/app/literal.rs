@@ -28,7 +28,7 @@ fn inner(value: &ArgValue) -> String {
     }
 }
 
-/// The value that a text means where a parameter of this kind has (or had) the value `like`.
+/// The value of a text for a parameter of this kind with the present or former value `like`.
 pub(super) fn parse(text: &str, kind: ParamKind, like: Option<&ArgValue>) -> Result<ArgValue, Diagnostic> {
     let text = text.trim();
     let is_text = kind == ParamKind::Str || matches!(like, Some(ArgValue::Text(_)));
@@ -127,7 +127,7 @@ fn one(rest: &mut &str) -> Option<ArgValue> {
     atom(word.trim())
 }
 
-/// Whether more than one list stands in a list, or something that is none.
+/// Whether a list contains more than one list, or something that is not a list.
 fn is_sequence(after: &str) -> bool {
     let mut depth = 0_i32;
     for c in after.chars() {
@@ -156,7 +156,7 @@ fn atom(word: &str) -> Option<ArgValue> {
     plain.parse::<f64>().ok().filter(|x| x.is_finite()).map(ArgValue::Float)
 }
 
-/// The numbers of a list that lie outside the range that its help states, in words.
+/// The numbers of a list outside the range in its help, in words.
 pub(super) fn outside(value: &ArgValue, range: Option<Range>) -> Option<String> {
     let range = range?;
     let ArgValue::List(items) = value else { return None };
@@ -269,7 +269,7 @@ mod tests {
                 assert_eq!(parse(text, kind, Some(&like)).unwrap(), ints(&wanted), "{text}");
             }
         }
-        // what is shown is what can be typed
+        // the shown text can be typed again
         for value in [like, ints(&[1, 2]), List(vec![ints(&[1, 2]), ints(&[3])]), List(vec![ints(&[1])]), List(vec![])]
         {
             assert_eq!(parse(&shown(&value), ParamKind::Tuple, Some(&value)).unwrap(), value, "{}", shown(&value));

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 /// Messages that wait for a window, at most.
 const WAITING: usize = 20;
 
-/// What went wrong.
+/// The panics so far.
 #[derive(Debug, Default)]
 pub(crate) struct Mishaps {
     count: AtomicU64,
@@ -40,13 +40,13 @@ impl Mishaps {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// What no window has told yet.
+    /// Panics that no window has reported yet.
     pub fn take(&self) -> Vec<Diagnostic> {
         std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Of this process.
+/// The counter of this process.
 pub(crate) fn ours() -> &'static Mishaps {
     &OURS
 }

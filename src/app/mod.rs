@@ -71,21 +71,21 @@ use crate::service::display::{self, Display, X11_PACKAGES};
 use crate::service::target::Target;
 use std::path::PathBuf;
 
-/// What the window starts with.
+/// The window's start-up options.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// A file to open: a document, FlexAttention code, a run file, a trainer's config.json.
     pub open: Option<PathBuf>,
     /// A preset to open, by name.
     pub preset: Option<String>,
-    /// Where the worker runs; None: where it ran last, this machine at first.
+    /// The worker's target; None: the last one, initially this machine.
     pub target: Option<Target>,
     /// Where the last document and the window's habits are kept; None: nothing is kept.
     pub folder: Option<PathBuf>,
 }
 
 impl Options {
-    /// Keeps things where the user's data lies.
+    /// Stores its state in the user's data folder.
     pub fn for_user() -> Options {
         let folder =
             directories::ProjectDirs::from("", "", "maskloom").map(|dirs| dirs.data_local_dir().join("window"));
@@ -102,7 +102,7 @@ pub fn run(options: Options) -> Result<(), Diagnostic> {
         Display::Missing(why) => return Err(why),
     }
     background::calm_pool();
-    // the window system's start panics where a library is missing that the probe does not know
+    // the window system's start panics if a library is missing that the probe does not check
     let opened = std::panic::catch_unwind(move || open(options, timings));
     match opened {
         Ok(Ok(())) => Ok(()),

@@ -22,7 +22,7 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    /// Seconds until it goes by itself; None: it waits for the user.
+    /// Seconds until it disappears; None: it waits for the user.
     pub fn left(&self, now: f64) -> Option<f64> {
         (self.what.severity != Severity::Error).then_some(SECONDS - (now - self.at))
     }
@@ -54,7 +54,7 @@ impl Notices {
         self.tell(Diagnostic::note("done", message), now);
     }
 
-    /// Keeps that something is done among the messages, without a toast: what is in front says it already.
+    /// Adds a completed action to the messages, without a toast, because the visible page shows it.
     pub fn note(&mut self, message: impl Into<String>, now: f64) {
         self.list.push_back(Notice { what: Diagnostic::note("done", message), at: now, shown: false });
         if self.list.len() > KEPT {
@@ -89,7 +89,7 @@ impl Notices {
         }
     }
 
-    /// Ends toasts of these codes: what they told of has been mended.
+    /// Removes toasts with these codes: their cause has been fixed.
     pub fn dismiss_mended(&mut self, codes: &[&str]) {
         self.list.iter_mut().filter(|n| codes.contains(&&*n.what.code)).for_each(|n| n.shown = false);
     }

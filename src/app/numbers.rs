@@ -9,22 +9,22 @@ use super::state::State;
 use crate::service::protocol::{MapKind, MapRequest};
 use std::sync::Arc;
 
-/// Pixels that are asked for along each side.
+/// Requested pixels along each side.
 const PIXELS: usize = 512;
-/// A part that is asked for begins at a multiple of its length over this, so that small moves ask for nothing.
+/// A requested part begins at a multiple of its length over this, so that small moves request nothing.
 const STEPS: usize = 4;
 
-/// What the canvas is to draw.
+/// The numbers to draw.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     /// The numbers there are, of the race that is shown.
     pub data: Option<Arc<HeatData>>,
     pub words: String,
-    /// To be asked for, unless it has been.
+    /// To be requested, unless requested before.
     pub ask: Option<(u64, MapRequest)>,
 }
 
-/// What can be drawn now. `seen`: [q0, q1, kv0, kv1] in tokens.
+/// The numbers that can be drawn now. `seen`: [q0, q1, kv0, kv1] in tokens.
 pub(crate) fn wanted(state: &State, seen: [f64; 4]) -> Wanted {
     let say = |words: &str| Wanted { words: words.into(), ..Wanted::default() };
     let Some(race) = &state.session.race else { return say("Run first: scores need the q and k of a run.") };
@@ -68,7 +68,7 @@ pub(crate) fn wanted(state: &State, seen: [f64; 4]) -> Wanted {
     Wanted { data, words: words.into(), ask }
 }
 
-/// The tokens to ask for: what is seen and a little around it, all of a side where that is not much more.
+/// The tokens to request: the visible ones and a margin, or a whole side if it is not much longer.
 pub(crate) fn part([from, to]: [f64; 2], len: usize) -> [usize; 2] {
     let (from, to) = ((from.max(0.0) as usize).min(len - 1), (to.ceil().max(1.0) as usize).min(len));
     let unit = ((to.saturating_sub(from)).max(1).next_power_of_two() / STEPS).max(1);

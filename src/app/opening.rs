@@ -15,7 +15,7 @@ use crate::service::lab;
 use serde_json::Value;
 use std::path::Path;
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug)]
 pub(crate) enum Opened {
     Document(Box<Document>),
@@ -36,7 +36,7 @@ pub(crate) enum Opened {
 /// Largest file of tensors whose header is read here; the values are read by the worker.
 const MAX_HEADER: u64 = 100 << 20;
 
-/// Reads a file. Errors: what is wrong with it.
+/// Reads a file. Errors: its first problem.
 pub(crate) fn open(path: &Path) -> Result<Opened, Vec<Diagnostic>> {
     let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
     if extension == "safetensors" && lab::is_capture(path).map_err(|why| vec![why])? {
@@ -87,8 +87,8 @@ fn no_object(path: &Path, text: &str) -> Diagnostic {
         .hint("was another file meant? FlexAttention code is read from .py files or pasted")
 }
 
-/// Reads a file that is said to be a trainer's configuration: what is nothing else is one, and its mistakes are told as
-/// those of a configuration.
+/// Reads a file that is stated to be a trainer's configuration: any other kind counts as one, and its mistakes are
+/// reported as those of a configuration.
 pub(crate) fn open_config(path: &Path) -> Result<Opened, Vec<Diagnostic>> {
     open(path).or_else(|why| match files::read_text(path) {
         Ok(text) if path.extension().is_none_or(|e| e != "py") => Ok(Opened::Config(text)),
@@ -96,7 +96,7 @@ pub(crate) fn open_config(path: &Path) -> Result<Opened, Vec<Diagnostic>> {
     })
 }
 
-/// What a text is.
+/// The kind of a text.
 pub(crate) fn recognise(text: &str) -> Result<Opened, Vec<Diagnostic>> {
     let start = text.trim_start_matches('\u{feff}').trim_start();
     if !starts_object(text) {
@@ -104,7 +104,7 @@ pub(crate) fn recognise(text: &str) -> Result<Opened, Vec<Diagnostic>> {
     }
     let value: Value = match serde_json::from_str(start) {
         Ok(value) => value,
-        // the document reader says where
+        // the document reader reports the place
         Err(_) => return file::from_json(text).map(|d| Opened::Document(Box::new(d))),
     };
     let has = |name: &str| value.get(name).is_some();
@@ -145,7 +145,7 @@ pub(crate) fn tensors(path: &Path) -> Result<Vec<(String, Vec<usize>)>, Diagnost
     Ok(entries.iter().filter(|(name, _)| *name != "__metadata__").filter_map(named).collect())
 }
 
-/// What a preset keeps, small.
+/// A preset's kept cells as a small picture.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Thumbnail {
     /// Rows and columns of pixels, in the proportions of the mask.

@@ -32,18 +32,18 @@ impl State {
 }
 
 impl Plan {
-    /// What a stroke would do now.
+    /// The present effect of a stroke.
     pub fn of(state: &State, keep: bool) -> Plan {
         let heads = state.focus.picked.clone();
         Plan::new(&state.document, state.focus.layer, keep, state.painting_cell(), heads)
     }
 
     fn new(document: &Document, selected: Option<u64>, keep: bool, cell: BlockSize, heads: Option<Heads>) -> Plan {
-        // layers of other heads are as good as absent; one that is for more heads than these is not drawn on
+        // layers of other heads are ignored; a layer for more heads than these is not drawn on
         let here = document.layers.iter().filter(|l| l.enabled && l.meets(heads.as_ref()));
         let enabled: Vec<&Layer> = here.collect();
         let paints = |l: &Layer| l.heads == heads && matches!(&l.content, MaskContent::Painted(p) if p.cell == cell);
-        // painted layers that nothing else lies above: what is drawn on them shows
+        // painted layers below no other layer: strokes on them are visible
         let covered = enabled.iter().rposition(|l| !paints(l)).map_or(0, |at| at + 1);
         let bottom = enabled.first().map(|l| l.id);
         let takes = |l: &Layer| l.combine == Combine::AndNot;
@@ -53,7 +53,7 @@ impl Plan {
             let free = enabled.iter().enumerate().skip(covered);
             free.filter(|(_, l)| wanted(l)).map(|(at, _)| at).next_back()
         };
-        // what is drawn on a layer shows only where no painted layer above says otherwise
+        // a stroke on a layer is visible only where no painted layer above decides
         let above = |at: usize, wanted: &dyn Fn(&Layer) -> bool| -> Vec<(u64, bool)> {
             let over = enabled.iter().enumerate().skip(covered.max(at + 1)).filter(|(_, l)| wanted(l));
             over.map(|(_, l)| (l.id, takes(l) != keep)).collect()
@@ -62,7 +62,8 @@ impl Plan {
         if keep {
             let gives_at = chosen.filter(|at| !takes(enabled[*at])).or_else(|| topmost(&gives));
             return match (chosen.filter(|at| takes(enabled[*at])), gives_at) {
-                // a layer that takes away gives back; where that is not enough the cells are kept on top of it
+                // a layer that removes cells restores them; if this is not enough, the cells are kept in a layer above
+                // it
                 (Some(at), gives_at) => {
                     let mut targets = vec![(enabled[at].id, false)];
                     targets.extend(above(at, &takes));
@@ -95,7 +96,7 @@ impl Plan {
         })
     }
 
-    /// What a stroke does, in words for the row above the picture.
+    /// The effect of a stroke, in words for the row above the picture.
     pub fn words(&self, document: &Document) -> String {
         let words = self.words_of_all(document);
         match &self.heads {

@@ -22,15 +22,15 @@ const PAST: usize = 40;
 pub(crate) struct Race {
     /// Counts races; never given twice.
     pub id: u64,
-    /// What was asked for, and what it was made from; None for a run file.
+    /// The request, and its origin; None for a run file.
     pub request: Option<(RunRequest, Arc<Built>)>,
     /// The problem that it is shown for: that of the request, or the larger one of which it is a smaller copy.
     pub of: Option<Problem>,
-    /// What was open when it was asked for: what was raced, or the larger document of which that is a smaller copy.
+    /// The document open at the request: the raced one, or the original of the smaller copy.
     pub whole: Option<Arc<Built>>,
     /// Where it raced a smaller copy: what that is.
     pub copy: Option<Arc<SmallerCopy>>,
-    /// What is known so far, in the order asked for.
+    /// The results so far, in the requested order.
     pub reports: Vec<BackendReport>,
     /// At its end.
     pub report: Option<Box<RunReport>>,
@@ -69,7 +69,7 @@ impl Race {
     }
 }
 
-/// What a race of a smaller copy measured, and how like the whole it is.
+/// The measurements of a smaller copy's race, and its similarity to the original.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SmallerCopy {
     /// `1024 x 1024 tokens, 4 heads`.
@@ -80,7 +80,7 @@ pub(crate) struct SmallerCopy {
     pub kept: f64,
     /// The same of the whole.
     pub kept_of: f64,
-    /// What it keeps, small; None: everything.
+    /// Its kept cells as a small picture; None: everything.
     pub picture: Option<Thumbnail>,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct Past {
     pub id: u64,
     /// The document's name.
     pub design: String,
-    /// `8192 x 8192 tokens, 32 heads`; of the copy, where one was raced.
+    /// `8192 x 8192 tokens, 32 heads`; those of the copy, if one was raced.
     pub sizes: String,
     pub report: Box<RunReport>,
 }
@@ -141,7 +141,7 @@ impl Races {
         self.last
     }
 
-    /// Another document is open: what was raced belongs to the one before.
+    /// Another document is open: the raced one is the previous one.
     pub fn leave(&mut self, shown: &mut Option<Race>) {
         if let Some(race) = shown.take() {
             self.others.push(race);
@@ -176,7 +176,7 @@ impl Races {
         }
     }
 
-    /// A race that came to nothing leaves no half table; what was known of single backends stays, marked by the missing end.
+    /// A race without an end leaves no half table; results of single backends stay, marked by the missing end.
     pub fn end(&mut self, shown: &mut Option<Race>, id: u64) {
         let empty = |race: &Race| race.id == id && race.reports.is_empty();
         if shown.as_ref().is_some_and(empty) {

@@ -13,7 +13,7 @@ use std::path::Path;
 /// Largest file that goes into a document: it is saved with it.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// What is asked for of a file.
+/// The requested part of a file.
 pub(super) fn tensors(asked: &TensorsFor) -> Result<Vec<(String, HostTensor)>, Diagnostic> {
     match &asked.argument {
         Some((_, name)) if !name.is_empty() && lab::is_capture(&asked.path).unwrap_or(false) => {

@@ -32,14 +32,14 @@ pub(crate) struct Place {
     pub config: Option<PathBuf>,
 }
 
-/// What came back.
+/// The restored state.
 #[derive(Debug, Default)]
 pub(crate) struct Recovered {
     pub view: View,
     pub document: Option<(Document, Place)>,
     /// The newest document that was kept unsaved, by its file's name.
     pub unsaved: Option<String>,
-    /// What could not be read.
+    /// The unreadable part.
     pub told: Vec<Diagnostic>,
 }
 
@@ -62,7 +62,7 @@ struct Writer {
 }
 
 impl Recovery {
-    /// Reads what was kept in `folder`; None keeps nothing.
+    /// Reads the state stored in `folder`; None stores nothing.
     pub fn open(folder: Option<PathBuf>) -> (Recovery, Recovered) {
         let mut recovered = Recovered::default();
         if let Some(folder) = &folder {
@@ -93,13 +93,13 @@ impl Recovery {
         Some(name)
     }
 
-    /// What stands in the files already.
+    /// The content of the files.
     pub fn assume(&mut self, revision: u64, place: Place, view: &View) {
         self.kept_revision = Some((revision, place));
         self.kept_view = Some(view.clone());
     }
 
-    /// Keeps what has changed, a while after the change, or `at_once`. Returns the seconds until it is due.
+    /// Stores changes, some time after the change, or `at_once`. Returns the seconds until it is due.
     pub fn follow(
         &mut self,
         now: f64,
@@ -204,7 +204,7 @@ fn text_of(path: &Path, out: &mut Recovered) -> Option<String> {
     files::read_text(path).map_err(|why| out.told.push(why)).ok()
 }
 
-/// What we cannot read may be worth something to its owner: it is renamed, not overwritten.
+/// An unreadable file may be valuable to its owner: it is renamed, not overwritten.
 fn set_aside(path: &Path, why: &str, out: &mut Recovered) {
     let aside = path.with_extension("unreadable.json");
     let moved = std::fs::rename(path, &aside).is_ok();

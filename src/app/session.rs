@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a job is for, with what its answer belongs to.
+/// The purpose of a job, and the origin of its answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum JobFor {
     Hello,
@@ -63,7 +63,7 @@ pub(crate) enum JobKind {
 }
 
 impl JobKind {
-    /// As the status bar says it.
+    /// The status bar's text.
     pub fn title(self) -> &'static str {
         match self {
             JobKind::Hello => "starting the worker",
@@ -91,7 +91,7 @@ pub(crate) struct Running {
 pub(crate) struct MapPicture {
     /// The race whose inputs it is of.
     pub race: u64,
-    /// What it answers.
+    /// The request that it answers.
     pub request: MapRequest,
     pub height: usize,
     pub width: usize,
@@ -101,11 +101,11 @@ pub(crate) struct MapPicture {
     pub number: u64,
 }
 
-/// What the picture shows: the newest document, or what it last was without errors.
+/// The picture's document: the newest one, or the last one without errors.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
     pub built: Arc<Built>,
-    /// Names of the layers in error, since which the picture stands still; empty: it is of the newest document.
+    /// Names of the layers in error since the picture became outdated; empty: the picture is up to date.
     pub before: Vec<String>,
 }
 
@@ -117,14 +117,14 @@ pub(crate) struct Compared {
     pub name: String,
     pub built: Arc<Built>,
     pub lengths: crate::base::Lengths,
-    /// What it keeps and what is computed, as shares, where they were counted.
+    /// The kept and the computed cells, as shares, if counted.
     pub counted: Option<[f64; 2]>,
 }
 
 /// Why there is no smaller copy to race.
 #[derive(Clone, Debug)]
 pub(crate) struct NoCopy {
-    /// Of this revision of the document.
+    /// The revision of the document.
     pub revision: u64,
     pub why: Diagnostic,
 }
@@ -137,15 +137,15 @@ pub(crate) struct Kernel {
     pub stale: bool,
 }
 
-/// What the mask loses, for the headline.
+/// The loss of the mask, for the headline.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LossFigure {
-    /// The figure, and what it is of.
+    /// The figure, and its meaning.
     pub value: String,
     pub detail: String,
     /// Lines of the tooltip.
     pub more: Vec<String>,
-    /// Whether it is of an older mask, or cannot be told.
+    /// Whether it belongs to an older mask, or is unknown.
     pub weak: bool,
 }
 
@@ -153,9 +153,9 @@ pub(crate) struct LossFigure {
 pub(crate) struct Session {
     /// The newest compiled document; None until the first is there.
     pub built: Option<Arc<Built>>,
-    /// What the picture shows; None while the open document has never been without errors.
+    /// The document of the picture; None while the open document has always had errors.
     pub shown: Option<Shown>,
-    /// What the mask is compared with.
+    /// The compared mask.
     pub compared: Option<Compared>,
     /// Counts the documents that were open.
     pub number: u64,
@@ -173,15 +173,15 @@ pub(crate) struct Session {
     pub recorder: Option<PathBuf>,
     /// The call of a capture that is open there.
     pub captured: Option<Arc<Captured>>,
-    /// What the mask loses on it.
+    /// The loss of the mask on it.
     pub loss: Option<LossFigure>,
     pub map: Option<MapPicture>,
-    /// The map asked for and not there yet, or refused.
+    /// The map requested and not received, or refused.
     pub map_asked: Option<(u64, MapRequest)>,
     pub map_error: Option<Vec<Diagnostic>>,
-    /// The map that the canvas shows: the race, what it answers, the numbers.
+    /// The canvas's map: the race, the request, the numbers.
     pub numbers: Option<(u64, MapRequest, Arc<HeatData>)>,
-    /// The same as asked for last, and why it is not there.
+    /// The last request, and the reason why its map is missing.
     pub numbers_asked: Option<(u64, MapRequest)>,
     pub numbers_error: Option<Diagnostic>,
     /// Maps so far.
@@ -215,7 +215,7 @@ pub(crate) struct Session {
 /// How a count is going.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum CountProgress {
-    /// Of the blocks, or of the cells when the blocks are known; how long, and how far.
+    /// Of the blocks, or of the cells once the blocks are known: the time so far, and the finished share.
     Working { at_cells: bool, waited: Duration, fraction: f64 },
     /// The user stopped it.
     Stopped,
@@ -230,7 +230,7 @@ struct CountClock {
 }
 
 impl CountClock {
-    /// Starts anew when the cells begin to be counted: their pace is another.
+    /// Restarts when the counting of cells begins, because its speed differs.
     fn follow(&mut self) {
         if !self.was_at_cells && self.at_cells.load(Ordering::Relaxed) {
             self.was_at_cells = true;
@@ -286,7 +286,7 @@ impl Session {
         }
     }
 
-    /// Asks for what the document needs and takes what has come. Returns whether something new is there.
+    /// Requests missing data for the document and takes finished results. Returns whether something new arrived.
     pub fn follow(&mut self, document: &Document, revision: u64, path: Option<&Path>) -> bool {
         let base = path.and_then(Path::parent).map(Path::to_path_buf);
         let wanted = (revision, self.watch.changes(), base);
@@ -327,7 +327,7 @@ impl Session {
         self.show(built);
     }
 
-    /// A layer in error is never left out of the picture: what stood there before stays, and says so.
+    /// A layer in error is never omitted from the picture: its previous state stays, and is labelled so.
     fn show(&mut self, built: Arc<Built>) {
         let (broken, standing) = built.broken();
         let shown = match &self.shown {
@@ -342,7 +342,7 @@ impl Session {
         self.shown = shown;
     }
 
-    /// Another document is open: what was derived from the one before is not of this one.
+    /// Another document is open: data derived from the previous one do not apply.
     pub fn another_document(&mut self) {
         self.number += 1;
         self.shrink.cancel();
@@ -363,7 +363,7 @@ impl Session {
         self.races.end(&mut self.race, id);
     }
 
-    /// No map is there or asked for.
+    /// No map exists or was requested.
     pub fn forget_map(&mut self) {
         (self.map, self.map_asked, self.map_error) = (None, None, None);
         (self.numbers, self.numbers_asked, self.numbers_error) = (None, None, None);
@@ -377,7 +377,7 @@ impl Session {
 
     fn ask_count(&mut self) {
         let Some(Shown { built, before }) = &self.shown else { return };
-        // what stands since an error has no numbers
+        // an outdated picture has no numbers
         let (Some(lengths), true) = (built.lengths, before.is_empty()) else { return };
         let settings = &built.document.settings;
         let wanted = (self.picture, settings.block_size, settings.batch, settings.heads);
@@ -398,7 +398,7 @@ impl Session {
         });
     }
 
-    /// How the count of what is shown now is going.
+    /// The progress of counting the shown mask.
     pub fn count_progress(&self) -> CountProgress {
         let clock = &self.count_clock;
         if clock.stopped {
@@ -408,7 +408,7 @@ impl Session {
         CountProgress::Working { at_cells: clock.was_at_cells, waited, fraction: self.count.progress().unwrap_or(0.0) }
     }
 
-    /// Gives the count up; what is drawn does not depend on it.
+    /// Stops the count; the picture does not depend on it.
     pub fn stop_count(&mut self) {
         self.count.stop();
         self.count_clock.stopped = true;
@@ -419,19 +419,19 @@ impl Session {
         self.counting = None;
     }
 
-    /// Whether what is shown was made from an older document.
+    /// Whether the shown picture comes from an older document.
     pub fn is_behind(&self, revision: u64) -> bool {
         self.built.as_ref().is_none_or(|built| built.revision != revision)
     }
 
-    /// Counted blocks of what is shown now.
+    /// Counted blocks of the shown mask.
     pub fn current_stats(&self) -> Option<&Counted> {
         let shown = self.shown.as_ref().filter(|shown| shown.before.is_empty())?;
         let size = shown.built.document.settings.block_size;
         self.counted.as_ref().filter(|c| c.picture == self.picture && c.block_size == size)
     }
 
-    /// Compares with what is shown now from here on. Returns its name; None while nothing without errors is shown.
+    /// Compares with the present mask from now on. Returns its name; None while no mask without errors is shown.
     pub fn compare_with_this(&mut self) -> Option<String> {
         let Shown { built, before } = self.shown.clone()?;
         let lengths = built.lengths.filter(|_| before.is_empty())?;
@@ -469,7 +469,7 @@ impl Session {
         self.jobs_running.push(Running { job, kind, of, since, step: RunStep::new(kind.title(), 0.0) });
     }
 
-    /// What calls the window back.
+    /// Wakes the window.
     pub fn wake(&self) -> Wake {
         self.wake.clone()
     }

@@ -26,7 +26,7 @@ impl TestRenderer for Software {
         for (id, deltas) in delta.set.drain() {
             deltas.into_iter().for_each(|delta| self.set(id, delta));
         }
-        // what is freed may stand in the frame that is painted next
+        // freed textures may be used in the next painted frame
         delta.free.clear();
     }
 
@@ -152,8 +152,8 @@ impl Canvas {
     }
 }
 
-/// Twice the area of a triangle; positive where it turns right on the screen. In double precision, so that a pixel on a shared
-/// edge is on it from both sides.
+/// Twice the area of a triangle; positive if it turns right on the screen. In double precision, so that a pixel on a
+/// shared edge is on it from both sides.
 fn cross(a: Pos2, b: Pos2, c: Pos2) -> f64 {
     let [a, b, c] = [a, b, c].map(|p| [f64::from(p.x), f64::from(p.y)]);
     (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])

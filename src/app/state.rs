@@ -26,7 +26,7 @@ use std::path::PathBuf;
 /// The revision of a document that no file has in any state.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// What one looks at now; forgotten at the end.
+/// The present place and selection; not stored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Focus {
     /// Selected layer or score mod.
@@ -43,7 +43,7 @@ pub(crate) struct Focus {
     pub picked: Option<Heads>,
     /// Cell under the pointer (q_idx, kv_idx).
     pub hovered: Option<[usize; 2]>,
-    /// Cell of the Cell page: the one that was clicked, or the last under the pointer.
+    /// Cell of the Cell page: the clicked one, or the last under the pointer.
     pub pinned: [usize; 2],
     /// Whether it was clicked, and stays until another is or Escape.
     pub is_pinned: bool,
@@ -74,13 +74,13 @@ pub(crate) struct Parked {
 pub(crate) struct State {
     pub document: Document,
     pub history: History,
-    /// Open documents beside it, left to right.
+    /// The other open documents, left to right.
     pub parked: Vec<Parked>,
     /// The place of the one in work among all of them.
     pub tab: usize,
     /// Raised by every change of the document.
     pub revision: u64,
-    /// The revision that lies in the file, or that the document was opened with.
+    /// The revision in the file, or the revision at opening.
     pub saved: u64,
     /// The revision at which this document took the place of another.
     pub begun: u64,
@@ -90,14 +90,14 @@ pub(crate) struct State {
     pub path: Option<PathBuf>,
     /// A trainer's config.json that export merges into.
     pub config: Option<PathBuf>,
-    /// What that file says.
+    /// The content of that file.
     pub trainer: Option<Box<TrainerConfig>>,
     /// The page of exports.
     pub export: ExportPage,
     pub session: Session,
     /// A worker that has not answered yet.
     pub connecting: Option<Connecting>,
-    /// Why the last one asked for is not there.
+    /// The reason why the last requested one is missing.
     pub connect_error: Option<Vec<Diagnostic>>,
     pub view: View,
     pub focus: Focus,
@@ -116,9 +116,9 @@ pub(crate) struct State {
     pub into_page: bool,
     /// Whether panel sizes are to be forgotten.
     pub reset_layout: bool,
-    /// Whether the first steps stand above everything.
+    /// Whether the first steps are shown.
     pub first_steps: bool,
-    /// Panels, theme and size from before a presentation; None: there is none.
+    /// Panels, theme and size from before a presentation; None: no presentation.
     pub before_present: Option<(bool, bool, ThemeChoice, f32)>,
 }
 
@@ -133,7 +133,7 @@ impl State {
         self.path.is_none() && self.revision == 0
     }
 
-    /// Changes the document. A refused edit changes nothing and is told.
+    /// Changes the document. A refused edit changes nothing and is reported.
     pub fn edit(&mut self, edit: Edit) -> bool {
         self.history.work_on(self.focus.layer);
         match self.history.apply(&mut self.document, edit, self.now) {
@@ -160,8 +160,8 @@ impl State {
         }
     }
 
-    /// To be called after a step was undone, done again or cancelled: the selection stays where it can, and returns to
-    /// what was worked on where layers came or went. The file's name does not belong to another document.
+    /// Must be called after an undo, redo or cancel: the selection stays if possible, and follows the changed layer if
+    /// layers appeared or disappeared. The file's name does not belong to another document.
     pub fn turned(&mut self, step: &Step) {
         if step.replaced {
             (self.path, self.kept_as, self.begun) = (None, None, self.revision + 1);
@@ -205,7 +205,7 @@ impl State {
         }
     }
 
-    /// What queries and keys say, where the open capture tells it and is of the document's lengths.
+    /// The texts of queries and keys, if the open capture has them and matches the document's lengths.
     pub fn texts(&self) -> [Option<Texts<'_>>; 2] {
         let lengths = self.document.axes.lengths().ok();
         self.session.captured.as_ref().zip(lengths).map_or([None, None], |(captured, l)| captured.texts(l))
@@ -220,7 +220,7 @@ impl State {
         InputSource::File { path: inputs.path.clone(), names: inputs.names.clone(), layout: inputs.layout }
     }
 
-    /// Rows and columns of the selected layer, where it is a rectangle.
+    /// Rows and columns of the selected layer, if it is a rectangle.
     pub fn selected_rectangle(&self) -> Option<[[usize; 2]; 2]> {
         let layer = self.document.layer(self.focus.layer?).filter(|layer| layer.enabled)?;
         if let MaskContent::Rectangle { q, kv } = layer.content { Some([q, kv]) } else { None }

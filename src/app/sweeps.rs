@@ -50,7 +50,7 @@ impl Sweep {
         Sweep { id, of, words, points, stopped: false }
     }
 
-    /// A length's document is made, or there is none. `request`: what it is raced by.
+    /// A length's document is ready, or does not exist. `request`: the run request.
     pub fn made(
         &mut self,
         at: usize,
@@ -118,7 +118,7 @@ impl Sweep {
         over == all
     }
 
-    /// What was measured: tokens and report.
+    /// The measurements: tokens and report.
     pub fn measured(&self) -> impl Iterator<Item = (usize, &RunReport)> {
         self.points.iter().filter_map(|point| match &point.step {
             Step::Done(report) => Some((point.tokens, &**report)),
@@ -127,7 +127,7 @@ impl Sweep {
     }
 }
 
-/// What of a design moves with the length.
+/// The part of a design that changes with the length.
 pub(crate) fn moves(document: &crate::document::model::Document) -> &'static str {
     match lengths::is_plain(document) {
         true => "values such as a window stay",

@@ -119,7 +119,7 @@ fn visuals(theme: Theme) -> Visuals {
         ([0xf5, 0xf6, 0xf8], [0xff, 0xff, 0xff], [0xff, 0xff, 0xff], [0xec, 0xee, 0xf2], [0xcf, 0xd4, 0xdc], 0x22)
     };
     let rgb = |c: [u8; 3]| Color32::from_rgb(c[0], c[1], c[2]);
-    // a caret that blinks draws the whole window twice a second while nobody types
+    // a blinking caret would draw the whole window twice a second without any input
     visuals.text_cursor.blink = false;
     visuals.panel_fill = rgb(panel);
     visuals.window_fill = rgb(window);

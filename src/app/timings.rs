@@ -5,13 +5,13 @@
 
 use std::time::{Duration, Instant};
 
-/// The variable that asks for them.
+/// The variable that enables them.
 const VARIABLE: &str = "MASKLOOM_TIMINGS";
 
 /// When what happened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timings {
-    /// From the start of the process, where the system tells it, to when the window was asked for.
+    /// From the start of the process, if the system reports it, until the window was requested.
     before: Duration,
     asked: Instant,
     /// GL and the window are there.
@@ -22,7 +22,7 @@ pub(crate) struct Timings {
 }
 
 impl Timings {
-    /// To be called when the window is asked for; None where nobody wants to know.
+    /// Must be called when the window is requested; None if the variable is unset.
     pub fn begin() -> Option<Timings> {
         std::env::var_os(VARIABLE).filter(|v| !v.is_empty())?;
         let before = age().unwrap_or_default();
@@ -64,7 +64,7 @@ fn words(before: Duration, system: Duration, layout: Duration, paint: Duration) 
     )
 }
 
-/// How long this process has been there, to a hundredth of a second; None where the system does not tell.
+/// The age of this process, to a hundredth of a second; None if the system does not report it.
 fn age() -> Option<Duration> {
     let seconds = |text: String| -> Option<f64> { text.split_whitespace().next()?.parse().ok() };
     let up = seconds(std::fs::read_to_string("/proc/uptime").ok()?)?;

@@ -19,7 +19,7 @@ pub(crate) struct Tile {
     pub kind: BlockKind,
 }
 
-/// What stands in registers after a tile.
+/// The register values after a tile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Running {
     /// Largest score so far.
@@ -41,7 +41,7 @@ pub(crate) struct Trace {
     pub tiles: Vec<Tile>,
     /// kv tiles there are.
     pub all: usize,
-    /// After each tile; None where there are too many keys.
+    /// After each tile; None if there are too many keys.
     pub running: Option<Vec<Running>>,
     /// Bytes of K and V in a tile.
     pub tile_bytes: usize,
@@ -49,7 +49,7 @@ pub(crate) struct Trace {
     pub eager_bytes: usize,
 }
 
-/// What a trace is made from.
+/// The inputs of a trace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Question<'a> {
     pub blocks: &'a BlockMask,
@@ -107,7 +107,7 @@ fn running(of: &Question<'_>, tiles: &[Tile], size: BlockSize) -> Vec<Running> {
     tiles.iter().map(one).collect()
 }
 
-/// The score of one key after the mods; None where the mask drops it.
+/// The score of one key after the mods; None if the mask drops it.
 fn score(of: &Question<'_>, kv_idx: usize) -> Option<f64> {
     let plain = normal((of.q_idx as u64) << 32 | kv_idx as u64, 1);
     let cell = Cell { b: of.b as i64, h: of.h as i64, q_idx: of.q_idx as i64, kv_idx: kv_idx as i64, score: plain };

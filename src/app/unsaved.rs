@@ -15,7 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(crate) const MOST: usize = 50;
 const FOLDER: &str = "unsaved";
 
-/// As it lies in its file.
+/// The content of its file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Stored {
     name: String,
@@ -42,7 +42,7 @@ pub(crate) struct Kept {
 /// Makes the bytes of a file, later.
 pub(crate) type Bytes = Box<dyn FnOnce() -> Vec<u8> + Send>;
 
-/// Where a document is kept, and what is to be written there. `again`: the file that it came back from.
+/// The path of a stored document, and its content. `again`: the file from which it was restored.
 pub(crate) fn keep(
     root: &Path,
     document: &Document,
@@ -78,12 +78,12 @@ fn names(root: &Path) -> Vec<PathBuf> {
     names
 }
 
-/// The newest one's name, after those beyond the most that stay are gone; None where there is none.
+/// The newest one's name, after those beyond the limit were removed; None if there is none.
 pub(crate) fn newest(root: &Path) -> Option<String> {
     let mut names = names(root);
     let more = names.len().saturating_sub(MOST);
     for old in names.drain(..more) {
-        // one that cannot be removed stays
+        // a file that cannot be removed stays
         let _ = std::fs::remove_file(old);
     }
     Some(names.last()?.file_name()?.to_string_lossy().into_owned())

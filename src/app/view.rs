@@ -38,12 +38,12 @@ pub(crate) struct View {
     /// A page in the place of the workspace's own.
     pub aside: Option<Aside>,
     pub theme: ThemeChoice,
-    /// Whether the layers are shown, where the workspace has them.
+    /// Whether the layers are shown, if the workspace has them.
     pub left: bool,
     /// Whether the page at the side is shown.
     pub right: bool,
     pub widths: Widths,
-    /// Where layers and page lie.
+    /// The positions of layers and page.
     pub docks: Docks,
     /// Size of everything, 1 at first.
     pub scale: f32,

@@ -38,7 +38,7 @@ impl Watch {
         let shared = Arc::new(Shared::default());
         let mine = shared.clone();
         let thread = std::thread::Builder::new().name("watch".into()).spawn(move || mine.run(&wake));
-        // without a thread (the system has no more) files are read again when asked for
+        // without a thread (the system has no more) files are read again on request
         drop(thread);
         Watch { shared }
     }

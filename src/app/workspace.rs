@@ -5,7 +5,7 @@
 use super::command::Command;
 use serde::{Deserialize, Serialize};
 
-/// What the window is laid out for.
+/// The task of a layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Workspace {
@@ -34,7 +34,7 @@ impl Workspace {
         }
     }
 
-    /// The name of its own page at the side.
+    /// The name of the workspace's page at the side.
     pub fn page(self) -> &'static str {
         match self {
             Workspace::Design => "Inspector",
@@ -46,7 +46,7 @@ impl Workspace {
         }
     }
 
-    /// Whether the layers stand on the left.
+    /// Whether the layers are on the left.
     pub fn has_layers(self) -> bool {
         self == Workspace::Design
     }

@@ -8,18 +8,18 @@ use crate::base::Diagnostic;
 use crate::service::files;
 use std::path::{Path, PathBuf};
 
-/// What is to be written.
+/// The files to write.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     pub folder: PathBuf,
     pub files: Vec<(String, Vec<u8>)>,
-    /// The configuration to change where it lies.
+    /// The configuration to change in its place.
     pub merged: Option<Merged>,
     /// Files that exist are replaced.
     pub overwrite: bool,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Written {
     /// Nothing yet: these files exist.
@@ -35,7 +35,7 @@ pub(crate) enum Written {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Changed {
     pub path: PathBuf,
-    /// The copy of what it was; None: it had the value already and was not touched.
+    /// The copy of the old file; None: it already had the value and was not changed.
     pub backup: Option<PathBuf>,
 }
 
@@ -74,7 +74,7 @@ fn change(merged: &Merged) -> Result<Changed, Diagnostic> {
     Ok(Changed { path, backup: Some(backup) })
 }
 
-/// `config.json.bak`, or the next free number behind it; one that holds the same bytes serves.
+/// `config.json.bak`, or the next free number after it; an existing one with the same bytes is reused.
 fn back_up(path: &Path, bytes: &[u8]) -> Result<PathBuf, Diagnostic> {
     let name = |n: u32| {
         let mut name = path.as_os_str().to_os_string();
@@ -126,7 +126,7 @@ mod tests {
         std::fs::write(&config, "one").unwrap();
         write(&Order { overwrite: true, ..order(&out, &config, "one", "two") }).unwrap();
         assert!(!home.path().join("config.json.bak3").exists());
-        // nor does what has the value already
+        // nor a file that already has the value
         let same = Order { overwrite: true, ..order(&out, &config, "two", "two") };
         let Written::All { config: Some(changed), .. } = write(&same).unwrap() else { panic!() };
         assert_eq!(changed.backup, None);

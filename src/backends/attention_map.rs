@@ -13,12 +13,12 @@ use crate::problem::Problem;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// What is shown.
+/// The kind of map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
     /// Mean of the kept scores of a pixel, after scale and score mod; -inf where all are masked.
     Scores,
-    /// Sum of the probabilities of a pixel; -inf where all are masked, zero where what is kept is that small.
+    /// Sum of the probabilities of a pixel; -inf if all are masked, zero if the kept ones are that small.
     Probabilities,
 }
 
@@ -81,7 +81,7 @@ struct Head<'a> {
     k: Vec<f32>,
 }
 
-/// What one line of pixels has gathered.
+/// The sums of one line of pixels.
 struct Sums {
     sum: Vec<f64>,
     kept: Vec<u32>,
@@ -120,7 +120,7 @@ impl Head<'_> {
         sums.rows += 1;
         if self.values == Values::Probabilities {
             let total: f64 = scores.iter().map(|s| f64::from((s - top).exp())).sum();
-            // what is masked stays so: a kept cell may come to zero as well
+            // masked cells stay masked: a kept cell may also be zero
             let kept = scores.iter_mut().filter(|s| **s != f32::NEG_INFINITY);
             kept.for_each(|s| *s = (f64::from((*s - top).exp()) / total) as f32);
         }

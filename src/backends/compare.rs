@@ -15,9 +15,9 @@ use crate::problem::result::{ErrorStats, OutputError, OutputName, Worst};
 pub(crate) struct Got {
     /// `[rows][head_dim_v]`
     pub out: Vec<f64>,
-    /// `[rows]`, where it is given.
+    /// `[rows]`, if passed.
     pub lse: Option<Vec<f64>>,
-    /// `[rows]`, where they are given.
+    /// `[rows]`, if passed.
     pub max_scores: Option<Vec<f64>>,
 }
 
@@ -121,7 +121,7 @@ fn finite(x: f64) -> f64 {
     if x.is_finite() { x } else { 0.0 }
 }
 
-/// Of two numbers; 0 where either is none, which is a mismatch or equality and counted elsewhere.
+/// For two numbers; 0 if either is not finite, which is a mismatch or equality and counted elsewhere.
 fn difference(got: f64, want: f64) -> f64 {
     if got.is_finite() && want.is_finite() { (got - want).abs() } else { 0.0 }
 }
@@ -157,7 +157,7 @@ impl Judged {
 }
 
 impl Tally {
-    /// Keeps the error that is largest beside its bar.
+    /// Stores the error with the largest ratio to its limit.
     fn see(&mut self, what: &str, error: f64, allowed: f64, place: impl Fn() -> String) {
         let ratio = if error == 0.0 { 0.0 } else { error / allowed };
         if ratio > self.worst.ratio || ratio.is_nan() {
@@ -215,7 +215,7 @@ mod tests {
         check_tops((out, lse, None), want, want_lse, [0.0; 2])
     }
 
-    /// The same with the rows' largest scores, where they are given.
+    /// The same with the rows' largest scores, if passed.
     fn check_tops(
         (out, lse, tops): ([f32; 4], [f32; 2], Option<[f32; 2]>),
         want: [f64; 4],
@@ -265,7 +265,7 @@ mod tests {
         let good = of(Some([0.25, f32::NEG_INFINITY]));
         assert!(good.passed() && good.max_abs_of(&OutputName::MaxScores) == Some(0.0), "{good:?}");
         assert!(!of(Some([0.252, f32::NEG_INFINITY])).passed());
-        // a row that keeps nothing, not written; and one that was given a number
+        // a fully masked row that was not written; and one with a number
         assert_eq!(of(Some([0.25, f32::NAN])).nan_mismatch(), 1);
         assert_eq!(of(Some([0.25, 0.0])).nan_mismatch(), 1);
     }

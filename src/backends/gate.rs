@@ -37,7 +37,7 @@ pub enum Rounds {
 pub struct Bars {
     pub(super) rows: Vec<RowBar>,
     pub(super) groups: Vec<Group>,
-    /// Of the relative rms over all rows.
+    /// For the relative rms over all rows.
     pub(super) relative_rms: f64,
     /// Rows whose numbers are larger than this are not rounded to zero.
     pub(super) vanishing: f64,
@@ -48,9 +48,9 @@ pub struct Bars {
 /// Those of one row.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct RowBar {
-    /// Of the root mean square of the row's error.
+    /// For the root mean square of the row's error.
     pub rms: f64,
-    /// Of one element: this times the exact element,
+    /// For one element: this times the exact element,
     pub direct: f64,
     /// plus this times the element's scale,
     pub scaled: f64,
@@ -61,25 +61,25 @@ pub(super) struct RowBar {
 }
 
 impl RowBar {
-    /// Of one element.
+    /// For one element.
     pub fn element(&self, want: f64, scale: f64) -> f64 {
         self.direct * want.abs() + self.scaled * scale + self.absolute
     }
 }
 
-/// Rows that are judged together: what is small in each of them shows in all.
+/// Rows that are judged together: an error that is small in each of them is visible in all.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Group {
     /// `all rows`, `b 0, h 3`, `rows of 512 to 1023 keys`.
     pub name: String,
     pub rows: Vec<usize>,
-    /// Of the root mean square of the rows' errors, each relative to its scale.
+    /// For the root mean square of the rows' errors, each relative to its scale.
     pub relative: f64,
 }
 
 impl Bars {
-    /// The bars of a problem's reference. `rounds` says which emulation measures the backend; score mods that call
-    /// functions are always measured by eager's, for kernels approximate those to about its precision.
+    /// The limits of a problem's reference. `rounds` selects the emulation that measures the backend; score mods that
+    /// call functions are always measured by eager's, because kernels approximate those to about its precision.
     pub fn new(problem: &Problem, exact: &Reference, emulated: &Emulated, rounds: Rounds) -> Bars {
         let functions = functions(problem.score.as_deref());
         let rounding = match rounds {
@@ -145,10 +145,10 @@ fn relative_rms(rows: &[RowBar], exact: &Reference) -> f64 {
     if squares > 0.0 { (allowed / squares).sqrt() } else { allowed.sqrt() }
 }
 
-/// What rounding costs each row, relative to its scale.
+/// The effect of rounding on each row, relative to its scale.
 struct Costs {
     own: Vec<f64>,
-    /// The larger of its own and the root mean square over rows that keep about as many keys.
+    /// The larger of its own and the root mean square over rows with about as many keys.
     like: Vec<f64>,
 }
 
@@ -183,7 +183,7 @@ impl Costs {
     }
 }
 
-/// How many of a row's errors are independent: those of its elements, but for those that few keys share.
+/// The number of independent errors in a row: those of its elements, fewer if few keys share the mass.
 fn free(exact: &Reference, row: usize) -> f64 {
     let scale = &exact.scales[row];
     finite(scale.effective).min(scale.out.len() as f64).max(1.0)
@@ -212,7 +212,7 @@ fn smoothed(exact: &Reference, values: &[f64]) -> Vec<f64> {
     out
 }
 
-/// All rows, those of each head, and those that keep a like number of keys; rows that keep nothing are in none.
+/// All rows, those of each head, and those with a similar number of keys; fully masked rows are in none.
 fn grouped(exact: &Reference) -> Vec<(String, Vec<usize>)> {
     let kept = |i: &usize| exact.scales[*i].kept;
     let rows: Vec<usize> =
@@ -252,7 +252,7 @@ fn vanishing(dtype: DType) -> f64 {
     }
 }
 
-/// What a score mod asks of kernels that a float32 formula does not say.
+/// A score mod's allowance for kernels that a float32 formula does not contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Functions {
     /// Sums, products, comparisons and reads.
@@ -264,7 +264,7 @@ enum Functions {
 }
 
 impl Functions {
-    /// What they add to the bars of scores and their sums.
+    /// Its addition to the limits of scores and their sums.
     fn looseness(self) -> f64 {
         match self {
             Functions::None => 0.0,

@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(crate) struct Given {
     tensors: Vec<(String, HostTensor)>,
-    /// How each tensor that the mod reads gives what it gets, in the order of the reads' tensors.
+    /// The gradient of each tensor that the mod reads, passed on to these tensors, in the order of the reads' tensors.
     from: Vec<From>,
 }
 
@@ -27,7 +27,7 @@ enum From {
 }
 
 impl Given {
-    /// Of the tensors that a mod reads and that get a gradient.
+    /// From the tensors that a mod reads and that receive a gradient.
     pub(crate) fn new(score: &Mod, read: &[CaptureId]) -> Given {
         let mut given = Given::default();
         let held: Vec<_> = read.iter().map(|id| score.graph.capture(*id)).collect();
@@ -70,7 +70,7 @@ impl Given {
         self.by(read, Part::give)
     }
 
-    /// The same of sizes of what was added up.
+    /// The same for sizes of the summed terms.
     pub(crate) fn sizes(&self, read: &[&[f64]]) -> Vec<f64> {
         self.by(read, give_sizes)
     }
@@ -121,7 +121,7 @@ fn give_sizes(part: &Part, own: &[f64], to: &mut [f64]) {
     }
 }
 
-/// The tensors that get a gradient from a score mod, by the names under which it is told.
+/// The tensors that receive a gradient from a score mod, by their reported names.
 pub fn learning(score: &Mod) -> Vec<(String, HostTensor)> {
     let read = derive(score, |_| true).map(|d| d.captures()).unwrap_or_default();
     Given::new(score, &read).tensors

@@ -11,19 +11,19 @@ use crate::base::{DType, Diagnostic, HostTensor};
 use crate::problem::Problem;
 use crate::problem::result::GradientError;
 
-/// Of an array's largest element: what float32 may be off by, and half precision besides what it costs eager.
+/// The allowed float32 error, as a part of an array's largest element; half precision adds the effect on eager.
 const OF_LARGEST: f64 = 1e-4;
-/// Of a row's own size, and of the array's largest element, in float32.
+/// A part of a row's own size, and of the array's largest element, in float32.
 const OF_ROW: (f64, f64) = (2e-3, 1e-5);
 
-/// Of dv's largest element, what dq and dk may be off by in float32 where they vanish: they are differences of products of the
-/// output's gradient with v, and dv is of the size of that gradient.
+/// The allowed float32 error of vanishing dq and dk, as a part of dv's largest element: they are differences of
+/// products of the output's gradient with v, and dv has the size of that gradient.
 const OF_TERMS: f64 = 8.0 * f32::EPSILON as f64;
-/// Of the sum of its terms' sizes, what a captured tensor's gradient may be off by where it vanishes: that of what moves whole
-/// rows of scores is zero, and each term has its own rounding, which grows with the score.
+/// The allowed error of a captured tensor's vanishing gradient, as a part of the sum of its terms' sizes: a tensor that
+/// shifts whole rows of scores has gradient zero, and each term has its own rounding, which grows with the score.
 const OF_CAPTURED_TERMS: f64 = 64.0 * f32::EPSILON as f64;
 
-/// What gradients should be, and how far they may be off.
+/// The right gradients, and their allowed errors.
 pub struct Bars<'a> {
     want: &'a GradientReference,
     coarse: &'a [GradientReference],
@@ -31,7 +31,7 @@ pub struct Bars<'a> {
 }
 
 impl<'a> Bars<'a> {
-    /// Of a problem's reference; `coarse` are those of emulated eager and fused attention, in 16 bits.
+    /// From a problem's reference; `coarse` are those of emulated eager and fused attention, in 16 bits.
     pub fn new(problem: &Problem, want: &'a GradientReference, coarse: &'a [GradientReference]) -> Bars<'a> {
         let unit = match problem.dtype {
             DType::BF16 => 1.0 / 256.0,
@@ -42,16 +42,16 @@ impl<'a> Bars<'a> {
     }
 }
 
-/// One array: what was got, what is wanted, what emulated attention gives, and the elements of a row.
+/// One array: the result, the right values, emulated attention's values, and the elements of a row.
 struct Array<'a> {
     name: String,
     got: Vec<f64>,
     want: &'a [f64],
     coarse: Vec<&'a [f64]>,
     width: usize,
-    /// What each row may be off by through delta alone.
+    /// The allowed error of each row through delta alone.
     noise: &'a [f64],
-    /// What rounding leaves of terms that cancel.
+    /// The rounding error of cancelling terms.
     floor: f64,
 }
 
@@ -104,7 +104,7 @@ fn check_shape(name: &str, tensor: &HostTensor, shape: &[usize]) -> Result<(), D
     }
 }
 
-/// Of tensors that learn.
+/// For captured tensors with gradients.
 fn captured(got: &Gradients, bars: &Bars) -> Vec<GradientError> {
     let want = &bars.want.captures[..];
     let mut first = 0;

@@ -15,7 +15,7 @@ use crate::problem::result::{GradientOutcome, GradientReport};
 /// Refusals that come only when a backend runs.
 const LATE: [&str; 3] = ["no-lse-gradient", "torch-backward", "no-fixed-order"];
 
-/// What it gave.
+/// Its results.
 #[derive(Debug)]
 pub struct GradientRace {
     /// One for each backend, in the order given.
@@ -24,8 +24,8 @@ pub struct GradientRace {
     pub gradients: Vec<(BackendName, Gradients)>,
 }
 
-/// Compares and times every backend's backward pass. Errors: those that concern no single backend (`cancelled`, a score mod
-/// without a derivative, seeds of another shape).
+/// Compares and times every backend's backward pass. Errors: those that concern no single backend (`cancelled`, a score
+/// mod without a derivative, seeds of another shape).
 pub fn race(
     problem: &Problem,
     inputs: &Inputs,
@@ -44,7 +44,7 @@ pub fn race(
         made.reports = backends.iter_mut().zip(refused).filter_map(one).collect();
         return Ok(made);
     }
-    // what is kept is of the seeds that were given
+    // stored gradients belong to the given seeds
     let sample = if keep { Sample::whole(problem) } else { Sample::affordable(problem) };
     let compared = sample.only(problem, seeds)?;
     let want = exact(problem, inputs, &compared, &sample, Arithmetic::Exact, control)?;

@@ -10,16 +10,16 @@ use crate::problem::Problem;
 /// Gradients of the results, given from outside.
 #[derive(Clone, Debug)]
 pub struct Seeds {
-    /// Of the output: [B, Hq, Q, Ev], of the problem's dtype.
+    /// For the output: [B, Hq, Q, Ev], in the problem's dtype.
     pub d_out: HostTensor,
-    /// Of the lse: [B, Hq, Q] F32; None where nothing was made of it.
+    /// For the lse: [B, Hq, Q] F32; None if nothing was computed from it.
     pub d_lse: Option<HostTensor>,
     /// Whether gradients must have the same bits in every run.
     pub deterministic: bool,
 }
 
 impl Seeds {
-    /// Checks the shapes. Errors: what has another shape, with both.
+    /// Checks the shapes. Errors: a tensor with another shape, with both shapes.
     pub fn check(&self, problem: &Problem) -> Result<(), Diagnostic> {
         let s = problem.spec();
         let rows = [s.batch, s.heads, s.q_len];
@@ -43,7 +43,7 @@ impl Seeds {
     }
 }
 
-/// The gradient of a captured tensor, or of one that a captured tensor was computed from.
+/// The gradient of a captured tensor, or of one from which a captured tensor was computed.
 #[derive(Clone, Debug)]
 pub struct CaptureGradient {
     /// Its name.
@@ -52,15 +52,15 @@ pub struct CaptureGradient {
     pub gradient: HostTensor,
 }
 
-/// What a backward pass gives.
+/// A backward pass's results.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Gradients {
-    /// Of the problem's dtype.
+    /// In the problem's dtype.
     pub dq: HostTensor,
     pub dk: HostTensor,
     pub dv: HostTensor,
-    /// Of the float tensors that the score mod reads, by their number.
+    /// For the float tensors that the score mod reads, by their number.
     pub captures: Vec<CaptureGradient>,
 }
 
@@ -110,7 +110,7 @@ pub(crate) fn shapes(problem: &Problem) -> [[usize; 4]; 3] {
     ]
 }
 
-/// Standard normal seeds beside random inputs.
+/// Standard normal seeds for random inputs.
 pub fn random(problem: &Problem, seed: u64) -> Seeds {
     Seeds { d_out: super::inputs::random_seed(problem, seed), d_lse: None, deterministic: false }
 }

@@ -120,8 +120,8 @@ fn natural_log(x: f64) -> f64 {
     2.0 * t * series + exponent as f64 * std::f64::consts::LN_2
 }
 
-/// q, k, v of a run out of a safetensors file's bytes. `names` are the tensors for q, k and v, `layout` the order of
-/// dimensions in the file. Errors: all mistakes at once, in FlexAttention's words where it has some.
+/// q, k, v of a run from a safetensors file's bytes. `names` are the tensors for q, k and v, `layout` the order of
+/// dimensions in the file. Errors: all mistakes at once, in FlexAttention's words if it has some.
 pub fn from_safetensors(
     bytes: &[u8],
     names: &[String; 3],

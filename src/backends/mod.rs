@@ -48,10 +48,10 @@ pub struct Inputs {
 pub struct Output {
     /// [B, Hq, Q, Ev], of the problem's dtype.
     pub out: HostTensor,
-    /// [B, Hq, Q] F32, natural log, -inf where a row keeps nothing; None where the backend gives none.
+    /// [B, Hq, Q] F32, natural log, -inf in fully masked rows; None if the backend does not return it.
     pub lse: Option<HostTensor>,
-    /// [B, Hq, Q] F32: a row's largest score after scale, score mod and mask, -inf where it keeps nothing and NaN where one
-    /// that it keeps is NaN, as torch.max has it; None unless the problem asks for it and the backend gives it.
+    /// [B, Hq, Q] F32: a row's largest score after scale, score mod and mask, -inf if it keeps nothing and NaN if a
+    /// kept score is NaN, like torch.max; None unless the problem requests it and the backend supports it.
     pub max_scores: Option<HostTensor>,
 }
 

@@ -12,7 +12,7 @@ use crate::ir::passes::derive::{ReadGradient, derive, flat_index};
 use crate::ir::tiles::Program;
 use crate::problem::Problem;
 
-/// What the gradient of a modified score becomes.
+/// The use of the gradient of a modified score.
 pub(crate) struct ModGradient {
     /// By the score; None: it is 1 everywhere.
     by_score: Option<Program>,
@@ -35,7 +35,7 @@ struct Read {
 }
 
 impl ModGradient {
-    /// Of a problem, for all captured floats. Errors: no derivative exists.
+    /// For a problem, for all captured floats. Errors: no derivative exists.
     pub(crate) fn new(problem: &Problem) -> Result<ModGradient, Diagnostic> {
         let mut made = ModGradient {
             by_score: None,
@@ -76,8 +76,8 @@ impl ModGradient {
         self.by_score.is_some() || self.reads.iter().any(|r| r.value.is_some())
     }
 
-    /// Adds to `sums` what a tile gives its captured elements, and makes `gradients`, of the modified scores, those of the
-    /// scores. `scores` are those before the mod.
+    /// Adds a tile's gradients of captured elements to `sums`, and converts `gradients` from those of the modified
+    /// scores to those of the scores. `scores` are those before the mod.
     pub(crate) fn apply(
         &self,
         at: &Place,
@@ -124,7 +124,7 @@ impl ModGradient {
         self.through_f64(at, scores, gradients);
     }
 
-    /// Adds to `sums` the sizes of what a tile gives its captured elements, where `sizes` are those of its gradients.
+    /// Adds the sizes of a tile's gradients of captured elements to `sums`, where `sizes` are those of its gradients.
     pub(crate) fn apply_sizes(&self, at: &Place, scores: &[f64], sizes: &[f64], sums: &mut [f64]) {
         for read in &self.reads {
             let factor = read.value.as_ref().map(|program| {
@@ -134,7 +134,7 @@ impl ModGradient {
             });
             read.collect(at, sums, |i| {
                 let size = sizes[i] * factor.as_ref().map_or(1.0, |f| f[i].abs());
-                // what is no number is judged by itself
+                // NaN and infinity are judged separately
                 if size.is_finite() { size } else { 0.0 }
             });
         }

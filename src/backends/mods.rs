@@ -13,7 +13,7 @@ pub(crate) struct Mods {
     score: Option<Program>,
 }
 
-/// Where a tile lies: one head's query rows times keys.
+/// The place of a tile: one head's query rows times keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub b: usize,

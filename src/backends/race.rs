@@ -39,12 +39,12 @@ impl Default for RaceOptions {
     }
 }
 
-/// What a race gave.
+/// A race's results.
 #[derive(Clone, Debug)]
 pub struct Race {
     /// One for each backend, in the order given.
     pub reports: Vec<BackendReport>,
-    /// What the mask keeps.
+    /// The kept cells and blocks.
     pub work: WorkStats,
     /// The outputs of those that ran.
     pub outputs: Vec<(BackendName, Output)>,
@@ -53,7 +53,7 @@ pub struct Race {
 /// The step with which timing begins.
 pub const WARMING_UP: &str = "warming up";
 
-/// Share of the progress bar that lies before timing.
+/// Share of the progress bar before timing.
 const CHECKING: f32 = 0.6;
 
 /// Runs the race. Errors: only those that concern no single backend (`cancelled`, a mask too large to list).
@@ -90,7 +90,7 @@ pub fn race(
     Ok(race)
 }
 
-/// What the mask keeps, at the problem's own BLOCK_SIZE. Errors: `cancelled`, a grid too large to list.
+/// The kept cells and blocks, at the problem's own BLOCK_SIZE. Errors: `cancelled`, a grid too large to list.
 pub fn work_stats(problem: &Problem, control: &Control) -> Result<WorkStats, Diagnostic> {
     work_of(problem, &problem.block_mask(problem.block_size, control)?, control)
 }
@@ -115,7 +115,7 @@ impl Progress<'_> {
         Ok(())
     }
 
-    /// What has been timed so far, for those who watch; outside of what is timed.
+    /// The times so far, for progress reports; outside of the timed code.
     fn medians(&mut self, lanes: &[Lane], what: String, fraction: f32) {
         let so_far = lanes.iter().filter_map(|lane| Some((lane.backend, lane.timing()?))).collect();
         (self.on_step)(RunStep { so_far, ..RunStep::new(what, fraction) });
@@ -134,7 +134,7 @@ struct Judge<'a> {
     exact: &'a Reference,
     /// For kernels that keep scores in float32: all of ours, and PyTorch's flex.
     fused: Bars,
-    /// For those that may hold scores or biases in the dtype.
+    /// For those that may materialise scores or biases in the dtype.
     eager: Bars,
 }
 
@@ -163,7 +163,7 @@ struct Waited {
     prepared_ms: f64,
     /// To the first output.
     first_ms: f64,
-    /// To the first output of the kernel that is timed, where that was another.
+    /// Until the first output of the timed kernel, if another kernel gave the first output.
     settled_ms: Option<f64>,
 }
 
@@ -195,7 +195,7 @@ impl Lane {
         if let State::Running { samples, .. } = &self.state { stats::timing(samples.clone()) } else { None }
     }
 
-    /// The report as it stands, for those who watch.
+    /// The present report, for progress reports.
     fn snapshot(&self) -> BackendReport {
         let outcome = match &self.state {
             State::Out(outcome) => outcome.clone(),
@@ -224,7 +224,7 @@ fn done(prepared: &dyn Prepared, error: ErrorStats, samples: Vec<f64>, waited: W
     }
 }
 
-/// The largest score of every head over batch entries and rows, of [B, Hq, Q]; NaN where one is NaN.
+/// The largest score of every head over batch entries and rows, of [B, Hq, Q]; NaN if one is NaN.
 fn head_maxima(rows: &HostTensor) -> Vec<HeadMaximum> {
     let [_, heads, q_len] = rows.shape() else { return Vec::new() };
     let mut found = vec![HeadMaximum(f64::NEG_INFINITY); *heads];
@@ -237,7 +237,7 @@ fn head_maxima(rows: &HostTensor) -> Vec<HeadMaximum> {
     found
 }
 
-/// Prepares, runs and compares every backend, in the order asked for.
+/// Prepares, runs and compares every backend, in the requested order.
 fn check_all(
     problem: &Problem,
     inputs: &Inputs,
@@ -279,8 +279,8 @@ fn check_one(problem: &Problem, inputs: &Inputs, backend: &mut dyn Backend, judg
     attempt().unwrap_or_else(|why| State::Out(Outcome::Failed { why }))
 }
 
-/// Interleaved rounds: a machine that slows down slows all backends down. Each round goes through them in an order of its
-/// own, because who comes after a backend that heats the chip finds lower clocks. Wrong results are not timed.
+/// Interleaved rounds: a machine that slows down slows all backends down. Each round has another order, because a
+/// backend that runs after one that heats the chip has lower clocks. Wrong results are not timed.
 fn time_all(lanes: &mut [Lane], options: &RaceOptions, progress: &mut Progress) -> Result<(), Diagnostic> {
     if options.rounds == 0 {
         return Ok(());

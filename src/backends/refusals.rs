@@ -6,7 +6,7 @@ use crate::base::{BackendName, Diagnostic};
 use crate::problem::Problem;
 use crate::problem::pattern::Pattern;
 
-/// The library whose rules a backend follows; None for those that take every mod.
+/// The library whose rules a backend follows; None for those that support every mod.
 fn library(backend: BackendName) -> Option<&'static str> {
     match backend {
         BackendName::Sdpa => Some("scaled_dot_product_attention"),
@@ -15,7 +15,7 @@ fn library(backend: BackendName) -> Option<&'static str> {
     }
 }
 
-/// Errors where the problem has a score mod and the backend's library takes none.
+/// Errors if the problem has a score mod and the backend's library supports none.
 pub(super) fn score_mod(backend: BackendName, problem: &Problem) -> Result<(), Diagnostic> {
     match library(backend).filter(|_| problem.score.is_some()) {
         None => Ok(()),
@@ -27,8 +27,8 @@ pub(super) fn score_mod(backend: BackendName, problem: &Problem) -> Result<(), D
     }
 }
 
-/// flash-attn takes no mask, or causal aligned to the bottom right. Errors where the problem's mask, which is `found`, is
-/// neither.
+/// flash-attn supports no mask, or a causal one aligned to the bottom right. Errors if the problem's mask, `found`, is
+/// another.
 pub(super) fn flash_mask(problem: &Problem, found: Pattern) -> Result<Pattern, Diagnostic> {
     let aligned = problem.kv_len as i64 - problem.q_len as i64;
     match found {
@@ -55,7 +55,7 @@ mod tests {
     use crate::base::{BackendName, DType};
     use crate::problem::{Problem, ProblemSpec};
 
-    /// What the cpu's backend says, then what the GPU's says.
+    /// The CPU backend's message, then the GPU backend's.
     fn both(problem: &Problem, backend: BackendName) -> [Option<crate::base::Diagnostic>; 2] {
         let on_cpu = cpu::backend(backend).expect("there is one").support(problem);
         [on_cpu.err(), choose::choose(problem, backend).err()]

@@ -19,7 +19,7 @@ pub fn timing(samples_ms: Vec<f64>) -> Option<Timing> {
     Some(Timing { samples_ms, median_ms, spread: if median_ms > 0.0 { iqr / median_ms } else { 0.0 } })
 }
 
-/// What a mask's blocks amount to in a problem.
+/// The sizes of a mask's blocks in a problem.
 pub fn work(problem: &Problem, found: &Stats) -> WorkStats {
     let s = problem.spec();
     let cells = s.batch as f64 * s.heads as f64 * s.q_len as f64 * s.kv_len as f64;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Shared between who asked for the work and who does it; cheap to clone.
+/// Shared between the caller and the code that does the work; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Control {
     cancelled: Arc<AtomicBool>,
@@ -15,7 +15,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// A control that nobody has cancelled.
+    /// A control that is not cancelled.
     pub fn new() -> Self {
         Self::default()
     }

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 pub enum Severity {
     /// Worth knowing; nothing is wrong.
     Note,
-    /// Legal, but probably not what was meant.
+    /// Legal, but probably unintended.
     Warning,
     /// It cannot go on.
     Error,
@@ -24,14 +24,14 @@ pub enum Severity {
 pub struct Label {
     /// Where.
     pub span: Span,
-    /// What to say there; may be empty.
+    /// The text at this place; may be empty.
     pub text: String,
 }
 
-/// Text that can stand in the place of a piece of source.
+/// Text that can replace a piece of source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rewrite {
-    /// What it replaces.
+    /// The replaced piece.
     pub span: Span,
     /// The new text.
     pub text: String,
@@ -44,13 +44,13 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// Stable kebab-case identifier.
     pub code: Cow<'static, str>,
-    /// One sentence: what is wrong and why.
+    /// One sentence: the problem and its cause.
     pub message: String,
     /// Marked places; the first is the primary one.
     pub labels: Vec<Label>,
     /// The way out: the rewrite, the command, the setting.
     pub hint: Option<String>,
-    /// The same as text to paste, where it is known exactly.
+    /// The same as text to paste, if it is known exactly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rewrite: Option<Rewrite>,
     /// The texts that the labels' spans point into, indexed by `SourceId`. Filled before it leaves the language module.
@@ -100,7 +100,7 @@ impl Diagnostic {
         self
     }
 
-    /// Sets what can be pasted in the place of `span`; the hint tells it unless there is another.
+    /// Sets text that can replace `span`; the hint shows it unless there is another.
     #[must_use]
     pub fn rewrite(mut self, span: Span, text: impl Into<String>) -> Self {
         let text = text.into();

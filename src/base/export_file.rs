@@ -5,11 +5,11 @@
 /// A file that an export would write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExportFile {
-    /// File name; below the export folder, with `/` where it has a folder of its own.
+    /// File name; relative to the export folder, with `/` if it is in a subfolder.
     pub name: String,
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// What it is, in a few words, for the preview.
+    /// A short description for the preview.
     pub what: String,
 }
 

@@ -4,7 +4,7 @@
 
 /// The name most like `name`, if one is near enough.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // only the last part of a dotted name is likely to be misspelt, and long names are nobody's slip
+    // only the last part of a dotted name is likely to be misspelt, and long names are rarely typing errors
     if name.len() > 64 {
         return None;
     }

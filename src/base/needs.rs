@@ -6,7 +6,7 @@
 /// Says that a test is skipped because `what` (`torch`, `gym`, `cxx` or `nvrtc`) is not there.
 ///
 /// # Panics
-/// Where `MASKLOOM_NEEDS` names it: whoever set the variable installed the thing, so that its absence is the failure.
+/// If `MASKLOOM_NEEDS` names it: the variable states that it is installed, so its absence is a failure.
 #[doc(hidden)]
 pub fn missing(what: &str, why: &str) {
     let promised = std::env::var("MASKLOOM_NEEDS").unwrap_or_default();

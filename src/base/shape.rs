@@ -55,7 +55,7 @@ impl BlockSize {
         Self { q: size, kv: size }
     }
 
-    /// Rows and columns of blocks that cover `lengths`, the last ones hanging over.
+    /// Rows and columns of blocks that cover `lengths`; the last ones may reach beyond them.
     pub fn grid(self, lengths: Lengths) -> (usize, usize) {
         (lengths.q_len.div_ceil(self.q), lengths.kv_len.div_ceil(self.kv))
     }

@@ -59,7 +59,7 @@ impl Source {
         (line, column)
     }
 
-    /// The text under a span; empty when the span does not lie on character boundaries of this text.
+    /// The text under a span; empty if the span is not on character boundaries of this text.
     pub fn slice(&self, span: Span) -> &str {
         self.text.get(span.start as usize..span.end as usize).unwrap_or("")
     }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: only significant digits, and always a unit. Must not know what is counted.
 
-/// `0.117` as `11.7%`, with as many digits as tell something.
+/// `0.117` as `11.7%`, with only significant digits.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent {

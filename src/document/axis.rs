@@ -65,7 +65,7 @@ impl Axis {
         starts
     }
 
-    /// What token `index` is: its segment and its coordinates in the segment's grid. None past the end.
+    /// The place of token `index`: its segment and its coordinates in the segment's grid. None past the end.
     pub fn place(&self, index: usize) -> Option<Place<'_>> {
         let mut rest = index;
         for (at, segment) in self.segments.iter().enumerate() {
@@ -122,7 +122,7 @@ impl Axes {
     }
 }
 
-/// Where a token lies.
+/// The place of a token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place<'a> {
     /// Index of the segment.

@@ -25,7 +25,7 @@ pub(crate) enum Bound {
 }
 
 impl ParamDoc {
-    /// Reads a line of `Args:`; the parameter's own name may or may not stand before the colon.
+    /// Reads a line of `Args:`; the parameter's own name before the colon is optional.
     pub fn parse(line: &str, name: &str) -> ParamDoc {
         let line = line.trim();
         let line = line.strip_prefix(name).and_then(|rest| rest.trim_start().strip_prefix(':')).unwrap_or(line).trim();
@@ -101,7 +101,7 @@ pub(crate) fn find_segment(axis: &Axis, name: &str) -> Option<usize> {
     let named = axis.segments.iter().position(|s| s.name == name);
     let with = |wanted: fn(usize) -> bool| axis.segments.iter().position(|s| wanted(s.grid.len()));
     named.or_else(|| match name {
-        // an axis of plain tokens has no text beside anything
+        // an axis of plain tokens has no text next to a grid
         "text" if axis.segments.len() > 1 => with(|n| n == 1),
         "image" => with(|n| n == 2),
         "video" => with(|n| n == 3),

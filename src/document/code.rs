@@ -29,13 +29,13 @@ pub(crate) struct Code {
     args: Vec<(String, Arg)>,
     globals: Vec<(String, HostTensor)>,
     call: Call,
-    /// Modules that the last trace asked for, and what it got; not part of what makes two codes equal.
+    /// Modules that the last trace requested, and their texts; not part of the equality of two codes.
     modules: Vec<(String, Option<Source>)>,
-    /// What the last trace took for the mod, and the sizes that the text itself asks for; nor are these.
+    /// The last trace's choice of the mod, and the sizes in the text itself; not part of the equality either.
     said: (Option<Chosen>, Option<TextSizes>),
     /// Reads of the last trace that simplifying hides.
     lone: Vec<Lone>,
-    /// What the last trace's mask may be with other last bits of its functions.
+    /// The last trace's mask with other last bits of its functions.
     doubts: Vec<Arc<Mod>>,
 }
 
@@ -84,7 +84,7 @@ impl Code {
         (traced.result.map(|given| Arc::new(simplify(&given))), traced.diagnostics)
     }
 
-    /// What the last trace's mask may be with other last bits of its functions.
+    /// The last trace's mask with other last bits of its functions.
     pub fn doubts(&self) -> &[Arc<Mod>] {
         &self.doubts
     }
@@ -94,7 +94,7 @@ impl Code {
         &self.lone
     }
 
-    /// Which function the last trace took, and the sizes that the text itself asks a block mask for.
+    /// The function that the last trace chose, and the sizes of the text's own block mask.
     pub fn said(&self) -> &(Option<Chosen>, Option<TextSizes>) {
         &self.said
     }
@@ -186,7 +186,7 @@ pub(crate) fn pattern_source(name: &str, env: &dyn Environment) -> Result<Source
     })
 }
 
-/// The entry that a name means: that one, or the last where none is named.
+/// The entry of a name: the named one, or the last if none is named.
 pub(crate) fn find_entry<'a>(outline: &'a Outline, name: &str) -> Option<&'a Entry> {
     if name.is_empty() { outline.entries.last() } else { outline.entries.iter().rev().find(|e| e.name == name) }
 }

@@ -22,19 +22,19 @@ use std::sync::Arc;
 /// The tracer's note that a mask depends on bits in which processors differ.
 const LAST_BIT: &str = "last-bit";
 
-/// What became of one layer or score mod.
+/// The result of one layer or score mod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerResult {
     /// Which.
     pub id: u64,
-    /// Its own mod, before it joins the others; None when disabled. Of a layer in error the one that it last was, if this
-    /// compiler has seen any.
+    /// Its own mod, before it is combined with the others; None if disabled. For a layer in error its last valid one,
+    /// if this compiler has seen any.
     pub result: Option<Arc<Mod>>,
     /// Errors and warnings, with their sources.
     pub diagnostics: Vec<Diagnostic>,
-    /// Of code: which function was taken for the mod.
+    /// For code: the function chosen as the mod.
     pub chosen: Option<Chosen>,
-    /// Of code: the sizes that its own create_block_mask asks for.
+    /// For code: the sizes of its own create_block_mask.
     pub sizes: Option<TextSizes>,
 }
 
@@ -47,12 +47,12 @@ pub struct Compiled {
     pub score: Option<Arc<Mod>>,
     /// One for each layer, then one for each score mod, in document order.
     pub layers: Vec<LayerResult>,
-    /// What concerns the document as a whole.
+    /// The errors of the document as a whole.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Compiled {
-    /// Everything told, document first.
+    /// All messages, document first.
     pub fn all_diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
         self.diagnostics.iter().chain(self.layers.iter().flat_map(|l| &l.diagnostics))
     }
@@ -72,22 +72,22 @@ pub fn compile(document: &Document, environment: &dyn Environment) -> Compiled {
 #[derive(Debug, Default)]
 pub struct Compiler {
     layers: HashMap<u64, Memo>,
-    /// What each layer last was without errors, and what it was made of.
+    /// Each layer's last valid state, and its source.
     good: HashMap<u64, (Origin, Arc<Mod>)>,
     mask: Option<Joined>,
     score: Option<Joined>,
     traced: u64,
 }
 
-/// What a layer was last made from, and what came of it.
+/// A layer's last source, and its result.
 #[derive(Debug)]
 struct Memo {
     from: From,
     result: Option<Arc<Mod>>,
     diagnostics: Vec<Diagnostic>,
-    /// What is told of code at these sizes.
+    /// The messages about code at these sizes.
     linted: Option<(Sizes, Vec<Diagnostic>)>,
-    /// What is told at these sizes in the place of the tracer's notes on last bits.
+    /// The messages at these sizes that replace the tracer's notes on last bits.
     settled: Option<(Sizes, Vec<Diagnostic>)>,
 }
 
@@ -109,7 +109,7 @@ impl Memo {
             all.extend(self.settled.iter().flat_map(|(_, told)| told.iter().cloned()));
         }
         let place = |d: &Diagnostic| (d.code.clone(), d.labels.first().map(|l| l.span));
-        // where the tracer knew, it has told already
+        // if the tracer decided it, it has reported it already
         let more = self
             .linted
             .iter()
@@ -136,7 +136,7 @@ struct Joined {
 
 type Made = (Option<Arc<Mod>>, Vec<Diagnostic>);
 
-/// Whose content it is: the names of document and layer, the axes, and which pattern, file or kind of shape.
+/// The owner of its content: the names of document and layer, the axes, and the pattern, file or kind of shape.
 type Origin = (String, String, String, String);
 
 fn origin(document: &Document, layer: &str, kind: String) -> Origin {
@@ -144,7 +144,7 @@ fn origin(document: &Document, layer: &str, kind: String) -> Origin {
     (document.name.clone(), layer.to_string(), axes, kind)
 }
 
-/// What stays the same while a layer's arguments, text or shape are edited.
+/// The part that stays the same while a layer's arguments, text or shape are edited.
 fn mask_kind(content: &MaskContent) -> String {
     match content {
         MaskContent::Pattern(code) => format!("pattern {}", code.name),
@@ -207,7 +207,7 @@ impl Compiler {
         LayerResult { id, result, diagnostics, chosen, sizes }
     }
 
-    /// How many layers were made anew, over the life of this compiler.
+    /// Number of layers traced over the life of this compiler.
     pub fn traced(&self) -> u64 {
         self.traced
     }
@@ -217,7 +217,7 @@ impl Compiler {
         self.good.clear();
     }
 
-    /// A layer in error stays what it was, while it is mended: its errors stop a run as before.
+    /// A layer in error keeps its last valid state while it is edited: its errors stop a run as before.
     fn last_good(&mut self, id: u64, origin: Origin, (result, diagnostics): Made) -> Made {
         if diagnostics.iter().any(Diagnostic::is_error) {
             let good = self.good.get(&id).filter(|(of, _)| *of == origin);

@@ -21,7 +21,7 @@ pub enum Origin {
     Follows(String),
     /// The signature's default.
     Default,
-    /// Neither given nor defaulted: the layer cannot run without it.
+    /// Neither set nor defaulted: the layer cannot run without it.
     Missing,
 }
 
@@ -41,9 +41,9 @@ pub struct Range {
 pub struct Control {
     /// The parameter's name.
     pub name: String,
-    /// What it takes.
+    /// The accepted type.
     pub kind: ParamKind,
-    /// The value in force; None where it is a default that cannot be shown (a tensor, a function, an expression).
+    /// The present value; None if it is a default that cannot be shown (a tensor, a function, an expression).
     pub value: Option<ArgValue>,
     /// Where the value comes from.
     pub origin: Origin,
@@ -51,7 +51,7 @@ pub struct Control {
     pub range: Option<Range>,
     /// Its help.
     pub help: String,
-    /// What it would follow if it were not given.
+    /// The value that it would follow if it were not set.
     pub follows: Option<String>,
 }
 
@@ -137,7 +137,7 @@ fn control(param: &Param, args: &BTreeMap<String, ArgValue>, facts: &Facts) -> C
         (None, None, Some(default)) => (shown(default), Origin::Default),
         (None, None, None) => (None, Origin::Missing),
     };
-    // where the signature says nothing, the value says what it is
+    // if the signature has no type, the value has one
     let kind = match (param.kind, &value) {
         (ParamKind::Any, Some(ArgValue::Int(_))) => ParamKind::Int,
         (ParamKind::Any, Some(ArgValue::Float(_))) => ParamKind::Float,
@@ -151,7 +151,7 @@ fn control(param: &Param, args: &BTreeMap<String, ArgValue>, facts: &Facts) -> C
 const OF_TOKENS: [&str; 11] =
     ["window", "len", "prefix", "token", "size", "offset", "start", "end", "span", "chunk", "stride"];
 
-/// A range for a number whose docstring gives none: what is likely, around the default. More can be typed.
+/// A range for a number without one in its docstring: likely values around the default. Others can be typed.
 fn guessed(kind: ParamKind, param: &Param, facts: &Facts) -> Option<Range> {
     let tokens = || facts.axes.lengths().map_or(4096.0, |l| l.q_len.max(l.kv_len) as f64);
     let counts_tokens = OF_TOKENS.iter().any(|word| param.name.to_lowercase().contains(word));
@@ -160,7 +160,7 @@ fn guessed(kind: ParamKind, param: &Param, facts: &Facts) -> Option<Range> {
         (_, Some(Arg::Int(n))) if matches!(kind, ParamKind::Int | ParamKind::Any) => {
             let n = *n as f64;
             let far = if counts_tokens || n.abs() > 64.0 { tokens() } else { 16.0 * n.abs().max(4.0) };
-            // -1 and the like stand for "none"
+            // -1 and similar values mean "none"
             (n.min(if n > 0.0 { 1.0 } else { 0.0 }), far.max(2.0 * n), Some(1.0))
         }
         (_, Some(Arg::Float(x))) if x.is_finite() => (x.min(0.0) * 4.0, (x.abs() * 4.0).max(1.0), None),
@@ -177,7 +177,7 @@ fn number(value: &ArgValue) -> Option<f64> {
     }
 }
 
-/// A default as a value of the document, where it is one.
+/// A default as a value of the document, if it is one.
 pub(super) fn shown(default: &Arg) -> Option<ArgValue> {
     Some(match default {
         Arg::Bool(value) => ArgValue::Bool(*value),

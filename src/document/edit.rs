@@ -14,7 +14,7 @@ pub enum Edit {
     Replace(Box<Document>),
     /// Title.
     Rename(String),
-    /// What it models.
+    /// Its description.
     SetAbout(String),
     /// Query and key axes. Painted layers stay as they are; [`super::resize`] makes the edits that move them along.
     SetAxes(Axes),
@@ -36,9 +36,9 @@ pub enum Edit {
     SetCombine(u64, Combine),
     /// For which heads a mask layer is; None: all.
     SetHeads(u64, Option<Heads>),
-    /// What a mask layer is made of.
+    /// The content of a mask layer.
     SetContent(u64, Box<MaskContent>),
-    /// What a score mod is made of.
+    /// The content of a score mod.
     SetScoreContent(u64, Box<ScoreContent>),
     /// An argument of a pattern, text or linked layer; None goes back to the default or the axis binding.
     SetArg(u64, String, Option<ArgValue>),
@@ -122,7 +122,7 @@ pub fn apply(document: &mut Document, edit: Edit) -> Result<Edit, Diagnostic> {
 }
 
 impl Edit {
-    /// What the undo list calls it.
+    /// Its name in the undo list.
     pub fn title(&self) -> String {
         match self {
             Edit::Replace(new) => format!("Open {}", new.name),
@@ -156,7 +156,7 @@ impl Edit {
         }
     }
 
-    /// Whether a layer or score mod comes or goes by it.
+    /// Whether it adds or removes a layer or score mod.
     pub fn changes_layers(&self) -> bool {
         match self {
             Edit::Replace(_) | Edit::AddLayer(..) | Edit::AddScore(..) | Edit::Remove(_) => true,
@@ -271,7 +271,7 @@ fn move_layer(document: &mut Document, id: u64, to: usize) -> Result<Edit, Diagn
     Ok(Edit::Move(id, at))
 }
 
-/// All or none: what was done is undone when a later edit fails.
+/// All or none: earlier edits are undone if a later edit fails.
 fn group(document: &mut Document, edits: Vec<Edit>) -> Result<Edit, Diagnostic> {
     let mut inverses = Vec::with_capacity(edits.len());
     for edit in edits {

@@ -149,7 +149,7 @@ fn check_version(value: &Value) -> Result<(), Diagnostic> {
     }
 }
 
-/// The shape was right, so a text with rules of its own was wrong: an axis or a tensor. Says which where it can.
+/// The shape was right, so a text with its own rules was wrong: an axis or a tensor. Names it if possible.
 fn blame(value: &Value, error: &str) -> Diagnostic {
     for axis in ["q", "kv"] {
         if let Some(text) = value["axes"][axis].as_str()
@@ -180,7 +180,7 @@ fn find_tensor(value: &Value, path: &str) -> Option<String> {
 }
 
 impl Document {
-    /// What types cannot say: axes within limits, ids unique, numbers finite, rectangles in order.
+    /// Rules beyond types: axes within limits, ids unique, numbers finite, rectangles in order.
     pub fn validate(&self) -> Vec<Diagnostic> {
         let mut errors = Vec::new();
         errors.extend(self.axes.lengths().err());

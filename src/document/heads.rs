@@ -92,7 +92,7 @@ impl Heads {
         Heads::from_ranges(left)
     }
 
-    /// The same with one head more, or without it where it was there; None if that leaves none.
+    /// The same with one more head, or without it if it was included; None if that leaves none.
     pub fn toggled(&self, head: usize) -> Option<Heads> {
         let one = Heads { ranges: vec![[head, head + 1]] };
         if self.contains(head) { self.without(&one) } else { Some(self.with(&one)) }

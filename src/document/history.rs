@@ -21,9 +21,9 @@ pub struct History {
     redo: Vec<Point>,
     pointer: Pointer,
     bytes: usize,
-    /// What could be done again when the gesture in work began.
+    /// The redo list at the start of the present gesture.
     redo_before: Vec<Point>,
-    /// What the gesture's point is called; None: as its first edit.
+    /// The name of the gesture's point; None: that of its first edit.
     gesture_title: Option<String>,
     /// The layer that is worked on; points remember it.
     layer: Option<u64>,
@@ -38,7 +38,7 @@ pub struct Step {
     pub replaced: bool,
     /// Whether layers came or went.
     pub layers_changed: bool,
-    /// The layer that was worked on before the step, where that was said.
+    /// The layer edited before the step, if known.
     pub layer: Option<u64>,
 }
 
@@ -66,7 +66,7 @@ struct Point {
 }
 
 impl Point {
-    /// What undo takes back by it.
+    /// The name of the step for undo.
     fn step(&self) -> Step {
         Step {
             title: self.title.clone(),
@@ -141,13 +141,13 @@ impl History {
         (self.redo_before, self.gesture_title) = (Vec::new(), None);
     }
 
-    /// What the gesture that has just begun is called, instead of by its first edit.
+    /// The name of the gesture that has just begun, instead of that of its first edit.
     pub fn name_gesture(&mut self, title: &str) {
         self.gesture_title = Some(title.into());
     }
 
-    /// Takes back what the gesture in work has changed, and only that; says what it was. The pointer may still be down:
-    /// what it changes from now on is a point of its own. What could be done again before can be again.
+    /// Reverts the changes of the present gesture, and only those; returns its name. The pointer may still be down:
+    /// later changes are a new point. The former redo list returns.
     pub fn cancel_gesture(&mut self, document: &mut Document) -> Option<Step> {
         if self.pointer != Pointer::Dragging {
             return None;
@@ -166,24 +166,24 @@ impl History {
         self.layer = layer;
     }
 
-    /// The next edit starts a point of its own (focus left a field, a menu was used).
+    /// The next edit starts a new point (a field lost the focus, a menu was used).
     pub fn seal(&mut self) {
         if let Some(point) = self.undo.back_mut() {
             point.open = false;
         }
     }
 
-    /// What undo would take back.
+    /// The name of the next undo.
     pub fn undo_title(&self) -> Option<&str> {
         self.undo.back().map(|p| p.title.as_str())
     }
 
-    /// What redo would do again.
+    /// The name of the next redo.
     pub fn redo_title(&self) -> Option<&str> {
         self.redo.last().map(|p| p.title.as_str())
     }
 
-    /// Takes the newest point back; says what it was.
+    /// Reverts the newest point; returns its name.
     pub fn undo(&mut self, document: &mut Document) -> Option<Step> {
         self.pointer_up();
         let point = self.undo.pop_back()?;
@@ -193,7 +193,7 @@ impl History {
         Some(step)
     }
 
-    /// Does again what was undone last; says what it was.
+    /// Restores the last undone point; returns its name.
     pub fn redo(&mut self, document: &mut Document) -> Option<Step> {
         self.pointer_up();
         let point = self.redo.pop()?;
@@ -377,7 +377,7 @@ mod tests {
             (&doc, history.undo_title(), history.redo_title()),
             (&before, Some("Paint"), Some("Rename the document"))
         );
-        // the pointer is still down: what follows is a point of its own
+        // the pointer is still down: later changes are a new point
         history.apply(&mut doc, Edit::AddStroke(2, stroke(7)), 6.1).unwrap();
         history.pointer_up();
         history.undo(&mut doc).unwrap();

@@ -32,8 +32,8 @@ enum Begun {
     All,
 }
 
-/// Bottom first. For each head only the layers count that are for it: the lowest of them stands alone, and `AndNot` there
-/// keeps everything else; a head without any keeps every cell.
+/// Bottom first. For each head only its layers count: the lowest of them is the start, and `AndNot` there keeps
+/// everything else; a head without layers keeps every cell.
 pub(crate) fn join_masks(parts: &[Part]) -> Mod {
     let (mut below, mut begun) = (None, Begun::None);
     for part in parts {
@@ -47,7 +47,7 @@ pub(crate) fn join_masks(parts: &[Part]) -> Mod {
     below.unwrap_or_else(|| constant_mask(true))
 }
 
-/// What is below with a layer on top. Below keeps everything for heads that have not begun.
+/// The lower layers with a layer on top. They keep everything for heads without layers so far.
 fn joined(below: Option<Mod>, part: &Part, begun: &Begun) -> Mod {
     let here = part.heads.as_ref().map(is_in);
     let takes = part.combine == Combine::AndNot;

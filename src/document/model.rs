@@ -19,10 +19,10 @@ pub struct Document {
     pub maskloom: u32,
     /// Title.
     pub name: String,
-    /// What it models and where that is from; Markdown.
+    /// Its description with sources; Markdown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub about: String,
-    /// What the token indices mean.
+    /// The meaning of the token indices.
     pub axes: Axes,
     /// Mask layers, bottom first. None enabled: everything is kept.
     #[serde(default)]
@@ -106,7 +106,7 @@ pub struct Layer {
     /// For which query heads it is; None: all. For the others it is as if it were not there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heads: Option<Heads>,
-    /// What it keeps.
+    /// The kept cells.
     pub content: MaskContent,
 }
 
@@ -122,7 +122,7 @@ impl Layer {
     }
 }
 
-/// What a mask layer is made of.
+/// The content of a mask layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
 pub enum MaskContent {
@@ -255,11 +255,11 @@ pub struct ScoreLayer {
     pub name: String,
     /// Whether it takes part.
     pub enabled: bool,
-    /// What it does.
+    /// Its effect.
     pub content: ScoreContent,
 }
 
-/// What a score mod is made of.
+/// The content of a score mod.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
 pub enum ScoreContent {
@@ -309,7 +309,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What a new document starts with: one batch entry of bfloat16, every query head with its own keys, raced by the
+    /// The settings of a new document: one batch entry of bfloat16, every query head with its own keys, raced by the
     /// backends that need no PyTorch.
     pub fn new(heads: usize, head_dim: usize) -> Settings {
         use BackendName::{Eager, FlashAttention2, Flex, Sdpa};

@@ -296,7 +296,7 @@ mod tests {
         let rects = |n: u32| (0..50).map(|i| [i, 1000, n % 900, n % 900 + 100]).collect();
         let strokes = (0..400).map(|n| Stroke { paint: n % 2 == 0, rects: rects(n * 7) }).collect();
         let painted = Painted { cell: BlockSize::square(8), lengths: [8192; 2], strokes };
-        // `bench language` says how long it takes
+        // `bench language` measures its time
         painted_mask(&painted, Lengths::new(8192, 8192).unwrap()).unwrap();
     }
 }

@@ -13,7 +13,7 @@ use ast::{Argument, BinOp, Body, Expr, ExprKind, Module, Stmt, StmtKind, UnaryOp
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Names that stand for names, this far.
+/// Names that refer to other names are followed up to this depth.
 const MAX_HOPS: usize = 16;
 
 /// A text, looked at.
@@ -21,7 +21,7 @@ const MAX_HOPS: usize = 16;
 pub struct Pasted {
     /// At most a mask and a score mod.
     pub mods: Vec<PastedMod>,
-    /// Of the text's `create_block_mask`, where it calls one.
+    /// From the text's `create_block_mask`, if it calls one.
     pub sizes: Option<Sizes>,
 }
 
@@ -32,11 +32,11 @@ pub struct PastedMod {
     pub entry: String,
     /// A score mod, not a mask.
     pub score: bool,
-    /// What the text calls the factory with.
+    /// The text's arguments of the factory.
     pub args: BTreeMap<String, ArgValue>,
 }
 
-/// The arguments of `create_block_mask`; None where there is none that is a plain number.
+/// The arguments of `create_block_mask`; None for an argument that is not a plain number.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sizes {
     /// Where it is called, from 1.
@@ -53,11 +53,12 @@ pub struct Sizes {
     pub block_size: Option<BlockSize>,
 }
 
-/// What a text may spend to tell its mods, in steps and in bytes of tensors; one that takes more is read without that.
+/// The limit of a text's own run to find its mods, in steps and in bytes of tensors; a text beyond it is read without a
+/// run.
 const STEPS: u64 = 1_000_000;
 const TENSOR_BYTES: u64 = 256 << 20;
 
-/// Looks at a text; at the same one again only once, because a window asks in every frame.
+/// Analyses a text; the same text only once, because a window asks in every frame.
 pub fn read(text: &str) -> Pasted {
     thread_local! {
         static LAST: RefCell<Option<(String, Pasted)>> = const { RefCell::new(None) };
@@ -74,7 +75,7 @@ fn looked_at(text: &str) -> Pasted {
     let source = Source::new("pasted", text);
     let outline = outline(&source);
     let mut mods = mods_of(&outline, text);
-    // what nests more is not looked into: reading it takes a stack of its own
+    // deeper nesting is not analysed: reading it needs a larger stack
     if syntax::nesting(&source) > syntax::SHALLOW {
         return Pasted { mods, sizes: None };
     }
@@ -95,7 +96,7 @@ fn looked_at(text: &str) -> Pasted {
             (given.entry, given.args) = (entry, args);
         }
     }
-    // a call inside a function that nobody ran is read as it stands
+    // a call inside a function that did not run is read from its text
     let sizes = asked.map(|s| Sizes::of(&s, &source)).or_else(|| values.sizes(&parsed.module, text));
     Pasted { mods, sizes }
 }
@@ -127,9 +128,9 @@ fn mods_of(found: &Outline, text: &str) -> Vec<PastedMod> {
     places.into_iter().map(given).collect()
 }
 
-/// What names stand for, at the top of a text.
+/// The bindings of names, at the top of a text.
 struct Values<'a> {
-    /// None: assigned more than once, so not to be told without running the text.
+    /// None: assigned more than once, so unknown without running the text.
     assigned: BTreeMap<&'a str, Option<&'a Expr>>,
 }
 
@@ -155,7 +156,7 @@ impl<'a> Values<'a> {
         Values { assigned }
     }
 
-    /// What a name is assigned, through names.
+    /// A name's assigned value, through other names.
     fn behind(&self, mut e: &'a Expr) -> &'a Expr {
         for _ in 0..MAX_HOPS {
             let ExprKind::Name(name) = &e.kind else { break };
@@ -227,7 +228,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Of the last call of `create_block_mask`, at the top of the text or in its functions.
+    /// From the last call of `create_block_mask`, at the top of the text or in its functions.
     fn sizes(&self, module: &'a Module, text: &str) -> Option<Sizes> {
         let mut calls = Vec::new();
         statements(&module.body, &mut |e| {
@@ -373,7 +374,7 @@ mod tests {
         assert_eq!(checked, "chosen");
         let sizes = read(&text).sizes.expect("sizes");
         assert_eq!((sizes.line, sizes.q_len, sizes.kv_len, sizes.batch), (9, Some(512), Some(1024), None));
-        // a text that does not run is read as it stands
+        // a text that does not run is read without running
         let endless = format!("{FACTORY}while True:\n    pass\n");
         assert_eq!(mods(&endless).len(), 1);
     }

@@ -8,14 +8,14 @@ use super::edit::Edit;
 use super::model::*;
 use crate::base::Diagnostic;
 
-/// What to do with what was drawn.
+/// The treatment of drawn layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resize {
-    /// Cells stay where they are.
+    /// Cells keep their positions.
     Keep,
     /// The picture is stretched to the new lengths.
     Scale,
-    /// Painted cells are repeated along both axes; rectangles, bands and curves stay where they are.
+    /// Painted cells are repeated along both axes; rectangles, bands and curves keep their positions.
     Repeat,
 }
 
@@ -81,7 +81,7 @@ fn uneven(layer: &str, old: [usize; 2], new: [usize; 2]) -> Diagnostic {
     Diagnostic::error("resize-uneven", message).hint("keep it, or change both axes by the same factor")
 }
 
-/// A range of tokens in proportion, rounded; one that was not empty stays at least a token wide.
+/// A range of tokens in proportion, rounded; a non-empty range stays at least one token wide.
 pub fn stretched([from, to]: [usize; 2], old: usize, new: usize) -> [usize; 2] {
     let place = |v: usize| ((v as u128 * new as u128 + old as u128 / 2) / old.max(1) as u128) as usize;
     let (start, end) = (place(from), place(to));
@@ -99,7 +99,7 @@ pub fn stretched_band(lo: Option<i64>, hi: Option<i64>, old: usize, new: usize) 
         let n = (i128::from(n) * new as i128 + old as i128 / 2) / (old.max(1) as i128);
         i64::try_from(n).unwrap_or(i64::MAX / 2)
     };
-    // an end away from the diagonal reaches out to itself; one that cuts a band off on its near side begins at itself
+    // an end away from the diagonal includes itself; an end that cuts a band off on its near side begins at itself
     let outer = |d: i64| if d == 0 { 0 } else { (part(d.saturating_add(1)) - 1).max(0) };
     let inner = |d: i64| part(d).max(1);
     let high = hi.map(|d| if d >= 0 { outer(d) } else { -inner(-d) });

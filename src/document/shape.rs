@@ -7,7 +7,7 @@
 use crate::base::{BackendName, Diagnostic};
 use serde_json::{Value, json};
 
-/// What a place may hold.
+/// The allowed value at a place.
 pub(crate) enum Shape {
     /// Any string.
     Text,
@@ -19,7 +19,7 @@ pub(crate) enum Shape {
     Number,
     /// One of these strings.
     Choice(Vec<&'static str>),
-    /// An array of one shape; the length too where it is fixed.
+    /// An array of one shape, with a length if it is fixed.
     List(Box<Shape>, Option<usize>),
     /// An object with free names.
     Map(Box<Shape>),
@@ -161,7 +161,7 @@ pub(crate) fn document() -> Shape {
     ])
 }
 
-/// Adds a diagnostic for every place of `value` that is not as `shape` says. `path` is where it stands.
+/// Adds a diagnostic for every place of `value` that does not match `shape`. `path` is its place.
 pub(crate) fn check(shape: &Shape, value: &Value, path: &str, out: &mut Vec<Diagnostic>) {
     match (shape, value) {
         (Text, Value::String(_)) | (Bool, Value::Bool(_)) | (Number, Value::Number(_)) => {}

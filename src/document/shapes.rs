@@ -145,7 +145,8 @@ pub fn interpolate(points: &[(f64, f64)], d: f64) -> f64 {
 }
 
 impl MaskContent {
-    /// The same with rows and columns swapped; None where it is no shape, or would not fit into `lengths` (q_len, kv_len).
+    /// The same with rows and columns swapped; None if it is not a shape, or would not fit into `lengths` (q_len,
+    /// kv_len).
     pub fn mirrored(&self, [q_len, kv_len]: [usize; 2]) -> Option<MaskContent> {
         Some(match self {
             MaskContent::Rectangle { q, kv } if kv[1] <= q_len && q[1] <= kv_len => {

@@ -55,7 +55,7 @@ pub(crate) fn keeps(mask: &Mod, q: i64, kv: i64) -> bool {
     eval(mask, &cell(q, kv, 0.0)).as_bool()
 }
 
-/// What a score mod makes of a score at a cell of batch 0, head 0.
+/// A score mod's result for a score at a cell of batch 0, head 0.
 pub(crate) fn score_of(given: &Mod, score: f64, q: i64, kv: i64) -> f64 {
     eval(given, &cell(q, kv, score)).as_float()
 }

@@ -41,7 +41,7 @@ pub(super) fn lines(document: &Document) -> Vec<String> {
     out
 }
 
-/// What a mask layer keeps, on one line.
+/// The kept cells of a mask layer, on one line.
 pub(super) fn content(content: &MaskContent) -> String {
     let open = |n: &Option<i64>| n.map_or("open".to_string(), |n| n.to_string());
     match content {
@@ -56,7 +56,7 @@ pub(super) fn content(content: &MaskContent) -> String {
     }
 }
 
-/// What a score mod does, on one line.
+/// The effect of a score mod, on one line.
 pub(super) fn score_content(content: &ScoreContent) -> String {
     match content {
         ScoreContent::Pattern(code) => call(&code.name, &code.args),
@@ -105,7 +105,7 @@ pub(super) fn other_lengths(document: &Document, problem: &Problem) -> OtherLeng
     if is_scale_free(document, problem) { OtherLengths::Any } else { OtherLengths::Shorter }
 }
 
-/// Whether the mods read tensors, which end where the design does.
+/// Whether the mods read tensors, which end with the design's lengths.
 pub(super) fn captures(problem: &Problem) -> bool {
     mods(problem).any(|of| !of.graph.captures().is_empty())
 }

@@ -7,7 +7,7 @@ use super::ExportFile;
 
 const ADAPTER: &str = include_str!("../../assets/python/adapter.py");
 
-/// What differs between the adapters.
+/// The differences between the adapters.
 struct Library {
     kind: &'static str,
     model: &'static str,

@@ -21,7 +21,7 @@ pub fn block_mask(name: &str, problem: &Problem, control: &Control) -> Result<Ex
         ("block_size_q", problem.block_size.q),
         ("block_size_kv", problem.block_size.kv),
     ];
-    // the lists alone do not say where the last block ends
+    // the lists alone do not contain the end of the last block
     let metadata = numbers.map(|(name, n)| (name.to_string(), n.to_string())).into();
     tensors::tensor_file_with(name.to_string(), &named, Some(metadata), &what)
 }

@@ -19,14 +19,14 @@ use crate::trainers::config::{ConfigRequest, config};
 /// Block arrays larger than this are left out, with a note.
 const MAX_BLOCKS: usize = 1 << 24;
 
-/// What is exported.
+/// The input of an export.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExportOptions<'a> {
     /// The trainer's config; its `designed` is set here.
     pub config: ConfigRequest<'a>,
     /// The picture.
     pub picture: PictureOptions,
-    /// The race for the report, where there was one.
+    /// The race for the report, if there was one.
     pub run: Option<&'a RunReport>,
     /// Runs of exactly this design that ship with Maskloom, for the report.
     pub recorded: &'a [&'a RunReport],
@@ -36,12 +36,12 @@ pub struct ExportOptions<'a> {
     pub name: Option<&'a str>,
 }
 
-/// The files, and what is to be said of them.
+/// The files, with notes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bundle {
     /// In the order in which a preview shows them.
     pub files: Vec<ExportFile>,
-    /// What a trainer will not do, what was left out.
+    /// Limits of the trainer, and files that were not created.
     pub notes: Vec<Diagnostic>,
 }
 
@@ -92,7 +92,7 @@ pub fn export_all(
     Ok(bundle)
 }
 
-/// The script that checks the module's gradients, and the kernel's where one stands beside it.
+/// The script that checks the module's gradients, and the kernel's if one is exported.
 fn gradcheck(stem: &str) -> ExportFile {
     let text = include_str!("../../assets/python/gradcheck.py").replace("DESIGN", stem);
     ExportFile::new(format!("{stem}_gradcheck.py"), text, "checks gradients against float64 and finite differences")
@@ -144,7 +144,7 @@ pub fn file_stem(name: &str) -> String {
     }
 }
 
-/// Modules of Python itself, of what the exports import and of what trainers do: the folder of an export stands on their path.
+/// Modules of Python itself, of the exports' imports and of trainers: the folder of an export is on their path.
 const TAKEN: &str = "\
     abc accelerate aifc antigravity argparse array ast asynchat asyncio asyncore atexit audioop base64 \
     bdb binascii bisect builtins bz2 calendar cgi cgitb chunk cmath cmd code codecs codeop collections \

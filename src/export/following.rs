@@ -59,7 +59,7 @@ ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 "#;
 
-/// `STEM_axes.py`, where the design has a grid and all its layers follow; the runtime of the sidecar loads it.
+/// `STEM_axes.py`, if the design has a grid and all its layers follow; the runtime of the sidecar loads it.
 pub(super) fn following(document: &Document, stem: &str) -> Option<ExportFile> {
     let axis = &document.axes.q;
     let has_grid = axis.segments.iter().any(|s| s.grid.len() > 1);
@@ -109,7 +109,7 @@ impl Text<'_> {
         Some(self.named(&score.name, &value, &about::score_content(&score.content)))
     }
 
-    /// A layer under a name of its own.
+    /// A layer under a unique name.
     fn named(&mut self, layer: &str, value: &str, about: &str) -> String {
         let stem = file_stem(layer);
         let taken = |name: &String| self.taken.contains(name) || library::pattern(name).is_some() || is_own(name);
@@ -153,14 +153,15 @@ impl Text<'_> {
         }
     }
 
-    /// Tokens of a frame follow the video where they are its frame.
+    /// Tokens of a frame follow the video if they are one frame of it.
     fn frame(&self, value: &ArgValue) -> Option<String> {
         let at = self.document.axes.q.segments.iter().position(|s| s.grid.len() == 3)?;
         let [_, h, w] = self.document.axes.q.segments[at].grid[..] else { return None };
         (*value == ArgValue::Int((h * w) as i64)).then(|| format!("at[{at}].h * at[{at}].w"))
     }
 
-    /// What a parameter follows, where it has that value; one without a segment to follow stays what it is where it is 0.
+    /// The value that a parameter follows, if it has that value; without a segment to follow it is unchanged if it is
+    /// 0.
     fn fact(&self, fact: &str, value: i64) -> Option<String> {
         let (axis, settings) = (&self.document.axes.q, &self.document.settings);
         let same = |n: usize, text: String| (n as i64 == value).then_some(text);

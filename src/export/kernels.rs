@@ -36,8 +36,8 @@ pub(super) fn loader(stem: &str) -> ExportFile {
     ExportFile::new(format!("{stem}_kernel.py"), LOADER.replace("DESIGN", stem), what)
 }
 
-/// The files for the module `stem`, one variant for each architecture: `STEM_kernel.py`, and below `kernels/` what it
-/// launches. Errors: the backend's refusal, an architecture without a kernel, the compiler's message.
+/// The files for the module `stem`, one variant for each architecture: `STEM_kernel.py`, and below `kernels/` the
+/// kernels that it launches. Errors: the backend's refusal, an architecture without a kernel, the compiler's message.
 pub fn kernel_bundle(
     problem: &Problem,
     stem: &str,
@@ -104,13 +104,13 @@ fn reads_by_batch(score: &Mod) -> bool {
     score.graph.nodes().iter().any(|node| matches!(&node.op, Op::Load(_, index) if index.iter().any(by_batch)))
 }
 
-/// Batches for which draws are chosen, besides the design's own.
+/// Batches with chosen draws, in addition to the design's own.
 const DRAWN_BATCHES: [usize; 3] = [1, 2, 4];
 
-/// What a variant's launch reads besides its tensors of inputs.
+/// The data that a variant's launch reads, other than its input tensors.
 struct Lists {
     plan: Plan,
-    /// What partial tiles keep, where the mask goes in as data.
+    /// The kept cells of partial tiles, if the mask is passed as data.
     kept: Option<Kept>,
     /// How tiles are drawn, by batch.
     draws: Vec<(usize, Draws)>,
@@ -149,7 +149,7 @@ impl Lists {
     }
 }
 
-/// What the loader has to know of a batch's draws.
+/// The loader's data about a batch's draws.
 fn told(spec: &KernelSpec, limits: &Limits, (batch, draws): &(usize, Draws)) -> Value {
     let Draws { section, pieces, whole } = draws;
     json!({
@@ -158,7 +158,7 @@ fn told(spec: &KernelSpec, limits: &Limits, (batch, draws): &(usize, Draws)) -> 
     })
 }
 
-/// One variant's launch, and its tensors under names of their own.
+/// One variant's launch, and its tensors under unique names.
 fn variant(
     problem: &Problem,
     program: &Program,
@@ -189,7 +189,7 @@ fn variant(
     }
     let values: Vec<_> = captured.iter().map(|(_, tensor)| *tensor).collect();
     let layout = &program.emitted.layout;
-    // addresses stand first; the loader writes them
+    // addresses come first; the loader writes them
     let mods = layout.fill(&vec![0; values.len()], &values, &program.mods.ints, &program.mods.floats);
     keep("mods", Data::U8(mods));
     Ok(json!({

@@ -24,7 +24,7 @@ pub(super) fn learning(problem: &Problem) -> Vec<CaptureId> {
     derived.and_then(Result::ok).map(|derived| derived.captures()).unwrap_or_default()
 }
 
-/// What the loader says of them.
+/// Their description in the loader.
 pub(super) fn told(problem: &Problem) -> Vec<Value> {
     let Some(score) = problem.score.as_deref() else { return Vec::new() };
     let one = |id: CaptureId| {
@@ -34,7 +34,7 @@ pub(super) fn told(problem: &Problem) -> Vec<Value> {
     learning(problem).into_iter().map(one).collect()
 }
 
-/// For each captured tensor of a launch, which of those that learn it is.
+/// For each captured tensor of a launch, its index among the tensors with gradients.
 pub(super) fn places(problem: &Problem, captured: &[(&str, &HostTensor)]) -> Vec<Value> {
     let score: Option<&Mod> = problem.score.as_deref();
     let learning = learning(problem);
@@ -45,7 +45,8 @@ pub(super) fn places(problem: &Problem, captured: &[(&str, &HostTensor)]) -> Vec
     captured.iter().map(|(_, tensor)| place(tensor)).collect()
 }
 
-/// The backward pass of one architecture: its launch, or the refusal. Its files and tensors are added to those that are there.
+/// The backward pass of one architecture: its launch, or the refusal. Its files and tensors are added to the existing
+/// ones.
 pub(super) fn variant(
     problem: &Problem,
     deterministic: bool,
@@ -58,8 +59,8 @@ pub(super) fn variant(
     let ways = BackwardWays { deterministic, d_lse: true };
     let (draft, code) = match BackwardDraft::made(problem, limits, ways, arch, compiler, cache) {
         Ok(made) => made,
-        // a compiler that fails fails the export, and so does an order that was asked for; what no kernel takes the module says at its first
-        // call
+        // a failing compiler fails the export, and so does a requested order; the module reports an unsupported problem
+        // at its first call
         Err(why) if why.code.starts_with("kernel-") || why.code == "no-fixed-order" => return Err(why),
         Err(why) => return Ok(json!({ "refused": refusal(&why) })),
     };
@@ -103,7 +104,7 @@ fn refusal(why: &Diagnostic) -> String {
     }
 }
 
-/// Lists as `launch/backward.rs` uploads them; draws of one batch entry where the mask is the same in all.
+/// Lists as `launch/backward.rs` uploads them; draws of one batch entry if the mask is the same in all.
 fn lists(problem: &Problem, draft: &BackwardDraft, arch: &str, tensors: &mut Vec<(String, HostTensor)>) {
     let (lists, bits) = (&draft.lists, &draft.bits);
     let one_batch = |item: &&[u32; 4]| problem.mask_per_batch() || item[0] == 0;

@@ -33,7 +33,7 @@ pub use report::{ReportRequest, report};
 pub use sidecar::sidecar;
 pub use tensors::tensor_file;
 
-/// The module of a problem under a name of its own, as files by name: what the user's own PyTorch runs in a race.
+/// The module of a problem under a separate name, as files by name: the user's own PyTorch runs it in a race.
 pub fn module_text(problem: &crate::problem::Problem, name: &str) -> Vec<(String, Vec<u8>)> {
     let options = ModuleOptions { name: name.to_string(), ..ModuleOptions::default() };
     torch_module_with(problem, &options).into_iter().map(|file| (file.name, file.bytes)).collect()

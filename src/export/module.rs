@@ -78,16 +78,16 @@ const OWN: &[&str] = &[
     "AXES",
 ];
 
-/// What a module is called.
+/// The name of a module.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModuleOptions {
     /// File stem: `NAME.py`, `NAME.safetensors`. An identifier, so that it can be imported.
     pub name: String,
     /// First line of its docstring.
     pub title: String,
-    /// What the docstring says of the design, a paragraph a line: its axes and layers. Empty: nothing.
+    /// The docstring's description of the design, one paragraph per line: its axes and layers. Empty: none.
     pub about: Vec<String>,
-    /// At which other lengths the mods mean the same; None: any where they capture no tensor, else shorter ones.
+    /// Other lengths at which the mods keep their meaning; None: any if they capture no tensor, otherwise shorter ones.
     pub other_lengths: Option<OtherLengths>,
 }
 
@@ -96,7 +96,7 @@ pub struct ModuleOptions {
 pub enum OtherLengths {
     /// A formula of plain tokens.
     Any,
-    /// What begins like the design: its tables end where it does.
+    /// Lengths that begin like the design: its tables end with it.
     Shorter,
     /// None: its tokens are a grid.
     None,
@@ -126,9 +126,9 @@ impl Default for ModuleOptions {
 
 /// The module of a problem under its default name: the `.py` first, then the captured tensors' file if it needs one.
 ///
-/// It defines `Q_LEN`, `KV_LEN`, `BATCH` and `HEADS` (None: broadcast), `HEAD_DIM`, `SCALE`, `BLOCK_SIZE`, `mask_mod` and
-/// `score_mod` (on the cpu, None where there is none), `make_mods(device)`, `make_mask(device)` (dense bool
-/// [B or 1, H or 1, Q, KV]), `make_block_mask(device)` and `attend(query, key, value)` on [B, H, S, D].
+/// It defines `Q_LEN`, `KV_LEN`, `BATCH` and `HEADS` (None: broadcast), `HEAD_DIM`, `SCALE`, `BLOCK_SIZE`, `mask_mod`
+/// and `score_mod` (on the CPU, None if absent), `make_mods(device)`, `make_mask(device)` (dense bool [B or 1, H or 1,
+/// Q, KV]), `make_block_mask(device)` and `attend(query, key, value)` on [B, H, S, D].
 pub fn torch_module(problem: &Problem) -> Vec<ExportFile> {
     torch_module_with(problem, &ModuleOptions::default())
 }
@@ -173,7 +173,7 @@ struct Text<'a> {
     options: &'a ModuleOptions,
     mask: Option<&'a Mod>,
     tensors: &'a [(String, HostTensor)],
-    /// Whether a file of tensors stands beside the module.
+    /// Whether the module has a file of tensors.
     with_file: bool,
 }
 
@@ -271,7 +271,7 @@ impl Text<'_> {
         )
     }
 
-    /// `make_mods`, and the mods themselves: at the top level where they capture nothing, in the function otherwise.
+    /// `make_mods`, and the mods themselves: at the top level if they capture nothing, otherwise in the function.
     fn mods(&self, mods: [Option<String>; 2]) -> String {
         let [mask, score] = mods.map(|text| text.map(|text| annotated(&text)));
         if self.tensors.is_empty() {

@@ -11,11 +11,11 @@ use image::codecs::png::PngEncoder;
 use image::{ExtendedColorType, ImageEncoder};
 use std::sync::Arc;
 
-/// What is kept whole: dark blue.
+/// Fully kept pixels: dark blue.
 pub const FULL: [u8; 3] = [0x0b, 0x2f, 0x5b];
-/// What is dropped whole: nearly white.
+/// Fully dropped pixels: nearly white.
 pub const EMPTY: [u8; 3] = [0xf4, 0xf3, 0xee];
-/// What is mixed, from little kept to nearly all: light to strong orange.
+/// Mixed pixels, from little kept to nearly all: light to strong orange.
 pub const MIXED: [[u8; 3]; 2] = [[0xf8, 0xd9, 0xa8], [0xd5, 0x6a, 0x0a]];
 
 /// Which picture.
@@ -48,7 +48,7 @@ pub fn picture(
     let longer = lengths.q_len.max(lengths.kv_len);
     let size = options.size.clamp(1, 16_384);
     let scale = options.scale.unwrap_or(size / longer).clamp(1, 256);
-    // tokens of the longer side that one pixel stands for, before it is magnified
+    // tokens of the longer side per pixel, before it is magnified
     let across = (size / scale).clamp(1, longer);
     let side = |n: usize| (n as u128 * across as u128).div_ceil(longer as u128).max(1) as usize;
     let (height, width) = (side(lengths.q_len), side(lengths.kv_len));

@@ -14,9 +14,9 @@ use std::fmt::Write;
 const SIDE: f64 = 560.0;
 /// Room for names and numbers.
 const MARGIN: f64 = 92.0;
-/// Kinds of heads with a picture of their own.
+/// Number of kinds of heads with a separate picture.
 const MOST_KINDS: usize = 8;
-/// Pixels by which kinds of heads are told apart.
+/// Number of pixels for comparing kinds of heads.
 const COMPARED: usize = 256;
 
 /// Heads whose masks look alike.

@@ -19,7 +19,7 @@ image{image-rendering:pixelated}.frame{fill:none;stroke:#999}.border{stroke:#a05
 .title{text-anchor:middle;font-size:13px}figcaption{color:#555}pre{background:#f6f6f3;padding:.8rem;overflow:auto}\
 .wrong{color:#a00;font-weight:bold}small,.weak{color:#555}";
 
-/// What a report is made of.
+/// The content of a report.
 #[derive(Clone, Copy, Debug)]
 pub struct ReportRequest<'a> {
     /// The file's name.
@@ -32,7 +32,7 @@ pub struct ReportRequest<'a> {
     pub problem: &'a Problem,
     /// The picture that the export has.
     pub picture: &'a ExportFile,
-    /// The race, where there was one.
+    /// The race, if there was one.
     pub run: Option<&'a RunReport>,
     /// Runs of exactly this design that ship with Maskloom.
     pub recorded: &'a [&'a RunReport],
@@ -73,7 +73,7 @@ pub fn report(request: &ReportRequest, control: &Control) -> Result<ExportFile, 
     ))
 }
 
-/// Each layer with its arguments, and its text where it has one.
+/// Each layer with its arguments, and its text if it has one.
 fn layers(document: &Document) -> String {
     let mut out = String::from("<h2>Layers</h2>\n<ul>\n");
     let lines = about::lines(document);
@@ -98,7 +98,7 @@ fn layers(document: &Document) -> String {
     out
 }
 
-/// How the files beside it are used.
+/// The use of the other exported files.
 fn uses(request: &ReportRequest) -> String {
     let stem = request.stem;
     let cross = super::sidecar::is_cross(request.document, request.problem);
@@ -206,7 +206,7 @@ fn line(report: &BackendReport, run: &RunReport) -> String {
     format!("<tr><td>{}</td><td colspan=\"8\">{word}: {}</td></tr>\n", report.backend, escaped(&why.message))
 }
 
-/// How it stands beside the baseline, and what that is.
+/// The comparison with the baseline, and its name.
 fn versus(report: &BackendReport, run: &RunReport) -> String {
     match (run.baseline(), run.versus(report.backend)) {
         (Some(base), Some(versus)) => escaped(&versus.words_of(&base.words)),

@@ -10,7 +10,7 @@ use crate::document::model::{Axis, Document};
 use crate::problem::Problem;
 use serde_json::{Value, json};
 
-/// The folder, beside the module.
+/// The folder, next to the module.
 const FOLDER: &str = "sidecar";
 
 macro_rules! package {

@@ -20,16 +20,16 @@ const LINE: usize = 100;
 pub(super) enum Literal {
     /// An expression that makes it, on `device`.
     Text(String),
-    /// It is an entry of the file beside the module.
+    /// It is an entry of the module's file.
     Stored,
 }
 
-/// Whether a module that captures these needs a file beside it; then all that cannot be read anyway go there.
+/// Whether a module with these tensors needs a file; if so, all tensors that are not readable are stored there.
 pub(super) fn need_file(tensors: &[(String, HostTensor)]) -> bool {
     tensors.iter().any(|(_, t)| matches!(literal(t, false), Literal::Stored))
 }
 
-/// The way for this tensor, in a module that has a file of tensors beside it or not.
+/// The form of this tensor, in a module with or without a file of tensors.
 pub(super) fn literal(tensor: &HostTensor, with_file: bool) -> Literal {
     let dtype = tensor.dtype().torch_name();
     let shape = tensor.shape();
@@ -53,7 +53,7 @@ pub(super) fn literal(tensor: &HostTensor, with_file: bool) -> Literal {
     Literal::Text(format!("_decoded(\n        \"{lines}\",\n        {of}\n    ).to(device)"))
 }
 
-/// Every element as a Python number; None where one is not finite.
+/// Every element as a Python number; None if one is not finite.
 fn written(tensor: &HostTensor) -> Option<Vec<String>> {
     let float = |x: f32| x.is_finite().then(|| format!("{x:?}"));
     match tensor.data() {
@@ -88,7 +88,7 @@ pub fn tensor_file(name: String, tensors: &[(String, HostTensor)], what: &str) -
     tensor_file_with(name, tensors, None, what)
 }
 
-/// The same with words of its own in the file's header.
+/// The same with further text in the file's header.
 pub(super) fn tensor_file_with(
     name: String,
     tensors: &[(String, HostTensor)],

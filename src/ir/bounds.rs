@@ -101,7 +101,7 @@ pub(crate) fn unary(op: UnaryOp, a: Range) -> Range {
     }
 }
 
-/// What an int dtype holds.
+/// The range of an int dtype.
 pub(crate) fn stored(dtype: DType) -> Range {
     match dtype {
         DType::U8 => (0, 255),

@@ -26,10 +26,10 @@ pub struct CaptureId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct UniformId(pub u32);
 
-/// A node: its operation, type and, where it came from text, the place.
+/// A node: its operation, type and, if it comes from text, the place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Node {
-    /// What it computes.
+    /// Its operation.
     pub op: Op,
     /// Type of the value.
     pub ty: Ty,
@@ -44,7 +44,7 @@ pub struct Capture {
     pub name: String,
     /// Its values.
     pub tensor: HostTensor,
-    /// What it was computed from before the mod ran, where that may learn.
+    /// The factory's computation of it, if it may need gradients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<Arc<Made>>,
 }
@@ -92,7 +92,7 @@ pub struct Graph {
     scored: Vec<bool>,
 }
 
-/// What travels of a graph; the rest follows from it.
+/// The serialised part of a graph; the rest follows from it.
 #[derive(Deserialize)]
 struct Stored {
     nodes: Vec<Node>,
@@ -155,8 +155,8 @@ impl Graph {
         &self.captures[id.0 as usize]
     }
 
-    /// Adds a captured tensor, or finds the equal one already there (same values; the first name stays). Floats are equal only
-    /// where they are the same memory: two that learn may begin alike.
+    /// Adds a captured tensor, or finds an equal existing one (same values; the first name stays). Floats are equal
+    /// only if they share memory, because two learned tensors may have equal initial values.
     pub fn add_capture(&mut self, name: &str, tensor: HostTensor) -> CaptureId {
         let learns = tensor.dtype().is_float();
         let same = |c: &Capture| c.tensor.same_storage(&tensor) || (!learns && c.tensor == tensor);
@@ -173,7 +173,7 @@ impl Graph {
         CaptureId(self.captures.len() as u32 - 1)
     }
 
-    /// Adds a captured tensor of another graph, with what it was computed from.
+    /// Adds a captured tensor of another graph, with the factory's computation of it.
     pub fn take_capture(&mut self, from: &Capture) -> CaptureId {
         let id = self.add_capture(&from.name, from.tensor.clone());
         if let (slot @ None, Some(made)) = (&mut self.captures[id.0 as usize].made, &from.made) {
@@ -279,8 +279,8 @@ impl Graph {
         }
     }
 
-    /// In which precision an operation on floats computes here; of a cast from int or bool, that of its result. Operations
-    /// without floats have none, and `Single` stands for it.
+    /// The precision of an operation on floats here; for a cast from int or bool, that of its result. `Single` for
+    /// operations without floats.
     pub fn width(&self, op: &Op) -> Width {
         let of = |id: &NodeId, double: bool| match (double, self.scored[id.0 as usize]) {
             (true, _) => Width::Double,
@@ -350,9 +350,9 @@ impl Graph {
         map[root.0 as usize]
     }
 
-    /// Goes through nodes of `other`, operands before users, and gives the node of this graph that stands for each. `make` is
-    /// called with a node and its operation on what stands for its operands, which it adds as it is or as something else. What
-    /// was not gone through has no node.
+    /// Visits nodes of `other`, operands before users, and returns the corresponding node of this graph for each.
+    /// `make` receives a node and its operation on the corresponding operands, and adds it unchanged or as another
+    /// operation. Unvisited nodes have no corresponding node.
     pub fn rewrite(
         &mut self,
         other: &Graph,
@@ -382,7 +382,7 @@ impl Graph {
     }
 }
 
-/// What kind of function a mod is.
+/// The kind of a mod's function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ModKind {

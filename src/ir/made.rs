@@ -15,7 +15,7 @@ pub enum Made {
     Lost(Lost),
 }
 
-/// What a tensor gets of the gradient.
+/// A tensor's part of the gradient.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Part {
     /// The name that the text gives the tensor.
@@ -31,7 +31,7 @@ pub struct Part {
 pub enum Way {
     /// They are the same: a view.
     View {
-        /// Of the elements that are seen.
+        /// Of the visible elements.
         shape: Vec<usize>,
         /// From one to the next, in elements of the other tensor.
         strides: Vec<isize>,
@@ -47,7 +47,7 @@ pub enum Way {
 pub struct Lost {
     /// The tensor that would get it.
     pub parent: String,
-    /// What stands in the way.
+    /// The operation without a derivative.
     pub by: String,
     /// Where that is written.
     pub span: Option<Span>,
@@ -71,7 +71,7 @@ impl Lost {
 }
 
 impl Part {
-    /// Adds to `to`, the gradient of this tensor, what it gets of `own`, that of what was made.
+    /// Adds the part of `own`, the gradient of the computed tensor, to `to`, the gradient of this tensor.
     pub fn give(&self, own: &[f64], to: &mut [f64]) {
         match &self.way {
             Way::View { shape, strides, offset } => {
@@ -92,7 +92,7 @@ impl Part {
     }
 }
 
-/// Where element `at` of a view lies.
+/// The position of element `at` of a view.
 fn place(shape: &[usize], strides: &[isize], offset: usize, mut at: usize) -> usize {
     let mut place = offset as isize;
     for (n, stride) in shape.iter().zip(strides).rev() {

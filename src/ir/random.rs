@@ -11,7 +11,7 @@ use half::{bf16, f16};
 use smallvec::smallvec;
 use std::sync::LazyLock;
 
-/// What the mods may do and which cells they are meant for.
+/// The allowed features of the mods, and their cells.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// Batch entries.
@@ -22,7 +22,7 @@ pub struct Options {
     pub q_len: usize,
     /// Key and value tokens.
     pub kv_len: usize,
-    /// Nesting of the expressions; 3 or 4 gives mods like those that people write, 6 large ones.
+    /// Nesting of the expressions; 3 or 4 gives typical mods, 6 large ones.
     pub depth: u32,
     /// Only what gives the same answer on every backend: indices of loads stay in bounds, divisors are not zero, ints
     /// stay far inside i32, masks decide on floats that f32 holds exactly, scores are continuous where not masked.
@@ -109,7 +109,7 @@ impl<'a> Maker<'a> {
         self.graph.input(Input::KvIdx)
     }
 
-    /// What people draw: these have full and empty blocks, which arbitrary expressions rarely have.
+    /// Typical masks: these have full and empty blocks, which random expressions rarely have.
     fn pattern(&mut self) -> NodeId {
         use BinaryOp::*;
         let (q, kv) = (self.q(), self.kv());
@@ -490,7 +490,7 @@ impl<'a> Maker<'a> {
 /// Functions of floats that are drawn.
 static FUNCTIONS: LazyLock<Vec<UnaryOp>> =
     LazyLock::new(|| UnaryOp::all().into_iter().filter(|op| op.row().drawn).collect());
-/// Operations on any two ints that are drawn where the mod need not be portable.
+/// Operations on any two ints, if the mod need not be portable.
 static OF_INTS: LazyLock<Vec<BinaryOp>> =
     LazyLock::new(|| BinaryOp::ALL.iter().copied().filter(|op| op.row().drawn_of_ints).collect());
 /// The same of floats.

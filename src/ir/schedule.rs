@@ -73,7 +73,7 @@ impl Schedule {
         self.level_of[id.0 as usize]
     }
 
-    /// How many nodes at a level compute something (are neither inputs nor literals nor uniforms).
+    /// Number of nodes at a level that compute something (not inputs, literals or uniforms).
     pub fn work(&self, graph: &Graph, level: Level) -> usize {
         let computes = |op: &Op| !op.operands().is_empty();
         self.at(level).iter().filter(|id| computes(&graph.node(**id).op)).count()

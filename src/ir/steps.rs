@@ -16,24 +16,24 @@ use std::collections::HashMap;
 pub struct Step {
     /// Where it was written, into the mod's sources.
     pub span: Option<Span>,
-    /// Its source text on one line; printed from the graph where it has none.
+    /// Its source text on one line; printed from the graph without one.
     pub text: String,
-    /// What it gives here.
+    /// Its value here.
     pub value: Value,
     /// Type of the value.
     pub ty: Ty,
-    /// How far below the result it stands, 0 for the result itself; the shortest way where there are several.
+    /// Its distance below the result, 0 for the result itself; the shortest of several.
     pub depth: usize,
     /// The node.
     pub node: NodeId,
-    /// Whether the value is a float32, so that a float32's digits tell it.
+    /// Whether the value is a float32, so that it is shown with float32's digits.
     pub single: bool,
-    /// Whether it is a read of a captured tensor at an index outside it, for which the nearest element stands in.
+    /// Whether it is a read of a captured tensor at an index outside it, replaced by the nearest element.
     pub clamped: bool,
 }
 
 impl Step {
-    /// The value as Python writes it, with the digits of its own precision.
+    /// The value in Python's form, with the digits of its own precision.
     pub fn shown(&self) -> String {
         match self.value {
             Value::Float(x) if self.single && x.is_finite() => format!("{:?}", x as f32),
@@ -93,7 +93,7 @@ fn depths(graph: &Graph, order: &[NodeId], root: NodeId) -> Vec<usize> {
     depths
 }
 
-/// Whether a read's index lies outside its tensor here, so that another element stands in.
+/// Whether a read's index is outside its tensor here, so that another element is read.
 fn clamped(graph: &Graph, node: NodeId, values: &[Value]) -> bool {
     let Op::Load(capture, index) = &graph.node(node).op else { return false };
     let shape = graph.capture(*capture).tensor.shape();

@@ -18,7 +18,7 @@ static UNARY: LazyLock<HashMap<String, UnaryOp>> =
 static BINARY: LazyLock<HashMap<&'static str, BinaryOp>> =
     LazyLock::new(|| BinaryOp::ALL.iter().map(|op| (op.row().name, *op)).collect());
 
-/// `as` says its dtype, too: `as.int8`.
+/// `as` also has its dtype: `as.int8`.
 fn unary_name(op: UnaryOp) -> String {
     match op.keeps() {
         Some(dtype) => format!("{}.{dtype}", op.row().name),
@@ -26,7 +26,7 @@ fn unary_name(op: UnaryOp) -> String {
     }
 }
 
-/// The mod that a text says: a mask where it gives a truth value, else a score.
+/// The mod of a text: a mask if it returns a truth value, otherwise a score mod.
 pub fn parse(text: &str, captures: &[(&str, HostTensor)]) -> Result<Mod, Diagnostic> {
     let mut reader = Reader { text, at: 0, depth: 0, graph: Graph::new(), captures: HashMap::new() };
     for (name, tensor) in captures {
@@ -52,7 +52,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A parenthesis or a word, and where it starts.
+    /// A parenthesis or a word, and its start.
     fn token(&mut self) -> Option<(usize, &'a str)> {
         let rest = &self.text[self.at..];
         let start = self.at + (rest.len() - rest.trim_start().len());
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What follows an opening parenthesis at `start`.
+    /// The content after an opening parenthesis at `start`.
     fn operation(&mut self, start: usize) -> Result<NodeId, Diagnostic> {
         let (at, name) = match self.token() {
             Some((at, name)) if !matches!(name, "(" | ")") => (at, name),
@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The text of a node. What is shared is written as often as it is read.
+/// The text of a node. Shared nodes are repeated for each use.
 pub fn print(graph: &Graph, id: NodeId) -> String {
     let mut text = String::new();
     write(graph, id, &mut text);

@@ -8,8 +8,8 @@ use crate::ir::graph::{Mod, Op};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// The first 16 hexadecimal digits of a hash over shapes, formats and both mods with the values that they capture.
-/// `max_scores` is left out: it asks for one more output of the same problem.
+/// The first 16 hexadecimal digits of a hash over shapes, formats and both mods with their captured values.
+/// `max_scores` is excluded: it requests one more output of the same problem.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fingerprint(String);
@@ -46,7 +46,7 @@ impl ProblemSpec {
 }
 
 impl Problem {
-    /// That of what it was made from.
+    /// That of its origin.
     pub fn fingerprint(&self) -> Fingerprint {
         self.spec().fingerprint()
     }
@@ -58,7 +58,7 @@ fn put(hasher: &mut blake3::Hasher, bytes: &[u8]) {
     hasher.update(bytes);
 }
 
-/// The operations that the result needs, renumbered in their order, each with what it reads.
+/// The operations that the result needs, renumbered in their order, each with its operands.
 fn put_mod(hasher: &mut blake3::Hasher, given: &Mod) {
     let nodes = given.graph.nodes();
     let mut needed = vec![false; nodes.len()];
@@ -96,7 +96,7 @@ mod tests {
     use crate::ir::graph::{BinaryOp, Graph, Input, ModKind};
     use std::sync::Arc;
 
-    /// `kv_idx <= q_idx + table[b]`, with a node that nobody needs where `spare`.
+    /// `kv_idx <= q_idx + table[b]`, with an unused node if `spare`.
     fn shifted(values: Vec<i64>, name: &str, spare: bool) -> Mod {
         let mut graph = Graph::new();
         if spare {

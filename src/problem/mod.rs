@@ -19,7 +19,7 @@ use crate::ir::graph::{Input, Mod};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What a run asks for, before validation. Lengths in tokens.
+/// The specification of a run, before validation. Lengths in tokens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)] // FlexAttention's own names
 pub struct ProblemSpec {
@@ -30,20 +30,20 @@ pub struct ProblemSpec {
     pub kv_heads: usize,
     pub q_len: usize,
     pub kv_len: usize,
-    /// Of q and k (E).
+    /// For q and k (E).
     pub head_dim: usize,
-    /// Of v and the output (Ev).
+    /// For v and the output (Ev).
     pub head_dim_v: usize,
-    /// Of q, k, v and the output: BF16, F16, or (cpu only) F32.
+    /// For q, k, v and the output: BF16, F16, or (CPU only) F32.
     pub dtype: DType,
     pub layout: Layout,
     /// Factor on q.k; None is 1/sqrt(head_dim).
     pub scale: Option<f64>,
-    /// BLOCK_SIZE of picture, statistics, export and torch:flex; kernels use tiles of their own.
+    /// BLOCK_SIZE of picture, statistics, export and torch:flex; kernels use their own tiles.
     pub block_size: BlockSize,
     pub mask: Option<Arc<Mod>>,
     pub score: Option<Arc<Mod>>,
-    /// Whether the rows' largest scores are an output too, as `AuxRequest(max_scores=True)` asks for them.
+    /// Whether the rows' largest scores are an output too, as with `AuxRequest(max_scores=True)`.
     #[serde(default)]
     pub max_scores: bool,
 }
@@ -120,7 +120,7 @@ impl Problem {
         Problem { spec, lengths: self.lengths, plans: self.plans.clone() }
     }
 
-    /// What it was made from.
+    /// Its specification.
     pub fn spec(&self) -> &ProblemSpec {
         &self.spec
     }

@@ -9,7 +9,7 @@ use std::fmt;
 /// Largest lse error allowed in 16-bit runs of files that do not say it.
 pub const LSE_ALLOWED: f64 = 1e-3;
 
-/// What a run gives back, under FlexAttention's names.
+/// A run's outputs, under FlexAttention's names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum OutputName {
@@ -62,7 +62,7 @@ impl TryFrom<String> for OutputName {
     }
 }
 
-/// One output beside its reference.
+/// One output and its reference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OutputError {
     /// Which output.
@@ -70,7 +70,7 @@ pub struct OutputError {
     /// Largest absolute error. -inf equals -inf.
     #[serde(with = "crate::base::float")]
     pub max_abs: f64,
-    /// Root of the mean squared error over the root of the mean squared reference; None where it is not judged.
+    /// Root of the mean squared error over the root of the mean squared reference; None if it is not judged.
     #[serde(default, with = "crate::base::float::option", skip_serializing_if = "Option::is_none")]
     pub relative_rms: Option<f64>,
     /// Largest error that any element of any row may have. Each is judged by its own row's bar, which is often far
@@ -80,7 +80,7 @@ pub struct OutputError {
     /// Largest `relative_rms` allowed; None in files of older versions, which did not judge it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relative_rms_allowed: Option<f64>,
-    /// Elements that are NaN, infinite or still poisoned where the reference has a number.
+    /// Elements that are NaN, infinite or still poisoned although the reference has a number.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub nan_mismatch: u64,
     /// From which rule the bars come, in words.
@@ -100,10 +100,10 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// An error beside its bar.
+/// An error and its limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Worst {
-    /// Of what: `out`, `lse`, `max_scores`, with what else must be said.
+    /// Its output: `out`, `lse`, `max_scores`, with further description.
     pub what: String,
     /// Where: `b 0, h 3, q_idx 8191`, or of which rows together.
     pub place: String,
@@ -118,8 +118,7 @@ pub struct Worst {
     pub ratio: f64,
 }
 
-/// Difference from the f64 reference: a row for each output that was given. NaN in either place where the other has a
-/// number is a mismatch.
+/// Difference from the f64 reference: a row for each returned output. NaN in only one of the two places is a mismatch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Wire")]
 pub struct ErrorStats {
@@ -129,14 +128,14 @@ pub struct ErrorStats {
     pub rows_checked: u64,
     /// All query rows.
     pub rows_total: u64,
-    /// The error that is largest beside what is allowed there; None in files of older versions, which judged by the
-    /// largest errors alone.
+    /// The error with the largest ratio to its limit; None in files of older versions, which judged by the largest
+    /// errors alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst: Option<Worst>,
 }
 
 impl ErrorStats {
-    /// The row of an output; None where the backend gives none or nobody asked.
+    /// The row of an output; None if the backend does not return it or it was not requested.
     pub fn output(&self, name: &OutputName) -> Option<&OutputError> {
         self.outputs.iter().find(|row| row.name == *name)
     }
@@ -177,7 +176,7 @@ impl ErrorStats {
         self.outputs.iter().all(|row| row.max_abs <= row.allowed)
     }
 
-    /// What is wrong, in words; None where nothing is.
+    /// The fault, in words; None without one.
     pub fn fault(&self) -> Option<String> {
         if self.passed() {
             return None;
@@ -239,7 +238,7 @@ impl TryFrom<Wire> for ErrorStats {
 }
 
 impl Wire {
-    /// The rows of version 1's fields. It counted the mismatches of all outputs together: they stand with `out`.
+    /// The rows of version 1's fields. It counted the mismatches of all outputs together: they are assigned to `out`.
     fn version_1(&self) -> Result<Vec<OutputError>, &'static str> {
         let (Some(max_abs), Some(allowed)) = (self.max_abs, self.allowed) else {
             return Err("an error has neither `outputs` nor `max_abs` and `allowed`");
@@ -287,13 +286,13 @@ impl Timing {
     }
 }
 
-/// What is timed.
+/// The timed phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Everything before the first pass: block lists, compiling, tensors to the device.
     Prepare,
-    /// The compiler alone, where it ran; a part of `Prepare`, or of what comes after the first output.
+    /// The compiler alone, if it ran; a part of `Prepare`, or of the time after the first output.
     Compile,
     /// A forward pass.
     Forward,
@@ -317,18 +316,18 @@ pub struct PhaseTiming {
 pub struct Timings(pub Vec<PhaseTiming>);
 
 impl Timings {
-    /// Of phases that have samples.
+    /// For phases with samples.
     pub fn new(phases: impl IntoIterator<Item = (Phase, Option<Timing>)>) -> Timings {
         let row = |(phase, timing): (Phase, Option<Timing>)| Some(PhaseTiming { phase, timing: timing? });
         Timings(phases.into_iter().filter_map(row).collect())
     }
 
-    /// Of forward passes alone.
+    /// For forward passes alone.
     pub fn forward_only(timing: Option<Timing>) -> Timings {
         Timings::new([(Phase::Forward, timing)])
     }
 
-    /// Puts samples in the place of those that a phase has.
+    /// Replaces the samples of a phase.
     pub fn put(&mut self, phase: Phase, timing: Timing) {
         match self.0.iter_mut().find(|row| row.phase == phase) {
             Some(row) => row.timing = timing,
@@ -336,7 +335,7 @@ impl Timings {
         }
     }
 
-    /// The samples of a phase, where there are any.
+    /// The samples of a phase, if there are any.
     pub fn of(&self, phase: Phase) -> Option<&Timing> {
         self.0.iter().find(|row| row.phase == phase).map(|row| &row.timing)
     }

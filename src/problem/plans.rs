@@ -31,12 +31,12 @@ impl PartialEq for MaskPlans {
 }
 
 impl MaskPlans {
-    /// The blocks at a tile size, where they are known.
+    /// The blocks at a tile size, if known.
     pub fn known(&self, size: BlockSize) -> Option<BlockMask> {
         self.shared.blocks.lock().unwrap_or_else(PoisonError::into_inner).get(&size).cloned()
     }
 
-    /// Keeps blocks that were found elsewhere; those that came first stay.
+    /// Stores blocks that were computed elsewhere; the first ones stay.
     pub fn keep(&self, size: BlockSize, found: BlockMask) -> BlockMask {
         let mut blocks = self.shared.blocks.lock().unwrap_or_else(PoisonError::into_inner);
         blocks.entry(size).or_insert(found).clone()
@@ -44,7 +44,7 @@ impl MaskPlans {
 }
 
 impl Problem {
-    /// Extent of the mask: batch entries and heads between which it differs, 1 where it does not read them.
+    /// Extent of the mask: batch entries and heads between which it differs, 1 if it does not read them.
     pub fn mask_shape(&self) -> MaskShape {
         MaskShape::of(self.mask.as_deref(), (self.batch, self.heads), self.lengths())
     }
@@ -55,7 +55,7 @@ impl Problem {
         shape.batch * shape.heads
     }
 
-    /// What is known of the mask already.
+    /// The known facts of the mask.
     pub fn plans(&self) -> &MaskPlans {
         &self.plans
     }
@@ -71,7 +71,7 @@ impl Problem {
         }
     }
 
-    /// What the mask is to a kernel that knows no block lists. Errors: those of [`BlockMask::build`].
+    /// The form of the mask for a kernel without block lists. Errors: those of [`BlockMask::build`].
     pub fn pattern(&self, control: &Control) -> Result<Pattern, Diagnostic> {
         match self.plans.shared.pattern.get() {
             Some(found) => Ok(*found),

@@ -32,7 +32,7 @@ pub struct KernelArtefact {
     pub stack_bytes: u32,
     /// Spill stores plus loads, bytes.
     pub spill_bytes: u32,
-    /// Resident blocks a multiprocessor, where a device was asked.
+    /// Resident blocks per multiprocessor, if a device was queried.
     pub blocks_per_sm: Option<u32>,
     /// NVRTC's log.
     pub log: String,
@@ -44,7 +44,7 @@ pub struct KernelArtefact {
     pub key: String,
 }
 
-/// What one backend did in a run.
+/// The result of one backend in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum Outcome {
@@ -67,11 +67,11 @@ pub enum Outcome {
         /// kernel that is named and timed here.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         settled_ms: Option<f64>,
-        /// Where the rows' largest scores were asked for and given: the largest of each query head.
+        /// If the rows' largest scores were requested and returned: the largest of each query head.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         max_scores: Vec<HeadMaximum>,
     },
-    /// It cannot do this problem, and says why and what to do.
+    /// It does not support this problem, with the reason and a fix.
     Refused {
         /// The refusal.
         why: Diagnostic,
@@ -84,7 +84,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The samples of forward passes, where there are any.
+    /// The samples of forward passes, if there are any.
     pub fn forward(&self) -> Option<&Timing> {
         match self {
             Outcome::Done { timings, .. } => timings.forward(),
@@ -106,7 +106,7 @@ impl Outcome {
 pub struct BackendReport {
     /// Who.
     pub backend: BackendName,
-    /// What came of it.
+    /// Its result.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
@@ -114,7 +114,7 @@ pub struct BackendReport {
 /// How far a run is. A report comes as soon as its backend's outcome is known, and again with its timing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunStep {
-    /// What is being done: `preparing flex`, `timing round 3 of 10`.
+    /// The present work: `preparing flex`, `timing round 3 of 10`.
     pub what: String,
     /// 0..=1; 0 where nothing is known.
     pub fraction: f32,
@@ -139,7 +139,7 @@ pub struct WorkStats {
     pub density: f64,
     /// Cells of computed blocks over all cells, at the problem's BLOCK_SIZE.
     pub computed: f64,
-    /// PyTorch 2.11's `BlockMask.sparsity()`, percent; below zero where blocks hang over the lengths.
+    /// PyTorch 2.11's `BlockMask.sparsity()`, percent; negative if blocks reach beyond the lengths.
     pub sparsity: f64,
     /// PyTorch 2.15's, which counts padded lengths; absent in files of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,7 +166,7 @@ pub struct GradientError {
     /// versions.
     #[serde(default)]
     pub widest: f64,
-    /// What else is wrong: an element that is no number, a row that is further off than its size allows.
+    /// A further fault: an element that is not a number, a row with an error above its limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
 }
@@ -177,14 +177,14 @@ impl GradientError {
         self.fault.is_none() && self.max_abs <= self.allowed
     }
 
-    /// What is wrong, in words; None where nothing is.
+    /// The fault, in words; None without one.
     pub fn words(&self) -> Option<String> {
         let by_size = || format!("error {:.1e}; the limit is {:.1e}", self.max_abs, self.allowed);
         let why = self.fault.clone().or_else(|| (self.max_abs > self.allowed).then(by_size))?;
         Some(format!("{}: {why}", self.name))
     }
 
-    /// The larger of two beside their bars, of one gradient's parts.
+    /// The larger of two errors relative to their limits, of one gradient's parts.
     #[must_use]
     pub fn worse(self, other: GradientError) -> GradientError {
         let ratio = |e: &GradientError| if e.fault.is_some() { f64::INFINITY } else { e.max_abs / e.allowed };
@@ -194,7 +194,7 @@ impl GradientError {
     }
 }
 
-/// What one backend's backward pass came to.
+/// The result of one backend's backward pass.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum GradientOutcome {
@@ -204,13 +204,14 @@ pub enum GradientOutcome {
         kernel: String,
         /// One for each gradient.
         errors: Vec<GradientError>,
-        /// Of the backward pass alone. Absent when only correctness was asked, or a gradient was wrong.
+        /// For the backward pass alone. Absent if only correctness was requested, or a gradient was wrong.
         timing: Option<Timing>,
-        /// Of the pass that adds in any order, where the one above adds in a fixed order: its price is the difference.
+        /// For the pass that adds in any order, if the one above adds in a fixed order: the difference is the cost of
+        /// the order.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unordered: Option<Timing>,
     },
-    /// It cannot, and says why and what to do.
+    /// It is not supported, with the reason and a fix.
     Refused {
         /// The refusal.
         why: Diagnostic,
@@ -227,7 +228,7 @@ pub enum GradientOutcome {
 pub struct GradientReport {
     /// Who.
     pub backend: BackendName,
-    /// What came of it.
+    /// Its result.
     #[serde(flatten)]
     pub outcome: GradientOutcome,
 }
@@ -241,11 +242,11 @@ pub struct RunReport {
     pub device: Device,
     /// Versions and hardware: driver, NVRTC, torch, cores, host, date.
     pub environment: BTreeMap<String, String>,
-    /// What the mask keeps.
+    /// The kept cells and blocks.
     pub work: WorkStats,
-    /// One for each backend asked for, in that order.
+    /// One for each requested backend, in that order.
     pub backends: Vec<BackendReport>,
-    /// The backward passes, where they were asked for; in the backends' order.
+    /// The backward passes, if requested; in the backends' order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gradients: Vec<GradientReport>,
     /// Remarks that apply to the run as a whole.

@@ -25,7 +25,7 @@ pub struct Versus {
 }
 
 impl Versus {
-    /// Of `own` against `other`, both measured in one run; `busy` is what other programs did meanwhile.
+    /// For `own` against `other`, both measured in one run; `busy` is the load of other programs.
     pub fn new(own: &Timing, other: &Timing, busy: Option<Busy>) -> Versus {
         let ratio = other.median_ms / own.median_ms;
         let [(a, b), (c, d)] = [interval(own), interval(other)];
@@ -59,7 +59,7 @@ impl Versus {
         words
     }
 
-    /// The same with what it is compared with: `1.25x our dense-mask kernel`.
+    /// The same with the name of the baseline: `1.25x our dense-mask kernel`.
     pub fn words_of(&self, other: &str) -> String {
         let words = self.words();
         match words.split_once('x') {
@@ -69,7 +69,7 @@ impl Versus {
     }
 }
 
-/// The middle half of the samples; all of them where they are few.
+/// The middle half of the samples; all of them if they are few.
 fn interval(timing: &Timing) -> (f64, f64) {
     let mut sorted = timing.samples_ms.clone();
     sorted.sort_by(f64::total_cmp);
@@ -92,7 +92,7 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
 pub struct Busy {
     /// On average, such as 1.2.
     pub others: f64,
-    /// Of how many.
+    /// Total number.
     pub cores: usize,
 }
 
@@ -153,19 +153,18 @@ fn torch_words(backend: BackendName, kernel: &str) -> String {
     format!("PyTorch {} {name}{which}", version.join("."))
 }
 
-/// What the others of a race are compared with.
+/// The baseline of the others in a race.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Baseline<'a> {
     /// Who.
     pub backend: BackendName,
     /// How long it took.
     pub timing: &'a Timing,
-    /// What it was; see [`what_ran`].
+    /// Its implementation; see [`what_ran`].
     pub words: String,
 }
 
-/// The fastest SDPA that was right: what a user would have today. Where every SDPA refuses, as for score mods, the fastest
-/// eager.
+/// The fastest right SDPA: the user's present choice. If every SDPA refuses, as for score mods, the fastest eager.
 pub fn baseline(reports: &[BackendReport]) -> Option<Baseline<'_>> {
     use BackendName::{Eager, Sdpa, TorchEager, TorchSdpa};
     let right = |r: &'_ BackendReport| -> bool { r.outcome.right().is_some() };
@@ -182,12 +181,12 @@ pub fn baseline(reports: &[BackendReport]) -> Option<Baseline<'_>> {
 }
 
 impl RunReport {
-    /// What the others are compared with; see [`baseline`].
+    /// The baseline of the others; see [`baseline`].
     pub fn baseline(&self) -> Option<Baseline<'_>> {
         baseline(&self.backends)
     }
 
-    /// What other programs did while it was timed, where that matters.
+    /// The load of other programs while it was timed, if relevant.
     pub fn busy(&self) -> Option<Busy> {
         self.environment.get(Busy::KEY)?.parse().ok()
     }
@@ -223,7 +222,7 @@ mod tests {
         let clear = Versus::new(&steady, &slower, None);
         assert!(clear.is_clear());
         assert_eq!(clear.words_of("our dense-mask kernel"), "2.50x our dense-mask kernel");
-        // the ±141% beside which a green 1.25x stood
+        // the ±141% of a ratio that was shown as a green 1.25x
         let noisy = timing(&[0.4, 1.0, 2.6, 0.5, 3.0, 1.2]);
         let found = Versus::new(&noisy, &timing(&[1.2, 1.4, 1.3, 1.5, 1.2, 1.4]), None);
         assert!(!found.shown && !found.is_clear(), "{found:?}");

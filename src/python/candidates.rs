@@ -5,7 +5,7 @@
 use super::syntax::ast::*;
 use super::syntax::{binds, walk};
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A function of (b, h, q_idx, kv_idx).
@@ -28,7 +28,7 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    /// Whether it stands inside a function or class.
+    /// Whether it is inside a function or class.
     pub fn is_nested(&self) -> bool {
         self.path.contains('.')
     }
@@ -150,8 +150,8 @@ fn used_by(e: &Expr, out: &mut Vec<Name>) {
     }
 }
 
-/// Names that a text reads and does not bind at its top level, or binds there by a plain assignment: what may be given
-/// from outside. The second tells which.
+/// Names that a text reads and does not bind at its top level, or binds there by a plain assignment: values that may be
+/// passed from outside. The second tells which.
 pub(crate) fn open_names(module: &Module) -> Vec<(Name, bool)> {
     let mut bound: Vec<(Name, bool)> = Vec::new();
     for statement in &module.body {
@@ -192,7 +192,7 @@ pub(crate) fn params(module: &Module) -> Vec<Name> {
     out
 }
 
-/// Every name that is read, in functions and classes too, but for those that the functions bind themselves.
+/// Every name that is read, including in functions and classes, except those that the functions bind themselves.
 fn read_in(body: &[Stmt], read: &mut dyn FnMut(&Name)) {
     for statement in body {
         walk::statements(statement, &mut |s| {

@@ -54,7 +54,7 @@ pub(crate) fn bit_precedence_error(operand: String) -> Fault {
     Fault::new("RuntimeError", "bit-precedence", message)
 }
 
-/// The same where it is legal, as a warning.
+/// The same for legal code, as a warning.
 pub(crate) fn bit_precedence(operand: Span, whole: Span, text: String, rewrite: String) -> Diagnostic {
     Diagnostic::warning("bit-precedence", format!("`{text}` is evaluated before the comparison around it"))
         .at(operand, "binds tighter than the comparison")
@@ -172,7 +172,7 @@ pub(crate) fn renamed(fault: Fault, name: Span) -> Fault {
     }
 }
 
-/// The name that a fault suggests instead of one that is not known.
+/// The name that a fault suggests instead of an unknown one.
 pub(crate) fn suggested(fault: &Fault) -> Option<String> {
     let hint = fault.diagnostic.hint.as_deref()?;
     Some(hint.strip_prefix("did you mean `")?.strip_suffix("`?")?.to_string())

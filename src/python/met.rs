@@ -18,7 +18,7 @@ pub struct TextSizes {
     pub kv_len: Option<usize>,
     /// BLOCK_SIZE
     pub block_size: Option<BlockSize>,
-    /// Where the call stands.
+    /// The place of the call.
     pub span: Span,
 }
 
@@ -48,7 +48,7 @@ impl Met {
     }
 }
 
-/// The sizes that are meant for `mask`: of the last call with it, or those that all calls agree on.
+/// The sizes for `mask`: of the last call with it, or those common to all calls.
 pub(crate) fn sizes_for(met: &[Met], mask: &Value) -> Option<TextSizes> {
     if let Some(own) = met.iter().rev().find(|m| same(&m.mask, mask)) {
         return Some(own.sizes);

@@ -11,7 +11,7 @@ use super::syntax::annotation::annotation_text;
 use super::syntax::ast::{self, Argument, Body, Expr, ExprKind, Function, Module, Name, ParamMode, Stmt, StmtKind};
 use crate::base::{Diagnostic, Source, SourceId, Span};
 
-/// What a parameter takes.
+/// The type of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the names say it
 pub enum ParamKind {
@@ -45,7 +45,7 @@ pub struct Param {
 pub struct Entry {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
     /// A factory's parameters; for a mod those beyond the 4 or 5.
     pub params: Vec<Param>,
@@ -98,8 +98,8 @@ pub(crate) fn too_long(source: &Source, longest: usize) -> Diagnostic {
     Diagnostic::error("source-too-long", message).hint("keep the mod and its factory, and move data into tensors")
 }
 
-/// Runs `read` on a stack of this many bytes where the text nests so deeply that it needs one. Errors: the system starts no
-/// thread.
+/// Runs `read` on a stack of this many bytes if the text nests so deeply that it needs one. Errors: the system cannot
+/// start a thread.
 fn on_stack_for<T: Send>(source: &Source, stack: usize, read: impl FnOnce() -> T + Send) -> Result<T, Diagnostic> {
     if syntax::nesting(source) <= syntax::SHALLOW {
         return Ok(read());
@@ -111,8 +111,8 @@ fn on_stack_for<T: Send>(source: &Source, stack: usize, read: impl FnOnce() -> T
     })
 }
 
-/// Mods and factories at the top of a text, in text order; where there are none, functions further in that may be mods. A
-/// function at the top is a mod by its parameters' names or its use, or because there is nothing else.
+/// Mods and factories at the top of a text, in text order; without any, nested functions that may be mods. A function
+/// at the top is a mod by its parameters' names or its use, or because there is no other.
 pub(crate) fn entries(module: &Module) -> Vec<Entry> {
     let all = at_the_top(module);
     let candidates = candidates::candidates(module);
@@ -169,7 +169,7 @@ fn at_the_top(module: &Module) -> Vec<Entry> {
     entries
 }
 
-/// What a name gives: a mod, or a function that returns one.
+/// The kind of a name: a mod, or a function that returns one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Product {
     Mod(EntryKind),
@@ -221,7 +221,7 @@ fn of_class(class: &ast::Class, known: &[(Name, Product)]) -> Vec<(Name, Product
     out
 }
 
-/// By the number of positional parameters without defaults, as PyTorch tells them apart.
+/// By the number of positional parameters without defaults, as PyTorch distinguishes them.
 pub(crate) fn mod_kind(def: &Function) -> Option<EntryKind> {
     match def.required().count() {
         4 => Some(EntryKind::MaskMod),
@@ -230,7 +230,7 @@ pub(crate) fn mod_kind(def: &Function) -> Option<EntryKind> {
     }
 }
 
-/// `name = value`: a lambda, a combination of masks, or what a factory returns.
+/// `name = value`: a lambda, a combination of masks, or a factory's result.
 fn of_value(name: &Name, value: &Expr, span: Span, known: &[(Name, Product)]) -> Option<(Option<Entry>, Product)> {
     let entry = |kind| Entry { name: name.to_string(), kind, params: Vec::new(), doc: String::new(), span };
     match &value.kind {
@@ -256,7 +256,7 @@ fn of_value(name: &Name, value: &Expr, span: Span, known: &[(Name, Product)]) ->
     }
 }
 
-/// Whether a function returns a mod, and of which kind as far as can be told.
+/// Whether a function returns a mod, and its kind if known.
 pub(crate) fn returned_mod(def: &Function, known: &[(Name, Product)]) -> Option<Option<EntryKind>> {
     let Body::Block(body) = &def.body else {
         let Body::Expr(e) = &def.body else { return None };

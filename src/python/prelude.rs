@@ -14,7 +14,7 @@ enum For {
     Mods,
     /// Known tensors come here first.
     Setup,
-    /// The file is a module of its own, which texts import.
+    /// The file is a separate module, which texts import.
     Import,
 }
 
@@ -23,7 +23,7 @@ enum For {
 pub(crate) struct File {
     /// The module that its names belong to.
     module: &'static str,
-    /// What it is called in messages about itself.
+    /// Its name in messages.
     pub name: &'static str,
     /// Its Python.
     pub text: &'static str,
@@ -57,7 +57,7 @@ const FILES: &[File] = &[
     file!("statistics", "statistics", For::Import),
 ];
 
-/// Modules of PyTorch whose functions are those of `torch`, unless they have one of their own.
+/// Modules of PyTorch with the functions of `torch`, except their own.
 const SAME: [&str; 4] = ["torch.nn.functional.", "torch.special.", "torch.linalg.", "torch.Tensor."];
 
 /// A name of a file.

@@ -51,7 +51,7 @@ pub enum Call {
     Mod,
 }
 
-/// What one trace may spend: steps and bytes, never time, so that a text means the same on every machine.
+/// The limits of one trace: steps and bytes, never time, so that a text has the same result on every machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Statements and expressions run.
@@ -89,7 +89,7 @@ impl Default for Limits {
 pub struct Chosen {
     /// Its name, with those of the functions and classes around it.
     pub entry: String,
-    /// Whether it was asked for by name.
+    /// Whether it was named in the request.
     pub asked: bool,
     /// The other functions that may be mods or make them.
     pub others: Vec<String>,

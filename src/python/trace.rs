@@ -35,7 +35,7 @@ impl ModuleLoader for NoModules {
     }
 }
 
-/// What to trace.
+/// A request to trace.
 pub struct TraceRequest<'a> {
     /// The text.
     pub source: Source,
@@ -51,7 +51,7 @@ pub struct TraceRequest<'a> {
     pub call: Call,
     /// Source of imported modules.
     pub loader: &'a dyn ModuleLoader,
-    /// What it may spend.
+    /// Its limits.
     pub limits: Limits,
 }
 
@@ -71,7 +71,7 @@ impl TraceRequest<'static> {
     }
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Traced {
     /// The mod; None when a diagnostic is an error.
@@ -80,15 +80,15 @@ pub struct Traced {
     pub diagnostics: Vec<Diagnostic>,
     /// Which function was traced, as far as one was found.
     pub chosen: Option<Chosen>,
-    /// The sizes that the text itself asks a block mask of this mask for.
+    /// The sizes of the text's own block mask of this mask.
     pub sizes: Option<TextSizes>,
-    /// Of a mask that depends on last bits in which processors differ: what it may be on others.
+    /// For a mask that depends on last bits which differ between processors: its possible masks on others.
     pub doubts: Vec<Mod>,
 }
 
 /// Traces a mod.
 pub fn trace(request: &TraceRequest) -> Traced {
-    // the text runs on a stack of its own, large enough for its limits; the loader stays on this side
+    // the text runs on a separate stack, large enough for its limits; the loader stays in this thread
     let (asks, asked) = mpsc::channel::<String>();
     let (answers, answered) = mpsc::channel::<Option<Source>>();
     let order = Order::of(request);
@@ -223,7 +223,7 @@ impl<'a> Order<'a> {
     }
 }
 
-/// Takes the tensors of a given value for ones that may learn.
+/// Marks the tensors of a passed value as ones that may need gradients.
 fn learns(cx: &mut Context, name: &str, value: &Value) {
     match value {
         Value::Tensor(tensor) => cx.learns(tensor, name),
@@ -270,8 +270,8 @@ fn too_long_a_chain(graph: &Graph, root: NodeId, most: usize) -> Option<Diagnost
     None
 }
 
-/// A statement of the text that failed and that the mod does not need. Where Python itself or the text's own `assert` or
-/// `raise` fails, Python never reaches what stands after it.
+/// A failed statement of the text that the mod does not need. If Python itself or the text's own `assert` or `raise`
+/// fails, Python never reaches the statements after it.
 fn skipped(fault: &Fault) -> Diagnostic {
     let told = &fault.diagnostic;
     let mut note = if fault.python || matches!(&*told.code, "assertion" | "raised") {

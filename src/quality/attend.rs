@@ -36,12 +36,13 @@ impl Kept {
     }
 }
 
-/// What a sweep gives.
+/// The result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Attended {
-    /// Natural log-sum-exp of the kept scores of each row, without the sink; -inf where none is kept, NaN where one is broken.
+    /// Natural log-sum-exp of the kept scores of each row, without the sink; -inf if none is kept, NaN if one is
+    /// broken.
     pub lse: Vec<f64>,
-    /// `[q_len][dim_v]`, the sink taken into account; empty where it was not asked for.
+    /// `[q_len][dim_v]`, including the sink; empty if it was not requested.
     pub out: Vec<f32>,
     /// Cells that took part.
     pub kept_cells: u64,
@@ -65,7 +66,7 @@ struct Scratch {
     cells: [u64; 2],
 }
 
-/// Sweeps over all keys, or over those that `kept` has; outputs only with `values`. Errors: `cancelled`.
+/// Sweeps over all keys, or over those in `kept`; outputs only with `values`. Errors: `cancelled`.
 pub fn attend(scorer: &Scorer, kept: Option<&Kept>, values: bool, control: &Control) -> Result<Attended, Diagnostic> {
     let lengths = scorer.head().lengths();
     let dim_v = if values { scorer.head().dim_v() } else { 0 };

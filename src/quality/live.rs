@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A head with its masses, shared with whoever else looks at it. Cheap to clone.
+/// A head with its masses, shared with other readers. Cheap to clone.
 #[derive(Clone)]
 pub struct LiveHead {
     /// The packed head.
@@ -50,14 +50,14 @@ impl LiveHead {
     }
 }
 
-/// What the line says of one head.
+/// The measures of one head.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineHead {
     /// Mass kept.
     pub mass: MassKept,
     /// As in [`super::measure::Measures`].
     pub ceiling: f64,
-    /// Visited blocks; the efficiency is not counted while editing and stands at 1.
+    /// Visited blocks; the efficiency is not counted during editing and is 1.
     pub cost: HeadCost,
 }
 
@@ -74,7 +74,7 @@ pub struct Live {
     states: Vec<State>,
 }
 
-/// One changed block: its row and column of blocks, and what it kept before and keeps now.
+/// One changed block: its row and column of blocks, and its mass before and now.
 #[derive(Clone, Copy)]
 struct Changed {
     i: usize,
@@ -101,14 +101,15 @@ impl Live {
         &self.heads
     }
 
-    /// Mass kept of each row of a head; NaN where it is not judged.
+    /// Mass kept of each row of a head; NaN if it is not measured.
     pub fn rows(&self, head: usize) -> Vec<f32> {
         let lse = &self.heads[head].masses.lse;
         let of = |(m, lse): (&f64, &f64)| if lse.is_finite() { m.clamp(0.0, 1.0) as f32 } else { f32::NAN };
         self.states[head].rows.iter().zip(lse).map(of).collect()
     }
 
-    /// Goes over to another mask that `change` says where to look for; gives the number of changed blocks over all heads.
+    /// Switches to another mask, evaluating only the places in `change`; returns the number of changed blocks over all
+    /// heads.
     pub fn edit(&mut self, blocks: BlockMask, change: &Change, control: &Control) -> usize {
         let after = Kept::new(blocks);
         let before = &self.kept;
@@ -226,7 +227,7 @@ impl State {
 }
 
 impl LiveHead {
-    /// Adds what a block keeps to its rows, `sign` times.
+    /// Adds a block's mass to its rows, `sign` times.
     fn add(
         &self,
         kept: &Kept,

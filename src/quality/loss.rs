@@ -13,7 +13,7 @@ use crate::base::{Control, Diagnostic};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// What a picture shows.
+/// The kind of picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shows {
     /// Mass outside the mask.
@@ -97,7 +97,7 @@ pub fn missed(scorer: &Scorer, masses: &Masses, kept: &Kept, row: usize, most: u
     found
 }
 
-/// A strip by query position: for each of `parts` stretches of rows the smallest mass kept; NaN where none is judged.
+/// A strip by query position: for each of `parts` stretches of rows the smallest mass kept; NaN if none is measured.
 pub fn strip(rows: &[f32], parts: usize) -> Vec<f32> {
     let parts = parts.clamp(1, rows.len().max(1));
     let edge = |n: usize| n * rows.len() / parts;
@@ -115,7 +115,7 @@ struct Cells {
 }
 
 impl Cells {
-    /// Calls `cell(q_idx, kv_idx, p)` on the dropped cells of a box, row by row of a tile; on all where there is no mask.
+    /// Calls `cell(q_idx, kv_idx, p)` on the dropped cells of a box, row by row of a tile; on all cells without a mask.
     fn visit(
         &mut self,
         scorer: &Scorer,

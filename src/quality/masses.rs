@@ -23,7 +23,7 @@ pub struct Masses {
     pub lse: Vec<f64>,
     /// Largest score of each row.
     pub max: Vec<f32>,
-    /// [q_len][kv blocks]: mass of each row in each key block, where it was asked for.
+    /// [q_len][kv blocks]: mass of each row in each key block, if requested.
     pub rows: Option<Vec<f32>>,
 }
 
@@ -65,7 +65,7 @@ impl Masses {
         4 * (self.blocks.len() + self.max.len() + self.rows.as_ref().map_or(0, Vec::len)) + 8 * self.lse.len()
     }
 
-    /// What cannot be judged, in words; None where everything can.
+    /// The rows that cannot be measured, in words; None if all can.
     pub fn troubles(&self) -> Option<String> {
         let (empty, broken) = (self.empty_rows(), self.broken_rows());
         let first = |bad: fn(&f64) -> bool| self.lse.iter().position(bad).unwrap_or(0);

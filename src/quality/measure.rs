@@ -47,14 +47,14 @@ pub struct OutputError {
     pub renormalised: f64,
 }
 
-/// What a mask costs on a head.
+/// The loss of a mask on a head.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HeadCost {
     /// Blocks that a kernel visits.
     pub blocks: usize,
     /// Blocks of the grid.
     pub all_blocks: usize,
-    /// Kept cells over cells of the visited blocks: 1 where no block is partial.
+    /// Kept cells over cells of the visited blocks: 1 if no block is partial.
     pub efficiency: f64,
 }
 
@@ -73,7 +73,7 @@ pub struct Measures {
     /// Mean over rows of the largest mass that as many blocks could keep: `mean_I sum of the k_I largest B(I, J)`, `k_I` the blocks
     /// that the mask visits in the row of blocks I ("perfect recall" of FastVideo's probe).
     pub ceiling: f64,
-    /// The same where the blocks of the whole head may be placed anywhere.
+    /// The same if the blocks of the whole head may be placed anywhere.
     pub ceiling_anywhere: f64,
     /// `ceiling - mass.mean`.
     pub regret: f64,
@@ -98,7 +98,7 @@ pub struct Judge {
 pub struct Judged {
     /// The measures.
     pub measures: Measures,
-    /// Mass kept of each row; NaN where the row is not judged.
+    /// Mass kept of each row; NaN if the row is not measured.
     pub rows: Vec<f32>,
 }
 
@@ -123,7 +123,7 @@ impl Judge {
         let mass = MassKept::of(&rows);
         let (ceiling, ceiling_anywhere) = ceilings(&self.masses, kept, self.scorer.head().place);
         let error = (!self.full.is_empty()).then(|| self.error(&rows, &found.out));
-        // where no row is judged there is no ceiling either
+        // without a measured row there is no ceiling either
         let [ceiling, ceiling_anywhere] =
             [ceiling, ceiling_anywhere].map(|x| if mass.rows == 0 { f64::NAN } else { x });
         let regret = ceiling - mass.mean;
@@ -144,7 +144,7 @@ pub fn row_masses(full: &[f64], masked: &[f64]) -> Vec<f32> {
 }
 
 impl MassKept {
-    /// Over rows of which those that are NaN are not judged.
+    /// Over rows; NaN rows are not measured.
     pub fn of(rows: &[f32]) -> MassKept {
         let mut judged: Vec<f32> = rows.iter().copied().filter(|m| !m.is_nan()).collect();
         let count = judged.len();
@@ -258,7 +258,7 @@ fn error(full: &[f32], out: &[f32], rows: &[f32], head: &super::head::Head, lse:
     }
 }
 
-/// What cannot be judged of a head, in words; None where everything can.
+/// The unmeasurable values of a head, in words; None if all can be measured.
 pub fn troubles(head: &super::head::Head, masses: &Masses) -> Option<String> {
     let mut words: Vec<String> = masses.troubles().into_iter().collect();
     let dim = head.dim_v().max(1);
@@ -268,7 +268,8 @@ pub fn troubles(head: &super::head::Head, masses: &Masses) -> Option<String> {
     (!words.is_empty()).then(|| words.join("; "))
 }
 
-/// Bounds of the mean mass where a capture holds block masses only: full blocks count whole, partial ones between nothing and all.
+/// Bounds of the mean mass if a capture has block masses only: full blocks count completely, partial ones between
+/// nothing and all.
 pub fn bounds(masses: &Masses, kept: &Kept, place: (usize, usize)) -> (f64, f64) {
     use crate::analysis::block_mask::BlockKind;
     let (rows, _) = masses.grid();
@@ -279,7 +280,7 @@ pub fn bounds(masses: &Masses, kept: &Kept, place: (usize, usize)) -> (f64, f64)
         for run in kept.blocks.runs(place.0, place.1, i) {
             let mass: f64 = masses.row(i)[run.start..run.end].iter().map(|x| f64::from(*x)).sum();
             high += weight * mass;
-            // what hangs over is partial by name and full by cells only where the mask says so
+            // a block beyond the lengths is partial by name and full by cells only if the mask keeps its cells
             low += if run.kind == BlockKind::Full { weight * mass } else { 0.0 };
         }
     }
@@ -297,7 +298,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of finite values; all NaN where there are none.
+    /// For finite values; all NaN if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Spread {
         let found: Vec<f64> = values.into_iter().filter(|x| x.is_finite()).collect();
         if found.is_empty() {

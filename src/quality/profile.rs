@@ -43,7 +43,7 @@ impl Grid {
 pub struct Offsets {
     /// The grid.
     pub grid: Grid,
-    /// `[2T-1][2H-1][2W-1]`; offset d stands at d + extent - 1.
+    /// `[2T-1][2H-1][2W-1]`; offset d has the index d + extent - 1.
     pub mass: Vec<f64>,
 }
 
@@ -54,16 +54,16 @@ impl Offsets {
     }
 }
 
-/// What a head is like.
+/// The character of a head.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// exp(entropy) of each row, in keys; NaN where the row is not judged.
+    /// exp(entropy) of each row, in keys; NaN if the row is not measured.
     pub effective_keys: Vec<f32>,
     /// Mean over rows of the mass at each key.
     pub columns: Vec<f64>,
-    /// Mean over rows of the mass at each distance `q_idx - kv_idx`; distance d stands at d + kv_len - 1.
+    /// Mean over rows of the mass at each distance `q_idx - kv_idx`; distance d has the index d + kv_len - 1.
     pub distance: Vec<f64>,
-    /// Mass by grid offset, where the tokens are a grid.
+    /// Mass by grid offset, if the tokens are a grid.
     pub offsets: Option<Offsets>,
     kv_len: usize,
 }

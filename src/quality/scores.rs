@@ -99,7 +99,7 @@ impl Scorer {
         }
     }
 
-    /// What the model itself hides or adds.
+    /// The model's own mask and bias.
     fn own(&self, q: usize, from: usize, row: &mut [f32]) {
         let at = q * self.head.lengths().kv_len + from;
         match &self.head.own {
@@ -158,7 +158,7 @@ impl RowScratch {
         Running { max: &mut self.max, sum: &mut self.sum, rescale: &mut self.rescale }
     }
 
-    /// Log-sum-exp of a row; -inf where it keeps nothing, NaN where a score was NaN or +inf.
+    /// Log-sum-exp of a row; -inf if it keeps nothing, NaN if a score was NaN or +inf.
     pub(crate) fn lse(&self, row: usize) -> f64 {
         let (max, sum) = (self.max[row], self.sum[row]);
         if sum.is_nan() || max == f32::INFINITY {

@@ -34,14 +34,14 @@ pub enum Event {
     Message {
         /// The request's number.
         id: u64,
-        /// What it says.
+        /// Its message.
         body: ResponseBody,
         /// Tensors that came with it.
         payloads: Vec<Payload>,
     },
     /// The worker has ended; nothing more comes from it.
     Died {
-        /// How it ended, what it last wrote to stderr, and what was wrong with its last message, if anything.
+        /// Its exit status, its last output on stderr, and the error of its last message, if any.
         last_words: String,
     },
 }
@@ -49,7 +49,7 @@ pub enum Event {
 /// The result of one request.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// What came of it.
+    /// The result.
     pub reply: Reply,
     /// Tensors that came with it.
     pub payloads: Vec<Payload>,
@@ -61,7 +61,7 @@ pub struct Client {
     child: Arc<Mutex<Child>>,
     requests: Option<Sender<Request>>,
     events: Receiver<Event>,
-    /// Taken from `events` by `wait` for somebody else.
+    /// Taken from `events` by `wait` for another caller.
     backlog: VecDeque<Event>,
     alive: bool,
 }
@@ -113,7 +113,7 @@ impl Client {
     pub fn send(&mut self, body: RequestBody) -> u64 {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         if let Some(requests) = &self.requests {
-            // a closed channel means that the worker is dead, which `Died` tells
+            // a closed channel means that the worker has ended, which `Died` reports
             let _ = requests.send(Request { id, body });
         }
         id
@@ -134,7 +134,7 @@ impl Client {
         self.wait_with(id, &mut |_| {})
     }
 
-    /// The same, telling its progress on the way.
+    /// The same, reporting its progress meanwhile.
     pub fn wait_with(
         &mut self,
         id: u64,
@@ -168,7 +168,7 @@ impl Client {
         }
     }
 
-    /// Says hello and waits for the answer. Errors: no Maskloom there, or one that speaks another protocol.
+    /// Sends a greeting and waits for the reply. Errors: no Maskloom there, or one with another protocol.
     pub fn hello(&mut self) -> Result<WorkerInfo, Vec<Diagnostic>> {
         let id = self.send(RequestBody::Hello { protocol: PROTOCOL_VERSION });
         match self.wait(id)?.reply {
@@ -321,12 +321,12 @@ impl Reader {
     }
 
     fn tell(&self, event: Event) {
-        // nobody listens when the client is gone
+        // there is no receiver when the client is gone
         let _ = self.events.send(event);
         (self.wake)();
     }
 
-    /// After its stdout's end a worker has a moment to end by itself, then it is killed.
+    /// After the end of its stdout a worker has a moment to end by itself, then it is killed.
     fn reap(&self, now: bool) -> String {
         let patience = Instant::now() + if now { Duration::ZERO } else { LAST_WORDS_WAIT };
         loop {
@@ -372,7 +372,7 @@ mod tests {
         let id = client.send(RequestBody::Doctor);
         let why = client.wait(id).unwrap_err();
         assert!(why[0].message.contains("not a message of Maskloom"), "{}", why[0].message);
-        // whoever reads it must not look for someone else, or for memory
+        // the message must not suggest another user or missing memory
         let told = &why[0].message;
         assert!(told.contains("Maskloom stopped it") && !told.contains("SIGKILL"), "{told}");
     }

@@ -25,7 +25,7 @@ pub const X11_PACKAGES: &str = "libx11-6 libx11-xcb1 libxcursor1 libxi6 libxkbco
 /// Debian's packages for Wayland.
 pub const WAYLAND_PACKAGES: &str = "libwayland-client0 libwayland-egl1 libxkbcommon0 libegl1";
 
-/// What a window would find.
+/// The requirements of a window on this machine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Display {
     /// A window can be opened; which system, in words.

@@ -34,7 +34,7 @@ impl Files {
         Files::new(path.parent().map(Path::to_path_buf), Vec::new())
     }
 
-    /// Reads everything again when it is next asked for.
+    /// Reads everything again at the next use.
     pub fn forget(&self) {
         self.read.borrow_mut().clear();
     }
@@ -77,7 +77,7 @@ impl Files {
     }
 }
 
-/// Packages that are looked up where the user's Python has them installed, when no folder that was given has them.
+/// Packages that are looked up in the user's Python if no named folder contains them.
 const OF_PYTHON: [&str; 1] = ["attn_gym"];
 
 /// Folders that the user's Python imports from: asked once, and only for such a package.
@@ -113,8 +113,8 @@ impl Environment for Files {
     }
 }
 
-/// What tells one state of a file from another without reading it: its time and its length. Time alone is too coarse: an
-/// editor that empties a file and fills it again does both within one tick of the file system's clock.
+/// Distinguishes two states of a file without reading it: its time and its length. Time alone is too coarse: an editor
+/// that empties a file and fills it again does both within one tick of the file system's clock.
 pub type Stamp = Option<(SystemTime, u64)>;
 
 /// The stamp of a file now; None when it cannot be looked at.

@@ -16,7 +16,7 @@ use crate::problem::result::RunReport;
 use crate::trainers::ConfigRequest;
 use std::path::Path;
 
-/// What is to be exported of a document.
+/// The exported part of a document.
 #[derive(Clone, Debug)]
 pub struct Wish<'a> {
     /// The trainer's config; its `designed` is found here.
@@ -33,7 +33,7 @@ pub struct Wish<'a> {
     pub deterministic: bool,
 }
 
-/// The files, and what is to be said of them.
+/// The files, with notes.
 #[derive(Debug)]
 pub struct Exported {
     /// Every file that could be made.

@@ -12,7 +12,7 @@ pub const MAX_TEXT: u64 = 1 << 30;
 
 /// Writes a file whole or not at all. Things that are no plain files (`/dev/stdout`) are written straight.
 pub fn save(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
-    // a link stays a link: what it points to is replaced
+    // a link stays a link: its target is replaced
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     match std::fs::metadata(&path) {
         Ok(meta) if meta.is_dir() => Err(Diagnostic::error("cannot-write", format!("{} is a folder", path.display()))

@@ -27,7 +27,7 @@ pub fn samples() -> Option<PathBuf> {
     Some(project()?.data_local_dir().join("samples"))
 }
 
-/// Where an NVRTC that Maskloom fetched lies.
+/// The path of an NVRTC that Maskloom installed.
 pub fn nvrtc() -> Option<PathBuf> {
     Some(project()?.data_local_dir().join("nvrtc"))
 }

@@ -51,7 +51,7 @@ pub struct JobEvent {
     pub news: News,
 }
 
-/// What happened.
+/// An event.
 #[derive(Clone, Debug)]
 pub enum News {
     /// On the way.
@@ -142,7 +142,7 @@ impl Jobs {
         self.start(true, RequestBody::Compile(Box::new(request)))
     }
 
-    /// What is installed there: ends in [`News::Examined`].
+    /// Examines the installed software: ends in [`News::Examined`].
     pub fn doctor(&mut self) -> JobId {
         self.start(true, RequestBody::Doctor)
     }
@@ -175,7 +175,8 @@ impl Jobs {
         }
     }
 
-    /// Blocks until the job ends and gives its last event, telling every other one of it on the way. For the command line.
+    /// Blocks until the job ends and returns its last event, passing on every other one meanwhile. For the command
+    /// line.
     pub fn wait(&mut self, job: JobId, on_progress: &mut dyn FnMut(&News)) -> News {
         let mut others = Vec::new();
         let mut end = None;

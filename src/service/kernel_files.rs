@@ -10,7 +10,7 @@ use crate::problem::Problem;
 pub use crate::export::kernels::USUAL_ARCHITECTURES;
 
 /// The files that let PyTorch run our kernel for a problem, for each architecture (`sm_80`, `sm_90a`, ...). Errors: no
-/// NVRTC, the kernel's refusal, what the compiler says.
+/// NVRTC, the kernel's refusal, the compiler's message.
 pub fn kernel_files(
     problem: &Problem,
     stem: &str,

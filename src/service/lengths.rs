@@ -13,7 +13,7 @@ use crate::document::scaling::{self, Groups};
 
 /// Lengths at most.
 const MOST: usize = 6;
-/// A shorter one shows what a launch costs, no more.
+/// A shorter one would only measure the cost of a launch.
 const LEAST: usize = 128;
 
 /// Lengths worth racing up to `longest`, the shortest first: it and its halves.
@@ -24,7 +24,7 @@ pub fn lengths(longest: usize) -> Vec<usize> {
     out
 }
 
-/// Whether a length alone says what changes: one segment of plain tokens, and no keys of their own.
+/// Whether a length alone defines the change: one segment of plain tokens, and no separate keys.
 pub fn is_plain(document: &Document) -> bool {
     document.axes.kv.is_none() && matches!(&document.axes.q.segments[..], [one] if one.grid.len() == 1)
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-/// What a program said.
+/// A program's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     /// Whether it ended by itself with status 0.
@@ -21,7 +21,7 @@ pub struct Said {
 
 const MOST: u64 = 1 << 20;
 
-/// Runs a command without stdin and gives what it said. None: it cannot be started, or was killed at the time limit.
+/// Runs a command without stdin and returns its output. None: it cannot start, or was killed at the time limit.
 pub fn run(mut command: Command, limit: Duration) -> Option<Said> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = process::own_group(&mut command).spawn().ok()?;

@@ -95,11 +95,11 @@ fn civil(mut day: u64) -> (u64, u64, u64) {
 /// Processor time since the system started, in its own ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Ticks {
-    /// Of all processors together, idle ones too.
+    /// For all processors together, including idle ones.
     all: u64,
-    /// Of those, busy.
+    /// The busy part.
     busy: u64,
-    /// Of this process and its descendants.
+    /// For this process and its descendants.
     own: u64,
     cores: usize,
 }
@@ -116,7 +116,7 @@ impl LoadWatch {
         self.since = self.since.or_else(ticks);
     }
 
-    /// What others did since; None where it left enough processors for `threads`, or cannot be found out.
+    /// The load of other programs since then; None if it left enough processors for `threads`, or is unknown.
     pub fn end(&self, threads: usize) -> Option<Busy> {
         others(self.since?, ticks()?, threads)
     }
@@ -130,7 +130,7 @@ fn others(since: Ticks, now: Ticks, threads: usize) -> Option<Busy> {
     crowded.then_some(Busy { others, cores: now.cores })
 }
 
-/// None where the system does not tell.
+/// None if the system does not report it.
 fn ticks() -> Option<Ticks> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
     let first: Vec<u64> = text.lines().next()?.split_whitespace().skip(1).filter_map(|n| n.parse().ok()).collect();
@@ -141,7 +141,7 @@ fn ticks() -> Option<Ticks> {
     Some(Ticks { all, busy: all - first[3] - first[4], own: own_ticks()?, cores })
 }
 
-/// Of this process, its descendants, and those of them that have ended.
+/// For this process, its descendants, and those of them that have ended.
 fn own_ticks() -> Option<u64> {
     // process, parent, ticks
     let about = |entry: std::fs::DirEntry| -> Option<(u32, u32, u64)> {
@@ -172,7 +172,7 @@ mod tests {
         let after = |busy: u64, own: u64| Ticks { all: 2000, busy: 400 + busy, own: 100 + own, cores: 2 };
         assert_eq!(others(since, after(900, 880), 2), None);
         assert_eq!(others(since, after(1000, 400), 2), Some(Busy { others: 1.2, cores: 2 }));
-        // one thread finds a processor beside one that is taken
+        // one thread finds another processor if one is busy
         assert_eq!(others(since, after(500, 100), 1), None);
         assert_eq!(others(since, Ticks { all: 1001, ..since }, 2), None, "too short to tell");
         #[cfg(target_os = "linux")]

@@ -52,13 +52,13 @@ fn broken(path: &Path, why: &str) -> Diagnostic {
         .hint("write it with numpy.save(path, array)")
 }
 
-/// How elements lie in a file.
+/// The layout of elements in a file.
 struct Stored {
     /// Bytes of one.
     size: usize,
     /// Whether the most significant byte comes first.
     most_first: bool,
-    /// What they become.
+    /// Their type here.
     dtype: DType,
 }
 

@@ -11,7 +11,7 @@ use crate::problem::Problem;
 /// Rounds of a race unless asked otherwise.
 pub const ROUNDS: u32 = RaceOptions::USUAL.rounds;
 
-/// The race that a document asks for: its problem, with its own seed and backends.
+/// A document's race: its problem, with its own seed and backends.
 pub fn run_request(problem: &Problem, settings: &Settings, device: Device) -> RunRequest {
     let inputs = InputSource::Random { seed: settings.seed };
     RunRequest::new(problem, inputs, settings.backends.clone(), device)
@@ -22,7 +22,7 @@ pub fn compile_request(problem: &Problem, backend: BackendName, arch: Option<Str
     CompileRequest { problem: problem.spec().clone(), backend, arch }
 }
 
-/// The device to run on: the one asked for, else the document's if it is there, else the best that can be used.
+/// The device to run on: the requested one, otherwise the document's if available, otherwise the best usable one.
 pub fn choose_device(asked: Option<Device>, document: &Document, info: &WorkerInfo) -> Device {
     let usable = |d: &Device| info.devices.iter().any(|x| x.device == *d && x.unusable.is_none());
     let wished = document.settings.device.filter(usable);

@@ -39,13 +39,13 @@ pub struct Prediction {
     pub tile: [usize; 2],
     /// Tiles over all heads.
     pub tiles: u64,
-    /// Of the products of matrices.
+    /// For the products of matrices.
     pub products: f64,
-    /// Of shared memory; None where the kernel's traffic is not counted.
+    /// For shared memory; None if the kernel's traffic is not counted.
     pub shared: Option<f64>,
-    /// Of the instructions that all warps issue in the main loop.
+    /// For the instructions that all warps issue in the main loop.
     pub issue: f64,
-    /// Of what goes between L2 and the multiprocessor: parts of dq, q and d_o.
+    /// For the traffic between L2 and the multiprocessor: parts of dq, q and d_o.
     pub l2: f64,
     /// Milliseconds of the passes before and after the main one, by the memory's bandwidth.
     pub rows_ms: f64,
@@ -74,7 +74,7 @@ pub fn predict(problem: &Problem, card: &str) -> Result<Prediction, Diagnostic> 
     let shared = shared_bytes(spec).map(|bytes| bytes / SHARED_A_CLOCK);
     let loops = product_loops(&code.main.cubin, spec.entry(), arch);
     let issued: usize = loops.iter().map(|l| l.instructions).sum();
-    // on Hopper each warpgroup of four warps has a loop of its own, which every scheduler issues once
+    // on Hopper each warpgroup of four warps has its own loop, which every scheduler issues once
     let issue = match spec.is_hopper() {
         true => issued as f64,
         false => (issued * spec.warps).div_ceil(ISSUES) as f64,
@@ -120,8 +120,8 @@ fn tiles(problem: &Problem, spec: &BackwardSpec) -> Result<u64, Diagnostic> {
     Ok(listed * (problem.batch * problem.heads / (shape.batch * shape.heads)) as u64)
 }
 
-/// Bytes that a tile of Hopper's kernel moves through shared memory: operands of products as each of two warpgroups reads them,
-/// and what is written beside them. None of the other kernels.
+/// Bytes that a tile of Hopper's kernel moves through shared memory: operands of products as each of two warpgroups
+/// reads them, and the other writes. None for the other kernels.
 fn shared_bytes(spec: &BackwardSpec) -> Option<f64> {
     if spec.kernel != BackwardKernel::Hopper {
         return None;
@@ -152,7 +152,7 @@ mod tests {
         let shape = ProblemSpec { dtype: DType::BF16, ..spec(2, 4, 4, 1024, 1024, 128) };
         let full = predict(&with_mods(shape.clone(), None, None), "NVIDIA H200").expect("a prediction");
         assert_eq!((full.tile, full.tiles), ([64, 128], 2 * 4 * 16 * 8));
-        // 272 KB for the products and 112 KB besides, at 128 bytes a clock
+        // 272 KB for the products and 112 KB for the rest, at 128 bytes per clock
         assert_eq!((full.products, full.shared), (2560.0, Some(384.0 * 1024.0 / 128.0)));
         assert_eq!(full.bound, "shared memory");
         assert!((800.0..2000.0).contains(&full.issue), "{full:?}");

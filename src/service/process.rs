@@ -9,14 +9,14 @@ use std::fs::File;
 use std::io;
 use std::process::{Child, Command};
 
-/// Makes the command lead a process group of its own, so that killing it takes its children along.
+/// Makes the command the leader of a new process group, so that killing it also kills its children.
 pub fn own_group(command: &mut Command) -> &mut Command {
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);
     command
 }
 
-/// How a group is told to end.
+/// The signal that ends a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// SIGTERM: it may still tidy up, or pass the wish on (srun).
@@ -45,8 +45,8 @@ pub fn kill_group(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Lets the calling thread give way to those of usual priority, such as the one that draws a window. Does nothing where
-/// threads have no priority of their own.
+/// Lowers the priority of the calling thread below the usual one, such as that of the thread that draws. Does nothing
+/// if threads have no own priority.
 pub fn calm_thread() {
     #[cfg(target_os = "linux")]
     {

@@ -19,11 +19,11 @@ pub const PROTOCOL_VERSION: u32 = 2;
 pub struct Request {
     /// Answers carry it back.
     pub id: u64,
-    /// What is wanted.
+    /// The request.
     pub body: RequestBody,
 }
 
-/// What a client may ask. Cancelling is killing the worker.
+/// The requests of a client. Cancelling kills the worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "ask")]
 pub enum RequestBody {
@@ -38,7 +38,7 @@ pub enum RequestBody {
     Map(MapRequest),
     /// Compile only; works without a GPU where NVRTC is present.
     Compile(Box<CompileRequest>),
-    /// NVRTC alone on a kernel's text: what a worker asks of a compile child. Answered with the payload `cubin`.
+    /// NVRTC alone on a kernel's text: a worker's request to a compile child. Answered with the payload `cubin`.
     CompileText {
         /// CUDA C++.
         source: String,
@@ -48,7 +48,7 @@ pub enum RequestBody {
         #[serde(default)]
         form: Form,
     },
-    /// What is installed and what is missing.
+    /// The installed and the missing software.
     Doctor,
     /// End in good order.
     Shutdown,
@@ -77,7 +77,7 @@ pub enum InputSource {
 /// A race.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunRequest {
-    /// What to compute; validated again by the worker.
+    /// The problem; the worker validates it again.
     pub problem: ProblemSpec,
     /// Inputs; they stay on the worker for `Map` until the next run.
     pub inputs: InputSource,
@@ -88,12 +88,12 @@ pub struct RunRequest {
     /// Rounds of timing, and how many rows are compared.
     #[serde(flatten)]
     pub options: RaceOptions,
-    /// Return each backend's output and lse as payloads `BACKEND.out`, `BACKEND.lse`, and `BACKEND.max_scores` where
-    /// the problem asks for it and the backend gives it.
+    /// Return each backend's output and lse as payloads `BACKEND.out`, `BACKEND.lse`, and `BACKEND.max_scores` if the
+    /// problem requests it and the backend supports it.
     pub keep_outputs: bool,
     /// Python with the user's PyTorch, for `torch:*`; None: found by the worker.
     pub python: Option<String>,
-    /// The backward pass, where it is asked for too.
+    /// The backward pass, if it is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gradients: Option<GradientRequest>,
 }
@@ -166,7 +166,7 @@ pub struct MapRequest {
     pub height: usize,
     /// Picture columns.
     pub width: usize,
-    /// What is shown: the mean of scores, the sum of probabilities over a pixel.
+    /// The kind of map: the mean of scores, or the sum of probabilities over a pixel.
     pub kind: MapKind,
 }
 
@@ -186,7 +186,7 @@ pub struct CompileRequest {
 pub struct Response {
     /// The request's number.
     pub id: u64,
-    /// What came of it.
+    /// Its result.
     pub body: ResponseBody,
     /// Payloads that follow this header, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -247,7 +247,7 @@ pub enum Reply {
     Bye {},
 }
 
-/// Who the worker is and what it has.
+/// The worker's version and devices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkerInfo {
     /// Its [`PROTOCOL_VERSION`].
@@ -258,7 +258,7 @@ pub struct WorkerInfo {
     pub host: String,
     /// CUDA devices first, then the cpu.
     pub devices: Vec<DeviceInfo>,
-    /// What is missing, each with the command that mends it.
+    /// Missing requirements, each with the command that fixes it.
     pub notes: Vec<Diagnostic>,
 }
 
@@ -296,7 +296,7 @@ pub struct Check {
     pub name: String,
     /// Light.
     pub health: Health,
-    /// What was found.
+    /// The result.
     pub found: String,
     /// The one command or step that mends it.
     pub mend: Option<String>,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// A Python and what is installed in it.
+/// A Python and its installed packages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Python {
     /// The interpreter.
@@ -24,7 +24,7 @@ pub struct Python {
     pub folders: Vec<PathBuf>,
 }
 
-/// Packages asked for.
+/// Requested packages.
 pub const PACKAGES: [&str; 9] = [
     "torch",
     "triton",

@@ -26,14 +26,14 @@ const EMBEDDED: [&str; 2] =
 /// A run without its bulk: no kernel texts, no pictures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recorded {
-    /// Of the document that ran; see [`fingerprint`].
+    /// For the document that ran; see [`fingerprint`].
     pub fingerprint: String,
-    /// Of the problem that ran; absent in runs of older versions.
+    /// For the problem that ran; absent in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<Fingerprint>,
     /// How it ran.
     pub conditions: Conditions,
-    /// What came of it.
+    /// The result.
     pub report: RunReport,
 }
 
@@ -46,7 +46,7 @@ pub struct Collection {
     pub runs: BTreeMap<String, Recorded>,
 }
 
-/// What makes two documents the same problem: axes, layers, score mods and shapes; not names, help, seed or who races.
+/// The parts that define a document's problem: axes, layers, score mods and shapes; not names, help, seed or backends.
 pub fn fingerprint(document: &Document) -> String {
     let layer = |l: &Layer| match &l.heads {
         None => json!([l.combine, l.content]),
@@ -77,9 +77,9 @@ pub fn of(document: &Document) -> Vec<&'static Recorded> {
     embedded().iter().flat_map(|c| c.runs.values()).filter(|r| r.fingerprint == wanted).collect()
 }
 
-/// Those of them whose numbers are of the problem that the document makes here: a user's own pattern of a built-in name,
-/// or a newer pattern of that name, makes another one. `density` is the share of cells that its mask keeps, where it has
-/// been counted: runs that do not name their problem are held to that.
+/// Those runs whose numbers belong to this document's problem: a user's own pattern with a built-in name, or a newer
+/// pattern of that name, gives another problem. `density` is the share of cells that its mask keeps, if counted: runs
+/// that do not name their problem are compared by it.
 pub fn of_problem(document: &Document, problem: &ProblemSpec, density: Option<f64>) -> Vec<&'static Recorded> {
     of(document).into_iter().filter(|run| run.is_of(problem, density)).collect()
 }
@@ -147,7 +147,7 @@ impl Recorded {
         if timed == 0 {
             return refuse("no backend was timed".into());
         }
-        // the name of a rented machine says nothing to others
+        // the name of a rented machine is meaningless to others
         report.environment.remove("host");
         report.notes.clear();
         Ok(Recorded { fingerprint: fingerprint(document), problem, conditions, report })
@@ -208,7 +208,7 @@ impl Collection {
         Ok(format!("{{\"maskloom_recorded\": {RECORDED_VERSION}, \"runs\": {{\n{}\n}}}}\n", lines.join(",\n")))
     }
 
-    /// Opens a file; one that is not there is empty.
+    /// Opens a file; a missing one is empty.
     pub fn open(path: &Path) -> Result<Collection, Diagnostic> {
         if !path.exists() {
             return Ok(Collection::default());
@@ -232,7 +232,7 @@ mod tests {
     fn what_ships_is_right_and_fits_its_preset() {
         for (text, card) in EMBEDDED.into_iter().zip(["H200", "H100"]) {
             let collection = Collection::from_json(text).expect("a file of recorded runs");
-            // files of older versions are written as tables; what they say stays
+            // files of older versions are written as tables with the same data
             let again = Collection::from_json(&collection.to_json().unwrap()).unwrap();
             assert_eq!(again.runs, collection.runs);
             for (name, run) in &collection.runs {

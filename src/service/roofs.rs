@@ -6,7 +6,7 @@
 use crate::base::DType;
 use crate::problem::ProblemSpec;
 
-/// What a card can do at most.
+/// The limits of a card.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Roof {
     /// FLOP a second.

@@ -26,14 +26,14 @@ const SIDE: usize = 64;
 pub struct RunFile {
     /// [`RUN_VERSION`] when saved.
     pub maskloom_run: u32,
-    /// What ran.
+    /// The document that ran.
     pub document: Document,
-    /// Of the problem that ran; absent in files of older versions.
+    /// For the problem that ran; absent in files of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Fingerprint>,
     /// How it ran.
     pub conditions: Conditions,
-    /// What came of it.
+    /// The result.
     pub report: RunReport,
     /// Small pictures of the mask and the bias.
     #[serde(default)]
@@ -43,7 +43,7 @@ pub struct RunFile {
     pub copy_of: Option<Box<CopyOf>>,
 }
 
-/// The document that a smaller copy stands for.
+/// The original document of a smaller copy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CopyOf {
     /// All of it.
@@ -93,13 +93,13 @@ impl RunFile {
         }
     }
 
-    /// Whether its numbers are of this problem; None where the file does not say which it was. A document that links a
-    /// file which has changed, or that another version of Maskloom reads otherwise, makes another problem than it made.
+    /// Whether its numbers belong to this problem; None if the file does not identify it. A document that links a
+    /// changed file, or that another version of Maskloom reads differently, gives another problem than before.
     pub fn is_of(&self, problem: &ProblemSpec) -> Option<bool> {
         self.fingerprint.as_ref().map(|own| *own == problem.fingerprint())
     }
 
-    /// The document that the run is of: where a smaller copy ran, the whole.
+    /// The document of the run: the original, if a smaller copy ran.
     pub fn whole(&self) -> &Document {
         self.copy_of.as_ref().map_or(&self.document, |copy| &copy.document)
     }
@@ -148,7 +148,7 @@ impl RunFile {
     }
 }
 
-/// Whether a text is a run file, of whatever version, rather than a document; false where it is not JSON.
+/// Whether a text is a run file, of any version, rather than a document; false if it is not JSON.
 pub fn is_run(text: &str) -> bool {
     // most documents never say the word, and are not parsed twice
     text.contains("\"maskloom_run\"")
@@ -165,7 +165,7 @@ fn not_a_run(why: &str) -> Diagnostic {
 pub struct Change {
     /// Who.
     pub backend: BackendName,
-    /// Medians, in milliseconds, where it was timed.
+    /// Medians, in milliseconds, if it was timed.
     pub before_ms: Option<f64>,
     /// The same in the other run.
     pub after_ms: Option<f64>,
@@ -173,12 +173,12 @@ pub struct Change {
     pub speed_up: Option<f64>,
     /// Whether the samples show a difference.
     pub significant: bool,
-    /// Doubts about it, in words: `no difference shown (intervals overlap)`; None where there are none.
+    /// Doubts about it, in words: `no difference shown (intervals overlap)`; None without any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
 }
 
-/// Two runs side by side, and what differs between their conditions (a comparison then says little).
+/// Two runs side by side, with the differences of their conditions (which limit a comparison).
 pub fn compare(before: &RunFile, after: &RunFile) -> (Vec<Change>, Vec<String>) {
     let mut names: Vec<BackendName> = before.report.backends.iter().map(|b| b.backend).collect();
     names.extend(after.report.backends.iter().map(|b| b.backend).filter(|b| !names.contains(b)).collect::<Vec<_>>());
@@ -219,7 +219,7 @@ fn change(backend: BackendName, before: &RunFile, after: &RunFile) -> Change {
     Change { backend, before_ms, after_ms, speed_up, significant, verdict }
 }
 
-/// Small pictures of what a document's mask keeps and its bias adds, of batch 0 and head 0.
+/// Small pictures of the cells that a document's mask keeps and the bias that it adds, for batch 0 and head 0.
 pub fn pictures(document: &Document, compiled: &Compiled) -> Vec<Thumbnail> {
     let Ok(lengths) = document.axes.lengths() else { return Vec::new() };
     let longer = lengths.q_len.max(lengths.kv_len);
@@ -249,7 +249,7 @@ fn thumbnail(title: &str, width: usize, shares: &[f32]) -> Thumbnail {
 }
 
 impl Thumbnail {
-    /// Shares in 0..=1, row by row; 0 for digits that are none.
+    /// Shares in 0..=1, row by row; 0 for invalid digits.
     pub fn pixels(&self) -> Vec<f32> {
         let byte = |pair: &[u8]| {
             let text = std::str::from_utf8(pair).unwrap_or("0");

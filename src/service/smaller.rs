@@ -18,13 +18,13 @@ const LIGHT: f64 = 3e10;
 const TOKENS: usize = 1024;
 /// Heads of a smaller copy, or one group if that has more.
 pub const HEADS: usize = 4;
-/// How far the kept share of a copy may lie from the whole's.
+/// The largest difference between a copy's and the original's kept share.
 pub const TOLERANCE: f64 = 0.2;
 /// A copy that is so near is not searched beyond.
 const NEAR: f64 = 0.05;
 /// Copies of one length whose cells are counted, at most.
 const COUNTED: usize = 16;
-/// What a processor's thread is taken to do where nothing was measured, FLOP a second.
+/// The assumed speed of a processor's thread without a measurement, in FLOP per second.
 const RATE: f64 = 2e10;
 
 /// Whether a dense pass would keep a CPU busy for long.
@@ -38,7 +38,7 @@ pub fn dense_flop(problem: &ProblemSpec) -> f64 {
     2.0 * cells * (problem.head_dim + problem.head_dim_v) as f64
 }
 
-/// What a copy is for.
+/// The purpose of a copy.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish {
     /// Tokens of the longer side that are tried, in this order.
@@ -48,7 +48,7 @@ pub struct Wish {
 }
 
 impl Wish {
-    /// What a CPU races in seconds.
+    /// The work that a CPU races in seconds.
     pub fn quick() -> Wish {
         Wish { tokens: [TOKENS, 2 * TOKENS, 4 * TOKENS], light: true }
     }
@@ -62,7 +62,7 @@ impl Wish {
 /// A smaller document that is the same mask.
 #[derive(Clone, Debug)]
 pub struct Copy {
-    /// What is raced.
+    /// The raced document.
     pub document: Document,
     /// The same, compiled.
     pub compiled: Compiled,
@@ -74,8 +74,8 @@ pub struct Copy {
     pub kept_of: f64,
 }
 
-/// A smaller copy. `of`: the compiled document. `kept_of`: the share that it keeps, where it is known. Errors: it has errors,
-/// nothing smaller is the same mask, or it was cancelled.
+/// A smaller copy. `of`: the compiled document. `kept_of`: the share that it keeps, if known. Errors: it has errors, no
+/// smaller copy is the same mask, or it was cancelled.
 pub fn copy(
     document: &Document,
     of: &Compiled,
@@ -107,7 +107,7 @@ pub fn kept(problem: &Problem, control: &Control) -> Result<f64, Diagnostic> {
     Ok(stats.ok_or_else(|| Diagnostic::error("cancelled", "counting was cancelled"))?.density)
 }
 
-/// Batch entries and heads to try: few where the mask does not read them, all of those that it reads last.
+/// Batch entries and heads to try: few if the mask does not read them, otherwise all of them last.
 fn groups(document: &Document, whole: &Problem) -> Vec<Groups> {
     let settings = &document.settings;
     let (all, mut few) = (Groups::of(settings), Groups::fewer(settings, HEADS));
@@ -162,7 +162,7 @@ impl Search<'_> {
         }
     }
 
-    /// How far a share lies from the whole's, as a part of that.
+    /// The difference of a share from the original's, relative to it.
     fn off(&self, kept: f64) -> f64 {
         if kept == self.kept_of { 0.0 } else { (kept - self.kept_of).abs() / self.kept_of.max(f64::MIN_POSITIVE) }
     }
@@ -199,8 +199,8 @@ pub fn sizes(document: &Document) -> String {
     format!("{batch}{} x {} tokens, {} heads", axes.q.len(), axes.kv().len(), settings.heads)
 }
 
-/// About how long a race takes on a CPU of so many threads: `backends` make `passes` dense passes each. A guess at
-/// 20 GFLOP/s a thread, which the caller says.
+/// The approximate time of a race on a CPU with this number of threads: `backends` make `passes` dense passes each. An
+/// estimate at 20 GFLOP/s per thread, which the caller states.
 pub fn estimate(
     problem: &ProblemSpec,
     device: Device,

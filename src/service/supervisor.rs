@@ -26,7 +26,7 @@ impl Supervisor {
         &self.target
     }
 
-    /// Sends a request, starting a worker where none lives. Errors: it cannot be started.
+    /// Sends a request, starting a worker if none runs. Errors: it cannot start.
     pub fn send(&mut self, body: RequestBody) -> Result<u64, Diagnostic> {
         Ok(self.living()?.send(body))
     }
@@ -52,7 +52,7 @@ impl Supervisor {
         events
     }
 
-    /// Cancels whatever runs: kills the worker. What it had already said is dropped; the next `send` starts a new one.
+    /// Cancels the running work: kills the worker. Its pending events are dropped; the next `send` starts a new one.
     pub fn cancel(&mut self) {
         self.client = None;
     }

@@ -15,7 +15,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Dtype, shape and little-endian bytes of a tensor as they stand in a file.
+/// Dtype, shape and little-endian bytes of a tensor in a file.
 type Raw = (Dtype, Vec<usize>, Vec<u8>);
 
 /// A safetensors file of which only the header has been read: its tensors are read one by one, so that taking one out of a
@@ -29,7 +29,7 @@ pub struct TensorFile {
 }
 
 impl TensorFile {
-    /// Reads the header. Errors: no such file, no safetensors file, or one that is shorter than it says.
+    /// Reads the header. Errors: no such file, not a safetensors file, or one that is shorter than stated.
     pub fn open(path: &Path) -> Result<TensorFile, Diagnostic> {
         let (mut file, length) = files::open(path)?;
         let mut fill = |bytes: &mut [u8]| file.read_exact(bytes).map_err(|e| broken(path, &e.to_string()));
@@ -56,7 +56,7 @@ impl TensorFile {
         self.metadata.offset_keys()
     }
 
-    /// One tensor's raw dtype, shape and bytes; None where there is none of that name. Errors: the file cannot be read.
+    /// One tensor's raw dtype, shape and bytes; None if the name is missing. Errors: the file cannot be read.
     fn raw(&self, name: &str) -> Result<Option<Raw>, Diagnostic> {
         let Some(info) = self.metadata.info(name) else { return Ok(None) };
         let (from, to) = info.data_offsets;
@@ -75,8 +75,8 @@ impl TensorFile {
     }
 }
 
-/// The bytes of a safetensors file with only the named tensors of a file. Where one of them is missing: the whole file, so
-/// that the error can say what it holds.
+/// The bytes of a safetensors file with only the named tensors of a file. If one of them is missing: the whole file, so
+/// that the error can list its content.
 pub fn read_some(path: &Path, names: &[String]) -> Result<Vec<u8>, Diagnostic> {
     let file = TensorFile::open(path)?;
     let mut found = Vec::new();
@@ -139,7 +139,7 @@ pub fn write_raw<'a>(
     safetensors::serialize(views, None).map_err(cannot)
 }
 
-/// What a file says about the shapes of a run.
+/// The shapes of a run in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct InputShapes {
@@ -154,8 +154,8 @@ pub struct InputShapes {
 }
 
 impl InputShapes {
-    /// Reads the shapes of the tensors for q, k, v. None where they are not there or not 4-D: reading them for a run
-    /// tells what is wrong in words.
+    /// Reads the shapes of the tensors for q, k, v. None if they are missing or not 4-D: reading them for a run reports
+    /// the error.
     pub fn read(path: &Path, names: &[String; 3], layout: Layout) -> Result<Option<InputShapes>, Diagnostic> {
         let file = TensorFile::open(path)?;
         let dims = |name: &String| -> Option<([usize; 4], Dtype)> {
@@ -179,8 +179,8 @@ impl InputShapes {
         }))
     }
 
-    /// Sets batch, heads, head_dim and dtype to the file's; says what changed. Lengths are the axes' own affair: they
-    /// belong to the mask.
+    /// Sets batch, heads, head_dim and dtype to the file's; returns the changes in words. Lengths belong to the axes,
+    /// because they are part of the mask.
     pub fn fit(&self, document: &mut Document) -> Vec<String> {
         let s = &mut document.settings;
         let mut changes = Vec::new();
@@ -249,7 +249,7 @@ mod tests {
         let some = read_some(&path, &names).unwrap();
         assert!(some.len() < 9000, "{} bytes of {}", some.len(), std::fs::metadata(&path).unwrap().len());
         assert_eq!(SafeTensors::deserialize(&some).unwrap().len(), 2);
-        // a missing name: everything, so that what is there can be told
+        // a missing name: everything, so that the content can be listed
         let missing = read_some(&path, &["none".to_string()]).unwrap();
         assert_eq!(missing.len() as u64, std::fs::metadata(&path).unwrap().len());
         // damage

@@ -15,10 +15,10 @@ pub const MAX_PAYLOAD: u64 = 1 << 34;
 /// Most payloads of one message.
 const MAX_PAYLOADS: usize = 4096;
 
-/// A tensor that came with a message: what it is, and its little-endian bytes.
+/// A tensor of a message: its description, and its little-endian bytes.
 pub type Payload = (PayloadInfo, Vec<u8>);
 
-/// What one read gave.
+/// The result of one read.
 #[derive(Debug)]
 pub enum Incoming<T> {
     /// A whole message.

@@ -31,7 +31,7 @@ pub enum Place {
     Gpu(String),
 }
 
-/// What somebody says of one pass.
+/// A library's verdict on one pass.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "answer", content = "words")]
 pub enum Answer {
@@ -66,12 +66,12 @@ pub struct Verdict {
     pub forward: Answer,
     /// The backward pass, for q, k, v and what the design learns.
     pub backward: Answer,
-    /// What it would be called with, exactly.
+    /// The exact call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
 }
 
-/// What a mask is to programs that know no block lists.
+/// The form of a mask for programs without block lists.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
@@ -181,12 +181,12 @@ fn documents(rows: &[Range<u32>], problem: &Problem) -> Option<Form> {
     whole.then_some(Form::Documents { ends, causal })
 }
 
-/// What verdicts are made of.
+/// The inputs of verdicts.
 struct Facts<'a> {
     problem: &'a Problem,
     place: &'a Place,
     form: Form,
-    /// Of the score mod, where there is one that can be differentiated.
+    /// For the score mod, if there is a differentiable one.
     derived: Option<Result<Derived, Diagnostic>>,
     /// Captured float tensors by name.
     learns: Vec<String>,

@@ -9,42 +9,42 @@ use crate::base::BackendName;
 use crate::problem::result::{GradientOutcome, Outcome, RunReport};
 use serde::Serialize;
 
-/// Differences below this are no reason to change anything, whatever the spread says.
+/// Differences below this are no reason for a change, for any spread.
 const WORTH: f64 = 0.05;
 
-/// A race and where it is from.
+/// A race and its source.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured<'a> {
-    /// What came of it.
+    /// Its result.
     pub report: &'a RunReport,
     /// Whether it ran with the shipped runs rather than here.
     pub recorded: bool,
 }
 
-/// What is asked.
+/// The question.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Question<'a> {
-    /// Whose setting.
+    /// The owner of the setting.
     pub trainer: Trainer,
     /// The model family, where known.
     pub family: Option<&'a str>,
-    /// The setting as it stands.
+    /// The present setting.
     pub current: Option<&'a str>,
     /// `mixed_precision`.
     pub precision: Option<&'a str>,
     /// A race of the model's attention as it is, without the design.
     pub plain: Option<Measured<'a>>,
-    /// A race of the design; None where there is none or it was not raced.
+    /// A race of the design; None without a design or a race.
     pub designed: Option<Measured<'a>>,
     /// Whether there is a design with a mask or score mod.
     pub has_design: bool,
     /// Attention of the model as it is configured.
     pub model: Option<Attended<'a>>,
-    /// What the design is made for.
+    /// The design's shape.
     pub design: Option<Attended<'a>>,
     /// `base_model_precision`.
     pub weights: Option<&'a str>,
-    /// The command that measures what is missing.
+    /// The command that measures the missing times.
     pub command: &'a str,
 }
 
@@ -53,9 +53,9 @@ pub struct Question<'a> {
 pub struct Attended<'a> {
     /// Query heads.
     pub heads: usize,
-    /// Of queries.
+    /// For queries.
     pub q_len: usize,
-    /// Of keys.
+    /// For keys.
     pub kv_len: usize,
     /// The query axis as it is written.
     pub axis: &'a str,
@@ -75,7 +75,7 @@ impl Attended<'_> {
 /// The answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Advice {
-    /// The value that was fastest forward among those that the trainer can select as measured.
+    /// The fastest forward value among those that the trainer can select as measured.
     pub forward: Option<&'static str>,
     /// The value that was fastest forward and backward together, where backward passes were raced.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,7 +86,7 @@ pub struct Advice {
     pub headline: String,
     /// Measured reasons, one a line.
     pub why: Vec<String>,
-    /// What to do next, one a line.
+    /// The next steps, one per line.
     pub next: Vec<String>,
 }
 
@@ -152,8 +152,8 @@ pub fn advise(question: &Question) -> Advice {
     advice
 }
 
-/// What a step's attention costs, forward and backward, and who cannot be trained with; the fastest. Nothing where no backward
-/// passes were raced.
+/// The time of a step's attention, forward and backward, and the backends without right gradients; the fastest. Empty
+/// if no backward passes were raced.
 fn training<N: std::fmt::Display + Copy>(
     measured: Measured,
     of: &str,
@@ -188,7 +188,7 @@ fn training<N: std::fmt::Display + Copy>(
     best.map(|(name, _)| name)
 }
 
-/// A setting that makes all scores, where nothing measured names another: what it holds is known without a race.
+/// A setting that materialises all scores, if no measurement suggests another: its memory is known without a race.
 fn unfused(question: &Question, advice: &mut Advice) {
     let current = question.current.unwrap_or_default();
     let fused = question.trainer.value(BackendName::TorchSdpa).0;
@@ -207,7 +207,7 @@ fn unfused(question: &Question, advice: &mut Advice) {
     advice.forward = Some(fused);
 }
 
-/// Whether the design is made for the model; says so where it is not.
+/// Whether the design fits the model; adds the reason if not.
 fn fits(question: &Question, advice: &mut Advice) -> bool {
     let (Some(model), Some(design)) = (question.model, question.design) else { return true };
     let same = |a: &Attended, b: &Attended| (a.heads, a.q_len, a.kv_len) == (b.heads, b.q_len, b.kv_len);
@@ -223,7 +223,7 @@ fn fits(question: &Question, advice: &mut Advice) -> bool {
     false
 }
 
-/// What cannot work at all: formats that a backend refuses.
+/// Settings that cannot work: formats that a backend refuses.
 fn must(question: &Question, why: &mut Vec<String>) -> Option<&'static str> {
     let current = question.current?;
     let picky = current == "flex" || current.starts_with("flash-attn") || current.starts_with("flash_attention");
@@ -248,8 +248,8 @@ fn entries(trainer: Trainer, report: &RunReport) -> Vec<Entry> {
     report.backends.iter().filter_map(entry).collect()
 }
 
-/// The value that selects what was measured. Maskloom's own kernels are not what a trainer's `flex` or `flash-attn` runs:
-/// their times say nothing of those.
+/// The value that selects the measured backend. A trainer's `flex` or `flash-attn` does not run Maskloom's own kernels:
+/// their times do not apply to those.
 fn selects(trainer: Trainer, backend: BackendName, kernel: &str) -> Option<&'static str> {
     use BackendName::{Sdpa, TorchEager, TorchFlex, TorchSdpa};
     match backend {
@@ -311,7 +311,7 @@ fn fastest(question: &Question, measured: Measured, entries: &[Entry], advice: &
     };
 }
 
-/// What the design brings, and how it reaches the model.
+/// The benefit of the design, and how to apply it to the model.
 fn design(question: &Question, plain: Option<&[Entry]>, advice: &mut Advice) {
     if !question.has_design {
         return;
@@ -330,7 +330,7 @@ fn design(question: &Question, plain: Option<&[Entry]>, advice: &mut Advice) {
         (BackendName::Flex, "Maskloom's kernel, which the exported kernel bundle uses in the model"),
     ] {
         let Some(entry) = designed.iter().find(|e| e.backend == name) else { continue };
-        // another shape's time beside this one's would compare nothing
+        // the time of another shape would not be comparable
         let versus = dense.filter(|_| fits).map(|ms| format!(", {:.2}x the fastest without the design", ms / entry.ms));
         let at = place(measured);
         let of = if fits { "" } else { " in its own shape" };
@@ -403,7 +403,7 @@ mod tests {
         assert_eq!((advice.forward, advice.must), (None, None));
         assert!(advice.headline.contains("no recommendation"));
         assert!(advice.next[0].contains("maskloom run x"), "{advice:?}");
-        // our own kernels are none that the setting selects
+        // the setting does not select our own kernels
         let own = report(&[(Flex, 0.1, "flex_sm90"), (FlashAttention2, 0.2, "flash_sm90")]);
         assert!(advise(&ask(Some(&own), None)).headline.contains("no recommendation"));
     }

@@ -7,7 +7,7 @@ use super::settings_file::SettingsFile;
 use crate::base::ExportFile;
 use crate::base::{BackendName, Diagnostic};
 
-/// Whose setting.
+/// The owner of the setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trainer {
     /// `attention_mechanism`
@@ -18,7 +18,7 @@ pub enum Trainer {
 }
 
 impl Trainer {
-    /// Keys of an older spelling, which the reader prefers where both stand.
+    /// Keys of an older spelling, which the reader prefers if both occur.
     fn older_keys(self) -> &'static [&'static str] {
         match self {
             Trainer::SimpleTuner => &[],
@@ -34,7 +34,7 @@ impl Trainer {
         }
     }
 
-    /// The exact value that selects a backend there, and what is to be said of it.
+    /// The exact value that selects a backend there, with a note.
     pub fn value(self, backend: BackendName) -> (&'static str, Option<&'static str>) {
         use BackendName::*;
         let nearest = "it has no eager backend; `native-math`, PyTorch's unfused SDPA, is the closest";
@@ -54,12 +54,12 @@ impl Trainer {
     }
 }
 
-/// What is wanted.
+/// The request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConfigRequest<'a> {
-    /// Whose file.
+    /// The owner of the file.
     pub trainer: Trainer,
-    /// The backend chosen by the user. None: the fastest measured one that needs no mask, else SDPA.
+    /// The backend chosen by the user. None: the fastest measured one that needs no mask, otherwise SDPA.
     pub backend: Option<BackendName>,
     /// The fastest backend without a mask, by a race.
     pub measured: Option<BackendName>,
@@ -78,7 +78,7 @@ pub struct ConfigExport {
     pub value: &'static str,
     /// The value that was there, as it was written.
     pub before: Option<String>,
-    /// What the trainer will and will not do with it.
+    /// The trainer's support for it, and its limits.
     pub notes: Vec<Diagnostic>,
 }
 
@@ -128,7 +128,7 @@ pub fn config(request: &ConfigRequest) -> Result<ConfigExport, Diagnostic> {
     }
     let backend = request.backend.unwrap_or_else(|| maskless(request.measured));
     let (value, remark) = request.trainer.value(backend);
-    // where the older spelling stands it is the one that counts
+    // if the older spelling occurs, it counts
     let older = request.trainer.older_keys().iter().find(|k| object.as_ref().is_some_and(|o| o.find(&[k]).is_some()));
     let key = older.copied().unwrap_or(request.trainer.key());
     let mut notes: Vec<Diagnostic> =
@@ -150,7 +150,7 @@ pub fn config(request: &ConfigRequest) -> Result<ConfigExport, Diagnostic> {
                 notes.push(Diagnostic::warning("config-both-spellings", message).hint("remove the other one"));
             }
             match object.find(&[key, &dashed]) {
-                // nobody asked for another choice, and the mask does not need one
+                // no other choice was requested, and the mask does not need one
                 Some(member) if request.backend.is_none() && !matches!(object.written(member), "null" | "" | "~") => {
                     let message = format!("`{key}` stays {}, the value in the file", object.written(member));
                     let hint =
@@ -241,7 +241,7 @@ fn refuse_other_files(trainer: Trainer, name: &str, object: &SettingsFile) -> Re
         .hint(format!("merge into the trainer's own config; on a command line it is --{}=VALUE", trainer.key())))
 }
 
-/// What to choose when nobody chose: never flex, which without a mask in the model is SDPA made slower.
+/// The default choice: never flex, which without a mask in the model is a slower SDPA.
 fn maskless(measured: Option<BackendName>) -> BackendName {
     match measured {
         Some(fast @ (BackendName::Sdpa | BackendName::FlashAttention2 | BackendName::TorchSdpa)) => fast,

@@ -226,7 +226,7 @@ fn scalar_end(text: &str) -> usize {
     text[..comment.unwrap_or(text.len())].trim_end().len()
 }
 
-/// Bytes of a TOML value; None where it does not end.
+/// Bytes of a TOML value; None if it does not end.
 fn toml_end(text: &str) -> Option<usize> {
     for quote in ["\"\"\"", "'''"] {
         if let Some(rest) = text.strip_prefix(quote) {

@@ -9,16 +9,16 @@ use crate::base::{BackendName, DType, Diagnostic};
 use crate::document::model::*;
 use serde_json::Value;
 
-/// What matters here of a config.json.
+/// The relevant part of a config.json.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainerConfig {
-    /// Whose file it looks like.
+    /// Its probable owner.
     pub trainer: Trainer,
     /// `model_family` or `model_type`.
     pub family: Option<String>,
-    /// `model_flavour`, which tells sizes of a family apart.
+    /// `model_flavour`, which distinguishes sizes of a family.
     pub flavour: String,
-    /// The attention setting as it stands.
+    /// The present attention setting.
     pub setting: Option<String>,
     /// `mixed_precision` or the model's dtype.
     pub precision: Option<String>,
@@ -59,7 +59,7 @@ impl TrainerConfig {
         })
     }
 
-    /// What the setting does in training today, in one or two sentences.
+    /// The present effect of the setting in training, in one or two sentences.
     pub fn meaning(&self) -> String {
         let default = match self.trainer {
             Trainer::SimpleTuner => "diffusers",
@@ -142,7 +142,7 @@ impl TrainerConfig {
         })
     }
 
-    /// A transformers model says its own heads.
+    /// A transformers model states its own heads.
     fn stated_shape(&self) -> Option<Shape> {
         let inner = self.values.get("text_config").and_then(Value::as_object).unwrap_or(&self.values);
         let get = |key: &str| inner.get(key).and_then(Value::as_u64).filter(|n| (1..=1 << 20).contains(n));
@@ -220,7 +220,7 @@ impl Shape {
     }
 }
 
-/// What a value of the setting selects.
+/// The backend that a value of the setting selects.
 fn meaning_of(trainer: Trainer, value: &str) -> String {
     let dense = "dense attention without a designed mask";
     match (trainer, value) {

@@ -42,7 +42,7 @@ impl<'a> SettingsFile<'a> {
         }
     }
 
-    /// The last member of one of these keys: the one that counts.
+    /// The last member with one of these keys: the one that counts.
     pub fn find(&self, keys: &[&str]) -> Option<&Member> {
         self.members().iter().rev().find(|m| keys.contains(&m.key.as_str()))
     }
@@ -55,7 +55,7 @@ impl<'a> SettingsFile<'a> {
         }
     }
 
-    /// A member's value; null where it cannot be read by itself.
+    /// A member's value; null if it cannot be read alone.
     pub fn value(&self, member: &Member) -> Value {
         match self {
             SettingsFile::Json(object) => serde_json::from_str(object.written(member)).unwrap_or(Value::Null),
@@ -63,7 +63,7 @@ impl<'a> SettingsFile<'a> {
         }
     }
 
-    /// A member's value where it is a string.
+    /// A member's value if it is a string.
     pub fn string(&self, member: &Member) -> Option<String> {
         self.value(member).as_str().map(String::from)
     }

@@ -7,7 +7,7 @@ use crate::ir::graph::{Graph, Input, Mod, Op};
 use crate::ir::passes::simplify::simplify;
 use std::time::{Duration, Instant};
 
-/// Time that may go into looking; what is left over then counts as different.
+/// The time budget of the comparison; groups not compared within it count as different.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// For each (b, h) the first of the groups with the same mask.

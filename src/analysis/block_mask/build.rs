@@ -35,7 +35,7 @@ pub(super) fn build(
     find(mask, shape, block_size, None, control)
 }
 
-/// The blocks of another mask of the same extent, looking only where it differs from the one before.
+/// The blocks of another mask of the same extent, computed only where it differs from the previous mask.
 pub(super) fn rebuild(
     before: &BlockMask,
     change: &Change,
@@ -109,7 +109,7 @@ impl<'a> Grid<'a> {
             self.band(eyes, groups[group], || prepare(group), band * self.band)
         };
         let start = || Eyes { exact: self.mask.map(Exact::new), asked: self.past.map(|past| past.change.ask()) };
-        // where the first task says that all take less than waking other threads, one thread does them
+        // if the first task estimates that all take less time than waking other threads, one thread does them
         let began = Instant::now();
         let mut eyes = start();
         let first = task(&mut eyes, 0)?;

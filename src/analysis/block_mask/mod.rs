@@ -40,7 +40,7 @@ impl MaskShape {
         Self { batch: 1, heads: 1, lengths }
     }
 
-    /// Batch entries and heads between which a mask differs by its graph, 1 where it does not read them.
+    /// Batch entries and heads between which a mask differs by its graph, 1 if it does not read them.
     pub fn of(mask: Option<&Mod>, (batch, heads): (usize, usize), lengths: Lengths) -> Self {
         let depends = mask.map(|m| m.depends()).unwrap_or_default();
         let extent = |input, all| if depends.on(input) { all } else { 1 };
@@ -48,12 +48,12 @@ impl MaskShape {
     }
 }
 
-/// What a listed block keeps.
+/// The kept cells of a listed block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockKind {
     /// All its cells: mask_mod need not be evaluated there.
     Full,
-    /// Some of its cells, or all of them in a block that hangs over the end.
+    /// Some of its cells, or all of them in a block that reaches beyond the end.
     Partial,
 }
 
@@ -64,11 +64,11 @@ pub struct BlockRun {
     pub start: usize,
     /// One past the last kv block.
     pub end: usize,
-    /// What they keep.
+    /// The kind of its blocks.
     pub kind: BlockKind,
 }
 
-/// A run in eight bytes: the top bit of the end says full.
+/// A run in eight bytes: the top bit of the end marks full blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PackedRun {
     start: u32,
@@ -128,7 +128,7 @@ struct Inner {
     shape: MaskShape,
     block_size: BlockSize,
     mask: Option<Mask>,
-    /// Distinct batch entries and heads: 1 where the graph does not read b or h.
+    /// Distinct batch entries and heads: 1 if the graph does not read b or h.
     distinct: (usize, usize),
     groups: Vec<Arc<Rows>>,
     /// For each group the first with the same mask, whose rows it has.
@@ -163,21 +163,21 @@ impl BlockMask {
         build::build(mask.map(|m| Arc::new(m.clone())), shape, block_size, control)
     }
 
-    /// What this thread has called [`BlockMask::build`] for, in order.
+    /// The calls of [`BlockMask::build`] in this thread, in order.
     #[cfg(test)]
     pub(crate) fn builds_here() -> Vec<Build> {
         BUILDS.with_borrow(Clone::clone)
     }
 
-    /// The blocks of another mask over the same extent: those of `build`, but looked for only where the masks differ.
-    /// Also says where that is. Errors: those of `build`.
+    /// The blocks of another mask over the same extent: equal to those of `build`, but computed only where the masks
+    /// differ. Also returns these places. Errors: those of `build`.
     pub fn rebuild(&self, mask: Option<&Mod>, control: &Control) -> Result<(Self, Change), Diagnostic> {
         let change = Change::between(self.mask_mod().map(|m| &**m), mask);
         let built = build::rebuild(self, &change, mask.map(|m| Arc::new(m.clone())), control)?;
         Ok((built, change))
     }
 
-    /// What it was asked for.
+    /// The size of its blocks and its extent, as requested.
     pub fn shape(&self) -> MaskShape {
         self.inner.shape
     }
@@ -202,12 +202,12 @@ impl BlockMask {
         self.inner.distinct
     }
 
-    /// Runs of a row of blocks, ascending; empty blocks are in none. `b` and `h` are taken modulo what is stored.
+    /// Runs of a row of blocks, ascending; empty blocks are in none. `b` and `h` are taken modulo the stored numbers.
     pub fn runs(&self, b: usize, h: usize, q_block: usize) -> impl Iterator<Item = BlockRun> + '_ {
         self.rows_of(b, h).row(q_block).iter().map(|r| r.unpack())
     }
 
-    /// What one block keeps; None is nothing.
+    /// The kind of one block; None is empty.
     pub fn kind(&self, b: usize, h: usize, q_block: usize, kv_block: usize) -> Option<BlockKind> {
         let row = self.rows_of(b, h).row(q_block);
         let after = row.partition_point(|r| r.start as usize <= kv_block);
@@ -228,7 +228,7 @@ impl BlockMask {
         self.count(None, control)
     }
 
-    /// The same, counting only where the mask differs from `before`, of which `rebuild` has made this one.
+    /// The same, counted only where the mask differs from `before`, from which `rebuild` made this one.
     pub fn stats_after(&self, before: &BlockMask, change: &Change, control: &Control) -> Option<Stats> {
         self.count(stats::Past::new(before, change), control)
     }

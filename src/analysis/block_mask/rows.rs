@@ -27,7 +27,7 @@ pub(super) struct GroupCuts {
 type Piece = (Range<u32>, bool);
 
 impl GroupCuts {
-    /// None where the mask cannot be cut.
+    /// None if the mask cannot be cut.
     pub(super) fn new(grid: &Grid<'_>, b: usize, h: usize) -> Option<Self> {
         let lengths = grid.shape.lengths;
         let whole = Cells::new(b, h, 0..lengths.q_len, 0..lengths.kv_len);
@@ -39,7 +39,7 @@ impl GroupCuts {
     }
 }
 
-/// Emits rows; false, with nothing that counts emitted, where the quadtree does better.
+/// Emits rows; false, without emitted rows, if the quadtree is faster.
 pub(super) fn cut(walk: &mut Walk<'_, '_, '_>, group: &GroupCuts, rows: Range<usize>) -> Result<bool, Diagnostic> {
     let Some(mask) = walk.grid.mask else { return Ok(false) };
     let mut cutter = Cutter { rows: group.cuts.rows(mask.program()), memo: Vec::new(), pieces: Vec::new() };
@@ -145,7 +145,7 @@ impl Cutter<'_> {
         Ok(())
     }
 
-    /// What an open block keeps, from memory where one like it was asked about.
+    /// The kind of an undecided block, from memory if a similar block was evaluated.
     fn verdict(&mut self, walk: &mut Walk<'_, '_, '_>, node: &Node) -> Verdict {
         let cells = walk.cells(node);
         let Some(mut key) = self.rows.key(node.col, cells.kv.0) else { return walk.verdict(node) };

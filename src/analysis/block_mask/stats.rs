@@ -31,8 +31,8 @@ pub struct Stats {
     pub partial: u64,
     /// Blocks that are skipped.
     pub empty: u64,
-    /// PyTorch 2.11's `BlockMask.sparsity()`, in percent: computed blocks against the cells inside the lengths, so that it
-    /// is below zero where blocks hang over by more than is skipped. See [`Stats::padded_sparsity`].
+    /// PyTorch 2.11's `BlockMask.sparsity()`, in percent: computed blocks against the cells inside the lengths. It is
+    /// negative if blocks reach further beyond the lengths than is skipped. See [`Stats::padded_sparsity`].
     pub sparsity: f64,
     /// Cells that the mask keeps.
     pub kept_cells: u128,
@@ -49,14 +49,14 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// PyTorch 2.15's `BlockMask.sparsity()`, in percent: the share of blocks that are skipped, lengths padded to whole
-    /// blocks. The same as `sparsity` where the block sizes divide the lengths.
+    /// PyTorch 2.15's `BlockMask.sparsity()`, in percent: the share of skipped blocks, with lengths padded to whole
+    /// blocks. Equal to `sparsity` if the block sizes divide the lengths.
     pub fn padded_sparsity(&self) -> f64 {
         100.0 * self.empty as f64 / (self.full + self.partial + self.empty).max(1) as f64
     }
 
-    /// Both in words: `86.8%`, or where blocks hang over `0.0% (PyTorch 2.15; 2.11 says -66.2%, because its blocks hang over
-    /// the lengths)`.
+    /// Both in words: `86.8%`, or, if blocks reach beyond the lengths, `0.0% (PyTorch 2.15; 2.11 says -66.2%, because
+    /// its blocks reach beyond the lengths)`.
     pub fn sparsity_words(&self) -> String {
         sparsity_words(self.sparsity, Some(self.padded_sparsity()))
     }
@@ -75,7 +75,7 @@ pub(super) struct RowSum {
 /// Sums that are kept for the mask that comes next, at most.
 const REMEMBERED: usize = 1 << 18;
 
-/// A mask whose sums are known, and where it differs from the one that is counted.
+/// A mask with known sums, and the places where it differs from the counted mask.
 #[derive(Clone, Copy)]
 pub(super) struct Past<'a> {
     mask: &'a BlockMask,
@@ -84,13 +84,13 @@ pub(super) struct Past<'a> {
 }
 
 impl<'a> Past<'a> {
-    /// None where the sums were not kept.
+    /// None if the sums were not stored.
     pub(super) fn new(mask: &'a BlockMask, change: &'a Change) -> Option<Self> {
         Some(Self { mask, sums: mask.inner.sums.get()?, change })
     }
 }
 
-/// What a thread counts with.
+/// A thread's scratch data for counting.
 struct Eyes<'a> {
     /// None: everything is kept.
     exact: Option<Exact<'a>>,
@@ -124,7 +124,7 @@ pub fn sparsity_words(lengths: f64, padded: Option<f64>) -> String {
     }
 }
 
-/// The sums, and the parts of them where they are few enough to be kept. None: cancelled.
+/// The sums, and their parts if these are few enough to be stored. None: cancelled.
 pub(super) fn stats(mask: &BlockMask, past: Option<Past<'_>>, control: &Control) -> Option<(Stats, Vec<RowSum>)> {
     let rows = mask.grid().0;
     let heads = mask.distinct().1;
@@ -161,7 +161,7 @@ pub(super) fn stats(mask: &BlockMask, past: Option<Past<'_>>, control: &Control)
 
 fn total(mask: &BlockMask, sums: &[RowSum]) -> Stats {
     let ((rows, cols), shape) = (mask.grid(), mask.shape());
-    // groups that are not stored repeat those that are
+    // groups that are not stored repeat the stored ones
     let repeats = (shape.batch * shape.heads / mask.inner.groups.len()) as u64;
     let mut out = Stats { load: Load { min: u64::MAX, ..Load::default() }, ..Stats::default() };
     let mut computed_cells = 0u128;
@@ -271,7 +271,7 @@ impl RowAt<'_> {
             (Some(false), Some(exact)) => i128::from(exact.count(cells).kept),
             _ => i128::from(cells.area()),
         };
-        // what the old sum kept of blocks that changed, against what is kept there now
+        // the old sum of changed blocks, compared with the new one
         let mut more = 0i128;
         for (start, end, [was, is]) in segments(before, runs) {
             let partial = was == Some(false) || is == Some(false);
@@ -293,7 +293,7 @@ impl RowAt<'_> {
     }
 }
 
-/// What two rows of runs say of the same blocks: from, to, and whether each is full; None: empty.
+/// The same blocks in two rows of runs: from, to, and whether each is full; None: empty.
 fn segments<'r>(
     a: &'r [PackedRun],
     b: &'r [PackedRun],

@@ -21,7 +21,7 @@ impl Transposed {
         Self { batch, heads, groups: mask.inner.groups.iter().map(|group| columns(group, rows, cols)).collect() }
     }
 
-    /// Runs of q blocks that list this kv block, ascending. `b` and `h` are taken modulo what is stored.
+    /// Runs of q blocks that list this kv block, ascending. `b` and `h` are taken modulo the stored numbers.
     pub fn runs(&self, b: usize, h: usize, kv_block: usize) -> impl Iterator<Item = BlockRun> + '_ {
         self.groups[(b % self.batch) * self.heads + h % self.heads].row(kv_block).iter().map(|run| run.unpack())
     }
@@ -32,7 +32,7 @@ impl Transposed {
     }
 }
 
-/// A column whose last run is still growing: where it began, and whether it is full.
+/// A column whose last run is still growing: its start, and whether it is full.
 type Open = Option<(u32, bool)>;
 
 /// Goes through the rows and looks only at columns whose kind differs from the row before.

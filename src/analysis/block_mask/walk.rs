@@ -33,7 +33,7 @@ pub(super) fn too_large(shape: MaskShape, block_size: BlockSize, blocks: u128, w
         .hint("use a larger BLOCK_SIZE, shorter lengths, or broadcast over batch and heads")
 }
 
-/// A mask of the same extent whose blocks are known, and where it differs.
+/// A mask of the same extent with known blocks, and the places where it differs.
 #[derive(Clone, Copy)]
 pub(super) struct Past<'a> {
     pub(super) mask: &'a BlockMask,
@@ -86,7 +86,7 @@ pub(super) struct Node {
     pub(super) cols: usize,
 }
 
-/// What a thread looks with.
+/// A thread's scratch data.
 pub(super) struct Eyes<'a> {
     /// None: everything is kept.
     pub(super) exact: Option<Exact<'a>>,
@@ -101,7 +101,7 @@ pub(super) struct Walk<'g, 'a, 'e> {
     pub(super) h: usize,
     pub(super) first: usize,
     pub(super) rows: Vec<SmallVec<[PackedRun; 4]>>,
-    /// Blocks that have been decided and not been told.
+    /// Blocks decided but not yet reported.
     pub(super) untold: usize,
 }
 
@@ -174,7 +174,7 @@ impl Walk<'_, '_, '_> {
         }
     }
 
-    /// Splits what is longer in tokens; both where they are alike. Left before right.
+    /// Splits the dimension that is longer in tokens; both if they are equal. Left before right.
     fn children(&mut self, node: Node) -> Result<(), Diagnostic> {
         let size = self.grid.block_size;
         let (tall, wide) = (node.rows * size.q, node.cols * size.kv);
@@ -190,7 +190,7 @@ impl Walk<'_, '_, '_> {
         Ok(())
     }
 
-    /// Adds the node's blocks to its rows; those that hang over the lengths are partial.
+    /// Adds the node's blocks to its rows; blocks that reach beyond the lengths are partial.
     pub(super) fn emit(&mut self, node: &Node, full: bool) -> Result<(), Diagnostic> {
         let (size, lengths) = (self.grid.block_size, self.grid.shape.lengths);
         let whole_cols = lengths.kv_len / size.kv;

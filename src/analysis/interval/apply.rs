@@ -40,7 +40,7 @@ pub(super) fn unary(op: UnaryOp, a: &Value, cells: &Cells, single: bool) -> Valu
     }
 }
 
-/// What an int dtype holds.
+/// The range of an int dtype.
 fn stored(dtype: DType) -> (i64, i64) {
     match dtype {
         DType::U8 => (0, 255),
@@ -66,7 +66,7 @@ fn float_unary(op: UnaryOp, a: Floats, single: bool) -> Floats {
         UnaryRange::Size => a.abs(),
         UnaryRange::Step(f) => a.step(f),
         UnaryRange::Rising(f, bounds) => a.increasing(f, bounds),
-        // several roundings of float32 lie further from the exact value than the one that others have
+        // several float32 roundings can be further from the exact value than a single one
         UnaryRange::RisingInDouble(_, (lo, hi)) if single => Floats { lo, hi, nan: a.nan },
         UnaryRange::RisingInDouble(f, bounds) => a.increasing(f, bounds),
         UnaryRange::Within(lo, hi) => Floats { lo, hi, nan: a.nan },

@@ -36,7 +36,7 @@ impl Floats {
         Self { lo: f64::from(self.lo as f32), hi: f64::from(self.hi as f32), nan: self.nan }
     }
 
-    /// The value, where there is only one.
+    /// The value, if there is only one.
     pub(crate) fn value(&self) -> Option<f64> {
         if self.lo > self.hi {
             return self.nan.then_some(f64::NAN);

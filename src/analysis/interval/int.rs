@@ -66,7 +66,7 @@ impl Ints {
         if lo == hi { Self::constant(lo) } else { Self { lo, hi, form: None } }
     }
 
-    /// The value of a form over a box; `ANY` where it may overflow.
+    /// The value of a form over a box; `ANY` if it may overflow.
     pub(crate) fn of_form(form: Form, cells: &Cells) -> Self {
         match form.extremes(cells) {
             Some((lo, hi)) if lo == hi => Self::constant(lo),
@@ -75,7 +75,7 @@ impl Ints {
         }
     }
 
-    /// The value, where there is only one.
+    /// The value, if there is only one.
     pub(crate) fn value(&self) -> Option<i64> {
         (self.lo == self.hi).then_some(self.lo)
     }
@@ -127,7 +127,7 @@ impl Ints {
         self.corners(other, |a, b| a.checked_mul(b))
     }
 
-    /// Extremes of an operation that is monotone in each operand: they lie at the corners.
+    /// Extremes of an operation that is monotone in each operand: they are at the corners.
     fn corners(self, other: Self, f: impl Fn(i64, i64) -> Option<i64>) -> Self {
         let mut out: Option<(i64, i64)> = None;
         for a in [self.lo, self.hi] {
@@ -387,7 +387,7 @@ impl Ints {
         self.corners(Self::range(least, most), |x, n| Some(x >> n))
     }
 
-    /// What an element of fewer bits keeps: the range where it fits, else all that the bits hold.
+    /// The value of an element with fewer bits: the range if it fits, otherwise all values of the bits.
     pub(crate) fn stored_as(self, (least, most): (i64, i64)) -> Self {
         if self.lo >= least && self.hi <= most { self } else { Self::range(least, most) }
     }

@@ -73,7 +73,7 @@ impl Truth {
         if value { Self::TRUE } else { Self::FALSE }
     }
 
-    /// The value, where there is only one.
+    /// The value, if there is only one.
     pub fn value(self) -> Option<bool> {
         (self.can_false != self.can_true).then_some(self.can_true)
     }

@@ -32,7 +32,7 @@ pub struct Program {
     tables: Vec<OnceLock<Arc<Table>>>,
 }
 
-/// What a group hands to the last one.
+/// The values that a group passes to the last one.
 #[derive(Debug, Default)]
 struct Outputs {
     slots: Vec<usize>,
@@ -53,13 +53,13 @@ pub struct Scratch {
     pub(super) values: Vec<Value>,
     cells: Option<Cells>,
     score: Floats,
-    /// Of the q_idx and the kv_idx group, for the current b and h.
+    /// For the q_idx and the kv_idx group, at the current b and h.
     remembered: [Remembered; 2],
     /// Whether those groups' inner values are those of `cells` and not only their outputs.
     whole: [bool; 2],
 }
 
-/// Group of a node by what it depends on.
+/// Group of a node by its inputs.
 fn group(d: Depends) -> usize {
     match (d.on(Input::QIdx), d.on(Input::KvIdx) || d.on(Input::Score)) {
         (true, true) => 4,
@@ -116,12 +116,12 @@ impl Program {
         }
     }
 
-    /// What the result can be over the box.
+    /// The possible results over the box.
     pub fn evaluate(&self, cells: &Cells, scratch: &mut Scratch) -> Value {
         self.evaluate_with_score(cells, Floats::ANY, scratch)
     }
 
-    /// The same for a score mod whose incoming score lies in a range.
+    /// The same for a score mod with an incoming score in a range.
     pub fn evaluate_with_score(&self, cells: &Cells, score: Floats, scratch: &mut Scratch) -> Value {
         let last = scratch.cells;
         let head = last.is_none_or(|l| l.b != cells.b || l.h != cells.h);
@@ -160,7 +160,7 @@ impl Program {
         }
     }
 
-    /// The q_idx (0) or kv_idx (1) group for a range, from memory where it pays.
+    /// The q_idx (0) or kv_idx (1) group for a range, from memory if this is faster.
     fn recall(&self, which: usize, range: (i64, i64), cells: &Cells, scratch: &mut Scratch) {
         let slots = self.ends[which + 1]..self.ends[which + 2];
         let outputs = &self.outputs[which];
@@ -191,7 +191,7 @@ impl Program {
         }
     }
 
-    /// The group of a node by what it depends on: constants, b and h, q_idx, kv_idx, both.
+    /// The group of a node by its inputs: constants, b and h, q_idx, kv_idx, both.
     pub(super) fn group_of(&self, at: usize) -> usize {
         self.ends.iter().take_while(|end| **end <= at).count()
     }
@@ -230,7 +230,7 @@ impl Program {
         })
     }
 
-    /// What a bool result can be over the box.
+    /// The possible values of a bool result over the box.
     pub fn truth(&self, cells: &Cells, scratch: &mut Scratch) -> Truth {
         self.evaluate(cells, scratch).truth()
     }

@@ -101,8 +101,8 @@ impl Maker {
         }
     }
 
-    /// A comparison whose boundary runs through or along the block at (q, k): its right side is the left one's value there,
-    /// or a unit in the last place beside it.
+    /// A comparison with its boundary through or along the block at (q, k): its right side is the left side's value
+    /// there, or differs by a unit in the last place.
     fn mask(mut self, q: usize, k: usize) -> Option<Mod> {
         use BinaryOp::{Eq, Ge, Gt, Le, Lt, Ne};
         let depth = 1 + self.rng.below(3);

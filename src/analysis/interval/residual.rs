@@ -51,8 +51,8 @@ pub type KeyMap<V> = HashMap<Key, V, BuildHasherDefault<Mixer>>;
 const LONGEST: usize = 160;
 
 impl Program {
-    /// The remains after `evaluate(cells)` has filled `scratch`, for a box of these extents. None where the cells depend
-    /// on more than affine forms (a captured tensor's contents, b or h as ranges) or the remains are long.
+    /// The residual after `evaluate(cells)` has filled `scratch`, for a box of these extents. None if the cells depend
+    /// on more than affine forms (a captured tensor's contents, b or h as ranges) or the residual is long.
     pub fn residual(&self, cells: &Cells, scratch: &mut Scratch) -> Option<Key> {
         self.complete(cells, scratch);
         let mut walk = Walk { program: self, cells, scratch, key: Key::default(), seen: SmallVec::new() };

@@ -44,7 +44,7 @@ static IN_USE: Mutex<Vec<Weak<Table>>> = Mutex::new(Vec::new());
 pub type Index = smallvec::SmallVec<[(usize, usize); 4]>;
 
 impl Table {
-    /// The table of a tensor: one that is in use, or a new one.
+    /// The table of a tensor: one in use, or a new one.
     pub fn shared(tensor: &HostTensor) -> Arc<Self> {
         let find = |list: &[Weak<Table>]| list.iter().filter_map(Weak::upgrade).find(|t| t.tensor.same_storage(tensor));
         if let Some(known) = find(&IN_USE.lock().unwrap_or_else(|e| e.into_inner())) {
@@ -79,7 +79,7 @@ impl Table {
         Self { tensor: tensor.clone(), kind }
     }
 
-    /// What elements in the index box can be.
+    /// The range of elements in the index box.
     pub fn range(&self, index: &Index) -> Value {
         match &self.kind {
             Kind::Bool(p) => {
@@ -124,7 +124,7 @@ element!(u8: 0, u8::MAX, Data::Bool(v) | Data::U8(v) => v; i32: i32::MIN, i32::M
     i64: i64::MIN, i64::MAX, Data::I64(v) => v; f32: f32::NEG_INFINITY, f32::INFINITY, Data::F32(v) => v;
     f64: f64::NEG_INFINITY, f64::INFINITY, Data::F64(v) => v);
 
-/// The elements: the tensor's own where they are of the type.
+/// The elements: the tensor's own if they have the type.
 #[derive(Debug)]
 enum Base<T> {
     Own(Vec<T>),
@@ -140,8 +140,8 @@ impl<T: Element> Base<T> {
     }
 }
 
-/// Minima and maxima of planes of `rows` x `cols` elements, each level joining `STEP` of the one below along the columns
-/// and, where there are several rows, along the rows.
+/// Minima and maxima of planes of `rows` x `cols` elements; each level joins `STEP` values of the level below along the
+/// columns and, with several rows, along the rows.
 #[derive(Debug)]
 struct Pyramid<T> {
     base: Base<T>,
@@ -201,8 +201,8 @@ impl<T: Element> Pyramid<T> {
         all
     }
 
-    /// With threads of its own: whoever asks for a table may be a task that others wait for, and a pool's thread that waits takes
-    /// up other tasks, which may want the same table.
+    /// Uses its own threads: the caller may be a task that others wait for, and a pool's waiting thread runs other
+    /// tasks, which may need the same table.
     fn build_levels(&mut self) {
         let planes = self.base.slice().len() / (self.rows * self.cols).max(1);
         loop {
@@ -294,7 +294,7 @@ impl<T: Element> Pyramid<T> {
                 self.visit(level, base + lo, acc);
                 lo += 1;
             }
-            // the last cell of a line may stand for fewer elements, so a range to the line's end is whole
+            // the last cell of a line may cover fewer elements, so a range to the end of the line counts as whole
             while (hi + 1) % STEP != 0 && hi + 1 != width {
                 self.visit(level, base + hi, acc);
                 hi -= 1;

@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 /// Cells sampled along each side of a pixel.
 const SIDE: usize = 2;
-/// The same where the mask keeps none of those.
+/// The same if the mask keeps none of those.
 const MORE: usize = 8;
 /// Columns of a pixel up to which whole rows are evaluated, which is quicker than cell by cell.
 const NARROW: usize = 64;
 
-/// What is spent on finding pixels that keep nothing.
+/// The budget for finding fully masked pixels.
 const ROUGHLY: Effort = Effort { picture: 60_000, pixel: 12 };
 
 /// A mask, and the share that it keeps of each pixel.
@@ -42,18 +42,18 @@ impl BiasRaster {
         Self { program: Program::new(&score), cells: tiles::Program::new(&score) }
     }
 
-    /// What the mod makes of a score of zero in a part of a row. Panics when `out` is not that long.
+    /// The mod's result for a score of zero in a part of a row. Panics if `out` has another length.
     pub fn row(&self, b: usize, h: usize, q: usize, kv: Range<usize>, out: &mut [f32]) {
         out.fill(0.0);
         self.cells.score_tile(b, h, q..q + 1, kv, out);
     }
 
-    /// Mean of the mod of a score of zero in each pixel, row by row; zero where it was cancelled.
+    /// Mean of the mod for a score of zero in each pixel, row by row; zero if it was cancelled.
     pub fn tile(&self, region: &Region, control: &Control) -> Vec<f32> {
         self.means(region, None, control)
     }
 
-    /// The same over cells that a mask keeps; None where it keeps none.
+    /// The same over cells that a mask keeps; None if it keeps none.
     pub fn tile_of_kept(&self, region: &Region, mask: Option<&Raster>, control: &Control) -> Vec<Option<f32>> {
         let Some(mask) = mask else { return self.tile(region, control).into_iter().map(Some).collect() };
         let shares = mask.picture(region, ROUGHLY, control).pixels;
@@ -118,7 +118,7 @@ impl BiasRaster {
         }
     }
 
-    /// The mean over a few cells of a box, of those that the mask keeps if it keeps some of many.
+    /// The mean over a few cells of a box, of the kept ones if the mask keeps some of many.
     fn mean(&self, cells: &Cells, mask: Option<&Raster>) -> f32 {
         let few = places(cells, SIDE);
         let Some(mask) = mask else { return self.mean_of(cells, &few) };
@@ -146,7 +146,7 @@ impl BiasRaster {
     }
 }
 
-/// The mean of those that are finite; one of the others where none is; None of nothing.
+/// The mean of the finite values; one of the others if none is finite; None of an empty list.
 fn mean(values: impl Iterator<Item = f32>) -> Option<f32> {
     let (mut sum, mut finite, mut other) = (0.0f64, 0u32, None);
     for value in values {
@@ -173,7 +173,7 @@ fn places(cells: &Cells, side: usize) -> Vec<[usize; 2]> {
     along(cells.q, side).flat_map(|q| columns.clone().map(move |kv| [q, kv])).collect()
 }
 
-/// The mask of a pixel that keeps some cells, none of one that keeps all; None of a pixel that keeps nothing.
+/// The mask of a pixel that keeps some cells, none for one that keeps all; None for a fully masked pixel.
 fn of_pixel(kept: Option<Kept<'_>>, at: usize) -> Option<Option<&Raster>> {
     match kept {
         None => Some(None),

@@ -19,7 +19,8 @@ struct Grid<'g> {
 }
 
 impl Raster {
-    /// What each box between neighbouring cuts keeps, row by row. Cancelled, it returns early with the rest `Mixed`.
+    /// The kind of each box between neighbouring cuts, row by row. If cancelled, it returns early with the rest
+    /// `Mixed`.
     pub fn kinds(&self, b: usize, h: usize, q_cuts: &[usize], kv_cuts: &[usize], control: &Control) -> Vec<Verdict> {
         let (rows, cols) = (q_cuts.len().saturating_sub(1), kv_cuts.len().saturating_sub(1));
         let mut out = vec![Verdict::Mixed; rows * cols];

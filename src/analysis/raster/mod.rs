@@ -43,7 +43,7 @@ const BAND: usize = 32;
 /// The kept share of each pixel, 0..=1, row by row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
-    /// `height * width` shares; zero where it was cancelled.
+    /// `height * width` shares; zero if it was cancelled.
     pub pixels: Vec<f32>,
     /// Whether every share is exact; otherwise some were sampled.
     pub exact: bool,

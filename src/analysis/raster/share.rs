@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 /// Remembered shares, at most.
 const MEMO: usize = 1 << 12;
-/// What counting the cells of a small box costs, in evaluations of a box.
+/// The cost of counting the cells of a small box, in evaluations of a box.
 const COUNT_COST: usize = 24;
 
 impl Sharer<'_> {
@@ -67,7 +67,7 @@ impl Sharer<'_> {
         ((kept / area).clamp(unsure, 1.0 - unsure) as f32, false)
     }
 
-    /// One cell at a scattered place stands for a box.
+    /// One cell at a scattered place represents a box.
     fn sample(&mut self, part: &Cells, seed: &mut u64) -> f64 {
         *seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         let pick = |(lo, hi): (i64, i64), bits: u64| lo + (bits % (hi - lo + 1) as u64) as i64;

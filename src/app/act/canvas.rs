@@ -55,7 +55,7 @@ pub(super) fn event(state: &mut State, event: CanvasEvent) {
     }
 }
 
-/// A mask without layers keeps everything; the first thing drawn turns that round, which is told.
+/// A mask without layers keeps everything; the first drawn layer reverses this, which is reported.
 fn begins(state: &mut State, how: &str) {
     if !state.document.layers.iter().any(|l| l.enabled && l.meets(state.focus.picked.as_ref())) {
         state.done(format!("The mask now keeps only what is {how}; Undo restores all cells."));
@@ -88,13 +88,13 @@ fn extend(state: &mut State, stroke: &Stroke) {
     if !rest.is_empty()
         && let Some(layer) = layer_for_rest(state, &mut gesture)
     {
-        // what joins by taking away takes what is painted in it
+        // a layer that removes cells removes the cells painted in it
         draw(state, &mut gesture, layer, true, rest);
     }
     state.focus.stroke = Some(gesture);
 }
 
-/// The stroke's first cells are here: what it does is decided once.
+/// The stroke's first cells: its effect is decided once.
 fn start(state: &mut State, keep: bool) -> Gesture {
     let gesture = Gesture::new(state, keep);
     state.history.name_gesture(if keep { "Paint" } else { "Erase" });
@@ -104,7 +104,7 @@ fn start(state: &mut State, keep: bool) -> Gesture {
     gesture
 }
 
-/// The layer for what the plan's targets leave over, made where there is none.
+/// The layer for the remaining part of the plan's targets, created if missing.
 fn layer_for_rest(state: &mut State, gesture: &mut Gesture) -> Option<u64> {
     let combine = match gesture.plan.rest {
         Rest::Layer(layer) => return Some(layer),

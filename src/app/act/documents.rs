@@ -23,12 +23,12 @@ pub(super) fn show(state: &mut State, at: usize) {
     if at == state.tab || at > state.parked.len() {
         return;
     }
-    // among those that wait the one in work is missing
+    // the active document is not among the inactive ones
     let from = if at > state.tab { at - 1 } else { at };
     let mine = state.tab;
     let chosen = state.parked.remove(from);
     park(state, chosen, |tabs, old| {
-        // its place among those that wait: behind all that stand left of it, the chosen one not counted
+        // its place among the inactive ones: after all to its left, without the chosen one
         let place = if at < mine { mine - 1 } else { mine };
         tabs.insert(place.min(tabs.len()), old);
         at
@@ -53,7 +53,7 @@ pub(super) fn close(state: &mut State) {
     state.tab = at;
 }
 
-/// Puts the document in work among those that wait, and takes another into work.
+/// Deactivates the active document and activates another.
 fn park(state: &mut State, next: Parked, place: impl FnOnce(&mut Vec<Parked>, Parked) -> usize) {
     // quietly: it stays open; the next time it waits the same file has it
     let kept = set_aside(state);
@@ -86,7 +86,7 @@ fn take(state: &mut State, next: Parked) {
     state.history = next.history;
     (state.kept_as, state.path, state.config) = (next.kept_as, next.path, next.config);
     (state.trainer, state.export) = (next.trainer, next.export);
-    // a revision that no document had: what was derived from the other is not of this one
+    // a revision that no document had: data derived from the other document do not apply
     state.revision += 1;
     state.saved = if next.dirty { NEVER } else { state.revision };
     state.begun = state.revision;

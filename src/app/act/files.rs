@@ -83,7 +83,7 @@ pub(super) fn run_saved(state: &mut State, path: &Path, result: Result<(), Diagn
     }
 }
 
-/// Saves the capture script, and beside it the package that it imports.
+/// Saves the capture script, and next to it the package that it imports.
 pub(super) fn save_recorder_to(state: &mut State, path: PathBuf) {
     let path = with_extension(path, "py");
     state.session.errands.write(move || {
@@ -197,7 +197,7 @@ fn copy_of(race: &Race) -> Option<CopyOf> {
     Some(CopyOf { document: whole.document.clone(), kept: copy.kept_of })
 }
 
-/// A recorded run with its document: the whole one, where a smaller copy of it ran.
+/// A recorded run with its document: the original, if a smaller copy of it ran.
 fn open_run(state: &mut State, path: PathBuf, run: RunFile) {
     super::replace_document(state, run.whole().clone());
     let id = state.session.races.next();
@@ -279,7 +279,7 @@ pub(super) fn written(state: &mut State, what: Result<Written, Diagnostic>) {
             )
         }
     };
-    // the page itself says it where it is in front
+    // the page shows the message itself if it is in front
     if state.view.is_at(Workspace::Export) { state.notices.note(told, state.now) } else { state.done(told) }
 }
 

@@ -44,8 +44,8 @@ pub(super) fn run(state: &mut State, whole: bool) {
     start(state, built.clone(), built, None);
 }
 
-/// Why the document cannot run: Problems lists its errors, the first is said. The message goes by itself, for it would
-/// outlast what is mended in the text.
+/// The reason why the document cannot run: Problems lists its errors, the message shows the first. The message
+/// disappears by itself, because it would outlive the fix.
 fn cannot(state: &mut State) {
     state.view.show_aside(Aside::Problems);
     if let Some(words) = cannot_run(state) {
@@ -53,10 +53,10 @@ fn cannot(state: &mut State) {
     }
 }
 
-/// A smaller copy is ready, or there is none.
+/// A smaller copy is ready, or does not exist.
 pub(super) fn run_smaller(state: &mut State, [number, revision]: [u64; 2], made: Result<Box<Shrunk>, Diagnostic>) {
     if number != state.session.number {
-        // the copy of another document: nobody waits for it
+        // the copy of another document: no longer needed
         return;
     }
     state.session.shrinking = false;
@@ -118,7 +118,7 @@ pub(super) fn cancel(state: &mut State) {
     state.session.run_when_built = None;
 }
 
-/// Asks for a map of a race's inputs, unless this very one is there, asked for, or refused.
+/// Requests a map of a race's inputs, unless this map exists, was requested, or was refused.
 pub(super) fn request_map(state: &mut State, race: u64, request: MapRequest) {
     let wanted = (race, request);
     let session = &mut state.session;
@@ -241,7 +241,7 @@ pub(in crate::app) fn ended(state: &mut State, of: JobFor, news: News) {
         (_, News::Examined(report)) => state.session.doctor = Some(report),
         (of, News::Failed { why }) => failed(state, of, why),
         (of, News::Cancelled) => cancelled(state, of),
-        // an answer to another question, and what is no end
+        // a reply to another request, or one that is not the end
         (_, News::Ran { .. } | News::Mapped { .. } | News::Compiled(_) | News::Progress(_)) => {}
     }
 }
@@ -267,7 +267,7 @@ pub(super) fn hello(state: &mut State, info: Box<crate::service::protocol::Worke
 fn failed(state: &mut State, of: JobFor, why: Vec<Diagnostic>) {
     match of {
         JobFor::Hello => state.session.worker_error = Some(why.clone()),
-        // these show their errors where the result would be
+        // these show their errors in place of the result
         JobFor::Map(race, request) => {
             if state.session.map_asked.as_ref() == Some(&(race, request)) {
                 state.session.map_error = Some(why);

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 const NEW_MASK: &str = "def mask_mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n";
 const NEW_SCORE: &str = "def score_mod(score, b, h, q_idx, kv_idx):\n    return score - 0.01 * (q_idx - kv_idx)\n";
 
-/// What can be added without further questions.
+/// Layers that can be added without further questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum New {
     Rectangle,
@@ -28,7 +28,7 @@ pub(super) enum New {
     ScoreText,
 }
 
-/// What can be done to the selected layer or score mod.
+/// Actions on the selected layer or score mod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Delete,
@@ -39,7 +39,7 @@ pub(super) enum Change {
     Down,
 }
 
-/// Adds a layer or score mod with what it usually begins with.
+/// Adds a layer or score mod with its default content.
 pub(super) fn add(state: &mut State, new: New) {
     let (q, kv) = (state.document.axes.q.len(), state.document.axes.kv().len());
     match new {
@@ -240,7 +240,7 @@ pub(super) fn add_code(state: &mut State, text: &str, replace: bool) {
     }
     let found = pasted::read(text);
     let mods = match &found.mods[..] {
-        // a text without any entry becomes a layer too: its errors are shown beside it
+        // a text without any entry also becomes a layer: its errors are shown with it
         [] => vec![PastedMod { entry: String::new(), score: text.contains("score"), args: BTreeMap::new() }],
         mods => mods.to_vec(),
     };
@@ -272,7 +272,7 @@ pub(super) fn add_code(state: &mut State, text: &str, replace: bool) {
     }
 }
 
-/// A document for code: its name, plain tokens, its sizes where it says them, the settings there are.
+/// A document for code: its name, plain tokens, its sizes if stated, the present settings.
 fn begin_with_code(state: &mut State, name: &str, sizes: Option<Sizes>) {
     let sizes = sizes.unwrap_or_default();
     let old = &state.document;
@@ -296,7 +296,7 @@ fn begin_with_code(state: &mut State, name: &str, sizes: Option<Sizes>) {
     super::replace_document(state, Document::new(title, axes, settings));
 }
 
-/// Where the sizes of a new document come from; what the text does not say plainly is asked for.
+/// The source of a new document's sizes; sizes that the text does not state are requested.
 fn tell_sizes(state: &mut State, sizes: Option<Sizes>) {
     let Some(sizes) = sizes else { return };
     let [q, kv] = [state.document.axes.q.len(), state.document.axes.kv().len()];
@@ -312,7 +312,7 @@ fn tell_sizes(state: &mut State, sizes: Option<Sizes>) {
     }
 }
 
-/// A file with code was opened: its mods as layers that follow it, in a document of their own unless there is work in this
+/// A file with code was opened: its mods become layers that follow it, in a new document unless there is work in this
 /// one.
 pub(super) fn open_code(state: &mut State, path: &str, text: &str) {
     let found = pasted::read(text);

@@ -58,7 +58,7 @@ pub(super) fn act(state: &mut State, action: Action) {
         Action::Count(true) => state.session.count_again(),
         Action::Count(false) => state.session.stop_count(),
         Action::PickHeads(heads) => {
-            // what is painted for some heads is seen while it is painted
+            // cells painted for some heads are visible while painting
             if let Some(first) = heads.as_ref().filter(|heads| !heads.contains(state.focus.h)) {
                 state.focus.h = first.ranges().first().map_or(state.focus.h, |[from, _]| *from);
             }
@@ -328,7 +328,7 @@ fn scale_text(state: &mut State, by: f32) {
     state.view.scale = 1.1_f32.powf(steps).clamp(0.5, 3.0);
 }
 
-/// The system's file manager opens a folder on its own; where there is none, the path is told.
+/// The system's file manager opens a folder by itself; without one, the path is reported.
 fn open_folder(state: &mut State, folder: &std::path::Path) {
     let program = match std::env::consts::OS {
         "macos" => "open",
@@ -339,7 +339,7 @@ fn open_folder(state: &mut State, folder: &std::path::Path) {
     let mut command = Command::new(program);
     command.arg(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     match command.spawn() {
-        // nobody waits for it here: a thread takes its end
+        // not waited for here: a thread waits for its end
         Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
         Err(why) => {
             let message = format!("no file manager starts ({program}: {why})");
@@ -352,7 +352,7 @@ fn ask(state: &mut State, dialog: Dialog) {
     state.dialog = Some(dialog);
 }
 
-/// A new worker finds what was fetched.
+/// Starts a new worker, which finds the installed software.
 fn fetched(state: &mut State, folder: &std::path::Path) {
     state.done(format!("NVRTC is installed in {}.", folder.display()));
     let target = state.view.target.clone();
@@ -360,7 +360,7 @@ fn fetched(state: &mut State, folder: &std::path::Path) {
     jobs::examine(state);
 }
 
-/// Workers that are waited for: one that answers takes over, and none is waited for beyond its time.
+/// Pending workers: one that answers becomes active, and none is waited for beyond its time.
 fn connections(state: &mut State) {
     const MENDED: [&str; 4] = ["worker-silent", "worker-died", "target-launch", "target-command"];
     if let Some(mut waiting) = state.connecting.take() {
@@ -414,7 +414,7 @@ fn replaced(state: &mut State) {
     }
 }
 
-/// Keeps work that no file has, and says so.
+/// Stores unsaved work, and reports it.
 fn keep_unsaved(state: &mut State) {
     if set_aside(state).is_some() {
         let name = state.document.name.clone();

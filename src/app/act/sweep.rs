@@ -39,7 +39,7 @@ pub(super) fn start(state: &mut State) {
     };
     let mut tokens = lengths::lengths(problem.q_len.max(problem.kv_len));
     if on_cpu {
-        // what a processor races in seconds
+        // lengths that a processor races in seconds
         let whole = problem.spec();
         let heavy = |tokens: usize| {
             let share = tokens as f64 / whole.q_len.max(whole.kv_len) as f64;

@@ -10,7 +10,7 @@ use crate::document::model::*;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What a file held becomes an argument, or globals of the code.
+/// A file's tensors become an argument, or globals of the code.
 pub(super) fn loaded(state: &mut State, asked: TensorsFor, tensors: Result<Vec<(String, HostTensor)>, Diagnostic>) {
     let (layer, path) = (asked.layer, asked.path.as_path());
     let edit = tensors.and_then(|tensors| match asked.argument {
@@ -47,7 +47,7 @@ fn choose(
     })
 }
 
-/// The tensors join those that the code has.
+/// Adds the tensors to the code's tensors.
 fn globals(document: &Document, id: u64, new: Vec<(String, HostTensor)>) -> Result<Edit, Diagnostic> {
     let joined = |old: &BTreeMap<String, HostTensor>| old.clone().into_iter().chain(new.clone()).collect();
     if let Some(layer) = document.layer(id) {

@@ -17,10 +17,10 @@ const BUDGET: usize = 1 << 20;
 const GROUPS: usize = 64;
 /// Rows of each, where not all of them are looked at.
 const ROWS: usize = 16;
-/// Pieces of a row, where it is not looked at as a whole.
+/// Pieces of a row that is not evaluated as a whole.
 const PIECES: usize = 16;
 
-/// What the colours of a bias span.
+/// The range of a bias's colours.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span {
     /// Over kept cells.
@@ -33,7 +33,7 @@ pub struct Span {
 pub struct Mods<'a> {
     /// None keeps everything.
     pub mask: Option<&'a Raster>,
-    /// What is drawn.
+    /// The drawn picture.
     pub score: &'a BiasRaster,
     /// Rows and columns.
     pub lengths: Lengths,

@@ -15,7 +15,7 @@ use egui::{Align2, Color32, FontId, Painter, Rect};
 const PLACE: f64 = 58.0;
 const REASON: f64 = 112.0;
 
-/// Draws the words of the cells in sight, where they are large enough.
+/// Draws the text of the visible cells, if they are large enough.
 pub(super) fn paint(painter: &Painter, map: &ScreenFromWorld, scene: &Scene<'_>, palette: &Palette) {
     let side = map.q.scale.min(map.kv.scale);
     if side < PLACE {
@@ -35,7 +35,7 @@ fn one(painter: &Painter, rect: Rect, scene: &Scene<'_>, [q, kv]: [usize; 2], re
     let kept = scene.mask.as_ref().is_none_or(|m| keeps(m, &cell));
     let bright = kept && matches!(scene.picture, Picture::Blocks | Picture::Mask);
     let ink = ink(bright, palette);
-    // what a token says belongs beside its number, as far as the cell is wide
+    // a token's text is next to its number, as far as the cell is wide
     let room = (rect.width() / 6.5) as usize;
     let named = |side: usize, name: &str, token: usize| {
         let number = format!("{name} {}", digits(token));

@@ -17,7 +17,7 @@ pub struct Palette {
     pub empty: Color32,
     /// Everything kept.
     pub full: Color32,
-    /// A partial block's pixel that keeps nothing, and one that keeps all.
+    /// A partial block's fully dropped pixel, and its fully kept pixel.
     pub partial: [Color32; 2],
     /// The least and the largest kept share of a pixel of a mask.
     pub kept: [Color32; 2],
@@ -29,13 +29,13 @@ pub struct Palette {
     pub painted: Color32,
     /// Erased, not yet analysed.
     pub erased: Color32,
-    /// Outlines of what is being drawn or pointed at.
+    /// Outlines of shapes in progress or under the pointer.
     pub accent: Color32,
     /// NaN and infinities.
     pub not_a_number: Color32,
-    /// Stripes of a bias where the mask keeps nothing.
+    /// Stripes of a bias in masked cells.
     pub dropped: [Color32; 2],
-    /// Over a picture that stands still since an error.
+    /// Over an outdated picture after an error.
     pub veil: Color32,
 }
 
@@ -93,7 +93,7 @@ impl Palette {
         if share <= 0.0 { self.empty } else { mix(self.kept, share.sqrt()) }
     }
 
-    /// A pixel of a difference: shares kept in both, now only, and there only. What differs shows however little it is.
+    /// A pixel of a difference: shares kept in both, now only, and there only. Any difference is visible.
     pub fn difference(&self, both: f32, now: f32, there: f32) -> Color32 {
         let below = mix([self.empty, self.both()], both.clamp(0.0, 1.0).sqrt());
         let all = now + there;
@@ -154,7 +154,7 @@ impl Ramp {
         self.lo < 0.0 && self.hi > 0.0
     }
 
-    /// Where a value lies on the ramp, 0..=1. Where all values are one they lie in the middle, zeros at the lower end.
+    /// The position of a value on the colour scale, 0..=1. Equal values are in the middle, zeros at the lower end.
     pub fn position(&self, value: f32) -> f32 {
         if self.diverging() {
             let reach = self.hi.max(-self.lo);
@@ -176,7 +176,7 @@ impl Ramp {
         self.lo + position * (self.hi - self.lo)
     }
 
-    /// The colour of a value; grey for what is no number.
+    /// The colour of a value; grey for NaN.
     pub fn color(&self, value: f32, palette: &Palette) -> Color32 {
         if value.is_finite() { self.at(self.position(value)) } else { palette.not_a_number }
     }

@@ -44,7 +44,7 @@ fn all(rect: Rect) -> Vec<(Pos2, [[bool; 2]; 2])> {
     out
 }
 
-/// The handle under the pointer. Corners come before edges where they are close together.
+/// The handle under the pointer. Corners take precedence over nearby edges.
 pub(super) fn grip(map: &ScreenFromWorld, of: Extent, at: Pos2) -> Option<Grip> {
     let near = all(on_screen(map, of)).into_iter().map(|(place, ends)| (place.distance(at), ends));
     let (distance, ends) = near.min_by(|a, b| a.0.total_cmp(&b.0))?;

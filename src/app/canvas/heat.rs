@@ -37,10 +37,10 @@ pub struct HeatData {
     pub q: [usize; 2],
     /// Key tokens that the columns cover evenly, half-open.
     pub kv: [usize; 2],
-    /// What the numbers are, such as `probability`.
+    /// The name of the numbers, such as `probability`.
     pub quantity: String,
-    /// Whether what is masked counts as zero, as among probabilities. Minus infinity marks it all the same, so that a kept
-    /// cell that comes to zero stays apart.
+    /// Whether masked cells count as zero, as among probabilities. Minus infinity still marks them, so that a kept cell
+    /// with value zero stays distinct.
     pub masked_is_zero: bool,
     /// Changes whenever anything above does.
     pub revision: u64,
@@ -61,7 +61,7 @@ impl HeatData {
         Lengths::new(self.q[1].checked_sub(self.q[0])?, self.kv[1].checked_sub(self.kv[0])?).ok()
     }
 
-    /// The number of a cell, where it is covered.
+    /// The number of a cell, if it is covered.
     pub(super) fn at(&self, [q, kv]: [usize; 2]) -> Option<f32> {
         let inside = |token: usize, [from, to]: [usize; 2]| (from..to).contains(&token).then(|| token - from);
         let [row, col] = self.cell([inside(q, self.q)?, inside(kv, self.kv)?]);
@@ -85,7 +85,7 @@ impl HeatData {
     }
 }
 
-/// A heat map and what it remembers between frames.
+/// A heat map and its state between frames.
 #[derive(Default)]
 pub struct HeatMap {
     view: View,
@@ -94,7 +94,7 @@ pub struct HeatMap {
     /// Revision, scale and theme of the texture.
     made: Option<(u64, bool, bool)>,
     ramp: Option<Ramp>,
-    /// Whether some numbers lie above the ramp.
+    /// Whether some numbers are above the colour scale.
     clipped: bool,
 }
 
@@ -129,7 +129,7 @@ impl HeatMap {
         hovered
     }
 
-    /// Draws the numbers over the cells of a picture that has rows and columns of its own.
+    /// Draws the numbers over the cells of a picture with its own rows and columns.
     pub(super) fn over(
         &mut self,
         ui: &Ui,
@@ -181,7 +181,7 @@ impl HeatMap {
         }
     }
 
-    /// Makes the texture anew if the numbers, the scale or the theme changed.
+    /// Creates the texture again if the numbers, the scale or the theme changed.
     fn refresh(&mut self, ui: &Ui, data: &HeatData, palette: &Palette) {
         let wanted = (data.revision, self.log, palette.dark);
         if self.made == Some(wanted) {
@@ -315,8 +315,8 @@ pub fn number(value: f32) -> String {
     }
 }
 
-/// The ramp over the numbers as they are. Where a few stand far above the rest, as the first rows of a causal map do, it
-/// ends at the 99th percentile: the rest would be one colour.
+/// The colour scale of the numbers. If a few are far above the rest, like the first rows of a causal map, it ends at
+/// the 99th percentile, because the rest would have one colour.
 fn linear_ramp(data: &HeatData) -> Option<Ramp> {
     let ramp = Ramp::over(data.values.iter().copied())?;
     let stride = (data.values.len() / 65_536).max(1);

@@ -53,7 +53,7 @@ fn kind(scene: &Scene<'_>, at: [usize; 2], answer: Answer) -> String {
     }
 }
 
-/// A share in words; never 0% or 100% of what is neither.
+/// A share in words; never 0% or 100% for a share in between.
 pub fn percent(share: f64, exact: bool) -> String {
     let about = if exact { "" } else { "\u{2248} " };
     match share * 100.0 {

@@ -39,7 +39,7 @@ pub(super) fn paint(painter: &Painter, map: &ScreenFromWorld, lengths: Lengths, 
     painter.rect_stroke(strip, 0.0, (0.5, palette.boundary), egui::StrokeKind::Outside);
 }
 
-/// The smallest judged row; NaN where none is.
+/// The smallest measured row; NaN if there is none.
 fn worst(rows: &[f32]) -> f32 {
     rows.iter().copied().fold(f32::NAN, f32::min)
 }
@@ -48,12 +48,12 @@ fn color(mass: f32, palette: &Palette) -> Color32 {
     if mass.is_nan() {
         return palette.not_a_number;
     }
-    // by the root of what is lost, so that a few percent show
+    // by the root of the loss, so that a few percent are visible
     let c = colorous::VIRIDIS.eval_continuous(f64::from((1.0 - mass.clamp(0.0, 1.0)).sqrt()));
     Color32::from_rgb(c.r, c.g, c.b)
 }
 
-/// The strip's colours, from a row that keeps all to one that keeps nothing.
+/// The strip's colours, from a row that keeps all its mass to one that keeps nothing.
 pub(super) fn bar(palette: &Palette) -> Vec<Color32> {
     (0..24).map(|n| color(1.0 - n as f32 / 23.0, palette)).collect()
 }

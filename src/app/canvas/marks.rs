@@ -18,7 +18,7 @@ pub(super) fn cross_hair(painter: &egui::Painter, map: &ScreenFromWorld, [q, kv]
     painter.rect_stroke(cell.expand(2.0), 0.0, (1.5, color), egui::StrokeKind::Outside);
 }
 
-/// Numbers of cells, or why there are none.
+/// Numbers of cells, or the reason why there are none.
 pub(super) fn numbers(
     heat: &mut HeatMap,
     ui: &Ui,
@@ -29,7 +29,7 @@ pub(super) fn numbers(
 ) {
     let Some(numbers) = scene.map else { return };
     let Some(data) = numbers.data else { return blank(painter, map, scene.lengths, numbers.words, palette) };
-    // the last blocks may hang over the tokens
+    // the last blocks may reach beyond the tokens
     let whole = map.rect_of([0.0, scene.lengths.q_len as f64], [0.0, scene.lengths.kv_len as f64]);
     let inside = painter.with_clip_rect(whole.intersect(map.rect));
     heat.over(ui, &inside, map, data, numbers.log, palette);

@@ -166,7 +166,7 @@ impl Strip {
         clicked
     }
 
-    /// What a click on a thumbnail does.
+    /// The effect of a click on a thumbnail.
     fn click(&self, by_head: bool, [b, h]: [usize; 2], scene: &Scene<'_>, keys: egui::Modifiers) -> CanvasEvent {
         match scene.picked {
             _ if !by_head || !(keys.command || keys.shift) => CanvasEvent::Chosen { b, h },

@@ -47,13 +47,14 @@ use workers::{Probe, Workers};
 
 /// Height of the line with the read-out, in points.
 const LINE: f32 = 20.0;
-/// What stands where the bias would be.
+/// The message in place of the bias.
 pub const NO_SCORE: &str = "No score mod: nothing is added to the scores.";
 
-/// What stands where a difference would be.
+/// The message in place of a difference.
 const NOT_COMPARED: &str = "The compared mask has other lengths.";
 
-/// What the primary button does on the canvas. The middle button, and the primary one with the space bar held, always pan.
+/// The effect of the primary button on the canvas. The middle button, and the primary one with the space bar held,
+/// always pan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Tool {
     /// Moves the picture.
@@ -71,8 +72,8 @@ pub enum Tool {
     Line,
 }
 
-/// What the user did on the canvas. A stroke is `StrokeBegan`, then at least one `Stroke` with the rectangles that were
-/// added since the last, then `StrokeEnded` or `StrokeCancelled`.
+/// The user's actions on the canvas. A stroke is `StrokeBegan`, then at least one `Stroke` with the rectangles added
+/// since the last, then `StrokeEnded` or `StrokeCancelled`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CanvasEvent {
     /// The pointer went down with the brush or the eraser.
@@ -123,7 +124,7 @@ pub enum CanvasEvent {
     },
 }
 
-/// The canvas and what it remembers between frames.
+/// The canvas and its state between frames.
 #[derive(Debug, Default)]
 pub struct Canvas {
     view: View,
@@ -143,7 +144,7 @@ pub struct Canvas {
     focused: bool,
     /// Whether the focus is to come here in the next one.
     takes_focus: bool,
-    /// Steps of zoom asked for by commands, nearer above zero.
+    /// Steps of zoom requested by commands; above zero zooms in.
     zoom_steps: i32,
     /// The cell over which the menu was opened.
     menu_at: Option<[usize; 2]>,
@@ -153,9 +154,9 @@ pub struct Canvas {
     grip: Option<handles::Grip>,
     /// Colours of the numbers that are drawn over the cells.
     heat: HeatMap,
-    /// What was seen of the mask in the last frame: [q0, q1, kv0, kv1] in tokens.
+    /// The visible part of the mask in the last frame: [q0, q1, kv0, kv1] in tokens.
     seen: [f64; 4],
-    /// What is typed into the field that goes to a cell, while it is open.
+    /// The text typed into the field that goes to a cell, while it is open.
     going: Option<String>,
 }
 
@@ -170,7 +171,7 @@ impl Scene<'_> {
     }
 }
 
-/// Where the parts of the canvas lie.
+/// The positions of the canvas's parts.
 struct Places {
     canvas: Rect,
     strip: Option<Rect>,
@@ -385,17 +386,17 @@ impl Canvas {
         if more {
             ui.ctx().request_repaint();
         } else if self.tools.waiting() || !(tiles.settled() || source.is_blank(scene.picture)) {
-            // stand-ins change with time; finished tiles ask for a frame themselves
+            // replacement tiles change with time; finished tiles request a frame themselves
             ui.ctx().request_repaint_after_secs(0.1);
         }
     }
 
-    /// What was seen of the mask in the last frame: [q0, q1, kv0, kv1] in tokens.
+    /// The visible part of the mask in the last frame: [q0, q1, kv0, kv1] in tokens.
     pub fn seen(&self) -> [f64; 4] {
         self.seen
     }
 
-    /// What to ask the workers about: the rectangle being drawn, or the block pointed at.
+    /// The request to the workers: the rectangle being drawn, or the block under the pointer.
     fn probe(&self, scene: &Scene<'_>, source: &Source, step: &Step<'_>) -> Option<Probe> {
         let (revision, b, h) = (scene.revision, scene.b, scene.h);
         if let Some([q, kv]) = self.tools.rectangle(step) {
@@ -423,7 +424,7 @@ impl Canvas {
         strip.show(&mut inside, tiles, &keys, scene, &palette)
     }
 
-    /// The line below the picture: what is under the pointer, and what the colours mean.
+    /// The line below the picture: the cell under the pointer, and the meaning of the colours.
     fn line(&self, ui: &Ui, rect: Rect, map: &ScreenFromWorld, scene: &Scene<'_>, source: &Source) {
         let painter = ui.painter_at(rect);
         let step = scene.step(map, 0.0);
@@ -454,7 +455,7 @@ fn look<'a>(ui: &Ui, map: &'a ScreenFromWorld, scene: &Scene<'_>, now: f64) -> L
         map,
         lengths: scene.lengths,
         group: [scene.b, scene.h],
-        // thumbnails beside numbers show the mask
+        // thumbnails next to numbers show the mask
         picture: if scene.picture.is_numbers() { Picture::Blocks } else { scene.picture },
         block: scene.block_size,
         dark: ui.visuals().dark_mode,

@@ -132,7 +132,7 @@ impl Canvas {
         self.view.show_range(around(q, rows), around(kv, columns), map.rect, scene.lengths);
     }
 
-    /// What applies to the cell under the right button.
+    /// The commands for the cell under the right button.
     pub(super) fn menu(
         &mut self,
         response: &egui::Response,

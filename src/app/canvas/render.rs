@@ -28,15 +28,15 @@ const IMPRESSION: usize = 64;
 pub struct TileKey {
     /// Revision of the scene.
     pub revision: u64,
-    /// Batch entry; 0 where the picture does not depend on it.
+    /// Batch entry; 0 if the picture does not depend on it.
     pub b: u32,
-    /// Head; 0 where the picture does not depend on it.
+    /// Head; 0 if the picture does not depend on it.
     pub h: u32,
-    /// What is drawn.
+    /// The kind of picture.
     pub picture: Picture,
-    /// What a difference is from, by its number; 0 for other pictures.
+    /// The number of the compared mask; 0 for other pictures.
     pub against: u64,
-    /// Blocks, where they colour the picture.
+    /// Blocks, if they colour the picture.
     pub block: Option<BlockSize>,
     /// Theme.
     pub dark: bool,
@@ -46,7 +46,7 @@ pub struct TileKey {
     pub at: [u32; 2],
 }
 
-/// What tiles are made from: one revision's mods, compiled by the first worker that needs them.
+/// The source of tiles: one revision's mods, compiled by the first worker that needs them.
 #[derive(Debug)]
 pub struct Source {
     /// Revision of the scene.
@@ -129,7 +129,7 @@ impl Source {
         self
     }
 
-    /// The number of what it is compared with.
+    /// The number of the compared mask.
     pub fn against(&self) -> Option<u64> {
         self.against.as_ref().map(|against| against.number)
     }
@@ -169,7 +169,7 @@ impl Source {
         self.before.as_ref().map(|before| before.revision)
     }
 
-    /// Those of the tiles of `before` that show the same now. Not for the window's thread.
+    /// The tiles of `before` that are unchanged. Not for the window's thread.
     pub fn unchanged(&self, mut tiles: Vec<TileKey>) -> Vec<TileKey> {
         let Some(before) = &self.before else { return Vec::new() };
         // its colours depend on all that the mask keeps
@@ -213,7 +213,7 @@ impl Source {
         }
     }
 
-    /// The compiled mask; compiles it if nobody has. Not for the window's thread.
+    /// The compiled mask; compiles it if necessary. Not for the window's thread.
     pub fn raster(&self) -> Option<&Raster> {
         self.mask.as_ref().map(|mask| self.raster.get_or_init(|| Raster::new(mask.clone())))
     }
@@ -376,7 +376,7 @@ fn shares_of(raster: Option<&Raster>, lengths: Lengths, key: &TileKey, control: 
     (shares, exact)
 }
 
-/// The block kind of each pixel; None where pixels are at least as large as blocks, because shares tell it then.
+/// The block kind of each pixel; None if pixels are at least as large as blocks, because shares then suffice.
 fn kinds(source: &Source, key: &TileKey, control: &Control) -> Option<Vec<Verdict>> {
     let block = key.block?;
     let steps = key.steps();
@@ -414,7 +414,7 @@ fn cuts(range: &Range<usize>, step: usize, block: usize, len: usize) -> (Vec<usi
     (cuts, (0..pixels).map(|n| middle(n) / unit - first).collect())
 }
 
-/// Fills pixels of even steps; the last row and column, where they are shorter, in calls of their own.
+/// Fills pixels of even steps; shorter last rows and columns in separate calls.
 fn stepped<T: Copy + Default>(
     q: &Range<usize>,
     kv: &Range<usize>,

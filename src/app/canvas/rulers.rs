@@ -17,7 +17,7 @@ pub const TOP: f32 = 34.0;
 /// Block lines appear at this width of a block, in points, and are at full strength at [`GRID_FULL`].
 const GRID: f64 = 7.0;
 const GRID_FULL: f64 = 24.0;
-/// Tokens of at least this many points carry what they say; narrower columns than [`LEVEL`] upright.
+/// Tokens of at least this many points show their text; columns narrower than [`LEVEL`] show it upright.
 const WORDS: f64 = 13.0;
 const LEVEL: f32 = 44.0;
 /// Segment boundaries closer than this are not drawn, in points.
@@ -28,7 +28,7 @@ const CLOSE: f64 = 3.0;
 pub struct Tick {
     /// Token.
     pub token: usize,
-    /// What it says.
+    /// Its label.
     pub label: String,
 }
 
@@ -62,7 +62,7 @@ struct Steps {
     step: usize,
     /// Which dimension they count.
     dim: usize,
-    /// Tokens after which that dimension starts anew.
+    /// Number of tokens after which that dimension starts again.
     period: usize,
 }
 
@@ -85,7 +85,7 @@ impl Steps {
         None
     }
 
-    /// Marks in a range of the segment's tokens; those that would crowd the start of the next period are left out.
+    /// Marks in a range of the segment's tokens; those too close to the start of the next period are omitted.
     fn within(&self, range: std::ops::Range<usize>, scale: f64, gap: f64) -> Vec<usize> {
         let mut out = Vec::new();
         for period in range.start / self.period..=range.end.saturating_sub(1) / self.period {
@@ -115,7 +115,7 @@ fn next_round(n: usize) -> usize {
     }
 }
 
-/// The coordinate that steps along `dim`; where it starts anew, the coordinate of the next outer dimension.
+/// The coordinate that steps along `dim`; at its start, the coordinate of the next outer dimension.
 fn label(segment: &Segment, at: usize, dim: usize) -> String {
     if segment.grid.len() == 1 {
         return digits(at);
@@ -130,7 +130,7 @@ fn label(segment: &Segment, at: usize, dim: usize) -> String {
     format!("{} {}", names.get(shown).copied().unwrap_or(""), coordinate(shown))
 }
 
-/// 1048576 as `1 048 576`; four digits stand together.
+/// 1048576 as `1 048 576`; four digits have no space.
 pub fn digits(n: usize) -> String {
     if n < 10_000 { n.to_string() } else { grouped(n as u128).replace('\u{202f}', " ") }
 }
@@ -145,7 +145,7 @@ pub struct Rulers<'a> {
     pub q_axis: &'a Axis,
     /// Columns.
     pub kv_axis: &'a Axis,
-    /// What rows and columns say.
+    /// The texts of rows and columns.
     pub texts: [Option<Texts<'a>>; 2],
     /// Theme.
     pub visuals: &'a Visuals,
@@ -195,7 +195,7 @@ impl Rulers<'_> {
             return self.words(&painter, rect, (texts, axis), (map, seen), horizontal);
         }
         for tick in ticks(axis, seen, map.scale, if horizontal { 62.0 } else { 34.0 }) {
-            // a tick stands at the token's near edge, or in its middle when the token is wide
+            // a tick is at the token's near edge, or in its middle if the token is wide
             let wide = map.scale > 24.0;
             let at = map.screen(tick.token as f64 + if wide { 0.5 } else { 0.0 }) as f32;
             if horizontal {
@@ -211,7 +211,7 @@ impl Rulers<'_> {
         }
     }
 
-    /// What the tokens in sight say, one beside each; numbers where they say nothing.
+    /// The texts of the visible tokens, one next to each; numbers if there is no text.
     fn words(
         &self,
         painter: &Painter,

@@ -12,7 +12,7 @@ use crate::document::model::{Axis, Combine};
 use crate::ir::graph::Mod;
 use std::sync::Arc;
 
-/// What a frame shows.
+/// The content of a frame.
 #[derive(Clone, Debug)]
 pub struct Scene<'a> {
     /// The mask; None keeps everything.
@@ -25,11 +25,11 @@ pub struct Scene<'a> {
     pub lengths: Lengths,
     /// BLOCK_SIZE of the blocks that are shown.
     pub block_size: BlockSize,
-    /// What rows mean.
+    /// The meaning of rows.
     pub q_axis: &'a Axis,
-    /// What columns mean.
+    /// The meaning of columns.
     pub kv_axis: &'a Axis,
-    /// What rows and columns say, where their texts are known.
+    /// The texts of rows and columns, if known.
     pub texts: [Option<Texts<'a>>; 2],
     /// Batch entries.
     pub batch: usize,
@@ -43,7 +43,7 @@ pub struct Scene<'a> {
     pub picked: Option<&'a Heads>,
     /// Changes whenever the mask, the score mod or the lengths do, and only then.
     pub revision: u64,
-    /// What the primary button does.
+    /// The effect of the primary button.
     pub tool: Tool,
     /// Cells of the painted layer that the brush would paint on; None: blocks of `block_size`.
     pub painted_cell: Option<BlockSize>,
@@ -51,17 +51,17 @@ pub struct Scene<'a> {
     pub pinned: Option<[usize; 2]>,
     /// The selected rectangle, rows and columns in tokens; its handles are drawn with the pan tool.
     pub selected: Option<Extent>,
-    /// What is drawn.
+    /// The kind of picture.
     pub picture: Picture,
-    /// What [`Picture::Difference`] compares with.
+    /// The compared mask of [`Picture::Difference`].
     pub against: Option<Against<'a>>,
-    /// What [`Picture::Map`] and [`Picture::Loss`] draw.
+    /// The numbers of [`Picture::Map`] and [`Picture::Loss`].
     pub map: Option<Numbers<'a>>,
-    /// What rows keep, drawn beside [`Picture::Loss`].
+    /// The mass that rows keep, drawn next to [`Picture::Loss`].
     pub loss: Option<Loss<'a>>,
     /// A walk over a row of blocks, marked on the picture.
     pub walk: Option<Walk<'a>>,
-    /// Where the picture stands still since an error: `as before the error in Window`.
+    /// The label of an outdated picture after an error: `state before the error in Window`.
     pub before: Option<String>,
 }
 
@@ -76,10 +76,10 @@ pub struct Numbers<'a> {
     pub log: bool,
 }
 
-/// What rows keep of their attention mass.
+/// The attention mass that rows keep.
 #[derive(Clone, Copy, Debug)]
 pub struct Loss<'a> {
-    /// Mass kept of each row; NaN where it is not judged.
+    /// Mass kept of each row; NaN if it is not measured.
     pub rows: &'a [f32],
     /// A row that is marked.
     pub row: Option<usize>,
@@ -90,9 +90,9 @@ pub struct Loss<'a> {
 /// Another mask, for the difference.
 #[derive(Clone, Copy, Debug)]
 pub struct Against<'a> {
-    /// Tells apart what was compared with; never given twice.
+    /// Identifies the compared mask; never reused.
     pub number: u64,
-    /// What it is called.
+    /// Its name.
     pub name: &'a str,
     /// None keeps everything.
     pub mask: &'a Option<Arc<Mod>>,
@@ -120,11 +120,11 @@ pub struct SceneLayer<'a> {
     pub name: &'a str,
     /// How it joins those below.
     pub combine: Combine,
-    /// What it keeps by itself.
+    /// The cells that it alone keeps.
     pub mask: &'a Arc<Mod>,
 }
 
-/// What the canvas draws.
+/// The kinds of pictures on the canvas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Picture {
     /// Kept share of each pixel.
@@ -132,13 +132,13 @@ pub enum Picture {
     /// The same, coloured by full, partial and empty blocks.
     #[default]
     Blocks,
-    /// What the score mod makes of a score of zero.
+    /// The score mod's result for a score of zero.
     Bias,
-    /// What is kept now and was not, and the other way round, against another mask.
+    /// Cells kept now but not in another mask, and the reverse.
     Difference,
     /// Numbers of cells: scores, probabilities, whatever [`Scene::map`] has.
     Map,
-    /// Attention mass outside the mask, from [`Scene::map`], with what rows keep beside it.
+    /// Attention mass outside the mask, from [`Scene::map`], with the mass that rows keep next to it.
     Loss,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: one line for each token, never empty. Must not know how it is drawn.
 
-/// What some tokens of an axis say.
+/// The texts of some tokens of an axis.
 #[derive(Clone, Copy, Debug)]
 pub struct Texts<'a> {
     /// Index of the first.
@@ -12,7 +12,7 @@ pub struct Texts<'a> {
 }
 
 impl Texts<'_> {
-    /// What a token says, as it is read: without the tokenizer's marks of spaces; what is nothing but space in quotes.
+    /// A token's readable text: without the tokenizer's marks of spaces; text of spaces only in quotes.
     pub fn at(&self, token: usize) -> Option<String> {
         let text = self.text.get(token.checked_sub(self.start)?)?;
         let plain = text.replace(['\u{120}', '\u{2581}'], " ").replace('\u{10a}', "\n");

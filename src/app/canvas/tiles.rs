@@ -18,7 +18,7 @@ const UPLOADS: usize = 8;
 const BUDGET: usize = 64 << 20;
 /// Seconds for which tiles of the last revision are preferred to coarser ones of the new.
 const PATIENCE: f64 = 0.12;
-/// How many levels coarser the tiles are that are asked for first.
+/// Number of levels by which the first requested tiles are coarser.
 const COARSE: u8 = 3;
 /// How far a level may be from the ideal one before another is taken; a level is a factor of two.
 const KEEP: [f64; 2] = [-0.3, 1.3];
@@ -37,16 +37,16 @@ impl std::fmt::Debug for Entry {
     }
 }
 
-/// What a frame asks for.
+/// The requests of a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Look<'a> {
-    /// What is on the screen.
+    /// The visible part.
     pub map: &'a ScreenFromWorld,
     /// Extent of the mask.
     pub lengths: Lengths,
     /// Batch entry and head.
     pub group: [usize; 2],
-    /// What is drawn.
+    /// The kind of picture.
     pub picture: Picture,
     /// BLOCK_SIZE.
     pub block: BlockSize,
@@ -121,7 +121,7 @@ impl Tiles {
         self.failed.values().next().map(String::as_str)
     }
 
-    /// What is known about a rectangle.
+    /// The results about a rectangle.
     pub fn answer(&self, probe: &Probe) -> Option<Answer> {
         self.answers.iter().find(|(known, _)| known == probe).map(|(_, answer)| *answer)
     }
@@ -214,7 +214,7 @@ impl Tiles {
         }
     }
 
-    /// Forgets what has not been drawn for longest.
+    /// Drops the least recently drawn tiles.
     fn evict(&mut self) {
         if self.bytes <= BUDGET {
             return;
@@ -300,7 +300,7 @@ impl Tiles {
         }
     }
 
-    /// Remembers the revision before this one, whose tiles stand in.
+    /// Stores the previous revision, whose tiles are replacements.
     fn note_change(&mut self, base: TileKey, now: f64) {
         if self.current != Some(base) {
             let shown = self.current.filter(|_| self.settled || self.before.is_none());
@@ -324,7 +324,7 @@ impl Tiles {
         level
     }
 
-    /// The tile itself, or what stands in for it.
+    /// The tile itself, or its replacement.
     fn paint_tile(&mut self, painter: &Painter, key: &TileKey, look: &Look<'_>, coarsest: [u8; 2]) {
         if self.draw(painter, key, key, look) {
             self.exact &= self.cache.get(key).is_some_and(|e| e.exact);
@@ -364,7 +364,7 @@ impl Tiles {
         }
     }
 
-    /// Draws the part of a cached tile that lies over `over`; false if it is not cached.
+    /// Draws the part of a cached tile over `over`; false if it is not cached.
     fn draw(&mut self, painter: &Painter, key: &TileKey, over: &TileKey, look: &Look<'_>) -> bool {
         let frame = self.frame;
         let Some(entry) = self.cache.get_mut(key) else { return false };
@@ -427,7 +427,7 @@ fn paint_part(
     if wanted.iter().any(|r| r.is_empty()) {
         return;
     }
-    // only what is on the screen, in f64, so that a tile far larger than the screen stays sharp
+    // only the visible part, in f64, so that a tile far larger than the screen stays sharp
     let seen = map.visible(lengths);
     let mut spans = [[0.0; 2]; 2];
     for at in 0..2 {

@@ -50,7 +50,7 @@ struct Pending {
     at: f64,
 }
 
-/// What is being drawn.
+/// The shape in progress.
 #[derive(Debug)]
 pub struct Tools {
     active: Option<Active>,
@@ -221,7 +221,7 @@ impl Tools {
         self.span.filter(|s| s.tool == Tool::Rectangle)?.rectangle(step)
     }
 
-    /// Words about what is under way.
+    /// A description of the shape in progress.
     pub fn words(&self, step: &Step<'_>) -> Option<String> {
         let span = self.span?;
         if span.tool == Tool::Band {
@@ -237,7 +237,7 @@ impl Tools {
         Some(format!("q {}..{} \u{00d7} kv {}..{}: {rows} \u{00d7} {cols} tokens", q[0], q[1], kv[0], kv[1]))
     }
 
-    /// Paints strokes that the picture does not show yet, what is under way, and the brush.
+    /// Paints strokes that the picture does not show yet, the shape in progress, and the brush.
     pub fn paint(&self, painter: &Painter, palette: &Palette, step: &Step<'_>, brush_at: Option<(Tool, Pos2)>) {
         let mut mesh = egui::Mesh::default();
         for pending in &self.pending {
@@ -300,7 +300,7 @@ impl Active {
     }
 }
 
-/// Cells under a brush with a cell in its middle, [q0, q1, kv0, kv1]; may lie outside the grid.
+/// Cells under a brush with a cell in its middle, [q0, q1, kv0, kv1]; may be outside the grid.
 fn stamp(at: [i64; 2], width: [u32; 2]) -> [i64; 4] {
     let start = |a: usize| at[a] - (i64::from(width[a]) - 1) / 2;
     let (q, kv) = (start(0), start(1));
@@ -331,7 +331,7 @@ fn merge(mut rects: Vec<[u32; 4]>) -> Vec<[u32; 4]> {
 }
 
 impl Span {
-    /// In tokens; None when it lies outside the mask.
+    /// In tokens; None if it is outside the mask.
     fn rectangle(&self, step: &Step<'_>) -> Option<[[usize; 2]; 2]> {
         let side = |a: usize| [self.from[a].min(self.to[a]), self.from[a].max(self.to[a]) + 1];
         let ([q0, q1], [kv0, kv1]) = (side(0), side(1));
@@ -372,7 +372,8 @@ impl Span {
     }
 }
 
-/// Corners (q, kv) of `lo <= q - kv <= hi` within what is seen of the mask; a cell's area counts to its far corner.
+/// Corners (q, kv) of `lo <= q - kv <= hi` within the visible part of the mask; a cell's area extends to its far
+/// corner.
 fn band_polygon([lo, hi]: [i64; 2], step: &Step<'_>) -> Vec<[f64; 2]> {
     let [q0, q1, kv0, kv1] = step.map.visible(step.lengths);
     let corners = vec![[q0, kv0], [q0, kv1], [q1, kv1], [q1, kv0]];

@@ -28,7 +28,7 @@ pub struct AxisMap {
 }
 
 impl AxisMap {
-    /// Point at which a token (or a fraction of one) lies.
+    /// Position of a token (or a fraction of one) on the screen.
     pub fn screen(&self, token: f64) -> f64 {
         self.origin + token * self.scale
     }
@@ -42,7 +42,7 @@ impl AxisMap {
 /// The transform of one frame. Rows are q tokens, columns kv tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScreenFromWorld {
-    /// What the canvas covers on the screen.
+    /// The canvas's area on the screen.
     pub rect: Rect,
     /// Rows.
     pub q: AxisMap,
@@ -51,12 +51,12 @@ pub struct ScreenFromWorld {
 }
 
 impl ScreenFromWorld {
-    /// Where the corner of cell (q, kv) lies.
+    /// Position of the corner of cell (q, kv).
     pub fn pos(&self, q: f64, kv: f64) -> Pos2 {
         pos2(self.kv.screen(kv) as f32, self.q.screen(q) as f32)
     }
 
-    /// Where a rectangle of tokens lies, clipped a little outside the canvas so that f32 suffices.
+    /// Position of a rectangle of tokens, clipped a little outside the canvas so that f32 suffices.
     pub fn rect_of(&self, q: [f64; 2], kv: [f64; 2]) -> Rect {
         let clip = |v: f64, lo: f32, hi: f32| v.clamp(f64::from(lo) - 64.0, f64::from(hi) + 64.0) as f32;
         let x = |v| clip(self.kv.screen(v), self.rect.left(), self.rect.right());
@@ -131,7 +131,7 @@ impl View {
         self.zoom.unwrap_or(limits.smallest).clamp(limits.smallest, limits.largest)
     }
 
-    /// Moves what is seen by `delta` points.
+    /// Moves the visible part by `delta` points.
     pub fn pan(&mut self, delta: Vec2, rect: Rect, lengths: Lengths) {
         let map = self.screen_from_world(rect, lengths);
         let [q, kv] = self.center(lengths);
@@ -183,7 +183,7 @@ impl View {
         let sides = [(f64::from(size.y), q_len), (f64::from(size.x), kv_len)];
         let limited = [0, 1].map(|at| {
             let (side, len) = sides[at];
-            // the place of the whole mask's picture stays covered, and so a token under the mouse can stay where it is
+            // the area of the whole mask stays covered, so that a token under the mouse can stay in its place
             let half = (len * whole[at]).min(side) / 2.0 / scales[at];
             let margin = MARGIN.min(side / 4.0) / scales[at];
             let (lo, hi) = (half - margin, len - half + margin);
@@ -328,7 +328,7 @@ mod tests {
                 assert!(map.stretched().is_none() || !seen, "{l:?} in {size:?}: {:?}", map.stretched());
             }
         }
-        // what could not be seen otherwise is stretched, and says so
+        // a mask that would be too thin is stretched, and the transform reports it
         let (side, times) = View::default().screen_from_world(canvas(), lengths(15, 4111)).stretched().unwrap();
         assert!(side == "rows" && (8.0..9.0).contains(&times), "{side} {times}");
     }

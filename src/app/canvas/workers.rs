@@ -31,7 +31,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// The block that a cell lies in, clipped to the mask.
+    /// The block of a cell, clipped to the mask.
     pub fn block(source: &Source, [b, h]: [usize; 2], cell: [usize; 2], size: BlockSize) -> Probe {
         let range = |at: usize, size: usize, len: usize| at / size * size..((at / size + 1) * size).min(len);
         let (q, kv) = (range(cell[0], size.q, source.lengths.q_len), range(cell[1], size.kv, source.lengths.kv_len));
@@ -39,7 +39,7 @@ impl Probe {
     }
 }
 
-/// What a rectangle of cells keeps.
+/// The kept cells of a rectangle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Answer {
     /// All, none or some of it.
@@ -53,14 +53,14 @@ pub struct Answer {
 /// Cells up to which a probe counts instead of sampling.
 const COUNTED: u64 = 1 << 22;
 
-/// What a worker has finished.
+/// A worker's finished work.
 #[derive(Debug)]
 pub enum Done {
     /// A tile; None: cancelled.
     Tile(TileKey, Option<Tile>),
-    /// What a rectangle keeps.
+    /// The kept cells of a rectangle.
     Answer(Probe, Answer),
-    /// Of this revision: the tiles of the one before that show the same.
+    /// For this revision: the tiles of the previous one that are unchanged.
     Carried(u64, Vec<TileKey>),
     /// The analysis failed on a tile; its words.
     Failed(TileKey, String),
@@ -111,8 +111,8 @@ impl Workers {
         Workers { shared, done }
     }
 
-    /// Replaces what is wanted, most wanted first. Work for other revisions is cancelled. `carry`, said once a revision:
-    /// tiles of the one before that may show the same.
+    /// Replaces the wish list, most wanted first. Work for other revisions is cancelled. `carry`, passed once per
+    /// revision: tiles of the previous one that may be unchanged.
     pub fn wish(
         &self,
         source: &Arc<Source>,
@@ -139,7 +139,7 @@ impl Workers {
         }
     }
 
-    /// What has been finished since the last call.
+    /// The work finished since the last call.
     pub fn finished(&self) -> Vec<Done> {
         let done: Vec<Done> = self.done.try_iter().collect();
         if !done.is_empty() {

@@ -112,7 +112,7 @@ fn enter(ui: &Ui, response: &Response) -> bool {
     response.lost_focus() && ui.input(|i| i.key_pressed(Key::Enter))
 }
 
-/// The worker that was asked for: how long already, and until when.
+/// The requested worker: the time so far, and the limit.
 fn waiting(ui: &mut Ui, state: &State) {
     if let Some(waiting) = &state.connecting {
         let (waited, limit) = (waiting.since.elapsed().as_secs(), waiting.limit.as_secs());
@@ -127,7 +127,7 @@ fn waiting(ui: &mut Ui, state: &State) {
     }
 }
 
-/// What the worker in force has.
+/// The devices of the active worker.
 fn connection(ui: &mut Ui, state: &State) {
     if state.session.has(JobKind::Hello) {
         ui.horizontal(|ui| {

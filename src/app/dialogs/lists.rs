@@ -43,7 +43,7 @@ pub(super) fn messages(ui: &mut Ui, state: &State) -> Next {
     close(ui)
 }
 
-/// What the mouse and the keys do on the canvas, beside the commands.
+/// The mouse and the keys on the canvas, in addition to the commands.
 const CANVAS: [(&str, &str); 11] = [
     ("wheel, or plus and minus", "zooms about the pointer; two fingers move"),
     ("drag, with any tool while Space is held", "moves the picture; so do the middle button and the arrows"),

@@ -68,7 +68,7 @@ pub(super) fn list_unsaved(state: &State) -> Dialog {
     Dialog::Unsaved(UnsavedDialog::new(state.recovery.folder().is_some()))
 }
 
-/// What becomes of a dialog after a frame.
+/// The state of a dialog after a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Stay,
@@ -82,7 +82,7 @@ const TOP: f32 = 24.0;
 pub(super) fn show(ctx: &egui::Context, state: &State, mut dialog: Dialog, actions: &mut Actions) -> Option<Dialog> {
     let wide = matches!(dialog, Dialog::Gallery(_) | Dialog::Paste(_) | Dialog::Shortcuts);
     let width: f32 = if wide { 760.0 } else { 520.0 };
-    // hung from above: what is typed into stays where it is while lines come and go below
+    // anchored at the top: the text field stays in its place while lines appear and disappear below
     let area = egui::Modal::default_area(widgets::id("dialog")).anchor(egui::Align2::CENTER_TOP, [0.0, TOP]);
     let modal = egui::Modal::new(widgets::id("dialog")).area(area).show(ctx, |ui| {
         ui.set_width(width.min(ctx.content_rect().width() - 60.0));
@@ -139,7 +139,7 @@ fn title(ui: &mut Ui, text: &str) {
     ui.add_space(4.0);
 }
 
-/// A native dialog has answered. None: cancelled, or (not `shown`) there is none on this system, which is told.
+/// A native dialog has answered. None: cancelled, or (not `shown`) the system has none, which is reported.
 pub(super) fn picked(state: &mut State, picked: Option<PathBuf>, shown: bool) {
     let Some(picked) = picked else {
         if !shown {
@@ -176,14 +176,14 @@ pub(super) fn unsaved(state: &mut State, list: Vec<Kept>) {
     }
 }
 
-/// A small picture has come, or why there is none.
+/// A small picture has arrived, or the reason why there is none.
 pub(super) fn thumbnail(state: &mut State, preset: String, picture: Result<Thumbnail, Diagnostic>) {
     if let Some(Dialog::Gallery(dialog)) = &mut state.dialog {
         dialog.put(preset, picture);
     }
 }
 
-/// A row of buttons at the end; true when the one that does it was clicked.
+/// A row of buttons at the end; true if the confirming button was clicked.
 fn buttons(ui: &mut Ui, yes: &str, enabled: bool, next: &mut Next) -> bool {
     buttons_or(ui, yes, enabled, "Cancel", next)
 }
@@ -194,7 +194,7 @@ fn buttons_or(ui: &mut Ui, yes: &str, enabled: bool, no: &str, next: &mut Next) 
     let mut done = false;
     ui.horizontal(|ui| {
         let button = widgets::primary_button(ui, yes, enabled);
-        // Enter belongs to the text where it has several lines
+        // Enter belongs to a text with several lines
         let keys = ui.input_mut(|i| i.consume_key(egui::Modifiers::COMMAND, egui::Key::Enter));
         done = ui.add_enabled(enabled, button).on_hover_text("Ctrl+Enter").clicked() || (keys && enabled);
         if ui.button(no).clicked() {

@@ -45,7 +45,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PasteDialog, actions
     next
 }
 
-/// What the text would become.
+/// The result of the text.
 fn what(text: &str, replace: bool) -> String {
     if text.trim().is_empty() {
         return "Nothing pasted yet.".into();

@@ -20,7 +20,7 @@ fn typed_folder(dialog: &PathDialog, state: &State) -> PathBuf {
     typed.or_else(known).or_else(home).unwrap_or_else(|| PathBuf::from("."))
 }
 
-/// What the system's own dialog would be asked.
+/// The request to the system's dialog.
 fn native(dialog: &PathDialog) -> Pick {
     match dialog.purpose {
         Purpose::Open => Pick::File("documents, code, tensors", &["json", "py", "safetensors"]),
@@ -46,7 +46,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PathDialog, actions:
     }
     let ready = !dialog.text.trim().is_empty();
     let decided = buttons(ui, yes, ready, &mut next) || (entered && ready);
-    // below the buttons, which so stay where they are while folders come and go
+    // below the buttons, which then stay in their place while folders appear and disappear
     if matches!(dialog.purpose, Purpose::Open | Purpose::Config) {
         recent(ui, state, actions, &mut next);
     }
@@ -83,7 +83,7 @@ fn field(ui: &mut Ui, dialog: &mut PathDialog, actions: &mut Actions) -> bool {
     row.inner
 }
 
-/// What lies in the folder of the path: a click takes it.
+/// The content of the path's folder: a click chooses an entry.
 fn folder(ui: &mut Ui, state: &State, dialog: &mut PathDialog, actions: &mut Actions) {
     let folder = typed_folder(dialog, state);
     if dialog.folder.as_ref() != Some(&folder) {

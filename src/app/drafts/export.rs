@@ -11,14 +11,14 @@ use crate::export::ExportFile;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What the user asks for; kept while the document is open.
+/// The user's request; stored while the document is open.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ExportChoices {
     /// None: not asked yet.
     pub of: Option<Use>,
     pub folder: String,
     pub config: String,
-    /// The configuration is changed where it lies; else a changed copy goes into the folder.
+    /// Whether the configuration is changed in its place; otherwise a changed copy is written into the folder.
     pub in_place: bool,
     pub backend: Option<BackendName>,
     /// Files that the user has ticked or unticked against their use.
@@ -38,7 +38,7 @@ impl ExportChoices {
         folder.is_some_and(|f| f == expand(&self.folder))
     }
 
-    /// Whether the configuration is changed where it lies.
+    /// Whether the configuration is changed in its place.
     pub fn changes_file(&self) -> bool {
         self.config_path().is_some() && (self.in_place || self.beside())
     }
@@ -50,7 +50,7 @@ impl ExportChoices {
     }
 }
 
-/// What was written last.
+/// The last written files.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Done {
     pub of: Use,
@@ -63,12 +63,12 @@ pub(crate) struct Done {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExportPage {
     pub choices: Option<ExportChoices>,
-    /// What the pieces are, or will be, made for.
+    /// The source of the present or future pieces.
     pub wish: Option<ExportWish>,
     pub pieces: Option<Pieces>,
     /// Files are being made, perhaps for an older wish: one export at a time.
     pub making: bool,
-    /// What they are made of has changed: they stay in sight, not to be written, until the new ones are there.
+    /// Their source has changed: they stay visible but cannot be written until the new ones exist.
     pub anew: bool,
     pub shown: Option<String>,
     /// The picture that was shown last.
@@ -80,7 +80,7 @@ pub(crate) struct ExportPage {
     /// Which field a native dialog fills.
     pub picking_config: bool,
     pub done: Option<Done>,
-    /// Whether what was written last has been brought into sight.
+    /// Whether the last written files have been scrolled into view.
     pub told: bool,
 }
 
@@ -102,7 +102,7 @@ impl ExportPage {
         (self.done, self.told) = (Some(done), false);
     }
 
-    /// What is asked for now.
+    /// The present request.
     pub fn choices(&self) -> Option<&ExportChoices> {
         self.choices.as_ref()
     }

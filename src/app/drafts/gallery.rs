@@ -11,7 +11,7 @@ use egui::TextureHandle;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// What presets are for.
+/// The groups of presets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Group {
     Language,
@@ -110,7 +110,7 @@ pub(crate) struct Card {
     pub group: Group,
     /// `Recorded on NVIDIA H200, 2026-11-21: flex 0.31 ms, 2.10x cuDNN 9.19 SDPA`, one a card.
     pub recorded: Vec<String>,
-    /// `2.1x`: the first of them, where it is clear.
+    /// `2.1x`: the first of them, if it is clear.
     pub times: Option<String>,
 }
 
@@ -139,7 +139,7 @@ impl GalleryDialog {
         (made, presets, own)
     }
 
-    /// A picture has come, or why there is none.
+    /// A picture has arrived, or the reason why there is none.
     pub fn put(&mut self, preset: String, picture: Result<Thumbnail, Diagnostic>) {
         match picture {
             Ok(picture) => drop(self.drawn.insert(preset, picture)),
@@ -182,7 +182,7 @@ impl Card {
         Card { name, file: Some(path), title, about, axes: folder, group, recorded, times: None }
     }
 
-    /// What a click does.
+    /// The effect of a click.
     pub fn opens(&self) -> Action {
         match &self.file {
             Some(path) => Action::Open(path.clone()),

@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use trainer::TrainerDialog;
 use unsaved::UnsavedDialog;
 
-/// What is asked.
+/// The question of the dialog.
 #[derive(Clone, Debug)]
 pub(crate) enum Dialog {
     Path(PathDialog),
@@ -37,7 +37,7 @@ pub(crate) enum Dialog {
     Resize(Axes),
     Trainer(Box<TrainerDialog>),
     Palette(PaletteDialog),
-    /// Something failed; what was asked before comes back after it.
+    /// A failure; the previous dialog returns after it.
     Failure {
         title: String,
         why: Vec<Diagnostic>,
@@ -83,7 +83,7 @@ impl Dialog {
         matches!(self, Dialog::Path(dialog) if dialog.saves())
     }
 
-    /// Whether a click beside it may close it: nothing was typed or chosen in it.
+    /// Whether a click outside may close it: nothing was typed or chosen in it.
     pub fn is_light(&self) -> bool {
         use Dialog::*;
         matches!(self, Gallery(_) | Palette(_) | Shortcuts | Messages | Failure { .. })

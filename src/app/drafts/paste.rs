@@ -6,15 +6,15 @@
 #[derive(Clone, Debug)]
 pub(crate) struct PasteDialog {
     pub text: String,
-    /// As a document of its own.
+    /// As a new document.
     pub replace: bool,
     pub focused: bool,
-    /// What the text would become, and the text and choice that this is of.
+    /// The result of the text, and the text and choice of this result.
     pub seen: Option<(String, bool, String)>,
 }
 
 impl PasteDialog {
-    /// `replace`: as a document of its own.
+    /// `replace`: as a new document.
     pub fn new(replace: bool) -> Self {
         Self { text: String::new(), replace, focused: false, seen: None }
     }

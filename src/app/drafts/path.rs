@@ -6,7 +6,7 @@ use crate::app::action::Action;
 use crate::app::browse::Listing;
 use std::path::{Path, PathBuf};
 
-/// What the path is for.
+/// The purpose of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Open,
@@ -30,7 +30,7 @@ pub(crate) struct PathDialog {
     pub focused: bool,
     /// The path that would be overwritten, asked about.
     pub asked: Option<String>,
-    /// The folder that was asked for last, and what lies in it.
+    /// The last requested folder, and its content.
     pub folder: Option<PathBuf>,
     pub listing: Option<Listing>,
 }
@@ -52,7 +52,7 @@ impl PathDialog {
         }
     }
 
-    /// Of the files that are listed.
+    /// Of the listed files.
     pub fn extensions(&self) -> &'static [&'static str] {
         match self.purpose {
             Purpose::Open => &["json", "py", "safetensors", "npy", "pt", "txt"],
@@ -65,7 +65,7 @@ impl PathDialog {
         matches!(self.purpose, Purpose::Save | Purpose::SaveRun | Purpose::SaveRecorder)
     }
 
-    /// What is asked for once it is decided.
+    /// The action after the decision.
     pub fn action(&self) -> Action {
         let path = expand(&self.text);
         match self.purpose {

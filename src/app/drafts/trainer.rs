@@ -12,7 +12,7 @@ use crate::trainers::config::config;
 use crate::trainers::read::TrainerConfig;
 use std::path::PathBuf;
 
-/// What was found.
+/// The result of reading.
 #[derive(Clone, Debug)]
 pub(crate) struct TrainerDialog {
     pub path: PathBuf,
@@ -20,9 +20,9 @@ pub(crate) struct TrainerDialog {
     pub read: Result<TrainerConfig, Diagnostic>,
     /// The model's attention as it is trained, where its shape is known.
     pub plain: Option<Document>,
-    /// From runs that ship, where there are any of this shape.
+    /// From shipped runs, if there are any of this shape.
     pub advice: Option<Advice>,
-    /// What the trainer would do with the setting of a designed mask.
+    /// The trainer's behaviour with the setting of a designed mask.
     pub notes: Vec<Diagnostic>,
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct UnsavedDialog {
     pub list: Option<Vec<Kept>>,
     /// Whether anything is kept at all.
     pub keeps: bool,
-    /// The one that is asked about.
+    /// The document of the open question.
     pub asked: Option<PathBuf>,
 }
 

@@ -6,7 +6,7 @@ use crate::export::ExportFile;
 use crate::trainers::Trainer;
 use std::path::Path;
 
-/// What the user works with.
+/// The user's program or framework.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Use {
     SimpleTuner,
@@ -35,7 +35,7 @@ impl Use {
         }
     }
 
-    /// What comes of it, in a line.
+    /// Its result, in a line.
     pub fn words(self) -> &'static str {
         match self {
             Use::SimpleTuner => "the trainer's config.json and a sidecar; the trainer itself is unchanged",
@@ -48,7 +48,7 @@ impl Use {
         }
     }
 
-    /// Whose configuration it sets, if any.
+    /// The trainer or library whose configuration it sets, if any.
     pub fn trainer(self) -> Option<Trainer> {
         match self {
             Use::SimpleTuner | Use::Everything => Some(Trainer::SimpleTuner),
@@ -81,7 +81,7 @@ impl Use {
         }
     }
 
-    /// What is done next with the files in a folder, as lines to copy: of a shell or of Python.
+    /// The next steps with the files in a folder, as lines to copy: of a shell or of Python.
     pub fn next(self, folder: &Path, stem: &str) -> Vec<(&'static str, String)> {
         let at = quoted(folder);
         let python = format!("import sys; sys.path.insert(0, {:?})", folder.display().to_string());
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(taken(Use::PyTorch, &names), [design, "m.py", "m.safetensors", "m_blocks.safetensors"]);
         assert_eq!(taken(Use::Mask, &names), [design, "m_blocks.safetensors", "m.png", "m_report.html"]);
         assert_eq!(taken(Use::Everything, &names).len(), 10);
-        // a configuration that was named is changed, whoever reads it
+        // a named configuration is changed, whichever program reads it
         let config = ExportFile::new("config.json", *b"{}", "");
         assert!(Use::Transformers.takes(&config, true, true) && !Use::Transformers.takes(&config, true, false));
         assert!(!Use::Diffusers.takes(&config, true, true));

@@ -29,7 +29,7 @@ const KEYWORDS: &[&str] = &[
     "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
     "with", "True", "False", "None",
 ];
-/// What FlexAttention gives a mod, and what it is most often written with.
+/// FlexAttention's arguments of a mod, and the most usual names.
 const NAMES: &[&str] = &["b", "h", "q_idx", "kv_idx", "score", "torch"];
 
 /// Tokens of a text: their ends and kinds, covering all of it.
@@ -68,7 +68,7 @@ fn token(text: &str, bytes: &[u8], at: usize) -> (usize, Kind) {
     }
 }
 
-/// End of a string that starts at `at`; one that is not closed ends with its line, a triple one with the text.
+/// End of a string that starts at `at`; an unclosed one ends with its line, a triple one with the text.
 fn string_end(bytes: &[u8], at: usize, quote: u8) -> usize {
     let triple = bytes[at..].starts_with(&[quote; 3]);
     let mut i = at + if triple { 3 } else { 1 };
@@ -142,7 +142,7 @@ pub(in crate::app) fn layouter(
         let font = TextStyle::Monospace.resolve(ui.style());
         let (colours, plain) = (palette(ui.visuals()), ui.visuals().text_color());
         let mut job = job_with(buffer.as_str(), &marks, &gaps, font, &colours, plain);
-        // lines of code stay lines where something is told below them
+        // lines of code stay lines with messages below them
         job.wrap.max_width = if gaps.is_empty() { width } else { f32::INFINITY };
         ui.fonts_mut(|fonts| fonts.layout_job(job))
     }

@@ -16,7 +16,7 @@ use highlight::{Gap, Mark};
 
 /// Room for the lines' numbers, in points.
 const NUMBERS: i8 = 38;
-/// Height of a line that tells what is wrong.
+/// Height of a message line.
 const TOLD: f32 = 20.0;
 
 /// The id that text of the document is edited under: its undo is the document's.
@@ -76,7 +76,7 @@ fn numbers(ui: &Ui, galley: &Galley, at: Pos2) {
     }
 }
 
-/// What is wrong with a line, and the button that writes what is suggested.
+/// The error of a line, and the button that writes the suggested code.
 fn under(ui: &mut Ui, state: &State, layer: u64, one: &Placed<'_>, room: Rect, actions: &mut Actions) {
     let salt = ("under", layer, one.line);
     let mut child = ui.new_child(
@@ -94,7 +94,7 @@ fn under(ui: &mut Ui, state: &State, layer: u64, one: &Placed<'_>, room: Rect, a
     label.on_hover_text(diagnostic.render());
 }
 
-/// A layer's text with what the diagnostic says to write, if that is told of this very text.
+/// A layer's text with the diagnostic's suggested code, if the diagnostic belongs to this text.
 pub(in crate::app) fn rewritten(state: &State, layer: u64, diagnostic: &Diagnostic) -> Option<String> {
     let mask = state.document.layer(layer).map(|l| &l.content);
     let score = state.document.score(layer).map(|s| &s.content);
@@ -111,17 +111,17 @@ fn last_row(galley: &Galley, line: usize) -> Option<&PlacedRow> {
     galley.rows.iter().filter(|row| row.ends_with_newline).nth(line).or(galley.rows.last())
 }
 
-/// What is told of a line.
+/// The message of a line.
 struct Placed<'a> {
     mark: Mark,
     /// From 0.
     line: usize,
-    /// The space that makes room below its line, where the line has one.
+    /// The space below a line, if the line has a message.
     gap: Option<Gap>,
     diagnostic: &'a Diagnostic,
 }
 
-/// One thing for each line: the first, where there are several.
+/// One message per line: the first of several.
 fn by_line<'a>(marks: Vec<(Mark, &'a Diagnostic)>, source: &str) -> Vec<Placed<'a>> {
     let mut out: Vec<Placed<'a>> = Vec::new();
     for (mark, diagnostic) in marks {
@@ -139,7 +139,7 @@ fn by_line<'a>(marks: Vec<(Mark, &'a Diagnostic)>, source: &str) -> Vec<Placed<'
     out
 }
 
-/// Places of this very text that are told of; those of an older text are left out.
+/// Places of messages about this text; those of an older text are omitted.
 fn marks<'a>(told: &'a [Diagnostic], source: &str) -> Vec<(Mark, &'a Diagnostic)> {
     let place = |diagnostic: &'a Diagnostic| {
         let label = diagnostic.labels.first()?;

@@ -29,7 +29,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, id: u64, actions: &mut Actions) {
         None => return,
     };
     for control in controls {
-        // the document is newer than what was compiled: a slider must not jump back
+        // the document is newer than the compiled one: a slider must not jump back
         let given = given(state, id, &control.name);
         let value = given.clone().or_else(|| control.value.clone().filter(|_| control.origin != Origin::Given));
         ui.push_id(&control.name, |ui| {
@@ -86,7 +86,7 @@ pub(super) fn from_file(
     ui.data_mut(|d| d.insert_temp(memory, text));
 }
 
-/// The tensors of the open capture that fit, to be chosen from; nothing where no capture is open.
+/// The matching tensors of the open capture, for selection; empty without an open capture.
 fn from_capture(ui: &mut Ui, state: &State, name: &str, value: Option<&ArgValue>) -> Option<String> {
     let captured = state.session.captured.as_ref()?;
     let lengths = state.document.axes.lengths().ok()?;
@@ -134,7 +134,7 @@ fn given(state: &State, id: u64, name: &str) -> Option<ArgValue> {
     args.get(name).cloned()
 }
 
-/// One parameter. Some(None) gives it back to its default or what it follows.
+/// One parameter. Some(None) resets it to its default or followed value.
 fn control_ui(ui: &mut Ui, control: &Control, value: Option<&ArgValue>, given: bool) -> Option<Option<ArgValue>> {
     let mut out = None;
     ui.horizontal(|ui| {

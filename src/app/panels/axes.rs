@@ -72,7 +72,7 @@ fn free_name(segments: &[Segment], wanted: &str) -> String {
     std::iter::once(wanted.to_string()).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
 }
 
-/// A part: its name, its extents, and where it stands.
+/// A part: its name, its extents, and its position.
 fn row(ui: &mut Ui, axis: &str, all: &[Segment], at: usize, segment: &Segment) -> Option<Vec<Segment>> {
     let mut changed = None;
     ui.horizontal(|ui| {
@@ -128,7 +128,8 @@ fn with(all: &[Segment], at: usize, segment: Segment) -> Vec<Segment> {
     segments
 }
 
-/// A number that counts when the drag is over or the field is left: on the way there are lengths that nobody means.
+/// A number that takes effect when the drag ends or the field loses the focus, because intermediate lengths are
+/// unintended.
 fn at_end(ui: &mut Ui, name: &str, value: usize) -> Option<usize> {
     let memory = ui.make_persistent_id(("extent", name));
     let mut draft = ui.data(|d| d.get_temp::<(usize, usize)>(memory)).filter(|d| d.0 == value).map_or(value, |d| d.1);

@@ -8,7 +8,7 @@ use crate::document::model::Axes;
 use egui::{Id, Ui};
 use egui_plot::{Line, Plot, PlotBounds, PlotPoints, Points};
 
-/// Distances that a freehand stroke tells apart, over the whole width.
+/// Number of distances that a freehand stroke resolves over the whole width.
 const STEPS: f64 = 96.0;
 /// Share of its length by which an axis grows in a second while the pointer is held beyond its edge.
 const GROWTH: f64 = 0.4;
@@ -17,16 +17,16 @@ const NEAR: f32 = 9.0;
 
 type Curve = Vec<(f64, f64)>;
 
-/// What the pointer does with the curve.
+/// The pointer's action on the curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Drag {
     /// Moves the point with this index.
     Point(usize),
-    /// Draws freehand; where it was last.
+    /// Draws freehand, with its last position.
     Free(f64, f64),
 }
 
-/// What the axes show: distances, and biases.
+/// The ranges of the axes: distances, and biases.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Shown {
     x: [f64; 2],

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-/// Height of the editor beside a layer's parameters; the Code workspace has a larger one.
+/// Height of the editor next to a layer's parameters; the Code workspace has a larger one.
 const EDITOR: f32 = 280.0;
 
 /// Draws it.

@@ -9,7 +9,7 @@ use crate::base::tensor::Data;
 use crate::document::model::ArgValue;
 use egui::{DragValue, Ui};
 
-/// What the menu's fields hold.
+/// The values of the menu's fields.
 #[derive(Clone, Copy, Debug)]
 struct Draft {
     mean: usize,

@@ -99,7 +99,7 @@ fn stacked(ui: &Ui, bar: Rect, shares: [f32; 3]) {
     ui.painter().rect_stroke(bar, 1.0, (0.5, edge), egui::StrokeKind::Outside);
 }
 
-/// What the mask keeps, of the picture that is shown.
+/// The kept cells of the shown picture.
 fn kept(ui: &Ui, state: &State) -> Card {
     let card = |value: &str| Card::new("Kept", value, Command::ShowDesign);
     let broken = state.session.built.as_ref().map(|b| b.broken().0).unwrap_or_default();
@@ -136,7 +136,7 @@ fn kept(ui: &Ui, state: &State) -> Card {
     card
 }
 
-/// How the figures stand to those of the mask that is compared with.
+/// The figures compared with those of the other mask.
 fn compared(state: &State, stats: &crate::analysis::block_mask::Stats) -> Option<String> {
     let other = state.session.compared.as_ref()?;
     let [kept, computed] = other.counted?;
@@ -188,7 +188,7 @@ fn counting(ui: &Ui, state: &State) -> Card {
     card
 }
 
-/// What attention loses under the mask: known only with a model's own q and k.
+/// The loss of attention under the mask: known only with a model's own q and k.
 fn loss(state: &State) -> Card {
     if let Some(known) = &state.session.loss {
         let card = Card::new("Loses", &known.value, Command::ShowQuality).detail(&known.detail);

@@ -113,7 +113,7 @@ impl Row<'_> {
         self.dropped(ui, state, &shown.response, combine.is_some(), actions);
     }
 
-    /// What it keeps by itself. A click selects it, a drag moves it, the right button has what applies.
+    /// The cells that it alone keeps. A click selects it, a drag moves it, the right button opens its menu.
     fn picture(&self, ui: &mut Ui, state: &State, is_mask: bool, actions: &mut Actions) {
         let (rect, response) = ui.allocate_exact_size(egui::vec2(PICTURE, PICTURE), egui::Sense::click_and_drag());
         response
@@ -194,7 +194,7 @@ impl Row<'_> {
         response.response.accessible_name(name).on_hover_text("How it combines with the layers below it.");
     }
 
-    /// For which heads it is: shown where that is not all, and where it is selected.
+    /// Its heads: shown if they are not all, and if the layer is selected.
     fn heads(&self, ui: &mut Ui, state: &State, selected: bool, actions: &mut Actions) {
         let now = state.document.layer(self.id).and_then(|l| l.heads.as_ref());
         if now.is_none() && !selected {
@@ -261,7 +261,7 @@ impl Row<'_> {
     }
 }
 
-/// What is done with the selected layer; below the lists, which so stay where they are.
+/// The actions on the selected layer; below the lists, which then stay in their place.
 fn buttons(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let Some(id) = state.focus.layer else { return };
     let place = |ids: Vec<u64>| ids.iter().position(|other| *other == id).map(|at| (at, ids.len()));

@@ -64,7 +64,7 @@ fn shape(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
     });
 }
 
-/// What is set among the rarely used settings, so that folding hides nothing.
+/// The values set among the rarely used settings, so that folding hides nothing.
 fn rare_words(settings: &Settings) -> String {
     let mut words = Vec::new();
     words.extend(settings.head_dim_v.map(|n| format!("head_dim_v {n}")));

@@ -40,9 +40,9 @@ fn enter(ui: &Ui, last: &egui::Response) {
     }
 }
 
-/// Draws it. `merged`: the layers have no panel of their own.
+/// Draws it. `merged`: the layers have no separate panel.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, merged: bool, pages: &mut Pages<'_>, actions: &mut Actions) {
-    // the widget behind the one that has the focus takes it, where this is said before that one is drawn
+    // the widget after the focused one takes the focus if this is called before that one is drawn
     if ui.data(|d| d.get_temp::<Entering>(id("into the page"))) == Some(Entering::Before) {
         ui.memory_mut(|m| m.move_focus(egui::FocusDirection::Next));
     }
@@ -64,7 +64,7 @@ fn scrolled(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Ui)) {
     ScrollArea::vertical().id_salt(name).auto_shrink([false, false]).show(ui, contents);
 }
 
-/// A row of names; one field where there is no room, because a row that overflows widens all that stands below it.
+/// A row of names, or one field if there is not enough space, because an overflowing row widens everything below it.
 fn names(ui: &mut Ui, state: &State, actions: &mut Actions) {
     if ui.available_width() < ROW {
         return field(ui, state, actions);
@@ -113,7 +113,7 @@ fn field(ui: &mut Ui, state: &State, actions: &mut Actions) {
     });
 }
 
-/// Where the page lies, and how it goes.
+/// The position of the page, and the button that hides it.
 fn hide(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
         let hide = ui.small_button("×").on_hover_text(Command::ToggleRight.tooltip(ui.ctx()));

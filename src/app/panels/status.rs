@@ -47,7 +47,7 @@ fn mishaps(ui: &mut Ui, actions: &mut Actions) {
     }
 }
 
-/// What is looked at, in a few numbers.
+/// The shape of the problem, in a few numbers.
 fn summary(ui: &mut Ui, state: &State) {
     let (axes, settings) = (&state.document.axes, &state.document.settings);
     let dims = if settings.batch > 1 { format!("batch {}, ", settings.batch) } else { String::new() };

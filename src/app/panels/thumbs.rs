@@ -29,17 +29,17 @@ pub(crate) fn settled() -> bool {
     WORKING.load(Ordering::SeqCst) == 0
 }
 
-/// What a picture is of: the mod by its place in memory, rows and columns, batch entry and head.
+/// The key of a picture: the mod by its address, rows and columns, batch entry and head.
 type Key = (usize, [usize; 2], [usize; 2]);
 
 /// Shares or means, row by row; None after a panic of the analysis.
 type Values = Arc<OnceLock<Option<Vec<f32>>>>;
 
-/// A picture that was asked for.
+/// A requested picture.
 #[derive(Clone)]
 struct Asked {
     key: Key,
-    /// Keeps the mod where it is, so that no other has its place.
+    /// Keeps the mod alive, so that no other has its address.
     _of: Arc<Mod>,
     values: Values,
     at: f64,
@@ -93,7 +93,7 @@ fn sides(lengths: Lengths) -> [usize; 2] {
     [SIDE.min(lengths.q_len), SIDE.min(lengths.kv_len)]
 }
 
-/// Works a picture out on a thread of its own, which calls the window back.
+/// Computes a picture on a separate thread, which then wakes the window.
 fn start(ctx: &Context, of: Arc<Mod>, region: Region, is_mask: bool) -> Values {
     let values = Values::default();
     let (made, ctx) = (values.clone(), ctx.clone());

@@ -8,7 +8,7 @@ use crate::app::state::State;
 use crate::app::widgets::{id, severity_colour, severity_word};
 use egui::{Align2, Area, Frame, Order, RichText, Vec2};
 
-/// What a file that hovers over the window will do.
+/// The effect of dropping a file that is over the window.
 pub(in crate::app) fn drop_hint(ctx: &egui::Context) {
     let names: Vec<String> = ctx.input(|i| {
         let name = |f: &egui::HoveredFile| f.path.as_ref().map(|p| p.display().to_string()).unwrap_or_default();

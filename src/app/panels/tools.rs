@@ -65,7 +65,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     });
 }
 
-/// What the canvas draws: a row of names, or one field where there is no room.
+/// The canvas's picture: a row of names, or one field if there is not enough space.
 fn pictures(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let looks = looks(state);
     let now = looks.iter().find(|look| look.is_shown(state));
@@ -184,7 +184,7 @@ fn icon_button(ui: &mut Ui, chosen: bool, icon: Icon, command: Command) -> egui:
     response.on_hover_text(tooltip)
 }
 
-/// What the tool will do, said before it does.
+/// The tool's effect, shown before its use.
 pub(in crate::app) fn tool_words(state: &State) -> String {
     let empty = state.document.layers.iter().all(|l| !l.enabled);
     let begins = |what: &str| format!("{what} starts from an empty mask: only drawn cells are kept.");

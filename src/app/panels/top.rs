@@ -63,7 +63,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     });
 }
 
-/// The workspaces by name; one field where there is no room for a row.
+/// The workspaces by name; one field if there is not enough space for a row.
 fn workspaces(ui: &mut Ui, state: &State, narrow: bool, actions: &mut Actions) {
     let shown = state.view.workspace;
     if narrow {
@@ -150,7 +150,7 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
     }
 }
 
-/// Where the panels lie: those of now are marked.
+/// The positions of the panels, with the present ones marked.
 pub(super) fn docks(ui: &mut Ui, state: &State, actions: &mut Actions) {
     use crate::app::layout::{Dock, Part};
     use Command::*;

@@ -79,7 +79,7 @@ fn verdict(ui: &mut Ui, mask: Option<&Mod>, cell: &Cell) {
 }
 
 fn mod_steps(ui: &mut Ui, title: &str, of: Option<&Mod>, cell: &Cell, without: &str) {
-    /// Longer lists are cut: nobody reads them.
+    /// Longer lists are cut to stay readable.
     const SHOWN: usize = 200;
     ui.label(RichText::new(title).strong());
     let Some(of) = of else {

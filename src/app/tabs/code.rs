@@ -26,12 +26,12 @@ enum Shown {
     Cell,
 }
 
-/// From this width on the editor stands beside what the code becomes, in points.
+/// The smallest width, in points, with the editor next to the compiled code.
 const BESIDE: f32 = 760.0;
 /// Architectures that a kernel can be compiled for without a card.
 const ARCHITECTURES: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"];
 
-/// Draws it: the editor, and beside or below it what the code becomes.
+/// Draws it: the editor, and next to it or below it the compiled code.
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let room = ui.available_size();
     // without a text to edit the room belongs to what the design becomes
@@ -99,7 +99,7 @@ fn linked(state: &State) -> Option<(&str, &str)> {
     mask.or(score)
 }
 
-/// Layers with a text of their own: id, name, text.
+/// Layers with editable text: id, name, text.
 fn texts(state: &State) -> Vec<(u64, &str, &str)> {
     let masks = state.document.layers.iter().filter_map(|l| match &l.content {
         MaskContent::Text(code) => Some((l.id, l.name.as_str(), &*code.source)),
@@ -112,7 +112,7 @@ fn texts(state: &State) -> Vec<(u64, &str, &str)> {
     masks.chain(scores).collect()
 }
 
-/// What the code becomes: PyTorch, CUDA, the compiler's words, one cell step by step.
+/// The compiled forms of the code: PyTorch, CUDA, the compiler's log, one cell step by step.
 fn becomes(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let memory = id("code tab");
     let mut shown = ui.data(|d| d.get_temp::<Shown>(memory)).unwrap_or_default();

@@ -87,7 +87,7 @@ fn flash_attn(ui: &mut Ui, report: Option<&DoctorReport>) {
     });
 }
 
-/// What a message means that one met elsewhere.
+/// The meaning of a message from elsewhere.
 fn explain(ui: &mut Ui) {
     let memory = id("explain");
     let mut text = ui.data(|d| d.get_temp::<String>(memory)).unwrap_or_default();

@@ -15,12 +15,12 @@ use crate::problem::ProblemSpec;
 use crate::service::protocol::{MapKind, MapRequest};
 use egui::{RichText, Ui};
 
-/// Pixels that are asked for along each side.
+/// Requested pixels along each side.
 const PIXELS: usize = 512;
 /// Tokens along each side of a closer look.
 const CLOSER: usize = 256;
 
-/// What the page keeps between frames.
+/// The page's state between frames.
 pub(crate) struct MapCache {
     heat: HeatMap,
     data: Option<HeatData>,

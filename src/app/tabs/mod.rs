@@ -27,7 +27,7 @@ pub(crate) use quality::QualityPage;
 pub(crate) use quality::tests as quality_tests;
 pub(super) use race::{best_time, cannot_run, recorded_runs};
 
-/// What pages keep between frames.
+/// The pages' state between frames.
 pub(super) struct Pages<'a> {
     pub quality: &'a mut QualityPage,
     pub export: &'a mut ExportPage,

@@ -19,7 +19,7 @@ const SIDE: f32 = 260.0;
 /// Points between frames.
 const GAP: f32 = 4.0;
 
-/// What a picture is of: picture, batch entry, head, query, first token, dark.
+/// The key of a picture: picture, batch entry, head, query, first token, dark.
 type Key = (u64, usize, usize, usize, usize, bool);
 
 /// Segments of an axis that are pictures: number, first token, segment.
@@ -29,7 +29,7 @@ fn pictures(axis: &Axis) -> Vec<(usize, usize, &Segment)> {
     all.filter(|(_, _, segment)| segment.grid.len() > 1 && segment.len() <= MOST).collect()
 }
 
-/// Draws them, where the keys have a grid. Says what the query is and what it sees.
+/// Draws them, if the keys have a grid. Shows the query and the patches that it attends to.
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let Some(Shown { built, .. }) = &state.session.shown else { return };
     let axes = &built.document.axes;
@@ -120,7 +120,7 @@ fn texture(ui: &Ui, state: &State, mask: Option<&Mod>, of: (usize, &Segment, usi
     (texture, seen)
 }
 
-/// Where frames lie: in rows as wide as there is room.
+/// The positions of frames: in rows as wide as the space.
 struct Layout {
     frames: usize,
     grid: [usize; 2],

@@ -59,7 +59,7 @@ fn one(ui: &mut Ui, state: &State, layer: Option<u64>, diagnostic: &Diagnostic, 
         let text = marked(diagnostic);
         let (message, lines) = text.split_once('\n').unwrap_or((&text, ""));
         ui.add(Label::new(RichText::new(message).monospace()).wrap());
-        // a line that wrapped would not stand above its marks
+        // a wrapped line would not be above its marks
         ui.add(Label::new(RichText::new(lines).monospace()).extend());
     }
     if let Some(hint) = &diagnostic.hint {

@@ -15,7 +15,7 @@ use crate::problem::Problem;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Tasks that the work is cut into at least, where the keys allow it.
+/// The smallest number of tasks, if the keys allow it.
 const TASKS: usize = 16;
 /// Bytes that partial sums of captured tensors may take.
 const PARTIAL_BYTES: usize = 1 << 29;

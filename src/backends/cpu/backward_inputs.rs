@@ -42,7 +42,7 @@ impl Extents {
 }
 
 impl<'a, T: Element> Rows<'a, T> {
-    /// Of a forward pass's results and their gradients. Errors: seeds of another dtype.
+    /// From a forward pass's results and their gradients. Errors: seeds of another dtype.
     pub(super) fn new(out: &'a [T], lse: &'a [f32], seeds: &'a Seeds, scale: f32) -> Result<Rows<'a, T>, Diagnostic> {
         let wrong = || Diagnostic::error("seed-dtype", "do must be of the problem's dtype, and dlse float32");
         let d_lse = match seeds.d_lse.as_ref().map(|t| t.data()) {
@@ -86,7 +86,7 @@ pub(super) struct Queries<'a> {
     pub delta: &'a [f32],
 }
 
-/// What the rows' forward pass gave and what its results' gradients are.
+/// The rows' forward results and the gradients of these results.
 pub(super) struct Rows<'a, T> {
     pub out: &'a [T],
     pub lse: &'a [f32],
@@ -119,7 +119,7 @@ impl Prepped {
         padded(self.extents.head_dim)
     }
 
-    /// Of v.
+    /// For v.
     pub(super) fn width_v(&self) -> usize {
         padded(self.extents.head_dim_v)
     }

@@ -90,7 +90,7 @@ impl<T: Element> Eager<T> {
         self.kernels.scores(tile, s.head_dim, &rows, panels, scores);
     }
 
-    /// -inf where the mask says so and beyond the keys.
+    /// -inf in masked cells and beyond the keys.
     fn hide(&self, place: &Place, tile: Tile, scores: &mut [f32]) {
         if let Some(mask) = &self.mask {
             let mut keep = vec![0; scores.len()];

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 /// Bytes that partial sums of captured tensors may take.
 const PARTIAL_BYTES: usize = 1 << 29;
 
-/// What the passes read.
+/// The inputs of the passes.
 pub(super) struct Passes<'a> {
     pub problem: &'a Problem,
     pub derivative: &'a ModGradient,

@@ -8,7 +8,7 @@ use half::{bf16, f16};
 
 /// An element type of inputs and outputs.
 pub(super) trait Element: Copy + Send + Sync + 'static {
-    /// What an output holds before a run.
+    /// The content of an output before a run.
     const POISON: Self;
     fn to_f32(self) -> f32;
     fn from_f32(x: f32) -> Self;

@@ -169,13 +169,13 @@ struct Fused<T> {
     back: Option<Back>,
 }
 
-/// What a backward pass needs besides.
+/// Additional data for a backward pass.
 struct Back {
     derivative: ModGradient,
     prepped: Prepped,
 }
 
-/// What a row has besides its output.
+/// A row's results other than its output.
 #[derive(Clone, Copy)]
 pub(super) struct RowEnd {
     pub(super) lse: f32,

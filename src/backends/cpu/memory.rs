@@ -7,7 +7,7 @@
 use crate::base::{BackendName, Diagnostic};
 use crate::problem::Problem;
 
-/// Assumed where the system does not say.
+/// Assumed if the system does not report it.
 const UNKNOWN: u128 = 8 << 30;
 
 /// Refuses what would take more than two thirds of the machine's memory.

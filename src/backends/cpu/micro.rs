@@ -28,13 +28,13 @@ impl Tile {
     }
 }
 
-/// Running softmax of a tile of rows, with the unnormalised output beside it.
+/// Running softmax of a tile of rows, with the unnormalised output next to it.
 pub(crate) struct Running<'a> {
     /// Largest score of each row so far.
     pub max: &'a mut [f32],
     /// Sum of exp(score - max) of each row so far.
     pub sum: &'a mut [f32],
-    /// What the output of each row must be multiplied by before more is added.
+    /// The factor of each row's output before more is added.
     pub rescale: &'a mut [f32],
 }
 
@@ -139,7 +139,7 @@ impl Kernels {
         }
     }
 
-    /// Scores become -inf where the mask byte is 0.
+    /// Sets scores to -inf where the mask byte is 0.
     pub(crate) fn mask(self, scores: &mut [f32], keep: &[u8]) {
         assert!(scores.len() == keep.len() && scores.len().is_multiple_of(PANEL), "mask and scores differ in length");
         // SAFETY: the level's instructions exist; both have the same length.
@@ -156,7 +156,7 @@ impl Kernels {
     }
 }
 
-/// What [`Kernels::softmax_gradient`] works on.
+/// The arguments of [`Kernels::softmax_gradient`].
 struct GradientTile {
     tile: Tile,
     scores: *mut f32,

@@ -8,7 +8,7 @@ use crate::backends::{Output, Prepared};
 use crate::base::Diagnostic;
 use std::time::Instant;
 
-/// One problem's passes in buffers of their own.
+/// One problem's passes with their own buffers.
 pub(super) trait Passes {
     /// Which kernel runs, in words.
     fn kernel(&self) -> String;
@@ -19,7 +19,7 @@ pub(super) trait Passes {
     /// One forward pass, packing included. Errors: inputs of another dtype than the problem's.
     fn forward(&mut self) -> Result<(), Diagnostic>;
 
-    /// What the last forward pass gave.
+    /// The results of the last forward pass.
     fn results(&self) -> Result<Output, Diagnostic>;
 
     /// One backward pass after a forward pass, packing included. Errors: inputs or seeds of another dtype, no derivative.

@@ -5,7 +5,7 @@
 //! stores use pointers whose extents the kernels check once, outside their loops.
 #![allow(unsafe_code)]
 
-/// What this machine can do.
+/// The vector instructions of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     /// 16 lanes, 32 registers.
@@ -58,8 +58,8 @@ impl Level {
     }
 }
 
-/// One vector type. Every method is `unsafe` for one reason: it may be called only where the type's instructions
-/// exist, and pointers must be good for `LANES` elements (of f32, or of u8 for masks).
+/// One vector type. Every method is `unsafe` for one reason: it may be called only if the type's instructions exist,
+/// and pointers must be valid for `LANES` elements (of f32, or of u8 for masks).
 pub(crate) trait Simd: Copy {
     type V: Copy;
     const LANES: usize;
@@ -80,7 +80,7 @@ pub(crate) trait Simd: Copy {
     unsafe fn pow2(n: Self::V) -> Self::V;
     unsafe fn sum(a: Self::V) -> f32;
     unsafe fn largest(a: Self::V) -> f32;
-    /// `a` where the byte is not 0, else `b`.
+    /// `a` where the byte is not 0, otherwise `b`.
     unsafe fn select(bytes: *const u8, a: Self::V, b: Self::V) -> Self::V;
 
     /// exp of numbers up to 0 within 2e-7 of the largest result; exactly 0 below -88; NaN stays NaN.

@@ -32,8 +32,8 @@ use std::sync::Arc;
 const NAMES: [BackendName; 4] =
     [BackendName::Eager, BackendName::Sdpa, BackendName::FlashAttention2, BackendName::Flex];
 
-/// All backends of a GPU. `compiler` compiles here ([`super::nvrtc_for`]) or in a child that can be killed; kernels come
-/// from and go into `cache` where there is one.
+/// All backends of a GPU. `compiler` compiles here ([`super::nvrtc_for`]) or in a child that can be killed; kernels are
+/// read from and stored in `cache`, if there is one.
 pub fn backends(gpu: &Arc<Gpu>, compiler: &Arc<dyn Compiler>, cache: Option<&Cache>) -> Vec<Box<dyn Backend>> {
     let make = |name| -> Box<dyn Backend> {
         Box::new(OnCuda { name, gpu: gpu.clone(), compiler: compiler.clone(), cache: cache.cloned() })
@@ -194,7 +194,8 @@ impl OnCuda {
         }
     }
 
-    /// SDPA as PyTorch's fastest backend runs it, where the user's cuDNN is found and takes the problem; else why not.
+    /// SDPA like PyTorch's fastest backend, if the user's cuDNN is found and supports the problem; otherwise the
+    /// reason.
     fn through_cudnn(
         &self,
         problem: &Problem,

@@ -17,8 +17,8 @@ use crate::ir::graph::{BinaryOp, Input, Mod, Op};
 use crate::problem::Problem;
 use crate::problem::pattern::Pattern;
 
-/// The kernel family and what is compiled in. The Hopper kernel stands for the flex backend's best: where it does not
-/// suit the device or the shape, [`spec`] takes `flex_sm80`.
+/// The kernel family and its compiled-in parts. The Hopper kernel is the flex backend's best: if it does not suit the
+/// device or the shape, [`spec`] chooses `flex_sm80`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// Source file.
@@ -38,7 +38,7 @@ impl Choice {
     }
 }
 
-/// What `backend` does with a problem, or its refusal.
+/// `backend`'s choice for a problem, or its refusal.
 pub fn choose(problem: &Problem, backend: BackendName) -> Result<Choice, Diagnostic> {
     if problem.dtype == DType::F32 {
         let message =
@@ -82,7 +82,7 @@ fn flash_attention_2(problem: &Problem) -> Result<Choice, Diagnostic> {
     Ok(Choice { kernel: Kernel::FlexSm80, mask, score: false })
 }
 
-/// What the mask is to a kernel without mods: by its graph where that is plain, else by counting its cells.
+/// The mask kind of a kernel without mods: by its graph if that is sufficient, otherwise by counting its cells.
 fn pattern_of(problem: &Problem) -> Result<Pattern, Diagnostic> {
     match problem.mask.as_deref().map(known_mask) {
         None | Some(Known::Full) => Ok(Pattern::Full),
@@ -117,7 +117,7 @@ pub fn known_mask(mask: &Mod) -> Known {
     }
 }
 
-/// Hopper's variant for the flex backend, where it suits.
+/// Hopper's variant for the flex backend, if it is suitable.
 fn hopper(problem: &Problem, choice: &Choice, shape: &Shape, limits: &Limits, score: ScoreKind) -> Option<KernelSpec> {
     Some(with_mask_as_data(problem, KernelSpec::hopper(shape, limits, choice.mask, score)?))
 }
@@ -130,7 +130,7 @@ pub(crate) fn with_mask_as_data(problem: &Problem, spec: KernelSpec) -> KernelSp
 /// Partial tiles up to which bitmaps are made of a mask that kernels cannot compute to the last cell: 512 MB of them.
 const MOST_EXACT: usize = 1 << 18;
 
-/// Errors where a variant would compute the mask by a formula that the device may round otherwise than the host.
+/// Errors if a variant would compute the mask by a formula that the device may round differently from the host.
 pub(crate) fn check_exact(problem: &Problem, spec: &KernelSpec) -> Result<(), Diagnostic> {
     match problem.mask.as_deref() {
         Some(mask) if spec.mask == MaskKind::Formula && !exact::by_formula(problem, mask) => {
@@ -143,8 +143,8 @@ pub(crate) fn check_exact(problem: &Problem, spec: &KernelSpec) -> Result<(), Di
     }
 }
 
-/// How the mask of a variant of tiles goes in: as bitmaps where no more than so many tiles are partial, else as the rows' ranges
-/// where each keeps one, else as the emitted formula, if that keeps the same cells.
+/// The form of a variant's mask: bitmaps up to a limit of partial tiles, otherwise the rows' ranges if each row keeps
+/// one, otherwise the emitted formula, if it keeps the same cells.
 fn mask_kind(problem: &Problem, spec: &KernelSpec, most_bitmaps: usize) -> MaskKind {
     let (MaskKind::Formula, Some(mask)) = (spec.mask, problem.mask.as_deref()) else { return spec.mask };
     let Ok(plan) = of_problem::plan(problem, spec, &Control::new()) else { return spec.mask };
@@ -159,7 +159,7 @@ fn mask_kind(problem: &Problem, spec: &KernelSpec, most_bitmaps: usize) -> MaskK
     }
 }
 
-/// The variant for few query rows over many keys, where the problem is that; its masks are bitmaps where those are small.
+/// The variant for few query rows over many keys, if the problem has them; its masks are bitmaps if those are small.
 fn decode(problem: &Problem, choice: &Choice, shape: &Shape, limits: &Limits, score: ScoreKind) -> Option<KernelSpec> {
     let spec = KernelSpec::decode(shape, limits, choice.mask, score)?;
     let as_bits = |mask: &Mod| decode::bitmaps_are_small(problem, &spec) || !exact::by_formula(problem, mask);
@@ -167,7 +167,7 @@ fn decode(problem: &Problem, choice: &Choice, shape: &Shape, limits: &Limits, sc
     Some(KernelSpec { mask: if small { MaskKind::Bitmap } else { spec.mask }, ..spec })
 }
 
-/// What a variant is chosen by.
+/// The inputs of the choice of a variant.
 pub(crate) fn shape(problem: &Problem) -> Shape {
     Shape {
         dtype: problem.dtype,

@@ -25,7 +25,7 @@ pub use self::variant::limits::Limits;
 pub use self::variant::spec::{Kernel, KernelSpec, MaskKind, ScoreKind};
 pub use backend::{backend, backends};
 
-/// The version of the cuDNN that `sdpa` would use, as `9.19`. Errors: why there is none, and the way to get it.
+/// The version of the cuDNN that `sdpa` would use, as `9.19`. Errors: the reason why there is none, and a fix.
 pub fn cudnn_version() -> Result<String, crate::base::Diagnostic> {
     cudnn::api::Cudnn::get().map(cudnn::api::Cudnn::version_text)
 }

@@ -15,39 +15,39 @@ use half::{bf16, f16};
 /// How far emulated rows are from exact ones.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rounding {
-    /// `[rows]`: root mean square of the output's error; 0 where the emulation gives no number.
+    /// `[rows]`: root mean square of the output's error; 0 if the emulation gives no number.
     pub out: Vec<f64>,
 }
 
 /// Both emulations, on the rows of a reference.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Emulated {
-    /// Of the textbook formula in the dtype.
+    /// For the textbook formula in the dtype.
     pub eager: Rounding,
-    /// Of kernels that keep scores in float32.
+    /// For kernels that keep scores in float32.
     pub fused: Rounding,
     /// `[rows]`: absolute error of the lse computed in float32.
     pub lse: Vec<f64>,
     /// `[rows]`: absolute error of the largest score computed in float32.
     pub max_scores: Vec<f64>,
-    /// `[rows]`, where the score mod has steps or poles: what it makes of a score's own rounding. Else empty.
+    /// `[rows]`, if the score mod has steps or poles: the effect of a score's own rounding on the row. Otherwise empty.
     pub sways: Vec<Sway>,
 }
 
-/// How far a row moves where its scores lie beside the exact ones by what float32 rounds them.
+/// The change of a row if its scores differ from the exact ones by float32's rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sway {
     /// Root mean square of the output's difference.
     pub rms: f64,
-    /// Of one element, the largest.
+    /// For one element, the largest.
     pub element: f64,
-    /// Of the lse.
+    /// For the lse.
     pub lse: f64,
-    /// Of the largest score.
+    /// For the largest score.
     pub max_score: f64,
 }
 
-/// What one row gives besides the eager output.
+/// One row's results other than the eager output.
 #[derive(Clone, Default)]
 struct Ends {
     fused: Vec<f64>,

@@ -28,8 +28,8 @@ pub struct Pair {
     pub kv_head: usize,
 }
 
-/// What is compared: query rows of some pairs. Gradients are linear in what they start from, so where it is zero in all other
-/// rows, those rows give every array nothing, and all keys and captured tensors are compared whole.
+/// The compared part: query rows of some pairs. Gradients are linear in their seeds, so if the seeds are zero in all
+/// other rows, those rows add nothing, and all keys and captured tensors are compared completely.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Pairs, and rows of each, `group * q_len` in number, in order.
@@ -38,12 +38,12 @@ pub struct Sample {
     pub whole: bool,
 }
 
-/// What gradients should be, for some pairs.
+/// The right gradients, for some pairs.
 #[derive(Clone, Debug, Default)]
 pub struct GradientReference {
     /// One for each pair.
     pub pairs: Vec<PairGradients>,
-    /// Of the elements of all tensors that learn.
+    /// For the elements of all captured tensors with gradients.
     pub captures: Vec<f64>,
     /// The sizes of the terms that each of these is the sum of, added up: what vanishes is no more exact than they are.
     pub terms: Vec<f64>,
@@ -79,8 +79,8 @@ impl Sample {
         Sample { pairs, whole: true }
     }
 
-    /// All rows where that is affordable, else scattered rows of as many scattered pairs as can be held: one of each part of
-    /// equal length, so that every tile of queries has one where there are as many rows as tiles.
+    /// All rows if affordable, otherwise scattered rows of as many scattered pairs as fit in memory: one per part of
+    /// equal length, so that every query tile has one if there are as many rows as tiles.
     pub fn affordable(problem: &Problem) -> Sample {
         Self::within(problem, LARGE, HELD)
     }
@@ -139,13 +139,13 @@ fn pair(problem: &Problem, i: usize) -> Pair {
 /// How the arithmetic rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// Not at all.
+    /// No rounding.
     Exact,
     /// Where PyTorch's eager formula materialises a tensor of the problem's dtype: a yardstick, never a result.
     Eager,
     /// Where fused kernels do: the output that delta is made of, P and dS as they enter products. Another yardstick.
     Fused,
-    /// Not at all, of scores that lie beside the exact ones by what float32 rounds them: a yardstick where the score mod has
+    /// No rounding, with scores that differ from the exact ones by float32's rounding: a measure for score mods with
     /// steps or poles.
     Beside(Shift),
 }
@@ -189,11 +189,11 @@ struct Work<'a> {
     seeds: &'a Seeds,
     mods: Mods,
     derivative: ModGradient,
-    /// What is materialised is rounded to it; None: nothing is.
+    /// The dtype to which materialised values are rounded; None: no rounding.
     dtype: Option<DType>,
     /// Whether scores, P and dP stay exact until products take them.
     fused: bool,
-    /// On which side of the exact scores those before the mod lie.
+    /// The side of the exact scores on which those before the mod are.
     beside: Option<Shift>,
 }
 
@@ -203,7 +203,7 @@ struct Keys {
     v: Vec<f64>,
 }
 
-/// What some rows of a pair give.
+/// The results of some rows of a pair.
 struct Part {
     noise: Vec<f64>,
     /// Squares.
@@ -292,7 +292,7 @@ impl Work<'_> {
         Ok(made)
     }
 
-    /// One query row: what it gives dq, and adds to the rest. Returns its noise.
+    /// One query row: its dq, and its additions to the rest. Returns its noise.
     fn row(&self, (b, h, q_idx): (usize, usize, usize), keys: &Keys, dq: &mut [f64], part: &mut Part) -> f64 {
         let s = self.problem.spec();
         let (dim, width, scale) = (s.head_dim, s.head_dim_v, self.problem.scale());
@@ -357,8 +357,8 @@ impl Work<'_> {
 }
 
 impl Work<'_> {
-    /// What a rounded output costs a row of dq through delta: rounding errs by a unit of each element at most, the sum with
-    /// d_out by the root of their squares. What it costs dk is added to `of_keys`, as squares.
+    /// The effect of a rounded output on a row of dq through delta: rounding errs by at most one unit per element, the
+    /// sum with d_out by the root of their squares. The effect on dk is added to `of_keys`, as squares.
     fn noise(
         &self,
         place: &Place,
@@ -371,7 +371,7 @@ impl Work<'_> {
         let unit = match (self.dtype, self.problem.dtype) {
             (None, DType::BF16) => 1.0 / 256.0,
             (None, DType::F16) => 1.0 / 2048.0,
-            // of the products that dP and delta are sums of, whose difference is nothing where one key takes all
+            // of the products summed in dP and delta, whose difference is zero if one key has all the mass
             (None, _) => 4.0 * f64::from(f32::EPSILON),
             _ => return 0.0,
         };

@@ -24,7 +24,7 @@ pub(crate) use emulated::rounded;
 pub use emulated::{Emulated, Rounding, Sway, emulated};
 pub use sway::{Shift, jumps};
 
-/// What attention should give for some rows.
+/// The right attention for some rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reference {
     /// Which rows, ascending.
@@ -33,7 +33,7 @@ pub struct Reference {
     pub out: Vec<f64>,
     /// `[rows]`, natural log.
     pub lse: Vec<f64>,
-    /// `[rows]`: the largest score; NaN where one is NaN.
+    /// `[rows]`: the largest score; NaN if one is NaN.
     pub max_scores: Vec<f64>,
     /// `[rows]`: what rounding is measured by.
     pub scales: Vec<Scale>,
@@ -46,12 +46,13 @@ pub struct Reference {
 pub struct Scale {
     /// Keys that the row keeps.
     pub kept: u64,
-    /// Keys that count: one over the sum of squared probabilities. 0 where none is kept.
+    /// Effective number of keys: one over the sum of squared probabilities. 0 if none is kept.
     pub effective: f64,
     /// `[head_dim_v]`: root of the output's square and of the sum of squared terms `p * v` that it is made of. An output
     /// that is small because its terms cancel still carries their rounding.
     pub out: Vec<f64>,
-    /// Mean of the absolute scores by their probabilities, plus the largest score's: what a float32 score is rounded at.
+    /// Mean of the absolute scores by their probabilities, plus the largest score's: the magnitude at which a float32
+    /// score is rounded.
     pub score: f64,
 }
 
@@ -100,7 +101,7 @@ pub(super) struct Head<'a> {
     channels: &'a [f64],
 }
 
-/// What a row has besides its output.
+/// A row's results other than its output.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct RowEnd {
     lse: f64,
@@ -156,7 +157,7 @@ pub(super) fn run_rows<T: Clone + Default + Send>(
     Ok(Computed { rows, out, ends })
 }
 
-/// Mean squares of the keys' values, and how large each element is beside the others.
+/// Mean squares of the keys' values, and the relative size of each element.
 fn sizes(v: &[f32], width: usize) -> (Vec<f32>, Vec<f64>) {
     let mut channels = vec![0.0; width];
     let mut squares = Vec::with_capacity(v.len() / width);
@@ -194,7 +195,7 @@ fn row_f64(head: &Head, row: Row, q: &[f32], out: &mut [f64]) -> RowEnd {
     row_at(head, row, q, out, None)
 }
 
-/// A row in f64, of scores as they are or as far beside as float32 may round them before the mod.
+/// A row in f64, with exact scores or scores changed by float32's largest rounding before the mod.
 fn row_at(head: &Head, row: Row, q: &[f32], out: &mut [f64], shift: Option<Shift>) -> RowEnd {
     let (dim, kv_len, scale) = (head.problem.head_dim, head.problem.kv_len, head.problem.scale());
     let q: Vec<f64> = q.iter().map(|x| f64::from(*x)).collect();
@@ -233,13 +234,13 @@ fn row_at(head: &Head, row: Row, q: &[f32], out: &mut [f64], shift: Option<Shift
     RowEnd { lse: top + sums.p.ln(), max_score, scale: sums.scale(top, out, head.channels) }
 }
 
-/// What a row's probabilities add up to, before they are divided by their sum.
+/// The sum of a row's probabilities, before they are divided by it.
 #[derive(Default)]
 struct Sums {
     kept: u64,
     p: f64,
     squares: f64,
-    /// Of `p^2` times the mean square of the value.
+    /// For `p^2` times the mean square of the value.
     terms: f64,
     scores: f64,
 }

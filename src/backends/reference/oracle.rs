@@ -19,7 +19,7 @@ const BUDGET: usize = 1 << 20;
 /// Cells of a row that are looked at in any case.
 const LEAST: usize = 256;
 
-/// The shared evaluator of one kind of mod, or in tests one that is wrong.
+/// The shared evaluator of one kind of mod, or in tests a wrong one.
 pub(super) trait Evaluator: Sync {
     /// As [`Mods::keep`].
     fn keep(&self, at: &Place, out: &mut [u8]);
@@ -207,7 +207,7 @@ mod tests {
         for kv in [0, 625 * 8, 625 * 8 + 1, 63, 64, 39_999] {
             assert!(verdict(&p, rows[8], kv, &rows).is_some(), "{kv}");
         }
-        // a wrong run of cells has borders of its own
+        // a wrong run of cells has its own borders
         struct Run(Mods);
         impl Evaluator for Run {
             fn keep(&self, at: &Place, out: &mut [u8]) {

@@ -16,7 +16,7 @@ pub struct Row {
     pub q: usize,
 }
 
-/// Multiply-adds below which every row is compared, whatever the limit says.
+/// Below this number of multiply-adds every row is compared, for any limit.
 const SMALL: u128 = 1 << 27;
 /// Multiply-adds that the reference may cost: some seconds.
 const LARGE: u128 = 1 << 34;
@@ -32,9 +32,9 @@ pub fn choose_rows(problem: &Problem, limit: u32) -> Vec<Row> {
     choose_rows_of(problem, limit, None)
 }
 
-/// All rows of a small problem, else about `limit` rows: of every head the last and the first where that leaves room for
-/// others, edges of blocks, rows with the most and with the fewest keys, rows spread over the sequence and over batch and
-/// heads, and rows that keep nothing where some are found.
+/// All rows of a small problem, otherwise about `limit` rows: the last and the first of every head if that leaves space
+/// for others, edges of blocks, rows with the most and with the fewest keys, rows spread over the sequence and over
+/// batch and heads, and fully masked rows if some are found.
 pub fn choose_rows_of(problem: &Problem, limit: u32, blocks: Option<&BlockMask>) -> Vec<Row> {
     let s = problem.spec();
     let heads = s.batch * s.heads;
@@ -127,7 +127,7 @@ fn extremes(problem: &Problem, blocks: Option<&BlockMask>) -> Vec<Row> {
     found
 }
 
-/// The place of the smallest or the largest; the smallest is looked for among those that are not 0, unless all are.
+/// The position of the smallest or the largest; the smallest is searched among those that are not 0, unless all are.
 fn extreme(counts: &[usize], smallest: bool) -> Option<usize> {
     let order = |at: &usize| if smallest { (counts[*at] == 0, counts[*at]) } else { (false, usize::MAX - counts[*at]) };
     (0..counts.len()).min_by_key(order)

@@ -7,7 +7,7 @@ use super::Head;
 use crate::ir::graph::{BinaryOp, Graph, NodeId, Op, UnaryOp};
 use crate::problem::Problem;
 
-/// Where scores lie beside the exact ones.
+/// The scores relative to the exact ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shift {
     /// All as far above as rounding may put them.

@@ -6,7 +6,7 @@
 
 use std::process::{Child, Command};
 
-/// Makes the command lead a process group of its own.
+/// Makes the command the leader of a new process group.
 pub(super) fn own_group(command: &mut Command) -> &mut Command {
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);

@@ -43,8 +43,8 @@ pub struct Torch {
     module_text: ModuleText,
 }
 
-/// Gives the exported module of a problem under a name of its own, the module's file first: what a user takes away. It comes
-/// from above, because exports know documents and the engine does not.
+/// Returns the exported module of a problem under a separate name, the module's file first: a user's export. It is
+/// passed from above, because exports know documents and the engine does not.
 pub type ModuleText = fn(&Problem, &str) -> Vec<(String, Vec<u8>)>;
 
 /// Starts the user's Python (None: `MASKLOOM_PYTHON`, the active environment, `python3`) and imports torch, which takes
@@ -56,10 +56,10 @@ pub fn open(python: Option<&str>, device: Device, module_text: ModuleText) -> Re
     Ok(Torch { session: Arc::new(Mutex::new(session)), facts, device, module_text })
 }
 
-/// The PyTorch last asked for, so that a race after a race does not wait for `import torch` again.
+/// The last used PyTorch, so that the next race does not wait for `import torch` again.
 static KEPT: Mutex<Option<(Option<String>, Torch)>> = Mutex::new(None);
 
-/// As [`open`], but the process stays until another one is asked for.
+/// As [`open`], but the process stays until another one is requested.
 fn open_kept(python: Option<&str>, device: Device, module_text: ModuleText) -> Result<Torch, Diagnostic> {
     let mut kept = KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some((of, torch)) = &*kept
@@ -180,7 +180,7 @@ impl TorchBackend {
         Ok(())
     }
 
-    /// On the cpu, what cannot fit is refused before the system kills the process; a GPU says so itself.
+    /// On the CPU, a problem that cannot fit is refused before the system kills the process; a GPU reports it itself.
     fn refuse_large(&self, problem: &Problem, what: &str, bytes: u128) -> Result<(), Diagnostic> {
         if self.torch.device != Device::Cpu {
             return Ok(());
@@ -215,7 +215,7 @@ fn refuse_non_bias(problem: &Problem) -> Result<(), Diagnostic> {
     }
 }
 
-/// The problem in the worker's words, its module written beside.
+/// The problem in the worker's format, with its module written next to it.
 fn describe(
     problem: &Problem,
     name: BackendName,
@@ -232,7 +232,7 @@ fn describe(
         Pattern::Causal { offset: 0 } if s.score.is_none() => "causal",
         _ => "dense",
     };
-    // SDPA need not be told of a mask that keeps everything
+    // SDPA needs no mask that keeps everything
     let has_mask = s.mask.is_some() && (name != BackendName::TorchSdpa || kind != Pattern::Full);
     let module = module::write(problem, module_text, session.next_number(), &session.exchange)?;
     Ok(json!({

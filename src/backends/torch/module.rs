@@ -9,7 +9,7 @@ use crate::base::Diagnostic;
 use crate::problem::Problem;
 use std::path::PathBuf;
 
-/// Writes the module and gives its path; None for a problem without mods. `number` tells it from others.
+/// Writes the module and returns its path; None for a problem without mods. `number` makes the name unique.
 pub(super) fn write(
     problem: &Problem,
     module_text: ModuleText,

@@ -17,19 +17,19 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 const SCRIPT: &str = include_str!("../../../assets/python/maskloom_torch.py");
-/// What the script imports from beside itself.
+/// The modules that the script imports from its folder.
 const BESIDE: &str = include_str!("../../../assets/python/maskloom_beside.py");
 const GRADIENTS: &str = include_str!("../../../assets/python/maskloom_gradients.py");
 
 /// Importing torch from a cold disk takes tens of seconds.
 const START: Duration = Duration::from_secs(240);
-/// Of stderr that is kept for a report.
+/// Number of bytes of stderr kept for a report.
 const LAST_WORDS: usize = 4096;
 
-/// What is installed, and where it runs.
+/// The installed packages, and the device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
-    /// Versions by name: `torch`, `torch cuda`, `triton`, `flash-attn`, `diffusers`, `python`, ... of what is there.
+    /// Versions by name: `torch`, `torch cuda`, `triton`, `flash-attn`, `diffusers`, `python`, ... of installed ones.
     pub versions: BTreeMap<String, String>,
     /// `NVIDIA H200`, `cpu (2 threads)`.
     pub device_name: String,
@@ -39,7 +39,7 @@ pub struct Facts {
     pub flex_flash: bool,
 }
 
-/// The worker and what it has been given.
+/// The worker and the data sent to it.
 pub(super) struct Session {
     python: PathBuf,
     device: Device,
@@ -108,7 +108,7 @@ impl Session {
         self.next_id
     }
 
-    /// Starts the process if there is none.
+    /// Starts the process if none runs.
     pub(super) fn ensure(&mut self) -> Result<(), Diagnostic> {
         if self.process.is_some() {
             return Ok(());
@@ -221,14 +221,14 @@ impl Process {
     fn wait(&self, id: u64, until: Instant) -> Result<Answer, RecvTimeoutError> {
         loop {
             let line = self.answers.recv_timeout(until.saturating_duration_since(Instant::now()))?;
-            // anything else on this channel is an answer that nobody waits for any more
+            // other lines on this channel are late answers, which are ignored
             if let Some(answer) = serde_json::from_str::<Answer>(&line).ok().filter(|a| a.id == id) {
                 return Ok(answer);
             }
         }
     }
 
-    /// How it ended, and the end of what it said, for a message.
+    /// Its exit status, and the end of its output, for a message.
     fn autopsy(mut self) -> String {
         // stderr closes a moment after stdout
         std::thread::sleep(Duration::from_millis(100));

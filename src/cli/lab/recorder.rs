@@ -26,7 +26,7 @@ pub struct Args {
 /// Runs the command.
 pub fn write(args: &Args) -> Result<(), Failure> {
     let made = recorder();
-    // what is there already as it would be written is in nobody's way
+    // an identical existing file is not in the way
     let other = |path: &PathBuf, bytes: &[u8]| path.exists() && files::read(path).is_ok_and(|there| there != bytes);
     let there = made.iter().map(|file| (args.to.join(&file.name), file)).find(|(path, file)| other(path, &file.bytes));
     if let Some((path, _)) = there.filter(|_| !args.force) {

@@ -77,7 +77,7 @@ struct Scaling<'a> {
 }
 
 impl Scaling<'_> {
-    /// How far values that must be whole lie from where they should.
+    /// The deviation of whole values from their exact scale.
     fn error(&self, parameters: &[Parameter]) -> f64 {
         let errors: Vec<f64> = parameters.iter().filter_map(|p| self.scaled(p).map(|s| s.error)).collect();
         errors.iter().sum::<f64>().abs() + 0.25 * errors.iter().map(|e| e.abs()).sum::<f64>()
@@ -111,7 +111,7 @@ impl Scaling<'_> {
         Some(copy)
     }
 
-    /// What is drawn rather than written, and captured tensors.
+    /// Drawn layers and captured tensors.
     fn shape(&self, content: &mut MaskContent) -> Option<()> {
         let plan = self.plan;
         match content {
@@ -131,7 +131,7 @@ impl Scaling<'_> {
         Some(())
     }
 
-    /// Cells become smaller with the axes where that leaves them whole; otherwise strokes are moved.
+    /// Cells shrink with the axes if they stay whole; otherwise strokes are moved.
     fn painted(&self, painted: &Painted) -> Option<Painted> {
         let new = [self.plan.axes.q.len(), self.plan.axes.kv().len()];
         let whole = |cell: usize, old: usize, new: usize| {

@@ -7,7 +7,7 @@ use crate::document::model::{Axes, Axis, Segment};
 
 /// Plans that are kept, at most.
 const MOST: usize = 48;
-/// How much longer than asked for an axis may be.
+/// The largest factor by which an axis may exceed the requested length.
 const SLACK: f64 = 1.3;
 /// How much shorter, at most.
 const SHORTEST: f64 = 8.0;
@@ -19,7 +19,7 @@ pub(super) struct Plan {
     pub axes: Axes,
     /// The document's.
     pub old: Axes,
-    /// How unlike the copy's axes are, and how far from the length asked for; 0 is best.
+    /// The deviation of the copy's axes, and from the requested length; 0 is best.
     pub cost: f64,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn plans(axes: &Axes, tokens: usize) -> Vec<Plan> {
     plans
 }
 
-/// What lengths without a grid are divided by: powers of two, and the whole numbers next to what is asked for.
+/// Divisors of lengths without a grid: powers of two, and the whole numbers next to the requested ratio.
 fn divisors(longest: usize, tokens: usize) -> Vec<f64> {
     let least = longest.div_ceil(tokens);
     let mut all = vec![(longest / tokens).max(2), least, least.next_power_of_two()];
@@ -137,7 +137,7 @@ impl Plan {
         }
     }
 
-    /// Where rows of the document lie in the copy; at least one row.
+    /// The document's rows in the copy; at least one row.
     pub fn q_range(&self, range: [usize; 2]) -> [usize; 2] {
         moved(range, &self.old.q, &self.axes.q)
     }

@@ -12,14 +12,14 @@ use crate::document::model::*;
 use crate::python::outline::{Entry, EntryKind, outline};
 use std::collections::BTreeMap;
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Unit {
     /// Query tokens, or distances between them.
     Queries,
     /// Key tokens.
     Keys,
-    /// Tokens of either: pieces that lie one behind the other, whose sum matters.
+    /// Tokens of either axis: consecutive pieces, whose sum matters.
     Pieces,
     /// Cells along a side of the grid: 0 frames, 1 rows, 2 columns.
     Side(usize),
@@ -128,7 +128,7 @@ impl Reader<'_> {
             }
             let doc = ParamDoc::parse(&param.doc, &param.name);
             let facts = Facts { axes: &self.document.axes, settings: &self.document.settings };
-            // what follows the document moves by itself
+            // a followed value changes with the document
             if given.is_none() && doc.follows.as_ref().is_some_and(|name| facts.value(name).is_some()) {
                 continue;
             }
@@ -152,7 +152,7 @@ struct Named<'a> {
     given: bool,
 }
 
-/// Words in names that count tokens, where no help says what they count.
+/// Words in names that count tokens, if no help gives the unit.
 const OF_TOKENS: [&str; 16] = [
     "window", "len", "prefix", "token", "size", "offset", "start", "end", "span", "chunk", "stride", "block", "sink",
     "radius", "bound", "width",
@@ -210,7 +210,7 @@ impl Named<'_> {
         self.suffix().or_else(|| (early("rows") || early("columns")).then_some(Unit::Side(1)))
     }
 
-    /// By its name, where there is no help, and of code of the user's only if it was set.
+    /// By its name, without help, and for the user's code only if it was set.
     fn named(&self, frame: bool) -> Option<Unit> {
         if !self.doc.help.is_empty() || !self.given {
             return None;

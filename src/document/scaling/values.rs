@@ -48,7 +48,7 @@ impl Rounding {
 #[derive(Debug)]
 pub(super) struct Scaled {
     pub value: ArgValue,
-    /// Logarithm of what it is over what it should be.
+    /// Logarithm of the actual over the exact value.
     pub error: f64,
 }
 
@@ -142,7 +142,7 @@ fn boxes(value: &ArgValue, ratios: [f64; 2], at: usize) -> ArgValue {
     }
 }
 
-/// A distance: it keeps its sign, so that what is causal stays so.
+/// A distance: it keeps its sign, so that causality stays.
 pub(super) fn distance(v: i64, ratio: f64) -> i64 {
     let moved = (v as f64 * ratio).round() as i64;
     if moved == 0 { v.signum() } else { moved }

@@ -127,9 +127,9 @@ impl std::fmt::Display for Value {
 /// Values of the uniforms of a lifted graph.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Uniforms<'a> {
-    /// Of `Op::UniformInt`.
+    /// For `Op::UniformInt`.
     pub ints: &'a [i32],
-    /// Of `Op::UniformFloat`.
+    /// For `Op::UniformFloat`.
     pub floats: &'a [f32],
 }
 
@@ -144,7 +144,7 @@ pub fn eval_with(graph: &Graph, root: NodeId, cell: &Cell, uniforms: Uniforms<'_
     values(graph, root, cell, uniforms)[root.0 as usize]
 }
 
-/// Values of all nodes up to `root`, by node; those that it does not need are computed too when they come before it.
+/// Values of all nodes up to `root`, by node, including unused ones before it.
 pub fn values(graph: &Graph, root: NodeId, cell: &Cell, uniforms: Uniforms<'_>) -> Vec<Value> {
     let mut values: Vec<Value> = Vec::with_capacity(root.0 as usize + 1);
     for node in &graph.nodes()[..=root.0 as usize] {
@@ -201,7 +201,7 @@ pub fn load(tensor: &HostTensor, index: &[i64]) -> Value {
     }
 }
 
-/// One operand's operation, in the precision that [`Graph::width`] says. Panics when ill-typed, which [`Graph::add`]
+/// The operation of one operand, in the precision of [`Graph::width`]. Panics if ill-typed, which [`Graph::add`]
 /// prevents.
 pub fn unary(op: UnaryOp, a: Value, width: Width) -> Value {
     use UnaryOp::*;
@@ -227,7 +227,7 @@ pub fn unary(op: UnaryOp, a: Value, width: Width) -> Value {
     }
 }
 
-/// Two operands' operation, in the precision that [`Graph::width`] says. Panics when ill-typed, which [`Graph::add`]
+/// The operation of two operands, in the precision of [`Graph::width`]. Panics if ill-typed, which [`Graph::add`]
 /// prevents.
 pub fn binary(op: BinaryOp, a: Value, b: Value, width: Width) -> Value {
     match (a.rounded(width), b.rounded(width)) {

@@ -9,7 +9,7 @@ pub use crate::ir::ops::{BinaryOp, Ty, UnaryOp, Width};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-/// What a mod is a function of.
+/// The inputs of a mod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Input {
     /// Batch index, Int.
@@ -59,8 +59,8 @@ pub enum Op {
     Binary(BinaryOp, NodeId, NodeId),
     /// `torch.where(condition, a, b)`: Bool, then two of one type.
     Where(NodeId, NodeId, NodeId),
-    /// One element of a captured tensor, as many Int indices as it has dimensions; each wraps once when negative and is
-    /// then clamped into bounds ([`crate::base::tensor::clamp_index`]). Of the type of the tensor's dtype.
+    /// One element of a captured tensor, with as many Int indices as it has dimensions; each wraps once if negative and
+    /// is then clamped into bounds ([`crate::base::tensor::clamp_index`]). It has the type of the tensor's dtype.
     Load(CaptureId, SmallVec<[NodeId; 4]>),
 }
 

@@ -24,8 +24,8 @@ macro_rules! single_lane {
     };
 }
 
-/// `float` is the lane of any float, rounded by itself. `wide` is one, too, but masks' float32 is float64's rounded once. `int`
-/// is the lane of any int, `bool` that of truth values, `test` that of a comparison.
+/// `float` is the lane of any float, rounded separately. `wide` is one, too, but masks' float32 is float64's rounded
+/// once. `int` is the lane of any int, `bool` that of truth values, `test` that of a comparison.
 macro_rules! binary_ops {
     ($( $(#[$doc:meta])* $op:ident {
         $(float: $float:expr,)?
@@ -57,7 +57,7 @@ macro_rules! binary_ops {
             }
         }
 
-        /// From two floats to a float, each in the lane's own precision. Panics for what is nothing of floats.
+        /// From two floats to a float, each in the lane's own precision. Panics for operations without floats.
         #[inline(always)]
         pub(crate) fn float_binary<F: FloatLane, L: Lanes2<F>>(op: BinaryOp, lanes: L) -> L::Out {
             match op {

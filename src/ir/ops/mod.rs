@@ -16,7 +16,7 @@ pub use self::types::{Ty, Width};
 pub use self::unary::UnaryOp;
 pub(crate) use self::unary::{double_function, float_unary, int_unary, single_unary};
 
-/// Runs a lane, or panics where the operation has none.
+/// Runs a lane, or panics if the operation has none.
 macro_rules! lane {
     ($lanes:ident, $op:ident, $what:literal; $run:expr) => {
         $lanes.run($run)
@@ -29,7 +29,7 @@ use lane;
 
 /// Where an operation on one operand is computed: a value, or a slice of them in one loop.
 pub(crate) trait Lanes<T> {
-    /// What is left of it.
+    /// The remaining operation.
     type Out;
     /// Computes `f` there.
     fn run(self, f: impl Fn(T) -> T) -> Self::Out;
@@ -37,7 +37,7 @@ pub(crate) trait Lanes<T> {
 
 /// The same of two operands.
 pub(crate) trait Lanes2<T> {
-    /// What is left of it.
+    /// The remaining operation.
     type Out;
     /// Computes `f` there.
     fn run(self, f: impl Fn(T, T) -> T) -> Self::Out;
@@ -45,7 +45,7 @@ pub(crate) trait Lanes2<T> {
 
 /// Where two values are compared.
 pub(crate) trait Tests<T> {
-    /// What is left of it.
+    /// The remaining operation.
     type Out;
     /// Computes `f` there.
     fn run(self, f: impl Fn(T, T) -> bool) -> Self::Out;

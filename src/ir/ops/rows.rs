@@ -17,7 +17,8 @@ pub(crate) enum Typed {
 }
 
 impl Typed {
-    /// The result's type for operands of type `a`; None where the operation is not for them. [`Typed::Stored`] takes any number.
+    /// The result's type for operands of type `a`; None if the operation does not support them. [`Typed::Stored`]
+    /// accepts any number.
     pub fn of(self, a: Ty) -> Option<Ty> {
         match self {
             Typed::Keeps(takes) => takes.contains(&a).then_some(a),
@@ -27,7 +28,7 @@ impl Typed {
     }
 }
 
-/// What PyTorch may make of the last bit of a float32 result.
+/// PyTorch's possible last bits of a float32 result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LastBit {
     /// One correct rounding at most, everywhere.
@@ -38,7 +39,7 @@ pub(crate) enum LastBit {
     Library,
 }
 
-/// What the result of one operand can be, given what the operand can be.
+/// The range of a unary result, from the operand's range.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum UnaryRange {
     /// `-x`
@@ -53,7 +54,7 @@ pub(crate) enum UnaryRange {
     RisingInDouble(fn(f64) -> f64, (f64, f64)),
     /// A function that never falls and gives its ends exactly.
     Step(fn(f64) -> f64),
-    /// Between bounds wherever the operand is; NaN where the operand may be.
+    /// Between bounds for any operand; NaN if the operand may be NaN.
     Within(f64, f64),
     /// The same, and NaN anywhere.
     WithinOrNan(f64, f64),
@@ -63,11 +64,11 @@ pub(crate) enum UnaryRange {
     ToInt,
     ToInt32,
     ToBool,
-    /// What a narrower dtype keeps.
+    /// The range of a narrower dtype.
     Stored,
 }
 
-/// What the result of two operands can be; each is a rule of ints, of floats or of both.
+/// The range of a binary result; each is a rule of ints, of floats or of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BinaryRange {
     Sum,
@@ -131,7 +132,7 @@ pub(crate) enum BinaryText {
     Infix(&'static str, Tight),
     /// `torch.name(a, b)`; whether the second may be a plain number, as the first never may.
     Function(&'static str, bool),
-    /// `x.clamp(side=n)` beside a number, `torch.name(a, b)` of tensors.
+    /// `x.clamp(side=n)` with a number, `torch.name(a, b)` of tensors.
     Bound(&'static str, &'static str),
     /// `a.clamp(side=b)` of whatever the operands are.
     Clamp(&'static str),
@@ -146,7 +147,7 @@ pub(crate) enum UnaryCuda {
     Sign(&'static str),
     /// A function of floats; of doubles it has the same name without the last f.
     Library(&'static str),
-    /// The same, and the function that stands for it where the special-function unit may.
+    /// The same, and its replacement if the special-function unit is allowed.
     OrFast(&'static str, &'static str),
     /// By hand in the emitter: it depends on the type or on how closely it is computed.
     Own,
@@ -155,7 +156,7 @@ pub(crate) enum UnaryCuda {
 /// How CUDA text writes an operation on two operands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum BinaryCuda {
-    /// The sign where the compiler may fuse, else the function that rounds: of floats, of doubles.
+    /// The sign if the compiler may fuse, otherwise the function that rounds: of floats, of doubles.
     Rounded(&'static str, &'static str, &'static str),
     /// A function: of ints, of floats, of doubles.
     Call(&'static str, &'static str, &'static str),
@@ -185,7 +186,7 @@ pub(crate) enum BinaryTraced {
     Floats,
     /// A comparison.
     Compared,
-    /// Of truth values.
+    /// For truth values.
     Logical,
 }
 

@@ -59,8 +59,8 @@ macro_rules! variants {
     };
 }
 
-/// `float` is the lane of any float, rounded by itself. `wide` is one, too, but masks' float32 is float64's rounded once.
-/// `single` is masks' float32 where it is neither. `int` is the lane of any int.
+/// `float` is the lane of any float, rounded separately. `wide` is one, too, but masks' float32 is float64's rounded
+/// once. `single` is masks' float32 if it is neither. `int` is the lane of any int.
 macro_rules! unary_ops {
     ($( $(#[$doc:meta])* $op:ident $(($dtype:ident: $ty:ty))? {
         $(float: $float:expr,)?
@@ -96,7 +96,7 @@ macro_rules! unary_ops {
             }
         }
 
-        /// From a float to a float, each in the lane's own precision. Panics for what is nothing of floats.
+        /// From a float to a float, each in the lane's own precision. Panics for operations without floats.
         #[inline(always)]
         pub(crate) fn float_unary<F: FloatLane, L: Lanes<F>>(op: UnaryOp, lanes: L) -> L::Out {
             match op {
@@ -113,7 +113,8 @@ macro_rules! unary_ops {
             }
         }
 
-        /// The lane of float64 as a plain function; None for what is nothing of floats, or depends on a dtype.
+        /// The lane of float64 as a plain function; None for operations without floats, or those that depend on a
+        /// dtype.
         pub(crate) fn double_function(op: UnaryOp) -> Option<fn(f64) -> f64> {
             match op {
                 $( UnaryOp::$op $(($dtype))? => double_lane!($($dtype)?; $($float)? $($wide)?), )*
@@ -341,8 +342,8 @@ unary_ops! {
     ToBool {
         row: UnaryRow::cast("to_bool", Typed::To(Ty::Bool, NUMBERS), UnaryRange::ToBool, LastBit::Same),
     }
-    /// What an element of this dtype keeps of the value, in the type that the value had: an Int wraps (of int64 it is all),
-    /// a Float is rounded to half precision (of float32 it is all). Neither bool nor float64.
+    /// The value of an element of this dtype, in the type that the value had: an Int wraps (int64 keeps it), a Float is
+    /// rounded to half precision (float32 keeps it). Neither bool nor float64.
     As(dtype: DType) {
         float: |x| x.stored_as(dtype),
         int: |x| x.stored_as(dtype),
@@ -364,7 +365,7 @@ impl UnaryOp {
         }
     }
 
-    /// Type of the result for an operand of type `a`; None where the operation is not for it.
+    /// Type of the result for an operand of type `a`; None if the operation does not support it.
     pub(crate) fn type_of(self, a: Ty) -> Option<Ty> {
         let fits = match self.keeps() {
             None => true,

@@ -68,7 +68,7 @@ pub(crate) struct Merge {
 }
 
 impl Merge {
-    /// Copies what a mod's result needs; `score` stands in for its Score input.
+    /// Copies the nodes that a mod's result needs; `score` replaces its Score input.
     pub(crate) fn import(&mut self, from: &Mod, score: Option<NodeId>) -> NodeId {
         let sources: Vec<SourceId> = from.sources.iter().map(|s| self.source(s)).collect();
         let renumber = |span: Span| Some(Span { source: *sources.get(span.source.0 as usize)?, ..span });

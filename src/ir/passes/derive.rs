@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 /// A score mod's derivative. The nodes live in `graph`; a gradient of the mod's result is multiplied by them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Derived {
-    /// All of them, with what they are made of.
+    /// All of them, with their operands.
     pub graph: Graph,
     /// The derivative by the score. A literal 1 for a mod that only adds to the score.
     pub score: NodeId,
@@ -28,7 +28,7 @@ pub struct Derived {
     pub reads: Vec<ReadGradient>,
 }
 
-/// What goes to the element of a captured tensor that one read takes.
+/// The gradient of the captured element of one read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReadGradient {
     /// The tensor, as the mod numbers it. In [`Derived::graph`] it may have another number, or none.
@@ -40,7 +40,7 @@ pub struct ReadGradient {
 }
 
 impl Derived {
-    /// The derivative by the score where it is one number everywhere.
+    /// The derivative by the score if it is the same number everywhere.
     pub fn constant(&self) -> Option<f64> {
         match self.graph.node(self.score).op {
             Op::Float(bits) => Some(f64::from_bits(bits)),
@@ -56,14 +56,14 @@ impl Derived {
         all
     }
 
-    /// One of its nodes as a mod of its own.
+    /// One of its nodes as a separate mod.
     pub fn part(&self, root: NodeId) -> Mod {
         Mod { kind: ModKind::Score, graph: self.graph.clone(), root, sources: Vec::new() }
     }
 }
 
-/// The derivative of a score mod by the score and by the captured tensors that `wanted` says yes to. Errors: it is a mask,
-/// or a gradient goes through an operation that PyTorch does not differentiate.
+/// The derivative of a score mod by the score and by the captured tensors for which `wanted` returns yes. Errors: it is
+/// a mask, or PyTorch does not differentiate an operation on the gradient's path.
 pub fn derive(score: &Mod, wanted: impl Fn(CaptureId) -> bool) -> Result<Derived, Diagnostic> {
     if score.kind != ModKind::Score {
         return Err(Diagnostic::error("no-derivative", "a mask_mod selects cells and has no derivative")
@@ -121,7 +121,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// Shares the gradient of the largest of several evenly among those that are it.
+    /// Shares the gradient of the largest of several values evenly among the equal largest ones.
     fn share(&mut self, id: NodeId, leaves: &[NodeId], gradient: NodeId) {
         use BinaryOp::{Add, Div, Eq};
         let double = self.graph.ty(id) == Ty::Double;
@@ -175,7 +175,7 @@ impl Sweep {
         });
     }
 
-    /// What is left of it: the wanted nodes, each simplified, in one graph.
+    /// The remaining graph: the wanted nodes, each simplified, in one graph.
     fn finish(self, score: &Mod) -> Derived {
         let mut made = Derived { graph: Graph::new(), score: NodeId(0), reads: Vec::new() };
         let mut keep = |root: NodeId| {
@@ -200,7 +200,7 @@ impl Sweep {
     }
 }
 
-/// Of the largest or smallest of many elements, all of them: torch.amax shares its gradient evenly, torch.maximum by halves. The
+/// All elements of a maximum or minimum of many: torch.amax shares its gradient evenly, torch.maximum by halves. The
 /// former is written as `max(m, m)` of a chain from the left, which begins with `max(x, x)`.
 pub fn shared_extreme(graph: &Graph, id: NodeId) -> Option<Vec<NodeId>> {
     let Op::Binary(op @ (BinaryOp::Max | BinaryOp::Min), mut at, same) = graph.node(id).op else { return None };

@@ -74,7 +74,7 @@ fn added(a: Follows, b: Follows, by: i64) -> Follows {
     }
 }
 
-/// Of a value that is computed of such values in whatever way.
+/// For a value computed from such values by any operation.
 fn of_all(parts: impl IntoIterator<Item = Follows>) -> Follows {
     parts.into_iter().fold(Follows::Neither, |all, part| match (all, part) {
         (Follows::Both | Follows::Sum(..), _) | (_, Follows::Both | Follows::Sum(..)) => Follows::Both,

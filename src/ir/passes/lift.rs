@@ -10,7 +10,8 @@ use crate::ir::schedule;
 /// Which literals leave the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lift {
-    /// All but those that say what the graph is: bools, zeros, infinities and NaN, ints beyond 32 bits, float64.
+    /// All except those that determine the graph's form: bools, zeros, infinities and NaN, ints beyond 32 bits,
+    /// float64.
     Everything,
     /// Divisors, shift amounts and exponents stay too: known, they cost a multiplication or less; unknown, twenty
     /// instructions.
@@ -21,7 +22,7 @@ pub enum Lift {
 /// A graph without its liftable literals, and their values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lifted {
-    /// What the roots need, reading uniforms.
+    /// The nodes that the roots need, reading uniforms.
     pub graph: Graph,
     /// The roots, in the order given.
     pub roots: Vec<NodeId>,

@@ -12,7 +12,8 @@ use crate::ir::made::{Part, Way};
 /// Partial derivatives of a tensor's elements at most.
 pub const MOST_PARTS: usize = 1 << 20;
 
-/// How `roots`, the elements of `made`, follow from the tensors that `graph` reads. The inner error is what stands in the way.
+/// The derivatives of `roots`, the elements of `made`, by the tensors that `graph` reads. The inner error names the
+/// operation without a derivative.
 pub fn ways(graph: &Graph, roots: &[NodeId], made: &HostTensor) -> Result<Vec<Part>, String> {
     let Some(last) = roots.iter().max() else { return Ok(Vec::new()) };
     let values = cell::values(graph, *last, &Cell::default(), Default::default());
@@ -39,7 +40,7 @@ pub fn ways(graph: &Graph, roots: &[NodeId], made: &HostTensor) -> Result<Vec<Pa
     Ok(parts.collect())
 }
 
-/// Of every node of a graph, the derivatives by the elements that it follows from: tensor, element, derivative.
+/// For every node of a graph, the derivatives by its origins: tensor, element, derivative.
 struct Slopes {
     all: Vec<Vec<(u32, u32, f64)>>,
     parts: usize,

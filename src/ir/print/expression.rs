@@ -16,7 +16,7 @@ pub(super) struct Printer<'a> {
     pub captures: &'a [String],
     /// Names of nodes that are locals by now.
     pub locals: &'a dyn Fn(NodeId) -> Option<&'a str>,
-    /// What an int node can be, inclusive; None where reads are written as they are, for people.
+    /// The range of an int node, inclusive; None if reads are printed without clamps, for people.
     pub range: Option<&'a dyn Fn(NodeId) -> (i64, i64)>,
     /// The operand of a node that becomes int64, so that int32 does not wrap; none in text for people.
     pub wide: &'a [Option<NodeId>],
@@ -56,8 +56,8 @@ impl Printer<'_> {
         }
     }
 
-    /// The expression of a node, in parentheses when it binds less tightly than its place asks. A node that is a local
-    /// is its name.
+    /// The expression of a node, in parentheses if it binds less tightly than its place requires. A node that is a
+    /// local is its name.
     pub fn text(&self, id: NodeId, place: Tight) -> String {
         if self.widened == Some(id) {
             let narrow = Printer { widened: None, ..*self }.text(id, Tight::Atom);
@@ -106,8 +106,8 @@ impl Printer<'_> {
                     index.iter().zip(tensor.shape()).map(|(i, extent)| self.index(*i, *extent)).collect();
                 let name = &self.captures[capture.0 as usize];
                 let read = if index.is_empty() { name.clone() } else { format!("{name}[{}]", index.join(", ")) };
-                // small integers would wrap and uint8 would index as a mask; half floats would round at every step: where
-                // they do so, the graph says it
+                // small integers would wrap and uint8 would index as a mask; half floats would round at every step: the
+                // graph says where they do
                 let cast = match tensor.dtype() {
                     DType::U8 | DType::I8 | DType::I16 => ".to(torch.int32)",
                     DType::F16 | DType::BF16 if self.range.is_some() => ".to(torch.float32)",
@@ -118,7 +118,7 @@ impl Printer<'_> {
         }
     }
 
-    /// An index of a dimension with `extent` elements, clamped where it can leave them. Torch itself wraps `-extent..0`.
+    /// An index of a dimension with `extent` elements, clamped if it can be outside. Torch itself wraps `-extent..0`.
     fn index(&self, id: NodeId, extent: usize) -> String {
         let (Some(range), Ok(n)) = (self.range, i64::try_from(extent)) else { return self.any(id) };
         if let Some(Value::Int(at)) = self.literal(id) {
@@ -146,7 +146,7 @@ impl Printer<'_> {
         match op {
             ToFloat => cast("float32"),
             ToDouble => match self.literal(a) {
-                // beside a float64 a number is one
+                // next to a float64 a number is also float64
                 Some(number) => literal(number),
                 None => cast("float64"),
             },
@@ -215,7 +215,7 @@ impl Printer<'_> {
         Some((sign, literal(positive).0))
     }
 
-    /// The operands without a cast of an int that torch makes by itself because the other operand is a float.
+    /// The operands without an int cast that torch does implicitly because the other operand is a float.
     fn promoted(&self, op: BinaryOp, a: NodeId, b: NodeId) -> (NodeId, NodeId) {
         use BinaryOp::*;
         if !matches!(op, Add | Sub | Mul | Div | Lt | Le | Gt | Ge) {
@@ -295,7 +295,7 @@ fn literal(value: Value) -> (String, Tight) {
     }
 }
 
-/// The sign between the operands; None for what is written as a function.
+/// The sign between the operands; None for an operation written as a function.
 pub(super) fn infix(op: BinaryOp) -> Option<(&'static str, Tight)> {
     match op.row().python {
         BinaryText::Infix(sign, tight) => Some((sign, tight)),

@@ -110,7 +110,7 @@ fn identifier(wanted: &str) -> String {
     if name.starts_with(|c: char| c.is_ascii_digit()) { format!("t_{name}") } else { name }
 }
 
-/// What to call the value of a node: as the user called it where the text assigns it, else by what it is.
+/// The name for the value of a node: the user's if the text assigns it, otherwise by its operation.
 pub(super) fn local(of: &Mod, id: NodeId) -> String {
     assigned(of, id).unwrap_or_else(|| described(&of.graph, id))
 }

@@ -6,7 +6,7 @@
 use crate::base::DType;
 use crate::ir::graph::{BinaryOp, Graph, NodeId, Op, Ty, UnaryOp};
 
-/// Which values int nodes can have, inclusive; what it cannot tell is `(i64::MIN, i64::MAX)`.
+/// The possible values of int nodes, inclusive; unknown ones are `(i64::MIN, i64::MAX)`.
 pub type Ranges<'a> = &'a dyn Fn(NodeId) -> (i64, i64);
 
 /// Knows no ranges: every read is clamped.
@@ -14,7 +14,7 @@ pub fn any_range(_: NodeId) -> (i64, i64) {
     (i64::MIN, i64::MAX)
 }
 
-/// What printed text makes of an int.
+/// The printed form of an int.
 #[derive(Clone, Copy, PartialEq)]
 enum Kept {
     /// Python's number: it follows the other operand.

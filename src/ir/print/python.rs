@@ -155,7 +155,7 @@ impl Writer<'_> {
         format!("(\n        {}\n    )", parts.join(&format!("\n        {sign} ")))
     }
 
-    /// What is returned: a tensor even where the mod is constant.
+    /// The returned value: a tensor even if the mod is constant.
     fn root(&self) -> String {
         match Value::of_literal(self.op(self.of.root)) {
             Some(Value::Bool(true)) => "q_idx.new_ones((), dtype=torch.bool)".to_string(),

@@ -8,7 +8,7 @@ use crate::base::Lengths;
 use crate::ir::graph::Mod;
 use rayon::prelude::*;
 
-/// Rows that one task evaluates: what a column computes is shared by this many rows.
+/// Number of rows per task: this many rows share the column values.
 const ROWS: usize = 64;
 
 /// The dense mask of `batch` x `heads` x the lengths. Panics for a score mod.

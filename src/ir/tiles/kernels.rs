@@ -153,9 +153,9 @@ fn int_division<I: IntLane>(op: BinaryOp, out: &mut [I], a: Src<I>, b: Src<I>) {
     }
 }
 
-/// `f(a, a // by)` of 32-bit lanes without a division. `(a + 0.5) / by` lies at least `0.5 / by` away from any integer,
-/// far more than f64 errs here, so rounding `(a + 0.5) / by - 0.5` to the nearest integer is flooring `a / by`; adding
-/// 1.5 * 2^52 rounds and leaves that integer in the low bits.
+/// `f(a, a // by)` of 32-bit lanes without a division. `(a + 0.5) / by` differs by at least `0.5 / by` from any
+/// integer, far more than the f64 error here, so rounding `(a + 0.5) / by - 0.5` to the nearest integer is flooring `a
+/// / by`; adding 1.5 * 2^52 rounds and leaves that integer in the low bits.
 #[inline(always)]
 fn divide_narrow<I: IntLane>(out: &mut [I], a: &[I], by: i64, f: impl Fn(I, I) -> I) {
     const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
@@ -179,7 +179,7 @@ kernel! {
     }
 }
 
-/// What can be compared.
+/// The comparisons.
 pub(super) trait Ordered: Copy + PartialOrd {}
 impl<T: Copy + PartialOrd> Ordered for T {}
 

@@ -17,11 +17,11 @@ pub(super) enum Space {
     Row,
     /// One for each column of the tile.
     Column,
-    /// One for each column, anew in every row.
+    /// One for each column, computed again in every row.
     Cell,
 }
 
-/// What a register holds.
+/// The content of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     Int,
@@ -37,7 +37,7 @@ pub(super) struct Reg {
     pub at: u32,
 }
 
-/// What an instruction does, with the types resolved.
+/// The action of an instruction, with resolved types.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Act {
     Constant(Value),
@@ -190,7 +190,8 @@ impl<'a> Lower<'a> {
             }
         }
         for (at, id) in cells.into_iter().enumerate() {
-            // the result register is taken before the arguments' are given back: no kernel reads what it writes
+            // the result register is allocated before the arguments' are freed: no kernel reads a register that it
+            // writes
             let out = self.take(self.class(id));
             self.emit(id, out);
             self.release(id, at);
@@ -338,7 +339,7 @@ impl<'a> Lower<'a> {
     }
 }
 
-/// Whether a node is a float without a class of its own: each reader takes it in its own.
+/// Whether a node is a float without a fixed class: each reader takes it in its own.
 fn is_number(op: &Op) -> bool {
     matches!(op, Op::Float(_) | Op::UniformFloat(_))
 }

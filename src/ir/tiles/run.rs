@@ -67,7 +67,7 @@ fn grow<T: Copy + Default>(registers: &mut Vec<Vec<T>>, count: usize, lanes: usi
     }
 }
 
-/// A float that registers hold: where it lies, and what an exact operation is.
+/// A float in registers: its place, and the definition of exact operations.
 pub(super) trait Held: FloatLane {
     fn registers<I>(bank: &Bank<I>) -> &[Vec<Self>];
     fn registers_mut<I>(bank: &mut Bank<I>) -> &mut [Vec<Self>];
@@ -136,7 +136,7 @@ pub(super) struct Tile {
     pub kv: Range<usize>,
 }
 
-/// A row of the output: what a mask writes, or a score mod rewrites.
+/// A row of the output: written by a mask, or rewritten by a score mod.
 pub(super) enum Rows<'a> {
     Mask { out: &'a mut [u8], stride: usize },
     Single { scores: &'a mut [f32], stride: usize },
@@ -215,7 +215,7 @@ impl<I: IntLane> Run<'_, I> {
     /// Runs an instruction into its register.
     fn step(&mut self, instr: &Instr, row: usize, lanes: usize, from: usize) {
         let (bank, at) = (instr.out.space as usize, instr.out.at as usize);
-        // taken out while it is written, so that the arguments can be borrowed; an instruction never reads its result
+        // moved out while it is written, so that the arguments can be borrowed; an instruction never reads its result
         macro_rules! into {
             ($registers:ident, $out:path) => {{
                 let mut out = std::mem::take(&mut self.scratch.banks[bank].$registers[at]);
@@ -350,7 +350,7 @@ impl<I: IntLane> Run<'_, I> {
     }
 }
 
-/// From where a register is read.
+/// The source of a register read.
 #[derive(Clone, Copy)]
 struct Seen {
     /// The space of the reading instruction.

@@ -8,10 +8,10 @@ use crate::python::value::{Args, Class, Fault, Items, Pairs, VALUE_BYTES, Value}
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What a Counter makes of a key that it lacks: 0, which it does not keep.
+/// A Counter's value for a missing key: 0, which it does not store.
 const ABSENT: &str = "collections.Counter.absent";
 
-/// Calls a class of `collections` by its dotted name; None when it is none of these.
+/// Calls a class of `collections` by its dotted name; None if it is unknown.
 pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     Some(match name.strip_prefix("collections.")? {
         "namedtuple" => named_tuple(args, cx),
@@ -47,7 +47,7 @@ fn named_tuple(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     })))
 }
 
-/// A dict that makes what is missing.
+/// A dict that creates missing values.
 fn default_dict(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let mut rest = args.clone();
     let factory = if rest.positional.is_empty() { Value::None } else { rest.positional.remove(0) };
@@ -59,7 +59,7 @@ fn default_dict(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     Ok(made)
 }
 
-/// How often each element is there; what is not there is there 0 times.
+/// The count of each element; missing elements have 0.
 fn counter(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let mut counts: Vec<(Value, Value)> = Vec::new();
     match args.positional.first() {
@@ -88,7 +88,7 @@ pub(super) fn is_counter(pairs: &Rc<RefCell<Pairs>>, cx: &Context) -> bool {
     cx.factories.iter().any(|(of, factory)| Rc::ptr_eq(of, pairs) && counts(factory))
 }
 
-/// The counts of a Counter with those of `update`'s or `subtract`'s arguments: as a dict of its own.
+/// The counts of a Counter combined with the arguments of `update` or `subtract`: as a new dict.
 pub(super) fn counter_update(
     own: &Rc<RefCell<Pairs>>,
     args: &Args,

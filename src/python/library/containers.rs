@@ -138,7 +138,7 @@ const OF_NUMBERS: &[&str] = &[
     "fromhex",
 ];
 
-/// The methods and attributes that Python gives a value's type; None where they are not all known.
+/// The methods and attributes of a value's type in Python; None if not all are known.
 pub(super) fn methods_of(value: &Value) -> Option<&'static [&'static str]> {
     Some(match value {
         Value::Str(_) => OF_STRINGS,

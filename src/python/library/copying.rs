@@ -43,7 +43,7 @@ fn shallow(value: &Value, cx: &mut Context) -> Result<Value, Fault> {
             let attributes = Pairs(object.attributes.borrow().0.clone());
             cx.instance_of(&object.class, attributes)?
         }
-        // a tensor of its own on the same storage
+        // a new tensor handle on the same storage
         Value::Tensor(t) => Value::Tensor(TensorCell::of(t.handle().clone())),
         other => other.clone(),
     })
@@ -54,7 +54,7 @@ fn spend(items: Vec<Value>, cx: &mut Context) -> Result<Vec<Value>, Fault> {
     Ok(items)
 }
 
-/// What was copied already, by the place of the original, and its copy.
+/// The copied values, by the address of the original, and their copies.
 type Known = Vec<(*const u8, Value)>;
 
 fn deeply(value: &Value, depth: usize, known: &mut Known, cx: &mut Context) -> Result<Value, Fault> {
@@ -81,7 +81,7 @@ fn deeply(value: &Value, depth: usize, known: &mut Known, cx: &mut Context) -> R
     if let Some(result) = own_method(value, "__deepcopy__", Args::of(vec![Value::Dict(Rc::default())]), cx) {
         return result;
     }
-    // the copy is known before what it holds is copied: it may hold itself
+    // the copy is recorded before its content is copied: it may contain itself
     let copy = match value {
         Value::Tensor(tensor) => {
             let data = tensor.get();

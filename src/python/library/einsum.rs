@@ -13,7 +13,7 @@ use crate::python::value::{Args, Fault, Value};
 /// Names that [`call`] knows.
 pub(super) const NAMES: &[&str] = &["torch.einsum", "torch.kron", "torch.nn.functional.normalize"];
 
-/// Calls one of [`NAMES`]; None when it is none of them.
+/// Calls one of [`NAMES`]; None for other names.
 pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     if name == "torch.nn.functional.normalize" {
         return Some(normalize(args, cx));
@@ -95,7 +95,7 @@ fn letters(equation: &str, tensors: &[HostTensor]) -> HostResult<Equation> {
     let output: Vec<char> = match output {
         Some(text) => text.chars().collect(),
         None => {
-            // what stands once, in alphabetic order
+            // letters that occur once, in alphabetic order
             let count = |l: char| inputs.iter().flatten().filter(|x| **x == l).count();
             let mut once: Vec<char> = extents.iter().map(|(l, _)| *l).filter(|l| count(*l) == 1).collect();
             once.sort_unstable();

@@ -123,7 +123,7 @@ fn from_keys(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     Ok(made)
 }
 
-/// `torch._assert(condition, message)`; of what is known only when the mod runs it says nothing.
+/// `torch._assert(condition, message)`; it ignores a condition that is known only inside the mod.
 fn asserted(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let holds = match args.get(0, "condition").or(args.named("cond")) {
         Some(given) if !given.is_symbolic() => cx.truth(given)?,
@@ -136,7 +136,7 @@ fn asserted(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     Err(Fault::new("AssertionError", "assertion", said).hint("the code itself raises this: change the arguments"))
 }
 
-/// The environment is not read: what a text does without it must not depend on the machine.
+/// The environment is not read: the result must not depend on the machine.
 fn environment(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let name = args.need("os.environ.get", 0, "key")?;
     let default = args.get(1, "default").cloned().unwrap_or(Value::None);
@@ -224,7 +224,7 @@ fn object(class: &str, attributes: Vec<(&str, Value)>) -> Value {
     Value::Instance(Rc::new(Instance { class: Rc::new(class), attributes: RefCell::new(Pairs(pairs)) }))
 }
 
-/// `functools.wraps(of)(function)`: the function goes by the name and takes the parameters of what it wraps.
+/// `functools.wraps(of)(function)`: the function takes the name and the parameters of the wrapped one.
 fn wrapped(args: &Args, cx: &mut Context) -> Value {
     let [of, function, ..] = &args.positional[..] else { return Value::None };
     if let Value::Function(made) = function {

@@ -34,7 +34,7 @@ pub(super) const NAMES: &[&str] = &[
     "Generator.seed",
 ];
 
-/// Calls one of [`NAMES`]; None when it is none of them.
+/// Calls one of [`NAMES`]; None for other names.
 pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     Some(match name {
         "torch.manual_seed" => seed_argument(name, args).map(|seed| {

@@ -5,7 +5,7 @@
 
 use crate::python::value::Fault;
 
-/// Under `torch.` alone these do not stand.
+/// These do not exist under `torch.` itself.
 const NOT_IN_TORCH: &[&str] = &[
     "add_",
     "bernoulli_",
@@ -48,7 +48,7 @@ const NOT_IN_TORCH: &[&str] = &[
     "view_as",
 ];
 
-/// What stands under `torch.nn.functional.`.
+/// The names under `torch.nn.functional.`.
 const FUNCTIONAL: &[&str] = &[
     "dropout",
     "gelu",
@@ -66,7 +66,7 @@ const FUNCTIONAL: &[&str] = &[
     "unfold",
 ];
 
-/// What stands under `torch.special.`.
+/// The names under `torch.special.`.
 const SPECIAL: &[&str] = &[
     "digamma",
     "entr",
@@ -92,10 +92,10 @@ const SPECIAL: &[&str] = &[
     "softmax",
 ];
 
-/// What stands under `torch.linalg.`.
+/// The names under `torch.linalg.`.
 const LINALG: &[&str] = &["diagonal", "matmul", "norm"];
 
-/// PyTorch's own error where `prefix` has no `name`; Ok for prefixes that this table does not tell of.
+/// PyTorch's own error if `prefix` has no `name`; Ok for prefixes outside this table.
 pub(super) fn check(prefix: &str, name: &str) -> Result<(), Fault> {
     let stands = |prefix: &str| match prefix {
         "torch." => !NOT_IN_TORCH.contains(&name),

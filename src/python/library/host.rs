@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
-/// Functions that are neither methods, nor make tensors, nor draw.
+/// Functions that are not methods, and neither create tensors nor draw random numbers.
 const OWN: &[&str] = &[
     "torch.finfo",
     "torch.iinfo",
@@ -218,7 +218,7 @@ fn info(name: &str, args: &Args) -> Result<Value, Fault> {
     Ok(Value::Instance(Rc::new(Instance { class: Rc::new(class), attributes: RefCell::new(fields) })))
 }
 
-/// An attribute of a module that is a value, such as `math.pi`; None when it is none.
+/// An attribute of a module that is a value, such as `math.pi`; None for others.
 pub fn value(name: &str) -> Option<Value> {
     if let Some(flag) = re::value(name) {
         return Some(flag);

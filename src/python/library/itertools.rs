@@ -7,7 +7,7 @@ use crate::python::machine::{Context, equal};
 use crate::python::syntax::ast::BinOp;
 use crate::python::value::{Args, Fault, Items, VALUE_BYTES, Value};
 
-/// Calls a function of `itertools` by its name there; None when there is none of that name.
+/// Calls a function of `itertools` by its name; None for unknown names.
 pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     let name = name.strip_prefix("itertools.")?;
     Some(match name {

@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Calls a function of `json` by its dotted name; None when there is none of that name.
+/// Calls a function of `json` by its dotted name; None for unknown names.
 pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     Some(match name {
         "json.loads" => loads(args, cx),

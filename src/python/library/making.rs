@@ -61,7 +61,7 @@ pub(super) const NAMES: &[&str] = &[
     "torch.unravel_index",
 ];
 
-/// Calls one of [`NAMES`]; None when it is none of them.
+/// Calls one of [`NAMES`]; None for other names.
 pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     let short = name.strip_prefix("torch.")?;
     NAMES.contains(&name).then(|| make(short, args, cx))
@@ -158,7 +158,7 @@ fn make(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     }
 }
 
-/// `torch.Tensor(values)` and the constructors with a dtype in their name; ints are sizes of what is not filled.
+/// `torch.Tensor(values)` and the constructors with a dtype in their name; ints are sizes of uninitialised tensors.
 fn typed(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let dtype = match name {
         "LongTensor" => DType::I64,

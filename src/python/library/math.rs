@@ -8,7 +8,7 @@ use crate::python::value::{Args, Fault, Value};
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// A name and what it computes.
+/// A name and its function.
 type Function = (Cow<'static, str>, Of);
 /// A function of one float.
 type Of = fn(f64) -> f64;
@@ -91,7 +91,7 @@ fn int(name: &str, value: &Value) -> Result<i64, Fault> {
     }
 }
 
-/// NaN out of what is no NaN, or infinity out of what is finite, is Python's domain or range error.
+/// NaN from other values, or infinity from finite ones, is Python's domain or range error.
 fn checked(name: &str, y: f64, inputs: &[f64]) -> Result<Value, Fault> {
     let bad =
         (y.is_nan() && !inputs.iter().any(|x| x.is_nan())) || (y.is_infinite() && inputs.iter().all(|x| x.is_finite()));
@@ -231,7 +231,7 @@ fn whole_sum(all: &[f64]) -> Result<f64, Fault> {
             break;
         }
     }
-    // half way between two floats, what is left decides
+    // halfway between two floats, the rest decides
     if let Some(next) = partials.last()
         && ((low < 0.0 && *next < 0.0) || (low > 0.0 && *next > 0.0))
     {

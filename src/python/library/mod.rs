@@ -66,7 +66,7 @@ use super::prelude;
 use super::syntax::Name;
 use super::value::{Args, Fault, Tensor, Value, torch_dtype};
 
-/// What a machine calls of this library.
+/// The machine's calls of this library.
 pub(crate) static LIBRARY: Library = Library {
     call,
     method,

@@ -93,7 +93,7 @@ pub(super) fn number(name: &str, args: &Args, cx: &mut Context) -> Result<Value,
                     Some(digits) => ("-", digits),
                     None => ("", clean.strip_prefix('+').unwrap_or(&clean)),
                 };
-                // `0x1f` says its base, which a base of 0 asks for
+                // `0x1f` contains its base, as a base of 0 requires
                 let said = [("0x", 16), ("0b", 2), ("0o", 8)];
                 let said = said.into_iter().find(|(mark, own)| digits.starts_with(mark) && (base == 0 || base == *own));
                 let (base, digits) = match said {

@@ -67,11 +67,11 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         return Some(Err(Fault::unsupported(format!("numpy.{name} would draw other numbers here than in NumPy"))
             .hint("draw with torch and a seeded generator, or pass the array as a tensor")));
     }
-    // those that ship mean what NumPy means where PyTorch's of the same name mean something else
+    // the shipped functions have NumPy's meaning if PyTorch's of the same name differ
     if let Some(result) = cx.call_shipped(&format!("numpy.{name}"), args.clone(), false) {
         return Some(result.map(array));
     }
-    // functions of plain numbers are Python's, but for those that give a float of a whole number
+    // functions of plain numbers are Python's, except those that return a float of a whole number
     let plain = args.positional.iter().all(|v| matches!(v, Value::Int(_) | Value::Float(_)));
     if plain
         && !args.positional.is_empty()
@@ -194,8 +194,8 @@ fn float_of(whole: DType) -> DType {
     }
 }
 
-/// The operands of an operation between arrays, in the dtype that NumPy computes it in: a float of Python's is float64
-/// beside whole numbers, and an array without dimensions counts like any other.
+/// The operands of an operation between arrays, in NumPy's dtype for it: a Python float is float64 next to whole
+/// numbers, and an array without dimensions counts like any other.
 pub(super) fn meeting(a: Number, b: Number, cx: &mut Context) -> Result<(Number, Number), Fault> {
     let to = match (&a, &b) {
         (Number::Tensor(x), Number::Tensor(y)) => met(x.dtype(), y.dtype()),

@@ -6,7 +6,7 @@ use crate::python::machine::Context;
 use crate::python::syntax::ast::{BinOp, CmpOp, UnaryOp};
 use crate::python::value::{Args, Fault, Value};
 
-/// Calls a function of `operator` by its dotted name; None when there is none of that name.
+/// Calls a function of `operator` by its dotted name; None for unknown names.
 pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     let name = name.strip_prefix("operator.")?;
     let plain = name.trim_matches('_');

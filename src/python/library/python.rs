@@ -477,7 +477,7 @@ fn attribute_of(function: &str, args: &Args, cx: &mut Context) -> Result<Option<
     let name = args.need(function, 1, "name")?;
     let name = name.as_str().ok_or_else(|| Fault::type_error("an attribute's name is a string"))?;
     match cx.attribute(object, &name.into()) {
-        // methods of builtin values are looked up when called: ask for those that are known
+        // methods of builtin values are looked up when called: the known ones are listed
         Ok(Value::Method(_)) if !super::method_exists(object, name) => Ok(None),
         Ok(Value::Builtin(dotted)) if dotted.starts_with("torch.ops") => Ok(Some(Value::Builtin(dotted))),
         Ok(value) => Ok(Some(value)),
@@ -514,7 +514,7 @@ fn identity(value: &Value) -> i64 {
     }
 }
 
-/// `hash(value)`, where it is the same in every run.
+/// `hash(value)`, if it is the same in every run.
 fn hash(value: &Value, cx: &mut Context) -> Result<Value, Fault> {
     const MODULUS: i64 = (1 << 61) - 1;
     if let Value::Instance(object) = value

@@ -22,7 +22,7 @@ pub(super) const NAMES: &[&str] = &[
     "random.sample",
 ];
 
-/// Calls one of [`NAMES`]; None when it is none of them.
+/// Calls one of [`NAMES`]; None for other names.
 pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     if !NAMES.contains(&name) {
         return None;

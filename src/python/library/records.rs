@@ -11,7 +11,7 @@ use std::rc::Rc;
 /// Deepest records within one another that are made dicts of.
 const MAX_DEPTH: usize = 32;
 
-/// Calls a function of `dataclasses` by its dotted name; None when there is none of that name.
+/// Calls a function of `dataclasses` by its dotted name; None for unknown names.
 pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     let name = name.strip_prefix("dataclasses.")?;
     Some(match name {
@@ -31,7 +31,7 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
     })
 }
 
-/// `record._replace(x=1)`, `_asdict()`: methods of a tuple with names; None when there is none of that name.
+/// `record._replace(x=1)`, `_asdict()`: methods of a named tuple; None for unknown names.
 pub(crate) fn method(object: &Rc<Instance>, name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     if !is_named_tuple(&object.class) {
         return None;

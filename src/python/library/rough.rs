@@ -85,10 +85,10 @@ const SUMS: &[&str] = &[
     "std", "cumprod",
 ];
 
-/// So many floats are added one after the other on every processor.
+/// Up to this number of floats are added one after another on every processor.
 const IN_ORDER: usize = 4;
 
-/// What a call's arguments follow, or the call itself; asked before it runs.
+/// The dependencies of a call's arguments, or of the call itself; computed before it runs.
 pub(super) fn of_call(name: &str, receiver: Option<&Value>, args: &Args) -> Option<Rc<str>> {
     let all = || receiver.into_iter().chain(&args.positional).chain(args.keyword.iter().map(|(_, v)| v));
     all().find_map(of_value).or_else(|| own(name, receiver, args).map(Into::into))
@@ -109,7 +109,7 @@ fn own<'a>(name: &'a str, receiver: Option<&Value>, args: &Args) -> Option<&'a s
     is_rough(short, &tensors, all().last()).then_some(short)
 }
 
-/// A call whose result is to be shaken: what it is, and its arguments before it ran.
+/// A call whose result is to be perturbed: its name, and its arguments before it ran.
 pub(super) struct Shaking {
     seed: u64,
     name: String,
@@ -117,7 +117,7 @@ pub(super) struct Shaking {
 }
 
 impl Shaking {
-    /// Of a call that is about to run; None where nothing is shaken, or the call gives the same everywhere.
+    /// For a call that is about to run; None if nothing is perturbed, or the result is the same everywhere.
     pub(super) fn of(seed: Option<u64>, name: &str, receiver: Option<&Value>, args: &Args) -> Option<Shaking> {
         let (seed, name) = (seed?, own(name, receiver, args)?.to_string());
         let all = receiver.into_iter().chain(&args.positional).chain(args.keyword.iter().map(|(_, v)| v));
@@ -128,7 +128,7 @@ impl Shaking {
     pub(super) fn shake(self, result: &Value) {
         for tensor in tensors_of(result) {
             if let Some(shaken) = self.shaken(&tensor.get()) {
-                // of its own shape and dtype, so that it fits
+                // with its own shape and dtype, so that it fits
                 let _ = tensor.handle().assign(&shaken, &Budget::new(u64::MAX));
             }
         }
@@ -159,7 +159,7 @@ impl Shaking {
         HostTensor::new(result.shape(), data).ok()
     }
 
-    /// What an element is computed from: equal arguments give equal results, of odd and even functions too.
+    /// The inputs of an element: equal arguments give equal results, of odd and even functions too.
     fn key(&self, i: usize, all: usize) -> u64 {
         let own = self.given.iter().filter(|t| t.numel() == all && t.dtype().is_float());
         own.map(|t| t.float_at(i).abs().to_bits()).reduce(mixed).unwrap_or(i as u64)
@@ -181,7 +181,8 @@ impl Shaking {
     }
 }
 
-/// Units in the last place by which PyTorch errs at most, as seen: elementary functions by one, what it composes by more.
+/// The largest observed error of PyTorch in units in the last place: one for elementary functions, more for
+/// compositions.
 fn units(name: &str) -> f64 {
     match name {
         "digamma" | "psi" | "polygamma" => 16.0,
@@ -191,7 +192,7 @@ fn units(name: &str) -> f64 {
     }
 }
 
-/// Whether a result stands on every processor: it has few digits, as those that functions take exactly have.
+/// Whether a result is the same on every processor: it has few digits, like those of exact function values.
 fn is_exact(x: f64) -> bool {
     let whole = x.fract() == 0.0 && x.abs() < 16384.0;
     whole || !x.is_finite() || f64::from(half::bf16::from_f64(x)) == x
@@ -210,7 +211,7 @@ fn mixed(a: u64, b: u64) -> u64 {
     crate::base::rng::Rng::new(a.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ b).next_u64()
 }
 
-/// What the operands of an operator follow.
+/// The dependencies of an operator's operands.
 pub(super) fn of_operands(operands: &[&Value]) -> Option<Rc<str>> {
     operands.iter().find_map(|v| of_value(v))
 }

@@ -21,7 +21,7 @@ fn padded(given: &str, name: &str, args: &Args) -> String {
         "ljust" => format!("{given}{}", pad(missing)),
         "rjust" => format!("{}{given}", pad(missing)),
         _ => {
-            // of an odd number of places the odd one stands left where the width is odd, as CPython has it
+            // an odd number of places puts the odd one on the left if the width is odd, as in CPython
             let left = missing / 2 + (missing & width & 1);
             format!("{}{given}{}", pad(left), pad(missing - left))
         }
@@ -220,7 +220,7 @@ fn any_of(args: &Args, holds: impl Fn(&str) -> bool) -> Result<Value, Fault> {
     }
 }
 
-/// What of a text lies between the second and the third argument, and where it begins.
+/// The part of a text between the second and the third argument, and its start.
 fn window(given: &str, args: &Args) -> (String, i64) {
     let count = given.chars().count() as i64;
     let bound = |at: usize, default: i64| match args.positional.get(at).and_then(Value::as_int) {

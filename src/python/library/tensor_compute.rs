@@ -111,7 +111,7 @@ pub(super) const NAMES: &[&str] = &[
     "multinomial",
 ];
 
-/// A new value by the method's name; None when it is none of these.
+/// A new value by the method's name; None for other names.
 pub(super) fn call(name: &str, t: &HostTensor, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     if let Some(op) = tensor_table::unary(name) {
         return Some(bind(name, args, &[]).and_then(|_| one(cx, |budget| tensors::unary(op, t, budget))));
@@ -126,7 +126,7 @@ pub(super) fn call(name: &str, t: &HostTensor, args: &Args, cx: &mut Context) ->
         .or_else(|| placing(name, t, args, cx))
 }
 
-/// One host operation whose result is a tensor of its own.
+/// One host operation with a new tensor as its result.
 pub(super) fn one(cx: &mut Context, f: impl FnOnce(&tensors::Budget) -> tensors::HostResult) -> Result<Value, Fault> {
     spend(cx, f).map(Value::tensor)
 }

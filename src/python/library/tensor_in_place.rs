@@ -30,7 +30,7 @@ pub(super) const NAMES: &[&str] = &[
     "bernoulli_",
 ];
 
-/// Runs an in-place method; None when there is none of the name.
+/// Runs an in-place method; None for unknown names.
 pub(super) fn call(name: &str, t: &Tensor, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     let plain = name.strip_suffix('_').filter(|n| !n.is_empty() && !n.ends_with('_'))?;
     let done = match plain {

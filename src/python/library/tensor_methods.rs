@@ -82,7 +82,7 @@ pub fn call(name: &str, tensor: &Tensor, args: &Args, cx: &mut Context) -> Optio
         .or_else(|| tensor_compute::call(name, &tensor.get(), args, cx))
 }
 
-/// What asks a tensor about itself, converts or copies it.
+/// Methods that inspect a tensor, convert it or copy it.
 fn own(name: &str, t: &Tensor, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     if let Some(dtype) = conversion(name) {
         return Some(bind(name, args, &[]).and_then(|_| to_dtype(t, dtype, cx)));
@@ -202,7 +202,7 @@ fn tolist(t: &HostTensor, cx: &mut Context) -> Result<Value, Fault> {
     Ok(rows(t, 0, 0))
 }
 
-/// `tensor.name` where it is a value and not a method; None when it is none.
+/// `tensor.name` if it is a value and not a method; None for others.
 pub fn attribute(name: &str, tensor: &Tensor, cx: &mut Context) -> Option<Result<Value, Fault>> {
     let (handle, layout) = (tensor.handle(), tensor.handle().layout());
     Some(Ok(match name {
@@ -232,7 +232,7 @@ fn transposed(name: &str, t: &Tensor, cx: &mut Context) -> Result<Value, Fault> 
     Ok(Value::Tensor(TensorCell::of(spend(cx, |budget| t.handle().view(view, budget))?)))
 }
 
-/// `a.name` of what `max(dim)`, `sort` and `topk` give; None when it is none of theirs.
+/// `a.name` of the results of `max(dim)`, `sort` and `topk`; None for other names.
 pub fn pair_attribute(name: &str, items: &[Value]) -> Option<Value> {
     match (name, items) {
         ("values" | "min", [value, place]) if are_pair(value, place) => Some(value.clone()),
@@ -266,7 +266,7 @@ fn operation(op: BinOp) -> Option<Binary> {
     })
 }
 
-/// Both operands, or a fault that names the one that is no number.
+/// Both operands, or a fault that names the one that is not a number.
 fn operands(symbol: &str, a: &Value, b: &Value) -> Result<(Number, Number), Fault> {
     let bad = || {
         let message = format!("unsupported operand type(s) for {symbol}: '{}' and '{}'", a.type_name(), b.type_name());

@@ -9,7 +9,7 @@ use crate::python::machine::Context;
 use crate::python::tensors::{self, Budget, Gather, HostResult, Scalar, Strided};
 use crate::python::value::{Args, Fault, Tensor, TensorCell, Value};
 
-/// Repeats, rolls, flips, triangles, products; None when it is none of these.
+/// Repeats, rolls, flips, triangles, products; None for other names.
 pub(super) fn moving(name: &str, t: &HostTensor, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     Some(match name {
         "tril" | "triu" => bind(name, args, &["diagonal"]).and_then(|bound| {
@@ -173,7 +173,7 @@ fn one_hot(t: &HostTensor, classes: i64, budget: &Budget) -> HostResult {
     tensors::cast(&hot, DType::I64, budget)
 }
 
-/// Gathers, scatters, masks; None when it is none of these.
+/// Gathers, scatters, masks; None for other names.
 pub(super) fn placing(name: &str, t: &HostTensor, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     Some(match name {
         "gather" => bind(name, args, &["dim", "index", "sparse_grad"]).and_then(|bound| {
@@ -275,7 +275,7 @@ fn take_along(t: &HostTensor, index: &HostTensor, dim: Option<i64>, budget: &Bud
     tensors::gather(&wide, dim, &tensors::broadcast_to(index, &common, budget)?, budget)
 }
 
-/// `split`, `chunk`, `tensor_split`, `unbind`: views along a dimension; None when it is none of these.
+/// `split`, `chunk`, `tensor_split`, `unbind`: views along a dimension; None for other names.
 pub(super) fn parts(name: &str, t: &Tensor, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     let params: &[&'static str] = match name {
         "split" => &["split_size_or_sections", "dim"],

@@ -40,7 +40,7 @@ pub(super) const NAMES: &[&str] = &[
     "cuda",
 ];
 
-/// A view by the method's name; None when it is none of these.
+/// A view by the method's name; None for other names.
 pub(super) fn call(name: &str, t: &Tensor, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     if matches!(name, "contiguous" | "detach" | "cpu" | "cuda") {
         if name == "detach" && cx.has_origin(t) {
@@ -198,7 +198,7 @@ pub(super) fn resolve(sizes: &[i64], numel: usize) -> Result<Vec<usize>, HostErr
     Ok(sizes.iter().map(|n| if *n == -1 { inferred } else { *n as usize }).collect())
 }
 
-/// A view of `shape`, or where none is possible a copy, or with `.view` the refusal.
+/// A view of `shape`, or a copy if no view is possible, or, with `.view`, a refusal.
 fn reshape(t: &Tensor, shape: &[usize], may_copy: bool, cx: &mut Context) -> Result<Value, Fault> {
     if let Some(view) = t.handle().layout().view(shape) {
         let view = spend(cx, |budget| t.handle().view(view, budget))?;

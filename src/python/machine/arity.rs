@@ -5,7 +5,7 @@
 use crate::python::syntax::ast::ParamMode;
 use crate::python::value::{CACHED, Value};
 
-/// Positional parameters that a callable still needs; None when that cannot be told.
+/// Positional parameters that a callable still needs; None if unknown.
 pub(crate) fn required(value: &Value) -> Option<usize> {
     match value {
         // `def wrapper(*args, **kwargs)` takes what the function that it wraps takes

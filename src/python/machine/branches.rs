@@ -60,7 +60,7 @@ impl Context<'_> {
         value
     }
 
-    /// What statements return that do nothing else.
+    /// The result of statements that only return.
     fn returned(&mut self, body: &[Stmt]) -> Option<String> {
         match body {
             [Stmt { kind: StmtKind::Return(Some(value)), .. }, ..] => self.chosen(value),

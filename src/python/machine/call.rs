@@ -23,7 +23,7 @@ pub(super) fn one(value: Value) -> Args {
 /// Labels "called from here" that a fault carries at most.
 const MAX_CALLERS: usize = 3;
 
-/// What a function is marked by that takes no gradients.
+/// The mark of a function without gradients.
 pub(super) const NO_GRAD: &str = "torch.no_grad";
 
 impl Context<'_> {
@@ -42,7 +42,7 @@ impl Context<'_> {
             let receiver = self.eval(object, scope)?;
             let args = self.arguments(arguments, scope)?;
             self.span = whole.span;
-            // the names of what ships are nobody's captures
+            // the names in shipped code are not captures
             self.hint = match &object.kind {
                 ExprKind::Name(name) if !self.is_inside() => Some(name.clone()),
                 _ => None,
@@ -56,7 +56,7 @@ impl Context<'_> {
         self.call(&function, args).map_err(|f| self.not_called(f, whole, callee, arguments))
     }
 
-    /// Says where a call failed, and what to write instead of it.
+    /// Adds the place of the failed call, and the suggested code.
     fn not_called(&mut self, fault: Fault, whole: &Expr, callee: &Expr, arguments: &[Argument]) -> Fault {
         let fault = called_from(fault, whole.span);
         let own = fault.diagnostic.labels.first().is_none_or(|l| l.span == whole.span);
@@ -294,7 +294,7 @@ impl Context<'_> {
                 Err(Fault::unsupported("setting `.data` to another tensor is not supported here")
                     .hint("write `x.copy_(y)`"))
             }
-            // names set on mods and what training asks of tensors change nothing here
+            // names set on mods and training settings of tensors change nothing here
             Value::Partial(_) | Value::Method(_) | Value::Tensor(_) => Ok(()),
             other => Err(Fault::new(
                 "AttributeError",
@@ -304,7 +304,7 @@ impl Context<'_> {
         }
     }
 
-    /// What the text has set a name of Python or PyTorch to; what ships with the tracer keeps what there was.
+    /// The text's assignment to a name of Python or PyTorch; shipped code keeps the original.
     pub(super) fn patched(&self, dotted: &str) -> Option<Value> {
         if self.is_inside() {
             return None;
@@ -312,7 +312,7 @@ impl Context<'_> {
         self.patched.iter().rev().find(|(name, _)| *name == dotted).map(|(_, value)| value.clone())
     }
 
-    /// `torch.arange = mine`: whoever reads the name from then on gets it. Settings of PyTorch decide nothing here.
+    /// `torch.arange = mine`: later reads of the name give it. Settings of PyTorch have no effect here.
     pub(super) fn patch(&mut self, dotted: &str, value: Value) -> Result<(), Fault> {
         if is_inert(dotted, Role::Call) {
             return Ok(());

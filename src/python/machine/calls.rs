@@ -21,7 +21,7 @@ pub struct Draws {
     pub(crate) random: Option<PythonRandom>,
 }
 
-/// Calls a method that a record has by itself; None where it has none of that name.
+/// Calls a built-in method of a record; None for unknown names.
 pub(crate) type RecordMethod = fn(&Rc<Instance>, &str, &Args, &mut Context) -> Option<Result<Value, Fault>>;
 
 /// A library: functions of tensors, containers, strings and modules.
@@ -36,7 +36,7 @@ pub(crate) struct Library {
     pub value: fn(&str) -> Option<Value>,
     /// Calls a dtype, as numpy's are called.
     pub convert: fn(crate::base::DType, &Args, &mut Context) -> Result<Value, Fault>,
-    /// Calls a method that a record (dataclass, namedtuple) has by itself.
+    /// Calls a built-in method of a record (dataclass, namedtuple).
     pub record_method: RecordMethod,
     /// `format % values`
     pub percent: fn(&str, &Value) -> Result<Value, Fault>,
@@ -56,7 +56,7 @@ pub(crate) struct Library {
     pub compare: fn(CmpOp, &Value, &Value, &mut Context) -> Result<Value, Fault>,
     /// `item in tensor`
     pub contains: fn(&Tensor, &Value, &mut Context) -> Result<bool, Fault>,
-    /// `value[index]` of an object that the library made; None where it has no items
+    /// `value[index]` of an object from the library; None if it has no items
     pub item: fn(&Value, &Value) -> Option<Result<Value, Fault>>,
     /// `tensor[index]`
     pub index: fn(&Tensor, &Value, &mut Context) -> Result<Value, Fault>,

@@ -5,7 +5,7 @@
 
 use super::Library;
 
-/// What a call may change.
+/// The possible changes of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     /// Nothing that anybody else has.
@@ -120,18 +120,18 @@ const DRAWERS: [&str; 17] = [
     "set_rng_state",
 ];
 
-/// As what a name decides nothing.
+/// The kind of a name without effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It leaves what a function computes as it is.
+    /// It does not change the function's result.
     Decorator,
-    /// It leaves what is computed inside it as it is.
+    /// It does not change the computation inside it.
     Context,
     /// Calling it changes nothing that a mask depends on.
     Call,
 }
 
-/// Names of PyTorch and Python that decide nothing, all that begin so where a `*` ends it, and as what.
+/// Names of PyTorch and Python without effect on a mask (a `*` at the end matches any rest), with their kind.
 const INERT: &[(&str, &[Role])] = {
     use Role::{Call, Context, Decorator};
     &[
@@ -183,7 +183,7 @@ pub(crate) fn is_inert(name: &str, role: Role) -> bool {
     INERT.iter().any(|(known, roles)| roles.contains(&role) && named(known))
 }
 
-/// What calling a builtin by its dotted name may change, keywords such as `out=` left aside.
+/// The possible changes of calling a builtin by its dotted name, without keywords such as `out=`.
 pub(super) fn change_of(library: &Library, name: &str) -> Change {
     let last = name.rsplit('.').next().unwrap_or(name);
     let top = name.split('.').next().unwrap_or(name);

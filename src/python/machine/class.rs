@@ -106,7 +106,7 @@ impl Context<'_> {
         Ok(out)
     }
 
-    /// Calls what a base class wants to be told of a class that derives from it.
+    /// Calls a base class's hook for a derived class.
     fn tell_base(&mut self, class: &Rc<ClassValue>, keyword: Vec<(Name, Value)>) -> Result<(), Fault> {
         let told = class.bases.0.iter().find_map(|b| match b {
             Value::Class(base) => find_member(base, "__init_subclass__", 0),
@@ -181,7 +181,7 @@ impl Context<'_> {
         Ok(instance)
     }
 
-    /// What `dataclasses.field(...)` gives where no argument does.
+    /// The result of `dataclasses.field(...)` if no argument is passed.
     fn field_default(&mut self, field: &Opaque) -> Result<Option<Value>, Fault> {
         let given = field.state.borrow().downcast_ref::<(Option<Value>, Option<Value>)>().cloned();
         match given {
@@ -210,7 +210,7 @@ impl Context<'_> {
         (0..n).map(|at| self.call(&item, Args::of(vec![Value::Int(at)]))).collect()
     }
 
-    /// What `__next__` gives until it raises StopIteration.
+    /// The results of `__next__` until it raises StopIteration.
     fn by_next(&mut self, object: &Rc<Instance>) -> Result<Vec<Value>, Fault> {
         let method = self.instance_method(object, "__next__");
         let method = method.ok_or_else(|| Fault::type_error(format!("{} has no __next__", object.class.name)))?;
@@ -241,7 +241,7 @@ impl Context<'_> {
             "staticmethod" => member,
             "classmethod" => self.bound(member, Args::of(vec![Value::Class(class.clone())])),
             _ => {
-                // `super()` inside asks for the class that the function stands in
+                // `super()` inside needs the class that contains the function
                 let owner = Value::Class(owner.clone());
                 let args = Args::of(vec![owner, member, receiver]);
                 self.bound(Value::Builtin("method".into()), args)
@@ -330,7 +330,7 @@ impl Context<'_> {
                 let members = class.members.borrow();
                 let known = members.0.iter().filter_map(|(k, _)| k.as_str());
                 let fault = diagnose::unknown_attribute(&class.name, name, known);
-                // Python's classes have more of their own than is known here
+                // Python's classes have more attributes than are known here
                 Err(if name.starts_with("__") { fault } else { fault.python() })
             }
         }
@@ -484,7 +484,7 @@ pub(super) fn is_known_class(class: &Value) -> bool {
     matches!(class, Value::Builtin(name) if !name.contains('.'))
 }
 
-/// The attributes that positional patterns stand for.
+/// The attributes that positional patterns match.
 pub(super) fn attribute_names(class: &Value) -> Vec<Name> {
     let Value::Class(class) = class else { return Vec::new() };
     if let Some(names) = class.members.borrow().named("__match_args__").and_then(|v| v.as_items()) {

@@ -12,7 +12,7 @@ use crate::python::value::scope::Scope;
 use crate::python::value::{Args, Fault, Instance, Value};
 use std::rc::Rc;
 
-/// What a generator made by `contextlib.contextmanager` is, called.
+/// The result of calling a generator made by `contextlib.contextmanager`.
 pub(crate) const GENERATOR: &str = "contextlib.manager";
 
 /// A `with` whose body waits for its generator to yield.
@@ -20,7 +20,7 @@ pub(super) struct Waiting {
     with: Rc<With>,
     at: usize,
     scope: Rc<Scope>,
-    /// How many calls are running where the generator is.
+    /// The number of running calls at the generator.
     frames: usize,
     /// Whether its body is running.
     running: bool,
@@ -28,11 +28,11 @@ pub(super) struct Waiting {
     ended: Option<Flow>,
 }
 
-/// What stands behind `with item`.
+/// The kinds of context managers in `with item`.
 enum Manager {
     /// It gives this, and does nothing.
     Nothing(Value),
-    /// It says whether gradients are taken inside.
+    /// It sets whether gradients are computed inside.
     Gradients(bool),
     /// `contextlib.suppress` of these classes.
     Suppress(Value),
@@ -136,7 +136,7 @@ impl Context<'_> {
         })
     }
 
-    /// Leaves an object's context; what it says of an exception decides whether that goes on.
+    /// Leaves an object's context; its return value decides whether an exception continues.
     fn left(&mut self, exit: &Value, ended: Result<Flow, Fault>) -> Result<Flow, Fault> {
         let none = || Value::None;
         match ended {
@@ -178,7 +178,7 @@ impl Context<'_> {
         waited.and_then(|w| w.ended).ok_or_else(|| Fault::runtime_error("generator didn't yield"))
     }
 
-    /// Whether a `yield` that is reached now is the one that a `with` waits for, and then how its body went.
+    /// Whether the present `yield` is the one of a pending `with`, and the result of its body.
     pub(super) fn yielded_to_with(&mut self, value: &Value) -> Option<Result<Value, Fault>> {
         let waiting = self.waiting.last().filter(|w| w.frames == self.frames.len())?;
         if waiting.ended.is_some() {

@@ -8,7 +8,7 @@ use crate::python::syntax::ast::*;
 use crate::python::syntax::binds::bound_by;
 use crate::python::syntax::walk;
 
-/// Names that a statement would have bound where it stands.
+/// Names that a statement would have bound at its place.
 pub(super) fn bound_names(statement: &Stmt) -> Vec<Name> {
     let mut out = Vec::new();
     walk::statements(statement, &mut |s| bound_by(s, &mut out));

@@ -103,8 +103,8 @@ pub(super) fn is_plain_enum(class: &ClassValue) -> bool {
     class.bases.0.iter().any(plain)
 }
 
-/// What `str` makes of a member: its value's text for an IntEnum or StrEnum, `Kind.NAME` for others, `class Kind(str, Enum)`
-/// among them. None for what is no member.
+/// `str` of a member: its value's text for an IntEnum or StrEnum, `Kind.NAME` for others, including `class Kind(str,
+/// Enum)`. None for other objects.
 pub(super) fn member_text(object: &Instance) -> Option<String> {
     if !is_enum(&object.class, 0) {
         return None;

@@ -100,7 +100,7 @@ pub(crate) fn exception_parts(value: &Value) -> (String, String) {
     }
 }
 
-/// What `str(e)` gives of an exception of the text's own class; None for other objects.
+/// `str(e)` of an exception of the text's own class; None for other objects.
 pub(crate) fn message_of(object: &Instance) -> Option<String> {
     builtin_base(&object.class, 0)?;
     let args = object.attributes.borrow().named("args")?.as_items()?;
@@ -143,7 +143,7 @@ pub(super) fn caught(fault: &Fault) -> Value {
         Some(Raised(Value::Builtin(_))) | None => {}
         Some(Raised(value)) => return value.clone(),
     }
-    // what `raise` was given stands after the class
+    // the arguments of `raise` follow the class
     let message = &fault.diagnostic.message;
     let own = message.strip_prefix(&*fault.class).map(|m| m.strip_prefix(": ").unwrap_or(m));
     exception(&fault.class, own.unwrap_or(message))

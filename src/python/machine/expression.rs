@@ -269,7 +269,7 @@ impl Context<'_> {
         }
     }
 
-    /// Whether an expression stands in parentheses of its own.
+    /// Whether an expression has its own parentheses.
     pub(super) fn in_parentheses(&self, e: &Expr) -> bool {
         let Some(source) = self.sources.get(e.span.source.0 as usize) else { return true };
         let before = source.text.get(..e.span.start as usize).unwrap_or("").trim_end();
@@ -421,7 +421,7 @@ impl Context<'_> {
     }
 }
 
-/// What a name means that the text does not bind.
+/// The meaning of a name that the text does not bind.
 pub(super) fn builtin_named(library: &Library, name: &Name) -> Option<Name> {
     if (library.is_builtin)(name) { Some(name.clone()) } else { implied(name).map(Name::from) }
 }

@@ -37,7 +37,7 @@ impl Context<'_> {
         Ok(out)
     }
 
-    /// `str(value)` or `repr(value)`, by the methods of the text's own classes where they have them.
+    /// `str(value)` or `repr(value)`, by the methods of the text's own classes if they have them.
     pub(crate) fn shown(&mut self, value: &Value, function: &'static str) -> Result<Value, Fault> {
         if let Value::Instance(object) = value {
             let names = if function == "str" { &["__str__", "__repr__"][..] } else { &["__repr__"] };
@@ -49,7 +49,7 @@ impl Context<'_> {
         Ok(Value::str(if function == "str" { text(value) } else { repr(value) }))
     }
 
-    /// `format(value, spec)`, by the methods of the text's own classes where they have them.
+    /// `format(value, spec)`, by the methods of the text's own classes if they have them.
     pub(crate) fn formatted_as(&mut self, value: &Value, spec: &str) -> Result<String, Fault> {
         let Value::Instance(object) = value else { return formatted(value, spec) };
         let made = match self.instance_method(object, "__format__") {

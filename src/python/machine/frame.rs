@@ -15,13 +15,13 @@ use std::rc::Rc;
 pub(super) struct Frame<'f> {
     /// Where its free names are.
     pub scope: Rc<Scope>,
-    /// What each of its own names is bound to, all over it.
+    /// All bindings of each of its own names.
     pub sources: HashMap<Name, Vec<&'f Expr>>,
     /// Parameters: their objects are the caller's.
     pub params: Vec<Name>,
     /// Parameters of functions inside: their objects may be any that the body has.
     pub nested: Vec<Name>,
-    /// An object that is being made, and nobody's yet.
+    /// A new object without other references.
     pub fresh: Option<Name>,
     /// Whether its names are its own, and not those of `scope`.
     pub inner: bool,
@@ -48,7 +48,7 @@ impl<'f> Frame<'f> {
         frame
     }
 
-    /// What the names of a statement, and of those inside it, are bound to.
+    /// The bindings of a statement's names, including nested ones.
     fn gather(&mut self, s: &'f Stmt) {
         walk::statements(s, &mut |s| {
             let from: Vec<&Expr> = match &s.kind {
@@ -58,7 +58,7 @@ impl<'f> Frame<'f> {
                 StmtKind::With(with) => with.items.iter().map(|(item, _)| item).collect(),
                 StmtKind::Match { subject, .. } => vec![subject],
                 StmtKind::Function(def) => {
-                    // a function inside is walked where it stands: its parameters may be anything
+                    // a nested function is analysed at its place: its parameters may be anything
                     self.nested.extend(def.params.iter().map(|p| p.name.clone()));
                     if let Body::Block(body) = &def.body {
                         body.iter().for_each(|s| self.gather(s));
@@ -104,7 +104,7 @@ impl<'f> Frame<'f> {
     }
 }
 
-/// Whether an expression gives an object that nobody else has.
+/// Whether an expression creates an object without other references.
 pub(super) fn is_fresh(e: &Expr) -> bool {
     const MAKERS: [&str; 26] = [
         "zeros",

@@ -44,7 +44,7 @@ const BUILTIN: [&str; 29] = [
     "__future__",
 ];
 
-/// What `from typing import *` binds, as far as texts use it.
+/// The names of `from typing import *`, as far as texts use them.
 const TYPING: [&str; 24] = [
     "Any",
     "Callable",
@@ -232,7 +232,7 @@ impl Context<'_> {
             Err(_) => {
                 let known = scope.map(|s| s.names()).unwrap_or_default();
                 let fault = diagnose::unknown_attribute(module, name, known.iter().map(|(n, _)| &**n));
-                // what a module that is not there has, nobody knows
+                // the names of a missing module are unknown
                 let found = matches!(self.cached(module), Ok(Some(_)));
                 Err(if found { fault.python() } else { fault })
             }
@@ -263,7 +263,7 @@ impl Context<'_> {
         };
         let skipped = self.skipped.len();
         let outcome = self.deeper(|cx| Ok(cx.run_source(source, dotted, Vec::new())))?;
-        // what fails in other people's modules is told only where it is used
+        // failures in other modules are reported only if their names are used
         self.skipped.truncate(skipped);
         outcome.map_err(|mut errors| {
             let first = if errors.is_empty() { None } else { Some(errors.swap_remove(0)) };
@@ -347,7 +347,7 @@ fn is_standard(dotted: &str) -> bool {
     STANDARD.contains(&dotted.split('.').next().unwrap_or(dotted))
 }
 
-/// Libraries that draw, print or measure, and leave alone what they are given.
+/// Libraries that draw, print or measure, and do not change their arguments.
 pub(super) fn is_pure_library(dotted: &str) -> bool {
     const PURE: [&str; 14] = [
         "matplotlib",
@@ -368,7 +368,7 @@ pub(super) fn is_pure_library(dotted: &str) -> bool {
     PURE.contains(&dotted.split('.').next().unwrap_or(dotted))
 }
 
-/// Libraries whose decorators check or compile a function, and leave what it computes as it is.
+/// Libraries whose decorators check or compile a function, and do not change its results.
 pub(super) fn only_checks(dotted: &str) -> bool {
     const CHECKING: [&str; 7] = ["beartype", "jaxtyping", "typeguard", "numba", "triton", "nvtx", "overrides"];
     CHECKING.contains(&dotted.split('.').next().unwrap_or(dotted))

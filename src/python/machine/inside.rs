@@ -18,7 +18,7 @@ use std::rc::Rc;
 pub(crate) type Given = [(Name, Value)];
 
 impl Context<'_> {
-    /// The function `name` inside `outer`, as it is where it is used. `owner`: the class that `outer` is a method of.
+    /// The function `name` inside `outer`, in the state at its use. `owner`: the class of the method `outer`.
     pub(crate) fn function_inside(
         &mut self,
         outer: &Rc<FunctionValue>,
@@ -38,7 +38,7 @@ impl Context<'_> {
         self.frames.push(scope.clone());
         let found = self.run_to(body, name, given, &scope);
         self.frames.pop();
-        // what the rest of the function would have needed is nobody's concern here
+        // the rest of the function is not needed here
         self.skipped.truncate(skipped);
         if !found? {
             return Err(not_inside(&def.name, name));
@@ -47,7 +47,7 @@ impl Context<'_> {
         self.use_value(made)
     }
 
-    /// The object that a method is asked of, made of what is given for it.
+    /// The object of a method, created from the passed values.
     pub(crate) fn object_given(&mut self, class: &Rc<ClassValue>, root: &str, given: &Given) -> Result<Value, Fault> {
         let object = self.bare(class)?;
         let value = Value::Instance(object.clone());
@@ -121,7 +121,7 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Runs statements one by one, going on after those that fail; names that are given stay as given. Tells how it ended
+    /// Runs statements one by one, continuing after failures; passed names keep their values. Returns how it ended
     /// early.
     fn run_skipping(&mut self, body: &[Stmt], given: &Given, scope: &Rc<Scope>) -> Result<Option<Flow>, Fault> {
         for statement in body {
@@ -146,13 +146,13 @@ impl Context<'_> {
         }
         if is_definition(&body[at], name) {
             self.run_skipping(&body[at..=at], given, scope)?;
-            // what comes between it and its use may still change what it sees
+            // statements between it and its use may still change its variables
             let rest = &body[at + 1..];
             let end = rest.iter().position(|s| uses(s, name)).map_or(rest.len(), |used| used + 1);
             self.run_skipping(&rest[..end], given, scope)?;
             return Ok(true);
         }
-        // whoever names it means the branch that it stands in
+        // the user who names it means the branch that contains it
         for block in walk::blocks(&body[at]) {
             if self.run_to(block, name, given, scope)? {
                 let rest = &body[at + 1..];
@@ -203,13 +203,13 @@ fn uses(s: &Stmt, name: &str) -> bool {
     found
 }
 
-/// What is given under `root.`, and by which path.
+/// The values passed under `root.`, with their paths.
 fn attributes_of<'g>(root: &str, given: &'g Given) -> impl Iterator<Item = (&'g str, Value)> {
     let root = format!("{root}.");
     given.iter().filter_map(move |(name, value)| Some((name.strip_prefix(&root)?, value.clone())))
 }
 
-/// An object whose attributes are what is given under `root.`; None when nothing is.
+/// An object whose attributes are the values passed under `root.`; None without any.
 pub(crate) fn namespace(root: &str, given: &Given) -> Option<Value> {
     let mut all = attributes_of(root, given).peekable();
     all.peek()?;
@@ -225,10 +225,10 @@ pub(crate) fn nothing_given(name: &str) -> Value {
     Value::Instance(empty_object(name))
 }
 
-/// Base of objects that are made of what is given.
+/// Base of objects created from passed values.
 const GIVEN: &str = "given";
 
-/// Whether an object is made of what is given, so that more can be given.
+/// Whether an object was created from passed values, so that more can be added.
 pub(super) fn is_given_object(object: &Instance) -> bool {
     object.class.bases.0.iter().any(|b| matches!(b, Value::Builtin(name) if &**name == GIVEN))
 }
@@ -239,7 +239,7 @@ fn empty_object(name: &str) -> Rc<Instance> {
     Rc::new(Instance { class: Rc::new(class), attributes: RefCell::new(Pairs::default()) })
 }
 
-/// Sets `object.a.b`, with objects in between where there are none.
+/// Sets `object.a.b`, creating missing objects in between.
 pub(crate) fn set_path(object: &Rc<Instance>, path: &str, value: Value) {
     let Some((first, rest)) = path.split_once('.') else {
         name_value(&value, &path.into());
@@ -267,7 +267,7 @@ fn not_given(name: &str, function: &str) -> Fault {
 }
 
 impl Context<'_> {
-    /// A method as a function of its other parameters, its object made of what is given.
+    /// A method as a function of its other parameters, with its object created from passed values.
     pub(crate) fn method_given(
         &mut self,
         class: &Rc<ClassValue>,

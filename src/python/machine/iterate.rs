@@ -60,7 +60,7 @@ impl Context<'_> {
         })
     }
 
-    /// Takes elements one by one, until `f` says that it is enough.
+    /// Takes elements one by one, until `f` stops it.
     pub(crate) fn walk(
         &mut self,
         value: &Value,

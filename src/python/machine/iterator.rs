@@ -16,7 +16,7 @@ pub(crate) const MOST: usize = 1 << 17;
 /// Code of the fault that stops a generator without an end.
 const ENDLESS: &str = "endless";
 
-/// What comes after the elements that are known.
+/// The continuation after the known elements.
 pub(crate) enum Tail {
     /// Nothing.
     End,
@@ -46,17 +46,17 @@ pub(crate) fn ending(mut items: Vec<Value>, tail: Tail) -> Value {
     Value::Opaque(Rc::new(Opaque { kind: KIND, state: RefCell::new(Box::new(state)) }))
 }
 
-/// What a generator gave before it ended in this way.
+/// A generator's results before it ended in this way.
 pub(crate) fn of_generator(items: Vec<Value>, ended: Result<(), Fault>) -> Result<Value, Fault> {
     match ended {
         Ok(()) => Ok(of(items)),
         Err(fault) if fault.fatal && fault.diagnostic.code != ENDLESS => Err(fault),
-        // it would have stopped there when asked for one more
+        // it would have stopped here at the next request
         Err(fault) => Ok(ending(items, Tail::Fault(fault))),
     }
 }
 
-/// The fault of asking for all elements where there is no end.
+/// The fault of requesting all elements of an infinite iterator.
 pub(crate) fn endless() -> Fault {
     Fault::limit(ENDLESS, "this iterator has no end")
         .hint("take a part of it: `itertools.islice(it, n)`, `next(it)` or zip()")

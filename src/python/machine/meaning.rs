@@ -12,7 +12,7 @@ use crate::python::value::Value;
 use crate::python::value::scope::Scope;
 use std::rc::Rc;
 
-/// What an expression gives, as far as a rewrite must know.
+/// The kind of an expression's value, as far as a rewrite needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A truth value that differs from cell to cell.
@@ -39,7 +39,7 @@ impl Context<'_> {
         self.frames.last().cloned()
     }
 
-    /// The value of an expression, computed aside: nothing is told, and nothing goes on from it.
+    /// The value of an expression, computed separately: without messages and without effects.
     pub(super) fn aside(&mut self, e: &Expr) -> Option<Value> {
         let scope = self.here()?;
         let (span, recover, warnings, faults) = (self.span, self.recover, self.warnings.len(), self.faults.len());
@@ -51,7 +51,7 @@ impl Context<'_> {
         value
     }
 
-    /// What an expression gives; None where that is not certain.
+    /// The kind of an expression's value; None if uncertain.
     pub(super) fn kind_of(&mut self, e: &Expr) -> Option<Kind> {
         match &e.kind {
             ExprKind::Compare(_, rest) if rest.iter().any(|(op, _)| matches!(op, CmpOp::Is | CmpOp::IsNot)) => {
@@ -104,7 +104,7 @@ impl Context<'_> {
                 };
                 (!items.is_empty() && items.iter().all(number)).then_some(Kind::Number)
             }
-            // arithmetic of what cannot be computed as it stands is a number all the same
+            // arithmetic that cannot be computed here is still a number
             ExprKind::Binary(_, a, b) => match (self.kind_of(a)?, self.kind_of(b)?) {
                 (Kind::PlainBool | Kind::PlainNumber, Kind::PlainBool | Kind::PlainNumber) => Some(Kind::PlainNumber),
                 _ => Some(Kind::Number),
@@ -128,7 +128,7 @@ impl Context<'_> {
         }
     }
 
-    /// Whether a name stands for something that differs from cell to cell.
+    /// Whether a name refers to a value that differs from cell to cell.
     fn is_symbolic_name(&mut self, e: &Expr) -> bool {
         match (&e.kind, self.here()) {
             (ExprKind::Name(name), Some(scope)) => {
@@ -138,12 +138,12 @@ impl Context<'_> {
         }
     }
 
-    /// The source text of a span as it stands.
+    /// The unchanged source text of a span.
     pub(super) fn source_of(&self, span: Span) -> String {
         self.sources.get(span.source.0 as usize).map_or("", |s| s.slice(span)).to_string()
     }
 
-    /// What an expression means, as text; None where that is not certain.
+    /// The meaning of an expression as text; None if uncertain.
     pub(super) fn meaning(&mut self, e: &Expr) -> Option<String> {
         match &e.kind {
             ExprKind::And(_) | ExprKind::Or(_) if self.kind_of(e) == Some(Kind::PlainBool) => {
@@ -173,7 +173,7 @@ impl Context<'_> {
         }
     }
 
-    /// What a test means where only its truth counts: a number is compared with 0.
+    /// The meaning of a test whose truth value alone counts: a number is compared with 0.
     pub(super) fn tested(&mut self, e: &Expr) -> Option<String> {
         match &e.kind {
             ExprKind::And(items) => self.joined(items, "&", true),
@@ -204,7 +204,7 @@ impl Context<'_> {
     }
 
     fn negated(&mut self, inner: &Expr) -> Option<String> {
-        // of numbers, too, only the truth is asked for
+        // for numbers, too, only the truth value counts
         if matches!(inner.kind, ExprKind::And(_) | ExprKind::Or(_)) && self.kind_of(inner).is_none() {
             return Some(format!("~({})", self.tested(inner)?));
         }
@@ -261,7 +261,7 @@ impl Context<'_> {
         recurs(e, place, &scope, depth)
     }
 
-    /// The text with what stands inside it in its meaning.
+    /// The text with its nested expressions replaced by their meaning.
     fn spliced(&mut self, e: &Expr) -> Option<String> {
         if matches!(e.kind, ExprKind::Lambda(_) | ExprKind::FString(_) | ExprKind::Yield(_) | ExprKind::YieldFrom(_)) {
             return Some(self.source_of(e.span));
@@ -341,7 +341,7 @@ fn statement_recurs(s: &Stmt, place: Span, scope: &Rc<Scope>, depth: usize) -> b
         StmtKind::For { iter, body, orelse, .. } => e(iter) || all(body) || all(orelse),
         StmtKind::While { test, body, orelse } => e(test) || all(body) || all(orelse),
         StmtKind::Return(None) | StmtKind::Pass | StmtKind::AnnAssign { .. } => false,
-        // what is not looked into may come back
+        // unanalysed values may be returned
         _ => true,
     }
 }

@@ -56,32 +56,32 @@ const MAX_DEPTH: usize = 3000;
 pub struct Context<'a> {
     /// The graph being built.
     pub graph: Graph,
-    /// Where the expression stands that is being evaluated: the place of new nodes and of faults.
+    /// The place of the expression being evaluated: the place of new nodes and of faults.
     pub span: Span,
     /// State of the host functions: the random generator.
     pub host: Draws,
     /// Warnings so far.
     pub(crate) warnings: Vec<Diagnostic>,
     pub(crate) sources: Vec<Source>,
-    /// Which tensors may learn, or follow from ones that may: reads of them stay reads. Empty while a mask is traced.
+    /// The tensors that may need gradients, or depend on such: reads of them stay reads. Empty while a mask is traced.
     pub(crate) origins: origins::Origins,
     /// Whether a score mod is traced, for which tensors may learn.
     pub(crate) learning: bool,
-    /// Whether what is computed now has no gradient (`torch.no_grad()`).
+    /// Whether the present computation has no gradient (`torch.no_grad()`).
     pub(crate) no_grad: bool,
-    /// What the expression that is indexed is called, for the capture's name.
+    /// The name of the indexed expression, for the capture's name.
     pub(crate) hint: Option<Name>,
-    /// Entries of the first text, as far as they can be told without running it.
+    /// Entries of the first text, as far as they are known without running it.
     pub(crate) outlined: Vec<String>,
     /// Statements of modules that failed and were skipped.
     pub(crate) skipped: Vec<Fault>,
-    /// Texts that ship with the tracer, their names, and where the user called them.
+    /// Texts that ship with the tracer, their names, and the places of the user's calls.
     shipped: Vec<SourceId>,
     shipped_scopes: Vec<(&'static str, Rc<Scope>)>,
     outside: Option<shipped::Outside>,
     /// A statement that failed and after which nothing is certain.
     pub(crate) unsure: Option<Fault>,
-    /// Values from outside, by name: they stand in for what the first text assigns to those names.
+    /// Values from outside, by name: they replace the first text's assignments to those names.
     pub(crate) given: Vec<(Name, Value)>,
     /// Calls of create_block_mask that were met.
     pub(crate) met: Vec<super::met::Met>,
@@ -91,7 +91,7 @@ pub struct Context<'a> {
     pub(crate) chosen: Option<super::request::Chosen>,
     /// Names of Python and PyTorch that the text has set to something else.
     patched: Vec<(String, Value)>,
-    /// The first function on whose last bit the mod depends, and where it reads that.
+    /// The first function on whose last bit the mod depends, and the place of the read.
     pub(crate) rough: Option<(Rc<str>, Span)>,
     /// Numbers that follow a last bit.
     pub(crate) rough_numbers: rough::RoughNumbers,
@@ -99,11 +99,11 @@ pub struct Context<'a> {
     pub(crate) shaken: Option<u64>,
     /// Sums of many floats that the mod itself makes, and their terms.
     pub(crate) sums: Vec<(NodeId, Vec<NodeId>)>,
-    /// Symbolic values made so far: each is an object of its own.
+    /// Symbolic values created so far: each is a distinct object.
     objects: Cell<u32>,
-    /// What failed statements may have changed.
+    /// The possible changes of failed statements.
     taint: taint::Taint,
-    /// Names that a guarded import decided, and what is told when they are read.
+    /// Names that a guarded import decided, and the messages for their reads.
     guarded: Vec<(Name, Diagnostic)>,
     /// The exception that an `except` clause is handling.
     handled: Option<Fault>,
@@ -119,15 +119,15 @@ pub struct Context<'a> {
     calls: usize,
     /// Whether a statement that fails is remembered and those after it run: while a mod is traced.
     pub(crate) recover: bool,
-    /// What failed and was gone on from.
+    /// The skipped failures.
     pub(crate) faults: Vec<Fault>,
-    /// What the generator that is running has yielded.
+    /// The values that the running generator has yielded.
     yielded: Items,
     /// How many `try` statements are open: imports inside must fail at once.
     trying: usize,
     /// Scopes of the calls that are running.
     frames: Vec<Rc<Scope>>,
-    /// What a dict makes of a key that is missing: `collections.defaultdict`.
+    /// A dict's default for missing keys: `collections.defaultdict`.
     pub(crate) factories: Vec<(Rc<RefCell<Pairs>>, Value)>,
     modules: HashMap<String, Option<Rc<ModuleValue>>>,
     scopes: Vec<Weak<Scope>>,
@@ -216,7 +216,7 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// What tensors may still take.
+    /// The remaining budget of tensors.
     pub fn tensor_budget(&self) -> Budget {
         Budget::within(self.limits.tensor_bytes, self.tensor_bytes)
     }
@@ -279,7 +279,7 @@ impl<'a> Context<'a> {
         Ok(SourceId(self.sources.len() as u32 - 1))
     }
 
-    /// Parses a text and runs it as a module with these globals. What fails in it is skipped and remembered; only
+    /// Parses a text and runs it as a module with these globals. Failing statements are skipped and recorded; only
     /// limits and syntax errors stop it.
     pub(crate) fn run_source(
         &mut self,
@@ -331,7 +331,7 @@ impl<'a> Context<'a> {
         self.instances.push(Rc::downgrade(instance));
     }
 
-    /// Binds what is given from outside for names of the first text.
+    /// Binds values from outside to names of the first text.
     fn bind_given_globals(&mut self, scope: &Rc<Scope>) {
         let given = std::mem::take(&mut self.given);
         for (name, value) in &given {

@@ -314,7 +314,7 @@ impl Context<'_> {
     }
 }
 
-/// Truth of a value that is neither tensor nor symbolic.
+/// Truth of a value that is neither a tensor nor symbolic.
 pub(crate) fn truth_of_plain(value: &Value) -> bool {
     match value {
         Value::None => false,

@@ -10,13 +10,13 @@ use crate::python::tensors::{Strided, TensorRef};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// What is known of all storages.
+/// The known origins of all storages.
 #[derive(Default)]
 pub(crate) struct Origins {
     /// Expressions of parameters' elements.
     pub graph: Graph,
     pub storages: HashMap<usize, Origin>,
-    /// Tensors that the mod reads, as it reads them, and where they come from.
+    /// Tensors that the mod reads, in their present state, and their origins.
     pub read: Vec<(HostTensor, Read)>,
     /// Whether an operation is being run on expressions.
     pub busy: bool,
@@ -56,7 +56,7 @@ impl Origins {
         let origin = self.storages.get(&handle.storage_identity())?;
         let kind = match (&origin.kind, origin.version == handle.version()) {
             (kind, true) => kind.clone(),
-            // what a parameter was filled with is its value
+            // a parameter's value is its initial content
             (Kind::Root { name, .. }, false) => Kind::Root { name: name.clone(), tensor: origin.whole.read() },
             (Kind::Lost(lost), false) => Kind::Lost(lost.clone()),
             (kind, false) => {

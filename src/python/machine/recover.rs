@@ -10,13 +10,13 @@ use crate::python::value::scope::Scope;
 use crate::python::value::{Fault, Value};
 use std::rc::Rc;
 
-/// Mistakes that are told at most.
+/// Largest number of reported mistakes.
 const MOST: usize = 8;
 
 impl Context<'_> {
     /// Goes on after a statement that failed, or hands its fault on.
     pub(super) fn recovered(&mut self, fault: Fault, statement: &Stmt, scope: &Rc<Scope>) -> Result<(), Fault> {
-        // what a text raises itself is meant to end it, and nothing runs after a return
+        // an exception raised by the text is meant to end it, and nothing runs after a return
         let ends = matches!(statement.kind, StmtKind::Return(_) | StmtKind::Raise(_) | StmtKind::Assert { .. });
         if !self.recovers(&fault) || ends || matches!(&*fault.diagnostic.code, "raised" | "assertion") {
             return Err(fault);
@@ -49,7 +49,7 @@ impl Context<'_> {
         self.recover && self.trying == 0 && !fault.fatal && self.faults.len() < MOST
     }
 
-    /// Adds a fault that is not there yet; one that has since learnt who called replaces itself.
+    /// Adds a new fault; a fault that has since received its caller replaces itself.
     pub(crate) fn remember(&mut self, fault: Fault) {
         let place = |f: &Fault| (f.diagnostic.code.clone(), f.diagnostic.labels.first().map(|l| l.span));
         match self.faults.iter_mut().find(|f| place(f) == place(&fault)) {

@@ -30,7 +30,7 @@ impl Context<'_> {
         format!("{a} // {b}")
     }
 
-    /// A fault with what to write in the place of the whole expression, where that is certain.
+    /// A fault with suggested code for the whole expression, if it is certain.
     pub(super) fn meant(&mut self, fault: Fault, whole: &Expr) -> Fault {
         match self.meaning(whole) {
             Some(text) => fault.rewrite(whole.span, text),
@@ -70,7 +70,7 @@ impl Context<'_> {
                 }
                 let op = rest[at - 1].0.symbol();
                 if chained {
-                    // the operand in the middle stands on both sides; a name that it binds is bound by then
+                    // the operand in the middle is on both sides; a name that it binds is then bound
                     let middle = if at == 1 { first } else { &rest[at - 2].1 };
                     signs.push("&");
                     parts.push(match &middle.kind {
@@ -179,7 +179,7 @@ impl Context<'_> {
             _ => None,
         };
         match table {
-            // only what is read changes
+            // only read values change
             Some(table) => fault.instead(container.span, table),
             None => fault,
         }
@@ -297,7 +297,7 @@ impl Context<'_> {
         if !tests.is_empty() {
             return None;
         }
-        // the first element stands for all: each gives a truth value of its cell
+        // the first element represents all: each has a truth value in its cell
         let values = self.aside(iter)?;
         let first = self.collect(&values).ok()?.into_iter().next()?;
         let scope = self.frames.last()?.clone();

@@ -11,7 +11,7 @@ use crate::python::value::scope::Scope;
 use crate::python::value::{Args, Fault, Value};
 use std::rc::Rc;
 
-/// Where the user called what ships, and whether mistakes were being gone on from.
+/// The place of the user's call of shipped code, and whether mistakes were being skipped.
 #[derive(Clone, Copy)]
 pub(super) struct Outside {
     place: Span,
@@ -34,7 +34,7 @@ impl Context<'_> {
         self.shipped.contains(&id)
     }
 
-    /// The texts that spans may point into; those that ship, to which none does, are left empty.
+    /// The texts that spans may point into; shipped texts, which no span points into, are left empty.
     pub(crate) fn users_sources(&self) -> Vec<Source> {
         let users = |(at, source): (usize, &Source)| match self.ships(SourceId(at as u32)) {
             true => Source::new(source.name.as_str(), ""),
@@ -89,7 +89,7 @@ impl Context<'_> {
         Some(self.shipped_value(found).and_then(|function| self.call(&function, args)))
     }
 
-    /// Calls a tensor's method that ships; None when there is none.
+    /// Calls a shipped tensor method; None for unknown names.
     pub(crate) fn call_shipped_method(
         &mut self,
         receiver: &Value,
@@ -139,7 +139,7 @@ impl Context<'_> {
     }
 }
 
-/// What a file raises, as a fault of ours: `"what is wrong: what to do"`.
+/// An exception of a shipped file, as a fault: `"problem: fix"`.
 fn refusal(fault: Fault) -> Fault {
     let class = fault.class.clone();
     let text = &fault.diagnostic.message;

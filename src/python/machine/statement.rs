@@ -24,7 +24,7 @@ pub(super) enum Flow {
 }
 
 impl Context<'_> {
-    /// Runs a module's statements, skipping those that fail.
+    /// Runs a module's statements, skipping failing ones.
     pub(super) fn run_module(&mut self, body: &[Stmt], scope: &Rc<Scope>) -> Result<(), Fault> {
         let given = if body.first().is_some_and(|s| s.span.source.0 == 0) { self.given.clone() } else { Vec::new() };
         for statement in body {
@@ -329,7 +329,8 @@ impl Context<'_> {
         }
     }
 
-    /// Runs the clause that catches a fault. What is only not known here is not caught: Python may go another way.
+    /// Runs the clause that catches a fault. A fault that only means "not supported here" is not caught: Python may
+    /// behave differently.
     fn handle(&mut self, fault: Fault, handlers: &[Handler], scope: &Rc<Scope>) -> Result<Flow, Fault> {
         if !fault.python {
             return Err(fault);
@@ -358,7 +359,7 @@ impl Context<'_> {
         Err(fault)
     }
 
-    /// Remembers which names depend on a module that is not there: they are told of when they are read.
+    /// Records which names depend on a missing module: they are reported when they are read.
     fn guard<'s>(&mut self, fault: &Fault, blocks: impl Iterator<Item = &'s [Stmt]>) {
         let missing = &fault.diagnostic.message;
         let mut told = Diagnostic::warning(
@@ -421,8 +422,8 @@ impl Context<'_> {
         self.written_in_place(op, old, new, target, statement, scope)
     }
 
-    /// `s |= t` of a set or dict, `xs *= 2` of a list, and objects with `__iadd__` and its kin: whoever else holds the value
-    /// sees the change. None of what makes a new value.
+    /// `s |= t` of a set or dict, `xs *= 2` of a list, and objects with `__iadd__` and similar methods: every holder of
+    /// the value sees the change. None for operators that create a new value.
     fn changed_in_place(&mut self, op: BinOp, old: &Value, by: &Value) -> Result<Option<Value>, Fault> {
         if let Value::Instance(object) = old {
             let method = self.instance_method(object, &format!("__i{}__", op.method()));
@@ -440,7 +441,7 @@ impl Context<'_> {
         Ok(Some(old.clone()))
     }
 
-    /// `n &= 3` of a tensor: PyTorch writes into it, and whoever else holds it sees that.
+    /// `n &= 3` of a tensor: PyTorch writes into it, and every holder sees the change.
     fn written_in_place(
         &mut self,
         op: BinOp,
@@ -545,7 +546,7 @@ impl Context<'_> {
     }
 }
 
-/// Sets what is given for attributes of an object that a statement has just bound.
+/// Sets passed values for attributes of an object that a statement has just bound.
 fn give_attributes(statement: &Stmt, given: &[(Name, Value)], scope: &Rc<Scope>) {
     let mut names = Vec::new();
     crate::python::syntax::binds::bound_by(statement, &mut names);

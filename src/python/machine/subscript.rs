@@ -103,7 +103,7 @@ impl Context<'_> {
         }
     }
 
-    /// What a dict gives for a key that it does not have.
+    /// A dict's result for a missing key.
     fn missing_item(&mut self, container: &Value, pairs: &Rc<RefCell<Pairs>>, index: &Value) -> Result<Value, Fault> {
         let factory = self.factories.iter().find(|(of, _)| Rc::ptr_eq(of, pairs)).map(|(_, factory)| factory.clone());
         let Some(factory) = factory else {

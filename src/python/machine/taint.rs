@@ -12,14 +12,14 @@ use crate::python::value::{Fault, Value};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// What is known of statements that failed.
+/// The recorded failed statements.
 #[derive(Default)]
 pub(super) struct Taint {
     /// Objects that may have been changed, by identity, and by which statement.
     objects: HashMap<usize, Rc<Fault>>,
     /// The same objects, kept so that no other takes their identity.
     kept: Vec<Value>,
-    /// What each failed statement used: whoever has its result may reach that.
+    /// The values used by each failed statement: its result may reference them.
     used: HashMap<usize, Vec<Value>>,
 }
 
@@ -29,7 +29,7 @@ impl Taint {
     }
 }
 
-/// What the identity of an object is; None for values that cannot change and hold nothing that can.
+/// The identity of an object; None for immutable values without mutable content.
 fn identity(value: &Value) -> Option<usize> {
     Some(match value {
         Value::Tuple(items) => Rc::as_ptr(items) as usize,
@@ -38,7 +38,7 @@ fn identity(value: &Value) -> Option<usize> {
         Value::Partial(partial) => Rc::as_ptr(partial) as usize,
         Value::Method(method) => Rc::as_ptr(method) as usize,
         Value::Class(class) => Rc::as_ptr(class) as usize,
-        // nobody writes into a BlockMask: its mask is a function
+        // a BlockMask is never written: its mask is a function
         Value::Instance(object) if &*object.class.name == "BlockMask" => return None,
         Value::Instance(object) => Rc::as_ptr(object) as usize,
         Value::Opaque(object) => Rc::as_ptr(object) as usize,
@@ -47,7 +47,7 @@ fn identity(value: &Value) -> Option<usize> {
     })
 }
 
-/// What an object holds.
+/// The content of an object.
 fn held(value: &Value) -> Vec<Value> {
     match value {
         Value::Tuple(items) => items.0.clone(),
@@ -66,7 +66,7 @@ fn held(value: &Value) -> Vec<Value> {
 }
 
 impl Context<'_> {
-    /// Goes on after a statement that failed: what it would have bound or may have changed is its fault from now on.
+    /// Continues after a failed statement: its possible bindings and changes are its fault from now on.
     pub(super) fn skip(&mut self, statement: &Stmt, fault: Fault, scope: &Rc<Scope>) {
         let shared = Rc::new(fault.clone());
         let Touched { changed, used, elsewhere, attributes, draws, everything } = touched(self, statement, scope);
@@ -99,7 +99,7 @@ impl Context<'_> {
         self.skipped.push(fault);
     }
 
-    /// What the statement that failed so had used.
+    /// The values used by the statement with this fault.
     pub(super) fn used_by(&self, fault: &Rc<Fault>) -> Vec<Value> {
         self.taint.used.get(&(Rc::as_ptr(fault) as usize)).cloned().unwrap_or_default()
     }

@@ -21,7 +21,7 @@ use std::rc::Rc;
 /// Expressions that are looked at in all; text with more may change everything.
 const MOST: usize = 200_000;
 
-/// What a statement could change.
+/// The possible changes of a statement.
 #[derive(Default)]
 pub(super) struct Touched {
     /// Objects that may be changed, with all that they hold.
@@ -38,7 +38,7 @@ pub(super) struct Touched {
     pub everything: bool,
 }
 
-/// What running `statement` in `scope` could change.
+/// The possible changes of running `statement` in `scope`.
 pub(super) fn touched(cx: &mut Context<'_>, statement: &Stmt, scope: &Rc<Scope>) -> Touched {
     let mut walk = Walk { cx, out: Touched::default(), known: HashMap::new(), left: MOST };
     let mut frame = Frame::new(scope.clone(), std::slice::from_ref(statement));
@@ -53,7 +53,7 @@ pub(super) fn touched(cx: &mut Context<'_>, statement: &Stmt, scope: &Rc<Scope>)
     walk.out
 }
 
-/// Whose objects an expression may give.
+/// The holders of the objects that an expression may return.
 #[derive(Default)]
 struct Origins {
     values: Vec<Value>,
@@ -111,7 +111,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// A target of an assignment: what it is a part of changes.
+    /// A target of an assignment: the object that contains it changes.
     fn target(&mut self, target: &Expr, frame: &mut Frame<'_>) {
         match &target.kind {
             ExprKind::Tuple(items) | ExprKind::List(items) => items.iter().for_each(|i| self.target(i, frame)),
@@ -145,13 +145,13 @@ impl Walk<'_, '_> {
         frame.changes_nested |= origins.nested;
     }
 
-    /// Whose objects `e` may give. `whole`: itself, and not only a part of it.
+    /// The holders of the objects that `e` may return. `whole`: the object itself, not only a part of it.
     fn origins(&mut self, e: &Expr, frame: &Frame<'_>, whole: bool, seen: &mut Vec<Name>, out: &mut Origins) {
         self.left = self.left.saturating_sub(1);
         if self.left == 0 || (whole && is_fresh(e)) {
             return;
         }
-        // what a function gives may be what it sees
+        // a function's result may be any of its visible objects
         if let ExprKind::Call(callee, _) = &e.kind
             && let Some(Value::Function(function)) = self.value_of(callee, frame)
         {
@@ -174,7 +174,7 @@ impl Walk<'_, '_> {
             return;
         }
         match frame.scope.get(name) {
-            // what a failed statement gave reaches what it was given
+            // a failed statement's result may reference its arguments
             Some(Value::Missing(fault)) => out.values.extend(self.cx.used_by(&fault)),
             value => out.values.extend(value),
         }
@@ -227,7 +227,7 @@ impl Walk<'_, '_> {
         walk::parts(e, &mut |part| self.expression(part, frame));
     }
 
-    /// A name is read: a function may be called by whoever it is passed to, and operators of an object may run.
+    /// A name is read: a function may be called by its receiver, and operators of an object may run.
     fn named(&mut self, name: &Name, frame: &mut Frame<'_>) {
         let Some(value) = frame.scope.get(name) else { return };
         match &value {
@@ -317,7 +317,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// What calling a value may change.
+    /// The possible changes of calling a value.
     fn called(&mut self, value: &Value) -> Change {
         let of_body = |changes: bool| if changes { Change::All } else { Change::Nothing };
         match value {
@@ -349,7 +349,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// What a method of something that is not known, or is no object of the text, may change.
+    /// The possible changes of a method of an unknown value, or of a value that is not an object of the text.
     fn method(&mut self, object: &Expr, method: &Name, frame: &mut Frame<'_>) -> Change {
         let receiver = self.value_of(object, frame);
         match &receiver {
@@ -386,7 +386,7 @@ impl Walk<'_, '_> {
         if let Some(changes) = self.known.get(&key) {
             return *changes;
         }
-        // one that calls itself may pass on what it was given
+        // a recursive function may pass on its arguments
         self.known.insert(key, true);
         let changes = self.walked(function, None);
         self.known.insert(key, changes);
@@ -429,7 +429,7 @@ impl Walk<'_, '_> {
         changes
     }
 
-    /// The value of a name or of a path of attributes, where it can be told without running anything.
+    /// The value of a name or of a path of attributes, if known without running anything.
     fn value_of(&mut self, e: &Expr, frame: &Frame<'_>) -> Option<Value> {
         match &e.kind {
             ExprKind::Name(name) if frame.is_own(name) => None,

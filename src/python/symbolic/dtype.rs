@@ -12,7 +12,7 @@ use crate::python::value::Fault;
 use half::{bf16, f16};
 
 impl Context<'_> {
-    /// PyTorch's dtype of a value; of a Python number that which it stands for.
+    /// PyTorch's dtype of a value; for a Python number its default dtype.
     pub(crate) fn dtype(&self, node: NodeId) -> DType {
         match (&self.graph.node(node).op, self.graph.ty(node)) {
             (_, Ty::Bool) => DType::Bool,
@@ -26,7 +26,7 @@ impl Context<'_> {
         }
     }
 
-    /// Whether a value is Python's number, which takes on the dtype of what it meets.
+    /// Whether a value is a Python number, which takes the dtype of the other operand.
     pub(crate) fn is_number(&self, node: NodeId) -> bool {
         matches!(self.graph.node(node).op, Op::Int(_) | Op::Float(_))
     }
@@ -92,7 +92,7 @@ impl Context<'_> {
         }
     }
 
-    /// A literal as a number of `dtype`; ints wrap, as PyTorch's do beside a tensor. None for what is no literal.
+    /// A literal as a number of `dtype`; ints wrap, like PyTorch's next to a tensor. None for other nodes.
     fn number_as(&self, node: NodeId, dtype: DType) -> Option<Op> {
         let int = |x: i64| match dtype {
             DType::U8 => i64::from(x as u8),
@@ -119,7 +119,7 @@ impl Context<'_> {
         })
     }
 
-    /// The result of an operation in `dtype`: wrapped or rounded to it, and told by its node.
+    /// The result of an operation in `dtype`: wrapped or rounded to it, and marked by its node.
     pub(crate) fn stored(&mut self, node: NodeId, dtype: DType) -> Result<NodeId, Fault> {
         if self.dtype(node) == dtype && !self.is_number(node) {
             return Ok(node);
@@ -137,7 +137,7 @@ impl Context<'_> {
         self.stored(node, dtype)
     }
 
-    /// Errors when a number is one that `dtype` cannot hold, where PyTorch does not let it wrap.
+    /// Errors if `dtype` cannot represent a number and PyTorch does not let it wrap.
     pub(crate) fn must_hold(&self, dtype: DType, node: NodeId) -> Result<(), Fault> {
         let number = match self.graph.node(node).op {
             Op::Int(x) => Scalar::Int(x),

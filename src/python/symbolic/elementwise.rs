@@ -160,7 +160,7 @@ fn float_operand(cx: &mut Context<'_>, a: NodeId) -> Result<(DType, NodeId), Fau
     Ok((dtype, cx.operand_as(a, dtype)?))
 }
 
-/// A number beside a float of this dtype.
+/// A number next to a float of this dtype.
 fn number(cx: &mut Context<'_>, x: f64, dtype: DType) -> Result<NodeId, Fault> {
     let number = cx.float_literal(x)?;
     cx.operand_as(number, if dtype == DType::F64 { dtype } else { DType::F32 })

@@ -13,7 +13,7 @@ use crate::python::value::Fault;
 const MAX_POWER: f64 = 8.0;
 
 impl Context<'_> {
-    /// The node as another type; literals are converted at once. What has a dtype of its own is cast by
+    /// The node as another type; literals are converted at once. A node with its own dtype is cast by
     /// [`to_dtype`](Context::to_dtype).
     pub(crate) fn cast(&mut self, node: NodeId, to: Ty) -> Result<NodeId, Fault> {
         if self.graph.ty(node) == to {
@@ -38,7 +38,7 @@ impl Context<'_> {
             op => op,
         };
         let least = if matches!(op, And | Or) { Ty::Bool } else { least };
-        // under vmap a number beside halves is rounded to their dtype, too
+        // under vmap a number next to halves is rounded to their dtype, too
         let (x, y, dtype) = self.promote(a, b, least)?;
         let node = self.node(Op::Binary(op, x, y))?;
         if op.is_comparison() { Ok(node) } else { self.stored(node, dtype) }
@@ -282,7 +282,7 @@ impl Context<'_> {
     }
 }
 
-/// The dtype that stands for a type.
+/// The dtype of a type.
 pub(super) fn dtype_of(ty: Ty) -> DType {
     match ty {
         Ty::Bool => DType::Bool,

@@ -18,16 +18,16 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
-/// What a name does with its arguments.
+/// The handling of a name's arguments.
 #[derive(Clone, Copy)]
 enum Entry {
     /// An operation of the graph on one operand.
     Unary(UnaryOp, UnaryTraced),
     /// An operation of the graph on two operands.
     Binary(BinaryOp, BinaryTraced),
-    /// Of one operand, by hand.
+    /// Of one operand, by its own function.
     One(fn(&mut Context<'_>, NodeId) -> Result<NodeId, Fault>),
-    /// Of two operands, by hand.
+    /// Of two operands, by its own function.
     Two(fn(&mut Context<'_>, NodeId, NodeId) -> Result<NodeId, Fault>),
     /// Anything else.
     Any(fn(&mut Context<'_>, &str, &Args) -> Result<Value, Fault>),
@@ -120,7 +120,7 @@ const TABLE: &[(&str, Entry)] = &[
     (
         "clone",
         Entry::Any(|cx, _, args| {
-            // the same value as an object of its own
+            // the same value as a new object
             let x = args.need("clone", 0, "input")?.clone();
             cx.elementwise(&[&x], |_, n| Ok(n[0]))
         }),
@@ -209,7 +209,7 @@ impl Context<'_> {
     /// Calls a dotted function with symbolic arguments; None when it is unknown.
     pub(crate) fn symbolic_call(&mut self, dotted: &str, args: &Args) -> Option<Result<Value, Fault>> {
         if let Some(op) = dotted.strip_prefix("torch.ops.") {
-            // custom operations that stand for the hardware's approximate tanh
+            // custom operations for the hardware's approximate tanh
             let tanh = op.to_lowercase().contains("tanh");
             let last = op.rsplit('.').find(|p| *p != "default").unwrap_or(op);
             return if tanh {

@@ -19,7 +19,7 @@ pub(super) fn filled_with(cx: &mut Context<'_>, name: &str, args: &Args) -> Resu
     cx.elementwise(&[&x, &value], |_, n| Ok(n[1]))
 }
 
-/// The nodes of a symbolic value, which say what it is.
+/// The nodes of a symbolic value, which identify it.
 fn nodes(value: &Value) -> Option<Vec<NodeId>> {
     match value {
         Value::Sym(sym) => Some(vec![sym.node]),
@@ -66,11 +66,11 @@ impl Context<'_> {
     /// A mod runs over all cells at once: what differs from cell to cell does not fit into a value that does not.
     pub(crate) fn same_indices(&mut self, receiver: &Value, changed: &Value, method: &str) -> Result<(), Fault> {
         let depends = self.graph.depends();
-        // every cell has a score of its own
+        // every cell has its own score
         let of = |d: Depends| if d.on(Input::Score) { u8::MAX } else { d.0 };
         let bits =
             |value: &Value| nodes(value).unwrap_or_default().iter().fold(0, |all, n| all | of(depends[n.0 as usize]));
-        // what is the same in all cells may have been made like something that differs: `torch.zeros_like(q - k)`
+        // a value that is the same in all cells may have been created from one that differs: `torch.zeros_like(q - k)`
         let told = matches!(receiver, Value::Tensor(_)) || bits(receiver) != 0;
         if told && bits(changed) & !bits(receiver) != 0 {
             let message = format!(

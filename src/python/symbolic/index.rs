@@ -92,7 +92,7 @@ impl Context<'_> {
         self.two(crate::ir::graph::BinaryOp::Add, scaled, start, Ty::Int)
     }
 
-    /// Faults for a constant outside `len`, and warns where an index can be told to leave it.
+    /// Faults for a constant outside `len`, and warns if an index may be outside.
     fn check_range(&mut self, node: NodeId, len: usize, dim: usize, view: &SymView) -> Result<(), Fault> {
         let range = bounds(&self.graph, node);
         let n = len as i64;
@@ -177,7 +177,7 @@ impl Context<'_> {
 
     /// Indexing with vectors of indices or new axes: element by element.
     fn gather(&mut self, view: &SymView, places: Vec<Place>) -> Result<Value, Fault> {
-        // shape of the vectors of indices together, and where it goes: at the first of them
+        // the common shape of the index vectors, and its position: that of the first of them
         let mut vectors: Vec<usize> = Vec::new();
         for place in &places {
             if let Place::Nodes(array) = place {

@@ -26,7 +26,7 @@ use crate::ir::graph::{BinaryOp, NodeId, Op, Ty, UnaryOp};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
-/// Elements of a symbolic tensor at most: each is a node of its own.
+/// Largest number of elements of a symbolic tensor: each is a node.
 pub(crate) const MAX_ELEMENTS: usize = 8192;
 
 /// An operand of an elementwise operation.
@@ -116,7 +116,7 @@ impl Context<'_> {
         }
     }
 
-    /// A concrete tensor as literals, or as reads where it may learn.
+    /// A concrete tensor as literals, or as reads if it may need gradients.
     fn constant(&mut self, tensor: &HostTensor, name: &str, learns: bool) -> Result<Operand, Fault> {
         if tensor.numel() > MAX_ELEMENTS {
             let message =
@@ -159,7 +159,8 @@ impl Context<'_> {
         Ok(nodes)
     }
 
-    /// One element of a concrete tensor. Marked by its dtype, unless it has dimensions and the dtype that a number stands for.
+    /// One element of a concrete tensor. Marked by its dtype, unless it has dimensions and the default dtype of a
+    /// number.
     fn element_of(&mut self, tensor: &HostTensor, at: usize) -> Result<NodeId, Fault> {
         let node = self.node(literal(tensor, at))?;
         match tensor.dtype() {
@@ -182,8 +183,8 @@ impl Context<'_> {
         }
     }
 
-    /// Applies `f` element by element, broadcasting the operands. Of two operands, one without dimensions follows one with
-    /// dimensions in its dtype; where, clamp and the like take both alike under vmap.
+    /// Applies `f` element by element, broadcasting the operands. Of two operands, one without dimensions takes the
+    /// dtype of one with dimensions; where, clamp and similar functions treat both equally under vmap.
     pub(crate) fn elementwise(
         &mut self,
         values: &[&Value],
@@ -192,7 +193,7 @@ impl Context<'_> {
         self.broadcasted(values, values.len() == 2, f)
     }
 
-    /// The same; `follows` says whether an operand without dimensions takes on the dtype of one with dimensions.
+    /// The same; `follows` sets whether an operand without dimensions takes the dtype of one with dimensions.
     pub(crate) fn broadcasted(
         &mut self,
         values: &[&Value],
@@ -225,8 +226,7 @@ impl Context<'_> {
         self.array(shape, nodes)
     }
 
-    /// Casts values without dimensions to the dtype of the tensors with dimensions beside them, where that is of the same
-    /// category.
+    /// Casts values without dimensions to the dtype of the tensors with dimensions, if it has the same category.
     fn follow_dimensions(&mut self, operands: &mut [Operand]) -> Result<(), Fault> {
         let dims = operands.iter().filter(|o| !o.shape().is_empty()).map(|o| match o {
             Operand::Array(array) => self.common(&array.nodes),
@@ -364,7 +364,7 @@ impl Context<'_> {
         })
     }
 
-    /// `a op b` where a side is symbolic.
+    /// `a op b` with a symbolic side.
     pub(crate) fn symbolic_binary(&mut self, op: ast::BinOp, a: &Value, b: &Value) -> Result<Value, Fault> {
         if op == ast::BinOp::MatMul {
             return self.dot(a, b);
@@ -382,7 +382,7 @@ impl Context<'_> {
         }
     }
 
-    /// `a op b` for comparisons where a side is symbolic.
+    /// `a op b` for comparisons with a symbolic side.
     pub(crate) fn symbolic_compare(&mut self, op: ast::CmpOp, a: &Value, b: &Value) -> Result<Value, Fault> {
         let op = match op {
             ast::CmpOp::Eq => BinaryOp::Eq,

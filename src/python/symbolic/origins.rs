@@ -54,7 +54,7 @@ const MOVES: &[&str] =
 const PLACES: f64 = (1u64 << 40) as f64;
 
 impl Context<'_> {
-    /// Takes a tensor for one that may learn.
+    /// Marks a tensor as one that may need gradients.
     pub(crate) fn learns(&mut self, tensor: &Tensor, name: &str) {
         let held = tensor.get();
         if held.dtype().is_float() && tensor.handle().layout().is_whole(tensor.handle().storage_len()) {
@@ -63,14 +63,14 @@ impl Context<'_> {
         }
     }
 
-    /// Takes a tensor that was given once more for the same one that may learn.
+    /// Marks a tensor that was passed again as the same one.
     pub(crate) fn learns_again(&mut self, tensor: &Tensor) {
         if self.learning && self.origins.name_of(&tensor.get()).is_some() {
             self.learns(tensor, "parameter");
         }
     }
 
-    /// Whether a tensor follows from one that may learn.
+    /// Whether a tensor depends on one that may need gradients.
     pub(crate) fn has_origin(&self, tensor: &Tensor) -> bool {
         !self.origins.storages.is_empty() && self.origins.of(tensor.handle()).is_some()
     }
@@ -267,7 +267,7 @@ impl Context<'_> {
         result
     }
 
-    /// A value with expressions in the place of tensors that follow from parameters. None where there are none or too many.
+    /// A value with expressions instead of tensors that depend on parameters. None if there are none or too many.
     fn shadow(&mut self, value: &Value) -> Option<Value> {
         let items = |cx: &mut Self, items: &[Value]| items.iter().map(|v| cx.shadow(v)).collect::<Option<Vec<_>>>();
         Some(match value {
@@ -347,7 +347,7 @@ impl Context<'_> {
         self.origins.set(tensor.handle(), Kind::Lost(lost));
     }
 
-    /// The same of a call: its arguments are given as they stand.
+    /// The same for a call: its arguments are passed unchanged.
     pub(crate) fn followed_call(
         &mut self,
         name: &str,

@@ -12,7 +12,7 @@ use crate::python::machine::subscript::slice_bounds;
 use crate::python::value::{Fault, SymArray, Value};
 use std::rc::Rc;
 
-/// What one dimension of the tensor is indexed by.
+/// The index of one dimension of the tensor.
 enum Axis {
     /// One place, the same for all elements of the result.
     One(NodeId),

@@ -39,7 +39,7 @@ fn at(graph: &Graph, node: NodeId, depth: usize) -> Bounds {
             Bounds { lo: Some(lo), hi: Some(hi) } => Bounds { lo: Some(0), hi: lo.checked_neg().map(|l| l.max(hi)) },
             _ => Bounds { lo: Some(0), hi: None },
         },
-        // where the bounds fit, nothing wraps
+        // if the bounds fit, nothing wraps
         Op::Unary(UnaryOp::As(dtype), a) => match (of(*a), crate::ir::bounds::stored(*dtype)) {
             (Bounds { lo: Some(lo), hi: Some(hi) }, all) if i128::from(lo) >= all.0 && i128::from(hi) <= all.1 => {
                 Bounds { lo: Some(lo), hi: Some(hi) }

@@ -22,10 +22,10 @@ pub(super) enum Reduce {
     Mean,
 }
 
-/// So many floats are added one after the other on every processor.
+/// Up to this number of floats are added one after another on every processor.
 const IN_ORDER: usize = 4;
 
-/// Of more elements than this the gradient of the largest goes by halves.
+/// With more elements the gradient of the largest goes by halves.
 const SHARED: usize = 512;
 
 impl Context<'_> {

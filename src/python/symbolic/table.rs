@@ -13,7 +13,7 @@ use smallvec::smallvec;
 const COUNTED: usize = 16;
 
 impl Context<'_> {
-    /// How many elements of `table` lie before `x`: below it, or (`right`) not above it.
+    /// The number of elements of `table` before `x`: below it, or (`right`) not above it.
     pub(super) fn search(&mut self, table: &HostTensor, name: &Name, x: NodeId, right: bool) -> Result<NodeId, Fault> {
         if table.shape().len() != 1 {
             return Err(Fault::runtime_error(format!(

@@ -27,7 +27,7 @@ pub(super) fn div(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value
 }
 
 pub(super) fn where_(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value, Fault> {
-    // as a method the receiver is what is kept: x.where(condition, other)
+    // as a method the receiver is the kept value: x.where(condition, other)
     let first = args.need(name, 0, "condition")?.clone();
     let (second, third) = match (args.get(1, "input").or_else(|| args.named("self")), args.get(2, "other")) {
         (Some(second), Some(third)) => (second.clone(), third.clone()),

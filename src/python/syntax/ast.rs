@@ -97,9 +97,9 @@ pub enum StmtKind {
 /// `with item as target, ...: body`
 #[derive(Debug)]
 pub struct With {
-    /// What is entered, and what that is bound to.
+    /// The context manager, and the target.
     pub items: Vec<(Expr, Option<Expr>)>,
-    /// What runs inside.
+    /// The body.
     pub body: Vec<Stmt>,
 }
 
@@ -117,7 +117,7 @@ pub struct Handler {
 /// A `case` of a `match`.
 #[derive(Debug)]
 pub struct Case {
-    /// What the subject must look like.
+    /// The pattern of the subject.
     pub pattern: Pattern,
     /// `if guard`
     pub guard: Option<Expr>,
@@ -151,13 +151,13 @@ pub enum Pattern {
 pub struct Function {
     /// `<lambda>` for lambdas.
     pub name: Name,
-    /// Where the name stands; the whole lambda for lambdas.
+    /// The place of the name; the whole lambda for lambdas.
     pub name_span: Span,
     /// The whole definition.
     pub span: Span,
     /// Parameters in order.
     pub params: Vec<Param>,
-    /// What it runs.
+    /// The body.
     pub body: Body,
     /// Decorators, outermost first.
     pub decorators: Vec<Expr>,
@@ -174,9 +174,9 @@ pub struct Function {
 /// A function's body.
 #[derive(Debug)]
 pub enum Body {
-    /// Of a `def`.
+    /// For a `def`.
     Block(Vec<Stmt>),
-    /// Of a `lambda`.
+    /// For a `lambda`.
     Expr(Expr),
 }
 
@@ -207,7 +207,7 @@ pub struct Param {
 }
 
 impl Function {
-    /// Positional parameters without defaults: what PyTorch counts to tell masks from scores.
+    /// Positional parameters without defaults: PyTorch counts them to distinguish masks from scores.
     pub fn required(&self) -> impl Iterator<Item = &Param> {
         let counts = |p: &&Param| matches!(p.mode, ParamMode::PositionalOnly | ParamMode::Plain) && p.default.is_none();
         self.params.iter().filter(counts)
@@ -285,7 +285,7 @@ pub enum FPart {
     Text(Rc<str>),
     /// `{value!conversion:spec}`
     Value {
-        /// What is formatted.
+        /// The formatted value.
         value: Expr,
         /// `s`, `r` or `a`.
         conversion: Option<char>,
@@ -306,7 +306,7 @@ pub enum Argument {
     DoubleStar(Expr),
 }
 
-/// What a comprehension builds.
+/// The kind of a comprehension's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Collects {
@@ -319,7 +319,7 @@ pub enum Collects {
 /// `[element for target in iter if test ...]`
 #[derive(Debug)]
 pub struct Comprehension {
-    /// What it builds.
+    /// The kind of the result.
     pub collects: Collects,
     /// The element, or the key of a dict.
     pub element: Expr,

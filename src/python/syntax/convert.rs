@@ -11,7 +11,7 @@ use ruff_text_size::{Ranged, TextRange};
 use std::rc::Rc;
 
 pub(super) fn parse(source: &Source, id: SourceId, depth: usize, max_errors: usize) -> Parsed {
-    // what was copied with its indentation is the body of something
+    // text copied with its indentation is the body of a definition
     let indented = is_indented(&source.text);
     let wrapped = indented.then(|| format!("{AROUND}{}", source.text));
     let parsed = kept::tree(wrapped.as_deref().unwrap_or(&source.text), depth);
@@ -32,7 +32,7 @@ pub(super) fn parse(source: &Source, id: SourceId, depth: usize, max_errors: usi
     Parsed { module: Module { body }, errors }
 }
 
-/// What an indented text is read as the body of.
+/// The header before an indented text.
 const AROUND: &str = "if 1:\n";
 
 /// Whether the first line of code is indented.
@@ -52,7 +52,7 @@ pub(super) struct Convert<'a> {
 impl Convert<'_> {
     fn error(&self, error: &ruff_python_parser::ParseError) -> Diagnostic {
         let mut span = self.span(error.location);
-        // errors at the end of a line stand on its line break: mark the last character instead
+        // errors at the end of a line are on its line break: mark the last character instead
         let bytes = self.text.as_bytes();
         while span.start > 0 && span.start as usize >= bytes.len().min(span.end as usize) {
             span.start -= 1;

@@ -8,9 +8,9 @@ use ruff_python_parser::{Mode, ParseOptions, Parsed, parse_unchecked};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Texts that nest more than this are read on a stack of their own.
+/// Texts with deeper nesting are read on a larger stack.
 pub(crate) const SHALLOW: usize = 60;
-/// Trees that are kept, and the longest text of one in bytes: a document's layers and what they import.
+/// Number of cached trees, and the longest text of one in bytes: a document's layers and their imports.
 const MOST: usize = 32;
 const LONGEST: usize = 64 << 10;
 
@@ -35,7 +35,7 @@ pub(super) fn tree(text: &str, depth: usize) -> Tree {
     made
 }
 
-/// A tree that is kept; it moves to the front, so that those nobody asks for go first.
+/// A cached tree; it moves to the front, so that unused ones are dropped first.
 fn known(text: &str) -> Option<Tree> {
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     let at = kept.iter().position(|(of, _)| **of == *text)?;

@@ -20,15 +20,15 @@ pub use self::nesting::MAX_NESTING;
 
 use crate::base::{Diagnostic, Source, SourceId};
 
-/// What parsing gives.
+/// The result of parsing.
 pub struct Parsed {
-    /// The tree; of what could be understood where there are errors.
+    /// The tree; with errors, the tree of the valid parts.
     pub module: Module,
     /// Syntax errors, first to last.
     pub errors: Vec<Diagnostic>,
 }
 
-/// More errors than this help nobody.
+/// The largest number of reported errors.
 const MAX_ERRORS: usize = 8;
 
 /// How deeply a text nests, before it is parsed: what decides how much stack the rest needs.

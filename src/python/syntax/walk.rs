@@ -5,7 +5,7 @@
 
 use super::ast::*;
 
-/// The expressions that stand directly in a statement; those of its blocks are left out.
+/// The expressions directly in a statement, without those of its blocks.
 pub(crate) fn own_expressions<'a>(s: &'a Stmt, visit: &mut dyn FnMut(&'a Expr)) {
     match &s.kind {
         StmtKind::Expr(e) => visit(e),
@@ -63,7 +63,7 @@ pub(crate) fn blocks(s: &Stmt) -> Vec<&[Stmt]> {
     }
 }
 
-/// The expressions directly inside an expression. Of a lambda its defaults, and its body.
+/// The expressions directly inside an expression. For a lambda its defaults, and its body.
 pub(crate) fn parts<'a>(e: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
     match &e.kind {
         ExprKind::None
@@ -117,7 +117,7 @@ pub(crate) fn parts<'a>(e: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
     }
 }
 
-/// The expressions directly inside another that are computed where it is; f-strings, lambdas and `yield` have none.
+/// The expressions directly inside another that are computed at its place; f-strings, lambdas and `yield` have none.
 pub(crate) fn plain_parts(e: &Expr) -> Vec<&Expr> {
     match &e.kind {
         ExprKind::Attribute(inner, _) | ExprKind::Unary(_, inner) | ExprKind::Starred(inner) => vec![inner],

@@ -66,7 +66,7 @@ pub enum Rounding {
 }
 
 impl Rounding {
-    /// The division it stands for.
+    /// Its kind of division.
     pub fn operation(self) -> Binary {
         match self {
             Rounding::None => Div,
@@ -130,7 +130,7 @@ pub fn scaled_sum(a: Operand, b: Operand, alpha: Scalar, minus: bool, budget: &B
     finish(&shape, data)
 }
 
-/// An operand cast to the common dtype; numbers beside halves keep single precision in arithmetic, as PyTorch's do.
+/// An operand cast to the common dtype; numbers next to halves keep single precision in arithmetic, as in PyTorch.
 struct Side {
     tensor: HostTensor,
 }
@@ -148,7 +148,7 @@ impl Side {
     }
 }
 
-/// What PyTorch has no kernel for.
+/// The combinations without a kernel in PyTorch.
 fn refuse(op: Binary, a: &Operand, b: &Operand, common: DType) -> HostResult<()> {
     let is_bool = |o: &Operand| o.dtype() == DType::Bool;
     match op {
@@ -267,7 +267,7 @@ fn has_lane(op: BinaryOp, ty: Ty) -> bool {
     op.row().typed.of(ty).is_some()
 }
 
-/// Two operands, element by element: what a row's lane is run over.
+/// Two operands, element by element: the input of a row's lane.
 struct Pairs<A, B> {
     dtype: DType,
     n: usize,
@@ -464,7 +464,7 @@ pub fn where_(condition: &HostTensor, a: Operand, b: Operand, budget: &Budget) -
     finish(&shape, data)
 }
 
-/// `torch.clamp`: bounds broadcast; where they cross, the upper one wins; NaN stays.
+/// `torch.clamp`: bounds broadcast; if they cross, the upper one wins; NaN stays.
 pub fn clamp(t: &HostTensor, low: Option<Operand>, high: Option<Operand>, budget: &Budget) -> HostResult {
     if low.is_none() && high.is_none() {
         return Err(HostError::new("torch.clamp: At least one of 'min' or 'max' must not be None"));

@@ -57,8 +57,9 @@ pub fn arange(start: Scalar, end: Scalar, step: Scalar, dtype: Option<DType>, bu
     finish(&shape, from_floats(dtype, n, |i| step_of(dtype, first, by, i, n)))
 }
 
-/// Element `i` of `n` of a range of floats, as PyTorch's vector loop for eight floats a register makes it: the first element of
-/// each register is rounded to the dtype, the others are counted from there; what does not fill two registers stands alone.
+/// Element `i` of `n` of a range of floats, as in PyTorch's vector loop with eight floats per register: the first
+/// element of each register is rounded to the dtype, the others are counted from it; elements beyond full pairs of
+/// registers are computed one by one.
 fn step_of(dtype: DType, first: f64, by: f64, i: usize, n: usize) -> f64 {
     let lanes = match dtype {
         DType::F64 => 4,
@@ -118,7 +119,7 @@ pub fn eye(rows: usize, columns: usize, dtype: Option<DType>, budget: &Budget) -
     finish(&[rows, columns], from_ints(dtype, n, |i| i64::from(i / columns == i % columns)))
 }
 
-/// What `torch.tensor` takes: numbers, lists of them, tensors inside.
+/// The arguments of `torch.tensor`: numbers, lists of them, tensors inside.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Nested {

@@ -70,7 +70,7 @@ pub(super) fn from_bools(n: usize, mut f: impl FnMut(usize) -> bool) -> Data {
     Data::Bool((0..n).map(|i| u8::from(f(i))).collect())
 }
 
-/// What x86 makes of a float that becomes an integer: truncation, and the smallest integer for what does not fit.
+/// x86's conversion of a float to an integer: truncation, and the smallest integer if it does not fit.
 pub(super) fn float_to_int(x: f64, dtype: DType) -> i64 {
     let t = x.trunc();
     if dtype == DType::I64 {

@@ -5,7 +5,7 @@
 use crate::base::{DType, HostTensor};
 use std::cell::Cell;
 
-/// Why a host operation was refused, in the words PyTorch uses where it has some.
+/// The refusal of a host operation, in PyTorch's words if it has some.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostError {
     /// Stable kebab-case code for the diagnostic.
@@ -16,7 +16,7 @@ pub struct HostError {
     pub hint: Option<String>,
 }
 
-/// A host tensor or why there is none.
+/// A host tensor or a refusal.
 pub type HostResult<T = HostTensor> = Result<T, HostError>;
 
 impl HostError {
@@ -77,7 +77,7 @@ impl Budget {
         Self { total: bytes, left: Cell::new(bytes) }
     }
 
-    /// What is left of `bytes` where so many are used.
+    /// The rest of `bytes` after the used ones.
     pub fn within(bytes: u64, used: u64) -> Self {
         Self { total: bytes, left: Cell::new(bytes.saturating_sub(used)) }
     }
@@ -122,7 +122,7 @@ impl Budget {
 /// Most dimensions of a tensor, as in PyTorch.
 pub(super) const MAX_RANK: usize = 64;
 
-/// Refuses shapes whose extents cannot be multiplied safely, even where one of them is 0.
+/// Refuses shapes whose extents cannot be multiplied safely, even if one of them is 0.
 pub(super) fn check_shape(shape: &[usize]) -> HostResult<()> {
     if shape.len() > MAX_RANK {
         return Err(HostError::shape(format!("a tensor has at most {MAX_RANK} dimensions, not {}", shape.len())));

@@ -17,7 +17,7 @@ use std::rc::Rc;
 struct Storage {
     flat: HostTensor,
     version: u64,
-    /// The function whose last bit its elements follow, where that differs between processors.
+    /// The function on whose last bit its elements depend, if that differs between processors.
     rough: Option<Rc<str>>,
 }
 
@@ -25,9 +25,9 @@ struct Storage {
 struct Inner {
     storage: Rc<RefCell<Storage>>,
     view: Strided,
-    /// Whether no gradient goes through it (`detach()`): it is read as a tensor of its own.
+    /// Whether it blocks gradients (`detach()`): it is read as a separate tensor.
     stopped: bool,
-    /// What was copied out last, at which version. Never storage itself: a second owner would make each write copy it.
+    /// The last extracted copy, with its version. Never storage itself: a second owner would make each write copy it.
     read: RefCell<Option<(u64, HostTensor)>>,
 }
 
@@ -36,7 +36,7 @@ struct Inner {
 pub struct TensorRef(Rc<Inner>);
 
 impl TensorRef {
-    /// A new tensor of its own storage.
+    /// A new tensor with its own storage.
     pub fn new(t: HostTensor) -> Self {
         let view = Strided::contiguous(t.shape());
         let storage = Rc::new(RefCell::new(Storage { flat: t, version: 0, rough: None }));
@@ -48,7 +48,7 @@ impl TensorRef {
         &self.0.view.shape
     }
 
-    /// How it lies in its storage.
+    /// Its layout in its storage.
     pub fn layout(&self) -> &Strided {
         &self.0.view
     }
@@ -88,7 +88,7 @@ impl TensorRef {
         self.0.storage.borrow().rough.clone()
     }
 
-    /// Tells that they follow the last bit of a function; what was told first stays.
+    /// Marks its elements as dependent on the last bit of a function; the first mark stays.
     pub fn mark_rough(&self, function: &Rc<str>) {
         self.0.storage.borrow_mut().rough.get_or_insert_with(|| function.clone());
     }

@@ -25,7 +25,7 @@ pub enum Index {
     Tensor(HostTensor),
 }
 
-/// What an index picks: a view, or elements by their offsets.
+/// The result of an index: a view, or elements by their offsets.
 pub enum Picked {
     /// Basic indexing.
     View(Strided),
@@ -126,7 +126,8 @@ fn select(view: &Strided, dim: usize, i: i64) -> HostResult<Strided> {
     view.select(dim, i).map_err(|e| e.hint(hint(view.shape[dim])))
 }
 
-/// A mask becomes the positions where it holds, one tensor for each of its dimensions. Returns the next dimension.
+/// A mask becomes the positions of its true elements, one tensor for each of its dimensions. Returns the next
+/// dimension.
 fn mask(
     t: &HostTensor,
     view: &mut Strided,
@@ -161,7 +162,8 @@ fn mask(
     Ok(dim + rank)
 }
 
-/// Integer tensors broadcast together; their dimensions stand where the first one was, or in front when apart.
+/// Integer tensors broadcast together; their dimensions are at the place of the first one, or in front if they are
+/// apart.
 fn advanced(view: &Strided, tensors: &[(usize, HostTensor)], budget: &Budget) -> HostResult<Picked> {
     let mut common: Vec<usize> = Vec::new();
     for (_, t) in tensors {
@@ -195,7 +197,7 @@ fn advanced(view: &Strided, tensors: &[(usize, HostTensor)], budget: &Budget) ->
     Ok(Picked::Elements(shape, offsets))
 }
 
-/// For each position of the broadcast indices, what they add to the offset.
+/// For each position of the broadcast indices, their addition to the offset.
 fn chosen_offsets(
     view: &Strided,
     tensors: &[(usize, HostTensor)],

@@ -48,7 +48,8 @@ fn divides(pivot: f64) -> bool {
     pivot.is_normal() && pivot.to_bits() & ((1 << 52) - 1) == 0
 }
 
-/// Gauss's elimination with the largest pivots. `last`: whether the last one is divided by, too. None where it is singular.
+/// Gauss's elimination with the largest pivots. `last`: whether the last pivot divides, too. None if the matrix is
+/// singular.
 fn factored(t: &HostTensor, last: bool, budget: &Budget) -> HostResult<Option<Factored>> {
     let n = square(t)?;
     budget.work((n * n * n) as u64)?;

@@ -56,7 +56,7 @@ fn sin_cos(angle: f32) -> (f32, f32) {
     const QUARTER_PI: [f32; 3] = [-0.785_156_25, -2.418_756_484_985_351_562_5e-4, -3.774_894_977_445_941_08e-8];
     const COS: [f32; 3] = [2.443_315_711_809_948e-5, -1.388_731_625_493_765e-3, 4.166_664_568_298_827e-2];
     const SIN: [f32; 3] = [-1.951_529_589_1e-4, 8.332_160_873_6e-3, -1.666_665_461_1e-1];
-    // The octant, rounded up to an even one; the rest lies within pi/4 of it.
+    // The octant, rounded up to an even one; the rest is within pi/4 of it.
     let octant = ((angle * 1.273_239_544_735_16f32) as i32 + 1) & !1;
     let rest = QUARTER_PI.iter().fold(angle, |x, part| (octant as f32).mul_add(*part, x));
     let z = rest * rest;

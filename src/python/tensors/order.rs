@@ -68,7 +68,7 @@ fn at_least_1d(t: &HostTensor) -> HostResult {
     if t.shape().is_empty() { t.reshaped([1]).map_err(|d| HostError::shape(d.message)) } else { Ok(t.clone()) }
 }
 
-/// What sorting gives.
+/// The result of sorting.
 pub struct Sorted {
     /// The elements in order.
     pub values: HostTensor,
@@ -78,12 +78,12 @@ pub struct Sorted {
     pub ties: Ties,
 }
 
-/// Equal elements among those whose places are asked for.
+/// Equal elements among those whose positions are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ties {
     /// None.
     None,
-    /// Only infinite ones: what a mask has ruled out before.
+    /// Only infinite ones: excluded by a mask before.
     Infinite,
     /// Others.
     Open,
@@ -234,7 +234,7 @@ pub fn bucketize(values: &Operand, edges: &HostTensor, right: bool, int32: bool,
     search(values, edges, right, int32, budget)
 }
 
-/// `torch.searchsorted(sorted, values)`: sorted along the last dimension; leading dimensions agree or there are none.
+/// `torch.searchsorted(sorted, values)`: sorted along the last dimension; leading dimensions agree or do not exist.
 pub fn searchsorted(sorted: &HostTensor, values: &Operand, right: bool, int32: bool, budget: &Budget) -> HostResult {
     let rank = sorted.shape().len();
     let (lead, own) = (&sorted.shape()[..rank.max(1) - 1], values.shape());

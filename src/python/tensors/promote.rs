@@ -9,7 +9,7 @@ use crate::base::{DType, HostTensor};
 use std::cell::Cell;
 
 thread_local! {
-    /// What `torch.set_default_dtype` chose in the text that this thread runs.
+    /// The choice of `torch.set_default_dtype` in the text that this thread runs.
     static DEFAULT: Cell<DType> = const { Cell::new(DType::F32) };
 }
 
@@ -33,7 +33,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// The dtype it stands for in promotion: bool, int64, or the default of floats.
+    /// Its dtype in promotion: bool, int64, or the default of floats.
     pub fn dtype(self) -> DType {
         match self {
             Scalar::Bool(_) => DType::Bool,
@@ -51,7 +51,7 @@ impl Scalar {
         }
     }
 
-    /// Errors when the number lies outside what `dtype` holds.
+    /// Errors if the number is outside the range of `dtype`.
     pub(super) fn must_fit(self, dtype: DType) -> HostResult<()> {
         if self.fits(dtype) {
             return Ok(());

@@ -34,7 +34,7 @@ impl PythonRandom {
         }
     }
 
-    /// An integer in `0..n`: draws of as many bits as `n` has, until one is below. 0 when there is none.
+    /// An integer in `0..n`: draws of as many bits as `n` has, until one is below. 0 if n is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         if n == 0 {
             return 0;
@@ -48,7 +48,7 @@ impl PythonRandom {
         }
     }
 
-    /// The positions of `random.shuffle`: what stands at each place afterwards.
+    /// The positions of `random.shuffle`: the element at each place afterwards.
     pub fn shuffle(&mut self, n: usize) -> Vec<usize> {
         let mut places: Vec<usize> = (0..n).collect();
         for i in (1..n).rev() {
@@ -59,7 +59,7 @@ impl PythonRandom {
 
     /// The positions of `random.sample(population, k)`, for `k <= n`.
     pub fn sample(&mut self, n: usize, k: usize) -> Vec<usize> {
-        // Python keeps a pool where that is smaller than a set of what was chosen.
+        // Python keeps a pool if that is smaller than a set of the chosen elements.
         let mut set_size = 21usize;
         if k > 5 {
             set_size += 4usize.pow(((k * 3) as f64).log(4.0).ceil() as u32);

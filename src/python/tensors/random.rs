@@ -12,7 +12,7 @@ use super::{Binary, binary};
 use crate::base::tensor::Data;
 use crate::base::{DType, HostTensor};
 
-/// The seed of a generator that nobody seeded (`torch.Generator()`); the global one's is random.
+/// The seed of an unseeded generator (`torch.Generator()`); the global one's is random.
 pub const DEFAULT_SEED: u64 = 67_280_421_310_721;
 
 /// From here on PyTorch shuffles in another way.
@@ -172,7 +172,7 @@ impl Generator {
         finish(&[count], from_ints(dtype, count, |i| order[i] as i64))
     }
 
-    /// `torch.bernoulli(p)`: an element is 1 where a uniform draw is below its probability.
+    /// `torch.bernoulli(p)`: an element is 1 if a uniform draw is below its probability.
     pub fn bernoulli(&mut self, p: &HostTensor, budget: &Budget) -> HostResult {
         need_float("bernoulli", p.dtype())?;
         if (0..p.numel()).any(|i| !(0.0..=1.0).contains(&p.float_at(i))) {

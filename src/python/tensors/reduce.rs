@@ -25,7 +25,7 @@ impl Dims {
     }
 }
 
-/// What a fold computes.
+/// The kind of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Fold {
@@ -85,7 +85,7 @@ impl Lines {
     }
 }
 
-/// So many floats are added one after the other, each sum rounded, on every processor.
+/// Up to this number of floats are added one after another, each sum rounded, on every processor.
 const IN_ORDER: usize = 4;
 
 /// The sum of the next line; of many floats in double precision, which no order of PyTorch's is far from.

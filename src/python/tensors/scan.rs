@@ -12,7 +12,7 @@ use crate::base::tensor::Data;
 use crate::base::{DType, HostTensor};
 use crate::ir::ops::UnaryOp;
 
-/// What runs along.
+/// The running operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Scan {

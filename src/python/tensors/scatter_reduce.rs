@@ -9,7 +9,7 @@ use super::strided::{contiguous_strides, finish, wrap_dim};
 use super::{Operand, broadcast_to};
 use crate::base::{DType, HostTensor};
 
-/// What elements of one place become together.
+/// The combination of elements at one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Gather {

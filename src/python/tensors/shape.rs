@@ -186,7 +186,7 @@ pub fn repeat_interleave(t: &HostTensor, repeats: &[i64], dim: usize, budget: &B
     })
 }
 
-/// Elements shifted along dimensions, those that leave coming back at the other end; no dimensions: the flat order.
+/// Elements shifted along dimensions, wrapping around; without dimensions in the flat order.
 pub fn roll(t: &HostTensor, shifts: &[i64], dims: &[i64], budget: &Budget) -> HostResult {
     if dims.is_empty() && shifts.len() == 1 {
         let n = t.numel() as i64;

@@ -35,7 +35,7 @@ pub(super) fn digamma(x: f64) -> f64 {
     x.ln() - 0.5 / x - tail - below
 }
 
-/// The inverse of the error function: Newton's steps on erf, or on erfc where that has the digits.
+/// The inverse of the error function: Newton's steps on erf, or on erfc if that has more digits.
 pub(super) fn erfinv(x: f64) -> f64 {
     let size = x.abs();
     if x == 0.0 || size.is_nan() {

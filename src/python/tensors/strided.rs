@@ -39,7 +39,7 @@ impl Strided {
         self.offset == 0 && self.numel() == len && self.is_contiguous()
     }
 
-    /// A dimension, negatives counted from the end. `slack` is 1 where one past the end is allowed.
+    /// A dimension, negatives counted from the end. `slack` is 1 if one past the end is allowed.
     pub fn dim(&self, dim: i64, slack: usize) -> HostResult<usize> {
         wrap_dim(dim, self.shape.len() + slack)
     }

@@ -68,7 +68,7 @@ fn chosen(graph: &mut Graph, x: NodeId, argument: Option<NodeId>, seed: u64, [up
     graph.add(Op::Where(even, up, down), None)
 }
 
-/// A function's result, a unit further in one direction where it has many digits.
+/// A function's result, one unit further in one direction if it has many digits.
 fn of_function(graph: &mut Graph, x: NodeId, argument: Option<NodeId>, seed: u64) -> NodeId {
     let double = graph.ty(x) == Ty::Double;
     let unit = if double { f64::EPSILON } else { f64::from(f32::EPSILON) };

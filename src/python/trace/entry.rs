@@ -20,7 +20,7 @@ use crate::python::value::scope::Scope;
 use crate::python::value::{Args, Class as ClassValue, Fault, Function, Value};
 use std::rc::Rc;
 
-/// What is asked of a text.
+/// A request for an entry.
 pub(crate) struct Wanted<'a> {
     /// Name of the entry; empty: the only or last of the kind.
     pub entry: &'a str,
@@ -89,7 +89,7 @@ pub(crate) fn find_mod(
     cx.untouched(found).map_err(one)
 }
 
-/// The mod is called by position: what is given for its first parameters goes before the indices.
+/// The mod is called by position: values passed for its first parameters come before the indices.
 fn leading_by_position(value: &Value, mut args: Args) -> Args {
     let Some(open) = Open::of(value) else { return args };
     for param in open.params() {
@@ -99,8 +99,8 @@ fn leading_by_position(value: &Value, mut args: Args) -> Args {
     args
 }
 
-/// Keyword arguments for what was found: its parameters' by name, and what names no parameter and no global, which it
-/// will refuse.
+/// Keyword arguments for the found function: those named like its parameters, and those named like no parameter and no
+/// global, which it will refuse.
 fn arguments(cx: &mut Context, value: &Value, wanted: &Wanted<'_>, depth: usize) -> Result<Args, Vec<Diagnostic>> {
     let mut args = Args::default();
     let open = Open::of(value).filter(|_| wanted.call == Call::Auto);
@@ -110,7 +110,7 @@ fn arguments(cx: &mut Context, value: &Value, wanted: &Wanted<'_>, depth: usize)
     for (name, arg) in wanted.args {
         let root = name.split('.').next().unwrap_or(name);
         let taken = args.keyword.iter().any(|(n, _)| **n == *root) || cx.given.iter().any(|(n, _)| **n == **name);
-        // a path through functions has taken what it could
+        // a path through functions has used its part
         let on_the_way = wanted.entry.contains('.') || cx.chosen.as_ref().is_some_and(|c| c.entry.contains('.'));
         if !taken && !on_the_way {
             let value = given::argument(cx, arg, depth)?;
@@ -120,7 +120,7 @@ fn arguments(cx: &mut Context, value: &Value, wanted: &Wanted<'_>, depth: usize)
     Ok(args)
 }
 
-/// The mod in what a factory returned: itself, a BlockMask's mask, or the only one of the kind in a tuple or dict.
+/// The mod in a factory's result: itself, a BlockMask's mask, or the only one of the kind in a tuple or dict.
 fn the_mod_in(cx: &mut Context, made: &Value, kind: ModKind, name: &str) -> Result<Option<Value>, Fault> {
     if let Some(found) = unwrap(cx, made.clone()) {
         return Ok(Some(found));
@@ -170,7 +170,7 @@ fn unwrap(cx: &mut Context, made: Value) -> Option<Value> {
     }
 }
 
-/// The named value, or the one that is most like a mod of the kind.
+/// The named value, or the most likely mod of the kind.
 fn find(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>) -> Result<(Name, Value), Fault> {
     if wanted.entry.is_empty() {
         return choose(cx, scope, wanted);
@@ -190,7 +190,7 @@ fn find(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>) -> Result<(Nam
     }
 }
 
-/// What stands at `outer.inner`, `Class.method.mod` or `factory.key`.
+/// The value at `outer.inner`, `Class.method.mod` or `factory.key`.
 fn at_path(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>, path: &str) -> Result<Value, Fault> {
     let mut parts = path.split('.');
     let first = parts.next().unwrap_or_default();
@@ -217,7 +217,7 @@ fn at_path(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>, path: &str)
     Ok(value)
 }
 
-/// A function inside a function, or a part of what a factory returns.
+/// A function inside a function, or a part of a factory's result.
 fn inside(
     cx: &mut Context,
     function: &Rc<Function>,
@@ -273,7 +273,7 @@ fn nested_of_name(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>, name
     }
 }
 
-/// How likely a value at the top of a text is the mod that is meant; None: it is none.
+/// The likelihood that a value at the top of a text is the intended mod; None: it is not a mod.
 fn likeness(cx: &Context, name: &str, value: &Value, wanted: &Wanted<'_>) -> Option<u8> {
     if let Value::Instance(object) = value
         && &*object.class.name == "BlockMask"
@@ -286,7 +286,7 @@ fn likeness(cx: &Context, name: &str, value: &Value, wanted: &Wanted<'_>) -> Opt
     };
     let plain = matches!(value, Value::Function(_) | Value::Partial(_));
     if plain && returned_mod(&open.function.def, &[]).is_some() {
-        // arguments are for a factory; one that needs nothing is as good as a mod
+        // arguments are for a factory; a factory without required arguments is as likely as a mod
         return Some(match (args_fit(&open, wanted), wanted.args.is_empty()) {
             (true, false) => 6,
             (true, true) => 5,
@@ -311,7 +311,7 @@ fn choose(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>) -> Result<(N
     let mut all: Vec<(u8, Name, Value)> = Vec::new();
     for (name, value) in names.iter().filter(|(n, _)| !n.starts_with("__")) {
         if let Value::Missing(fault) = value {
-            // what looks like the last mod of the text is what was meant, even if it could not be made
+            // the most likely last mod of the text was intended, even if it could not be created
             let meant = cx.outlined.last().is_some_and(|last| **last == **name);
             failed = Some((meant, Fault::clone(fault)));
             continue;
@@ -346,7 +346,7 @@ fn choose(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>) -> Result<(N
     }
 }
 
-/// Remembers what was chosen, and what else there is.
+/// Records the choice and the alternatives.
 fn note(cx: &mut Context, chosen: &str, all: &[(u8, Name, Value)]) {
     let inside = format!("{chosen}.");
     let top = all.iter().filter(|(score, ..)| *score > 0).map(|(_, name, _)| name.to_string());
@@ -365,7 +365,7 @@ fn only_function(cx: &Context, names: &[(Name, Value)], wanted: &Wanted<'_>) -> 
     fits.then(|| (1, name.clone(), value.clone()))
 }
 
-/// A function of a mod's number of parameters that is none by their names.
+/// A function with a mod's number of parameters but other names.
 fn unlike(names: &[(Name, Value)]) -> Option<Fault> {
     let (name, value) =
         names.iter().rfind(|(_, v)| matches!(v, Value::Function(_)) && matches!(required(v), Some(4 | 5)))?;
@@ -425,7 +425,7 @@ fn args_fit(open: &Open, wanted: &Wanted<'_>) -> bool {
 /// [`Call::Auto`]: a function of a mod's parameters is the mod, unless the arguments name some of those.
 fn is_factory(value: &Value, wanted: &Wanted<'_>) -> bool {
     let open = match (value, Open::of(value)) {
-        // objects and combinations are what they are; classes are called to make one
+        // objects and combinations are used directly; classes are called to create one
         (Value::Class(_), _) => return true,
         (Value::Instance(_), _) | (_, None) => return !matches!(required(value), Some(4 | 5) | None),
         (_, Some(open)) => open,
@@ -446,7 +446,7 @@ fn is_factory(value: &Value, wanted: &Wanted<'_>) -> bool {
     }
 }
 
-/// Runs a text as a module of its own.
+/// Runs a text as a separate module.
 pub(crate) fn run(cx: &mut Context, source: Source, globals: Vec<(Name, Value)>) -> Result<Rc<Scope>, Vec<Diagnostic>> {
     cx.run_source(source, "", globals)
 }

@@ -18,7 +18,7 @@ use std::rc::Rc;
 /// Patterns may take patterns as arguments, this deep.
 const MAX_NESTING: usize = 16;
 
-/// What is given by name, tensors last; masks of other texts are made when they are asked for.
+/// The values passed by name, tensors last; masks of other texts are created on use.
 pub(crate) fn values(
     cx: &mut Context,
     args: &[(String, Arg)],
@@ -78,7 +78,7 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    /// Of a function, a bound method, a partial, a cached function or an object that is called.
+    /// For a function, a bound method, a partial, a cached function or a callable object.
     pub fn of(value: &Value) -> Option<Open> {
         let names = |args: &Args| args.keyword.iter().map(|(n, _)| n.clone()).collect::<Vec<_>>();
         match value {
@@ -129,14 +129,15 @@ impl Open {
     }
 }
 
-/// What is given for parameters of a callable, as keyword arguments: arguments by their names and roots, then tensors.
+/// The values passed for a callable's parameters, as keyword arguments: arguments by their names and roots, then
+/// tensors.
 pub(crate) fn for_params(cx: &mut Context, open: &Open, given: &[(Name, Value)]) -> Result<Vec<(Name, Value)>, Fault> {
     let mut out = Vec::new();
     let params: Vec<(Name, bool)> = open.params().map(|p| (p.name.clone(), wants_tensor(p))).collect();
     for (name, tensor) in params {
         let own = given.iter().find(|(n, _)| *n == name).map(|(_, v)| v.clone());
         let own = own.or_else(|| inside::namespace(&name, given));
-        // a pasted method: what it asks its object for is a fault that says how to give it
+        // a pasted method: its reads of the object's attributes are faults that explain how to pass them
         let own = own.or_else(|| (&*name == "self").then(|| inside::nothing_given(&name)));
         let Some(value) = own else { continue };
         let list = matches!(value, Value::List(_) | Value::Tuple(_));

@@ -124,7 +124,7 @@ fn checked(cx: &mut Context, result: &Value, kind: ModKind) -> Result<NodeId, Fa
             };
             Err(fault.hint("return a condition, such as `score > 0`; to change scores write a score_mod(score, b, h, q_idx, kv_idx)"))
         }
-        // flex_attention casts what it is given
+        // flex_attention casts its arguments
         (ModKind::Score, Ty::Int | Ty::Double) => cx.cast(node, Ty::Float),
         (ModKind::Score, Ty::Bool) => {
             let fault = Fault::new("TypeError", "bool-score", "this score_mod returns truth values instead of scores");
@@ -263,7 +263,7 @@ fn warn_about(cx: &mut Context, root: NodeId, kind: ModKind, place: Option<Span>
     }
 }
 
-/// `q_idx - kv_idx < W` beside a causal condition: the node, W, and whether the comparison includes it.
+/// `q_idx - kv_idx < W` next to a causal condition: the node, W, and whether the comparison includes it.
 fn window(graph: &Graph, root: NodeId) -> Option<(NodeId, i64, bool)> {
     let mut conditions = vec![root];
     let mut at = 0;

@@ -7,19 +7,19 @@ use super::Value;
 use crate::base::{Diagnostic, Span};
 use std::borrow::Cow;
 
-/// What went wrong while running the text: a Python exception with its diagnostic.
+/// A fault while running the text: a Python exception with its diagnostic.
 #[derive(Clone, Debug)]
 pub struct Fault {
     /// Python's class: `ValueError`.
     pub class: Cow<'static, str>,
-    /// What the user reads.
+    /// The message for the user.
     pub diagnostic: Box<Diagnostic>,
     /// Whether nothing goes on after it: a limit was reached.
     pub fatal: bool,
-    /// Whether Python raises this as well, so that the text's own `except` may catch it. What is only not known here is
-    /// caught by nobody.
+    /// Whether Python raises this as well, so that the text's own `except` may catch it. A fault that only means "not
+    /// supported here" is never caught.
     pub python: bool,
-    /// The exception object, where the text made one.
+    /// The exception object, if the text created one.
     pub raised: Option<Raised>,
 }
 
@@ -33,7 +33,7 @@ impl std::fmt::Debug for Raised {
     }
 }
 
-/// Codes of faults that Python and PyTorch raise as well, whoever makes them.
+/// Codes of faults that Python and PyTorch raise as well.
 const RAISED_BY_PYTHON: [&str; 24] = [
     "raised",
     "assertion",
@@ -69,7 +69,7 @@ impl Fault {
         Fault { class: Cow::Borrowed(class), diagnostic, fatal: false, python, raised: None }
     }
 
-    /// The same, where it is certain that Python raises it as well.
+    /// The same, if it is certain that Python raises it as well.
     #[must_use]
     pub fn python(self) -> Fault {
         Fault { python: true, ..self }
@@ -125,7 +125,7 @@ impl Fault {
         self
     }
 
-    /// The same, in the place of what was hinted before.
+    /// The same, replacing the former hint.
     #[must_use]
     pub fn instead(mut self, span: Span, text: impl Into<String>) -> Fault {
         self.diagnostic.hint = None;

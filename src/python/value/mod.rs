@@ -78,7 +78,7 @@ pub struct TensorCell {
 }
 
 impl TensorCell {
-    /// A tensor of its own.
+    /// A tensor with its own storage.
     pub fn new(value: HostTensor) -> Tensor {
         Self::of(TensorRef::new(value))
     }
@@ -154,7 +154,7 @@ pub struct SymArray {
 
 /// A host tensor of which leading or chosen dimensions are bound to symbolic indices.
 pub struct SymView {
-    /// What is read.
+    /// The read value.
     pub tensor: HostTensor,
     /// Name of the capture.
     pub name: Name,
@@ -162,7 +162,7 @@ pub struct SymView {
     pub dims: Vec<Dim>,
 }
 
-/// What a dimension of a [`SymView`] is bound to.
+/// The index bound to a dimension of a [`SymView`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)] // the names say it
 pub enum Dim {
@@ -186,9 +186,9 @@ pub struct Function {
     pub def: Rc<ast::Function>,
     /// Values of the defaults, for each parameter.
     pub defaults: Vec<Option<Value>>,
-    /// What it sees around itself.
+    /// Its enclosing scope.
     pub scope: Rc<Scope>,
-    /// What was set on it, `__name__` among them.
+    /// Attributes set on it, including `__name__`.
     pub attributes: RefCell<Pairs>,
 }
 
@@ -200,7 +200,7 @@ impl Drop for Function {
 
 /// `functools.partial`.
 pub struct Partial {
-    /// What is called.
+    /// The called value.
     pub function: Value,
     /// Bound arguments.
     pub args: Args,
@@ -333,7 +333,7 @@ impl Value {
         Value::tuple(items.into_iter().map(|n| Value::Int(n as i64)).collect())
     }
 
-    /// A tensor of its own.
+    /// A tensor with its own storage.
     pub fn tensor(value: HostTensor) -> Value {
         Value::Tensor(TensorCell::new(value))
     }
@@ -375,7 +375,7 @@ impl Value {
         )
     }
 
-    /// Whether it stands for something that is known only when the mod runs.
+    /// Whether it is known only inside the mod.
     pub fn is_symbolic(&self) -> bool {
         matches!(self, Value::Sym(_) | Value::Array(_) | Value::View(_))
     }
@@ -543,10 +543,10 @@ pub(crate) fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// What calls a function that remembers its results.
+/// The result of calling a function with a cache.
 pub(crate) const CACHED: &str = "functools.cached";
 
-/// The dtype that is called `torch.NAME`; None when there is none.
+/// The dtype named `torch.NAME`; None for other names.
 pub(crate) fn torch_dtype(name: &str) -> Option<DType> {
     Some(match name {
         "bool" => DType::Bool,

@@ -18,7 +18,7 @@ pub struct Scope {
     kind: Kind,
 }
 
-/// What a scope belongs to.
+/// The owner of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A module's globals.
@@ -38,7 +38,7 @@ impl Scope {
         Rc::new(Scope { names, outer, parent, registered, kind })
     }
 
-    /// What it belongs to.
+    /// Its owner.
     pub(in crate::python) fn kind(&self) -> Kind {
         self.kind
     }
@@ -52,7 +52,7 @@ impl Scope {
         scope
     }
 
-    /// What functions defined here close over.
+    /// The scope that functions defined here close over.
     pub fn for_closures(self: &Rc<Scope>) -> Rc<Scope> {
         match (&self.parent, self.kind) {
             (Some(parent), Kind::Class) => parent.for_closures(),
@@ -114,7 +114,7 @@ impl Scope {
         drop(old);
     }
 
-    /// The value of what was bound here first, `__class__` left aside: a method's first parameter.
+    /// The value of the first binding here, without `__class__`: a method's first parameter.
     pub(in crate::python) fn first_bound(&self) -> Option<Value> {
         self.names.borrow().iter().find(|(n, _)| &**n != "__class__").map(|(_, v)| v.clone())
     }

@@ -47,11 +47,11 @@ pub struct Capture {
 pub struct Call {
     /// Its key in the file.
     pub key: String,
-    /// What the file says of it.
+    /// The file's description of it.
     pub info: CallInfo,
 }
 
-/// What the file says of itself.
+/// The file's description of itself.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 struct FileInfo {
@@ -84,7 +84,7 @@ struct TokensInfo {
     prompt: usize,
     /// Index of the first.
     start: usize,
-    /// `q`, `kv`, or both where it is not said.
+    /// `q`, `kv`, or both if it is not stated.
     side: Option<String>,
     text: Vec<String>,
 }
@@ -141,12 +141,12 @@ impl Capture {
         &self.calls
     }
 
-    /// BLOCK_SIZE of the statistics, where there are any.
+    /// BLOCK_SIZE of the statistics, if there are any.
     pub fn block_size(&self) -> Option<BlockSize> {
         self.file.block_size.filter(|[q, kv]| *q > 0 && *kv > 0).map(|[q, kv]| BlockSize { q, kv })
     }
 
-    /// The grid of the tokens, where the capture was told of one.
+    /// The grid of the tokens, if the capture has one.
     pub fn grid(&self) -> Option<Grid> {
         let axes = self.file.axes.as_ref()?;
         let extents = match axes.extents[..] {
@@ -167,8 +167,9 @@ impl Capture {
         self.file.prompts.get(number).cloned().unwrap_or_else(|| number.to_string())
     }
 
-    /// What the tokens of a call say, of its queries and of its keys, where the file tells it. Texts without a side are of both where
-    /// queries and keys are the same in number, else of the keys; those beyond the call's lengths are of another model.
+    /// The texts of a call's queries and of its keys, if the file has them. Texts without a side belong to both if
+    /// queries and keys are equal in number, otherwise to the keys; those beyond the call's lengths belong to another
+    /// model.
     pub fn tokens(&self, call: &Call) -> [Option<TokenTexts<'_>>; 2] {
         let i = &call.info;
         let of = |side: &str, length: usize| {
@@ -195,7 +196,7 @@ impl Capture {
         names.into_iter().filter_map(about).collect()
     }
 
-    /// What is missing from the file, in words.
+    /// The missing parts of the file, in words.
     pub fn warnings(&self) -> Vec<Diagnostic> {
         let mut told = Vec::new();
         let mut warn =
@@ -236,8 +237,8 @@ impl Capture {
         told
     }
 
-    /// The call of a layer by name, number or a part of one name, at a step and of a prompt; None takes the first. Errors: there is
-    /// none, told with those that are there; the part stands in several names.
+    /// The call of a layer by name, number or a part of one name, at a step and of a prompt; None takes the first.
+    /// Errors: there is none, with the existing ones; the part occurs in several names.
     pub fn find(&self, layer: Option<&str>, step: Option<usize>, prompt: Option<usize>) -> Result<&Call, Diagnostic> {
         let asked =
             |call: &&Call| step.is_none_or(|s| s == call.info.step) && prompt.is_none_or(|p| p == call.info.prompt);
@@ -268,7 +269,7 @@ impl Capture {
         Err(self.no_call(layer, step, prompt))
     }
 
-    /// That no call is the one asked for, and which there are.
+    /// The error that no call matches, with the existing ones.
     fn no_call(&self, layer: Option<&str>, step: Option<usize>, prompt: Option<usize>) -> Diagnostic {
         if self.calls.is_empty() {
             return Diagnostic::error("capture-call", format!("{} contains no call of attention", self.name())).hint(
@@ -294,7 +295,7 @@ impl Call {
         (&self.info.model, self.info.layer, self.info.step, self.info.prompt, &self.key)
     }
 
-    /// `blocks.3.attn, step 0`, with the prompt where there are several.
+    /// `blocks.3.attn, step 0`, with the prompt if there are several.
     pub fn title(&self, capture: &Capture) -> String {
         let prompt = if capture.file.prompts.len() > 1 {
             format!(", prompt {}", capture.prompt(self.info.prompt))

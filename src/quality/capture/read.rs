@@ -14,7 +14,7 @@ const MOST_HEADS: usize = 1 << 16;
 const MOST_CELLS: usize = 1 << 28;
 
 impl Capture {
-    /// Tells where a call's tensors are not what its description says.
+    /// Reports tensors of a call that differ from its description.
     pub(super) fn check(&self, call: &Call) -> Result<(), Diagnostic> {
         let i = &call.info;
         let zero = [i.heads, i.kv_heads, i.q_len, i.kv_len, i.head_dim, i.batch].contains(&0);
@@ -49,7 +49,7 @@ impl Capture {
         let (stored_q, stored_kv) = i.captured_heads.as_ref().map_or((i.heads, i.kv_heads), |h| (h.len(), h.len()));
         self.shape(call, "q", &[i.batch, stored_q, i.q_len, i.head_dim])?;
         self.shape(call, "k", &[i.batch, stored_kv, i.kv_len, i.head_dim])?;
-        // v may have a head_dim of its own
+        // v may have another head_dim
         match self.tensors.about(&format!("{}.v", call.key)) {
             Some((_, shape)) if shape.len() == 4 && shape[3] > 0 => {
                 self.shape(call, "v", &[i.batch, stored_kv, i.kv_len, shape[3]])
@@ -86,8 +86,8 @@ impl Capture {
         self.tensors.about(&format!("{}.q", call.key)).map_or(call.info.batch, |(_, shape)| shape[0])
     }
 
-    /// A head's q, k and (where it is there) v, with all that the model does to its scores. Errors: a head that is not there, values
-    /// that cannot be read.
+    /// A head's q, k and (if present) v, with the model's own changes of its scores. Errors: a missing head, unreadable
+    /// values.
     pub fn head(&self, call: &Call, batch: usize, head: usize) -> Result<Head, Diagnostic> {
         let i = &call.info;
         let place = match &i.captured_heads {
@@ -114,7 +114,7 @@ impl Capture {
         };
         let mut found = Head::new((i.q_len, i.kv_len), i.head_dim, q, k, v)?;
         found.scale = i.scale.unwrap_or(found.scale);
-        // 0 is none, as in FlashAttention
+        // 0 means none, as in FlashAttention
         found.softcap = i.softcap.filter(|cap| *cap > 0.0);
         found.own = self.own(call, batch, head, q_head)?;
         found.sink = self.sink(call, head, q_head)?;

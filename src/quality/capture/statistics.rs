@@ -7,14 +7,14 @@ use super::{Call, Capture};
 use crate::base::{DType, Diagnostic, Lengths};
 use crate::quality::masses::Masses;
 
-/// What is known of a head without its q and k.
+/// The data of a head without its q and k.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistics {
     /// Block masses, with lse and maxima of the rows.
     pub masses: Masses,
-    /// Entropy of each row in nats; empty where it was not captured.
+    /// Entropy of each row in nats; empty if it was not captured.
     pub entropy: Vec<f32>,
-    /// Mean over rows of the mass at each key; empty where it was not captured.
+    /// Mean over rows of the mass at each key; empty if it was not captured.
     pub columns: Vec<f32>,
 }
 
@@ -24,7 +24,8 @@ pub fn decode_mass(code: u8, step: f64) -> f32 {
 }
 
 impl Capture {
-    /// The statistics of a head; None where the capture has none of this call. Errors: tensors that are missing or of another shape.
+    /// The statistics of a head; None if the capture has none of this call. Errors: tensors that are missing or have
+    /// another shape.
     pub fn statistics(&self, call: &Call, batch: usize, head: usize) -> Result<Option<Statistics>, Diagnostic> {
         let i = &call.info;
         let (Some(said), Some(block)) = (&i.statistics, self.block_size()) else { return Ok(None) };

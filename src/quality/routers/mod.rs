@@ -69,7 +69,7 @@ pub struct Router {
     pub forced: bool,
 }
 
-/// What a router does on a head.
+/// A router's result on a head.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Routed {
     /// The router.
@@ -82,7 +82,7 @@ pub struct Routed {
     pub density: f64,
     /// Mass kept, mean over rows.
     pub mass: f64,
-    /// What the same numbers of blocks could keep.
+    /// The mass that the best blocks of the same numbers would keep.
     pub ceiling: f64,
     /// Share of the truly largest blocks that it found, mean over rows of blocks.
     pub recall: f64,
@@ -90,7 +90,7 @@ pub struct Routed {
     pub cost: f64,
 }
 
-/// The routers that are compared, at a share of blocks where they take one. Those of video need a grid.
+/// The compared routers, at a share of blocks if they have one. Those for video need a grid.
 pub fn routers(share: f64, mass: f64, grid: Option<Grid>) -> Vec<Router> {
     let raster =
         |name, ranking, budget, forced| Router { name, ranking, budget, order: Order::Raster, block: None, forced };
@@ -156,7 +156,7 @@ pub fn route(
     Ok(judged(router, known, block, blocks, pooled::cost(head, block, router.ranking)))
 }
 
-/// Rows and columns of blocks with tokens beside the grid: routers of video keep them dense.
+/// Rows and columns of blocks with tokens outside the grid: routers for video keep them dense.
 fn beside(router: &Router, grid: Option<Grid>, known: &Masses) -> (Vec<bool>, Vec<bool>) {
     let (rows, columns) = known.grid();
     let Some(tokens) = grid.filter(|_| router.order != Order::Raster).map(|g| g.tokens()) else {

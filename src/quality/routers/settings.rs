@@ -12,7 +12,7 @@ use serde_json::json;
 pub struct Settings {
     /// Framework, and where its text goes.
     pub framework: &'static str,
-    /// What the keys were read from.
+    /// The source of the keys.
     pub read_from: &'static str,
     /// The text.
     pub text: String,

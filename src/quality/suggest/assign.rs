@@ -117,7 +117,7 @@ fn options(material: &Material, wanted: &Wanted, control: &Control) -> Result<Ve
     let whole = Form::Window { back, ahead, sinks: 0, causal };
     found.push(material.judge("everything", String::new(), whole, control)?);
     let heads = material.heads.len() as f64;
-    // what is protected is kept by every candidate; forms that cannot are left to those who switched it off
+    // every candidate keeps the protected cells; forms that cannot are used only without protection
     let keeps =
         |c: &Candidate| wanted.protect == Protect::NONE || !matches!(c.form, Form::Window { sinks: 0, back: 0, .. });
     Ok(found
@@ -169,7 +169,7 @@ fn sweep(tables: &[Vec<Choice>], target: Target, level: f64) -> Vec<usize> {
     refine(tables, target, level, best)
 }
 
-/// Single exchanges that help and still fit, until none does: what lies beside the hull.
+/// Single exchanges that help and still fit, until none does: the choices off the hull.
 fn refine(tables: &[Vec<Choice>], target: Target, level: f64, mut chosen: Vec<usize>) -> Vec<usize> {
     for _ in 0..4 * tables.len() {
         let mass: f64 = tables.iter().zip(&chosen).map(|(t, at)| t[*at].mass).sum();

@@ -40,7 +40,8 @@ pub enum Form {
         /// Whether later keys are hidden.
         causal: bool,
     },
-    /// A box of frames, rows and columns around each query that stays inside the grid; tokens beside the grid see all and are seen.
+    /// A box of frames, rows and columns around each query, inside the grid; tokens outside the grid attend to all and
+    /// all attend to them.
     Box {
         /// The grid.
         grid: Grid,
@@ -49,7 +50,8 @@ pub enum Form {
         /// Whether the first frame is seen by all.
         first_frame: bool,
     },
-    /// A box of whole tiles around each query's tile that stays inside the grid; tokens beside the grid see all and are seen.
+    /// A box of whole tiles around each query's tile, inside the grid; tokens outside the grid attend to all and all
+    /// attend to them.
     Tiles {
         /// The grid.
         grid: Grid,
@@ -60,8 +62,8 @@ pub enum Form {
         /// Whether the first frame is seen by all.
         first_frame: bool,
     },
-    /// Stripes around the same place of every frame, whose half-width halves with every `halving` frames between query and key.
-    /// Tokens beside the grid see all and are seen.
+    /// Stripes around the same place of every frame, whose half-width halves with every `halving` frames between query
+    /// and key. Tokens outside the grid attend to all and all attend to them.
     Radial {
         /// The grid.
         grid: Grid,
@@ -72,14 +74,14 @@ pub enum Form {
         /// Whether the first frame is seen by all.
         first_frame: bool,
     },
-    /// A form with what is kept besides, for queries and keys alike.
+    /// A form with additional kept cells, for queries and keys.
     Beside {
-        /// What is kept besides.
+        /// The additional kept cells.
         places: Beside,
         /// The form.
         form: Box<Form>,
     },
-    /// A form of its own for each group of query heads; heads of no group keep everything.
+    /// A separate form for each group of query heads; heads without a group keep everything.
     PerHead(Vec<(Vec<usize>, Form)>),
     /// A list of blocks, one for all heads or one for each.
     Blocks {
@@ -92,19 +94,19 @@ pub enum Form {
     },
 }
 
-/// Places of a grid that are protected, as a mask keeps them beside its own cells.
+/// Protected places of a grid, which a mask keeps in addition to its own cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beside {
     /// The grid.
     pub grid: Grid,
-    /// Whether tokens beside the grid see all and are seen by all.
+    /// Whether tokens outside the grid attend to all and all attend to them.
     pub text: bool,
     /// Whether the first frame is seen by all.
     pub first_frame: bool,
 }
 
 impl Beside {
-    /// What is protected of a grid; None where that is nothing.
+    /// The protected part of a grid; None if it is empty.
     pub(super) fn of(wanted: &Wanted, lengths: Lengths) -> Option<Beside> {
         let (grid, tokens) = (wanted.grid?, lengths.q_len.max(lengths.kv_len));
         let text = wanted.protect.text && grid.tokens() != (0..tokens);
@@ -145,7 +147,7 @@ impl Beside {
 }
 
 impl Form {
-    /// A form with what is kept besides, if anything is.
+    /// A form with additional kept cells, if there are any.
     pub(super) fn beside(places: Option<Beside>, form: Form) -> Form {
         match places {
             Some(places) => Form::Beside { places, form: Box::new(form) },
@@ -171,7 +173,7 @@ impl Form {
         }
     }
 
-    /// The same for some query heads alone, numbered anew from 0.
+    /// The same for some query heads alone, renumbered from 0.
     pub fn only(&self, numbers: &[usize]) -> Form {
         match self {
             Form::Blocks { size, heads, causal } if heads.len() > 1 => {
@@ -189,7 +191,7 @@ impl Form {
         }
     }
 
-    /// Numbers in words, as they stand on the layer's sliders.
+    /// Numbers in words, like those on the layer's sliders.
     pub fn words(&self) -> String {
         let ranges = |of: &[[i64; 2]]| of.iter().map(|[a, b]| format!("{a}..{b}")).collect::<Vec<_>>().join(" ");
         match self {
@@ -253,7 +255,7 @@ impl Form {
     }
 }
 
-/// A mask and the rows and columns that are kept besides.
+/// A mask and the additional kept rows and columns.
 fn besides(b: &mut Builder, places: &Beside, mut root: NodeId, lengths: Lengths) -> NodeId {
     let (q, k) = (b.q, b.k);
     let rows = places.rows(lengths.q_len).into_iter().map(|range| (q, range));
@@ -266,7 +268,7 @@ fn besides(b: &mut Builder, places: &Beside, mut root: NodeId, lengths: Lengths)
     root
 }
 
-/// Each group's form where the head is one of it, everything where it is of none.
+/// A head's group's form, or everything for a head without a group.
 fn by_head(b: &mut Builder, groups: &[(Vec<usize>, Form)], lengths: Lengths) -> Result<NodeId, Diagnostic> {
     let h = b.graph.input(Input::H);
     let (mut root, mut any) = (b.graph.bool(false), b.graph.bool(false));
@@ -285,7 +287,7 @@ fn by_head(b: &mut Builder, groups: &[(Vec<usize>, Form)], lengths: Lengths) -> 
     Ok(b.or(root, other))
 }
 
-/// Rings of frames are told apart up to this many halvings.
+/// Rings of frames are distinguished up to this many halvings.
 pub(super) const HALVINGS: usize = 12;
 
 fn radial(b: &mut Builder, grid: Grid, width: usize, halving: usize, first_frame: bool) -> NodeId {

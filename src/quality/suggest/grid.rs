@@ -7,7 +7,7 @@ use super::form::Form;
 use super::{Candidate, Material, Target, Wanted};
 use crate::base::{Control, Diagnostic};
 
-/// One proposal where the tokens are a grid; none otherwise.
+/// One proposal if the tokens are a grid; otherwise none.
 pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -> Result<Vec<Candidate>, Diagnostic> {
     let Some(grid) = wanted.grid else { return Ok(Vec::new()) };
     if material.causal || material.profiles.iter().any(|p| p.offsets.is_none()) {

@@ -9,7 +9,7 @@ use crate::base::{Control, Diagnostic};
 use crate::quality::scores::{ROWS, RowScratch, STEP, Scorer};
 use rayon::prelude::*;
 
-/// Ranges up to which a list of keys and distances says more than its blocks do.
+/// Largest number of ranges for which a list of keys and distances is more useful than its blocks.
 const MOST_RANGES: usize = 24;
 
 /// One proposal where few keys and distances hold the mass; none otherwise.
@@ -69,12 +69,12 @@ struct Lines {
 }
 
 impl Lines {
-    /// Those that lie inside columns and diagonals of blocks.
+    /// Those inside columns and diagonals of blocks.
     fn new(material: &Material, block: i64, columns: &[[i64; 2]], diagonals: &[[i64; 2]]) -> Lines {
         let (q_len, kv_len) = (material.lengths().q_len as i64, material.lengths().kv_len as i64);
         let inside = |of: &[[i64; 2]], x: i64| of.iter().any(|[from, to]| (*from..*to).contains(&x));
         let distance = |d: i64| {
-            // its cells lie on this diagonal of blocks and the next
+            // its cells are on this diagonal of blocks and the next
             let low = d.div_euclid(block);
             inside(diagonals, low) && (d.rem_euclid(block) == 0 || inside(diagonals, low + 1))
         };
@@ -84,7 +84,7 @@ impl Lines {
         }
     }
 
-    /// Mean mass that each key and each distance holds alone, without the cells that `beside` keeps.
+    /// Mean mass of each key and each distance alone, without the cells that `beside` keeps.
     fn alone(
         &self,
         material: &Material,

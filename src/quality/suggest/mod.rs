@@ -29,7 +29,7 @@ use crate::analysis::block_mask::{BlockMask, MaskShape};
 use crate::base::{BlockSize, Control, Diagnostic, Lengths};
 use std::sync::Arc;
 
-/// What a proposal is to reach, as a mean over heads and rows.
+/// The target of a proposal, as a mean over heads and rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
     /// At least this mass kept, with as few blocks as possible.
@@ -45,7 +45,7 @@ pub struct Protect {
     pub diagonal: bool,
     /// The first block of keys.
     pub sinks: bool,
-    /// Tokens beside the grid, as queries and as keys.
+    /// Tokens outside the grid, as queries and as keys.
     pub text: bool,
     /// The grid's first frame, as keys.
     pub first_frame: bool,
@@ -62,12 +62,12 @@ impl Protect {
     pub const NONE: Protect = Protect { diagonal: false, sinks: false, text: false, first_frame: false };
 }
 
-/// What to look for.
+/// The request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wanted {
-    /// What to reach.
+    /// The target.
     pub target: Target,
-    /// What to keep in any case.
+    /// The protected cells.
     pub protect: Protect,
     /// The tokens' grid.
     pub grid: Option<Grid>,
@@ -75,7 +75,7 @@ pub struct Wanted {
     pub most_masks: usize,
 }
 
-/// A proposed mask and what it does on the heads that it was made from.
+/// A proposed mask and its measures on the heads that it was made from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     /// Short name.
@@ -143,7 +143,7 @@ impl Material {
         self.heads[0].masses.block
     }
 
-    /// Query heads that masks must tell apart.
+    /// Query heads that masks must distinguish.
     pub fn head_count(&self) -> usize {
         self.model_heads
     }
@@ -198,7 +198,7 @@ fn profiles_of<'a>(profiles: &'a [Profile], heads: &[LiveHead], head: &LiveHead)
     &profiles[at]
 }
 
-/// Whether no later key holds any mass: what a causal model shows.
+/// Whether no later key has any mass, as in a causal model.
 fn is_causal(lengths: &Lengths, profile: &Profile) -> bool {
     lengths.q_len == lengths.kv_len && lengths.q_len > 1 && profile.within(-(lengths.kv_len as i64), -1) == 0.0
 }

@@ -13,7 +13,7 @@ use crate::quality::profile::Grid;
 pub enum Order {
     /// Frame by frame, row by row: as they are.
     Raster,
-    /// Column by column of all frames: what a temporal head of SVG (arXiv:2502.01776) wants.
+    /// Column by column of all frames: for temporal heads of SVG (arXiv:2502.01776).
     PlaceMajor,
     /// Tile by tile, raster inside (STA arXiv:2502.04507, VSA arXiv:2505.13389).
     Tiles([usize; 3]),
@@ -107,7 +107,7 @@ fn hilbert(mut x: [u64; 3], bits: u32) -> u64 {
     (0..bits).rev().fold(0, |code, bit| x.iter().fold(code, |code, n| code << 1 | (n >> bit) & 1))
 }
 
-/// What an order brings a head.
+/// The benefit of an order for a head.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gain {
     /// The order.

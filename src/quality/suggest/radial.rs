@@ -7,7 +7,7 @@ use super::form::{Form, HALVINGS};
 use super::{Candidate, Material, Target, Wanted};
 use crate::base::{Control, Diagnostic};
 
-/// One proposal where the tokens are a grid of several frames; none otherwise.
+/// One proposal if the tokens are a grid of several frames; otherwise none.
 pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -> Result<Vec<Candidate>, Diagnostic> {
     let Some(grid) = wanted.grid.filter(|g| g.extents[0] > 1) else { return Ok(Vec::new()) };
     if material.causal || material.profiles.iter().any(|p| p.offsets.is_none()) {
@@ -71,7 +71,7 @@ fn within(material: &Material, [t, h, w]: [usize; 3]) -> Vec<f64> {
             let dt = (at / (sh * sw)).abs_diff(t - 1);
             let aside = ((at / sw % sh) as i64 - (h as i64 - 1)) * w as i64 + (at % sw) as i64 - (w as i64 - 1);
             let aside = aside.unsigned_abs() as usize;
-            // what lies further cannot occur within a frame and holds nothing
+            // larger offsets cannot occur within a frame and have no mass
             sums[dt * frame + aside.min(frame - 1)] += m / material.profiles.len() as f64;
         }
     }

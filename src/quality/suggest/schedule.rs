@@ -22,7 +22,7 @@ pub struct Schedule {
     pub dense_steps: usize,
     /// Layers, by number and name.
     pub dense_layers: Vec<(usize, String)>,
-    /// Smallest mass of what is left sparse; None where nothing is.
+    /// Smallest mass of the sparse calls; None without any.
     pub worst: Option<f64>,
 }
 

@@ -20,7 +20,7 @@ const SIDES: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 /// Most tiles of a grid.
 const MOST_TILES: usize = 1024;
 
-/// One proposal where the tokens are a grid that tiles divide; none otherwise.
+/// One proposal if the tokens are a grid that tiles divide; otherwise none.
 pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -> Result<Vec<Candidate>, Diagnostic> {
     let Some(grid) = wanted.grid.filter(|_| !material.causal) else { return Ok(Vec::new()) };
     let first_frame = wanted.protect.first_frame && grid.extents[0] > 1;
@@ -48,7 +48,7 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
     Ok(vec![material.judge("tiles on the grid", why, form, control)?])
 }
 
-/// Tiles that divide the grid, first those that methods ship with, then others, as many as time allows.
+/// Tiles that divide the grid, first those of known methods, then others, as time allows.
 fn tiles(grid: Grid, material: &Material) -> Vec<[usize; 3]> {
     let fits = |tile: &[usize; 3]| {
         let count: usize = grid.extents.iter().zip(tile).map(|(n, t)| n / t).product();
@@ -84,7 +84,7 @@ struct Pairs {
     counts: [usize; 3],
     /// [tiles of q][tiles of kv], over all rows.
     mass: Vec<f64>,
-    /// What is kept in any case.
+    /// The protected cells.
     always: f64,
 }
 
@@ -104,7 +104,7 @@ impl Pairs {
             ((t / tile[0]) * counts[1] + h / tile[1]) * counts[2] + w / tile[2]
         };
         let lengths = material.lengths();
-        // the tile of a token; None beside the grid
+        // the tile of a token; None outside the grid
         let of: Vec<Option<usize>> = (0..lengths.q_len.max(lengths.kv_len))
             .map(|token| tokens.contains(&token).then(|| tile_of(token)))
             .collect();

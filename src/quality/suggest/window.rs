@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 /// First keys up to which sinks are counted one by one.
 const MOST_SINKS: usize = 256;
-/// What sums of float32 probabilities may miss of a target.
+/// The error of sums of float32 probabilities against a target.
 const ROUNDING: f64 = 5e-7;
 
 /// A window and its number of first keys.
@@ -25,7 +25,7 @@ struct Shape {
     sinks: usize,
 }
 
-/// A shape with what it costs and keeps.
+/// A shape with its cost and mass.
 #[derive(Clone, Copy, Debug)]
 struct Priced {
     shape: Shape,
@@ -34,7 +34,7 @@ struct Priced {
     mass: f64,
 }
 
-/// One proposal: the best window, with what is protected beside it.
+/// One proposal: the best window, with the protected cells.
 pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -> Result<Vec<Candidate>, Diagnostic> {
     Ok(vec![Windows::new(material, wanted, true, control)?.best(wanted.target, control)?])
 }
@@ -42,15 +42,16 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
 /// Sums of some heads from which windows are fitted.
 pub(super) struct Windows<'a> {
     material: &'a Material,
-    /// Places that are kept besides.
+    /// Additional kept places.
     beside: Option<Beside>,
     /// Fewest and most first keys.
     sinks: [usize; 2],
-    /// Mean mass by distance `q_idx - kv_idx` of the cells that are not kept besides; distance d stands at d + kv_len - 1.
+    /// Mean mass by distance `q_idx - kv_idx` of the cells other than the additional ones; distance d has the index d +
+    /// kv_len - 1.
     distance: Vec<f64>,
     /// The same cells of the first keys: [q_len][most sinks].
     first: Vec<f32>,
-    /// Mean mass of the cells that are kept besides.
+    /// Mean mass of the additional kept cells.
     always: f64,
 }
 
@@ -64,7 +65,8 @@ struct Sums {
 }
 
 impl<'a> Windows<'a> {
-    /// Sums up the heads; `protected` keeps the tokens beside the grid and the first frame as `wanted` says. Errors: `cancelled`.
+    /// Sums up the heads; `protected` keeps the tokens outside the grid and the first frame as in `wanted`. Errors:
+    /// `cancelled`.
     pub(super) fn new(
         material: &'a Material,
         wanted: &Wanted,
@@ -85,7 +87,7 @@ impl<'a> Windows<'a> {
         if control.is_cancelled() { Err(cancelled()) } else { Ok(made) }
     }
 
-    /// Adds a head. Without places beside, sums by distance are known and only the first keys are looked at.
+    /// Adds a head. Without additional places, sums by distance are known and only the first keys are evaluated.
     fn add(&mut self, head: &LiveHead, profile: &Profile, control: &Control) {
         let heads = self.material.heads.len() as f64;
         let (beside, most, kv_len) = (self.beside, self.sinks[1], head.masses.lengths.kv_len);
@@ -185,7 +187,7 @@ impl<'a> Windows<'a> {
                 let cells = |spill: f64| {
                     share * (lengths.q_len * lengths.kv_len) as f64 - spill * (size.kv * lengths.q_len) as f64
                 };
-                // blocks hang over the band on either side
+                // blocks reach beyond the band on either side
                 let tries = (0..=12).map(|n| priced(bands.widest(cells(0.25 * f64::from(n)))));
                 let least = priced((0, 0));
                 tries.into_iter().find(|found| found.blocks as f64 <= most).unwrap_or(Priced { mass: -1.0, ..least })
@@ -213,7 +215,7 @@ impl<'a> Windows<'a> {
             }
             let low = (start.saturating_sub(s.back) / size.kv).min(seen);
             let high = ((end + s.ahead).div_ceil(size.kv)).min(seen).max(low);
-            // sinks, what is kept beside between them and the band, the band, what is kept beside after it
+            // sinks, the additional cells between them and the band, the band, the additional cells after it
             let sinks = first.min(seen);
             let low = low.max(sinks.min(high));
             let between = |from: usize, to: usize| if from < to { before[to] - before[from] } else { 0 };
@@ -257,7 +259,7 @@ impl<'a> Windows<'a> {
 struct Bands {
     mass: Vec<f64>,
     cells: Vec<f64>,
-    /// Of the first keys.
+    /// For the first keys.
     kept: f64,
     sinks: f64,
     zero: usize,
@@ -302,7 +304,7 @@ impl Bands {
         self.sinks + self.sum(&self.cells, back, ahead)
     }
 
-    /// The window with fewest cells that keeps `mass`; the widest where none does.
+    /// The window with the fewest cells that keeps `mass`; the widest if none does.
     fn narrowest(&self, mass: f64) -> (usize, usize) {
         let (most_back, mut ahead) = self.most;
         let mut best: Option<(f64, usize, usize)> = None;
@@ -324,7 +326,7 @@ impl Bands {
         best.map_or(self.most, |(_, back, ahead)| (back, ahead))
     }
 
-    /// The window with most mass of at most so many cells; the narrowest where none has.
+    /// The window with the most mass of at most this many cells; the narrowest if none fits.
     fn widest(&self, cells: f64) -> (usize, usize) {
         let (most_back, mut ahead) = self.most;
         let mut best = (f64::NEG_INFINITY, 0, 0);

@@ -90,17 +90,17 @@ impl Case {
         Lengths::new(self.q_len, self.kv_len)
     }
 
-    /// Batch entries and heads of the mask: 1 where it was broadcast.
+    /// Batch entries and heads of the mask: 1 if it was broadcast.
     pub fn mask_groups(&self) -> (usize, usize) {
         (if self.mask_per_batch { self.B } else { 1 }, if self.mask_per_head { self.H } else { 1 })
     }
 
-    /// What `BlockMask.sparsity()` said at this block size.
+    /// The result of `BlockMask.sparsity()` at this block size.
     pub fn sparsity(&self, size: BlockSize) -> Option<f64> {
         self.rest.get(&format!("sparsity_{size}")).and_then(Value::as_f64)
     }
 
-    /// The same of lengths that blocks hang over, as PyTorch 2.15 counts them.
+    /// The same for lengths that blocks reach beyond, as PyTorch 2.15 counts them.
     pub fn padded_sparsity(&self, size: BlockSize) -> Option<f64> {
         self.rest.get(&format!("ragged_sparsity_{size}")).and_then(Value::as_f64)
     }
@@ -115,17 +115,17 @@ impl Case {
     }
 }
 
-/// The arrays beside the cases. Each is read when it is asked for.
+/// The arrays of the cases. Each is read on use.
 pub struct Arrays {
     /// Where they are.
     pub path: PathBuf,
     file: TensorFile,
-    /// The inputs alone, converted to float32; written when first asked for, gone with this.
+    /// The inputs alone, converted to float32; written on first use, removed with this value.
     float32: OnceCell<(tempfile::TempDir, PathBuf)>,
 }
 
 impl Arrays {
-    /// Opens `CASES.safetensors` beside `CASES.json`.
+    /// Opens `CASES.safetensors` next to `CASES.json`.
     pub fn beside(cases: &Path) -> Result<Arrays, Diagnostic> {
         let path = cases.with_extension("safetensors");
         let file = TensorFile::open(&path).map_err(|d| match d.code.as_ref() {
@@ -140,7 +140,7 @@ impl Arrays {
         self.file.find(name)
     }
 
-    /// A file with q, k and v of all cases in float32, which holds what they were rounded to exactly.
+    /// A file with q, k and v of all cases in float32, which represents their rounded values exactly.
     pub fn float32_inputs(&self) -> Result<&Path, Diagnostic> {
         if self.float32.get().is_none() {
             let made = self.write_float32()?;

@@ -11,14 +11,14 @@ use crate::problem::Problem;
 use crate::problem::result::{GradientError, GradientOutcome, GradientReport};
 use serde::Serialize;
 
-/// What was seen of a backward pass of PyTorch's.
+/// The symptoms of a backward pass of PyTorch.
 pub struct Seen<'a> {
     pub problem: &'a Problem,
     pub on_gpu: bool,
     /// `2.7.0+cu128`.
     pub torch: Option<&'a str>,
     pub gradients: &'a [GradientError],
-    /// What is wrong, or the refusal.
+    /// The fault, or the refusal.
     pub wrong: &'a [Diagnostic],
 }
 
@@ -29,9 +29,9 @@ pub struct Known {
     pub issue: &'static str,
     /// In which versions.
     pub versions: &'static str,
-    /// What it is.
+    /// Its description.
     pub what: &'static str,
-    /// What to do.
+    /// The workaround.
     pub way: &'static str,
 }
 
@@ -49,7 +49,7 @@ impl Seen<'_> {
         self.wrong.iter().any(|d| any.iter().any(|words| d.message.contains(words)))
     }
 
-    /// Whether the version is below `major.minor`; no where it is not known.
+    /// Whether the version is below `major.minor`; no if it is unknown.
     fn before(&self, major: u32, minor: u32) -> bool {
         let mut parts = self.torch.unwrap_or("").split(['.', '+']).map(str::parse::<u32>);
         matches!((parts.next(), parts.next()), (Some(Ok(a)), Some(Ok(b))) if (a, b) < (major, minor))
@@ -81,7 +81,7 @@ impl Seen<'_> {
     }
 }
 
-/// A row: the fault, and whether what was seen looks like it.
+/// A row: the known issue, and whether the symptoms match it.
 type Row = (Known, fn(&Seen) -> bool);
 
 const ROWS: &[Row] = &[
@@ -186,7 +186,7 @@ const ROWS: &[Row] = &[
     ),
 ];
 
-/// What a run's notes say of the gradients of PyTorch's backends that are wrong or missing.
+/// A run's notes about wrong or missing gradients of PyTorch's backends.
 pub fn notes(problem: &Problem, on_gpu: bool, torch: Option<&str>, reports: &[GradientReport]) -> Vec<Diagnostic> {
     let of_torch = reports.iter().filter(|r| r.backend.is_torch());
     let told = of_torch.flat_map(|report| {
@@ -209,7 +209,7 @@ pub fn notes(problem: &Problem, on_gpu: bool, torch: Option<&str>, reports: &[Gr
     told.collect()
 }
 
-/// The known faults that what was seen looks like.
+/// The known issues that match the symptoms.
 pub fn known(seen: &Seen) -> Vec<Known> {
     ROWS.iter().filter(|(_, looks)| looks(seen)).map(|(known, _)| known.clone()).collect()
 }
@@ -257,7 +257,7 @@ mod tests {
         let old = issues(&masked(Layout::Bshd), true, "2.6.0+cu124", &dk, "dk");
         assert_eq!(old, ["pytorch#158212", "pytorch#146377", "pytorch#163677"]);
         assert_eq!(issues(&both(128), true, "2.15.0", &[], "NoValidChoicesError: none"), ["pytorch#176025"]);
-        // on the cpu a wrong dv is none of the compiled kernel's faults
+        // on the CPU a wrong dv is not an issue of the compiled kernels
         assert!(issues(&masked(Layout::Bhsd), false, "2.15.0", &[error("dv", None)], "dv").is_empty());
     }
 }

@@ -13,10 +13,10 @@ use crate::service::protocol::{GradientRequest, SeedSource};
 use crate::service::transport::Payload;
 use std::path::Path;
 
-/// Of float32 gradients, over the array's largest value.
+/// For float32 gradients, relative to the array's largest value.
 const CPU_ALLOWED: f64 = 1e-4;
 
-/// What a case asks for; None where it lists no gradients.
+/// A case's request; None if it lists no gradients.
 pub fn request(case: &Case, path: &Path) -> Option<GradientRequest> {
     case.grads.as_ref()?;
     let seeds = SeedSource::File {
@@ -27,7 +27,7 @@ pub fn request(case: &Case, path: &Path) -> Option<GradientRequest> {
     Some(GradientRequest { seeds, rounds: 0, keep: true, deterministic: false })
 }
 
-/// What a random problem asks for: the backward pass where the backend has one here and PyTorch differentiates the mod.
+/// A random problem's request: the backward pass if the backend has one here and PyTorch differentiates the mod.
 pub fn random(seed: u64, problem: &Problem, backend: BackendName, device: Device) -> Option<GradientRequest> {
     use BackendName::{Eager, FlashAttention2, Flex, Sdpa};
     let ours = match device {
@@ -114,7 +114,7 @@ pub fn judge(
     Ok(Ok(measured))
 }
 
-/// The name under which a tensor's gradient is told: its own, or that under which the score mod reads it. Two may be equal.
+/// The reported name of a tensor's gradient: its own, or the name that the score mod reads. Two may be equal.
 fn read_as(problem: &Problem, name: &str, tensor: &HostTensor, taken: &[String]) -> Option<String> {
     let score = problem.score.as_deref()?;
     let told = crate::backends::learning(score);

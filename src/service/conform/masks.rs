@@ -88,8 +88,8 @@ fn check_blocks(
     Ok(ours)
 }
 
-/// The two ways in which versions of PyTorch count agree unless blocks hang over the lengths; a case that says so by its
-/// name is held to the newer one alone.
+/// The two ways in which versions of PyTorch count agree unless blocks reach beyond the lengths; a case with such a
+/// name is compared with the newer way alone.
 fn check_sparsity(case: &Case, size: BlockSize, lengths: f64, padded: f64) -> Option<Diagnostic> {
     let near = |want: f64, ours: f64| (want - ours).abs() <= 1e-4;
     let either = case.sparsity(size).filter(|want| !near(*want, lengths) && !near(*want, padded));

@@ -30,12 +30,12 @@ use std::sync::Arc;
 use std::time::Instant;
 use trace::Packages;
 
-/// What to check.
+/// The checks to run.
 #[derive(Clone, Debug)]
 pub enum What {
     /// Reference cases.
     Cases {
-        /// `CASES.json`; the arrays stand beside it as `CASES.safetensors`.
+        /// `CASES.json`; its arrays are in `CASES.safetensors` next to it.
         file: PathBuf,
         /// Folder of the packages that cases name; None: those of the user's Python.
         package: Option<PathBuf>,
@@ -81,20 +81,20 @@ pub enum Verdict {
     Pass,
     /// Something does not.
     Fail,
-    /// The mask agrees, and the backend cannot do the problem and says so.
+    /// The mask agrees, and the backend refuses the problem with a reason.
     Refused,
 }
 
-/// What was measured of an output.
+/// The measurements of an output.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Measured {
     /// Which kernel ran.
     pub kernel: String,
     /// Largest absolute error of the output.
     pub out: Option<f64>,
-    /// Of the lse; None where the backend gives none.
+    /// For the lse; None if the backend does not return it.
     pub lse: Option<f64>,
-    /// Of the rows' largest scores, where they were asked for and given.
+    /// For the rows' largest scores, if requested and returned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_scores: Option<f64>,
     /// The largest error of each gradient over the largest value of PyTorch's, by name, where gradients were compared.
@@ -117,7 +117,7 @@ pub struct CaseReport {
     pub blocks: usize,
     /// None: masks only, or it did not come so far.
     pub measured: Option<Measured>,
-    /// What is wrong, or the refusal.
+    /// The fault, or the refusal.
     pub why: Vec<Diagnostic>,
     /// Time it took, with everything.
     pub ms: f64,

@@ -16,12 +16,12 @@ use crate::service::tensors;
 use crate::service::transport::Payload;
 use std::sync::Arc;
 
-/// Of float32 outputs and lse on the cpu.
+/// For float32 outputs and lse on the CPU.
 const CPU_ALLOWED: f64 = 1e-5;
-/// Of the lse on a GPU.
+/// For the lse on a GPU.
 const GPU_LSE_ALLOWED: f64 = 1e-3;
 
-/// What the backend did: Err is its refusal.
+/// The backend's result: Err is its refusal.
 pub type Computed = Result<(Measured, Ours), Diagnostic>;
 
 /// Runs the case and compares; differences go into `wrong`. Errors: it cannot be run at all.
@@ -84,7 +84,7 @@ pub fn check(
     Ok(Ok((measured, ours)))
 }
 
-/// The case as a run asks for it: float32 on the cpu, bfloat16 on a GPU.
+/// The case as a run request: float32 on the CPU, bfloat16 on a GPU.
 pub fn spec(case: &Case, (mask, score): (Option<Mod>, Option<Mod>), device: Device) -> ProblemSpec {
     ProblemSpec {
         dtype: if device == Device::Cpu { DType::F32 } else { DType::BF16 },
@@ -115,7 +115,8 @@ pub(super) fn payload(
     tensors::tensor(info.dtype, &info.shape, bytes).map(Some)
 }
 
-/// Largest absolute difference; what is beyond `bar`, or no number where PyTorch has one, goes into `wrong`.
+/// Largest absolute difference; elements beyond `bar`, or non-finite ones where PyTorch's are finite, are added to
+/// `wrong`.
 pub(super) fn compare(field: &str, got: &HostTensor, want: &HostTensor, bar: f64, wrong: &mut Vec<Diagnostic>) -> f64 {
     if got.shape() != want.shape() {
         let message = format!("{field} has shape {:?}, PyTorch's has {:?}", got.shape(), want.shape());

@@ -108,7 +108,7 @@ fn problem(seed: u64, device: Device) -> ProblemSpec {
         block_size: *rng.pick(&[BlockSize::DEFAULT, BlockSize::square(64), BlockSize { q: 256, kv: 128 }]),
         mask: rng.chance(85).then(|| Arc::new(random::mask(seed, &options))),
         score: rng.chance(40).then(|| Arc::new(random::score(seed, &options))),
-        // a GPU's kernels are others where they are asked for, and those without are to be met too
+        // a GPU uses other kernels if they are requested, and the kernels without them must be tested too
         max_scores: device == Device::Cpu || rng.chance(50),
     };
     steep(spec, &mut rng)

@@ -13,20 +13,20 @@ use crate::service::client;
 use crate::service::protocol::{GradientRequest, InputSource, Reply, RequestBody, SeedSource};
 use serde::Serialize;
 
-/// What was found.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stack {
-    /// Whose gradients.
+    /// The backend of the gradients.
     pub backend: BackendName,
     /// Where.
     pub device: String,
-    /// PyTorch's version, where it is PyTorch.
+    /// PyTorch's version, if it is PyTorch.
     pub torch: Option<String>,
-    /// Which kernel ran, in words; empty where none did.
+    /// A description of the kernel; empty if none ran.
     pub kernel: String,
     /// Every gradient's error against the float64 reference.
     pub gradients: Vec<GradientError>,
-    /// What is wrong, or why nothing ran.
+    /// The fault, or the reason why nothing ran.
     pub wrong: Vec<Diagnostic>,
     /// Known faults of PyTorch that look like it.
     pub known: Vec<Known>,

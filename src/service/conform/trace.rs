@@ -40,7 +40,7 @@ impl Packages {
                 Some(folder) => vec![folder.clone()],
                 None => python::find().map(|p| p.folders).unwrap_or_default(),
             };
-            // no module of the current folder may stand in for a package's
+            // no module of the current folder may replace a package's
             Files::new(Some(PathBuf::from("/nonexistent")), folders)
         })
     }
@@ -69,7 +69,7 @@ impl ModuleLoader for Packages {
     }
 }
 
-/// Mask and score mod of a case. Errors: all that the tracer says.
+/// Mask and score mod of a case. Errors: all messages of the tracer.
 pub fn mods(case: &Case, arrays: &Arrays, packages: &Packages) -> Result<(Option<Mod>, Option<Mod>), Vec<Diagnostic>> {
     let mut captured = Vec::new();
     for name in &case.captured {

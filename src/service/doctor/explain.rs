@@ -6,7 +6,7 @@
 use super::messages::Entry;
 use super::{messages, training};
 
-/// What an explanation found.
+/// The result of an explanation.
 #[derive(Clone, Debug)]
 pub enum Explanation {
     /// These entries match.
@@ -162,7 +162,7 @@ mod tests {
         }
     }
 
-    /// What training ends in, as it is printed.
+    /// Errors of training, as they are printed.
     #[test]
     fn messages_of_training_are_known() {
         for (text, code) in [

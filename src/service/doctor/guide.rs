@@ -9,7 +9,7 @@ use crate::service::protocol::DoctorReport;
 /// Names of the guides.
 pub const GUIDES: [&str; 1] = ["flash-attn"];
 
-/// A guide as text, with what was found on the machine. Errors: no such guide.
+/// A guide as text, with this machine's facts. Errors: no such guide.
 pub fn guide(name: &str, report: &DoctorReport) -> Result<String, Diagnostic> {
     match name {
         "flash-attn" | "flash-attention" | "flash_attn" => Ok(flash_attn(report)),

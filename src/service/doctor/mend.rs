@@ -14,7 +14,7 @@ use std::time::Duration;
 /// How long a download may take.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
 
-/// What would be run.
+/// The command to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchPlan {
     python: PathBuf,
@@ -54,7 +54,8 @@ pub fn nvrtc_plan() -> Result<FetchPlan, Diagnostic> {
     Ok(FetchPlan { python: python.path, package: nvrtc_package(), folder })
 }
 
-/// The newest wheel whose kernels this machine's driver can load: a driver runs those of its own major version and older.
+/// The newest wheel whose kernels this machine's driver can load: a driver runs those of its own major version and
+/// older.
 fn nvrtc_package() -> &'static str {
     match cuda::probe().driver {
         Some((major, _)) if major < 13 => "nvidia-cuda-nvrtc-cu12",
@@ -62,8 +63,8 @@ fn nvrtc_package() -> &'static str {
     }
 }
 
-/// Fetches it, and gives the folder. pip writes beside the folder, which is replaced only by a whole download. Errors:
-/// what stopped pip.
+/// Installs it and returns the folder. pip writes into a staging folder, which replaces the folder only after a
+/// complete download. Errors: the reason why pip failed.
 pub fn fetch_nvrtc(plan: &FetchPlan) -> Result<PathBuf, Diagnostic> {
     let staging = plan.folder.with_extension("part");
     let done = fetch_into(plan, &staging);
@@ -95,7 +96,7 @@ fn fetch_into(plan: &FetchPlan, staging: &Path) -> Result<(), String> {
     std::fs::rename(staging, &plan.folder).map_err(|e| at(&plan.folder) + &e.to_string())
 }
 
-/// Whether NVRTC's library lies somewhere in a folder.
+/// Whether a folder contains NVRTC's library.
 fn holds_nvrtc(folder: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(folder) else { return false };
     entries.flatten().any(|entry| {
@@ -105,7 +106,7 @@ fn holds_nvrtc(folder: &Path) -> bool {
     })
 }
 
-/// What stopped pip, in a line: the causes that users meet, else its last words.
+/// The reason why pip failed, in a line: the usual causes, otherwise its last output.
 fn reason(stderr: &str, python: &Path) -> String {
     let has = |words: &[&str]| words.iter().any(|word| stderr.contains(word));
     if has(&["No module named pip", "No module named 'pip'"]) {
@@ -131,7 +132,7 @@ fn reason(stderr: &str, python: &Path) -> String {
 mod tests {
     use super::*;
 
-    /// A stand-in for Python, which finds the folder that pip is told in `$folder`.
+    /// A replacement of Python, which receives pip's target folder in `$folder`.
     #[cfg(unix)]
     fn stand_in(root: &Path, text: &str) -> FetchPlan {
         let fake = root.join("python3");

@@ -10,11 +10,11 @@ use serde::Serialize;
 pub struct Entry {
     /// Stable kebab-case name.
     pub code: &'static str,
-    /// Texts that the message contains; `..` stands for anything between two pieces. Compared without regard to case.
+    /// Texts in the message; `..` matches anything between two parts. Compared without regard to case.
     pub patterns: &'static [&'static str],
-    /// What it means.
+    /// Its meaning.
     pub cause: &'static str,
-    /// What to do.
+    /// The fix.
     pub fix: &'static str,
 }
 

@@ -7,7 +7,7 @@ use crate::service::protocol::{Check, Health};
 use crate::service::python;
 use std::path::{Path, PathBuf};
 
-/// What was found in a variable's place, for the checks.
+/// The results of the checks that replace a variable's value.
 pub(super) struct Used<'a> {
     /// The NVRTC that runs use.
     pub nvrtc: Option<&'a Path>,
@@ -15,7 +15,7 @@ pub(super) struct Used<'a> {
     pub python: Option<&'a Path>,
 }
 
-/// One for each variable that does not do what it was set for.
+/// One check for each variable without its intended effect.
 pub(super) fn checks(used: &Used) -> Vec<Check> {
     let value = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let mut found = Vec::new();

@@ -9,7 +9,7 @@ use std::path::Path;
 /// Most bytes of all members together.
 const MOST: usize = 1 << 31;
 
-/// The members of an archive. Errors: it is none, is cut off, or is packed in a way that neither library uses.
+/// The members of an archive. Errors: it is not an archive, is truncated, or has an unsupported compression.
 pub(super) fn members(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, Diagnostic> {
     let broken = |why: &str| {
         Diagnostic::error("import-archive", format!("{} is not a readable archive: {why}", path.display()))
@@ -37,7 +37,7 @@ pub(super) fn members(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, Vec<
         }
         let text = bytes.get(at + 46..at + 46 + name).ok_or_else(cut)?;
         let key = String::from_utf8_lossy(text).into_owned();
-        // the member's own header may be longer than the list says
+        // the member's own header may be longer than listed
         let own = number(start + 26, 2).zip(number(start + 28, 2)).ok_or_else(cut)?;
         let from = start + 30 + own.0 + own.1;
         let data = bytes.get(from..from + packed).ok_or_else(cut)?;

@@ -20,7 +20,7 @@ pub(super) struct Cells {
     pub kv_len: usize,
     pub cell: BlockSize,
     pub kept: Vec<u8>,
-    /// Cells that stand for partly kept blocks.
+    /// Cells that represent partly kept blocks.
     pub partial: usize,
     /// Whether the size of blocks was not said.
     pub guessed: bool,
@@ -94,7 +94,7 @@ impl Cells {
         Ok(MaskContent::Text(TextCode { source, entry: "imported".into(), tensors, ..TextCode::default() }))
     }
 
-    /// Rectangles [q0, q1, kv0, kv1] that are the kept cells; None where that takes too many.
+    /// Rectangles [q0, q1, kv0, kv1] of the kept cells; None if too many are needed.
     fn rectangles(&self) -> Option<Vec<[u32; 4]>> {
         let cols = self.grid().1;
         let mut done = Vec::new();

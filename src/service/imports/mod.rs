@@ -17,22 +17,22 @@ use cells::Cells;
 use safetensors::SafeTensors;
 use std::path::{Path, PathBuf};
 
-/// A document made of a file, and what is to be said of it.
+/// A document made from a file, with notes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
     /// One layer that keeps the file's cells.
     pub document: Document,
-    /// What the file left open.
+    /// The information that the file lacks.
     pub notes: Vec<Diagnostic>,
 }
 
-/// Reads a file that holds a mask. None: it is of another kind (a document, code, a configuration, q, k and v). Errors: what
-/// is wrong with it.
+/// Reads a file with a mask. None: it is of another kind (a document, code, a configuration, q, k and v). Errors: its
+/// first problem.
 pub fn import(path: &Path) -> Result<Option<Imported>, Diagnostic> {
     import_blocks(path, None)
 }
 
-/// The same, where the user says what block lists leave open.
+/// The same, with the user's values for the missing information of block lists.
 pub fn import_blocks(path: &Path, block_size: Option<BlockSize>) -> Result<Option<Imported>, Diagnostic> {
     let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
     let name = path.file_stem().map_or("mask".into(), |n| n.to_string_lossy().into_owned());
@@ -62,7 +62,7 @@ pub fn import_blocks(path: &Path, block_size: Option<BlockSize>) -> Result<Optio
     Ok(Some(Imported { document, notes }))
 }
 
-/// What had to be taken for granted.
+/// The assumptions.
 fn told(cells: &Cells) -> Vec<Diagnostic> {
     let mut notes = Vec::new();
     if cells.guessed {
@@ -120,7 +120,7 @@ fn from_tensors(path: &Path, block_size: Option<BlockSize>) -> Result<Option<Cel
     read::dense(path, &file)
 }
 
-/// What is said of a safetensors file that is no mask where one was wanted: its tensors, as (name, shape).
+/// The message about a safetensors file without a mask: its tensors, as (name, shape).
 pub fn no_mask<'a>(path: &Path, tensors: impl Iterator<Item = (&'a str, &'a [usize])>) -> Diagnostic {
     const SHOWN: usize = 4;
     let mut listed: Vec<String> = tensors.map(|(name, shape)| format!("`{name}` {shape:?}")).collect();
@@ -135,7 +135,7 @@ pub fn no_mask<'a>(path: &Path, tensors: impl Iterator<Item = (&'a str, &'a [usi
     )
 }
 
-/// The exported design in a file's folder, where there is exactly one.
+/// The exported design in a file's folder, if there is exactly one.
 pub fn preset_beside(path: &Path) -> Option<PathBuf> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut found = std::fs::read_dir(folder).ok()?.flatten().map(|e| e.path());
@@ -162,7 +162,7 @@ mod tests {
         from_document(document, &compiled).expect("a problem")
     }
 
-    /// Every cell of an imported mask against what was written.
+    /// Every cell of an imported mask compared with the written one.
     fn check(imported: &Imported, batch: usize, heads: usize, keep: impl Fn(usize, usize, usize, usize) -> bool) {
         let problem = problem(&imported.document);
         let mask = problem.mask.clone().expect("a mask");

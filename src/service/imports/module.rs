@@ -47,14 +47,14 @@ pub(super) fn module(path: &Path) -> Result<Option<Imported>, Diagnostic> {
     Ok(Some(Imported { document, notes: Vec::new() }))
 }
 
-/// What stands behind `NAME = ` at the start of a line.
+/// The text after `NAME = ` at the start of a line.
 fn constant<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     // with a type or without
     let value = |rest: &'a str| if rest.starts_with([' ', ':']) { Some(rest.split_once(" = ")?.1) } else { None };
     text.lines().find_map(|line| value(line.strip_prefix(name)?)).map(str::trim)
 }
 
-/// Heads and widths, which only the docstring says, and the constants.
+/// Heads and widths, which only the docstring contains, and the constants.
 fn settings(text: &str) -> Settings {
     let designed = text.lines().find_map(|line| line.strip_prefix("Designed for ")).unwrap_or("");
     let words: Vec<&str> = designed.split_whitespace().collect();
@@ -128,9 +128,9 @@ impl Parts {
         Ok(parts)
     }
 
-    /// One assignment: a tensor of the file, a packed one, or an expression that the tracer reads by itself.
+    /// One assignment: a tensor of the file, a packed one, or an expression that the tracer reads itself.
     fn take(&mut self, name: &str, value: &str, stored: Option<&[(String, HostTensor)]>) -> Result<(), String> {
-        // a tensor that learns: what the caller gives, else what was designed
+        // a learned tensor: the caller's value, otherwise the designed one
         let value = match value.strip_prefix("learned[") {
             Some(rest) => rest.split_once(" else ").map_or(value, |(_, designed)| designed),
             None => value,
@@ -148,7 +148,7 @@ impl Parts {
         Ok(())
     }
 
-    /// A mod with what it names.
+    /// A mod with the names that it reads.
     fn code(&self, entry: &str, text: &str) -> TextCode {
         let named = |name: &str| {
             let word = |c: char| c.is_alphanumeric() || c == '_';
@@ -165,7 +165,7 @@ impl Parts {
     }
 }
 
-/// The file of tensors beside a module, as the module names it.
+/// The module's file of tensors, by the name in the module.
 fn beside(path: &Path, block: &str) -> Option<std::path::PathBuf> {
     let name = block.split_once("with_name(\"")?.1.split_once('"')?.0;
     // a name alone: the module reads no other folder either

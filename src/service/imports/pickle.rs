@@ -20,9 +20,9 @@ pub(super) enum Value {
     Dict(Rc<Vec<(Value, Value)>>),
     /// `module.name`
     Name(Rc<str>),
-    /// What a callable was given; for an object its state comes last.
+    /// A callable's arguments; for an object its state comes last.
     Made(Rc<str>, Rc<Vec<Value>>),
-    /// What the file holds elsewhere.
+    /// The data that the file stores elsewhere.
     Stored(Rc<Value>),
 }
 
@@ -245,7 +245,7 @@ fn pairs(items: Vec<Value>) -> Result<Vec<(Value, Value)>, String> {
     Ok(std::iter::from_fn(|| Some((items.next()?, items.next()?))).collect())
 }
 
-/// Containers of the standard library are what they hold.
+/// Containers of the standard library become their content.
 fn made(name: Rc<str>, args: Value) -> Value {
     let args = args.list().unwrap_or_default().to_vec();
     match &*name {

@@ -54,7 +54,7 @@ fn bias(what: &str) -> Diagnostic {
         .hint("load it in code: def score_mod(score, b, h, q_idx, kv_idx): return score + bias[q_idx, kv_idx]")
 }
 
-/// A picture, a pixel a cell: what is lighter than middle grey and not transparent is kept.
+/// A picture, one pixel per cell: pixels lighter than middle grey and not transparent are kept.
 pub(super) fn png(path: &Path, bytes: &[u8]) -> Result<Cells, Diagnostic> {
     let broken = |why: String| {
         Diagnostic::error("import-png", format!("{} is not a readable PNG picture: {why}", path.display()))
@@ -87,8 +87,8 @@ fn too_large(path: &Path, cells: usize) -> Diagnostic {
     .hint("write the mask as a formula, or import block lists instead of cells")
 }
 
-/// transformers' `attention_mask` [batch, tokens], 1 for real tokens: keys of padding are seen by nobody. None: it is a table
-/// of queries and keys.
+/// transformers' `attention_mask` [batch, tokens], 1 for real tokens: no query attends to keys of padding. None: it is
+/// a table of queries and keys.
 pub(super) fn padding(path: &Path, tensor: &HostTensor) -> Result<Option<Cells>, Diagnostic> {
     let &[batch, tokens] = tensor.shape() else { return Ok(None) };
     if batch == tokens {
@@ -103,7 +103,7 @@ pub(super) fn padding(path: &Path, tensor: &HostTensor) -> Result<Option<Cells>,
     Cells::dense("attention_mask", &[batch, 1, tokens, tokens], kept).map(Some)
 }
 
-/// The only tensor of a file, where it is a mask by dtype or by name.
+/// The only tensor of a file, if it is a mask by dtype or by name.
 pub(super) fn dense(path: &Path, file: &SafeTensors) -> Result<Option<Cells>, Diagnostic> {
     let [(name, view)] = &file.tensors()[..] else { return Ok(None) };
     let named = name.to_lowercase().contains("mask");
@@ -119,10 +119,10 @@ pub(super) fn dense(path: &Path, file: &SafeTensors) -> Result<Option<Cells>, Di
     of_tensor(path, &format!("`{name}` of {}", path.display()), &tensor).map(Some)
 }
 
-/// What is known of block lists beside them.
+/// The known facts about block lists.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lists {
-    /// BLOCK_SIZE; None: PyTorch's usual 128 x 128, which is told.
+    /// BLOCK_SIZE; None: PyTorch's default 128 x 128, which is reported.
     pub block_size: Option<BlockSize>,
     /// Tokens; None: whole blocks.
     pub q_len: Option<usize>,

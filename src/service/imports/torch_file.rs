@@ -65,7 +65,7 @@ pub(super) fn mask(path: &Path, bytes: &[u8], block_size: Option<BlockSize>) -> 
     }
 }
 
-/// What of a file is the mask.
+/// The mask in a file.
 enum Found<'a> {
     Mask(String, &'a Value),
     Blocks(&'a Value),

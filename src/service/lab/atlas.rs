@@ -18,7 +18,7 @@ const COARSE: usize = 16;
 /// Most heads that are compared with each other.
 const COMPARED: usize = 600;
 
-/// What the atlas says of a head.
+/// The atlas's data of a head.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AtlasHead {
     /// Key of its call.
@@ -33,11 +33,11 @@ pub struct AtlasHead {
     pub head: usize,
     /// Whether its q and k are there.
     pub full: bool,
-    /// Mean effective keys, `exp(entropy)`, over keys; None where it is not known.
+    /// Mean effective keys, `exp(entropy)`, over keys; None if unknown.
     pub keys: Option<f64>,
     /// Mass in the first key block.
     pub sinks: f64,
-    /// Mass on the tokens before the grid; None where there are none or it is not known.
+    /// Mass on the tokens before the grid; None if there are none or it is unknown.
     pub prefix: Option<f64>,
     /// Mass on the blocks of the diagonal.
     pub local: f64,
@@ -81,7 +81,7 @@ impl Sort {
 }
 
 impl AtlasHead {
-    /// What kind of head it is, in a word.
+    /// The character of a head, in a word.
     pub fn kind(&self) -> &'static str {
         match () {
             _ if self.sinks > 0.5 => "sinks",

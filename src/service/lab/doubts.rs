@@ -6,7 +6,7 @@ use crate::base::Diagnostic;
 use crate::document::model::{Axis, Document};
 use crate::quality::capture::{Call, Capture};
 
-/// What differs between a document and a call, in words.
+/// The differences between a document and a call, in words.
 pub fn doubts(document: &Document, capture: &Capture, call: &Call) -> Vec<Diagnostic> {
     let warn = |message: String, hint: &str| Diagnostic::warning("capture-model", message).hint(hint);
     let (i, settings) = (&call.info, &document.settings);

@@ -24,7 +24,7 @@ pub struct CaptureFile {
 }
 
 impl CaptureFile {
-    /// Reads the header. Errors: no such file, no safetensors file, one that was not finished or is cut off.
+    /// Reads the header. Errors: no such file, not a safetensors file, an unfinished or truncated one.
     pub fn open(path: &Path) -> Result<CaptureFile, Diagnostic> {
         let (mut file, length) = files::open(path)?;
         let shown = path.display();

@@ -276,7 +276,7 @@ pub fn take(document: &Document, candidate: &Candidate) -> Result<Edit, Diagnost
     let lengths = document.axes.lengths()?;
     let mut steps: Vec<Edit> =
         document.layers.iter().filter(|l| l.enabled).map(|l| Edit::SetEnabled(l.id, false)).collect();
-    // where heads differ, each layer says what its own heads keep
+    // if heads differ, each layer describes its own heads
     let name = match &candidate.form {
         Form::PerHead(_) => candidate.name.clone(),
         form => format!("{} ({})", candidate.name, form.words()),
@@ -333,7 +333,7 @@ pub fn document(capture: &Capture, call: &Call, candidate: &Candidate) -> Result
     Ok(made)
 }
 
-/// Axes of a call: its grid where it has one.
+/// Axes of a call: its grid if it has one.
 fn axes(capture: &Capture, call: &Call) -> Axes {
     let (q, kv) = (call.info.q_len, call.info.kv_len);
     let plain = |n: usize| Axis::tokens(n);

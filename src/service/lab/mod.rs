@@ -46,18 +46,18 @@ const HEAD_MEMORY: usize = 4 << 30;
 /// Memory that row masses of a layer may take; beyond it they are counted again where an edit needs them.
 pub const ROW_MEMORY: u128 = 1 << 30;
 
-/// Opens a capture. Errors: no such file, no capture, a newer format, one that is cut off.
+/// Opens a capture. Errors: no such file, not a capture, a newer format, a truncated file.
 pub fn open(path: &Path) -> Result<Capture, Diagnostic> {
     Capture::open(Box::new(CaptureFile::open(path)?))
 }
 
-/// Whether a safetensors file says that it is a capture; reads its header alone. Errors: it is cut off, or was not finished.
+/// Whether a safetensors file is marked as a capture; reads its header alone. Errors: it is truncated, or unfinished.
 pub fn is_capture(path: &Path) -> Result<bool, Diagnostic> {
     use crate::quality::capture::Tensors;
     match CaptureFile::open(path) {
         Ok(file) => Ok(file.metadata("maskloom").is_some()),
         Err(why) if ["capture-cut-off", "capture-unfinished"].contains(&&*why.code) => Err(why),
-        // others read it, and say what is wrong
+        // other code reads it, and reports its errors
         Err(_) => Ok(false),
     }
 }
@@ -68,7 +68,7 @@ pub struct JudgedHead {
     pub head: usize,
     /// The packed head and its masses.
     pub judge: Judge,
-    /// What the mask does.
+    /// The effect of the mask.
     pub judged: Judged,
 }
 
@@ -85,7 +85,7 @@ pub fn check(problem: &Problem, capture: &Capture, call: &Call) -> Result<(), Di
     Ok(())
 }
 
-/// Whether lengths are those of a call. Errors: they are not, told with both.
+/// Whether lengths are those of a call. Errors: they are not, with both lengths.
 pub fn check_lengths(of: crate::base::Lengths, capture: &Capture, call: &Call) -> Result<(), Diagnostic> {
     let i = &call.info;
     if (of.q_len, of.kv_len) == (i.q_len, i.kv_len) {
@@ -214,8 +214,8 @@ pub fn form_error(material: &Material, form: &Form, control: &Control) -> Result
     Ok(sum / material.heads.len() as f64)
 }
 
-/// Proposals that `flex` runs within `ms` on this CPU, and what was looked for: a share of the blocks, lowered until the proposals fit.
-/// Errors: nothing fits, `cancelled`.
+/// Proposals that `flex` runs within `ms` on this CPU, and the request: a share of the blocks, lowered until the
+/// proposals fit. Errors: nothing fits, `cancelled`.
 pub fn suggest_for_time(
     material: &Material,
     wanted: &Wanted,

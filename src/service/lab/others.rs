@@ -31,7 +31,7 @@ impl Mask {
     }
 }
 
-/// What masks keep in a call.
+/// The masses that masks keep in a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OfCall {
     /// Its key.

@@ -21,7 +21,7 @@ pub fn compared(target: Target, grid: Option<Grid>) -> Vec<crate::quality::route
     }
 }
 
-/// Each router's means over heads. The grid is left out where the tokens are not one. Errors: `cancelled`.
+/// Each router's means over heads. Without the grid if the tokens are not one. Errors: `cancelled`.
 pub fn routed(
     heads: &[LiveHead],
     target: Target,
@@ -31,8 +31,8 @@ pub fn routed(
     Ok(each(heads, target, grid, control)?.iter().map(|of| mean(of)).collect())
 }
 
-/// Each router's means over heads, and those that cut rows of tokens as masks that can be taken: the blocks that they picked, head by
-/// head. Errors: `cancelled`.
+/// Each router's means over heads, and, for those that cut rows of tokens, masks of the blocks that they picked, head
+/// by head. Errors: `cancelled`.
 pub fn router_layers(
     material: &Material,
     target: Target,
@@ -124,7 +124,7 @@ pub fn routed_calls(
     Ok(found)
 }
 
-/// What stays dense so that a router keeps `mass` wherever it runs.
+/// The calls that stay dense so that a router keeps `mass` in all others.
 pub fn router_schedule(of: &[RoutedCall], router: &str, mass: f64) -> Schedule {
     let seen: Vec<Seen> = of
         .iter()

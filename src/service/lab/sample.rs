@@ -6,12 +6,13 @@ use crate::base::Diagnostic;
 use crate::service::{files, folders};
 use std::path::{Path, PathBuf};
 
-/// Two layers of a small causal language model on 512 bytes of source text; `tests/data/captures/README.md` says how it was made.
+/// Two layers of a small causal language model on 512 bytes of source text; `tests/data/captures/README.md` describes
+/// its training.
 const SAMPLE: &[u8] = include_bytes!("../../../tests/data/captures/lm.safetensors");
 /// Its name among the user's data.
 const NAME: &str = "small_language_model.safetensors";
 
-/// Where it lies; writes it there first where it is missing. Errors: it cannot be written.
+/// Its path; writes it there first if it is missing. Errors: it cannot be written.
 pub fn sample() -> Result<PathBuf, Diagnostic> {
     let folder = folders::samples().ok_or_else(|| {
         Diagnostic::error("no-folder", "this system has no folder for the data of programs")

@@ -12,8 +12,8 @@ use std::sync::Arc;
 /// Rounds of a measurement.
 const ROUNDS: usize = 3;
 
-/// Milliseconds of the material's heads under each form; the last is without a mask. Without v the keys stand for it. Errors:
-/// `cancelled`, a problem that `flex` refuses.
+/// Milliseconds of the material's heads under each form; the last is without a mask. Without v the keys replace it.
+/// Errors: `cancelled`, a problem that `flex` refuses.
 pub fn times(material: &Material, forms: &[&Form], control: &Control) -> Result<Vec<f64>, Diagnostic> {
     let inputs = inputs(material)?;
     let numbers = material.numbers();

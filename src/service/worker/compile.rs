@@ -30,8 +30,8 @@ pub(super) fn compile_text(source: &str, arch: &str, form: Form) -> Outcome {
     Ok((Reply::CompileText { log: compiled.log, ms: compiled.ms }, vec![run::payload("cubin".into(), &cubin)]))
 }
 
-/// What to compile for: the architecture asked for, else the first device's own. A device of the asked-for architecture
-/// lends its limits, so that its runs find the kernel.
+/// The target of a compile: the requested architecture, otherwise the first device's own. A device of the requested
+/// architecture provides its limits, so that its runs find the kernel.
 fn place(arch: Option<&str>) -> Result<(Limits, String), Diagnostic> {
     let devices = cuda::probe().devices;
     let mut usable = devices.into_iter().filter(|d| d.unusable.is_none());

@@ -51,7 +51,7 @@ pub(super) fn map(
     Ok((reply, vec![payload("map".into(), &tensor)]))
 }
 
-/// The pixels from the GPU of the last run, where the host would take long; None where it shall draw them all the same.
+/// The pixels from the GPU of the last run, if the host would take long; None if the host should draw them.
 fn on_gpu(kept: &Kept, gpus: &mut Gpus, region: &Region, values: Values) -> Option<Vec<f32>> {
     let Device::Cuda(ordinal) = kept.device else { return None };
     if attention_map::cost(&kept.problem, region) < WORTH_A_GPU {
@@ -61,7 +61,7 @@ fn on_gpu(kept: &Kept, gpus: &mut Gpus, region: &Region, values: Values) -> Opti
     let compiler = child::compiler(cuda::nvrtc_for(&gpu).ok()?);
     let cache = Cache::user();
     let tools = (compiler.as_ref(), cache.as_ref());
-    // whatever stands in the way, the host gives the same picture
+    // on any error, the host draws the same picture
     cuda::map(&gpu, tools, &kept.problem, &kept.inputs, region, values).ok()
 }
 

@@ -103,7 +103,7 @@ struct Worker<W: Write> {
     gpus: racers::Gpus,
 }
 
-/// What came of a request.
+/// The result of a request.
 type Outcome = Result<(Reply, Vec<Payload>), Vec<Diagnostic>>;
 
 impl<W: Write> Worker<W> {

@@ -12,7 +12,7 @@ use crate::service::python;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The racers and what they race on.
+/// The racers and their device.
 pub(super) struct Found {
     pub backends: Vec<Box<dyn Backend>>,
     /// `NVIDIA H200`, `cpu (2 threads, avx512)`.
@@ -54,7 +54,7 @@ pub(super) fn find(
     Ok(Found { backends, device_name, notes })
 }
 
-/// GPUs by ordinal, opened when first asked for.
+/// GPUs by ordinal, opened on first use.
 #[derive(Default)]
 pub(super) struct Gpus {
     opened: BTreeMap<u32, Arc<Gpu>>,
@@ -110,7 +110,7 @@ fn on_cpu(name: BackendName) -> Box<dyn Backend> {
     cpu::backend(name).unwrap_or_else(|| absent(name, not_here(name)))
 }
 
-/// PyTorch's backends among the names, in the Python asked for, else in the first with torch.
+/// PyTorch's backends among the names, in the requested Python, otherwise in the first with torch.
 fn on_torch(
     names: &[BackendName],
     device: Device,

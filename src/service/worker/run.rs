@@ -17,7 +17,7 @@ use crate::service::transport::Payload;
 use crate::service::{machine, tensors};
 use std::path::Path;
 
-/// What `Map` looks at after a run.
+/// The data for `Map` after a run.
 pub(super) struct Kept {
     pub problem: Problem,
     pub inputs: Inputs,
@@ -27,7 +27,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// The inputs, if they are the random ones that such a run would make again. A file may have changed since.
+    /// The inputs, if they are the random ones that such a run would create again. A file may have changed since.
     fn inputs_of(self, problem: &Problem, source: &InputSource) -> Option<Inputs> {
         let shape = |p: &Problem| {
             let s = p.spec();
@@ -40,7 +40,7 @@ impl Kept {
     }
 }
 
-/// What a run gives.
+/// A run's results.
 pub(super) struct Ran {
     pub report: RunReport,
     pub payloads: Vec<Payload>,
@@ -62,8 +62,8 @@ pub(super) fn problem(spec: ProblemSpec) -> Result<Problem, Vec<Diagnostic>> {
     Problem::new(spec)
 }
 
-/// Runs a request. `before` is what the last run kept: its inputs serve again where they would be made equal, and are
-/// dropped before others are made, so that two runs never fill the memory together. `tell` hears of every step.
+/// Runs a request. `before` is the state of the last run: its inputs are reused if they would be equal, and are dropped
+/// before others are created, so that two runs never fill the memory together. `tell` receives every step.
 pub(super) fn run(
     request: RunRequest,
     before: Option<Kept>,
@@ -136,7 +136,7 @@ pub(super) fn run(
     Ok(Ran { report, payloads, kept: Kept { problem, inputs, device: request.device, source: request.inputs } })
 }
 
-/// When nobody can run, neither reference nor timing is worth its time.
+/// If no backend can run, neither reference nor timing is computed.
 fn all_refused(problem: &Problem, backends: &mut [Box<dyn Backend>]) -> Option<Vec<BackendReport>> {
     let refusal = |b: &mut Box<dyn Backend>| {
         let why = b.support(problem).err()?;

@@ -27,7 +27,7 @@ enum Kind {
     Open,
     /// Depends on the row alone: the slot of its value.
     Row(usize),
-    /// Depends on the kv block alone; the segments where there are few.
+    /// Depends on the kv block alone; its segments, if there are few.
     Kv(Levels<Truth>, Option<Segments>),
     /// `row part op kv part`
     Cut(Cut),
@@ -50,7 +50,7 @@ struct Cut {
     sum: Sum,
     /// Bounds of the kv part.
     kv: Levels<(i64, i64)>,
-    /// Ends of the rising pieces; none where there are too many.
+    /// Ends of the rising pieces; empty if there are too many.
     pieces: Vec<u32>,
 }
 
@@ -67,12 +67,12 @@ struct Sum {
     terms: usize,
 }
 
-/// What a leaf remembers of the row it is in.
+/// A leaf's cached values for the present row.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// Range of the row part.
     value: (i64, i64),
-    /// Of a leaf that depends on the row alone.
+    /// The value of a leaf that depends on the row alone.
     truth: Truth,
     /// The affine part's constant at the row's first token.
     local: i64,
@@ -431,12 +431,12 @@ impl Leaf {
         Leaf { kind, blocks }
     }
 
-    /// Whether it tells a row's blocks apart.
+    /// Whether it distinguishes a row's blocks.
     pub fn cuts(&self) -> bool {
         !matches!(self.kind, Kind::Open)
     }
 
-    /// What it remembers, before any row.
+    /// Its cached values before any row.
     pub fn row(&self) -> Row {
         let pieces = if let Kind::Cut(cut) = &self.kind { cut.pieces.len() } else { 0 };
         Row { value: (0, 0), truth: Truth::BOTH, local: 0, hints: vec![[0; 4]; pieces], index: SmallVec::new() }
@@ -461,7 +461,7 @@ impl Leaf {
         }
     }
 
-    /// Segments of the row; one open segment where it cannot cut.
+    /// Segments of the row; one undecided segment if it cannot cut.
     pub fn segments(&self, row: &mut Row) -> Segments {
         match &self.kind {
             Kind::Row(_) => smallvec![(self.blocks, row.truth)],
@@ -471,7 +471,7 @@ impl Leaf {
         }
     }
 
-    /// What is known of the `n`th run of `2^level` blocks of the row.
+    /// The bounds of the `n`th run of `2^level` blocks of the row.
     pub fn truth(&self, program: &Program, row: &Row, level: usize, n: usize) -> Truth {
         match &self.kind {
             Kind::Open => Truth::BOTH,
@@ -491,7 +491,7 @@ impl Leaf {
         }
     }
 
-    /// The difference at the block's first cell, where it is affine and nothing else.
+    /// The difference at the block's first cell, if it is purely affine.
     pub fn local(&self, row: &Row, kv: i64) -> Option<i64> {
         match &self.kind {
             Kind::Cut(Cut { sum, .. }) if sum.rows.is_empty() && sum.kv.is_empty() => {
@@ -506,7 +506,7 @@ fn hull(a: (i64, i64), b: (i64, i64)) -> (i64, i64) {
     (a.0.min(b.0), a.1.max(b.1))
 }
 
-/// The segments of a condition on kv_idx alone, where they are few.
+/// The segments of a condition on kv_idx alone, if they are few.
 fn few(truths: &[Truth]) -> Option<Segments> {
     let mut all = Segments::new();
     for (at, truth) in truths.iter().enumerate() {

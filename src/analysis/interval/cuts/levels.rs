@@ -20,7 +20,7 @@ impl<T: Copy> Levels<T> {
         self.levels[0].push(value);
     }
 
-    /// Joins what was pushed.
+    /// Joins the pushed values.
     pub fn finish(&mut self, join: impl Fn(T, T) -> T) {
         while self.levels[self.levels.len() - 1].len() > 1 {
             let below = &self.levels[self.levels.len() - 1];

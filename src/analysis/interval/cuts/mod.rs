@@ -13,8 +13,8 @@ use crate::ir::graph::{BinaryOp, NodeId, Op, UnaryOp};
 use leaf::{Leaf, Makers};
 use smallvec::{SmallVec, smallvec};
 
-/// Neighbouring kv blocks of one truth: where they end, and what they are. The ends ascend and the last is the number of
-/// blocks.
+/// Neighbouring kv blocks with the same truth value: their ends, and their value. The ends ascend and the last is the
+/// number of blocks.
 pub type Segments = SmallVec<[(u32, Truth); 8]>;
 
 /// Leaves of a mask that are worth looking at one by one.
@@ -39,7 +39,7 @@ enum Tree {
     Xor(Box<Tree>, Box<Tree>),
 }
 
-/// The rows of a task, one after the other: values of the row and where the last row turned.
+/// The rows of a task, one after another: values of the row and the breakpoints of the previous row.
 #[derive(Debug)]
 pub struct RowCuts<'a> {
     cuts: &'a Cuts,
@@ -49,8 +49,8 @@ pub struct RowCuts<'a> {
 }
 
 impl Cuts {
-    /// Takes a mask apart. `whole` is everything that will be asked about, `kv` the blocks along it (inclusive, ascending).
-    /// None where no comparison of it can be cut.
+    /// Splits a mask into comparisons. `whole` is the whole queried region, `kv` the blocks along it (inclusive,
+    /// ascending). None if no comparison can be cut.
     pub fn new(program: &Program, whole: &Cells, kv: &[(i64, i64)]) -> Option<Cuts> {
         let mut scratch = program.scratch();
         program.evaluate(whole, &mut scratch);
@@ -68,7 +68,7 @@ impl Cuts {
     }
 }
 
-/// The logic of a bool node; what is no logic is a leaf.
+/// The logic of a bool node; other nodes are leaves.
 fn tree(program: &Program, at: usize, makers: &mut Makers<'_>, nesting: usize) -> Option<Tree> {
     let nesting = nesting.checked_sub(1)?;
     let mut one = |at: NodeId| tree(program, at.0 as usize, makers, nesting).map(Box::new);
@@ -112,7 +112,7 @@ impl RowCuts<'_> {
         segments(&self.cuts.tree, &self.cuts.leaves, &mut self.rows)
     }
 
-    /// What is known of blocks `n << level` to `(n + 1) << level` of the row, of which at least one must exist.
+    /// The bounds of blocks `n << level` to `(n + 1) << level` of the row, of which at least one must exist.
     pub fn truth(&self, level: usize, n: usize) -> Truth {
         self.node(&self.cuts.tree, level, n)
     }

@@ -23,7 +23,7 @@ use egui::{RichText, ScrollArea, Sense, TextEdit, Ui, Vec2};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What a document's first export begins with.
+/// The initial choices of a document's first export.
 fn first(state: &State) -> ExportChoices {
     let config = state.config.as_ref().map(|c| c.display().to_string()).unwrap_or_default();
     let beside = state.config.as_ref().or(state.path.as_ref()).and_then(|p| p.parent());
@@ -39,7 +39,7 @@ fn first(state: &State) -> ExportChoices {
     ExportChoices { of, folder, config, in_place: true, backend: None, ticked: BTreeMap::new() }
 }
 
-/// Asks for the files anew where the choices or the document have changed.
+/// Requests the files again if the choices or the document have changed.
 fn follow(page: &mut ExportPage, state: &State, actions: &mut Actions) {
     let (Some(built), Some(choices)) = (&state.session.built, &page.choices) else { return };
     let Some(of) = choices.of else { return };
@@ -65,12 +65,12 @@ fn follow(page: &mut ExportPage, state: &State, actions: &mut Actions) {
     }
 }
 
-/// The last race, where it still is of the document, all of it.
+/// The last race, if it is of the complete present document.
 fn race(state: &State) -> Option<Box<RunReport>> {
     state.session.race.as_ref().filter(|race| !race.stale && race.is_whole())?.report.clone()
 }
 
-/// The fastest right backend of the last race, where it ran without a mask.
+/// The fastest right backend of the last race, if it ran without a mask.
 fn measured(state: &State) -> Option<BackendName> {
     let race = state.session.race.as_ref().filter(|race| !race.stale && race.is_whole())?;
     let (request, _) = race.request.as_ref()?;
@@ -85,7 +85,7 @@ fn measured(state: &State) -> Option<BackendName> {
 /// Height of the strip that writes, in points.
 const FOOT: f32 = 46.0;
 
-/// Draws it: what is asked and shown, scrolled, above the button that writes.
+/// Draws it: questions and files, scrolled, above the button that writes.
 pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &mut Actions) {
     let asked = page.choices.as_ref().is_some_and(|choices| choices.of.is_some());
     let height = ui.available_height() - if asked { FOOT } else { 0.0 };
@@ -97,7 +97,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &
     }
 }
 
-/// What is asked, and what would be written; gives the files where they are there.
+/// The questions, and the files to write; returns the files if they are ready.
 fn contents(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &mut Actions) -> Option<Made> {
     let mut choices = page.choices.take().unwrap_or_else(|| first(state));
     question(ui, &mut choices);
@@ -129,7 +129,7 @@ fn contents(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &mut Act
     }
     files(ui, &made, choices, &mut page.shown, &mut page.picture);
     let folder = choices.folder.clone();
-    // what is to be said of a configuration is said where one is written
+    // notes about a configuration are shown if one is written
     let config = choices.changes_file() || made.files.first().is_some_and(|file| choices.takes(file, true));
     let said = made.notes.iter().filter(|note| config || !note.code.starts_with("config-"));
     said.for_each(|note| diagnostic_below(ui, &with_folder(note, &folder)));
@@ -142,7 +142,7 @@ fn contents(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &mut Act
     Some(made)
 }
 
-/// The button that writes, and what it writes.
+/// The button that writes, and its effect.
 fn foot(ui: &mut Ui, state: &State, page: &mut ExportPage, made: Option<Made>, actions: &mut Actions) {
     let Some(choices) = &page.choices else { return };
     let overwrite = !page.existing.is_empty();
@@ -183,7 +183,7 @@ fn per_head(state: &State) -> String {
     differs.map_or(String::new(), |problem| format!(", with a mask for each of {} heads", problem.heads))
 }
 
-/// What does the user work with?
+/// The question for the program in use.
 fn question(ui: &mut Ui, choices: &mut ExportChoices) {
     ui.label(RichText::new("What do you use?").heading());
     let gap = ui.spacing().item_spacing.x;
@@ -209,7 +209,7 @@ fn question(ui: &mut Ui, choices: &mut ExportChoices) {
     });
 }
 
-/// One answer, with what it means as long as none is given.
+/// One answer, with its meaning until one is chosen.
 fn card(ui: &mut Ui, size: Vec2, chosen: bool, short: bool, of: Use) -> egui::Response {
     let (rect, response) = ui.allocate_exact_size(size, Sense::click());
     response.widget_info(|| egui::WidgetInfo::selected(egui::Role::RadioButton, true, chosen, of.title()));
@@ -224,7 +224,7 @@ fn card(ui: &mut Ui, size: Vec2, chosen: bool, short: bool, of: Use) -> egui::Re
     response.on_hover_text(of.words())
 }
 
-/// What an answer means, wrapped inside a card of this width.
+/// The meaning of an answer, wrapped inside a card of this width.
 fn words(ui: &Ui, of: Use, width: f32) -> std::sync::Arc<egui::Galley> {
     let text = egui::WidgetText::from(RichText::new(of.words()).small().weak());
     text.into_galley(ui, Some(egui::TextWrapMode::Wrap), width - 18.0, egui::TextStyle::Body)
@@ -292,7 +292,7 @@ fn setting(ui: &mut Ui, trainer: Trainer, choices: &mut ExportChoices) {
     });
 }
 
-/// The files with what they are for; a tick writes one, a click shows it.
+/// The files with their purpose; a tick selects one for writing, a click shows it.
 fn files(
     ui: &mut Ui,
     made: &Made,
@@ -328,7 +328,7 @@ fn files(
     }
 }
 
-/// Whether a file goes into the folder: a configuration that is changed where it lies does not.
+/// Whether a file is written into the folder: a configuration changed in its place is not.
 fn taken(choices: &ExportChoices, made: &Made, at: usize, file: &ExportFile) -> bool {
     if at == 0 && made.merged.is_some() && choices.changes_file() {
         return false;
@@ -339,7 +339,7 @@ fn taken(choices: &ExportChoices, made: &Made, at: usize, file: &ExportFile) -> 
     }
 }
 
-/// What is to be written.
+/// The files to write.
 fn order(choices: &ExportChoices, made: Made, overwrite: bool) -> Order {
     let wanted: Vec<bool> = made.files.iter().enumerate().map(|(at, file)| taken(choices, &made, at, file)).collect();
     let merged = made.merged.filter(|_| choices.changes_file());
@@ -363,7 +363,7 @@ fn would_be_replaced(names: &[String]) -> String {
     format!("{} exist and would be replaced: {}{more}.", names.len(), names[..names.len().min(SHOWN)].join(", "))
 }
 
-/// What was written, and what to do with it.
+/// The written files, and the next steps.
 fn next(ui: &mut Ui, done: &Done, stem: &str, actions: &mut Actions) -> egui::Response {
     let colours = theme::palette(ui.visuals());
     ui.add_space(6.0);

@@ -49,7 +49,7 @@ fn changed_lines(before: &[u8], after: &[u8]) -> Vec<(char, String)> {
     out
 }
 
-/// What is in a file: its picture, its tensors, or its text.
+/// The content of a file: its picture, its tensors, or its text.
 pub(super) fn preview(ui: &mut Ui, picture: &mut Option<Picture>, file: &ExportFile) {
     ui.weak(format!("{} ({} bytes)", file.what, file.bytes.len()));
     let height = HEIGHT;
@@ -69,7 +69,7 @@ pub(super) fn preview(ui: &mut Ui, picture: &mut Option<Picture>, file: &ExportF
     });
 }
 
-/// A file's text, or what it holds in words.
+/// A file's text, or a description of its content.
 fn text_of(file: &ExportFile) -> String {
     const SHOWN: usize = 20_000;
     if let Some(tensors) = file.name.ends_with(".safetensors").then(|| tensors_of(&file.bytes)).flatten() {

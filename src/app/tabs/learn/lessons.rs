@@ -24,7 +24,7 @@ pub(super) struct Step {
     pub does: Option<(&'static str, Does)>,
 }
 
-/// What a step does to the window.
+/// The effect of a step on the window.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Does {
     Preset(&'static str),

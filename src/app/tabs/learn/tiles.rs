@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Seconds of a step while it plays.
 const STEP: f64 = 0.35;
 
-/// What a trace is of: picture, block size, batch entry, head, query.
+/// The key of a trace: picture, block size, batch entry, head, query.
 type Key = (u64, [usize; 2], usize, usize, usize);
 type Known = (Key, Arc<Trace>);
 
@@ -48,7 +48,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     numbers(ui, &trace, step);
 }
 
-/// The trace of the document as it is, worked out anew where it has changed.
+/// The trace of the present document, computed again if it has changed.
 fn current(ui: &Ui, state: &State) -> Option<Arc<Trace>> {
     let Shown { built, .. } = state.session.shown.as_ref()?;
     let counted = state.session.current_stats()?;
@@ -125,7 +125,7 @@ fn controls(ui: &mut Ui, state: &State, trace: &Trace, step: usize, actions: &mu
     }
 }
 
-/// Tiles stepped and skipped, and bytes beside those of eager.
+/// Visited and skipped tiles, and bytes compared with eager.
 fn counts(ui: &mut Ui, state: &State, trace: &Trace, step: usize) {
     let colours = palette(ui.visuals());
     let skipped = trace.all - trace.tiles.len();

@@ -13,7 +13,7 @@ use egui::{ComboBox, Rect, Sense, TextEdit, Ui, vec2};
 /// Side of a thumbnail, in points.
 const SIDE: f32 = 56.0;
 
-/// What the page keeps.
+/// The page's state.
 #[derive(Default)]
 pub(super) struct Atlas {
     pub found: Option<Vec<AtlasHead>>,
@@ -26,7 +26,7 @@ pub(super) struct Atlas {
 }
 
 impl Atlas {
-    /// Draws it; gives what is to be looked at, and the call and head that were clicked.
+    /// Draws it; returns the requested study, and the clicked call and head.
     pub(super) fn show(&mut self, ui: &mut Ui, seen: &Seen, busy: bool) -> (Option<Study>, Option<(String, usize)>) {
         if !self.asked && !busy {
             self.asked = true;

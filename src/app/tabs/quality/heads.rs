@@ -19,7 +19,7 @@ enum Which {
     Bounded(usize),
 }
 
-/// Draws them; gives the one that was clicked, by its place.
+/// Draws them; returns the clicked one, by its position.
 pub(super) fn show(ui: &mut Ui, line: &Line) -> Option<usize> {
     section(ui, "Heads, largest loss first");
     let mut order: Vec<(f64, Which)> =

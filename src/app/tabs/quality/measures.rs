@@ -58,7 +58,7 @@ fn put(ui: &mut Ui, text: String, words: &str) {
     ui.add_space(4.0);
 }
 
-/// A text whose numbers stand out.
+/// A text with emphasised numbers.
 fn figures(ui: &Ui, text: &str) -> LayoutJob {
     let mut job = LayoutJob::default();
     for (n, word) in text.split(' ').enumerate() {
@@ -70,7 +70,7 @@ fn figures(ui: &Ui, text: &str) -> LayoutJob {
     job
 }
 
-/// What follows when nothing changes: the output's error, and the character of the head.
+/// The measures that follow when the mask stops changing: the output error, and the character of the head.
 fn more(ui: &mut Ui, line: &Line) {
     ui.horizontal_wrapped(|ui| {
         let has_v = line.live.get(line.shown).is_some_and(|h| h.scorer.head().v().is_some());
@@ -107,7 +107,7 @@ fn more(ui: &mut Ui, line: &Line) {
     });
 }
 
-/// The row that is looked at, and what it misses.
+/// The selected row, and the keys that it misses.
 pub(super) fn row(ui: &mut Ui, state: &State, line: &Line, actions: &mut Actions) {
     let Some((number, head)) = line.heads.get(line.shown) else { return };
     let keys: Vec<String> = line.missed.iter().map(|(kv, p)| format!("{kv} ({})", percent(f64::from(*p)))).collect();

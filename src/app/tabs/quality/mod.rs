@@ -42,7 +42,7 @@ const PIXELS: usize = 512;
 /// A loss below the rounding of the measures.
 const NOTHING: f64 = 2e-6;
 
-/// What the page shows.
+/// The page's parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Part {
     #[default]
@@ -54,11 +54,11 @@ enum Part {
     Run,
 }
 
-/// What the page keeps between frames.
+/// The page's state between frames.
 #[derive(Default)]
 pub(crate) struct QualityPage {
     map: MapCache,
-    /// None: the attention map where there is a run and no capture, else the loss.
+    /// None: the attention map if there is a run and no capture, otherwise the loss.
     part: Option<Part>,
     typed: String,
     path: Option<PathBuf>,
@@ -168,7 +168,7 @@ impl QualityPage {
         if self.study.1 {
             let progress = self.studies.as_ref().and_then(Latest::progress).unwrap_or(0.0);
             ui.horizontal(|ui| {
-                // parts of a study that tell no progress leave that of the part before them
+                // parts of a study without progress keep that of the previous part
                 if (0.01..0.99).contains(&progress) {
                     ui.add(egui::ProgressBar::new(progress as f32).desired_width(160.0));
                 } else {
@@ -253,7 +253,8 @@ impl QualityPage {
         self.part = Some(Part::Loss);
     }
 
-    /// To be called before each frame: takes answers, and asks for what is to be shown, whatever page is in front.
+    /// Must be called before each frame: takes answers, and requests data for the shown part, also while another page
+    /// is in front.
     pub(crate) fn follow(&mut self, ctx: &egui::Context, state: &mut State, actions: &mut Actions) {
         if let Some(path) = state.session.capture.take() {
             self.open(path);
@@ -305,7 +306,7 @@ impl QualityPage {
         }
     }
 
-    /// As long as no head is chosen the one that loses most is shown, and the rest of the window follows.
+    /// Until a head is chosen, the one with the largest loss is shown, and the rest of the window follows.
     fn lead(&mut self, state: &mut State) {
         if self.head.is_some() || state.focus.h != self.focus || state.focus.picture != Picture::Loss {
             return;
@@ -328,12 +329,12 @@ impl QualityPage {
         }
     }
 
-    /// The newest measures, where there are any.
+    /// The newest measures, if there are any.
     fn line(&self) -> Option<&Line> {
         self.answer.as_ref()?.result.as_ref().ok()?.line.as_ref().ok()
     }
 
-    /// Asks for what is to be shown, where that is not what was asked last.
+    /// Requests the data to show, if it differs from the last request.
     fn ask(&mut self, ctx: &egui::Context, state: &State) {
         let Some(path) = self.path.clone() else { return };
         let built = state.session.built.as_ref();
@@ -342,7 +343,7 @@ impl QualityPage {
         let row = (on_canvas && state.focus.is_pinned).then_some(state.focus.pinned[0]);
         let (call, entry, head, shows) = (self.call.clone(), state.focus.b, self.head, self.shows);
         let mut question = Question { path, call, entry, problem, head, row, shows, cells: None, more: false };
-        // pictures by cell follow when the line stands, and what takes longer when nothing changes
+        // pictures by cell follow after the measures, and slower work when the mask stops changing
         if let Some(answer) = self.answer.as_ref().filter(|a| same_line(&a.question, &question)) {
             question.cells = on_canvas.then(|| self.cells(state)).flatten();
             question.more = answer.question.cells == question.cells;
@@ -360,7 +361,7 @@ impl QualityPage {
         self.asked = Some(question);
     }
 
-    /// Begins a study of what is open.
+    /// Starts a study of the open call.
     fn look(&mut self, ui: &Ui, seen: &Seen, study: Study) {
         let heads = seen.line.as_ref().map(|line| line.live.clone()).unwrap_or_default();
         self.study = (self.study.0 + 1, true);
@@ -383,7 +384,7 @@ impl QualityPage {
         thread.ask(question);
     }
 
-    /// The cells in sight, where they are few enough to be counted one by one.
+    /// The visible cells, if they are few enough to be counted one by one.
     fn cells(&self, state: &State) -> Option<Cells> {
         let [q_len, kv_len] = self.line()?.lengths;
         let seen = state.session.canvas.seen();
@@ -392,7 +393,7 @@ impl QualityPage {
         (rows * columns <= CELLS).then(|| Cells { q, kv, height: rows.min(PIXELS), width: columns.min(PIXELS) })
     }
 
-    /// What the canvas draws in its picture of the loss.
+    /// The canvas's picture of the loss.
     pub(crate) fn numbers(&self, state: &State) -> Wanted {
         let Some(answer) = &self.answer else {
             return Wanted { words: "Open a capture in Quality.".into(), ..Wanted::default() };
@@ -411,14 +412,14 @@ impl QualityPage {
         Wanted { data: Some(data), words: words.into(), ask: None }
     }
 
-    /// What rows keep, for the strip beside that picture.
+    /// The mass that rows keep, for the strip next to that picture.
     pub(crate) fn rows(&self, state: &State) -> Option<Loss<'_>> {
         let line = self.line().filter(|_| state.focus.picture == Picture::Loss)?;
         let marked = !line.missed.is_empty() || state.focus.is_pinned;
         Some(Loss { rows: &line.rows, row: marked.then_some(line.row), missed: &line.missed })
     }
 
-    /// What the headline says.
+    /// The text of the headline.
     fn figure(&self) -> Option<LossFigure> {
         let answer = self.answer.as_ref()?;
         let seen = match &answer.result {
@@ -454,7 +455,7 @@ impl QualityPage {
     }
 }
 
-/// What is not kept.
+/// The lost mass.
 fn lost(kept: f64) -> String {
     small(1.0 - kept)
 }
@@ -476,7 +477,7 @@ fn same_line(a: &Question, b: &Question) -> bool {
 
 /// Why there is no line, what can be said, and a document that fits.
 fn cannot(ui: &mut Ui, seen: &Seen, why: &crate::base::Diagnostic, actions: &mut Actions) {
-    // a capture of another shape is nobody's mistake: the way on comes first
+    // a capture of another shape is not a mistake: the suggested action comes first
     let words = "Replaces the open document by one with this call's lengths, heads and axes. Undo restores it.";
     if OF_ANOTHER_SHAPE.contains(&&*why.code) {
         ui.add_space(4.0);
@@ -499,7 +500,7 @@ fn cannot(ui: &mut Ui, seen: &Seen, why: &crate::base::Diagnostic, actions: &mut
     }
 }
 
-/// What is said where the document has other lengths or heads than the capture.
+/// The message if the document has other lengths or heads than the capture.
 const OF_ANOTHER_SHAPE: [&str; 2] = ["capture-length", "capture-heads"];
 
 /// A document of the shape of the call that is open.

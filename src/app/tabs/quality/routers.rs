@@ -14,7 +14,7 @@ use crate::service::lab::{self, OfCall};
 use egui::{Grid, Slider, Ui};
 use std::sync::Arc;
 
-/// What the page keeps: each with the call that it is of.
+/// The page's state: each result with its call.
 pub(super) struct Routers {
     share: f64,
     pub routed: Option<(String, Vec<Routed>, Vec<Candidate>)>,
@@ -29,7 +29,7 @@ impl Default for Routers {
 }
 
 impl Routers {
-    /// Draws them; gives what is to be looked at.
+    /// Draws them; returns the requested study.
     pub(super) fn show(
         &mut self,
         ui: &mut Ui,
@@ -83,7 +83,7 @@ impl Routers {
     }
 }
 
-/// Draws them; gives the one that is to be taken.
+/// Draws them; returns the one to apply.
 fn table<'a>(ui: &mut Ui, routed: &[Routed], layers: &'a [Candidate]) -> Option<&'a Candidate> {
     let mut taken = None;
     Grid::new("routers").striped(true).num_columns(7).show(ui, |ui| {

@@ -13,7 +13,7 @@ use egui::{Painter, Pos2, Rect, RichText, Sense, Shape, Stroke, Ui, pos2};
 /// Size of a drawing, in points.
 const DRAWN: [f32; 2] = [116.0, 54.0];
 
-/// What is explained: a name, the words, the drawing.
+/// An explanation: a name, the words, the drawing.
 type Measure = (&'static str, &'static str, fn(&Ui, &Painter, Rect));
 
 const MEASURES: [Measure; 3] = [
@@ -78,7 +78,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.add(egui::Label::new(RichText::new(&line).monospace()).wrap());
 }
 
-/// Probabilities of a row: those of kept keys, and those that are lost.
+/// Probabilities of a row: those of kept keys, and the lost ones.
 fn mass(ui: &Ui, painter: &Painter, rect: Rect) {
     const ROW: [f32; 14] = [0.62, 0.1, 0.06, 0.04, 0.16, 0.3, 0.08, 0.05, 0.1, 0.22, 0.4, 0.56, 0.8, 1.0];
     let colours = palette(ui.visuals());
@@ -114,7 +114,7 @@ fn regret(ui: &Ui, painter: &Painter, rect: Rect) {
     bar(below, 0.74, 0.95, colours.warning);
 }
 
-/// The output with and without the mask, and what lies between.
+/// The output with and without the mask, and the difference.
 fn error(ui: &Ui, painter: &Painter, rect: Rect) {
     let colours = palette(ui.visuals());
     let curve = |masked: bool| -> Vec<Pos2> {

@@ -14,7 +14,7 @@ use crate::quality::suggest::{self, Candidate, Form, Material, Protect, Target, 
 use crate::service::lab::{self, AtlasHead, Mask, OfCall};
 use std::sync::Arc;
 
-/// What proposals are to reach.
+/// The target of proposals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Reach {
     /// Mean mass kept.
@@ -35,7 +35,7 @@ pub(super) struct Wish {
     pub most_masks: usize,
 }
 
-/// What to look at.
+/// The requested study.
 #[derive(Clone, Debug)]
 pub(super) enum Study {
     Proposals(Wish),
@@ -60,14 +60,14 @@ pub(super) struct Question {
     pub study: Study,
 }
 
-/// What came of it.
+/// The result of a study.
 pub(super) enum Outcome {
     Proposals(Arc<Vec<Candidate>>),
-    /// Of each candidate, then without a mask.
+    /// For each candidate, then without a mask.
     Times(Vec<f64>),
     /// The document's mask first, then the candidates.
     Others(Vec<OfCall>),
-    /// Means, and those that can be taken as layers.
+    /// Means, and those that can be applied as layers.
     Routers(Vec<Routed>, Vec<Candidate>),
     Orders(Vec<Gain>),
     Atlas(Vec<AtlasHead>),
@@ -81,14 +81,14 @@ pub(super) struct Answer {
     pub result: Result<Outcome, Diagnostic>,
 }
 
-/// What the thread keeps: the profiles of a call's heads.
+/// The thread's cache: the profiles of a call's heads.
 #[derive(Default)]
 pub(super) struct Keeper {
     known: Option<(Arc<Vec<LiveHead>>, Arc<Material>)>,
 }
 
 impl Keeper {
-    /// Answers; None where it was stopped.
+    /// Answers; None if it was stopped.
     pub(super) fn answer(&mut self, question: &Question, control: &Control) -> Option<Answer> {
         let result = self.look(question, control);
         match &result {

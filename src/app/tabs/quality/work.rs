@@ -44,11 +44,11 @@ pub(super) struct Question {
     pub entry: usize,
     /// The document, with its revision.
     pub problem: Option<(u64, Problem)>,
-    /// The head shown, by its place among those that have q and k; None: the one that loses most.
+    /// The shown head, by its position among those with q and k; None: the one with the largest loss.
     pub head: Option<usize>,
     /// The row whose missed keys are shown; None: the worst.
     pub row: Option<usize>,
-    /// What the picture shows.
+    /// The kind of picture.
     pub shows: Shows,
     /// A picture by cell.
     pub cells: Option<Cells>,
@@ -56,26 +56,26 @@ pub(super) struct Question {
     pub more: bool,
 }
 
-/// What came of it.
+/// The result.
 pub(super) struct Answer {
     pub question: Question,
     pub result: Result<Seen, Diagnostic>,
 }
 
-/// What is seen of a capture.
+/// The data of a capture.
 pub(super) struct Seen {
     pub file: Arc<FileWords>,
     pub capture: Arc<Capture>,
     pub call: String,
     /// Batch entry.
     pub entry: usize,
-    /// Under the document's mask; the error says why it cannot be.
+    /// Under the document's mask; the error is the reason why it is missing.
     pub line: Result<Line, Diagnostic>,
-    /// Bounds of the mass of each head, where there are statistics alone.
+    /// Bounds of the mass of each head, if there are statistics alone.
     pub bounds: Vec<(usize, f64, f64)>,
 }
 
-/// What the file says.
+/// The file's metadata.
 pub(super) struct FileWords {
     pub name: String,
     /// Key and title of each call.
@@ -96,7 +96,7 @@ pub(super) struct Line {
     pub rest: Vec<Bounded>,
     /// The head that is shown, by its place.
     pub shown: usize,
-    /// Its picture by block, and by cell where it was asked for.
+    /// Its picture by block, and by cell if requested.
     pub blocks: Arc<HeatData>,
     pub cells: Option<Arc<HeatData>>,
     /// Mass kept of each of its rows.
@@ -104,11 +104,11 @@ pub(super) struct Line {
     /// The row that is looked at, and the keys that it misses.
     pub row: usize,
     pub missed: Vec<(usize, f32)>,
-    /// Where it was asked for and v is there.
+    /// If requested and v exists.
     pub error: Option<OutputError>,
-    /// Kept cells over cells of the visited blocks, where it was asked for.
+    /// Kept cells over cells of the visited blocks, if requested.
     pub efficiency: Option<f64>,
-    /// Where it was asked for.
+    /// If requested.
     pub character: Option<Character>,
     pub lengths: [usize; 2],
     pub troubles: Option<String>,
@@ -124,7 +124,7 @@ pub(super) struct Bounded {
     pub thumb: (Vec<f32>, usize),
 }
 
-/// What kind of head it is.
+/// The character of the head.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Character {
     /// Median over rows of exp(entropy), in keys, and the mean as a share of all keys.
@@ -138,7 +138,7 @@ pub(super) struct Character {
     pub distance: f64,
 }
 
-/// What the thread keeps between questions.
+/// The thread's state between requests.
 #[derive(Default)]
 pub(super) struct Keeper {
     file: Option<(PathBuf, Arc<Capture>, Arc<FileWords>)>,
@@ -163,7 +163,7 @@ struct Layer {
 }
 
 impl Keeper {
-    /// Answers; None where it was stopped.
+    /// Answers; None if it was stopped.
     pub(super) fn answer(&mut self, question: Question, control: &Control) -> Option<Answer> {
         let result = self.see(&question, control);
         match &result {
@@ -224,7 +224,7 @@ impl Keeper {
     }
 }
 
-/// What can be said of the mass from block masses alone; nothing where they are of other blocks.
+/// Bounds of the mass from block masses alone; None if they have other blocks.
 fn limits(capture: &Capture, call: &Call, entry: usize, question: &Question) -> Vec<(usize, f64, f64)> {
     let Some((_, problem)) = &question.problem else { return Vec::new() };
     let Ok(kept) = lab::blocks(problem, capture, call, &Control::new()) else { return Vec::new() };
@@ -272,7 +272,7 @@ impl Layer {
         })
     }
 
-    /// Goes over to another mask, at the cost of what differs where the extents are the same.
+    /// Switches to another mask, at the cost of the difference if the extents are equal.
     fn follow(&mut self, kept: Kept, control: &Control) -> Result<(), Diagnostic> {
         if self.live.blocks().shape() != kept.blocks.shape() {
             self.live = Live::new(self.heads.clone(), kept.blocks, control);
@@ -333,7 +333,7 @@ impl Layer {
 }
 
 impl Layer {
-    /// What cannot be judged, and what is not looked at.
+    /// The unmeasurable and the skipped heads.
     fn troubles(&self, head: &LiveHead) -> Option<String> {
         let count = self.heads.len();
         let left =
@@ -376,7 +376,7 @@ impl Character {
     }
 }
 
-/// A picture by block; the last blocks may hang over the tokens.
+/// A picture by block; the last blocks may reach beyond the tokens.
 fn by_block(head: &LiveHead, values: Vec<f32>, shows: Shows) -> Arc<HeatData> {
     let (rows, cols) = head.masses.grid();
     let what = if shows == Shows::Lost { "lost mass" } else { "mass" };

@@ -33,7 +33,7 @@ pub(in crate::app) fn best_time(state: &State, recorded: &[&'static Recorded]) -
     {
         return card;
     }
-    // of the device in use, where it was recorded; else of the first
+    // for the active device, if it was recorded; otherwise for the first
     let here = state.session.worker.as_ref().map(|w| w.devices.iter().map(|d| d.name.clone()).collect::<Vec<_>>());
     let mine = |run: &&&Recorded| here.as_ref().is_some_and(|names| names.contains(&run.report.device_name));
     if let Some(run) = recorded.iter().find(mine).or(recorded.first())

@@ -7,7 +7,7 @@ use crate::app::widgets::milliseconds;
 use crate::problem::result::{GradientError, GradientOutcome, GradientReport, RunReport};
 use egui::{Grid, Label, RichText, Ui};
 
-/// Draws them; nothing where none were asked for.
+/// Draws them; nothing if none were requested.
 pub(super) fn show(ui: &mut Ui, report: &RunReport, stale: bool) {
     if report.gradients.is_empty() {
         return;

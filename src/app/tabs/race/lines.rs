@@ -16,25 +16,25 @@ const BAR: f32 = 16.0;
 /// One backend.
 pub(super) struct Line<'a> {
     report: &'a BackendReport,
-    /// What the others are compared with: SDPA where one took the problem, else eager.
+    /// The baseline of the others: SDPA if it supports the problem, otherwise eager.
     baseline: Option<Baseline<'a>>,
     busy: Option<Busy>,
     flop: Option<f64>,
 }
 
-/// All of them, the fastest first; what has no time keeps its order below.
+/// All of them, the fastest first; rows without a time keep their order below.
 pub(super) fn lines<'a>(reports: &'a [BackendReport], whole: Option<&RunReport>) -> Vec<Line<'a>> {
     let baseline = baseline(reports);
     let (flop, busy) = (whole.map(|r| r.work.flop), whole.and_then(RunReport::busy));
     let line = |report| Line { report, baseline: baseline.clone(), busy, flop };
     let mut lines: Vec<Line<'_>> = reports.iter().map(line).collect();
-    // the fastest first; what has no time keeps its order below
+    // the fastest first; rows without a time keep their order below
     lines.sort_by(|a, b| a.median().unwrap_or(f64::INFINITY).total_cmp(&b.median().unwrap_or(f64::INFINITY)));
     lines
 }
 
 impl Line<'_> {
-    /// Its time, where it has one.
+    /// Its time, if it has one.
     pub fn median(&self) -> Option<f64> {
         self.report.outcome.forward().map(|timing| timing.median_ms)
     }
@@ -87,8 +87,8 @@ impl Line<'_> {
         ui.add_space(6.0);
     }
 
-    /// `3.42x our dense-mask kernel`, and what it does of work that counts; and the same in full. A ratio is praised only
-    /// where nothing makes it doubtful; one that shows no difference is grey and says so.
+    /// `3.42x our dense-mask kernel`, and its useful work; and the same in full. A ratio is highlighted only if nothing
+    /// makes it doubtful; a ratio without a difference is grey and says so.
     fn speed(&self, kernel: &str, passed: bool, timing: &Timing, colours: &Palette) -> (RichText, String) {
         if !passed {
             return (RichText::new("wrong result").color(colours.error), "It is not timed.".into());

@@ -32,7 +32,7 @@ use lines::{flops, lines};
 
 /// Longer side of the picture of a smaller copy.
 const PICTURE: f32 = 84.0;
-/// Passes of a race beside those that are timed: warming up, and the one that is checked.
+/// Passes of a race in addition to the timed ones: warming up, and the checked one.
 const MORE_PASSES: u32 = 3;
 
 /// Draws it.
@@ -64,7 +64,7 @@ fn sweeps(state: &State) -> bool {
 }
 
 fn raced(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
-    // what is stale never stands in the way of what fits
+    // stale results never hide valid ones
     if race.stale && recorded(ui, state) {
         ui.separator();
     }
@@ -93,7 +93,7 @@ fn settings(ui: &mut Ui, state: &State, actions: &mut Actions) {
     });
 }
 
-/// What was raced in place of the whole: its own picture, sizes and share.
+/// The raced copy: its own picture, sizes and share.
 fn copy_ui(ui: &mut Ui, race: u64, copy: &SmallerCopy) {
     ui.horizontal_top(|ui| {
         let dark = ui.visuals().dark_mode;
@@ -151,7 +151,7 @@ fn time_of_all(state: &State) -> Option<String> {
     ))
 }
 
-/// What the race means for the trainer's configuration that was opened.
+/// The meaning of the race for the opened trainer's configuration.
 fn advice(ui: &mut Ui, state: &State, race: &Race) {
     let (Some(config), Some(report)) = (&state.trainer, &race.report) else { return };
     if race.stale || !race.is_whole() || race.request.is_none() {
@@ -185,7 +185,7 @@ fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {
         ui.weak("A race of another document is running.");
     }
     ui.add_space(10.0);
-    // a row that overflows would widen all that stands below it
+    // an overflowing row would widen everything below it
     ui.horizontal_wrapped(|ui| {
         let why = cannot_run(state);
         let can = why.is_none() && state.can(Command::Run);
@@ -228,7 +228,7 @@ pub(in crate::app) fn cannot_run(state: &State) -> Option<String> {
     Some(format!("cannot run: {place}{}", why.message))
 }
 
-/// What known cards gave for exactly this document.
+/// Results of known cards for exactly this document.
 pub(in crate::app) fn recorded_runs(ui: &Ui, state: &State) -> Vec<&'static Recorded> {
     let Some(Ok(problem)) = state.session.built.as_ref().map(|b| &b.problem) else { return Vec::new() };
     let density = state.session.current_stats().and_then(|c| c.result.as_ref().ok()).map(|stats| stats.density);

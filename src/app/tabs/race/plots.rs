@@ -32,7 +32,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, recorded: &[&'static Recorded], a
 fn over_lengths(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let problem = state.session.built.as_ref().and_then(|b| b.problem.as_ref().ok());
     let sweep = state.session.races.sweep.as_ref().filter(|sweep| Some(&sweep.of) == problem || !sweep.is_over());
-    // it opens by itself when one begins, and can be folded afterwards
+    // it opens by itself when a sweep begins, and can be folded afterwards
     let open = sweep.filter(|sweep| !sweep.is_over()).map(|_| true);
     egui::CollapsingHeader::new("Over lengths").id_salt("over lengths").open(open).show(ui, |ui| {
         ui.horizontal_wrapped(|ui| {
@@ -172,7 +172,7 @@ fn dots(problem: &ProblemSpec, report: &RunReport) -> Vec<Dot> {
     right.map(dot).filter(|dot| dot.at.iter().all(|x| x.is_finite() && *x > 0.0)).collect()
 }
 
-/// What the roofline shows: the last race, else what was recorded; each with its card's name.
+/// The points of the roofline: the last race, otherwise recorded ones; each with its card's name.
 fn roofline(ui: &mut Ui, state: &State, recorded: &[&'static Recorded]) {
     let problem = state.session.built.as_ref().and_then(|b| b.problem.as_ref().ok());
     let Some(problem) = problem else { return };
@@ -241,7 +241,7 @@ fn roof_plot(ui: &mut Ui, dots: &[Dot], roof: Option<Roof>) {
     shown.response.accessible_name("Roofline");
 }
 
-/// A plot that stands still.
+/// A plot without pan and zoom.
 fn plain(name: &str) -> Plot<'_> {
     Plot::new(name)
         .height(HEIGHT)
@@ -255,7 +255,7 @@ fn plain(name: &str) -> Plot<'_> {
 
 /// Marks at whole powers of ten.
 fn tens(input: GridInput) -> Vec<GridMark> {
-    // a mark outside would be written beside the plot
+    // a mark outside would be drawn next to the plot
     let (from, to) = (input.bounds.0.ceil() as i32, input.bounds.1.floor() as i32);
     (from..=to).map(|n| GridMark { value: f64::from(n), step_size: 1.0 }).collect()
 }

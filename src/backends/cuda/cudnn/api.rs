@@ -60,7 +60,7 @@ pub(crate) struct Cudnn {
 }
 
 impl Cudnn {
-    /// The process's cuDNN, found and opened at the first call. The error is why there is none, in words.
+    /// The process's cuDNN, found and opened at the first call. The error is the reason why there is none.
     pub fn get() -> Result<&'static Cudnn, Diagnostic> {
         static FOUND: OnceLock<Result<Cudnn, Diagnostic>> = OnceLock::new();
         let find = || {

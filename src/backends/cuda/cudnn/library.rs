@@ -6,7 +6,7 @@
 use crate::backends::cuda::toolchain::library::{Places, entries};
 use std::path::{Path, PathBuf};
 
-/// A cuDNN and what has to be opened before it.
+/// A cuDNN and the libraries to open before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CudnnCandidate {
     /// Path, or a bare name for the system's loader.

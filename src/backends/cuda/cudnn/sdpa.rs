@@ -39,7 +39,7 @@ mod mode {
     pub const BINARY_SELECT: i32 = 601;
 }
 
-/// A finalised plan with what it needs to run.
+/// A finalised plan with its run-time data.
 pub(crate) struct CudnnSdpa {
     library: &'static Cudnn,
     handle: Handle,
@@ -51,7 +51,7 @@ pub(crate) struct CudnnSdpa {
 }
 
 impl CudnnSdpa {
-    /// Builds the plan. The error says why cuDNN does not do it.
+    /// Builds the plan. The error is the reason why cuDNN does not support it.
     pub fn new(gpu: &Arc<Gpu>, problem: &Problem, causal: bool) -> Result<CudnnSdpa, Diagnostic> {
         // cuDNN 9.19 on an H200 gives NaN for negative scales
         if problem.scale() <= 0.0 {

@@ -10,7 +10,7 @@ use crate::base::Diagnostic;
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute};
 use cudarc::driver::{DriverError, result};
 
-/// What was found.
+/// The result of a query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Probe {
     /// Newest CUDA version that the driver runs, such as (13, 0).
@@ -32,7 +32,7 @@ pub struct GpuInfo {
     pub compute_capability: (u32, u32),
     /// Bytes in all.
     pub memory: u64,
-    /// What a kernel may use.
+    /// The limits for kernels.
     pub limits: Limits,
     /// Why it cannot be used, if so.
     pub unusable: Option<Diagnostic>,
@@ -117,7 +117,8 @@ fn too_old(name: &str, (major, minor): (u32, u32)) -> Option<Diagnostic> {
     Some(Diagnostic::error("gpu-too-old", message).hint("choose the CPU, or a GPU of another machine as target"))
 }
 
-/// Why cubins of this NVRTC do not load with this driver, if so: a driver runs cubins of its own major version and older.
+/// The reason why cubins of this NVRTC do not load with this driver, if so: a driver runs cubins of its own major
+/// version and older.
 pub fn nvrtc_too_new(driver: (u32, u32), nvrtc: (u32, u32)) -> Option<Diagnostic> {
     if nvrtc.0 <= driver.0 {
         return None;

@@ -29,7 +29,7 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// Opens `cuda:ordinal`. Errors: no driver, no such device, one that is too old.
+    /// Opens `cuda:ordinal`. Errors: no driver, no such device, a device that is too old.
     pub fn open(ordinal: u32) -> Result<Arc<Gpu>, Diagnostic> {
         let probe = driver::probe();
         if let Some(why) = probe.problem {
@@ -60,7 +60,7 @@ impl Gpu {
         &self.info
     }
 
-    /// What a kernel may use.
+    /// The limits for kernels.
     pub fn limits(&self) -> &Limits {
         &self.info.limits
     }
@@ -100,7 +100,7 @@ impl Gpu {
         self.context.bind_to_thread().map_err(|e| errors::diagnostic("using the GPU's context", e))
     }
 
-    /// Memory that nobody has written. Errors: it does not fit, and `what` it was for.
+    /// Uninitialised memory. Errors: it does not fit, with its purpose `what`.
     pub(crate) fn alloc(self: &Arc<Self>, bytes: usize, what: &str) -> Result<Buffer, Diagnostic> {
         self.bind()?;
         let bytes = bytes.max(16);
@@ -164,7 +164,7 @@ impl Gpu {
     /// Waits for everything that was enqueued. Errors: what went wrong since the last time.
     pub(crate) fn finish(&self, what: &str) -> Result<(), Diagnostic> {
         self.stream.synchronize().map_err(|e| errors::diagnostic(what, e))?;
-        // errors inside drops are only kept; one that mattered shows in the synchronisation
+        // errors inside drops are only stored; a relevant one appears at the synchronisation
         let _ = self.context.check_err();
         Ok(())
     }

@@ -30,7 +30,7 @@ pub(crate) fn padded(dim: usize) -> usize {
 }
 
 impl Strides {
-    /// Of a tensor [batch, heads, tokens, dim] that lies in memory as `layout` says.
+    /// The strides of a tensor [batch, heads, tokens, dim] in memory order `layout`.
     pub fn new(layout: Layout, heads: usize, tokens: usize, dim: usize) -> Strides {
         let row = padded(dim);
         let (h, s) = match layout {
@@ -53,7 +53,7 @@ fn bits(tensor: &HostTensor) -> Result<&[u16], Diagnostic> {
     }
 }
 
-/// A host tensor [B, H, S, D] as it lies on the device.
+/// A host tensor [B, H, S, D] in the device's memory order.
 pub(crate) fn arrange(tensor: &HostTensor, layout: Layout) -> Result<Cow<'_, [u16]>, Diagnostic> {
     let from = bits(tensor)?;
     let [_, heads, tokens, dim] = dims(tensor)?;
@@ -190,12 +190,12 @@ pub(crate) struct Outputs {
     pub out: Buffer,
     /// [B, Hq, Q] F32.
     pub lse: Buffer,
-    /// The same, where the rows' largest scores are asked for and given.
+    /// The same, if the rows' largest scores are requested and supported.
     pub max_scores: Option<Buffer>,
 }
 
 impl Outputs {
-    /// Memory for the problem's output and lse, and for the rows' largest scores where the kernel writes them.
+    /// Memory for the problem's output and lse, and for the rows' largest scores if the kernel writes them.
     pub fn alloc(gpu: &Arc<Gpu>, problem: &Problem, max_scores: bool) -> Result<Outputs, Diagnostic> {
         let rows = problem.batch * problem.heads * problem.q_len;
         let out = gpu.alloc(rows * padded(problem.head_dim_v) * 2, "the output")?;
@@ -229,7 +229,7 @@ pub(crate) fn tensor(problem: &Problem, raw: &[u16], shape: [usize; 4]) -> Resul
     HostTensor::new(shape, data)
 }
 
-/// What a kernel left in memory, as tensors.
+/// A kernel's results in memory, as tensors.
 pub(crate) fn output(
     problem: &Problem,
     raw: &[u16],

@@ -9,7 +9,7 @@ use crate::ir::schedule::{Level, Schedule};
 /// `base * factors...`, some of them inverted.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Product {
-    /// What differs from cell to cell.
+    /// The factor that differs between cells.
     pub base: NodeId,
     /// Factors that are the same all over a head, and whether the base is divided by them.
     pub factors: Vec<(NodeId, bool)>,
@@ -17,7 +17,7 @@ pub(crate) struct Product {
     pub raw: bool,
 }
 
-/// The product that a node is; None where there is nothing to fold.
+/// A node's product; None if there is nothing to fold.
 pub(crate) fn product(graph: &Graph, schedule: &Schedule, id: NodeId) -> Option<Product> {
     let same = |id: NodeId| {
         let level = schedule.level_of(id);

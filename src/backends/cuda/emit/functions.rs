@@ -21,7 +21,7 @@ const CALLED: u32 = 320;
 /// Groups of columns of a light mod: all.
 const ALL_GROUPS: usize = 64;
 
-/// What is to be emitted: one lifted graph and its results.
+/// The input of the emitter: one lifted graph and its results.
 #[derive(Clone, Copy, Debug)]
 pub struct Template<'a> {
     /// The lifted graph.
@@ -30,7 +30,7 @@ pub struct Template<'a> {
     pub mask: Option<NodeId>,
     /// Result of the score mod, Float.
     pub score: Option<NodeId>,
-    /// What the backward pass wants besides.
+    /// Additional parts for the backward pass.
     pub gradient: Option<&'a LiftedGradient>,
     /// How many ints the uniform buffer holds.
     pub ints: usize,
@@ -85,7 +85,7 @@ pub(super) struct Emitter<'a> {
     pub(super) template: &'a Template<'a>,
     schedule: Schedule,
     held: Held,
-    /// What decides over a cell or jumps, and so is computed exactly.
+    /// Nodes that decide over a cell or cause a jump, and are therefore computed exactly.
     exact: Vec<bool>,
 }
 
@@ -93,13 +93,13 @@ pub(super) struct Emitter<'a> {
 pub(super) struct Function<'a> {
     pub(super) head: &'a str,
     pub(super) roots: &'a [NodeId],
-    /// Whose values it is given.
+    /// The holder of its values.
     pub(super) given: &'a [Holder],
-    /// Special-function instructions may stand for library functions.
+    /// Special-function instructions may replace library functions.
     pub(super) accuracy: Accuracy,
 }
 
-/// Where special-function instructions may stand for library functions.
+/// Whether special-function instructions may replace library functions.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Accuracy {
     /// Nowhere.
@@ -173,7 +173,7 @@ impl<'a> Emitter<'a> {
             Holder::Column => ("const HeadValues head, int b, int h, int kv_idx", &[Holder::Head]),
         };
         let head = format!("{class} {maker}(const Mods &m, {parameters})");
-        // what is computed once a row may as well be exact
+        // values computed once per row may be exact
         let accuracy = if holder == Holder::Column { Accuracy::ExactInMask } else { Accuracy::Exact };
         let function = Function { head: &head, roots: &roots, given, accuracy };
         self.function(text, &function, &format!("{class}{{{}}}", names.join(", ")));
@@ -203,7 +203,7 @@ impl<'a> Emitter<'a> {
         let _ = writeln!(text, "    return {result};\n}}");
     }
 
-    /// What a function computes itself, in the schedule's order.
+    /// The nodes that a function computes itself, in the schedule's order.
     fn needed(&self, function: &Function) -> Vec<NodeId> {
         let graph = self.template.graph;
         let mut needed = vec![false; graph.nodes().len()];
@@ -313,8 +313,8 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// The nodes on which it depends whether a cell is kept, which element is read, or between which two values a score jumps.
-/// What follows from the score is not among them: it is not the same on any two devices.
+/// The nodes that decide whether a cell is kept, which element is read, or between which two values a score jumps.
+/// Nodes that follow from the score are excluded, because the score differs between devices.
 fn exact(graph: &Graph, mask: Option<NodeId>, scores: &[NodeId]) -> Vec<bool> {
     use BinaryOp::{FloorDiv, Fmod, Mod};
     use UnaryOp::{Ceil, Floor, Round, Trunc};
@@ -336,7 +336,7 @@ fn exact(graph: &Graph, mask: Option<NodeId>, scores: &[NodeId]) -> Vec<bool> {
     exact
 }
 
-/// How many groups of columns the text of a mod of this weight stands in the kernel for.
+/// The number of groups of columns for which the kernel contains the text of a mod of this weight.
 fn pass(weight: u32) -> usize {
     match weight {
         weight if weight <= HEAVY => ALL_GROUPS,
@@ -381,7 +381,7 @@ fn type_name(ty: Ty) -> &'static str {
     }
 }
 
-/// Whether a node is written where it is used instead of getting a name.
+/// Whether a node is written at its use instead of getting a name.
 fn is_atom(op: &Op) -> bool {
     op.operands().is_empty() && !matches!(op, Op::Load(..))
 }

@@ -12,11 +12,11 @@ use std::fmt::Write;
 
 const VALUES: &str = "const HeadValues head, const RowValues row, const ColumnValues column";
 const CELL: &str = "int b, int h, int q_idx, int kv_idx";
-/// How a cell calls what is emitted for a read.
+/// The call of the emitted code for a read.
 const AT_CELL: &str = "(m, r, raw, scale, head, row, column, b, h, q_idx, kv_idx)";
 
 impl Emitter<'_> {
-    /// Everything that the backward kernels want of a score mod besides itself.
+    /// All parts of a score mod that the backward kernels need, other than the mod itself.
     pub(super) fn gradient(&self, text: &mut String, gradient: &LiftedGradient) {
         if let Some(root) = gradient.score {
             self.of_cell(text, "float score_grad", &[root], |e, f| e.operand(root, f));
@@ -93,7 +93,7 @@ fn of_class(reads: &[LiftedRead], class: Class) -> impl Iterator<Item = (usize, 
     reads.iter().enumerate().filter(move |(_, read)| Class::of(read) == class)
 }
 
-/// The element of a read at a query and a key, as its tensor's pointer. `row` and `column`: expressions of what is known of them.
+/// The element of a read at a query and a key, as its tensor's pointer. `row` and `column`: expressions for them.
 fn element(at: usize, slot: usize, row: &str, column: &str, (q_idx, kv_idx): (&str, &str)) -> String {
     format!("m.g{slot} + read_place{at}(m, 0, 0.0f, 1.0f, head, {row}, {column}, b, h, {q_idx}, {kv_idx})")
 }
@@ -187,7 +187,7 @@ fn end_tile(text: &mut String, reads: &[LiftedRead]) {
     text.push_str("    }\n");
 }
 
-/// What all cells of a head add to elements of it, or of its keys, leaves the warp.
+/// Writes the sums of all cells of a head for its elements, or for its keys' elements, from the warp.
 fn end_head(text: &mut String, reads: &[LiftedRead]) {
     text.push_str(
         "    __device__ __forceinline__ void end_head(const Mods &m, int b, int h, int kv_idx, int kv_len) {\n        \

@@ -73,7 +73,7 @@ impl Held {
         held
     }
 
-    /// Who keeps a value; None where it is computed in the cell.
+    /// The holder of a value; None if it is computed in the cell.
     pub(crate) fn holder(&self, id: NodeId) -> Option<Holder> {
         self.holder_of[id.0 as usize]
     }
@@ -85,7 +85,7 @@ impl Held {
     }
 }
 
-/// What a root costs a cell: what no holder keeps is computed there. In instructions, roughly.
+/// The cost of a root per cell, with the values that no holder keeps. In instructions, approximately.
 pub(crate) fn weight(graph: &Graph, root: NodeId) -> u32 {
     let held = Held::new(graph, &Schedule::new(graph, &[root]), &[root]);
     let (mut seen, mut stack, mut sum) = (vec![false; graph.nodes().len()], vec![root], 0u32);

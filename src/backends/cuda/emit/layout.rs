@@ -9,7 +9,7 @@ use crate::base::{DType, Diagnostic, HostTensor};
 use crate::ir::graph::{Graph, Ty, load_ty};
 use std::fmt::Write;
 
-/// Structs up to this many bytes travel as a kernel parameter (constant memory); larger ones lie in global memory.
+/// Structs up to this many bytes are a kernel parameter (constant memory); larger ones are in global memory.
 const PARAMETER_LIMIT: usize = 3072;
 
 /// How `Mods` is laid out for one template.

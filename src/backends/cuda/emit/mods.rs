@@ -10,14 +10,14 @@ use crate::ir::passes::derive::{Derived, ReadGradient};
 use crate::ir::passes::difference::follow_the_difference;
 use crate::ir::passes::lift::{Lift, lift};
 
-/// What the backward pass computes of a score mod, in the same lifted graph.
+/// The backward pass's values of a score mod, in the same lifted graph.
 #[derive(Clone, Debug, Default)]
 pub struct LiftedGradient {
     /// The derivative by the score; None: it is 1, and nothing that is read depends on the score.
     pub score: Option<NodeId>,
-    /// Of each read through which a gradient goes.
+    /// For each read with a gradient.
     pub reads: Vec<LiftedRead>,
-    /// The captured tensors that get a gradient, as the mod numbers them; their pointers in `Mods` stand in this order.
+    /// The captured tensors with a gradient, as the mod numbers them; their pointers in `Mods` have this order.
     pub captures: Vec<CaptureId>,
 }
 
@@ -69,8 +69,8 @@ pub struct LiftedMods {
     pub sources: Vec<Source>,
 }
 
-/// Whether every one of so many batch entries, heads, queries and keys reads an element of its own of `shape`, and no other read is
-/// of that tensor. The index must name the batch entry: an exported kernel runs with any number of them.
+/// Whether every batch entry, head, query and key of these numbers reads a distinct element of `shape`, and that tensor
+/// has no other read. The index must contain the batch entry, because an exported kernel runs with any number of them.
 fn is_alone(derived: &Derived, read: &ReadGradient, shape: &[usize], cells: [usize; 4]) -> bool {
     let reads = derived.reads.iter().filter(|other| other.capture == read.capture).count();
     // an index beyond its dimension is clamped, and cells share the last element
@@ -136,7 +136,7 @@ impl LiftedMods {
         for (read, held) in gradient.reads.iter_mut().zip(tensors) {
             read.value = next();
             read.index.iter_mut().for_each(|index| *index = next());
-            // lifting numbers captured tensors anew
+            // lifting renumbers captured tensors
             read.capture = lifted.graph.add_capture(&held.name, held.tensor);
         }
         lifted.gradient = Some(gradient);
@@ -160,7 +160,7 @@ impl LiftedMods {
         })
     }
 
-    /// What the emitter needs.
+    /// The emitter's input.
     pub fn template(&self) -> Template<'_> {
         Template {
             graph: &self.graph,

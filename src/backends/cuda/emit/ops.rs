@@ -11,7 +11,7 @@ use crate::ir::ops::rows::{BinaryCuda, UnaryCuda};
 /// How closely an operation on floats is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Precision {
-    /// Rounded by itself: the compiler fuses it with nothing.
+    /// Rounded separately: the compiler fuses it with nothing.
     Exact,
     /// By the library's functions.
     Library,
@@ -85,7 +85,7 @@ pub(crate) fn unary(op: UnaryOp, ty: Ty, a: &str, how: Precision) -> String {
     }
 }
 
-/// What depends on the type or on how closely it is computed.
+/// The parts that depend on the type or on the precision.
 fn own(op: UnaryOp, ty: Ty, a: &str, how: Precision) -> String {
     use UnaryOp::*;
     match (op, ty) {
@@ -118,7 +118,7 @@ fn own(op: UnaryOp, ty: Ty, a: &str, how: Precision) -> String {
     }
 }
 
-/// What an element of `dtype` keeps of a value.
+/// The value after conversion to `dtype`.
 fn stored(dtype: DType, a: &str) -> String {
     match dtype {
         DType::U8 => format!("{a} & 255"),
@@ -131,7 +131,7 @@ fn stored(dtype: DType, a: &str) -> String {
     }
 }
 
-/// Two operands of type `ty`. `literal` is the second operand where it is a literal int.
+/// Two operands of type `ty`. `literal` is the second operand if it is a literal int.
 pub(crate) fn binary(op: BinaryOp, ty: Ty, a: &str, b: &str, literal: Option<i64>, how: Precision) -> String {
     use BinaryOp::{Div, FloorDiv, Mod};
     let power = literal.filter(|n| *n > 0 && n.count_ones() == 1 && *n < 1 << 31);

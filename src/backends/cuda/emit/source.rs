@@ -61,7 +61,7 @@ const BACKWARD_SM80: Part = part!("backward_sm80.cu");
 const DELTA: Part = part!("delta.cu");
 const EAGER_BACKWARD: &[Part] = &[part!("tile.cuh"), part!("eager_backward.cu")];
 
-/// The text for a variant and its emitted mods; where they are linked, its own part knows none.
+/// The text for a variant and its emitted mods; if they are linked, its own part does not contain them.
 pub fn assemble(spec: &KernelSpec, mods: &str) -> String {
     let (after, kernel) = match spec.kernel {
         Kernel::FlexSm90 => (FOR_HOPPER, FLEX_SM90),

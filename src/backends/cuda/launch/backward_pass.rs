@@ -19,11 +19,11 @@ pub(crate) trait BackwardPass {
     /// Enqueues a pass; does not wait.
     fn enqueue(&self, set: &InputSet, saved: &Saved) -> Result<(), Diagnostic>;
 
-    /// What the last pass left, on the host.
+    /// The results of the last pass, on the host.
     fn download(&self) -> Result<Gradients, Diagnostic>;
 }
 
-/// What the forward pass saved, and the seeds, on the device.
+/// The forward pass's saved results, and the seeds, on the device.
 pub(crate) struct Saved {
     pub o: Buffer,
     pub d_o: Buffer,
@@ -57,7 +57,7 @@ pub(crate) fn gradient_buffers(gpu: &Arc<Gpu>, problem: &Problem) -> Result<[Buf
     Ok([take(dq, "dq")?, take(dk, "dk")?, take(dv, "dv")?])
 }
 
-/// dq, dk and dv on the host; `what` was running, where that fails.
+/// dq, dk and dv on the host; `what` was running, for errors.
 pub(crate) fn download(
     gpu: &Arc<Gpu>,
     problem: &Problem,

@@ -91,7 +91,7 @@ impl Extra {
     }
 }
 
-/// Memory for parts, their log-sum-exps and, where asked for, their rows' largest scores.
+/// Memory for parts, their log-sum-exps and, if requested, their rows' largest scores.
 fn take_parts(gpu: &Arc<Gpu>, parts: usize, width: usize, max_scores: bool) -> Result<Vec<Buffer>, Diagnostic> {
     let floats = [parts * width, parts].into_iter().chain(max_scores.then_some(parts));
     floats.map(|n| gpu.alloc(n * 4, "the parts that are joined")).collect()

@@ -57,7 +57,7 @@ pub(crate) fn fill_from_host(
     Ok(buffer)
 }
 
-/// Says where a cell's byte lies; gives the bytes of a row.
+/// Computes a cell's byte; returns the bytes of a row.
 pub(crate) fn place(problem: &Problem, tile_kv: usize, params: &mut Params) -> usize {
     let MaskShape { batch, heads, .. } = problem.mask_shape();
     let width = problem.kv_len.next_multiple_of(tile_kv);

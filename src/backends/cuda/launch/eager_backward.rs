@@ -45,7 +45,8 @@ fn units_at_once(problem: &Problem, free: usize) -> usize {
     fitting.clamp(1, units.clamp(1, (GRID_YZ / problem.group()).max(1)))
 }
 
-/// Refuses what does not fit beside the forward pass, whose tiles are so many keys wide, and lengths that are too large for a launch.
+/// Refuses problems that do not fit with the forward pass, whose tiles are this many keys wide, and lengths too large
+/// for a launch.
 pub(crate) fn check(gpu: &Gpu, problem: &Problem, tile_kv: usize) -> Result<(), Diagnostic> {
     let most = GRID_YZ * TILE;
     if problem.q_len.max(problem.kv_len) > most || problem.group() > GRID_YZ {
@@ -91,7 +92,7 @@ impl Places {
         self.starts.last().map_or(0, |n| *n as usize)
     }
 
-    /// What the kernels summed, as gradients of the tensors that these were read from or computed from.
+    /// The kernels' sums, as gradients of the tensors that the mod reads or from which a factory computed them.
     pub fn gradients(
         &self,
         problem: &Problem,
@@ -108,7 +109,8 @@ impl Places {
     }
 }
 
-/// What is launched, in order: an entry, its blocks, its threads, whether it takes shared memory, and whether it takes the mods.
+/// The launches in order: an entry, its blocks, its threads, whether it needs shared memory, and whether it receives
+/// the mods.
 pub(super) struct Step {
     pub entry: &'static str,
     pub blocks: (u32, u32, u32),
@@ -149,7 +151,7 @@ pub(crate) struct EagerBackward {
     gradients: [Buffer; 3],
     /// Scores, dP, P, dS, deltas.
     scratch: [Buffer; 5],
-    /// Of captured tensors: the largest parts, the sums, the gradients.
+    /// For captured tensors: the largest parts, the sums, the gradients.
     captured: [Buffer; 3],
     _places: Buffer,
     _dense: Option<Buffer>,

@@ -30,7 +30,7 @@ pub(crate) struct Flash {
 }
 
 impl Flash {
-    /// Loads the kernel, uploads lists and captured tensors, writes the dense mask where there is one.
+    /// Loads the kernel, uploads lists and captured tensors, writes the dense mask if there is one.
     pub fn new(gpu: &Arc<Gpu>, problem: &Problem, program: &Program) -> Result<Flash, Diagnostic> {
         let spec = &program.spec;
         let module = gpu.module(&program.artefact.key, &program.cubin)?;

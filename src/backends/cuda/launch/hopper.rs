@@ -79,7 +79,7 @@ impl Hopper {
         })
     }
 
-    /// In words: what is cut.
+    /// A description of the pieces.
     pub fn cut(&self) -> String {
         match self.extra.draws - self.extra.whole {
             0 => String::new(),
@@ -113,15 +113,14 @@ impl Hopper {
     }
 }
 
-/// The map of bitmaps that lie at `address`, as one head's tokens. The elements are bits of no number, but of the kernel's
-/// width.
+/// The map of bitmaps at `address`, as one head's tokens. The elements are plain bits with the kernel's element width.
 fn bits_map(address: u64, bits: &Bitmaps, dtype: DType) -> Result<Vec<u8>, Diagnostic> {
     let lines = bits.words.len() * 2 / BIT_LINE;
     let extents = Extents { batch: 1, heads: 1, tokens: lines, dim: BIT_LINE };
     encode(address, dtype, extents, Strides::new(Layout::Bhsd, 1, lines, BIT_LINE), BIT_LINES)
 }
 
-/// What a launch computes: lists and what partial tiles keep, and how its tiles are drawn.
+/// The content of a launch: lists and the kept cells of partial tiles, and the order of its tiles.
 pub(crate) struct Work {
     pub plan: Plan,
     pub kept: Option<Kept>,

@@ -87,7 +87,7 @@ pub fn map(
     gpu.download(&pixels, count, "drawing the attention map")
 }
 
-/// Errors where the mask's formula may keep other cells on a GPU: the picture would be of another mask than the race.
+/// Errors if the mask's formula may keep other cells on a GPU: the picture would show another mask than the race.
 fn check_exact(problem: &Problem) -> Result<(), Diagnostic> {
     match problem.mask.as_deref() {
         Some(mask) if !exact::by_formula(problem, mask) => {

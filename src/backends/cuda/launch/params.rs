@@ -120,7 +120,7 @@ impl Params {
         }
     }
 
-    /// The same with what [`upload_kept`] gave, where there is any.
+    /// The same with the result of [`upload_kept`], if there is any.
     pub fn with_kept(self, held: &[Buffer]) -> Params {
         match held {
             [start, ids, words, ..] => {
@@ -145,7 +145,7 @@ impl Params {
     }
 }
 
-/// Uploads what partial tiles keep, where a variant takes that as data: `bitmap_start`, `bitmap_ids`, `bitmaps`.
+/// Uploads the kept cells of partial tiles, if a variant takes them as data: `bitmap_start`, `bitmap_ids`, `bitmaps`.
 pub(crate) fn upload_kept(gpu: &Arc<Gpu>, arrays: Option<[&[u32]; 3]>) -> Result<Vec<Buffer>, Diagnostic> {
     let arrays = arrays.into_iter().flatten();
     arrays.map(|words| gpu.upload(words, "what the partial tiles keep")).collect()

@@ -19,7 +19,7 @@ pub(crate) trait Pass {
     /// Launches on `set`, writing `outputs`; does not wait.
     fn enqueue(&self, gpu: &Gpu, set: &InputSet, outputs: &Outputs) -> Result<(), Diagnostic>;
 
-    /// Poisons memory of its own that the pass has to write before it reads it.
+    /// Poisons scratch memory that the pass must write before it reads it.
     fn poison(&self, _gpu: &Gpu) -> Result<(), Diagnostic> {
         Ok(())
     }
@@ -40,8 +40,8 @@ pub(crate) struct Runner<P> {
 }
 
 impl<P: Pass> Runner<P> {
-    /// Uploads the inputs and takes memory for the output, `max_scores` included where the kernel writes them. `kernel` says
-    /// what runs, in words; there is no artefact where a library brings the kernel.
+    /// Uploads the inputs and allocates the output, including `max_scores` if the kernel writes them. `kernel`
+    /// describes the kernel; there is no artefact if a library provides it.
     pub fn new(
         gpu: &Arc<Gpu>,
         problem: &Problem,

@@ -86,9 +86,9 @@ impl Bitmaps {
         [&self.start, &self.ids, &self.words]
     }
 
-    /// The same as `flex_sm90.cu` has them copied: both words of a thread beside each other, thread by thread of each
-    /// warpgroup's 64 rows, but lines of 128 bytes as the copy's swizzle, which it does again, leaves them. Rows are whole
-    /// warpgroups.
+    /// The same in the order of the copies of `flex_sm90.cu`: both words of a thread next to each other, thread by
+    /// thread of each warpgroup's 64 rows, with the swizzle of 128-byte lines undone, which the copy applies again.
+    /// Rows are whole warpgroups.
     pub fn swizzled(self) -> Bitmaps {
         let mut words = vec![0; self.words.len()];
         for (index, word) in self.words.iter().enumerate() {
@@ -168,7 +168,7 @@ mod tests {
         let swizzled = Bitmaps { words: words.clone(), ..Bitmaps::default() }.swizzled().words;
         for (tile, group) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
             let first = (tile * 128 + group * 64) * WORDS;
-            // as the copy does it: 16 bytes go where the number of their line of 128 says
+            // as in the copy: the number of the line of 128 bytes decides the place of 16 bytes
             let copied: Vec<u32> = (0..64 * WORDS).map(|at| swizzled[first + (at ^ (at / 32 % 8 * 4))]).collect();
             for (thread, pair) in copied.as_chunks::<2>().0.iter().enumerate() {
                 let row = thread / 32 * 16 + thread % 32 / 4;

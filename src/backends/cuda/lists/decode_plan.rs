@@ -13,7 +13,7 @@ use crate::ir::tiles::Program;
 use crate::problem::Problem;
 use rayon::prelude::*;
 
-/// What filling and draining a block's pipeline and joining its part cost, in tiles.
+/// The cost of filling and draining a block's pipeline and of joining its part, in tiles.
 const OVERHEAD_TILES: usize = 4;
 /// Parts of a row that are joined at most.
 const MOST_SPLITS: usize = 512;
@@ -50,7 +50,7 @@ impl Packing {
     }
 }
 
-/// Everything of a launch that does not lie on a device.
+/// All host data of a launch.
 pub(crate) struct Cut {
     pub packing: Packing,
     /// Pieces of each list.

@@ -15,7 +15,7 @@ use crate::backends::cuda::variant::spec::{Kernel, KernelSpec, MaskKind};
 use crate::base::{BlockSize, Control, Diagnostic};
 use crate::problem::Problem;
 
-/// What the mask is to the launch. A dense mask has one list for all: it skips nothing.
+/// The mask kind of the launch. A dense mask has one list for all, because it skips nothing.
 pub(crate) fn plan(problem: &Problem, spec: &KernelSpec, control: &Control) -> Result<Plan, Diagnostic> {
     let (q_tiles, kv_len) = (problem.q_len.div_ceil(spec.tile_q), problem.kv_len);
     Ok(match spec.mask {
@@ -29,7 +29,7 @@ pub(crate) fn plan(problem: &Problem, spec: &KernelSpec, control: &Control) -> R
     })
 }
 
-/// What the partial tiles keep, where the variant takes the mask as data.
+/// The kept cells of partial tiles, if the variant takes the mask as data.
 pub(crate) fn kept(problem: &Problem, spec: &KernelSpec, plan: &Plan) -> Option<Kept> {
     let mask = problem.mask.as_deref()?;
     match spec.mask {

@@ -10,7 +10,7 @@ use crate::backends::cuda::variant::spec::{Kernel, KernelSpec};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-/// What a tile costs besides its kv tiles, in the time of one: the first product waits for memory, the output leaves.
+/// The fixed cost of a tile, in kv tiles: the first product waits for memory, and the output is stored.
 const START: u64 = 1;
 /// Pieces of a tile at most.
 const MOST: u64 = 16;
@@ -20,11 +20,11 @@ const WAVES: usize = 64;
 const WORTH: f64 = 0.99;
 /// The same for another section: fewer heads find less of their keys in the cache.
 const WORTH_A_SECTION: f64 = 0.997;
-/// The same where several tiles share a multiprocessor: the last ones hurry when they are left alone there, so that half of what
-/// is told to be gained is.
+/// The same if several tiles share a multiprocessor: the last ones are faster alone, so that half of the predicted gain
+/// counts.
 const WORTH_A_SHARED_SECTION: f64 = 0.97;
 
-/// What pieces cost beyond their kv tiles, in the time of one (figures in docs/kernels).
+/// The fixed cost of pieces, in kv tiles (figures in docs/kernels).
 #[derive(Clone, Copy, Debug)]
 struct Price {
     /// A piece more than a whole tile: its share of the output leaves as f32.
@@ -62,7 +62,7 @@ enum Share {
 }
 
 impl Share {
-    /// The pieces of each tile: where one begins and how long it is. A tile has at least one, which may be empty.
+    /// The pieces of each tile: start and length. A tile has at least one, which may be empty.
     fn pieces(self, work: &[u64]) -> Vec<Vec<(u64, u64)>> {
         let mut before = 0;
         let of = |work: u64| {
@@ -85,7 +85,7 @@ impl Share {
     }
 }
 
-/// The rows of the lists in the order in which tiles are drawn, as `schedule.cuh` says it.
+/// The rows of the lists in the order in which tiles are drawn, as in `schedule.cuh`.
 fn drawn_rows(plan: &Plan, batch: usize, heads: usize, section: usize) -> Vec<usize> {
     let all = batch * heads;
     let sections = (0..all).step_by(section).map(|first| first..(first + section).min(all));
@@ -115,9 +115,9 @@ impl Draws {
         Draws { section, pieces: Vec::new(), whole: batch * heads * plan.q_tiles }
     }
 
-    /// The draws that end first where so many tiles are computed at once, with heads in one of these sections, the first of those
-    /// that are alike. A kernel that draws its tiles has the last of them cut where that ends sooner; rows of pieces go to the end
-    /// of the lists and of `kept`.
+    /// The draws with the earliest end for this number of concurrent tiles, with heads in one of these sections, the
+    /// first of equal ones. A kernel that draws its tiles has its last tiles cut if that ends earlier; rows of pieces
+    /// are appended to the lists and to `kept`.
     pub fn shortest(
         spec: &KernelSpec,
         plan: &mut Plan,
@@ -152,7 +152,7 @@ impl Draws {
     }
 }
 
-/// Memory for what a piece leaves to the last of its tile, bytes: a thread's share of the output, two maxima and two sums.
+/// Memory for a piece's result, in bytes: a thread's share of the output, two maxima and two sums.
 pub(crate) fn part_bytes(spec: &KernelSpec) -> usize {
     spec.consumers() * 128 * (spec.head_dim_v.next_multiple_of(64) / 2 + 4) * 4
 }
@@ -184,7 +184,7 @@ fn choose(work: &[u64], multiprocessors: usize, price: Price) -> (f64, Option<Cu
     best.filter(|(end, _)| *end < WORTH * whole).map_or((whole, None), |(end, cut)| (end, Some(cut)))
 }
 
-/// When each multiprocessor has done what it drew, in kv tiles.
+/// The time when each multiprocessor has finished its draws, in kv tiles.
 #[derive(Clone)]
 struct Busy(BinaryHeap<Reverse<u64>>);
 
@@ -356,10 +356,10 @@ mod tests {
         assert_eq!(count(132, 64), None);
         assert_eq!(count(1320, 64), None);
         assert_eq!(count(140, 1), None);
-        // falling work fills its gaps by itself
+        // descending work fills its gaps without pieces
         let causal: Vec<u64> = (0..64).rev().flat_map(|i| [i + 1; 64]).collect();
         assert_eq!(choose(&causal, 132, USUAL).1, None);
-        // but not where there are too few of it
+        // but not if there is too little of it
         let few: Vec<u64> = (0..64).rev().map(|i| i + 1).collect();
         assert!(choose(&few, 132, USUAL).1.is_some());
     }

@@ -46,7 +46,7 @@ impl Plan {
         plan.finish()
     }
 
-    /// No mask: full tiles, but for the last where it hangs over `kv_len`.
+    /// No mask: full tiles, except the last if it reaches beyond `kv_len`.
     pub fn unmasked(q_tiles: usize, kv_len: usize, tile_kv: usize) -> Plan {
         let mut plan = Plan::empty(q_tiles, 1, 1);
         let (whole, all) = ((kv_len / tile_kv) as u32, kv_len.div_ceil(tile_kv) as u32);
@@ -147,9 +147,10 @@ impl Plan {
     }
 }
 
-/// How many neighbouring heads may share a section of a launch, the preferred number first: as many as fill half of the L2 cache
-/// with keys and values, and of the numbers down to half as many the one that leaves the last section fullest. Each section begins
-/// with its heaviest tiles, and those of a few last heads may run on while other multiprocessors are idle.
+/// Possible numbers of neighbouring heads per section of a launch, the preferred one first: as many as fill half of the
+/// L2 cache with keys and values, and of the numbers down to half of it the one with the fullest last section. Each
+/// section starts with its heaviest tiles, and those of a few last heads may run on while other multiprocessors are
+/// idle.
 pub fn sections(l2_bytes: usize, kv_head_bytes: usize, group: usize, pairs: usize) -> Vec<usize> {
     let most = (l2_bytes / 2 / kv_head_bytes.max(1)).max(1);
     let kv_heads = pairs.div_ceil(group).max(1);

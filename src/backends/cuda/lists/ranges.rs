@@ -23,7 +23,8 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    /// Of the rows of `plan`, which was made of `mask` at so many queries a tile. None where a row keeps more than one range.
+    /// For the rows of `plan`, made from `mask` at this number of queries per tile. None if a row keeps more than one
+    /// range.
     pub fn build(mask: &Mod, lengths: Lengths, plan: &Plan, tile_q: usize) -> Option<Ranges> {
         let mut out = Ranges::default();
         let mut known: HashMap<Vec<u32>, u32> = HashMap::new();

@@ -21,7 +21,7 @@ pub(crate) struct Transposed {
     /// Where each row (list, key tile) starts in `runs`; one more at the end.
     pub row_start: Vec<u32>,
     pub order_start: Vec<u32>,
-    /// Of every tile of the lists: how many key tiles add to its query tile before.
+    /// For every tile of the lists: the number of key tiles that add to its query tile before.
     pub order: Vec<u32>,
     /// `b, kv_head, tile, count` of each draw.
     pub items: Vec<[u32; 4]>,
@@ -33,7 +33,7 @@ pub(crate) struct Transposed {
     rows: Vec<Vec<(u32, bool)>>,
 }
 
-/// What the launch is.
+/// The launch's parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
     pub batch: usize,
@@ -46,7 +46,7 @@ pub(crate) struct Extent {
 }
 
 impl Transposed {
-    /// Of the forward's lists at the same tile.
+    /// From the forward lists at the same tile size.
     pub fn of(plan: &Plan, kv_len: usize, tile_kv: usize, extent: Extent) -> Transposed {
         let kv_tiles = kv_len.div_ceil(tile_kv);
         let whole = kv_len / tile_kv;
@@ -87,7 +87,7 @@ impl Transposed {
         }
     }
 
-    /// Items of a head are drawn by rising key tile where the order matters.
+    /// Items of a head are drawn by ascending key tile if the order matters.
     fn write_order(&mut self, q_tiles: usize) {
         for list in self.rows.chunks(self.kv_tiles.max(1)) {
             let mut added = vec![0u32; q_tiles];

@@ -30,9 +30,9 @@ pub(crate) struct BackwardDraft {
     pub mods: LiftedMods,
     pub emitted: Emitted,
     pub lists: Transposed,
-    /// Of partial tiles, where the variant takes bits; empty else.
+    /// For partial tiles, if the variant takes bits; otherwise empty.
     pub bits: Bitmaps,
-    /// A row's first key and the one past the last, where the variant takes ranges.
+    /// A row's first key and the one past the last, if the variant takes ranges.
     pub ranges: Vec<u32>,
     pub q_tiles: usize,
     /// Text of the kernel of the architecture, and of what runs before and after it.
@@ -163,7 +163,7 @@ fn extent(problem: &Problem, limits: &Limits, ways: BackwardWays) -> Extent {
     }
 }
 
-/// How the mask goes in, with ranges where it goes in by those.
+/// The form of the mask, with ranges if they are used.
 fn mask_kind(problem: &Problem, lists: &Transposed) -> Result<(MaskKind, Vec<u32>), Diagnostic> {
     let Some(mask) = problem.mask.as_deref() else { return Ok((MaskKind::None, Vec::new())) };
     let partial = lists.partial_total();

@@ -8,7 +8,7 @@ use crate::backends::cuda::variant::spec::Kernel;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// What is kept of a compile.
+/// The stored result of a compile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Machine code.
@@ -43,7 +43,7 @@ impl Cache {
     /// Bound of the user's cache.
     pub const DEFAULT_LIMIT: u64 = 256 << 20;
 
-    /// The user's cache: `MASKLOOM_CACHE`, or the system's cache folder. None where the system has none.
+    /// The user's cache: `MASKLOOM_CACHE`, or the system's cache folder. None if the system has none.
     pub fn user() -> Option<Cache> {
         let own = std::env::var_os("MASKLOOM_CACHE").filter(|v| !v.is_empty()).map(PathBuf::from);
         let folder =
@@ -113,7 +113,7 @@ impl Cache {
             let mut quoted = rest.split('\'');
             Some((quoted.next()?, quoted.nth(1)?))
         });
-        // a helper beside it may have been compiled first
+        // a helper kernel may have been compiled first
         let helps = |name: &str| Kernel::ALL.iter().all(|kernel| kernel.entry() != name);
         let (name, arch) = entries.min_by_key(|(name, _)| helps(name))?;
         Some(format!("{name} for {arch}"))

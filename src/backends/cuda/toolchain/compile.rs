@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 /// Code of the diagnostic whose message is NVRTC's log; `kernel` turns it into one with a place.
 pub const COMPILE_ERROR: &str = "nvrtc-compile";
 
-/// What a compiler gives back.
+/// A compiler's result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Compiled {
     /// Machine code.
@@ -33,7 +33,7 @@ pub struct Compiled {
     pub ms: f64,
 }
 
-/// What a text becomes.
+/// The form of the result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
@@ -81,11 +81,11 @@ pub fn options(arch: &str, form: Form) -> Vec<String> {
     options
 }
 
-/// What makes machine code [`Form::Frugal`].
+/// The options of [`Form::Frugal`].
 pub(crate) const FRUGAL: &str = "--ptxas-options=--register-usage-level=0";
 
-/// What a kernel is compiled as: the form that is faster as a rule, and the one that is tried as well where that spills. On an H200
-/// flex_sm80 takes up to 8% less time when it is frugal, 1.5% in the mean, and flex_sm90 1% more (docs/kernels).
+/// The forms of a kernel: the usually faster one, and the one that is also tried if the first spills. On an H200 the
+/// frugal form of flex_sm80 takes up to 8% less time, 1.5% in the mean, and that of flex_sm90 1% more (docs/kernels).
 fn forms(kernel: Kernel) -> [Form; 2] {
     match kernel {
         Kernel::FlexSm80 => [Form::Frugal, Form::Kernel],
@@ -93,7 +93,7 @@ fn forms(kernel: Kernel) -> [Form; 2] {
     }
 }
 
-/// A compiled variant and what is needed to launch it.
+/// A compiled variant and its launch data.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// For the Code tab and the run file.
@@ -160,7 +160,7 @@ impl Draft {
         Draft { spec, mods, emitted, text, arch: arch.to_string() }
     }
 
-    /// Whether mods are compiled in, so that an edit of them compiles anew.
+    /// Whether mods are compiled in, so that an edit of them needs another compile.
     pub fn holds_mods(&self) -> bool {
         self.mods.mask.is_some() || self.mods.score.is_some()
     }
@@ -176,7 +176,7 @@ impl Draft {
         Ok(Program::new(self.spec, self.mods, self.emitted, self.text, self.arch, made))
     }
 
-    /// The first form, or the second where that keeps more values in registers.
+    /// The first form, or the second if that keeps more values in registers.
     fn least_spilled(&self, compiler: &dyn Compiler, cache: Option<&Cache>) -> Result<Obtained, Diagnostic> {
         let entry = self.spec.kernel.entry();
         let [first, second] = forms(self.spec.kernel);
@@ -238,7 +238,7 @@ pub(crate) struct Obtained {
 }
 
 impl Obtained {
-    /// What a kernel of it takes.
+    /// The resources of its kernel.
     fn resources(&self, entry: &str) -> Resources {
         match ptxas::resources(&self.log, entry) {
             // some compilers keep their report to themselves
@@ -263,7 +263,7 @@ pub(crate) fn obtain(
         return Ok(Obtained { cubin, log, ms: 0.0, cached: true, key });
     }
     let Compiled { cubin, log, ms } = compiler.compile(text, arch, form).map_err(|why| locate(why, sources))?;
-    // slow code is kept, too: the next run asks for another variant at once
+    // slow code is stored, too: the next run requests another variant at once
     if let Some(cache) = cache {
         cache.put(&key, &Entry { cubin: cubin.clone(), log: log.clone() });
     }
@@ -271,10 +271,10 @@ pub(crate) fn obtain(
     Ok(Obtained { cubin, log, ms, cached: false, key })
 }
 
-/// The error's code where a compiler gave up on overlapping products.
+/// The error's code if a compiler could not overlap products.
 pub(crate) const SLOW_CODE: &str = "kernel-slow-code";
 
-/// Errors: the log tells of code that the compiler serialised.
+/// Errors: the log reports code that the compiler serialised.
 fn slow(log: &str) -> Result<(), Diagnostic> {
     let Some(line) = ptxas::performance_loss(log) else { return Ok(()) };
     Err(Diagnostic::error(SLOW_CODE, format!("the compiler serialised the kernel: {line}"))
@@ -294,7 +294,7 @@ fn key(text: &str, arch: &str, form: Form, compiler: &dyn Compiler) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// Points a compile error into the user's text where it came from there.
+/// Maps a compile error into the user's text if it came from there.
 fn locate(why: Diagnostic, sources: &[Source]) -> Diagnostic {
     if why.code != COMPILE_ERROR {
         return why;
@@ -338,7 +338,7 @@ mod tests {
         assert_ne!(of(text), key(text, "sm_80", Form::Part, &None));
     }
 
-    /// Bytes that the usual form and the frugal one spill; None is no report. Writes down what it is asked for.
+    /// Bytes that the usual form and the frugal one spill; None is no report. Records the requests.
     struct Spilling([Option<u32>; 2], std::sync::Mutex<Vec<Form>>);
 
     impl Compiler for Spilling {

@@ -10,17 +10,17 @@ use super::ptxas::Resources;
 /// Attributes of `.nv.info`: pairs of a function's symbol and a value.
 const REGISTERS: u8 = 0x2f;
 const FRAME_SIZE: u8 = 0x11;
-/// A record with a payload of its own; the other formats keep their value in the header.
+/// A record with its own payload; the other formats have their value in the header.
 const WITH_PAYLOAD: u8 = 4;
 const SECTION_BYTES: usize = 64;
 const SYMBOL_BYTES: usize = 24;
 
-/// Resources of `entry`. Cubins do not tell spills from other locals: the whole frame counts as spilled.
+/// Resources of `entry`. Cubins do not distinguish spills from other locals: the whole frame counts as spilled.
 pub fn resources(cubin: &[u8], entry: &str) -> Resources {
     read(cubin, entry).unwrap_or_default()
 }
 
-/// The instructions of `entry`; None where it is not there.
+/// The instructions of `entry`; None if it is missing.
 pub fn code<'a>(cubin: &'a [u8], entry: &str) -> Option<&'a [u8]> {
     Some(Sections::of(cubin)?.named(&format!(".text.{entry}"))?.bytes)
 }
@@ -64,7 +64,7 @@ struct Sections<'a> {
 
 #[derive(Clone, Copy)]
 struct Section<'a> {
-    /// Empty where the section takes no room in the file.
+    /// Empty if the section has no bytes in the file.
     bytes: &'a [u8],
     size: usize,
     link: usize,

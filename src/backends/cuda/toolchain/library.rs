@@ -6,12 +6,12 @@
 
 use std::path::{Path, PathBuf};
 
-/// A library and, beside it, the one it needs opened first.
+/// A library and the one that must be opened first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// Path, or a bare name for the system's loader.
     pub library: PathBuf,
-    /// `libnvrtc-builtins.so.*` beside it.
+    /// `libnvrtc-builtins.so.*` next to it.
     pub builtins: Vec<PathBuf>,
 }
 

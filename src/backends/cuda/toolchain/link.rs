@@ -20,7 +20,7 @@ impl Drop for Link {
     }
 }
 
-/// Joins relocatable cubins into one that can be loaded. Errors: a symbol is missing or there twice, a foreign architecture.
+/// Joins relocatable cubins into a loadable one. Errors: a symbol is missing or duplicated, a foreign architecture.
 pub(crate) fn link(gpu: &Gpu, parts: &[&[u8]]) -> Result<Vec<u8>, Diagnostic> {
     gpu.bind()?;
     let failed = |e| errors::diagnostic("linking the kernel with its mods", e);

@@ -34,7 +34,7 @@ pub(crate) fn program(
     let kernel_text = source::assemble(&spec, "");
     let mods_text = source::assemble_mods(&spec, &emitted.text, mods.mask.is_some(), mods.score.is_some());
     let part = |text: &str| obtain(text, &arch, Form::Part, compiler, cache, &mods.sources);
-    // first the mods: an error in them is told at once
+    // first the mods: an error in them is reported at once
     let (of_mods, of_kernel) = (part(&mods_text)?, part(&kernel_text)?);
     let made = Obtained {
         cubin: link(&[&of_kernel.cubin, &of_mods.cubin])?,

@@ -74,7 +74,7 @@ impl Nvrtc {
     }
 
     fn open(candidate: &Candidate) -> Result<Nvrtc, String> {
-        // an error here is told by the open that needs it
+        // an error here is reported by the open that needs it
         let _builtins: Vec<_> = candidate.builtins.iter().filter_map(|b| open_for_good(b).ok()).collect();
         let library = open_for_good(&candidate.library)?;
         macro_rules! symbol {
@@ -156,8 +156,8 @@ impl Nvrtc {
     }
 }
 
-/// An NVRTC whose kernels a GPU's driver can load: the first found, or an older one beside it. Errors: none is found, or
-/// all are newer than the driver, and which wheel to install.
+/// An NVRTC whose kernels a GPU's driver can load: the first one found, or an older one next to it. Errors: none is
+/// found, or all are newer than the driver, with the wheel to install.
 pub fn nvrtc_for(gpu: &Gpu) -> Result<&'static Nvrtc, Diagnostic> {
     nvrtc_for_driver(gpu.driver())
 }

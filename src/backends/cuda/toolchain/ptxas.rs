@@ -60,7 +60,7 @@ pub struct CompileError<'a> {
     pub file: &'a str,
     /// Line in it, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The error message.
     pub message: &'a str,
 }
 

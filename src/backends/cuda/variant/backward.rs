@@ -19,7 +19,7 @@ pub(crate) enum BackwardKernel {
     Ampere,
 }
 
-/// What the score mod asks of the backward kernel.
+/// The score mod's requirements for the backward kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct BackwardMods {
     /// Whether there is a score mod.
@@ -30,7 +30,7 @@ pub(crate) struct BackwardMods {
     pub captures: bool,
 }
 
-/// What the caller switches.
+/// The caller's options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct BackwardWays {
     /// Whether parts of dq are added in one order.
@@ -39,7 +39,7 @@ pub(crate) struct BackwardWays {
     pub d_lse: bool,
 }
 
-/// Everything that the text of the backward kernels depends on, besides the mods.
+/// All inputs of the backward kernels' text other than the mods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct BackwardSpec {
     pub kernel: BackwardKernel,
@@ -51,7 +51,7 @@ pub(crate) struct BackwardSpec {
     /// Head dims as the kernel pads them.
     pub qk_width: usize,
     pub v_width: usize,
-    /// Of a block.
+    /// Per block.
     pub warps: usize,
     /// Ampere's: whether two warps share their keys.
     pub split: bool,
@@ -86,7 +86,8 @@ impl BackwardSpec {
         ways: BackwardWays,
     ) -> Result<Vec<BackwardSpec>, Diagnostic> {
         let width = shape.head_dim.max(shape.head_dim_v);
-        // the wide kernel makes dS where the scores are not, and captured tensors behind a derivative want them there
+        // the wide kernel computes dS in other threads than the scores, and captured tensors with a derivative need
+        // both
         let gated = width > 128 && mods.grad && mods.captures;
         // Hopper's wide kernel has products for heads whose values are as wide as their keys
         let unequal = width > 128 && shape.head_dim != shape.head_dim_v;

@@ -14,8 +14,8 @@ const HIGHEST: f64 = 72.0;
 /// And to which the largest of a row may fall: float32 ends at -126; the rest is for small values.
 const DEEPEST: f64 = 88.0;
 
-/// The lowest base of a row's exponentials, in powers of two, where the score mod's range allows one. bfloat16 alone keeps
-/// such small and large weights as exactly as those near 1.
+/// The lowest base of a row's exponentials, in powers of two, if the score mod's range allows one. Only bfloat16
+/// represents such small and large weights as exactly as those near 1.
 pub(crate) fn lowest(problem: &Problem) -> Option<f32> {
     let score = problem.score.as_deref().filter(|_| problem.dtype == DType::BF16)?;
     let last = |n: usize| (0, n as i64 - 1);
@@ -42,7 +42,7 @@ mod tests {
         of_range(&Floats { lo, hi, nan: true }).map(f64::from)
     }
 
-    /// What flex_sm90.cu makes the base of a row whose first largest score is `top`.
+    /// The base in flex_sm90.cu of a row whose first largest score is `top`.
     fn base(top: f64, lowest: f64) -> f64 {
         top * LOG2_E + (lowest - top * LOG2_E).ceil().max(0.0)
     }

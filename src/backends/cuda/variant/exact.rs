@@ -18,7 +18,7 @@ pub(crate) fn by_formula(problem: &Problem, mask: &Mod) -> bool {
 fn is_exact(op: &Op) -> bool {
     match op {
         Op::Unary(op, _) => op.row().last_bit != LastBit::Library,
-        // of ints it is: their range says whether they fit
+        // for ints: their range decides whether they fit
         Op::Binary(op, ..) => op.row().last_bit != LastBit::Library,
         Op::Where(..) | Op::Load(..) | Op::Input(_) => true,
         Op::Bool(_) | Op::Int(_) | Op::Float(_) | Op::UniformInt(_) | Op::UniformFloat(_) => true,

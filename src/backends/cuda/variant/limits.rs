@@ -5,7 +5,7 @@
 
 use crate::base::Diagnostic;
 
-/// What a device (or an architecture, when none is there) allows a kernel.
+/// The limits of a device (or of an architecture, without a device) for a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Compute capability, major.
@@ -54,8 +54,8 @@ impl Limits {
         (number >= 80).then(|| Limits::of_capability(number / 10, number % 10))
     }
 
-    /// The usual limits of an architecture that somebody names, and its name for the compiler: Hopper's kernels want the `a`
-    /// that `sm_90` lacks. Errors: none that the kernels are written for.
+    /// The usual limits of a named architecture, and its name for the compiler: Hopper's kernels need the `a` that
+    /// `sm_90` lacks. Errors: the kernels do not support it.
     pub fn named(arch: &str) -> Result<(Limits, String), Diagnostic> {
         let limits = Self::of_arch(arch).ok_or_else(|| {
             Diagnostic::error("arch", format!("the kernels do not support the architecture `{arch}`"))

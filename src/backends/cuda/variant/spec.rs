@@ -17,15 +17,15 @@ pub enum MaskKind {
     Dense,
     /// `q_idx >= kv_idx`.
     Causal,
-    /// Bits evaluated on the host, fetched by the tile: the kernel is the same for every mask. What flex does wherever
-    /// few enough tiles are partial.
+    /// Bits evaluated on the host, loaded per tile: the kernel is the same for every mask. flex uses it if few enough
+    /// tiles are partial.
     Bitmap,
-    /// The one range of keys that each row keeps, of which the kernel makes a partial tile's bits: the kernel is the same for
-    /// every such mask. What flex does with more partial tiles than that.
+    /// One range of keys per row, from which the kernel computes a partial tile's bits: the kernel is the same for
+    /// every such mask. flex uses it with more partial tiles.
     Interval,
 }
 
-/// What happens to a score before the mask.
+/// The treatment of a score before the mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScoreKind {
     /// Nothing: the scale is folded into the softmax's exponent. Needs a positive scale.
@@ -76,16 +76,16 @@ impl Kernel {
     }
 }
 
-/// Everything that the variant's text depends on, besides the mods.
+/// All inputs of the variant's text other than the mods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KernelSpec {
     /// Source file.
     pub kernel: Kernel,
     /// BF16 or F16.
     pub dtype: DType,
-    /// Of q and k.
+    /// For q and k.
     pub head_dim: usize,
-    /// Of v and the output.
+    /// For v and the output.
     pub head_dim_v: usize,
     /// Query rows of a block.
     pub tile_q: usize,
@@ -113,14 +113,14 @@ pub struct KernelSpec {
     pub max_scores: bool,
 }
 
-/// What the choice depends on.
+/// The inputs of the choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// BF16 or F16.
     pub dtype: DType,
-    /// Of q and k.
+    /// For q and k.
     pub head_dim: usize,
-    /// Of v and the output.
+    /// For v and the output.
     pub head_dim_v: usize,
     /// Query tokens.
     pub q_len: usize,
@@ -130,7 +130,7 @@ pub struct Shape {
     pub pairs: usize,
     /// Query heads a kv head.
     pub group: usize,
-    /// What the score mod costs a cell, in instructions, roughly; 0 without one.
+    /// The score mod's cost per cell, in instructions, approximately; 0 without one.
     pub score_weight: u32,
     /// Whether its range is so small that a row's first maximum serves to the row's end (`bound.rs`).
     pub score_bounded: bool,
@@ -155,12 +155,14 @@ const HOPPER: &[HopperRow] = &[
     (192, 192, 2, 80, 80, (2, 2, 1), true),
     (256, 256, 2, 80, 80, (2, 2, 1), true),
 ];
-/// Words in which Hopper's producers tell of a tile of queries; two tiles are told of at a time (`ticket` in pipeline_sm90.cuh).
+/// Words in which Hopper's producers describe a query tile; two tiles are described at a time (`ticket` in
+/// pipeline_sm90.cuh).
 const TICKET_WORDS: usize = 11;
-/// A score mod up to this weight needs hardly a register of its own.
+/// A score mod up to this weight needs almost no registers.
 pub(crate) const LIGHT: u32 = 8;
-/// From this weight on, of a cell and in instructions, a mod's text stands in a kernel for some groups of eight columns only,
-/// and the scores pass by: a loop of all would be a hundred kilobytes of code, and take many seconds to compile.
+/// From this weight on, per cell and in instructions, a kernel contains a mod's text for some groups of eight columns
+/// only, and loops over the scores: unrolling all would give a hundred kilobytes of code, and take many seconds to
+/// compile.
 pub(crate) const HEAVY: u32 = 96;
 
 /// Decoding's tiles, best first: (tile_kv, warps, stages, blocks a multiprocessor). Two blocks keep copies on their way while one
@@ -180,8 +182,8 @@ const DECODE_Q_LEN: usize = 64;
 const DECODE_KV_LEN: usize = 256;
 
 impl KernelSpec {
-    /// The kernel for few query rows over many keys, where the shape is that. The rows of the query heads of a kv head
-    /// are packed: 16, 32 or 64 of them to a block.
+    /// The kernel for few query rows over many keys, if the shape has them. The rows of the query heads of a kv head
+    /// are packed: 16, 32 or 64 rows per block.
     pub fn decode(shape: &Shape, limits: &Limits, mask: MaskKind, score: ScoreKind) -> Option<KernelSpec> {
         if shape.q_len > DECODE_Q_LEN || shape.kv_len < DECODE_KV_LEN {
             return None;
@@ -195,8 +197,8 @@ impl KernelSpec {
         Some(Self::first_that_fits(candidates, limits))
     }
 
-    /// Hopper's kernel for a shape, where one suits it: wide enough heads that padding them to 64 loses little, and more
-    /// than one warpgroup of queries.
+    /// Hopper's kernel for a shape, if it suits: heads wide enough that padding them to 64 loses little, and more than
+    /// one warpgroup of queries.
     pub fn hopper(shape: &Shape, limits: &Limits, mask: MaskKind, score: ScoreKind) -> Option<KernelSpec> {
         let (qk, v) = (shape.head_dim.next_multiple_of(64), shape.head_dim_v.next_multiple_of(64));
         // the output goes through q's buffer

@@ -6,7 +6,7 @@
 use crate::ir::cell::{self, Value};
 use crate::ir::graph::{BinaryOp, Graph, NodeId, Op, Ty, UnaryOp};
 
-/// What an operation makes of its result's gradient, for one operand.
+/// An operand's gradient from the result's gradient.
 pub type Formula = fn(&mut Rule) -> NodeId;
 
 /// How a gradient goes through an operation.
@@ -90,13 +90,13 @@ impl Rule<'_> {
         self.choose(kept, self.gradient, zero)
     }
 
-    /// Nothing where `a op b`, else the gradient: it goes through where one is NaN.
+    /// Zero where `a op b`, otherwise the gradient: it passes if one is NaN.
     fn unless(&mut self, op: BinaryOp, a: NodeId, b: NodeId) -> NodeId {
         let (left_out, zero) = (self.two(op, a, b), self.zero());
         self.choose(left_out, zero, self.gradient)
     }
 
-    /// Of the larger or smaller of two: halved at a tie, nothing where `mine loses other`.
+    /// For the larger or smaller of two: halved at a tie, zero where `mine loses other`.
     fn extreme(&mut self, loses: BinaryOp, mine: NodeId, other: NodeId) -> NodeId {
         let rest = self.unless(loses, mine, other);
         let two = self.number(2.0);

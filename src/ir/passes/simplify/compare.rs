@@ -68,7 +68,7 @@ impl Pass {
         self.ordered(op, a, b)
     }
 
-    /// What reads q_idx alone on the left of what reads kv_idx alone.
+    /// Operands that read only q_idx are left of those that read only kv_idx.
     fn ordered(&mut self, op: BinaryOp, a: NodeId, b: NodeId) -> Option<NodeId> {
         let only = |pass: &Pass, id, yes, no| pass.reads(id, yes) && !pass.reads(id, no);
         let swap = only(self, a, Input::KvIdx, Input::QIdx) && only(self, b, Input::QIdx, Input::KvIdx);
@@ -161,7 +161,7 @@ impl Pass {
     }
 }
 
-/// What a comparison of two ranges always is.
+/// The constant result of a comparison of two ranges.
 fn decided(op: BinaryOp, a: (i128, i128), b: (i128, i128)) -> Option<bool> {
     use BinaryOp::*;
     let known = |yes: bool, no: bool| if yes { Some(true) } else { no.then_some(false) };

@@ -24,7 +24,7 @@ impl Pass {
         }
     }
 
-    /// What is stopped in a value that is stopped itself needs no mark of its own.
+    /// A stop inside a stopped value needs no mark.
     fn stopped(&mut self, a: NodeId) -> Option<NodeId> {
         let op = self.graph.node(a).op.clone();
         if let Op::Unary(UnaryOp::Stop, _) = op {

@@ -134,7 +134,7 @@ impl Pass {
         self.nested_division(op, a, i128::from(by)).or_else(|| self.division_of_sum(op, a, b, i128::from(by)))
     }
 
-    /// `x // c // by`, `x % c % by` and `x % c // by` where one division does.
+    /// `x // c // by`, `x % c % by` and `x % c // by`, if one division suffices.
     fn nested_division(&mut self, op: BinaryOp, a: NodeId, by: i128) -> Option<NodeId> {
         use BinaryOp::{FloorDiv, Mod};
         let Op::Binary(inner @ (FloorDiv | Mod), x, c) = self.graph.node(a).op else { return None };
@@ -234,7 +234,7 @@ impl Pass {
         }
     }
 
-    /// `fmod` of what is not negative is the modulo.
+    /// `fmod` of a non-negative value is the modulo.
     fn remainder(&mut self, a: NodeId, b: NodeId) -> Option<NodeId> {
         let by = self.int(b)?;
         (by > 0 && self.range(a).0 >= 0).then(|| self.binary(BinaryOp::Mod, a, b))

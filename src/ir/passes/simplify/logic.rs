@@ -32,7 +32,7 @@ impl Pass {
         let Op::Binary(op, x, _) = self.graph.node(id).op else { return false };
         match self.graph.ty(x) {
             Ty::Int => op.is_comparison(),
-            // a NaN is neither less nor not less
+            // NaN is neither less nor not less
             Ty::Float | Ty::Double => matches!(op, BinaryOp::Eq | BinaryOp::Ne),
             Ty::Bool => false,
         }
@@ -108,7 +108,7 @@ impl Pass {
         if absorbs(self, &of_b, a) {
             return Some(b);
         }
-        // (p & q) & (q & r): what is new on the right
+        // (p & q) & (q & r): the new part on the right
         let fresh: Vec<NodeId> = of_b.iter().copied().filter(|x| !of_a.contains(x)).collect();
         let worth = fresh.len() < of_b.len() && self.uses[b.0 as usize] <= 1;
         worth.then(|| fresh.into_iter().fold(a, |all, x| self.binary(op, all, x)))

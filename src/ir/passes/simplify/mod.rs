@@ -70,7 +70,7 @@ fn pass(given: &Mod) -> Mod {
     Mod { kind: given.kind, graph: pass.graph, root: map[given.root.0 as usize], sources: given.sources.clone() }
 }
 
-/// The graph being made, with what is known of each node.
+/// The new graph, with the known facts of each node.
 #[derive(Default)]
 struct Pass {
     graph: Graph,
@@ -97,7 +97,7 @@ impl Pass {
             return id;
         }
         match (self.graph.width(&op), self.float(id)) {
-            // where a number stands for what an operation rounded, it is rounded
+            // a number that replaces a rounded operation is rounded
             (Width::Single, Some(x)) => self.number(f64::from(x as f32)),
             // what follows from the score goes on in the score's precision
             (Width::Score, _) if !self.graph.follows_score(id) => self.add(op),
@@ -154,8 +154,7 @@ impl Pass {
         if bounds::fits_i64(range) { range } else { bounds::ANY }
     }
 
-    /// The value of an operation on literals; none for an int that 32 bits cannot hold, nor for a Double, which has no
-    /// literal.
+    /// The value of an operation on literals; none for an int beyond 32 bits, nor for a Double, which has no literal.
     fn folded(&self, op: &Op) -> Option<Value> {
         let width = self.graph.width(op);
         let value = match op {
@@ -256,7 +255,7 @@ impl Pass {
         lo >= -(1 << 24) && hi <= 1 << 24
     }
 
-    /// An int as an element of `dtype` keeps it: the int where it fits.
+    /// An int after conversion to `dtype`: unchanged if it fits.
     fn stored_int(&mut self, dtype: DType, a: NodeId) -> Option<NodeId> {
         if self.range(a) == bounds::unary(UnaryOp::As(dtype), self.range(a)) {
             return Some(a);

@@ -13,7 +13,7 @@ pub(super) enum Class {
     End,
     LineEnd,
     VeryEnd,
-    /// Between a word and what is none.
+    /// Between a word character and another one.
     Edge {
         ascii: bool,
         negated: bool,
@@ -71,7 +71,7 @@ fn is_kind(kind: char, c: char, ascii: bool) -> bool {
     }
 }
 
-/// What the machine does next.
+/// The machine's next step.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     One(Set),
@@ -80,12 +80,12 @@ pub(super) enum Step {
     Jump(usize),
     /// Remembers the place.
     Save(usize),
-    /// Goes on only where the place has moved since it was remembered.
+    /// Continues only if the position has changed since it was stored.
     Went(usize),
-    /// What a group matched, once more.
+    /// A group's match, once more.
     Back(usize, bool),
     At(Class),
-    /// What follows up to its `Done` matches so many characters before here, or does not; then `end`.
+    /// The following steps up to their `Done` match this many characters before here, or do not; then `end`.
     Look {
         back: usize,
         negated: bool,
@@ -106,7 +106,7 @@ pub(super) struct Program {
 /// Start and end of the whole and of each group.
 pub(super) type Spans = Vec<Option<(usize, usize)>>;
 
-/// What can be taken back.
+/// A choice to backtrack to.
 enum Undo {
     Try(usize, usize),
     Slot(usize, Option<usize>),

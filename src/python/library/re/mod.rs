@@ -42,7 +42,7 @@ struct Pattern {
     program: Rc<Program>,
 }
 
-/// What matched.
+/// The matched text.
 #[derive(Clone)]
 struct Matched {
     program: Rc<Program>,
@@ -50,7 +50,7 @@ struct Matched {
     spans: Spans,
 }
 
-/// `re.IGNORECASE` and the like; None for what is no flag.
+/// `re.IGNORECASE` and similar; None for other names.
 pub(super) fn value(name: &str) -> Option<Value> {
     Some(Value::Int(match name.strip_prefix("re.")? {
         "I" | "IGNORECASE" => 2,
@@ -64,7 +64,7 @@ pub(super) fn value(name: &str) -> Option<Value> {
     }))
 }
 
-/// Calls a function of `re`, or a method of a pattern or match as `re.Match.group`; None when there is none of that name.
+/// Calls a function of `re`, or a method of a pattern or match such as `re.Match.group`; None for unknown names.
 pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     if let Some(method) = name.strip_prefix("re.Match.") {
         return of_match(method, args);
@@ -212,7 +212,7 @@ fn all(
         cx.charge_steps((search.work - before) / 8)?;
         let Some(spans) = found else { break };
         let (start, end) = spans[0].unwrap_or_default();
-        // an empty match may stand right behind another one, but not twice at one place
+        // an empty match may follow another match directly, but not twice at one position
         (from, moves) = (end, start == end);
         out.push(Matched { program: program.clone(), text: text.clone(), spans });
     }
@@ -255,7 +255,7 @@ fn replaced(text: &[char], found: &[Matched], by: &Value, cx: &mut Context) -> R
 }
 
 impl Matched {
-    /// The text of a group; None where it took no part.
+    /// The text of a group; None if it did not take part.
     fn group(&self, n: usize) -> Value {
         match self.spans[n] {
             Some((start, end)) => Value::str(self.text[start..end].iter().collect::<String>()),
@@ -375,13 +375,13 @@ fn of_match(name: &str, args: &Args) -> Option<Result<Value, Fault>> {
     })
 }
 
-/// `match[group]`; None for what is no match.
+/// `match[group]`; None for other values.
 pub(crate) fn item(value: &Value, index: &Value) -> Option<Result<Value, Fault>> {
     state::<Matched>(value, MATCH)?;
     of_match("group", &Args::of(vec![value.clone(), index.clone()]))
 }
 
-/// `pattern.pattern`, `match.string` and the like; None when there is none of that name.
+/// `pattern.pattern`, `match.string` and similar; None for unknown names.
 pub(crate) fn attribute(value: &Value, name: &str) -> Option<Value> {
     if let Some(pattern) = state::<Pattern>(value, PATTERN) {
         let names = || pattern.program.names.iter().map(|(n, at)| (Value::str(n.as_str()), Value::Int(*at as i64)));

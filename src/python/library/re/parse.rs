@@ -124,7 +124,7 @@ impl Reader {
         Ok(c)
     }
 
-    /// What stands before a character, which is passed.
+    /// The text before a character, which is skipped.
     fn until(&mut self, end: char, missing: &str) -> Result<String, Refusal> {
         let mut out = String::new();
         loop {
@@ -226,7 +226,7 @@ impl Reader {
         }
     }
 
-    /// What an escape stands for inside and outside of sets.
+    /// The meaning of an escape inside and outside of sets.
     fn class_or_char(&self, c: char) -> Result<Set, Refusal> {
         let mut set = Set { ascii: self.flags.ascii, ..Set::default() };
         let lower = c.to_ascii_lowercase();
@@ -284,7 +284,7 @@ impl Reader {
         }
     }
 
-    /// A member of a set: a character, or None where it is a class, which is noted.
+    /// A member of a set: a character, or None for a class, which is recorded.
     fn member(&mut self, c: char, set: &mut Set) -> Result<Option<char>, Refusal> {
         if c != '\\' {
             return Ok(Some(c));
@@ -412,7 +412,7 @@ impl Reader {
         Ok(Node::Repeat { inner: Box::new(one), least, most, lazy })
     }
 
-    /// How often, where the pattern says so here.
+    /// The repetition count, if the pattern has one here.
     fn count(&mut self) -> Result<Option<(u32, Option<u32>)>, Refusal> {
         let start = self.at;
         match self.peek() {

@@ -17,7 +17,7 @@ const SPECIAL: u64 = 0x308;
 /// An innermost loop that multiplies matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProductLoop {
-    /// All that stand in it: what a warp issues at most.
+    /// All its instructions: the most that a warp issues.
     pub instructions: usize,
     /// Products of matrices among them.
     pub products: usize,
@@ -25,7 +25,8 @@ pub(crate) struct ProductLoop {
     pub special: usize,
 }
 
-/// The innermost loops of `entry` that multiply matrices, in the order of the code. `arch` says how branches are written.
+/// The innermost loops of `entry` that multiply matrices, in the order of the code. `arch` selects the encoding of
+/// branches.
 pub(crate) fn product_loops(cubin: &[u8], entry: &str, arch: &str) -> Vec<ProductLoop> {
     let Some(code) = code(cubin, entry) else { return Vec::new() };
     let words: Vec<(u64, u64)> = code.chunks_exact(WIDTH).map(|i| (word(&i[..8]), word(&i[8..]))).collect();
@@ -55,9 +56,9 @@ fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-/// From the instruction behind a branch to where it leads, bytes.
+/// From the instruction after a branch to its target, in bytes.
 fn offset((low, high): (u64, u64), arch: &str) -> i64 {
-    // 48 bits with their sign; from sm_90 on eight more below them stand elsewhere
+    // 48 bits with their sign; from sm_90 on eight more lower bits are elsewhere
     let far = ((low >> 34 | high << 30) << 16) as i64 >> 16;
     let newer = arch.trim_start_matches("sm_").trim_end_matches(['a', 'f']).parse().is_ok_and(|n: u32| n >= 90);
     if newer { (far * 256 + (low >> 16 & 0xff) as i64) * 4 } else { far * 4 }
