@@ -53,7 +53,7 @@ fn the_eraser_takes_away_what_one_sees() {
     assert_eq!(contents(&state(&window).document), [(Combine::And, 0), (Combine::AndNot, 1)]);
     let erased = density(&window);
     assert!(erased < before, "{erased} of {before}");
-    // the same layer serves on, and the brush gives back what it took
+    // the same layer is used again, and the brush restores the removed cells
     drag(&mut window, &[(0.3, 0.3), (0.35, 0.35)]);
     assert_eq!(state(&window).document.layers.len(), 2);
     let less = density(&window);
@@ -82,7 +82,7 @@ fn the_first_stroke_on_a_new_document_says_what_it_begins() {
     assert_eq!(contents(&state(&window).document), [(Combine::And, 1)]);
     command(&mut window, Key::Z);
     settle(&mut window);
-    // the eraser begins with everything, and takes away
+    // the eraser starts from all cells, and removes some
     click(&mut window, "Eraser");
     drag(&mut window, &[(0.4, 0.4), (0.6, 0.6)]);
     assert!(density(&window) > 0.8 && density(&window) < 1.0, "{}", density(&window));
@@ -96,7 +96,7 @@ fn escape_takes_back_the_stroke_in_work_and_no_other() {
     window.run_steps(2);
     drag(&mut window, &[(0.6, 0.2), (0.7, 0.3)]);
     let drawn = state(&window).document.clone();
-    // a stroke beside the mask: nothing comes of it, so there is nothing to take back
+    // a stroke outside the mask: it has no effect and no undo point
     let (beside, middle) = (place(&window, 0.01, 0.5), place(&window, 0.5, 0.2));
     for at in [beside, middle] {
         window.hover_at(at);
@@ -189,7 +189,7 @@ fn a_clicked_cell_stays_pinned_until_escape() {
     assert!(!focus.is_pinned && Some(focus.pinned) == focus.hovered);
 }
 
-/// As `fill`; the parameter's name stands beside its field too.
+/// As `fill`; the parameter's name is also next to its field.
 fn fill_argument(window: &mut Window, name: &str, text: &str) {
     window.get_by_role_and_label(Role::TextInput, name).focus();
     window.run_steps(2);
@@ -214,7 +214,7 @@ fn a_presets_own_value_can_be_typed_again() {
         assert!(state(&window).session.built.as_ref().unwrap().problem.is_ok(), "{text}");
     }
     assert_eq!(density(&window), kept);
-    // a length beyond the text is said to be one
+    // a length beyond the text is reported
     fill_argument(&mut window, "lengths", "5000");
     window.key_press(Key::Enter);
     window.run_steps(3);
@@ -266,7 +266,7 @@ fn a_document_that_was_never_saved_comes_back_after_another_took_its_place() {
     let mine = state(&first).document.clone();
     open_preset(&mut first, "alibi");
     assert!(said(&first, "My hours of work was not saved"));
-    // looking at presets keeps nothing: nobody worked on them
+    // browsing presets stores nothing: they were not edited
     open_preset(&mut first, "causal");
     assert!(!said(&first, "ALiBi"), "{:?}", state(&first).document.name);
     first.state_mut().state.recovery.finish();
@@ -391,7 +391,7 @@ fn exporting_into_a_trainers_file_changes_that_file_and_keeps_a_copy() {
     step_until(&mut window, "the files are written", |s| {
         s.export.done.as_ref().is_some_and(|d| d.config.as_ref().is_some_and(|c| c.backup.is_none()))
     });
-    // another workspace and back: what was chosen stays; a copy is said to be one
+    // another workspace and back: the choices stay; a copy is labelled
     command(&mut window, Key::Num1);
     command(&mut window, Key::E);
     step_until(&mut window, "the files are made", |s: &State| s.export.is_ready());

@@ -18,7 +18,7 @@ use std::path::Path;
 const ROWS: usize = 200;
 /// Tokens that the copies aim at.
 const TOKENS: usize = 192;
-/// Of the inputs.
+/// For the inputs.
 const SEED: u64 = 11;
 
 /// A preset's problem at a small length, in float32.

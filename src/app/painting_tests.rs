@@ -27,7 +27,7 @@ fn an_empty_document_begins_with_the_brush_and_loses_cells_to_the_eraser() {
     assert_eq!((targets, rest), (vec![], Rest::Begins(Combine::And)));
     assert!(words.contains("starts from an empty mask"), "{words}");
     assert_eq!(of(vec![], None, false).1, Rest::New(Combine::AndNot));
-    // what is switched off does not count
+    // disabled layers do not count
     let off = Layer { enabled: false, ..band(1) };
     assert_eq!(of(vec![off], Some(1), true).1, Rest::Begins(Combine::And));
 }
@@ -36,7 +36,7 @@ fn an_empty_document_begins_with_the_brush_and_loses_cells_to_the_eraser() {
 fn over_other_layers_each_tool_has_its_own() {
     assert_eq!(of(vec![band(1)], Some(1), true).1, Rest::Begins(Combine::Or));
     assert_eq!(of(vec![band(1)], Some(1), false).1, Rest::New(Combine::AndNot));
-    // what lies on top serves, also while the pattern is selected
+    // the top layer is used, also while the pattern is selected
     let both = || vec![band(1), painted(2, Combine::Or, 4), painted(3, Combine::AndNot, 4)];
     assert_eq!(
         of(both(), Some(1), true),
@@ -44,7 +44,7 @@ fn over_other_layers_each_tool_has_its_own() {
     );
     assert_eq!(of(both(), Some(1), false).0, [(2, false)]);
     assert_eq!(of(both(), Some(1), false).1, Rest::Layer(3));
-    // a layer that keeps lies above the one that takes away: it is cleared too
+    // a layer that keeps is above the one that removes: its cells are removed too
     let turned = vec![band(1), painted(3, Combine::AndNot, 4), painted(2, Combine::Or, 4), painted(4, Combine::Or, 4)];
     assert_eq!(of(turned.clone(), Some(3), false).0, [(4, false), (2, false)]);
     assert_eq!(of(turned, Some(2), true).0, [(2, true)]);
@@ -61,7 +61,7 @@ fn a_selected_layer_that_takes_away_gives_back_with_the_brush() {
 
 #[test]
 fn what_is_covered_or_has_other_cells_is_not_drawn_on_unasked() {
-    // a pattern above: only what lies over it shows
+    // a pattern above: only cells above it are visible
     let layers = || vec![painted(2, Combine::And, 4), band(1)];
     assert_eq!(of(layers(), None, true).1, Rest::Begins(Combine::Or));
     assert_eq!(of(layers(), Some(2), true).0, [(2, true)], "asked for");

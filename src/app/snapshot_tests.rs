@@ -36,7 +36,7 @@ fn rest(window: &mut Window) {
     // messages of the worker that is not there come and go by the clock
     let notices = &mut window.state_mut().state.notices;
     *notices = Default::default();
-    // what is settled is of the last frame: a theme or workspace that was set since has to be drawn once
+    // the settled state is that of the last frame: a theme or workspace set since then must be drawn once
     window.run_steps(2);
     step_until(window, "the picture is finished", |state| state.session.canvas.settled() && thumbs::settled());
     window.run_steps(4);

@@ -179,7 +179,7 @@ fn a_stroke_is_drawn_taken_back_and_done_again() {
     assert_eq!(state(&window).document, drawn);
 }
 
-/// Presses a button that may lie below what is scrolled to.
+/// Presses a button that may be below the visible part.
 pub(super) fn press_below(window: &mut Window, name: &str) {
     window.get_by_label(name).focus();
     window.run_steps(2);
@@ -343,7 +343,7 @@ fn documents_are_saved_opened_and_come_back() {
     first.run_steps(5);
     assert!(!state(&first).is_dirty(), "saved");
     assert_eq!(crate::document::file::from_json(&std::fs::read_to_string(&path).unwrap()).unwrap(), document);
-    // changed again, and killed: what was not saved comes back, dirty
+    // changed again, and killed: unsaved work is restored, as unsaved
     fill(&mut first, "Document name", "Unsaved");
     first.run_steps(40);
     let unsaved = state(&first).document.clone();

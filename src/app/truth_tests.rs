@@ -33,7 +33,7 @@ fn open(window: &mut Window, name: &str) {
     settle(window);
 }
 
-/// A race of what is open, as if it had just begun.
+/// A race of the open document, as if it had just begun.
 fn begin(state: &mut State) -> u64 {
     let built = state.session.built.clone().unwrap();
     let problem = built.problem.as_ref().unwrap();
@@ -205,12 +205,12 @@ fn a_map_is_the_answer_to_its_own_question() {
     let mut window = window(None);
     let state = &mut window.state_mut().state;
     let first = begin(state);
-    // head 1 is asked for while head 0 is under way
+    // head 1 is requested while head 0 is being computed
     state.session.map_asked = Some((first, map_of(1)));
     jobs::ended(state, JobFor::Map(first, map_of(0)), answer());
     assert_eq!(state.session.map.as_ref().map(|m| m.request.h), Some(0));
     let number = state.session.map.as_ref().unwrap().number;
-    // an answer to a race before, and one that comes after another document was opened, are nobody's
+    // a reply to an earlier race, and one that arrives after another document was opened, are ignored
     let second = begin(state);
     state.session.forget_map();
     jobs::ended(state, JobFor::Map(first, map_of(1)), answer());
@@ -236,7 +236,7 @@ fn a_map_of_another_head_is_not_drawn_for_the_one_that_is_wanted() {
     jobs::ended(&mut window.state_mut().state, JobFor::Map(id, whole.clone()), there());
     window.run_steps(2);
     assert!(window.query_by_label("Heat map: probability, summed over the pixel").is_some());
-    // whatever this window's missing worker says, the map of head 0 does not stand for head 1
+    // for any message of this window's missing worker, the map of head 0 is not shown for head 1
     act::act(&mut window.state_mut().state, Action::SetHead { b: 0, h: 1 });
     window.run_steps(2);
     assert!(window.query_by_label("Heat map: probability, summed over the pixel").is_none());
@@ -257,7 +257,7 @@ fn a_document_with_an_error_keeps_its_last_good_picture_and_has_no_cost() {
     let kept = "Kept: \u{2013} of cells, state before the error in Sliding window";
     assert!(window.query_by_label(kept).is_some());
     assert!(window.query_by_label_contains("% of cells").is_none());
-    // Run says why it cannot
+    // Run gives the reason
     command(&mut window, Key::Num2);
     assert!(window.query_all_by_label_contains("cannot run: Sliding window: ").next().is_some());
     command(&mut window, Key::Enter);
@@ -355,7 +355,7 @@ fn a_saved_run_of_a_smaller_copy_opens_with_the_whole_document_and_says_what_ran
     assert!(!race.is_whole() && !race.stale);
     assert!(window.query_by_label("smaller copy").is_some());
     assert!(window.query_by_label("1024 x 1024 tokens, 32 heads, not 8192 x 8192 tokens, 32 heads").is_some());
-    // one of the whole opens as before, and says its sizes
+    // a race of the whole opens as before, with its sizes
     let opened = |run: &RunFile, window: &mut Window| {
         let path = home.path().join("other.json");
         run.save(&path).unwrap();

@@ -76,7 +76,7 @@ impl Bench {
         got
     }
 
-    /// -inf where masked; all of it where a tile keeps nothing.
+    /// -inf in masked cells; all of it if a tile keeps nothing.
     fn scores(&self, row: Row, kv: Range<usize>) -> Vec<f32> {
         let p = &self.problem;
         let (dim, scale) = (p.head_dim, p.scale() as f32);
@@ -159,7 +159,7 @@ impl Bench {
         got
     }
 
-    /// The same with the values of other keys in their place: a tile read from where another one lies.
+    /// The same with the values of other keys: a tile read from another tile's place.
     fn shifted(&self, honest: &Got, of: impl Fn(Row) -> bool + Sync, keys: impl Fn(Row) -> Range<usize> + Sync) -> Got {
         let width = self.width();
         let mut got = honest.clone();
@@ -384,7 +384,7 @@ fn what_the_largest_error_over_all_rows_let_pass_is_caught() {
     assert!(error.max_abs() < 2.0 * largest_eager + 1e-4 && !error.passed(), "{error:?}");
 }
 
-/// What a score mod with steps gives: another side of a step is no fault, a lost tile and a wrong scale are.
+/// A score mod with steps: the other side of a step is no fault, a missing tile and a wrong scale are.
 fn steps(name: &str, mask: Option<Mod>, of: impl Fn(&mut Graph, crate::ir::graph::NodeId) -> crate::ir::graph::NodeId) {
     let stepped = score(|g| {
         let score = g.input(Input::Score);

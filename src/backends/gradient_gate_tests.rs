@@ -42,7 +42,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Causal attention with learned slopes; `sizes` of q and of the output's gradient, that of the second head besides.
+    /// Causal attention with learned slopes; `sizes` of q and of the output's gradient, and that of the second head.
     fn new(dtype: DType, q_size: f32, (seed_size, second): (f32, f32)) -> Bench {
         let shape = ProblemSpec { dtype, ..spec(1, HEADS, 1, N, N, DIM) };
         let problem = with_mods(shape, Some(causal(0)), Some(slopes()));
@@ -95,7 +95,7 @@ impl Bench {
         errors.iter().filter_map(GradientError::words).collect()
     }
 
-    /// What one tile of keys gives dq of a head's rows, from the formula in float64.
+    /// One key tile's part of dq of a head's rows, from the formula in float64.
     fn share(&self, h: usize, keys: Range<usize>) -> Vec<f64> {
         let p = &self.problem;
         let row = |t: &HostTensor, at: usize| -> Vec<f64> { (0..DIM).map(|e| t.float_at(at * DIM + e)).collect() };

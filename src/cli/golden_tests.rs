@@ -37,7 +37,7 @@ fn golden_cuda() {
     golden::only("cuda", &EMITTED.map(|name| format!("{name}.cu")));
 }
 
-/// What people write wrong, by a name for the file.
+/// Usual mistakes, by a name for the file.
 const WRONG: [(&str, ModKind, &str); 10] = [
     (
         "branch",

@@ -157,7 +157,7 @@ fn a_dimension_of_one_entry_that_more_read_is_told() {
     assert_eq!(told(&doc), ["index-out-of-range"]);
 }
 
-/// What is told of last bits for a mask of 64 tokens and two heads: nothing, a note or an error; and the message.
+/// The message about last bits for a mask of 64 tokens and two heads: none, a note or an error; with its text.
 fn last_bits(setup: &str, test: &str) -> Option<(bool, String)> {
     let mut doc = empty("tokens 64");
     let source = format!("import torch\n{setup}\ndef mod(b, h, q, k):\n    return {test}\n");
@@ -209,7 +209,7 @@ fn a_mask_of_which_no_cell_follows_a_last_bit_is_told_nothing() {
         ("", "torch.cos((q - k) * 0.0) == 1"),
         ("t = torch.rand(9, 64, generator=torch.Generator().manual_seed(1))", "t[:, q].sum() > 4.321"),
         ("import math\nw = math.exp(0.7)", "q - k < w"),
-        // equal arguments have equal results, also where they stand twice
+        // equal arguments have equal results, also at two places
         (
             "x = torch.rand(64, 9, generator=torch.Generator().manual_seed(1))",
             "x[q].softmax(0)[1] > x[k].softmax(-1)[1]",

@@ -54,7 +54,7 @@ fn numbers_have_likely_ranges_and_docstrings_decide() {
     // what counts tokens reaches to the last one
     assert_eq!(range("window"), Some((1.0, 512.0, true)));
     assert_eq!((range("scale"), range("sinks")), (Some((0.0, 6.0, false)), Some((1.0, 64.0, true))));
-    // -1 stays within reach where it is the default
+    // -1 stays possible if it is the default
     assert_eq!((range("shift"), range("needed")), (Some((-1.0, 64.0, true)), Some((0.0, 64.0, true))));
     // the docstring's own, which may name another parameter
     assert_eq!(range("step").map(|(lo, hi, _)| (lo, hi)), Some((1.0, 30.0)));

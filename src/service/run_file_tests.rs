@@ -80,7 +80,7 @@ fn a_run_of_version_1_opens_as_tables() {
         assert_eq!(report.outcome.forward().map(|t| t.median_ms), old["timing"]["median_ms"].as_f64());
     }
     assert!(compared >= 2, "{compared}");
-    // saved anew it is of this version, and says the same
+    // saved again it has this version and the same data
     let saved = run.to_json().unwrap();
     let again = RunFile::from_json(&saved).unwrap();
     assert_eq!((again.maskloom_run, &again.report), (RUN_VERSION, &run.report));
@@ -128,7 +128,7 @@ fn a_run_knows_the_problem_that_it_is_of() {
     value.as_object_mut().unwrap().remove("fingerprint");
     let old = RunFile::from_json(&value.to_string()).unwrap();
     assert_eq!(old.is_of(&problem(&saved.document)), None);
-    // two runs of one name and shape that are not of one mask are said to differ
+    // two runs with the same name and shape but different masks are reported as different
     let other = RunFile { fingerprint: Some(problem(&wider).fingerprint()), ..run(1.0) };
     let (_, differences) = compare(&saved, &other);
     assert!(differences.len() == 1 && differences[0].starts_with("mask, score mods or settings"), "{differences:?}");

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Preset, architecture, bytes of stores and loads at most, and what they are.
+/// Preset, architecture, largest bytes of stores and loads, and the reason.
 const SPILLS: &[(&str, &str, u32, &str)] = &[
     ("flux_prompt_weight", "sm_80", 24, "two numbers of the block wait for the way out; a tile reads one of them"),
     (
@@ -28,7 +28,7 @@ const SPILLS: &[(&str, &str, u32, &str)] = &[
         "the running sums of queries and of keys are held beside the scores of 192 rows",
     ),
 ];
-/// Architecture, head_dim, bytes at most of kernels without a score mod, and what they are.
+/// Architecture, head_dim, largest bytes for kernels without a score mod, and the reason.
 const SHARED_SPILLS: &[(&str, usize, u32, &str)] =
     &[("sm_100", 128, 40, "this compiler keeps more addresses there than for sm_90; smaller tiles were not measured")];
 /// The compiler that these figures are of, and what another may spill more.
@@ -75,7 +75,7 @@ fn two_at_a_time<T: Send>(work: Vec<T>, most: Duration, one: impl Fn(T) + Sync) 
     work.into_inner().unwrap().count()
 }
 
-/// Bytes that a kernel may spill beyond what is named.
+/// Bytes that a kernel may spill beyond the listed ones.
 fn slack(nvrtc: &Nvrtc) -> u32 {
     if nvrtc.version() == COMPILER { 0 } else { ANOTHER }
 }

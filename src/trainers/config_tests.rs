@@ -16,7 +16,7 @@ fn set(text: &str, backend: BackendName) -> Result<String, Diagnostic> {
 
 fn check(before: &str, after: &str) {
     assert_eq!(merged(before), after);
-    // what is set already stays, byte for byte
+    // an existing setting stays, byte for byte
     assert_eq!(merged(after), after);
 }
 
@@ -52,7 +52,7 @@ fn an_absent_key_is_written_as_its_neighbours_are() {
     );
 }
 
-/// A training's file as people keep them: MECHANISM stands for the value that changes.
+/// A usual training config: MECHANISM is the changed value.
 const TRAINING: &str = r#"{
     "--model_family": "wan",
     "--model_type" : "lora",
@@ -145,7 +145,7 @@ fn a_large_file_is_read_in_one_sweep() {
     }
     text.push_str("  \"attention_mechanism\": \"diffusers\"\n}\n");
     assert!(text.len() > 9 << 20);
-    // `bench language` says how long it takes
+    // `bench language` measures its time
     let after = merged(&text);
     assert_eq!(after.len(), text.len() - "diffusers".len() + "flex".len());
 }

@@ -98,7 +98,7 @@ fn score_mods(device: &Device) {
     }
 }
 
-/// The functions of fast math, which are only near what the mod says: a cap that bends scores of 5 by up to 0.0025.
+/// The functions of fast math, which only approximate the mod: a cap that changes scores of 5 by up to 0.0025.
 fn fast_math(device: &Device) {
     use maskloom::ir::passes::approximate::approximate;
     let cap = soft_cap();
@@ -137,9 +137,10 @@ fn scales(device: &Device) {
     }
 }
 
-/// Scores whose largest rises over the tiles of a row: by less than what a base of exponentials stands, by more, and by more than
-/// float can hold, where some rows have kept one cell and others nothing before; with a mask and without, in pieces and whole. Five
-/// tiles of keys are enough for a rise, and one row of tiles for it to be cut into pieces.
+/// Scores whose largest rises over the tiles of a row: by less than the margin of an exponential's base, by more, and
+/// by more than float can represent, while some rows have kept one cell and others none before; with a mask and
+/// without, in pieces and whole. Five key tiles are enough for a rise, and one row of tiles is enough to be cut into
+/// pieces.
 fn rows_that_rise(device: &Device) {
     let masks = [None, Some(plain_causal()), Some(window(70)), Some(empty_rows())];
     let check = |deviation: f64, shape: ProblemSpec, masks: &[Option<Arc<Mod>>]| {

@@ -55,7 +55,7 @@ impl Device {
         race(problem, &given, &mut backends, &options, &Control::new(), &mut |_| {}).expect("a race")
     }
 
-    /// The file whose kernel a backend of that name runs here, or the two that it may, by what docs/kernels says of them.
+    /// The file of a backend's kernel here, or the two possible ones, by docs/kernels.
     fn expected(&self, name: BackendName, problem: &Problem) -> [&'static str; 2] {
         let (qk, v) = (problem.head_dim, problem.head_dim_v);
         let suits_hopper = self.gpu.info().limits.hopper && qk.min(v) > 32 && v.div_ceil(64) <= qk.div_ceil(64);
@@ -68,7 +68,7 @@ impl Device {
         }
     }
 
-    /// Every backend is right, by the kernel that is meant for the problem, or refuses in words; gives those that ran.
+    /// Every backend is right, with the kernel intended for the problem, or refuses in words; returns those that ran.
     pub fn check(&self, what: &str, problem: &Problem) -> Vec<BackendName> {
         self.check_all(what, problem, &mut Vec::new())
     }

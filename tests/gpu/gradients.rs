@@ -123,7 +123,7 @@ fn learned(gated: bool, kv_len: usize) -> Arc<Mod> {
         let bias = g.add_capture("bias", bias);
         let [b, h, q, kv] = [Input::B, Input::H, Input::QIdx, Input::KvIdx].map(|i| g.input(i));
         let mut first = g.input(Input::Score);
-        // what is added to whole rows has the gradient 0 but for rounding: a gate multiplies
+        // a tensor added to whole rows has the gradient 0 except for rounding: a gate multiplies
         if gated {
             let gate = g.add_capture("gate", HostTensor::vector(Data::F32(vec![0.9, 1.1, 0.7, 1.3])));
             let gate = g.add(Op::Load(gate, [h].into_iter().collect()), None);

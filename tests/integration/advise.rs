@@ -11,7 +11,7 @@ fn a_config_is_read_and_without_a_measurement_it_says_what_to_run() {
     for word in ["family: wan", "today: FlexAttention", "video 21x30x52 = 32760 tokens, 40 heads"] {
         assert!(told.contains(word), "no `{word}` in:\n{told}");
     }
-    // one or the other: with a shipped run of that shape it is told as recorded
+    // one or the other: a shipped run of that shape is labelled as recorded
     assert!(told.contains("no recommendation") || told.contains("recorded on"), "{told}");
     let json = bench.run(&["advise", "config.json", "--json"]).ok().json();
     assert_eq!(json["config"]["setting"], "flex");

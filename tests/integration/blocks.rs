@@ -12,7 +12,7 @@ use maskloom::document::model::{ArgValue, Axes, Axis, CodeRef, Combine, Document
 use maskloom::ir::cell::{Cell, eval};
 use maskloom::ir::graph::{Mod, ModKind};
 
-/// What the interpreter makes of a block.
+/// The interpreter's result for a block.
 pub fn kind_of(of: Option<&Mod>, lengths: Lengths, size: BlockSize, [b, h, row, col]: [usize; 4]) -> Option<BlockKind> {
     let q = row * size.q..((row + 1) * size.q).min(lengths.q_len);
     let kv = col * size.kv..((col + 1) * size.kv).min(lengths.kv_len);
@@ -64,7 +64,7 @@ fn document(layers: Vec<Layer>, axes: &str) -> Document {
     document
 }
 
-/// A pattern's mask with some of its int parameters drawn anew; None where it needs what cannot be drawn.
+/// A pattern's mask with some of its int parameters drawn randomly; None if it needs other parameters.
 fn drawn(name: &str, axes: &str, rng: &mut Rng) -> Option<Mod> {
     let text = library::patterns().find(|p| p.name == name)?.text;
     let mut args = std::collections::BTreeMap::new();
@@ -152,7 +152,7 @@ fn blocks_of_the_presets_are_right_at_their_own_lengths() {
         for n in 0..9 {
             let (b, h, row) = (rng.below(shape.batch), rng.below(shape.heads), rng.below(rows));
             let runs: Vec<_> = mask.runs(b, h, row).collect();
-            // near the ends of runs, where it matters, and anywhere
+            // near the ends of runs, where errors are likely, and anywhere
             let col = match runs.len() {
                 0 => rng.below(cols),
                 _ if n % 3 == 0 => rng.below(cols),

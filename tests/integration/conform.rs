@@ -78,7 +78,7 @@ fn cases_of_the_gym_are_traced_from_the_installed_package() {
     all_pass(&report);
 }
 
-/// The cases and arrays after a change; those for which it says no are left out.
+/// The cases and arrays after a change; those for which it returns no are omitted.
 fn altered(
     folder: &tempfile::TempDir,
     mut change: impl FnMut(&str, &mut Value, &mut Vec<(String, HostTensor)>) -> bool,
@@ -148,7 +148,7 @@ fn each_kind_of_difference_fails_its_case_and_no_other() {
     assert_eq!(code("empty_rows"), (Verdict::Fail, Some("blocks-differ")));
     assert_eq!(code("composed"), (Verdict::Pass, None));
     assert!(matches!(code("where_score"), (Verdict::Fail, Some(_))), "{found:?}");
-    // the command says so by its status and its table
+    // the command reports it by its status and its table
     let file = path.display().to_string();
     let ran = Bench::new().run(&["conform", &file, "--device", "cpu"]);
     assert_eq!(ran.code, 1, "{}", ran.err);

@@ -147,7 +147,7 @@ fn all_blocks(name: &str, case: &Value, mod_: &Mod) {
     }
 }
 
-/// What PyTorch computes with the package's masks and score mods, at parameters drawn by a seed.
+/// PyTorch's results for the package's masks and score mods, at parameters drawn by a seed.
 fn cases(python: &Path, package: &Path, seed: u64) -> Vec<Value> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/make_gym_cases.py");
     let made = Command::new(python)

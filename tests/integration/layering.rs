@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Each top-level module and those that it may import. The engine is `base` to `quality`; the front is `python` and `document`.
+/// Each top-level module and its allowed imports. The engine is `base` to `quality`; the front is `python` and
+/// `document`.
 const MAY_IMPORT: [(&str, &[&str]); 13] = [
     ("base", &[]),
     ("ir", &["base"]),
@@ -56,7 +57,7 @@ fn files_below(dir: &Path, endings: &[&str], out: &mut Vec<PathBuf>) {
     }
 }
 
-/// A source file without its comments; strings stay, because no path of ours stands in one.
+/// A source file without its comments; strings stay, because no path of ours is in one.
 fn code(path: &Path) -> String {
     let text = std::fs::read_to_string(path).expect("source is UTF-8");
     text.lines().filter(|l| !l.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
@@ -71,7 +72,7 @@ fn crate_paths(code: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Reads one path at the start of `text`, behind `before`; gives what is left of the text.
+/// Reads one path at the start of `text`, after `before`; returns the rest of the text.
 fn open_group<'a>(text: &'a str, before: &mut Vec<String>, found: &mut Vec<Vec<String>>) -> &'a str {
     let mut rest = text.trim_start();
     let depth = before.len();
@@ -87,7 +88,7 @@ fn open_group<'a>(text: &'a str, before: &mut Vec<String>, found: &mut Vec<Vec<S
         }
         let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
         if end == 0 {
-            // `*`, or what is no path: one character further, so that every text comes to an end
+            // `*`, or no path: one character further, so that every text ends
             found.push(before.clone());
             rest = rest.get(1..).unwrap_or("");
             break;
@@ -143,7 +144,8 @@ fn violations(root: &Path) -> Vec<String> {
     bad
 }
 
-/// What carries out the window's actions runs on its thread, where nothing waits: files are read and written by errands.
+/// The code that carries out the window's actions runs on its thread, where nothing waits: errands read and write
+/// files.
 const ON_THE_WINDOWS_THREAD: [&str; 6] =
     ["app/act", "app/dialogs", "app/drafts", "app/editor", "app/panels", "app/tabs"];
 /// Calls that wait for a disk.
@@ -158,7 +160,7 @@ const WAITS: [&str; 8] = [
     "files::save_under(",
 ];
 
-/// Calls of [`WAITS`] in a source of those folders, outside what is handed to an errand.
+/// Calls of [`WAITS`] in a source of those folders, outside the closures of errands.
 fn waits(file: &Path, code: &str) -> Vec<String> {
     if !ON_THE_WINDOWS_THREAD.iter().any(|folder| file.starts_with(folder)) || is_test(file) {
         return Vec::new();
@@ -167,7 +169,7 @@ fn waits(file: &Path, code: &str) -> Vec<String> {
     WAITS.iter().filter(|call| code.contains(*call)).map(|call| format!("{} waits: {call}", file.display())).collect()
 }
 
-/// A source without the closures that errands run on a thread of their own: `errands.write(move || {...})`.
+/// A source without the closures that errands run on another thread: `errands.write(move || {...})`.
 fn without_errands(code: &str) -> String {
     const BEGINS: &str = "errands.write(move || {";
     let (mut rest, mut out) = (code, String::new());
@@ -200,8 +202,8 @@ fn nothing_waits_for_a_disk_on_the_windows_thread() {
     assert!(waits(Path::new("app/errands.rs"), "std::fs::read(p)").is_empty());
 }
 
-/// egui only in app; cudarc only in backends/cuda; the parser only in python/syntax; file access only where ARCHITECTURE.md says;
-/// no clock in what gives a text its meaning.
+/// egui only in app; cudarc only in backends/cuda; the parser only in python/syntax; file access only in the files of
+/// ARCHITECTURE.md; no clock in the code that defines a text's meaning.
 fn forbidden_words(own: &str, file: &Path, code: &str) -> Vec<String> {
     let mut bad = Vec::new();
     let mut check = |word: &str, allowed: bool| {
@@ -218,7 +220,7 @@ fn forbidden_words(own: &str, file: &Path, code: &str) -> Vec<String> {
     bad
 }
 
-/// Whether a file holds nothing but tests: tests may read what they are about.
+/// Whether a file contains only tests: tests may read their subject.
 fn is_test(file: &Path) -> bool {
     file.iter().any(|part| part == "tests" || part.to_string_lossy().ends_with("tests.rs"))
 }
@@ -309,7 +311,7 @@ fn module_of(root: &Path, path: &[String]) -> Vec<String> {
     found
 }
 
-/// Source text without its inline tests; what stands behind `#[cfg(test)] mod name;` is read.
+/// Source text without its inline tests; the text after `#[cfg(test)] mod name;` is read.
 fn without_tests(code: &str) -> &str {
     let inline = |at: &usize| {
         let rest = code[*at..].trim_start_matches("#[cfg(test)]\nmod ");
@@ -421,7 +423,7 @@ fn rooms_import_each_other_only_where_the_thing_is_recursive() {
     assert!(gone.is_empty(), "the table names circles that are gone: {gone:#?}");
 }
 
-/// Pairs of folders that stand side by side and lead to each other, over however many others.
+/// Pairs of neighbouring folders that import each other, over any number of others.
 fn circles_of_folders(root: &Path) -> Vec<String> {
     let mut folders: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut files = Vec::new();

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What gets spliced in: things that loop, grow, overflow, or make no sense.
+/// The inserted texts: loops, growth, overflow, nonsense.
 const SNIPPETS: &[&str] = &[
     "while True: pass",
     "x = [0] * 10**9",
@@ -157,7 +157,7 @@ fn check(name: &str, text: &str, nvrtc: Option<&Nvrtc>) -> bool {
     made
 }
 
-/// Takes CUDA text as it comes; compiles it where it may.
+/// Accepts any CUDA text; compiles it if possible.
 struct Looks<'a>(Option<&'a Nvrtc>);
 
 impl Compiler for Looks<'_> {
@@ -167,7 +167,7 @@ impl Compiler for Looks<'_> {
 
     fn compile(&self, source: &str, arch: &str, form: Form) -> Result<Compiled, Diagnostic> {
         let count = |c: char| source.chars().filter(|x| *x == c).count();
-        // parentheses stand in comments too
+        // parentheses also occur in comments
         assert_eq!(count('{'), count('}'), "braces do not match");
         match self.0 {
             Some(nvrtc) => nvrtc.compile(source, arch, form),
@@ -191,7 +191,7 @@ fn emitted(name: &str, text: &str, result: &Mod, nvrtc: Option<&Nvrtc>) {
     assert!(compiled.is_ok(), "{name}: what traces does not compile:\n{text}\n{:?}", compiled.err());
 }
 
-/// Seconds that a trace may take; unoptimised builds on busy machines get more than the one that users see.
+/// Largest seconds of a trace; unoptimised builds on busy machines get more than users' builds.
 fn limit() -> f64 {
     if cfg!(debug_assertions) { 60.0 } else { 10.0 }
 }

@@ -177,7 +177,7 @@ fn the_sidecar_masks_training_that_knows_nothing_of_it() {
         .expect("Python runs");
     let text = String::from_utf8_lossy(&said.stdout);
     assert!(said.status.success(), "{text}{}", String::from_utf8_lossy(&said.stderr));
-    // once more by `accelerate launch`, where that is installed
+    // once more by `accelerate launch`, if it is installed
     assert!([3, 4].contains(&text.lines().filter(|l| l.contains("mask active in")).count()), "{text}");
 }
 
@@ -197,8 +197,8 @@ fn adapters_put_the_design_into_models_and_take_it_out_again() {
     assert_eq!(text.lines().filter(|l| l.contains("from dense")).count(), 6, "{text}");
 }
 
-/// Two families of each kind: with a mask of their own, with what transformers passes beside the mask. The whole table:
-/// `python tests/python/matrix.py EXPORT`.
+/// Two families of each kind: with their own mask, and with transformers' other arguments. The whole table: `python
+/// tests/python/matrix.py EXPORT`.
 #[test]
 fn what_a_model_brings_counts_beside_the_design() {
     let Some(python) = python_with(&["torch", "diffusers", "transformers"]) else { return };

@@ -104,7 +104,7 @@ fn draw_undo_run_look_save_and_export() {
     window.get_by_label("Redo").click();
     wait(&mut window, "Enable Painted");
 
-    // a race: every backend checked, those that refuse say why
+    // a race: every backend checked, refusals with their reason
     press(&mut window, Modifiers::COMMAND, Key::Enter);
     wait(&mut window, "our CPU eager kernel");
     wait(&mut window, "Save the run");
@@ -116,7 +116,7 @@ fn draw_undo_run_look_save_and_export() {
         labels(&window)
     );
 
-    // another seed: the numbers are not those of what is shown any more only if the problem changed
+    // another seed: the shown numbers become stale only if the problem changed
     press(&mut window, Modifiers::COMMAND, Key::Num3);
     wait(&mut window, "Heat map: probability");
     let map = window.get_by_label("Heat map: probability").rect();
@@ -151,7 +151,7 @@ fn draw_undo_run_look_save_and_export() {
     let preset = std::fs::read_to_string(out.join("small_band.maskloom.json")).unwrap();
     assert_eq!(maskloom::document::file::from_json(&preset).unwrap(), saved.document);
 
-    // a change makes the result stale, and says so
+    // a change makes the result stale, and it is labelled so
     press(&mut window, Modifiers::COMMAND, Key::Num1);
     press(&mut window, Modifiers::COMMAND, Key::Z);
     wait(&mut window, "not timed yet");
@@ -176,7 +176,7 @@ fn a_run_file_named_on_the_command_line_opens_with_its_timings() {
     let mut window = window(&run);
     wait(&mut window, "Opened the run");
     wait(&mut window, "% of cells");
-    // its document, its numbers, and where they are from
+    // its document, its numbers, and their source
     for text in ["our CPU eager kernel", "refused", "run.json"] {
         assert!(shows(&window, text), "`{text}` is not shown, but {:#?}", labels(&window));
     }
@@ -184,7 +184,7 @@ fn a_run_file_named_on_the_command_line_opens_with_its_timings() {
     for layer in ["Near", "Far"] {
         wait(&mut window, layer);
     }
-    // a race here stands beside it as any other
+    // a race here is listed with the others
     press(&mut window, Modifiers::COMMAND, Key::Enter);
     wait(&mut window, "Save the run");
 }

@@ -247,6 +247,6 @@ fn heads_that_share_a_table_do_not_wait_for_each_other_for_ever() {
         pool.install(|| (0..20).for_each(build));
         done.send(())
     });
-    // a second or two; what it is to tell of has no end
+    // a second or two; the measured work itself has no end
     told.recv_timeout(std::time::Duration::from_secs(100)).expect("the block masks are made");
 }

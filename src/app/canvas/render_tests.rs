@@ -21,7 +21,7 @@ fn key(picture: Picture, block: BlockSize, level: [u8; 2]) -> TileKey {
     TileKey { revision: 1, b: 0, h: 0, picture, against: 0, block, dark: true, level, at: [0; 2] }
 }
 
-/// What a pixel should be.
+/// The right colour of a pixel.
 fn expected(of: &Mod, key: &TileKey, lengths: Lengths, row: usize, col: usize) -> Color32 {
     let palette = Palette::dark(true);
     let range = |at: usize, step: usize, len: usize| at * step..((at + 1) * step).min(len);
@@ -181,7 +181,7 @@ fn a_whole_mask_fits_into_one_tile() {
     }
 }
 
-/// Tiles that an edit leaves alone are, pixel by pixel, those that would be made anew.
+/// Tiles unchanged by an edit equal, pixel by pixel, newly drawn ones.
 #[test]
 fn tiles_that_are_carried_over_are_the_same() {
     use crate::ir::passes::compose;

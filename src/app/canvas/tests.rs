@@ -88,7 +88,7 @@ fn canvas_rect(harness: &Harness<'_, State>) -> Rect {
     harness.get_by_label("Mask canvas").rect()
 }
 
-/// Where the middle of a cell lies.
+/// Position of the middle of a cell.
 fn at(harness: &Harness<'_, State>, q: usize, kv: usize) -> Pos2 {
     let state = harness.state();
     let lengths = state.canvas.lengths.unwrap();

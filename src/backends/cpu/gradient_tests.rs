@@ -24,7 +24,7 @@ fn relative(got: &HostTensor, want: &[f64]) -> f64 {
     if largest == 0.0 { error } else { error / largest }
 }
 
-/// Every supporting backend within the bar; gives the names of those that ran.
+/// Every supporting backend within the limit; returns the names of those that ran.
 fn check(problem: &Problem, seeds: &Seeds, bar: f64) -> Vec<BackendName> {
     let given = inputs::random(problem, 11);
     let pairs = Sample::whole(problem);
@@ -134,7 +134,8 @@ fn score_mods_and_captured_tensors() {
     assert_eq!(check(&p, &gradients::random(&p, 4), 2e-5), [Eager, Flex]);
 }
 
-/// `score * gate[h] + sin(wide[kv_idx]) * table[q_idx]` with float64 `wide`: its derivatives are doubles, beside singles.
+/// `score * gate[h] + sin(wide[kv_idx]) * table[q_idx]` with float64 `wide`: its derivatives are doubles, next to
+/// singles.
 fn with_doubles(kv_len: usize) -> Mod {
     let mut g = Graph::new();
     let numbers = |n: usize| (0..n).map(move |i| ((i * 37 % 23) as f64 - 11.0) * 0.07);

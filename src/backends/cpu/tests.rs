@@ -8,7 +8,7 @@ use crate::backends::reference::{choose_rows, emulated, reference};
 use crate::backends::testing::{causal, distance_score, modulo_rows, problem, spec, with_mods};
 use crate::problem::result::OutputName;
 
-/// Every supporting backend within the f32 bar; gives the names of those that ran.
+/// Every supporting backend within the f32 limit; returns the names of those that ran.
 fn check(problem: &Problem) -> Vec<BackendName> {
     let given = inputs::random(problem, 11);
     let rows = choose_rows(problem, u32::MAX);

@@ -5,7 +5,7 @@
 use super::{MaskCase, ints, mask};
 use serde_json::json;
 
-/// Which part a token lies in, when parts of these lengths follow each other; the rest is one more part.
+/// The part of a token, for consecutive parts of these lengths; the rest is one more part.
 fn part(lengths: &[i64], token: i64) -> i64 {
     let mut end = 0;
     for (at, length) in lengths.iter().enumerate() {

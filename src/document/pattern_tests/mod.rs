@@ -18,7 +18,7 @@ use crate::ir::graph::ModKind;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A mask and what it keeps at (b, h, q_idx, kv_idx).
+/// A mask, and whether it keeps (b, h, q_idx, kv_idx).
 struct MaskCase {
     name: &'static str,
     /// Query axis, and the key axis after `->`.
@@ -27,7 +27,7 @@ struct MaskCase {
     keeps: Box<dyn Fn(i64, i64, i64, i64) -> bool>,
 }
 
-/// A score mod and what it makes of a score at (score, b, h, q_idx, kv_idx).
+/// A score mod, and its result at (score, b, h, q_idx, kv_idx).
 struct ScoreCase {
     name: &'static str,
     axes: &'static str,

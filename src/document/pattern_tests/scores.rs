@@ -129,7 +129,7 @@ fn others() -> Vec<ScoreCase> {
             let dot: f32 = (0..2).map(|n| q_rope[q_at + n] * k_rope[k_at + n]).sum();
             s + 0.3 * f64::from(dot)
         }),
-        // the stand-in: rotated copies of one vector
+        // the placeholder: rotated copies of one vector
         score("mla_rope", "tokens 7", json!({"dim": 4, "scale": 0.5}), |s, _, _, q, k| {
             s + 0.5 * (((q - k) as f64).cos() + ((q - k) as f64 / 100.0).cos())
         }),

@@ -85,7 +85,7 @@ fn floats_that_do_not_follow_from_the_score_are_float32() {
     let reached = g.binary(BinaryOp::Eq, place, third);
     let cell = Cell { q_idx: 3, score: 0.7, ..Cell::default() };
     let at = |id| eval_with(&g, id, &cell, Uniforms::default());
-    // in float64 3 * 0.1 lies above 0.3
+    // in float64 3 * 0.1 is above 0.3
     assert_eq!((at(place), at(reached)), (Value::Float(f64::from(0.3f32)), Value::Bool(true)));
     assert_eq!(at(scaled), Value::Float(0.7 * 0.1));
     assert_eq!(at(sum), Value::Float(0.7 * 0.1 + f64::from(0.3f32)));

@@ -93,7 +93,7 @@ fn dtype(name: &str) -> DType {
     all.into_iter().find(|d| d.torch_name() == name).expect("a dtype of the fixture")
 }
 
-/// Whether a fault's class is PyTorch's, or the one that Python derives PyTorch's from.
+/// Whether a fault's class is PyTorch's, or the one from which PyTorch's is derived in Python.
 fn is_a(class: &str, want: &str) -> bool {
     let parent = match want {
         "NotImplementedError" | "_LinAlgError" => "RuntimeError",
@@ -119,7 +119,7 @@ const OTHER_CLASS: [(&str, &str); 12] = [
     ("torch.topk(torch.tensor([3, 9]), 3)", "IndexError"),
 ];
 
-/// The same for indices that are none.
+/// The same for invalid indices.
 const OTHER_CLASS_OF_INDEX: [(&str, &str); 3] =
     [("r = a[::-1]", "IndexError"), ("r = a[\"x\"]", "IndexError"), ("r = a[1.0]", "TypeError")];
 

@@ -95,7 +95,7 @@ fn heads_come_with_what_the_model_does_to_them() {
     let missing = capture.head(second, 0, 0).unwrap_err();
     assert_eq!((&*missing.code, missing.hint.as_deref()), ("capture-head", Some("heads with q and k: 1, 3")));
     assert_eq!(capture.find(Some("blocks.7"), None, None).unwrap_err().code, "capture-call");
-    // a part of one layer's name is that layer; of several it is none, and a number is no part
+    // a part of one layer's name selects that layer; a part of several names selects none, and a number is not a part
     assert_eq!(capture.find(Some("blocks.1"), None, None).unwrap().info.name, "blocks.1.attn");
     let several = capture.find(Some("attn"), None, None).unwrap_err();
     assert!(several.message.contains("2 layers"), "{}", several.message);

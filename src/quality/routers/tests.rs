@@ -30,7 +30,7 @@ fn every_router_finds_blocks_that_stand_out() {
         let most = (0..8).filter(|i| found.blocks[i * 8 + (i * 3 + 1) % 8] == 1).count();
         assert_eq!(most, 8, "{}", router.name);
         assert!(found.mass > 0.95 && found.ceiling >= found.mass - 1e-6, "{found:?}");
-        // what is forced besides is no choice of the ranking
+        // forced blocks are not a choice of the ranking
         assert!(router.forced || found.recall == 1.0, "{found:?}");
     }
 }
@@ -65,7 +65,7 @@ fn rankings_are_their_formulas() {
     };
     let wanted = (0..4).map(|n| part(n / 2, n % 2).exp()).sum::<f32>().ln();
     assert!((found[3] - wanted).abs() < 1e-5);
-    // 10 queries are cut into 3, 3, 3 and 1: the second block starts anew
+    // 10 queries are cut into 3, 3, 3 and 1: the second block starts again
     let odd = BlockSize { q: 10, kv: 32 };
     let (found, _) = pooled::rank(&made, odd, Ranking::SubBlock { parts: 4 });
     let part = |a: usize, b: usize| {

@@ -253,7 +253,7 @@ fn block_top_p_reaches_the_ceiling_of_its_number_of_blocks() {
         assert!(top.mass >= p - 1e-5, "{} {p}", top.mass);
         let all = named(&found, "global top blocks");
         assert!(all.density <= top.density + 1e-9 && all.mass >= p - 1e-5, "{all:?}");
-        // what is listed first reaches the target with the fewest blocks
+        // the first listed proposal reaches the target with the fewest blocks
         assert!(found[0].mass >= p - 1e-6 && found.iter().all(|c| c.mass < p - 1e-6 || c.density >= found[0].density));
     }
 }

@@ -174,7 +174,7 @@ fn a_routers_pick_is_a_mask_of_the_mass_that_it_kept() {
     }
 }
 
-/// Heads of a million tokens that nobody may read whole.
+/// Heads of a million tokens that must not be read completely.
 struct Wide;
 
 impl crate::quality::capture::Tensors for Wide {
@@ -225,7 +225,7 @@ fn damaged_files_are_told_apart() {
     unfinished[..8].fill(0);
     assert_eq!(code(&unfinished), "capture-unfinished");
     assert_eq!(code(b"nonsense, and more of it"), "safetensors");
-    // bytes behind the last tensor are what a capture that goes on leaves
+    // bytes after the last tensor occur while a capture still runs
     std::fs::write(&path, [&bytes[..], &[7; 30]].concat()).unwrap();
     assert!(open(&path).is_ok());
     let plain = tensors::write([("q".to_string(), &HostTensor::vector(Data::F32(vec![1.0])))]).unwrap();
@@ -295,7 +295,7 @@ fn masks_on_other_captures_and_times_are_those_of_each_alone() {
     let per_head = Form::PerHead(vec![(vec![heads[1]], form.clone())]);
     let times = times(&material, &[&form, &per_head], &control).unwrap();
     assert!(times.len() == 3 && times.iter().all(|ms| *ms > 0.0), "{times:?}");
-    // a head that is not named keeps everything, and heads are numbered anew
+    // an unnamed head keeps everything, and heads are renumbered
     assert_eq!(per_head.only(&heads), Form::PerHead(vec![(vec![1], form)]));
 }
 

@@ -56,7 +56,7 @@ fn masks_of_other_programs_become_documents() {
     assert_eq!(json("back.json"), json("out/band.maskloom.json"));
     let ran = bench.run(&["import", "out/band_blocks.safetensors"]).ok();
     assert!(ran.err.contains("note[import-partial-blocks]") && ran.err.contains("band.maskloom.json"), "{}", ran.err);
-    // and so does its module, whole or one of its mods, though what it captures stands inside of functions
+    // and so does its module, whole or one of its mods, although its captured tensors are inside functions
     bench.write("table.py", "import torch\ndoc = torch.arange(80) // 11\ndef mask_mod(b, h, q_idx, kv_idx):\n    return doc[q_idx] == doc[kv_idx]\n");
     bench.run(&["export", "table.py", "--seq", "80", "--name", "table", "--to", "table"]).ok();
     for name in ["table/table.py", "table/table.py:mask_mod"] {

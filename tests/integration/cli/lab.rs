@@ -28,7 +28,7 @@ fn a_capture_becomes_a_mask_of_each_head_in_an_export() {
     let found = bench.run(&[&args[..], &layer[..]].concat()).ok().json();
     let proposals = found["proposals"].as_array().unwrap_or_else(|| panic!("{found}"));
     assert!(proposals.len() >= 5);
-    // what was proposed is what `quality` finds in the document that was written
+    // `quality` finds the proposed measures in the written document
     for (name, of) in [("heads_under_one_budget", "heads under one budget"), ("window_sinks", "window + sinks")] {
         let proposal = proposals.iter().find(|p| p["name"] == of).unwrap_or_else(|| panic!("no {of}: {found}"));
         let document = format!("masks/{name}.json");

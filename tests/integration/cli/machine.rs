@@ -36,7 +36,7 @@ fn the_cache_is_listed_and_cleared() {
     let folder = bench.run(&["kernels", "where"]).ok().out;
     assert_eq!(Path::new(folder.trim()), bench.path("cache").join("kernels"));
     assert!(bench.run(&["kernels", "list"]).ok().out.starts_with("0 kernels"));
-    // with NVRTC it builds, without it the way to get it is told
+    // with NVRTC it builds, without it the message contains the fix
     let built = bench.run(&["kernels", "build", "plain.json", "--arch", "sm_80"]);
     if built.code == 0 {
         assert_eq!(shape(&built.out)[0], "preset backend kernel arch registers shared spills compiled in");

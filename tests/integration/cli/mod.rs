@@ -16,7 +16,7 @@ pub struct Bench {
     folder: tempfile::TempDir,
 }
 
-/// What a run said.
+/// The output of a run.
 pub struct Ran {
     pub code: i32,
     pub out: String,

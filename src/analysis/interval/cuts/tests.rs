@@ -10,7 +10,7 @@ use crate::ir::random::{self, Options};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What the interpreter makes of a box: all false, all true, or mixed, and the cells.
+/// The interpreter's result for a box: all false, all true, or mixed, and the cells.
 fn truth_of(of: &Mod, b: i64, q: (i64, i64), kv: (i64, i64)) -> (Verdict, Vec<bool>) {
     let at = |q_idx, kv_idx| Cell { b, h: 1, q_idx, kv_idx, score: 0.0 };
     let cells: Vec<bool> = (q.0..=q.1)
@@ -29,7 +29,8 @@ fn agrees(told: Truth, found: Verdict) -> bool {
     told.value().is_none_or(|v| found == if v { Verdict::Full } else { Verdict::Empty })
 }
 
-/// Every statement about every row, against the cells; how many blocks were told without a look at their cells.
+/// Every decision about every row, compared with the cells; the number of blocks decided without evaluating their
+/// cells.
 fn check(name: &str, of: &Mod, b: i64, lengths: Lengths, size: [i64; 2]) -> usize {
     let whole = Cells { b: (b, b), h: (1, 1), q: (0, lengths.q_len as i64 - 1), kv: (0, lengths.kv_len as i64 - 1) };
     let along = |end: i64, size: i64| -> Vec<(i64, i64)> {

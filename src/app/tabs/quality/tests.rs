@@ -67,7 +67,7 @@ fn an_edited_mask_gives_the_line_of_a_fresh_one() {
     for (row, kept) in line.cells.unwrap().values.chunks(512).zip(line.rows.iter()) {
         assert!((row.iter().sum::<f32>() + kept - 1.0).abs() < 1e-4);
     }
-    // a row that is asked for is the one whose missed keys are told
+    // the missed keys are those of the requested row
     let asked = Question { row: Some(300), head: Some(0), ..question(1, &document(90)) };
     let line = keeper.answer(asked, &Control::new()).unwrap().result.unwrap().line.unwrap();
     assert!(line.row == 300 && line.missed.iter().all(|(kv, _)| *kv >= 4 && 300 - kv > 90));
@@ -126,7 +126,7 @@ fn a_capture_is_opened_judged_and_a_proposal_taken_and_undone() {
 #[test]
 fn a_capture_of_other_lengths_offers_a_document_and_its_atlas_opens_heads() {
     let mut window = window(None);
-    // work of one's own never makes way by itself
+    // the user's own work is never replaced without a request
     window.state_mut().state.edit(Edit::Rename("mine".into()));
     settle(&mut window);
     crate::app::act::act(&mut window.state_mut().state, crate::app::action::Action::Open(capture()));
@@ -175,7 +175,7 @@ fn the_first_screen_makes_way_and_leads_to_a_mask_for_each_head() {
         }
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    // the second row: heads have masks of their own
+    // the second row: heads have different masks
     assert!(window.query_all_by_label_contains(" masks").next().is_some());
     window.get_all_by_label("Take").nth(1).expect("a candidate").scroll_to_me();
     window.run_steps(4);

@@ -105,8 +105,8 @@ pub(crate) fn fill_uniforms(lifted: &LiftedMods) -> String {
     ints.chain(floats.map(|(i, v)| format!("    m.uf[{i}] = __int_as_float({});\n", bits(v)))).collect()
 }
 
-/// A C++ program, compiled in `folder` by `compiler`, which is told `options` besides; or a word in the test's output that there
-/// is no compiler.
+/// A C++ program, compiled in `folder` by `compiler` with `options`; or a line in the test's output that there is no
+/// compiler.
 pub(crate) fn compiled(text: &str, folder: &Path, compiler: &mut Command, options: &[&str]) -> Option<PathBuf> {
     if Command::new("c++").arg("--version").output().is_err() {
         crate::base::needs::missing("cxx", "no C++ compiler");
@@ -121,7 +121,7 @@ pub(crate) fn compiled(text: &str, folder: &Path, compiler: &mut Command, option
     Some(binary)
 }
 
-/// Output of the C++ program; None where there is no compiler.
+/// Output of the C++ program; None without a compiler.
 fn run(text: &str) -> Option<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let binary = compiled(text, folder.path(), &mut Command::new("c++"), &["-O1", "-ffp-contract=off"])?;
@@ -134,7 +134,7 @@ fn close(a: f64, b: f64) -> bool {
     a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 2e-4 * b.abs().max(1.0)
 }
 
-/// What emitted mods are written with, for this processor's registers.
+/// The form of emitted mods for this processor's registers.
 fn header() -> String {
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/mods.cuh")).replace("\"+f\"", "\"+x\"")
 }

@@ -160,7 +160,7 @@ fn every_kind_of_kernel_compiles_for_every_architecture() {
     }
 }
 
-/// A variant, compiled; panics with its name where that fails.
+/// A variant, compiled; panics with its name on failure.
 pub(crate) fn kernel_of(spec: KernelSpec, mods: LiftedMods, arch: &str, nvrtc: &Nvrtc) -> Program {
     crate::backends::cuda::toolchain::compile::Draft::of(spec, mods, arch)
         .finish(nvrtc, None)

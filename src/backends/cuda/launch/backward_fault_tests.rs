@@ -10,7 +10,7 @@ use crate::backends::cuda::variant::spec::MaskKind;
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
-/// Calls that somebody may have forgotten.
+/// Calls that could have been forgotten.
 const CALLS: &[&str] = &[
     "mbarrier_wait",
     "mbarrier_arrive",
@@ -37,7 +37,7 @@ const CALLS: &[&str] = &[
     "copy_wait_all",
     "copy_commit",
 ];
-/// Where they stand.
+/// Their places.
 const FILES: &[&str] = &[
     "backward_sm90.cu",
     "backward_wide_sm90.cu",
@@ -50,7 +50,7 @@ const FILES: &[&str] = &[
 /// Orders of threads by which a fault may be seen.
 const SEEDS: usize = 28;
 
-/// What cannot be seen: how the call's place ends, which of those that read alike it is, and why.
+/// The undetectable removals: the end of the call's line, its number among equal ones, and the reason.
 const UNSEEN: &[(&str, usize, &str)] = &[
     (
         "backward_pipeline_sm90.cuh: __syncwarp();",
@@ -119,7 +119,7 @@ fn ask_line(file: &str, line: &str, places: &mut Vec<String>, made: &mut String)
             made.push_str(&code[start..end]);
         } else {
             made.push_str(&format!("(is_out({}) ? void() : {})", places.len(), &code[start..end]));
-            // those that read alike are told apart by their number
+            // equal calls are distinguished by their number
             let place = format!("{file}: {}", code.trim());
             let alike = places.iter().filter(|p| p.rsplit_once(' ').is_some_and(|(p, _)| p == place)).count();
             places.push(format!("{place} {alike}"));
@@ -138,7 +138,7 @@ fn next_call(code: &str, from: usize) -> Option<(usize, usize)> {
         let rest = &code[start..];
         let word = &rest[..rest.find(|c| !is_word(c)).unwrap_or(rest.len())];
         at = start + word.len();
-        // a number of template parameters may stand between
+        // a number of template parameters may be in between
         let open = match code[at..].strip_prefix('<').and_then(|t| t.find('>')) {
             Some(length) => at + length + 2,
             None => at,
@@ -156,10 +156,11 @@ fn next_call(code: &str, from: usize) -> Option<(usize, usize)> {
     None
 }
 
-/// Calls, and whether any case saw them left out; `None` where none came to them.
+/// Calls, and whether any case detected their removal; `None` if no case reached them.
 type Becomes = BTreeMap<String, Option<bool>>;
 
-/// What becomes of each call in one case, but for those that were seen before: `None` where no run comes to it, else whether it is seen.
+/// The result of each call's removal in one case, except for those detected before: `None` if no run reaches it,
+/// otherwise whether it is detected.
 fn left_out(case: Case, blocks: usize, before: &Becomes) -> Option<Vec<(String, Option<bool>)>> {
     let started = std::time::Instant::now();
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -209,7 +210,7 @@ fn all_are_seen(cases: impl IntoIterator<Item = (Case, usize)>, never: &[&str]) 
     assert!(unused.is_empty(), "no case comes to: {unused:#?}");
 }
 
-/// What only another kernel takes of products_sm90.cuh, or only another number of buffers.
+/// Parts of products_sm90.cuh that only another kernel uses, or only another number of buffers.
 const STRAIGHT: &[&str] = &[
     "if (thread == 0) wait_for_word",
     "bar_sync(OWN + group, 128);",

@@ -196,7 +196,7 @@ impl Ready {
         file
     }
 
-    /// What MAIN wrote.
+    /// The output of MAIN.
     fn found(&self, left: &[u8]) -> Gradients {
         let problem = &self.problem;
         let mut left = left;
@@ -213,13 +213,13 @@ impl Ready {
         Gradients { dq, dk, dv, captures }
     }
 
-    /// Errors: what is not the reference's.
+    /// Errors: values that differ from the reference.
     fn judged(&self, found: &Gradients) -> Result<(), String> {
         judged(self.what, &self.problem, (&self.inputs, &self.seeds), found)
     }
 }
 
-/// Errors: what is not the reference's.
+/// Errors: values that differ from the reference.
 pub(super) fn judged(
     what: &str,
     problem: &Problem,
@@ -294,7 +294,7 @@ pub(super) fn case(what: &'static str, spec: ProblemSpec, mask: MaskKind) -> Cas
     Case { what, spec, mask, arch: "sm_90a", ways: BackwardWays::default() }
 }
 
-/// dq, dk and dv at the front of what a program wrote, which are taken off it.
+/// dq, dk and dv at the front of a program's output, removed from it.
 pub(super) fn taken(problem: &Problem, left: &mut &[u8]) -> [HostTensor; 3] {
     shapes(problem).map(|shape| {
         let bytes = shape[0] * shape[1] * shape[2] * padded(shape[3]) * 2;

@@ -142,8 +142,8 @@ fn input(problem: &Problem, spec: &KernelSpec, given: &Inputs) -> Vec<u8> {
     file
 }
 
-/// One problem by one variant; `fault` changes the kernel's text. None without a compiler. Errors: an output that is not the
-/// reference's, or what the machine says.
+/// One problem by one variant; `fault` changes the kernel's text. None without a compiler. Errors: an output that
+/// differs from the reference, or the machine's message.
 fn run(what: &str, spec: ProblemSpec, wanted: MaskKind, fault: impl Fn(&str) -> String) -> Option<Result<(), String>> {
     let problem = Problem::new(spec).expect("a valid problem");
     let limits = Limits::of_arch("sm_90a").expect("known");
@@ -182,7 +182,7 @@ pub(super) fn quiet(program: impl AsRef<OsStr>) -> Command {
 
 pub(super) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// What MAIN wrote.
+/// The output of MAIN.
 fn found(problem: &Problem, left: &[u8]) -> Output {
     let rows = problem.batch * problem.heads * problem.q_len;
     let (out, floats) = left.split_at(left.len() - 8 * rows);
@@ -314,7 +314,8 @@ fn hoppers_kernel_applies_score_mods() {
     ]);
 }
 
-/// Scores in the thousands of which no tile raises the maximum: what a tile adds to a sum and what it was before stay in step.
+/// Scores in the thousands of which no tile raises the maximum: a tile's addition to a sum has the same base as the
+/// sum.
 #[test]
 fn hoppers_kernel_keeps_lse_over_many_tiles() {
     let far = make(ModKind::Mask, |g| {

@@ -268,7 +268,7 @@ fn a_chain_of_thousands_ends() {
         root = b.op(if n % 5 == 0 { Or } else { And }, root, part);
     }
     let given = Mod { kind: ModKind::Mask, graph: b.g, root, sources: Vec::new() };
-    // `bench language` says how long it takes
+    // `bench language` measures its time
     let made = simplify(&given);
     assert_eq!(made.graph.verify(), Ok(()));
 }

@@ -69,7 +69,7 @@ fn the_version_is_told_where_it_is_read() {
     assert!(said(&trace(&request(text, ModKind::Mask))).contains("`torch.__version__` is 2.15.0 here"));
 }
 
-/// How often the note of last bits is told, and of which function.
+/// The number of notes about last bits, and their function.
 fn last_bits(text: &str) -> Vec<String> {
     let traced = trace(&request(text, ModKind::Mask));
     assert!(traced.result.is_some(), "{text}\n{}", said(&traced));

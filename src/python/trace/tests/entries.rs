@@ -41,7 +41,7 @@ fn helpers_are_never_taken_for_mods() {
         assert_eq!(first.code, "entry-not-found", "{first}");
         assert!(first.message.contains("their names are"), "{first}");
     }
-    // several: the last, and the others are told
+    // several: the last, and the others are reported
     let two = format!("{MASK}def causal(b, h, q, k):\n    return q >= k\n");
     assert_eq!(chosen(&asked(&two, "", &[])), ("causal", vec!["mask_mod"]));
     // by its use, whatever its parameters are called
@@ -72,7 +72,7 @@ fn mods_inside_functions_and_methods_are_named_by_their_path() {
     }
     let docs = Arg::Tensor(HostTensor::vector(Data::I64((0..100).map(|i| i / 10).collect())));
     assert_eq!(kept(&asked(MODULE, "Attn.forward.doc_mod", &[("doc_ids", docs)])), 1000);
-    // what is not given is asked for
+    // missing values are requested
     let missing = asked(MODULE, "mask_mod", &[]);
     assert!(missing.result.is_none());
     assert_eq!(missing.diagnostics[0].code, "not-given", "{}", said(&missing));
@@ -141,7 +141,7 @@ fn tensors_are_bound_whatever_a_factory_returns() {
     let several = with(&format!("def make(ids):\n{inner}    return mod, lambda b, h, q, k: q >= 0\n"), "make");
     assert!(said(&several).contains("`make.0`, `make.1`"), "{}", said(&several));
     assert_eq!(kept(&with("def mod(b, h, q, k, ids):\n    return ids[q] == ids[k]\n", "mod")), 1000);
-    // what is given stands in for what the text has
+    // passed values replace those of the text
     assert_eq!(kept(&with("ids = torch.zeros(5)\ndef mod(b, h, q, k):\n    return ids[q] == ids[k]\n", "")), 1000);
 }
 

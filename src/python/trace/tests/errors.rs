@@ -186,7 +186,7 @@ fn several_mistakes_of_a_mod_are_told_at_once() {
         ],
         "{text}"
     );
-    // what is caught by the text itself is no mistake
+    // an exception that the text itself catches is no mistake
     let caught = "def mod(b, h, q, k):\n    try:\n        w = undefined\n    except NameError:\n        w = 5\n    return q - k < w\n";
     assert!(told(caught).is_empty(), "{:?}", told(caught));
     // and a factory's refusal ends it

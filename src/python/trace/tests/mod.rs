@@ -19,7 +19,7 @@ mod torch_factories;
 mod torch_grads;
 mod torch_masks;
 
-/// What a text should become.
+/// The right result of a text.
 enum Expect<'a> {
     /// The mask at (b, h, q, kv), on cells drawn all over the grid.
     Mask(&'a dyn Fn(i64, i64, i64, i64) -> bool),

@@ -3,7 +3,7 @@
 
 use crate::python::trace::tests::*;
 
-/// Runs the text; its own assertions tell what differs. Or it is refused in words.
+/// Runs the text; its own assertions report differences. Or it is refused in words.
 #[track_caller]
 fn as_python(text: &str) {
     let text = format!("{text}\nmod = lambda b, h, q, k: q >= k\n");

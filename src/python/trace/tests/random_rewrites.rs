@@ -196,7 +196,7 @@ fn cond(rng: &mut Rng, names: &[&'static str], depth: usize) -> Cond {
 
 /// A body: names set one way or another, then branches that return.
 struct Body {
-    /// A test, and the values of `a` and `b` where it holds and where not; the latter may be left as they are.
+    /// A test, and the values of `a` and `b` for true and for false; the latter may stay unchanged.
     set: Vec<(Cond, [Num; 2], Option<[Num; 2]>)>,
     returned: Vec<(Cond, Cond)>,
     last: Cond,
@@ -250,7 +250,7 @@ impl Body {
     }
 }
 
-/// Pastes what is said to be written until the text traces; None where something is said without a rewrite.
+/// Pastes the suggested code until the text traces; None if a message has no rewrite.
 fn pasted(text: &str) -> Option<String> {
     let mut text = text.to_string();
     for _ in 0..40 {

@@ -2,7 +2,7 @@
 
 use crate::python::trace::tests::*;
 
-/// Pastes rewrites until nothing is told that carries one; gives the text.
+/// Pastes rewrites until no message has one; returns the text.
 #[track_caller]
 fn pasted(text: &str, kind: ModKind) -> String {
     let mut text = text.to_string();
@@ -185,11 +185,11 @@ fn writing_into_an_index_is_told_and_done() {
         "def low(n):\n    n &= 7\n    return n\ndef mod(b, h, q, k):\n    a = low(q)\n    return (a >= k) | (q < 2)\n";
     let traced = trace(&request(text, ModKind::Mask));
     assert_eq!(traced.diagnostics[0].code, "writes-index", "{}", said(&traced));
-    // q_idx itself is what it was changed to, as in PyTorch
+    // q_idx itself has its changed value, as in PyTorch
     check(text, Expect::Mask(&|_, _, q, k| (q & 7) >= k || (q & 7) < 2));
 }
 
-/// What is said of a mod's body instead of a rewrite.
+/// The message about a mod's body instead of a rewrite.
 #[track_caller]
 fn check_no_rewrite(text: &str) {
     let traced = trace(&request(text, ModKind::Mask));

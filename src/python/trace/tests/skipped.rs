@@ -84,7 +84,7 @@ fn what_a_failed_statement_changes_is_not_read() {
         let why = kept(&text).expect_err(&text);
         assert!(!why.contains("keeps"), "{why}\n{text}");
     }
-    // what is made of it is not known either
+    // values computed from it are unknown, too
     let derived = "import other_lib as lib\nxs = [1, 2, 3]\nlib.change(xs)\nn = len(xs)\ndef mod(b, h, q, k):\n    return q - k < n\n";
     assert!(kept(derived).expect_err(derived).contains("other_lib"));
     // a function's attribute
@@ -107,7 +107,7 @@ fn what_a_failed_statement_cannot_change_is_read() {
         let text = format!(
             "import torch\ncfg = {{'w': 9}}\ntable = torch.ones(100)\nx = None\ndef mod(b, h, q, k):\n    return (q - k < cfg['w']) & (table[k] > 0)\n{before}\n"
         );
-        // lib stands for nothing where it is not imported
+        // lib has no value if it is not imported
         assert_eq!(kept(&text), Ok((0..100).map(|q| 100.min(100 - (q - 8i64).max(0)) as usize).sum()), "{text}");
     }
 }
@@ -145,7 +145,7 @@ fn except_does_not_catch_what_is_only_not_known_here() {
     ] {
         assert_eq!(kept(&text(raised)), Ok(199), "{raised}");
     }
-    // and so is an import of what is not there, with a word
+    // and so is an import of a missing module, with a message
     let import = format!("try:\n    import flash_attn_none\n    W = 50\nexcept ImportError:\n    W = 2\n{CAUSAL}W)\n");
     let traced = trace(&request(&import, ModKind::Mask));
     assert!(traced.result.is_some() && said(&traced).contains("absent-module"), "{}", said(&traced));

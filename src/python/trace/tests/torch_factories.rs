@@ -97,7 +97,7 @@ fn fault(case: &Case, recorded: &Recorded, tensors: &[(String, HostTensor)]) -> 
         }
     }
     if ["no_grad", "detach()", ".data"].iter().any(|way| case.text.contains(way)) {
-        // what was computed without a gradient is a tensor of its own
+        // a value computed without a gradient is a separate tensor
         return None;
     }
     let unknown = found.keys().find(|name| !tensors.iter().any(|(n, _)| n == *name));
@@ -139,7 +139,7 @@ fn what_is_not_followed_is_refused_by_name() {
         assert_eq!(code, "gradient-lost", "{text}");
         assert!(message.contains("`table`"), "{message}");
     }
-    // views are followed at any size, and what is detached has no gradient to lose
+    // views are followed at any size, and a detached tensor has no gradient to lose
     for text in ["t = table[1:].t()", "t = table.detach() * 2", "with torch.no_grad():\n        t = table * 2"] {
         assert_eq!(lost(text), Ok(()), "{text}");
     }

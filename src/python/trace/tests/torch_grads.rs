@@ -96,7 +96,7 @@ fn near(got: f64, want: f64, within: f64) -> bool {
     (got - want).abs() <= within * want.abs() + 1e-12
 }
 
-/// What a case's text gives at its cells, as faults in words.
+/// The results of a case's text at its cells, as faults in words.
 fn check(case: &Case, tensors: &[(String, HostTensor)]) -> Vec<String> {
     let text = format!(
         "import torch\nimport torch.nn.functional as F\ndef mod(score, b, h, q_idx, kv_idx):\n    return {}\n",
