@@ -7,7 +7,7 @@ use crate::python::value::Value;
 use serde::Deserialize;
 
 type Span = (i64, i64);
-/// For `search`, `fullmatch`, `finditer`, `split` and `sub` with `<\\g<0>>`.
+/// For `search`, `fullmatch`, `finditer`, `split` and `sub` with `<\g<0>>`.
 type Want = (Option<Vec<Span>>, Option<Vec<Span>>, Vec<Vec<Span>>, Vec<Option<String>>, String);
 
 #[derive(Deserialize)]
