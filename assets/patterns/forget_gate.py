@@ -4,10 +4,10 @@ import torch
 def forget_gate(running: "torch.Tensor" = None, heads: int = 8, tokens: int = 1024, every: int = 512):
     """A forget gate for each token: `score + running[h, q_idx] - running[h, kv_idx]`, where `running` sums up the gates' logarithms.
 
-    A key weighs as much less as all gates after it up to the query let through: their product. `running` learns: it is
-    `torch.cumsum(torch.nn.functional.logsigmoid(gates), -1)` of gates that a layer makes of its tokens, `[heads, tokens]` or
-    `[batch, heads, tokens]`, through which autograd leads its gradient on. Without it heads have fixed gates of their own, and
-    one that is nearly shut every so many tokens.
+    A key's weight is multiplied by the product of all gates after it up to the query. `running` learns: it is
+    `torch.cumsum(torch.nn.functional.logsigmoid(gates), -1)` of gates that a layer computes from its tokens, `[heads, tokens]` or
+    `[batch, heads, tokens]`, and autograd passes its gradient on to them. Without it each head has fixed gates, and every
+    `every` tokens one gate is nearly shut.
 
     Source: Lin et al., Forgetting Transformer, arXiv:2503.02130.
 
