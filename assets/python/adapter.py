@@ -1,10 +1,11 @@
 """The attention of DESIGN.py inside ADAPTER_MODEL.
 
-    import DESIGN_ADAPTER_KIND
-    handle = DESIGN_ADAPTER_KIND.use(ADAPTER_OBJECT)
-    handle = DESIGN_ADAPTER_KIND.use(ADAPTER_OBJECT, layers=ADAPTER_LAYERS, strict=True)
-    print(DESIGN_ADAPTER_KIND.verify(ADAPTER_OBJECT, ADAPTER_INPUTS))
-    print(DESIGN_ADAPTER_KIND.compare(ADAPTER_OBJECT, ADAPTER_INPUTS))
+    import DESIGN_ADAPTER_KIND as adapter
+
+    handle = adapter.use(ADAPTER_OBJECT)
+    handle = adapter.use(ADAPTER_OBJECT, layers=ADAPTER_LAYERS, strict=True)
+    print(adapter.verify(ADAPTER_OBJECT, ADAPTER_INPUTS))
+    print(adapter.compare(ADAPTER_OBJECT, ADAPTER_INPUTS))
     handle.remove()
 
 ADAPTER_ABOUT

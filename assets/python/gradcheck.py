@@ -1,7 +1,9 @@
-"""Checks the gradients of DESIGN: `python DESIGN_gradcheck.py [--device cuda] [--rows 64] [--seed 0]`.
+"""Checks the gradients of DESIGN.
+
+    python DESIGN_gradcheck.py [--device cuda] [--rows 64] [--seed 0]
 
 The reference is autograd in float64 over some scattered query rows and all keys. With a gradient of zero for all other rows
-these give every gradient whole. It is held against central differences, then DESIGN.attend against it (uncompiled, where
+these determine every gradient. It is compared with central differences. Then the module's attend (uncompiled, if
 all scores fit), and on a GPU the exported kernel, are compared with it. Prints each gradient's largest error over its
 largest element; exits with status 1 if one is too large.
 """
@@ -147,9 +149,9 @@ def main() -> None:
             return (out.double() * d_out.to(out.device)).sum()
 
         single = {name: tensor.float() for name, tensor in inputs.items()}
-        right &= compare("DESIGN.attend, float32", gradients(single, whole), want, ALLOWED[torch.float32])
+        right &= compare(f"{design.__name__}.attend, float32", gradients(single, whole), want, ALLOWED[torch.float32])
     else:
-        print("DESIGN.attend: skipped, all scores would fill the memory")
+        print(f"{design.__name__}.attend: skipped, all scores would not fit in memory")
     if kernel is None or asked.device == "cpu":
         print("the kernel: skipped, it runs on a GPU")
     else:

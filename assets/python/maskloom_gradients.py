@@ -162,7 +162,8 @@ def first_line(why):
 
 def way_out(job, backend):
     if backend.startswith("torch:flex") and not job.device.startswith("cuda"):
-        return "FlexAttention trains on a GPU only: take torch:eager or torch:sdpa, or flex here; the exported module trains on the cpu"
+        other = "take torch:eager or torch:sdpa, or flex here; the exported module trains on the cpu"
+        return f"FlexAttention trains on a GPU only: {other}"
     return "take another backend, or flex"
 
 

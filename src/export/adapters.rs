@@ -34,7 +34,7 @@ compiled (before or after), with gradient checkpointing.",
 
 const TRANSFORMERS: Library = Library {
     kind: "transformers",
-    model: "a transformers model (transformers 5, or 4.53 and newer)",
+    model: "a transformers model",
     object: "model",
     layers: "r\"layers\\\\.(0|2)\\\\.\"",
     inputs: "{\"input_ids\": ids}",
@@ -42,7 +42,7 @@ const TRANSFORMERS: Library = Library {
 sequences (each document has the design for itself), sinks, a soft cap where the design has no score_mod, a position bias;
 with a key-value cache the queries keep their places, and the cache keeps all keys. What is not known is left as it is and
 told, `strict=True` makes it an error. At other lengths the design is used where it means the same: a formula at any, tables
-and drawings at shorter ones.",
+and drawings at shorter ones. It works with transformers 5, and with 4.53 and newer.",
     what: "applies the design to a transformers model: use(model); verify checks it",
 };
 

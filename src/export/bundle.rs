@@ -58,20 +58,7 @@ pub fn export_all(
     let mut bundle = Bundle { files: vec![config.file], notes: config.notes };
     let stem = file_stem(options.name.unwrap_or(&document.name));
     bundle.files.push(preset(document, &format!("{stem}.maskloom.json")));
-    let title = format!("{}: an attention mask made with Maskloom.", document.name);
-    let module = ModuleOptions {
-        name: stem.clone(),
-        title,
-        about: about::lines(document),
-        other_lengths: Some(about::other_lengths(document, problem)),
-    };
-    bundle.files.extend(torch_module_with(problem, &module));
-    bundle.files.push(gradcheck(&stem));
-    if designed {
-        bundle.files.extend(adapters(&stem, is_cross(document, problem)));
-        bundle.files.extend(sidecar(document, problem, &stem));
-        bundle.files.extend(following(document, &stem));
-    }
+    bundle.files.extend(code(document, problem, &stem));
     if problem.mask.is_some() {
         bundle.blocks(&format!("{stem}_blocks.safetensors"), problem, control)?;
     }
@@ -90,6 +77,24 @@ pub fn export_all(
     let page = report(&request, control)?;
     bundle.files.extend([picture, page]);
     Ok(bundle)
+}
+
+/// Every file of code: the module with its tensors, the script that checks gradients, and the ways into models.
+pub(super) fn code(document: &Document, problem: &Problem, stem: &str) -> Vec<ExportFile> {
+    let module = ModuleOptions {
+        name: stem.to_string(),
+        title: format!("{}: an attention mask made with Maskloom.", document.name),
+        about: about::lines(document),
+        other_lengths: Some(about::other_lengths(document, problem)),
+    };
+    let mut files = torch_module_with(problem, &module);
+    files.push(gradcheck(stem));
+    if problem.mask.is_some() || problem.score.is_some() {
+        files.extend(adapters(stem, is_cross(document, problem)));
+        files.extend(sidecar(document, problem, stem));
+        files.extend(following(document, stem));
+    }
+    files
 }
 
 /// The script that checks the module's gradients, and the kernel's if one is exported.

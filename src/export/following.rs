@@ -4,7 +4,7 @@
 //! design's own axes its mods equal those of the exported module. Must not know models.
 
 use super::about;
-use super::{ExportFile, file_stem};
+use super::{ExportFile, file_stem, lines};
 use crate::document::compile::BuiltIn;
 use crate::document::controls::{Control, controls};
 use crate::document::library;
@@ -93,24 +93,32 @@ struct Text<'a> {
     made: String,
 }
 
+/// How a layer is made.
+enum Made {
+    /// By a factory and its arguments.
+    Called(&'static str, Vec<String>),
+    /// By an expression of the cell.
+    Kept(String),
+}
+
 impl Text<'_> {
     fn mask(&mut self, layer: &Layer) -> Option<String> {
-        let value = match &layer.content {
+        let made = match &layer.content {
             MaskContent::Pattern(code) => self.call(layer.id, code)?,
-            MaskContent::Band { lo, hi } => band(*lo, *hi),
+            MaskContent::Band { lo, hi } => Made::Kept(band(*lo, *hi)),
             _ => return None,
         };
-        Some(self.named(&layer.name, &value, &about::content(&layer.content)))
+        Some(self.named(&layer.name, made, &about::content(&layer.content)))
     }
 
     fn score(&mut self, score: &ScoreLayer) -> Option<String> {
         let ScoreContent::Pattern(code) = &score.content else { return None };
-        let value = self.call(score.id, code)?;
-        Some(self.named(&score.name, &value, &about::score_content(&score.content)))
+        let made = self.call(score.id, code)?;
+        Some(self.named(&score.name, made, &about::score_content(&score.content)))
     }
 
     /// A layer under a unique name.
-    fn named(&mut self, layer: &str, value: &str, about: &str) -> String {
+    fn named(&mut self, layer: &str, made: Made, about: &str) -> String {
         let stem = file_stem(layer);
         let taken = |name: &String| self.taken.contains(name) || library::pattern(name).is_some() || is_own(name);
         let mut name = stem.clone();
@@ -120,18 +128,31 @@ impl Text<'_> {
             name = format!("{stem}_{number}");
         }
         self.taken.insert(name.clone());
-        let _ = writeln!(self.made, "        # {}\n        {name} = {value}", about.replace('\n', " "));
+        if matches!(made, Made::Kept(_)) && !self.made.is_empty() && !self.made.ends_with("\n\n") {
+            self.made.push('\n');
+        }
+        self.made.push_str(&lines::prose("        # ", &about.replace('\n', " ")));
+        let _ = match made {
+            Made::Called(factory, arguments) => {
+                let call = lines::call(8, 8, &format!("{name} = {factory}"), &arguments, "");
+                writeln!(self.made, "        {call}")
+            }
+            Made::Kept(cells) => {
+                let head = format!("def {name}(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:");
+                writeln!(self.made, "        {head}\n            return {cells}\n")
+            }
+        };
         name
     }
 
     /// The factory's call with every parameter in place.
-    fn call(&mut self, id: u64, code: &CodeRef) -> Option<String> {
+    fn call(&mut self, id: u64, code: &CodeRef) -> Option<Made> {
         let name = FREE.iter().find(|name| **name == code.name)?;
         let (_, controls) = controls(self.document, id, &BuiltIn).ok()?;
         let args: Option<Vec<String>> =
             controls.iter().map(|c| Some(format!("{}={}", c.name, self.argument(c)?))).collect();
         self.factories.insert(name);
-        Some(format!("{name}({})", args?.join(", ")))
+        Some(Made::Called(name, args?))
     }
 
     /// None: the argument is for the design's own axes alone.
@@ -185,21 +206,18 @@ impl Text<'_> {
     }
 
     fn file(&self, stem: &str, mask: &[(String, Combine)], score: &[String]) -> String {
-        let own = tuple(
-            self.document
-                .axes
-                .q
-                .segments
-                .iter()
-                .map(|s| format!("({:?}, {})", s.name, tuple(s.grid.iter().map(usize::to_string)))),
-        );
-        let mut out =
-            format!("\"\"\"The patterns of {stem} over axes that a call gives: aspect buckets, trimmed prompts.\n\n");
-        let _ = writeln!(out, "    mask_mod, score_mod = {stem}_axes.mods_at({own}, \"cuda\")");
+        let inner = |s: &Segment| lines::tuple(0, 0, &s.grid.iter().map(usize::to_string).collect::<Vec<_>>());
+        let segments = &self.document.axes.q.segments;
+        let own: Vec<String> = segments.iter().map(|s| format!("({:?}, {})", s.name, inner(s))).collect();
+        let head = "AXES: Axes = ";
+        let own = lines::tuple(0, head.len(), &own);
+        let mut out = format!("\"\"\"The patterns of {stem} over other axes: aspect buckets, trimmed prompts.\n\n");
+        let _ = writeln!(out, "    from {stem}_axes import AXES, mods_at");
+        out.push_str("    mask_mod, score_mod = mods_at(AXES, \"cuda\")\n");
         out.push_str(&HEAD.replace("MASKLOOM_VERSION", env!("CARGO_PKG_VERSION")));
         out.push_str("import math\nfrom collections.abc import Callable\n\nimport torch\nfrom torch import Tensor\n");
         out.push_str(TYPES);
-        let _ = writeln!(out, "# what the design was made for; other axes have the same segments\nAXES: Axes = {own}");
+        let _ = writeln!(out, "# what the design was made for; other axes have the same segments\n{head}{own}");
         out.push_str(AXES);
         for name in &self.factories {
             let text = library::pattern(name).expect("it was called").text;
@@ -208,7 +226,7 @@ impl Text<'_> {
         }
         out.push_str("def mods_at(axes: Axes, device: Device) -> tuple[MaskMod | None, ScoreMod | None]:\n");
         out.push_str("    \"\"\"mask_mod and score_mod over other axes. Errors: ValueError or AssertionError for axes that they cannot have.\"\"\"\n");
-        let _ = write!(out, "    at = _segments(axes)\n    with torch.device(device):\n{}", self.made);
+        let _ = write!(out, "    at = _segments(axes)\n    with torch.device(device):\n{}\n", self.made.trim_end());
         out.push_str(&composed(mask, score));
         let given = |any: bool, name: &str| if any { name.to_string() } else { "None".into() };
         let _ = writeln!(
@@ -251,19 +269,12 @@ fn composed(mask: &[(String, Combine)], score: &[String]) -> String {
     out
 }
 
-/// A Python tuple.
-fn tuple(parts: impl Iterator<Item = String>) -> String {
-    let parts: Vec<String> = parts.collect();
-    format!("({}{})", parts.join(", "), if parts.len() == 1 { "," } else { "" })
-}
-
 /// Cells at distances `lo..=hi`.
 fn band(lo: Option<i64>, hi: Option<i64>) -> String {
     let low = lo.map(|lo| format!("(q_idx - kv_idx >= {lo})"));
     let high = hi.map(|hi| format!("(q_idx - kv_idx <= {hi})"));
     let sides: Vec<String> = low.into_iter().chain(high).collect();
-    let kept = if sides.is_empty() { "q_idx == q_idx".to_string() } else { sides.join(" & ") };
-    format!("lambda b, h, q_idx, kv_idx: {kept}  # noqa: E731")
+    if sides.is_empty() { "q_idx == q_idx".to_string() } else { sides.join(" & ") }
 }
 
 /// Names that the file uses itself.

@@ -10,6 +10,7 @@ pub mod bundle;
 mod following;
 pub mod kernels;
 mod kernels_backward;
+mod lines;
 pub mod module;
 pub mod picture;
 mod plate;
@@ -22,6 +23,8 @@ mod tensors;
 mod torch_gradient_tests;
 #[cfg(test)]
 mod torch_tests;
+#[cfg(test)]
+mod width_tests;
 
 pub use crate::base::ExportFile;
 pub use blocks::block_mask;

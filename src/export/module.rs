@@ -4,9 +4,9 @@
 //! Invariant: in PyTorch it gives the mask and scores of the graph; it needs only torch, and safetensors if it reads a
 //! file of tensors. Must not know trainers.
 
-use super::ExportFile;
 use super::ranges::index_ranges;
 use super::tensors::{self, Literal};
+use super::{ExportFile, lines};
 use crate::base::HostTensor;
 use crate::ir::graph::{CaptureId, Input, Mod};
 use crate::ir::passes::derive::derive;
@@ -198,7 +198,7 @@ impl Text<'_> {
         } else {
             format!("{} query heads over {} kv heads", p.heads, p.kv_heads)
         };
-        let mut out = format!("\"\"\"{}\n\n", safe(&self.options.title));
+        let mut out = lines::prose("", &format!("\"\"\"{}", safe(&self.options.title))) + "\n";
         let _ = writeln!(
             out,
             "Designed for {heads} of {} over {} x {} tokens. `attend(query, key, value)` takes [B, H, S, D].",
@@ -206,7 +206,7 @@ impl Text<'_> {
         );
         for line in &self.options.about {
             out.push('\n');
-            out.push_str(&wrapped(&safe(line)));
+            out.push_str(&lines::prose("", &safe(line)));
         }
         let _ = write!(out, "\n{LICENCE} Written by Maskloom {}.\n\"\"\"\n\n", env!("CARGO_PKG_VERSION"));
         out
@@ -249,9 +249,10 @@ impl Text<'_> {
         let _ = writeln!(out, "HEAD_DIM = {}", p.head_dim);
         let _ = writeln!(out, "BLOCK_SIZE = ({}, {})", p.block_size.q, p.block_size.kv);
         let _ = writeln!(out, "SCALE = {:?}", p.scale());
-        let learns: String = self.learns().iter().map(|name| format!("\"{name}\", ")).collect();
+        let learns: Vec<String> = self.learns().iter().map(|name| format!("\"{name}\"")).collect();
+        let head = "LEARNS: tuple[str, ...] = ";
         let _ = writeln!(out, "# float tensors of score_mod that `attend` takes others for, so that they learn");
-        let _ = writeln!(out, "LEARNS: tuple[str, ...] = ({})", learns.trim_end_matches(' '));
+        let _ = writeln!(out, "{head}{}", lines::tuple(0, head.len(), &learns));
         out
     }
 
@@ -286,7 +287,8 @@ impl Text<'_> {
         if self.with_file {
             let file = format!("Path(__file__).with_name(\"{}.safetensors\")", self.options.name);
             out.push_str("    from safetensors.torch import load_file\n\n");
-            let _ = writeln!(out, "    stored = load_file({file}, device=str(device))");
+            let given = [file, "device=str(device)".to_string()];
+            let _ = writeln!(out, "    {}", lines::call(4, 4, "stored = load_file", &given, ""));
         }
         let learns = self.learns();
         for (name, tensor) in self.tensors {
@@ -294,11 +296,7 @@ impl Text<'_> {
                 Literal::Text(text) => text,
                 Literal::Stored => format!("stored[\"{name}\"]"),
             };
-            match learns.contains(&name.as_str()) {
-                true => writeln!(out, "    {name} = learned[\"{name}\"] if \"{name}\" in learned else {value}"),
-                false => writeln!(out, "    {name} = {value}"),
-            }
-            .expect("a String takes all");
+            let _ = writeln!(out, "    {name} = {}", given(name, &value, learns.contains(&name.as_str())));
         }
         for (name, kind, text) in [("mask_mod", "MaskMod", mask), ("score_mod", "ScoreMod", score)] {
             match text {
@@ -317,6 +315,19 @@ impl Text<'_> {
     }
 }
 
+/// A tensor's value in the function that creates the mods: the learned one if there is one, otherwise its own.
+fn given(name: &str, own: &str, learns: bool) -> String {
+    if !learns {
+        return own.to_string();
+    }
+    let whole = format!("learned[\"{name}\"] if \"{name}\" in learned else {own}");
+    if lines::fits(4 + name.len() + 3, &whole) {
+        return whole;
+    }
+    let own = own.replace('\n', "\n    ");
+    format!("(\n        learned[\"{name}\"]\n        if \"{name}\" in learned\n        else {own}\n    )")
+}
+
 /// A mod's first line with types.
 fn annotated(function: &str) -> String {
     let (head, body) = function.split_once(":\n").expect("a function");
@@ -332,28 +343,6 @@ fn safe(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Text in lines of the usual width, with an end of line.
-fn wrapped(text: &str) -> String {
-    let (mut out, mut width) = (String::new(), 0);
-    for word in text.split(' ') {
-        let long = word.chars().count();
-        if width > 0 && width + 1 + long > WIDTH {
-            out.push('\n');
-            width = 0;
-        }
-        if width > 0 {
-            out.push(' ');
-            width += 1;
-        }
-        out.push_str(word);
-        width += long;
-    }
-    out.push('\n');
-    out
-}
-
-/// Longest line of a docstring.
-const WIDTH: usize = 110;
 /// The mods of a device.
 const MODS: &str = "tuple[MaskMod | None, ScoreMod | None]";
 const LICENCE: &str = "SPDX-License-Identifier: MIT (the text around the design; the design is its maker's).";

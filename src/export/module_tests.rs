@@ -96,9 +96,7 @@ fn what_the_mask_reads_decides_the_broadcast() {
         text(&torch_module(&problem(per_head, None))).contains("BATCH: int | None = None\nHEADS: int | None = 4\n")
     );
     let none = torch_module(&problem(None, None));
-    assert!(
-        text(&none).contains("None for flex_attention") && text(&none).contains("mask_mod: MaskMod | None = None")
-    );
+    assert!(text(&none).contains("None for flex_attention") && text(&none).contains("mask_mod: MaskMod | None = None"));
 }
 
 #[test]

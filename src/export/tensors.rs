@@ -2,7 +2,7 @@
 //!
 //! Invariant: PyTorch's tensor equals the captured one, bit for bit. Must not know its readers.
 
-use super::ExportFile;
+use super::{ExportFile, lines};
 use crate::base::tensor::Data;
 use crate::base::{Diagnostic, HostTensor, file_dtype};
 use base64::Engine;
@@ -15,10 +15,12 @@ const WRITTEN: usize = 64;
 const INLINE: usize = 4096;
 /// Characters of base64 on a line.
 const LINE: usize = 100;
+/// Columns that the name of a written tensor may take.
+const NAMED: usize = 30;
 
 /// How a tensor gets into a module.
 pub(super) enum Literal {
-    /// An expression that makes it, on `device`.
+    /// An expression that makes it, on `device`; further lines have the indent of a function's body.
     Text(String),
     /// It is an entry of the module's file.
     Stored,
@@ -39,8 +41,9 @@ pub(super) fn literal(tensor: &HostTensor, with_file: bool) -> Literal {
     if tensor.numel() <= WRITTEN
         && let Some(values) = written(tensor)
     {
-        let list = nested(&values, shape);
-        return Literal::Text(format!("torch.tensor({list}, dtype=torch.{dtype}, device=device)"));
+        let list = lines::list(8, &values, shape);
+        let given = [list, format!("dtype=torch.{dtype}"), "device=device".to_string()];
+        return Literal::Text(lines::call(4, NAMED, "torch.tensor", &given, ""));
     }
     let small = tensor.numel() * tensor.dtype().size() < INLINE;
     if with_file || !small {
@@ -63,17 +66,6 @@ fn written(tensor: &HostTensor) -> Option<Vec<String>> {
         Data::F32(v) => v.iter().map(|x| float(*x)).collect(),
         Data::F64(v) => v.iter().map(|x| x.is_finite().then(|| format!("{x:?}"))).collect(),
         _ => Some((0..tensor.numel()).map(|i| tensor.int_at(i).to_string()).collect()),
-    }
-}
-
-fn nested(values: &[String], shape: &[usize]) -> String {
-    match shape {
-        [] => values[0].clone(),
-        [_] => format!("[{}]", values.join(", ")),
-        [n, inner @ ..] => {
-            let rows: Vec<String> = values.chunks(values.len() / n).map(|row| nested(row, inner)).collect();
-            format!("[{}]", rows.join(", "))
-        }
     }
 }
 

@@ -56,7 +56,8 @@ _CROSS = re.compile(r"(^|[._])(attn2|cross\w*|encoder_attn|encdecattention|cross
 _ATTENTION = re.compile(r"attention|attn", re.IGNORECASE)
 # parts of a model that attend over other tokens than its main sequence: only if they are named
 _ASIDE = re.compile(
-    r"(^|[._])(\w*refiner\w*|context_embedder|caption_\w+|text_encoder\w*|vision\w*|visual\w*|image_encoder\w*|audio\w*|\w*connector\w*|\w*projector)([._]|$)",
+    r"(^|[._])(\w*refiner\w*|context_embedder|caption_\w+|text_encoder\w*|vision\w*|visual\w*|image_encoder\w*|audio\w*"
+    r"|\w*connector\w*|\w*projector)([._]|$)",
     re.IGNORECASE,
 )
 # the keys in the __dict__ of watched layers and of watched models
