@@ -27,8 +27,8 @@ use serde_json::{Value, json};
 #[group(id = "check")]
 pub struct Args {
     /// FILE.py:ENTRY, a preset or a document; without ENTRY the file's last mod or factory, chosen by its parameters'
-    /// names or its
-    /// use; OUTER.INNER and CLASS.METHOD.INNER name nested functions
+    /// names or its use, or both mods of a file that has one mask_mod and one score_mod; FILE.py:MASK,SCORE names both;
+    /// OUTER.INNER and CLASS.METHOD.INNER name nested functions
     pub file: String,
     #[command(flatten)]
     pub code: CodeArgs,

@@ -21,6 +21,7 @@ mod lab;
 mod opened;
 mod out;
 mod overrides;
+mod pair;
 mod picture;
 mod presets;
 mod race;

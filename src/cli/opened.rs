@@ -4,6 +4,7 @@
 
 use super::out::{self, Failure};
 use super::overrides::Overrides;
+use super::pair;
 use crate::base::{BlockSize, Diagnostic, HostTensor, Severity, Source};
 use crate::document::compile::{Compiled, Environment, compile};
 use crate::document::model::*;
@@ -51,6 +52,9 @@ pub fn open(name: &str, code: &CodeArgs, overrides: &Overrides) -> Result<Opened
     // an exported module is a document, other code is linked
     let exported = match &python {
         Some((path, "")) => imports::import(path)?,
+        Some((path, entry)) if pair::is_whole_module(entry) => {
+            imports::import(path)?.filter(|i| !i.document.layers.is_empty() && !i.document.scores.is_empty())
+        }
         Some((path, entry @ ("mask_mod" | "score_mod"))) => {
             imports::import(path)?.and_then(|whole| alone(whole, entry))
         }
@@ -110,7 +114,7 @@ pub fn exists(name: &str) -> bool {
     code || library::preset(name).is_some() || Path::new(name).exists() || own()
 }
 
-/// Path and entry of `FILE.py` or `FILE.py:ENTRY`.
+/// Path and entry of `FILE.py`, `FILE.py:ENTRY` or `FILE.py:MASK,SCORE`.
 pub fn python(name: &str) -> Option<(PathBuf, &str)> {
     if let Some(at) = name.rfind(".py:") {
         return Some((name[..at + 3].into(), &name[at + 4..]));
@@ -183,6 +187,11 @@ pub fn from_code(
     let file_name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let text = files.linked(&file_name)?;
     let outline = outline(&Source::new(path.display().to_string(), text.as_str()));
+    let both = pair::names(entry, &outline)?.filter(|_| kind.is_none() || !entry.is_empty());
+    if let Some([a, b]) = both {
+        let one = |own, other| from_code(path, own, &pair::arguments(code, &outline, own, other), overrides, None);
+        return pair::joined(path, [one(a, b)?, one(b, a)?], !entry.is_empty());
+    }
     let found = match entry {
         "" => outline.entries.last(),
         name => outline.entries.iter().rev().find(|e| e.name == name),

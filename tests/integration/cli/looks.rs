@@ -136,3 +136,53 @@ fn python_code_is_checked_raced_and_watched() {
         ])
         .ok();
 }
+
+const BOTH: &str = r#"
+def near(b, h, q_idx, kv_idx, width=9):
+    return (q_idx - kv_idx).abs() < width
+
+def slope(score, b, h, q_idx, kv_idx):
+    return score - SLOPE * (q_idx - kv_idx)
+"#;
+
+#[test]
+fn a_mask_and_a_score_mod_of_one_file_are_one_problem() {
+    let bench = Bench::new();
+    bench.write("both.py", BOTH);
+    let check = |name: &str, more: &[&str]| {
+        let base = ["check", name, "--seq", "64", "--arg", "SLOPE=0.5", "--json"];
+        bench.run(&[&base[..], more].concat())
+    };
+    let kinds = |json: &serde_json::Value| -> Vec<String> {
+        json["mods"].as_array().expect("mods").iter().map(|m| m["kind"].as_str().expect("a kind").into()).collect()
+    };
+    // 64 rows of 17 keys, those at the ends shorter: 9 less twice
+    for name in ["both.py", "both.py:near,slope", "both.py:slope, near"] {
+        let json = check(name, &["--at", "0,0,5,1"]).ok().json();
+        assert_eq!(kinds(&json), ["mask", "score"], "{name}: {json}");
+        assert_eq!(json["kept_cells"], 64.0 * 17.0 - 2.0 * 36.0, "{name}");
+        assert_eq!(json["cell"]["mods"][0]["steps"].as_array().expect("steps").last().expect("one")["value"], "-2.0");
+    }
+    let told = check("both.py", &[]).ok().json();
+    assert!(told["said"][0].as_str().is_some_and(|s| s.contains("`near` and `slope`")), "{told}");
+    // an argument goes to the function that has the parameter
+    let wide = check("both.py", &["--arg", "width=2"]).ok().json();
+    assert_eq!(wide["kept_cells"], 64.0 * 3.0 - 2.0);
+    assert_eq!(kinds(&check("both.py:near", &[]).ok().json()), ["mask"]);
+    // an export holds both, and opens as both or as one of them
+    let export = ["export", "both.py", "--seq", "64", "--arg", "SLOPE=0.5", "--name", "both", "--to", "out"];
+    bench.run(&export).ok();
+    for (name, want) in
+        [("", &["mask", "score"][..]), (":mask_mod,score_mod", &["mask", "score"]), (":score_mod", &["score"])]
+    {
+        let json = bench.run(&["check", &format!("out/both.py{name}"), "--json"]).ok().json();
+        assert_eq!(kinds(&json), want, "{name}");
+    }
+    // with more than one of a kind the file's last function is taken, as before; two of a kind are refused
+    bench.write("three.py", &format!("{BOTH}\ndef far(b, h, q_idx, kv_idx):\n    return q_idx - kv_idx > 9\n"));
+    let json = check("three.py", &[]).ok().json();
+    assert_eq!((kinds(&json), &json["entry"]["name"]), (vec!["mask".to_string()], &"far".into()), "{json}");
+    check("three.py:near,far", &[]).fails(1, &["error[entry-pair]", "`near` and `far`", "and_masks"]);
+    check("three.py:near,none", &[]).fails(1, &["error[entry-not-found]", "`none`"]);
+    check("three.py:near,slope,far", &[]).fails(2, &["error[entry-pair]", "MASK,SCORE"]);
+}
