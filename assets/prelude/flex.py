@@ -6,7 +6,7 @@ def _kinds(num_blocks, indices, columns):
     """Which of the columns of a row of blocks a list names."""
     entry = torch.arange(indices.shape[-1])
     listed = entry < num_blocks.unsqueeze(-1)
-    # what stands behind the count means nothing: it goes to a column of its own
+    # what follows the count means nothing: it goes to a column of its own
     to = torch.where(listed, indices.to(torch.int64), columns)
     marks = torch.zeros(tuple(indices.shape[:-1]) + (columns + 1,), dtype=torch.bool)
     return marks.scatter(-1, to, torch.ones_like(listed))[..., :columns]

@@ -59,7 +59,7 @@ def addcmul(input, tensor1, tensor2, *, value=1):
         return out
     # a fused multiply-add: only value * tensor1 is rounded before the sum; halves are float32 until the end
     x, scaled = _single(input), value * _single(tensor1)
-    # a number beside float64 is float64, and stays the tensor that was given: its gradient is found
+    # a number with float64 is float64, and stays the tensor that was given: its gradient is found
     factor = tensor2 if tensor2.dim() == 0 else tensor2.double()
     return (x.double() + scaled.double() * factor).to(x.dtype).to(out.dtype)
 

@@ -1,4 +1,4 @@
-"""Python's heapq: the same list as CPython's after every call, whatever order equal elements come in."""
+"""Python's heapq: the same list as CPython's after every call, in any order of equal elements."""
 
 
 def _siftdown(heap, start, at):

@@ -3,7 +3,7 @@ import math
 
 import torch
 
-# What torch.nn.Parameter made: a parameter is known by being in here.
+# What torch.nn.Parameter made: a tensor is a parameter if it is in this list.
 _parameters = []
 
 

@@ -17,7 +17,7 @@ def _axis(x, dim):
 
 
 def _slices(x, dim):
-    """What stands along a dimension: tensors without it."""
+    """What lies along a dimension: tensors without it."""
     d = _axis(x, dim)
     if x.dim() == 0:
         return [x]
@@ -85,7 +85,7 @@ def aminmax(input, *, dim=None, keepdim=False):
 
 
 def _ordered(x, dim, descending):
-    """Slices along a dimension in order, equal ones as they stood, and their places."""
+    """Slices along a dimension in order, equal ones in their old order, and their places."""
     slices = _slices(x, dim)
     n = len(slices)
     if n > _MOST:
@@ -148,7 +148,7 @@ def median(input, dim=None, keepdim=False):
 def _middle(x, dim):
     slices, places = _ordered(x, dim, False)
     middle = slices[(len(slices) - 1) // 2]
-    # NaN stands last
+    # NaN comes last
     return torch.where(torch.isnan(slices[-1]), slices[-1], middle) if x.is_floating_point() else middle
 
 

@@ -1,6 +1,6 @@
-"""What Maskloom's worker in the user's own Python needs beside attention: refusals, tensor files, what is installed.
+"""What Maskloom's worker in the user's own Python needs besides attention: refusals, tensor files, what is installed.
 
-Stands beside maskloom_torch.py in the folder that both sides can read. Knows nothing of problems and masks.
+Lies next to maskloom_torch.py in the folder that both sides can read. Knows nothing of problems and masks.
 """
 
 import contextlib
@@ -69,7 +69,7 @@ def write_tensors(path, tensors):
 
 
 def provide_safetensors():
-    """Exported modules read large captured tensors with safetensors; where it is not installed, our reader serves."""
+    """Exported modules read large captured tensors with safetensors; where it is not installed, ours is used."""
     if "safetensors" in sys.modules or importlib.util.find_spec("safetensors") is not None:
         return
     package, submodule = types.ModuleType("safetensors"), types.ModuleType("safetensors.torch")

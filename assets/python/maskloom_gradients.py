@@ -1,6 +1,6 @@
-"""Backward passes in the user's own PyTorch, for Maskloom's worker: autograd of the very calls that the forward rows make.
+"""Backward passes in the user's own PyTorch, for Maskloom's worker: autograd of the same calls that the forward rows make.
 
-Stands beside maskloom_torch.py. Gives gradients of q, k, v and of the tensors that the exported module says learn. Knows
+Lies next to maskloom_torch.py. Gives gradients of q, k, v and of the tensors that the exported module says learn. Knows
 nothing of files and messages.
 """
 
@@ -26,7 +26,7 @@ class Backward:
         if "dlse" in seeds:
             if lse is None:
                 raise Refused("no-lse-gradient", "this call of PyTorch gives no lse, so none of its gradients either",
-                              "leave out the gradient of the lse, or take torch:eager")
+                              "leave out the gradient of the lse, or use torch:eager")
             kept = lse > float("-inf")
             # a row that keeps nothing has no lse to differentiate
             pairs.append((lse.masked_fill(~kept, 0.0), seeds["dlse"].to(lse).masked_fill(~kept, 0.0)))
@@ -73,7 +73,7 @@ class Backward:
 
 
 def graphs():
-    """Autograd's graphs are made, which the worker does without else."""
+    """Autograd's graphs are made here only; the rest of the worker works without them."""
     import torch
 
     return torch.enable_grad()
@@ -120,7 +120,7 @@ def prepare(job, backend, ways):
                 found = made.named(zero)
                 if not all(bool(t.isfinite().all()) for t in found.values()):
                     tried.append(f"{name}: gives NaN")
-                    # what the user's own call gives is told, not left out
+                    # what the user's own call gives is reported, not left out
                     best = best or (float("inf"), made, name)
                     continue
                 took = min(made.time(zero, 2))
@@ -162,9 +162,9 @@ def first_line(why):
 
 def way_out(job, backend):
     if backend.startswith("torch:flex") and not job.device.startswith("cuda"):
-        other = "take torch:eager or torch:sdpa, or flex here; the exported module trains on the cpu"
+        other = "use torch:eager or torch:sdpa, or flex here; the exported module trains on the cpu"
         return f"FlexAttention trains on a GPU only: {other}"
-    return "take another backend, or flex"
+    return "use another backend, or flex"
 
 
 def sdpa_ways(job, forms_of):
@@ -207,7 +207,7 @@ def sdpa_ways(job, forms_of):
 
 @contextlib.contextmanager
 def with_mod(job, score_mod):
-    """Another score mod for a while."""
+    """Uses another score mod inside the block."""
     before, job.score_mod = job.score_mod, score_mod
     try:
         yield

@@ -20,7 +20,7 @@ import warnings
 import maskloom_gradients
 from maskloom_beside import Refused, facts, flash_available, provide_safetensors, read_tensors, write_tensors
 
-# The protocol keeps a copy of stdout; whatever a library prints goes to stderr.
+# The protocol keeps a copy of stdout; all that libraries print goes to stderr.
 PROTOCOL = os.fdopen(os.dup(1), "w", encoding="utf-8")
 os.dup2(2, 1)
 
@@ -222,7 +222,7 @@ def eager_rows(job, q, k, v, keep, rows, with_lse):
     if keep is not None:
         scores = scores.masked_fill(~keep[:, :, rows.start : rows.stop], NEGATIVE_INFINITY)
     if scores.requires_grad:
-        # the derivative of 0 / 0 is NaN whatever follows
+        # the derivative of 0 / 0 is NaN in any case
         empty = (scores == NEGATIVE_INFINITY).all(dim=-1, keepdim=True)
         scores = scores.masked_fill(empty, 0.0)
         lse = torch.logsumexp(scores.float(), dim=-1).masked_fill(empty[..., 0], NEGATIVE_INFINITY) if with_lse else None
@@ -240,7 +240,7 @@ def eager_rows(job, q, k, v, keep, rows, with_lse):
 
 
 def prepare_sdpa(job):
-    """Every kernel of SDPA that takes the mask is tried; the fastest one that is right is kept."""
+    """Every kernel of SDPA that takes the mask is tried; the fastest one with a correct result is kept."""
     torch = job.torch
     keep = None if job.spec["pattern"] != "dense" else job.dense_mask()
     bias = job.dense_bias(keep) if job.spec["has_score"] or keep is not None else None
@@ -261,16 +261,16 @@ def prepare_sdpa(job):
                 tried[name] = f"{took:.4g} ms"
                 if best is None or took < best[1]:
                     best = (run, took, name)
-                break  # repeating the heads cannot be better than not having to
+                break  # without repeating the heads, nothing is gained by trying it
     if best is None:
         reasons = "; ".join(f"{name}: {why}" for name, why in tried.items())
-        raise Refused("sdpa-no-kernel", f"no kernel of PyTorch's SDPA gives a right result here ({reasons})",
+        raise Refused("sdpa-no-kernel", f"no kernel of PyTorch's SDPA gives a correct result here ({reasons})",
                       "use torch:flex")
     return Prepared(job, f"torch {torch.__version__} SDPA {best[2]}", best[0], maskloom_gradients.sdpa_ways(job, mask_forms))
 
 
 def mask_forms(job, keep, bias):
-    """Ways to say the mask: arguments of SDPA, with their names."""
+    """Forms of the mask: arguments of SDPA, with their names."""
     if job.spec["pattern"] == "causal":
         return [("is_causal", {"is_causal": True})]
     if bias is None:
@@ -285,7 +285,7 @@ def mask_forms(job, keep, bias):
 
 
 def try_kernel(job, kernel, arguments, repeat, samples):
-    """A runnable pass and its time in ms, or why not in words."""
+    """A runnable pass and its time in ms, or the reason as a text."""
     torch = job.torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -344,7 +344,7 @@ def quick_time(job, run):
 
 
 class Samples:
-    """Some rows computed in float64, to tell a kernel that is wrong (NaN in empty rows, say) from a right one."""
+    """Some rows computed in float64, to tell a wrong kernel (for example with NaN in empty rows) from a correct one."""
 
     def __init__(self, job, bias):
         torch = job.torch
@@ -368,7 +368,7 @@ class Samples:
             self.expected.append((b, h, at, want))
 
     def wrong(self, out):
-        """Words when a sampled row is not what it should be."""
+        """A message if a sampled row is not what it should be."""
         for b, h, at, want in self.expected:
             got = out[b, h, at].double()
             if not bool(got.isfinite().all()):
@@ -400,7 +400,7 @@ def prepare_flex(job, flash):
     options = {"score_mod": job.score_mod, "block_mask": block_mask, "scale": job.scale, "enable_gqa": job.group > 1}
     if flash:
         options["kernel_options"] = {"BACKEND": "FLASH"}
-    # the cpu template gives none, and the flash backend's is multiplied by ln 2 once too often (seen with torch 2.11)
+    # the cpu template gives none, and the flash backend's is multiplied by ln 2 one time too many (seen with torch 2.11)
     with_lse = job.device != "cpu" and not flash
     if with_lse and hasattr(flex, "AuxRequest"):
         options["return_aux"] = flex.AuxRequest(lse=True)
@@ -564,7 +564,7 @@ def failure(why):
 def listen(requests):
     for line in sys.stdin:
         requests.put(line)
-    # Whoever asked is gone: end at once, with everything that was started and written.
+    # The process that asked is gone: end at once, and remove everything that was started and written.
     for folder in Server.folders:
         shutil.rmtree(folder, ignore_errors=True)
     if hasattr(os, "killpg") and os.getpgid(0) == os.getpid():

@@ -18,7 +18,7 @@ const DEEPEST: usize = 64;
 /// The difference between two masks; shared between threads.
 #[derive(Debug)]
 pub struct Change {
-    /// True wherever the masks differ; None: nowhere.
+    /// True for cells in which the masks differ; None: nowhere.
     program: Option<Program>,
     /// The same as a graph.
     graph: Option<(Arc<Graph>, NodeId)>,
@@ -76,7 +76,7 @@ struct Difference<'g> {
 }
 
 impl Difference<'_> {
-    /// A node that is true wherever `a` and `b` differ.
+    /// A node that is true for cells in which `a` and `b` differ.
     fn of(&mut self, a: NodeId, b: NodeId, depth: usize) -> NodeId {
         if a == b {
             return self.graph.bool(false);

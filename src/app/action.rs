@@ -54,7 +54,7 @@ pub(crate) enum Action {
     /// A pattern of the library as a layer or score mod.
     AddPattern(String),
     OpenPreset(String),
-    /// A document, code, a run file, a config.json: whatever the file turns out to be.
+    /// A document, code, a run file, a config.json: any kind of file.
     Open(PathBuf),
     /// A trainer's configuration.
     OpenConfig(PathBuf),

@@ -68,7 +68,7 @@ impl<Q: Send + 'static, A: Send + 'static> Latest<Q, A> {
         Self { slot, answers, interrupts }
     }
 
-    /// Replaces whatever was asked before.
+    /// Replaces what was asked before.
     pub fn ask(&self, question: Q) {
         let mut state = self.slot.lock();
         if self.interrupts {

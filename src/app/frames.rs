@@ -104,7 +104,7 @@ struct Bench {
     uploaded: usize,
     /// Triangles of the last frame.
     triangles: usize,
-    /// Seconds at the last frame: time never goes back, however long a wait took.
+    /// Seconds at the last frame: time never goes back, even after a long wait.
     clock: f64,
 }
 
@@ -222,7 +222,7 @@ fn uploaded(delta: &egui::TexturesDelta) -> usize {
     delta.set.values().flatten().map(|d| d.image.width() * d.image.height() * d.image.bytes_per_pixel()).sum()
 }
 
-/// Where the pointer wanders over the canvas, by seconds.
+/// The pointer's path over the canvas, by seconds.
 fn place(t: f32) -> Pos2 {
     pos2(690.0 + 200.0 * (t * 1.7).sin(), 400.0 + 110.0 * (t * 2.3).cos())
 }

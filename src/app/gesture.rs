@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) struct Plan {
     /// Painted layers that are drawn on, and whether their cells are painted there or erased.
     pub targets: Vec<(u64, bool)>,
-    /// Where the rest goes.
+    /// What the other cells are added to.
     pub rest: Rest,
     /// Whether the stroke keeps or removes cells.
     pub keep: bool,
@@ -21,7 +21,7 @@ pub(crate) struct Plan {
     pub heads: Option<Heads>,
 }
 
-/// Where cells go that are not yet as they should be by [`Plan::targets`].
+/// Where cells are added that [`Plan::targets`] do not yet make what they should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
     /// There are no layers.

@@ -80,7 +80,7 @@ pub struct Options {
     pub preset: Option<String>,
     /// The worker's target; None: the last one, initially this machine.
     pub target: Option<Target>,
-    /// Where the last document and the window's habits are kept; None: nothing is kept.
+    /// Where the last document and the window's preferences are kept; None: nothing is kept.
     pub folder: Option<PathBuf>,
 }
 

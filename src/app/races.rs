@@ -28,7 +28,7 @@ pub(crate) struct Race {
     pub of: Option<Problem>,
     /// The document open at the request: the raced one, or the original of the smaller copy.
     pub whole: Option<Arc<Built>>,
-    /// Where it raced a smaller copy: what that is.
+    /// If it raced a smaller copy: a description of the copy.
     pub copy: Option<Arc<SmallerCopy>>,
     /// The results so far, in the requested order.
     pub reports: Vec<BackendReport>,

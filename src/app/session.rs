@@ -353,7 +353,7 @@ impl Session {
         self.forget_map();
     }
 
-    /// A race by its number, of whatever document.
+    /// A race by its number, of any document.
     pub fn find_race(&mut self, id: u64) -> Option<&mut Race> {
         self.races.find(&mut self.race, id)
     }

@@ -100,7 +100,7 @@ impl View {
         (self.workspace, self.aside, self.right) = (workspace, None, true);
     }
 
-    /// Shows a page at the side, whatever the workspace.
+    /// Shows a page at the side, in any workspace.
     pub fn show_aside(&mut self, aside: Aside) {
         (self.aside, self.right) = (Some(aside), true);
     }

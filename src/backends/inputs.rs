@@ -163,7 +163,7 @@ fn missing_tensor(name: &str, file: &SafeTensors) -> Diagnostic {
         .hint(format!("it contains: {list}{rest}"))
 }
 
-/// [B, H, S, D] of a tensor whatever its layout in the file.
+/// [B, H, S, D] of a tensor in any layout of the file.
 fn dims(view: &TensorView, layout: Layout) -> Option<[usize; 4]> {
     let s: [usize; 4] = view.shape().try_into().ok()?;
     Some(match layout {

@@ -34,7 +34,7 @@ use crate::problem::result::KernelArtefact;
 use gradients::{Gradients, Seeds};
 
 /// Inputs of one run on the host: q [B, Hq, Q, E], k [B, Hkv, KV, E], v [B, Hkv, KV, Ev], contiguous in that order
-/// whatever the problem's layout (devices lay them out on upload), all of the problem's dtype.
+/// for any layout of the problem (devices lay them out on upload), all of the problem's dtype.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Inputs {

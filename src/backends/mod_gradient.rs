@@ -95,7 +95,7 @@ impl ModGradient {
             });
             read.collect(at, sums, |i| {
                 let by = factor.map_or(1.0, |f| f64::from(f[i]));
-                // a masked cell gives nothing, whatever the derivative is there
+                // a masked cell gives nothing, for any derivative there
                 if gradients[i] == 0.0 { 0.0 } else { f64::from(gradients[i]) * by }
             });
         }

@@ -23,7 +23,7 @@ pub enum Data {
     F64(Vec<f64>),
 }
 
-/// Runs `$body` with `$v` bound to the typed vector, whatever its dtype.
+/// Runs `$body` with `$v` bound to the typed vector, for any dtype.
 macro_rules! each {
     ($data:expr, $v:ident => $body:expr) => {
         match $data {

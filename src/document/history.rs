@@ -205,7 +205,7 @@ impl History {
         Some(step)
     }
 
-    /// Drops the oldest points beyond the limits; the newest stays however large it is.
+    /// Drops the oldest points beyond the limits; the newest stays at any size.
     fn trim(&mut self) {
         while self.undo.len() > MAX_POINTS || (self.bytes > MAX_BYTES && self.undo.len() > 1) {
             self.bytes -= self.undo.pop_front().map_or(0, |p| p.bytes);

@@ -69,7 +69,7 @@ fn joined(below: Option<Mod>, part: &Part, begun: &Begun) -> Mod {
     }
 }
 
-/// Where a layer is the lowest of a head, above others of other heads; None: nowhere.
+/// The first layer that is the lowest of a head and lies above layers of other heads; None: there is none.
 fn first_for(part: &Part, begun: &Begun) -> Option<Mod> {
     match (begun, &part.heads) {
         (Begun::All, _) => None,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// Longest argument that is written out.
 const WRITTEN: usize = 60;
-/// Patterns that count blocks of tokens from the first one on, whatever the length.
+/// Patterns that count blocks of tokens from the first one on, at any length.
 const PLAIN_PATTERNS: &[&str] =
     &["chunked_causal", "strided", "dilated_window", "block_causal", "block_diffusion", "bigbird"];
 

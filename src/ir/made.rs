@@ -82,7 +82,7 @@ impl Part {
             Way::Each(each) => {
                 for (at, from, by) in each {
                     let x = own[*at as usize];
-                    // nothing came here, whatever the derivative is
+                    // nothing came here, for any derivative
                     if x != 0.0 {
                         to[*from as usize] += x * by;
                     }

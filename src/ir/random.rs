@@ -296,7 +296,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// Division and shifts by whatever comes; portable ones by something positive.
+    /// Division and shifts by any value; portable ones by a positive value.
     fn by_anything(&mut self, depth: u32) -> Int {
         use BinaryOp::*;
         let (a, b) = (self.int(depth - 1), self.int(depth - 1));

@@ -63,7 +63,7 @@ pub enum Outcome {
         /// on the host, without the reference. Absent in files of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ready_ms: Option<f64>,
-        /// Where the first output came from a kernel that is ready sooner: milliseconds to the first output of the
+        /// If the first output came from a kernel that is ready sooner: milliseconds to the first output of the
         /// kernel that is named and timed here.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         settled_ms: Option<f64>,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A spread (interquartile range over the median) beyond which a figure is called loose.
 pub const LOOSE: f64 = 0.10;
-/// Ratios nearer to 1 than this are no difference, however steady the clock.
+/// Ratios nearer to 1 than this are no difference, even with a steady clock.
 const ALIKE: f64 = 0.01;
 
 /// How often one time goes into another, and whether that may be believed.

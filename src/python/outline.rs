@@ -36,7 +36,7 @@ pub struct Param {
     pub default: Option<Arg>,
     /// Its line of the docstring's `Args:`.
     pub doc: String,
-    /// Where it is declared.
+    /// The place of the declaration.
     pub span: Span,
 }
 

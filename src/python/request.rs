@@ -1,6 +1,6 @@
 //! What a trace is asked for, and what it may spend.
 //!
-//! Invariant: plain values, so that whoever asks needs nothing of the machine. Must not know how a text is run.
+//! Invariant: plain values, so that callers need nothing of the machine. Must not know how a text is run.
 
 use crate::base::{HostTensor, Source};
 

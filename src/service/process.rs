@@ -82,7 +82,7 @@ pub fn take_stdout() -> io::Result<File> {
     Ok(file)
 }
 
-/// Where descriptors cannot be moved, stdout itself.
+/// On systems on which descriptors cannot be moved, stdout itself.
 #[cfg(not(unix))]
 pub fn take_stdout() -> io::Result<io::Stdout> {
     Ok(io::stdout())

@@ -38,7 +38,7 @@ pub struct RunFile {
     /// Small pictures of the mask and the bias.
     #[serde(default)]
     pub pictures: Vec<Thumbnail>,
-    /// Where `document` is a smaller copy: of what.
+    /// What `document` is a smaller copy of, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_of: Option<Box<CopyOf>>,
 }

@@ -80,7 +80,7 @@ pub struct Advice {
     /// The value that was fastest forward and backward together, where backward passes were raced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub training: Option<&'static str>,
-    /// A value that must change because the setting cannot work, whatever is faster.
+    /// A value that must change because the setting cannot work, regardless of speed.
     pub must: Option<&'static str>,
     /// In one line.
     pub headline: String,

@@ -24,7 +24,7 @@ pub struct Flat<'a> {
     pub members: Vec<Member>,
     /// Keys whose values go on over further lines.
     long: Vec<bool>,
-    /// Where a line more goes.
+    /// Where a line is added.
     end: usize,
 }
 
@@ -191,7 +191,7 @@ impl<'a> Flat<'a> {
         }
     }
 
-    /// The text with another value for a member. Errors: its value goes on over further lines.
+    /// The text with another value for a member. Errors: its value spans several lines.
     pub fn replaced(&self, member: &Member, value: &str) -> Result<String, Diagnostic> {
         let at = self.members.iter().position(|m| m == member);
         if at.is_some_and(|at| self.long[at]) {

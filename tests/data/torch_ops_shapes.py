@@ -1,4 +1,4 @@
-"""Cases of torch_ops.json: what changes shapes and moves elements. Imported by make_torch_ops.py, in whose order they stand."""
+"""Cases of torch_ops.json: what changes shapes and moves elements. Imported by make_torch_ops.py, in its order."""
 
 from torch_ops_case import A, cases
 

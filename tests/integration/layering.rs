@@ -296,7 +296,7 @@ fn no_source_file_is_longer_than_600_lines() {
     assert!(long.is_empty(), "{long:?}");
 }
 
-/// The module that a path leads to, as far as there are files: a path goes on into items.
+/// The module that a path leads to, as far as there are files: the rest of a path names items.
 fn module_of(root: &Path, path: &[String]) -> Vec<String> {
     let mut at = PathBuf::new();
     let exists = |at: &Path| root.join(at).is_dir() || root.join(at).with_extension("rs").is_file();

@@ -65,7 +65,7 @@ def weights(q, k, captured, scale):
 
 
 def a_tensor_on_the_cpu_is_refused_in_words():
-    """Before the stand-ins are there, and without PyTorch's words on dispatch keys."""
+    """Before the stand-ins exist, and without PyTorch's text on dispatch keys."""
     for grad in (False, True):
         q, k, v = (t.detach().requires_grad_(grad) for t in inputs())
         lse = torch.zeros(q.shape[:3])

@@ -112,7 +112,7 @@ def plain_calls_agree_with_float64():
             mask = torch.arange(q_len)[:, None] >= torch.arange(kv_len) if causal else None
             compare(found, info, *dense(q, k, 0.3, kept=mask), size)
             assert info["statistics"]["own_mask"] == ("applied" if causal else "none") and whole["block_size"] == list(size)
-            # the size that was foretold is the size of what is there, but for the bounds of bins and fillers
+            # the size that was predicted is the size of what is there, except for the bounds of bins and fillers
             there = sum(t.nbytes for name, t in found.items() if not name.startswith(("pad.", "edges.")))
             assert there == info["bytes"] == kept.bytes and found[f"{next(iter(infos))}.q"].equal(q)
 
@@ -271,7 +271,7 @@ def heads_steps_and_prompts_are_chosen_apart():
     for key, info in infos.items():
         assert info["captured_heads"] == [1] and found[f"{key}.q"].shape[1] == 1 and found[f"{key}.mass"].shape[1] == 2
         assert info["name"] == name
-    # equal masks stand in the file once, whatever the step
+    # equal masks are in the file once, for all steps
     assert sum(key.endswith(".mask") for key in found) == 1 and len({i["mask_tensor"] for i in infos.values()}) == 1
     with tool.capture(FILE, block_size=16, heads=()):
         model(**inputs)

@@ -1,4 +1,4 @@
-"""The transformers adapter in use: generation, packing, sinks, towers beside the text. Run by behaviour.py."""
+"""The transformers adapter in use: generation, packing, sinks, towers next to the text. Run by behaviour.py."""
 
 import families
 import torch

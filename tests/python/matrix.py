@@ -44,7 +44,7 @@ def apart(a, b):
 
 @contextmanager
 def sdpa_by_hand(model, chosen, mask):
-    """Each chosen layer's scaled_dot_product_attention gets the dense mask beside the model's own, or its beginning."""
+    """Each chosen layer's scaled_dot_product_attention gets the dense mask in addition to the model's own, or its beginning."""
     inside, plain, hooks = [False], F.scaled_dot_product_attention, []
 
     def masked(query, key, value, attn_mask=None, **kwargs):

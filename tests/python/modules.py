@@ -54,7 +54,7 @@ def imported(folder, name):
 
 
 def blocks(mask):
-    """Block numbers of each row, partial and full apart: what stands behind the counts means nothing."""
+    """Block numbers of each row, partial and full apart: what follows the counts means nothing."""
     found = []
     for counts, indices in ((mask.kv_num_blocks, mask.kv_indices), (mask.full_kv_num_blocks, mask.full_kv_indices)):
         if counts is None:

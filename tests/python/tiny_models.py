@@ -4,7 +4,7 @@ import torch
 
 
 def flux(kind):
-    """`kind` is FluxTransformer2DModel, whoever's it is."""
+    """`kind` is FluxTransformer2DModel, from any library."""
     model = kind(
         patch_size=1, in_channels=8, num_layers=1, num_single_layers=2, attention_head_dim=16, num_attention_heads=2,
         joint_attention_dim=32, pooled_projection_dim=32, axes_dims_rope=(4, 4, 8), guidance_embeds=False,

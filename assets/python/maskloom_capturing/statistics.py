@@ -62,7 +62,7 @@ def decoded(code: Tensor) -> Tensor:
 
 
 def edges(q_len: int, kv_len: int) -> list[int]:
-    """Bounds of the bins of q_idx - kv_idx, which lies in -(kv_len - 1) ..= q_len - 1."""
+    """Bounds of the bins of q_idx - kv_idx, which is in -(kv_len - 1) ..= q_len - 1."""
 
     def up_to(last: int) -> list[int]:
         found = list(range(0, min(last, NEAR) + 1))

@@ -139,7 +139,7 @@ struct Inner {
 }
 
 impl PartialEq for BlockMask {
-    /// Same extents and the same blocks, whatever the mods are.
+    /// The same extents and the same blocks, for any mods.
     fn eq(&self, other: &Self) -> bool {
         let (a, b) = (&*self.inner, &*other.inner);
         let pairs = || (0..a.shape.batch).flat_map(|x| (0..a.shape.heads).map(move |y| (x, y)));

@@ -311,7 +311,7 @@ fn reachable(i: Ints, n: usize) -> (usize, usize) {
     if i.lo < 0 && i.hi >= 0 {
         return (0, n.saturating_sub(1)); // the negative part wraps to the end, the rest starts at 0
     }
-    // huge negative indices clamp to 0 whatever is added
+    // huge negative indices clamp to 0 with any addend
     let clamp = |v: i64| clamp_index(v.max(-(1 << 60)), n);
     (clamp(i.lo), clamp(i.hi))
 }

@@ -71,7 +71,7 @@ pub(super) fn add(state: &mut State, new: New) {
     }
 }
 
-/// Whoever takes a tool goes on at the canvas.
+/// After a tool is chosen, the user goes on at the canvas.
 pub(super) fn take_tool(state: &mut State, tool: Tool) {
     state.focus.tool = tool;
     state.session.canvas.take_focus();

@@ -21,7 +21,7 @@ pub type Extent = [[usize; 2]; 2];
 pub(super) struct Grip {
     /// Which ends move: of the rows, of the columns.
     ends: [[bool; 2]; 2],
-    /// Where it was taken, (q, kv).
+    /// Where it was grabbed, (q, kv).
     from: [f64; 2],
     start: Extent,
 }

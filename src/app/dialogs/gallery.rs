@@ -104,7 +104,7 @@ fn card_ui(ui: &mut Ui, card: &Card, texture: Option<&TextureHandle>, failed: Op
     let picture = egui::Rect::from_min_size(corner, Vec2::splat(PICTURE));
     match texture {
         Some(texture) => {
-            // in the mask's own proportions, however many pixels they are
+            // in the mask's own proportions, for any number of pixels
             let size = texture.size_vec2();
             let place = egui::Rect::from_center_size(picture.center(), size * (PICTURE / size.max_elem()));
             let whole = egui::Rect::from_min_max(egui::pos2(0.0, 0.0), egui::pos2(1.0, 1.0));

@@ -86,7 +86,7 @@ pub(super) fn show(ctx: &egui::Context, state: &State, mut dialog: Dialog, actio
     let area = egui::Modal::default_area(widgets::id("dialog")).anchor(egui::Align2::CENTER_TOP, [0.0, TOP]);
     let modal = egui::Modal::new(widgets::id("dialog")).area(area).show(ctx, |ui| {
         ui.set_width(width.min(ctx.content_rect().width() - 60.0));
-        // whatever does not fit into a small window is scrolled to
+        // what does not fit into a small window can be scrolled to
         let height = room(ui, 40.0 + TOP);
         let scroll = egui::ScrollArea::vertical().id_salt("dialog").auto_shrink([false, true]);
         // the dialog grows with its contents, not only from the height of the frame before

@@ -14,7 +14,7 @@ pub(crate) enum Level {
     /// 8 lanes, 16 registers.
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// Arrays that the compiler turns into whatever the target's baseline has.
+    /// Arrays that the compiler turns into the instructions of the target's baseline.
     Portable,
 }
 

@@ -141,9 +141,11 @@ fn pair(problem: &Problem, i: usize) -> Pair {
 pub enum Arithmetic {
     /// No rounding.
     Exact,
-    /// Where PyTorch's eager formula materialises a tensor of the problem's dtype: a yardstick, never a result.
+    /// Rounding where PyTorch's eager formula materialises a tensor of the problem's dtype: for comparison, never a
+    /// result.
     Eager,
-    /// Where fused kernels do: the output that delta is made of, P and dS as they enter products. Another yardstick.
+    /// Rounding where fused kernels round: the output that delta is made of, P and dS as they enter products. Also for
+    /// comparison.
     Fused,
     /// No rounding, with scores that differ from the exact ones by float32's rounding: a measure for score mods with
     /// steps or poles.

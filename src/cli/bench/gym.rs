@@ -16,7 +16,7 @@ const fn mask(name: &'static str, text: &'static str) -> Workload {
     Workload { name, text }
 }
 
-/// Masks without any import: they run wherever PyTorch does.
+/// Masks without any import: they run on every installation of PyTorch.
 pub(super) const PLAIN: &[Workload] = &[
     mask("causal", "def mask_mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n"),
     mask(

@@ -1,4 +1,4 @@
-"""A factory of sixty lines: frames of a video, text beside them, globals, a window and documents."""
+"""A factory of sixty lines: frames of a video, text, globals, a window and documents."""
 
 import math
 

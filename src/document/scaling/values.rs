@@ -132,7 +132,7 @@ fn pieces(value: &ArgValue, ratio: f64) -> Option<Scaled> {
     Some(Scaled { value: ArgValue::List(out), error: 0.0 })
 }
 
-/// Boxes of (top, left, bottom, right), however deep in lists.
+/// Boxes of (top, left, bottom, right), at any depth of lists.
 fn boxes(value: &ArgValue, ratios: [f64; 2], at: usize) -> ArgValue {
     match value {
         ArgValue::List(items) => {

@@ -451,7 +451,7 @@ binary_ops! {
 }
 
 impl BinaryOp {
-    /// Whether the result is Bool whatever the operands are.
+    /// Whether the result is Bool for all operands.
     pub fn is_comparison(self) -> bool {
         matches!(self.row().typed, Typed::To(Ty::Bool, _))
     }

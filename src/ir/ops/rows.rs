@@ -134,7 +134,7 @@ pub(crate) enum BinaryText {
     Function(&'static str, bool),
     /// `x.clamp(side=n)` with a number, `torch.name(a, b)` of tensors.
     Bound(&'static str, &'static str),
-    /// `a.clamp(side=b)` of whatever the operands are.
+    /// `a.clamp(side=b)` of any operands.
     Clamp(&'static str),
     /// `torch.div(a, b, rounding_mode="trunc")`
     TruncDiv,

@@ -18,7 +18,7 @@ pub fn dense_mask(mask: &Mod, batch: usize, heads: usize, lengths: Lengths) -> V
     out
 }
 
-/// The same into memory that is there already; whatever it held is overwritten. Panics when it is not that long, or for
+/// The same into existing memory, whose content is overwritten. Panics when it is not that long, or for
 /// a score mod.
 pub fn dense_mask_into(mask: &Mod, batch: usize, heads: usize, lengths: Lengths, out: &mut [u8]) {
     assert_eq!(out.len(), batch * heads * lengths.q_len * lengths.kv_len, "one byte a cell");

@@ -197,7 +197,7 @@ impl<'a> Lower<'a> {
             self.release(id, at);
         }
         self.code.root = match self.graph.ty(self.root) {
-            // a float64 tensor's derivative is a double whatever the scores are
+            // a float64 tensor's derivative is a double for scores of any dtype
             Ty::Float | Ty::Double => self.reg_as(self.root, self.score),
             Ty::Bool | Ty::Int => self.reg(self.root),
         };

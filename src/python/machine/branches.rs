@@ -47,7 +47,7 @@ impl Context<'_> {
         for (test, body) in branches.iter().rev() {
             let own = match returns(body) {
                 true => self.returned(body)?,
-                // a branch that does nothing goes on after the `if`
+                // an empty branch continues after the `if`
                 false if matches!(body[..], [Stmt { kind: StmtKind::Pass, .. }]) => self.returned(rest)?,
                 false => return None,
             };

@@ -66,7 +66,7 @@ pub(super) fn changes(method: &str) -> bool {
     (method.ends_with('_') && !method.starts_with('_')) || CHANGING.contains(&method)
 }
 
-/// Methods that change nothing of anybody's, whatever they are called on.
+/// Methods that change nothing, on any object.
 pub(super) fn harmless(library: &Library, method: &str) -> bool {
     const NAMES: [&str; 48] = [
         "backward",

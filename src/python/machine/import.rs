@@ -273,7 +273,7 @@ impl Context<'_> {
     }
 }
 
-/// Modules of Python's own library that are not known here, but that are there wherever Python is.
+/// Modules of Python's own library that are not known here, but that every Python has.
 const STANDARD: [&str; 66] = [
     "array",
     "ast",

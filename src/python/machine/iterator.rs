@@ -1,6 +1,6 @@
 //! Iterators: what `iter()`, generators, generator expressions and endless counters give, and `next()` takes from.
 //!
-//! Invariant: an element is given once, whoever asks for it; asking an endless one for all is a fault. Must not know how
+//! Invariant: an element is given once, to the first caller; asking an endless one for all is a fault. Must not know how
 //! the elements were made.
 
 use crate::python::value::{Fault, Items, Opaque, Value};

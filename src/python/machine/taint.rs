@@ -136,7 +136,7 @@ impl Context<'_> {
         }
     }
 
-    /// Marks every container, wherever it is bound, through which something marked can be reached.
+    /// Marks every container, under any binding, through which something marked can be reached.
     fn taint_holders(&mut self, fault: &Rc<Fault>) {
         let mut left: Vec<Value> = Vec::new();
         let scopes = self.scopes.iter().filter_map(|s| s.upgrade()).chain(self.frames.iter().cloned());

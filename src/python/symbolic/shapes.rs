@@ -125,7 +125,7 @@ impl Context<'_> {
         let mut arrays = Vec::with_capacity(values.len());
         for value in values {
             let array = self.as_array(value)?;
-            // an empty vector is nothing, whatever the others are
+            // an empty vector adds nothing, with any others
             if array.shape != [0] {
                 arrays.push(array);
             }

@@ -357,7 +357,7 @@ fn note(cx: &mut Context, chosen: &str, all: &[(u8, Name, Value)]) {
     cx.chosen = Some(Chosen { entry: chosen.to_string(), asked: false, others });
 }
 
-/// A text of one function that takes as many parameters as a mod does: whatever they are called, that is meant.
+/// A text of one function that takes as many parameters as a mod does: with any names, that is the one meant.
 fn only_function(cx: &Context, names: &[(Name, Value)], wanted: &Wanted<'_>) -> Option<(u8, Name, Value)> {
     let mut functions = names.iter().filter(|(_, v)| matches!(v, Value::Function(_) | Value::Class(_)));
     let (name, value) = functions.next().filter(|_| functions.next().is_none() && cx.candidates.is_empty())?;

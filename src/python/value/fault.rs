@@ -14,7 +14,7 @@ pub struct Fault {
     pub class: Cow<'static, str>,
     /// The message for the user.
     pub diagnostic: Box<Diagnostic>,
-    /// Whether nothing goes on after it: a limit was reached.
+    /// Whether the trace ends with it: a limit was reached.
     pub fatal: bool,
     /// Whether Python raises this as well, so that the text's own `except` may catch it. A fault that only means "not
     /// supported here" is never caught.

@@ -7,7 +7,7 @@ use crate::base::BlockSize;
 use crate::quality::head::Head;
 use rayon::prelude::*;
 
-/// Rankings [q blocks][kv blocks], and blocks that are kept whatever their rank.
+/// Rankings [q blocks][kv blocks], and blocks that are kept at any rank.
 pub(super) fn rank(head: &Head, block: BlockSize, ranking: Ranking) -> (Vec<f32>, Vec<bool>) {
     let (dim, scale) = (head.dim(), head.scale as f32);
     let grid = block.grid(head.lengths());

@@ -59,7 +59,7 @@ pub struct Case {
     /// Kept cells of the dense mask.
     #[serde(default)]
     pub mask_true: Option<u64>,
-    /// `sparsity_QxK` and whatever else there is.
+    /// `sparsity_QxK` and all the others.
     #[serde(flatten)]
     pub rest: BTreeMap<String, Value>,
 }

@@ -145,7 +145,7 @@ fn dtype(storage: &str) -> Option<DType> {
     DType::ALL.into_iter().find(|d| d.torch_name() == name)
 }
 
-/// Elements row by row, whatever their strides.
+/// Elements row by row, for any strides.
 fn gathered(data: &[u8], size: usize, offset: usize, shape: &[usize], strides: &[usize]) -> Option<Vec<u8>> {
     if shape.len() != strides.len() {
         return None;

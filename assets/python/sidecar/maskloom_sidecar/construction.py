@@ -79,7 +79,7 @@ def watch(model: nn.Module) -> int:
     if settings.dense_run():
         return len(named)
     chosen = {id(module) for module, _ in named.values()}
-    # a part that was watched as a separate model, and is none of this model's layers
+    # a part that was watched as a separate model and is not a layer of this model
     for _, module in model.named_modules():
         if layers.record(module) is not None and id(module) not in chosen:
             layers.unwatch(module)

@@ -94,7 +94,7 @@ def patch_torch() -> None:
 
 
 def patch_diffusers(dispatch: Any) -> None:
-    """diffusers' dispatcher, whatever backend is set."""
+    """diffusers' dispatcher, with any backend set."""
     original = dispatch.dispatch_attention_fn
     if hasattr(original, "maskloom"):
         return

@@ -254,7 +254,7 @@ impl Proposals {
     }
 }
 
-/// What one does with a mask that was taken.
+/// What the user can do with an accepted mask.
 fn next(ui: &mut Ui, actions: &mut Actions) {
     ui.horizontal_wrapped(|ui| {
         ui.weak("An applied proposal is a layer with sliders. Then");

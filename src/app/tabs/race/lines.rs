@@ -75,7 +75,7 @@ impl Line<'_> {
             };
             bar(ui, share, if stale { fill.gamma_multiply(0.45) } else { fill });
         }
-        // a long comparison goes on below: nothing may push the bars out of the panel
+        // a long comparison goes on below: it must not push the bars out of the panel
         ui.horizontal_wrapped(|ui| {
             if let Some(timing) = timing {
                 let (speed, about) = self.speed(kernel, passed, timing, &colours);

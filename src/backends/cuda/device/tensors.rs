@@ -210,7 +210,7 @@ impl Outputs {
         self.max_scores.iter().try_for_each(|rows| gpu.poison(rows))
     }
 
-    /// Copies everything to the host. Errors: whatever went wrong on the device since it was last asked.
+    /// Copies everything to the host. Errors: all that went wrong on the device since it was last asked.
     pub fn download(&self, gpu: &Gpu, problem: &Problem, what: &str) -> Result<Output, Diagnostic> {
         let rows = |from: &Buffer| gpu.download::<f32>(from, problem.batch * problem.heads * problem.q_len, what);
         let (lse, max_scores) = (rows(&self.lse)?, self.max_scores.as_ref().map(rows).transpose()?);

@@ -140,7 +140,8 @@ fn sums(text: &mut String, reads: &[LiftedRead]) {
     text.push_str("};\n#endif\n");
 }
 
-/// What the cells of eight queries add to elements of these leaves the warp; a step of sums along diagonals is done.
+/// The cells of eight queries are done: what they add to elements of these leaves the warp, and sums along diagonals go
+/// one step on.
 fn end_queries(text: &mut String, reads: &[LiftedRead]) {
     text.push_str(
         "    __device__ __forceinline__ void end_queries(const Mods &m, const HeadValues &head, int b, int h, int first, int step, int q_len) {\n        \

@@ -139,7 +139,7 @@ fn header() -> String {
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/mods.cuh")).replace("\"+f\"", "\"+x\"")
 }
 
-/// Every cell is seen once, in its row and column, however few columns a pass takes; and all scores are in place again.
+/// Every cell is seen once, in its row and column, for any number of columns in a pass; all scores are back in place.
 #[test]
 fn scores_that_pass_by_come_back_to_their_places() {
     const PASSES: &str = r#"

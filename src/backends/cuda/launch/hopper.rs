@@ -38,7 +38,7 @@ pub(crate) struct Hopper {
     spec: KernelSpec,
     share: f64,
     parts: Option<Buffer>,
-    /// Where there are bitmaps.
+    /// The place of bitmaps, if there are any.
     bits_map: Option<Vec<u8>>,
     _lists: Lists,
     _held: Vec<Buffer>,

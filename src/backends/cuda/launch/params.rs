@@ -192,7 +192,7 @@ impl DeviceMods {
         Self::of(gpu, &program.mods, &program.emitted, program.spec.score == ScoreKind::Linked)
     }
 
-    /// The same of mods as they were emitted; `by_pointer`: whatever their size.
+    /// The same of mods as they were emitted; `by_pointer`: at any size.
     pub fn of(
         gpu: &Arc<Gpu>,
         mods: &LiftedMods,

@@ -232,7 +232,7 @@ impl KernelSpec {
     pub fn flash(shape: &Shape, limits: &Limits, mask: MaskKind, score: ScoreKind) -> KernelSpec {
         let width = shape.head_dim.max(shape.head_dim_v);
         let short = shape.q_len.div_ceil(128) * shape.pairs < limits.multiprocessors && width <= 128;
-        // a heavy mod decides over the time, whatever the tile, and wants its registers
+        // a heavy mod determines the time with any tile, and needs its registers
         let heavy = width <= 128 && shape.score_weight > HEAVY;
         let table = match width {
             _ if short || heavy => SHORT,
@@ -463,7 +463,7 @@ mod tests {
         }
     }
 
-    /// Consumer cards give a block 99 KB; every variant of every kernel stays within that, whatever the shape.
+    /// Consumer cards give a block 99 KB; every variant of every kernel stays within that, for any shape.
     #[test]
     fn consumer_cards_never_need_more_than_99_kilobytes() {
         for arch in ["sm_86", "sm_89", "sm_120"] {

@@ -87,7 +87,7 @@ impl Pass {
         match op {
             Add if is(-0.0) || (is(0.0) && self.is_never_minus_zero(a)) => Some(a),
             Sub if is(0.0) || (is(-0.0) && self.is_never_minus_zero(a)) => Some(a),
-            // literals are added, whatever their sign
+            // literals are added, with either sign
             Sub if !by.is_nan() => {
                 let negated = self.add(Op::Float((-by).to_bits()));
                 Some(self.binary(Add, a, negated))

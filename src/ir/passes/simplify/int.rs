@@ -74,7 +74,7 @@ impl Pass {
         }
     }
 
-    /// `a + by` or `a - by`: literals are joined, and added rather than subtracted, whatever their sign: a slider that
+    /// `a + by` or `a - by`: literals are joined, and added rather than subtracted, with either sign: a slider that
     /// crosses zero leaves the graph alone.
     fn sum_with_literal(&mut self, op: BinaryOp, a: NodeId, by: i128) -> Option<NodeId> {
         use BinaryOp::{Add, Sub};

@@ -99,7 +99,7 @@ impl Pass {
         match (self.graph.width(&op), self.float(id)) {
             // a number that replaces a rounded operation is rounded
             (Width::Single, Some(x)) => self.number(f64::from(x as f32)),
-            // what follows from the score goes on in the score's precision
+            // what is computed from the score keeps the score's precision
             (Width::Score, _) if !self.graph.follows_score(id) => self.add(op),
             _ => id,
         }

@@ -44,7 +44,7 @@ fn helpers_are_never_taken_for_mods() {
     // several: the last, and the others are reported
     let two = format!("{MASK}def causal(b, h, q, k):\n    return q >= k\n");
     assert_eq!(chosen(&asked(&two, "", &[])), ("causal", vec!["mask_mod"]));
-    // by its use, whatever its parameters are called
+    // by its use, with any names of its parameters
     let used = "def f(a1, a2, a3, a4):\n    return a3 >= a4\ndef g(x1, x2, x3, x4):\n    return x1\nbm = create_block_mask(f, 1, 1, 100, 100)\n";
     assert_eq!(chosen(&asked(used, "", &[])).0, "f");
 }
