@@ -75,7 +75,7 @@ pub struct Args {
 }
 
 fn only_gradients() -> Failure {
-    Diagnostic::error("run-deterministic", "--deterministic concerns gradients, and the forward pass alone has none")
+    Diagnostic::error("run-deterministic", "--deterministic concerns gradients, and the forward pass alone computes none")
         .hint("add --pass both or --pass backward")
         .into()
 }

@@ -26,7 +26,7 @@ pub(in crate::app) fn take_focus(ctx: &egui::Context) {
     ctx.request_repaint();
 }
 
-/// Leads the focus from the last button of the header on to what follows it.
+/// Moves the focus from the last button of the header to the control after it.
 fn enter(ui: &Ui, last: &egui::Response) {
     let key = id("into the page");
     match ui.data(|d| d.get_temp::<Entering>(key)) {

@@ -52,7 +52,7 @@ pub(super) fn show(ui: &mut Ui, line: &Line, stale: bool) {
     }
 }
 
-/// A measure with its formula: its name recedes behind its figures.
+/// A measure with its formula: its name is weaker than its figures.
 fn put(ui: &mut Ui, text: String, words: &str) {
     ui.label(figures(ui, &text)).on_hover_text(words);
     ui.add_space(4.0);

@@ -132,9 +132,9 @@ fn lifted(problem: &Problem, mask: Option<&Mod>, derived: Option<&Derived>) -> L
 
 fn no_fixed_order() -> Diagnostic {
     let message =
-        "flex adds the gradients of tensors that learn in no fixed order, and their last bits differ between runs";
+        "flex adds the gradients of captured tensors in no fixed order, so their last bits differ between runs";
     Diagnostic::error("no-fixed-order", message)
-        .hint("take eager, whose gradients have the same bits in every run, or do without deterministic gradients")
+        .hint("use eager, whose gradients have the same bits in every run, or turn deterministic gradients off")
 }
 
 /// Batch entries, query heads, queries and keys.
