@@ -28,7 +28,7 @@ const ALIKE: f64 = 1.5;
 pub enum Rounds {
     /// Probabilities and the output alone; scores stay in float32.
     Fused,
-    /// Whatever the textbook formula materialises, scores too.
+    /// All that the textbook formula materialises, scores too.
     Eager,
 }
 

@@ -24,8 +24,8 @@ const DIFFUSERS: Library = Library {
     object: "pipe.transformer",
     layers: "\"single_transformer_blocks\"",
     inputs: "inputs",
-    about: "Attention over the design's tokens is replaced in the chosen layers, whatever backend is set; the scale and the mask that
-the model has of its own stay. Calls over other tokens run as before, are counted and told; `strict=True` makes them an
+    about: "Attention over the design's tokens is replaced in the chosen layers, for any set backend. The model keeps its own scale
+and its own mask. Calls over other tokens run as before; they are counted and reported. `strict=True` makes them an
 error. Several designs can be in one model: a call gets the one for its layer, its tokens and their grid. It works for
 models that call diffusers' dispatcher and for those that call PyTorch's scaled_dot_product_attention, forward and backward,
 compiled (before or after), with gradient checkpointing.",
@@ -38,10 +38,10 @@ const TRANSFORMERS: Library = Library {
     object: "model",
     layers: "r\"layers\\\\.(0|2)\\\\.\"",
     inputs: "{\"input_ids\": ids}",
-    about: "The design replaces the pattern of the chosen layers (causal, sliding, both ways). What the model brings stays: padding, packed
-sequences (each document has the design for itself), sinks, a soft cap where the design has no score_mod, a position bias;
-with a key-value cache the queries keep their places, and the cache keeps all keys. What is not known is left as it is and
-told, `strict=True` makes it an error. At other lengths the design is used where it means the same: a formula at any, tables
+    about: "The design replaces the pattern of the chosen layers (causal, sliding, both ways). The model keeps its padding, packed
+sequences (each document has the design for itself), sinks, soft cap (if the design has no score_mod) and position bias.
+With a key-value cache the queries keep their positions, and the cache keeps all keys. Unknown features are not changed but
+reported; `strict=True` makes them an error. At other lengths the design is used if it means the same: a formula at any, tables
 and drawings at shorter ones. It works with transformers 5, and with 4.53 and newer.",
     what: "applies the design to a transformers model: use(model); verify checks it",
 };

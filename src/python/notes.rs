@@ -176,7 +176,7 @@ impl Walk {
             && fourth.starts_with('q')
         {
             let message = format!(
-                "`{}` names its last parameters `{third}, {fourth}`: PyTorch passes q_idx first, whatever their names",
+                "`{}` names its last parameters `{third}, {fourth}`: PyTorch passes q_idx first; it does not look at names",
                 def.name
             );
             let note = Diagnostic::warning("swapped-parameters", message).at(def.name_span, "");

@@ -167,7 +167,7 @@ pub(super) fn examine(state: &mut State) {
     state.session.started(JobFor::Doctor, job);
 }
 
-/// Takes what the worker has said.
+/// Receives the worker's answer.
 pub(super) fn listen(state: &mut State) {
     for event in state.session.jobs.poll() {
         let Some(at) = state.session.jobs_running.iter().position(|r| r.job == event.job) else { continue };
@@ -251,7 +251,7 @@ pub(super) fn hello(state: &mut State, info: Box<crate::service::protocol::Worke
         state.done(format!("Connected to {}.", info.host));
     }
     for note in &info.notes {
-        // said once on a machine; the list of messages has it every time
+        // shown once on a machine; the list of messages has it every time
         let known = state.view.told.contains(&note.message);
         state.notices.tell(note.clone(), state.now);
         if known {

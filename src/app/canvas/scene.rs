@@ -70,7 +70,7 @@ pub struct Scene<'a> {
 pub struct Numbers<'a> {
     /// None: they are not there.
     pub data: Option<&'a HeatData>,
-    /// Why they are not there, or that others follow; empty where nothing is to be said.
+    /// The reason if they are missing, or that others follow; empty without a message.
     pub words: &'a str,
     /// Colours by the logarithm.
     pub log: bool,
@@ -136,7 +136,7 @@ pub enum Picture {
     Bias,
     /// Cells kept now but not in another mask, and the reverse.
     Difference,
-    /// Numbers of cells: scores, probabilities, whatever [`Scene::map`] has.
+    /// Numbers of cells: scores, probabilities or what else [`Scene::map`] has.
     Map,
     /// Attention mass outside the mask, from [`Scene::map`], with the mass that rows keep next to it.
     Loss,

@@ -165,7 +165,7 @@ impl GalleryDialog {
     }
 }
 
-/// Documents among the files that were open lately.
+/// Documents among the recently opened files.
 fn own_documents(recent: &[PathBuf]) -> Vec<PathBuf> {
     let is_document = |path: &&PathBuf| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json"));
     let config = |path: &&PathBuf| path.file_name().is_some_and(|name| name == "config.json");

@@ -173,7 +173,7 @@ pub(super) fn docks(ui: &mut Ui, state: &State, actions: &mut Actions) {
     }
 }
 
-/// Files that were open lately.
+/// Recently opened files.
 fn recent(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.add_enabled_ui(!state.view.recent.is_empty(), |ui| {
         ui.menu_button("Recent", |ui| {

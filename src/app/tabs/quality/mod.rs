@@ -475,7 +475,7 @@ fn same_line(a: &Question, b: &Question) -> bool {
         == (&b.path, &b.call, b.entry, &b.problem, b.head, b.row, b.shows)
 }
 
-/// Why there is no line, what can be said, and a document that fits.
+/// The reason why there is no line, the available facts, and a document that fits.
 fn cannot(ui: &mut Ui, seen: &Seen, why: &crate::base::Diagnostic, actions: &mut Actions) {
     // a capture of another shape is not a mistake: the suggested action comes first
     let words = "Replaces the open document by one with this call's lengths, heads and axes. Undo restores it.";

@@ -200,7 +200,7 @@ impl Busy {
         busy
     }
 
-    /// Whoever is free first takes the next.
+    /// The first free one takes the next.
     fn take(&mut self, work: impl Iterator<Item = u64>) {
         for w in work {
             let mut first = self.0.peek_mut().expect("there is a multiprocessor");
