@@ -24,21 +24,3 @@ pub fn recorder() -> Vec<ExportFile> {
     let package = PACKAGE.iter().map(|(name, text)| ExportFile::new(*name, *text, "a part of the capture script"));
     std::iter::once(script).chain(package).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::path::Path;
-
-    #[test]
-    fn every_file_of_the_package_goes_along() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/python/maskloom_capturing");
-        let there = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
-        let there = there.filter(|path| path.extension().is_some_and(|e| e == "py"));
-        let name = |path: std::path::PathBuf| path.file_name().expect("a name").to_string_lossy().into_owned();
-        let mut there: Vec<String> = there.map(|path| format!("maskloom_capturing/{}", name(path))).collect();
-        there.sort();
-        let given: Vec<String> = recorder().into_iter().skip(1).map(|file| file.name).collect();
-        assert_eq!(given, there);
-    }
-}

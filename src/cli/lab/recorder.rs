@@ -50,3 +50,33 @@ pub fn write(args: &Args) -> Result<(), Failure> {
         script.display()
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(to: &std::path::Path, force: bool) -> Args {
+        Args { to: to.to_path_buf(), force, json: true }
+    }
+
+    #[test]
+    fn every_file_of_the_package_is_written_and_nothing_else_is_replaced_unasked() {
+        let package = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/python/maskloom_capturing");
+        let there = std::fs::read_dir(package).expect("a folder").map(|entry| entry.expect("an entry").path());
+        let there: Vec<_> = there.filter(|path| path.extension().is_some_and(|e| e == "py")).collect();
+        let home = tempfile::tempdir().expect("a folder");
+        assert!(write(&args(home.path(), false)).is_ok());
+        for path in &there {
+            let copy = home.path().join("maskloom_capturing").join(path.file_name().expect("a name"));
+            assert_eq!(std::fs::read(copy).expect("is written"), std::fs::read(path).expect("is there"));
+        }
+        assert_eq!(recorder().len(), there.len() + 1);
+        // the same again is in nobody's way, a changed file is
+        assert!(write(&args(home.path(), false)).is_ok());
+        std::fs::write(home.path().join(RECORDER), "mine").expect("is written");
+        assert!(write(&args(home.path(), false)).is_err());
+        assert_eq!(std::fs::read_to_string(home.path().join(RECORDER)).expect("is there"), "mine");
+        assert!(write(&args(home.path(), true)).is_ok());
+        assert!(std::fs::read_to_string(home.path().join(RECORDER)).expect("is there").starts_with("\"\"\""));
+    }
+}
