@@ -28,7 +28,7 @@ pub(super) fn names<'a>(entry: &'a str, outline: &'a Outline) -> Result<Option<[
             (first.kind, second.kind),
             (EntryKind::MaskMod, EntryKind::ScoreMod) | (EntryKind::ScoreMod, EntryKind::MaskMod)
         );
-        return Ok(one_of_each.then(|| [first.name.as_str(), second.name.as_str()]));
+        return Ok(one_of_each.then_some([first.name.as_str(), second.name.as_str()]));
     }
     match split(entry)[..] {
         [_] => Ok(None),
