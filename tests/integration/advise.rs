@@ -69,7 +69,7 @@ fn bad_presets_are_told_where() {
         (good.replace("\"maskloom\": 1", "\"maskloom\": 9"), &["document-version", "version 9", "update"][..]),
         (
             good.replace("\"name\": \"Band\", \"axes\"", "\"name\": \"a\", \"name\": \"b\", \"axes\""),
-            &["`name` stands twice"],
+            &["the key `name` occurs twice"],
         ),
         ("[1]".into(), &["document-version"]),
         ("{\"maskloom\": 1".into(), &["document-json"]),
