@@ -95,8 +95,11 @@ pub fn race(
 }
 
 fn other_bits(name: BackendName) -> Diagnostic {
-    Diagnostic::error("gradients-differ", format!("two runs of {name}'s backward pass gave gradients with different bits"))
-        .hint("its sums have no fixed order; use flex or eager, or turn deterministic gradients off")
+    Diagnostic::error(
+        "gradients-differ",
+        format!("two runs of {name}'s backward pass gave gradients with different bits"),
+    )
+    .hint("its sums have no fixed order; use flex or eager, or turn deterministic gradients off")
 }
 
 fn report(backend: BackendName, outcome: GradientOutcome) -> GradientReport {

@@ -75,9 +75,12 @@ pub struct Args {
 }
 
 fn only_gradients() -> Failure {
-    Diagnostic::error("run-deterministic", "--deterministic concerns gradients, and the forward pass alone computes none")
-        .hint("add --pass both or --pass backward")
-        .into()
+    Diagnostic::error(
+        "run-deterministic",
+        "--deterministic concerns gradients, and the forward pass alone computes none",
+    )
+    .hint("add --pass both or --pass backward")
+    .into()
 }
 
 /// Runs the command.

@@ -169,11 +169,7 @@ fn what_is_wrong_is_told_by_name() {
     assert!(told[0].message.contains("ended early: CUDA out of memory"), "{told:?}");
     let mut fewer = whole.clone();
     fewer["tensors"] = json!(12);
-    assert!(
-        open(&file, &calls, &fewer).unwrap().warnings()[0]
-            .message
-            .contains("lists 12 tensors but contains 7")
-    );
+    assert!(open(&file, &calls, &fewer).unwrap().warnings()[0].message.contains("lists 12 tensors but contains 7"));
 }
 
 #[test]
