@@ -5,7 +5,7 @@
 use super::super::out::Failure;
 use crate::backends::stats;
 use crate::base::{BackendName, Diagnostic};
-use crate::problem::result::Outcome;
+use crate::problem::result::{GradientOutcome, Outcome, RunReport};
 use crate::service::recorded::Collection;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -69,12 +69,17 @@ fn of_text(text: &str) -> Result<String, serde_json::Error> {
 
 /// The presets' runs on one card: flex and the other backends.
 fn of_presets(collection: &Collection) -> String {
-    let first = collection.runs.values().next();
-    let said = |key: &str| first.and_then(|run| run.report.environment.get(key)).map_or("unknown", String::as_str);
-    let (rounds, card) = (first.map_or(0, |run| run.conditions.options.rounds), said("gpu"));
-    let mut out = format!("Forward pass of the presets; {card}, {}, median of {rounds} rounds.\n\n", said("date"));
-    out.push_str("| preset | cells kept | flex ms | spread | TFLOP/s | sdpa ms | flash_attention_2 ms | eager ms |\n");
-    out.push_str("|---|---|---|---|---|---|---|---|\n");
+    let runs = || collection.runs.values();
+    let card = runs().next().and_then(|run| run.report.environment.get("gpu")).map_or("unknown", String::as_str);
+    let dates = range(runs().filter_map(|run| run.report.environment.get("date")));
+    let rounds = range(runs().map(|run| run.conditions.options.rounds));
+    let mut out = format!(
+        "The presets on {card}, {dates}, median of {rounds} rounds; forward pass unless a column says backward.\n\n"
+    );
+    out.push_str(
+        "| preset | cells kept | flex ms | spread | TFLOP/s | sdpa ms | flash_attention_2 ms | eager ms | flex backward ms |\n",
+    );
+    out.push_str("|---|---|---|---|---|---|---|---|---|\n");
     for (name, run) in &collection.runs {
         let report = &run.report;
         let timing = |backend| {
@@ -86,12 +91,31 @@ fn of_presets(collection: &Collection) -> String {
         let [sdpa, flash, eager] = [BackendName::Sdpa, BackendName::FlashAttention2, BackendName::Eager].map(ms);
         let (kept, spread) = (100.0 * report.work.density, 100.0 * flex.spread);
         let (median, tflops) = (flex.median_ms, report.work.flop / flex.median_ms / 1e9);
+        let backward = backward_ms(report).map_or(String::new(), |ms| format!("{ms:.3}"));
         let _ = writeln!(
             out,
-            "| {name} | {kept:.1}% | {median:.3} | {spread:.1}% | {tflops:.0} | {sdpa} | {flash} | {eager} |"
+            "| {name} | {kept:.1}% | {median:.3} | {spread:.1}% | {tflops:.0} | {sdpa} | {flash} | {eager} | {backward} |"
         );
     }
     out
+}
+
+/// The least and the greatest, or the one that all are.
+fn range<T: Ord + std::fmt::Display>(values: impl Iterator<Item = T> + Clone) -> String {
+    match (values.clone().min(), values.max()) {
+        (Some(least), Some(most)) if least == most => least.to_string(),
+        (Some(least), Some(most)) => format!("{least} to {most}"),
+        _ => "unknown".into(),
+    }
+}
+
+/// The median of flex's backward pass, where it was recorded.
+fn backward_ms(report: &RunReport) -> Option<f64> {
+    let flex = report.gradients.iter().find(|row| row.backend == BackendName::Flex)?;
+    match &flex.outcome {
+        GradientOutcome::Done { timing, .. } => timing.as_ref().map(|t| t.median_ms),
+        GradientOutcome::Refused { .. } | GradientOutcome::Failed { .. } => None,
+    }
 }
 
 /// The output of `maskloom bench kernels --json`.
