@@ -111,10 +111,6 @@ __device__ __forceinline__ float sum_of_keys(const float (&value)[2]) {
     return sum + __shfl_xor_sync(0xffffffff, sum, 16);
 }
 
-// `value` times a derivative. Where nothing came, as of a cell that the mask drops, nothing goes on, even if the derivative is infinite
-// or NaN there.
-__device__ __forceinline__ float times_derivative(float value, float by) { return value == 0.0f ? 0.0f : value * by; }
-
 // Sums of a warp's cells along the diagonals q_idx - kv_idx, tile by tile. A thread holds keys i (r = 0) and i + 8 (r = 1), i = lane / 4,
 // and queries 2 t + e, t = lane % 4, of every eight.
 struct DiagonalSums {

@@ -10,6 +10,10 @@ __device__ __forceinline__ float kept_value(u32 kept, float value) {
     return result;
 }
 
+// `value` times a derivative. Where nothing came, as of a cell that the mask drops, nothing goes on, even if the derivative is infinite
+// or NaN there.
+__device__ __forceinline__ float times_derivative(float value, float by) { return value == 0.0f ? 0.0f : value * by; }
+
 // What score mods need to know of a tile, and its cells of a partial one.
 struct Cells {
     int b, head, q_idx, kv_idx;  // the thread's first query and first key

@@ -4,7 +4,10 @@
 use crate::backends::cuda::choose;
 use crate::backends::cuda::emit::mods::LiftedMods;
 use crate::backends::cuda::emit::tests::{kernel_of, nvrtc};
+use crate::backends::cuda::toolchain::backward::BackwardDraft;
 use crate::backends::cuda::toolchain::nvrtc::Nvrtc;
+use crate::backends::cuda::toolchain::ptxas;
+use crate::backends::cuda::variant::backward::BackwardWays;
 use crate::backends::cuda::variant::bound;
 use crate::backends::cuda::variant::limits::Limits;
 use crate::backends::cuda::variant::spec::{KernelSpec, MaskKind, ScoreKind};
@@ -31,6 +34,20 @@ const SPILLS: &[(&str, &str, u32, &str)] = &[
 /// Architecture, head_dim, largest bytes for kernels without a score mod, and the reason.
 const SHARED_SPILLS: &[(&str, usize, u32, &str)] =
     &[("sm_100", 128, 40, "this compiler keeps more addresses there than for sm_90; smaller tiles were not measured")];
+/// The same for backward kernels: preset, or the head_dim of those without a score mod; architecture, largest bytes,
+/// and the reason.
+const BACKWARD_SPILLS: &[(&str, &str, u32, &str)] = &[
+    ("d192", "sm_90a", 32, "addresses of the wide kernel's warpgroup that makes dS"),
+    ("d256", "sm_90a", 32, "the same"),
+    ("gemma2_softcap_window", "sm_90a", 32, "the same"),
+    ("relu_attention", "sm_90a", 48, "the derivative of 128 queries is held beside their scores"),
+    ("swin_window", "sm_90a", 1024, "a table of two distances is read and added to cell by cell"),
+    ("graphormer", "sm_90a", 4516, "four tables are read and added to cell by cell"),
+    ("deepseek_mla_rope", "sm_90a", 14_812, "128 captured numbers of a cell, each with a gradient"),
+    ("d64", "sm_80", 8, "an address of the way out"),
+    ("d192", "sm_80", 32, "sums of dk and dv of wide heads"),
+    ("d256", "sm_80", 160, "the same"),
+];
 /// The compiler that these figures are of, and what another may spill more.
 const COMPILER: (u32, u32) = (13, 0);
 const ANOTHER: u32 = 64;
@@ -103,6 +120,45 @@ fn kernels_of_the_presets_do_not_spill() {
     assert!(bad.is_empty(), "{bad:?}");
     let names: BTreeSet<&str> = presets.iter().map(|(name, _)| *name).collect();
     assert!(SPILLS.iter().all(|(name, arch, ..)| names.contains(name) && archs.contains(arch)));
+}
+
+/// The backward kernel that runs of a problem: its name and the bytes that it spills.
+fn backward(problem: &Problem, arch: &str, nvrtc: &Nvrtc) -> Option<(String, u32)> {
+    let limits = Limits::of_arch(arch).expect("an architecture");
+    // presets that the backward pass refuses in words have no kernel
+    let (draft, code) = BackwardDraft::made(problem, &limits, BackwardWays::default(), arch, nvrtc, None).ok()?;
+    let found = ptxas::resources(&code.main.log, draft.spec.entry());
+    Some((draft.spec.name(), found.spill_bytes))
+}
+
+#[test]
+fn backward_kernels_do_not_spill() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let plain = [64, 128, 192, 256].map(|head_dim| {
+        let shape = ProblemSpec { dtype: DType::BF16, ..ProblemSpec::plain(1, (4, 4), (1024, 1024), head_dim) };
+        let mask = Some(std::sync::Arc::new(testing::causal(0)));
+        let problem = Problem::new(ProblemSpec { mask, ..shape }).expect("a valid problem");
+        (format!("d{head_dim}"), problem)
+    });
+    let presets = scored().into_iter().map(|(name, problem)| (name.to_string(), problem));
+    let all: Vec<(String, Problem)> = plain.into_iter().chain(presets).collect();
+    // one design of each shape of text on Ampere's kernel, which differs by architecture in the compiler alone
+    let work: Vec<_> = all.iter().map(|of| ("sm_90a", of)).chain(all[..4].iter().map(|of| ("sm_80", of))).collect();
+    let found = Mutex::new(Vec::new());
+    let left = two_at_a_time(work, Duration::from_secs(600), |(arch, (name, problem))| {
+        if let Some((kernel, bytes)) = backward(problem, arch, nvrtc) {
+            println!("{name} on {arch}, {kernel}: {bytes} bytes");
+            found.lock().unwrap().push((name, arch, kernel, bytes));
+        }
+    });
+    assert_eq!(left, 0, "kernels that were not compiled for time");
+    let most =
+        |name: &str, arch| BACKWARD_SPILLS.iter().find(|(n, a, ..)| (*n, *a) == (name, arch)).map_or(0, |row| row.2);
+    let found = found.into_inner().unwrap();
+    assert!(found.len() > 20, "{found:?}");
+    let bad: Vec<_> = found.iter().filter(|(name, arch, _, bytes)| *bytes > most(name, arch) + slack(nvrtc)).collect();
+    assert!(bad.is_empty(), "{bad:?}");
+    assert!(BACKWARD_SPILLS.iter().all(|(name, ..)| all.iter().any(|(own, _)| own == name)));
 }
 
 #[test]

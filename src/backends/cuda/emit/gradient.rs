@@ -119,18 +119,19 @@ fn sums(text: &mut String, reads: &[LiftedRead]) {
     }
     text.push_str(
         "    __device__ __forceinline__ void cell(const Mods &m, float d_score, float raw, float scale, const HeadValues &head, \
-         const RowValues &row, const ColumnValues &column, int b, int h, int q_idx, int kv_idx, int r, int e) {\n",
+         const RowValues &row, const ColumnValues &column, int b, int h, int q_idx, int kv_idx, int r, int e) {\n        \
+         if (d_score == 0.0f) return;\n",
     );
     for (at, read) in reads.iter().enumerate() {
-        let value = format!("times_derivative(d_score, read_value{at}{AT_CELL})");
+        let value = format!("d_score * read_value{at}{AT_CELL}");
         let place = format!("m.g{} + read_place{at}{AT_CELL}", read.slot);
         let _ = match Class::of(read) {
             Class::Head => writeln!(text, "        sum{at} += {value};"),
             Class::Key => writeln!(text, "        sum{at}[r] += {value};"),
             Class::Query => writeln!(text, "        sum{at}[e] += {value};"),
             Class::Difference => writeln!(text, "        sum{at}.cell[r][e] += {value};"),
-            Class::Alone => writeln!(text, "        if (d_score != 0.0f) *({place}) = {value};"),
-            Class::Cell => writeln!(text, "        if (d_score != 0.0f) atomicAdd({place}, {value});"),
+            Class::Alone => writeln!(text, "        *({place}) = {value};"),
+            Class::Cell => writeln!(text, "        atomicAdd({place}, {value});"),
         };
     }
     text.push_str("    }\n");

@@ -78,7 +78,16 @@ const UNSEEN: &[(&str, usize, &str)] = &[
         1,
         "each part has been waited for; what is on its way to memory is there when the launch ends",
     ),
-    ("backward_sm90.cu: if (thread == 0) tma_wait_all();", 0, "the same of dk and dv"),
+    (
+        "backward_sm90.cu: mbarrier_wait(s.v_full(v), phase<V_STAGES>(done));",
+        0,
+        "nobody reads an empty item's values, and the next item's keys are there only after these values have been announced",
+    ),
+    (
+        "backward_sm90.cu: if (thread == 0) tma_wait_all();",
+        0,
+        "what is on its way to memory is there when the launch ends",
+    ),
     ("backward_wide_sm90.cu: if (thread == 0) tma_wait_all();", 0, "the same"),
     ("backward_wide_sm90.cu: if (thread == 0) tma_wait_all();", 1, "the same"),
     (
@@ -231,10 +240,11 @@ fn what_is_left_out_of_hoppers_kernel_is_seen() {
 #[test]
 #[ignore = "minutes of one core; run by name"]
 fn what_is_left_out_of_the_wide_kernel_is_seen() {
-    let case =
-        Case { ways: IN_ORDER, ..case("d256 in order", masked(with_holes(), one(300, 320, 256)), MaskKind::Bitmap) };
+    let ordered =
+        || Case { ways: IN_ORDER, ..case("d256 in order", masked(with_holes(), one(300, 320, 256)), MaskKind::Bitmap) };
     let parts = ["Mail::", "TAKEN + group", "LEFT + group", "products_sm90.cuh: "];
-    all_are_seen([(case, 3)], &parts);
+    // three blocks wait for each other's sums; one alone fills every buffer again behind another item's
+    all_are_seen([(ordered(), 3), (ordered(), 1)], &parts);
 }
 
 #[test]
