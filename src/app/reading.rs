@@ -38,7 +38,7 @@ fn read_one(path: &Path, name: &str) -> Result<Vec<(String, HostTensor)>, Diagno
     let file = CaptureFile::open(path)?;
     let Some((dtype, shape)) = file.about(name) else {
         let message = format!("{} contains no tensor named `{name}`", path.display());
-        return Err(Diagnostic::error("tensor-name", message).hint(format!("it holds: {}", file.names().join(", "))));
+        return Err(Diagnostic::error("tensor-name", message).hint(format!("it contains: {}", file.names().join(", "))));
     };
     let count: usize = shape.iter().product();
     let length = (count * dtype.size()) as u64;

@@ -147,7 +147,7 @@ fn draw_undo_run_look_save_and_export() {
     window.run_steps(4);
     window.get_by_label("Write the files").focus();
     press(&mut window, Modifiers::NONE, Key::Enter);
-    wait(&mut window, "Exported");
+    wait(&mut window, "Written");
     let preset = std::fs::read_to_string(out.join("small_band.maskloom.json")).unwrap();
     assert_eq!(maskloom::document::file::from_json(&preset).unwrap(), saved.document);
 

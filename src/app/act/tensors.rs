@@ -43,7 +43,7 @@ fn choose(
     let only = tensors.len() == 1 && wanted.is_empty();
     tensors.into_iter().find(|(n, _)| only || n == name).map(|(_, t)| t).ok_or_else(|| {
         Diagnostic::error("tensor-name", format!("{} contains no tensor named `{name}`", path.display()))
-            .hint(format!("it holds: {}", names.join(", ")))
+            .hint(format!("it contains: {}", names.join(", ")))
     })
 }
 
