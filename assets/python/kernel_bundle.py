@@ -1,4 +1,4 @@
-"""The kernel that Maskloom compiled for DESIGN, as a PyTorch operator. It needs only PyTorch and the driver.
+"""The kernel of DESIGN as a PyTorch operator. It needs only PyTorch and the driver.
 
     import DESIGN_kernel as kernel
     out = kernel.attend(query, key, value)            # [B, H, S, D], bfloat16 or float16 as designed
@@ -11,7 +11,7 @@ stay distinct. It works under torch.compile, and in CUDA graphs after one call o
 It can be trained: a second operator computes the gradients of query, key and value, also through the lse, and of the tensors
 in LEARNS, if they are passed (`captured={"table": parameter}`, or `kernel.Attention()`, which holds them as
 parameters and the kernel's lists as buffers that are not saved). Unsupported gradients are refused at the first call.
-Selective checkpointing keeps the outputs of OPERATORS[0]. DESIGN_gradcheck.py checks all gradients.
+Selective checkpointing keeps the outputs of OPERATORS[0]. The gradcheck script of the export checks all gradients.
 """
 
 import ctypes
