@@ -1,4 +1,4 @@
-"""The kernel of DESIGN as a PyTorch operator. It needs only PyTorch and the driver.
+"""The kernel of DESIGN as a PyTorch operator. It needs PyTorch and the driver.
 
     import DESIGN_kernel as kernel
     out = kernel.attend(query, key, value)            # [B, H, S, D], bfloat16 or float16 as designed
