@@ -292,7 +292,7 @@ mod tests {
         let why = reduced(done(0.2)).unwrap_err().message;
         assert!(why.contains("the backward pass of flex was wrong: dq: error 2.0e-1"), "{why}");
         let failed = GradientOutcome::Failed { why: Diagnostic::error("x", "it broke") };
-        assert!(reduced(failed).unwrap_err().message.contains("backward pass failed: it broke"));
+        assert!(reduced(failed).unwrap_err().message.contains("the backward pass of flex failed: it broke"));
     }
 
     #[test]

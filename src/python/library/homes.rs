@@ -130,9 +130,9 @@ mod tests {
             assert!(check(prefix, name).is_ok(), "{prefix}{name}");
         }
         for (prefix, name, hint) in [
-            ("torch.", "ndtr", "it is `torch.special.ndtr`"),
-            ("torch.", "silu", "it is `torch.nn.functional.silu`"),
-            ("torch.special.", "relu", "it is `torch.relu`"),
+            ("torch.", "ndtr", "its name is `torch.special.ndtr`"),
+            ("torch.", "silu", "its name is `torch.nn.functional.silu`"),
+            ("torch.special.", "relu", "its name is `torch.relu`"),
             ("torch.", "view", "it is a method: `t.view(...)`"),
         ] {
             let why = check(prefix, name).unwrap_err();

@@ -196,7 +196,7 @@ fn what_a_description_cannot_mean_is_refused() {
     let why = open(&turned, &calls, &whole).err().unwrap();
     assert!(why.code == "capture-layout" && why.message.contains("bshd"), "{why:?}");
     let none = open(&file, &json!({}), &whole).unwrap();
-    assert!(none.find(None, None, None).err().unwrap().message.contains("holds no call of attention"));
+    assert!(none.find(None, None, None).err().unwrap().message.contains("contains no call of attention"));
     let mut large = whole.clone();
     large["axes"]["extents"] = json!([9, 9]);
     let capture = open(&file, &calls, &large).unwrap();
