@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(missing("X", folder.path()), None);
         assert!(missing("X", &gone).unwrap().found.contains("ignored"));
         assert!(interpreter("X", &gone, None).unwrap().found.contains("not a file"));
-        assert!(interpreter("X", &there, None).unwrap().found.contains("does not answer"));
+        assert!(interpreter("X", &there, None).unwrap().found.contains("does not run as a Python"));
         assert_eq!(interpreter("X", &there, Some(&there)), None);
     }
 }
