@@ -130,7 +130,9 @@ impl Parts {
 
     /// One assignment: a tensor of the file, a packed one, or an expression that the tracer reads itself.
     fn take(&mut self, name: &str, value: &str, stored: Option<&[(String, HostTensor)]>) -> Result<(), String> {
-        // a learned tensor: the caller's value, otherwise the designed one
+        // a learned tensor: the caller's value, otherwise the designed one; in parentheses over several lines
+        let inner = value.strip_prefix('(').and_then(|v| v.strip_suffix(')')).map(str::trim);
+        let value = inner.filter(|v| v.starts_with("learned[")).unwrap_or(value);
         let value = match value.strip_prefix("learned[") {
             Some(rest) => rest.split_once(" else ").map_or(value, |(_, designed)| designed),
             None => value,
