@@ -12,7 +12,7 @@ use crate::document::{file, library};
 use crate::ir::graph::ModKind;
 use crate::problem::Problem;
 use crate::python::Chosen;
-use crate::python::outline::{Entry, EntryKind, outline};
+use crate::python::outline::{Entry, EntryKind, Outline, outline};
 use crate::service::environment::Files;
 use crate::service::run_file::{self, RunFile};
 use crate::service::{files, folders, imports};
@@ -189,8 +189,8 @@ pub fn from_code(
     let outline = outline(&Source::new(path.display().to_string(), text.as_str()));
     let both = pair::names(entry, &outline)?.filter(|_| kind.is_none() || !entry.is_empty());
     if let Some([a, b]) = both {
-        let one = |own, other| from_code(path, own, &pair::arguments(code, &outline, own, other), overrides, None);
-        return pair::joined(path, [one(a, b)?, one(b, a)?], !entry.is_empty());
+        let one = |own, other| from_code(path, own, &arguments_of(code, &outline, own, other), overrides, None);
+        return joined(path, [one(a, b)?, one(b, a)?], !entry.is_empty());
     }
     let found = match entry {
         "" => outline.entries.last(),
@@ -224,6 +224,66 @@ pub fn from_code(
         said.extend(overrides.take_sizes(&mut document, &sizes, line));
     }
     Ok(Opened { document, files, said, chosen })
+}
+
+/// The arguments for one of two functions: those that are parameters of the other alone are left out.
+fn arguments_of(code: &CodeArgs, outline: &Outline, own: &str, other: &str) -> CodeArgs {
+    let has = |function: &str, name: &str| {
+        let root = name.split('.').next().unwrap_or(name);
+        let entry = outline.entries.iter().rev().find(|e| e.name == function);
+        entry.is_some_and(|e| e.params.iter().any(|p| p.name == root))
+    };
+    let mut code = code.clone();
+    code.args.retain(|(name, _)| has(own, name) || !has(other, name));
+    code
+}
+
+/// One document of the two. Errors: those of the code; both are of one kind.
+fn joined(path: &Path, [first, second]: [Opened; 2], asked: bool) -> Result<Opened, Failure> {
+    let is_mask = |opened: &Opened| opened.document.scores.is_empty();
+    let (mut mask, score) = match (is_mask(&first), is_mask(&second)) {
+        (true, false) => (first, second),
+        (false, true) => (second, first),
+        (masks, _) => {
+            // a function that has errors may be of the other kind
+            first.compile()?;
+            second.compile()?;
+            let kind = if masks { "mask_mods" } else { "score_mods" };
+            let (a, b) = (entry_of(&first), entry_of(&second));
+            let message = format!("`{a}` and `{b}` are both {kind}; an attention takes one mask_mod and one score_mod");
+            let hint = match masks {
+                true => "join them in the code: mask_mod = and_masks(first, second), or or_masks",
+                false => "join them in the code: a score_mod that calls one on the result of the other",
+            };
+            return Err(Diagnostic::error("entry-pair", message).hint(hint).into());
+        }
+    };
+    let (mask_name, score_name) = (entry_of(&mask), entry_of(&score));
+    mask.document.name = format!("{mask_name} and {score_name} of {}", path.display());
+    add_scores(&mut mask.document, score.document);
+    mask.said.extend(score.said);
+    mask.said.dedup();
+    if !asked {
+        let line = format!("chosen: `{mask_name}` and `{score_name}`; FILE.py:NAME chooses one of them");
+        mask.said.insert(0, line);
+    }
+    let entry = format!("{mask_name},{score_name}");
+    mask.chosen = Some(Chosen { entry, asked, others: Vec::new() });
+    Ok(mask)
+}
+
+fn entry_of(opened: &Opened) -> String {
+    let document = &opened.document;
+    let layer = document.layers.first().map(|l| &l.name);
+    layer.or(document.scores.first().map(|s| &s.name)).cloned().unwrap_or_default()
+}
+
+fn add_scores(document: &mut Document, of: Document) {
+    let next = document.layers.iter().map(|l| l.id).max().unwrap_or(0) + 1;
+    document.scores.extend(of.scores.into_iter().zip(next..).map(|(mut score, id)| {
+        score.id = id;
+        score
+    }));
 }
 
 /// The chosen function if none was named, and how to choose another.
