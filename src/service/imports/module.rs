@@ -145,7 +145,10 @@ impl Parts {
             let tensor = decoded(packed).ok_or_else(|| format!("the packed tensor `{name}` is damaged"))?;
             self.tensors.insert(name.to_string(), tensor);
         } else if value.starts_with("torch.") {
-            self.statements.push((name.to_string(), value.replace(", device=device", "")));
+            let plain = value.replace(", device=device", "");
+            // an argument on a line of its own
+            let lines: Vec<&str> = plain.lines().filter(|line| line.trim() != "device=device,").collect();
+            self.statements.push((name.to_string(), lines.join("\n")));
         }
         Ok(())
     }
