@@ -248,7 +248,10 @@ fn gigantic_tensors_are_refused_before_they_are_made() {
         let error =
             run(&format!("torch.manual_seed(0); r = {code}")).err().unwrap_or_else(|| panic!("{code} was made"));
         // a busy machine may run out of time first
-        assert!(error.contains("exceeds the limit") || error.contains("more than") || error.contains("not fit in memory"), "{code}: {error}");
+        assert!(
+            error.contains("exceeds the limit") || error.contains("more than") || error.contains("not fit in memory"),
+            "{code}: {error}"
+        );
     }
 }
 
