@@ -265,7 +265,12 @@ mod tests {
             let blocks = problem.block_mask(problem.block_size, &crate::base::Control::new()).unwrap();
             let density = blocks.stats().density;
             assert!(run.is_of(&problem, Some(density)), "{name}: {density} is kept, {} was", run.report.work.density);
-            assert_eq!(of_problem(&document, &problem, Some(density * 0.99 + 0.001)), [] as [&Recorded; 0], "{name}");
+            // runs of older versions know their mask by its share of kept cells alone
+            let (other, share) = match run.problem {
+                Some(_) => (ProblemSpec { scale: Some(0.123), ..problem.spec().clone() }, density),
+                None => (problem.spec().clone(), density * 0.99 + 0.001),
+            };
+            assert!(!of_problem(&document, &other, Some(share)).contains(&run), "{name}");
             counted += 1;
         }
         assert!(counted > 60, "{counted}");
