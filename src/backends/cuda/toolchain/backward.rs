@@ -4,6 +4,7 @@
 
 use super::cache::Cache;
 use super::compile::{Compiler, Form, Obtained, SLOW_CODE, obtain};
+use super::ptxas;
 use crate::analysis::ranges::row_ranges;
 use crate::backends::cuda::choose;
 use crate::backends::cuda::emit::functions::{self, Emitted};
@@ -23,6 +24,14 @@ use crate::problem::Problem;
 
 /// Partial tiles up to which bits are made of a mask that kernels cannot compute to the last cell.
 const MOST_EXACT: usize = 1 << 17;
+
+/// Bytes that a kernel spills beyond which the next variant is taken: each tile would store and load them once a thread.
+const MOST_SPILLS: u32 = 1 << 14;
+
+/// Bytes that the kernel of the architecture spills; 0 where the compiler does not say.
+fn spills(draft: &BackwardDraft, code: &BackwardCode) -> u32 {
+    ptxas::resources(&code.main.log, draft.spec.entry()).spill_bytes
+}
 
 /// A backward pass that is chosen and written, and not compiled yet.
 pub(crate) struct BackwardDraft {
@@ -66,6 +75,7 @@ impl BackwardDraft {
             let (draft, is_last) = Self::at(rank, problem, limits, ways)?;
             match draft.compile(arch, compiler, cache) {
                 Err(why) if why.code == SLOW_CODE && !is_last => {}
+                Ok(code) if !is_last && spills(&draft, &code) > MOST_SPILLS => {}
                 done => return done.map(|code| (draft, code)),
             }
         }
