@@ -28,6 +28,8 @@ pub(crate) struct BackwardMods {
     pub grad: bool,
     /// Whether captured tensors get gradients.
     pub captures: bool,
+    /// Reads of these tensors in one cell.
+    pub reads: usize,
 }
 
 /// The caller's options.
@@ -68,6 +70,9 @@ pub(crate) struct BackwardSpec {
 
 /// Buffers of Hopper's kernels for d_o and dS; k and v have one.
 const HOPPER_STAGES: usize = 2;
+/// Reads of learned tensors in one cell up to which Hopper's kernels are tried: each wants registers, and with 128 of them ptxas
+/// takes minutes for code that spills 86 KB.
+const MOST_READS: usize = 32;
 /// Buffers of Hopper's kernels for q. With tiles of 128 queries the third gives a copy one more tile's time.
 const Q_STAGES: [usize; 2] = [2, 3];
 /// Ampere's tiles, best first: (tile_q, warps, split, tiles of queries in shared memory).
@@ -92,7 +97,7 @@ impl BackwardSpec {
         // Hopper's wide kernel has products for heads whose values are as wide as their keys
         let unequal = width > 128 && shape.head_dim != shape.head_dim_v;
         let mut made = Vec::new();
-        if limits.hopper && !unequal && !gated {
+        if limits.hopper && !unequal && !gated && mods.reads <= MOST_READS {
             made.push(Self::hopper(shape, 64, mask, mods, ways));
             // a thread of narrow heads' tiles has twice the scores of one of wider heads'
             made.extend((made[0].tile_q == 128).then(|| Self::hopper(shape, 128, mask, mods, ways)));
@@ -331,12 +336,14 @@ mod tests {
 
     #[test]
     fn captures_behind_a_derivative_take_hoppers_kernel_up_to_128() {
-        let mods = BackwardMods { score: true, grad: true, captures: true };
+        let mods = BackwardMods { score: true, grad: true, captures: true, reads: 1 };
         assert!(!chosen("sm_90a", 192, mods).expect("fits").is_hopper());
         for dim in [64, 128] {
             let spec = chosen("sm_90a", dim, mods).expect("fits");
             assert_eq!((spec.kernel, spec.qk_width, spec.tile_q), (BackwardKernel::Hopper, 128, 64), "{dim}");
         }
+        let many = BackwardMods { reads: MOST_READS + 1, ..mods };
+        assert!(!chosen("sm_90a", 128, many).expect("fits").is_hopper());
         let adds = BackwardMods { grad: false, ..mods };
         assert_eq!(chosen("sm_90a", 64, adds).expect("fits").qk_width, 128);
     }
