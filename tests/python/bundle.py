@@ -461,7 +461,8 @@ def launches_have_their_parameters(arch, capability):
     for name, tensor in {"q": q, "k": k, "v": v, "o": out, "d_o": out, "dq": gradients[0], "dv": gradients[2]}.items():
         assert p[name] == tensor.data_ptr() and (p[f"{name}_b"], p[f"{name}_h"], p[f"{name}_s"]) == tensor.stride()[:3], name
     assert (p["batch"], p["heads"], p["group"], p["q_len"], p["kv_len"]) == (batch, P["heads"], P["heads"] // P["kv_heads"], 80, 80)
-    assert p["scale"] == 0.5 and p["row_start"] == made.arrays.address("backward_row_start") != 0 and p["order"] == 0
+    assert p["scale"] == 0.5 and p["row_start"] == made.arrays.address("backward_row_start") != 0
+    assert p["order"] == made.arrays.address("backward_order") != 0
     # the learnt tensor and its gradient's sums, in the place of the design's own
     assert struct.unpack("<2Q", mods[:16]) == (learnt[0].data_ptr(), sums[0].data_ptr())
     _, _, mods = seen[made.variant["entry"]]
