@@ -68,14 +68,16 @@ pub fn race(
             let errors = judge(problem, &found, &bars)?;
             let right = errors.iter().all(|e| e.passed());
             let rounds = if right { rounds as usize } else { 0 };
+            let has_price = seeds.deterministic && prepared.orders_gradients();
             let mut timed = |seeds: &Seeds| match rounds {
                 0 => Ok(None),
                 n => prepared.time_backward(seeds, n).map(stats::timing),
             };
             let timing = timed(seeds)?;
-            let in_any_order = Seeds { deterministic: false, ..seeds.clone() };
-            let unordered = if seeds.deterministic { timed(&in_any_order)? } else { None };
-            let unordered = unordered.filter(|_| prepared.orders_gradients());
+            let unordered = match has_price {
+                true => timed(&Seeds { deterministic: false, ..seeds.clone() })?,
+                false => None,
+            };
             Ok((GradientOutcome::Done { kernel: prepared.kernel(), errors, timing, unordered }, found))
         };
         match attempt() {
@@ -255,5 +257,19 @@ mod tests {
             matches!(&reports[1].outcome, GradientOutcome::Done { timing: Some(_), unordered: None, .. }),
             "{reports:?}"
         );
+    }
+
+    #[test]
+    fn the_price_of_an_order_is_told_where_there_is_one() {
+        let timing = |ms: f64| stats::timing(vec![ms]);
+        let done = |ordered, unordered| GradientOutcome::Done {
+            kernel: "k".into(),
+            errors: vec![],
+            timing: ordered,
+            unordered,
+        };
+        assert_eq!(done(timing(3.0), timing(2.0)).order_price(), Some((2.0, 50.0)));
+        assert_eq!(done(timing(3.0), None).order_price(), None);
+        assert_eq!(done(None, timing(2.0)).order_price(), None);
     }
 }

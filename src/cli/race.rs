@@ -111,10 +111,9 @@ pub fn gradients(report: &RunReport) -> String {
     let mut below = String::new();
     for r in &report.gradients {
         match &r.outcome {
-            GradientOutcome::Done { errors, timing, unordered, .. } => {
-                if let Some((free, fixed)) = unordered.as_ref().zip(timing.as_ref()) {
-                    let (more, free) =
-                        (100.0 * (fixed.median_ms / free.median_ms - 1.0), table::milliseconds(free.median_ms));
+            GradientOutcome::Done { errors, timing, .. } => {
+                if let Some((free, more)) = r.outcome.order_price() {
+                    let free = table::milliseconds(free);
                     below.push_str(&format!(
                         "{}: the fixed order of addition costs {more:+.1}%; in any order {free}\n",
                         r.backend

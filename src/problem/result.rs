@@ -223,6 +223,15 @@ pub enum GradientOutcome {
     },
 }
 
+impl GradientOutcome {
+    /// What the fixed order of addition costs: milliseconds of the pass in any order, and the additional time in percent. None: no
+    /// order was requested, or the backend needs none.
+    pub fn order_price(&self) -> Option<(f64, f64)> {
+        let GradientOutcome::Done { timing: Some(ordered), unordered: Some(free), .. } = self else { return None };
+        Some((free.median_ms, 100.0 * (ordered.median_ms / free.median_ms - 1.0)))
+    }
+}
+
 /// One line of a race of backward passes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GradientReport {

@@ -27,7 +27,7 @@ pub struct Args {
 pub fn write(args: &Args) -> Result<(), Failure> {
     let made = recorder();
     // an identical existing file is not in the way
-    let other = |path: &PathBuf, bytes: &[u8]| path.exists() && files::read(path).is_ok_and(|there| there != bytes);
+    let other = |path: &PathBuf, bytes: &[u8]| path.exists() && !files::read(path).is_ok_and(|there| there == bytes);
     let there = made.iter().map(|file| (args.to.join(&file.name), file)).find(|(path, file)| other(path, &file.bytes));
     if let Some((path, _)) = there.filter(|_| !args.force) {
         let message = format!("there already, and not the same: {}; nothing was written", path.display());

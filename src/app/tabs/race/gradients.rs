@@ -36,19 +36,17 @@ pub(super) fn show(ui: &mut Ui, report: &RunReport, stale: bool) {
 }
 
 fn line(ui: &mut Ui, of: &GradientReport, report: &RunReport, stale: bool) {
-    let GradientOutcome::Done { kernel, errors, timing, unordered } = &of.outcome else {
+    let GradientOutcome::Done { kernel, errors, timing, .. } = &of.outcome else {
         ui.weak(of.backend.as_str());
         return;
     };
     ui.label(of.backend.as_str()).on_hover_text(kernel);
     let median = timing.as_ref().map(|t| t.median_ms);
     let both = median.zip(report.median_ms(of.backend)).map(|(a, b)| a + b);
-    let price = unordered.as_ref().zip(median).map(|(free, ms)| (free.median_ms, ms));
     for ms in [median, both] {
         let text = RichText::new(ms.map_or("-".into(), milliseconds));
         let label = ui.label(if stale { text.weak() } else { text.strong() });
-        if let Some((free, ordered)) = price {
-            let more = 100.0 * (ordered / free - 1.0);
+        if let Some((free, more)) = of.outcome.order_price() {
             label.on_hover_text(format!(
                 "In a fixed order of addition; in any order the backward pass takes {} ({more:+.1}%).",
                 milliseconds(free)

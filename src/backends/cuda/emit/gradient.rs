@@ -93,9 +93,14 @@ fn of_class(reads: &[LiftedRead], class: Class) -> impl Iterator<Item = (usize, 
     reads.iter().enumerate().filter(move |(_, read)| Class::of(read) == class)
 }
 
-/// The element of a read at a query and a key, as its tensor's pointer. `row` and `column`: expressions for them.
-fn element(at: usize, slot: usize, row: &str, column: &str, (q_idx, kv_idx): (&str, &str)) -> String {
-    format!("m.g{slot} + read_place{at}(m, 0, 0.0f, 1.0f, head, {row}, {column}, b, h, {q_idx}, {kv_idx})")
+/// Where a read finds its element at a query and a key. `row` and `column`: expressions for them.
+fn place(at: usize, row: &str, column: &str, (q_idx, kv_idx): (&str, &str)) -> String {
+    format!("read_place{at}(m, 0, 0.0f, 1.0f, head, {row}, {column}, b, h, {q_idx}, {kv_idx})")
+}
+
+/// The same as a pointer into its tensor's gradient.
+fn element((at, read): (usize, &LiftedRead), row: &str, column: &str, cell: (&str, &str)) -> String {
+    format!("m.g{} + {}", read.slot, place(at, row, column, cell))
 }
 
 fn row_of(q_idx: &str) -> String {
@@ -149,7 +154,7 @@ fn end_queries(text: &mut String, reads: &[LiftedRead]) {
          const int lane = threadIdx.x % 32, q_idx = first + (lane & 4) / 4;\n",
     );
     for (at, read) in of_class(reads, Class::Query) {
-        let to = element(at, read.slot, &row_of("q_idx"), &column_of("0"), ("q_idx", "0"));
+        let to = element((at, read), &row_of("q_idx"), &column_of("0"), ("q_idx", "0"));
         let _ = writeln!(
             text,
             "        {{\n            const float sum = sum_of_keys(sum{at});\n            \
@@ -169,11 +174,7 @@ fn end_tile(text: &mut String, reads: &[LiftedRead]) {
         "    __device__ __forceinline__ void end_tile(const Mods &m, const HeadValues &head, int b, int h, int first, int kv_idx, int q_len, int kv_len) {\n",
     );
     for (at, read) in of_class(reads, Class::Difference) {
-        let to = format!(
-            "read_place{at}(m, 0, 0.0f, 1.0f, head, {}, {}, b, h, q_idx, kv_idx)",
-            row_of("q_idx"),
-            column_of("kv_idx")
-        );
+        let to = place(at, &row_of("q_idx"), &column_of("kv_idx"), ("q_idx", "kv_idx"));
         let _ = writeln!(
             text,
             "        sum{at}.next(M / 8);\n        sum{at}.next(M / 8 + 1);\n#pragma unroll\n        \
@@ -199,7 +200,7 @@ fn end_head(text: &mut String, reads: &[LiftedRead]) {
     for (at, read) in of_class(reads, Class::Key) {
         for r in 0..2 {
             let key = format!("kv_idx + {}", 8 * r);
-            let to = element(at, read.slot, "row", &column_of(&key), ("0", &key));
+            let to = element((at, read), "row", &column_of(&key), ("0", &key));
             let _ = writeln!(
                 text,
                 "        {{\n            const float sum = sum_of_quad(sum{at}[{r}]);\n            \
@@ -208,7 +209,7 @@ fn end_head(text: &mut String, reads: &[LiftedRead]) {
         }
     }
     for (at, read) in of_class(reads, Class::Head) {
-        let to = element(at, read.slot, "row", &column_of("kv_idx"), ("0", "kv_idx"));
+        let to = element((at, read), "row", &column_of("kv_idx"), ("0", "kv_idx"));
         let _ = writeln!(
             text,
             "        {{\n            const float sum = sum_of_warp(sum{at});\n            if (lane == 0) atomicAdd({to}, sum);\n        }}"

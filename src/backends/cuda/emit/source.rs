@@ -89,7 +89,7 @@ pub(crate) fn assemble_backward(spec: &BackwardSpec, mods: &str) -> String {
     };
     let mut text = before_backward(spec, mods);
     // the emitted text brings its own sums where captured tensors get gradients
-    let wanted = after.iter().filter(|(name, _)| !spec.mods.captures || *name != "captures.cuh");
+    let wanted = after.iter().filter(|(name, _)| !spec.mods.captures() || *name != "captures.cuh");
     wanted.chain([&kernel]).for_each(|part| push(&mut text, part));
     text
 }

@@ -96,10 +96,9 @@ impl BackwardDraft {
         let asked = BackwardMods {
             score: problem.score.is_some(),
             grad: mods.gradient.as_ref().is_some_and(|g| g.score.is_some()),
-            captures: mods.gradient.as_ref().is_some_and(|g| !g.captures.is_empty()),
             reads: mods.gradient.as_ref().map_or(0, |g| g.reads.len()),
         };
-        if ways.deterministic && asked.captures {
+        if ways.deterministic && asked.captures() {
             return Err(no_fixed_order());
         }
         let shape = choose::shape(problem);

@@ -26,10 +26,15 @@ pub(crate) struct BackwardMods {
     pub score: bool,
     /// Whether its derivative is computed; else it is 1.
     pub grad: bool,
-    /// Whether captured tensors get gradients.
-    pub captures: bool,
-    /// Reads of these tensors in one cell.
+    /// Reads in one cell of captured tensors that get gradients.
     pub reads: usize,
+}
+
+impl BackwardMods {
+    /// Whether captured tensors get gradients.
+    pub fn captures(&self) -> bool {
+        self.reads > 0
+    }
 }
 
 /// The caller's options.
@@ -93,7 +98,7 @@ impl BackwardSpec {
         let width = shape.head_dim.max(shape.head_dim_v);
         // the wide kernel computes dS in other threads than the scores, and captured tensors with a derivative need
         // both
-        let gated = width > 128 && mods.grad && mods.captures;
+        let gated = width > 128 && mods.grad && mods.captures();
         // Hopper's wide kernel has products for heads whose values are as wide as their keys
         let unequal = width > 128 && shape.head_dim != shape.head_dim_v;
         let mut made = Vec::new();
@@ -124,7 +129,7 @@ impl BackwardSpec {
             own => own.next_multiple_of(64).max(least),
         };
         // gradients of captured tensors are made of P in f32, which wants the registers of the smaller tile
-        let width = if mods.captures { width.max(128) } else { width };
+        let width = if mods.captures() { width.max(128) } else { width };
         let (kernel, tile_q, tile_kv) = match width {
             64 => (BackwardKernel::Hopper, 128, 128),
             128 => (BackwardKernel::Hopper, 64, 128),
@@ -263,7 +268,7 @@ impl BackwardSpec {
             ("MASK", mask),
             ("SCORE", if self.mods.score { 2 } else { 0 }),
             ("GRAD", usize::from(self.mods.grad)),
-            ("CAPTURES", usize::from(self.mods.captures)),
+            ("CAPTURES", usize::from(self.mods.captures())),
             ("DETERMINISTIC", usize::from(self.ways.deterministic)),
             ("DLSE", usize::from(self.ways.d_lse)),
         ];
@@ -336,7 +341,7 @@ mod tests {
 
     #[test]
     fn captures_behind_a_derivative_take_hoppers_kernel_up_to_128() {
-        let mods = BackwardMods { score: true, grad: true, captures: true, reads: 1 };
+        let mods = BackwardMods { score: true, grad: true, reads: 1 };
         assert!(!chosen("sm_90a", 192, mods).expect("fits").is_hopper());
         for dim in [64, 128] {
             let spec = chosen("sm_90a", dim, mods).expect("fits");
