@@ -182,7 +182,8 @@ fn q_k_and_v_come_from_a_file_by_names_and_layout() {
     assert_eq!(fine.json()["problem"]["dtype"], "f16");
     run("qkv.safetensors", "q,k,v", &[])
         .fails(1, &["error[input-name]", "no tensor named `q`", "it contains: key, query, value"]);
-    run("short.safetensors", "query,key,value", &[]).fails(1, &["error[input-shape]", "query has shape [1, 6, 200, 16]"]);
+    run("short.safetensors", "query,key,value", &[])
+        .fails(1, &["error[input-shape]", "query has shape [1, 6, 200, 16]"]);
     run("short.safetensors", "query,key,value", &["--seq", "200"]).ok();
     run("ints.safetensors", "query,key,value", &[]).fails(1, &["error[input-dtype]", "int32"]);
     run("band.json", "query,key,value", &[]).fails(1, &["error[safetensors]"]);
