@@ -4,8 +4,9 @@
 //! Invariant: the calls are found in the kernels' own texts, so that a new call is removed too; a removal that no run
 //! detects is listed in `UNSEEN` with the reason. Must not know what the kernels compute.
 
-use super::backward_tests::{Case, IN_ORDER, Programs, case, program, spec, with_holes};
+use super::backward_tests::{Case, IN_ORDER, Programs, case, program, scored, spec, with_holes};
 use super::hopper_tests::{ONE_AT_A_TIME, masked, quiet, scattered};
+use crate::backends::cuda::emit::tests::soft_cap;
 use crate::backends::cuda::variant::spec::MaskKind;
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -234,7 +235,9 @@ fn what_is_left_out_of_hoppers_kernel_is_seen() {
         Case { ways: IN_ORDER, ..case("d128 in order", masked(with_holes(), one(300, 400, 128)), MaskKind::Bitmap) };
     let narrow = case("d64", masked(with_holes(), one(500, 400, 64)), MaskKind::Bitmap);
     let never = [STRAIGHT, &["if (DS_STAGES == 1) bar_sync(FREE, 256);"][..]].concat();
-    all_are_seen([(narrow, 1), (wide, 3)], &never);
+    // a score mod whose derivative is held has dK read dS from shared memory
+    let held = case("d128 held", scored(soft_cap(2.0), masked(with_holes(), one(150, 300, 128))), MaskKind::Bitmap);
+    all_are_seen([(narrow, 1), (wide, 3), (held, 1)], &never);
 }
 
 #[test]
