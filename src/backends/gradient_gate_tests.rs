@@ -7,7 +7,7 @@ use super::*;
 use crate::backends::Inputs;
 use crate::backends::gradients::{self, CaptureGradient, Seeds};
 use crate::backends::inputs;
-use crate::backends::reference::gradient::{Arithmetic, Sample, gradients as exact};
+use crate::backends::reference::gradient::{Arithmetic, Sample, gradients as exact, yardsticks};
 use crate::backends::testing::{causal, spec, with_mods};
 use crate::base::Control;
 use crate::base::tensor::Data;
@@ -56,10 +56,7 @@ impl Bench {
         let sample = Sample::whole(&problem);
         let made = |how| exact(&problem, &given, &seeds, &sample, how, &Control::new()).expect("a derivative");
         let want = made(Arithmetic::Exact);
-        let coarse = match dtype {
-            DType::F32 => Vec::new(),
-            _ => vec![made(Arithmetic::Eager), made(Arithmetic::Fused)],
-        };
+        let coarse = yardsticks(&problem).into_iter().map(made).collect();
         Bench { problem, given, seeds, want, coarse }
     }
 
@@ -221,4 +218,52 @@ fn they_are_caught_where_one_heads_gradients_are_small() {
 #[test]
 fn they_are_caught_where_few_keys_take_most() {
     Bench::new(DType::F32, 3.0, (1.0, 1.0)).defects();
+}
+
+/// Where a score lies on a corner of the score mod, rounding decides on which side a kernel sees it, and so by which of
+/// two slopes it multiplies.
+#[test]
+fn rounding_a_score_over_a_corner_is_no_fault() {
+    let plain = ProblemSpec { dtype: DType::F32, ..spec(1, 1, 1, 3, 4, 16) };
+    let of = |score: Mod| with_mods(plain.clone(), None, Some(score));
+    let corner = |at: f64| {
+        let mut g = Graph::new();
+        let (score, most) = (g.input(Input::Score), g.float(at));
+        let root = g.binary(BinaryOp::Min, score, most);
+        Mod { kind: ModKind::Score, graph: g, root, sources: Vec::new() }
+    };
+    let given = inputs::random(&of(corner(0.0)), 5);
+    let row = |t: &HostTensor, at: usize| (0..16).map(|e| t.float_at(at * 16 + e)).collect::<Vec<f64>>();
+    let dot: f64 = row(&given.q, 1).iter().zip(row(&given.k, 2)).map(|(a, b)| a * b).sum();
+    let problem = of(corner(dot * of(corner(0.0)).scale()));
+    let (seeds, sample) = (gradients::random(&problem, 5), Sample::whole(&problem));
+    let made = |how| exact(&problem, &given, &seeds, &sample, how, &Control::new()).expect("a derivative");
+    let want = made(Arithmetic::Exact);
+    let faults = |from: &GradientReference, factor: f64, coarse: &[GradientReference]| {
+        let shapes = gradients::shapes(&problem);
+        let one = |values: &[f64], shape: [usize; 4]| {
+            let values = values.iter().map(|x| (x * factor) as f32).collect();
+            gradients::rounded(DType::F32, shape, values).expect("as many as the shape says")
+        };
+        let pair = &from.pairs[0];
+        let (dq, dk, dv) = (one(&pair.dq, shapes[0]), one(&pair.dk, shapes[1]), one(&pair.dv, shapes[2]));
+        let got = Gradients { dq, dk, dv, captures: Vec::new() };
+        let errors = judge(&problem, &got, &Bars::new(&problem, &want, coarse)).expect("comparable");
+        errors.iter().filter(|e| e.words().is_some()).count()
+    };
+    let sides: Vec<GradientReference> = yardsticks(&problem).into_iter().map(made).collect();
+    assert_eq!(sides.len(), 2);
+    for side in &sides {
+        assert_eq!(faults(side, 1.0, &sides), 0);
+        assert_eq!(faults(side, 1.0, &[]), 2, "dq and dk differ by the slope");
+    }
+    assert_eq!(faults(&want, 1.0, &sides), 0);
+    assert_eq!(faults(&want, 2.0, &sides), 3, "other faults are seen");
+    let smooth = of({
+        let mut g = Graph::new();
+        let score = g.input(Input::Score);
+        let root = g.unary(UnaryOp::Tanh, score);
+        Mod { kind: ModKind::Score, graph: g, root, sources: Vec::new() }
+    });
+    assert!(yardsticks(&smooth).is_empty(), "no step, nothing to allow for");
 }

@@ -5,10 +5,9 @@
 
 use super::gradient_gate::{Bars, judge};
 use super::gradients::{Gradients, Seeds, same_bits};
-use super::reference::gradient::{Arithmetic, Sample, gradients as exact};
-use super::reference::{Shift, jumps};
+use super::reference::gradient::{Arithmetic, Sample, gradients as exact, yardsticks};
 use super::{Backend, Inputs, stats};
-use crate::base::{BackendName, Control, DType, Diagnostic};
+use crate::base::{BackendName, Control, Diagnostic};
 use crate::problem::Problem;
 use crate::problem::result::{GradientOutcome, GradientReport};
 
@@ -48,10 +47,8 @@ pub fn race(
     let sample = if keep { Sample::whole(problem) } else { Sample::affordable(problem) };
     let compared = sample.only(problem, seeds)?;
     let want = exact(problem, inputs, &compared, &sample, Arithmetic::Exact, control)?;
-    let emulations = [Arithmetic::Eager, Arithmetic::Fused].into_iter().filter(|_| problem.dtype != DType::F32);
-    let sides = [Shift::Above, Shift::Below].map(Arithmetic::Beside).into_iter().filter(|_| jumps(problem));
     let emulated = |how: Arithmetic| exact(problem, inputs, &compared, &sample, how, control);
-    let coarse: Vec<_> = emulations.chain(sides).map(emulated).collect::<Result<_, _>>()?;
+    let coarse: Vec<_> = yardsticks(problem).into_iter().map(emulated).collect::<Result<_, _>>()?;
     let bars = Bars::new(problem, &want, &coarse);
     for (backend, refusal) in backends.iter_mut().zip(refused) {
         let name = backend.name();

@@ -5,7 +5,7 @@
 //! arithmetic with any backend.
 
 use super::emulated::rounded;
-use super::sway::{Shift, reach};
+use super::sway::{Shift, bends, reach};
 use super::{cancelled, f32_range, rms};
 use crate::backends::Inputs;
 use crate::backends::gradients::Seeds;
@@ -62,12 +62,35 @@ pub struct PairGradients {
     pub dk: Vec<f64>,
     /// `[kv_len][head_dim_v]`
     pub dv: Vec<f64>,
-    /// `[group][q_len]`: what rounding the output, of which kernels make delta, costs a row of dq: a root mean square.
-    pub noise: Vec<f64>,
-    /// `[kv_len]`: the same of a row of dk.
-    pub key_noise: Vec<f64>,
+    /// `[group][q_len]`: the effect of rounding on each row of dq.
+    pub noise: Vec<Noise>,
+    /// `[kv_len]`: the same of dk.
+    pub key_noise: Vec<Noise>,
     captures: Vec<f64>,
     terms: Vec<f64>,
+}
+
+/// What rounding the output, of which kernels make delta, costs a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Noise {
+    /// The root mean square over its elements.
+    pub rms: f64,
+    /// The largest of its elements.
+    pub largest: f64,
+}
+
+impl Noise {
+    /// Of a row's elements as they move with delta. What overflows is no measure.
+    fn of(moved: &[f64], by: f64) -> Noise {
+        let found = Noise { rms: by * rms(moved), largest: by * moved.iter().fold(0.0, |a: f64, x| a.max(x.abs())) };
+        if found.rms.is_finite() && found.largest.is_finite() { found } else { Noise::default() }
+    }
+
+    /// Adds what is independent of it; both are squares.
+    fn add_square(&mut self, of: Noise) {
+        self.rms += of.rms * of.rms;
+        self.largest += of.largest * of.largest;
+    }
 }
 
 impl Sample {
@@ -152,6 +175,14 @@ pub enum Arithmetic {
     Beside(Shift),
 }
 
+/// The arithmetics whose errors say what a backend may differ by: rounding to the dtype, if that is not float32; scores
+/// beside the exact ones, if the score mod or its derivative has steps.
+pub fn yardsticks(problem: &Problem) -> Vec<Arithmetic> {
+    let half = [Arithmetic::Eager, Arithmetic::Fused].into_iter().filter(|_| problem.dtype != DType::F32);
+    let bends = bends(problem);
+    half.chain([Shift::Above, Shift::Below].map(Arithmetic::Beside).into_iter().filter(|_| bends)).collect()
+}
+
 /// Computes the gradients of `sample`, of seeds that are zero elsewhere. Errors: `cancelled`; the score mod has no derivative.
 pub fn gradients(
     problem: &Problem,
@@ -207,9 +238,9 @@ struct Keys {
 
 /// The results of some rows of a pair.
 struct Part {
-    noise: Vec<f64>,
+    noise: Vec<Noise>,
     /// Squares.
-    key_noise: Vec<f64>,
+    key_noise: Vec<Noise>,
     dk: Vec<f64>,
     dv: Vec<f64>,
     captures: Vec<f64>,
@@ -243,7 +274,7 @@ impl Work<'_> {
             .map(|(dq, rows)| {
                 let mut part = Part {
                     noise: Vec::with_capacity(rows.len()),
-                    key_noise: vec![0.0; s.kv_len],
+                    key_noise: vec![Noise::default(); s.kv_len],
                     dk: vec![0.0; keys.k.len()],
                     dv: vec![0.0; keys.v.len()],
                     captures: vec![0.0; self.derivative.elements()],
@@ -267,13 +298,13 @@ impl Work<'_> {
         for (row, found) in chosen.iter().zip(found.chunks_exact(s.head_dim)) {
             dq[row * s.head_dim..][..s.head_dim].copy_from_slice(found);
         }
-        let mut noise = vec![0.0; p.group() * s.q_len];
+        let mut noise = vec![Noise::default(); p.group() * s.q_len];
         let told = parts.iter().flat_map(|part| &part.noise);
         chosen.iter().zip(told).for_each(|(row, x)| noise[*row] = *x);
         let mut made = PairGradients {
             pair,
             noise,
-            key_noise: vec![0.0; s.kv_len],
+            key_noise: vec![Noise::default(); s.kv_len],
             dq,
             dk: vec![0.0; keys.k.len()],
             dv: vec![0.0; keys.v.len()],
@@ -283,11 +314,13 @@ impl Work<'_> {
         for part in parts {
             add(&mut made.dk, &part.dk);
             add(&mut made.dv, &part.dv);
-            add(&mut made.key_noise, &part.key_noise);
+            for (to, x) in made.key_noise.iter_mut().zip(&part.key_noise) {
+                *to = Noise { rms: to.rms + x.rms, largest: to.largest + x.largest };
+            }
             add(&mut made.captures, &part.captures);
             add(&mut made.terms, &part.terms);
         }
-        made.key_noise.iter_mut().for_each(|x| *x = x.sqrt());
+        made.key_noise.iter_mut().for_each(|x| *x = Noise { rms: x.rms.sqrt(), largest: x.largest.sqrt() });
         for x in made.dq.iter_mut().chain(&mut made.dk).chain(&mut made.dv) {
             *x = self.round(*x);
         }
@@ -295,7 +328,7 @@ impl Work<'_> {
     }
 
     /// One query row: its dq, and its additions to the rest. Returns its noise.
-    fn row(&self, (b, h, q_idx): (usize, usize, usize), keys: &Keys, dq: &mut [f64], part: &mut Part) -> f64 {
+    fn row(&self, (b, h, q_idx): (usize, usize, usize), keys: &Keys, dq: &mut [f64], part: &mut Part) -> Noise {
         let s = self.problem.spec();
         let (dim, width, scale) = (s.head_dim, s.head_dim_v, self.problem.scale());
         let at = (b * s.heads + h) * s.q_len + q_idx;
@@ -316,7 +349,7 @@ impl Work<'_> {
         }
         let top = p.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if top == f64::NEG_INFINITY && !p.iter().any(|x| x.is_nan()) {
-            return 0.0;
+            return Noise::default();
         }
         p.iter_mut().for_each(|x| *x = (*x - top).exp());
         let sum: f64 = p.iter().sum();
@@ -368,14 +401,14 @@ impl Work<'_> {
         p: &[f64],
         keys: &Keys,
         (q, d_out): (&[f64], &[f64]),
-        of_keys: &mut [f64],
-    ) -> f64 {
+        of_keys: &mut [Noise],
+    ) -> Noise {
         let unit = match (self.dtype, self.problem.dtype) {
             (None, DType::BF16) => 1.0 / 256.0,
             (None, DType::F16) => 1.0 / 2048.0,
             // of the products summed in dP and delta, whose difference is zero if one key has all the mass
             (None, _) => 4.0 * f64::from(f32::EPSILON),
-            _ => return 0.0,
+            _ => return Noise::default(),
         };
         let mut out = vec![0.0; d_out.len()];
         let kept = || p.iter().enumerate().filter(|(_, p)| **p != 0.0);
@@ -386,17 +419,15 @@ impl Work<'_> {
         let mut through = p.to_vec();
         self.derivative.through_f64(place, plain, &mut through);
         let dim = self.problem.head_dim;
-        let by_key = off * self.problem.scale() * rms(q);
+        let off = off * self.problem.scale().abs();
         for (of_key, p) in of_keys.iter_mut().zip(&through) {
-            let moved = by_key * p;
-            *of_key += if moved.is_finite() { moved * moved } else { 0.0 };
+            of_key.add_square(Noise::of(q, off * p.abs()));
         }
         let mut moved = vec![0.0; dim];
         for (at, p) in through.iter().enumerate().filter(|(_, p)| **p != 0.0) {
             moved.iter_mut().zip(&keys.k[at * dim..]).for_each(|(to, x)| *to += p * x);
         }
-        let noise = off * self.problem.scale() * rms(&moved);
-        if noise.is_finite() { noise } else { 0.0 }
+        Noise::of(&moved, off)
     }
 
     /// Delta of a row as kernels make it: of the output in the problem's dtype.

@@ -5,6 +5,7 @@
 
 use super::Head;
 use crate::ir::graph::{BinaryOp, Graph, NodeId, Op, UnaryOp};
+use crate::ir::passes::derive::derive;
 use crate::problem::Problem;
 
 /// The scores relative to the exact ones.
@@ -18,10 +19,20 @@ pub enum Shift {
 
 /// Whether the score mod may turn a rounding of the score into more than a rounding: it has steps, or poles, in the score.
 pub fn jumps(problem: &Problem) -> bool {
-    let Some(score) = problem.score.as_deref() else { return false };
-    let follows = follows(&score.graph);
+    problem.score.as_deref().is_some_and(|score| has_jumps(&score.graph))
+}
+
+/// Whether it may turn a rounding of the score into more than a rounding of a gradient: it has corners besides, like
+/// those of relu and clamp, where its derivative has a step.
+pub fn bends(problem: &Problem) -> bool {
+    let derivative = |score| derive(score, |_| true).is_ok_and(|derived| has_jumps(&derived.graph));
+    jumps(problem) || problem.score.as_deref().is_some_and(derivative)
+}
+
+fn has_jumps(graph: &Graph) -> bool {
+    let follows = follows(graph);
     let of = |id: &NodeId| follows[id.0 as usize];
-    score.graph.nodes().iter().any(|node| match &node.op {
+    graph.nodes().iter().any(|node| match &node.op {
         Op::Unary(op, a) => {
             use UnaryOp::{As, Ceil, Floor, Log, Log2, Round, Rsqrt, ToBool, ToInt, ToInt32, Trunc};
             matches!(op, Floor | Ceil | Round | Trunc | ToInt | ToInt32 | ToBool | As(_) | Log | Log2 | Rsqrt) && of(a)

@@ -5,11 +5,10 @@
 //! detects is listed in `UNSEEN` with the reason. Must not know what the kernels compute.
 
 use super::backward_tests::{Case, IN_ORDER, Programs, case, program, scored, spec, with_holes};
-use super::hopper_tests::{ONE_AT_A_TIME, masked, quiet, scattered};
+use super::hopper_tests::{masked, quiet, scattered};
 use crate::backends::cuda::emit::tests::soft_cap;
 use crate::backends::cuda::variant::spec::MaskKind;
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 
 /// Calls that could have been forgotten.
 const CALLS: &[&str] = &[
@@ -173,7 +172,6 @@ type Becomes = BTreeMap<String, Option<bool>>;
 /// otherwise whether it is detected.
 fn left_out(case: Case, blocks: usize, before: &Becomes) -> Option<Vec<(String, Option<bool>)>> {
     let started = std::time::Instant::now();
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let mut ready = case.ready(5);
     ready.blocks = blocks;
     let mut places = Vec::new();

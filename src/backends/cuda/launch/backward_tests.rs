@@ -5,7 +5,7 @@
 //! driver's tensor maps, and GPU behaviour that the machine does not emulate. Prints skipped without a C++ compiler.
 
 use super::backward::BackwardParams;
-use super::hopper_tests::{MACHINE, ONE_AT_A_TIME, housed, masked, quiet, ragged, scattered};
+use super::hopper_tests::{MACHINE, housed, masked, quiet, ragged, scattered};
 use crate::analysis::ranges::row_ranges;
 use crate::backends::cuda::choose::tests::{causal, make, window};
 use crate::backends::cuda::device::tensors::{arrange, padded, tensor};
@@ -23,7 +23,7 @@ use crate::backends::cuda::variant::spec::MaskKind;
 use crate::backends::given::Given;
 use crate::backends::gradient_gate::{Bars, judge};
 use crate::backends::gradients::{self, Gradients, Seeds, shapes};
-use crate::backends::reference::gradient::{Arithmetic, Sample, gradients as exact};
+use crate::backends::reference::gradient::{Arithmetic, Sample, gradients as exact, yardsticks};
 use crate::backends::reference::{choose_rows, reference};
 use crate::backends::{Inputs, inputs};
 use crate::base::tensor::Data;
@@ -35,7 +35,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt::Write;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 const MORE: &str = include_str!("backward_machine.h");
@@ -228,7 +228,7 @@ pub(super) fn judged(
 ) -> Result<(), String> {
     let whole = Sample::whole(problem);
     let made = |how| exact(problem, inputs, seeds, &whole, how, &Control::new()).expect("a derivative");
-    let (want, coarse) = (made(Arithmetic::Exact), [made(Arithmetic::Eager), made(Arithmetic::Fused)]);
+    let (want, coarse) = (made(Arithmetic::Exact), yardsticks(problem).into_iter().map(made).collect::<Vec<_>>());
     let errors = judge(problem, found, &Bars::new(problem, &want, &coarse)).expect("comparable");
     let words: Vec<String> = errors.iter().filter_map(|e| e.words()).collect();
     if words.is_empty() { Ok(()) } else { Err(format!("{what}: {}", words.join("; "))) }
@@ -257,7 +257,6 @@ impl Programs {
 
     /// The gradients' bytes of one run, whose order of threads `seed` decides. None: there is no compiler.
     fn run(&mut self, ready: &Ready, seed: u32) -> Option<Result<Vec<u8>, String>> {
-        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let (folder, binary) = self.of(ready, program(&ready.draft, str::to_string))?;
         let file = |name: &str| folder.path().join(name);
         let ran = quiet(binary).arg(file("in")).arg(file("out")).arg(seed.to_string()).output().expect("runs");
@@ -283,6 +282,23 @@ fn check(cases: impl IntoIterator<Item = Case>) {
         }
         println!("{}: {} ({:.1} s)", ready.what, ready.draft.spec.name(), started.elapsed().as_secs_f64());
     }
+}
+
+/// One problem with random inputs, on the variant that is chosen for it. None: there is no compiler. Errors: the kernel's
+/// name, and the values that differ from the reference.
+pub(crate) fn differs(spec: ProblemSpec, arch: &'static str, seed: u64) -> Option<Result<String, String>> {
+    let problem = Problem::new(spec.clone()).expect("a valid problem");
+    let limits = Limits::of_arch(arch).expect("known");
+    let ways = BackwardWays::default();
+    let mask = BackwardDraft::new(&problem, &limits, ways).expect("a draft").spec.mask;
+    let ready = Case { what: "random", spec, mask, arch, ways }.ready(seed);
+    let left = Programs::default().run(&ready, seed as u32)?;
+    let name = ready.draft.spec.name();
+    Some(
+        left.and_then(|left| ready.judged(&ready.found(&left)))
+            .map(|()| name.clone())
+            .map_err(|why| format!("{name}: {why}")),
+    )
 }
 
 /// Two query heads of one kv head.

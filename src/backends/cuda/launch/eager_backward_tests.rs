@@ -6,7 +6,7 @@
 
 use super::backward_tests::{half, judged, learned, scored, spec, taken, with_holes};
 use super::eager_backward::{Places, Step, steps};
-use super::hopper_tests::{MACHINE, ONE_AT_A_TIME, housed, masked, quiet, ragged, scattered};
+use super::hopper_tests::{MACHINE, housed, masked, quiet, ragged, scattered};
 use crate::backends::cuda::choose::tests::{causal, make, window};
 use crate::backends::cuda::device::tensors::arrange;
 use crate::backends::cuda::emit::layout::capture_bytes;
@@ -27,7 +27,7 @@ use crate::problem::{Problem, ProblemSpec};
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 const MORE: &str = include_str!("backward_machine.h");
@@ -131,7 +131,6 @@ fn check(cases: impl IntoIterator<Item = (&'static str, ProblemSpec, bool)>) {
     for (at, (what, spec, d_lse)) in cases.into_iter().enumerate() {
         let started = std::time::Instant::now();
         let ready = Ready::new(what, spec, d_lse, 5 + at as u64);
-        let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let text = ready.program();
         if !programs.contains_key(&text) {
             let folder = tempfile::tempdir().expect("a folder");

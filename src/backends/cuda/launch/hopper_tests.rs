@@ -25,7 +25,7 @@ use crate::ir::random::Rng;
 use crate::problem::{Problem, ProblemSpec};
 use std::ffi::OsStr;
 use std::process::Command;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 pub(super) const MACHINE: &str = include_str!("hopper_machine.h");
 
@@ -153,7 +153,6 @@ fn run(what: &str, spec: ProblemSpec, wanted: MaskKind, fault: impl Fn(&str) -> 
         draft = Draft::of(KernelSpec { mask: wanted, ..draft.spec }, draft.mods, "sm_90a");
     }
     assert_eq!((draft.spec.kernel, draft.spec.mask), (Kernel::FlexSm90, wanted), "{what}");
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     draft.text = fault(&draft.text);
     let folder = tempfile::tempdir().expect("a folder");
     let file = |name: &str| folder.path().join(name);
@@ -173,14 +172,12 @@ fn run(what: &str, spec: ProblemSpec, wanted: MaskKind, fault: impl Fn(&str) -> 
     Some(if error.passed() { Ok(()) } else { Err(format!("{what}: {error:?}")) })
 }
 
-/// One at a time and behind others: other tests look at clocks.
+/// Behind others: a program computes for minutes, and other tests wait for a child or a server.
 pub(super) fn quiet(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("nice");
     command.args(["-n", "19"]).arg(program);
     command
 }
-
-pub(super) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// The output of MAIN.
 fn found(problem: &Problem, left: &[u8]) -> Output {

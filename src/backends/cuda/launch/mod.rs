@@ -7,7 +7,7 @@ pub(crate) mod backward;
 mod backward_fault_tests;
 pub(crate) mod backward_pass;
 #[cfg(test)]
-mod backward_tests;
+pub(crate) mod backward_tests;
 pub(crate) mod both;
 pub(crate) mod decode;
 pub(crate) mod dense;
