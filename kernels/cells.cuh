@@ -161,7 +161,7 @@ __device__ __forceinline__ void derive(const Params &p, const Mods &mods, const 
         for (int half = 0; half < 2; ++half) {
             const int j = 2 * m + half;
             // what was computed of these queries for P is computed again, not kept
-            const int first = (ML_CAPTURES && ML_GRAD ? forget(cells.q_idx) : cells.q_idx) + 8 * j;
+            const int first = (ML_CAPTURES ? forget(cells.q_idx) : cells.q_idx) + 8 * j;
             float delta[2], value[2][2];
             load_floats(delta[0], delta[1], cells.rows + j * 64 + 8);
 #if ML_CAPTURES && ML_GRAD

@@ -170,7 +170,7 @@ impl Sweep {
         debug_assert_eq!(self.graph.ty(to), self.graph.ty(part));
         let slot = &mut self.gradients[to.0 as usize];
         *slot = Some(match *slot {
-            Some(before) => self.graph.binary(BinaryOp::Add, before, part),
+            Some(before) => joined(&mut self.graph, before, part),
             None => part,
         });
     }
@@ -198,6 +198,37 @@ impl Sweep {
         debug_assert_eq!(made.graph.verify(), Ok(()));
         made
     }
+}
+
+fn is_zero(graph: &Graph, id: NodeId) -> bool {
+    match graph.node(id).op {
+        Op::Float(bits) => f64::from_bits(bits) == 0.0,
+        Op::Unary(UnaryOp::ToDouble, number) => is_zero(graph, number),
+        _ => false,
+    }
+}
+
+/// The sum of two gradients. Those of a choice's two branches need no sum, because one of them is zero; if both are the
+/// same, as of `where(c, score + bias, score)`, not even the choice is left.
+fn joined(graph: &mut Graph, a: NodeId, b: NodeId) -> NodeId {
+    if let (Op::Where(c, yes, no), Op::Where(d, other_yes, other_no)) = (&graph.node(a).op, &graph.node(b).op)
+        && c == d
+    {
+        let (c, yes, no, other_yes, other_no) = (*c, *yes, *no, *other_yes, *other_no);
+        let chosen = if is_zero(graph, no) && is_zero(graph, other_yes) {
+            Some((yes, other_no))
+        } else if is_zero(graph, yes) && is_zero(graph, other_no) {
+            Some((other_yes, no))
+        } else {
+            None
+        };
+        match chosen {
+            Some((yes, no)) if yes == no => return yes,
+            Some((yes, no)) => return graph.add(Op::Where(c, yes, no), None),
+            None => {}
+        }
+    }
+    graph.binary(BinaryOp::Add, a, b)
 }
 
 /// All elements of a maximum or minimum of many: torch.amax shares its gradient evenly, torch.maximum by halves. The

@@ -118,6 +118,30 @@ fn a_mod_that_only_adds_has_the_constant_1() {
 }
 
 #[test]
+fn a_choice_whose_branches_all_add_has_the_constant_1() {
+    use crate::ir::graph::Input;
+    let mut g = Graph::new();
+    let [score, q, kv] = [Input::Score, Input::QIdx, Input::KvIdx].map(|i| g.input(i));
+    let bias = g.float(0.25);
+    let biased = g.binary(BinaryOp::Add, score, bias);
+    let inside = g.binary(BinaryOp::Lt, q, kv);
+    let root = g.add(Op::Where(inside, biased, score), None);
+    let of = |graph: Graph, root| Mod { kind: ModKind::Score, graph, root, sources: Vec::new() };
+    let derived = derive(&of(g.clone(), root), |_| true).expect("derivable");
+    assert_eq!(derived.constant(), Some(1.0), "{:?}", derived.graph);
+    // the two branches of another are told apart
+    let (one, double) = (g.float(1.0), g.binary(BinaryOp::Add, score, biased));
+    for (yes, no, values) in [(score, one, [1.0, 0.0]), (one, score, [0.0, 1.0]), (double, score, [2.0, 1.0])] {
+        let root = g.add(Op::Where(inside, yes, no), None);
+        let derived = derive(&of(g.clone(), root), |_| true).expect("derivable");
+        for (q, value) in [(0, values[0]), (5, values[1])] {
+            let cell = Cell { b: 0, h: 0, q_idx: q, kv_idx: 3, score: 0.5 };
+            assert_eq!(at(&derived, derived.score, &cell), Value::Float(value), "{:?}", derived.graph);
+        }
+    }
+}
+
+#[test]
 fn masks_and_floor_division_are_refused_in_words() {
     let mut graph = Graph::new();
     let (score, two) = (graph.input(Input::Score), graph.float(2.0));
