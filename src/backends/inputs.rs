@@ -230,8 +230,14 @@ fn read_tensor(view: &TensorView, name: &str, layout: Layout, dtype: DType) -> R
     if tensor.dtype() != dtype {
         let message = format!("`{name}` has dtype {}, the problem has {dtype}", tensor.dtype());
         let code = if tensor.dtype() == DType::F32 { FLOAT32 } else { "input-dtype" };
-        return Err(Diagnostic::error(code, message)
-            .hint(format!("set the problem's dtype to {0}, or save {name}.to(torch.{dtype})", tensor.dtype())));
+        // problems have the dtypes of attention alone
+        let hint = match tensor.dtype() {
+            found @ (DType::BF16 | DType::F16 | DType::F32) => {
+                format!("set the problem's dtype to {found}, or save {name}.to(torch.{dtype})")
+            }
+            _ => format!("save {name}.to(torch.{dtype}), or name another tensor"),
+        };
+        return Err(Diagnostic::error(code, message).hint(hint));
     }
     if layout == Layout::Bhsd {
         return Ok(tensor);
@@ -310,6 +316,10 @@ mod tests {
         assert_eq!(read(&file(&[("q", &full, F32), ("key", &full, F32)])), ["input-name", "input-name"]);
         assert_eq!(read(&file(&[("q", &[2, 8, 16], F32), ("k", &full, F32), ("v", &full, F32)])), ["input-rank"]);
         assert_eq!(read(&file(&[("q", &full, BF16), ("k", &full, F32), ("v", &full, F32)])), ["input-dtype"]);
+        let ints = file(&[("q", &full, safetensors::Dtype::I32), ("k", &full, F32), ("v", &full, F32)]);
+        let why = from_safetensors(&ints, &names(), Layout::Bhsd, &spec).err().expect("ints are refused");
+        let hint = why[0].render();
+        assert!(hint.contains("save q.to(torch.float32)") && !hint.contains("set the problem's dtype"), "{hint}");
         let narrow = [1, 2, 8, 8];
         assert_eq!(
             read(&file(&[("q", &full, F32), ("k", &narrow, F32), ("v", &full, F32)])),
