@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(read(&file(&[("q", &[2, 8, 16], F32), ("k", &full, F32), ("v", &full, F32)])), ["input-rank"]);
         assert_eq!(read(&file(&[("q", &full, BF16), ("k", &full, F32), ("v", &full, F32)])), ["input-dtype"]);
         let ints = file(&[("q", &full, safetensors::Dtype::I32), ("k", &full, F32), ("v", &full, F32)]);
-        let why = from_safetensors(&ints, &names(), Layout::Bhsd, &spec).err().expect("ints are refused");
+        let Err(why) = from_safetensors(&ints, &names(), Layout::Bhsd, &spec) else { panic!("ints are refused") };
         let hint = why[0].render();
         assert!(hint.contains("save q.to(torch.float32)") && !hint.contains("set the problem's dtype"), "{hint}");
         let narrow = [1, 2, 8, 8];
