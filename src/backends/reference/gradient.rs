@@ -86,10 +86,13 @@ impl Noise {
         if found.rms.is_finite() && found.largest.is_finite() { found } else { Noise::default() }
     }
 
-    /// Adds what is independent of it; both are squares.
-    fn add_square(&mut self, of: Noise) {
-        self.rms += of.rms * of.rms;
-        self.largest += of.largest * of.largest;
+    fn each(self, f: impl Fn(f64) -> f64) -> Noise {
+        Noise { rms: f(self.rms), largest: f(self.largest) }
+    }
+
+    fn add(&mut self, other: Noise) {
+        self.rms += other.rms;
+        self.largest += other.largest;
     }
 }
 
@@ -314,13 +317,11 @@ impl Work<'_> {
         for part in parts {
             add(&mut made.dk, &part.dk);
             add(&mut made.dv, &part.dv);
-            for (to, x) in made.key_noise.iter_mut().zip(&part.key_noise) {
-                *to = Noise { rms: to.rms + x.rms, largest: to.largest + x.largest };
-            }
+            made.key_noise.iter_mut().zip(&part.key_noise).for_each(|(to, x)| to.add(*x));
             add(&mut made.captures, &part.captures);
             add(&mut made.terms, &part.terms);
         }
-        made.key_noise.iter_mut().for_each(|x| *x = Noise { rms: x.rms.sqrt(), largest: x.largest.sqrt() });
+        made.key_noise.iter_mut().for_each(|x| *x = x.each(f64::sqrt));
         for x in made.dq.iter_mut().chain(&mut made.dk).chain(&mut made.dv) {
             *x = self.round(*x);
         }
@@ -420,8 +421,12 @@ impl Work<'_> {
         self.derivative.through_f64(place, plain, &mut through);
         let dim = self.problem.head_dim;
         let off = off * self.problem.scale().abs();
+        let by_key = Noise::of(q, off);
         for (of_key, p) in of_keys.iter_mut().zip(&through) {
-            of_key.add_square(Noise::of(q, off * p.abs()));
+            let square = by_key.each(|x| (x * p).powi(2));
+            if square.rms.is_finite() && square.largest.is_finite() {
+                of_key.add(square);
+            }
         }
         let mut moved = vec![0.0; dim];
         for (at, p) in through.iter().enumerate().filter(|(_, p)| **p != 0.0) {

@@ -22,7 +22,7 @@ use rayon::prelude::*;
 #[cfg(test)]
 pub(crate) use emulated::rounded;
 pub use emulated::{Emulated, Rounding, Sway, emulated};
-pub use sway::{Shift, bends, jumps};
+pub use sway::Shift;
 
 /// The right attention for some rows.
 #[derive(Clone, Debug, Default, PartialEq)]

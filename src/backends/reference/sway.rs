@@ -18,13 +18,13 @@ pub enum Shift {
 }
 
 /// Whether the score mod may turn a rounding of the score into more than a rounding: it has steps, or poles, in the score.
-pub fn jumps(problem: &Problem) -> bool {
+pub(super) fn jumps(problem: &Problem) -> bool {
     problem.score.as_deref().is_some_and(|score| has_jumps(&score.graph))
 }
 
 /// Whether it may turn a rounding of the score into more than a rounding of a gradient: it has corners besides, like
 /// those of relu and clamp, where its derivative has a step.
-pub fn bends(problem: &Problem) -> bool {
+pub(super) fn bends(problem: &Problem) -> bool {
     let derivative = |score| derive(score, |_| true).is_ok_and(|derived| has_jumps(&derived.graph));
     jumps(problem) || problem.score.as_deref().is_some_and(derivative)
 }

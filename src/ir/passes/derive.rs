@@ -208,27 +208,21 @@ fn is_zero(graph: &Graph, id: NodeId) -> bool {
     }
 }
 
-/// The sum of two gradients. Those of a choice's two branches need no sum, because one of them is zero; if both are the
-/// same, as of `where(c, score + bias, score)`, not even the choice is left.
+/// The sum of two gradients. Those of a choice's two branches need no sum, because one of them is zero. If both are the
+/// same, as of `where(c, score + bias, score)`, simplification leaves no choice either.
 fn joined(graph: &mut Graph, a: NodeId, b: NodeId) -> NodeId {
-    if let (Op::Where(c, yes, no), Op::Where(d, other_yes, other_no)) = (&graph.node(a).op, &graph.node(b).op)
-        && c == d
-    {
-        let (c, yes, no, other_yes, other_no) = (*c, *yes, *no, *other_yes, *other_no);
-        let chosen = if is_zero(graph, no) && is_zero(graph, other_yes) {
-            Some((yes, other_no))
-        } else if is_zero(graph, yes) && is_zero(graph, other_no) {
-            Some((other_yes, no))
-        } else {
-            None
-        };
-        match chosen {
-            Some((yes, no)) if yes == no => return yes,
-            Some((yes, no)) => return graph.add(Op::Where(c, yes, no), None),
-            None => {}
+    let one = |a: NodeId, b: NodeId| match (&graph.node(a).op, &graph.node(b).op) {
+        (Op::Where(c, yes, none), Op::Where(d, nothing, no))
+            if c == d && [none, nothing].iter().all(|x| is_zero(graph, **x)) =>
+        {
+            Some(Op::Where(*c, *yes, *no))
         }
+        _ => None,
+    };
+    match one(a, b).or_else(|| one(b, a)) {
+        Some(choice) => graph.add(choice, None),
+        None => graph.binary(BinaryOp::Add, a, b),
     }
-    graph.binary(BinaryOp::Add, a, b)
 }
 
 /// All elements of a maximum or minimum of many: torch.amax shares its gradient evenly, torch.maximum by halves. The

@@ -73,20 +73,7 @@ impl Case {
         if draft.spec.mask != self.mask {
             force(&problem, &mut draft, self.mask);
         }
-        let mut seeds = gradients::random(&problem, seed);
-        if self.ways.d_lse {
-            let shape = [problem.batch, problem.heads, problem.q_len];
-            let wave = (0..shape.iter().product::<usize>()).map(|i| ((i * 37 + 11) % 64) as f32 / 32.0 - 1.0);
-            seeds.d_lse = Some(HostTensor::new(shape, Data::F32(wave.collect())).expect("a tensor"));
-        }
-        Ready {
-            what: self.what,
-            blocks: MULTIPROCESSORS,
-            inputs: inputs::random(&problem, seed),
-            seeds,
-            problem,
-            draft,
-        }
+        Ready::new(self.what, problem, draft, seed)
     }
 }
 
@@ -139,6 +126,17 @@ pub(super) fn program(draft: &BackwardDraft, mut fault: impl FnMut(&str) -> Stri
 }
 
 impl Ready {
+    fn new(what: &'static str, problem: Problem, draft: BackwardDraft, seed: u64) -> Ready {
+        let mut seeds = gradients::random(&problem, seed);
+        if draft.spec.ways.d_lse {
+            let shape = [problem.batch, problem.heads, problem.q_len];
+            let wave = (0..shape.iter().product::<usize>()).map(|i| ((i * 37 + 11) % 64) as f32 / 32.0 - 1.0);
+            seeds.d_lse = Some(HostTensor::new(shape, Data::F32(wave.collect())).expect("a tensor"));
+        }
+        let inputs = inputs::random(&problem, seed);
+        Ready { what, blocks: MULTIPROCESSORS, inputs, seeds, problem, draft }
+    }
+
     /// Elements of each captured tensor's gradient.
     fn captured(&self) -> Vec<usize> {
         let Some(gradient) = &self.draft.mods.gradient else { return Vec::new() };
@@ -286,19 +284,15 @@ fn check(cases: impl IntoIterator<Item = Case>) {
 
 /// One problem with random inputs, on the variant that is chosen for it. None: there is no compiler. Errors: the kernel's
 /// name, and the values that differ from the reference.
-pub(crate) fn differs(spec: ProblemSpec, arch: &'static str, seed: u64) -> Option<Result<String, String>> {
-    let problem = Problem::new(spec.clone()).expect("a valid problem");
+pub(crate) fn on_the_machine(problem: Problem, arch: &str, seed: u64) -> Option<Result<String, String>> {
     let limits = Limits::of_arch(arch).expect("known");
-    let ways = BackwardWays::default();
-    let mask = BackwardDraft::new(&problem, &limits, ways).expect("a draft").spec.mask;
-    let ready = Case { what: "random", spec, mask, arch, ways }.ready(seed);
+    let draft = BackwardDraft::new(&problem, &limits, BackwardWays::default()).expect("a draft");
+    let (name, ready) = (draft.spec.name(), Ready::new("random", problem, draft, seed));
     let left = Programs::default().run(&ready, seed as u32)?;
-    let name = ready.draft.spec.name();
-    Some(
-        left.and_then(|left| ready.judged(&ready.found(&left)))
-            .map(|()| name.clone())
-            .map_err(|why| format!("{name}: {why}")),
-    )
+    Some(match left.and_then(|left| ready.judged(&ready.found(&left))) {
+        Ok(()) => Ok(name),
+        Err(why) => Err(format!("{name}: {why}")),
+    })
 }
 
 /// Two query heads of one kv head.
