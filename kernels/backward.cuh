@@ -12,7 +12,8 @@
 // cache, and in a section the heaviest tiles first. Lists are the forward's, transposed: a row (mask batch, mask head, key tile) has ascending runs
 // `[start, end)` of query tiles; the top bit of the end says that every cell is kept. A key tile that hangs over kv_len is never
 // full; query rows beyond q_len need no mask (their P is 0). A key tile without runs gets zeros. Runs are walked as they stand:
-// with ML_DETERMINISTIC they are single tiles from the last to the first, and `bitmap_ids` and `order` follow them.
+// with ML_DETERMINISTIC they are single tiles from the last to the first, and `bitmap_ids` and `order` follow them. If then the heads
+// have one list, each tile is walked for all heads of the group before the next: a key tile waits for the one before it once.
 // Bits of a partial tile (ML_MASK 4), in the order of Sᵀ's fragments: [n][2 N threads] words, two a thread with M = 128, where thread
 // 32 w + 4 i + t holds keys 16 w + i (r = 0) and + 8 (r = 1) and queries 8 j + 2 t + e: with M = 128 bit 2 j + e of word r, else bit
 // r M / 4 + 2 j + e of its word.
@@ -25,6 +26,11 @@ constexpr int M = ML_TILE_Q, N = ML_TILE_KV;
 struct alignas(16) Item {
     int b, kv_head, tile;
     u32 count;  // query tiles that it walks, over the heads of its group
+};
+// What an item is of its tile of keys, where several share one: each walks a range of the query tiles, and the last one to come to its
+// end leaves dk and dv of them all.
+struct alignas(16) Part {
+    u32 first, slot, count, unused;  // query tiles before its own; whose sums; how many share them, or 1
 };
 
 struct Params {
@@ -49,6 +55,9 @@ struct Params {
     const u32 *ranges;        // ML_MASK 5: [mask_batch, mask_heads, q_len][2]: a row's first key, and the one past the last
     const u32 *order_start;   // ML_DETERMINISTIC: [rows]: where a row begins in order
     const u32 *order;         // of every tile of the lists: how many key tiles add to its query tile before, in order of draws
+    const Part *parts;        // [draws], or 0 where every item is whole: only backward_hopper without ML_DETERMINISTIC has others
+    float *part_sums;         // [slots, warpgroups][64 * (width of k + width of v)]: dk and dv of parts, 0 before the launch
+    u32 *part_counts;         // [slots, warpgroups]: parts that have been added, 0 before the launch
     i64 q_b, q_h, q_s;
     i64 k_b, k_h, k_s;
     i64 v_b, v_h, v_s;
@@ -69,6 +78,9 @@ __device__ __forceinline__ int list_row(const Params &p, int b, int head, int ti
     int list = (p.mask_batch == 1 ? 0 : b) * p.mask_heads + (p.mask_heads == 1 ? 0 : head);
     return list * p.kv_tiles + tile;
 }
+
+// Heads of a group that walk a tile before the next tile.
+__device__ __forceinline__ int heads_together(const Params &p) { return ML_DETERMINISTIC && p.mask_heads == 1 ? p.group : 1; }
 
 // Of all query tiles of all heads, which one this is.
 __device__ __forceinline__ int query_tile(const Params &p, int b, int head, int tile) {

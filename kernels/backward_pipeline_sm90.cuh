@@ -25,9 +25,10 @@ template <int COUNT> __device__ __forceinline__ u32 phase(u32 used) { return use
 
 // What is known of an item: words that lie beside its K buffer.
 namespace ticket {
-constexpr int B = 0, KV_HEAD = 1, TILE = 2, COUNT = 3;
+constexpr int B = 0, KV_HEAD = 1, TILE = 2, COUNT = 3, SLOT = 4, PARTS = 5;
+constexpr int LAST = 6;           // and 7: of each warpgroup, whether the other parts' sums are there
 constexpr u32 STOP = 0xffffffff;  // as COUNT: there are no more
-constexpr int WORDS = 4;
+constexpr int WORDS = 8;
 }  // namespace ticket
 // What is known of a tile of queries: words that lie beside its Q buffer. TILE: as in the runs, with Cursor::FULL.
 namespace step {
@@ -141,35 +142,49 @@ __device__ __forceinline__ void produce(const Params &p, const Stage &s, const M
         }
         copy_keys<QK>(s.k + k * K_BYTES, maps.k, s.k_full(k), words);
         bool first = true;
-        int head = item.kv_head * p.group;
+        u32 skip = 0, left = item.count;
+        words[ticket::PARTS] = 1;
+        if (!ML_DETERMINISTIC && p.parts) {
+            const Part part = p.parts[draw];
+            words[ticket::SLOT] = part.slot, words[ticket::PARTS] = part.count;
+            skip = part.first;
+        }
 #pragma unroll 1
-        for (const int past = head + p.group; head < past; ++head) {
+        for (int head = item.kv_head * p.group; left; head += heads_together(p)) {
             int row = list_row(p, int(words[ticket::B]), head, int(words[ticket::TILE]));
             Cursor cursor(p, row);
             u32 bitmap = ML_MASK == 4 ? __ldg(p.bitmap_start + row) : 0, turn = ML_DETERMINISTIC ? __ldg(p.order_start + row) : 0;
 #pragma unroll 1
-            for (u32 now; (now = cursor.next(p)) != Cursor::NONE; q_ring.advance(), d_o_ring.advance()) {
-                const int tile = int(now & ~Cursor::FULL), b = int(words[ticket::B]), q = int(q_ring.next);
-                const bool bits = ML_MASK == 4 && !(now & Cursor::FULL);
-                u32 bar = s.q_full(q);
-                mbarrier_wait(s.q_empty(q), q_ring.phase() ^ 1);
-                volatile u32 *told = s.steps + q * step::WORDS;
-                told[step::TILE] = now, told[step::HEAD] = head;
-                if (ML_DETERMINISTIC) told[step::TURN] = __ldg(p.order + turn++);
-                mbarrier_expect(bar, Q_BYTES + ROWS_BYTES + (bits ? BITS_BYTES : 0));
-                copy_tile<M, QK>(s.q + q * Q_BYTES, maps.q, bar, tile * M, head, b);
-                tma_load(s.rows + q * ROWS_BYTES, maps.rows, bar, 0, tile, head, b);
-                if (bits) tma_load(s.bits + q * BITS_BYTES, maps.bits, bar, 0, int(__ldg(p.bitmap_ids + bitmap++)) * (N / 64), 0, 0);
-                if (first) {
-                    const int v = at<V_STAGES>(done);
-                    mbarrier_wait(s.v_empty(v), phase<V_STAGES>(done) ^ 1);
-                    copy_keys<VW>(s.v + v * V_BYTES, maps.v, s.v_full(v), words);
-                    first = false;
+            for (u32 now; left && (now = cursor.next(p)) != Cursor::NONE; bitmap += !(now & Cursor::FULL)) {
+                if (!ML_DETERMINISTIC && skip) {
+                    --skip;
+                    continue;
                 }
-                const int d = int(d_o_ring.next);
-                mbarrier_wait(s.d_o_empty(d), d_o_ring.phase() ^ 1);
-                mbarrier_expect(s.d_o_full(d), DO_BYTES);
-                copy_tile<M, VW>(s.d_o + d * DO_BYTES, maps.d_o, s.d_o_full(d), tile * M, head, b);
+#pragma unroll 1
+                for (int h = head; h < head + heads_together(p); ++h, --left, q_ring.advance(), d_o_ring.advance()) {
+                    const int tile = int(now & ~Cursor::FULL), b = int(words[ticket::B]), q = int(q_ring.next);
+                    const bool bits = ML_MASK == 4 && !(now & Cursor::FULL);
+                    u32 bar = s.q_full(q);
+                    mbarrier_wait(s.q_empty(q), q_ring.phase() ^ 1);
+                    volatile u32 *told = s.steps + q * step::WORDS;
+                    told[step::TILE] = now, told[step::HEAD] = h;
+                    if (ML_DETERMINISTIC) told[step::TURN] = __ldg(p.order + turn);
+                    mbarrier_expect(bar, Q_BYTES + ROWS_BYTES + (bits ? BITS_BYTES : 0));
+                    copy_tile<M, QK>(s.q + q * Q_BYTES, maps.q, bar, tile * M, h, b);
+                    tma_load(s.rows + q * ROWS_BYTES, maps.rows, bar, 0, tile, h, b);
+                    if (bits) tma_load(s.bits + q * BITS_BYTES, maps.bits, bar, 0, int(__ldg(p.bitmap_ids + bitmap)) * (N / 64), 0, 0);
+                    if (first) {
+                        const int v = at<V_STAGES>(done);
+                        mbarrier_wait(s.v_empty(v), phase<V_STAGES>(done) ^ 1);
+                        copy_keys<VW>(s.v + v * V_BYTES, maps.v, s.v_full(v), words);
+                        first = false;
+                    }
+                    const int d = int(d_o_ring.next);
+                    mbarrier_wait(s.d_o_empty(d), d_o_ring.phase() ^ 1);
+                    mbarrier_expect(s.d_o_full(d), DO_BYTES);
+                    copy_tile<M, VW>(s.d_o + d * DO_BYTES, maps.d_o, s.d_o_full(d), tile * M, h, b);
+                }
+                ++turn;
             }
         }
     }

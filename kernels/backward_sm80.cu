@@ -44,6 +44,7 @@ struct Walk {
     int head, past;
     Cursor cursor;
     u32 bitmap, turn;
+    Step last = {Cursor::NONE, 0, 0, 0};
     __device__ __forceinline__ Walk(const Params &p, const Item &item)
         : p(p), item(item), head(item.kv_head * p.group), past(head + p.group), cursor(p, list_row(p, item.b, head, item.tile)) {
         begin();
@@ -54,15 +55,18 @@ struct Walk {
         if (ML_DETERMINISTIC) turn = __ldg(p.order_start + row);
     }
     __device__ __forceinline__ Step next() {
+        if (ML_DETERMINISTIC && last.tile != Cursor::NONE && ++last.head < head + heads_together(p)) return last;
         for (;;) {
             u32 tile = cursor.next(p);
             if (tile != Cursor::NONE) {
                 Step step = {tile, head, bitmap, turn};
                 if (!(tile & Cursor::FULL)) ++bitmap;
                 ++turn;
+                if (ML_DETERMINISTIC) last = step;
                 return step;
             }
-            if (++head == past) return {Cursor::NONE, head, 0, 0};
+            head += heads_together(p);
+            if (head == past) return {Cursor::NONE, head, 0, 0};
             cursor = Cursor(p, list_row(p, item.b, head, item.tile));
             begin();
         }

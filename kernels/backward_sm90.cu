@@ -26,19 +26,51 @@ struct Walk {
     __device__ __forceinline__ void read(const Stage &s) { tile = s.step(q, step::TILE), head = int(s.step(q, step::HEAD)); }
 };
 
+// A part's dk and dv join those of its item's other parts. Whether they are all there now: then dk and dv are the whole item's.
+template <int GROUP>
+__device__ __forceinline__ bool join_parts(const Params &p, const Stage &s, int k, float (&dk)[QK / 2], float (&dv)[VW / 2], int thread) {
+    const u32 parts = s.ticket(k, ticket::PARTS);
+    if (parts == 1) return true;
+    const u32 slot = GROUPS * s.ticket(k, ticket::SLOT) + GROUP;
+    float *to = p.part_sums + i64(slot) * (64 * (QK + VW));
+#pragma unroll
+    for (int i = 0; i < QK / 8; ++i) add_to_global<128>(to + i * 512, thread, dk[4 * i], dk[4 * i + 1], dk[4 * i + 2], dk[4 * i + 3]);
+#pragma unroll
+    for (int i = 0; i < VW / 8; ++i)
+        add_to_global<128>(to + 64 * QK + i * 512, thread, dv[4 * i], dv[4 * i + 1], dv[4 * i + 2], dv[4 * i + 3]);
+    __threadfence();
+    bar_sync(OWN + GROUP, 128);
+    if (thread == 0) s.tickets[k * ticket::WORDS + ticket::LAST + GROUP] = atomicAdd(p.part_counts + slot, 1u) + 1 == parts;
+    bar_sync(OWN + GROUP, 128);
+    if (!s.ticket(k, ticket::LAST + GROUP)) return false;
+    __threadfence();
+    auto all = [&](float *sum, const float *from) {
+        float four[4];
+        load_left(four, from + 4 * thread);
+#pragma unroll
+        for (int e = 0; e < 4; ++e) sum[e] = four[e];
+    };
+#pragma unroll
+    for (int i = 0; i < QK / 8; ++i) all(dk + 4 * i, to + i * 512);
+#pragma unroll
+    for (int i = 0; i < VW / 8; ++i) all(dv + 4 * i, to + 64 * QK + i * 512);
+    return true;
+}
+
 // dk and dv leave by the item's K and V buffers, which are then given back.
 template <int GROUP>
-__device__ __forceinline__ void finish_item(const Params &p, const Stage &s, const Out &out, const float (&dk)[QK / 2], const float (&dv)[VW / 2],
-                                            int b, int tile, int k, int v, int thread) {
+__device__ __forceinline__ void finish_item(const Params &p, const Stage &s, const Out &out, float (&dk)[QK / 2], float (&dv)[VW / 2], int b,
+                                            int tile, int k, int v, int thread) {
+    const bool leaves = ML_DETERMINISTIC || join_parts<GROUP>(p, s, k, dk, dv, thread);
     const u32 keys = s.k + k * K_BYTES, values = s.v + v * V_BYTES;
-    leave_keys<VW>(dv, 1.0f, values, 64 * GROUP, thread);
+    if (leaves) leave_keys<VW>(dv, 1.0f, values, 64 * GROUP, thread);
     bar_sync(FREE, 256);  // the other warpgroup has read these keys for the last time
-    leave_keys<QK>(dk, p.scale, keys, 64 * GROUP, thread);
+    if (leaves) leave_keys<QK>(dk, p.scale, keys, 64 * GROUP, thread);
     fence_async_proxy();
     bar_sync(OWN + GROUP, 128);
     if (thread == 0) {
         const int token = tile * N + 64 * GROUP, head = int((s.tickets + k * ticket::WORDS)[ticket::KV_HEAD]);
-        if (token < p.kv_len) {
+        if (leaves && token < p.kv_len) {
             store_keys<VW>(out.dv, values, 64 * GROUP, token, head, b);
             store_keys<QK>(out.dk, keys, 64 * GROUP, token, head, b);
         }

@@ -36,6 +36,14 @@ template <int THREADS> __device__ __forceinline__ void add_to_global(float *to, 
 #endif
 }
 
+// Four floats as other blocks have left them, past this multiprocessor's cache.
+__device__ __forceinline__ void load_left(float (&value)[4], const float *from) {
+    asm volatile("ld.relaxed.gpu.global.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(value[0]), "=f"(value[1]), "=f"(value[2]), "=f"(value[3])
+                 : "l"(from)
+                 : "memory");
+}
+
 // A word that other blocks count up, and counting it up after everything this thread has seen.
 __device__ __forceinline__ u32 load_acquire(const u32 *from) {
     u32 value;

@@ -41,7 +41,7 @@ const BACKWARD_SPILLS: &[(&str, &str, u32, &str)] = &[
     ("d256", "sm_90a", 32, "the same"),
     ("gemma2_softcap_window", "sm_90a", 32, "the same"),
     ("relu_attention", "sm_90a", 48, "the derivative of 128 queries is held beside their scores"),
-    ("swin_window", "sm_90a", 740, "a table of two distances is read and added to cell by cell"),
+    ("swin_window", "sm_90a", 764, "a table of two distances is read and added to cell by cell"),
     ("graphormer", "sm_90a", 912, "four tables are read and added to cell by cell"),
     ("deepseek_mla_rope", "sm_90a", 5732, "128 captured numbers of a cell, each with a gradient"),
     ("d64", "sm_80", 8, "an address of the way out"),

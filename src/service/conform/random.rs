@@ -145,6 +145,9 @@ fn dim(rng: &mut Rng) -> usize {
 mod tests {
     use super::*;
     use crate::backends::cuda::launch::backward_tests::on_the_machine;
+    use crate::document::compile::{BuiltIn, compile};
+    use crate::document::from_document;
+    use crate::document::library;
 
     /// Problems of the kind that GPUs get, small enough for the machine that stands in for one.
     #[test]
@@ -159,6 +162,22 @@ mod tests {
         for ((seed, what, problem), arch) in found.take(4).zip(["sm_90a", "sm_80"].into_iter().cycle()) {
             let Some(found) = on_the_machine(problem, arch, seed) else { return };
             println!("{what} on {arch}: {}", found.unwrap_or_else(|why| panic!("{what}: {why}")));
+        }
+    }
+
+    /// Presets with several learned tensors, with fewer heads and tokens: their reads are those of the whole.
+    #[test]
+    fn presets_with_learned_tensors_are_right_on_the_emulated_machine() {
+        for (name, tokens, arch) in
+            [("graphormer", 256, "sm_90a"), ("swin_window", 64, "sm_90a"), ("deepseek_mla_rope", 80, "sm_80")]
+        {
+            let preset = library::presets().iter().find(|p| p.name == name).expect("a preset");
+            let document = preset.document().expect("a preset loads");
+            let whole = from_document(&document, &compile(&document, &BuiltIn)).expect("it is valid");
+            let small =
+                ProblemSpec { batch: 1, heads: 2, kv_heads: 2, q_len: tokens, kv_len: tokens, ..whole.spec().clone() };
+            let Some(found) = on_the_machine(Problem::new(small).expect("valid"), arch, 3) else { return };
+            println!("{name} on {arch}: {}", found.unwrap_or_else(|why| panic!("{name}: {why}")));
         }
     }
 

@@ -24,6 +24,7 @@ packed! {
         q: u64, k: u64, v: u64, o: u64, d_o: u64, dq: u64, dk: u64, dv: u64, lse: u64, d_lse: u64, rows: u64, dq_sum: u64,
         turns: u64, counter: u64, items: u64, row_start: u64, runs: u64, bitmap_start: u64, bitmap_ids: u64, bitmaps: u64,
         ranges: u64, order_start: u64, order: u64,
+        parts: u64, part_sums: u64, part_counts: u64,
         q_b: i64, q_h: i64, q_s: i64, k_b: i64, k_h: i64, k_s: i64, v_b: i64, v_h: i64, v_s: i64,
         o_b: i64, o_h: i64, o_s: i64, d_o_b: i64, d_o_h: i64, d_o_s: i64, dq_b: i64, dq_h: i64, dq_s: i64,
         dk_b: i64, dk_h: i64, dk_s: i64, dv_b: i64, dv_h: i64, dv_s: i64,
@@ -104,6 +105,8 @@ pub(crate) struct Backward {
     mods: DeviceMods,
     bitmaps: usize,
     captures: Vec<Captured>,
+    /// Sums and counts of items that several blocks share.
+    shared: Option<Buffer>,
     /// dq, dk and dv.
     gradients: [Buffer; 3],
     /// Rows, sums of dq, turns, the counter.
@@ -136,7 +139,7 @@ impl Backward {
         ];
         [params.dq, params.dk, params.dv] = gradients.each_ref().map(Buffer::address);
         [params.rows, params.dq_sum, params.turns, params.counter] = scratch.each_ref().map(Buffer::address);
-        let lists = upload_lists(gpu, draft, &mut params)?;
+        let (lists, shared) = upload_lists(gpu, draft, &mut params)?;
         Ok(Backward {
             rows: gpu.function(&around, "backward_rows", 0)?,
             queries: gpu.function(&around, "backward_queries", 0)?,
@@ -148,6 +151,7 @@ impl Backward {
             params,
             mods,
             captures,
+            shared,
             gradients,
             scratch,
             _lists: lists,
@@ -201,7 +205,7 @@ impl BackwardPass for Backward {
         let p = params.argument();
         let blocks = (self.params.q_tiles as u32, self.params.heads as u32, self.params.batch as u32);
         let around = Grid { blocks, threads: 256, shared: 0 };
-        self.captures.iter().try_for_each(|c| self.gpu.zero(&c.sum))?;
+        self.captures.iter().map(|c| &c.sum).chain(&self.shared).try_for_each(|sums| self.gpu.zero(sums))?;
         self.gpu.launch(&self.rows, around, &[&p])?;
         let multiprocessors = self.gpu.limits().multiprocessors as u32;
         let draws = self.params.draws;
@@ -259,13 +263,31 @@ fn captured(gpu: &Arc<Gpu>, problem: &Problem, draft: &BackwardDraft) -> Result<
     gradient.captures.iter().map(one).collect()
 }
 
-fn upload_lists(gpu: &Arc<Gpu>, draft: &BackwardDraft, p: &mut BackwardParams) -> Result<Vec<Buffer>, Diagnostic> {
+/// The lists on the device, and memory for the sums of items that several blocks share.
+fn upload_lists(
+    gpu: &Arc<Gpu>,
+    draft: &BackwardDraft,
+    p: &mut BackwardParams,
+) -> Result<(Vec<Buffer>, Option<Buffer>), Diagnostic> {
     let (lists, what) = (&draft.lists, "the block lists of the backward pass");
-    let items = gpu.upload(lists.items.as_flattened(), what)?;
+    let parts = draft.parts(gpu.limits().multiprocessors);
+    let items = parts.as_ref().map_or(&lists.items, |parts| &parts.items);
+    p.draws = items.len() as u32;
+    let items = gpu.upload(items.as_flattened(), what)?;
     let runs = gpu.upload(lists.runs.as_flattened(), what)?;
     p.items = items.address();
     p.runs = runs.address();
     let mut held = vec![items, runs];
+    let mut shared = None;
+    if let Some(parts) = &parts {
+        let floats = parts.slots * draft.spec.part_floats();
+        let sums = gpu.alloc(floats * 4 + parts.slots * 8, "the sums of shared key tiles")?;
+        (p.part_sums, p.part_counts) = (sums.address(), sums.address() + floats as u64 * 4);
+        shared = Some(sums);
+        let words = gpu.upload(parts.parts.as_flattened(), what)?;
+        p.parts = words.address();
+        held.push(words);
+    }
     let blank = vec![0u32; draft.spec.bit_words()];
     let is_bitmap = draft.spec.mask == MaskKind::Bitmap;
     let or_blank = |words: &'_ [u32]| if words.is_empty() { blank.clone() } else { words.to_vec() };
@@ -283,7 +305,7 @@ fn upload_lists(gpu: &Arc<Gpu>, draft: &BackwardDraft, p: &mut BackwardParams) -
         *address = buffer.address();
         held.push(buffer);
     }
-    Ok(held)
+    Ok((held, shared))
 }
 
 #[cfg(test)]
@@ -296,6 +318,6 @@ mod tests {
         let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/backward.cuh"));
         let own: Vec<_> = BackwardParams::fields().into_iter().map(|(n, s)| (n.to_string(), s)).collect();
         assert_eq!(own, declared(text, "Params"));
-        assert_eq!(BackwardParams::default().argument().len(), 424);
+        assert_eq!(BackwardParams::default().argument().len(), 448);
     }
 }

@@ -34,6 +34,7 @@ template <int THREADS> void add_to_global(float *to, int thread, float a, float 
     const float all[4] = {a, b, c, d};
     for (int i = 0; i < 4; ++i) add_late(ML_DQ_ORDER == 0 ? to + 4 * thread + i : to + i * THREADS + thread, all[i]);
 }
+inline void load_left(float (&value)[4], const float *from) { memcpy(value, from, 16); }
 inline void add_release(u32 *to, u32 by) { doze(), finish(here->sums, current), *to += by; }
 inline void wait_for_word(const u32 *from, u32 value) { wait_until([=] { return *(const volatile u32 *)from == value; }); }
 inline void tma_add(const TensorMap *map, u32 from, int c0, int c1, int c2, int c3) {

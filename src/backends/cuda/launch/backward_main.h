@@ -13,7 +13,7 @@ struct Launch {
     Walled<u32> items;
     vector<u32> row_start;
     vector<text::Run> runs;
-    vector<u32> bitmap_start, bitmap_ids, bitmaps, ranges, order_start, order;
+    vector<u32> bitmap_start, bitmap_ids, bitmaps, ranges, order_start, order, parts;
     vector<vector<u8>> captured;
     vector<float> sums;  // of dq, as the last run left them
     explicit Launch(FILE *file)
@@ -22,7 +22,7 @@ struct Launch {
           lse(read_array<float>(file)), d_lse(read_array<float>(file)), items(read_array<u32>(file)),
           row_start(read_array<u32>(file)), runs(read_array<text::Run>(file)), bitmap_start(read_array<u32>(file)),
           bitmap_ids(read_array<u32>(file)), bitmaps(read_array<u32>(file)), ranges(read_array<u32>(file)),
-          order_start(read_array<u32>(file)), order(read_array<u32>(file)) {
+          order_start(read_array<u32>(file)), order(read_array<u32>(file)), parts(read_array<u32>(file)) {
         for (int i = 0; i < numbers[4]; ++i) captured.push_back(read_array<u8>(file));
     }
     // dq, dk, dv and captured tensors' gradients, as bytes
@@ -39,6 +39,11 @@ vector<u8> Launch::run(u32 seed) {
     Walled<u16> dq(q.size()), dk(k.size()), dv(v.size());
     Walled<float> rows(tiles * M * 2), dq_sum(tiles * M * QK + 4);
     Walled<u32> turns(tiles * 2), counter(4);
+    u32 slots = 0;  // of key tiles that several blocks share
+    for (size_t i = 0; i < parts.size(); i += 4)
+        if (parts[i + 2] > 1) slots = max(slots, parts[i + 1] + 1);
+    Walled<float> part_sums(vector<float>(size_t(slots) * N * (QK + text::VW), 0.0f));
+    Walled<u32> part_counts(vector<u32>(slots * 2, 0));
     vector<Walled<float>> gradients;
     for (int i = 5; i < int(numbers.size()); ++i) gradients.emplace_back(vector<float>(numbers[i], 0.0f));
     p.q = q.data(), p.k = k.data(), p.v = v.data(), p.o = o.data(), p.d_o = d_o.data(), p.dq = dq.data(), p.dk = dk.data();
@@ -46,6 +51,8 @@ vector<u8> Launch::run(u32 seed) {
     p.turns = turns.data(), p.counter = counter.data(), p.items = (const text::Item *)items.data(), p.row_start = row_start.data();
     p.runs = runs.data(), p.bitmap_start = bitmap_start.data(), p.bitmap_ids = bitmap_ids.data(), p.bitmaps = bitmaps.data();
     p.ranges = ranges.data(), p.order_start = order_start.data(), p.order = order.data();
+    p.parts = parts.empty() ? nullptr : (const text::Part *)parts.data();
+    p.part_sums = part_sums.data(), p.part_counts = part_counts.data();
     text::Mods given;
     memcpy(&given, mods.data(), sizeof given);
     vector<const u8 *> from;
@@ -79,8 +86,8 @@ vector<u8> Launch::run(u32 seed) {
     run_grid(grid, 256, 48 << 10, 1, [&] { rows_text::backward_queries(around); });
     here = nullptr;
     for (auto *w : {&q, &k, &v, &o, &d_o, &dq, &dk, &dv}) if (!w->stands()) stop("a write beside a tensor");
-    for (auto *w : {&rows, &dq_sum, &lse, &d_lse}) if (!w->stands()) stop("a write beside a tensor");
-    for (auto *w : {&turns, &counter, &items}) if (!w->stands()) stop("a write beside a tensor");
+    for (auto *w : {&rows, &dq_sum, &lse, &d_lse, &part_sums}) if (!w->stands()) stop("a write beside a tensor");
+    for (auto *w : {&turns, &counter, &items, &part_counts}) if (!w->stands()) stop("a write beside a tensor");
     sums.assign(dq_sum.data(), dq_sum.data() + tiles * M * QK);
     vector<u8> found;
     auto put = [&](const void *from, size_t count) { found.insert(found.end(), (const u8 *)from, (const u8 *)from + count); };

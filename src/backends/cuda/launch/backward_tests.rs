@@ -158,7 +158,13 @@ impl Ready {
             file.extend(bytes);
         };
         let words = |values: &[u32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
-        let mut params = BackwardParams::new(problem, draft).bytes();
+        let parts = draft.parts(self.blocks);
+        let (items, shares) = match &parts {
+            Some(made) => (&made.items, made.parts.as_flattened()),
+            None => (&draft.lists.items, &[][..]),
+        };
+        let draws = items.len();
+        let mut params = BackwardParams { draws: draws as u32, ..BackwardParams::new(problem, draft) }.bytes();
         params.resize(params.len().next_multiple_of(8), 0);
         put(params);
         let captures = draft.mods.captures();
@@ -167,10 +173,9 @@ impl Ready {
         let layout = &draft.emitted.layout;
         assert!(!layout.by_pointer(), "mods that travel as a parameter");
         put(layout.fill(&vec![0; captures.len() + learned.len()], &tensors, &draft.mods.ints, &draft.mods.floats));
-        let items = draft.lists.items.len();
         let (blocks, at_once) = match draft.spec.is_hopper() {
-            true => (items.min(self.blocks), self.blocks),
-            false => (items, self.blocks),
+            true => (draws.min(self.blocks), self.blocks),
+            false => (draws, self.blocks),
         };
         let numbers = [blocks, draft.spec.threads(), draft.spec.shared_bytes(), at_once, captures.len()];
         put(words(&numbers.iter().chain(&learned).map(|n| *n as u32).collect::<Vec<_>>()));
@@ -181,13 +186,14 @@ impl Ready {
         put(floats(forward.lse.iter().map(|x| *x as f32).collect()));
         put(floats(self.seeds.d_lse.as_ref().map_or(Vec::new(), HostTensor::to_f32_vec)));
         let lists = &draft.lists;
-        put(words(lists.items.as_flattened()));
+        put(words(items.as_flattened()));
         put(words(&lists.row_start));
         put(words(lists.runs.as_flattened()));
         let bits = &draft.bits;
         for list in [&bits.start, &bits.ids, &bits.words, &draft.ranges, &lists.order_start, &lists.order] {
             put(words(list));
         }
+        put(words(shares));
         for (name, tensor) in captures {
             put(capture_bytes(name, tensor).expect("a tensor"));
         }
@@ -265,13 +271,16 @@ impl Programs {
     }
 }
 
-/// Every case as it is, each by another order of threads; in order of drawing twice, for the same bits.
-fn check(cases: impl IntoIterator<Item = Case>) {
+/// Every case as it is, each by another order of threads; in order of drawing twice, for the same bits. The number of those in
+/// which blocks share key tiles; `None` without a compiler.
+fn check(cases: impl IntoIterator<Item = Case>) -> Option<usize> {
     let mut programs = Programs::default();
+    let mut shares = 0;
     for (at, case) in cases.into_iter().enumerate() {
         let started = std::time::Instant::now();
         let ready = case.ready(11 + at as u64);
-        let Some(left) = programs.run(&ready, at as u32) else { return };
+        shares += usize::from(ready.draft.parts(ready.blocks).is_some());
+        let left = programs.run(&ready, at as u32)?;
         let left = left.unwrap_or_else(|why| panic!("{why}"));
         ready.judged(&ready.found(&left)).unwrap_or_else(|why| panic!("{why}"));
         if ready.draft.spec.ways.deterministic {
@@ -280,6 +289,7 @@ fn check(cases: impl IntoIterator<Item = Case>) {
         }
         println!("{}: {} ({:.1} s)", ready.what, ready.draft.spec.name(), started.elapsed().as_secs_f64());
     }
+    Some(shares)
 }
 
 /// One problem with random inputs, on the variant that is chosen for it. None: there is no compiler. Errors: the kernel's
@@ -402,7 +412,24 @@ fn hoppers_kernel_of_128_gives_the_gradients() {
         case("d100 soft cap", scored(soft_cap(2.0), masked(with_holes(), spec(150, 150, 100))), MaskKind::Bitmap),
         case("d128 alibi, window", scored(alibi(), masked(window(), half(spec(100, 150, 128)))), MaskKind::Interval),
         Case { ways: IN_ORDER, ..case("d128 in order", masked(scattered(), spec(130, 400, 128)), MaskKind::Bitmap) },
+        Case {
+            ways: IN_ORDER,
+            ..case("d128 in order, heads by turns", masked(causal(), spec(200, 300, 128)), MaskKind::Bitmap)
+        },
     ]);
+}
+
+#[test]
+fn key_tiles_that_blocks_share_get_the_gradients() {
+    let one = |q_len, kv_len, dim| ProblemSpec::plain(1, (1, 1), (q_len, kv_len), dim);
+    let learns = one(900, 300, 64);
+    let shares = check([
+        case("d128 full", half(one(700, 128, 128)), MaskKind::None),
+        case("d128 holes", masked(with_holes(), spec(500, 128, 128)), MaskKind::Bitmap),
+        case("d64 scattered", masked(scattered(), one(1900, 300, 64)), MaskKind::Bitmap),
+        case("d64 adds", scored(learned(learns.q_len, learns.kv_len, false), learns), MaskKind::None),
+    ]);
+    assert!(shares.is_none_or(|n| n == 4), "{shares:?} of 4 share");
 }
 
 #[test]
@@ -471,6 +498,10 @@ fn amperes_kernel_gives_the_gradients() {
         case("d256 window", masked(window(), spec(70, 100, 256)), MaskKind::Formula),
         Case { ways: IN_ORDER, ..case("d64 in order", masked(scattered(), spec(130, 200, 64)), MaskKind::Bitmap) },
         Case { ways: IN_ORDER, ..case("d256 in order", masked(scattered(), spec(70, 200, 256)), MaskKind::Bitmap) },
+        Case {
+            ways: IN_ORDER,
+            ..case("d64 in order, heads by turns", masked(causal(), spec(130, 200, 64)), MaskKind::Bitmap)
+        },
     ];
     check(cases.map(|case| Case { arch: "sm_80", ..case }));
 }

@@ -244,7 +244,7 @@ pub(crate) fn declared(text: &str, name: &str) -> Vec<(String, usize)> {
         let Some((ty, names)) = line.split_once(' ') else { continue };
         let size = match ty {
             "u32" if !names.starts_with('*') => 4,
-            "u16" | "u32" | "u64" | "u8" | "Run" | "Item" | "Piece" | "void" => 8,
+            "u16" | "u32" | "u64" | "u8" | "Run" | "Item" | "Part" | "Piece" | "void" => 8,
             "float" if names.starts_with('*') => 8,
             "i64" => 8,
             "int" | "float" => 4,

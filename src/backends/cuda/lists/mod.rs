@@ -6,6 +6,7 @@ pub(crate) mod bitmap;
 pub(crate) mod decode_plan;
 pub(crate) mod kept;
 pub(crate) mod of_problem;
+pub(crate) mod parts;
 pub(crate) mod pieces;
 pub(crate) mod plan;
 pub(crate) mod ranges;

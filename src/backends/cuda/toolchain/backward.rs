@@ -11,9 +11,10 @@ use crate::backends::cuda::emit::functions::{self, Emitted};
 use crate::backends::cuda::emit::mods::LiftedMods;
 use crate::backends::cuda::emit::source;
 use crate::backends::cuda::lists::bitmap::{Bitmaps, MOST_TILES};
+use crate::backends::cuda::lists::parts::{self, Parts};
 use crate::backends::cuda::lists::plan::Plan;
 use crate::backends::cuda::lists::transposed::{Extent, Transposed};
-use crate::backends::cuda::variant::backward::{BackwardMods, BackwardSpec, BackwardWays};
+use crate::backends::cuda::variant::backward::{BackwardKernel, BackwardMods, BackwardSpec, BackwardWays};
 use crate::backends::cuda::variant::exact;
 use crate::backends::cuda::variant::limits::Limits;
 use crate::backends::cuda::variant::spec::MaskKind;
@@ -119,6 +120,12 @@ impl BackwardDraft {
         let rows_text = source::assemble_rows(&spec, &emitted.text);
         let q_tiles = plan.q_tiles;
         Ok((BackwardDraft { spec, mods, emitted, lists, bits, ranges, q_tiles, text, rows_text }, is_last))
+    }
+
+    /// The draws of so many blocks if some share an item. None: each item is one draw.
+    pub fn parts(&self, blocks: usize) -> Option<Parts> {
+        let shares = self.spec.kernel == BackwardKernel::Hopper && !self.spec.ways.deterministic;
+        shares.then(|| parts::shared(&self.lists.items, blocks)).flatten()
     }
 
     /// Asks the cache, else compiles.

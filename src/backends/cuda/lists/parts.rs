@@ -1,0 +1,161 @@
+//! Items of a backward launch that several blocks share, so that all blocks are busy until the end.
+//!
+//! Invariant: the parts of an item walk each of its query tiles once; an item is cut only if the launch then takes fewer steps by
+//! the model below. Plain data, tested without a device. Must not know masks or kernels.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What an item takes besides its query tiles, in the time of a query tile: its keys and values are copied and its sums written
+/// while no product runs.
+const ITEM: usize = 2;
+/// What a part takes besides: its sums are added in global memory, and the last part reads those of all.
+const PART: usize = 4;
+/// Query tiles of the smallest part.
+const LEAST: usize = 2;
+/// Items a block above which the last round is too small a share of the time.
+const MOST_ROUNDS: usize = 64;
+/// Share of the time that cutting must save, in percent.
+const GAIN: usize = 1;
+
+/// Draws of a launch, with what each is of its item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Parts {
+    /// `b, kv_head, tile, count` of each draw.
+    pub items: Vec<[u32; 4]>,
+    /// `first, slot, parts, 0` of each draw; parts is 1 for a whole item.
+    pub parts: Vec<[u32; 4]>,
+    /// Items that were cut.
+    pub slots: usize,
+}
+
+/// The items of a launch of so many blocks, each of which draws its next item when it has finished one. None: as they are.
+pub(crate) fn shared(items: &[[u32; 4]], blocks: usize) -> Option<Parts> {
+    if blocks < 2 || items.is_empty() || items.len() > MOST_ROUNDS * blocks {
+        return None;
+    }
+    let whole = Parts { items: items.to_vec(), parts: items.iter().map(|_| [0, 0, 1, 0]).collect(), slots: 0 };
+    let (ends, longest) = drawn(&whole, blocks);
+    let even = ends.len().max(items.iter().map(cost).sum::<usize>()) / blocks;
+    let late: Vec<usize> = (0..items.len()).filter(|i| ends[*i] > even && items[*i][3] as usize >= 2 * LEAST).collect();
+    let pieces = (1..=8).map(|n| even.div_ceil(n)).chain((1..=6).map(|n| LEAST << n));
+    let made = pieces.filter(|piece| *piece >= LEAST).map(|piece| cut(items, &late, piece));
+    let (time, best) = made.map(|parts| (drawn(&parts, blocks).1, parts)).min_by_key(|(time, _)| *time)?;
+    (time * 100 <= longest * (100 - GAIN) && best.slots > 0).then_some(best)
+}
+
+fn cost(item: &[u32; 4]) -> usize {
+    item[3] as usize + ITEM
+}
+
+/// The end of every draw, and of the last.
+fn drawn(made: &Parts, blocks: usize) -> (Vec<usize>, usize) {
+    let mut free: BinaryHeap<Reverse<usize>> = (0..blocks).map(|_| Reverse(0)).collect();
+    let mut ends = Vec::with_capacity(made.items.len());
+    for (item, part) in made.items.iter().zip(&made.parts) {
+        let Reverse(from) = free.pop().unwrap_or(Reverse(0));
+        let end = from + cost(item) + if part[2] > 1 { PART } else { 0 };
+        ends.push(end);
+        free.push(Reverse(end));
+    }
+    let last = ends.iter().copied().max().unwrap_or(0);
+    (ends, last)
+}
+
+/// The items with those at `late` cut into parts of at most `piece` query tiles, which are drawn after the others, the largest first.
+fn cut(items: &[[u32; 4]], late: &[usize], piece: usize) -> Parts {
+    let (mut draws, mut behind, mut slots) = (Vec::new(), Vec::new(), 0);
+    let mut waits = late.iter().copied().peekable();
+    for (at, item) in items.iter().enumerate() {
+        let is_late = waits.next_if_eq(&at).is_some();
+        let count = item[3] as usize;
+        let parts = if is_late { count.div_ceil(piece) } else { 1 };
+        if parts == 1 {
+            draws.push((*item, [0, 0, 1, 0]));
+            continue;
+        }
+        for part in 0..parts {
+            let (first, past) = (count * part / parts, count * (part + 1) / parts);
+            let own = [item[0], item[1], item[2], (past - first) as u32];
+            behind.push((own, [first as u32, slots, parts as u32, 0]));
+        }
+        slots += 1;
+    }
+    let is_sorted = draws.is_sorted_by(|a, b| a.0[3] >= b.0[3]);
+    if is_sorted {
+        draws.extend(behind);
+        draws.sort_by_key(|(item, _)| Reverse(item[3]));
+    } else {
+        behind.sort_by_key(|(item, _)| Reverse(item[3]));
+        draws.extend(behind);
+    }
+    let (items, parts) = draws.into_iter().unzip();
+    Parts { items, parts, slots: slots as usize }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::backends::cuda::lists::parts::*;
+    use crate::base::rng::Rng;
+    use std::collections::HashMap;
+
+    fn items(counts: impl IntoIterator<Item = u32>) -> Vec<[u32; 4]> {
+        counts.into_iter().enumerate().map(|(tile, count)| [0, 0, tile as u32, count]).collect()
+    }
+
+    /// Each query tile of each item is walked once, and parts of an item share a slot of their own.
+    fn check(items: &[[u32; 4]], made: &Parts) {
+        // of each item whether a query tile was walked, and the slot and number of its parts
+        type Walked = (Vec<bool>, Vec<[u32; 2]>);
+        let mut walked: HashMap<[u32; 3], Walked> = HashMap::new();
+        for (item, [first, slot, parts, _]) in made.items.iter().zip(&made.parts) {
+            let [b, kv_head, tile, count] = *item;
+            let whole = items.iter().find(|i| i[..3] == item[..3]).expect("an item")[3];
+            let (seen, of) = walked.entry([b, kv_head, tile]).or_insert((vec![false; whole as usize], Vec::new()));
+            (*first..first + count).for_each(|step| assert!(!std::mem::replace(&mut seen[step as usize], true)));
+            of.push([*slot, *parts]);
+        }
+        assert_eq!(walked.len(), items.len());
+        let mut slots = vec![false; made.slots];
+        for (seen, of) in walked.values() {
+            assert!(
+                seen.iter().all(|step| *step) && of.iter().all(|part| *part == of[0] && part[1] as usize == of.len())
+            );
+            if of.len() > 1 {
+                assert!(!std::mem::replace(&mut slots[of[0][0] as usize], true), "an item's own slot");
+            }
+        }
+        assert!(slots.iter().all(|slot| *slot));
+    }
+
+    #[test]
+    fn the_last_round_is_shared_by_all_blocks() {
+        let all = items(vec![128; 4096]);
+        let made = shared(&all, 132).expect("31.03 rounds are cut");
+        check(&all, &made);
+        let (before, after) = (32 * 130, drawn(&made, 132).1);
+        assert!(after * 100 < before * 98, "{before} -> {after} steps");
+        assert_eq!(shared(&items(vec![128; 132 * 3]), 132), None, "three whole rounds");
+        assert_eq!(shared(&items(vec![128; 132 * 65]), 132), None, "many rounds");
+        assert_eq!(shared(&items([0, 0, 0]), 2), None, "nothing is kept");
+    }
+
+    #[test]
+    fn random_items_are_walked_once() {
+        let mut random = Rng::new(5);
+        let mut cuts = 0;
+        for _ in 0..200 {
+            let (blocks, most) = (2 + random.below(18), 1 + random.below(199));
+            let mut counts: Vec<u32> = (0..1 + random.below(59)).map(|_| random.below(most) as u32).collect();
+            if random.chance(50) {
+                counts.sort_by_key(|count| Reverse(*count));
+            }
+            let all = items(counts);
+            if let Some(made) = shared(&all, blocks) {
+                check(&all, &made);
+                cuts += 1;
+            }
+        }
+        assert!(cuts > 50, "{cuts} of 200 were cut");
+    }
+}
