@@ -56,7 +56,7 @@ struct Params {
     const u32 *order_start;   // ML_DETERMINISTIC: [rows]: where a row begins in order
     const u32 *order;         // of every tile of the lists: how many key tiles add to its query tile before, in order of draws
     const Part *parts;        // [draws], or 0 where every item is whole: only backward_hopper without ML_DETERMINISTIC has others
-    float *part_sums;         // [slots, warpgroups][64 * (width of k + width of v)]: dk and dv of parts, 0 before the launch
+    float *part_sums;         // [slots, warpgroups][N / 2 * (width of k + width of v)]: dk and dv of parts, 0 before the launch
     u32 *part_counts;         // [slots, warpgroups]: parts that have been added, 0 before the launch
     i64 q_b, q_h, q_s;
     i64 k_b, k_h, k_s;

@@ -29,31 +29,13 @@ struct Walk {
 // A part's dk and dv join those of its item's other parts. Whether they are all there now: then dk and dv are the whole item's.
 template <int GROUP>
 __device__ __forceinline__ bool join_parts(const Params &p, const Stage &s, int k, float (&dk)[QK / 2], float (&dv)[VW / 2], int thread) {
-    const u32 parts = s.ticket(k, ticket::PARTS);
-    if (parts == 1) return true;
-    const u32 slot = GROUPS * s.ticket(k, ticket::SLOT) + GROUP;
-    float *to = p.part_sums + i64(slot) * (64 * (QK + VW));
-#pragma unroll
-    for (int i = 0; i < QK / 8; ++i) add_to_global<128>(to + i * 512, thread, dk[4 * i], dk[4 * i + 1], dk[4 * i + 2], dk[4 * i + 3]);
-#pragma unroll
-    for (int i = 0; i < VW / 8; ++i)
-        add_to_global<128>(to + 64 * QK + i * 512, thread, dv[4 * i], dv[4 * i + 1], dv[4 * i + 2], dv[4 * i + 3]);
-    __threadfence();
-    bar_sync(OWN + GROUP, 128);
-    if (thread == 0) s.tickets[k * ticket::WORDS + ticket::LAST + GROUP] = atomicAdd(p.part_counts + slot, 1u) + 1 == parts;
-    bar_sync(OWN + GROUP, 128);
-    if (!s.ticket(k, ticket::LAST + GROUP)) return false;
-    __threadfence();
-    auto all = [&](float *sum, const float *from) {
-        float four[4];
-        load_left(four, from + 4 * thread);
-#pragma unroll
-        for (int e = 0; e < 4; ++e) sum[e] = four[e];
-    };
-#pragma unroll
-    for (int i = 0; i < QK / 8; ++i) all(dk + 4 * i, to + i * 512);
-#pragma unroll
-    for (int i = 0; i < VW / 8; ++i) all(dv + 4 * i, to + 64 * QK + i * 512);
+    if (s.ticket(k, ticket::PARTS) == 1) return true;
+    float *sums = part_sums(p, s, k, GROUP);
+    add_sums(sums, dk, thread);
+    add_sums(sums + 64 * QK, dv, thread);
+    if (!is_last_part(p, s, k, GROUP, thread)) return false;
+    take_sums(dk, sums, thread);
+    take_sums(dv, sums + 64 * QK, thread);
     return true;
 }
 

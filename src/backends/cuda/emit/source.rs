@@ -52,6 +52,7 @@ const HOPPER_BACKWARD: &[Part] = &[
     part!("backward_pipeline_sm90.cuh"),
     part!("cells.cuh"),
     part!("products_sm90.cuh"),
+    part!("parts_sm90.cuh"),
 ];
 const AMPERE_BACKWARD: &[Part] =
     &[part!("cursor.cuh"), part!("tile.cuh"), part!("captures.cuh"), part!("words.cuh"), part!("cells.cuh")];

@@ -44,6 +44,7 @@ const FILES: &[&str] = &[
     "backward_sm80.cu",
     "backward_pipeline_sm90.cuh",
     "products_sm90.cuh",
+    "parts_sm90.cuh",
     "cells.cuh",
     "delta.cu",
 ];
@@ -235,7 +236,8 @@ fn what_is_left_out_of_hoppers_kernel_is_seen() {
     let never = [STRAIGHT, &["if (DS_STAGES == 1) bar_sync(FREE, 256);"][..]].concat();
     // a score mod whose derivative is held has dK read dS from shared memory
     let held = case("d128 held", scored(soft_cap(2.0), masked(with_holes(), one(150, 300, 128))), MaskKind::Bitmap);
-    all_are_seen([(narrow, 1), (wide, 3), (held, 1)], &never);
+    let shared = case("d128 shared", one(700, 128, 128), MaskKind::None);
+    all_are_seen([(narrow, 1), (wide, 3), (held, 1), (shared, 3)], &never);
 }
 
 #[test]
@@ -245,7 +247,8 @@ fn what_is_left_out_of_the_wide_kernel_is_seen() {
         || Case { ways: IN_ORDER, ..case("d256 in order", masked(with_holes(), one(300, 320, 256)), MaskKind::Bitmap) };
     let parts = ["Mail::", "TAKEN + group", "LEFT + group", "products_sm90.cuh: "];
     // three blocks wait for each other's sums; one alone fills every buffer again behind another item's
-    all_are_seen([(ordered(), 3), (ordered(), 1)], &parts);
+    let shared = case("d256 shared", one(800, 64, 256), MaskKind::None);
+    all_are_seen([(ordered(), 3), (ordered(), 1), (shared, 3)], &parts);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::backends::cuda::lists::bitmap::{Bitmaps, MOST_TILES};
 use crate::backends::cuda::lists::parts::{self, Parts};
 use crate::backends::cuda::lists::plan::Plan;
 use crate::backends::cuda::lists::transposed::{Extent, Transposed};
-use crate::backends::cuda::variant::backward::{BackwardKernel, BackwardMods, BackwardSpec, BackwardWays};
+use crate::backends::cuda::variant::backward::{BackwardMods, BackwardSpec, BackwardWays};
 use crate::backends::cuda::variant::exact;
 use crate::backends::cuda::variant::limits::Limits;
 use crate::backends::cuda::variant::spec::MaskKind;
@@ -124,7 +124,7 @@ impl BackwardDraft {
 
     /// The draws of so many blocks if some share an item. None: each item is one draw.
     pub fn parts(&self, blocks: usize) -> Option<Parts> {
-        let shares = self.spec.kernel == BackwardKernel::Hopper && !self.spec.ways.deterministic;
+        let shares = self.spec.is_hopper() && !self.spec.ways.deterministic;
         shares.then(|| parts::shared(&self.lists.items, blocks)).flatten()
     }
 

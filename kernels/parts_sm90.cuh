@@ -1,0 +1,34 @@
+// Sums of dk or dv that the parts of an item add up in global memory (Part of backward.cuh), in the order of fragments, and which part is the last
+// to do so. Each warpgroup has sums and a count of its own. Must not know what is summed.
+
+// Where a warpgroup's sums are that the parts of this ticket's item share.
+__device__ __forceinline__ float *part_sums(const Params &p, const Stage &s, int k, int group) {
+    return p.part_sums + i64(GROUPS * s.ticket(k, ticket::SLOT) + group) * (N * (QK + VW) / GROUPS);
+}
+
+template <int COUNT> __device__ __forceinline__ void add_sums(float *to, const float (&sum)[COUNT], int thread) {
+#pragma unroll
+    for (int i = 0; i < COUNT / 4; ++i) add_to_global<128>(to + i * 512, thread, sum[4 * i], sum[4 * i + 1], sum[4 * i + 2], sum[4 * i + 3]);
+}
+
+template <int COUNT> __device__ __forceinline__ void take_sums(float (&sum)[COUNT], const float *from, int thread) {
+#pragma unroll
+    for (int i = 0; i < COUNT / 4; ++i) {
+        float four[4];
+        load_left(four, from + i * 512 + 4 * thread);
+#pragma unroll
+        for (int e = 0; e < 4; ++e) sum[4 * i + e] = four[e];
+    }
+}
+
+// When this warpgroup has added its sums: whether all parts of the item have. Then they can be taken.
+__device__ __forceinline__ bool is_last_part(const Params &p, const Stage &s, int k, int group, int thread) {
+    const u32 slot = GROUPS * s.ticket(k, ticket::SLOT) + group, parts = s.ticket(k, ticket::PARTS);
+    __threadfence();
+    bar_sync(OWN + group, 128);
+    if (thread == 0) s.tickets[k * ticket::WORDS + ticket::LAST + group] = atomicAdd(p.part_counts + slot, 1u) + 1 == parts;
+    bar_sync(OWN + group, 128);
+    const bool last = s.ticket(k, ticket::LAST + group);
+    if (last) __threadfence();
+    return last;
+}
