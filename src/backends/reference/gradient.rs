@@ -70,7 +70,7 @@ pub struct PairGradients {
     terms: Vec<f64>,
 }
 
-/// What rounding the output, of which kernels make delta, costs a row.
+/// What rounding the output, of which kernels make delta, and the probabilities that make the output costs a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Noise {
     /// The root mean square over its elements.
@@ -173,9 +173,25 @@ pub enum Arithmetic {
     /// Rounding where fused kernels round: the output that delta is made of, P and dS as they enter products. Also for
     /// comparison.
     Fused,
+    /// The same after a forward pass whose probabilities were this many hundredths as large when they were rounded: a running
+    /// softmax rounds them before it knows their sum.
+    #[cfg(test)]
+    Larger(u32),
     /// No rounding, with scores that differ from the exact ones by float32's rounding: a measure for score mods with
     /// steps or poles.
     Beside(Shift),
+}
+
+impl Arithmetic {
+    /// Of a fused one: by how much its probabilities are too large when they are rounded.
+    fn larger(self) -> Option<f64> {
+        match self {
+            Arithmetic::Fused => Some(1.0),
+            #[cfg(test)]
+            Arithmetic::Larger(by) => Some(f64::from(by) / 100.0),
+            _ => None,
+        }
+    }
 }
 
 /// The arithmetics whose errors say what a backend may differ by: rounding to the dtype, if that is not float32; scores
@@ -202,8 +218,9 @@ pub fn gradients(
         seeds,
         mods: Mods::new(problem),
         derivative: ModGradient::new(problem)?,
-        dtype: matches!(arithmetic, Arithmetic::Eager | Arithmetic::Fused).then_some(s.dtype),
-        fused: arithmetic == Arithmetic::Fused,
+        dtype: (!matches!(arithmetic, Arithmetic::Exact | Arithmetic::Beside(_))).then_some(s.dtype),
+        fused: arithmetic.larger().is_some(),
+        larger: arithmetic.larger().unwrap_or(1.0),
         beside: if let Arithmetic::Beside(shift) = arithmetic { Some(shift) } else { None },
     };
     let mut made = Vec::with_capacity(sample.pairs.len());
@@ -229,6 +246,8 @@ struct Work<'a> {
     dtype: Option<DType>,
     /// Whether scores, P and dP stay exact until products take them.
     fused: bool,
+    /// By how much fused probabilities are too large when they are rounded.
+    larger: f64,
     /// The side of the exact scores on which those before the mod are.
     beside: Option<Shift>,
 }
@@ -394,7 +413,8 @@ impl Work<'_> {
 
 impl Work<'_> {
     /// The effect of a rounded output on a row of dq through delta: rounding errs by at most one unit per element, the
-    /// sum with d_out by the root of their squares. The effect on dk is added to `of_keys`, as squares.
+    /// sum with d_out by the root of their squares. Rounding each probability on its way into the output adds as much of
+    /// its own part of delta, P times dP. The effect on dk is added to `of_keys`, as squares.
     fn noise(
         &self,
         place: &Place,
@@ -416,7 +436,9 @@ impl Work<'_> {
         for (at, p) in kept() {
             out.iter_mut().zip(&keys.v[at * d_out.len()..]).for_each(|(to, x)| *to += p * x);
         }
-        let off = unit * out.iter().zip(d_out).map(|(o, d)| (o * d).powi(2)).sum::<f64>().sqrt();
+        let of_out: f64 = out.iter().zip(d_out).map(|(o, d)| (o * d).powi(2)).sum();
+        let part = |(at, p): (usize, &f64)| (p * dot(&keys.v[at * d_out.len()..][..d_out.len()], d_out)).powi(2);
+        let off = unit * (of_out + kept().map(part).sum::<f64>()).sqrt();
         let mut through = p.to_vec();
         self.derivative.through_f64(place, plain, &mut through);
         let dim = self.problem.head_dim;
@@ -440,7 +462,8 @@ impl Work<'_> {
         let width = d_out.len();
         let mut out = vec![0.0; width];
         for ((p, _), v) in p.iter().zip(keep).zip(keys.v.chunks_exact(width)).filter(|((_, keep), _)| **keep != 0) {
-            out.iter_mut().zip(v).for_each(|(to, x)| *to += self.round(*p) * x);
+            let p = self.round(p * self.larger) / self.larger;
+            out.iter_mut().zip(v).for_each(|(to, x)| *to += p * x);
         }
         out.iter().zip(d_out).map(|(o, d)| self.round(*o) * d).sum()
     }
