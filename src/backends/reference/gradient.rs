@@ -4,15 +4,18 @@
 //! adds nothing, and a fully masked row has zeros. The mask's selection is not differentiated. Must not share
 //! arithmetic with any backend.
 
+mod noise;
+
 use super::emulated::rounded;
 use super::sway::{Shift, bends, reach};
-use super::{cancelled, f32_range, rms};
+use super::{cancelled, f32_range};
 use crate::backends::Inputs;
 use crate::backends::gradients::Seeds;
 use crate::backends::mod_gradient::ModGradient;
 use crate::backends::mods::{Mods, Place};
 use crate::base::{Control, DType, Diagnostic, HostTensor};
 use crate::problem::Problem;
+pub use noise::Noise;
 use rayon::prelude::*;
 
 /// Multiply-adds that the reference may cost.
@@ -68,32 +71,6 @@ pub struct PairGradients {
     pub key_noise: Vec<Noise>,
     captures: Vec<f64>,
     terms: Vec<f64>,
-}
-
-/// What rounding the output, of which kernels make delta, and the probabilities that make the output costs a row.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Noise {
-    /// The root mean square over its elements.
-    pub rms: f64,
-    /// The largest of its elements.
-    pub largest: f64,
-}
-
-impl Noise {
-    /// Of a row's elements as they move with delta. What overflows is no measure.
-    fn of(moved: &[f64], by: f64) -> Noise {
-        let found = Noise { rms: by * rms(moved), largest: by * moved.iter().fold(0.0, |a: f64, x| a.max(x.abs())) };
-        if found.rms.is_finite() && found.largest.is_finite() { found } else { Noise::default() }
-    }
-
-    fn each(self, f: impl Fn(f64) -> f64) -> Noise {
-        Noise { rms: f(self.rms), largest: f(self.largest) }
-    }
-
-    fn add(&mut self, other: Noise) {
-        self.rms += other.rms;
-        self.largest += other.largest;
-    }
 }
 
 impl Sample {
@@ -174,7 +151,7 @@ pub enum Arithmetic {
     /// comparison.
     Fused,
     /// The same after a forward pass whose probabilities were this many hundredths as large when they were rounded: a running
-    /// softmax rounds them before it knows their sum.
+    /// softmax rounds them before it knows their sum. P is rounded before dS is made of it, as by `backward_hopper`.
     #[cfg(test)]
     Larger(u32),
     /// No rounding, with scores that differ from the exact ones by float32's rounding: a measure for score mods with
@@ -221,6 +198,7 @@ pub fn gradients(
         dtype: (!matches!(arithmetic, Arithmetic::Exact | Arithmetic::Beside(_))).then_some(s.dtype),
         fused: arithmetic.larger().is_some(),
         larger: arithmetic.larger().unwrap_or(1.0),
+        early: arithmetic.larger().is_some_and(|by| by != 1.0),
         beside: if let Arithmetic::Beside(shift) = arithmetic { Some(shift) } else { None },
     };
     let mut made = Vec::with_capacity(sample.pairs.len());
@@ -248,6 +226,8 @@ struct Work<'a> {
     fused: bool,
     /// By how much fused probabilities are too large when they are rounded.
     larger: f64,
+    /// Whether P is rounded before dS is made of it.
+    early: bool,
     /// The side of the exact scores on which those before the mod are.
     beside: Option<Shift>,
 }
@@ -263,6 +243,8 @@ struct Part {
     noise: Vec<Noise>,
     /// Squares.
     key_noise: Vec<Noise>,
+    /// Squares of what rounding dS costs each element of dk.
+    dk_noise: Vec<f64>,
     dk: Vec<f64>,
     dv: Vec<f64>,
     captures: Vec<f64>,
@@ -297,6 +279,7 @@ impl Work<'_> {
                 let mut part = Part {
                     noise: Vec::with_capacity(rows.len()),
                     key_noise: vec![Noise::default(); s.kv_len],
+                    dk_noise: vec![0.0; if self.unit().is_some() { keys.k.len() } else { 0 }],
                     dk: vec![0.0; keys.k.len()],
                     dv: vec![0.0; keys.v.len()],
                     captures: vec![0.0; self.derivative.elements()],
@@ -333,12 +316,17 @@ impl Work<'_> {
             captures: vec![0.0; self.derivative.elements()],
             terms: vec![0.0; self.derivative.elements()],
         };
+        let mut dk_noise = vec![0.0; if self.unit().is_some() { keys.k.len() } else { 0 }];
         for part in parts {
+            add(&mut dk_noise, &part.dk_noise);
             add(&mut made.dk, &part.dk);
             add(&mut made.dv, &part.dv);
             made.key_noise.iter_mut().zip(&part.key_noise).for_each(|(to, x)| to.add(*x));
             add(&mut made.captures, &part.captures);
             add(&mut made.terms, &part.terms);
+        }
+        for (noise, own) in made.key_noise.iter_mut().zip(dk_noise.chunks_exact(s.head_dim)) {
+            noise.add_largest(own);
         }
         made.key_noise.iter_mut().for_each(|x| *x = x.each(f64::sqrt));
         for x in made.dq.iter_mut().chain(&mut made.dk).chain(&mut made.dv) {
@@ -374,7 +362,7 @@ impl Work<'_> {
         p.iter_mut().for_each(|x| *x = (*x - top).exp());
         let sum: f64 = p.iter().sum();
         p.iter_mut().for_each(|x| *x = self.stored(*x / sum));
-        let noise = self.noise(&place, &plain, &p, keys, (&q, &d_out), &mut part.key_noise);
+        let mut noise = self.through_delta(&place, &plain, &p, keys, (&q, &d_out), &mut part.key_noise);
         let mut ds: Vec<f64> = keys.v.chunks_exact(width).map(|v| self.stored(dot(&d_out, v))).collect();
         // delta as the softmax's own derivative has it: sum of P * dP, which is that of dO * O
         let kept = || p.iter().zip(&ds).zip(&keep).filter(|(_, keep)| **keep != 0);
@@ -391,6 +379,7 @@ impl Work<'_> {
             self.derivative.apply_sizes(&place, &plain, &sizes, &mut part.terms);
         }
         for ((ds, p), keep) in ds.iter_mut().zip(&p).zip(&keep) {
+            let p = if self.early { self.round(*p) } else { *p };
             *ds = if *keep == 0 { 0.0 } else { self.stored(p * (*ds - delta + d_lse)) };
         }
         p.iter_mut().for_each(|x| *x = self.round(*x));
@@ -400,6 +389,7 @@ impl Work<'_> {
             }
         }
         self.derivative.apply_f64(&place, &plain, &mut ds, &mut part.captures);
+        noise = self.of_terms(noise, &ds, keys, &q, &mut part.dk_noise);
         for (ds, (k, dk)) in ds.iter().zip(keys.k.chunks_exact(dim).zip(part.dk.chunks_exact_mut(dim))) {
             let ds = self.round(ds * scale);
             if ds != 0.0 {
@@ -412,51 +402,6 @@ impl Work<'_> {
 }
 
 impl Work<'_> {
-    /// The effect of a rounded output on a row of dq through delta: rounding errs by at most one unit per element, the
-    /// sum with d_out by the root of their squares. Rounding each probability on its way into the output adds as much of
-    /// its own part of delta, P times dP. The effect on dk is added to `of_keys`, as squares.
-    fn noise(
-        &self,
-        place: &Place,
-        plain: &[f64],
-        p: &[f64],
-        keys: &Keys,
-        (q, d_out): (&[f64], &[f64]),
-        of_keys: &mut [Noise],
-    ) -> Noise {
-        let unit = match (self.dtype, self.problem.dtype) {
-            (None, DType::BF16) => 1.0 / 256.0,
-            (None, DType::F16) => 1.0 / 2048.0,
-            // of the products summed in dP and delta, whose difference is zero if one key has all the mass
-            (None, _) => 4.0 * f64::from(f32::EPSILON),
-            _ => return Noise::default(),
-        };
-        let mut out = vec![0.0; d_out.len()];
-        let kept = || p.iter().enumerate().filter(|(_, p)| **p != 0.0);
-        for (at, p) in kept() {
-            out.iter_mut().zip(&keys.v[at * d_out.len()..]).for_each(|(to, x)| *to += p * x);
-        }
-        let of_out: f64 = out.iter().zip(d_out).map(|(o, d)| (o * d).powi(2)).sum();
-        let part = |(at, p): (usize, &f64)| (p * dot(&keys.v[at * d_out.len()..][..d_out.len()], d_out)).powi(2);
-        let off = unit * (of_out + kept().map(part).sum::<f64>()).sqrt();
-        let mut through = p.to_vec();
-        self.derivative.through_f64(place, plain, &mut through);
-        let dim = self.problem.head_dim;
-        let off = off * self.problem.scale().abs();
-        let by_key = Noise::of(q, off);
-        for (of_key, p) in of_keys.iter_mut().zip(&through) {
-            let square = by_key.each(|x| (x * p).powi(2));
-            if square.rms.is_finite() && square.largest.is_finite() {
-                of_key.add(square);
-            }
-        }
-        let mut moved = vec![0.0; dim];
-        for (at, p) in through.iter().enumerate().filter(|(_, p)| **p != 0.0) {
-            moved.iter_mut().zip(&keys.k[at * dim..]).for_each(|(to, x)| *to += p * x);
-        }
-        Noise::of(&moved, off)
-    }
-
     /// Delta of a row as kernels make it: of the output in the problem's dtype.
     fn delta_of_output(&self, p: &[f64], keep: &[u8], keys: &Keys, d_out: &[f64]) -> f64 {
         let width = d_out.len();
