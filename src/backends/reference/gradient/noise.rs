@@ -91,12 +91,12 @@ impl Work<'_> {
         Noise::of(&moved, off)
     }
 
-    /// The noise of a row with what rounding its dS adds: P and dS err by half a unit each, the sum over keys by the root of
-    /// their squares. Where few keys have most of a row, emulation may find it mild. The squares of the effect on dk are
+    /// The noise of a row with what rounding P and dS adds: each errs by at most one unit, the sum over keys by the root of
+    /// the squares. Where few keys have most of a row, emulation may find it mild. The squares of the effect on dk are
     /// added to `dk_noise`.
     pub(super) fn of_terms(&self, noise: Noise, ds: &[f64], keys: &Keys, q: &[f64], dk_noise: &mut [f64]) -> Noise {
         let Some(unit) = self.unit() else { return noise };
-        let (dim, off) = (q.len(), unit * self.problem.scale().abs());
+        let (dim, off) = (q.len(), std::f64::consts::SQRT_2 * unit * self.problem.scale().abs());
         let mut squares = vec![0.0; dim];
         for (at, ds) in ds.iter().enumerate().filter(|(_, ds)| **ds != 0.0) {
             let square = (off * ds).powi(2);
