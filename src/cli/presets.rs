@@ -116,9 +116,10 @@ fn show(name: &str, as_json: bool) -> Result<(), Failure> {
         document.axes.kv.as_ref().map_or(document.axes.q.to_string(), |kv| format!("{} -> {kv}", document.axes.q));
     text.push_str(&format!("axes: {axes}\n{}", verdict::learns(&problem)));
     for run in &runs {
-        text.push_str(&format!("\nrecorded on {} (not measured here; forward only):\n", run.place()));
+        let passes = if run.report.gradients.is_empty() { "; forward only" } else { "" };
+        text.push_str(&format!("\nrecorded on {} (not measured here{passes}):\n", run.place()));
         let title = race::title(&document.name, problem.spec(), &run.report);
-        text.push_str(&format!("{title}{}", race::render(&run.report)));
+        text.push_str(&format!("{title}{}{}", race::render(&run.report), race::gradients(&run.report)));
     }
     if runs.is_empty() {
         text.push_str(&format!("\nno recorded run; measure one: maskloom run {name}\n"));

@@ -252,11 +252,13 @@ fn recorded(ui: &mut Ui, state: &State) -> bool {
         ui.horizontal_wrapped(|ui| {
             ui.label(RichText::new(format!("recorded on {}", run.report.device_name)).strong());
             let date = run.report.environment.get("date").cloned().unwrap_or_default();
-            ui.weak(format!("{date}; not measured here, forward only"));
+            let passes = if run.report.gradients.is_empty() { ", forward only" } else { "" };
+            ui.weak(format!("{date}; not measured here{passes}"));
             environment(ui, &run.report);
         });
         ui.push_id(&run.report.device_name, |ui| {
             lines::show(ui, &lines(&run.report.backends, Some(&run.report)), true);
+            gradients::show(ui, &run.report, true);
         });
     }
     !runs.is_empty()
