@@ -3,7 +3,7 @@
 //
 // Three launches: `backward_rows` (delta.cu), the kernel of the architecture, `backward_queries` (delta.cu). Text: macros, types.cuh, ptx.cuh,
 // this, mods.cuh, the emitted mods, cursor.cuh, hopper.cuh and reduce_sm90.cuh or tile.cuh, captures.cuh or what is emitted in its
-// place, words.cuh, the pipeline, cells.cuh, products_sm90.cuh, the kernel. Emitted besides the forward's: `score_grad`, with
+// place, words.cuh, the pipeline, cells.cuh, products_sm90.cuh and parts_sm90.cuh, the kernel. Emitted besides the forward's: `score_grad`, with
 // `score_mod`'s parameters, d score_mod / d (score * scale).
 // With P = exp(score - lse), dS = P * (dO Vᵀ - delta) * d score_mod: dV = Pᵀ dO, dK = scale dSᵀ Q, dQ = scale dS K.
 //
@@ -55,7 +55,7 @@ struct Params {
     const u32 *ranges;        // ML_MASK 5: [mask_batch, mask_heads, q_len][2]: a row's first key, and the one past the last
     const u32 *order_start;   // ML_DETERMINISTIC: [rows]: where a row begins in order
     const u32 *order;         // of every tile of the lists: how many key tiles add to its query tile before, in order of draws
-    const Part *parts;        // [draws], or 0 where every item is whole: only backward_hopper without ML_DETERMINISTIC has others
+    const Part *parts;        // [draws], or 0 where every item is whole: only Hopper's kernels without ML_DETERMINISTIC have others
     float *part_sums;         // [slots, warpgroups][N / 2 * (width of k + width of v)]: dk and dv of parts, 0 before the launch
     u32 *part_counts;         // [slots, warpgroups]: parts that have been added, 0 before the launch
     i64 q_b, q_h, q_s;

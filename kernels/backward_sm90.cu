@@ -26,24 +26,11 @@ struct Walk {
     __device__ __forceinline__ void read(const Stage &s) { tile = s.step(q, step::TILE), head = int(s.step(q, step::HEAD)); }
 };
 
-// A part's dk and dv join those of its item's other parts. Whether they are all there now: then dk and dv are the whole item's.
-template <int GROUP>
-__device__ __forceinline__ bool join_parts(const Params &p, const Stage &s, int k, float (&dk)[QK / 2], float (&dv)[VW / 2], int thread) {
-    if (s.ticket(k, ticket::PARTS) == 1) return true;
-    float *sums = part_sums(p, s, k, GROUP);
-    add_sums(sums, dk, thread);
-    add_sums(sums + 64 * QK, dv, thread);
-    if (!is_last_part(p, s, k, GROUP, thread)) return false;
-    take_sums(dk, sums, thread);
-    take_sums(dv, sums + 64 * QK, thread);
-    return true;
-}
-
 // dk and dv leave by the item's K and V buffers, which are then given back.
 template <int GROUP>
 __device__ __forceinline__ void finish_item(const Params &p, const Stage &s, const Out &out, float (&dk)[QK / 2], float (&dv)[VW / 2], int b,
                                             int tile, int k, int v, int thread) {
-    const bool leaves = ML_DETERMINISTIC || join_parts<GROUP>(p, s, k, dk, dv, thread);
+    const bool leaves = join_parts(p, s, k, GROUP, thread, dk, dv);
     const u32 keys = s.k + k * K_BYTES, values = s.v + v * V_BYTES;
     if (leaves) leave_keys<VW>(dv, 1.0f, values, 64 * GROUP, thread);
     bar_sync(FREE, 256);  // the other warpgroup has read these keys for the last time

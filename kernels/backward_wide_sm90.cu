@@ -33,18 +33,6 @@ __device__ __forceinline__ void give_back_keys(const Stage &s, u32 done, int gro
     if (thread == 0) mbarrier_arrive(s.v_empty(at<V_STAGES>(done))), mbarrier_arrive(s.k_empty(at<K_STAGES>(done)));
 }
 
-// A part's dk or dv joins those of its item's other parts. Whether they are all there now: then it is the whole item's.
-template <int COUNT>
-__device__ __forceinline__ bool join_parts(const Params &p, const Stage &s, u32 done, float (&sum)[COUNT], int group, int thread) {
-    const int k = at<K_STAGES>(done);
-    if (ML_DETERMINISTIC || s.ticket(k, ticket::PARTS) == 1) return true;
-    float *sums = part_sums(p, s, k, group);
-    add_sums(sums, sum, thread);
-    if (!is_last_part(p, s, k, group, thread)) return false;
-    take_sums(sum, sums, thread);
-    return true;
-}
-
 // Waits for a part of dq and adds it.
 __device__ __forceinline__ void finish_queries(const Params &p, const Stage &s, float (&dq)[PART_WIDTH / 2], int line, u32 before, int group,
                                                int thread) {
@@ -117,7 +105,7 @@ __device__ __forceinline__ void make_weights(const Params &p, const Mods &mods, 
             if (left == 1) break;
         }
         pin(dv);
-        const bool leaves = join_parts(p, s, done, dv, 0, thread);
+        const bool leaves = join_parts(p, s, at<K_STAGES>(done), 0, thread, dv);
         float dq[PART_WIDTH / 2];
         bar_sync(GRADIENTS + int(tiles % 2), 256);
         issue_queries(dq, s.ds + tiles % 2 * DS_BYTES, item.keys, 0);
@@ -204,7 +192,7 @@ __device__ __forceinline__ void make_gradients(const Params &p, const Mods &mods
         pin(dk);
         give_back(s.q_empty(at<Q_STAGES>(tiles++)));
         if (ML_CAPTURES) sums.end_head(mods, item.b, before, cells.kv_idx, p.kv_len);
-        const bool leaves = join_parts(p, s, done, dk, 1, thread);
+        const bool leaves = join_parts(p, s, at<K_STAGES>(done), 1, thread, dk);
         bar_sync(END, 256);  // the other warpgroup has read these keys for the last time
         if (leaves) leave_keys<QK>(dk, p.scale, item.keys, 0, thread);
         fence_async_proxy();

@@ -32,3 +32,15 @@ __device__ __forceinline__ bool is_last_part(const Params &p, const Stage &s, in
     if (last) __threadfence();
     return last;
 }
+
+// A part's sums join those of its item's other parts. Whether they are all there now: then the sums are the whole item's.
+template <int... COUNTS>
+__device__ __forceinline__ bool join_parts(const Params &p, const Stage &s, int k, int group, int thread, float (&...sums)[COUNTS]) {
+    if (ML_DETERMINISTIC || s.ticket(k, ticket::PARTS) == 1) return true;
+    float *const first = part_sums(p, s, k, group), *at = first;
+    ((add_sums(at, sums, thread), at += 128 * COUNTS), ...);
+    if (!is_last_part(p, s, k, group, thread)) return false;
+    at = first;
+    ((take_sums(sums, at, thread), at += 128 * COUNTS), ...);
+    return true;
+}

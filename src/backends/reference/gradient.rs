@@ -196,9 +196,7 @@ pub fn gradients(
         mods: Mods::new(problem),
         derivative: ModGradient::new(problem)?,
         dtype: (!matches!(arithmetic, Arithmetic::Exact | Arithmetic::Beside(_))).then_some(s.dtype),
-        fused: arithmetic.larger().is_some(),
-        larger: arithmetic.larger().unwrap_or(1.0),
-        early: arithmetic.larger().is_some_and(|by| by != 1.0),
+        fused: arithmetic.larger(),
         beside: if let Arithmetic::Beside(shift) = arithmetic { Some(shift) } else { None },
     };
     let mut made = Vec::with_capacity(sample.pairs.len());
@@ -222,12 +220,8 @@ struct Work<'a> {
     derivative: ModGradient,
     /// The dtype to which materialised values are rounded; None: no rounding.
     dtype: Option<DType>,
-    /// Whether scores, P and dP stay exact until products take them.
-    fused: bool,
-    /// By how much fused probabilities are too large when they are rounded.
-    larger: f64,
-    /// Whether P is rounded before dS is made of it.
-    early: bool,
+    /// Whether scores, P and dP stay exact until products take them, and how much too large the forward pass rounds P.
+    fused: Option<f64>,
     /// The side of the exact scores on which those before the mod are.
     beside: Option<Shift>,
 }
@@ -258,7 +252,7 @@ impl Work<'_> {
 
     /// Rounds what only the eager formula materialises.
     fn stored(&self, x: f64) -> f64 {
-        if self.fused { x } else { self.round(x) }
+        if self.fused.is_some() { x } else { self.round(x) }
     }
 
     fn pair(&self, pair: Pair, chosen: &[usize], control: &Control) -> Result<PairGradients, Diagnostic> {
@@ -269,6 +263,8 @@ impl Work<'_> {
             k: wide(&self.inputs.k, at * s.head_dim, s.kv_len * s.head_dim),
             v: wide(&self.inputs.v, at * s.head_dim_v, s.kv_len * s.head_dim_v),
         };
+        // an emulation is one draw and needs no bounds
+        let bounded = if self.unit().is_some() { keys.k.len() } else { 0 };
         let mut found = vec![0.0; chosen.len() * s.head_dim];
         // a fixed number of parts, added up in order
         let each = chosen.len().div_ceil(8).max(1);
@@ -279,7 +275,7 @@ impl Work<'_> {
                 let mut part = Part {
                     noise: Vec::with_capacity(rows.len()),
                     key_noise: vec![Noise::default(); s.kv_len],
-                    dk_noise: vec![0.0; if self.unit().is_some() { keys.k.len() } else { 0 }],
+                    dk_noise: vec![0.0; bounded],
                     dk: vec![0.0; keys.k.len()],
                     dv: vec![0.0; keys.v.len()],
                     captures: vec![0.0; self.derivative.elements()],
@@ -316,7 +312,7 @@ impl Work<'_> {
             captures: vec![0.0; self.derivative.elements()],
             terms: vec![0.0; self.derivative.elements()],
         };
-        let mut dk_noise = vec![0.0; if self.unit().is_some() { keys.k.len() } else { 0 }];
+        let mut dk_noise = vec![0.0; bounded];
         for part in parts {
             add(&mut dk_noise, &part.dk_noise);
             add(&mut made.dk, &part.dk);
@@ -362,13 +358,13 @@ impl Work<'_> {
         p.iter_mut().for_each(|x| *x = (*x - top).exp());
         let sum: f64 = p.iter().sum();
         p.iter_mut().for_each(|x| *x = self.stored(*x / sum));
-        let mut noise = self.through_delta(&place, &plain, &p, keys, (&q, &d_out), &mut part.key_noise);
         let mut ds: Vec<f64> = keys.v.chunks_exact(width).map(|v| self.stored(dot(&d_out, v))).collect();
+        let noise = self.through_delta(&place, &plain, (&p, &ds), keys, (&q, &d_out), &mut part.key_noise);
         // delta as the softmax's own derivative has it: sum of P * dP, which is that of dO * O
         let kept = || p.iter().zip(&ds).zip(&keep).filter(|(_, keep)| **keep != 0);
         let delta: f64 = match self.fused {
-            true => self.delta_of_output(&p, &keep, keys, &d_out),
-            false => kept().map(|((p, dp), _)| p * dp).sum(),
+            Some(larger) => self.delta_of_output(larger, (&p, &keep), keys, &d_out),
+            None => kept().map(|((p, dp), _)| p * dp).sum(),
         };
         let d_lse = self.seeds.d_lse.as_ref().map_or(0.0, |t| t.float_at(at));
         if self.dtype.is_none() && self.derivative.elements() > 0 {
@@ -378,8 +374,9 @@ impl Work<'_> {
             let sizes: Vec<f64> = ds.iter().zip(&p).zip(&keep).map(size).collect();
             self.derivative.apply_sizes(&place, &plain, &sizes, &mut part.terms);
         }
+        let early = self.fused.is_some_and(|larger| larger != 1.0);
         for ((ds, p), keep) in ds.iter_mut().zip(&p).zip(&keep) {
-            let p = if self.early { self.round(*p) } else { *p };
+            let p = if early { self.round(*p) } else { *p };
             *ds = if *keep == 0 { 0.0 } else { self.stored(p * (*ds - delta + d_lse)) };
         }
         p.iter_mut().for_each(|x| *x = self.round(*x));
@@ -389,7 +386,7 @@ impl Work<'_> {
             }
         }
         self.derivative.apply_f64(&place, &plain, &mut ds, &mut part.captures);
-        noise = self.of_terms(noise, &ds, keys, &q, &mut part.dk_noise);
+        let noise = self.of_terms(noise, &ds, keys, &q, &mut part.dk_noise);
         for (ds, (k, dk)) in ds.iter().zip(keys.k.chunks_exact(dim).zip(part.dk.chunks_exact_mut(dim))) {
             let ds = self.round(ds * scale);
             if ds != 0.0 {
@@ -399,15 +396,14 @@ impl Work<'_> {
         }
         noise
     }
-}
 
-impl Work<'_> {
-    /// Delta of a row as kernels make it: of the output in the problem's dtype.
-    fn delta_of_output(&self, p: &[f64], keep: &[u8], keys: &Keys, d_out: &[f64]) -> f64 {
+    /// Delta of a row as kernels make it: of the output in the problem's dtype, made of probabilities rounded when they were
+    /// `larger` times as large.
+    fn delta_of_output(&self, larger: f64, (p, keep): (&[f64], &[u8]), keys: &Keys, d_out: &[f64]) -> f64 {
         let width = d_out.len();
         let mut out = vec![0.0; width];
         for ((p, _), v) in p.iter().zip(keep).zip(keys.v.chunks_exact(width)).filter(|((_, keep), _)| **keep != 0) {
-            let p = self.round(p * self.larger) / self.larger;
+            let p = self.round(p * larger) / larger;
             out.iter_mut().zip(v).for_each(|(to, x)| *to += p * x);
         }
         out.iter().zip(d_out).map(|(o, d)| self.round(*o) * d).sum()

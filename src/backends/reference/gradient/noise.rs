@@ -4,7 +4,7 @@
 //! Invariant: the terms' errors are independent, so that a sum errs by the root of their squares. Must not know how gradients are
 //! judged.
 
-use super::{Keys, Work, dot};
+use super::{Keys, Work};
 use crate::backends::mods::Place;
 use crate::backends::reference::rms;
 use crate::base::DType;
@@ -59,7 +59,7 @@ impl Work<'_> {
         &self,
         place: &Place,
         plain: &[f64],
-        p: &[f64],
+        (p, dp): (&[f64], &[f64]),
         keys: &Keys,
         (q, d_out): (&[f64], &[f64]),
         of_keys: &mut [Noise],
@@ -71,7 +71,7 @@ impl Work<'_> {
             out.iter_mut().zip(&keys.v[at * d_out.len()..]).for_each(|(to, x)| *to += p * x);
         }
         let of_out: f64 = out.iter().zip(d_out).map(|(o, d)| (o * d).powi(2)).sum();
-        let part = |(at, p): (usize, &f64)| (p * dot(&keys.v[at * d_out.len()..][..d_out.len()], d_out)).powi(2);
+        let part = |(at, p): (usize, &f64)| (p * dp[at]).powi(2);
         let off = unit * (of_out + kept().map(part).sum::<f64>()).sqrt();
         let mut through = p.to_vec();
         self.derivative.through_f64(place, plain, &mut through);
