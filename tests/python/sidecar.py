@@ -4,7 +4,7 @@
 
 EXPORT is a design over 80 tokens of 2 heads. Two training steps of tiny models are run three ways: as they are, with the
 sidecar (also by `accelerate launch`), and with the design's dense mask given to the model's own attention by hand. The second must equal the third and
-differ from the first. `simpletuner` takes Flux from SimpleTuner's own code instead of diffusers'.
+differ from the first. `simpletuner` takes Flux from SimpleTuner's own code instead of diffusers'. DEVICE=cuda trains on the GPU.
 """
 
 import importlib.util
@@ -21,6 +21,7 @@ sys.path.append(tests)
 import tiny_models
 
 torch.manual_seed(0)
+DEVICE = os.environ.get("DEVICE", "cpu")
 
 
 def flux():
@@ -82,7 +83,7 @@ def by_hand(model, chosen, folder):
     """The design's mask given to each chosen layer's own attention, which every other seam leaves alone."""
     sys.path.insert(0, folder)
     design = importlib.import_module(os.environ["DESIGN"])
-    mask, inside = design.make_mask("cpu"), [False]
+    mask, inside = design.make_mask(DEVICE), [False]
     import torch.nn.functional as F
 
     original = F.scaled_dot_product_attention
@@ -101,13 +102,15 @@ def by_hand(model, chosen, folder):
 
 
 model, inputs, chosen = {"flux": flux, "simpletuner": flux, "wan": tiny_models.wan, "llama": llama, "plain": plain}[kind]()
+model = model.to(DEVICE)
+inputs = {name: x.to(DEVICE) if torch.is_tensor(x) else x for name, x in inputs.items()}
 if reference != "-":
     by_hand(model, chosen, reference)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 if "ACCELERATE_MIXED_PRECISION" in os.environ or "ACCELERATE_USE_CPU" in os.environ:
     from accelerate import Accelerator
 
-    accelerator = Accelerator(cpu=True)
+    accelerator = Accelerator(cpu=DEVICE == "cpu")
     model, optimizer = accelerator.prepare(model, optimizer)
     backward = accelerator.backward
 else:
@@ -153,7 +156,8 @@ def main():
     # on the path, but not asked for
     idle = clean | {"PYTHONPATH": os.pathsep.join([os.path.join(export, "sidecar"), own])}
     sidecar = idle | {"MASKLOOM_SIDECAR": export}
-    accelerate = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "1", "--mixed_precision", "no"]
+    cpu = ["--cpu"] if os.environ.get("DEVICE", "cpu") == "cpu" else []
+    accelerate = [sys.executable, "-m", "accelerate.commands.launch", *cpu, "--num_processes", "1", "--mixed_precision", "no"]
 
     for kind in kinds:
         settings, layers = {}, {"flux": 3, "simpletuner": 3, "wan": 2, "llama": 2, "plain": 2}[kind]
