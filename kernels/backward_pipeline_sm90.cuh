@@ -13,8 +13,11 @@ constexpr int QK = ML_QK_WIDTH, VW = ML_V_WIDTH, GROUPS = 2;
 constexpr int K_STAGES = ML_K_STAGES, V_STAGES = ML_V_STAGES, Q_STAGES = ML_Q_STAGES, DO_STAGES = ML_DO_STAGES, DS_STAGES = ML_DS_STAGES;
 // A buffer holds columns of 64 elements (128 bytes a row, swizzled) one after the other.
 constexpr int Q_BYTES = M * QK * 2, DO_BYTES = M * VW * 2, K_BYTES = N * QK * 2, V_BYTES = N * VW * 2;
+// Whether a warpgroup multiplies a tile's dq of its own keys alone: narrow heads' tiles of 64 queries have no columns to share.
+constexpr bool OWN_KEYS = ML_DQ_BULK && M == 64 && QK == 64;
+static_assert(!OWN_KEYS || !ML_DETERMINISTIC, "both warpgroups add to the same sums, in no order");
 // dS; and of each kernel's own what lies behind it: dq on its way out, or P on its way to the other warpgroup.
-constexpr int DS_BYTES = N * M * 2, SUM_BYTES = ML_DQ_BULK ? M * QK * 4 : N == 64 ? 2 * N * M * 2 : 0;
+constexpr int DS_BYTES = N * M * 2, SUM_BYTES = ML_DQ_BULK ? (OWN_KEYS ? 2 : 1) * M * QK * 4 : N == 64 ? 2 * N * M * 2 : 0;
 // Of a tile of queries: lse and delta of its rows, and a partial tile's bits.
 constexpr int ROWS_BYTES = M * 8, BITS_BYTES = ML_MASK == 4 ? N * M / 8 : 0;
 static_assert(M == 64 || M == 128, "queries are a warpgroup's or two");

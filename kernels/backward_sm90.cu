@@ -6,7 +6,8 @@
 //   ask S, dP ─ wait S ─ P ─ ask dV += P dO ─ wait dP ─ dS ─► shared ─ meet ─ ask dQ = dS K, dK += dSᵀ Q ─ wait dQ ─ leave it ─ wait dK
 // dP runs under P, dV under dS, dK under dQ's way out.
 // Contract: backward.cuh, backward_pipeline_sm90.cuh, words.cuh (ML_DQ_ORDER 0), cells.cuh; docs/kernels/backward.md. Widths of 64 take tiles of 128
-// queries, of 128 those of 64; with ML_CAPTURES narrow heads take widths of 128, because P in f32 wants the registers.
+// queries, of 128 those of 64. With ML_CAPTURES widths of 64 take tiles of 64 too, because P in f32 wants the registers, and a
+// warpgroup multiplies dq of its own keys (OWN_KEYS): it meets nobody.
 // Buffers: K 1, V 1, Q 2 or, with tiles of 128 queries, 3, dO 2, dS 2. Launch: min(multiprocessors, draws) blocks of 384 threads.
 
 static_assert(N == 128 && ML_DQ_BULK, "two warpgroups of 64 keys, whose dq leaves through shared memory");
@@ -122,7 +123,7 @@ template <int GROUP> __device__ __forceinline__ void consume(const Params &p, co
             if (DS_STAGES == 1) bar_sync(FREE, 256);
             derive<HOLD>(p, mods, cells, d_weight, score, weight, sums, QueryRows(own, warp, lane, KEYS_FROM_REGISTERS ? d_score : nullptr));
             fence_async_proxy();
-            bar_sync(MEET, 256);
+            bar_sync(OWN_KEYS ? OWN + GROUP : MEET, OWN_KEYS ? 128 : 256);
             float dq[PART_WIDTH / 2];
             issue_queries(dq, scores, keys, GROUP);
             if (KEYS_FROM_REGISTERS) issue_along<QK>(dk, d_score, s.q + now.q * Q_BYTES);

@@ -1,9 +1,9 @@
 // The products of Hopper's backward kernels, and the ways out of their registers: dq into its f32 sums, dk and dv in 16 bits. Must not know
 // lists, masks or mods.
 
-// A warpgroup's part of dq: half of the columns, or with 128 queries half of the rows.
-constexpr int PART_WIDTH = M == 128 ? QK : QK / 2, PART = 64 * PART_WIDTH;
-static_assert(PART_WIDTH >= 64, "narrow heads take tiles of 128 queries");
+// A warpgroup's part of dq: half of the columns, with 128 queries half of the rows, with OWN_KEYS what its keys give to all of it.
+constexpr int PART_WIDTH = M == 128 || OWN_KEYS ? QK : QK / 2, PART = 64 * PART_WIDTH, PARTS = M * QK / PART;
+static_assert(PART_WIDTH >= 64, "a part has whole boxes");
 static_assert(ML_DQ_ORDER == 0, "sums lie as boxes are copied");
 // Named barriers, a warpgroup's is the constant + group: of its own; its part of dq has been taken; has been left.
 constexpr int OWN = 8, TAKEN = 10, LEFT = 12;
@@ -71,11 +71,11 @@ template <int WIDTH> __device__ __forceinline__ void issue_keys(float (&acc)[WID
 
 // This warpgroup's part of dS K.
 __device__ __forceinline__ void issue_queries(float (&dq)[PART_WIDTH / 2], u32 ds, u32 k, int group) {
-    const u32 left = place(M == 128 ? ds + group * 64 * 128 : ds, 16);
-    const u32 right = place(M == 128 ? k : k + group * (PART_WIDTH / 64) * N * 128, N * 128);
+    const u32 left = place(M == 128 || OWN_KEYS ? ds + group * 64 * 128 : ds, 16);
+    const u32 right = place(M == 128 ? k : OWN_KEYS ? k + group * 64 * 128 : k + group * (PART_WIDTH / 64) * N * 128, N * 128);
     wgmma_fence();
 #pragma unroll
-    for (int step = 0; step < N / 16; ++step) {
+    for (int step = 0; step < (OWN_KEYS ? 64 : N) / 16; ++step) {
         const u64 a = described(left + ((step / 4) * M * 8 + (step % 4) * 2)), b = described(right + step * 128);
         if (step == 0) wgmma_anew<1>(dq, a, b);
         else wgmma_ss<1>(dq, a, b, 1);
@@ -121,7 +121,7 @@ __device__ __forceinline__ void add_parts(const Params &p, const TensorMap *sum_
         if (warp_leader()) {
             u32 *turn = p.turns + 2 * i64(line) + group;
             if (ML_DETERMINISTIC) wait_for_word(turn, load_word(Stage::mail + group * Mail::BYTES + Mail::TURN));
-            tma_add(sum_map, from, 0, int(line) * (2 * PART / 256) + group * (PART / 256), 0, 0);
+            tma_add(sum_map, from, 0, (int(line) * PARTS + (PARTS == 2 ? group : 0)) * (PART / 256), 0, 0);
             tma_store_commit();
             if (ML_DETERMINISTIC) {
                 tma_wait_all();

@@ -5,6 +5,7 @@ nothing of files and messages.
 """
 
 import contextlib
+import importlib
 import time
 import warnings
 
@@ -100,14 +101,20 @@ def learning(job):
     return leaves, module._mods(torch.device(job.device), dict(zip(names, leaves)))[1]
 
 
+def keep_activations():
+    """An activation that may be given away would forbid a second backward pass on it."""
+    # torch._functorch has no `config` until somebody imports it
+    with contextlib.suppress(ImportError, AttributeError):
+        config = importlib.import_module("torch._functorch.config")
+        if hasattr(config, "donated_buffer"):
+            config.donated_buffer = False
+
+
 def prepare(job, backend, ways):
     """The backward pass of a backend. `ways` are its runs as (name, run) for a score mod: the fastest that is finite is kept."""
     import torch
 
-    # an activation that may be given away would forbid a second backward pass on it
-    functorch = getattr(torch, "_functorch", None)
-    if functorch is not None and hasattr(functorch.config, "donated_buffer"):
-        functorch.config.donated_buffer = False
+    keep_activations()
     learned, score_mod = learning(job)
     with_lse = backend == "torch:eager"
     best, tried = None, []

@@ -16,6 +16,7 @@ use crate::document::resize::Resize;
 use crate::service::doctor::mend::FetchPlan;
 use crate::service::protocol::{MapKind, MapRequest};
 use crate::service::target::Target;
+use crate::service::verdicts::Place;
 use crate::trainers::read::TrainerConfig;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -88,6 +89,10 @@ pub(crate) enum Action {
     SetRounds(u32),
     /// Whether runs compute gradients too.
     SetBackward(bool),
+    /// Finds out who takes the document there, before anything is compiled.
+    FindVerdicts(Place),
+    /// Checks the gradients of the user's own PyTorch.
+    CheckOwnGradients,
     /// Whether gradients must have the same bits in every run.
     SetDeterministic(bool),
     /// How wide a panel at a side is to be, or how high one below the canvas, in points.

@@ -18,6 +18,7 @@ use crate::document::model::Document;
 use crate::document::scaling::Groups;
 use crate::service::doctor::mend::{self, FetchPlan};
 use crate::service::environment::Files;
+use crate::service::verdicts::{Place, Verdict, verdicts_on_grid};
 use crate::service::{lab, lengths, run_file, smaller};
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,8 @@ pub(crate) enum Done {
     Fetched(Result<PathBuf, Diagnostic>),
     /// A smaller copy of the document with this number and revision, or the reason why there is none.
     Smaller { of: [u64; 2], made: Result<Box<Shrunk>, Diagnostic> },
+    /// Who takes the document with this number and revision at a place.
+    Verdicts { of: [u64; 2], place: Place, found: Result<Vec<Verdict>, Diagnostic> },
     /// Names of the user's ssh configuration.
     SshNames(Vec<String>),
     /// A length of a race over lengths: which race, which length, and its document.
@@ -254,6 +257,19 @@ impl Errands {
         self.start("shrink", move || {
             let made = guarded("making a smaller copy", || shrunk(&built, base, kept, &control)).and_then(|made| made);
             Done::Smaller { of: [built.number, built.revision], made: made.map(Box::new) }
+        });
+    }
+
+    /// Finds out who takes a document at a place.
+    pub fn verdicts(&self, built: Arc<Built>, place: Place, control: Control) {
+        self.start("verdicts", move || {
+            let found = guarded("finding out who takes the design", || match &built.problem {
+                Ok(problem) => verdicts_on_grid(problem, built.document.axes.grid(), &place, &control),
+                Err(why) => {
+                    Err(why.first().cloned().unwrap_or_else(|| Diagnostic::error("cannot-run", "it cannot run")))
+                }
+            });
+            Done::Verdicts { of: [built.number, built.revision], place, found: found.and_then(|found| found) }
         });
     }
 

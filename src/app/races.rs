@@ -12,6 +12,21 @@ use crate::service::run_file::{RunFile, Thumbnail};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// What a race is asked to run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// The document's backends; on a CPU, of a heavy document, a smaller copy.
+    #[default]
+    Race,
+    /// The document's backends on all of it.
+    Whole,
+    /// The user's own PyTorch alone, with gradients; on a CPU, of a heavy document, a smaller copy.
+    OwnGradients,
+}
+
+/// Whose gradients [`Wanted::OwnGradients`] checks.
+pub const OWN: [BackendName; 2] = [BackendName::TorchSdpa, BackendName::TorchFlex];
+
 /// Races of other documents that are kept, at most.
 const KEPT: usize = 12;
 /// Races that can be looked back at, at most.

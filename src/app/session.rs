@@ -9,7 +9,7 @@ use super::canvas::heat::HeatData;
 use super::captured::Captured;
 use super::compile::{self, Built, CountQuestion, Counted, Question};
 use super::errands::Errands;
-use super::races::{Race, Races};
+use super::races::{Race, Races, Wanted};
 use super::watch::Watch;
 use crate::base::{Control, Device, Diagnostic};
 use crate::document::model::Document;
@@ -18,6 +18,7 @@ use crate::problem::result::{KernelArtefact, RunStep};
 use crate::service::jobs::{JobId, Jobs};
 use crate::service::protocol::{DoctorReport, MapRequest, WorkerInfo};
 use crate::service::target::Target;
+use crate::service::verdicts::{Place, Verdict};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -121,6 +122,16 @@ pub(crate) struct Compared {
     pub counted: Option<[f64; 2]>,
 }
 
+/// Who takes a document at a place; no answer while it is being found.
+pub(crate) struct Verdicts {
+    /// The document's number and revision.
+    pub of: [u64; 2],
+    pub place: Place,
+    pub answer: Option<Result<Vec<Verdict>, Diagnostic>>,
+    /// Stops the search.
+    pub control: Control,
+}
+
 /// Why there is no smaller copy to race.
 #[derive(Clone, Debug)]
 pub(crate) struct NoCopy {
@@ -188,13 +199,17 @@ pub(crate) struct Session {
     maps: u64,
     pub kernel: Option<Kernel>,
     pub kernel_error: Option<Vec<Diagnostic>>,
-    /// A race starts as soon as the newest document is compiled: of all of it or not.
-    pub run_when_built: Option<bool>,
+    /// A race starts as soon as the newest document is compiled.
+    pub run_when_built: Option<Wanted>,
     /// A smaller copy is being made.
     pub shrinking: bool,
+    /// For this.
+    pub shrinks_for: Wanted,
     /// Stops that.
     pub shrink: Control,
     pub no_copy: Option<NoCopy>,
+    /// Who takes the document, if somebody looked.
+    pub verdicts: Option<Verdicts>,
     pub doctor: Option<Box<DoctorReport>>,
     pub worker: Option<Box<WorkerInfo>>,
     pub worker_error: Option<Vec<Diagnostic>>,
@@ -267,8 +282,10 @@ impl Session {
             kernel_error: None,
             run_when_built: None,
             shrinking: false,
+            shrinks_for: Wanted::default(),
             shrink: Control::new(),
             no_copy: None,
+            verdicts: None,
             doctor: None,
             worker: None,
             worker_error: None,
@@ -350,6 +367,7 @@ impl Session {
         self.races.leave(&mut self.race);
         (self.built, self.shown, self.counted) = (None, None, None);
         (self.kernel, self.kernel_error, self.no_copy, self.run_when_built) = (None, None, None, None);
+        self.verdicts = None;
         self.forget_map();
     }
 

@@ -145,6 +145,23 @@ fn backward_passes_stand_with_their_errors_and_refusals() {
 }
 
 #[test]
+fn only_the_users_own_pytorch_is_asked_for_its_gradients() {
+    let mut window = window(None);
+    open(&mut window, "tree_decoding");
+    command(&mut window, Key::Num2);
+    window.run_steps(3);
+    assert!(window.query_by_label("backward pass too").is_some(), "the switch is in sight");
+    let ticked = state(&window).document.settings.backends.clone();
+    act::act(&mut window.state_mut().state, Action::CheckOwnGradients);
+    step_until(&mut window, "a race", |state| state.session.race.is_some());
+    let (request, _) = state(&window).session.race.as_ref().and_then(|race| race.request.clone()).expect("a race");
+    assert_eq!(request.backends, super::races::OWN);
+    assert!(request.gradients.is_some_and(|asked| asked.rounds == state(&window).view.rounds));
+    assert_eq!(state(&window).document.settings.backends, ticked);
+    assert!(!state(&window).view.backward);
+}
+
+#[test]
 fn two_races_stand_side_by_side() {
     let mut window = window(None);
     for _ in 0..2 {
@@ -392,4 +409,25 @@ fn a_smaller_copy_shows_its_own_picture_and_a_mask_without_one_says_why() {
     assert!(window.query_all_by_label_contains("no smaller copy is the same mask").next().is_some());
     assert!(window.query_all_by_label_contains("takes about").next().is_some());
     assert!(state(&window).session.race.is_none());
+}
+
+#[test]
+fn who_takes_the_design_is_found_for_the_open_document_alone() {
+    let mut window = window(None);
+    open(&mut window, "alibi");
+    command(&mut window, Key::Num2);
+    press_below(&mut window, "Who takes it, forward and backward");
+    let found = |state: &State| state.session.verdicts.as_ref().is_some_and(|v| matches!(v.answer, Some(Ok(_))));
+    step_until(&mut window, "verdicts", found);
+    window.run_steps(3);
+    assert!(window.query_by_label("torch:flex").is_some() && window.query_all_by_label("refuses").count() > 0);
+    // another document is looked up again
+    open(&mut window, "causal");
+    command(&mut window, Key::Num2);
+    window.run_steps(2);
+    step_until(&mut window, "verdicts", found);
+    let state = state(&window);
+    let (built, verdicts) = (state.session.built.as_ref().unwrap(), state.session.verdicts.as_ref().unwrap());
+    assert_eq!(verdicts.of, [built.number, built.revision]);
+    assert_eq!(built.document.name, preset("causal").name);
 }

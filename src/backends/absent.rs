@@ -29,3 +29,17 @@ impl Backend for Absent {
         Err(self.why.clone())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backends::testing;
+
+    #[test]
+    fn both_passes_are_refused_for_the_true_cause() {
+        let why = Diagnostic::error("no-torch", "there is no PyTorch");
+        let (backend, problem) = (absent(BackendName::TorchFlex, why.clone()), testing::problem(1, 1, 1, 8, 8, 16));
+        assert_eq!(backend.support(&problem), Err(why.clone()));
+        assert_eq!(backend.supports_gradients(&problem), Err(why));
+    }
+}

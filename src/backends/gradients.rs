@@ -87,7 +87,7 @@ pub fn none(name: BackendName) -> Diagnostic {
 /// The same of a kernel.
 pub fn missing(who: &str) -> Diagnostic {
     Diagnostic::error("no-backward", format!("{who} has no backward pass on this device"))
-        .hint("run --pass forward, or use eager, sdpa or flex on the CPU")
+        .hint("run --pass forward, or use flex or eager, which have one on GPUs and on the CPU")
 }
 
 /// A tensor of the problem's dtype from floats, each rounded once.
@@ -113,4 +113,15 @@ pub(crate) fn shapes(problem: &Problem) -> [[usize; 4]; 3] {
 /// Standard normal seeds for random inputs.
 pub fn random(problem: &Problem, seed: u64) -> Seeds {
     Seeds { d_out: super::inputs::random_seed(problem, seed), d_lse: None, deterministic: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_holds_on_every_device() {
+        let hint = none(BackendName::Sdpa).hint.expect("a hint");
+        assert!(hint.contains("flex or eager") && !hint.contains("sdpa"), "{hint}");
+    }
 }

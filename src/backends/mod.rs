@@ -65,7 +65,7 @@ pub trait Backend {
 
     /// Whether it can give this problem's gradients; the error is the refusal.
     fn supports_gradients(&self, problem: &Problem) -> Result<(), Diagnostic> {
-        let _ = problem;
+        self.support(problem)?;
         Err(gradients::none(self.name()))
     }
 

@@ -28,11 +28,15 @@ struct Read {
     /// By the element; None: it is 1 everywhere.
     value: Option<Program>,
     place: Program,
-    /// Whether the element depends on the query token and on the key token.
+    /// Whether the element depends on the query token, on the key token, and on the score before the mod.
     by_query: bool,
     by_key: bool,
+    by_score: bool,
     first: usize,
 }
+
+/// Elements up to which f32 holds every index.
+const EXACT_IN_F32: usize = 1 << 24;
 
 impl ModGradient {
     /// For a problem, for all captured floats. Errors: no derivative exists.
@@ -73,7 +77,7 @@ impl ModGradient {
 
     /// Whether the scores before the mod are needed.
     pub(crate) fn needs_scores(&self) -> bool {
-        self.by_score.is_some() || self.reads.iter().any(|r| r.value.is_some())
+        self.by_score.is_some() || self.reads.iter().any(|r| r.value.is_some() || r.by_score)
     }
 
     /// Adds a tile's gradients of captured elements to `sums`, and converts `gradients` from those of the modified
@@ -87,13 +91,23 @@ impl ModGradient {
         buffer: &mut Vec<f32>,
     ) {
         for read in &self.reads {
+            // the element that the forward pass read, which a score in f64 could miss by a rounding
+            let places = read.places(at, |place| {
+                if self.elements > EXACT_IN_F32 {
+                    return evaluated(place, at, scores.iter().map(|s| f64::from(*s)).collect());
+                }
+                buffer.clear();
+                buffer.extend_from_slice(scores);
+                place.score_tile(at.b, at.h, at.q.clone(), at.kv.clone(), buffer);
+                buffer.iter().map(|place| f64::from(*place)).collect()
+            });
             let factor = read.value.as_ref().map(|value| {
                 buffer.clear();
                 buffer.extend_from_slice(scores);
                 value.score_tile(at.b, at.h, at.q.clone(), at.kv.clone(), buffer);
                 &buffer[..]
             });
-            read.collect(at, sums, |i| {
+            read.collect(at, &places, sums, |i| {
                 let by = factor.map_or(1.0, |f| f64::from(f[i]));
                 // a masked cell gives nothing, for any derivative there
                 if gradients[i] == 0.0 { 0.0 } else { f64::from(gradients[i]) * by }
@@ -109,14 +123,10 @@ impl ModGradient {
 
     /// The same in f64.
     pub(crate) fn apply_f64(&self, at: &Place, scores: &[f64], gradients: &mut [f64], sums: &mut [f64]) {
-        let evaluated = |program: &Program| {
-            let mut values = scores.to_vec();
-            program.score_tile_f64(at.b, at.h, at.q.clone(), at.kv.clone(), &mut values);
-            values
-        };
+        let evaluated = |program: &Program| evaluated(program, at, scores.to_vec());
         for read in &self.reads {
             let factor = read.value.as_ref().map(evaluated);
-            read.collect(at, sums, |i| {
+            read.collect(at, &read.places(at, evaluated), sums, |i| {
                 let by = factor.as_ref().map_or(1.0, |f| f[i]);
                 if gradients[i] == 0.0 { 0.0 } else { gradients[i] * by }
             });
@@ -126,13 +136,10 @@ impl ModGradient {
 
     /// Adds the sizes of a tile's gradients of captured elements to `sums`, where `sizes` are those of its gradients.
     pub(crate) fn apply_sizes(&self, at: &Place, scores: &[f64], sizes: &[f64], sums: &mut [f64]) {
+        let evaluated = |program: &Program| evaluated(program, at, scores.to_vec());
         for read in &self.reads {
-            let factor = read.value.as_ref().map(|program| {
-                let mut values = scores.to_vec();
-                program.score_tile_f64(at.b, at.h, at.q.clone(), at.kv.clone(), &mut values);
-                values
-            });
-            read.collect(at, sums, |i| {
+            let factor = read.value.as_ref().map(evaluated);
+            read.collect(at, &read.places(at, evaluated), sums, |i| {
                 let size = sizes[i] * factor.as_ref().map_or(1.0, |f| f[i].abs());
                 // NaN and infinity are judged separately
                 if size.is_finite() { size } else { 0.0 }
@@ -143,8 +150,7 @@ impl ModGradient {
     /// Makes `gradients`, of the modified scores, those of the scores, in f64.
     pub(crate) fn through_f64(&self, at: &Place, scores: &[f64], gradients: &mut [f64]) {
         let Some(by_score) = &self.by_score else { return };
-        let mut by = scores.to_vec();
-        by_score.score_tile_f64(at.b, at.h, at.q.clone(), at.kv.clone(), &mut by);
+        let by = evaluated(by_score, at, scores.to_vec());
         gradients.iter_mut().zip(by).filter(|(g, _)| **g != 0.0).for_each(|(g, by)| *g *= by);
     }
 
@@ -169,6 +175,12 @@ impl ModGradient {
     }
 }
 
+/// A program over a tile of scores, in f64.
+fn evaluated(program: &Program, at: &Place, mut scores: Vec<f64>) -> Vec<f64> {
+    program.score_tile_f64(at.b, at.h, at.q.clone(), at.kv.clone(), &mut scores);
+    scores
+}
+
 impl Read {
     fn new(value: &Mod, read: &ReadGradient, place: &Mod, first: usize) -> Read {
         let depends = place.depends();
@@ -180,18 +192,27 @@ impl Read {
             place: Program::new(place),
             by_query: on(Input::QIdx),
             by_key: on(Input::KvIdx),
+            by_score: depends.on(Input::Score),
             first,
         }
     }
 
-    /// Adds what `part` gives each cell of a tile to its element: summed first where several cells share one.
-    fn collect(&self, at: &Place, sums: &mut [f64], part: impl Fn(usize) -> f64) {
-        let (rows, columns) = (at.q.len(), at.kv.len());
-        let q = at.q.start..at.q.start + if self.by_query { rows } else { 1 };
-        let kv = at.kv.start..at.kv.start + if self.by_key { columns } else { 1 };
-        let wide = kv.len();
-        let mut places = vec![0.0; q.len() * wide];
+    /// The elements of a tile's cells: one a row, a column or the tile where they share it. `of_scores` evaluates a program
+    /// over the tile's scores.
+    fn places(&self, at: &Place, of_scores: impl FnOnce(&Program) -> Vec<f64>) -> Vec<f64> {
+        if self.by_score {
+            return of_scores(&self.place);
+        }
+        let q = at.q.start..at.q.start + if self.by_query { at.q.len() } else { 1 };
+        let kv = at.kv.start..at.kv.start + if self.by_key { at.kv.len() } else { 1 };
+        let mut places = vec![0.0; q.len() * kv.len()];
         self.place.score_tile_f64(at.b, at.h, q, kv, &mut places);
+        places
+    }
+
+    /// Adds what `part` gives each cell of a tile to its element: summed first where several cells share one.
+    fn collect(&self, at: &Place, places: &[f64], sums: &mut [f64], part: impl Fn(usize) -> f64) {
+        let (rows, columns) = (at.q.len(), at.kv.len());
         let mut add = |place: f64, x: f64| {
             if x != 0.0 {
                 sums[self.first + place as usize] += x;
@@ -203,5 +224,47 @@ impl Read {
             (false, true) => (0..columns).for_each(|c| add(places[c], (0..rows).map(|r| part(r * columns + c)).sum())),
             (false, false) => add(places[0], (0..rows * columns).map(part).sum()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backends::testing::{spec, with_mods};
+    use crate::base::HostTensor;
+    use crate::base::tensor::Data;
+    use crate::ir::random::Rng;
+    use crate::ir::text::parse;
+
+    /// The element of every cell is that which the forward pass reads there.
+    #[test]
+    fn elements_chosen_by_the_score_get_the_gradients_of_their_cells() {
+        let table = HostTensor::vector(Data::F32(vec![0.5, -0.25, 2.0]));
+        let text = "(add score (load table (where (gt score 0.5) 2 (where (lt score -0.5) 0 1))))";
+        let score = parse(text, &[("table", table)]).expect("a graph");
+        let made = ModGradient::new(&with_mods(spec(1, 1, 1, 4, 5, 8), None, Some(score))).expect("a derivative");
+        assert!(made.needs_scores());
+        let mut rng = Rng::new(7);
+        let mut drawn = || (0..20).map(|_| rng.unit() * 4.0 - 2.0).collect::<Vec<f64>>();
+        let (scores, given) = (drawn(), drawn());
+        let mut want = [0.0; 3];
+        for (score, gradient) in scores.iter().zip(&given) {
+            want[if *score > 0.5 { 2 } else { usize::from(*score >= -0.5) }] += gradient;
+        }
+        assert!(want.iter().all(|sum| *sum != 0.0));
+        let at = Place { b: 0, h: 0, q: 0..4, kv: 0..5 };
+        let near = |found: &[f64], by: f64| found.iter().zip(&want).all(|(a, b)| (a - b).abs() < by);
+        let (mut exact, mut gradients) = ([0.0; 3], given.clone());
+        made.apply_f64(&at, &scores, &mut gradients, &mut exact);
+        assert!(near(&exact, 1e-12), "{exact:?} {want:?}");
+        let single = |values: &[f64]| values.iter().map(|x| *x as f32).collect::<Vec<f32>>();
+        let (mut sums, mut gradients) = ([0.0; 3], single(&given));
+        made.apply(&at, &single(&scores), &mut gradients, &mut sums, &mut Vec::new());
+        assert!(near(&sums, 1e-5), "{sums:?} {want:?}");
+        let (mut sizes, mut signs) = ([0.0; 3], given.clone());
+        signs.iter_mut().for_each(|x| *x = x.abs());
+        made.apply_sizes(&at, &scores, &signs, &mut sizes);
+        assert!((sizes.iter().sum::<f64>() - signs.iter().sum::<f64>()).abs() < 1e-12);
+        assert!(sizes.iter().zip(&want).all(|(size, sum)| *size >= sum.abs()));
     }
 }

@@ -139,7 +139,8 @@ fn stack_text(title: &str, found: &Stack) -> String {
             known.issue, known.versions, known.what, known.way
         ));
     }
-    if !found.wrong.is_empty() && found.known.is_empty() && found.backend.is_torch() {
+    // without a PyTorch none of its issues was looked for
+    if !found.wrong.is_empty() && found.known.is_empty() && found.torch.is_some() && found.backend.is_torch() {
         text.push_str("no known issue of PyTorch matches\n");
     }
     text
@@ -196,4 +197,25 @@ fn row(case: &CaseReport) -> [String; 9] {
 fn worst_gradient(case: &CaseReport) -> String {
     let found = case.measured.iter().flat_map(|m| &m.gradients);
     found.max_by(|a, b| a.1.total_cmp(&b.1)).map_or("-".into(), |(name, error)| format!("{error:.1e} {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn issues_of_pytorch_are_named_only_if_there_is_one() {
+        let found = |torch: Option<&str>| Stack {
+            backend: BackendName::TorchFlex,
+            device: "cpu".into(),
+            torch: torch.map(String::from),
+            kernel: String::new(),
+            gradients: Vec::new(),
+            wrong: vec![Diagnostic::error("no-torch", "there is no PyTorch")],
+            known: Vec::new(),
+        };
+        let text = |torch| stack_text("a design", &found(torch));
+        assert!(!text(None).contains("no known issue"), "{}", text(None));
+        assert!(text(Some("2.11.0")).ends_with("no known issue of PyTorch matches\n"));
+    }
 }

@@ -9,6 +9,7 @@ use crate::base::{BackendName, Device, Severity};
 use crate::problem::ProblemSpec;
 use crate::problem::result::{
     BackendReport, GradientError, GradientOutcome, GradientReport, HeadMaximum, Outcome, OutputName, RunReport,
+    spread_words,
 };
 use crate::problem::verdict::what_ran;
 use serde_json::{Value, json};
@@ -91,7 +92,7 @@ fn line(r: &BackendReport, report: &RunReport) -> Option<Vec<String>> {
             let ratio = report.versus(r.backend).map_or(own, |versus| versus.words());
             let unit = if report.device == Device::Cpu { 1e6 } else { 1e9 };
             let rate = table::digits(report.work.flop / t.median_ms / unit);
-            cells.extend([table::milliseconds(t.median_ms), table::percent(t.spread), rate, ratio]);
+            cells.extend([table::milliseconds(t.median_ms), t.spread_words(), rate, ratio]);
         }
         None => cells.extend(["-", "-", "-", "-"].map(String::from)),
     }
@@ -267,8 +268,28 @@ pub fn rows(name: &str, spec: &ProblemSpec, report: &RunReport) -> Vec<Value> {
     report.backends.iter().filter_map(row).collect()
 }
 
+/// The spread of a row of a benchmark, as a cell.
+pub fn spread(row: &Value) -> String {
+    let samples = row["samples_ms"].as_array().map(|all| all.len() as u64).or(row["samples"].as_u64());
+    row["spread"].as_f64().map_or("-".into(), |share| spread_words(samples.unwrap_or(0) as usize, share))
+}
+
 /// Remarks of a run that are printed on stderr.
 pub fn notes(report: &RunReport) {
     let told: Vec<_> = report.notes.iter().filter(|d| d.severity >= Severity::Note).cloned().collect();
     super::out::diagnostics(&told);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_sample_has_no_spread() {
+        let row = |samples: Vec<f64>| json!({ "samples_ms": samples, "spread": 0.0 });
+        assert_eq!([spread(&row(vec![1.0])), spread(&row(vec![1.0, 1.0]))], ["-", "0%"]);
+        assert_eq!(spread(&json!({ "samples": 1, "spread": 0.0 })), "-");
+        assert_eq!(spread(&json!({ "samples": 3, "spread": 0.02 })), "2.0%");
+        assert_eq!(spread(&json!({ "spread": null })), "-");
+    }
 }

@@ -4,11 +4,12 @@
 
 use super::out::{self, Failure};
 use super::{picture, race, table};
+use crate::backends::race::RaceOptions;
 use crate::base::Diagnostic;
 use crate::problem::result::{BackendReport, GradientOutcome, GradientReport, Outcome, RunReport};
 use crate::problem::verdict::what_ran;
 use crate::service::files;
-use crate::service::run_file::{self, Change, RunFile};
+use crate::service::run_file::{self, Change, PassChange, RunFile};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -89,13 +90,10 @@ pub(super) fn markdown(run: &RunFile) -> String {
             .for_each(|l| out.push_str(&format!("{}\n", l.trim_end())));
         out.push_str("```\n");
     }
-    let how = &run.conditions.options;
     out.push_str("\nEnvironment:\n\n");
     r.environment.iter().for_each(|(k, v)| out.push_str(&format!("- {k}: {v}\n")));
-    out.push_str(&format!(
-        "\n{} rounds of {} passes after {} untimed, errors on at most {} rows.\n",
-        how.rounds, how.passes, how.warmup, how.reference_rows
-    ));
+    let how = &run.conditions.options;
+    out.push_str(&format!("\n{}, errors on at most {} rows.\n", timed(how, &r.gradients), how.reference_rows));
     out
 }
 
@@ -120,7 +118,7 @@ fn line(b: &BackendReport, run: &RunReport) -> String {
             let [median, spread, tflops] = match timings.forward() {
                 Some(t) => {
                     let tflops = table::digits(run.work.flop / t.median_ms / 1e9);
-                    [table::milliseconds(t.median_ms), table::percent(t.spread), tflops]
+                    [table::milliseconds(t.median_ms), t.spread_words(), tflops]
                 }
                 None => ["-", "-", "-"].map(String::from),
             };
@@ -142,16 +140,86 @@ fn line(b: &BackendReport, run: &RunReport) -> String {
 }
 
 fn comparison(changes: &[Change], differences: &[String]) -> String {
-    let mut out = String::from("| backend | before | after | speed-up | |\n|---|---|---|---|---|\n");
-    let ms = |t: Option<f64>| t.map_or("-".into(), table::milliseconds);
+    let backward = changes.iter().any(|c| c.backward.is_some());
+    let mut out = match backward {
+        false => String::from("| backend | before | after | speed-up | |\n|---|---|---|---|---|\n"),
+        true => String::from(
+            "| backend | before | after | speed-up | | backward before | backward after | speed-up | |\n\
+             |---|---|---|---|---|---|---|---|---|\n",
+        ),
+    };
     for c in changes {
-        let ratio = c.speed_up.map_or("-".into(), |s| format!("{}x", table::digits(s)));
-        let verdict = c.verdict.as_deref().unwrap_or_default();
-        out.push_str(&format!("| {} | {} | {} | {ratio} | {verdict} |\n", c.backend, ms(c.before_ms), ms(c.after_ms)));
+        let forward = pass_cells(Some(&c.forward));
+        let more = if backward { format!(" {} |", pass_cells(c.backward.as_ref())) } else { String::new() };
+        out.push_str(&format!("| {} | {forward} |{more}\n", c.backend));
     }
     if !differences.is_empty() {
         out.push_str("\nThe runs differ in more than time:\n\n");
         differences.iter().for_each(|d| out.push_str(&format!("- {d}\n")));
     }
     out
+}
+
+/// One pass of two runs: times, ratio, doubts.
+fn pass_cells(pass: Option<&PassChange>) -> String {
+    let ms = |t: Option<f64>| t.map_or("-".into(), table::milliseconds);
+    let ratio = pass.and_then(|p| p.speed_up).map_or("-".into(), |s| format!("{}x", table::digits(s)));
+    let verdict = pass.and_then(|p| p.verdict.as_deref()).unwrap_or_default();
+    let (before, after) = (pass.and_then(|p| p.before_ms), pass.and_then(|p| p.after_ms));
+    format!("{} | {} | {ratio} | {verdict}", ms(before), ms(after))
+}
+
+/// How the run was timed: `10 rounds of 1 passes after 2 untimed`, `3 backward passes`.
+fn timed(how: &RaceOptions, gradients: &[GradientReport]) -> String {
+    let samples = |g: &GradientReport| match &g.outcome {
+        GradientOutcome::Done { timing: Some(timing), .. } => timing.samples_ms.len(),
+        _ => 0,
+    };
+    let backward = gradients.iter().map(samples).max().unwrap_or(0);
+    let forward = format!("{} rounds of {} passes after {} untimed", how.rounds, how.passes, how.warmup);
+    match (how.rounds, backward) {
+        (0, 0) => "nothing was timed".into(),
+        (0, n) => format!("{n} backward passes"),
+        (_, 0) => forward,
+        (_, n) => format!("{forward}, {n} backward passes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::BackendName;
+    use crate::problem::result::Timing;
+
+    #[test]
+    fn a_backward_pass_alone_is_not_zero_rounds() {
+        let how = |rounds| RaceOptions { rounds, passes: 1, warmup: 2, ..RaceOptions::USUAL };
+        let timing = Some(Timing { samples_ms: vec![1.0; 3], median_ms: 1.0, spread: 0.0 });
+        let outcome = GradientOutcome::Done { kernel: "k".into(), errors: vec![], timing, unordered: None };
+        let backward = [GradientReport { backend: BackendName::Flex, outcome }];
+        assert_eq!(timed(&how(0), &backward), "3 backward passes");
+        assert_eq!(timed(&how(3), &backward), "3 rounds of 1 passes after 2 untimed, 3 backward passes");
+        assert_eq!(timed(&how(3), &[]), "3 rounds of 1 passes after 2 untimed");
+        assert_eq!(timed(&how(0), &[]), "nothing was timed");
+    }
+
+    #[test]
+    fn a_comparison_has_the_columns_of_both_passes() {
+        let pass = |before_ms, after_ms| PassChange {
+            before_ms,
+            after_ms,
+            speed_up: before_ms.zip(after_ms).map(|(a, b): (f64, f64)| a / b),
+            significant: false,
+            verdict: None,
+        };
+        let change = |backend, backward| Change { backend, forward: pass(Some(2.0), Some(1.0)), backward };
+        let flex = change(BackendName::Flex, Some(pass(Some(6.0), Some(2.0))));
+        let sdpa = change(BackendName::Sdpa, None);
+        let both = comparison(&[flex, sdpa.clone()], &[]);
+        let flex = "| flex | 2.00 ms | 1.00 ms | 2.00x |  | 6.00 ms | 2.00 ms | 3.00x |  |";
+        assert_eq!(both.lines().nth(2), Some(flex), "{both}");
+        let bars: Vec<usize> = both.lines().map(|line| line.matches('|').count()).collect();
+        assert_eq!(bars, [10; 4], "{both}");
+        assert!(!comparison(&[sdpa], &[]).contains("backward"));
+    }
 }

@@ -137,7 +137,7 @@ fn render(rows: &[Value]) -> String {
             table::percent(number("density")),
             word("backend"),
             time("median_ms"),
-            row["spread"].as_f64().map_or("-".into(), table::percent),
+            race::spread(row),
             row["tflops"].as_f64().map_or("-".into(), table::digits),
         ];
         if backward {

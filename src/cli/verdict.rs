@@ -9,7 +9,7 @@ use super::table::Table;
 use crate::backends::learning;
 use crate::base::{Control, HostTensor};
 use crate::problem::Problem;
-use crate::service::verdicts::{Answer, Place, READ, Verdict, verdicts};
+use crate::service::verdicts::{Answer, Place, READ, Verdict, verdicts_on_grid};
 use serde_json::json;
 
 /// List the backends that support a design forward and backward, the refusals with reasons, and the exact calls
@@ -35,7 +35,7 @@ pub fn verdict(args: Args) -> Result<(), Failure> {
     let compiled = opened.compile()?;
     let place = args.arch.clone().map_or(Place::Cpu, Place::Gpu);
     let problem = opened.problem(&compiled)?;
-    let all = verdicts(&problem, &place, &Control::new())?;
+    let all = verdicts_on_grid(&problem, opened.document.axes.grid(), &place, &Control::new())?;
     if args.json {
         let learns: Vec<String> =
             problem.score.as_deref().map(learning).unwrap_or_default().into_iter().map(|(name, _)| name).collect();

@@ -114,6 +114,13 @@ impl Axes {
         Axes { q, kv: None }
     }
 
+    /// Extents of the grid of which all queries and all keys are the tokens, slowest first; None if there is none.
+    pub fn grid(&self) -> Option<&[usize]> {
+        let one = |axis: &Axis| axis.segments.len() == 1;
+        let same = self.kv().segments.first()?.grid == self.q.segments.first()?.grid;
+        (one(&self.q) && one(self.kv()) && same).then(|| self.q.segments[0].grid.as_slice())
+    }
+
     /// Validated lengths of the mask.
     pub fn lengths(&self) -> Result<Lengths, Diagnostic> {
         self.q.validate()?;
@@ -234,6 +241,17 @@ impl std::fmt::Display for Segment {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_grid_holds_all_tokens_of_both_axes() {
+        let axes = |q: &str, kv: Option<&str>| {
+            let parse = |text| Axis::parse(text).unwrap();
+            Axes { q: parse(q), kv: kv.map(parse) }.grid().map(<[usize]>::to_vec)
+        };
+        assert_eq!(axes("image 4x6", None), Some(vec![4, 6]));
+        assert_eq!(axes("image 4x6", Some("keys 4x6")), Some(vec![4, 6]));
+        assert_eq!([axes("text 8 | image 4x6", None), axes("image 4x6", Some("tokens 24"))], [None, None]);
+    }
 
     #[test]
     fn notation_reads_and_prints() {

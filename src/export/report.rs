@@ -183,7 +183,7 @@ fn line(report: &BackendReport, run: &RunReport) -> String {
             let cells = match timings.forward() {
                 Some(t) => [
                     format!("{:.4}", t.median_ms),
-                    format!("{:.1}%", 100.0 * t.spread),
+                    t.spread_words(),
                     format!("{:.1}", run.work.flop / t.median_ms / 1e9),
                     versus(report, run),
                 ],
@@ -236,7 +236,7 @@ mod tests {
             rows_total: 4,
             worst: None,
         };
-        let timing = Timing { samples_ms: vec![2.0], median_ms: 2.0, spread: 0.01 };
+        let timing = Timing { samples_ms: vec![2.0, 2.02], median_ms: 2.0, spread: 0.01 };
         let done = |error: ErrorStats| Outcome::Done {
             kernel: "k<1>".into(),
             error,

@@ -3,6 +3,7 @@
 //! Invariant: all outputs have the same columns of judgement; results of older files are converted to these tables when
 //! they are read. Must not know any backend.
 
+use crate::base::words::percent;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -284,6 +285,16 @@ impl Timing {
     pub fn once(ms: f64) -> Timing {
         Timing { samples_ms: vec![ms], median_ms: ms, spread: 0.0 }
     }
+
+    /// The spread as a cell of a table.
+    pub fn spread_words(&self) -> String {
+        spread_words(self.samples_ms.len(), self.spread)
+    }
+}
+
+/// The spread of this many samples as a cell of a table: one sample has none.
+pub fn spread_words(samples: usize, spread: f64) -> String {
+    if samples < 2 { "-".into() } else { percent(spread) }
 }
 
 /// The timed phases.

@@ -7,11 +7,11 @@ use super::files;
 use super::protocol::{InputSource, RunRequest};
 use crate::analysis::raster::{BiasRaster, Raster, Region};
 use crate::backends::race::RaceOptions;
-use crate::base::{BackendName, Control, Diagnostic};
+use crate::base::{BackendName, Control, Diagnostic, Lengths};
 use crate::document::compile::Compiled;
 use crate::document::model::Document;
-use crate::problem::result::RunReport;
-use crate::problem::verdict::Versus;
+use crate::problem::result::{GradientOutcome, RunReport, Timing};
+use crate::problem::verdict::{Busy, Versus};
 use crate::problem::{Fingerprint, ProblemSpec};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -165,6 +165,17 @@ fn not_a_run(why: &str) -> Diagnostic {
 pub struct Change {
     /// Who.
     pub backend: BackendName,
+    /// Its forward pass.
+    #[serde(flatten)]
+    pub forward: PassChange,
+    /// Its backward pass, if either run asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backward: Option<PassChange>,
+}
+
+/// One pass in two runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PassChange {
     /// Medians, in milliseconds, if it was timed.
     pub before_ms: Option<f64>,
     /// The same in the other run.
@@ -180,8 +191,15 @@ pub struct Change {
 
 /// Two runs side by side, with the differences of their conditions (which limit a comparison).
 pub fn compare(before: &RunFile, after: &RunFile) -> (Vec<Change>, Vec<String>) {
-    let mut names: Vec<BackendName> = before.report.backends.iter().map(|b| b.backend).collect();
-    names.extend(after.report.backends.iter().map(|b| b.backend).filter(|b| !names.contains(b)).collect::<Vec<_>>());
+    let mut names: Vec<BackendName> = Vec::new();
+    for report in [&before.report, &after.report] {
+        let all = report.backends.iter().map(|b| b.backend).chain(report.gradients.iter().map(|g| g.backend));
+        for name in all {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
     let changes = names.into_iter().map(|name| change(name, before, after)).collect();
     let mut differences = Vec::new();
     let mut note = |what: &str, a: String, b: String| {
@@ -193,7 +211,8 @@ pub fn compare(before: &RunFile, after: &RunFile) -> (Vec<Change>, Vec<String>) 
     let ((a_len, a), (b_len, b)) = (of(before), of(after));
     note("device", before.report.device_name.clone(), after.report.device_name.clone());
     note("document", before.document.name.clone(), after.document.name.clone());
-    note("lengths", format!("{a_len:?}"), format!("{b_len:?}"));
+    let words = |of: Option<Lengths>| of.map_or("unknown".into(), |of| format!("{} x {}", of.q_len, of.kv_len));
+    note("lengths", words(a_len), words(b_len));
     note("heads", format!("{}/{}", a.heads, a.kv_heads), format!("{}/{}", b.heads, b.kv_heads));
     note("head_dim", a.head_dim.to_string(), b.head_dim.to_string());
     note("dtype", a.dtype.to_string(), b.dtype.to_string());
@@ -206,17 +225,37 @@ pub fn compare(before: &RunFile, after: &RunFile) -> (Vec<Change>, Vec<String>) 
 }
 
 fn change(backend: BackendName, before: &RunFile, after: &RunFile) -> Change {
-    let timing = |run: &RunFile| run.report.timing(backend).cloned();
-    let (a, b) = (timing(before), timing(after));
     let busy = before.report.busy().or(after.report.busy());
-    let found = a.as_ref().zip(b.as_ref()).filter(|(_, b)| b.median_ms > 0.0);
-    let versus = found.map(|(a, b)| Versus::new(b, a, busy));
-    let words =
-        |v: &Versus| v.words().split_once('x').map(|(_, doubts)| doubts.trim_start_matches([',', ' ']).to_string());
-    let verdict = versus.as_ref().and_then(words).filter(|doubts| !doubts.is_empty());
-    let (speed_up, significant) = (versus.as_ref().map(|v| v.ratio), versus.as_ref().is_some_and(|v| v.shown));
-    let (before_ms, after_ms) = (a.map(|t| t.median_ms), b.map(|t| t.median_ms));
-    Change { backend, before_ms, after_ms, speed_up, significant, verdict }
+    let both = |of: fn(&RunReport, BackendName) -> Option<&Timing>| {
+        PassChange::new(of(&before.report, backend), of(&after.report, backend), busy)
+    };
+    let asked = |run: &RunFile| run.report.gradients.iter().any(|g| g.backend == backend);
+    let backward = (asked(before) || asked(after)).then(|| both(backward_timing));
+    Change { backend, forward: both(RunReport::timing), backward }
+}
+
+/// The samples of one backend's backward pass, if it was timed.
+fn backward_timing(report: &RunReport, backend: BackendName) -> Option<&Timing> {
+    match &report.gradients.iter().find(|g| g.backend == backend)?.outcome {
+        GradientOutcome::Done { timing, .. } => timing.as_ref(),
+        _ => None,
+    }
+}
+
+impl PassChange {
+    fn new(before: Option<&Timing>, after: Option<&Timing>, busy: Option<Busy>) -> PassChange {
+        let found = before.zip(after).filter(|(_, after)| after.median_ms > 0.0);
+        let versus = found.map(|(before, after)| Versus::new(after, before, busy));
+        let words =
+            |v: &Versus| v.words().split_once('x').map(|(_, doubts)| doubts.trim_start_matches([',', ' ']).to_string());
+        PassChange {
+            before_ms: before.map(|t| t.median_ms),
+            after_ms: after.map(|t| t.median_ms),
+            speed_up: versus.as_ref().map(|v| v.ratio),
+            significant: versus.as_ref().is_some_and(|v| v.shown),
+            verdict: versus.as_ref().and_then(words).filter(|doubts| !doubts.is_empty()),
+        }
+    }
 }
 
 /// Small pictures of the cells that a document's mask keeps and the bias that it adds, for batch 0 and head 0.

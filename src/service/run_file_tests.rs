@@ -104,10 +104,10 @@ fn damage_is_told() {
 #[test]
 fn runs_are_compared_backend_by_backend() {
     let (changes, differences) = compare(&run(2.0), &run(1.0));
-    assert_eq!((changes[0].speed_up, changes[0].significant), (Some(2.0), true));
-    assert_eq!((changes[1].before_ms, changes[1].speed_up), (None, None));
+    assert_eq!((changes[0].forward.speed_up, changes[0].forward.significant), (Some(2.0), true));
+    assert_eq!((changes[1].forward.before_ms, changes[1].forward.speed_up), (None, None));
     assert!(differences.is_empty());
-    assert!(!compare(&run(2.0), &run(2.01)).0[0].significant);
+    assert!(!compare(&run(2.0), &run(2.01)).0[0].forward.significant);
     let mut other = run(1.0);
     other.document.settings.heads = 4;
     assert_eq!(compare(&run(1.0), &other).1, ["heads: 2/1 before, 4/1 after"]);
@@ -132,4 +132,30 @@ fn a_run_knows_the_problem_that_it_is_of() {
     let other = RunFile { fingerprint: Some(problem(&wider).fingerprint()), ..run(1.0) };
     let (_, differences) = compare(&saved, &other);
     assert!(differences.len() == 1 && differences[0].starts_with("mask, score mods or settings"), "{differences:?}");
+}
+
+#[test]
+fn backward_passes_are_compared_too() {
+    let with = |median_ms: f64| {
+        let mut run = run(1.0);
+        let timing = Some(Timing { samples_ms: vec![median_ms; 3], median_ms, spread: 0.0 });
+        let outcome = GradientOutcome::Done { kernel: "cpu flex".into(), errors: vec![], timing, unordered: None };
+        run.report.gradients.push(GradientReport { backend: BackendName::Flex, outcome });
+        run
+    };
+    let (changes, _) = compare(&with(6.0), &with(2.0));
+    let back = changes[0].backward.as_ref().expect("a backward pass");
+    assert_eq!((back.before_ms, back.after_ms, back.speed_up), (Some(6.0), Some(2.0), Some(3.0)));
+    assert!(back.significant && changes[1].backward.is_none());
+    let value = serde_json::to_value(&changes[0]).unwrap();
+    assert!(value["before_ms"].is_number() && value["backward"]["speed_up"] == 3.0, "{value}");
+    let one_sided = compare(&with(6.0), &run(1.0)).0;
+    assert_eq!(one_sided[0].backward.as_ref().map(|b| (b.before_ms, b.after_ms)), Some((Some(6.0), None)));
+}
+
+#[test]
+fn lengths_are_compared_in_words() {
+    let mut longer = run(1.0);
+    longer.document.axes.q = "tokens 128".parse().unwrap();
+    assert_eq!(compare(&run(1.0), &longer).1, ["lengths: 96 x 96 before, 128 x 128 after"]);
 }

@@ -5,6 +5,13 @@
 //! sources, in their words if these are fixed, with the versions that were read. Nothing runs. Must not know how the
 //! table is shown.
 
+mod arch;
+mod known_scores;
+mod neighbourhood;
+mod others;
+
+use self::known_scores::Known;
+use self::neighbourhood::Neighbourhood;
 use crate::analysis::ranges::row_ranges;
 use crate::backends::cpu;
 use crate::backends::cuda::choose;
@@ -20,7 +27,7 @@ use serde::Serialize;
 use std::ops::Range;
 
 /// The PyTorch whose sources the verdicts on it are read from.
-pub const READ: &str = "PyTorch 2.15, flash-attn 2.8";
+pub const READ: &str = "PyTorch 2.15, flash-attn 2.8, NATTEN 0.21";
 
 /// Where it would run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -102,9 +109,22 @@ pub enum Form {
     Other,
 }
 
-/// The table for a problem. Errors: `cancelled`, an unknown architecture.
+/// The table for a problem whose tokens are a sequence. Errors: `cancelled`, an unknown architecture.
 pub fn verdicts(problem: &Problem, place: &Place, control: &Control) -> Result<Vec<Verdict>, Diagnostic> {
-    let facts = Facts::new(problem, place, control)?;
+    verdicts_on_grid(problem, None, place, control)
+}
+
+/// The same with the extents of the grid of which queries and keys are the tokens, if there is one.
+pub fn verdicts_on_grid(
+    problem: &Problem,
+    grid: Option<&[usize]>,
+    place: &Place,
+    control: &Control,
+) -> Result<Vec<Verdict>, Diagnostic> {
+    if let Place::Gpu(name) = place {
+        arch::check(name)?;
+    }
+    let facts = Facts::new(problem, grid, place, control)?;
     let mut all = facts.own()?;
     all.extend(facts.torch());
     all.extend(facts.others());
@@ -190,14 +210,27 @@ struct Facts<'a> {
     derived: Option<Result<Derived, Diagnostic>>,
     /// Captured float tensors by name.
     learns: Vec<String>,
+    /// The score mod, if it is one that libraries without mods know.
+    known: Option<Known>,
+    /// Extents of the tokens' grid.
+    grid: Option<&'a [usize]>,
+    /// The mask, if it is a neighbourhood of that grid, or of the sequence.
+    neighbourhood: Option<Neighbourhood>,
 }
 
 impl<'a> Facts<'a> {
-    fn new(problem: &'a Problem, place: &'a Place, control: &Control) -> Result<Facts<'a>, Diagnostic> {
+    fn new(
+        problem: &'a Problem,
+        grid: Option<&'a [usize]>,
+        place: &'a Place,
+        control: &Control,
+    ) -> Result<Facts<'a>, Diagnostic> {
         let derived = problem.score.as_deref().map(|score| derive(score, |_| true));
         let learns = problem.score.as_deref().map(crate::backends::learning).unwrap_or_default();
         let learns = learns.into_iter().map(|(name, _)| name).collect();
-        Ok(Facts { problem, place, form: form(problem, control)?, derived, learns })
+        let known = problem.score.as_deref().and_then(|score| known_scores::recognise(score, problem.heads));
+        let neighbourhood = neighbourhood::find(problem, grid, control)?;
+        Ok(Facts { problem, place, form: form(problem, control)?, derived, learns, known, grid, neighbourhood })
     }
 
     fn single(&self) -> bool {
@@ -231,7 +264,7 @@ impl<'a> Facts<'a> {
                         BackwardDraft::new(self.problem, &limits.0, BackwardWays::default()).map(drop)
                     }
                     _ if name == BackendName::Eager => EagerDraft::new(self.problem, false).map(drop),
-                    _ => Err(crate::backends::gradients::missing(&name.to_string())),
+                    _ => Err(crate::backends::gradients::none(name)),
                 };
                 (forward.clone(), forward.and_then(|()| derived()))
             }
@@ -301,6 +334,7 @@ impl<'a> Facts<'a> {
             return refuse("supports no enable_gqa: repeat keys and values, `key.repeat_interleave(group, 1)`".into());
         }
         let gqa = if s.heads == s.kv_heads { "" } else { ", enable_gqa=True" };
+        let gqa = format!("{gqa}{}", self.scale("scale"));
         let (mask, call) = match (&self.form, bias) {
             (Form::Full, false) => ("no mask", format!("sdpa(q, k, v{gqa})")),
             (Form::Causal { offset: 0 }, false) => ("causal", format!("sdpa(q, k, v, is_causal=True{gqa})")),
@@ -326,13 +360,19 @@ impl<'a> Facts<'a> {
         Verdict { who, forward, backward, call: Some(call) }
     }
 
+    /// The argument of a scale that is not the usual one; empty otherwise.
+    fn scale(&self, name: &str) -> String {
+        self.problem.spec().scale.map_or(String::new(), |scale| format!(", {name}={scale:?}"))
+    }
+
     fn learnt(&self) -> String {
         self.learns.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
     }
 
     /// FlexAttention by Triton and by FlashAttention 4.
     fn flex(&self) -> Vec<Verdict> {
-        let call = Some("flex_attention(q, k, v, score_mod=score_mod, block_mask=block_mask)".to_string());
+        let scale = self.scale("scale");
+        let call = Some(format!("flex_attention(q, k, v, score_mod=score_mod, block_mask=block_mask{scale})"));
         let lists = || Answer::Takes("block lists, mods compiled in".into());
         let triton = match self.place {
             Place::Cpu => Answer::Refuses(
@@ -385,87 +425,6 @@ impl<'a> Facts<'a> {
             return Answer::Takes("block lists, mods compiled in".into());
         }
         Answer::Takes(format!("{} by one atomic addition per cell, in no fixed order", self.learnt()))
-    }
-
-    /// Other libraries.
-    fn others(&self) -> Vec<Verdict> {
-        let scored = self.problem.score.is_some().then_some("supports no score_mod except ALiBi slopes and a soft cap");
-        let one = |who: &str, taken: Result<(String, String), String>| {
-            let taken = match self.place {
-                Place::Cpu => Err("runs on CUDA only".to_string()),
-                Place::Gpu(_) if self.single() => Err("supports float16 and bfloat16".to_string()),
-                Place::Gpu(_) => taken,
-            };
-            match taken {
-                Ok((how, call)) => Verdict {
-                    who: who.into(),
-                    forward: Answer::Takes(how.clone()),
-                    backward: Answer::Takes(how),
-                    call: Some(call),
-                },
-                Err(why) => Verdict {
-                    who: who.into(),
-                    forward: Answer::Refuses(why.clone()),
-                    backward: Answer::Refuses(why),
-                    call: None,
-                },
-            }
-        };
-        let refuse = |words: &str| Err(words.to_string());
-        let aligned = self.problem.kv_len as i64 - self.problem.q_len as i64;
-        let flash = match (&self.form, scored) {
-            (_, Some(words)) => refuse(words),
-            (Form::Full, _) => Ok(("full".into(), "flash_attn_func(q, k, v)".into())),
-            (Form::Causal { offset }, _) if *offset == aligned => {
-                Ok(("causal".into(), "flash_attn_func(q, k, v, causal=True)".into()))
-            }
-            (Form::Causal { .. }, _) => refuse("its causal mask is aligned bottom-right, this mask top-left"),
-            (Form::Window { left, right }, _) => {
-                let side = |n: &Option<i64>| n.unwrap_or(-1);
-                let call = format!("flash_attn_func(q, k, v, window_size=({}, {}))", side(left), side(right));
-                Ok(("a window".into(), call))
-            }
-            _ => refuse("supports no mask except causal and a window"),
-        };
-        let varlen = match (&self.form, scored) {
-            (_, Some(words)) => refuse(words),
-            (Form::Documents { ends, causal }, _) => {
-                let list = |of: fn(&(usize, usize)) -> usize| {
-                    let all: Vec<String> = ends.iter().map(|e| of(e).to_string()).collect();
-                    if all.len() > 6 {
-                        format!("0, {}, ...", all[..5].join(", "))
-                    } else {
-                        format!("0, {}", all.join(", "))
-                    }
-                };
-                let call = format!(
-                    "flash_attn_varlen_func(q, k, v, cu_seqlens_q=[{}], cu_seqlens_k=[{}], causal={})",
-                    list(|e| e.0),
-                    list(|e| e.1),
-                    if *causal { "True" } else { "False" }
-                );
-                Ok((format!("{} documents", ends.len()), call))
-            }
-            _ => refuse("the mask is not a sequence of documents"),
-        };
-        let sliced = match (&self.form, self.problem.score.is_some()) {
-            (_, true) => refuse("supports no score_mod"),
-            (Form::Other, _) => refuse("a row keeps more than one range of keys, or heads differ"),
-            _ => Ok(("one range of keys for each row".to_string(), String::new())),
-        };
-        let magi = sliced.clone().map(|(how, _)| (how, "AttnSlice: q_ranges, k_ranges, attn_type_map".to_string()));
-        let columns = sliced.map(|(how, _)| (how, "flashmask_attention(q, k, v, startend_row_indices)".to_string()));
-        let natten = match (&self.form, self.problem.score.is_some()) {
-            (_, true) => refuse("supports no score_mod"),
-            _ => refuse("it moves windows inward at the edges, but this mask cuts them"),
-        };
-        vec![
-            one("flash-attn", flash),
-            one("flash-attn varlen", varlen),
-            one("MagiAttention", magi),
-            one("FlashMask", columns),
-            one("NATTEN", natten),
-        ]
     }
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::backends::testing::{causal, distance_score, modulo_rows, spec, with_mods};
 use crate::base::{HostTensor, tensor::Data};
+use crate::document::{compile, from_document, library};
 use crate::ir::graph::Mod;
 use crate::ir::text::parse;
 
@@ -102,4 +103,93 @@ fn a_cpu_names_who_trains_there() {
     assert_eq!(row(&all, "NATTEN").forward.words(), "runs on CUDA only");
     let rows = with_mods(spec(1, 2, 2, 40, 40, 16), Some(modulo_rows(4, 1)), None);
     assert!(!row(&of(&rows, &Place::Cpu), "flash_attention_2").forward.takes());
+}
+
+/// The table of a preset on a card.
+fn of_preset(name: &str) -> Vec<Verdict> {
+    let document = library::preset(name).expect("a preset").document().expect("loads");
+    let problem = from_document(&document, &compile::compile(&document, &compile::BuiltIn)).expect("compiles");
+    verdicts_on_grid(&problem, document.axes.grid(), &Place::Gpu("sm_90a".into()), &Control::new()).expect("a table")
+}
+
+#[test]
+fn presets_with_alibi_and_soft_caps_go_to_flash_attn() {
+    let all = of_preset("alibi");
+    let call = row(&all, "flash-attn").call.clone().expect("a call");
+    let slopes = "alibi_slopes=torch.tensor([0.70710677, 0.5, ";
+    assert!(call.starts_with("flash_attn_func(q, k, v, causal=True, ") && call.contains(slopes), "{call}");
+    assert!(row(&all, "flash-attn").backward.takes());
+    let all = of_preset("gemma2_softcap_window");
+    let call = row(&all, "flash-attn").call.clone().expect("a call");
+    assert!(call.contains("window_size=(") && call.contains(", softcap=50.0"), "{call}");
+    assert!(row(&all, "flash-attn").forward.words().contains("a soft cap of 50"));
+}
+
+/// flash-attn's row for a score mod over `slopes`.
+fn flash_with(mask: Option<&str>, score: &str, who: &str) -> Verdict {
+    let slopes = HostTensor::vector(Data::F32(vec![0.5, 0.25]));
+    let score = parse(score, &[("slopes", slopes)]).expect("a score mod");
+    let p = problem(mask, Some(score), DType::BF16);
+    row(&of(&p, &Place::Gpu("sm_90a".into())), who).clone()
+}
+
+#[test]
+fn alibi_is_offered_only_where_it_is_flash_attns() {
+    let signed = "(add score (mul (to_float (sub kv_idx q_idx)) (load slopes h)))";
+    let both = "(sub score (mul (to_float (abs (sub kv_idx q_idx))) (load slopes h)))";
+    let causal = Some("(ge q_idx kv_idx)");
+    for score in [signed, both] {
+        let found = flash_with(causal, score, "flash-attn");
+        assert_eq!(found.call.as_deref(), Some("flash_attn_func(q, k, v, causal=True, alibi_slopes=slopes)"));
+        assert!(found.backward.words().contains("`slopes` would not be trained"), "{found:?}");
+    }
+    assert!(flash_with(None, both, "flash-attn").forward.takes());
+    assert!(flash_with(None, signed, "flash-attn").forward.words().contains("raises those after the query"));
+    let window = Some("(lt (abs (sub q_idx kv_idx)) 17)");
+    assert!(!flash_with(window, signed, "flash-attn").forward.takes());
+    assert!(flash_with(window, both, "flash-attn").call.is_some_and(|c| c.contains("window_size=(16, 16), alibi")));
+    let moved = "(sub score (mul (to_float (abs (sub (sub kv_idx q_idx) 3))) (load slopes h)))";
+    assert!(!flash_with(causal, moved, "flash-attn").forward.takes());
+    let other = flash_with(causal, "(add score (mul (to_float kv_idx) (load slopes h)))", "flash-attn");
+    assert!(other.forward.words().contains("not recognised as ALiBi or soft cap"), "{other:?}");
+    let packed = "(eq (load doc q_idx) (load doc kv_idx))";
+    assert!(flash_with(Some(packed), both, "flash-attn varlen").forward.takes());
+    assert!(!flash_with(Some(packed), signed, "flash-attn varlen").forward.takes());
+}
+
+#[test]
+fn neighbourhoods_go_to_natten_and_other_masks_are_refused_in_true_words() {
+    for (preset, call) in [
+        ("natten_2d", "na2d(q, k, v, kernel_size=(13, 13)), tensors as [1, 64, 64, heads, head_dim]"),
+        ("ltx_video", "na3d(q, k, v, kernel_size=(9, 15, 21)), tensors as [1, 21, 16, 22, heads, head_dim]"),
+        ("causal", "na1d(q, k, v, kernel_size=(8192,), is_causal=(True,)), tensors as [1, 8192, heads, head_dim]"),
+    ] {
+        let all = of_preset(preset);
+        assert_eq!(row(&all, "NATTEN").call.as_deref(), Some(call), "{preset}");
+        assert!(row(&all, "NATTEN").backward.takes());
+    }
+    let words = |preset| row(&of_preset(preset), "NATTEN").forward.words().to_string();
+    assert_eq!(words("natten_morton"), "the mask is no neighbourhood of the grid 64x64 without stride and dilation");
+    assert_eq!(words("sdxl_cross"), "takes queries and keys of one grid");
+    assert_eq!(words("gemma2_softcap_window"), "supports no score_mod");
+    let cut = problem(Some("(lt (abs (sub q_idx kv_idx)) 17)"), None, DType::BF16);
+    let all = of(&cut, &Place::Gpu("sm_90a".into()));
+    assert!(row(&all, "NATTEN").forward.words().contains("but this mask cuts them"));
+}
+
+#[test]
+fn unknown_architectures_are_refused_before_anything_else() {
+    let p = problem(None, None, DType::BF16);
+    let why = verdicts(&p, &Place::Gpu("sm_999".into()), &Control::new()).expect_err("unknown");
+    assert!(why.code == "arch" && why.hint.is_some_and(|hint| hint.contains("sm_90")), "{}", why.message);
+}
+
+#[test]
+fn a_scale_that_is_not_the_usual_one_is_in_the_calls() {
+    let own = crate::problem::ProblemSpec { dtype: DType::BF16, scale: Some(0.5), ..spec(1, 2, 2, 300, 300, 64) };
+    let all = of(&with_mods(own, Some(causal(0)), None), &Place::Gpu("sm_90a".into()));
+    let call = |who: &str| row(&all, who).call.clone().expect("a call");
+    assert_eq!(call("flash-attn"), "flash_attn_func(q, k, v, softmax_scale=0.5, causal=True)");
+    assert_eq!(call("torch:sdpa math"), "sdpa(q, k, v, is_causal=True, scale=0.5)");
+    assert!(call("torch:flex").ends_with("block_mask=block_mask, scale=0.5)"));
 }

@@ -159,6 +159,9 @@ fn each_kind_of_difference_fails_its_case_and_no_other() {
 fn random_problems_agree_with_the_reference_and_a_seed_is_one_problem() {
     let report = check(What::Random { count: 12, seed: 100 });
     all_pass(&report);
+    let with_gradients =
+        report.cases.iter().filter_map(|case| case.measured.as_ref()).filter(|m| !m.gradients.is_empty());
+    assert!(with_gradients.count() > 6, "most problems have gradients: {report:?}");
     let again = check(What::Random { count: 1, seed: 105 });
     assert_eq!(again.cases[0].name, report.cases[5].name);
     assert_eq!(again.cases[0].measured, report.cases[5].measured);

@@ -53,6 +53,22 @@ fn pytorchs_sdpa_races_on_presets() {
     }
 }
 
+/// Neither a mask nor a score mod: nothing else of PyTorch is imported before its gradients are asked for.
+#[test]
+fn full_attention_has_a_backward_pass_in_pytorch() {
+    let Some(python) = python_with(&["torch"]) else { return };
+    let python = python.path.display().to_string();
+    let given = ["run", "wan_full", "--axes", "video 2x8x8", "--heads", "2", "--dtype", "f32", "--pass", "both"];
+    let how =
+        ["--backend", "torch:eager,torch:sdpa", "--device", "cpu", "--rounds", "1", "--python", &python, "--json"];
+    let ran = Bench::new().run(&[&given[..], &how].concat()).ok();
+    let gradients = ran.json()["gradients"].as_array().expect("gradients").clone();
+    assert_eq!(gradients.len(), 2, "{}", ran.out);
+    for found in &gradients {
+        assert_eq!(found["outcome"], "done", "{found}");
+    }
+}
+
 #[test]
 fn pytorch_gets_its_own_numbers_back_from_exported_modules() {
     let Some(python) = python_with(&["torch"]) else { return };

@@ -6,8 +6,8 @@
 use crate::app::compile::Built;
 use crate::app::errands::Shrunk;
 use crate::app::numbers;
-use crate::app::races::{Past, Race, SmallerCopy};
-use crate::app::session::{JobFor, JobKind, Kernel, MapPicture, NoCopy};
+use crate::app::races::{OWN, Past, Race, SmallerCopy, Wanted};
+use crate::app::session::{JobFor, JobKind, Kernel, MapPicture, NoCopy, Verdicts};
 use crate::app::state::State;
 use crate::app::tabs::cannot_run;
 use crate::app::workspace::{Aside, Workspace};
@@ -16,14 +16,15 @@ use crate::service::jobs::News;
 use crate::service::plan;
 use crate::service::protocol::{GradientRequest, MapRequest, SeedSource};
 use crate::service::smaller::{self, is_heavy};
+use crate::service::verdicts::{Place, Verdict};
 use std::sync::Arc;
 
-/// Starts a race. On a CPU a heavy document is raced as a smaller copy, unless `whole`.
-pub(super) fn run(state: &mut State, whole: bool) {
+/// Starts a race.
+pub(super) fn run(state: &mut State, wanted: Wanted) {
     state.view.show(Workspace::Race);
     if state.session.is_behind(state.revision) {
         // the newest document is still being compiled: the race starts when it is there
-        state.session.run_when_built = Some(whole);
+        state.session.run_when_built = Some(wanted);
         return;
     }
     let Some(built) = state.session.built.clone() else { return };
@@ -33,15 +34,15 @@ pub(super) fn run(state: &mut State, whole: bool) {
     let on_cpu = state.session.device(&state.document) == Device::Cpu;
     let heavy = built.problem.as_ref().is_ok_and(|p| is_heavy(p.spec()));
     state.session.no_copy = None;
-    if on_cpu && heavy && !whole && !state.view.inputs.used {
-        state.session.shrinking = true;
+    if on_cpu && heavy && wanted != Wanted::Whole && !state.view.inputs.used {
+        (state.session.shrinking, state.session.shrinks_for) = (true, wanted);
         state.session.shrink = Control::new();
         let base = state.path.as_ref().and_then(|p| p.parent()).map(Into::into);
         let counted = state.session.current_stats().and_then(|c| c.result.as_ref().ok()).map(|s| s.density);
         let control = state.session.shrink.clone();
         return state.session.errands.shrink(built, base, counted, control);
     }
-    start(state, built.clone(), built, None);
+    start(state, built.clone(), built, None, wanted);
 }
 
 /// The reason why the document cannot run: Problems lists its errors, the message shows the first. The message
@@ -60,35 +61,58 @@ pub(super) fn run_smaller(state: &mut State, [number, revision]: [u64; 2], made:
         return;
     }
     state.session.shrinking = false;
+    let wanted = state.session.shrinks_for;
     let Some(built) = state.session.built.clone().filter(|built| built.revision == revision) else {
         // the document has changed meanwhile
-        return run(state, false);
+        return run(state, wanted);
     };
     match made {
         Ok(made) => {
             let Shrunk { built: copy, about } = *made;
-            start(state, Arc::new(copy), built, Some(about));
+            start(state, Arc::new(copy), built, Some(about), wanted);
         }
         Err(why) if why.code == "cancelled" => {}
         Err(why) => state.session.no_copy = Some(NoCopy { revision, why }),
     }
 }
 
+/// Finds out who takes the document at a place.
+pub(super) fn find_verdicts(state: &mut State, place: Place) {
+    let Some(built) = state.session.built.clone() else { return };
+    if let Some(before) = &state.session.verdicts {
+        before.control.cancel();
+    }
+    let (of, control) = ([built.number, built.revision], Control::new());
+    state.session.verdicts = Some(Verdicts { of, place: place.clone(), answer: None, control: control.clone() });
+    state.session.errands.verdicts(built, place, control);
+}
+
+/// The answer to that, unless another one is wanted by now.
+pub(super) fn verdicts_found(state: &mut State, of: [u64; 2], place: &Place, found: Result<Vec<Verdict>, Diagnostic>) {
+    if let Some(wanted) = state.session.verdicts.as_mut().filter(|v| v.of == of && v.place == *place) {
+        wanted.answer = Some(found);
+    }
+}
+
 /// Races `built`, which is `of` itself or its smaller copy.
-fn start(state: &mut State, built: Arc<Built>, of: Arc<Built>, copy: Option<SmallerCopy>) {
+fn start(state: &mut State, built: Arc<Built>, of: Arc<Built>, copy: Option<SmallerCopy>, wanted: Wanted) {
     let device = state.session.device(&state.document);
     let problem = match &built.problem {
         Ok(problem) => problem,
         Err(why) => return why.clone().into_iter().for_each(|d| state.tell(d)),
     };
     let mut request = plan::run_request(problem, &built.document.settings, device);
+    let own_gradients = wanted == Wanted::OwnGradients;
+    if own_gradients {
+        request.backends = OWN.to_vec();
+    }
     if request.backends.is_empty() {
         let why = Diagnostic::error("no-backends", "no backend is selected for the race");
         return state.tell(why.hint("select at least one on the right, under Backends"));
     }
     request.inputs = state.input_source();
     request.options.rounds = state.view.rounds;
-    if state.view.backward {
+    if state.view.backward || own_gradients {
         let seeds = SeedSource::Random { seed: built.document.settings.seed };
         request.gradients = Some(GradientRequest {
             seeds,
@@ -195,11 +219,11 @@ pub(super) fn listen(state: &mut State) {
             }
         }
     }
-    if let Some(whole) = state.session.run_when_built
+    if let Some(wanted) = state.session.run_when_built
         && !state.session.is_behind(state.revision)
     {
         state.session.run_when_built = None;
-        run(state, whole);
+        run(state, wanted);
     }
 }
 

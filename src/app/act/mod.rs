@@ -19,6 +19,7 @@ use super::dialogs;
 use super::drafts::Dialog;
 use super::errands::Done;
 use super::layout::{Dock, Part};
+use super::races::Wanted;
 use super::session::JobKind;
 use super::state::{State, empty_document};
 use super::theme::ThemeChoice;
@@ -93,6 +94,8 @@ pub(super) fn act(state: &mut State, action: Action) {
         },
         Action::SetRounds(rounds) => state.view.rounds = rounds,
         Action::SetBackward(on) => state.view.backward = on,
+        Action::FindVerdicts(place) => jobs::find_verdicts(state, place),
+        Action::CheckOwnGradients => jobs::run(state, Wanted::OwnGradients),
         Action::SetDeterministic(on) => state.view.deterministic = on,
         Action::SetWidth(part, size) => {
             let dock = state.view.docks.of(part);
@@ -130,7 +133,7 @@ pub(super) fn act(state: &mut State, action: Action) {
                 Fit::Plain(document) => {
                     replace_document(state, *document);
                     state.dialog = None;
-                    jobs::run(state, false);
+                    jobs::run(state, Wanted::Race);
                 }
             }
             (state.config, state.trainer) = (Some(path), Some(trainer));
@@ -155,6 +158,7 @@ pub(super) fn listen(state: &mut State) {
             Done::Unsaved(list) => dialogs::unsaved(state, list),
             Done::Reopened { file, what } => files::reopened(state, file, what),
             Done::Exported { wish, pieces } => state.export.put(&wish, pieces),
+            Done::Verdicts { of, place, found } => jobs::verdicts_found(state, of, &place, found),
             Done::SshNames(names) => dialogs::ssh_names(state, names),
             Done::Planned(Ok(plan)) => ask(state, Dialog::Fetch(plan)),
             Done::Fetched(Ok(folder)) => fetched(state, &folder),
@@ -196,8 +200,8 @@ fn run_command(state: &mut State, command: Command) {
         Quit => state.quit = true,
         Undo => undo(state),
         Redo => redo(state),
-        Run => jobs::run(state, false),
-        RunWhole => jobs::run(state, true),
+        Run => jobs::run(state, Wanted::Race),
+        RunWhole => jobs::run(state, Wanted::Whole),
         RaceLengths => sweep::start(state),
         Cancel => jobs::cancel(state),
         Compile => jobs::compile(state, crate::base::BackendName::Flex, None),

@@ -22,6 +22,7 @@ mod saves;
 
 use super::arguments::Pass;
 use super::out::{self, Failure};
+use super::race;
 use super::table::{self, Table};
 use super::work::Where;
 use super::workloads;
@@ -255,14 +256,17 @@ fn render(rows: &[Value]) -> String {
     columns.extend(["median_ms", "spread"]);
     let mut table = Table::new(&columns);
     for row in rows {
-        table.row(columns.iter().map(|c| cell(c, &row[*c])));
+        table.row(columns.iter().map(|c| match *c {
+            "spread" if !row["spread"].is_null() => race::spread(row),
+            c => cell(c, &row[c]),
+        }));
     }
     table.render()
 }
 
 fn cell(column: &str, value: &Value) -> String {
     match (column, value) {
-        ("spread" | "density", Value::Number(n)) => table::percent(n.as_f64().unwrap_or(f64::NAN)),
+        ("density", Value::Number(n)) => table::percent(n.as_f64().unwrap_or(f64::NAN)),
         ("max_abs_error" | "allowed", Value::Number(n)) => table::error(n.as_f64().unwrap_or(f64::NAN)),
         (_, Value::Number(n)) if n.is_f64() => table::digits(n.as_f64().unwrap_or(f64::NAN)),
         (_, Value::String(text)) => text.clone(),

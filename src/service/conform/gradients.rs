@@ -52,9 +52,17 @@ pub fn judge_own(found: &GradientReport, report: &mut CaseReport) {
                 report.fail(Diagnostic::error("gradient-differs", format!("against the float64 reference: {words}")));
             }
         }
-        GradientOutcome::Refused { .. } => {}
+        // the output is judged all the same; the reason stands below the table
+        GradientOutcome::Refused { why } => report.why.push(why.clone()),
         GradientOutcome::Failed { why } => report.fail(why.clone()),
     }
+}
+
+/// The error of each gradient over its largest value, of those that were computed.
+pub fn measured(found: &GradientReport) -> Vec<(String, f64)> {
+    let GradientOutcome::Done { errors, .. } = &found.outcome else { return Vec::new() };
+    let relative = |e: &GradientError| if e.largest > 0.0 { e.max_abs / e.largest } else { e.max_abs };
+    errors.iter().map(|e| (e.name.clone(), relative(e))).collect()
 }
 
 /// Compares every gradient of a case with PyTorch's; differences go into `wrong`. The inner error is a refusal.

@@ -28,10 +28,10 @@ pub fn check(seed: u64, runner: &mut Runner) -> CaseReport {
     report.ms = start.elapsed().as_secs_f64() * 1e3;
     let ran = ran.map(|(own, found, _)| {
         found.iter().for_each(|found| gradients::judge_own(found, &mut report));
-        own
+        (own.outcome, found.iter().flat_map(gradients::measured).collect())
     });
-    match ran.map(|own| own.outcome) {
-        Ok(Outcome::Done { kernel, error, .. }) => {
+    match ran {
+        Ok((Outcome::Done { kernel, error, .. }, gradients)) => {
             if let Some(fault) = error.fault() {
                 report.fail(Diagnostic::error("output-differs", fault));
             }
@@ -45,14 +45,14 @@ pub fn check(seed: u64, runner: &mut Runner) -> CaseReport {
                 max_scores: error.max_abs_of(&OutputName::MaxScores),
                 allowed: error.allowed(),
                 allowed_from: error.allowed_from().to_string(),
-                gradients: Vec::new(),
+                gradients,
             });
         }
-        Ok(Outcome::Refused { why }) => {
+        Ok((Outcome::Refused { why }, _)) => {
             report.verdict = Verdict::Refused;
             report.why.push(why);
         }
-        Ok(Outcome::Failed { why }) => report.fail(why),
+        Ok((Outcome::Failed { why }, _)) => report.fail(why),
         Err(why) => why.into_iter().for_each(|d| report.fail(d)),
     }
     if report.verdict == Verdict::Fail {

@@ -60,7 +60,10 @@ impl Line<'_> {
                 Some(timing) => {
                     let samples = timing.samples_ms.len();
                     let words = format!("Median and half the interquartile range of {samples} samples.");
-                    ui.label(RichText::new(format!("\u{b1}{:.0}%", timing.spread * 50.0)).weak()).on_hover_text(&words);
+                    if samples > 1 {
+                        let spread = format!("\u{b1}{:.0}%", timing.spread * 50.0);
+                        ui.label(RichText::new(spread).weak()).on_hover_text(&words);
+                    }
                     ui.label(RichText::new(milliseconds(timing.median_ms)).strong().size(15.0)).on_hover_text(words);
                 }
                 None => drop(ui.weak("checked, not timed")),

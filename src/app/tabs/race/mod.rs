@@ -10,6 +10,7 @@ mod inputs;
 mod lines;
 mod plots;
 mod racers;
+mod verdicts;
 
 pub(in crate::app) use card::best_time;
 
@@ -53,6 +54,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         if !sweeps {
             plots::show(ui, state, &runs, actions);
         }
+        verdicts::show(ui, state, actions);
         settings(ui, state, actions);
         history::show(ui, state);
     });
@@ -198,6 +200,7 @@ fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {
         }
         let names: Vec<_> = state.document.settings.backends.iter().map(|b| b.as_str()).collect();
         ui.weak(format!("{} on {}", names.join(", "), state.session.device(&state.document)));
+        racers::passes(ui, state, actions);
     });
     let heavy = state.session.built.as_ref().and_then(|b| b.problem.as_ref().ok()).is_some_and(|p| is_heavy(p.spec()));
     if heavy && state.session.device(&state.document) == Device::Cpu {
@@ -298,6 +301,7 @@ fn header(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
                 ui.weak(format!("{} of cells, {}", percent(report.work.density), flops(report.work.flop, "FLOP")));
                 command_button(ui, Command::SaveRun, true, actions);
                 environment(ui, report);
+                racers::passes(ui, state, actions);
             }
             None if state.session.is_racing() => racing(ui, state, actions),
             None => {

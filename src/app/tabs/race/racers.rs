@@ -1,4 +1,4 @@
-//! The racing backends, and the number of rounds.
+//! The racing backends, their passes, and the number of rounds.
 //!
 //! Invariant: backends are stored in the document, rounds in the view. Must not know devices.
 
@@ -34,32 +34,28 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             ui.weak("correctness only");
         }
     });
-    let mut backward = state.view.backward;
-    let words = "Gradients of q, k, v and of captured tensors, compared with float64 and timed.";
-    if ui.checkbox(&mut backward, "backward pass too").on_hover_text(words).changed() {
-        actions.push(Action::SetBackward(backward));
-    }
     let mut deterministic = state.view.deterministic;
     let words = "Gradients have the same bits in every run: sums are added in a fixed order. The race checks this with a second run and shows \
                  the cost of the fixed order.";
     let checkbox = egui::Checkbox::new(&mut deterministic, "deterministic gradients");
-    if ui.add_enabled(backward, checkbox).on_hover_text(words).changed() {
+    if ui.add_enabled(state.view.backward, checkbox).on_hover_text(words).changed() {
         actions.push(Action::SetDeterministic(deterministic));
     }
-    let words = "Races your own PyTorch forward and backward on this design, at its lengths, dtype and strides, and compares every \
-                 gradient with float64. Wrong gradients are listed, with the matching known issue of PyTorch.";
+    let words = "Runs your own PyTorch alone, forward and backward, on this design with its dtype and strides, and compares every gradient \
+                 with float64. Wrong gradients are listed, with the matching known issue of PyTorch. On the CPU a large design is \
+                 checked as a smaller copy; `maskloom conform --grad` checks all of it.";
     let button = egui::Button::new("Check my PyTorch's gradients");
-    if ui.add_enabled(state.can(Command::RunWhole), button).on_hover_text(words).clicked() {
-        let own = [BackendName::TorchSdpa, BackendName::TorchFlex];
-        if own.iter().any(|name| !settings.backends.contains(name)) {
-            actions.edit(settings_edit(settings, |s| {
-                s.backends.extend(own);
-                s.backends.sort();
-                s.backends.dedup();
-            }));
-        }
-        actions.push(Action::SetBackward(true));
-        actions.command(Command::RunWhole);
+    if ui.add_enabled(state.can(Command::Run), button).on_hover_text(words).clicked() {
+        actions.push(Action::CheckOwnGradients);
+    }
+}
+
+/// Whether races have a backward pass.
+pub(super) fn passes(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let mut backward = state.view.backward;
+    let words = "Gradients of q, k, v and of captured tensors, compared with float64 and timed.";
+    if ui.checkbox(&mut backward, "backward pass too").on_hover_text(words).changed() {
+        actions.push(Action::SetBackward(backward));
     }
 }
 

@@ -122,16 +122,16 @@ fn backward_kernels_compile_for_every_architecture() {
                 let (draft, code) = made.unwrap_or_else(|why| panic!("{arch} d{dim} {name}: {why}"));
                 let shared = draft.spec.shared_bytes();
                 assert!(shared <= limits.shared_per_block, "{arch} d{dim} {name}: {shared} bytes of shared memory");
-                // a gate, a table of distances and a bias at once want more registers than Hopper's kernel has
+                // a gate, a table of distances and a bias at once want more registers than Hopper's kernel has at width 128
                 if arch == "sm_90a" && dim <= 128 {
-                    assert_eq!(draft.spec.is_hopper(), name != "gated", "d{dim} {name}");
+                    assert_eq!(draft.spec.is_hopper(), name != "gated" || dim == 64, "d{dim} {name}");
                 }
                 let found = ptxas::resources(&code.main.log, draft.spec.entry());
                 println!("{arch} d{dim} {name}: {} registers, {} bytes spilled", found.registers, found.spill_bytes);
                 assert!(found.registers > 0);
                 // the wide kernel spills 32 bytes with NVRTC 13.0
-                if arch == "sm_90a" && name == "none" && dim <= 128 {
-                    assert_eq!(found.spill_bytes, 0, "d{dim}");
+                if arch == "sm_90a" && (name == "none" && dim <= 128 || dim == 64) {
+                    assert_eq!(found.spill_bytes, 0, "d{dim} {name}");
                 }
                 // a few words a thread while P is made: gates of 16 rows are read ahead
                 if arch == "sm_90a" && name == "gates" && dim <= 128 {

@@ -84,7 +84,7 @@ impl BackwardDraft {
     }
 
     /// The variant at a rank, and whether it is the last.
-    fn at(
+    pub(crate) fn at(
         rank: usize,
         problem: &Problem,
         limits: &Limits,

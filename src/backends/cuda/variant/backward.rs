@@ -103,9 +103,9 @@ impl BackwardSpec {
         let unequal = width > 128 && shape.head_dim != shape.head_dim_v;
         let mut made = Vec::new();
         if limits.hopper && !unequal && !gated && mods.reads <= MOST_READS {
-            made.push(Self::hopper(shape, 64, mask, mods, ways));
-            // a thread of narrow heads' tiles has twice the scores of one of wider heads'
-            made.extend((made[0].tile_q == 128).then(|| Self::hopper(shape, 128, mask, mods, ways)));
+            // gradients of captured tensors are made of P in f32, which wants the registers of the smaller tile
+            made.push(Self::hopper(shape, mods.captures(), mask, mods, ways));
+            made.extend((made[0].tile_q == 128).then(|| Self::hopper(shape, true, mask, mods, ways)));
         }
         made.push(Self::ampere(shape, limits, mask, mods, ways));
         let bytes = made[0].shared_bytes();
@@ -121,18 +121,18 @@ impl BackwardSpec {
             .hint("use a smaller head dim, or run the backward pass on the CPU"))
     }
 
-    /// Hopper's kernel for heads at least so wide.
-    fn hopper(shape: &Shape, least: usize, mask: MaskKind, mods: BackwardMods, ways: BackwardWays) -> BackwardSpec {
+    /// Hopper's kernel. `small`: with tiles of 64 queries for narrow heads too, so that a thread has half of the scores.
+    fn hopper(shape: &Shape, small: bool, mask: MaskKind, mods: BackwardMods, ways: BackwardWays) -> BackwardSpec {
         let width = match shape.head_dim.max(shape.head_dim_v) {
             // products of the wide kernel are 128 or 256 columns wide
             129.. => 256,
-            own => own.next_multiple_of(64).max(least),
+            // both warpgroups add to the sums of a small tile of 64 columns, in no order
+            ..=64 if small && ways.deterministic => 128,
+            own => own.next_multiple_of(64),
         };
-        // gradients of captured tensors are made of P in f32, which wants the registers of the smaller tile
-        let width = if mods.captures() { width.max(128) } else { width };
         let (kernel, tile_q, tile_kv) = match width {
-            64 => (BackwardKernel::Hopper, 128, 128),
-            128 => (BackwardKernel::Hopper, 64, 128),
+            64 if !small => (BackwardKernel::Hopper, 128, 128),
+            64 | 128 => (BackwardKernel::Hopper, 64, 128),
             _ => (BackwardKernel::HopperWide, 64, 64),
         };
         BackwardSpec {
@@ -233,7 +233,8 @@ impl BackwardSpec {
         let (stages, q_stages) = (self.stages, self.q_stages);
         let queries = m * 2 * (q_stages * self.qk_width + stages * self.v_width);
         let own = match self.kernel {
-            BackwardKernel::Hopper => m * self.qk_width * 4,
+            // parts of 64 rows and columns or more, one a warpgroup
+            BackwardKernel::Hopper => (m * self.qk_width).max(2 * 64 * self.part_width()) * 4,
             _ => 4 * n * m,
         };
         let bits = if self.mask == MaskKind::Bitmap { n * m / 8 } else { 0 };
@@ -350,11 +351,25 @@ mod tests {
         assert!(!chosen("sm_90a", 192, mods).expect("fits").is_hopper());
         for dim in [64, 128] {
             let spec = chosen("sm_90a", dim, mods).expect("fits");
-            assert_eq!((spec.kernel, spec.qk_width, spec.tile_q), (BackwardKernel::Hopper, 128, 64), "{dim}");
+            assert_eq!((spec.kernel, spec.qk_width, spec.tile_q), (BackwardKernel::Hopper, dim, 64), "{dim}");
         }
         let many = BackwardMods { reads: MOST_READS + 1, ..mods };
         assert!(!chosen("sm_90a", 128, many).expect("fits").is_hopper());
         let adds = BackwardMods { grad: false, ..mods };
-        assert_eq!(chosen("sm_90a", 64, adds).expect("fits").qk_width, 128);
+        let narrow = chosen("sm_90a", 24, adds).expect("fits");
+        assert_eq!((narrow.qk_width, narrow.tile_q, narrow.shared_bytes()), (64, 64, 134_320));
+    }
+
+    /// Both warpgroups add to all of a small narrow tile's dq, so that the order would not be fixed.
+    #[test]
+    fn ordered_sums_have_one_warpgroup_a_part() {
+        let (limits, mods) = (Limits::of_arch("sm_90a").expect("an architecture"), BackwardMods::default());
+        let of = |deterministic| {
+            let ways = BackwardWays { deterministic, d_lse: false };
+            let all = BackwardSpec::choices(&shape(64, 64), &limits, MaskKind::None, mods, ways).expect("fits");
+            all.iter().map(|s| (s.tile_q, s.qk_width)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(true)[..2], [(128, 64), (64, 128)]);
+        assert_eq!(of(false)[..2], [(128, 64), (64, 64)]);
     }
 }

@@ -1,0 +1,205 @@
+//! The verdicts on libraries besides PyTorch: flash-attn, MagiAttention, FlashMask, NATTEN.
+//!
+//! Invariant: a library takes a design only if its own parameters express exactly this mask and this score mod. Must not
+//! know how forms are found.
+
+use super::{Answer, Facts, Form, Known, Place, Verdict};
+
+/// What flash-attn has of score mods.
+const FLASH_SCORES: &str =
+    "supports no score_mod except ALiBi slopes and a soft cap, and this one is not recognised as ALiBi or soft cap";
+
+/// How a library takes a design.
+#[derive(Clone)]
+struct Taken {
+    how: String,
+    call: String,
+    /// Why it gives no gradients, if it gives none.
+    untrained: Option<String>,
+}
+
+impl Taken {
+    fn new(how: impl Into<String>, call: impl Into<String>) -> Taken {
+        Taken { how: how.into(), call: call.into(), untrained: None }
+    }
+}
+
+/// What flash-attn does to scores: in words, and its arguments.
+#[derive(Default)]
+struct Scored {
+    how: String,
+    arguments: String,
+    untrained: Option<String>,
+}
+
+impl Facts<'_> {
+    /// Other libraries.
+    pub(super) fn others(&self) -> Vec<Verdict> {
+        let ranges = self.ranges();
+        let with = |call: &str| ranges.clone().map(|how| Taken::new(how, call));
+        vec![
+            self.on_gpu("flash-attn", self.half_only(self.flash())),
+            self.on_gpu("flash-attn varlen", self.half_only(self.varlen())),
+            self.on_gpu("MagiAttention", self.half_only(with("AttnSlice: q_ranges, k_ranges, attn_type_map"))),
+            self.on_gpu("FlashMask", self.half_only(with("flashmask_attention(q, k, v, startend_row_indices)"))),
+            self.on_gpu("NATTEN", self.natten()),
+        ]
+    }
+
+    /// All of them run on GPUs only.
+    fn on_gpu(&self, who: &str, taken: Result<Taken, String>) -> Verdict {
+        let taken = match self.place {
+            Place::Cpu => Err("runs on CUDA only".to_string()),
+            Place::Gpu(_) => taken,
+        };
+        let (forward, backward, call) = match taken {
+            Ok(Taken { how, call, untrained }) => {
+                let backward = untrained.map_or_else(|| Answer::Takes(how.clone()), Answer::Refuses);
+                (Answer::Takes(how), backward, Some(call))
+            }
+            Err(why) => (Answer::Refuses(why.clone()), Answer::Refuses(why), None),
+        };
+        Verdict { who: who.into(), forward, backward, call }
+    }
+
+    fn half_only(&self, taken: Result<Taken, String>) -> Result<Taken, String> {
+        if self.single() { Err("supports float16 and bfloat16".into()) } else { taken }
+    }
+
+    fn flash(&self) -> Result<Taken, String> {
+        let aligned = self.problem.kv_len as i64 - self.problem.q_len as i64;
+        let (how, mask) = match &self.form {
+            _ if self.problem.score.is_some() && self.known.is_none() => return Err(FLASH_SCORES.into()),
+            Form::Full => ("full", String::new()),
+            Form::Causal { offset } if *offset == aligned => ("causal", ", causal=True".into()),
+            Form::Causal { .. } => return Err("its causal mask is aligned bottom-right, this mask top-left".into()),
+            Form::Window { left, right } => {
+                let side = |n: &Option<i64>| n.unwrap_or(-1);
+                ("a window", format!(", window_size=({}, {})", side(left), side(right)))
+            }
+            _ => return Err("supports no mask except causal and a window".into()),
+        };
+        let backwards = matches!(self.form, Form::Causal { .. } | Form::Window { right: Some(0), .. });
+        let Scored { how: and, arguments, untrained } = self.flash_scored(backwards)?;
+        let scale = self.scale("softmax_scale");
+        Ok(Taken {
+            how: format!("{how}{and}"),
+            call: format!("flash_attn_func(q, k, v{scale}{mask}{arguments})"),
+            untrained,
+        })
+    }
+
+    fn varlen(&self) -> Result<Taken, String> {
+        if self.problem.score.is_some() && self.known.is_none() {
+            return Err(FLASH_SCORES.into());
+        }
+        let Form::Documents { ends, causal } = &self.form else {
+            return Err("the mask is not a sequence of documents".into());
+        };
+        if matches!(self.known, Some(Known::Alibi { .. })) && ends.iter().any(|(q, kv)| q != kv) {
+            return Err("its ALiBi counts distances from the end of each document, this score_mod does not".into());
+        }
+        let Scored { how: and, arguments, untrained } = self.flash_scored(*causal)?;
+        let list = |of: fn(&(usize, usize)) -> usize| {
+            let all: Vec<String> = ends.iter().map(|e| of(e).to_string()).collect();
+            if all.len() > 6 { format!("0, {}, ...", all[..5].join(", ")) } else { format!("0, {}", all.join(", ")) }
+        };
+        let call = format!(
+            "flash_attn_varlen_func(q, k, v, cu_seqlens_q=[{}], cu_seqlens_k=[{}]{}, causal={}{arguments})",
+            list(|e| e.0),
+            list(|e| e.1),
+            self.scale("softmax_scale"),
+            if *causal { "True" } else { "False" }
+        );
+        Ok(Taken { how: format!("{} documents{and}", ends.len()), call, untrained })
+    }
+
+    /// A recognised score mod as arguments of flash-attn, whose ALiBi is `-slope * abs(q_idx + kv_len - q_len - kv_idx)`.
+    /// `backwards`: no query sees a later key.
+    fn flash_scored(&self, backwards: bool) -> Result<Scored, String> {
+        let Some(known) = &self.known else { return Ok(Scored::default()) };
+        let untrained = |argument: &str| {
+            let words = format!("computes no gradient of {argument}: {} would not be trained", self.learnt());
+            (!self.learns.is_empty()).then_some(words)
+        };
+        match known {
+            Known::SoftCap(cap) => Ok(Scored {
+                how: format!(", a soft cap of {cap} with an approximate tanh"),
+                arguments: format!(", softcap={cap:?}"),
+                untrained: untrained("softcap"),
+            }),
+            Known::Alibi { shift, .. } if *shift != self.problem.kv_len as f64 - self.problem.q_len as f64 => {
+                Err("its ALiBi counts distances from the last query at the last key, this score_mod does not".into())
+            }
+            Known::Alibi { signed: true, .. } if !backwards => {
+                Err("its ALiBi lowers keys on both sides, this score_mod raises those after the query".into())
+            }
+            Known::Alibi { slopes, tensor, .. } => {
+                let values =
+                    || slopes.iter().map(|slope| format!("{:?}", *slope as f32)).collect::<Vec<_>>().join(", ");
+                let given = tensor.clone().unwrap_or_else(|| format!("torch.tensor([{}], device=\"cuda\")", values()));
+                Ok(Scored {
+                    how: ", ALiBi".into(),
+                    arguments: format!(", alibi_slopes={given}"),
+                    untrained: untrained("alibi_slopes"),
+                })
+            }
+        }
+    }
+
+    /// For libraries of ranges.
+    fn ranges(&self) -> Result<String, String> {
+        match (&self.form, self.problem.score.is_some()) {
+            (_, true) => Err("supports no score_mod".into()),
+            (Form::Other, _) => Err("a row keeps more than one range of keys, or heads differ".into()),
+            _ => Ok("one range of keys for each row".into()),
+        }
+    }
+
+    fn natten(&self) -> Result<Taken, String> {
+        let s = self.problem.spec();
+        if self.problem.score.is_some() {
+            return Err("supports no score_mod".into());
+        }
+        let Some(found) = &self.neighbourhood else { return Err(self.no_neighbourhood()) };
+        if !s.head_dim.is_multiple_of(8) || !s.head_dim_v.is_multiple_of(8) {
+            return Err("supports head dims that are multiples of 8".into());
+        }
+        let join = |all: Vec<String>| all.join(", ");
+        let tuple =
+            |all: Vec<String>| if all.len() == 1 { format!("({},)", all[0]) } else { format!("({})", join(all)) };
+        let python = |truth: bool| if truth { "True" } else { "False" }.to_string();
+        let extents = found.axes.iter().map(|a| a.extent.to_string()).collect::<Vec<_>>();
+        let kernel = tuple(found.axes.iter().map(|a| a.kernel.to_string()).collect());
+        let causal = match found.axes.iter().any(|a| a.causal) {
+            true => format!(", is_causal={}", tuple(found.axes.iter().map(|a| python(a.causal)).collect())),
+            false => String::new(),
+        };
+        let call = format!(
+            "na{}d(q, k, v, kernel_size={kernel}{causal}{}), tensors as [{}, {}, heads, head_dim]",
+            found.axes.len(),
+            self.scale("scale"),
+            s.batch,
+            join(extents.clone())
+        );
+        Ok(Taken::new(format!("a neighbourhood of the grid {}", extents.join("x")), call))
+    }
+
+    /// Why the mask is not offered to NATTEN.
+    fn no_neighbourhood(&self) -> String {
+        if self.problem.q_len != self.problem.kv_len {
+            return "takes queries and keys of one grid".into();
+        }
+        if self.problem.mask_per_head() || self.problem.mask_per_batch() {
+            return "has one window for all heads and batch entries, this mask depends on them".into();
+        }
+        if matches!(self.form, Form::Window { left: Some(1..), right: Some(1..) }) {
+            return "it moves windows inward at the edges, but this mask cuts them".into();
+        }
+        let Some(grid) = self.grid else {
+            return format!("the mask is no neighbourhood of the sequence of {} tokens", self.problem.q_len);
+        };
+        let extents = grid.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
+        format!("the mask is no neighbourhood of the grid {extents} without stride and dilation")
+    }
+}
