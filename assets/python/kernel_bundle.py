@@ -27,6 +27,12 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
+# tried with these; older ones have no operators of this form
+if (2, 5) > (_version := tuple(map(int, torch.__version__.split(".")[:2]))):
+    raise ImportError(f"maskloom: {__name__} needs PyTorch 2.5 or newer, and this is {torch.__version__}: install a newer one")
+if _version > (2, 15):
+    warnings.warn(f"maskloom: tried with PyTorch 2.5 to 2.15; with {torch.__version__} run the gradcheck first", stacklevel=2)
+
 FOLDER = Path(__file__).with_name("kernels")
 LAUNCH = json.loads(FOLDER.joinpath("launch.json").read_text(encoding="utf-8"))
 PROBLEM = LAUNCH["problem"]
@@ -96,13 +102,11 @@ def _variant(device):
     for variant in LAUNCH["variants"]:
         digits = variant["arch"].removeprefix("sm_")
         exact, number = digits.endswith("a"), int(digits.rstrip("af"))
-        fits = number == 10 * major + minor if exact else number // 10 == major and number % 10 <= minor
-        if fits:
+        if number == 10 * major + minor if exact else number // 10 == major and number % 10 <= minor:
             usable.append((number, exact, variant))
     if not usable:
         have = ", ".join(v["arch"] for v in LAUNCH["variants"])
-        here = f"sm_{major}{minor}"
-        raise RuntimeError(f"maskloom: kernels for {have} do not run on {here}: export with --kernels {here}")
+        raise RuntimeError(f"maskloom: kernels for {have} do not run on sm_{major}{minor}: export --kernels sm_{major}{minor}")
     return max(usable, key=lambda u: u[:2])[2]
 
 
@@ -122,10 +126,9 @@ def _loaded(cubin, *entries):
     """The functions of a module; it stays loaded."""
     module = ctypes.c_void_p()
     _driver()("cuModuleLoadData", ctypes.byref(module), FOLDER.joinpath(cubin).read_bytes())
-    found = []
-    for entry in entries:
-        found.append(ctypes.c_void_p())
-        _driver()("cuModuleGetFunction", ctypes.byref(found[-1]), module, entry.encode())
+    found = [ctypes.c_void_p() for _ in entries]
+    for function, entry in zip(found, entries):
+        _driver()("cuModuleGetFunction", ctypes.byref(function), module, entry.encode())
     return found
 
 
@@ -343,16 +346,14 @@ class _Kernel:
 
     def map(self, tensor, dim, rows):
         """The tensor map over a tensor, made by the driver: (element, token, head, batch), boxes of `rows` x 64 elements."""
-        batch, heads, tokens, _ = tensor.shape
-        strides = [2 * tensor.stride(i) for i in (2, 1, 0)]
+        (batch, heads, tokens, _), strides = tensor.shape, [2 * tensor.stride(i) for i in (2, 1, 0)]
         key = (tensor.data_ptr(), batch, heads, tokens, dim, *strides, rows)
         kind = 9 if DTYPE == torch.bfloat16 else 6
         return self.maps(key, lambda: _map(tensor, kind, (dim, tokens, heads, batch), strides, (64, rows), 3))
 
     def map_words(self, tensor, dims, boxes):
         """The same over contiguous words, without swizzle."""
-        key = (tensor.data_ptr(), *dims, *boxes)
-        a, b, c, _ = dims
+        key, (a, b, c, _) = (tensor.data_ptr(), *dims, *boxes), dims
         # 7: floats, 2: words
         kind = 7 if tensor.dtype == torch.float32 else 2
         return self.maps(key, lambda: _map(tensor, kind, dims, (4 * a, 4 * a * b, 4 * a * b * c), boxes, 0))
@@ -434,8 +435,7 @@ def _chosen(query, captured, lists):
     kernel = _kernel(query.device)
     if captured and kernel.variant["bounded"]:
         names = ", ".join(tensor["name"] for tensor in LEARNS)
-        words = f"this kernel relies on the design's values of {names}: export it in float16 to train them"
-        raise ValueError(f"maskloom: {words}")
+        raise ValueError(f"maskloom: this kernel relies on the design's values of {names}: export it in float16 to train them")
     arrays = _Arrays(kernel.variant["arch"], dict(zip(ARRAYS, lists))) if lists else None
     return kernel, arrays, [_read(tensor) for tensor in captured] or None
 

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import types
+import warnings
 
 import torch
 import torch.distributed.fsdp
@@ -302,6 +303,28 @@ def bundles_of_one_name_are_told_apart():
             assert module.attend(q, q, q).shape == q.shape
 
 
+def other_versions_of_pytorch_are_told_at_the_import():
+    here, found = torch.__version__, {}
+    for version in ("2.4.1+cu121", here, "3.0.0"):
+        spec = importlib.util.spec_from_file_location("again", kernel.__file__)
+        again = importlib.util.module_from_spec(spec)
+        torch.__version__ = version
+        try:
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                again.NAME = None
+                # before anything else of the file
+                source = open(kernel.__file__).read().partition("FOLDER = ")[0]
+                exec(compile(source, kernel.__file__, "exec"), again.__dict__)
+            found[version] = " ".join(str(one.message) for one in told)
+        except ImportError as why:
+            found[version] = str(why)
+        finally:
+            torch.__version__ = here
+    assert "again needs PyTorch 2.5 or newer, and this is 2.4.1+cu121" in found["2.4.1+cu121"], found
+    assert "tried with PyTorch 2.5 to" in found["3.0.0"] and "maskloom" not in found[here], found
+
+
 def what_launches_keep_is_bounded():
     newest, wrong = kernel._Newest(3), []
 
@@ -486,6 +509,7 @@ two_steps_train_as_plain_autograd_does()
 fakes_and_registrations()
 refusals_come_at_the_first_call()
 bundles_of_one_name_are_told_apart()
+other_versions_of_pytorch_are_told_at_the_import()
 what_launches_keep_is_bounded()
 kernels_learn_spread_over_processes_as_in_one()
 launches_have_their_parameters("sm_80", (8, 0))

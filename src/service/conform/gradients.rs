@@ -97,7 +97,7 @@ pub fn judge(
                 names.push((format!("dcap.{name}"), format!("dcap.{read}")));
                 taken.push(read);
             }
-            None => wrong.push(not_read(name)),
+            None => wrong.push(not_read(name, &tensor)),
         }
     }
     let mut measured = Vec::new();
@@ -130,7 +130,12 @@ fn read_as(problem: &Problem, name: &str, tensor: &HostTensor, taken: &[String])
     alike().find(|(other, _)| other == name).or_else(|| alike().next()).map(|(other, _)| other.clone())
 }
 
-fn not_read(name: &str) -> Diagnostic {
+fn not_read(name: &str, tensor: &HostTensor) -> Diagnostic {
+    if !tensor.dtype().is_float() {
+        let message = format!("`{name}` holds {}, which has no gradient", tensor.dtype());
+        return Diagnostic::error("gradient-of-integers", message)
+            .hint(format!("make `{name}` a float tensor, or remove the name from the case's `grads`"));
+    }
     let message =
         format!("the score_mod passes no gradient to `{name}`: it does not read it, or reads a detached copy");
     Diagnostic::error("gradient-of-computed", message)

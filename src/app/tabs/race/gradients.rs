@@ -30,14 +30,16 @@ pub(super) fn show(ui: &mut Ui, report: &RunReport, stale: bool) {
             GradientOutcome::Refused { why } => ("refused", why),
             GradientOutcome::Failed { why } => ("failed", why),
         };
-        let text = RichText::new(format!("{}: backward {word}: {}", of.backend, why.message)).weak();
-        ui.add(Label::new(text).wrap()).on_hover_text(why.hint.as_deref().unwrap_or_default());
+        let way_out = why.hint.as_ref().map_or(String::new(), |hint| format!(" ({hint})"));
+        let text = RichText::new(format!("{}: backward {word}: {}{way_out}", of.backend, why.message)).weak();
+        ui.add(Label::new(text).wrap());
     }
 }
 
 fn line(ui: &mut Ui, of: &GradientReport, report: &RunReport, stale: bool) {
     let GradientOutcome::Done { kernel, errors, timing, .. } = &of.outcome else {
         ui.weak(of.backend.as_str());
+        ui.weak(if matches!(of.outcome, GradientOutcome::Refused { .. }) { "refused" } else { "failed" });
         return;
     };
     ui.label(of.backend.as_str()).on_hover_text(kernel);
