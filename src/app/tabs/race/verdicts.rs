@@ -20,8 +20,9 @@ const CARDS: [(&str, &str); 6] = [
     ("sm_100a", "B200"),
     ("sm_120a", "RTX 50"),
 ];
-/// Width of what a library says, in points.
-const WORDS: f32 = 420.0;
+/// Widths in points: of the columns before what a library says, and of that at least and at most.
+const BEFORE: f32 = 260.0;
+const WORDS: std::ops::RangeInclusive<f32> = 160.0..=640.0;
 
 /// Draws it.
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
@@ -86,6 +87,7 @@ fn name(place: &Place) -> String {
 }
 
 fn table(ui: &mut Ui, all: &[Verdict]) {
+    let width = (ui.available_width() - BEFORE).clamp(*WORDS.start(), *WORDS.end());
     Grid::new("verdicts").num_columns(4).striped(true).show(ui, |ui| {
         ["who", "forward", "backward", "how, or why not"].iter().for_each(|head| drop(ui.weak(*head)));
         ui.end_row();
@@ -93,7 +95,7 @@ fn table(ui: &mut Ui, all: &[Verdict]) {
             ui.label(RichText::new(&one.who).strong());
             answer(ui, &one.forward);
             answer(ui, &one.backward);
-            ui.vertical(|ui| words(ui, one));
+            ui.vertical(|ui| words(ui, one, width));
             ui.end_row();
         }
     });
@@ -109,15 +111,15 @@ fn answer(ui: &mut Ui, answer: &Answer) {
     ui.colored_label(colour, word).on_hover_text(answer.words());
 }
 
-/// Its words on both passes, and the exact call.
-fn words(ui: &mut Ui, one: &Verdict) {
-    ui.set_max_width(WORDS);
+/// Its words on both passes, and the exact call if it takes one of them.
+fn words(ui: &mut Ui, one: &Verdict, width: f32) {
+    ui.set_max_width(width);
     let wrapped = |ui: &mut Ui, text: String| drop(ui.add(egui::Label::new(RichText::new(text).weak()).wrap()));
     wrapped(ui, one.forward.words().to_string());
     if one.backward.words() != one.forward.words() {
         wrapped(ui, format!("backward: {}", one.backward.words()));
     }
-    if let Some(call) = &one.call {
+    if let Some(call) = one.call.as_ref().filter(|_| one.forward.takes() || one.backward.takes()) {
         ui.add(egui::Label::new(RichText::new(call).monospace()).wrap());
     }
 }
