@@ -13,10 +13,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What a race is asked to run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// The document's backends; on a CPU, of a heavy document, a smaller copy.
-    #[default]
     Race,
     /// The document's backends on all of it.
     Whole,

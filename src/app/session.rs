@@ -201,10 +201,8 @@ pub(crate) struct Session {
     pub kernel_error: Option<Vec<Diagnostic>>,
     /// A race starts as soon as the newest document is compiled.
     pub run_when_built: Option<Wanted>,
-    /// A smaller copy is being made.
-    pub shrinking: bool,
-    /// For this.
-    pub shrinks_for: Wanted,
+    /// A smaller copy is being made for this.
+    pub shrinking: Option<Wanted>,
     /// Stops that.
     pub shrink: Control,
     pub no_copy: Option<NoCopy>,
@@ -281,8 +279,7 @@ impl Session {
             kernel: None,
             kernel_error: None,
             run_when_built: None,
-            shrinking: false,
-            shrinks_for: Wanted::default(),
+            shrinking: None,
             shrink: Control::new(),
             no_copy: None,
             verdicts: None,
@@ -363,7 +360,7 @@ impl Session {
     pub fn another_document(&mut self) {
         self.number += 1;
         self.shrink.cancel();
-        self.shrinking = false;
+        self.shrinking = None;
         self.races.leave(&mut self.race);
         (self.built, self.shown, self.counted) = (None, None, None);
         (self.kernel, self.kernel_error, self.no_copy, self.run_when_built) = (None, None, None, None);

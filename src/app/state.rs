@@ -193,8 +193,8 @@ impl State {
         match command {
             Undo => self.history.undo_title().is_some(),
             Redo => self.history.redo_title().is_some(),
-            Cancel => self.session.running().is_some() || self.session.shrinking,
-            Run | RunWhole | RaceLengths => !self.session.is_racing() && !self.session.shrinking,
+            Cancel => self.session.running().is_some() || self.session.shrinking.is_some(),
+            Run | RunWhole | RaceLengths => !self.session.is_racing() && self.session.shrinking.is_none(),
             SaveRun => self.session.race.as_ref().is_some_and(|race| race.report.is_some()),
             CloseTab | NextTab | PreviousTab => !self.parked.is_empty(),
             StopComparing => self.session.compared.is_some(),

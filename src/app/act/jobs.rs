@@ -35,7 +35,7 @@ pub(super) fn run(state: &mut State, wanted: Wanted) {
     let heavy = built.problem.as_ref().is_ok_and(|p| is_heavy(p.spec()));
     state.session.no_copy = None;
     if on_cpu && heavy && wanted != Wanted::Whole && !state.view.inputs.used {
-        (state.session.shrinking, state.session.shrinks_for) = (true, wanted);
+        state.session.shrinking = Some(wanted);
         state.session.shrink = Control::new();
         let base = state.path.as_ref().and_then(|p| p.parent()).map(Into::into);
         let counted = state.session.current_stats().and_then(|c| c.result.as_ref().ok()).map(|s| s.density);
@@ -60,8 +60,7 @@ pub(super) fn run_smaller(state: &mut State, [number, revision]: [u64; 2], made:
         // the copy of another document: no longer needed
         return;
     }
-    state.session.shrinking = false;
-    let wanted = state.session.shrinks_for;
+    let Some(wanted) = state.session.shrinking.take() else { return };
     let Some(built) = state.session.built.clone().filter(|built| built.revision == revision) else {
         // the document has changed meanwhile
         return run(state, wanted);

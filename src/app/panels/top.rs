@@ -204,7 +204,7 @@ fn name(ui: &mut Ui, state: &State, actions: &mut Actions) {
 }
 
 fn run(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    let racing = state.session.is_racing() || state.session.shrinking;
+    let racing = state.session.is_racing() || state.session.shrinking.is_some();
     if state.session.is_racing() {
         let button = egui::Button::new(Command::Cancel.text()).min_size(egui::vec2(64.0, 24.0));
         if ui.add(button).on_hover_text(Command::Cancel.tooltip(ui.ctx())).clicked() {

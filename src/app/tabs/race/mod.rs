@@ -179,7 +179,7 @@ fn advice(ui: &mut Ui, state: &State, race: &Race) {
 }
 
 fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    if state.session.run_when_built.is_some() || state.session.shrinking {
+    if state.session.run_when_built.is_some() || state.session.shrinking.is_some() {
         ui.weak("The race starts…");
         return;
     }
