@@ -1,8 +1,13 @@
 //! The program: passes its arguments to the command line, and opens the window if they request it and a display exists.
 
+use maskloom::base::memory::Counting;
 use maskloom::document::library;
 use maskloom::{app, cli};
 use std::process::ExitCode;
+
+/// Races show what each backend holds; on the CPU that is counted here.
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 fn main() -> ExitCode {
     match cli::run() {

@@ -124,6 +124,7 @@ fn backward_passes_stand_with_their_errors_and_refusals() {
         errors,
         timing: ms.and_then(|ms| crate::backends::stats::timing(vec![ms])),
         unordered: None,
+        memory_bytes: None,
     };
     let why = Diagnostic::error("no-backward", "it has none here").hint("take flex");
     report.gradients = vec![

@@ -75,7 +75,8 @@ pub fn race(
                 true => timed(&Seeds { deterministic: false, ..seeds.clone() })?,
                 false => None,
             };
-            Ok((GradientOutcome::Done { kernel: prepared.kernel(), errors, timing, unordered }, found))
+            let (kernel, memory_bytes) = (prepared.kernel(), prepared.training_memory());
+            Ok((GradientOutcome::Done { kernel, errors, timing, unordered, memory_bytes }, found))
         };
         match attempt() {
             Ok((outcome, found)) => {
@@ -264,6 +265,7 @@ mod tests {
             errors: vec![],
             timing: ordered,
             unordered,
+            memory_bytes: None,
         };
         assert_eq!(done(timing(3.0), timing(2.0)).order_price(), Some((2.0, 50.0)));
         assert_eq!(done(timing(3.0), None).order_price(), None);

@@ -86,6 +86,17 @@ pub trait Prepared {
     /// Poisons the output, runs once and copies the result to the host. Errors: what the device reported.
     fn output(&mut self) -> Result<Output, Diagnostic>;
 
+    /// Bytes that the first pass held at its peak beside q, k and v: the output, lse, captured tensors, the mask or its
+    /// block lists, working memory. What preparing needed and gave back is not counted. None: not known.
+    fn memory(&self) -> Option<u64> {
+        None
+    }
+
+    /// The same of the first forward and backward pass together, beside q, k, v and the gradient of the output.
+    fn training_memory(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether outputs still come from something slower that was ready sooner than the kernel that is timed.
     fn is_provisional(&self) -> bool {
         false

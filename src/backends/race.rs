@@ -221,6 +221,7 @@ fn done(prepared: &dyn Prepared, error: ErrorStats, samples: Vec<f64>, waited: W
         ready_ms: Some(waited.first_ms),
         settled_ms: waited.settled_ms,
         max_scores: output.max_scores.as_ref().map(head_maxima).unwrap_or_default(),
+        memory_bytes: prepared.memory(),
     }
 }
 

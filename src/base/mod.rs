@@ -10,6 +10,7 @@ pub mod dtype;
 pub mod export_file;
 pub mod file_dtype;
 pub mod float;
+pub mod memory;
 pub mod names;
 pub mod nearest;
 #[doc(hidden)]

@@ -74,6 +74,15 @@ pub fn bytes(n: u64) -> String {
     }
 }
 
+/// The same, `-` where it was not counted.
+pub fn memory(n: Option<u64>) -> String {
+    n.map_or("-".into(), bytes)
+}
+
+/// What a memory column counts.
+pub const MEMORY: &str =
+    "held at the peak of a pass beside q, k and v: output, lse, captured tensors, mask or block lists, working memory";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +103,7 @@ mod tests {
         assert_eq!([0.01234, 1.234, 12.34, 1234.0].map(milliseconds), ["0.012 ms", "1.23 ms", "12.3 ms", "1234 ms"]);
         assert_eq!(milliseconds(12_345.0), "12.3 s");
         assert_eq!((big(8.59e9), big(12.0), bytes(1536)), ("8.59 G".into(), "12".into(), "1.50 KiB".into()));
+        assert_eq!([memory(None), memory(Some(3 << 29))], ["-", "1.50 GiB"]);
         assert_eq!((error(0.0), error(0.0032)), ("0".into(), "3.2e-3".into()));
     }
 }

@@ -5,6 +5,7 @@
 
 use super::table::{self, Table};
 use crate::analysis::block_mask::sparsity_words;
+use crate::base::words::MEMORY;
 use crate::base::{BackendName, Device, Severity};
 use crate::problem::ProblemSpec;
 use crate::problem::result::{
@@ -56,8 +57,9 @@ pub fn title(name: &str, spec: &ProblemSpec, report: &RunReport) -> String {
 pub fn render(report: &RunReport) -> String {
     let versus = report.baseline().map(|base| format!("vs {}", base.words)).unwrap_or_default();
     let rate = if report.device == Device::Cpu { "GFLOP/s" } else { "TFLOP/s" };
-    let mut table =
-        Table::new(&["backend", "what ran", "median", "spread", rate, &versus, "error", "allowed", "lse", "kernel"]);
+    let mut table = Table::new(&[
+        "backend", "what ran", "median", "spread", rate, &versus, "memory", "error", "allowed", "lse", "kernel",
+    ]);
     report.backends.iter().filter_map(|r| line(r, report)).for_each(|cells| table.row(cells));
     let mut out = if table.is_empty() { String::new() } else { table.render() };
     for r in &report.backends {
@@ -99,7 +101,7 @@ fn line(r: &BackendReport, report: &RunReport) -> Option<Vec<String>> {
     let verdict =
         if error.passed() { table::error(error.max_abs()) } else { format!("{} WRONG", table::error(error.max_abs())) };
     let lse = error.max_abs_of(&OutputName::Lse).map_or("-".into(), table::error);
-    cells.extend([verdict, table::error(error.allowed()), lse, kernel.clone()]);
+    cells.extend([table::memory(r.outcome.memory()), verdict, table::error(error.allowed()), lse, kernel.clone()]);
     Some(cells)
 }
 
@@ -108,7 +110,8 @@ pub fn gradients(report: &RunReport) -> String {
     if report.gradients.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&["backend", "backward", "forward + backward", "worst gradient", "error", "allowed"]);
+    let mut table =
+        Table::new(&["backend", "backward", "forward + backward", "memory", "worst gradient", "error", "allowed"]);
     let mut below = String::new();
     for r in &report.gradients {
         match &r.outcome {
@@ -120,7 +123,7 @@ pub fn gradients(report: &RunReport) -> String {
                         r.backend
                     ));
                 }
-                table.row(gradient_line(r.backend, errors, timing.as_ref().map(|t| t.median_ms), report));
+                table.row(gradient_line(r, errors, timing.as_ref().map(|t| t.median_ms), report));
                 let wrong = errors.iter().filter_map(GradientError::words);
                 wrong.for_each(|words| below.push_str(&format!("{}: WRONG: {words}\n", r.backend)));
             }
@@ -135,22 +138,22 @@ pub fn gradients(report: &RunReport) -> String {
     format!("\nbackward pass, gradients against the float64 reference\n{table}{below}")
 }
 
-/// A backward pass as cells: backend, time, sum with the forward time, worst gradient, its error and limit.
+/// A backward pass as cells: backend, time, sum with the forward time, memory of both, worst gradient, its error and limit.
 pub fn gradient_line(
-    name: BackendName,
+    r: &GradientReport,
     errors: &[GradientError],
     median: Option<f64>,
     report: &RunReport,
 ) -> Vec<String> {
-    let sum = median.zip(report.median_ms(name)).map(|(a, b)| a + b);
+    let sum = median.zip(report.median_ms(r.backend)).map(|(a, b)| a + b);
     let time = |ms: Option<f64>| ms.map_or("-".into(), table::milliseconds);
-    let ratio = |e: &&GradientError| if e.passed() { e.max_abs / e.allowed } else { f64::INFINITY };
-    let worst = errors.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b)));
+    let worst = GradientError::worst(errors);
     let own = |f: fn(&GradientError) -> String| worst.map_or("-".into(), f);
     vec![
-        name.to_string(),
+        r.backend.to_string(),
         time(median),
         time(sum),
+        table::memory(r.outcome.memory()),
         own(|e| e.name.clone()),
         own(|e| table::error(e.max_abs)),
         own(|e| table::error(e.allowed)),
@@ -186,9 +189,11 @@ fn checked(report: &RunReport) -> String {
         Outcome::Done { error, .. } => Some(error),
         _ => None,
     });
+    let counted = report.backends.iter().any(|r| r.outcome.memory().is_some());
+    let memory = if counted { format!("memory: {MEMORY}\n") } else { String::new() };
     first.map_or(String::new(), |e| {
         format!(
-            "errors: largest against the float64 reference on {} of {} rows; each row has its own limit: {}\n",
+            "{memory}errors: largest against the float64 reference on {} of {} rows; each row has its own limit: {}\n",
             e.rows_checked,
             e.rows_total,
             e.allowed_from()
@@ -245,10 +250,11 @@ pub fn rows(name: &str, spec: &ProblemSpec, report: &RunReport) -> Vec<Value> {
             "dtype": spec.dtype, "density": report.work.density, "median_ms": forward, "spread": t.map(|t| t.spread),
             "tflops": forward.map(|ms| report.work.flop / ms / 1e9), "max_abs_error": error.max_abs(), "allowed": error.allowed(),
             "kernel": kernel, "ran": what_ran(r.backend, kernel), "versus": report.versus(r.backend),
-            "samples_ms": t.map(|t| &t.samples_ms),
+            "samples_ms": t.map(|t| &t.samples_ms), "memory_bytes": r.outcome.memory(),
         });
         match back.map(|g| &g.outcome) {
-            Some(GradientOutcome::Done { errors, timing, .. }) => {
+            Some(GradientOutcome::Done { errors, timing, memory_bytes, .. }) => {
+                row["both_memory_bytes"] = json!(memory_bytes);
                 let ms = timing.as_ref().map(|t| t.median_ms);
                 row["backward_ms"] = json!(ms);
                 row["backward_samples_ms"] = json!(timing.as_ref().map(|t| &t.samples_ms));

@@ -6,6 +6,7 @@ use super::out::{self, Failure};
 use super::{picture, race, table};
 use crate::backends::race::RaceOptions;
 use crate::base::Diagnostic;
+use crate::base::words::MEMORY;
 use crate::problem::result::{BackendReport, GradientOutcome, GradientReport, Outcome, RunReport};
 use crate::problem::verdict::what_ran;
 use crate::service::files;
@@ -75,13 +76,16 @@ pub(super) fn markdown(run: &RunFile) -> String {
         s.block_size
     ));
     out.push_str(
-        "| backend | what ran | median | spread | TFLOP/s | versus | largest error | allowed | kernel |\n\
-         |---|---|---|---|---|---|---|---|---|\n",
+        "| backend | what ran | median | spread | TFLOP/s | versus | memory | largest error | allowed | kernel |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n",
     );
     r.backends.iter().for_each(|b| out.push_str(&line(b, r)));
     if !r.gradients.is_empty() {
-        out.push_str("\n| backend | backward | forward + backward | worst gradient | error | allowed |\n|---|---|---|---|---|---|\n");
+        out.push_str("\n| backend | backward | forward + backward | memory | worst gradient | error | allowed |\n|---|---|---|---|---|---|---|\n");
         r.gradients.iter().for_each(|g| out.push_str(&gradient_line(g, r)));
+    }
+    if r.backends.iter().any(|b| b.outcome.memory().is_some()) {
+        out.push_str(&format!("\nMemory: {MEMORY}.\n"));
     }
     for thumbnail in &run.pictures {
         out.push_str(&format!("\n{}:\n\n```text\n", thumbnail.title));
@@ -100,17 +104,18 @@ pub(super) fn markdown(run: &RunFile) -> String {
 /// A backward pass: its time, the sum with the forward time, its worst gradient, or the reason for its absence.
 fn gradient_line(g: &GradientReport, run: &RunReport) -> String {
     match &g.outcome {
-        GradientOutcome::Refused { why } => format!("| {} | refused: {} | | | | |\n", g.backend, why.message),
-        GradientOutcome::Failed { why } => format!("| {} | failed: {} | | | | |\n", g.backend, why.message),
+        GradientOutcome::Refused { why } => format!("| {} | refused: {} | | | | | |\n", g.backend, why.message),
+        GradientOutcome::Failed { why } => format!("| {} | failed: {} | | | | | |\n", g.backend, why.message),
         GradientOutcome::Done { errors, timing, .. } => {
             let median = timing.as_ref().map(|t| t.median_ms);
-            format!("| {} |\n", race::gradient_line(g.backend, errors, median, run).join(" | "))
+            format!("| {} |\n", race::gradient_line(g, errors, median, run).join(" | "))
         }
     }
 }
 
 fn line(b: &BackendReport, run: &RunReport) -> String {
-    let refused = |word: &str, why: &Diagnostic| format!("| {} | {word} | | | | | | | {} |\n", b.backend, why.message);
+    let refused =
+        |word: &str, why: &Diagnostic| format!("| {} | {word} | | | | | | | | {} |\n", b.backend, why.message);
     match &b.outcome {
         Outcome::Refused { why } => refused("refused", why),
         Outcome::Failed { why } => refused("failed", why),
@@ -130,9 +135,10 @@ fn line(b: &BackendReport, run: &RunReport) -> String {
                 _ => String::new(),
             };
             let ran = what_ran(b.backend, kernel);
+            let memory = table::memory(b.outcome.memory());
             let (max, allowed) = (table::error(error.max_abs()), table::error(error.allowed()));
             format!(
-                "| {} | {ran} | {median} | {spread} | {tflops} | {versus} | {max}{wrong} | {allowed} | {kernel} |\n",
+                "| {} | {ran} | {median} | {spread} | {tflops} | {versus} | {memory} | {max}{wrong} | {allowed} | {kernel} |\n",
                 b.backend
             )
         }
@@ -195,7 +201,8 @@ mod tests {
     fn a_backward_pass_alone_is_not_zero_rounds() {
         let how = |rounds| RaceOptions { rounds, passes: 1, warmup: 2, ..RaceOptions::USUAL };
         let timing = Some(Timing { samples_ms: vec![1.0; 3], median_ms: 1.0, spread: 0.0 });
-        let outcome = GradientOutcome::Done { kernel: "k".into(), errors: vec![], timing, unordered: None };
+        let outcome =
+            GradientOutcome::Done { kernel: "k".into(), errors: vec![], timing, unordered: None, memory_bytes: None };
         let backward = [GradientReport { backend: BackendName::Flex, outcome }];
         assert_eq!(timed(&how(0), &backward), "3 backward passes");
         assert_eq!(timed(&how(3), &backward), "3 rounds of 1 passes after 2 untimed, 3 backward passes");

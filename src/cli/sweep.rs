@@ -119,10 +119,11 @@ fn wrong(point: &Overrides) -> Diagnostic {
 }
 
 fn render(rows: &[Value]) -> String {
-    let mut titles = vec!["q_len", "kv_len", "heads", "head_dim", "kept", "backend", "median", "spread", "TFLOP/s"];
+    let mut titles =
+        vec!["q_len", "kv_len", "heads", "head_dim", "kept", "backend", "median", "spread", "TFLOP/s", "memory"];
     let backward = rows.iter().any(|row| row.get("backward_ms").is_some() || row.get("backward_refused").is_some());
     if backward {
-        titles.extend(["backward", "both", "worst gradient"]);
+        titles.extend(["backward", "both", "memory of both", "worst gradient"]);
     }
     let mut table = Table::new(&titles);
     for row in rows {
@@ -139,11 +140,13 @@ fn render(rows: &[Value]) -> String {
             time("median_ms"),
             race::spread(row),
             row["tflops"].as_f64().map_or("-".into(), table::digits),
+            table::memory(row["memory_bytes"].as_u64()),
         ];
         if backward {
             let worst = || row["worst_gradient"].as_f64().map_or("-".into(), table::error);
             let why = row["backward_refused"].as_str().map(String::from);
-            cells.extend([time("backward_ms"), time("both_ms"), why.unwrap_or_else(worst)]);
+            let memory = table::memory(row["both_memory_bytes"].as_u64());
+            cells.extend([time("backward_ms"), time("both_ms"), memory, why.unwrap_or_else(worst)]);
         }
         table.row(cells);
     }

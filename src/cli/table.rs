@@ -2,7 +2,7 @@
 //!
 //! Invariant: columns are separated by two spaces; number columns are aligned to the right; no line ends in a space.
 
-pub use crate::base::words::{big, bytes, digits, error, milliseconds, percent};
+pub use crate::base::words::{big, bytes, digits, error, memory, milliseconds, percent};
 
 /// A table under construction.
 #[derive(Clone, Debug, Default)]

@@ -7,8 +7,9 @@ use crate::base::{Device, Diagnostic};
 use crate::document::model::Document;
 use crate::problem::result::{BackendReport, KernelArtefact, Outcome, RunReport, RunStep};
 use crate::service::jobs::{Jobs, News};
+use crate::service::lab::launched::Carrier;
 use crate::service::plan;
-use crate::service::protocol::{CompileRequest, DoctorReport, RunRequest, WorkerInfo};
+use crate::service::protocol::{CompileRequest, DoctorReport, MapRequest, RunRequest, WorkerInfo};
 use crate::service::target::Target;
 use crate::service::transport::Payload;
 use std::sync::Arc;
@@ -73,6 +74,15 @@ impl Worker {
         }
     }
 
+    /// A picture of one head of the last run.
+    pub fn map(&mut self, request: MapRequest) -> Result<Vec<f32>, Failure> {
+        let job = self.jobs.map(request);
+        match self.jobs.wait(job, &mut |_| {}) {
+            News::Mapped { pixels, .. } => Ok(pixels),
+            other => Err(failure(other)),
+        }
+    }
+
     /// Compiles one kernel.
     pub fn compile(&mut self, request: CompileRequest) -> Result<KernelArtefact, Failure> {
         let job = self.jobs.compile(request);
@@ -89,6 +99,18 @@ impl Worker {
             News::Examined(report) => Ok(*report),
             other => Err(failure(other)),
         }
+    }
+}
+
+impl Carrier for Worker {
+    type Error = Failure;
+
+    fn run(&mut self, request: RunRequest) -> Result<(RunReport, Vec<Payload>), Failure> {
+        Worker::run(self, request)
+    }
+
+    fn map(&mut self, request: MapRequest) -> Result<Vec<f32>, Failure> {
+        Worker::map(self, request)
     }
 }
 

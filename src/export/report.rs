@@ -5,10 +5,11 @@
 
 use super::plate::{escaped, plates};
 use super::{ExportFile, about};
+use crate::base::words::{MEMORY, memory};
 use crate::base::{Control, Diagnostic};
 use crate::document::model::{Document, MaskContent, ScoreContent};
 use crate::problem::Problem;
-use crate::problem::result::{BackendReport, Outcome, RunReport};
+use crate::problem::result::{BackendReport, GradientError, GradientOutcome, Outcome, RunReport};
 use crate::problem::verdict::what_ran;
 use std::fmt::Write;
 
@@ -159,14 +160,29 @@ fn sparsity(problem: &Problem, control: &Control) -> Result<String, Diagnostic> 
 
 fn race(run: &RunReport, what: &str) -> String {
     let mut out = format!("<h2>{what} on {}</h2>\n<table>\n<tr>", escaped(&run.device_name));
-    for head in
-        ["backend", "what ran", "median ms", "spread", "TFLOP/s", "versus", "largest error", "allowed", "kernel"]
-    {
+    for head in [
+        "backend",
+        "what ran",
+        "median ms",
+        "spread",
+        "TFLOP/s",
+        "versus",
+        "memory",
+        "largest error",
+        "allowed",
+        "kernel",
+    ] {
         let _ = write!(out, "<th>{head}</th>");
     }
     out.push_str("</tr>\n");
     run.backends.iter().for_each(|b| out.push_str(&line(b, run)));
-    out.push_str("</table>\n<p class=\"weak\">Forward only. Errors are measured against a float64 reference.</p>\n");
+    out.push_str("</table>\n");
+    let passes = if run.gradients.is_empty() { "Forward only. " } else { "" };
+    let _ = writeln!(
+        out,
+        "<p class=\"weak\">{passes}Errors are measured against a float64 reference. Memory: {MEMORY}.</p>"
+    );
+    out.push_str(&backward(run));
     for note in &run.notes {
         let _ = writeln!(out, "<p>{}</p>", escaped(&note.message));
     }
@@ -196,14 +212,54 @@ fn line(report: &BackendReport, run: &RunReport) -> String {
                 error.max_abs(),
                 error.allowed()
             );
+            let memory = memory(report.outcome.memory());
             let ran = escaped(&what_ran(report.backend, kernel));
             let kernel = escaped(kernel);
-            return format!("<tr><td>{}</td><td>{ran}</td>{numbers}{errors}<td>{kernel}</td></tr>\n", report.backend);
+            return format!(
+                "<tr><td>{}</td><td>{ran}</td>{numbers}<td class=\"n\">{memory}</td>{errors}<td>{kernel}</td></tr>\n",
+                report.backend
+            );
         }
         Outcome::Refused { why } => ("refused", why),
         Outcome::Failed { why } => ("failed", why),
     };
-    format!("<tr><td>{}</td><td colspan=\"8\">{word}: {}</td></tr>\n", report.backend, escaped(&why.message))
+    format!("<tr><td>{}</td><td colspan=\"9\">{word}: {}</td></tr>\n", report.backend, escaped(&why.message))
+}
+
+/// The backward passes: times, memory, the worst gradient; nothing if none were requested.
+fn backward(run: &RunReport) -> String {
+    if run.gradients.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("<h3>Backward pass</h3>\n<table>\n<tr>");
+    for head in ["backend", "backward ms", "forward + backward ms", "memory", "worst gradient", "its error", "allowed"]
+    {
+        let _ = write!(out, "<th>{head}</th>");
+    }
+    out.push_str("</tr>\n");
+    for of in &run.gradients {
+        let (word, why) = match &of.outcome {
+            GradientOutcome::Done { errors, timing, .. } => {
+                let median = timing.as_ref().map(|t| t.median_ms);
+                let both = median.zip(run.median_ms(of.backend)).map(|(a, b)| a + b);
+                let ms = |t: Option<f64>| t.map_or("-".into(), |t| format!("{t:.4}"));
+                let mut cells = vec![ms(median), ms(both), memory(of.outcome.memory())];
+                if let Some(worst) = GradientError::worst(errors) {
+                    let wrong = if worst.passed() { "" } else { " <span class=\"wrong\">wrong</span>" };
+                    cells.push(escaped(&worst.name) + wrong);
+                    cells.extend([worst.max_abs, worst.allowed].map(|e| format!("{e:.1e}")));
+                }
+                let cells: String = cells.iter().map(|c| format!("<td class=\"n\">{c}</td>")).collect();
+                let _ = writeln!(out, "<tr><td>{}</td>{cells}</tr>", of.backend);
+                continue;
+            }
+            GradientOutcome::Refused { why } => ("refused", why),
+            GradientOutcome::Failed { why } => ("failed", why),
+        };
+        let _ =
+            writeln!(out, "<tr><td>{}</td><td colspan=\"6\">{word}: {}</td></tr>", of.backend, escaped(&why.message));
+    }
+    out + "</table>\n"
 }
 
 /// The comparison with the baseline, and its name.
@@ -222,7 +278,7 @@ mod tests {
     use crate::document::compile::{BuiltIn, compile};
     use crate::document::from_document;
     use crate::document::library;
-    use crate::problem::result::{ErrorStats, OutputError, OutputName, Timing, Timings, WorkStats};
+    use crate::problem::result::{ErrorStats, GradientReport, OutputError, OutputName, Timing, Timings, WorkStats};
 
     #[test]
     fn a_report_is_one_page_and_text_of_the_user_stays_text() {
@@ -245,8 +301,16 @@ mod tests {
             ready_ms: None,
             settled_ms: None,
             max_scores: Vec::new(),
+            memory_bytes: None,
         };
         let refused = Outcome::Refused { why: Diagnostic::error("x", "it cannot") };
+        let trained = |max_abs| GradientOutcome::Done {
+            kernel: "k".into(),
+            errors: vec![GradientError { name: "dk".into(), max_abs, allowed: 1e-2, ..GradientError::default() }],
+            timing: Some(Timing { samples_ms: vec![6.0], median_ms: 6.0, spread: 0.0 }),
+            unordered: None,
+            memory_bytes: Some(3 << 20),
+        };
         let run = RunReport {
             device_name: "card".into(),
             device: Device::Cpu,
@@ -259,7 +323,13 @@ mod tests {
             ]
             .map(|(backend, outcome)| BackendReport { backend, outcome })
             .into(),
-            gradients: Vec::new(),
+            gradients: [
+                (BackendName::Flex, trained(2e-3)),
+                (BackendName::Eager, trained(0.5)),
+                (BackendName::Sdpa, GradientOutcome::Refused { why: Diagnostic::error("x", "none <here>") }),
+            ]
+            .map(|(backend, outcome)| GradientReport { backend, outcome })
+            .into(),
             notes: Vec::new(),
         };
         let request = ReportRequest {
@@ -279,7 +349,10 @@ mod tests {
             text.contains("<td class=\"n\">2.0000</td><td class=\"n\">1.0%</td><td class=\"n\">2.0</td>"),
             "{text}"
         );
-        assert_eq!(text.matches("class=\"wrong\"").count(), 1);
+        assert_eq!(text.matches("class=\"wrong\"").count(), 2);
+        // backward, forward + backward, memory, worst gradient
+        let backward = "<td class=\"n\">6.0000</td><td class=\"n\">8.0000</td><td class=\"n\">3.00 MiB</td><td class=\"n\">dk</td>";
+        assert!(text.contains(backward) && text.contains("refused: none &lt;here&gt;"), "{text}");
         assert!(text.contains("refused: it cannot") && text.contains("k&lt;1&gt;"));
         for part in [
             "sliding_window(",

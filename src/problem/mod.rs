@@ -14,7 +14,7 @@ pub mod verdict;
 pub use fingerprint::Fingerprint;
 pub use plans::MaskPlans;
 
-use crate::base::{BlockSize, DType, Layout, Lengths};
+use crate::base::{BlockSize, DType, HostTensor, Layout, Lengths};
 use crate::ir::graph::{Input, Mod};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -107,6 +107,18 @@ impl Problem {
     /// Whether the mask differs between heads, by its graph.
     pub fn mask_per_head(&self) -> bool {
         self.mask.as_ref().is_some_and(|m| m.depends().on(Input::H))
+    }
+
+    /// Bytes of the tensors that the mods read, each once, in their own dtypes.
+    pub fn captured_bytes(&self) -> u64 {
+        let mods = [&self.spec.mask, &self.spec.score].into_iter().flatten();
+        let mut seen: Vec<&HostTensor> = Vec::new();
+        for held in mods.flat_map(|of| of.graph.captures()) {
+            if !seen.iter().any(|other| other.same_storage(&held.tensor)) {
+                seen.push(&held.tensor);
+            }
+        }
+        seen.iter().map(|tensor| (tensor.numel() * tensor.dtype().size()) as u64).sum()
     }
 
     /// The same without outputs that only some ask for.

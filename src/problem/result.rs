@@ -70,6 +70,10 @@ pub enum Outcome {
         /// If the rows' largest scores were requested and returned: the largest of each query head.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         max_scores: Vec<HeadMaximum>,
+        /// Bytes that a forward pass held at its peak beside q, k and v: output, lse, captured tensors, mask or block lists,
+        /// working memory. Absent where it was not counted, and in files of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        memory_bytes: Option<u64>,
     },
     /// It does not support this problem, with the reason and a fix.
     Refused {
@@ -88,6 +92,14 @@ impl Outcome {
     pub fn forward(&self) -> Option<&Timing> {
         match self {
             Outcome::Done { timings, .. } => timings.forward(),
+            _ => None,
+        }
+    }
+
+    /// Bytes held beside q, k and v, if they were counted.
+    pub fn memory(&self) -> Option<u64> {
+        match self {
+            Outcome::Done { memory_bytes, .. } => *memory_bytes,
             _ => None,
         }
     }
@@ -184,6 +196,12 @@ impl GradientError {
         Some(format!("{}: {why}", self.name))
     }
 
+    /// The one nearest to its limit, or farthest beyond.
+    pub fn worst(errors: &[GradientError]) -> Option<&GradientError> {
+        let ratio = |e: &&GradientError| if e.passed() { e.max_abs / e.allowed } else { f64::INFINITY };
+        errors.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b)))
+    }
+
     /// The larger of two errors relative to their limits, of one gradient's parts.
     #[must_use]
     pub fn worse(self, other: GradientError) -> GradientError {
@@ -210,6 +228,10 @@ pub enum GradientOutcome {
         /// the order.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unordered: Option<Timing>,
+        /// Bytes that forward and backward held together at their peak beside q, k, v and the gradient of the output. Absent
+        /// where it was not counted, and in files of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        memory_bytes: Option<u64>,
     },
     /// It is not supported, with the reason and a fix.
     Refused {
@@ -224,6 +246,14 @@ pub enum GradientOutcome {
 }
 
 impl GradientOutcome {
+    /// Bytes that forward and backward held together, if they were counted.
+    pub fn memory(&self) -> Option<u64> {
+        match self {
+            GradientOutcome::Done { memory_bytes, .. } => *memory_bytes,
+            _ => None,
+        }
+    }
+
     /// What the fixed order of addition costs: milliseconds of the pass in any order, and the additional time in percent. None: no
     /// order was requested, or the backend needs none.
     pub fn order_price(&self) -> Option<(f64, f64)> {

@@ -117,9 +117,13 @@ impl Judge {
 
     /// Judges a mask. Errors: `cancelled`.
     pub fn judge(&self, kept: &Kept, control: &Control) -> Result<Judged, Diagnostic> {
-        let found = attend(&self.scorer, Some(kept), !self.full.is_empty(), control)?;
+        Ok(self.of(kept, &attend(&self.scorer, Some(kept), !self.full.is_empty(), control)?))
+    }
+
+    /// The measures of a mask under which a sweep, here or on a device, gave `found`.
+    pub fn of(&self, kept: &Kept, found: &Attended) -> Judged {
         let rows: Vec<f32> = row_masses(&self.masses.lse, &found.lse);
-        let cost = cost(kept, self.scorer.head().place, &found);
+        let cost = cost(kept, self.scorer.head().place, found);
         let mass = MassKept::of(&rows);
         let (ceiling, ceiling_anywhere) = ceilings(&self.masses, kept, self.scorer.head().place);
         let error = (!self.full.is_empty()).then(|| self.error(&rows, &found.out));
@@ -127,7 +131,7 @@ impl Judge {
         let [ceiling, ceiling_anywhere] =
             [ceiling, ceiling_anywhere].map(|x| if mass.rows == 0 { f64::NAN } else { x });
         let regret = ceiling - mass.mean;
-        Ok(Judged { measures: Measures { mass, ceiling, ceiling_anywhere, regret, error, cost }, rows })
+        Judged { measures: Measures { mass, ceiling, ceiling_anywhere, regret, error, cost }, rows }
     }
 
     fn error(&self, rows: &[f32], out: &[f32]) -> OutputError {

@@ -12,6 +12,7 @@
 //! | `masses` | attention mass by block and row |
 //! | `attend` | outputs with and without a mask |
 //! | `measure`, `loss` | the measures of a mask, and its picture |
+//! | `own` | the model's own changes of scores as mods, for devices |
 //! | `live` | the measures while a mask is edited |
 //! | `profile` | the character of a head: entropy, columns, distances, offsets |
 //! | `routers` | simulated run-time routers of other frameworks |
@@ -24,6 +25,7 @@ pub mod live;
 pub mod loss;
 pub mod masses;
 pub mod measure;
+pub mod own;
 pub mod profile;
 pub mod routers;
 pub mod scores;

@@ -289,7 +289,13 @@ mod tests {
             let error =
                 GradientError { name: "dq".into(), max_abs, largest: 1.0, allowed: 0.1, ..GradientError::default() };
             let timing = Some(Timing { samples_ms: vec![1.23456789], median_ms: 1.23456789, spread: 0.0 });
-            GradientOutcome::Done { kernel: "k".into(), errors: vec![error], timing, unordered: None }
+            GradientOutcome::Done {
+                kernel: "k".into(),
+                errors: vec![error],
+                timing,
+                unordered: None,
+                memory_bytes: None,
+            }
         };
         let kept = reduced(done(0.01)).unwrap();
         let GradientOutcome::Done { timing: Some(timing), .. } = &kept.report.gradients[0].outcome else { panic!() };

@@ -28,6 +28,7 @@ fn run(median_ms: f64) -> RunFile {
         ready_ms: Some(12.5),
         settled_ms: Some(900.0),
         max_scores: [0.5, f64::NEG_INFINITY].map(HeadMaximum).to_vec(),
+        memory_bytes: Some(9 << 20),
     };
     let refused = Outcome::Refused { why: Diagnostic::error("no", "no").hint("none") };
     let report = RunReport {
@@ -139,7 +140,13 @@ fn backward_passes_are_compared_too() {
     let with = |median_ms: f64| {
         let mut run = run(1.0);
         let timing = Some(Timing { samples_ms: vec![median_ms; 3], median_ms, spread: 0.0 });
-        let outcome = GradientOutcome::Done { kernel: "cpu flex".into(), errors: vec![], timing, unordered: None };
+        let outcome = GradientOutcome::Done {
+            kernel: "cpu flex".into(),
+            errors: vec![],
+            timing,
+            unordered: None,
+            memory_bytes: None,
+        };
         run.report.gradients.push(GradientReport { backend: BackendName::Flex, outcome });
         run
     };

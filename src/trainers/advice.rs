@@ -371,6 +371,7 @@ mod tests {
                     ready_ms: None,
                     settled_ms: None,
                     max_scores: Vec::new(),
+                    memory_bytes: None,
                 },
             };
             BackendReport { backend: *backend, outcome }
@@ -451,6 +452,7 @@ mod tests {
             }],
             timing: (off < 0.1).then(|| Timing { samples_ms: vec![ms], median_ms: ms, spread: 0.01 }),
             unordered: None,
+            memory_bytes: None,
         };
         run.gradients = vec![
             GradientReport { backend: TorchSdpa, outcome: done(4.0, 0.0) },

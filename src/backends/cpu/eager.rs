@@ -27,7 +27,8 @@ pub(super) fn score_bytes(problem: &Problem) -> u128 {
 
 /// Builds the runner.
 pub(super) fn prepare(problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
-    with_element!(problem.dtype, T => Ok(Box::new(Runner(Eager::<T>::new(problem, inputs)))))
+    let shared = problem.captured_bytes();
+    with_element!(problem.dtype, T => Ok(Box::new(Runner::new(shared, || Eager::<T>::new(problem, inputs)))))
 }
 
 struct Eager<T> {

@@ -109,6 +109,16 @@ impl Plan {
         }
     }
 
+    /// Its memory, bytes.
+    fn memory(&self) -> u64 {
+        let bytes = match self {
+            Plan::Full | Plan::Causal { .. } => 0,
+            Plan::Dense(mask) => mask.bytes.len(),
+            Plan::Blocks(blocks, columns) => blocks.memory() + columns.memory(),
+        };
+        bytes as u64
+    }
+
     /// Which cells of a tile are kept.
     pub(super) fn keep(&self, mods: &Mods, at: &Place, keep: &mut [u8]) {
         match self {
@@ -152,7 +162,8 @@ pub(super) fn prepare(
     name: BackendName,
     plan: Plan,
 ) -> Result<Box<dyn Prepared>, Diagnostic> {
-    with_element!(problem.dtype, T => Ok(Box::new(Runner(Fused::<T>::new(problem, inputs, name, plan)))))
+    let shared = problem.captured_bytes() + plan.memory();
+    with_element!(problem.dtype, T => Ok(Box::new(Runner::new(shared, || Fused::<T>::new(problem, inputs, name, plan)))))
 }
 
 /// Everything of one problem, ready to run.

@@ -6,6 +6,7 @@
 use crate::backends::gradients::{Gradients, Seeds};
 use crate::backends::{Output, Prepared};
 use crate::base::Diagnostic;
+use crate::base::memory::Meter;
 use std::time::Instant;
 
 /// One problem's passes with their own buffers.
@@ -26,32 +27,61 @@ pub(super) trait Passes {
     fn backward(&mut self, seeds: &Seeds) -> Result<Gradients, Diagnostic>;
 }
 
-/// Passes as a race takes them.
-pub(super) struct Runner<P>(pub P);
+/// Passes as a race takes them, with the memory that the first of each kind held.
+pub(super) struct Runner<P> {
+    passes: P,
+    /// From before the passes had their buffers.
+    meter: Meter,
+    /// What they read and share with others: captured tensors, block lists.
+    shared: u64,
+    forward: Option<u64>,
+    both: Option<u64>,
+}
+
+impl<P: Passes> Runner<P> {
+    /// Of passes that `make` gives; they share `shared` bytes with others.
+    pub fn new(shared: u64, make: impl FnOnce() -> P) -> Runner<P> {
+        let meter = Meter::start();
+        Runner { passes: make(), meter, shared, forward: None, both: None }
+    }
+}
 
 impl<P: Passes> Prepared for Runner<P> {
     fn kernel(&self) -> String {
-        self.0.kernel()
+        self.passes.kernel()
     }
 
     fn output(&mut self) -> Result<Output, Diagnostic> {
-        self.0.poison();
-        self.0.forward()?;
-        self.0.results()
+        self.passes.poison();
+        self.meter.forget();
+        self.passes.forward()?;
+        self.forward = self.forward.or(self.meter.most().map(|own| own + self.shared));
+        self.passes.results()
+    }
+
+    fn memory(&self) -> Option<u64> {
+        self.forward
     }
 
     fn gradients(&mut self, seeds: &Seeds) -> Result<Gradients, Diagnostic> {
-        self.0.forward()?;
-        self.0.backward(seeds)
+        self.meter.forget();
+        self.passes.forward()?;
+        let found = self.passes.backward(seeds)?;
+        self.both = self.both.or(self.meter.most().map(|own| own + self.shared));
+        Ok(found)
+    }
+
+    fn training_memory(&self) -> Option<u64> {
+        self.both
     }
 
     fn time_backward(&mut self, seeds: &Seeds, count: usize) -> Result<Vec<f64>, Diagnostic> {
-        self.0.forward()?;
-        timed(count, || self.0.backward(seeds).map(|_| ()))
+        self.passes.forward()?;
+        timed(count, || self.passes.backward(seeds).map(|_| ()))
     }
 
     fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
-        timed(count, || self.0.forward())
+        timed(count, || self.passes.forward())
     }
 }
 

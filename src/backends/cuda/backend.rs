@@ -102,6 +102,7 @@ impl Backend for OnCuda {
             problem: problem.clone(),
             inputs: inputs.clone(),
             backward: None,
+            held: None,
         }))
     }
 }
@@ -169,27 +170,27 @@ impl OnCuda {
     ) -> Result<Box<dyn Prepared>, Diagnostic> {
         match program.spec.kernel {
             Kernel::FlexSm90 => {
-                let pass = Hopper::new(&self.gpu, problem, &program)?;
+                let (pass, held) = self.gpu.counted(|| Hopper::new(&self.gpu, problem, &program))?;
                 let blocks = pass.occupancy(&self.gpu);
                 let how = how(self.name, program.spec.mask, pass.share()) + &pass.cut();
-                self.runner(problem, inputs, pass, how, program, blocks)
+                self.runner(problem, inputs, (pass, held), how, program, blocks)
             }
             Kernel::FlexSm80 => {
-                let pass = Flash::new(&self.gpu, problem, &program)?;
+                let (pass, held) = self.gpu.counted(|| Flash::new(&self.gpu, problem, &program))?;
                 let blocks = pass.occupancy(&self.gpu);
                 let how = how(self.name, program.spec.mask, pass.share()) + library;
-                self.runner(problem, inputs, pass, how, program, blocks)
+                self.runner(problem, inputs, (pass, held), how, program, blocks)
             }
             Kernel::DecodeSm80 => {
-                let pass = Decode::new(&self.gpu, problem, &program)?;
+                let (pass, held) = self.gpu.counted(|| Decode::new(&self.gpu, problem, &program))?;
                 let blocks = pass.occupancy(&self.gpu);
                 let how = format!("{}, {}", how(self.name, program.spec.mask, pass.share()), pass.cut());
-                self.runner(problem, inputs, pass, how, program, blocks)
+                self.runner(problem, inputs, (pass, held), how, program, blocks)
             }
             Kernel::Eager => {
-                let pass = Eager::new(&self.gpu, problem, &program)?;
+                let (pass, held) = self.gpu.counted(|| Eager::new(&self.gpu, problem, &program))?;
                 let (blocks, how) = (pass.occupancy(&self.gpu), pass.cut());
-                self.runner(problem, inputs, pass, how, program, blocks)
+                self.runner(problem, inputs, (pass, held), how, program, blocks)
             }
         }
     }
@@ -206,10 +207,10 @@ impl OnCuda {
             MaskKind::Causal => true,
             _ => return Ok(Err(String::new())),
         };
-        match CudnnSdpa::new(&self.gpu, problem, causal) {
-            Ok(pass) => {
-                let kernel = pass.describe();
-                Ok(Ok(Box::new(Runner::new(&self.gpu, problem, inputs, pass, (kernel, false), None)?)))
+        match self.gpu.counted(|| CudnnSdpa::new(&self.gpu, problem, causal)) {
+            Ok(made) => {
+                let kernel = made.0.describe();
+                Ok(Ok(Box::new(Runner::new(&self.gpu, problem, inputs, made, (kernel, false), None)?)))
             }
             Err(why) => Ok(Err(format!(" ({})", why.message))),
         }
@@ -219,7 +220,7 @@ impl OnCuda {
         &self,
         problem: &Problem,
         inputs: &Inputs,
-        pass: P,
+        made: (P, u64),
         how: String,
         program: Program,
         blocks_per_sm: Option<u32>,
@@ -228,7 +229,7 @@ impl OnCuda {
         artefact.blocks_per_sm = blocks_per_sm;
         let kernel = format!("{} {}, {how}", artefact.name, artefact.arch);
         let what = (kernel, program.spec.max_scores);
-        Ok(Box::new(Runner::new(&self.gpu, problem, inputs, pass, what, Some(artefact))?))
+        Ok(Box::new(Runner::new(&self.gpu, problem, inputs, made, what, Some(artefact))?))
     }
 }
 

@@ -123,9 +123,10 @@ impl Run {
         struct Written {
             path: PathBuf,
             kernel: String,
+            memory_bytes: Option<u64>,
         }
         let written: Written = self.ask_backward(("differentiating", "gradients"), seeds, 1)?;
-        self.kernel = written.kernel;
+        (self.kernel, self.training_memory) = (written.kernel, written.memory_bytes);
         let bytes = exchange::take(&written.path)?;
         let file = SafeTensors::deserialize(&bytes).map_err(exchange::broken)?;
         let get = |name: &str| {

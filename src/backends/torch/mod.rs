@@ -159,7 +159,8 @@ impl Backend for TorchBackend {
         drop(session);
         let PreparedAnswer { handle, kernel } = answer;
         let learned = gradients::Learned::new(problem.score.as_deref());
-        Ok(Box::new(Run { session: shared, generation, handle, kernel, name: self.name, learned }))
+        let (name, memory, training_memory) = (self.name, None, None);
+        Ok(Box::new(Run { session: shared, generation, handle, kernel, name, learned, memory, training_memory }))
     }
 
     fn supports_gradients(&self, problem: &Problem) -> Result<(), Diagnostic> {
@@ -258,6 +259,8 @@ struct Run {
     kernel: String,
     name: BackendName,
     learned: gradients::Learned,
+    memory: Option<u64>,
+    training_memory: Option<u64>,
 }
 
 impl Run {
@@ -281,9 +284,19 @@ impl Prepared for Run {
         #[derive(Deserialize)]
         struct Written {
             path: PathBuf,
+            memory_bytes: Option<u64>,
         }
         let written: Written = read_answer(self.ask("running", "output", json!({}), PASS)?)?;
+        self.memory = written.memory_bytes;
         read_output(&written.path)
+    }
+
+    fn memory(&self) -> Option<u64> {
+        self.memory
+    }
+
+    fn training_memory(&self) -> Option<u64> {
+        self.training_memory
     }
 
     fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {

@@ -20,6 +20,8 @@ const SCRIPT: &str = include_str!("../../../assets/python/maskloom_torch.py");
 /// The modules that the script imports from its folder.
 const BESIDE: &str = include_str!("../../../assets/python/maskloom_beside.py");
 const GRADIENTS: &str = include_str!("../../../assets/python/maskloom_gradients.py");
+const JOB: &str = include_str!("../../../assets/python/maskloom_job.py");
+const MEMORY: &str = include_str!("../../../assets/python/maskloom_memory.py");
 
 /// Importing torch from a cold disk takes tens of seconds.
 const START: Duration = Duration::from_secs(240);
@@ -85,6 +87,8 @@ impl Session {
             ("maskloom_torch.py", SCRIPT.as_bytes()),
             ("maskloom_beside.py", BESIDE.as_bytes()),
             ("maskloom_gradients.py", GRADIENTS.as_bytes()),
+            ("maskloom_job.py", JOB.as_bytes()),
+            ("maskloom_memory.py", MEMORY.as_bytes()),
         ];
         let script = exchange.write_together(&files)?.remove(0);
         let facts = Facts::default();

@@ -122,3 +122,19 @@ fn pytorch_agrees_with_the_reference_on_problems_without_mods() {
         }
     }
 }
+
+#[test]
+fn what_a_pass_of_pytorch_holds_is_counted() {
+    let Some(torch) = torch() else { return };
+    let p = Problem::new(ProblemSpec { dtype: DType::F32, ..spec(1, 2, 2, 256, 256, 32) }).expect("valid");
+    let given = inputs::random(&p, 5);
+    let mut prepared = torch.backend(BackendName::TorchEager).expect("there").prepare(&p, &given).expect("prepared");
+    assert_eq!((prepared.memory(), prepared.training_memory()), (None, None));
+    prepared.output().expect("it runs");
+    prepared.gradients(&crate::backends::gradients::random(&p, 5)).expect("it trains");
+    let [forward, both] = [prepared.memory(), prepared.training_memory()].map(|bytes| bytes.expect("counted"));
+    let scores = 2 * 256 * 256 * 4;
+    // scores and weights in the forward pass, both and their gradients in the backward pass
+    assert!((2 * scores..5 * scores).contains(&forward), "{forward}");
+    assert!((3 * scores..9 * scores).contains(&both), "{both}");
+}

@@ -4,11 +4,12 @@
 
 use super::Part;
 use super::page::Page;
-use crate::base::{Control, Diagnostic};
+use crate::base::{Control, Device, Diagnostic};
 use crate::cli::opened::{self, CodeArgs};
 use crate::cli::out::{self, Failure, Progress};
 use crate::cli::overrides::Overrides;
-use crate::cli::table::{Table, digits, percent};
+use crate::cli::table::{Table, digits, milliseconds, percent};
+use crate::cli::work::Worker;
 use crate::document::from_document;
 use crate::problem::Problem;
 use crate::quality::capture::{Call, Capture};
@@ -16,6 +17,7 @@ use crate::quality::loss;
 use crate::quality::measure::{self, Measures, Spread};
 use crate::quality::suggest::schedule;
 use crate::service::files;
+use crate::service::lab::launched::{self, Asked};
 use crate::service::lab::{self, JudgedHead};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -32,6 +34,10 @@ pub struct Args {
     /// Measure every call of the capture with the document's lengths, and print the spread
     #[arg(long)]
     all: bool,
+    /// Measure with flex on this device (cpu, cuda or cuda:N): the mass by two launches, block masses by a picture of the
+    /// probabilities; without it the CPU measures in this process
+    #[arg(long, value_parser = crate::cli::arguments::device)]
+    device: Option<Device>,
     /// Fail if a head's mean mass is below this
     #[arg(long, value_name = "X")]
     min_mass: Option<f64>,
@@ -57,6 +63,8 @@ pub struct Args {
 struct Seen<'a> {
     call: &'a Call,
     heads: Vec<(usize, Measures)>,
+    /// With a device: its name, and the milliseconds of flex under the mask and without it.
+    launches: Option<(String, f64, f64)>,
 }
 
 /// The head with the largest loss so far.
@@ -74,6 +82,7 @@ pub fn quality(args: Args) -> Result<(), Failure> {
     let capture = super::open(&args.capture)?;
     let calls = calls(&args, &problem, &capture)?;
     out::diagnostics(&calls.first().map(|call| lab::doubts(&opened.document, &capture, call)).unwrap_or_default());
+    let mut worker = args.device.map(|_| Worker::connect("")).transpose()?;
     let (mut seen, mut worst) = (Vec::new(), None);
     let mut told = Vec::new();
     for call in calls {
@@ -81,7 +90,8 @@ pub fn quality(args: Args) -> Result<(), Failure> {
             bounds(&problem, &capture, call, args.part.entry)?;
             continue;
         }
-        seen.push(judge(&args, &problem, &capture, call, &mut worst, &mut told)?);
+        let on = (worker.as_mut(), &args);
+        seen.push(judge(on, &problem, &capture, call, &mut worst, &mut told)?);
     }
     out::diagnostics(&told);
     let missed = missed(&args, &seen);
@@ -114,7 +124,7 @@ fn calls<'a>(args: &Args, problem: &Problem, capture: &'a Capture) -> Result<Vec
 }
 
 fn judge<'a>(
-    args: &Args,
+    (worker, args): (Option<&mut Worker>, &Args),
     problem: &Problem,
     capture: &Capture,
     call: &'a Call,
@@ -124,11 +134,22 @@ fn judge<'a>(
     let control = Control::new();
     let kept = lab::blocks(problem, capture, call, &control)?;
     let progress = Progress::new();
-    let mut heads = Vec::new();
+    let (mut heads, mut launches) = (Vec::new(), None);
     let chosen = args.part.heads(capture, call)?;
+    let mut measured = Vec::new().into_iter();
+    if let (Some(worker), Some(device)) = (worker, args.device) {
+        let asked = Asked { capture, call, batch: args.part.entry, heads: &chosen, problem, kept: &kept, device };
+        let found = launched::judge(worker, &asked)?;
+        let name = worker.info.devices.iter().find(|d| d.device == device).map(|d| d.name.clone());
+        launches = Some((name.unwrap_or_else(|| device.to_string()), found.masked_ms, found.full_ms));
+        measured = found.heads.into_iter();
+    }
     for (n, head) in chosen.iter().enumerate() {
         progress.say(&format!("{} head {head} ({} of {})", call.key, n + 1, chosen.len()));
-        let one = lab::judge(capture, call, (args.part.entry, *head), problem, &kept, &control)?;
+        let one = match measured.next() {
+            Some(one) => one,
+            None => lab::judge(capture, call, (args.part.entry, *head), problem, &kept, &control)?,
+        };
         if let Some(words) = measure::troubles(one.judge.scorer.head(), &one.judge.masses) {
             told.push(Diagnostic::warning("capture-rows", format!("{} head {head}: {words}", call.key)));
         }
@@ -143,7 +164,7 @@ fn judge<'a>(
         }
         heads.push((*head, measures));
     }
-    Ok(Seen { call, heads })
+    Ok(Seen { call, heads, launches })
 }
 
 /// Statistics only: bounds of the mass.
@@ -242,6 +263,10 @@ fn render(capture: &Capture, seen: &[Seen], worst: Option<&Worst>) -> String {
             ]);
         }
         out.push_str(&table.render());
+        if let Some((device, masked, full)) = &s.launches {
+            let (masked, full) = (milliseconds(*masked), milliseconds(*full));
+            out.push_str(&format!("measured by flex on {device}: {masked} under the mask, {full} without it\n"));
+        }
         let empty: usize = s.heads.iter().map(|(_, m)| m.mass.empty_rows).sum();
         if let Some((head, m)) = s.heads.iter().find(|(_, m)| m.mass.empty_rows > 0) {
             let first = m.mass.first_empty.unwrap_or(0);
@@ -297,7 +322,11 @@ fn object(name: &str, capture: &Capture, seen: &[Seen], missed: &[Diagnostic]) -
         .iter()
         .map(|s| {
             let heads: Vec<Value> = s.heads.iter().map(|(head, m)| json!({"head": head, "measures": m})).collect();
-            json!({"call": s.call.key, "layer": s.call.info.name, "step": s.call.info.step, "prompt": s.call.info.prompt, "heads": heads})
+            let mut call = json!({"call": s.call.key, "layer": s.call.info.name, "step": s.call.info.step, "prompt": s.call.info.prompt, "heads": heads});
+            if let Some((device, masked_ms, full_ms)) = &s.launches {
+                call["launches"] = json!({"device": device, "masked_ms": masked_ms, "full_ms": full_ms});
+            }
+            call
         })
         .collect();
     let missed: Vec<Value> = missed.iter().map(|d| json!({"code": d.code, "message": d.message})).collect();
@@ -340,6 +369,6 @@ fn page(
 
 impl Clone for Seen<'_> {
     fn clone(&self) -> Self {
-        Seen { call: self.call, heads: self.heads.clone() }
+        Seen { call: self.call, heads: self.heads.clone(), launches: self.launches.clone() }
     }
 }

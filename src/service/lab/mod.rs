@@ -7,6 +7,7 @@
 mod atlas;
 mod doubts;
 mod file;
+pub mod launched;
 mod layers;
 mod others;
 mod pictures;

@@ -54,6 +54,50 @@ fn a_capture_becomes_a_mask_of_each_head_in_an_export() {
 }
 
 #[test]
+fn a_device_measures_what_the_sweep_here_measures() {
+    let bench = Bench::new();
+    let file = capture("lm");
+    bench.run(&["suggest", &file, "--mass", "0.9", "--masks", "4", "--out", "masks"]).ok();
+    // one launch for all heads, one a head where masks differ, and blocks that the lengths cut
+    for document in [
+        &["sliding_window", "--seq", "512", "--arg", "window=100"][..],
+        &["masks/heads_under_one_budget.json"],
+        &["causal", "--seq", "512", "--block-size", "96"],
+    ] {
+        let run = |more: &[&str]| {
+            let args = [&["quality"], &document[..1], &[file.as_str(), "--json"], &document[1..], more].concat();
+            bench.run(&args).ok().json()
+        };
+        let (here, there) = (run(&[]), run(&["--device", "cpu"]));
+        assert!(
+            number(&there["calls"][0]["launches"]["masked_ms"]) > 0.0 && here["calls"][0].get("launches").is_none()
+        );
+        let heads = |of: &Value| of["calls"][0]["heads"].as_array().unwrap().clone();
+        assert!(heads(&here).len() >= 2);
+        for (a, b) in heads(&here).iter().zip(&heads(&there)) {
+            assert_eq!(a["head"], b["head"]);
+            for at in [
+                "/mass/mean",
+                "/mass/p5",
+                "/mass/min",
+                "/ceiling",
+                "/regret",
+                "/error/relative_l1",
+                "/error/row_p99",
+                "/error/cosine",
+                "/error/dropped",
+            ] {
+                let of = |v: &Value| number(v["measures"].pointer(at).unwrap_or_else(|| panic!("no {at}: {v}")));
+                assert!((of(a) - of(b)).abs() < 2e-4, "{document:?} {at}: {a} {b}");
+            }
+            assert_eq!(a["measures"]["cost"], b["measures"]["cost"], "{document:?}");
+            assert!(number(&a["measures"]["mass"]["mean"]) > 0.2);
+        }
+    }
+    bench.run(&["quality", "causal", &file, "--seq", "512", "--device", "cuda:77"]).fails(1, &["cuda:77"]);
+}
+
+#[test]
 fn pytorch_finds_the_same_losses_under_the_exported_mask() {
     let Some(python) = python::find().filter(|p| p.packages.contains_key("torch")) else {
         maskloom::base::needs::missing("torch", "no Python with torch; set MASKLOOM_PYTHON");

@@ -22,11 +22,11 @@ fn a_race_is_told_saved_reported_and_compared() {
     let lines = shape(&ran.out);
     assert!(lines[0].starts_with("Band: 0 x 0 0 kv) heads x 0 x 0 tokens, head_dim 0 0 on cpu"), "{}", ran.out);
     assert!(
-        lines[3].starts_with("backend what ran median spread GFLOP/s vs our CPU eager kernel error allowed lse kernel"),
+        lines[3].starts_with("backend what ran median spread GFLOP/s vs our CPU eager kernel memory error allowed lse kernel"),
         "{}",
         ran.out
     );
-    assert!(lines[4].starts_with("eager our CPU eager kernel 0 ms 0 0 baseline 0 0 0 "), "{}", ran.out);
+    assert!(lines[4].starts_with("eager our CPU eager kernel 0 ms 0 0 baseline 0 MiB 0 0 0 "), "{}", ran.out);
     assert!(lines[5].starts_with("flex our CPU flex kernel 0 ms 0 0 "), "{}", ran.out);
     assert!(ran.out.contains("sdpa: refused [score-mod-unsupported]"), "{}", ran.out);
     assert!(ran.out.contains("flash_attention_2: refused") && ran.out.contains("  help: "), "{}", ran.out);
@@ -244,6 +244,25 @@ fn both_passes_stand_in_sweeps_and_reports() {
     let lines: Vec<&str> = report.lines().filter(|l| l.starts_with("| flex |")).collect();
     assert_eq!(lines.len(), 2, "{report}");
     assert!(lines[1].contains(" ms | ") && report.contains("| sdpa | refused: "), "{report}");
+}
+
+#[test]
+fn each_row_shows_the_memory_of_its_passes() {
+    let bench = Bench::new();
+    let at = ["--backend", "eager,flex", "--rounds", "0", "--device", "cpu", "--pass", "both", "--seq", "1024"];
+    let json = bench.run(&[&["run", "band.json", "--json", "--save-run", "run.json"][..], &at].concat()).ok().json();
+    let of = |list: &str, at: usize| {
+        json[list][at]["memory_bytes"].as_u64().unwrap_or_else(|| panic!("no memory of {list} {at}: {json}"))
+    };
+    let (scores, out) = (4 * 1024 * 1024 * 4, 4 * 1024 * 32 * 2);
+    let [eager, flex] = [of("backends", 0), of("backends", 1)];
+    // eager holds a float32 of every score, and its gradients; flex holds packed keys and values, the output, lists
+    assert!(eager > scores && eager < 3 * scores, "{eager}");
+    assert!(flex >= out && flex < scores / 4, "{flex}");
+    let [eager_both, flex_both] = [of("gradients", 0), of("gradients", 1)];
+    assert!(eager_both > 2 * scores && flex_both > flex && flex_both < scores, "{eager_both} {flex_both}");
+    let report = bench.run(&["report", "run.json"]).ok().out;
+    assert!(report.contains("Memory: held at the peak of a pass beside q, k and v") && report.contains(" MiB | "), "{report}");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use crate::app::theme::palette;
 use crate::app::widgets::milliseconds;
+use crate::base::words;
 use crate::problem::result::{GradientError, GradientOutcome, GradientReport, RunReport};
 use egui::{Grid, Label, RichText, Ui};
 
@@ -14,8 +15,8 @@ pub(super) fn show(ui: &mut Ui, report: &RunReport, stale: bool) {
     }
     ui.add_space(6.0);
     ui.strong("Backward pass");
-    Grid::new("backward passes").num_columns(4).striped(true).show(ui, |ui| {
-        for title in ["", "backward", "both", "worst gradient"] {
+    Grid::new("backward passes").num_columns(5).striped(true).show(ui, |ui| {
+        for title in ["", "backward", "both", "memory", "worst gradient"] {
             ui.weak(title);
         }
         ui.end_row();
@@ -55,8 +56,9 @@ fn line(ui: &mut Ui, of: &GradientReport, report: &RunReport, stale: bool) {
             ));
         }
     }
-    let ratio = |e: &&GradientError| if e.passed() { e.max_abs / e.allowed } else { f64::INFINITY };
-    let Some(worst) = errors.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b))) else { return };
+    ui.weak(words::memory(of.outcome.memory()))
+        .on_hover_text(format!("Forward and backward together, {}.", words::MEMORY));
+    let Some(worst) = GradientError::worst(errors) else { return };
     match worst.words() {
         None => ui
             .label(format!("{} {:.0e}", worst.name, worst.max_abs))

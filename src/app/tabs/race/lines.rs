@@ -5,7 +5,7 @@
 
 use crate::app::theme::{Palette, palette};
 use crate::app::widgets::milliseconds;
-use crate::base::BackendName;
+use crate::base::{BackendName, words};
 use crate::problem::result::{BackendReport, ErrorStats, Outcome, RunReport, Timing};
 use crate::problem::verdict::{Baseline, Busy, Versus, baseline, what_ran};
 use egui::{Align, Layout, RichText, Sense, Ui, Vec2};
@@ -85,6 +85,10 @@ impl Line<'_> {
                 ui.label(speed).on_hover_text(about);
             }
             check(ui, error, passed, &colours);
+            if let Some(bytes) = self.report.outcome.memory() {
+                ui.label(RichText::new(words::bytes(bytes)).small().weak())
+                    .on_hover_text(format!("Memory {}.", words::MEMORY));
+            }
         });
         ui.add(egui::Label::new(RichText::new(kernel).small().weak()).truncate()).on_hover_text(kernel);
         ui.add_space(6.0);
@@ -208,6 +212,7 @@ mod tests {
                 ready_ms: None,
                 settled_ms: None,
                 max_scores: Vec::new(),
+                memory_bytes: None,
             };
             BackendReport { backend, outcome }
         };

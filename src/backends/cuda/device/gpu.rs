@@ -11,6 +11,7 @@ use crate::base::{Device, Diagnostic};
 use cudarc::driver::sys::{self, CUfunction_attribute_enum as FunctionAttribute};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DeviceRepr, result};
 use std::ffi::{CString, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Kernels kept loaded.
@@ -26,6 +27,8 @@ pub struct Gpu {
     modules: Mutex<Vec<(String, Arc<Module>)>>,
     /// Inputs that backends of one race share.
     pub(crate) uploads: Mutex<Vec<std::sync::Weak<super::tensors::Rotation>>>,
+    /// Bytes of all live buffers.
+    held: AtomicUsize,
 }
 
 impl Gpu {
@@ -47,7 +50,8 @@ impl Gpu {
         let context = CudaContext::new(ordinal as usize).map_err(opening)?;
         let stream = context.default_stream();
         let driver = probe.driver.unwrap_or_default();
-        Ok(Arc::new(Gpu { context, stream, info, driver, modules: Mutex::default(), uploads: Mutex::default() }))
+        let (modules, uploads, held) = (Mutex::default(), Mutex::default(), AtomicUsize::new(0));
+        Ok(Arc::new(Gpu { context, stream, info, driver, modules, uploads, held }))
     }
 
     /// How it is named: `cuda:0`.
@@ -107,7 +111,15 @@ impl Gpu {
         self.check_memory(what, bytes as u128)?;
         // SAFETY: the memory is the buffer's own until its drop, and only kernels and copies touch it.
         let address = unsafe { result::malloc_sync(bytes) }.map_err(|e| errors::diagnostic(what, e))?;
+        self.held.fetch_add(bytes, Ordering::Relaxed);
         Ok(Buffer { gpu: self.clone(), address, bytes })
+    }
+
+    /// What `make` gives, and the bytes of the buffers that it keeps.
+    pub(crate) fn counted<T>(&self, make: impl FnOnce() -> Result<T, Diagnostic>) -> Result<(T, u64), Diagnostic> {
+        let before = self.held.load(Ordering::Relaxed);
+        let made = make()?;
+        Ok((made, self.held.load(Ordering::Relaxed).saturating_sub(before) as u64))
     }
 
     /// A copy of host values on the device.
@@ -290,6 +302,7 @@ impl Drop for Buffer {
         context.record_err(context.bind_to_thread());
         // SAFETY: allocated by `alloc`, freed once; freeing waits for kernels that still use it.
         context.record_err(unsafe { result::free_sync(self.address) });
+        self.gpu.held.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 

@@ -31,6 +31,8 @@ pub(crate) struct Both {
     pub inputs: Inputs,
     /// With the ways that it was made for.
     pub backward: Option<(BackwardWays, Box<dyn BackwardPass>)>,
+    /// Bytes of its buffers, those for the gradients included.
+    pub held: Option<u64>,
 }
 
 impl Both {
@@ -44,15 +46,23 @@ impl Both {
         let (gpu, problem, arch) = (&self.gpu, &self.problem, limits.arch());
         // what an earlier one holds goes first
         self.backward = None;
-        let made: Box<dyn BackwardPass> = if self.name == BackendName::Eager {
-            let draft = EagerDraft::new(problem, ways.d_lse)?;
-            let code = draft.compile(&arch, compiler, cache)?;
-            Box::new(EagerBackward::new(gpu, problem, draft, &code)?)
-        } else {
-            let (draft, code) = BackwardDraft::made(problem, limits, ways, &arch, compiler, cache)?;
-            Box::new(Backward::new(gpu, problem, &draft, &code)?)
+        let make = || -> Result<Box<dyn BackwardPass>, Diagnostic> {
+            if self.name == BackendName::Eager {
+                let draft = EagerDraft::new(problem, ways.d_lse)?;
+                let code = draft.compile(&arch, compiler, cache)?;
+                return Ok(Box::new(EagerBackward::new(gpu, problem, draft, &code)?));
+            }
+            let (draft, code) = if only_second() {
+                let (draft, _) = BackwardDraft::at(1, problem, limits, ways)?;
+                let code = draft.compile(&arch, compiler, cache)?;
+                (draft, code)
+            } else {
+                BackwardDraft::made(problem, limits, ways, &arch, compiler, cache)?
+            };
+            Ok(Box::new(Backward::new(gpu, problem, &draft, &code)?))
         };
-        self.backward = Some((ways, made));
+        let (made, held) = gpu.counted(make)?;
+        (self.backward, self.held) = (Some((ways, made)), Some(held));
         Ok(())
     }
 
@@ -68,6 +78,11 @@ impl Both {
     }
 }
 
+/// For comparing kernels on one card: whether flex takes its second backward variant.
+fn only_second() -> bool {
+    std::env::var("MASKLOOM_KERNELS").as_deref() == Ok("second")
+}
+
 impl Prepared for Both {
     fn kernel(&self) -> String {
         self.forward.kernel()
@@ -79,6 +94,15 @@ impl Prepared for Both {
 
     fn output(&mut self) -> Result<Output, Diagnostic> {
         self.forward.output()
+    }
+
+    fn memory(&self) -> Option<u64> {
+        self.forward.memory()
+    }
+
+    /// The output and the lse, which the backward pass reads, are the forward pass's.
+    fn training_memory(&self) -> Option<u64> {
+        Some(self.forward.memory()? + self.held?)
     }
 
     fn is_provisional(&self) -> bool {

@@ -37,23 +37,26 @@ pub(crate) struct Runner<P> {
     artefact: Option<KernelArtefact>,
     passes: usize,
     last_ms: Option<f64>,
+    /// Bytes of the pass's own buffers and of the outputs.
+    memory: u64,
 }
 
 impl<P: Pass> Runner<P> {
-    /// Uploads the inputs and allocates the output, including `max_scores` if the kernel writes them. `kernel`
-    /// describes the kernel; there is no artefact if a library provides it.
+    /// Uploads the inputs and allocates the output, including `max_scores` if the kernel writes them. `pass` comes with
+    /// the bytes of its buffers; `kernel` describes the kernel; there is no artefact if a library provides it.
     pub fn new(
         gpu: &Arc<Gpu>,
         problem: &Problem,
         inputs: &Inputs,
-        pass: P,
+        (pass, held): (P, u64),
         (kernel, max_scores): (String, bool),
         artefact: Option<KernelArtefact>,
     ) -> Result<Runner<P>, Diagnostic> {
         let rotation = Rotation::of(gpu, inputs, problem.layout)?;
-        let outputs = Outputs::alloc(gpu, problem, max_scores)?;
+        let (outputs, of_outputs) = gpu.counted(|| Outputs::alloc(gpu, problem, max_scores))?;
         let (gpu, problem) = (gpu.clone(), problem.clone());
-        Ok(Runner { pass, rotation, outputs, gpu, problem, kernel, artefact, passes: 0, last_ms: None })
+        let memory = held + of_outputs;
+        Ok(Runner { pass, rotation, outputs, gpu, problem, kernel, artefact, passes: 0, last_ms: None, memory })
     }
 
     fn enqueue(&mut self) -> Result<(), Diagnostic> {
@@ -80,6 +83,10 @@ impl<P: Pass> Prepared for Runner<P> {
         self.enqueue()?;
         self.gpu.finish(&what)?;
         self.outputs.download(&self.gpu, &self.problem, &what)
+    }
+
+    fn memory(&self) -> Option<u64> {
+        Some(self.memory)
     }
 
     fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {

@@ -48,6 +48,10 @@ impl<P> Prepared for Staged<P> {
         self.serving.output()
     }
 
+    fn memory(&self) -> Option<u64> {
+        self.serving.memory()
+    }
+
     fn is_provisional(&self) -> bool {
         self.coming.is_some()
     }
