@@ -11,5 +11,6 @@ mod layering;
 mod manifest;
 mod mutation;
 mod torch;
+mod torch_gradients;
 mod window;
 mod worker;

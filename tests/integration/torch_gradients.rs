@@ -1,0 +1,51 @@
+//! Gradients of exported modules in the user's own PyTorch: what the exported check says, and what training gets.
+
+use crate::cli::Bench;
+use crate::torch::python_with;
+use maskloom::service::python::Python;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// Exports a design of one text score mod and no mask; gives its folder. Its file stem is `lean`.
+fn exported(bench: &Bench, text: &str) -> PathBuf {
+    let content = serde_json::json!({ "kind": "text", "source": text, "entry": "", "args": {}, "tensors": {} });
+    let document = serde_json::json!({
+        "maskloom": 1, "name": "Lean", "axes": { "q": "tokens 40" }, "layers": [],
+        "scores": [{ "id": 2, "name": "score", "enabled": true, "content": content }],
+        "settings": { "batch": 1, "heads": 2, "kv_heads": 2, "head_dim": 16, "dtype": "f32", "layout": "bhsd",
+                      "block_size": { "q": 16, "kv": 16 }, "seed": 0, "backends": ["eager"] },
+    });
+    bench.write("lean.json", &document.to_string());
+    bench.run(&["export", "lean.json", "--to", "out", "--name", "lean"]).ok();
+    bench.path("out")
+}
+
+fn said(python: &Python, args: &[&str], folder: &std::path::Path) -> Output {
+    Command::new(&python.path).args(args).current_dir(folder).output().expect("Python runs")
+}
+
+/// One sentence on stderr, with these words, and the status of a check without a result.
+#[track_caller]
+fn refused(output: &Output, words: &[&str]) {
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+    for word in words {
+        assert!(told.contains(word), "no `{word}` in: {told}");
+    }
+}
+
+#[test]
+fn gradients_that_cannot_be_computed_end_the_check_in_one_sentence() {
+    let Some(python) = python_with(&["torch"]) else { return };
+    let bench = Bench::new();
+    let check = |folder: &std::path::Path| said(&python, &["lean_gradcheck.py", "--device", "cpu"], folder);
+    let text = "def score_mod(score, b, h, q_idx, kv_idx):\n    return score + score // 2.0\n";
+    let out = exported(&bench, text);
+    refused(&check(&out), &["no gradient of query and key (", "floor_divide", "or exclude it from the gradient"]);
+    // what is told as the export being incomplete
+    std::fs::write(out.join("lean_kernel.py"), "open('kernels/launch.json')\n").expect("written");
+    refused(&check(&out), &["lean_kernel.py cannot be imported", "the module alone is checked"]);
+    std::fs::remove_file(out.join("lean.py")).expect("removed");
+    refused(&check(&out), &["lean.py cannot be imported", "keep all files of the export in one folder"]);
+}
