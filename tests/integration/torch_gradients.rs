@@ -49,3 +49,19 @@ fn gradients_that_cannot_be_computed_end_the_check_in_one_sentence() {
     std::fs::remove_file(out.join("lean.py")).expect("removed");
     refused(&check(&out), &["lean.py cannot be imported", "keep all files of the export in one folder"]);
 }
+
+#[test]
+fn a_score_mod_that_ignores_the_score_trains_every_row() {
+    let Some(python) = python_with(&["torch"]) else { return };
+    let bench = Bench::new();
+    let text = "import torch\nbias = torch.linspace(-1, 1, 40)\n\n\ndef score_mod(score, b, h, q_idx, kv_idx):\n    \
+                return bias[kv_idx] * 2\n";
+    let out = exported(&bench, text);
+    let checked = said(&python, &["lean_gradcheck.py", "--device", "cpu"], &out);
+    let told = String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success() && told.contains("lean.attend, float32: bias"), "{told}");
+    let shape =
+        "import lean, torch\nq = torch.zeros(1, 2, 40, 16, requires_grad=True)\nprint(lean.attend(q, q, q).shape)";
+    let told = said(&python, &["-c", shape], &out);
+    assert_eq!(String::from_utf8_lossy(&told.stdout), "torch.Size([1, 2, 40, 16])\n");
+}

@@ -171,7 +171,8 @@ def _in_memory(
     indices = [torch.arange(n, device=query.device) for n in scores.shape]
     places = [index.view([-1 if axis == at else 1 for axis in range(4)]) for at, index in enumerate(indices)]
     if score is not None:
-        scores = score(scores, *places).to(exact)
+        # a score_mod that ignores the score has only the axes that it reads
+        scores = score(scores, *places).to(exact).expand_as(scores)
     if block_mask is not None:
         scores = scores.masked_fill(~block_mask.mask_mod(*places), -torch.inf)
     nothing = (scores == -torch.inf).all(-1, keepdim=True)
