@@ -28,12 +28,14 @@ use serde_json::{Value, json};
 /// Architectures that run on everything from Ampere to Hopper at full speed.
 pub const USUAL_ARCHITECTURES: [&str; 2] = ["sm_80", "sm_90a"];
 
-const LOADER: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/python/kernel_bundle.py"));
+const OPERATORS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/python/kernel_bundle.py"));
+const LAUNCHER: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/python/kernel_launch.py"));
 
-/// `STEM_kernel.py`.
-pub(super) fn loader(stem: &str) -> ExportFile {
+/// `STEM_kernel.py` and the file by which it launches.
+pub(super) fn loader(stem: &str) -> [ExportFile; 2] {
     let what = "Maskloom's kernel as a PyTorch operator, loaded by the driver alone: attend(q, k, v)";
-    ExportFile::new(format!("{stem}_kernel.py"), LOADER.replace("DESIGN", stem), what)
+    let operators = ExportFile::new(format!("{stem}_kernel.py"), OPERATORS.replace("DESIGN", stem), what);
+    [operators, ExportFile::new("kernels/launch.py", LAUNCHER.replace("DESIGN", stem), "launches the kernels")]
 }
 
 /// The files for the module `stem`, one variant for each architecture: `STEM_kernel.py`, and below `kernels/` the
@@ -48,7 +50,7 @@ pub fn kernel_bundle(
 ) -> Result<Vec<ExportFile>, Diagnostic> {
     // the loader hands out the output and the lse
     let problem = &problem.without_aux();
-    let mut files = vec![loader(stem)];
+    let mut files = loader(stem).to_vec();
     let (mut variants, mut tensors) = (Vec::new(), Vec::new());
     let mut named = Vec::new();
     for arch in archs {
@@ -262,6 +264,7 @@ mod tests {
         let names: Vec<_> = files.iter().map(|f| f.name.as_str()).collect();
         let want = [
             "mine_kernel.py",
+            "kernels/launch.py",
             "kernels/flex_sm80.sm_80.cu",
             "kernels/flex_sm80.sm_80.cubin",
             "kernels/backward_ampere.sm_80.cu",
@@ -292,7 +295,7 @@ mod tests {
             tensors.tensor("sm_90a.kv_num_tiles").expect("there").shape(),
             [hopper["q_tiles"].as_u64().unwrap() as usize]
         );
-        assert!(!String::from_utf8_lossy(&files[0].bytes).contains("DESIGN"));
+        assert!(files[..2].iter().all(|file| !String::from_utf8_lossy(&file.bytes).contains("DESIGN")));
     }
 
     #[test]
@@ -400,7 +403,9 @@ mod tests {
         assert_eq!((variant["q_tiles"].as_u64(), variant["tile_q"].as_u64()), (Some(splits), Some(32)));
         assert_eq!(decode["parts_a_row"].as_u64(), Some(splits * 2)); // four warps, two of them for 32 rows
         let entry = decode["join_entry"].as_str().expect("a name");
-        assert!(String::from_utf8_lossy(&files[1].bytes).contains(&format!("{entry}(")));
+        assert!(
+            String::from_utf8_lossy(bytes_of(&files, "kernels/decode_sm80.sm_80.cu")).contains(&format!("{entry}("))
+        );
         let tensors =
             safetensors::SafeTensors::deserialize(bytes_of(&files, "kernels/tensors.safetensors")).expect("tensors");
         assert_eq!(tensors.tensor("sm_80.row_start").expect("there").shape(), [splits as usize + 1]);

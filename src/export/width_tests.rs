@@ -22,7 +22,7 @@ fn wrong(file: &ExportFile) -> Vec<String> {
 fn wrong_of(document: &Document, stem: &str) -> (Vec<String>, bool) {
     let problem = from_document(document, &compile(document, &BuiltIn)).expect("compiles");
     let mut files = code(document, &problem, stem);
-    files.push(loader(stem));
+    files.extend(loader(stem));
     (files.iter().flat_map(wrong).collect(), files.iter().any(|file| file.name.ends_with("_axes.py")))
 }
 

@@ -29,6 +29,7 @@ sys.path.insert(0, sys.argv[1])
 STEM = sys.argv[2]
 design = importlib.import_module(STEM)
 kernel = importlib.import_module(f"{STEM}_kernel")
+launch = kernel._launch
 gradcheck = importlib.import_module(f"{STEM}_gradcheck")
 P = kernel.PROBLEM
 calls = {"forward": 0, "backward": 0}
@@ -271,8 +272,8 @@ def kernels_learn_spread_over_processes_as_in_one():
             if way == "fsdp2" and not hasattr(torch.distributed.fsdp, "fully_shard"):
                 continue
             file = os.path.join(folder, "learned.pt")
-            launch = [] if way == "alone" else ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-            command = [sys.executable, *launch, os.path.abspath(__file__), *sys.argv[1:3], way, file]
+            spawn = [] if way == "alone" else ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+            command = [sys.executable, *spawn, os.path.abspath(__file__), *sys.argv[1:3], way, file]
             ran = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
             assert ran.returncode == 0, (way, ran.stderr[-3000:])
             found[way] = torch.load(file)
@@ -326,7 +327,7 @@ def other_versions_of_pytorch_are_told_at_the_import():
 
 
 def what_launches_keep_is_bounded():
-    newest, wrong = kernel._Newest(3), []
+    newest, wrong = launch.Newest(3), []
 
     def work(seed):
         drawn = torch.Generator().manual_seed(seed)
@@ -350,8 +351,8 @@ def what_launches_keep_is_bounded():
         sys.setswitchinterval(interval)
     assert not wrong and len(newest.held) <= 3 and len(newest.used) <= 3, wrong[:5]
     # counters: one for a stream, one for each launch that a graph captures
-    made = object.__new__(kernel._Kernel)
-    made.counters, made.variant = kernel._Newest(4), {"draws": [{"arrivals": 6}]}
+    made = object.__new__(launch.Kernel)
+    made.counters, made.variant = launch.Newest(4), {"draws": [{"arrivals": 6}]}
     capturing, before = [False], torch.cuda.is_current_stream_capturing
     torch.cuda.is_current_stream_capturing = lambda: capturing[0]
     try:
@@ -400,7 +401,7 @@ def refusals_come_at_the_first_call():
     refused("key on meta: move one of them", lambda: kernel._check(q, k.to("meta"), v))
     refused("slopes is (2,) of torch.int32", lambda: kernel.attend(q, k, v, captured={"slopes": torch.zeros(2, dtype=torch.int32)}))
     before, torch.cuda.is_current_stream_capturing = torch.cuda.is_current_stream_capturing, lambda: True
-    refused("call the kernel once on this device before capturing a CUDA graph", lambda: kernel._kernel(torch.device("cuda", 7)))
+    refused("call the kernel once on this device before capturing a CUDA graph", lambda: launch.kernel_on(torch.device("cuda", 7)))
     torch.cuda.is_current_stream_capturing = before
     refused("it has slopes", lambda: design.attend(q, k, v, compiled=False, learned={"table": torch.zeros(2)}))
     kept = copy.deepcopy(kernel.LAUNCH["variants"])
@@ -428,7 +429,7 @@ class Recorder:
 
 
 def unpacked(fields, raw):
-    codes = "<" + "".join(kernel._CODES[kind] for _, kind in fields)
+    codes = "<" + "".join(launch.CODES[kind] for _, kind in fields)
     return dict(zip((name for name, _ in fields), struct.unpack(codes, raw[: struct.calcsize(codes)])))
 
 
@@ -442,11 +443,11 @@ def launches_have_their_parameters(arch, capability):
         "is_current_stream_capturing": lambda: False,
     }  # fmt: skip
     before = {name: getattr(torch.cuda, name) for name in stand_ins}
-    kernel._driver, driver_before = (lambda: driver), kernel._driver
+    launch.driver, driver_before = (lambda: driver), launch.driver
     for name, stand_in in stand_ins.items():
         setattr(torch.cuda, name, stand_in)
     try:
-        made = kernel._Kernel(torch.device("cpu"))
+        made = launch.Kernel(torch.device("cpu"))
         assert made.variant["arch"] == arch
         b, batch = made.variant["backward"], 3
         q, k, v = (t.detach() for t in inputs(batch))
@@ -454,7 +455,7 @@ def launches_have_their_parameters(arch, capability):
         learnt, sums = [torch.tensor([0.3, 0.1])], [torch.zeros(2)]
         gradients = [torch.empty_like(t) for t in (q, k, v)]
         seen = {}
-        start = kernel._start
+        start = launch.start
 
         def watched(function, arguments, **how):
             start(function, arguments, **how)
@@ -466,12 +467,12 @@ def launches_have_their_parameters(arch, capability):
 
         layouts = {name: kernel.LAUNCH["backward"] for name in ("backward_rows", "backward_queries", b["entry"])}
         layouts[made.variant["entry"]] = kernel.LAUNCH["params"]
-        kernel._start = watched
+        launch.start = watched
         made.launch(q, k, v, out, lse, 0.5, None, learnt)
         made.backward((q, k, v, out, lse, out, lse), gradients, sums, 0.5, None, learnt)
-        kernel._start = start
+        launch.start = start
     finally:
-        kernel._driver = driver_before
+        launch.driver = driver_before
         for name, own in before.items():
             setattr(torch.cuda, name, own)
     assert [name for name, *_ in driver.launches[-3:]] == ["backward_rows", b["entry"], "backward_queries"]
