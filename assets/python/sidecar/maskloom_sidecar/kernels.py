@@ -75,7 +75,7 @@ def _load(file: Path) -> ModuleType | None:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except (OSError, RuntimeError, KeyError, ValueError) as why:
+    except (ImportError, OSError, RuntimeError, KeyError, ValueError) as why:
         say(f"the exported kernel cannot be loaded, FlexAttention is used: {why}")
         return None
     return module
