@@ -20,7 +20,6 @@ import hashlib
 import importlib.util
 import math
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -129,16 +128,14 @@ def _chosen(query, captured, lists):
 ARRAYS = [name for name in sorted(_launch.tensors()) if not name.endswith("mods")]
 
 
+# their schemas are written out: PyTorch 2.5 infers none from these annotations
+_INPUTS = "Tensor query, Tensor key, Tensor value"
+_MORE = "Tensor[] captured, Tensor[] lists, float? scale"
+
+
 # for every device: without it PyTorch reports missing dispatch keys
-@torch.library.custom_op(NAME, mutates_args=())
-def _attend(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    captured: Sequence[torch.Tensor],
-    lists: Sequence[torch.Tensor],
-    scale: float | None,
-) -> tuple[torch.Tensor, torch.Tensor]:
+@torch.library.custom_op(NAME, mutates_args=(), schema=f"({_INPUTS}, {_MORE}) -> (Tensor, Tensor)")
+def _attend(query, key, value, captured, lists, scale):
     _check(query, key, value)
     _on_gpu(query)
     kernel, arrays, learnt = _chosen(query, captured, lists)
@@ -163,19 +160,11 @@ def _(query, key, value, captured, lists, scale):
     return query.new_empty(shape), query.new_empty(shape[:-1], dtype=torch.float32)
 
 
-@torch.library.custom_op(f"{NAME}_backward", mutates_args=())
-def _attend_backward(
-    d_out: torch.Tensor,
-    d_lse: torch.Tensor | None,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    out: torch.Tensor,
-    lse: torch.Tensor,
-    captured: Sequence[torch.Tensor],
-    lists: Sequence[torch.Tensor],
-    scale: float | None,
-) -> list[torch.Tensor]:
+_BACKWARD = f"(Tensor d_out, Tensor? d_lse, {_INPUTS}, Tensor out, Tensor lse, {_MORE}) -> Tensor[]"
+
+
+@torch.library.custom_op(f"{NAME}_backward", mutates_args=(), schema=_BACKWARD)
+def _attend_backward(d_out, d_lse, query, key, value, out, lse, captured, lists, scale):
     _check(query, key, value)
     _on_gpu(query)
     _must_be_ordered()

@@ -40,11 +40,12 @@ def formula(query, key, value, learned, scale):
     b, h, s, _ = query.shape
     rows = torch.cartesian_prod(torch.arange(b), torch.arange(h), torch.arange(s))
     mask_mod, score_mod = design._mods(query.device, learned)
-    group, keys = h // key.shape[1], torch.arange(key.shape[2])
+    group = h // key.shape[1]
     at_b, at_h, at_q = rows.unbind(1)
     score = torch.einsum("rd,rkd->rk", query[at_b, at_h, at_q], key[at_b, at_h // group]) * scale
-    score = torch.vmap(torch.vmap(score_mod, (0, None, None, None, 0)), (0, 0, 0, 0, None))(score, at_b, at_h, at_q, keys)
-    keep = torch.vmap(torch.vmap(mask_mod, (None, None, None, 0)), (0, 0, 0, None))(at_b, at_h, at_q, keys)
+    # broadcast: the vmap of PyTorch 2.5 reads no tensor at an index
+    at = (at_b[:, None], at_h[:, None], at_q[:, None], torch.arange(key.shape[2]))
+    score, keep = score_mod(score, *at), mask_mod(*at)
     score = score.double().masked_fill(~keep, -torch.inf)
     lse = torch.logsumexp(score, 1)
     weight = torch.softmax(score, 1)
