@@ -10,6 +10,8 @@ class _Made:
 
 _made = _Made()
 _masks = _Made()
+# PyTorch 2.5, the first FlexAttention: none on the CPU, and on a GPU a head_dim that is a power of 2
+_FIRST = hasattr(torch.nn.attention.flex_attention, "_supported_head_dim")
 # cached block masks and compiled functions: the newest, one bucket of shapes each
 KEPT_MASKS = 32
 KEPT_FUNCTIONS = 128
@@ -105,8 +107,8 @@ def attend(
     score = _mods(query.device, learned)[1] if learned else getattr(_made, _mods_for(device))[1]
     scale = SCALE if scale is None else scale
     gqa = query.shape[1] != key.shape[1]
-    trained = (query, key, value, *(learned or {}).values())
-    if device == "cpu" and torch.is_grad_enabled() and any(t.requires_grad for t in trained):
+    trained = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value, *(learned or {}).values()))
+    if device == "cpu" and (trained or _FIRST):
         return _in_memory(query, key, value, score, block_mask, scale)
     if not compiled and torch.compiler.is_compiling():
         return _in_memory(query, key, value, score, block_mask, scale)
@@ -155,15 +157,26 @@ def _attention(
     scale: float,
     gqa: bool,
 ) -> Tensor:
+    width = value.shape[-1]
+    query, key, value = _widened(query), _widened(key), _widened(value)
     out = flex_attention(query, key, value, score_mod=score, block_mask=block_mask, scale=scale, enable_gqa=gqa)
     # with lse the result would be a tuple
-    return out if isinstance(out, Tensor) else out[0]
+    out = out if isinstance(out, Tensor) else out[0]
+    return out if out.shape[-1] == width else out[..., :width]
+
+
+def _widened(tensor: Tensor) -> Tensor:
+    """A head_dim that FlexAttention takes here; the zeros change no product."""
+    width = tensor.shape[-1]
+    if not _FIRST or width & (width - 1) == 0:
+        return tensor
+    return torch.nn.functional.pad(tensor, (0, 2 ** width.bit_length() - width))
 
 
 def _in_memory(
     query: Tensor, key: Tensor, value: Tensor, score: ScoreMod | None, block_mask: BlockMask | None, scale: float
 ) -> Tensor:
-    """Attention with all scores in memory, for gradients on the CPU, where PyTorch's flex_attention has none."""
+    """Attention with all scores in memory, for the CPU, where PyTorch's flex_attention has no gradients, and in 2.5 nothing."""
     exact = torch.promote_types(query.dtype, torch.float32)
     key, value = (t.to(exact).repeat_interleave(query.shape[1] // t.shape[1], 1) for t in (key, value))
     scores = query.to(exact) @ key.transpose(-1, -2) * scale
