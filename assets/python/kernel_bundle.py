@@ -234,6 +234,12 @@ def _attended(query, key, value, captured, lists, scale, return_lse):
     return (out, lse) if return_lse else out
 
 
+def _told(wanted):
+    """A learned tensor in words; of a computed one the gradient is its own, not that of what it was computed from."""
+    parents = " and ".join(wanted["computed_from"])
+    return f"{wanted['name']} (computed from {parents})" if parents else wanted["name"]
+
+
 def attend(query, key, value, scale=None, return_lse=False, captured=None):
     """The design's attention of query [B, Hq, Q, E], key [B, Hkv, KV, E] and value [B, Hkv, KV, Ev]; lse [B, Hq, Q].
 
@@ -242,7 +248,7 @@ def attend(query, key, value, scale=None, return_lse=False, captured=None):
     given = dict(captured or {})
     learnt = [given.pop(wanted["name"]) for wanted in LEARNS if wanted["name"] in given]
     if given or len(learnt) not in (0, len(LEARNS)):
-        names = ", ".join(wanted["name"] for wanted in LEARNS) or "nothing"
+        names = ", ".join(map(_told, LEARNS)) or "nothing"
         raise ValueError(f"maskloom: captured names {sorted(captured)}; the design learns {names}: pass all of them")
     return _attended(query, key, value, learnt, [], scale, return_lse)
 

@@ -14,6 +14,7 @@ use crate::base::tensor::Data;
 use crate::base::{Diagnostic, HostTensor};
 use crate::export::ExportFile;
 use crate::ir::graph::{CaptureId, Mod};
+use crate::ir::made::Made;
 use crate::ir::passes::derive::derive;
 use crate::problem::Problem;
 use serde_json::{Value, json};
@@ -29,7 +30,10 @@ pub(super) fn told(problem: &Problem) -> Vec<Value> {
     let Some(score) = problem.score.as_deref() else { return Vec::new() };
     let one = |id: CaptureId| {
         let held = score.graph.capture(id);
-        json!({ "name": held.name, "shape": held.tensor.shape(), "dtype": held.tensor.dtype().torch_name() })
+        json!({
+            "name": held.name, "shape": held.tensor.shape(), "dtype": held.tensor.dtype().torch_name(),
+            "computed_from": held.made.as_deref().map(Made::parents).unwrap_or_default(),
+        })
     };
     learning(problem).into_iter().map(one).collect()
 }

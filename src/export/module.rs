@@ -9,6 +9,7 @@ use super::tensors::{self, Literal};
 use super::{ExportFile, lines};
 use crate::base::HostTensor;
 use crate::ir::graph::{CaptureId, Input, Mod};
+use crate::ir::made::Made;
 use crate::ir::passes::derive::derive;
 use crate::ir::passes::simplify::simplify;
 use crate::ir::print::{Names, function};
@@ -252,6 +253,7 @@ impl Text<'_> {
         let learns: Vec<String> = self.learns().iter().map(|name| format!("\"{name}\"")).collect();
         let head = "LEARNS: tuple[str, ...] = ";
         let _ = writeln!(out, "# float tensors of score_mod that `attend` takes others for, so that they learn");
+        out.push_str(&self.computed());
         let _ = writeln!(out, "{head}{}", lines::tuple(0, head.len(), &learns));
         out
     }
@@ -264,6 +266,26 @@ impl Text<'_> {
         let tensor = |id: &CaptureId| &simple.graph.capture(*id).tensor;
         let named = |id: &CaptureId| self.tensors.iter().find(|(_, t)| t.same_storage(tensor(id)));
         read.iter().filter_map(named).map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// Comments on those of them that the design's code computed from parameters.
+    fn computed(&self) -> String {
+        let Some(score) = self.problem.score.as_deref() else { return String::new() };
+        let mut out = String::new();
+        for (name, tensor) in self.tensors.iter().filter(|(name, _)| self.learns().contains(&name.as_str())) {
+            let of = |id| score.graph.capture(id);
+            let held = score.graph.ids_of_captures().map(of).find(|held| held.tensor.same_storage(tensor));
+            let parents = held.and_then(|held| held.made.as_deref()).map(Made::parents).unwrap_or_default();
+            if parents.is_empty() {
+                continue;
+            }
+            let told = format!(
+                "{name} is computed from {} by the design's code: `attend` takes it computed, and its gradient is of it",
+                parents.join(" and ")
+            );
+            out.push_str(&lines::prose("# ", &told));
+        }
+        out
     }
 
     fn decodes(&self) -> bool {

@@ -87,6 +87,24 @@ fn tensors_are_written_decoded_or_stored_by_size() {
 }
 
 #[test]
+fn a_computed_tensor_that_learns_names_its_parameter() {
+    use crate::ir::made::{Made, Part, Way};
+    let table = HostTensor::vector(Data::F32(vec![0.5, 1.5]));
+    let score = made(ModKind::Score, |g| {
+        let t = g.add_capture("t", HostTensor::vector(Data::F32(vec![1.0, 3.0])));
+        let way = Way::Each(vec![(0, 0, 2.0), (1, 1, 2.0)]);
+        g.set_made(t, Made::Of(vec![Part { name: "table".into(), tensor: table.clone(), way }]));
+        let (h, score) = (g.input(Input::H), g.input(Input::Score));
+        let read = g.add(Op::Load(t, smallvec![h]), None);
+        g.binary(BinaryOp::Add, score, read)
+    });
+    let told = "# t is computed from table by the design's code: `attend` takes it computed, and its gradient is of it\n\
+                LEARNS: tuple[str, ...] = (\"t\",)\n";
+    let files = torch_module(&problem(None, score));
+    assert!(text(&files).contains(told), "{}", text(&files));
+}
+
+#[test]
 fn what_the_mask_reads_decides_the_broadcast() {
     let per_head = made(ModKind::Mask, |g| {
         let (h, k) = (g.input(Input::H), g.input(Input::KvIdx));

@@ -53,6 +53,20 @@ pub struct Lost {
     pub span: Option<Span>,
 }
 
+impl Made {
+    /// The names of the tensors that the elements come from, each once.
+    pub fn parents(&self) -> Vec<&str> {
+        let Made::Of(parts) = self else { return Vec::new() };
+        let mut found: Vec<&str> = Vec::new();
+        for part in parts {
+            if !found.contains(&part.name.as_str()) {
+                found.push(&part.name);
+            }
+        }
+        found
+    }
+}
+
 impl Lost {
     /// The refusal in words.
     pub fn refusal(&self, read: &str) -> Diagnostic {
