@@ -4,7 +4,7 @@ import torch
 def sandwich(heads: int = 8, length: int = 4096, dim: int = 128):
     """Bias by the inner product of sinusoidal position embeddings, scaled per head: `score + T[q - k] * H / (8 * (h + 1))`.
 
-    `T[d] = sum over i of cos(d / 10000 ** (2i / dim))` for i below dim / 2.
+    `T[d] = sum over i of cos(d / 10000 ** (2i / dim))` for i below dim / 2. T is fixed and gets no gradient.
 
     Source: Chi et al., Sandwich, arXiv:2212.10356; attention-gym's sandwich.
 
@@ -22,6 +22,6 @@ def sandwich(heads: int = 8, length: int = 4096, dim: int = 128):
 
     def score_mod(score, b, h, q_idx, kv_idx):
         scale = heads / (8.0 * (h + 1))
-        return score + total[q_idx - kv_idx + length - 1] * scale
+        return score + total[q_idx - kv_idx + length - 1].detach() * scale
 
     return score_mod
