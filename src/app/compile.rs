@@ -38,6 +38,9 @@ pub(super) struct Question {
 /// Help of a factory and its parameters as controls.
 pub(crate) type Controls = Result<(String, Vec<Control>), Diagnostic>;
 
+/// The tensors of a score mod that get a gradient, with their shapes, or the reason why it has none.
+pub(crate) type Learns = Result<Vec<(String, Vec<usize>)>, String>;
+
 /// A compiled document.
 #[derive(Debug)]
 pub(crate) struct Built {
@@ -50,8 +53,8 @@ pub(crate) struct Built {
     pub lengths: Option<Lengths>,
     /// By layer id, for layers with code.
     pub controls: BTreeMap<u64, Controls>,
-    /// Tensors of each score mod that get a gradient, with their shapes, by its id.
-    pub learns: BTreeMap<u64, Vec<(String, Vec<usize>)>>,
+    /// By the id of a score mod.
+    pub learns: BTreeMap<u64, Learns>,
     pub problem: Result<Problem, Vec<Diagnostic>>,
     /// Files that were read.
     pub watched: Vec<PathBuf>,
@@ -170,9 +173,12 @@ impl CompileState {
 }
 
 /// Which tensors learn, of each score mod that has compiled.
-fn learns(document: &Document, compiled: &Compiled) -> BTreeMap<u64, Vec<(String, Vec<usize>)>> {
+fn learns(document: &Document, compiled: &Compiled) -> BTreeMap<u64, Learns> {
     let made = compiled.layers.iter().filter(|l| document.score(l.id).is_some());
-    let shapes = |of: &Mod| learning(of).into_iter().map(|(name, tensor)| (name, tensor.shape().to_vec())).collect();
+    let shapes = |of: &Mod| match learning(of) {
+        Ok(found) => Ok(found.into_iter().map(|(name, tensor)| (name, tensor.shape().to_vec())).collect()),
+        Err(why) => Err(why.message),
+    };
     made.filter_map(|l| Some((l.id, shapes(l.result.as_deref()?)))).collect()
 }
 

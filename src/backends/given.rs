@@ -121,10 +121,10 @@ fn give_sizes(part: &Part, own: &[f64], to: &mut [f64]) {
     }
 }
 
-/// The tensors that receive a gradient from a score mod, by their reported names.
-pub fn learning(score: &Mod) -> Vec<(String, HostTensor)> {
-    let read = derive(score, |_| true).map(|d| d.captures()).unwrap_or_default();
-    Given::new(score, &read).tensors
+/// The tensors that receive a gradient from a score mod, by their reported names. Errors: a score mod without a derivative.
+pub fn learning(score: &Mod) -> Result<Vec<(String, HostTensor)>, Diagnostic> {
+    let read = derive(score, |_| true)?.captures();
+    Ok(Given::new(score, &read).tensors)
 }
 
 fn parts(made: &Made) -> &[Part] {

@@ -6,29 +6,29 @@ use crate::base::{BackendName, Diagnostic};
 use crate::problem::Problem;
 use crate::problem::pattern::Pattern;
 
-/// The library whose rules a backend follows; None for those that support every mod.
-fn library(backend: BackendName) -> Option<&'static str> {
+/// Why a backend runs no score mod, by its library's rule; None for those that run every mod.
+fn rule(backend: BackendName) -> Option<&'static str> {
     match backend {
-        BackendName::Sdpa => Some("scaled_dot_product_attention"),
-        BackendName::FlashAttention2 => Some("flash-attn"),
+        BackendName::Sdpa => Some("scaled_dot_product_attention supports no score_mod, so sdpa cannot run this"),
+        BackendName::FlashAttention2 => {
+            Some("flash_attention_2 runs no score_mod; flash-attn itself has ALiBi slopes and a soft cap alone")
+        }
         _ => None,
     }
 }
 
-/// Errors if the problem has a score mod and the backend's library supports none.
+/// Errors if the problem has a score mod and the backend runs none.
 pub(super) fn score_mod(backend: BackendName, problem: &Problem) -> Result<(), Diagnostic> {
-    match library(backend).filter(|_| problem.score.is_some()) {
+    match rule(backend).filter(|_| problem.score.is_some()) {
         None => Ok(()),
-        Some(library) => Err(Diagnostic::error(
-            "score-mod-unsupported",
-            format!("{library} supports no score_mod, so {backend} cannot run this"),
-        )
-        .hint("use flex or eager, or remove the score mod")),
+        Some(rule) => {
+            Err(Diagnostic::error("score-mod-unsupported", rule).hint("use flex or eager, or remove the score mod"))
+        }
     }
 }
 
-/// flash-attn supports no mask, or a causal one aligned to the bottom right. Errors if the problem's mask, `found`, is
-/// another.
+/// flash_attention_2 runs no mask, or a causal one aligned to the bottom right as flash-attn does. Errors if the problem's
+/// mask, `found`, is another.
 pub(super) fn flash_mask(problem: &Problem, found: Pattern) -> Result<Pattern, Diagnostic> {
     let aligned = problem.kv_len as i64 - problem.q_len as i64;
     match found {
@@ -41,7 +41,7 @@ pub(super) fn flash_mask(problem: &Problem, found: Pattern) -> Result<Pattern, D
         .hint("use sdpa or flex, set q_len = kv_len, or use kv_idx <= q_idx + (kv_len - q_len)")),
         Pattern::Other => Err(Diagnostic::error(
             "flash-mask-unsupported",
-            "flash-attn supports no mask except causal, so flash_attention_2 cannot run this one",
+            "flash_attention_2 runs no mask except causal; flash-attn itself has sliding windows too",
         )
         .hint("use flex (block-sparse) or sdpa (dense mask)")),
     }

@@ -183,7 +183,7 @@ impl Found {
 
     /// Tensors that receive gradients; None without a score mod.
     fn learns(&self) -> Option<Vec<Value>> {
-        let told = crate::backends::learning(self.problem.score.as_deref()?);
+        let told = crate::backends::learning(self.problem.score.as_deref()?).unwrap_or_default();
         Some(told.into_iter().map(|(name, t)| json!({ "name": name, "shape": t.shape() })).collect())
     }
 

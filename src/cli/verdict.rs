@@ -37,8 +37,14 @@ pub fn verdict(args: Args) -> Result<(), Failure> {
     let problem = opened.problem(&compiled)?;
     let all = verdicts_on_grid(&problem, opened.document.axes.grid(), &place, &Control::new())?;
     if args.json {
-        let learns: Vec<String> =
-            problem.score.as_deref().map(learning).unwrap_or_default().into_iter().map(|(name, _)| name).collect();
+        let learns: Vec<String> = problem
+            .score
+            .as_deref()
+            .and_then(|score| learning(score).ok())
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
         let name = &opened.document.name;
         return out::json(&json!({ "name": name, "place": place, "read": READ, "learns": learns, "verdicts": all }));
     }
@@ -50,10 +56,10 @@ pub fn verdict(args: Args) -> Result<(), Failure> {
 pub fn learns(problem: &Problem) -> String {
     let Some(score) = problem.score.as_deref() else { return String::new() };
     let one = |(name, tensor): (String, HostTensor)| format!("{name} {:?}", tensor.shape());
-    let told: Vec<String> = learning(score).into_iter().map(one).collect();
-    match told.is_empty() {
-        true => "learns: nothing, the score_mod reads no float tensor\n".into(),
-        false => format!("learns: {}\n", told.join(", ")),
+    match learning(score) {
+        Err(why) => format!("learns: nothing: {}\n", why.message),
+        Ok(tensors) if tensors.is_empty() => "learns: nothing, the score_mod reads no float tensor\n".into(),
+        Ok(tensors) => format!("learns: {}\n", tensors.into_iter().map(one).collect::<Vec<_>>().join(", ")),
     }
 }
 

@@ -314,7 +314,7 @@ mod tests {
             assert_eq!(order(&files), (deterministic, deterministic));
         }
         let learns = make(ModKind::Score, |g| {
-            let bias = g.add_capture("bias", HostTensor::vector(Data::F32(vec![0.5; 8])));
+            let bias = g.add_capture("key", HostTensor::vector(Data::F32(vec![0.5; 8])));
             let (h, score) = (g.input(Input::H), g.input(Input::Score));
             let bias = g.add(Op::Load(bias, smallvec::smallvec![h]), None);
             g.binary(BinaryOp::Add, score, bias)
@@ -322,6 +322,9 @@ mod tests {
         let learns = problem(Some(window()), Some(learns));
         let free = kernel_bundle(&learns, "mine", &["sm_90a"], false, &Echo, None).expect("made");
         assert_eq!(launch_of(&free)["problem"]["score_per_batch"], json!(false), "it reads by head");
+        // `key` is a parameter of the module's attend: both files have the same other name
+        let [(named, _)] = &super::super::module::names(&learns)[..] else { panic!("one tensor") };
+        assert!(named != "key" && launch_of(&free)["learns"][0]["name"] == json!(named), "{named}");
         let refused = kernel_bundle(&learns, "mine", &["sm_90a"], true, &Echo, None).unwrap_err();
         assert!(refused.code == "no-fixed-order" && refused.hint.is_some_and(|hint| hint.contains("eager")));
     }

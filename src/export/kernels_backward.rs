@@ -12,7 +12,7 @@ use crate::backends::cuda::variant::limits::Limits;
 use crate::backends::cuda::variant::spec::MaskKind;
 use crate::base::tensor::Data;
 use crate::base::{Diagnostic, HostTensor};
-use crate::export::ExportFile;
+use crate::export::{ExportFile, module};
 use crate::ir::graph::{CaptureId, Mod};
 use crate::ir::made::Made;
 use crate::ir::passes::derive::derive;
@@ -25,13 +25,15 @@ pub(super) fn learning(problem: &Problem) -> Vec<CaptureId> {
     derived.and_then(Result::ok).map(|derived| derived.captures()).unwrap_or_default()
 }
 
-/// Their description in the loader.
+/// Their description in the loader, with their names in the module.
 pub(super) fn told(problem: &Problem) -> Vec<Value> {
     let Some(score) = problem.score.as_deref() else { return Vec::new() };
+    let names = module::names(problem);
     let one = |id: CaptureId| {
         let held = score.graph.capture(id);
+        let named = names.iter().find(|(_, tensor)| tensor.same_storage(&held.tensor));
         json!({
-            "name": held.name, "shape": held.tensor.shape(), "dtype": held.tensor.dtype().torch_name(),
+            "name": named.map_or(held.name.as_str(), |(name, _)| name.as_str()), "shape": held.tensor.shape(), "dtype": held.tensor.dtype().torch_name(),
             "computed_from": held.made.as_deref().map(Made::parents).unwrap_or_default(),
         })
     };

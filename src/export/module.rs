@@ -136,20 +136,10 @@ pub fn torch_module(problem: &Problem) -> Vec<ExportFile> {
 
 /// The same under a chosen name.
 pub fn torch_module_with(problem: &Problem, options: &ModuleOptions) -> Vec<ExportFile> {
-    let mut names = Names::reserving(OWN);
-    let mask = problem.mask.as_deref().map(simplify);
-    let score = problem.score.as_deref().map(simplify);
-    let printed = |name: &str, of: &Option<Mod>, names: &mut Names| {
-        let of = of.as_ref()?;
-        let ranges = index_ranges(of, problem);
-        let range = |id| ranges.get(&id).copied().unwrap_or((i64::MIN, i64::MAX));
-        Some(function(name, of, names, &range))
-    };
-    let mask_text = printed("mask_mod", &mask, &mut names);
-    let score_text = printed("score_mod", &score, &mut names);
+    let Printed { names, mask, texts } = printed(problem);
     let with_file = tensors::need_file(&names.tensors);
     let text = Text { problem, options, mask: mask.as_ref(), tensors: &names.tensors, with_file };
-    let module = text.module([mask_text, score_text]);
+    let module = text.module(texts);
     let mut files = vec![ExportFile::new(
         format!("{}.py", options.name),
         module,
@@ -167,6 +157,32 @@ pub fn torch_module_with(problem: &Problem, options: &ModuleOptions) -> Vec<Expo
         files.push(made.expect("names are unique and shapes fit their data"));
     }
     files
+}
+
+/// The captured tensors by the names that they have in the module, where some words mean something else.
+pub(super) fn names(problem: &Problem) -> Vec<(String, HostTensor)> {
+    printed(problem).names.tensors
+}
+
+/// The mods as text: mask_mod, score_mod.
+struct Printed {
+    names: Names,
+    mask: Option<Mod>,
+    texts: [Option<String>; 2],
+}
+
+fn printed(problem: &Problem) -> Printed {
+    let mut names = Names::reserving(OWN);
+    let mask = problem.mask.as_deref().map(simplify);
+    let score = problem.score.as_deref().map(simplify);
+    let mut text = |name: &str, of: &Option<Mod>| {
+        let of = of.as_ref()?;
+        let ranges = index_ranges(of, problem);
+        let range = |id| ranges.get(&id).copied().unwrap_or((i64::MIN, i64::MAX));
+        Some(function(name, of, &mut names, &range))
+    };
+    let texts = [text("mask_mod", &mask), text("score_mod", &score)];
+    Printed { names, mask, texts }
 }
 
 struct Text<'a> {

@@ -81,5 +81,5 @@ fn autograd_of_the_exported_module_is_compared_and_timed() {
 }
 
 fn learns(p: &Problem) -> usize {
-    p.score.as_deref().map_or(0, |score| crate::backends::learning(score).len())
+    p.score.as_deref().map_or(0, |score| crate::backends::learning(score).expect("a derivative").len())
 }

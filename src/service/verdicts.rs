@@ -226,7 +226,8 @@ impl<'a> Facts<'a> {
         control: &Control,
     ) -> Result<Facts<'a>, Diagnostic> {
         let derived = problem.score.as_deref().map(|score| derive(score, |_| true));
-        let learns = problem.score.as_deref().map(crate::backends::learning).unwrap_or_default();
+        let learns =
+            problem.score.as_deref().and_then(|score| crate::backends::learning(score).ok()).unwrap_or_default();
         let learns = learns.into_iter().map(|(name, _)| name).collect();
         let known = problem.score.as_deref().and_then(|score| known_scores::recognise(score, problem.heads));
         let neighbourhood = neighbourhood::find(problem, grid, control)?;

@@ -126,9 +126,10 @@ fn score_mod(ui: &mut Ui, state: &State, score: &ScoreLayer, actions: &mut Actio
 fn learns(ui: &mut Ui, state: &State, id: u64) {
     let Some(tensors) = state.session.built.as_ref().and_then(|b| b.learns.get(&id)) else { return };
     let one = |(name, shape): &(String, Vec<usize>)| format!("{name} {shape:?}");
-    let words = match tensors.is_empty() {
-        true => "learns: nothing, it reads no float tensor".to_string(),
-        false => format!("learns: {}", tensors.iter().map(one).collect::<Vec<_>>().join(", ")),
+    let words = match tensors {
+        Err(why) => format!("learns: nothing: {why}"),
+        Ok(tensors) if tensors.is_empty() => "learns: nothing, it reads no float tensor".to_string(),
+        Ok(tensors) => format!("learns: {}", tensors.iter().map(one).collect::<Vec<_>>().join(", ")),
     };
     ui.add_space(4.0);
     ui.add(egui::Label::new(egui::RichText::new(words).weak()).wrap())

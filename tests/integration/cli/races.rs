@@ -22,7 +22,9 @@ fn a_race_is_told_saved_reported_and_compared() {
     let lines = shape(&ran.out);
     assert!(lines[0].starts_with("Band: 0 x 0 0 kv) heads x 0 x 0 tokens, head_dim 0 0 on cpu"), "{}", ran.out);
     assert!(
-        lines[3].starts_with("backend what ran median spread GFLOP/s vs our CPU eager kernel memory error allowed lse kernel"),
+        lines[3].starts_with(
+            "backend what ran median spread GFLOP/s vs our CPU eager kernel memory error allowed lse kernel"
+        ),
         "{}",
         ran.out
     );
@@ -262,7 +264,10 @@ fn each_row_shows_the_memory_of_its_passes() {
     let [eager_both, flex_both] = [of("gradients", 0), of("gradients", 1)];
     assert!(eager_both > 2 * scores && flex_both > flex && flex_both < scores, "{eager_both} {flex_both}");
     let report = bench.run(&["report", "run.json"]).ok().out;
-    assert!(report.contains("Memory: held at the peak of a pass beside q, k and v") && report.contains(" MiB | "), "{report}");
+    assert!(
+        report.contains("Memory: held at the peak of a pass beside q, k and v") && report.contains(" MiB | "),
+        "{report}"
+    );
 }
 
 #[test]
@@ -277,6 +282,9 @@ fn verdicts_need_no_gpu_and_no_run() {
     let text = bench.run(&["verdict", "band.json"]).ok().out;
     assert!(text.contains("FlexAttention does not support backward on CPU.") && text.contains("on the cpu"), "{text}");
     bench.run(&["verdict", "band.json", "--arch", "sm_70"]).fails(1, &["error[arch]"]);
+    bench.write("floor.py", "def floor(score, b, h, q_idx, kv_idx):\n    return score + score // 2.0\n");
+    let text = bench.run(&["verdict", "floor.py:floor", "--seq", "64"]).ok().out;
+    assert!(text.contains("learns: nothing: ") && text.contains("`//`"), "{text}");
 }
 
 #[test]

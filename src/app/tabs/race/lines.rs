@@ -86,7 +86,7 @@ impl Line<'_> {
             }
             check(ui, error, passed, &colours);
             if let Some(bytes) = self.report.outcome.memory() {
-                ui.label(RichText::new(words::bytes(bytes)).small().weak())
+                ui.label(RichText::new(format!("holds {}", words::bytes(bytes))).small().weak())
                     .on_hover_text(format!("Memory {}.", words::MEMORY));
             }
         });
