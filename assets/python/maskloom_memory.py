@@ -33,8 +33,8 @@ def held(device):
 class Meter:
     """Counts from before the tensors of a problem are made. Bytes that are given to it, its inputs, do not count."""
 
-    def __init__(self, device):
-        self.device, self.before = device, held(device)
+    def __init__(self, device, before):
+        self.device, self.before = device, before
 
     def peak(self, run, given):
         """What `run` gives, and the bytes held beside `given` bytes at the peak; None for them where PyTorch does not tell."""

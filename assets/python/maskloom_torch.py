@@ -309,6 +309,14 @@ class Server:
 
     def __init__(self):
         self.device, self.inputs, self.prepared, self.next = "cpu", (), {}, 1
+        # bytes held without the inputs, counted where nobody waits for an output
+        self.held = 0
+
+    def count(self):
+        self.held = maskloom_memory.held(self.device) - self.held_inputs()
+
+    def held_inputs(self):
+        return 0 if self.device.startswith("cuda") else maskloom_memory.size(self.inputs)
 
     def handle(self, request):
         return getattr(self, "do_" + request["do"])(request)
@@ -327,7 +335,7 @@ class Server:
 
         if self.device.startswith("cuda"):
             torch.cuda.set_device(self.device)
-        meter = maskloom_memory.Meter(self.device)
+        meter = maskloom_memory.Meter(self.device, self.held + self.held_inputs())
         job = Job(request["spec"], self.inputs, self.device)
         backend = request["backend"]
         if backend == "torch:eager":
@@ -341,8 +349,12 @@ class Server:
         return {"handle": handle, "kernel": prepared.kernel}
 
     def do_output(self, request):
-        prepared = self.prepared[request["handle"]]
-        return {**self.written(request, prepared.output()), "memory_bytes": prepared.memory}
+        return self.written(request, self.prepared[request["handle"]].output())
+
+    def do_memory(self, request):
+        found = self.prepared[request["handle"]].memory()
+        self.count()
+        return {"memory_bytes": found}
 
     def do_gradients(self, request):
         prepared, seeds = self.seeded(request)
@@ -390,6 +402,7 @@ class Server:
         gc.collect()
         if self.device.startswith("cuda"):
             torch.cuda.empty_cache()
+        self.count()
         return {}
 
 
