@@ -51,7 +51,7 @@ pub fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, F
     making::call(name, args, cx)
         .or_else(|| einsum::call(name, args, cx))
         .or_else(|| generator::call(name, args, cx))
-        .or_else(|| math::call(name, &walked(name, args, cx)))
+        .or_else(|| of_math(name, args, cx))
         .or_else(|| python_random::call(name, args, cx))
         .or_else(|| re::call(name, args, cx))
         .or_else(|| own(name, args))
@@ -64,17 +64,18 @@ pub fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, F
         })
 }
 
-/// The arguments of a function of `math` that takes an iterable, with a generator run to its end.
-fn walked(name: &str, args: &Args, cx: &mut Context) -> Args {
+/// A function of `math`; None when it is unknown. A generator that it is given is run to its end.
+pub fn of_math(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
+    if !matches!(name, "math.prod" | "math.fsum" | "math.dist" | "math.sumprod") {
+        return math::call(name, args);
+    }
     let mut args = args.clone();
-    if matches!(name, "math.prod" | "math.fsum" | "math.dist" | "math.sumprod") {
-        for value in args.positional.iter_mut().filter(|v| matches!(v, Value::Opaque(_) | Value::Dict(_))) {
-            if let Ok(all) = cx.collect(value) {
-                *value = Value::list(all);
-            }
+    for value in args.positional.iter_mut().filter(|v| matches!(v, Value::Opaque(_) | Value::Dict(_))) {
+        if let Ok(all) = cx.collect(value) {
+            *value = Value::list(all);
         }
     }
-    args
+    math::call(name, &args)
 }
 
 /// `torch.name(t, ...)` as `t.name(...)`.

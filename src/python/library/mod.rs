@@ -99,19 +99,22 @@ fn remember(result: &Value, follows: Option<&std::rc::Rc<str>>, cx: &mut Context
 /// Calls a builtin by its dotted name.
 pub(crate) fn call(name: &str, args: Args, cx: &mut Context) -> Result<Value, Fault> {
     let follows = rough::of_call(name, None, &args).or_else(|| args.positional.iter().find_map(|a| cx.rough_number(a)));
-    let given = args.clone();
+    let makes_parameter = cx.learning && learns(name, &args);
+    let given = cx.knows_origins().then(|| args.clone());
     let shaking = rough::Shaking::of(cx.shaken, name, None, &args);
     let result = called(name, args, cx)?;
     if let Some(shaking) = shaking {
         shaking.shake(&result);
     }
-    if let (true, Value::Tensor(tensor)) = (cx.learning && learns(name, &given), &result) {
+    if let (true, Value::Tensor(tensor)) = (makes_parameter, &result) {
         let own = tensor.name().unwrap_or_else(|| "parameter".into());
         cx.learns(tensor, &own);
     }
     rough::mark(&result, follows.as_ref());
     remember(&result, follows.as_ref(), cx);
-    cx.followed_call(name, None, &given, &result, |cx, _, args| called(name, args, cx));
+    if let Some(given) = given {
+        cx.followed_call(name, None, &given, &result, |cx, _, args| called(name, args, cx));
+    }
     Ok(result)
 }
 
@@ -155,6 +158,10 @@ fn called(name: &str, mut args: Args, cx: &mut Context) -> Result<Value, Fault> 
     }
     if name == "method" {
         return cx.run_method(args);
+    }
+    let is_number = name.starts_with("math.") && !args.any_symbolic();
+    if let Some(result) = is_number.then(|| host::of_math(name, &args, cx)).flatten() {
+        return result;
     }
     if let Some(own) = name.strip_prefix("prelude.") {
         return match own {

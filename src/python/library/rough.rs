@@ -96,8 +96,10 @@ pub(super) fn of_call(name: &str, receiver: Option<&Value>, args: &Args) -> Opti
 
 /// The call itself, where its own result has a last bit that differs.
 fn own<'a>(name: &'a str, receiver: Option<&Value>, args: &Args) -> Option<&'a str> {
-    // of Python's own functions and operators only these add many floats, or count by them
-    if receiver.is_none() && !name.contains('.') && !matches!(name, "sum" | "pow" | "range" | "matmul") {
+    // of Python's own functions and operators only these take tensors, or count by floats; `math` computes numbers with
+    // the C library, not with the vector libraries of PyTorch
+    let is_python = !name.contains('.') && !matches!(name, "sum" | "pow" | "range" | "matmul");
+    if receiver.is_none() && (is_python || name.starts_with("math.")) {
         return None;
     }
     let all = || receiver.into_iter().chain(&args.positional).chain(args.keyword.iter().map(|(_, v)| v));
@@ -106,6 +108,9 @@ fn own<'a>(name: &'a str, receiver: Option<&Value>, args: &Args) -> Option<&'a s
         return (!counts_exactly(args)).then_some(short);
     }
     let tensors: Vec<Tensor> = all().flat_map(tensors_of).collect();
+    if name == "pow" && tensors.is_empty() {
+        return None;
+    }
     is_rough(short, &tensors, all().last()).then_some(short)
 }
 

@@ -70,6 +70,11 @@ impl Context<'_> {
         }
     }
 
+    /// Whether any tensor may need gradients, or depends on one that may.
+    pub(crate) fn knows_origins(&self) -> bool {
+        !self.origins.storages.is_empty()
+    }
+
     /// Whether a tensor depends on one that may need gradients.
     pub(crate) fn has_origin(&self, tensor: &Tensor) -> bool {
         !self.origins.storages.is_empty() && self.origins.of(tensor.handle()).is_some()
