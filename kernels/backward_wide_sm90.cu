@@ -1,7 +1,7 @@
 // Block-sparse attention backward for Hopper, head dims up to 256: tiles of 64 keys by 64 queries, whose dk and dv take 128 registers of a
 // thread each. So each consumer warpgroup keeps one of them, and both work on the same keys:
-//   weights:    S, P ─► shared ─► dV += P dO, and the left half of dQ of the tile before
-//   gradients:  dP, P ◄─ shared, dS ─► shared ─► dK += dSᵀ Q, and the right half of dQ
+//   weights:    S, P ─► shared ─► dV += P dO, and the left half of dQ of the tile before (of 192 columns 128)
+//   gradients:  dP, P ◄─ shared, dS ─► shared ─► dK += dSᵀ Q, and the other columns of dQ
 // P goes over in two buffers, dS in two. The weights' warpgroup is at most one tile ahead: what it waits for, dS of the tile before, says that P
 // of that tile has been read, and P of this tile says that dS of the one before the last has been. Contract: backward.cuh,
 // backward_pipeline_sm90.cuh, words.cuh (ML_DQ_ORDER 0), cells.cuh; captured tensors get gradients only with mods whose derivative is 1.
@@ -34,11 +34,11 @@ __device__ __forceinline__ void give_back_keys(const Stage &s, u32 done, int gro
 }
 
 // Waits for a part of dq and adds it.
-__device__ __forceinline__ void finish_queries(const Params &p, const Stage &s, float (&dq)[PART_WIDTH / 2], int line, u32 before, int group,
-                                               int thread) {
+template <int COUNT>
+__device__ __forceinline__ void finish_queries(const Params &p, const Stage &s, float (&dq)[COUNT], int line, u32 before, int group, int thread) {
     u32 *turn = p.turns + 2 * i64(line) + group;
     if (ML_DETERMINISTIC) await_turn(turn, before, group, thread);
-    add_queries(dq, p.dq_sum, i64(line) * (2 * PART) + group * PART, thread);
+    add_queries(dq, p.dq_sum, i64(line) * (M * QK) + group * PART, thread);
     if (ML_DETERMINISTIC) pass_turn(turn, group, thread);
 }
 
@@ -178,7 +178,7 @@ __device__ __forceinline__ void make_gradients(const Params &p, const Mods &mods
             fence_async_proxy();
             bar_arrive(GRADIENTS + int(tiles % 2), 256);
             bar_sync(OWN + 1, 128);
-            float dq[PART_WIDTH / 2];
+            float dq[(QK - PART_WIDTH) / 2];
             issue_queries(dq, scores, item.keys, 1);
             issue_keys<QK>(dk, scores, s.q + q * Q_BYTES);
             const u32 turn_before = ML_DETERMINISTIC ? s.step(q, step::TURN) : 0;

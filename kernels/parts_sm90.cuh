@@ -1,9 +1,12 @@
 // Sums of dk or dv that the parts of an item add up in global memory (Part of backward.cuh), in the order of fragments, and which part is the last
 // to do so. Each warpgroup has sums and a count of its own. Must not know what is summed.
 
+// Sums of a warpgroup: of its keys' dk and dv, in the wide kernel of one of them.
+constexpr int PART_SUMS = N == 64 ? N * (QK > VW ? QK : VW) : N * (QK + VW) / GROUPS;
+
 // Where a warpgroup's sums are that the parts of this ticket's item share.
 __device__ __forceinline__ float *part_sums(const Params &p, const Stage &s, int k, int group) {
-    return p.part_sums + i64(GROUPS * s.ticket(k, ticket::SLOT) + group) * (N * (QK + VW) / GROUPS);
+    return p.part_sums + i64(GROUPS * s.ticket(k, ticket::SLOT) + group) * PART_SUMS;
 }
 
 template <int COUNT> __device__ __forceinline__ void add_sums(float *to, const float (&sum)[COUNT], int thread) {

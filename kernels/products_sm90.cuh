@@ -1,9 +1,10 @@
 // The products of Hopper's backward kernels, and the ways out of their registers: dq into its f32 sums, dk and dv in 16 bits. Must not know
 // lists, masks or mods.
 
-// A warpgroup's part of dq: half of the columns, with 128 queries half of the rows, with OWN_KEYS what its keys give to all of it.
-constexpr int PART_WIDTH = M == 128 || OWN_KEYS ? QK : QK / 2, PART = 64 * PART_WIDTH, PARTS = M * QK / PART;
-static_assert(PART_WIDTH >= 64, "a part has whole boxes");
+// A warpgroup's part of dq: half of the columns (of 192 the first has 128), with 128 queries half of the rows, with OWN_KEYS what its keys
+// give to all of it. PART_WIDTH is the first one's.
+constexpr int PART_WIDTH = M == 128 || OWN_KEYS ? QK : QK == 192 ? 128 : QK / 2, PART = 64 * PART_WIDTH, PARTS = M * QK / PART;
+static_assert(PART_WIDTH % 64 == 0, "a part has whole boxes");
 static_assert(ML_DQ_ORDER == 0, "sums lie as boxes are copied");
 // Named barriers, a warpgroup's is the constant + group: of its own; its part of dq has been taken; has been left.
 constexpr int OWN = 8, TAKEN = 10, LEFT = 12;
@@ -70,7 +71,7 @@ template <int WIDTH> __device__ __forceinline__ void issue_keys(float (&acc)[WID
 }
 
 // This warpgroup's part of dS K.
-__device__ __forceinline__ void issue_queries(float (&dq)[PART_WIDTH / 2], u32 ds, u32 k, int group) {
+template <int COUNT> __device__ __forceinline__ void issue_queries(float (&dq)[COUNT], u32 ds, u32 k, int group) {
     const u32 left = place(M == 128 || OWN_KEYS ? ds + group * 64 * 128 : ds, 16);
     const u32 right = place(M == 128 ? k : OWN_KEYS ? k + group * 64 * 128 : k + group * (PART_WIDTH / 64) * N * 128, N * 128);
     wgmma_fence();
@@ -136,9 +137,9 @@ __device__ __forceinline__ void add_parts(const Params &p, const TensorMap *sum_
 }
 
 // Adds a part of a tile's dq to its sums straight from registers; `to` is the part's.
-__device__ __forceinline__ void add_queries(const float (&dq)[PART_WIDTH / 2], float *to, i64 at, int thread) {
+template <int COUNT> __device__ __forceinline__ void add_queries(const float (&dq)[COUNT], float *to, i64 at, int thread) {
 #pragma unroll
-    for (int i = 0; i < PART_WIDTH / 8; ++i)
+    for (int i = 0; i < COUNT / 4; ++i)
         add_to_global<128>(to + at + i * 512, thread, dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
 }
 // The same in turn.

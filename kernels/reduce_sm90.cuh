@@ -39,6 +39,20 @@ __device__ __forceinline__ void wgmma_transposed(float (&d)[64], u64 a, u64 b) {
         : F8(d, 0), F8(d, 8), F8(d, 16), F8(d, 24), F8(d, 32), F8(d, 40), F8(d, 48), F8(d, 56)
         : "l"(a), "l"(b));
 }
+// d[96] += Aᵀ[64 x 16] B[16 x 192], both from shared memory, A M-major and B N-major.
+__device__ __forceinline__ void wgmma_transposed(float (&d)[96], u64 a, u64 b) {
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n192k16.f32." ELEM "." ELEM " {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+        "}, %96, %97, 1, 1, 1, 1, 1;\n"
+        : F8(d, 0), F8(d, 8), F8(d, 16), F8(d, 24), F8(d, 32), F8(d, 40), F8(d, 48), F8(d, 56), F8(d, 64), F8(d, 72), F8(d, 80), F8(d, 88)
+        : "l"(a), "l"(b));
+}
 // d[128] += Aᵀ[64 x 16] B[16 x 256], both from shared memory, A M-major and B N-major.
 __device__ __forceinline__ void wgmma_transposed(float (&d)[128], u64 a, u64 b) {
     asm volatile(

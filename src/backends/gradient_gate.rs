@@ -118,7 +118,7 @@ fn captured(got: &Gradients, bars: &Bars) -> Vec<GradientError> {
             want: &want[range.clone()],
             coarse: bars.coarse.iter().map(|c| &c.captures[range.clone()]).collect(),
             width: 0,
-            noise: &[],
+            noise: bars.want.capture_noise.get(range.clone()).unwrap_or_default(),
             floor: OF_CAPTURED_TERMS * bars.want.terms.get(range).map_or(0.0, largest_of),
         };
         errors.push(array.judged(bars.unit));

@@ -147,6 +147,28 @@ impl ModGradient {
         }
     }
 
+    /// Adds to `squares` that of what each captured element moves by if the gradients of a row's cells move by `moved`,
+    /// all together.
+    pub(crate) fn apply_squares(&self, at: &Place, scores: &[f64], moved: &[f64], squares: &mut [f64]) {
+        let evaluated = |program: &Program| evaluated(program, at, scores.to_vec());
+        for read in &self.reads {
+            let factor = read.value.as_ref().map(evaluated);
+            let mut parts = Vec::new();
+            read.each(
+                at,
+                &read.places(at, evaluated),
+                |element, x| parts.push((element, x)),
+                |i| moved[i] * factor.as_ref().map_or(1.0, |f| f[i]),
+            );
+            parts.sort_unstable_by_key(|part| part.0);
+            for same in parts.chunk_by(|a, b| a.0 == b.0) {
+                let square = same.iter().map(|part| part.1).sum::<f64>().powi(2);
+                // NaN and infinity are judged separately
+                squares[same[0].0] += if square.is_finite() { square } else { 0.0 };
+            }
+        }
+    }
+
     /// Makes `gradients`, of the modified scores, those of the scores, in f64.
     pub(crate) fn through_f64(&self, at: &Place, scores: &[f64], gradients: &mut [f64]) {
         let Some(by_score) = &self.by_score else { return };
@@ -210,12 +232,17 @@ impl Read {
         places
     }
 
-    /// Adds what `part` gives each cell of a tile to its element: summed first where several cells share one.
+    /// Adds what `part` gives each cell of a tile to its element.
     fn collect(&self, at: &Place, places: &[f64], sums: &mut [f64], part: impl Fn(usize) -> f64) {
+        self.each(at, places, |element, x| sums[element] += x, part);
+    }
+
+    /// Each element of a tile with what `part` gives its cells: summed first where several share one by their row or column.
+    fn each(&self, at: &Place, places: &[f64], mut to: impl FnMut(usize, f64), part: impl Fn(usize) -> f64) {
         let (rows, columns) = (at.q.len(), at.kv.len());
         let mut add = |place: f64, x: f64| {
             if x != 0.0 {
-                sums[self.first + place as usize] += x;
+                to(self.first + place as usize, x);
             }
         };
         match (self.by_query, self.by_key) {

@@ -90,6 +90,11 @@ fn gradients(args: Args) -> Result<(), Failure> {
         let why = Diagnostic::error("conform-design", "--grad needs a design");
         return Err(Failure::WrongUse(why.hint("maskloom conform --grad PRESET --backend torch:flex")));
     };
+    if are_cases(design) {
+        let why =
+            Diagnostic::error("conform-design", format!("{design} holds cases computed by PyTorch, not a design"));
+        return Err(Failure::WrongUse(why.hint(format!("maskloom conform {design} checks them, their gradients too"))));
+    }
     let opened = opened::open(design, &args.code, &args.overrides)?;
     let compiled = opened.compile()?;
     let problem = opened.problem(&compiled)?;
@@ -118,6 +123,12 @@ fn gradients(args: Args) -> Result<(), Failure> {
         out::text(&stack_text(&title, &found))?
     }
     if found.passed() { Ok(()) } else { Err(Failure::Exit(ExitCode::FAILURE)) }
+}
+
+/// Whether a file has the form of PyTorch's cases: a list, which no design is.
+fn are_cases(path: &str) -> bool {
+    let is_json = path.ends_with(".json");
+    is_json && std::fs::read_to_string(path).is_ok_and(|text| text.trim_start().starts_with('['))
 }
 
 fn stack_text(title: &str, found: &Stack) -> String {

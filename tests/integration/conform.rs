@@ -189,6 +189,10 @@ fn a_designs_gradients_are_judged_for_one_backend() {
     let refused = bench.run(&sdpa);
     assert!(refused.code == 1 && refused.out.contains("score-mod-unsupported"), "{}", refused.out);
     assert_eq!(bench.run(&["conform", "--grad"]).code, 2);
+    let cases = data("conform.json");
+    let ran = bench.run(&["conform", "--grad", &cases.to_string_lossy()]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("not a design") && ran.err.contains("checks them"), "{}", ran.err);
     let none = ["conform", "--grad", "alibi", "--device", "cpu", "--seq", "200", "--python", "/no/such/python"];
     let none = bench.run(&none);
     assert!(none.code == 1 && none.out.contains("no-python"), "{}{}", none.out, none.err);

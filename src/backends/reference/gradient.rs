@@ -50,6 +50,9 @@ pub struct GradientReference {
     pub captures: Vec<f64>,
     /// The sizes of the terms that each of these is the sum of, added up: what vanishes is no more exact than they are.
     pub terms: Vec<f64>,
+    /// What rounding the output costs each of these through delta. Emulation draws it once, which says little of a tensor of
+    /// few elements.
+    pub capture_noise: Vec<Noise>,
     /// All pairs of the problem.
     pub pairs_total: usize,
 }
@@ -71,6 +74,8 @@ pub struct PairGradients {
     pub key_noise: Vec<Noise>,
     captures: Vec<f64>,
     terms: Vec<f64>,
+    /// Squares.
+    capture_noise: Vec<f64>,
 }
 
 impl Sample {
@@ -203,13 +208,22 @@ pub fn gradients(
     for (pair, rows) in &sample.pairs {
         made.push(work.pair(*pair, rows, control)?);
     }
-    let (mut sums, mut sizes) = (vec![0.0; work.derivative.elements()], vec![0.0; work.derivative.elements()]);
+    let none = || vec![0.0; work.derivative.elements()];
+    let (mut sums, mut sizes, mut squares) = (none(), none(), none());
     for pair in &made {
         add(&mut sums, &pair.captures);
         add(&mut sizes, &pair.terms);
+        add(&mut squares, &pair.capture_noise);
     }
-    let (captures, terms) = (work.derivative.led_back(&sums), work.derivative.sizes_back(&sizes));
-    Ok(GradientReference { pairs: made, captures, terms, pairs_total: s.batch * s.kv_heads })
+    squares.iter_mut().for_each(|x| *x = x.sqrt());
+    let capture_noise = work.derivative.sizes_back(&squares).into_iter().map(|largest| Noise { rms: 0.0, largest });
+    Ok(GradientReference {
+        pairs: made,
+        captures: work.derivative.led_back(&sums),
+        terms: work.derivative.sizes_back(&sizes),
+        capture_noise: capture_noise.collect(),
+        pairs_total: s.batch * s.kv_heads,
+    })
 }
 
 struct Work<'a> {
@@ -243,6 +257,8 @@ struct Part {
     dv: Vec<f64>,
     captures: Vec<f64>,
     terms: Vec<f64>,
+    /// Squares.
+    capture_noise: Vec<f64>,
 }
 
 impl Work<'_> {
@@ -280,6 +296,7 @@ impl Work<'_> {
                     dv: vec![0.0; keys.v.len()],
                     captures: vec![0.0; self.derivative.elements()],
                     terms: vec![0.0; self.derivative.elements()],
+                    capture_noise: vec![0.0; self.derivative.elements()],
                 };
                 for (row, dq) in rows.iter().zip(dq.chunks_exact_mut(s.head_dim)) {
                     if control.is_cancelled() {
@@ -311,6 +328,7 @@ impl Work<'_> {
             dv: vec![0.0; keys.v.len()],
             captures: vec![0.0; self.derivative.elements()],
             terms: vec![0.0; self.derivative.elements()],
+            capture_noise: vec![0.0; self.derivative.elements()],
         };
         let mut dk_noise = vec![0.0; bounded];
         for part in parts {
@@ -320,6 +338,7 @@ impl Work<'_> {
             made.key_noise.iter_mut().zip(&part.key_noise).for_each(|(to, x)| to.add(*x));
             add(&mut made.captures, &part.captures);
             add(&mut made.terms, &part.terms);
+            add(&mut made.capture_noise, &part.capture_noise);
         }
         for (noise, own) in made.key_noise.iter_mut().zip(dk_noise.chunks_exact(s.head_dim)) {
             noise.add_largest(own);
@@ -359,7 +378,11 @@ impl Work<'_> {
         let sum: f64 = p.iter().sum();
         p.iter_mut().for_each(|x| *x = self.stored(*x / sum));
         let mut ds: Vec<f64> = keys.v.chunks_exact(width).map(|v| self.stored(dot(&d_out, v))).collect();
-        let noise = self.through_delta(&place, &plain, (&p, &ds), keys, (&q, &d_out), &mut part.key_noise);
+        let off = self.off_of_delta((&p, &ds), keys, &d_out);
+        let noise = off.map_or(Noise::default(), |off| {
+            self.on_captures(&place, &plain, &p, off, &mut part.capture_noise);
+            self.through_delta(&place, &plain, &p, (off, keys, &q), &mut part.key_noise)
+        });
         // delta as the softmax's own derivative has it: sum of P * dP, which is that of dO * O
         let kept = || p.iter().zip(&ds).zip(&keep).filter(|(_, keep)| **keep != 0);
         let delta: f64 = match self.fused {

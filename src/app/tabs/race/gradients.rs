@@ -61,8 +61,8 @@ fn line(ui: &mut Ui, of: &GradientReport, report: &RunReport, stale: bool) {
     let Some(worst) = GradientError::worst(errors) else { return };
     match worst.words() {
         None => ui
-            .label(format!("{} {:.0e}", worst.name, worst.max_abs))
-            .on_hover_text(format!("{:.0e} is allowed", worst.allowed)),
+            .colored_label(palette(ui.visuals()).good, format!("{} {:.1e} ok", worst.name, worst.max_abs))
+            .on_hover_text(format!("{:.1e} is allowed", worst.allowed)),
         Some(words) => ui.colored_label(palette(ui.visuals()).error, format!("wrong: {words}")),
     };
 }

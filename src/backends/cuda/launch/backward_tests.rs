@@ -492,6 +492,28 @@ fn hoppers_wide_kernel_gives_the_gradients() {
     ]);
 }
 
+/// As in multi-head latent attention, whose values are narrower than its keys.
+#[test]
+fn hoppers_wide_kernel_takes_keys_and_values_of_unequal_dims() {
+    let of = |q_len, kv_len, head_dim, head_dim_v| ProblemSpec { head_dim_v, ..spec(q_len, kv_len, head_dim) };
+    let learns = |s: ProblemSpec| scored(learned(s.q_len, s.kv_len, false), s);
+    let one = ProblemSpec { head_dim_v: 128, ..ProblemSpec::plain(1, (1, 1), (800, 64), 192) };
+    let shares = check([
+        case("d192/128 holes", masked(with_holes(), of(150, 260, 192, 128)), MaskKind::Bitmap),
+        case("d192/128 parts", masked(with_holes(), ProblemSpec { batch: 2, ..one }), MaskKind::Bitmap),
+        Case { ways: LSE, ..case("d192/128 full", half(of(70, 100, 192, 128)), MaskKind::None) },
+        Case {
+            ways: IN_ORDER,
+            ..case("d192/128 in order", masked(scattered(), of(70, 200, 192, 128)), MaskKind::Bitmap)
+        },
+        case("d176/72 soft cap", scored(soft_cap(2.0), half(of(100, 100, 176, 72))), MaskKind::None),
+        case("d256/128 adds", learns(masked(causal(), of(100, 100, 256, 128))), MaskKind::Bitmap),
+        case("d64/160 ranges", masked(ragged(100, 70), of(100, 70, 64, 160)), MaskKind::Interval),
+        case("d128/256 window", masked(window(), half(of(130, 140, 128, 256))), MaskKind::Bitmap),
+    ]);
+    assert!(shares.is_none_or(|n| n >= 1), "{shares:?} share");
+}
+
 /// Which element a cell adds depends on its score alone.
 fn by_score() -> Arc<Mod> {
     let table = HostTensor::vector(Data::F32(vec![0.5, -0.25]));

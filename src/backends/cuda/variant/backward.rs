@@ -13,7 +13,7 @@ use crate::base::{DType, Diagnostic};
 pub(crate) enum BackwardKernel {
     /// `backward_sm90.cu`: widths of 64 and 128.
     Hopper,
-    /// `backward_wide_sm90.cu`: head dims above 128, padded to 256.
+    /// `backward_wide_sm90.cu`: head dims above 128, those of keys and values each padded to 128, 192 or 256.
     HopperWide,
     /// `backward_sm80.cu`.
     Ampere,
@@ -99,10 +99,8 @@ impl BackwardSpec {
         // the wide kernel computes dS in other threads than the scores, and captured tensors with a derivative need
         // both
         let gated = width > 128 && mods.grad && mods.captures();
-        // Hopper's wide kernel has products for heads whose values are as wide as their keys
-        let unequal = width > 128 && shape.head_dim != shape.head_dim_v;
         let mut made = Vec::new();
-        if limits.hopper && !unequal && !gated && mods.reads <= MOST_READS {
+        if limits.hopper && !gated && mods.reads <= MOST_READS {
             // gradients of captured tensors are made of P in f32, which wants the registers of the smaller tile
             made.push(Self::hopper(shape, mods.captures(), mask, mods, ways));
             made.extend((made[0].tile_q == 128).then(|| Self::hopper(shape, true, mask, mods, ways)));
@@ -123,17 +121,18 @@ impl BackwardSpec {
 
     /// Hopper's kernel. `small`: with tiles of 64 queries for narrow heads too, so that a thread has half of the scores.
     fn hopper(shape: &Shape, small: bool, mask: MaskKind, mods: BackwardMods, ways: BackwardWays) -> BackwardSpec {
-        let width = match shape.head_dim.max(shape.head_dim_v) {
-            // products of the wide kernel are 128 or 256 columns wide
-            129.. => 256,
-            // both warpgroups add to the sums of a small tile of 64 columns, in no order
-            ..=64 if small && ways.deterministic => 128,
-            own => own.next_multiple_of(64),
-        };
-        let (kernel, tile_q, tile_kv) = match width {
-            64 if !small => (BackwardKernel::Hopper, 128, 128),
-            64 | 128 => (BackwardKernel::Hopper, 64, 128),
+        let wider = shape.head_dim.max(shape.head_dim_v);
+        let (kernel, tile_q, tile_kv) = match wider {
+            ..=64 if !small => (BackwardKernel::Hopper, 128, 128),
+            ..=128 => (BackwardKernel::Hopper, 64, 128),
             _ => (BackwardKernel::HopperWide, 64, 64),
+        };
+        let padded = |dim: usize| match (kernel, wider) {
+            // products of the wide kernel are 128, 192 or 256 columns wide
+            (BackwardKernel::HopperWide, _) => dim.max(128).next_multiple_of(64),
+            // both warpgroups add to the sums of a small tile of 64 columns, in no order
+            (_, ..=64) if small && ways.deterministic => 128,
+            _ => wider.next_multiple_of(64),
         };
         BackwardSpec {
             kernel,
@@ -142,8 +141,8 @@ impl BackwardSpec {
             head_dim_v: shape.head_dim_v,
             tile_q,
             tile_kv,
-            qk_width: width,
-            v_width: width,
+            qk_width: padded(shape.head_dim),
+            v_width: padded(shape.head_dim_v),
             warps: 12,
             split: false,
             stages: HOPPER_STAGES,
@@ -200,15 +199,19 @@ impl BackwardSpec {
     /// Columns of dq that one part of its sums holds.
     pub fn part_width(&self) -> usize {
         match self.kernel {
-            BackwardKernel::Hopper => 64,
-            BackwardKernel::HopperWide => self.qk_width / 2,
+            // the columns follow one another, however many of them a warpgroup has
+            BackwardKernel::Hopper | BackwardKernel::HopperWide => 64,
             BackwardKernel::Ampere => self.qk_width / (self.warps / (self.tile_q / 16)),
         }
     }
 
     /// Floats of dk and dv that the parts of one item add up.
     pub fn part_floats(&self) -> usize {
-        self.tile_kv * (self.qk_width + self.v_width)
+        match self.kernel {
+            // one warpgroup has dk, the other dv, each in room for the wider
+            BackwardKernel::HopperWide => 2 * self.tile_kv * self.qk_width.max(self.v_width),
+            _ => self.tile_kv * (self.qk_width + self.v_width),
+        }
     }
 
     /// Threads of a block.

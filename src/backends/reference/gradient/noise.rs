@@ -52,19 +52,11 @@ impl Work<'_> {
         }
     }
 
-    /// The effect of a rounded output on a row of dq through delta: rounding errs by at most one unit per element, the
-    /// sum with d_out by the root of their squares. Rounding each probability on its way into the output adds as much of
-    /// its own part of delta, P times dP. The effect on dk is added to `of_keys`, as squares.
-    pub(super) fn through_delta(
-        &self,
-        place: &Place,
-        plain: &[f64],
-        (p, dp): (&[f64], &[f64]),
-        keys: &Keys,
-        (q, d_out): (&[f64], &[f64]),
-        of_keys: &mut [Noise],
-    ) -> Noise {
-        let Some(unit) = self.unit() else { return Noise::default() };
+    /// The error of a row's delta by a rounded output: rounding errs by at most one unit per element, the sum with d_out by
+    /// the root of their squares. Rounding each probability on its way into the output adds as much of its own part of
+    /// delta, P times dP. None: as [`Work::unit`].
+    pub(super) fn off_of_delta(&self, (p, dp): (&[f64], &[f64]), keys: &Keys, d_out: &[f64]) -> Option<f64> {
+        let unit = self.unit()?;
         let mut out = vec![0.0; d_out.len()];
         let kept = || p.iter().enumerate().filter(|(_, p)| **p != 0.0);
         for (at, p) in kept() {
@@ -72,7 +64,26 @@ impl Work<'_> {
         }
         let of_out: f64 = out.iter().zip(d_out).map(|(o, d)| (o * d).powi(2)).sum();
         let part = |(at, p): (usize, &f64)| (p * dp[at]).powi(2);
-        let off = unit * (of_out + kept().map(part).sum::<f64>()).sqrt();
+        Some(unit * (of_out + kept().map(part).sum::<f64>()).sqrt())
+    }
+
+    /// The effect of delta's error on captured elements, as squares: it moves the gradients of a row's cells all together.
+    pub(super) fn on_captures(&self, place: &Place, plain: &[f64], p: &[f64], off: f64, squares: &mut [f64]) {
+        if !squares.is_empty() {
+            let moved: Vec<f64> = p.iter().map(|p| p * off).collect();
+            self.derivative.apply_squares(place, plain, &moved, squares);
+        }
+    }
+
+    /// The effect of delta's error on a row of dq. The effect on dk is added to `of_keys`, as squares.
+    pub(super) fn through_delta(
+        &self,
+        place: &Place,
+        plain: &[f64],
+        p: &[f64],
+        (off, keys, q): (f64, &Keys, &[f64]),
+        of_keys: &mut [Noise],
+    ) -> Noise {
         let mut through = p.to_vec();
         self.derivative.through_f64(place, plain, &mut through);
         let dim = self.problem.head_dim;
