@@ -21,6 +21,9 @@ constexpr int DS_BYTES = N * M * 2, SUM_BYTES = ML_DQ_BULK ? (OWN_KEYS ? 2 : 1) 
 // Of a tile of queries: lse and delta of its rows, and a partial tile's bits.
 constexpr int ROWS_BYTES = M * 8, BITS_BYTES = ML_MASK == 4 ? N * M / 8 : 0;
 static_assert(M == 64 || M == 128, "queries are a warpgroup's or two");
+// Whether a step's words say where its dq is added: with tiles of 128 queries a thread has no register for it from the tile's start to its
+// end, nor for what it is computed of.
+constexpr bool LINE_TOLD = M == 128;
 static_assert(K_STAGES == 1 && V_STAGES == 1, "an item has one phase (Ring)");
 
 // Position in a ring of buffers, and the parity that its barriers wait for, after so many were used.
@@ -34,9 +37,10 @@ constexpr int LAST = 6;           // and 7: of each warpgroup, whether the other
 constexpr u32 STOP = 0xffffffff;  // as COUNT: there are no more
 constexpr int WORDS = 8;
 }  // namespace ticket
-// What is known of a tile of queries: words that lie beside its Q buffer. TILE: as in the runs, with Cursor::FULL.
+// What is known of a tile of queries: words that lie beside its Q buffer. TILE: as in the runs, with Cursor::FULL. LINE: `query_tile` of it,
+// with LINE_TOLD.
 namespace step {
-constexpr int TILE = 0, HEAD = 1, TURN = 2;
+constexpr int TILE = 0, HEAD = 1, TURN = 2, LINE = 3;
 constexpr int WORDS = 4;
 }  // namespace step
 
@@ -74,9 +78,10 @@ struct Stage {
         return spread(value);
     }
     __device__ __forceinline__ static u32 ticket(int i, int index) { return word(words + 4 * (i * ticket::WORDS + index)); }
-    __device__ __forceinline__ static u32 step(int i, int index) {
-        return word(words + 4 * (K_STAGES * ticket::WORDS + i * step::WORDS + index));
+    __device__ __forceinline__ static constexpr u32 step_place(int i, int index) {
+        return words + 4 * (K_STAGES * ticket::WORDS + i * step::WORDS + index);
     }
+    __device__ __forceinline__ static u32 step(int i, int index) { return word(step_place(i, index)); }
     __device__ __forceinline__ void initialise() const {
         constexpr int WARPS = 4 * GROUPS;
         for (int i = 0; i < K_STAGES; ++i) mbarrier_init(k_full(i), 1), mbarrier_init(k_empty(i), GROUPS);
@@ -174,6 +179,7 @@ __device__ __forceinline__ void produce(const Params &p, const Stage &s, const M
                     mbarrier_wait(s.q_empty(q), q_ring.phase() ^ 1);
                     volatile u32 *told = s.steps + q * step::WORDS;
                     told[step::TILE] = now, told[step::HEAD] = h;
+                    if (LINE_TOLD) told[step::LINE] = query_tile(p, b, h, tile);
                     if (ML_DETERMINISTIC) told[step::TURN] = __ldg(p.order + turn);
                     mbarrier_expect(bar, Q_BYTES + ROWS_BYTES + (bits ? BITS_BYTES : 0));
                     copy_tile<M, QK>(s.q + q * Q_BYTES, maps.q, bar, tile * M, h, b);
