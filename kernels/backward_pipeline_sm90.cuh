@@ -21,6 +21,10 @@ constexpr int DS_BYTES = N * M * 2, SUM_BYTES = ML_DQ_BULK ? (OWN_KEYS ? 2 : 1) 
 // Of a tile of queries: lse and delta of its rows, and a partial tile's bits.
 constexpr int ROWS_BYTES = M * 8, BITS_BYTES = ML_MASK == 4 ? N * M / 8 : 0;
 static_assert(M == 64 || M == 128, "queries are a warpgroup's or two");
+// Whether a step's words say where its dq is added: with tiles of 128 queries a thread has no register for it from the tile's start to its
+// end, nor for what it is computed of.
+constexpr bool LINE_TOLD = M == 128;
+static_assert(K_STAGES == 1 && V_STAGES == 1, "an item has one phase (Ring)");
 
 // Position in a ring of buffers, and the parity that its barriers wait for, after so many were used.
 template <int COUNT> __device__ __forceinline__ int at(u32 used) { return int(used % COUNT); }
@@ -33,9 +37,10 @@ constexpr int LAST = 6;           // and 7: of each warpgroup, whether the other
 constexpr u32 STOP = 0xffffffff;  // as COUNT: there are no more
 constexpr int WORDS = 8;
 }  // namespace ticket
-// What is known of a tile of queries: words that lie beside its Q buffer. TILE: as in the runs, with Cursor::FULL.
+// What is known of a tile of queries: words that lie beside its Q buffer. TILE: as in the runs, with Cursor::FULL. LINE: `query_tile` of it,
+// with LINE_TOLD.
 namespace step {
-constexpr int TILE = 0, HEAD = 1, TURN = 2;
+constexpr int TILE = 0, HEAD = 1, TURN = 2, LINE = 3;
 constexpr int WORDS = 4;
 }  // namespace step
 
@@ -73,9 +78,10 @@ struct Stage {
         return spread(value);
     }
     __device__ __forceinline__ static u32 ticket(int i, int index) { return word(words + 4 * (i * ticket::WORDS + index)); }
-    __device__ __forceinline__ static u32 step(int i, int index) {
-        return word(words + 4 * (K_STAGES * ticket::WORDS + i * step::WORDS + index));
+    __device__ __forceinline__ static constexpr u32 step_place(int i, int index) {
+        return words + 4 * (K_STAGES * ticket::WORDS + i * step::WORDS + index);
     }
+    __device__ __forceinline__ static u32 step(int i, int index) { return word(step_place(i, index)); }
     __device__ __forceinline__ void initialise() const {
         constexpr int WARPS = 4 * GROUPS;
         for (int i = 0; i < K_STAGES; ++i) mbarrier_init(k_full(i), 1), mbarrier_init(k_empty(i), GROUPS);
@@ -98,9 +104,13 @@ __device__ __forceinline__ void copy_tile(u32 to, const TensorMap *map, u32 bar,
     for (int d = 0; d < WIDTH / 64; ++d) tma_load(to + d * ROWS * 128, map, bar, d * 64, row, head, batch);
 }
 
-// Which buffer of a ring is next, and a bit for each that says how often it was used.
+// Which buffer of a ring is next, and a bit for each that says how often it was used. The top bit counts its holder's items,
+// whose keys and values have one buffer each: a word of their own was spilled.
 template <int COUNT> struct Ring {
+    static constexpr u32 ODD = 1u << 31;
     u32 next = 0, phases = 0;
+    __device__ __forceinline__ u32 item_phase() const { return phases / ODD; }
+    __device__ __forceinline__ void end_item() { phases ^= ODD; }
     __device__ __forceinline__ u32 phase() const { return phases >> next & 1; }
     __device__ __forceinline__ int advance() {
         const int now = int(next);
@@ -121,29 +131,27 @@ __device__ __forceinline__ void copy_keys(u32 to, const TensorMap *map, u32 bar,
     copy_tile<N, WIDTH>(to, map, bar, int(words[ticket::TILE]) * N, int(words[ticket::KV_HEAD]), int(words[ticket::B]));
 }
 
-// Draws items and copies all that they want, in the order in which it is wanted. What it wants to know of an item it reads from the
-// ticket: a producer has few registers.
+// Draws items and copies all that they want, in the order in which it is wanted. A producer has few registers: what it wants to know of an
+// item it reads from the ticket.
 __device__ __forceinline__ void produce(const Params &p, const Stage &s, const Maps &maps) {
-    u32 done = 0;
     Ring<Q_STAGES> q_ring;
     Ring<DO_STAGES> d_o_ring;
 #pragma unroll 1
-    for (u32 draw = blockIdx.x;; draw = gridDim.x + atomicAdd(p.counter, 1u), ++done) {
+    for (u32 draw = blockIdx.x;; draw = count_blocks() + atomicAdd(p.counter, 1u), d_o_ring.end_item()) {
         Item item = {0, 0, 0, ticket::STOP};
         if (draw < p.draws) item = p.items[draw];
-        const int k = at<K_STAGES>(done);
-        mbarrier_wait(s.k_empty(k), phase<K_STAGES>(done) ^ 1);
-        volatile u32 *words = s.tickets + k * ticket::WORDS;
+        mbarrier_wait(s.k_empty(0), d_o_ring.item_phase() ^ 1);
+        volatile u32 *words = s.tickets;
         words[ticket::B] = item.b, words[ticket::KV_HEAD] = item.kv_head, words[ticket::TILE] = item.tile;
         words[ticket::COUNT] = item.count;
         if (item.count == ticket::STOP || item.count == 0) {
-            mbarrier_arrive(s.k_full(k));
+            mbarrier_arrive(s.k_full(0));
             if (item.count == ticket::STOP) break;
-            mbarrier_wait(s.v_empty(at<V_STAGES>(done)), phase<V_STAGES>(done) ^ 1);
-            mbarrier_arrive(s.v_full(at<V_STAGES>(done)));
+            mbarrier_wait(s.v_empty(0), d_o_ring.item_phase() ^ 1);
+            mbarrier_arrive(s.v_full(0));
             continue;
         }
-        copy_keys<QK>(s.k + k * K_BYTES, maps.k, s.k_full(k), words);
+        copy_keys<QK>(s.k, maps.k, s.k_full(0), words);
         bool first = true;
         u32 skip = 0, left = item.count;
         words[ticket::PARTS] = 1;
@@ -171,15 +179,15 @@ __device__ __forceinline__ void produce(const Params &p, const Stage &s, const M
                     mbarrier_wait(s.q_empty(q), q_ring.phase() ^ 1);
                     volatile u32 *told = s.steps + q * step::WORDS;
                     told[step::TILE] = now, told[step::HEAD] = h;
+                    if (LINE_TOLD) told[step::LINE] = query_tile(p, b, h, tile);
                     if (ML_DETERMINISTIC) told[step::TURN] = __ldg(p.order + turn);
                     mbarrier_expect(bar, Q_BYTES + ROWS_BYTES + (bits ? BITS_BYTES : 0));
                     copy_tile<M, QK>(s.q + q * Q_BYTES, maps.q, bar, tile * M, h, b);
                     tma_load(s.rows + q * ROWS_BYTES, maps.rows, bar, 0, tile, h, b);
                     if (bits) tma_load(s.bits + q * BITS_BYTES, maps.bits, bar, 0, int(__ldg(p.bitmap_ids + bitmap)) * (N / 64), 0, 0);
                     if (first) {
-                        const int v = at<V_STAGES>(done);
-                        mbarrier_wait(s.v_empty(v), phase<V_STAGES>(done) ^ 1);
-                        copy_keys<VW>(s.v + v * V_BYTES, maps.v, s.v_full(v), words);
+                        mbarrier_wait(s.v_empty(0), d_o_ring.item_phase() ^ 1);
+                        copy_keys<VW>(s.v, maps.v, s.v_full(0), words);
                         first = false;
                     }
                     const int d = int(d_o_ring.next);

@@ -59,16 +59,16 @@ template <int GROUP> __device__ __forceinline__ void consume(const Params &p, co
     Ring<DO_STAGES> d_o_ring;
     u32 ds_buffer = 0;
 #pragma unroll 1
-    for (u32 done = 0;; ++done) {
-        const int k = at<K_STAGES>(done), v = at<V_STAGES>(done);
-        mbarrier_wait(s.k_full(k), phase<K_STAGES>(done));
+    for (;; d_o_ring.end_item()) {
+        constexpr int k = 0, v = 0;
+        mbarrier_wait(s.k_full(k), d_o_ring.item_phase());
         u32 left = s.ticket(k, ticket::COUNT);
         if (left == ticket::STOP) break;
         const int b = s.ticket(k, ticket::B), tile = s.ticket(k, ticket::TILE);
         const u32 keys = s.k + k * K_BYTES, values = s.v + v * V_BYTES;
         if (left == 0) {
             store_zeros(p, b, s.ticket(k, ticket::KV_HEAD), tile, GROUP * 128 + thread, 256);
-            mbarrier_wait(s.v_full(v), phase<V_STAGES>(done));
+            mbarrier_wait(s.v_full(v), d_o_ring.item_phase());
             bar_sync(OWN + GROUP, 128);
             if (thread == 0) mbarrier_arrive(s.v_empty(v)), mbarrier_arrive(s.k_empty(k));
             continue;
@@ -96,7 +96,7 @@ template <int GROUP> __device__ __forceinline__ void consume(const Params &p, co
         pin(dv);
         Walk now;
         int before = -1;  // the head of the tile before, where captured tensors want to know
-        mbarrier_wait(s.v_full(v), phase<V_STAGES>(done));
+        mbarrier_wait(s.v_full(v), d_o_ring.item_phase());
 #pragma unroll 1
         for (;; --left) {
             const u32 scores = s.ds + ds_buffer * DS_BYTES, own = scores + GROUP * M * 128;
@@ -104,7 +104,7 @@ template <int GROUP> __device__ __forceinline__ void consume(const Params &p, co
             if (!LATE) now.d_o = ask_d_weights();
             now.read(s);
             const int q_tile = int(now.tile & ~Cursor::FULL);
-            const u32 line = query_tile(p, b, now.head, q_tile);
+            const u32 line = LINE_TOLD ? 0 : query_tile(p, b, now.head, q_tile);
             if (ML_CAPTURES && before >= 0 && now.head != before) sums.end_head(mods, b, before, cells.kv_idx, p.kv_len), sums = CaptureSums();
             if (ML_CAPTURES) before = now.head;
             cells.head = now.head;
@@ -132,7 +132,7 @@ template <int GROUP> __device__ __forceinline__ void consume(const Params &p, co
             wgmma_wait<1>();  // dV and dQ
             pin(dq);
             give_back(s.d_o_empty(now.d_o));
-            leave_part(dq, line, turn, GROUP, thread);
+            leave_part(dq, line, turn, now.q, GROUP, thread);
             if (DS_STAGES == 2) ds_buffer ^= 1;
             wgmma_wait<0>();  // dK
             pin(dk);

@@ -99,13 +99,15 @@ __device__ __forceinline__ void post_part(u32 line, u32 turn, int group, int thr
     bar_arrive(LEFT + group, 160);
 }
 
-__device__ __forceinline__ void leave_part(const float (&dq)[PART_WIDTH / 2], u32 line, u32 turn, int group, int thread) {
+// `q`: the buffer of the tile's queries, which is given back later: its words say the line with LINE_TOLD.
+__device__ __forceinline__ void leave_part(const float (&dq)[PART_WIDTH / 2], u32 line, u32 turn, int q, int group, int thread) {
     const u32 to = Stage::sums + group * PART * 4 + thread * 16;
     bar_sync(TAKEN + group, 160);
 #pragma unroll
     for (int i = 0; i < PART_WIDTH / 8; ++i)
         store_words(to + i * 128 * 16, __float_as_uint(dq[4 * i]), __float_as_uint(dq[4 * i + 1]), __float_as_uint(dq[4 * i + 2]),
                     __float_as_uint(dq[4 * i + 3]));
+    if (LINE_TOLD && thread == 0) line = load_word(Stage::step_place(q, step::LINE));
     post_part(line, turn, group, thread);
 }
 

@@ -1,6 +1,13 @@
 // Hopper's instructions that only the backward pass wants: boxes added to global memory, transposed stores of fragments, products of a
 // transposed left side. Must not know attention.
 
+// gridDim.x, asked for anew wherever it is wanted: the compiler would keep it in a register.
+__device__ __forceinline__ u32 count_blocks() {
+    u32 count;
+    asm volatile("mov.u32 %0, %%nctaid.x;" : "=r"(count));
+    return count;
+}
+
 // A box of floats from shared memory added to global memory by the copy engine.
 __device__ __forceinline__ void tma_add(const TensorMap *map, u32 src, int c0, int c1, int c2, int c3) {
     asm volatile("cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map),

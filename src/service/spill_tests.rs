@@ -37,11 +37,6 @@ const SHARED_SPILLS: &[(&str, usize, u32, &str)] =
 /// The same for backward kernels: preset, or the head_dim of those without a score mod; architecture, largest bytes,
 /// and the reason.
 const BACKWARD_SPILLS: &[(&str, &str, u32, &str)] = &[
-    ("d192", "sm_90a", 24, "addresses of the wide kernel's warpgroup that makes dS"),
-    ("d256", "sm_90a", 24, "the same"),
-    ("gemma2_softcap_window", "sm_90a", 24, "the same"),
-    ("relu_attention", "sm_90a", 16, "the derivative of 128 queries is held beside their scores"),
-    ("sandwich", "sm_90a", 40, "places of a table's elements beside the scores of 128 queries"),
     ("deepseek_mla_rope", "sm_90a", 5732, "128 captured numbers of a cell, each with a gradient"),
     ("d64", "sm_80", 8, "an address of the way out"),
     ("d192", "sm_80", 32, "sums of dk and dv of wide heads"),

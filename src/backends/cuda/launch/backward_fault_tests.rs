@@ -59,11 +59,11 @@ const UNSEEN: &[(&str, usize, &str)] = &[
         "every give-back stands behind an instruction that a warp runs as one, which comes after its last read",
     ),
     (
-        "backward_pipeline_sm90.cuh: mbarrier_wait(s.v_empty(at<V_STAGES>(done)), phase<V_STAGES>(done) ^ 1);",
+        "backward_pipeline_sm90.cuh: mbarrier_wait(s.v_empty(0), d_o_ring.item_phase() ^ 1);",
         0,
         "values are given back before keys by the same thread, and keys have been waited for",
     ),
-    ("backward_pipeline_sm90.cuh: mbarrier_wait(s.v_empty(v), phase<V_STAGES>(done) ^ 1);", 0, "the same"),
+    ("backward_pipeline_sm90.cuh: mbarrier_wait(s.v_empty(0), d_o_ring.item_phase() ^ 1);", 1, "the same"),
     (
         "products_sm90.cuh: wgmma_fence();",
         2,
@@ -85,7 +85,7 @@ const UNSEEN: &[(&str, usize, &str)] = &[
         "the machine reads nothing before its turn; the GPU might read a sum before it has read the count",
     ),
     (
-        "backward_sm90.cu: mbarrier_wait(s.v_full(v), phase<V_STAGES>(done));",
+        "backward_sm90.cu: mbarrier_wait(s.v_full(v), d_o_ring.item_phase());",
         0,
         "nobody reads an empty item's values, and the next item's keys are there only after these values have been announced",
     ),

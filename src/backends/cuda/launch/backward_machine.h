@@ -47,6 +47,7 @@ inline void tma_add(const TensorMap *map, u32 from, int c0, int c1, int c2, int 
         }
     });
 }
+inline u32 count_blocks() { return gridDim.x; }
 inline void tma_wait_all() { finish(here->stores, current), finish(here->writes, current); }
 
 inline u32 atomicMax(u32 *to, u32 by) { u32 old = *to; *to = old > by ? old : by; return old; }
