@@ -2,9 +2,9 @@
 // after it as they do there. Must not know how a kernel multiplies.
 //
 // Three launches: `backward_rows` (delta.cu), the kernel of the architecture, `backward_queries` (delta.cu). Text: macros, types.cuh, ptx.cuh,
-// this, mods.cuh, the emitted mods, cursor.cuh, hopper.cuh and reduce_sm90.cuh or tile.cuh, captures.cuh or what is emitted in its
-// place, words.cuh, the pipeline, cells.cuh, products_sm90.cuh and parts_sm90.cuh, the kernel. Emitted besides the forward's: `score_grad`, with
-// `score_mod`'s parameters, d score_mod / d (score * scale).
+// this, bins.cuh where captured tensors get gradients with ML_DETERMINISTIC, mods.cuh, the emitted mods, cursor.cuh, hopper.cuh and
+// reduce_sm90.cuh or tile.cuh, captures.cuh or what is emitted in its place, words.cuh, the pipeline, cells.cuh, products_sm90.cuh and
+// parts_sm90.cuh, the kernel. Emitted besides the forward's: `score_grad`, with `score_mod`'s parameters, d score_mod / d (score * scale).
 // With P = exp(score - lse), dS = P * (dO Vᵀ - delta) * d score_mod: dV = Pᵀ dO, dK = scale dSᵀ Q, dQ = scale dS K.
 //
 // Work is drawn by items, in the order in which they stand: one tile of keys of one kv head, which walks the query tiles of all heads of its
@@ -123,6 +123,9 @@ __device__ __forceinline__ float sum_of_keys(const float (&value)[2]) {
     return sum + __shfl_xor_sync(0xffffffff, sum, 16);
 }
 
+// Adds to an element of a captured tensor's gradient, in no fixed order. Sums that no order changes are in bins.cuh.
+__device__ __forceinline__ void add_to_element(float *gradient, int element, float part) { atomicAdd(gradient + element, part); }
+
 // Sums of a warp's cells along the diagonals q_idx - kv_idx, tile by tile. A thread holds keys i (r = 0) and i + 8 (r = 1), i = lane / 4,
 // and queries 2 t + e, t = lane % 4, of every eight.
 struct DiagonalSums {
@@ -165,12 +168,12 @@ struct DiagonalSums {
         const int lane = threadIdx.x % 32;
         return q_idx - kv_idx + 8 * (4 * n + lane % 4 - 2) + lane / 4;
     }
-    __device__ __forceinline__ void add(float *gradient, int element, float sum) {
+    template <class Gradient> __device__ __forceinline__ void add(const Gradient &gradient, int element, float sum) {
         if (element != place) leave(gradient), place = element;
         kept += sum;
     }
-    __device__ __forceinline__ void leave(float *gradient) {
-        if (kept != 0.0f) atomicAdd(gradient + place, kept);
+    template <class Gradient> __device__ __forceinline__ void leave(const Gradient &gradient) {
+        if (kept != 0.0f) add_to_element(gradient, place, kept);
         kept = 0.0f;
     }
 };

@@ -170,6 +170,7 @@ def _attend_backward(d_out, d_lse, query, key, value, out, lse, captured, lists,
     _must_be_ordered()
     kernel, arrays, learnt = _chosen(query, captured, lists)
     _must_differentiate([kernel.variant])
+    _must_hold(kernel.variant["backward"], query.shape[0])
     scale = PROBLEM["scale"] if scale is None else scale
     d_lse = torch.zeros_like(lse) if d_lse is None else d_lse.float().contiguous()
     wide = lambda t: t.new_empty(*t.shape[:-1], -(-t.shape[-1] // 8) * 8)
@@ -217,6 +218,15 @@ def _must_be_ordered():
     if not torch.is_deterministic_algorithms_warn_only_enabled():
         raise RuntimeError(words)
     warnings.warn(words, stacklevel=2)
+
+
+def _must_hold(backward, batch):
+    """Errors: an element of a captured tensor's gradient could get more additions than its bins hold."""
+    additions, most = batch * backward["additions"], backward["most_additions"]
+    if backward["bins"] and additions > most:
+        words = f"a batch of {batch} adds up to {additions} numbers to one element of a captured tensor's gradient"
+        way = "use a smaller batch, or export without --deterministic"
+        raise ValueError(f"maskloom: {words}; its sums have the same bits in every run up to {most}: {way}")
 
 
 def _must_differentiate(variants):

@@ -165,13 +165,14 @@ class Arrays:
         return 0 if array is None else array.data_ptr()
 
     def mods(self, prefix, places, captured, gradients, by_pointer, device):
-        """The mods' struct for a launch, with addresses first, and the objects that must live until the launch has run."""
+        """The mods' struct for a launch, with addresses first (of gradients those given), and the objects that must live until the
+        launch has run."""
         mods = bytearray(constants()[prefix].numpy().tobytes())
         learnt = [captured[place] if captured and place is not None else None for place in places]
         name = prefix.split(".", 1)[1].removesuffix("mods")
         own = [self.address(f"{name}capture{at}") for at in range(len(places))]
         addresses = [at if tensor is None else tensor.data_ptr() for at, tensor in zip(own, learnt)]
-        addresses += [tensor.data_ptr() for tensor in gradients]
+        addresses += gradients
         struct.pack_into(f"<{len(addresses)}Q", mods, 0, *addresses)
         if not by_pointer:
             return bytes(mods), None
@@ -224,7 +225,8 @@ class Kernel:
     def load_backward(self, b):
         (main,) = loaded(b["main"], b["entry"])
         driver()("cuFuncSetAttribute", main, SHARED_BYTES, b["shared_bytes"])
-        self.backward_functions = (*loaded(b["rows"], "backward_rows", "backward_queries"), main)
+        captured = ["backward_captured"] if b["bins"] else []
+        self.backward_functions = (main, *loaded(b["rows"], "backward_rows", "backward_queries", *captured))
 
     def mods(self, arrays, captured):
         v = self.variant
@@ -307,11 +309,11 @@ class Kernel:
         batch, heads = query.shape[:2]
         scratch, items = self.scratch(query), self.items(batch, arrays)
         params = self.backward_params(saved, gradients, scratch, items, scale, arrays)
-        mods, _held = arrays.mods(
-            f"{v['arch']}.backward_mods", b["captures"], captured, d_captured, b["mods_by_pointer"], self.device
-        )
+        sums, _bins = self.sums(d_captured)
+        words = [word for own in sums for word in own]
+        mods, _held = arrays.mods(f"{v['arch']}.backward_mods", b["captures"], captured, words, b["mods_by_pointer"], self.device)
         start_here = self.started()
-        before, after, main = self.backward_functions
+        main, before, after, *of_bins = self.backward_functions
         around = {"blocks": (b["q_tiles"], heads, batch), "threads": 256, "shared": 0}
         start_here(before, [params], **around)
         maps, blocks = [], len(items)
@@ -320,6 +322,19 @@ class Kernel:
             blocks = min(blocks, self.properties.multi_processor_count)
         start_here(main, [*maps, params, mods], blocks=blocks, threads=b["threads"], shared=b["shared_bytes"])
         start_here(after, [params], **around)
+        for own in sums if of_bins else []:
+            if own[1]:
+                start_here(*of_bins, [struct.pack("<3Q", *own)], blocks=-(-own[2] // 256), threads=256, shared=0)
+
+    def sums(self, d_captured):
+        """The words by which kernels find each captured tensor's gradient, and the memory that must live until they have run: its
+        address, or, where no order may change the sums, that with the address of its bins (0: it needs none) and its elements."""
+        bins = self.variant["backward"]["bins"]
+        if bins is None:
+            return [(tensor.data_ptr(),) for tensor in d_captured], []
+        held = [tensor.new_zeros(tensor.numel() * each, dtype=torch.uint8) for tensor, each in zip(d_captured, bins)]
+        words = [(t.data_ptr(), own.data_ptr() if len(own) else 0, t.numel()) for t, own in zip(d_captured, held)]
+        return words, held
 
     def scratch(self, query):
         """Memory of one backward pass, by its fields."""

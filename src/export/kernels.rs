@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn gradients_in_a_fixed_order_take_their_lists_along_or_are_refused() {
+    fn gradients_in_a_fixed_order_take_their_lists_and_bins_along() {
         let order = |files: &[ExportFile]| {
             let tensors = safetensors::SafeTensors::deserialize(bytes_of(files, "kernels/tensors.safetensors"));
             let words = tensors.expect("tensors").tensor("sm_90a.backward_order").expect("there").data().to_vec();
@@ -325,8 +325,13 @@ mod tests {
         // `key` is a parameter of the module's attend: both files have the same other name
         let [(named, _)] = &super::super::module::names(&learns)[..] else { panic!("one tensor") };
         assert!(named != "key" && launch_of(&free)["learns"][0]["name"] == json!(named), "{named}");
-        let refused = kernel_bundle(&learns, "mine", &["sm_90a"], true, &Echo, None).unwrap_err();
-        assert!(refused.code == "no-fixed-order" && refused.hint.is_some_and(|hint| hint.contains("eager")));
+        let bins = |files: &[ExportFile]| launch_of(files)["variants"][0]["backward"]["bins"].clone();
+        let ordered = kernel_bundle(&learns, "mine", &["sm_90a"], true, &Echo, None).expect("made");
+        assert_eq!((bins(&free), bins(&ordered)), (Value::Null, json!([256])));
+        let afterwards = |files: &[ExportFile]| {
+            String::from_utf8_lossy(bytes_of(files, "kernels/backward_rows.sm_90a.cu")).contains("backward_captured(")
+        };
+        assert!(afterwards(&ordered) && !afterwards(&free));
     }
 
     #[test]

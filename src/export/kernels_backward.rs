@@ -4,7 +4,7 @@
 //! Python fills in is named with its type, in the struct's order. Must not know folders or devices.
 
 use crate::backends::cuda::emit::layout::capture_bytes;
-use crate::backends::cuda::toolchain::backward::BackwardDraft;
+use crate::backends::cuda::toolchain::backward::{BIN_BYTES, BackwardDraft, MOST_ADDITIONS, most_additions};
 use crate::backends::cuda::toolchain::cache::Cache;
 use crate::backends::cuda::toolchain::compile::Compiler;
 use crate::backends::cuda::variant::backward::{BackwardKernel, BackwardWays};
@@ -86,10 +86,17 @@ pub(super) fn variant(
         let data = Data::U8(capture_bytes(name, tensor)?);
         tensors.push((format!("{arch}.backward_capture{at}"), HostTensor::vector(data)));
     }
-    let gradients = draft.mods.gradient.as_ref().map_or(0, |g| g.captures.len());
+    let gradient = draft.mods.gradient.as_ref();
+    // bytes of an element's bins; 0 where each element is written by one cell
+    let bins = gradient.filter(|_| spec.has_bins()).map(|g| {
+        let bytes = |has| if has { BIN_BYTES } else { 0 };
+        g.with_bins().into_iter().map(bytes).collect::<Vec<_>>()
+    });
+    let additions = gradient.map_or(0, |g| most_additions(problem, g, spec));
     let values: Vec<_> = captured.iter().map(|(_, tensor)| *tensor).collect();
     let layout = &draft.emitted.layout;
-    let mods = layout.fill(&vec![0; values.len() + gradients], &values, &draft.mods.ints, &draft.mods.floats);
+    // addresses come first; the loader writes them
+    let mods = layout.fill(&vec![0; layout.words()], &values, &draft.mods.ints, &draft.mods.floats);
     tensors.push((format!("{arch}.backward_mods"), HostTensor::vector(Data::U8(mods))));
     Ok(json!({
         "main": main, "rows": rows, "entry": spec.entry(), "threads": spec.threads(),
@@ -98,7 +105,9 @@ pub(super) fn variant(
         "part_lines": if spec.kernel == BackwardKernel::Hopper { 64 * spec.part_width() / 256 } else { 1 },
         "bit_words": spec.bit_words(), "q_tiles": draft.q_tiles, "kv_tiles": draft.lists.kv_tiles,
         "mask_batch": draft.lists.batch, "mask_heads": draft.lists.heads,
-        "captures": places(problem, &captured), "gradients": gradients, "mods_by_pointer": layout.by_pointer(),
+        "captures": places(problem, &captured), "gradients": gradient.map_or(0, |g| g.captures.len()),
+        "mods_by_pointer": layout.by_pointer(),
+        "bins": bins, "additions": additions as u64, "most_additions": MOST_ADDITIONS as u64,
     }))
 }
 

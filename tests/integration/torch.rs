@@ -331,18 +331,22 @@ fn a_kernel_bundle_trains_in_pytorch() {
     });
     bench.write("lean.json", &document.to_string());
     bench.run(&["export", "lean.json", "--to", "out", "--name", "lean", "--kernels=sm_80,sm_90a"]).ok();
-    let said = Command::new(&python.path)
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/bundle.py"))
-        .arg(bench.path("out"))
-        .arg("lean")
-        .output()
-        .expect("Python runs");
-    let text = String::from_utf8_lossy(&said.stdout);
-    assert!(
-        said.status.success() && text.contains("the bundle trains"),
-        "{text}{}",
-        String::from_utf8_lossy(&said.stderr)
-    );
+    let ordered = ["export", "lean.json", "--to", "ordered", "--name", "lean", "--kernels=sm_80,sm_90a"];
+    bench.run(&[&ordered[..], &["--deterministic"]].concat()).ok();
+    let runs: [(&str, &[&str], &str); 2] = [
+        ("out", &["lean"], "the bundle trains"),
+        ("ordered", &["lean", "launches"], "the launches have their parameters"),
+    ];
+    for (folder, arguments, end) in runs {
+        let said = Command::new(&python.path)
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/bundle.py"))
+            .arg(bench.path(folder))
+            .args(arguments)
+            .output()
+            .expect("Python runs");
+        let text = String::from_utf8_lossy(&said.stdout);
+        assert!(said.status.success() && text.contains(end), "{text}{}", String::from_utf8_lossy(&said.stderr));
+    }
 }
 
 /// LoRA, DDP, FSDP with checkpointing, transformers' Trainer; those whose packages are missing say so.

@@ -1,8 +1,9 @@
-"""A kernel bundle's operators as training uses them, without a GPU: python bundle.py EXPORT STEM
+"""A kernel bundle's operators as training uses them, without a GPU: python bundle.py EXPORT STEM [launches]
 
 EXPORT holds STEM.py, STEM_kernel.py and kernels/, of a design of 2 heads and 80 tokens whose score_mod learns `slopes`. On the cpu
 stand-ins compute what the kernels would, from the exported module's mods. Checked are gradients against plain autograd, also under
-torch.compile, checkpointing and two steps of an optimiser, what fakes say, what is refused, and every launch's parameters.
+torch.compile, checkpointing and two steps of an optimiser, what fakes say, what is refused, and every launch's parameters. With
+`launches` only these are.
 """
 
 import contextlib
@@ -468,6 +469,7 @@ def launches_have_their_parameters(arch, capability):
 
         layouts = {name: kernel.LAUNCH["backward"] for name in ("backward_rows", "backward_queries", b["entry"])}
         layouts[made.variant["entry"]] = kernel.LAUNCH["params"]
+        layouts["backward_captured"] = [["total", "u64"], ["bins", "u64"], ["count", "u64"]]
         launch.start = watched
         made.launch(q, k, v, out, lse, 0.5, None, learnt)
         made.backward((q, k, v, out, lse, out, lse), gradients, sums, 0.5, None, learnt)
@@ -476,7 +478,9 @@ def launches_have_their_parameters(arch, capability):
         launch.driver = driver_before
         for name, own in before.items():
             setattr(torch.cuda, name, own)
-    assert [name for name, *_ in driver.launches[-3:]] == ["backward_rows", b["entry"], "backward_queries"]
+    ordered = kernel.LAUNCH["deterministic"]
+    names = ["backward_rows", b["entry"], "backward_queries", *(["backward_captured"] if ordered else [])]
+    assert [name for name, *_ in driver.launches[-len(names) :]] == names, driver.launches
     grid, p, _ = seen["backward_rows"]
     assert grid == [b["q_tiles"], P["heads"], batch, 256, 1, 1, 0], grid
     grid, p, mods = seen[b["entry"]]
@@ -490,6 +494,11 @@ def launches_have_their_parameters(arch, capability):
     assert p["order"] == made.arrays.address("backward_order") != 0
     # the learnt tensor and its gradient's sums, in the place of the design's own
     assert struct.unpack("<2Q", mods[:16]) == (learnt[0].data_ptr(), sums[0].data_ptr())
+    if ordered:
+        grid, own, _ = seen["backward_captured"]
+        assert grid == [1, 1, 1, 256, 1, 1, 0] and b["bins"] == [256], grid
+        assert struct.unpack("<2Q", mods[16:32]) == (own["bins"], own["count"]) and own["bins"] != 0
+        assert (own["total"], own["count"]) == (sums[0].data_ptr(), 2), own
     _, _, mods = seen[made.variant["entry"]]
     assert struct.unpack("<Q", mods[:8])[0] == learnt[0].data_ptr()
 
@@ -502,6 +511,24 @@ def gradcheck_passes():
         assert end.code == 0, "gradcheck"
 
 
+def too_many_additions_are_refused():
+    b = {"bins": [256], "additions": 1 << 30, "most_additions": 1 << 32}
+    kernel._must_hold(b, 4)
+    kernel._must_hold(b | {"bins": None}, 5)
+    try:
+        kernel._must_hold(b, 5)
+    except ValueError as why:
+        assert "a batch of 5" in str(why) and "without --deterministic" in str(why), why
+    else:
+        raise AssertionError("not refused")
+
+
+if sys.argv[3:] == ["launches"]:
+    launches_have_their_parameters("sm_80", (8, 0))
+    launches_have_their_parameters("sm_90a", (9, 0))
+    too_many_additions_are_refused()
+    print("the launches have their parameters")
+    sys.exit()
 if len(sys.argv) > 3:
     spread(*sys.argv[3:])
     sys.exit()

@@ -1,9 +1,9 @@
-"""Exported kernel bundles trained on a GPU: python on_a_card.py MASKLOOM WORK [PRESET...]
+"""Exported kernel bundles trained on a GPU: python on_a_card.py MASKLOOM WORK [--deterministic] [PRESET...]
 
 Each preset is exported with its own heads and about 1,024 tokens. A small model of projections around its operators takes two steps of an
 optimiser plainly, under torch.compile(fullgraph), checkpointed, with selective checkpointing and inside a CUDA graph. Gradients of both
 steps are compared with those of the same model in float32, whose attention is the exported module's dense mask and score in plain
-PyTorch. Without a GPU it says "skipped".
+PyTorch. With --deterministic three backward passes of every kernel must have the same bits besides. Without a GPU it says "skipped".
 """
 
 import importlib
@@ -22,7 +22,8 @@ AXES = {
     "gpt_oss_sinks": ["--axes", "tokens 1024", "--kv-axes", "sink 1 | tokens 1024"],
     "prefix_lm": ["--axes", "prefix 256 | answer 768"],
 }
-PRESETS = sys.argv[3:] or list(AXES)
+ORDERED = ["--deterministic"] if "--deterministic" in sys.argv else []
+PRESETS = [name for name in sys.argv[3:] if name not in ORDERED] or list(AXES)
 BATCH, WIDTH = 2, 256
 # of the largest gradient; bf16 has steps of 2^-8, and a gradient passes two projections and the attention
 ALLOWED = 4e-2
@@ -30,7 +31,7 @@ ALLOWED = 4e-2
 
 def export(preset):
     folder = os.path.join(WORK, preset)
-    command = [MASKLOOM, "export", preset, "--kernels", *AXES.get(preset, []), "--to", folder]
+    command = [MASKLOOM, "export", preset, "--kernels", *ORDERED, *AXES.get(preset, []), "--to", folder]
     subprocess.run(command, check=True, capture_output=True)
     sys.path.insert(0, folder)
     stem = next(name[: -len("_kernel.py")] for name in os.listdir(folder) if name.endswith("_kernel.py"))
@@ -113,6 +114,21 @@ def selective(kernel):
     return lambda: checkpoint.create_selective_checkpoint_contexts(policy)
 
 
+def same_bits(kernel, start):
+    """Whether three backward passes of the operators give the same gradients."""
+    p, runs = kernel.PROBLEM, []
+    q = torch.randn(BATCH, p["heads"], p["q_len"], p["head_dim"], device="cuda", dtype=kernel.DTYPE)
+    k = torch.randn(BATCH, p["kv_heads"], p["kv_len"], p["head_dim"], device="cuda", dtype=kernel.DTYPE)
+    v = torch.randn(BATCH, p["kv_heads"], p["kv_len"], p["head_dim_v"], device="cuda", dtype=kernel.DTYPE)
+    learnt = {name: t.detach().clone() for name, t in start.items()}
+    given = [t.requires_grad_() for t in (q, k, v, *learnt.values())]
+    out = kernel.attend(q, k, v, captured=learnt or None)
+    seed = torch.randn_like(out)
+    for _ in range(3):
+        runs.append(torch.autograd.grad(out, given, seed, retain_graph=True))
+    return all(torch.equal(a, b) for run in runs[1:] for a, b in zip(run, runs[0]))
+
+
 def ways(kernel, model):
     again = lambda **more: lambda x: checkpoint.checkpoint(model, x, use_reentrant=False, **more)
     yield "plain", lambda x, t: two_steps(model, model, x, t)
@@ -136,7 +152,9 @@ def one(preset):
     target = torch.randn(BATCH, p["q_len"], WIDTH, device="cuda")
     weights = {name: t.clone() for name, t in plain.state_dict().items()}
     want = two_steps(plain, plain, x, target)
-    bad = 0
+    bad = int(bool(ORDERED) and not same_bits(kernel, start))
+    if ORDERED:
+        print(f"{'FAILED' if bad else 'ok    '} {preset}, the same bits in three passes", flush=True)
     model = Model(kernel, operators, start).cuda()
     for way, run in ways(kernel, model):
         model.load_state_dict(weights)

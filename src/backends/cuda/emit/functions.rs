@@ -61,8 +61,8 @@ pub fn source_of_file(file: &str) -> Option<usize> {
 
 /// Emits the mods of a template.
 pub fn emit(template: &Template) -> Emitted {
-    let gradients = template.gradient.map_or(0, |g| g.captures.len());
-    let layout = ModsLayout::new(template.graph, template.ints, template.floats).with_gradients(gradients);
+    let (gradients, in_bins) = template.gradient.map_or((0, false), |g| (g.captures.len(), g.in_bins));
+    let layout = ModsLayout::new(template.graph, template.ints, template.floats).with_gradients(gradients, in_bins);
     let mut text = layout.declaration();
     for (at, source) in template.sources.iter().enumerate() {
         let name: String = source.name.chars().filter(|c| !c.is_control() && *c != '\\').collect();

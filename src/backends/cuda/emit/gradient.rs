@@ -29,7 +29,7 @@ impl Emitter<'_> {
         }
         if !gradient.captures.is_empty() {
             each_read(text, &gradient.reads);
-            sums(text, &gradient.reads);
+            sums(text, gradient);
         }
     }
 
@@ -71,8 +71,45 @@ enum Class {
     Difference,
     /// One a cell, and no other cell has it: written.
     Alone,
-    /// Anything else: an atomic addition a cell.
+    /// Anything else: an addition a cell.
     Cell,
+}
+
+impl LiftedGradient {
+    /// For each gradient: whether it is made of bins. Elements of one cell alone are written.
+    pub fn with_bins(&self) -> Vec<bool> {
+        let added = |slot| move |read: &LiftedRead| read.slot == slot && Class::of(read) != Class::Alone;
+        (0..self.captures.len()).map(|slot| self.in_bins && self.reads.iter().any(added(slot))).collect()
+    }
+
+    /// Additions that an element gets at most of one batch entry, of those heads, queries and keys, by tiles of those queries and keys.
+    pub fn most_additions(&self, lengths: [usize; 3], tile: (usize, usize)) -> u128 {
+        let of_slot = |slot| {
+            let own = self.reads.iter().filter(move |read| read.slot == slot);
+            own.map(|read| additions(read, lengths, tile)).sum()
+        };
+        (0..self.captures.len()).map(of_slot).max().unwrap_or(0)
+    }
+}
+
+/// Additions of a read to one element: as many as its class adds in tiles that all keep cells, and that add for every head.
+fn additions(read: &LiftedRead, [heads, q_len, kv_len]: [usize; 3], (tile_q, tile_kv): (usize, usize)) -> u128 {
+    let [_, by_head, by_query, by_key] = read.told;
+    let of = |told: bool, all: usize| if told { 1 } else { all as u128 };
+    let q_tiles = q_len.div_ceil(tile_q);
+    let keys = kv_len.next_multiple_of(tile_kv);
+    // of a warp
+    let (tiles, diagonals) = (q_tiles as u128 * (keys / 16) as u128, 8 * (tile_q / 8 + 2).next_multiple_of(4));
+    let of_head = match Class::of(read) {
+        Class::Head => tiles,
+        Class::Key => q_tiles as u128 * of(by_key, keys),
+        Class::Query => of(by_query, q_tiles * tile_q) * (keys / 16) as u128,
+        // the last sum of each thread is added behind the tile
+        Class::Difference => tiles * (diagonals + 32) as u128,
+        Class::Alone => 0,
+        Class::Cell => of(by_query, q_len) * of(by_key, kv_len),
+    };
+    of(by_head, heads) * of_head
 }
 
 impl Class {
@@ -98,9 +135,12 @@ fn place(at: usize, row: &str, column: &str, (q_idx, kv_idx): (&str, &str)) -> S
     format!("read_place{at}(m, 0, 0.0f, 1.0f, head, {row}, {column}, b, h, {q_idx}, {kv_idx})")
 }
 
-/// The same as a pointer into its tensor's gradient.
-fn element((at, read): (usize, &LiftedRead), row: &str, column: &str, cell: (&str, &str)) -> String {
-    format!("m.g{} + {}", read.slot, place(at, row, column, cell))
+/// The addition of a value to an element of a read's tensor.
+fn addition(in_bins: bool, read: &LiftedRead, place: &str, value: &str) -> String {
+    match in_bins {
+        true => format!("add_to_element(m.g{}, {place}, {value})", read.slot),
+        false => format!("atomicAdd(m.g{} + {place}, {value})", read.slot),
+    }
 }
 
 fn row_of(q_idx: &str) -> String {
@@ -112,7 +152,8 @@ fn column_of(kv_idx: &str) -> String {
 }
 
 /// For kernels that keep tiles: sums stay in threads where their cells add to one element.
-fn sums(text: &mut String, reads: &[LiftedRead]) {
+fn sums(text: &mut String, gradient: &LiftedGradient) {
+    let (reads, in_bins) = (&gradient.reads, gradient.in_bins);
     text.push_str("#line 1 \"mods\"\n#ifndef ML_EAGER\nstruct CaptureSums {\n");
     for (at, read) in reads.iter().enumerate() {
         let _ = match Class::of(read) {
@@ -129,37 +170,39 @@ fn sums(text: &mut String, reads: &[LiftedRead]) {
     );
     for (at, read) in reads.iter().enumerate() {
         let value = format!("d_score * read_value{at}{AT_CELL}");
-        let place = format!("m.g{} + read_place{at}{AT_CELL}", read.slot);
+        let place = format!("read_place{at}{AT_CELL}");
+        let total = if in_bins { ".total" } else { "" };
         let _ = match Class::of(read) {
             Class::Head => writeln!(text, "        sum{at} += {value};"),
             Class::Key => writeln!(text, "        sum{at}[r] += {value};"),
             Class::Query => writeln!(text, "        sum{at}[e] += {value};"),
             Class::Difference => writeln!(text, "        sum{at}.cell[r][e] += {value};"),
-            Class::Alone => writeln!(text, "        *({place}) = {value};"),
-            Class::Cell => writeln!(text, "        atomicAdd({place}, {value});"),
+            Class::Alone => writeln!(text, "        *(m.g{}{total} + {place}) = {value};", read.slot),
+            Class::Cell => writeln!(text, "        {};", addition(in_bins, read, &place, &value)),
         };
     }
     text.push_str("    }\n");
-    end_queries(text, reads);
+    end_queries(text, reads, in_bins);
     end_tile(text, reads);
-    end_head(text, reads);
+    end_head(text, reads, in_bins);
     text.push_str("};\n#endif\n");
 }
 
 /// The cells of eight queries are done: what they add to elements of these leaves the warp, and sums along diagonals go
 /// one step on.
-fn end_queries(text: &mut String, reads: &[LiftedRead]) {
+fn end_queries(text: &mut String, reads: &[LiftedRead], in_bins: bool) {
     text.push_str(
         "    __device__ __forceinline__ void end_queries(const Mods &m, const HeadValues &head, int b, int h, int first, int step, int q_len) {\n        \
          const int lane = threadIdx.x % 32, q_idx = first + (lane & 4) / 4;\n",
     );
     for (at, read) in of_class(reads, Class::Query) {
-        let to = element((at, read), &row_of("q_idx"), &column_of("0"), ("q_idx", "0"));
+        let to = place(at, &row_of("q_idx"), &column_of("0"), ("q_idx", "0"));
+        let add = addition(in_bins, read, &to, "sum");
         let _ = writeln!(
             text,
             "        {{\n            const float sum = sum_of_keys(sum{at});\n            \
              sum{at}[0] = sum{at}[1] = 0.0f;\n            \
-             if (lane < 8 && sum != 0.0f && q_idx < q_len) atomicAdd({to}, sum);\n        }}"
+             if (lane < 8 && sum != 0.0f && q_idx < q_len) {add};\n        }}"
         );
     }
     for (at, _) in of_class(reads, Class::Difference) {
@@ -191,7 +234,7 @@ fn end_tile(text: &mut String, reads: &[LiftedRead]) {
 }
 
 /// Writes the sums of all cells of a head for its elements, or for its keys' elements, from the warp.
-fn end_head(text: &mut String, reads: &[LiftedRead]) {
+fn end_head(text: &mut String, reads: &[LiftedRead], in_bins: bool) {
     text.push_str(
         "    __device__ __forceinline__ void end_head(const Mods &m, int b, int h, int kv_idx, int kv_len) {\n        \
          const HeadValues head = head_values(m, b, h);\n        \
@@ -200,19 +243,21 @@ fn end_head(text: &mut String, reads: &[LiftedRead]) {
     for (at, read) in of_class(reads, Class::Key) {
         for r in 0..2 {
             let key = format!("kv_idx + {}", 8 * r);
-            let to = element((at, read), "row", &column_of(&key), ("0", &key));
+            let to = place(at, "row", &column_of(&key), ("0", &key));
+            let add = addition(in_bins, read, &to, "sum");
             let _ = writeln!(
                 text,
                 "        {{\n            const float sum = sum_of_quad(sum{at}[{r}]);\n            \
-                 if (lane % 4 == 0 && {key} < kv_len) atomicAdd({to}, sum);\n        }}"
+                 if (lane % 4 == 0 && {key} < kv_len) {add};\n        }}"
             );
         }
     }
     for (at, read) in of_class(reads, Class::Head) {
-        let to = element((at, read), "row", &column_of("kv_idx"), ("0", "kv_idx"));
+        let to = place(at, "row", &column_of("kv_idx"), ("0", "kv_idx"));
+        let add = addition(in_bins, read, &to, "sum");
         let _ = writeln!(
             text,
-            "        {{\n            const float sum = sum_of_warp(sum{at});\n            if (lane == 0) atomicAdd({to}, sum);\n        }}"
+            "        {{\n            const float sum = sum_of_warp(sum{at});\n            if (lane == 0) {add};\n        }}"
         );
     }
     for (at, read) in of_class(reads, Class::Difference) {

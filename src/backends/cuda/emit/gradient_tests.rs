@@ -9,6 +9,7 @@ use crate::backends::cuda::variant::limits::Limits;
 use crate::base::HostTensor;
 use crate::base::tensor::Data;
 use crate::ir::graph::{BinaryOp, Input, Mod, ModKind, Op};
+use crate::ir::text::parse;
 use crate::problem::{Problem, ProblemSpec};
 use smallvec::smallvec;
 use std::sync::Arc;
@@ -137,6 +138,95 @@ fn backward_kernels_compile_for_every_architecture() {
                 if arch == "sm_90a" && name == "gates" && dim <= 128 {
                     assert!(draft.spec.is_hopper() && found.spill_bytes <= 16, "d{dim}: {}", found.spill_bytes);
                 }
+            }
+        }
+    }
+}
+
+/// Designs that learn a tensor each: by head, by the distance, by key, by query, and by cells that share elements.
+fn one_tensor_each() -> Vec<(&'static str, Arc<Mod>)> {
+    let values = |shape: &[usize]| {
+        let n: usize = shape.iter().product();
+        HostTensor::new(shape, Data::F32((0..n).map(|i| (i % 9) as f32 * 0.1).collect())).expect("a tensor")
+    };
+    let designs: [(&str, &str, &[usize]); 5] = [
+        ("slopes", "(sub score (mul (load t h) (to_float (sub q_idx kv_idx))))", &[4]),
+        ("table", "(add score (load t h (add (sub q_idx kv_idx) 299)))", &[4, 600]),
+        ("key bias", "(add score (load t kv_idx))", &[300]),
+        ("query gate", "(mul score (load t q_idx))", &[300]),
+        ("pairs", "(add score (load t q_idx kv_idx))", &[300, 300]),
+    ];
+    let made = |text, shape| Arc::new(parse(text, &[("t", values(shape))]).expect("a score mod"));
+    designs.into_iter().map(|(name, text, shape)| (name, made(text, shape))).collect()
+}
+
+#[test]
+fn deterministic_additions_go_to_bins_and_others_to_floats() {
+    for (name, score) in one_tensor_each() {
+        let text = |deterministic| draft(&with(Some(score.clone()), 64), "sm_90a", deterministic).emitted.text;
+        let (free, bins) = (text(false), text(true));
+        assert!(free.contains("float *g0;") && !free.contains("add_to_element"), "{name}: {free}");
+        assert!(bins.contains("BinSums g0;") && !bins.contains("atomicAdd"), "{name}: {bins}");
+        assert!(bins.contains("add_to_element(m.g0, ") != bins.contains("DiagonalSums"), "{name}: {bins}");
+    }
+    let base = with(None, 64);
+    let shape = [base.batch, base.heads, base.q_len, base.kv_len];
+    let score = reads(&shape, &[Input::B, Input::H, Input::QIdx, Input::KvIdx]);
+    let alone = draft(&with(Some(score), 64), "sm_90a", true);
+    assert!(alone.emitted.text.contains("*(m.g0.total + read_place0"));
+    assert_eq!(alone.mods.gradient.expect("it learns").with_bins(), [false]);
+}
+
+/// An element's bins hold 2^32 additions.
+#[test]
+fn more_additions_than_bins_hold_are_refused_with_their_number() {
+    let refused = |text: &str, shape: &[usize], tokens: usize| {
+        let tensor = HostTensor::new(shape, Data::F32(vec![0.5; shape.iter().product()])).expect("a tensor");
+        let score = Arc::new(parse(text, &[("t", tensor)]).expect("a score mod"));
+        let spec = ProblemSpec { score: Some(score), ..ProblemSpec::plain(2, (4, 4), (tokens, tokens), 64) };
+        let problem = Problem::new(spec).expect("a valid problem");
+        let ways = |deterministic| BackwardWays { deterministic, d_lse: false };
+        let limits = Limits::of_arch("sm_90a").expect("an architecture");
+        assert!(BackwardDraft::new(&problem, &limits, ways(false)).is_ok());
+        BackwardDraft::new(&problem, &limits, ways(true)).err()
+    };
+    let buckets = "(add score (load t (mod (mul q_idx kv_idx) 32)))";
+    let why = refused(buckets, &[32], 32_768).expect("2 * 4 * 2^30 additions");
+    assert_eq!(why.code, "no-fixed-order");
+    assert!(why.message.contains(&(1u64 << 33).to_string()), "{}", why.message);
+    assert!(why.hint.is_some_and(|hint| hint.contains("eager")));
+    // with elements of each head, and with fewer cells, they fit
+    let by_head = "(add score (load t h (mod (mul q_idx kv_idx) 32)))";
+    assert!(refused(by_head, &[4, 32], 32_768).is_none());
+    assert!(refused(buckets, &[32], 16_384).is_none());
+    assert!(refused("(mul score (load t h))", &[4], 1 << 16).is_none());
+}
+
+#[test]
+fn captured_tensors_in_bins_compile_for_every_architecture() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let ways = BackwardWays { deterministic: true, d_lse: true };
+    for arch in ["sm_90a", "sm_80", "sm_86", "sm_89", "sm_100", "sm_120"] {
+        let limits = Limits::of_arch(arch).expect("an architecture");
+        for (name, score) in one_tensor_each().into_iter().chain([("gated", learned(true))]) {
+            for dim in [64, 128, 256] {
+                // the others differ by the compiler alone
+                if arch != "sm_90a" && (name != "gated" || dim != 128) {
+                    continue;
+                }
+                let made = BackwardDraft::made(&with(Some(score.clone()), dim), &limits, ways, arch, nvrtc, None);
+                let (draft, code) = made.unwrap_or_else(|why| panic!("{arch} d{dim} {name}: {why}"));
+                let found = ptxas::resources(&code.main.log, draft.spec.entry());
+                let last = ptxas::resources(&code.rows.log, "backward_captured");
+                println!(
+                    "{arch} d{dim} {name}, {}: {} registers, {} bytes spilled; afterwards {} and {}",
+                    draft.spec.name(),
+                    found.registers,
+                    found.spill_bytes,
+                    last.registers,
+                    last.spill_bytes
+                );
+                assert!(found.registers > 0 && last.registers > 0 && last.spill_bytes == 0, "{arch} d{dim} {name}");
             }
         }
     }

@@ -19,6 +19,8 @@ pub struct ModsLayout {
     captures: Vec<(Ty, usize)>,
     /// Captured tensors that get a gradient.
     gradients: usize,
+    /// Whether a gradient is a `BinSums` of bins.cuh; else it is an address.
+    in_bins: bool,
     ints: usize,
     floats: usize,
 }
@@ -27,19 +29,25 @@ impl ModsLayout {
     /// The layout for the captures of `graph` and that many uniforms.
     pub fn new(graph: &Graph, ints: usize, floats: usize) -> Self {
         let captures = graph.captures().iter().map(|c| (load_ty(c.tensor.dtype()), c.tensor.shape().len())).collect();
-        Self { captures, gradients: 0, ints, floats }
+        Self { captures, gradients: 0, in_bins: false, ints, floats }
     }
 
-    /// The same with the addresses of so many gradients of captured tensors.
-    pub fn with_gradients(self, gradients: usize) -> Self {
-        Self { gradients, ..self }
+    /// The same with so many gradients of captured tensors, in bins or not.
+    pub fn with_gradients(self, gradients: usize, in_bins: bool) -> Self {
+        Self { gradients, in_bins, ..self }
+    }
+
+    /// Words of 8 bytes before the dims: addresses of captured tensors, then those of gradients; in bins a gradient has the
+    /// addresses of its floats and of its bins, and the number of its elements.
+    pub fn words(&self) -> usize {
+        self.captures.len() + self.gradients * if self.in_bins { 3 } else { 1 }
     }
 
     /// Bytes of the struct.
     pub fn bytes(&self) -> usize {
         let dims: usize = self.captures.iter().map(|(_, rank)| *rank).sum();
         // an empty struct still takes a word, and the whole is a multiple of 8
-        ((self.captures.len() + self.gradients) * 8 + (dims + self.ints + self.floats).max(1) * 4).next_multiple_of(8)
+        (self.words() * 8 + (dims + self.ints + self.floats).max(1) * 4).next_multiple_of(8)
     }
 
     /// Whether it is too large for a kernel parameter and goes through a pointer.
@@ -54,7 +62,7 @@ impl ModsLayout {
             let _ = writeln!(text, "    const {} *c{at};", element_name(*ty));
         }
         for at in 0..self.gradients {
-            let _ = writeln!(text, "    float *g{at};");
+            let _ = writeln!(text, "    {}g{at};", if self.in_bins { "BinSums " } else { "float *" });
         }
         for (at, (_, rank)) in self.captures.iter().enumerate() {
             (0..*rank).for_each(|axis| {
@@ -79,12 +87,12 @@ impl ModsLayout {
         text
     }
 
-    /// The struct's bytes for these device addresses (of captured tensors, then of gradients), captured tensors and uniforms.
-    pub fn fill(&self, addresses: &[u64], tensors: &[&HostTensor], ints: &[i32], floats: &[f32]) -> Vec<u8> {
-        debug_assert!(addresses.len() == self.captures.len() + self.gradients && tensors.len() == self.captures.len());
+    /// The struct's bytes for these words (`words`), captured tensors and uniforms.
+    pub fn fill(&self, words: &[u64], tensors: &[&HostTensor], ints: &[i32], floats: &[f32]) -> Vec<u8> {
+        debug_assert!(words.len() == self.words() && tensors.len() == self.captures.len());
         debug_assert!(ints.len() == self.ints && floats.len() == self.floats);
         let mut bytes = Vec::with_capacity(self.bytes());
-        addresses.iter().for_each(|a| bytes.extend(a.to_le_bytes()));
+        words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
         let dims = tensors.iter().flat_map(|t| t.shape());
         dims.for_each(|d| bytes.extend((*d as i32).to_le_bytes()));
         ints.iter().for_each(|i| bytes.extend(i.to_le_bytes()));
@@ -169,6 +177,15 @@ mod tests {
         assert!(layout.declaration().contains("const int *c0;\n    const float *c1;\n    int d0_0;\n    int d1_0;"));
         assert!(!layout.by_pointer());
         assert!(ModsLayout::new(&graph(vec![]), 2000, 0).by_pointer());
+    }
+
+    #[test]
+    fn a_gradient_in_bins_has_three_words() {
+        let tensors = vec![HostTensor::vector(Data::F32(vec![0.5]))];
+        let of = |in_bins| ModsLayout::new(&graph(tensors.clone()), 0, 0).with_gradients(1, in_bins);
+        assert_eq!((of(false).words(), of(true).words(), of(true).bytes()), (2, 4, 40));
+        assert!(of(false).declaration().contains("const float *c0;\n    float *g0;\n    int d0_0;"));
+        assert!(of(true).declaration().contains("const float *c0;\n    BinSums g0;\n    int d0_0;"));
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct LiftedGradient {
     pub reads: Vec<LiftedRead>,
     /// The captured tensors with a gradient, as the mod numbers them; their pointers in `Mods` have this order.
     pub captures: Vec<CaptureId>,
+    /// Whether additions go to bins (`bins.cuh`), so that no order changes the sums; else to floats.
+    pub in_bins: bool,
 }
 
 impl LiftedGradient {
@@ -46,6 +48,8 @@ pub struct LiftedRead {
     pub by_key: bool,
     /// Whether it depends on them by `q_idx - kv_idx` alone.
     pub by_difference: bool,
+    /// Of batch entry, head, query and key: whether cells that differ in it read distinct elements.
+    pub told: [bool; 4],
     /// Whether no other cell of any batch entry or head reads its element, by this read or another.
     pub alone: bool,
 }
@@ -69,17 +73,17 @@ pub struct LiftedMods {
     pub sources: Vec<Source>,
 }
 
-/// Whether every batch entry, head, query and key of these numbers reads a distinct element of `shape`, and that tensor
-/// has no other read. The index must contain the batch entry, because an exported kernel runs with any number of them.
-fn is_alone(derived: &Derived, read: &ReadGradient, shape: &[usize], cells: [usize; 4]) -> bool {
-    let reads = derived.reads.iter().filter(|other| other.capture == read.capture).count();
+/// Of the batch entry, head, query and key of these numbers: whether cells that differ in it read distinct elements of `shape`.
+/// The index must contain the batch entry, because an exported kernel runs with any number of them.
+fn told(derived: &Derived, read: &ReadGradient, shape: &[usize], cells: [usize; 4]) -> [bool; 4] {
     // an index beyond its dimension is clamped, and cells share the last element
-    let tells = |(input, extent): (Input, usize)| {
-        let dims = read.index.iter().zip(shape);
+    let tells = |input: Input, extent: usize| {
+        let mut dims = read.index.iter().zip(shape);
         let own = |(id, dim): (&NodeId, &usize)| derived.graph.node(*id).op == Op::Input(input) && *dim >= extent;
-        (extent == 1 && input != Input::B) || dims.clone().any(own)
+        (extent == 1 && input != Input::B) || dims.any(own)
     };
-    reads == 1 && [Input::B, Input::H, Input::QIdx, Input::KvIdx].into_iter().zip(cells).all(tells)
+    let [batch, heads, q_len, kv_len] = cells;
+    [tells(Input::B, batch), tells(Input::H, heads), tells(Input::QIdx, q_len), tells(Input::KvIdx, kv_len)]
 }
 
 impl LiftedMods {
@@ -113,6 +117,8 @@ impl LiftedMods {
             let on = |input| read.index.iter().any(|id| follows(*id, input) || follows(*id, Input::Score));
             score_is_read |= read.index.iter().any(|id| follows(*id, Input::Score));
             let held = score.graph.capture(read.capture);
+            let told = told(derived, read, held.tensor.shape(), cells);
+            let reads = derived.reads.iter().filter(|other| other.capture == read.capture).count();
             gradient.reads.push(LiftedRead {
                 slot: gradient.captures.iter().position(|c| *c == read.capture).expect("one of them"),
                 capture: lifted.graph.add_capture(&held.name, held.tensor.clone()),
@@ -121,7 +127,8 @@ impl LiftedMods {
                 by_query: on(Input::QIdx),
                 by_key: on(Input::KvIdx),
                 by_difference: follow_the_difference(&derived.graph, &read.index),
-                alone: is_alone(derived, read, held.tensor.shape(), cells),
+                told,
+                alone: reads == 1 && told == [true; 4],
             });
         }
         let tensors: Vec<_> = gradient.reads.iter().map(|r| lifted.graph.capture(r.capture).clone()).collect();

@@ -60,6 +60,8 @@ const BACKWARD_SM90: Part = part!("backward_sm90.cu");
 const BACKWARD_WIDE_SM90: Part = part!("backward_wide_sm90.cu");
 const BACKWARD_SM80: Part = part!("backward_sm80.cu");
 const DELTA: Part = part!("delta.cu");
+const BINS: Part = part!("bins.cuh");
+const CAPTURED: Part = part!("captured.cu");
 const EAGER_BACKWARD: &[Part] = &[part!("tile.cuh"), part!("eager_backward.cu")];
 
 /// The text for a variant and its emitted mods; if they are linked, its own part does not contain them.
@@ -99,6 +101,9 @@ pub(crate) fn assemble_backward(spec: &BackwardSpec, mods: &str) -> String {
 pub(crate) fn assemble_rows(spec: &BackwardSpec, mods: &str) -> String {
     let mut text = before_backward(spec, mods);
     push(&mut text, &DELTA);
+    if spec.has_bins() {
+        push(&mut text, &CAPTURED);
+    }
     text
 }
 
@@ -113,7 +118,12 @@ pub(crate) fn assemble_eager_backward(name: &str, defines: &str, mods: &str) -> 
 
 fn before_backward(spec: &BackwardSpec, mods: &str) -> String {
     let mut text = format!("// {}\n{}", spec.name(), spec.defines());
-    BEFORE_BACKWARD_MODS.iter().for_each(|part| push(&mut text, part));
+    for part in BEFORE_BACKWARD_MODS {
+        push(&mut text, part);
+        if part.0 == "backward.cuh" && spec.has_bins() {
+            push(&mut text, &BINS);
+        }
+    }
     text + mods
 }
 

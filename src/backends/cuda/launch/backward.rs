@@ -8,7 +8,7 @@ use super::params::{DeviceMods, Params, packed};
 use crate::backends::cuda::device::gpu::{Buffer, Function, Gpu, Grid};
 use crate::backends::cuda::device::tensor_map::{Extents, encode, encode_words};
 use crate::backends::cuda::device::tensors::{InputSet, Strides};
-use crate::backends::cuda::toolchain::backward::{BackwardCode, BackwardDraft};
+use crate::backends::cuda::toolchain::backward::{BIN_BYTES, BackwardCode, BackwardDraft, no_fixed_order};
 use crate::backends::cuda::variant::backward::{BackwardKernel, BackwardSpec};
 use crate::backends::cuda::variant::spec::MaskKind;
 use crate::backends::given::Given;
@@ -90,7 +90,18 @@ impl BackwardParams {
 struct Captured {
     id: CaptureId,
     shape: Vec<usize>,
+    /// Elements, at least one.
+    extent: usize,
     sum: Buffer,
+    /// Where additions go if no order may change the sums.
+    bins: Option<Buffer>,
+}
+
+impl Captured {
+    /// bins.cuh's `BinSums`.
+    fn words(&self) -> [u64; 3] {
+        [self.sum.address(), self.bins.as_ref().map_or(0, Buffer::address), self.extent as u64]
+    }
 }
 
 /// The kernels, loaded, with everything but the inputs and seeds.
@@ -101,6 +112,8 @@ pub(crate) struct Backward {
     rows: Function,
     main: Function,
     queries: Function,
+    /// What makes gradients of bins, if there are any.
+    captured: Option<Function>,
     params: BackwardParams,
     mods: DeviceMods,
     bitmaps: usize,
@@ -127,7 +140,8 @@ impl Backward {
         let around = gpu.module(&code.rows.key, &code.rows.cubin)?;
         let mut params = BackwardParams::new(problem, draft);
         let captures = captured(gpu, problem, draft)?;
-        let sums: Vec<u64> = captures.iter().map(|c| c.sum.address()).collect();
+        let words = if spec.has_bins() { 3 } else { 1 };
+        let sums: Vec<u64> = captures.iter().flat_map(|c| c.words().into_iter().take(words)).collect();
         let mods = DeviceMods::with_gradients(gpu, &draft.mods, &draft.emitted, false, &sums)?;
         let tiles = problem.batch * problem.heads * draft.q_tiles;
         let gradients = gradient_buffers(gpu, problem)?;
@@ -143,6 +157,7 @@ impl Backward {
         Ok(Backward {
             rows: gpu.function(&around, "backward_rows", 0)?,
             queries: gpu.function(&around, "backward_queries", 0)?,
+            captured: spec.has_bins().then(|| gpu.function(&around, "backward_captured", 0)).transpose()?,
             main: gpu.function(&module, spec.entry(), spec.shared_bytes())?,
             gpu: gpu.clone(),
             problem: problem.clone(),
@@ -205,7 +220,8 @@ impl BackwardPass for Backward {
         let p = params.argument();
         let blocks = (self.params.q_tiles as u32, self.params.heads as u32, self.params.batch as u32);
         let around = Grid { blocks, threads: 256, shared: 0 };
-        self.captures.iter().map(|c| &c.sum).chain(&self.shared).try_for_each(|sums| self.gpu.zero(sums))?;
+        let sums = self.captures.iter().flat_map(|c| std::iter::once(&c.sum).chain(&c.bins));
+        sums.chain(&self.shared).try_for_each(|sums| self.gpu.zero(sums))?;
         self.gpu.launch(&self.rows, around, &[&p])?;
         let multiprocessors = self.gpu.limits().multiprocessors as u32;
         let draws = self.params.draws;
@@ -223,7 +239,14 @@ impl BackwardPass for Backward {
         } else {
             self.gpu.launch(&self.main, grid, &[&p, self.mods.argument()])?;
         }
-        self.gpu.launch(&self.queries, around, &[&p])
+        self.gpu.launch(&self.queries, around, &[&p])?;
+        for captured in self.captures.iter().filter(|c| c.bins.is_some()) {
+            let function = self.captured.as_ref().expect("loaded where there are bins");
+            let words: Vec<u8> = captured.words().iter().flat_map(|word| word.to_le_bytes()).collect();
+            let blocks = (captured.extent.div_ceil(256) as u32, 1, 1);
+            self.gpu.launch(function, Grid { blocks, threads: 256, shared: 0 }, &[&words])?;
+        }
+        Ok(())
     }
 
     fn poison(&self) -> Result<(), Diagnostic> {
@@ -252,15 +275,21 @@ impl BackwardPass for Backward {
 
 fn captured(gpu: &Arc<Gpu>, problem: &Problem, draft: &BackwardDraft) -> Result<Vec<Captured>, Diagnostic> {
     let (Some(gradient), Some(score)) = (&draft.mods.gradient, problem.score.as_deref()) else { return Ok(Vec::new()) };
-    let one = |id: &CaptureId| {
+    let one = |(id, in_bins): (&CaptureId, bool)| {
         let held = score.graph.capture(*id);
         let shape = held.tensor.shape().to_vec();
         // an empty tensor is read as if each of its axes had an element
         let extent: usize = shape.iter().map(|d| (*d).max(1)).product();
-        let sum = gpu.alloc(extent * 4, &format!("the gradient of `{}`", held.name))?;
-        Ok(Captured { id: *id, shape, sum })
+        let what = format!("the gradient of `{}`", held.name);
+        let sum = gpu.alloc(extent * 4, &what)?;
+        let bins = in_bins.then(|| {
+            let what = format!("{what}, with {BIN_BYTES} bytes an element for the same bits in every run,");
+            gpu.check_memory(&what, (extent * BIN_BYTES) as u128).map_err(|why| no_fixed_order(why.message))?;
+            gpu.alloc(extent * BIN_BYTES, &what)
+        });
+        Ok(Captured { id: *id, shape, extent, sum, bins: bins.transpose()? })
     };
-    gradient.captures.iter().map(one).collect()
+    gradient.captures.iter().zip(gradient.with_bins()).map(one).collect()
 }
 
 /// The lists on the device, and memory for the sums of items that several blocks share.

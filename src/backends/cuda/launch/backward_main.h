@@ -45,7 +45,11 @@ vector<u8> Launch::run(u32 seed) {
     Walled<float> part_sums(vector<float>(size_t(slots) * N * (QK + text::VW), 0.0f));
     Walled<u32> part_counts(vector<u32>(slots * 2, 0));
     vector<Walled<float>> gradients;
-    for (int i = 5; i < int(numbers.size()); ++i) gradients.emplace_back(vector<float>(numbers[i], 0.0f));
+    vector<Walled<u64>> bins;
+    for (int i = 5; i < int(numbers.size()); ++i) {
+        gradients.emplace_back(vector<float>(numbers[i], 0.0f));
+        bins.emplace_back(vector<u64>(with_bins[i - 5] ? 32 * numbers[i] : 0, 0));
+    }
     p.q = q.data(), p.k = k.data(), p.v = v.data(), p.o = o.data(), p.d_o = d_o.data(), p.dq = dq.data(), p.dk = dk.data();
     p.dv = dv.data(), p.lse = lse.data(), p.d_lse = d_lse.data(), p.rows = rows.data(), p.dq_sum = dq_sum.data();
     p.turns = turns.data(), p.counter = counter.data(), p.items = (const text::Item *)items.data(), p.row_start = row_start.data();
@@ -57,9 +61,11 @@ vector<u8> Launch::run(u32 seed) {
     memcpy(&given, mods.data(), sizeof given);
     vector<const u8 *> from;
     vector<float *> to;
+    vector<u64 *> to_bins;
     for (auto &tensor : captured) from.push_back(tensor.data());
     for (auto &gradient : gradients) to.push_back(gradient.data());
-    point(given, from.data(), to.data());
+    for (auto &own : bins) to_bins.push_back(own.size() ? own.data() : nullptr);
+    point(given, from.data(), to.data(), to_bins.data(), numbers.data() + 5);
     rows_text::Params around;
     static_assert(sizeof around == sizeof p);
     memcpy(&around, &p, sizeof p);
@@ -84,6 +90,13 @@ vector<u8> Launch::run(u32 seed) {
     run_grid({unsigned(blocks), 1, 1}, threads, bytes, at_once, [&] { text::backward_ampere(p, given); });
 #endif
     run_grid(grid, 256, 48 << 10, 1, [&] { rows_text::backward_queries(around); });
+#if ML_CAPTURES && ML_DETERMINISTIC
+    for (size_t i = 0; i < bins.size(); ++i) {
+        const u64 count = u64(numbers[5 + i]);
+        const rows_text::BinSums own = {to[i], to_bins[i], count};
+        if (own.bins) run_grid({unsigned((count + 255) / 256), 1, 1}, 256, 48 << 10, 1, [&] { rows_text::backward_captured(own); });
+    }
+#endif
     here = nullptr;
     for (auto *w : {&q, &k, &v, &o, &d_o, &dq, &dk, &dv}) if (!w->stands()) stop("a write beside a tensor");
     for (auto *w : {&rows, &dq_sum, &lse, &d_lse, &part_sums}) if (!w->stands()) stop("a write beside a tensor");
@@ -92,6 +105,7 @@ vector<u8> Launch::run(u32 seed) {
     vector<u8> found;
     auto put = [&](const void *from, size_t count) { found.insert(found.end(), (const u8 *)from, (const u8 *)from + count); };
     put(dq.data(), dq.size() * 2), put(dk.data(), dk.size() * 2), put(dv.data(), dv.size() * 2);
+    for (auto &own : bins) if (!own.stands()) stop("a write beside a tensor");
     for (auto &gradient : gradients) {
         if (!gradient.stands()) stop("a write beside a tensor");
         put(gradient.data(), gradient.size() * 4);

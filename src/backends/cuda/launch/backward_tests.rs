@@ -11,12 +11,11 @@ use crate::backends::cuda::choose::tests::{causal, make, window};
 use crate::backends::cuda::device::tensors::{arrange, padded, tensor};
 use crate::backends::cuda::emit::functions;
 use crate::backends::cuda::emit::layout::capture_bytes;
-use crate::backends::cuda::emit::mods::LiftedMods;
 use crate::backends::cuda::emit::run_tests::{PRELUDE, compiled};
 use crate::backends::cuda::emit::source;
 use crate::backends::cuda::emit::tests::soft_cap;
 use crate::backends::cuda::lists::bitmap::Bitmaps;
-use crate::backends::cuda::toolchain::backward::{BackwardDraft, cells};
+use crate::backends::cuda::toolchain::backward::{BackwardDraft, lifted};
 use crate::backends::cuda::variant::backward::{BackwardSpec, BackwardWays};
 use crate::backends::cuda::variant::limits::Limits;
 use crate::backends::cuda::variant::spec::MaskKind;
@@ -95,13 +94,8 @@ fn force(problem: &Problem, draft: &mut BackwardDraft, wanted: MaskKind) {
             draft.ranges = (0..lists).flat_map(of_list).flat_map(|r| [r.start, r.end]).collect();
         }
         MaskKind::Formula => {
-            draft.mods = match problem.score.as_deref() {
-                Some(score) => {
-                    let derived = derive(score, |_| true).expect("a derivative");
-                    LiftedMods::with_gradient(Some(mask), score, &derived, cells(problem))
-                }
-                None => LiftedMods::new(Some(mask), None),
-            };
+            let derived = problem.score.as_deref().map(|score| derive(score, |_| true).expect("a derivative"));
+            draft.mods = lifted(problem, Some(mask), derived.as_ref(), draft.spec.ways);
             draft.emitted = functions::emit(&draft.mods.template());
         }
         other => panic!("{other:?} is not forced"),
@@ -118,14 +112,21 @@ pub(super) fn program(draft: &BackwardDraft, mut fault: impl FnMut(&str) -> Stri
     let mut text = format!("{head}{hopper}{PRELUDE}{MACHINE}{MORE}");
     text += &housed("text", &fault(&draft.text), OWN);
     text += &housed("rows_text", &fault(&draft.rows_text), OWN);
-    text += "void point(text::Mods &m, const u8 *const *from, float *const *to) {\n";
+    text +=
+        "void point(text::Mods &m, const u8 *const *from, float *const *to, u64 *const *bins, const int *counts) {\n";
     for i in 0..draft.mods.captures().len() {
         let _ = writeln!(text, "    m.c{i} = decltype(m.c{i})(from[{i}]);");
     }
-    for i in 0..draft.mods.gradient.as_ref().map_or(0, |g| g.captures.len()) {
-        let _ = writeln!(text, "    m.g{i} = to[{i}];");
+    let with_bins = draft.mods.gradient.as_ref().map_or(Vec::new(), |g| g.with_bins());
+    for i in 0..with_bins.len() {
+        let _ = match draft.spec.has_bins() {
+            true => writeln!(text, "    m.g{i} = {{to[{i}], bins[{i}], u64(counts[{i}])}};"),
+            false => writeln!(text, "    m.g{i} = to[{i}];"),
+        };
     }
-    text + "}\n" + MAIN
+    let _ = write!(text, "}}\nstatic const vector<bool> with_bins = {{");
+    with_bins.iter().for_each(|has| text += &format!("{has}, "));
+    text + "};\n" + MAIN
 }
 
 impl Ready {
@@ -175,7 +176,7 @@ impl Ready {
         let tensors: Vec<&HostTensor> = captures.iter().map(|(_, tensor)| *tensor).collect();
         let layout = &draft.emitted.layout;
         assert!(!layout.by_pointer(), "mods that travel as a parameter");
-        put(layout.fill(&vec![0; captures.len() + learned.len()], &tensors, &draft.mods.ints, &draft.mods.floats));
+        put(layout.fill(&vec![0; layout.words()], &tensors, &draft.mods.ints, &draft.mods.floats));
         let (blocks, at_once) = match draft.spec.is_hopper() {
             true => (draws.min(self.blocks), self.blocks),
             false => (draws, self.blocks),
@@ -264,7 +265,12 @@ impl Programs {
 
     /// The gradients' bytes of one run, whose order of threads `seed` decides. None: there is no compiler.
     fn run(&mut self, ready: &Ready, seed: u32) -> Option<Result<Vec<u8>, String>> {
-        let (folder, binary) = self.of(ready, program(&ready.draft, str::to_string))?;
+        self.run_text(ready, program(&ready.draft, str::to_string), seed)
+    }
+
+    /// The same of a program that was changed.
+    pub fn run_text(&mut self, ready: &Ready, text: String, seed: u32) -> Option<Result<Vec<u8>, String>> {
+        let (folder, binary) = self.of(ready, text)?;
         let file = |name: &str| folder.path().join(name);
         let ran = quiet(binary).arg(file("in")).arg(file("out")).arg(seed.to_string()).output().expect("runs");
         Some(match ran.status.success() {
@@ -276,7 +282,7 @@ impl Programs {
 
 /// Every case as it is, each by another order of threads; in order of drawing twice, for the same bits. The number of those in
 /// which blocks share key tiles; `None` without a compiler.
-fn check(cases: impl IntoIterator<Item = Case>) -> Option<usize> {
+pub(super) fn check(cases: impl IntoIterator<Item = Case>) -> Option<usize> {
     let mut programs = Programs::default();
     let mut shares = 0;
     for (at, case) in cases.into_iter().enumerate() {

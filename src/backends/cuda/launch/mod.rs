@@ -8,6 +8,8 @@ mod backward_fault_tests;
 pub(crate) mod backward_pass;
 #[cfg(test)]
 pub(crate) mod backward_tests;
+#[cfg(test)]
+mod bins_tests;
 pub(crate) mod both;
 pub(crate) mod decode;
 pub(crate) mod dense;

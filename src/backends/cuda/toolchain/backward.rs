@@ -8,7 +8,7 @@ use super::ptxas;
 use crate::analysis::ranges::row_ranges;
 use crate::backends::cuda::choose;
 use crate::backends::cuda::emit::functions::{self, Emitted};
-use crate::backends::cuda::emit::mods::LiftedMods;
+use crate::backends::cuda::emit::mods::{LiftedGradient, LiftedMods};
 use crate::backends::cuda::emit::source;
 use crate::backends::cuda::lists::bitmap::{Bitmaps, MOST_TILES};
 use crate::backends::cuda::lists::parts::{self, Parts};
@@ -92,16 +92,13 @@ impl BackwardDraft {
     ) -> Result<(BackwardDraft, bool), Diagnostic> {
         choose::choose(problem, crate::base::BackendName::Flex)?;
         let derived = problem.score.as_deref().map(|score| derive(score, |_| true)).transpose()?;
-        let lifted = |mask: Option<&Mod>| lifted(problem, mask, derived.as_ref());
+        let lifted = |mask: Option<&Mod>| lifted(problem, mask, derived.as_ref(), ways);
         let mods = lifted(None);
         let asked = BackwardMods {
             score: problem.score.is_some(),
             grad: mods.gradient.as_ref().is_some_and(|g| g.score.is_some()),
             reads: mods.gradient.as_ref().map_or(0, |g| g.reads.len()),
         };
-        if ways.deterministic && asked.captures() {
-            return Err(no_fixed_order());
-        }
         let shape = choose::shape(problem);
         let usual = if problem.mask.is_some() { MaskKind::Bitmap } else { MaskKind::None };
         let choices = BackwardSpec::choices(&shape, limits, usual, asked, ways)?;
@@ -110,6 +107,7 @@ impl BackwardDraft {
         let lists = Transposed::of(&plan, problem.kv_len, spec.tile_kv, extent(problem, limits, ways));
         let (mask, ranges) = mask_kind(problem, &lists)?;
         let spec = BackwardSpec { mask, ..spec };
+        check_additions(problem, &mods, &spec)?;
         let mods = if mask == MaskKind::Formula { lifted(problem.mask.as_deref()) } else { mods };
         let bits = match mask {
             MaskKind::Bitmap => lists.bits(problem.mask.as_deref(), problem.lengths(), spec.tile_q, spec.tile_kv),
@@ -140,16 +138,49 @@ impl BackwardDraft {
     }
 }
 
-fn lifted(problem: &Problem, mask: Option<&Mod>, derived: Option<&Derived>) -> LiftedMods {
-    match (problem.score.as_deref(), derived) {
-        (Some(score), Some(derived)) => LiftedMods::with_gradient(mask, score, derived, cells(problem)),
-        _ => LiftedMods::new(mask, None),
+/// The mods with their derivative; in the deterministic mode captured tensors' gradients are sums in bins.
+pub(crate) fn lifted(
+    problem: &Problem,
+    mask: Option<&Mod>,
+    derived: Option<&Derived>,
+    ways: BackwardWays,
+) -> LiftedMods {
+    let (Some(score), Some(derived)) = (problem.score.as_deref(), derived) else { return LiftedMods::new(mask, None) };
+    let mut mods = LiftedMods::with_gradient(mask, score, derived, cells(problem));
+    if let Some(gradient) = &mut mods.gradient {
+        gradient.in_bins = ways.deterministic;
     }
+    mods
 }
 
-fn no_fixed_order() -> Diagnostic {
-    let message =
-        "flex adds the gradients of captured tensors in no fixed order, so their last bits differ between runs";
+/// Additions to an element that its bins are sure to hold.
+pub(crate) const MOST_ADDITIONS: u128 = 1 << 32;
+
+/// Bytes of an element's bins.
+pub(crate) const BIN_BYTES: usize = 32 * 8;
+
+/// Errors: an element of a captured tensor could get more additions than its bins hold.
+fn check_additions(problem: &Problem, mods: &LiftedMods, spec: &BackwardSpec) -> Result<(), Diagnostic> {
+    let Some(gradient) = mods.gradient.as_ref().filter(|_| spec.has_bins()) else { return Ok(()) };
+    let most = most_additions(problem, gradient, spec) * problem.batch as u128;
+    if most <= MOST_ADDITIONS {
+        return Ok(());
+    }
+    let message = format!(
+        "flex adds up to {most} numbers to one element of a captured tensor's gradient; its sums have the same bits in every \
+         run up to {MOST_ADDITIONS}"
+    );
+    Err(no_fixed_order(message))
+}
+
+/// Additions that an element of a captured tensor gets at most of one batch entry.
+pub(crate) fn most_additions(problem: &Problem, gradient: &LiftedGradient, spec: &BackwardSpec) -> u128 {
+    let [_, heads, q_len, kv_len] = cells(problem);
+    gradient.most_additions([heads, q_len, kv_len], (spec.tile_q, spec.tile_kv))
+}
+
+/// Gradients of captured tensors that flex does not compute with the same bits in every run.
+pub(crate) fn no_fixed_order(message: String) -> Diagnostic {
     Diagnostic::error("no-fixed-order", message)
         .hint("use eager, whose gradients have the same bits in every run, or turn deterministic gradients off")
 }

@@ -40,7 +40,7 @@ impl BackwardMods {
 /// The caller's options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct BackwardWays {
-    /// Whether parts of dq are added in one order.
+    /// Whether parts of dq are added in one order, and captured tensors' gradients so that no order changes them.
     pub deterministic: bool,
     /// Whether the lse has a gradient.
     pub d_lse: bool,
@@ -180,6 +180,11 @@ impl BackwardSpec {
         });
         let fits = |spec: &BackwardSpec| spec.shared_bytes() <= limits.shared_per_block;
         made.clone().find(fits).or_else(|| made.clone().next_back()).expect("a table of tiles is not empty")
+    }
+
+    /// Whether additions to captured tensors' gradients go to bins, which no order of addition changes.
+    pub fn has_bins(&self) -> bool {
+        self.ways.deterministic && self.mods.captures()
     }
 
     /// Whether it is one of Hopper's.
