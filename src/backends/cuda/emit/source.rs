@@ -43,6 +43,7 @@ const LINKED: Part = part!("linked.cuh");
 const LINKED_MODS: Part = part!("linked_mods.cuh");
 const MAP: Part = part!("map.cu");
 const BEFORE_BACKWARD_MODS: &[Part] = &[part!("types.cuh"), part!("ptx.cuh"), part!("backward.cuh"), part!("mods.cuh")];
+const FAMILIES: Part = part!("families.cuh");
 const HOPPER_BACKWARD: &[Part] = &[
     part!("cursor.cuh"),
     part!("hopper.cuh"),
@@ -114,6 +115,9 @@ pub(crate) fn assemble_eager_backward(name: &str, defines: &str, mods: &str) -> 
 fn before_backward(spec: &BackwardSpec, mods: &str) -> String {
     let mut text = format!("// {}\n{}", spec.name(), spec.defines());
     BEFORE_BACKWARD_MODS.iter().for_each(|part| push(&mut text, part));
+    if spec.mods.in_families() {
+        push(&mut text, &FAMILIES);
+    }
     text + mods
 }
 
