@@ -2,9 +2,10 @@
 // after it as they do there. Must not know how a kernel multiplies.
 //
 // Three launches: `backward_rows` (delta.cu), the kernel of the architecture, `backward_queries` (delta.cu). Text: macros, types.cuh, ptx.cuh,
-// this, bins.cuh where captured tensors get gradients with ML_DETERMINISTIC, mods.cuh, the emitted mods, cursor.cuh, hopper.cuh and
-// reduce_sm90.cuh or tile.cuh, captures.cuh or what is emitted in its place, words.cuh, the pipeline, cells.cuh, products_sm90.cuh and
-// parts_sm90.cuh, the kernel. Emitted besides the forward's: `score_grad`, with `score_mod`'s parameters, d score_mod / d (score * scale).
+// this, bins.cuh where captured tensors get gradients with ML_DETERMINISTIC, mods.cuh, families.cuh where they are read often, the emitted
+// mods, cursor.cuh, hopper.cuh and reduce_sm90.cuh or tile.cuh, captures.cuh or what is emitted in its place, words.cuh, the pipeline, cells.cuh,
+// products_sm90.cuh and parts_sm90.cuh, the kernel. Emitted besides the forward's: `score_grad`, with `score_mod`'s parameters,
+// d score_mod / d (score * scale).
 // With P = exp(score - lse), dS = P * (dO Vᵀ - delta) * d score_mod: dV = Pᵀ dO, dK = scale dSᵀ Q, dQ = scale dS K.
 //
 // Work is drawn by items, in the order in which they stand: one tile of keys of one kv head, which walks the query tiles of all heads of its
@@ -19,7 +20,7 @@
 // r M / 4 + 2 j + e of its word.
 // The host defines ML_BF16, ML_TILE_Q (M), ML_TILE_KV (N), ML_HEAD_DIM, ML_HEAD_DIM_V, ML_MASK (0 none, 1 formula, 4 bitmap, 5 each
 // query row keeps one range of keys), ML_SCORE (0 none, 2 score_mod), ML_GRAD (0 its derivative is 1, 1 `score_grad` makes it),
-// ML_CAPTURES (1: captured tensors get gradients, by `CaptureSums`), ML_DETERMINISTIC, ML_DLSE.
+// ML_CAPTURES (1: captured tensors get gradients, by `CaptureSums`), ML_FAMILIES (1: of many reads, families.cuh), ML_DETERMINISTIC, ML_DLSE.
 
 constexpr int M = ML_TILE_Q, N = ML_TILE_KV;
 

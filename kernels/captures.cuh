@@ -7,6 +7,7 @@
 //   by q - kv: sums along a warp's diagonals (`DiagonalSums`), added at a tile's end when the element is another;
 //   by all of b, h, q, kv as they are: written where `cell` stands, because no other cell has the element;
 //   anything else: added where `cell` stands.
+//   by q or by kv, of more than 32 reads: added at a tile's end, read by read, by `tile` (families.cuh).
 // `d_score` is the gradient of the score mod's result, 0 where the mask drops the cell. `first`: the thread's first query of the eight of a
 // step, and in `end_tile` of the tile.
 struct CaptureSums {

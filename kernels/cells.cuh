@@ -154,6 +154,9 @@ __device__ __forceinline__ void derive(const Params &p, const Mods &mods, const 
     const ColumnValues column[2] = {column_values(mods, head, cells.b, cells.head, cells.kv_idx),
                                     column_values(mods, head, cells.b, cells.head, cells.kv_idx + 8)};
 #endif
+#if ML_FAMILIES
+    float d_modified[M / 2];
+#endif
 #pragma unroll
     for (int m = 0; m < M / 16; ++m) {
         u32 d_score[4];
@@ -196,6 +199,9 @@ __device__ __forceinline__ void derive(const Params &p, const Mods &mods, const 
                     const int kv_idx = cells.kv_idx + 8 * r;
                     const float raw = HELD == Hold::SCORES ? score[4 * j + 2 * r + e] : 0.0f;
 #if ML_CAPTURES
+#if ML_FAMILIES
+                    d_modified[4 * j + 2 * r + e] = value[r][e];
+#endif
                     sums.cell(mods, value[r][e], raw, p.scale, head, row, column[r], cells.b, cells.head, q_idx, kv_idx, r, e);
 #endif
 #if ML_GRAD
@@ -213,6 +219,9 @@ __device__ __forceinline__ void derive(const Params &p, const Mods &mods, const 
         }
         leave(m, d_score);
     }
+#if ML_FAMILIES
+    sums.tile(mods, d_modified, cells.b, cells.head, cells.q_idx, cells.kv_idx, p.q_len, p.kv_len);
+#endif
 #if ML_CAPTURES
     sums.end_tile(mods, head, cells.b, cells.head, cells.q_idx, cells.kv_idx, p.q_len, p.kv_len);
 #endif

@@ -37,7 +37,7 @@ const SHARED_SPILLS: &[(&str, usize, u32, &str)] =
 /// The same for backward kernels: preset, or the head_dim of those without a score mod; architecture, largest bytes,
 /// and the reason.
 const BACKWARD_SPILLS: &[(&str, &str, u32, &str)] = &[
-    ("deepseek_mla_rope", "sm_90a", 5732, "128 captured numbers of a cell, each with a gradient"),
+    ("deepseek_mla_rope", "sm_90a", 188, "what is made of cells waits while the score mod is called for others"),
     ("d64", "sm_80", 8, "an address of the way out"),
     ("d192", "sm_80", 32, "sums of dk and dv of wide heads"),
     ("d256", "sm_80", 160, "the same"),

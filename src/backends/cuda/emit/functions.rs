@@ -5,6 +5,7 @@
 //! captured tensor inside its bounds; values that decide over a cell are rounded operation by operation. Must not know
 //! kernels, devices or values: two mods that differ only in lifted literals or captured values give the same text.
 
+use super::families::Strides;
 use super::fold::{self, Product};
 use super::hoist::{self, Held, Holder};
 use super::layout::ModsLayout;
@@ -97,6 +98,8 @@ pub(super) struct Function<'a> {
     pub(super) given: &'a [Holder],
     /// Special-function instructions may replace library functions.
     pub(super) accuracy: Accuracy,
+    /// Of a family of reads: the parameter `i` says which of them is computed.
+    pub(super) strides: Option<&'a Strides>,
 }
 
 /// Whether special-function instructions may replace library functions.
@@ -148,7 +151,7 @@ impl<'a> Emitter<'a> {
         ];
         for (root, head, accuracy) in mods {
             let Some(root) = root else { continue };
-            let function = Function { head: &head, roots: &[root], given: &Holder::ALL, accuracy };
+            let function = Function { head: &head, roots: &[root], given: &Holder::ALL, accuracy, strides: None };
             let result = self.operand(root, &function);
             self.function(text, &function, &result);
         }
@@ -175,7 +178,7 @@ impl<'a> Emitter<'a> {
         let head = format!("{class} {maker}(const Mods &m, {parameters})");
         // values computed once per row may be exact
         let accuracy = if holder == Holder::Column { Accuracy::ExactInMask } else { Accuracy::Exact };
-        let function = Function { head: &head, roots: &roots, given, accuracy };
+        let function = Function { head: &head, roots: &roots, given, accuracy, strides: None };
         self.function(text, &function, &format!("{class}{{{}}}", names.join(", ")));
     }
 
@@ -236,7 +239,7 @@ impl<'a> Emitter<'a> {
         let node = self.template.graph.node(id);
         match self.held.holder(id).filter(|holder| function.given.contains(holder)) {
             Some(holder) => format!("{}.v{}", names(holder).2, id.0),
-            None if is_atom(&node.op) => ops::atom(&node.op),
+            None if is_atom(&node.op) => atom(&node.op, function.strides.and_then(|s| s.get(&id)).copied()),
             None => format!("v{}", id.0),
         }
     }
@@ -384,6 +387,15 @@ fn type_name(ty: Ty) -> &'static str {
 /// Whether a node is written at its use instead of getting a name.
 fn is_atom(op: &Op) -> bool {
     op.operands().is_empty() && !matches!(op, Op::Load(..))
+}
+
+/// The same as text; a uniform of a family of reads at its stride.
+fn atom(op: &Op, stride: Option<u32>) -> String {
+    let text = ops::atom(op);
+    match stride {
+        Some(stride @ 1..) => text.replace(']', &format!(" + {stride} * i]")),
+        _ => text,
+    }
 }
 
 /// A literal or a uniform.

@@ -4,14 +4,16 @@
 //! Invariant: a cell that the mask drops adds nothing, for any derivative. Must not know kernels beyond the contract of
 //! `captures.cuh`.
 
+use super::families::{families, tile};
 use super::functions::{Accuracy, Emitter, Function, offset};
 use super::hoist::Holder;
 use super::mods::{LiftedGradient, LiftedRead};
+use crate::backends::cuda::variant::backward::MOST_READS;
 use crate::ir::graph::NodeId;
 use std::fmt::Write;
 
-const VALUES: &str = "const HeadValues head, const RowValues row, const ColumnValues column";
-const CELL: &str = "int b, int h, int q_idx, int kv_idx";
+pub(super) const VALUES: &str = "const HeadValues head, const RowValues row, const ColumnValues column";
+pub(super) const CELL: &str = "int b, int h, int q_idx, int kv_idx";
 /// The call of the emitted code for a read.
 const AT_CELL: &str = "(m, r, raw, scale, head, row, column, b, h, q_idx, kv_idx)";
 
@@ -29,14 +31,30 @@ impl Emitter<'_> {
         }
         if !gradient.captures.is_empty() {
             each_read(text, &gradient.reads);
-            sums(text, gradient);
+            self.tile_sums(text, gradient);
         }
+    }
+
+    /// `CaptureSums`. Of many reads those that are alike stand in loops.
+    fn tile_sums(&self, text: &mut String, gradient: &LiftedGradient) {
+        let reads = &gradient.reads;
+        let many = reads.len() > MOST_READS;
+        let families = if many { families(self.template.graph, reads) } else { Vec::new() };
+        let is_single = |(at, _): &(usize, _)| !families.iter().any(|family| family.reads.contains(at));
+        let single: Vec<(usize, &LiftedRead)> = reads.iter().enumerate().filter(is_single).collect();
+        text.push_str("#line 1 \"mods\"\n#ifndef ML_EAGER\n");
+        self.of_families(text, reads, &families);
+        text.push_str("struct CaptureSums {\n");
+        if many {
+            tile(text, reads, &families, gradient.in_bins);
+        }
+        sums(text, &single, gradient.in_bins);
     }
 
     /// A function of a cell.
     fn of_cell(&self, text: &mut String, name: &str, roots: &[NodeId], result: impl Fn(&Self, &Function) -> String) {
         let head = format!("{name}(const Mods &m, int way, float raw, float scale, {VALUES}, {CELL})");
-        let function = Function { head: &head, roots, given: &Holder::ALL, accuracy: Accuracy::Fast };
+        let function = Function { head: &head, roots, given: &Holder::ALL, accuracy: Accuracy::Fast, strides: None };
         let result = result(self, &function);
         self.function(text, &function, &result);
     }
@@ -126,8 +144,8 @@ impl Class {
 }
 
 /// The reads of one class, with their numbers.
-fn of_class(reads: &[LiftedRead], class: Class) -> impl Iterator<Item = (usize, &LiftedRead)> {
-    reads.iter().enumerate().filter(move |(_, read)| Class::of(read) == class)
+fn of_class<'a>(reads: &'a [(usize, &LiftedRead)], class: Class) -> impl Iterator<Item = (usize, &'a LiftedRead)> {
+    reads.iter().copied().filter(move |(_, read)| Class::of(read) == class)
 }
 
 /// Where a read finds its element at a query and a key. `row` and `column`: expressions for them.
@@ -136,7 +154,7 @@ fn place(at: usize, row: &str, column: &str, (q_idx, kv_idx): (&str, &str)) -> S
 }
 
 /// The addition of a value to an element of a read's tensor.
-fn addition(in_bins: bool, read: &LiftedRead, place: &str, value: &str) -> String {
+pub(super) fn addition(in_bins: bool, read: &LiftedRead, place: &str, value: &str) -> String {
     match in_bins {
         true => format!("add_to_element(m.g{}, {place}, {value})", read.slot),
         false => format!("atomicAdd(m.g{} + {place}, {value})", read.slot),
@@ -152,10 +170,8 @@ fn column_of(kv_idx: &str) -> String {
 }
 
 /// For kernels that keep tiles: sums stay in threads where their cells add to one element.
-fn sums(text: &mut String, gradient: &LiftedGradient) {
-    let (reads, in_bins) = (&gradient.reads, gradient.in_bins);
-    text.push_str("#line 1 \"mods\"\n#ifndef ML_EAGER\nstruct CaptureSums {\n");
-    for (at, read) in reads.iter().enumerate() {
+fn sums(text: &mut String, reads: &[(usize, &LiftedRead)], in_bins: bool) {
+    for (at, read) in reads {
         let _ = match Class::of(read) {
             Class::Head => writeln!(text, "    float sum{at} = 0.0f;"),
             Class::Key | Class::Query => writeln!(text, "    float sum{at}[2] = {{0.0f, 0.0f}};"),
@@ -168,7 +184,7 @@ fn sums(text: &mut String, gradient: &LiftedGradient) {
          const RowValues &row, const ColumnValues &column, int b, int h, int q_idx, int kv_idx, int r, int e) {\n        \
          if (d_score == 0.0f) return;\n",
     );
-    for (at, read) in reads.iter().enumerate() {
+    for (at, read) in reads {
         let value = format!("d_score * read_value{at}{AT_CELL}");
         let place = format!("read_place{at}{AT_CELL}");
         let total = if in_bins { ".total" } else { "" };
@@ -190,7 +206,7 @@ fn sums(text: &mut String, gradient: &LiftedGradient) {
 
 /// The cells of eight queries are done: what they add to elements of these leaves the warp, and sums along diagonals go
 /// one step on.
-fn end_queries(text: &mut String, reads: &[LiftedRead], in_bins: bool) {
+fn end_queries(text: &mut String, reads: &[(usize, &LiftedRead)], in_bins: bool) {
     text.push_str(
         "    __device__ __forceinline__ void end_queries(const Mods &m, const HeadValues &head, int b, int h, int first, int step, int q_len) {\n        \
          const int lane = threadIdx.x % 32, q_idx = first + (lane & 4) / 4;\n",
@@ -212,7 +228,7 @@ fn end_queries(text: &mut String, reads: &[LiftedRead], in_bins: bool) {
 }
 
 /// Sums of a tile's diagonals leave the thread when the element is another, because distances of a clamped table share theirs.
-fn end_tile(text: &mut String, reads: &[LiftedRead]) {
+fn end_tile(text: &mut String, reads: &[(usize, &LiftedRead)]) {
     text.push_str(
         "    __device__ __forceinline__ void end_tile(const Mods &m, const HeadValues &head, int b, int h, int first, int kv_idx, int q_len, int kv_len) {\n",
     );
@@ -234,7 +250,7 @@ fn end_tile(text: &mut String, reads: &[LiftedRead]) {
 }
 
 /// Writes the sums of all cells of a head for its elements, or for its keys' elements, from the warp.
-fn end_head(text: &mut String, reads: &[LiftedRead], in_bins: bool) {
+fn end_head(text: &mut String, reads: &[(usize, &LiftedRead)], in_bins: bool) {
     text.push_str(
         "    __device__ __forceinline__ void end_head(const Mods &m, int b, int h, int kv_idx, int kv_len) {\n        \
          const HeadValues head = head_values(m, b, h);\n        \

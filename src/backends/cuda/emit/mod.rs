@@ -2,6 +2,7 @@
 //!
 //! Invariant: the text has the meaning of the interpreter. Must not know its compiler.
 
+pub(crate) mod families;
 pub(crate) mod fold;
 pub(crate) mod functions;
 pub(crate) mod gradient;

@@ -43,6 +43,7 @@ const LINKED: Part = part!("linked.cuh");
 const LINKED_MODS: Part = part!("linked_mods.cuh");
 const MAP: Part = part!("map.cu");
 const BEFORE_BACKWARD_MODS: &[Part] = &[part!("types.cuh"), part!("ptx.cuh"), part!("backward.cuh"), part!("mods.cuh")];
+const FAMILIES: Part = part!("families.cuh");
 const HOPPER_BACKWARD: &[Part] = &[
     part!("cursor.cuh"),
     part!("hopper.cuh"),
@@ -123,6 +124,9 @@ fn before_backward(spec: &BackwardSpec, mods: &str) -> String {
         if part.0 == "backward.cuh" && spec.has_bins() {
             push(&mut text, &BINS);
         }
+    }
+    if spec.mods.in_families() {
+        push(&mut text, &FAMILIES);
     }
     text + mods
 }

@@ -35,6 +35,11 @@ impl BackwardMods {
     pub fn captures(&self) -> bool {
         self.reads > 0
     }
+
+    /// Whether reads that are alike are done one after the other (`families.cuh`).
+    pub fn in_families(&self) -> bool {
+        self.reads > MOST_READS
+    }
 }
 
 /// The caller's options.
@@ -77,7 +82,7 @@ pub(crate) struct BackwardSpec {
 const HOPPER_STAGES: usize = 2;
 /// Reads of learned tensors in one cell up to which Hopper's kernels are tried: each wants registers, and with 128 of them ptxas
 /// takes minutes for code that spills 86 KB.
-const MOST_READS: usize = 32;
+pub(crate) const MOST_READS: usize = 32;
 /// Buffers of Hopper's kernels for q. With tiles of 128 queries the third gives a copy one more tile's time.
 const Q_STAGES: [usize; 2] = [2, 3];
 /// Ampere's tiles, best first: (tile_q, warps, split, tiles of queries in shared memory).
@@ -283,6 +288,7 @@ impl BackwardSpec {
             ("SCORE", if self.mods.score { 2 } else { 0 }),
             ("GRAD", usize::from(self.mods.grad)),
             ("CAPTURES", usize::from(self.mods.captures())),
+            ("FAMILIES", usize::from(self.mods.in_families())),
             ("DETERMINISTIC", usize::from(self.ways.deterministic)),
             ("DLSE", usize::from(self.ways.d_lse)),
         ];
