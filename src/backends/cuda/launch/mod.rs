@@ -11,6 +11,8 @@ pub(crate) mod backward_tests;
 #[cfg(test)]
 mod bins_tests;
 pub(crate) mod both;
+#[cfg(test)]
+mod captured_tests;
 pub(crate) mod decode;
 pub(crate) mod dense;
 pub(crate) mod eager;
