@@ -227,6 +227,10 @@ fn captured_tensors_in_bins_compile_for_every_architecture() {
                     last.spill_bytes
                 );
                 assert!(found.registers > 0 && last.registers > 0 && last.spill_bytes == 0, "{arch} d{dim} {name}");
+                // NVRTC 13.0: 88 bytes with slopes, 32 with a table, else none
+                if draft.spec.entry() == "backward_hopper" {
+                    assert!(found.spill_bytes <= 96, "d{dim} {name}: {} bytes spilled", found.spill_bytes);
+                }
             }
         }
     }
