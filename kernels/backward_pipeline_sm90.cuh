@@ -21,9 +21,9 @@ constexpr int DS_BYTES = N * M * 2, SUM_BYTES = ML_DQ_BULK ? (OWN_KEYS ? 2 : 1) 
 // Of a tile of queries: lse and delta of its rows, and a partial tile's bits.
 constexpr int ROWS_BYTES = M * 8, BITS_BYTES = ML_MASK == 4 ? N * M / 8 : 0;
 static_assert(M == 64 || M == 128, "queries are a warpgroup's or two");
-// Whether a step's words say where its dq is added: with tiles of 128 queries a thread has no register for it from the tile's start to its
-// end, nor for what it is computed of.
-constexpr bool LINE_TOLD = M == 128;
+// Whether a step's words say where its dq is added: with tiles of 128 queries and a derivative a thread has no register for it from the
+// tile's start to its end, nor for what it is computed of.
+constexpr bool LINE_TOLD = M == 128 && ML_GRAD;
 static_assert(K_STAGES == 1 && V_STAGES == 1, "an item has one phase (Ring)");
 
 // Position in a ring of buffers, and the parity that its barriers wait for, after so many were used.

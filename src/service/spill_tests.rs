@@ -37,6 +37,12 @@ const SHARED_SPILLS: &[(&str, usize, u32, &str)] =
 /// The same for backward kernels: preset, or the head_dim of those without a score mod; architecture, largest bytes,
 /// and the reason.
 const BACKWARD_SPILLS: &[(&str, &str, u32, &str)] = &[
+    (
+        "sandwich",
+        "sm_90a",
+        32,
+        "the place of dq beside the scores of 128 queries; read from shared memory it costs 20% more time",
+    ),
     ("deepseek_mla_rope", "sm_90a", 188, "what is made of cells waits while the score mod is called for others"),
     ("d64", "sm_80", 8, "an address of the way out"),
     ("d192", "sm_80", 32, "sums of dk and dv of wide heads"),
