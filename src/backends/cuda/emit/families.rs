@@ -4,15 +4,11 @@
 //! Invariant: the text of a family's first read, with `stride * i` added to the numbers of its uniforms, is the text of its
 //! i-th read. Must not know which sums a thread keeps.
 
-use super::functions::{Accuracy, Emitter, Function, offset};
-use super::gradient::{CELL, VALUES, addition};
+use super::functions::{Accuracy, CELL, Emitter, Function, Strides, VALUES, offset};
 use super::mods::LiftedRead;
 use crate::ir::graph::{CaptureId, Graph, Input, NodeId, Op};
 use std::collections::HashMap;
 use std::fmt::Write;
-
-/// How far the number of a uniform moves from one read to the next.
-pub(super) type Strides = HashMap<NodeId, u32>;
 
 /// Reads of one tensor by the query alone or by the key alone.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,7 +141,7 @@ pub(super) fn tile(text: &mut String, reads: &[LiftedRead], families: &[Family],
             true => ("kv_idx", "q_idx", "q_len", of("value", "0", "kv_idx"), of("place", "q_idx", "0")),
             false => ("q_idx", "kv_idx", "kv_len", of("value", "q_idx", "0"), of("place", "0", "kv_idx")),
         };
-        let add = addition(in_bins, &reads[family.reads[0]], &place, "sum");
+        let add = reads[family.reads[0]].addition(in_bins, &place, "sum");
         let name = if family.by_query { "add_by_query" } else { "add_by_key" };
         let _ = writeln!(
             text,

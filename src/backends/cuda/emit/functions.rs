@@ -5,7 +5,6 @@
 //! captured tensor inside its bounds; values that decide over a cell are rounded operation by operation. Must not know
 //! kernels, devices or values: two mods that differ only in lifted literals or captured values give the same text.
 
-use super::families::Strides;
 use super::fold::{self, Product};
 use super::hoist::{self, Held, Holder};
 use super::layout::ModsLayout;
@@ -15,7 +14,15 @@ use crate::backends::cuda::variant::spec::{HEAVY, LIGHT};
 use crate::base::{Source, Span};
 use crate::ir::graph::{BinaryOp, Graph, NodeId, Op, Ty, UnaryOp};
 use crate::ir::schedule::{Level, Schedule, needed, post_order};
+use std::collections::HashMap;
 use std::fmt::Write;
+
+/// Parameters of a function of a cell.
+pub(super) const VALUES: &str = "const HeadValues head, const RowValues row, const ColumnValues column";
+pub(super) const CELL: &str = "int b, int h, int q_idx, int kv_idx";
+
+/// How far the number of a uniform moves from one read of a family to the next.
+pub(super) type Strides = HashMap<NodeId, u32>;
 
 /// Above this cost a function is called instead, for one group of columns at a time.
 const CALLED: u32 = 320;

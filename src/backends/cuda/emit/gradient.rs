@@ -5,15 +5,13 @@
 //! `captures.cuh`.
 
 use super::families::{families, tile};
-use super::functions::{Accuracy, Emitter, Function, offset};
+use super::functions::{Accuracy, CELL, Emitter, Function, VALUES, offset};
 use super::hoist::Holder;
 use super::mods::{LiftedGradient, LiftedRead};
 use crate::backends::cuda::variant::backward::MOST_READS;
 use crate::ir::graph::NodeId;
 use std::fmt::Write;
 
-pub(super) const VALUES: &str = "const HeadValues head, const RowValues row, const ColumnValues column";
-pub(super) const CELL: &str = "int b, int h, int q_idx, int kv_idx";
 /// The call of the emitted code for a read.
 const AT_CELL: &str = "(m, r, raw, scale, head, row, column, b, h, q_idx, kv_idx)";
 
@@ -153,14 +151,6 @@ fn place(at: usize, row: &str, column: &str, (q_idx, kv_idx): (&str, &str)) -> S
     format!("read_place{at}(m, 0, 0.0f, 1.0f, head, {row}, {column}, b, h, {q_idx}, {kv_idx})")
 }
 
-/// The addition of a value to an element of a read's tensor.
-pub(super) fn addition(in_bins: bool, read: &LiftedRead, place: &str, value: &str) -> String {
-    match in_bins {
-        true => format!("add_to_element(m.g{}, {place}, {value})", read.slot),
-        false => format!("atomicAdd(m.g{} + {place}, {value})", read.slot),
-    }
-}
-
 fn row_of(q_idx: &str) -> String {
     format!("row_values(m, head, b, h, {q_idx})")
 }
@@ -194,7 +184,7 @@ fn sums(text: &mut String, reads: &[(usize, &LiftedRead)], in_bins: bool) {
             Class::Query => writeln!(text, "        sum{at}[e] += {value};"),
             Class::Difference => writeln!(text, "        sum{at}.cell[r][e] += {value};"),
             Class::Alone => writeln!(text, "        *(m.g{}{total} + {place}) = {value};", read.slot),
-            Class::Cell => writeln!(text, "        {};", addition(in_bins, read, &place, &value)),
+            Class::Cell => writeln!(text, "        {};", read.addition(in_bins, &place, &value)),
         };
     }
     text.push_str("    }\n");
@@ -213,7 +203,7 @@ fn end_queries(text: &mut String, reads: &[(usize, &LiftedRead)], in_bins: bool)
     );
     for (at, read) in of_class(reads, Class::Query) {
         let to = place(at, &row_of("q_idx"), &column_of("0"), ("q_idx", "0"));
-        let add = addition(in_bins, read, &to, "sum");
+        let add = read.addition(in_bins, &to, "sum");
         let _ = writeln!(
             text,
             "        {{\n            const float sum = sum_of_keys(sum{at});\n            \
@@ -260,7 +250,7 @@ fn end_head(text: &mut String, reads: &[(usize, &LiftedRead)], in_bins: bool) {
         for r in 0..2 {
             let key = format!("kv_idx + {}", 8 * r);
             let to = place(at, "row", &column_of(&key), ("0", &key));
-            let add = addition(in_bins, read, &to, "sum");
+            let add = read.addition(in_bins, &to, "sum");
             let _ = writeln!(
                 text,
                 "        {{\n            const float sum = sum_of_quad(sum{at}[{r}]);\n            \
@@ -270,7 +260,7 @@ fn end_head(text: &mut String, reads: &[(usize, &LiftedRead)], in_bins: bool) {
     }
     for (at, read) in of_class(reads, Class::Head) {
         let to = place(at, "row", &column_of("kv_idx"), ("0", "kv_idx"));
-        let add = addition(in_bins, read, &to, "sum");
+        let add = read.addition(in_bins, &to, "sum");
         let _ = writeln!(
             text,
             "        {{\n            const float sum = sum_of_warp(sum{at});\n            if (lane == 0) {add};\n        }}"

@@ -54,6 +54,16 @@ pub struct LiftedRead {
     pub alone: bool,
 }
 
+impl LiftedRead {
+    /// The emitted addition of a value to the gradient of the element at a place.
+    pub fn addition(&self, in_bins: bool, place: &str, value: &str) -> String {
+        match in_bins {
+            true => format!("add_to_element(m.g{}, {place}, {value})", self.slot),
+            false => format!("atomicAdd(m.g{} + {place}, {value})", self.slot),
+        }
+    }
+}
+
 /// One graph for the mask mod and the score mod of a kernel.
 #[derive(Clone, Debug, Default)]
 pub struct LiftedMods {
