@@ -138,7 +138,7 @@ fn backward_passes_stand_with_their_errors_and_refusals() {
     let news = News::Ran { report: Box::new(report), payloads: Vec::new() };
     jobs::ended(&mut window.state_mut().state, JobFor::Run(id), news);
     window.run_steps(3);
-    assert!(window.query_by_label("Backward pass").is_some() && window.query_by_label("dk 7e-6").is_some());
+    assert!(window.query_by_label("Backward pass").is_some() && window.query_by_label("dk 7.0e-6 ok").is_some());
     assert!(window.query_by_label_contains("wrong: dv: error 5.0e-1").is_some());
     assert!(window.query_by_label_contains("sdpa: backward refused: it has none here (take flex)").is_some());
     assert!(window.query_by_label("refused").is_some());
