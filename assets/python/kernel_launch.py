@@ -165,8 +165,8 @@ class Arrays:
         return 0 if array is None else array.data_ptr()
 
     def mods(self, prefix, places, captured, gradients, by_pointer, device):
-        """The mods' struct for a launch, with addresses first (of gradients those given), and the objects that must live until the
-        launch has run."""
+        """The mods' struct for a launch, with addresses first (of gradients those given), and the objects that must live until
+        the launch has run."""
         mods = bytearray(constants()[prefix].numpy().tobytes())
         learnt = [captured[place] if captured and place is not None else None for place in places]
         name = prefix.split(".", 1)[1].removesuffix("mods")
