@@ -42,7 +42,7 @@ vector<u8> Launch::run(u32 seed) {
     u32 slots = 0;  // of key tiles that several blocks share
     for (size_t i = 0; i < parts.size(); i += 4)
         if (parts[i + 2] > 1) slots = max(slots, parts[i + 1] + 1);
-    Walled<float> part_sums(vector<float>(size_t(slots) * N * (QK + text::VW), 0.0f));
+    Walled<float> part_sums(vector<float>(size_t(slots) * 2 * N * (QK > text::VW ? QK : text::VW), 0.0f));
     Walled<u32> part_counts(vector<u32>(slots * 2, 0));
     vector<Walled<float>> gradients;
     vector<Walled<u64>> bins;
