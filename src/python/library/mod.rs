@@ -112,9 +112,7 @@ pub(crate) fn call(name: &str, args: Args, cx: &mut Context) -> Result<Value, Fa
     }
     rough::mark(&result, follows.as_ref());
     remember(&result, follows.as_ref(), cx);
-    if let Some(given) = given {
-        cx.followed_call(name, None, &given, &result, |cx, _, args| called(name, args, cx));
-    }
+    cx.followed_call(name, None, given.as_ref(), &result, |cx, _, args| called(name, args, cx));
     Ok(result)
 }
 
@@ -267,7 +265,7 @@ pub(crate) fn method(receiver: &Value, name: &Name, args: Args, cx: &mut Context
         Value::Tensor(_) if args.any_symbolic() => cx.symbolic_method(receiver, name, &args),
         Value::Tensor(tensor) => {
             let follows = rough::of_call(name, Some(receiver), &args);
-            let given = args.clone();
+            let given = cx.knows_origins().then(|| args.clone());
             let shaking = rough::Shaking::of(cx.shaken, name, Some(receiver), &args);
             let result = match tensor.is_numpy() {
                 true => numpy::method(name, tensor, args, cx),
@@ -279,7 +277,7 @@ pub(crate) fn method(receiver: &Value, name: &Name, args: Args, cx: &mut Context
             }
             rough::mark(&result, follows.as_ref());
             remember(&result, follows.as_ref(), cx);
-            cx.followed_call(name, Some(receiver), &given, &result, |cx, receiver, args| match &receiver {
+            cx.followed_call(name, Some(receiver), given.as_ref(), &result, |cx, receiver, args| match &receiver {
                 Some(Value::Tensor(tensor)) => {
                     tensor_method(receiver.as_ref().unwrap_or(&Value::None), tensor, name, args, cx)
                 }

@@ -77,7 +77,7 @@ impl Context<'_> {
 
     /// Whether a tensor depends on one that may need gradients.
     pub(crate) fn has_origin(&self, tensor: &Tensor) -> bool {
-        !self.origins.storages.is_empty() && self.origins.of(tensor.handle()).is_some()
+        self.knows_origins() && self.origins.of(tensor.handle()).is_some()
     }
 
     /// Whether an operation is being run on expressions of elements.
@@ -87,7 +87,7 @@ impl Context<'_> {
 
     /// Remembers that the mod reads a tensor.
     pub(crate) fn reads_origin(&mut self, tensor: &Tensor) {
-        if self.origins.storages.is_empty() || !tensor.handle().dtype().is_float() {
+        if !self.knows_origins() || !tensor.handle().dtype().is_float() {
             return;
         }
         if let Some(read) = self.origins.of(tensor.handle()) {
@@ -129,7 +129,7 @@ impl Context<'_> {
 
     /// Whether what an operation gives may follow from something that learns.
     fn may_follow(&self, given: &[&Value]) -> bool {
-        let known = !self.origins.storages.is_empty() && !self.origins.busy && !self.no_grad;
+        let known = self.knows_origins() && !self.origins.busy && !self.no_grad;
         known && given.iter().any(|v| tensors(v).iter().any(|t| self.has_origin(t)))
     }
 
@@ -169,7 +169,7 @@ impl Context<'_> {
 
     /// After `value` was written into `tensor`, which had `before` for its origin.
     pub(crate) fn written(&mut self, tensor: &Tensor, name: &str, given: &[&Value]) {
-        if self.origins.storages.is_empty() || self.origins.busy {
+        if !self.knows_origins() || self.origins.busy {
             return;
         }
         let follows = given.iter().any(|v| tensors(v).iter().any(|t| self.has_origin(t))) && !self.no_grad;
@@ -184,7 +184,7 @@ impl Context<'_> {
 
     /// Gives a tensor the expressions of another, which was written over all of it.
     pub(crate) fn takes_origin(&mut self, tensor: &Tensor, from: &Value, name: &str) {
-        let known = !self.origins.storages.is_empty() && !self.origins.busy;
+        let known = self.knows_origins() && !self.origins.busy;
         let read = from.as_tensor().filter(|_| known).and_then(|t| self.origins.of(t.handle()));
         let whole = tensor.handle().layout().is_whole(tensor.handle().storage_len());
         match read {
@@ -352,18 +352,16 @@ impl Context<'_> {
         self.origins.set(tensor.handle(), Kind::Lost(lost));
     }
 
-    /// The same for a call: its arguments are passed unchanged.
+    /// The same for a call: its arguments are passed unchanged. `args`: as they were before it; None if no tensor learned then.
     pub(crate) fn followed_call(
         &mut self,
         name: &str,
         receiver: Option<&Value>,
-        args: &Args,
+        args: Option<&Args>,
         result: &Value,
         again: impl Fn(&mut Self, Option<Value>, Args) -> Result<Value, Fault>,
     ) {
-        if self.origins.storages.is_empty() {
-            return;
-        }
+        let Some(args) = args else { return };
         let given: Vec<&Value> =
             receiver.into_iter().chain(&args.positional).chain(args.keyword.iter().map(|(_, v)| v)).collect();
         let (first, positional) = (receiver.is_some(), args.positional.len());
