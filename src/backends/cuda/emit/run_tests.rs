@@ -11,6 +11,7 @@ use smallvec::smallvec;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 
 const SIZE: i64 = 23;
 const SCORE: f32 = 0.75;
@@ -114,11 +115,38 @@ pub(crate) fn compiled(text: &str, folder: &Path, compiler: &mut Command, option
     }
     let (source, binary) = (folder.join("program.cpp"), folder.join("program"));
     std::fs::write(&source, text).expect("written");
-    let made =
-        compiler.args(["-std=c++17", "-w", "-fwrapv"]).args(options).arg("-o").arg(&binary).arg(&source).output();
-    let made = made.expect("there is a compiler");
+    compiler.args(FLAGS).args(options);
+    if let Some(headers) = headers(options) {
+        compiler.arg("-include").arg(headers);
+    }
+    let made = compiler.arg("-o").arg(&binary).arg(&source).output().expect("there is a compiler");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     Some(binary)
+}
+
+const FLAGS: [&str; 3] = ["-std=c++17", "-w", "-fwrapv"];
+
+/// The standard headers that programs include, compiled once for these options: half a second of each program. A compiler that
+/// cannot use them reads the text.
+fn headers(options: &[&str]) -> Option<PathBuf> {
+    const TEXT: &str = "#include <cmath>\n#include <cstdio>\n#include <cstdlib>\n#include <cstring>\n#include <deque>\n\
+                        #include <functional>\n#include <memory>\n#include <vector>\n";
+    static MADE: Mutex<()> = Mutex::new(());
+    let _one = MADE.lock().ok()?;
+    let beside = std::env::current_exe().ok()?.parent()?.join("compiled_headers");
+    let folder = beside.join(blake3::hash(format!("{FLAGS:?}{options:?}{TEXT}").as_bytes()).to_hex().as_str());
+    let (text, made) = (folder.join("standard.hpp"), folder.join("standard.hpp.gch"));
+    if !made.exists() {
+        std::fs::create_dir_all(&folder).ok()?;
+        std::fs::write(&text, TEXT).ok()?;
+        // another process may do the same
+        let own = folder.join(format!("{}.gch", std::process::id()));
+        let mut compiler = Command::new("c++");
+        compiler.args(FLAGS).args(options).args(["-x", "c++-header"]).arg(&text).arg("-o").arg(&own);
+        compiler.status().ok().filter(|status| status.success())?;
+        std::fs::rename(own, made).ok()?;
+    }
+    Some(text)
 }
 
 /// Output of the C++ program; None without a compiler.

@@ -81,15 +81,15 @@ fn captured_tensors_get_the_same_bits_in_any_order() {
 #[test]
 fn an_order_of_floats_would_be_seen() {
     let cases = [
-        case("d128", scored(shared(), own(130, 300, 128)), MaskKind::None),
-        case("d256", adds(masked(causal(), spec(130, 200, 256))), MaskKind::Bitmap),
-        Case { arch: "sm_80", ..case("d64, Ampere", gated(masked(scattered(), own(130, 200, 64))), MaskKind::Bitmap) },
+        case("d128", scored(shared(), own(100, 200, 128)), MaskKind::None),
+        case("d256", adds(masked(causal(), spec(100, 140, 256))), MaskKind::Bitmap),
+        Case { arch: "sm_80", ..case("d64, Ampere", gated(masked(scattered(), own(100, 140, 64))), MaskKind::Bitmap) },
     ];
     let mut programs = Programs::default();
     for case in cases.map(in_bins) {
         let ready = case.ready(3);
         let mut bits = |text: String| {
-            let runs = (0..5).map(|seed| programs.run_text(&ready, text.clone(), seed));
+            let runs = (0..3).map(|seed| programs.run_text(&ready, text.clone(), seed));
             let runs: Option<Vec<_>> = runs.collect();
             Some(runs?.into_iter().map(|run| run.unwrap_or_else(|why| panic!("{why}"))).collect::<Vec<_>>())
         };
