@@ -29,9 +29,9 @@ struct alignas(16) Item {
     u32 count;  // query tiles that it walks, over the heads of its group
 };
 // What an item is of its tile of keys, where several share one: each walks a range of the query tiles, and the last one to come to its
-// end leaves dk and dv of them all.
+// end leaves dk and dv of them all. With ML_DETERMINISTIC they add their sums one after the other.
 struct alignas(16) Part {
-    u32 first, slot, count, unused;  // query tiles before its own; whose sums; how many share them, or 1
+    u32 first, slot, count, index;  // query tiles before its own; whose sums; how many share them, or 1; how many of these come before it
 };
 
 struct Params {
@@ -56,7 +56,7 @@ struct Params {
     const u32 *ranges;        // ML_MASK 5: [mask_batch, mask_heads, q_len][2]: a row's first key, and the one past the last
     const u32 *order_start;   // ML_DETERMINISTIC: [rows]: where a row begins in order
     const u32 *order;         // of every tile of the lists: how many key tiles add to its query tile before, in order of draws
-    const Part *parts;        // [draws], or 0 where every item is whole: only Hopper's kernels without ML_DETERMINISTIC have others
+    const Part *parts;        // [draws], or 0 where every item is whole: only Hopper's kernels have others
     float *part_sums;         // [slots, warpgroups][N / 2 * (width of k + width of v)]: dk and dv of parts, 0 before the launch
     u32 *part_counts;         // [slots, warpgroups]: parts that have been added, 0 before the launch
     i64 q_b, q_h, q_s;

@@ -30,7 +30,8 @@ static_assert(K_STAGES == 1 && V_STAGES == 1, "an item has one phase (Ring)");
 template <int COUNT> __device__ __forceinline__ int at(u32 used) { return int(used % COUNT); }
 template <int COUNT> __device__ __forceinline__ u32 phase(u32 used) { return used / COUNT % 2; }
 
-// What is known of an item: words that lie beside its K buffer.
+// What is known of an item: words that lie beside its K buffer. PARTS: how many share it; with ML_DETERMINISTIC above the lowest 16 bits how
+// many of these come before it.
 namespace ticket {
 constexpr int B = 0, KV_HEAD = 1, TILE = 2, COUNT = 3, SLOT = 4, PARTS = 5;
 constexpr int LAST = 6;           // and 7: of each warpgroup, whether the other parts' sums are there
@@ -155,9 +156,9 @@ __device__ __forceinline__ void produce(const Params &p, const Stage &s, const M
         bool first = true;
         u32 skip = 0, left = item.count;
         words[ticket::PARTS] = 1;
-        if (!ML_DETERMINISTIC && p.parts) {
+        if (p.parts) {
             const Part part = p.parts[draw];
-            words[ticket::SLOT] = part.slot, words[ticket::PARTS] = part.count;
+            words[ticket::SLOT] = part.slot, words[ticket::PARTS] = ML_DETERMINISTIC ? part.count | part.index << 16 : part.count;
             skip = part.first;
         }
 #pragma unroll 1
@@ -167,12 +168,16 @@ __device__ __forceinline__ void produce(const Params &p, const Stage &s, const M
             u32 bitmap = ML_MASK == 4 ? __ldg(p.bitmap_start + row) : 0, turn = ML_DETERMINISTIC ? __ldg(p.order_start + row) : 0;
 #pragma unroll 1
             for (u32 now; left && (now = cursor.next(p)) != Cursor::NONE; bitmap += !(now & Cursor::FULL)) {
-                if (!ML_DETERMINISTIC && skip) {
-                    --skip;
+                // a part begins and ends at any of the heads that walk a tile together
+                const int together = heads_together(p);
+                if (skip >= u32(together)) {
+                    skip -= together, turn += ML_DETERMINISTIC;
                     continue;
                 }
+                const int past = ML_DETERMINISTIC ? head + min(together, int(skip + left)) : head + 1;
 #pragma unroll 1
-                for (int h = head; h < head + heads_together(p); ++h, --left, q_ring.advance(), d_o_ring.advance()) {
+                for (int h = head + (ML_DETERMINISTIC ? int(skip) : 0); h < past; ++h, --left, q_ring.advance(), d_o_ring.advance()) {
+                    skip = 0;
                     const int tile = int(now & ~Cursor::FULL), b = int(words[ticket::B]), q = int(q_ring.next);
                     const bool bits = ML_MASK == 4 && !(now & Cursor::FULL);
                     u32 bar = s.q_full(q);

@@ -243,7 +243,8 @@ fn what_is_left_out_of_hoppers_kernel_is_seen() {
     let held = case("d128 held", scored(soft_cap(2.0), masked(with_holes(), one(150, 300, 128))), MaskKind::Bitmap);
     // parts of one size come to their ends at one time
     let shared = case("d128 shared", one(768, 128, 128), MaskKind::None);
-    all_are_seen([(narrow, 1), (wide, 3), (held, 1), (shared, 3)], &never);
+    let ordered = Case { ways: IN_ORDER, ..case("d128 shared in order", one(1100, 128, 128), MaskKind::None) };
+    all_are_seen([(narrow, 1), (wide, 3), (held, 1), (shared, 3), (ordered, 3)], &never);
 }
 
 /// A barrier of one warpgroup is all that stands between dS and the products that read it.
@@ -266,7 +267,8 @@ fn what_is_left_out_of_the_wide_kernel_is_seen() {
     let parts = ["Mail::", "TAKEN + group", "LEFT + group", "products_sm90.cuh: "];
     // three blocks wait for each other's sums; one alone fills every buffer again behind another item's
     let shared = case("d256 shared", one(800, 64, 256), MaskKind::None);
-    all_are_seen([(ordered(), 3), (ordered(), 1), (shared, 3)], &parts);
+    let both = Case { ways: IN_ORDER, ..case("d256 shared in order", one(1100, 64, 256), MaskKind::None) };
+    all_are_seen([(ordered(), 3), (ordered(), 1), (shared, 3), (both, 3)], &parts);
 }
 
 #[test]

@@ -15,7 +15,7 @@ struct Launch {
     vector<text::Run> runs;
     vector<u32> bitmap_start, bitmap_ids, bitmaps, ranges, order_start, order, parts;
     vector<vector<u8>> captured;
-    vector<float> sums;  // of dq, as the last run left them
+    vector<float> sums;  // of dq, and of dk and dv that parts have added up, as the last run left them
     explicit Launch(FILE *file)
         : params(read_array<u8>(file)), mods(read_array<u8>(file)), numbers(read_array<int>(file)), q(read_array<u16>(file)),
           k(read_array<u16>(file)), v(read_array<u16>(file)), o(read_array<u16>(file)), d_o(read_array<u16>(file)),
@@ -102,6 +102,7 @@ vector<u8> Launch::run(u32 seed) {
     for (auto *w : {&rows, &dq_sum, &lse, &d_lse, &part_sums}) if (!w->stands()) stop("a write beside a tensor");
     for (auto *w : {&turns, &counter, &items, &part_counts}) if (!w->stands()) stop("a write beside a tensor");
     sums.assign(dq_sum.data(), dq_sum.data() + tiles * M * QK);
+    sums.insert(sums.end(), part_sums.data(), part_sums.data() + part_sums.size());
     vector<u8> found;
     auto put = [&](const void *from, size_t count) { found.insert(found.end(), (const u8 *)from, (const u8 *)from + count); };
     put(dq.data(), dq.size() * 2), put(dk.data(), dk.size() * 2), put(dv.data(), dv.size() * 2);

@@ -254,7 +254,8 @@ impl Programs {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
                 let folder = tempfile::tempdir().expect("a folder");
-                let binary = compiled(place.key(), folder.path(), &mut quiet("c++"), &["-O1"])?;
+                // a program runs a few times only
+                let binary = compiled(place.key(), folder.path(), &mut quiet("c++"), &["-Og"])?;
                 place.insert((folder, binary))
             }
         };
@@ -440,6 +441,23 @@ fn key_tiles_that_blocks_share_get_the_gradients() {
         case("d200 full", half(one(800, 64, 200)), MaskKind::None),
     ]);
     assert!(shares.is_none_or(|n| n == 6), "{shares:?} of 6 share");
+}
+
+/// Heads that walk a tile together are cut anywhere.
+#[test]
+fn shared_key_tiles_are_added_in_order() {
+    let one = |heads, q_len, kv_len, dim| ProblemSpec::plain(1, (heads, 1), (q_len, kv_len), dim);
+    let learns = one(4, 450, 128, 64);
+    let shares = check(
+        [
+            case("d128 in order", half(one(3, 640, 128, 128)), MaskKind::None),
+            case("d64 in order", masked(causal(), one(4, 1000, 128, 64)), MaskKind::Bitmap),
+            case("d64 adds in order", scored(learned(450, 128, false), learns), MaskKind::None),
+            case("d256 in order", masked(with_holes(), one(4, 450, 64, 256)), MaskKind::Bitmap),
+        ]
+        .map(|case| Case { ways: IN_ORDER, ..case }),
+    );
+    assert!(shares.is_none_or(|n| n == 4), "{shares:?} of 4 share");
 }
 
 #[test]

@@ -122,8 +122,7 @@ impl BackwardDraft {
 
     /// The draws of so many blocks if some share an item. None: each item is one draw.
     pub fn parts(&self, blocks: usize) -> Option<Parts> {
-        let shares = self.spec.is_hopper() && !self.spec.ways.deterministic;
-        shares.then(|| parts::shared(&self.lists.items, blocks)).flatten()
+        parts::shared(&self.lists.items, blocks, self.spec.ways.deterministic).filter(|_| self.spec.is_hopper())
     }
 
     /// Asks the cache, else compiles.
