@@ -30,11 +30,11 @@ static_assert(K_STAGES == 1 && V_STAGES == 1, "an item has one phase (Ring)");
 template <int COUNT> __device__ __forceinline__ int at(u32 used) { return int(used % COUNT); }
 template <int COUNT> __device__ __forceinline__ u32 phase(u32 used) { return used / COUNT % 2; }
 
-// What is known of an item: words that lie beside its K buffer. PARTS: how many share it; with ML_DETERMINISTIC above the lowest 16 bits how
-// many of these come before it.
+// What is known of an item: words that lie beside its K buffer.
 namespace ticket {
 constexpr int B = 0, KV_HEAD = 1, TILE = 2, COUNT = 3, SLOT = 4, PARTS = 5;
-constexpr int LAST = 6;           // and 7: of each warpgroup, whether the other parts' sums are there
+constexpr int LAST = 6;           // and 7: of each warpgroup, whether the other parts' sums are there; before it is known, INDEX
+constexpr int INDEX = 6;          // and 7: with ML_DETERMINISTIC how many of the parts come before this one
 constexpr u32 STOP = 0xffffffff;  // as COUNT: there are no more
 constexpr int WORDS = 8;
 }  // namespace ticket
@@ -158,7 +158,8 @@ __device__ __forceinline__ void produce(const Params &p, const Stage &s, const M
         words[ticket::PARTS] = 1;
         if (p.parts) {
             const Part part = p.parts[draw];
-            words[ticket::SLOT] = part.slot, words[ticket::PARTS] = ML_DETERMINISTIC ? part.count | part.index << 16 : part.count;
+            words[ticket::SLOT] = part.slot, words[ticket::PARTS] = part.count;
+            if (ML_DETERMINISTIC) words[ticket::INDEX] = part.index, words[ticket::INDEX + 1] = part.index;
             skip = part.first;
         }
 #pragma unroll 1
@@ -174,10 +175,12 @@ __device__ __forceinline__ void produce(const Params &p, const Stage &s, const M
                     skip -= together, turn += ML_DETERMINISTIC;
                     continue;
                 }
-                const int past = ML_DETERMINISTIC ? head + min(together, int(skip + left)) : head + 1;
+                // in any order one head walks: without the constants the wide kernel spills 104 bytes
+                const int from = ML_DETERMINISTIC ? head + int(skip) : head;
+                const int past = ML_DETERMINISTIC ? min(head + together, from + int(left)) : head + 1;
+                skip = 0;
 #pragma unroll 1
-                for (int h = head + (ML_DETERMINISTIC ? int(skip) : 0); h < past; ++h, --left, q_ring.advance(), d_o_ring.advance()) {
-                    skip = 0;
+                for (int h = from; h < past; ++h, --left, q_ring.advance(), d_o_ring.advance()) {
                     const int tile = int(now & ~Cursor::FULL), b = int(words[ticket::B]), q = int(q_ring.next);
                     const bool bits = ML_MASK == 4 && !(now & Cursor::FULL);
                     u32 bar = s.q_full(q);

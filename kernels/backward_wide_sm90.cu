@@ -11,7 +11,7 @@ static_assert(M == 64 && N == 64 && DS_STAGES == 2 && ML_DQ_BULK == 0, "tiles of
 static_assert(ML_GRAD < 2 && !(ML_GRAD && ML_CAPTURES), "the scores are not where dS is made");
 constexpr int P_BYTES = N * M * 2;
 // named barriers, by turns: P is there, dS is there; and keys have been read for the last time
-constexpr int WEIGHTS = 1, GRADIENTS = 3, END = 5;
+constexpr int WEIGHTS = 1, GRADIENTS = 3, END = 5, ASKED = 6;
 
 // An item's ticket, and where its keys and values lie.
 struct Keys {
@@ -33,13 +33,38 @@ __device__ __forceinline__ void give_back_keys(const Stage &s, u32 done, int gro
     if (thread == 0) mbarrier_arrive(s.v_empty(at<V_STAGES>(done))), mbarrier_arrive(s.k_empty(at<K_STAGES>(done)));
 }
 
-// Waits for a part of dq and adds it.
+// A warp beside the consumers keeps the turns of a warpgroup's parts of dq: the warpgroup asks for a tile's well before its part is there, and
+// does not wait until its additions have reached memory.
+__device__ __forceinline__ void ask_turn(u32 line, u32 before, int group, int thread) {
+    if (!ML_DETERMINISTIC) return;
+    if (thread == 0) {
+        store_word(Stage::mail + group * Mail::BYTES + Mail::LINE, line);
+        store_word(Stage::mail + group * Mail::BYTES + Mail::TURN, before);
+    }
+    bar_arrive(ASKED + group, 160);
+}
+__device__ __forceinline__ void keep_turns(const Params &p, int group) {
+#pragma unroll 1
+    for (;;) {
+        bar_sync(ASKED + group, 160);
+        const u32 line = load_word(Stage::mail + group * Mail::BYTES + Mail::LINE);
+        if (line == Mail::STOP) break;
+        u32 *turn = p.turns + 2 * i64(line) + group;
+        if (warp_leader()) wait_for_word(turn, load_word(Stage::mail + group * Mail::BYTES + Mail::TURN));
+        __syncwarp();
+        bar_arrive(TAKEN + group, 160);
+        bar_sync(LEFT + group, 160);
+        if (warp_leader()) add_release(turn, 1);
+        __syncwarp();
+    }
+}
+
+// Adds a part of dq, when it is its turn.
 template <int COUNT>
-__device__ __forceinline__ void finish_queries(const Params &p, const Stage &s, float (&dq)[COUNT], int line, u32 before, int group, int thread) {
-    u32 *turn = p.turns + 2 * i64(line) + group;
-    if (ML_DETERMINISTIC) await_turn(turn, before, group, thread);
+__device__ __forceinline__ void finish_queries(const Params &p, const float (&dq)[COUNT], int line, int group, int thread) {
+    if (ML_DETERMINISTIC) bar_sync(TAKEN + group, 160);
     add_queries(dq, p.dq_sum, i64(line) * (M * QK) + group * PART, thread);
-    if (ML_DETERMINISTIC) pass_turn(turn, group, thread);
+    if (ML_DETERMINISTIC) bar_arrive(LEFT + group, 160);
 }
 
 __device__ __forceinline__ void make_weights(const Params &p, const Mods &mods, const Stage &s, const Out &out, u32 exchange, int thread) {
@@ -65,7 +90,6 @@ __device__ __forceinline__ void make_weights(const Params &p, const Mods &mods, 
         for (int i = 0; i < VW / 2; ++i) dv[i] = 0.0f;
         pin(dv);  // the zeros stand here, before any product is on its way
         int line = 0;
-        u32 turn_before = 0;
         bool begun = false;
 #pragma unroll 1
         for (;; ++tiles, --left) {
@@ -96,12 +120,13 @@ __device__ __forceinline__ void make_weights(const Params &p, const Mods &mods, 
                 issue_queries(dq, s.ds + (tiles - 1) % 2 * DS_BYTES, item.keys, 0);
                 wgmma_wait<0>();
                 pin(dq);
-                finish_queries(p, s, dq, line, turn_before, 0, thread);
+                finish_queries(p, dq, line, 0, thread);
             } else {
                 wgmma_wait<0>();
             }
             give_back(s.d_o_empty(d));
-            line = line_now, turn_before = turn_now, begun = true;
+            ask_turn(line_now, turn_now, 0, thread);
+            line = line_now, begun = true;
             if (left == 1) break;
         }
         pin(dv);
@@ -114,7 +139,7 @@ __device__ __forceinline__ void make_weights(const Params &p, const Mods &mods, 
         wgmma_wait<0>();
         pin(dq);
         bar_arrive(END, 256);
-        finish_queries(p, s, dq, line, turn_before, 0, thread);
+        finish_queries(p, dq, line, 0, thread);
         ++tiles;
         fence_async_proxy();
         bar_sync(OWN, 128);
@@ -125,6 +150,7 @@ __device__ __forceinline__ void make_weights(const Params &p, const Mods &mods, 
         }
         give_back_keys(s, done, 0, thread);
     }
+    ask_turn(Mail::STOP, 0, 0, thread);
     if (thread == 0) tma_wait_all();
 }
 
@@ -161,6 +187,7 @@ __device__ __forceinline__ void make_gradients(const Params &p, const Mods &mods
             mbarrier_wait(s.q_full(q), phase<Q_STAGES>(tiles));
             const u32 now = s.step(q, step::TILE), scores = s.ds + tiles % 2 * DS_BYTES;
             const int head = s.step(q, step::HEAD), q_tile = int(now & ~Cursor::FULL), line = query_tile(p, item.b, head, q_tile);
+            if (ML_DETERMINISTIC) ask_turn(line, s.step(q, step::TURN), 1, thread);
             if (ML_CAPTURES && before >= 0 && head != before) sums.end_head(mods, item.b, before, cells.kv_idx, p.kv_len), sums = CaptureSums();
             if (ML_CAPTURES) before = head;
             cells.head = head;
@@ -181,10 +208,9 @@ __device__ __forceinline__ void make_gradients(const Params &p, const Mods &mods
             float dq[(QK - PART_WIDTH) / 2];
             issue_queries(dq, scores, item.keys, 1);
             issue_keys<QK>(dk, scores, s.q + q * Q_BYTES);
-            const u32 turn_before = ML_DETERMINISTIC ? s.step(q, step::TURN) : 0;
             wgmma_wait<1>();  // dQ
             pin(dq);
-            finish_queries(p, s, dq, line, turn_before, 1, thread);
+            finish_queries(p, dq, line, 1, thread);
             if (left == 1) break;
             ask_d_weights(tiles + 1);
         }
@@ -204,6 +230,7 @@ __device__ __forceinline__ void make_gradients(const Params &p, const Mods &mods
         }
         give_back_keys(s, done, 1, thread);
     }
+    ask_turn(Mail::STOP, 0, 1, thread);
     if (thread == 0) tma_wait_all();
 }
 
@@ -218,10 +245,11 @@ extern "C" __global__ void __launch_bounds__(128 * (GROUPS + 1), 1)
     if (threadIdx.x == 0) stage.initialise();
     __syncthreads();
     // the compiler is to see that it is the same for a warp
-    int group = __shfl_sync(0xffffffff, int(threadIdx.x / 128), 0) - 1;
+    const int warp = __shfl_sync(0xffffffff, int(threadIdx.x / 32), 0), group = warp / 4 - 1;
     if (group < 0) {
         registers_lower<24>();
         if (threadIdx.x == 0) produce(p, stage, {&q_map, &k_map, &v_map, &d_o_map, &rows_map, &bits_map});
+        else if (ML_DETERMINISTIC && (warp == 1 || warp == 2)) keep_turns(p, warp - 1);
     } else {
         registers_raise<240>();
         const Out out = {&dk_map, &dv_map, &sum_map};

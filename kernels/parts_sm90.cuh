@@ -1,13 +1,12 @@
 // Sums of dk or dv that the parts of an item add up in global memory (Part of backward.cuh), in the order of fragments, and which part is the last
-// to do so. A part that waits for those before it waits for earlier draws. Each warpgroup has sums and a count of its own. Must not know what is summed.
+// to do so. A part that waits for those before it waits for earlier draws. Each warpgroup has sums and a count of its own. Must not know
+// what is summed.
 
 // Sums of a warpgroup: of its keys' dk and dv, in the wide kernel of one of them.
 constexpr int PART_SUMS = N == 64 ? N * (QK > VW ? QK : VW) : N * (QK + VW) / GROUPS;
 
-// Where a warpgroup's sums are that the parts of this ticket's item share.
-__device__ __forceinline__ float *part_sums(const Params &p, const Stage &s, int k, int group) {
-    return p.part_sums + i64(GROUPS * s.ticket(k, ticket::SLOT) + group) * PART_SUMS;
-}
+// Which of all warpgroups' sums and counts the parts of this ticket's item share.
+__device__ __forceinline__ u32 part_slot(const Stage &s, int k, int group) { return GROUPS * s.ticket(k, ticket::SLOT) + group; }
 
 template <int COUNT> __device__ __forceinline__ void add_sums(float *to, const float (&sum)[COUNT], int thread) {
 #pragma unroll
@@ -26,7 +25,7 @@ template <int COUNT> __device__ __forceinline__ void take_sums(float (&sum)[COUN
 
 // When this warpgroup has added its sums: whether all parts of the item have. Then they can be taken.
 __device__ __forceinline__ bool is_last_part(const Params &p, const Stage &s, int k, int group, int thread) {
-    const u32 slot = GROUPS * s.ticket(k, ticket::SLOT) + group, parts = s.ticket(k, ticket::PARTS) & 0xffff;
+    const u32 slot = part_slot(s, k, group), parts = s.ticket(k, ticket::PARTS);
     __threadfence();
     bar_sync(OWN + group, 128);
     if (thread == 0) s.tickets[k * ticket::WORDS + ticket::LAST + group] = atomicAdd(p.part_counts + slot, 1u) + 1 == parts;
@@ -39,10 +38,9 @@ __device__ __forceinline__ bool is_last_part(const Params &p, const Stage &s, in
 // A part's sums join those of its item's other parts. Whether they are all there now: then the sums are the whole item's.
 template <int... COUNTS>
 __device__ __forceinline__ bool join_parts(const Params &p, const Stage &s, int k, int group, int thread, float (&...sums)[COUNTS]) {
-    const u32 parts = s.ticket(k, ticket::PARTS);
-    if (parts == 1) return true;
-    if (ML_DETERMINISTIC) await_turn(p.part_counts + GROUPS * s.ticket(k, ticket::SLOT) + group, parts >> 16, group, thread);
-    float *const first = part_sums(p, s, k, group), *at = first;
+    if (s.ticket(k, ticket::PARTS) == 1) return true;
+    if (ML_DETERMINISTIC) await_turn(p.part_counts + part_slot(s, k, group), s.ticket(k, ticket::INDEX + group), group, thread);
+    float *const first = p.part_sums + i64(part_slot(s, k, group)) * PART_SUMS, *at = first;
     ((add_sums(at, sums, thread), at += 128 * COUNTS), ...);
     if (!is_last_part(p, s, k, group, thread)) return false;
     at = first;

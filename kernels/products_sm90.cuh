@@ -115,25 +115,29 @@ __device__ __forceinline__ void leave_part(const float (&dq)[PART_WIDTH / 2], u3
 // were drawn, if they are to: a block waits only for such as were drawn before its own.
 __device__ __forceinline__ void add_parts(const Params &p, const TensorMap *sum_map, int group) {
     const u32 from = Stage::sums + group * PART * 4;
+    bar_arrive(TAKEN + group, 160);
 #pragma unroll 1
     for (;;) {
-        bar_arrive(TAKEN + group, 160);
         bar_sync(LEFT + group, 160);
         const u32 line = load_word(Stage::mail + group * Mail::BYTES + Mail::LINE);
         if (line == Mail::STOP) break;
+        u32 *turn = p.turns + 2 * i64(line) + group;
         if (warp_leader()) {
-            u32 *turn = p.turns + 2 * i64(line) + group;
             if (ML_DETERMINISTIC) wait_for_word(turn, load_word(Stage::mail + group * Mail::BYTES + Mail::TURN));
             tma_add(sum_map, from, 0, (int(line) * PARTS + (PARTS == 2 ? group : 0)) * (PART / 256), 0, 0);
             tma_store_commit();
-            if (ML_DETERMINISTIC) {
-                tma_wait_all();
-                add_release(turn, 1);
-            } else {
-                tma_store_wait_read();
-            }
+            tma_store_wait_read();
         }
         __syncwarp();
+        bar_arrive(TAKEN + group, 160);
+        // the warpgroup writes its next part meanwhile
+        if (ML_DETERMINISTIC) {
+            if (warp_leader()) {
+                tma_wait_all();
+                add_release(turn, 1);
+            }
+            __syncwarp();
+        }
     }
     tma_wait_all();
 }
@@ -144,15 +148,9 @@ template <int COUNT> __device__ __forceinline__ void add_queries(const float (&d
     for (int i = 0; i < COUNT / 4; ++i)
         add_to_global<128>(to + at + i * 512, thread, dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
 }
-// The same in turn.
 __device__ __forceinline__ void await_turn(u32 *turn, u32 before, int group, int thread) {
     if (thread == 0) wait_for_word(turn, before);
     bar_sync(OWN + group, 128);
-}
-__device__ __forceinline__ void pass_turn(u32 *turn, int group, int thread) {
-    __threadfence();
-    bar_sync(OWN + group, 128);
-    if (thread == 0) add_release(turn, 1);
 }
 
 // 64 rows of dk or dv, in 16 bits, into the rows from `first` on of a buffer that has been read for the last time.

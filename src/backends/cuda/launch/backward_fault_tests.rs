@@ -33,7 +33,7 @@ const CALLS: &[&str] = &[
     "wait_for_word",
     "add_release",
     "await_turn",
-    "pass_turn",
+    "ask_turn",
     "copy_wait_all",
     "copy_commit",
 ];

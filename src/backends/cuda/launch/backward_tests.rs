@@ -254,7 +254,7 @@ impl Programs {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
                 let folder = tempfile::tempdir().expect("a folder");
-                // a program runs a few times only
+                // it takes longer to compile most programs than to run them
                 let binary = compiled(place.key(), folder.path(), &mut quiet("c++"), &["-Og"])?;
                 place.insert((folder, binary))
             }

@@ -89,7 +89,7 @@ fn an_order_of_floats_would_be_seen() {
     for case in cases.map(in_bins) {
         let ready = case.ready(3);
         let mut bits = |text: String| {
-            let runs = (0..3).map(|seed| programs.run_text(&ready, text.clone(), seed));
+            let runs = (0..5).map(|seed| programs.run_text(&ready, text.clone(), seed));
             let runs: Option<Vec<_>> = runs.collect();
             Some(runs?.into_iter().map(|run| run.unwrap_or_else(|why| panic!("{why}"))).collect::<Vec<_>>())
         };

@@ -4,6 +4,7 @@
 
 pub(crate) mod bitmap;
 pub(crate) mod decode_plan;
+pub(crate) mod in_order;
 pub(crate) mod kept;
 pub(crate) mod of_problem;
 pub(crate) mod parts;

@@ -8,18 +8,15 @@ use std::collections::BinaryHeap;
 
 /// What an item takes besides its query tiles, in the time of a query tile: its keys and values are copied and its sums written
 /// while no product runs.
-const ITEM: usize = 2;
+pub(super) const ITEM: usize = 2;
 /// What a part takes besides: its sums are added in global memory, and the last part reads those of all.
-const PART: usize = 4;
+pub(super) const PART: usize = 4;
 /// Query tiles of the smallest part.
-const LEAST: usize = 2;
+pub(super) const LEAST: usize = 2;
 /// Items a block above which the last round is too small a share of the time.
-const MOST_ROUNDS: usize = 64;
+pub(super) const MOST_ROUNDS: usize = 64;
 /// Share of the time that cutting must save, in percent.
 const GAIN: usize = 1;
-/// The same of items in order, whose parts also wait for key tiles before their own, which the model does not know. Cuts with small gains made
-/// passes up to 15% slower (docs/kernels/experiments.md).
-const GAIN_IN_ORDER: usize = 33;
 
 /// Draws of a launch, with what each is of its item.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,21 +29,29 @@ pub(crate) struct Parts {
     pub slots: usize,
 }
 
-/// The items of a launch of so many blocks, each of which draws its next item when it has finished one. `in_order`: items are drawn in
-/// their order, and so are the parts of one. None: as they are.
-pub(crate) fn shared(items: &[[u32; 4]], blocks: usize, in_order: bool) -> Option<Parts> {
+/// The items of a launch of so many blocks, each of which draws its next item when it has finished one. None: as they are.
+pub(crate) fn shared(items: &[[u32; 4]], blocks: usize) -> Option<Parts> {
     if blocks < 2 || items.is_empty() || items.len() > MOST_ROUNDS * blocks {
         return None;
     }
-    let whole = Parts { items: items.to_vec(), parts: items.iter().map(|_| [0, 0, 1, 0]).collect(), slots: 0 };
-    let (ends, longest) = drawn(&whole, blocks);
-    let even = ends.len().max(items.iter().map(cost).sum::<usize>()) / blocks;
-    let late: Vec<usize> = (0..items.len()).filter(|i| ends[*i] > even && items[*i][3] as usize >= 2 * LEAST).collect();
+    let (late, even) = late(items, blocks);
+    let longest = drawn(&whole(items), blocks).1;
     let pieces = (1..=8).map(|n| even.div_ceil(n)).chain((1..=6).map(|n| LEAST << n));
-    let made = pieces.filter(|piece| *piece >= LEAST).map(|piece| cut(items, &late, piece, in_order));
+    let made = pieces.filter(|piece| *piece >= LEAST).map(|piece| cut(items, &late, piece, false));
     let (time, best) = made.map(|parts| (drawn(&parts, blocks).1, parts)).min_by_key(|(time, _)| *time)?;
-    let gain = if in_order { GAIN_IN_ORDER } else { GAIN };
-    (time * 100 <= longest * (100 - gain) && best.slots > 0).then_some(best)
+    (time * 100 <= longest * (100 - GAIN) && best.slots > 0).then_some(best)
+}
+
+pub(super) fn whole(items: &[[u32; 4]]) -> Parts {
+    Parts { items: items.to_vec(), parts: items.iter().map(|_| [0, 0, 1, 0]).collect(), slots: 0 }
+}
+
+/// Items that can be cut and end later than if all blocks were busy until the end, and when that would be.
+pub(super) fn late(items: &[[u32; 4]], blocks: usize) -> (Vec<usize>, usize) {
+    let (ends, _) = drawn(&whole(items), blocks);
+    let even = ends.len().max(items.iter().map(cost).sum::<usize>()) / blocks;
+    let is_late = |i: &usize| ends[*i] > even && items[*i][3] as usize >= 2 * LEAST;
+    ((0..items.len()).filter(is_late).collect(), even)
 }
 
 fn cost(item: &[u32; 4]) -> usize {
@@ -69,7 +74,7 @@ fn drawn(made: &Parts, blocks: usize) -> (Vec<usize>, usize) {
 
 /// The items with those at `late` cut into parts of at most `piece` query tiles, which are drawn after the others, the largest first, unless
 /// they are drawn in the items' order.
-fn cut(items: &[[u32; 4]], late: &[usize], piece: usize, in_order: bool) -> Parts {
+pub(super) fn cut(items: &[[u32; 4]], late: &[usize], piece: usize, in_order: bool) -> Parts {
     let (mut draws, mut behind, mut slots) = (Vec::new(), Vec::new(), 0);
     let mut waits = late.iter().copied().peekable();
     for (at, item) in items.iter().enumerate() {
@@ -101,7 +106,7 @@ fn cut(items: &[[u32; 4]], late: &[usize], piece: usize, in_order: bool) -> Part
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use crate::backends::cuda::lists::parts::*;
     use crate::base::rng::Rng;
     use std::collections::HashMap;
@@ -111,7 +116,7 @@ mod tests {
     }
 
     /// Each query tile of each item is walked once, and parts of an item share a slot of their own.
-    fn check(items: &[[u32; 4]], made: &Parts) {
+    pub(in crate::backends::cuda::lists) fn check(items: &[[u32; 4]], made: &Parts) {
         // of each item whether a query tile was walked, and the slot and number of its parts
         type Walked = (Vec<bool>, Vec<[u32; 2]>);
         let mut walked: HashMap<[u32; 3], Walked> = HashMap::new();
@@ -139,19 +144,19 @@ mod tests {
     #[test]
     fn the_last_round_is_shared_by_all_blocks() {
         let all = items(vec![128; 4096]);
-        let made = shared(&all, 132, false).expect("31.03 rounds are cut");
+        let made = shared(&all, 132).expect("31.03 rounds are cut");
         check(&all, &made);
         let (before, after) = (32 * 130, drawn(&made, 132).1);
         assert!(after * 100 < before * 98, "{before} -> {after} steps");
-        assert_eq!(shared(&items(vec![128; 132 * 3]), 132, false), None, "three whole rounds");
-        assert_eq!(shared(&items(vec![128; 132 * 65]), 132, false), None, "many rounds");
-        assert_eq!(shared(&items([0, 0, 0]), 2, false), None, "nothing is kept");
+        assert_eq!(shared(&items(vec![128; 132 * 3]), 132), None, "three whole rounds");
+        assert_eq!(shared(&items(vec![128; 132 * 65]), 132), None, "many rounds");
+        assert_eq!(shared(&items([0, 0, 0]), 2), None, "nothing is kept");
     }
 
     #[test]
     fn random_items_are_walked_once() {
         let mut random = Rng::new(5);
-        let mut cuts = [0; 2];
+        let mut cuts = 0;
         for _ in 0..200 {
             let (blocks, most) = (2 + random.below(18), 1 + random.below(199));
             let mut counts: Vec<u32> = (0..1 + random.below(59)).map(|_| random.below(most) as u32).collect();
@@ -159,15 +164,11 @@ mod tests {
                 counts.sort_by_key(|count| Reverse(*count));
             }
             let all = items(counts);
-            for in_order in [false, true] {
-                let Some(made) = shared(&all, blocks, in_order) else { continue };
+            if let Some(made) = shared(&all, blocks) {
                 check(&all, &made);
-                cuts[usize::from(in_order)] += 1;
-                // a part waits for those before it, and a tile's additions for key tiles before its own
-                let places = made.items.iter().zip(&made.parts).map(|(item, part)| (item[2], part[0], part[3]));
-                assert!(!in_order || places.is_sorted(), "{:?}", made.parts);
+                cuts += 1;
             }
         }
-        assert!(cuts[0] > 50 && cuts[1] > 10, "{cuts:?} of 200 each were cut");
+        assert!(cuts > 50, "{cuts} of 200 were cut");
     }
 }

@@ -29,12 +29,16 @@ pub(crate) struct Transposed {
     /// Distinct batch entries and heads.
     pub batch: usize,
     pub heads: usize,
+    q_tiles: usize,
+    extent: Extent,
+    /// Whether the heads of a group walk a tile before the next tile.
+    together: bool,
     /// Query tiles of every row in the order in which they are walked, and whether each is full.
     rows: Vec<Vec<(u32, bool)>>,
 }
 
 /// The launch's parameters.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub batch: usize,
     pub kv_heads: usize,
@@ -63,9 +67,11 @@ impl Transposed {
             rows.iter_mut().for_each(|row| row.reverse());
         }
         let mut made = Transposed { kv_tiles, batch: plan.batch, heads: plan.heads, rows, ..Transposed::default() };
+        (made.q_tiles, made.extent) = (plan.q_tiles, extent);
+        made.together = extent.deterministic && made.heads_can_be_together();
         made.write_runs(extent.deterministic);
         made.write_order(plan.q_tiles);
-        made.write_items(extent);
+        made.write_items();
         made
     }
 
@@ -104,23 +110,72 @@ impl Transposed {
         }
     }
 
-    fn write_items(&mut self, extent: Extent) {
-        let heads: Vec<(usize, usize)> =
-            (0..extent.batch).flat_map(|b| (0..extent.kv_heads).map(move |h| (b, h))).collect();
-        for section in heads.chunks(extent.section.max(1)) {
-            let mut items: Vec<[u32; 4]> = Vec::with_capacity(section.len() * self.kv_tiles);
-            for tile in 0..self.kv_tiles {
-                for (b, kv_head) in section {
-                    let own = kv_head * extent.group..(kv_head + 1) * extent.group;
-                    let count: usize = own.map(|h| self.rows[self.list(*b, h) * self.kv_tiles + tile].len()).sum();
-                    items.push([*b as u32, *kv_head as u32, tile as u32, count as u32]);
-                }
-            }
-            if !extent.deterministic {
-                items.sort_by_key(|item| std::cmp::Reverse(item[3]));
-            }
-            self.items.extend(items);
+    fn write_items(&mut self) {
+        self.items = self.items_in_order(self.section());
+        if !self.extent.deterministic {
+            // the heaviest first
+            let of_section = self.section() * self.kv_tiles.max(1);
+            self.items.chunks_mut(of_section).for_each(|items| items.sort_by_key(|item| std::cmp::Reverse(item[3])));
         }
+    }
+
+    /// Items in sections of so many heads, in each by ascending key tile.
+    pub fn items_in_order(&self, section: usize) -> Vec<[u32; 4]> {
+        let Extent { batch, kv_heads, group, .. } = self.extent;
+        let heads: Vec<(usize, usize)> = (0..batch).flat_map(|b| (0..kv_heads).map(move |h| (b, h))).collect();
+        let item = |b: usize, kv_head: usize, tile: usize| {
+            let own = kv_head * group..(kv_head + 1) * group;
+            let count: usize = own.map(|h| self.rows[self.list(b, h) * self.kv_tiles + tile].len()).sum();
+            [b, kv_head, tile, count].map(|word| word as u32)
+        };
+        let of_section = |section: &[(usize, usize)]| -> Vec<[u32; 4]> {
+            (0..self.kv_tiles).flat_map(|tile| section.iter().map(move |(b, h)| item(*b, *h, tile))).collect()
+        };
+        heads.chunks(section.max(1)).flat_map(of_section).collect()
+    }
+
+    /// Heads of a section as the launch wants it.
+    pub fn section(&self) -> usize {
+        self.extent.section.max(1)
+    }
+
+    /// Kv heads of all batch entries, each of which has items.
+    pub fn items_heads(&self) -> usize {
+        self.extent.batch * self.extent.kv_heads
+    }
+
+    /// Whether the heads of a group have one list, so that they can walk each tile together.
+    pub fn heads_can_be_together(&self) -> bool {
+        self.extent.group > 1 && self.heads == 1
+    }
+
+    /// Whether they do.
+    pub fn together(&self) -> bool {
+        self.together
+    }
+
+    /// Draws so many kv heads at once, whose groups walk tiles together or not.
+    pub fn arrange(&mut self, section: usize, together: bool) {
+        self.items = self.items_in_order(section);
+        self.together = together;
+    }
+
+    /// Query tiles of all heads and batch entries.
+    pub fn lines(&self) -> usize {
+        self.extent.batch * self.extent.kv_heads * self.extent.group * self.q_tiles
+    }
+
+    /// The numbers of the query tiles that an item walks in order, of all heads and batch entries.
+    pub fn walked(&self, item: &[u32; 4], together: bool) -> impl Iterator<Item = usize> {
+        let [b, kv_head, tile] = [item[0], item[1], item[2]].map(|i| i as usize);
+        let group = self.extent.group;
+        let together = if together { group } else { 1 };
+        (0..group / together).flat_map(move |n| {
+            let head = kv_head * group + n * together;
+            let first = (b * self.extent.kv_heads * group + head) * self.q_tiles;
+            let row = &self.rows[self.list(b, head) * self.kv_tiles + tile];
+            row.iter().flat_map(move |(q, _)| (0..together).map(move |h| first + h * self.q_tiles + *q as usize))
+        })
     }
 
     fn list(&self, b: usize, h: usize) -> usize {

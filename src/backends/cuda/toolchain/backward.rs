@@ -11,6 +11,7 @@ use crate::backends::cuda::emit::functions::{self, Emitted};
 use crate::backends::cuda::emit::mods::{LiftedGradient, LiftedMods};
 use crate::backends::cuda::emit::source;
 use crate::backends::cuda::lists::bitmap::{Bitmaps, MOST_TILES};
+use crate::backends::cuda::lists::in_order::{self, Launch};
 use crate::backends::cuda::lists::parts::{self, Parts};
 use crate::backends::cuda::lists::plan::Plan;
 use crate::backends::cuda::lists::transposed::{Extent, Transposed};
@@ -104,9 +105,12 @@ impl BackwardDraft {
         let choices = BackwardSpec::choices(&shape, limits, usual, asked, ways)?;
         let (spec, is_last) = (choices[rank.min(choices.len() - 1)], rank + 1 >= choices.len());
         let plan = plan(problem, &spec)?;
-        let lists = Transposed::of(&plan, problem.kv_len, spec.tile_kv, extent(problem, limits, ways));
+        let mut lists = Transposed::of(&plan, problem.kv_len, spec.tile_kv, extent(problem, limits, ways));
+        if ways.deterministic && spec.is_hopper() {
+            in_order::arrange(&mut lists, launch(problem, limits, &spec));
+        }
         let (mask, ranges) = mask_kind(problem, &lists)?;
-        let spec = BackwardSpec { mask, ..spec };
+        let spec = BackwardSpec { mask, together: lists.together(), ..spec };
         check_additions(problem, &mods, &spec)?;
         let mods = if mask == MaskKind::Formula { lifted(problem.mask.as_deref()) } else { mods };
         let bits = match mask {
@@ -122,7 +126,11 @@ impl BackwardDraft {
 
     /// The draws of so many blocks if some share an item. None: each item is one draw.
     pub fn parts(&self, blocks: usize) -> Option<Parts> {
-        parts::shared(&self.lists.items, blocks, self.spec.ways.deterministic).filter(|_| self.spec.is_hopper())
+        match (self.spec.is_hopper(), self.spec.ways.deterministic) {
+            (false, _) => None,
+            (true, false) => parts::shared(&self.lists.items, blocks),
+            (true, true) => in_order::shared(&self.lists, blocks),
+        }
     }
 
     /// Asks the cache, else compiles.
@@ -198,6 +206,16 @@ fn plan(problem: &Problem, spec: &BackwardSpec) -> Result<Plan, Diagnostic> {
     Ok(Plan::of_mask(&problem.block_mask(tile, &Control::new())?))
 }
 
+/// Bytes of q, d_o and sums of dq that blocks find in the L2 cache: it also holds what they write.
+fn in_cache(limits: &Limits) -> usize {
+    limits.l2_bytes / 8 * 5
+}
+
+fn launch(problem: &Problem, limits: &Limits, spec: &BackwardSpec) -> Launch {
+    let per_tile = spec.tile_q * (6 * problem.head_dim + 2 * problem.head_dim_v);
+    Launch { blocks: limits.multiprocessors, cached: in_cache(limits) / per_tile, tile_kv: spec.tile_kv }
+}
+
 /// Heads of a section share the L2 cache with their q, d_o and sums.
 fn extent(problem: &Problem, limits: &Limits, ways: BackwardWays) -> Extent {
     let per_head = problem.group() * problem.q_len * (6 * problem.head_dim + 2 * problem.head_dim_v);
@@ -205,7 +223,7 @@ fn extent(problem: &Problem, limits: &Limits, ways: BackwardWays) -> Extent {
         batch: problem.batch,
         kv_heads: problem.kv_heads,
         group: problem.group(),
-        section: (limits.l2_bytes / 8 * 5 / per_head.max(1)).max(1),
+        section: (in_cache(limits) / per_head.max(1)).max(1),
         deterministic: ways.deterministic,
     }
 }

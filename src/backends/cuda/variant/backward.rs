@@ -76,6 +76,8 @@ pub(crate) struct BackwardSpec {
     pub mask: MaskKind,
     pub mods: BackwardMods,
     pub ways: BackwardWays,
+    /// Whether the heads of a group, if they have one list, walk a tile before the next tile.
+    pub together: bool,
 }
 
 /// Buffers of Hopper's kernels for d_o and dS; k and v have one.
@@ -156,6 +158,7 @@ impl BackwardSpec {
             mask,
             mods,
             ways,
+            together: false,
         }
     }
 
@@ -182,6 +185,7 @@ impl BackwardSpec {
             mask,
             mods,
             ways,
+            together: false,
         });
         let fits = |spec: &BackwardSpec| spec.shared_bytes() <= limits.shared_per_block;
         made.clone().find(fits).or_else(|| made.clone().next_back()).expect("a table of tiles is not empty")
@@ -290,6 +294,7 @@ impl BackwardSpec {
             ("CAPTURES", usize::from(self.mods.captures())),
             ("FAMILIES", usize::from(self.mods.in_families())),
             ("DETERMINISTIC", usize::from(self.ways.deterministic)),
+            ("TOGETHER", usize::from(self.together)),
             ("DLSE", usize::from(self.ways.d_lse)),
         ];
         values.map(|(name, value)| format!("#define ML_{name} {value}\n")).concat()
