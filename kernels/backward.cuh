@@ -10,8 +10,8 @@
 //
 // Work is drawn by items, in the order in which they stand: one tile of keys of one kv head, which walks the query tiles of all heads of its
 // group, so that dk and dv are summed where they are made. The host puts heads in sections whose q, d_o and dq_sum share the L2
-// cache, and in a section the heaviest tiles first, with ML_DETERMINISTIC by ascending tile. Lists are the forward's, transposed: a row (mask batch, mask head, key tile) has ascending runs
-// `[start, end)` of query tiles; the top bit of the end says that every cell is kept. A key tile that hangs over kv_len is never
+// cache, and in a section the heaviest tiles first, with ML_DETERMINISTIC by ascending tile. Lists are the forward's, transposed: a row
+// (mask batch, mask head, key tile) has ascending runs `[start, end)` of query tiles; the top bit of the end says that every cell is kept. A key tile that hangs over kv_len is never
 // full; query rows beyond q_len need no mask (their P is 0). A key tile without runs gets zeros. Runs are walked as they stand:
 // with ML_DETERMINISTIC they are single tiles from the last to the first, and `bitmap_ids` and `order` follow them. With
 // ML_TOGETHER and one list for all heads each tile is walked for all heads of the group before the next.
@@ -20,7 +20,8 @@
 // r M / 4 + 2 j + e of its word.
 // The host defines ML_BF16, ML_TILE_Q (M), ML_TILE_KV (N), ML_HEAD_DIM, ML_HEAD_DIM_V, ML_MASK (0 none, 1 formula, 4 bitmap, 5 each
 // query row keeps one range of keys), ML_SCORE (0 none, 2 score_mod), ML_GRAD (0 its derivative is 1, 1 `score_grad` makes it),
-// ML_CAPTURES (1: captured tensors get gradients, by `CaptureSums`), ML_FAMILIES (1: of many reads, families.cuh), ML_DETERMINISTIC, ML_TOGETHER, ML_DLSE.
+// ML_CAPTURES (1: captured tensors get gradients, by `CaptureSums`), ML_FAMILIES (1: of many reads, families.cuh), ML_DETERMINISTIC, ML_TOGETHER,
+// ML_DLSE.
 
 constexpr int M = ML_TILE_Q, N = ML_TILE_KV;
 

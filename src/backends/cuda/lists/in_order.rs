@@ -4,7 +4,7 @@
 //! Invariant: a key tile's additions wait for those of key tiles drawn before it alone, and so does a part of an item. Plain data, tested
 //! without a device. Must not know masks or kernels.
 
-use super::parts::{ITEM, LEAST, MOST_ROUNDS, PART, Parts, cut, late, whole};
+use super::parts::{ITEM, LEAST, PART, Parts, can_be_cut, cut, late, long, whole};
 use super::transposed::Transposed;
 use rayon::prelude::*;
 use std::cmp::Reverse;
@@ -79,15 +79,6 @@ pub(crate) fn shared(lists: &Transposed, blocks: usize) -> Option<Parts> {
     let (time, best) =
         made.into_par_iter().map(|made| (end(&made), made)).min_by_key(|(time, made)| (*time, made.slots))?;
     (time * 100 <= end(&whole(items)) * (100 - GAIN)).then_some(best)
-}
-
-fn can_be_cut(items: &[[u32; 4]], blocks: usize) -> bool {
-    blocks >= 2 && !items.is_empty() && items.len() <= MOST_ROUNDS * blocks
-}
-
-/// Items that can be cut.
-fn long(items: &[[u32; 4]]) -> Vec<usize> {
-    (0..items.len()).filter(|i| items[*i][3] as usize >= 2 * LEAST).collect()
 }
 
 /// What a launch comes to.

@@ -14,7 +14,7 @@ pub(super) const PART: usize = 4;
 /// Query tiles of the smallest part.
 pub(super) const LEAST: usize = 2;
 /// Items a block above which the last round is too small a share of the time.
-pub(super) const MOST_ROUNDS: usize = 64;
+const MOST_ROUNDS: usize = 64;
 /// Share of the time that cutting must save, in percent.
 const GAIN: usize = 1;
 
@@ -31,7 +31,7 @@ pub(crate) struct Parts {
 
 /// The items of a launch of so many blocks, each of which draws its next item when it has finished one. None: as they are.
 pub(crate) fn shared(items: &[[u32; 4]], blocks: usize) -> Option<Parts> {
-    if blocks < 2 || items.is_empty() || items.len() > MOST_ROUNDS * blocks {
+    if !can_be_cut(items, blocks) {
         return None;
     }
     let (late, even) = late(items, blocks);
@@ -42,6 +42,16 @@ pub(crate) fn shared(items: &[[u32; 4]], blocks: usize) -> Option<Parts> {
     (time * 100 <= longest * (100 - GAIN) && best.slots > 0).then_some(best)
 }
 
+/// Whether cutting items can save time: some blocks would wait for others, and the last round is no small share of all.
+pub(super) fn can_be_cut(items: &[[u32; 4]], blocks: usize) -> bool {
+    blocks >= 2 && !items.is_empty() && items.len() <= MOST_ROUNDS * blocks
+}
+
+/// Items that are long enough for two parts.
+pub(super) fn long(items: &[[u32; 4]]) -> Vec<usize> {
+    (0..items.len()).filter(|i| items[*i][3] as usize >= 2 * LEAST).collect()
+}
+
 pub(super) fn whole(items: &[[u32; 4]]) -> Parts {
     Parts { items: items.to_vec(), parts: items.iter().map(|_| [0, 0, 1, 0]).collect(), slots: 0 }
 }
@@ -50,8 +60,7 @@ pub(super) fn whole(items: &[[u32; 4]]) -> Parts {
 pub(super) fn late(items: &[[u32; 4]], blocks: usize) -> (Vec<usize>, usize) {
     let (ends, _) = drawn(&whole(items), blocks);
     let even = ends.len().max(items.iter().map(cost).sum::<usize>()) / blocks;
-    let is_late = |i: &usize| ends[*i] > even && items[*i][3] as usize >= 2 * LEAST;
-    ((0..items.len()).filter(is_late).collect(), even)
+    (long(items).into_iter().filter(|i| ends[*i] > even).collect(), even)
 }
 
 fn cost(item: &[u32; 4]) -> usize {

@@ -211,14 +211,19 @@ fn in_cache(limits: &Limits) -> usize {
     limits.l2_bytes / 8 * 5
 }
 
+/// Bytes of a query's q, d_o and sums of dq.
+fn query_bytes(problem: &Problem) -> usize {
+    6 * problem.head_dim + 2 * problem.head_dim_v
+}
+
 fn launch(problem: &Problem, limits: &Limits, spec: &BackwardSpec) -> Launch {
-    let per_tile = spec.tile_q * (6 * problem.head_dim + 2 * problem.head_dim_v);
-    Launch { blocks: limits.multiprocessors, cached: in_cache(limits) / per_tile, tile_kv: spec.tile_kv }
+    let cached = in_cache(limits) / (spec.tile_q * query_bytes(problem)).max(1);
+    Launch { blocks: limits.multiprocessors, cached, tile_kv: spec.tile_kv }
 }
 
 /// Heads of a section share the L2 cache with their q, d_o and sums.
 fn extent(problem: &Problem, limits: &Limits, ways: BackwardWays) -> Extent {
-    let per_head = problem.group() * problem.q_len * (6 * problem.head_dim + 2 * problem.head_dim_v);
+    let per_head = problem.group() * problem.q_len * query_bytes(problem);
     Extent {
         batch: problem.batch,
         kv_heads: problem.kv_heads,
