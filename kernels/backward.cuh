@@ -10,10 +10,10 @@
 //
 // Work is drawn by items, in the order in which they stand: one tile of keys of one kv head, which walks the query tiles of all heads of its
 // group, so that dk and dv are summed where they are made. The host puts heads in sections whose q, d_o and dq_sum share the L2
-// cache, and in a section the heaviest tiles first, with ML_DETERMINISTIC by ascending tile. Lists are the forward's, transposed: a row
-// (mask batch, mask head, key tile) has ascending runs `[start, end)` of query tiles; the top bit of the end says that every cell is kept. A key tile that hangs over kv_len is never
-// full; query rows beyond q_len need no mask (their P is 0). A key tile without runs gets zeros. Runs are walked as they stand:
-// with ML_DETERMINISTIC they are single tiles from the last to the first, and `bitmap_ids` and `order` follow them. With
+// cache, and in a section the heaviest tiles first, with ML_DETERMINISTIC by ascending tile, or in an order in which the last draws of a
+// block may be none (count 0xffffffff). Lists are the forward's, transposed: a row (mask batch, mask head, key tile) has ascending runs
+// `[start, end)` of query tiles; the top bit of the end says that every cell is kept. A key tile that hangs over kv_len is never full; query rows beyond q_len need no mask (their P is 0). A key tile without runs gets zeros. Runs are walked as they stand:
+// with ML_DETERMINISTIC they are single tiles from the last to the first or in an order of each head, and `bitmap_ids` and `order` follow them. With
 // ML_TOGETHER and one list for all heads each tile is walked for all heads of the group before the next.
 // Bits of a partial tile (ML_MASK 4), in the order of Sᵀ's fragments: [n][2 N threads] words, two a thread with M = 128, where thread
 // 32 w + 4 i + t holds keys 16 w + i (r = 0) and + 8 (r = 1) and queries 8 j + 2 t + e: with M = 128 bit 2 j + e of word r, else bit
@@ -47,7 +47,7 @@ struct Params {
     float *rows;              // [batch, heads, q_tiles, M / 2][4]: of two query rows lse * log2e (inf: keeps nothing), then delta
     float *dq_sum;            // [batch, heads, q_tiles][M * width of q]: f32, in the order of the kernel's fragments
     u32 *turns;               // [batch, heads, q_tiles][2]: with ML_DETERMINISTIC, key tiles that have added to dq_sum
-    u32 *counter;             // draws beyond the first of each block
+    u32 *counter;             // draws beyond the first of each block; 0 with ML_DETERMINISTIC: block b has draws b, b + blocks, ... (Hopper)
     const Item *items;        // [draws]
     const u32 *row_start;     // [rows of the lists + 1] into runs
     const Run *runs;          // ascending runs of query tiles
@@ -56,7 +56,7 @@ struct Params {
     const u32 *bitmaps;
     const u32 *ranges;        // ML_MASK 5: [mask_batch, mask_heads, q_len][2]: a row's first key, and the one past the last
     const u32 *order_start;   // ML_DETERMINISTIC: [rows]: where a row begins in order
-    const u32 *order;         // of every tile of the lists: how many key tiles add to its query tile before, in order of draws
+    const u32 *order;         // of every tile of the lists: how many key tiles add to its query tile before
     const Part *parts;        // [draws], or 0 where every item is whole: only Hopper's kernels have others
     float *part_sums;         // [slots, warpgroups][N / 2 * (width of k + width of v)]: dk and dv of parts, 0 before the launch
     u32 *part_counts;         // [slots, warpgroups]: parts that have been added, 0 before the launch

@@ -132,13 +132,19 @@ __device__ __forceinline__ void copy_keys(u32 to, const TensorMap *map, u32 bar,
     copy_tile<N, WIDTH>(to, map, bar, int(words[ticket::TILE]) * N, int(words[ticket::KV_HEAD]), int(words[ticket::B]));
 }
 
+// The draw after this one. Where additions have one order, a block's draws may be its own from the start: without a counter.
+__device__ __forceinline__ u32 next_draw(const Params &p, u32 draw) {
+    if (ML_DETERMINISTIC && !p.counter) return draw + count_blocks();
+    return count_blocks() + atomicAdd(p.counter, 1u);
+}
+
 // Draws items and copies all that they want, in the order in which it is wanted. A producer has few registers: what it wants to know of an
 // item it reads from the ticket.
 __device__ __forceinline__ void produce(const Params &p, const Stage &s, const Maps &maps) {
     Ring<Q_STAGES> q_ring;
     Ring<DO_STAGES> d_o_ring;
 #pragma unroll 1
-    for (u32 draw = blockIdx.x;; draw = count_blocks() + atomicAdd(p.counter, 1u), d_o_ring.end_item()) {
+    for (u32 draw = blockIdx.x;; draw = next_draw(p, draw), d_o_ring.end_item()) {
         Item item = {0, 0, 0, ticket::STOP};
         if (draw < p.draws) item = p.items[draw];
         mbarrier_wait(s.k_empty(0), d_o_ring.item_phase() ^ 1);

@@ -8,6 +8,7 @@ use super::params::{DeviceMods, Params, packed};
 use crate::backends::cuda::device::gpu::{Buffer, Function, Gpu, Grid};
 use crate::backends::cuda::device::tensor_map::{Extents, encode, encode_words};
 use crate::backends::cuda::device::tensors::{InputSet, Strides};
+use crate::backends::cuda::lists::drawn::Drawn;
 use crate::backends::cuda::toolchain::backward::{BIN_BYTES, BackwardCode, BackwardDraft, no_fixed_order};
 use crate::backends::cuda::variant::backward::{BackwardKernel, BackwardSpec};
 use crate::backends::cuda::variant::spec::MaskKind;
@@ -35,9 +36,9 @@ packed! {
 
 impl BackwardParams {
     /// Everything but addresses.
-    pub fn new(problem: &Problem, draft: &BackwardDraft) -> BackwardParams {
+    pub fn new(problem: &Problem, draft: &BackwardDraft, drawn: &Drawn) -> BackwardParams {
         let p = Params::of_problem(problem);
-        let lists = &draft.lists;
+        let lists = &drawn.lists;
         BackwardParams {
             q_b: p.q_b,
             q_h: p.q_h,
@@ -72,7 +73,9 @@ impl BackwardParams {
             kv_tiles: lists.kv_tiles as i32,
             mask_batch: lists.batch as i32,
             mask_heads: lists.heads as i32,
-            draws: lists.items.len() as u32,
+            draws: drawn.items().len() as u32,
+            // an address, written where there is one
+            counter: u64::from(!drawn.by_block),
             scale: p.scale,
             ..BackwardParams::default()
         }
@@ -138,7 +141,8 @@ impl Backward {
         let spec = draft.spec;
         let module = gpu.module(&code.main.key, &code.main.cubin)?;
         let around = gpu.module(&code.rows.key, &code.rows.cubin)?;
-        let mut params = BackwardParams::new(problem, draft);
+        let drawn = draft.drawn(gpu.limits().multiprocessors);
+        let mut params = BackwardParams::new(problem, draft, &drawn);
         let captures = captured(gpu, problem, draft)?;
         let words = if spec.has_bins() { 3 } else { 1 };
         let sums: Vec<u64> = captures.iter().flat_map(|c| c.words().into_iter().take(words)).collect();
@@ -153,7 +157,10 @@ impl Backward {
         ];
         [params.dq, params.dk, params.dv] = gradients.each_ref().map(Buffer::address);
         [params.rows, params.dq_sum, params.turns, params.counter] = scratch.each_ref().map(Buffer::address);
-        let (lists, shared) = upload_lists(gpu, draft, &mut params)?;
+        if drawn.by_block {
+            params.counter = 0;
+        }
+        let (lists, shared) = upload_lists(gpu, &draft.spec, &drawn, &mut params)?;
         Ok(Backward {
             rows: gpu.function(&around, "backward_rows", 0)?,
             queries: gpu.function(&around, "backward_queries", 0)?,
@@ -295,32 +302,30 @@ fn captured(gpu: &Arc<Gpu>, problem: &Problem, draft: &BackwardDraft) -> Result<
 /// The lists on the device, and memory for the sums of items that several blocks share.
 fn upload_lists(
     gpu: &Arc<Gpu>,
-    draft: &BackwardDraft,
+    spec: &BackwardSpec,
+    drawn: &Drawn,
     p: &mut BackwardParams,
 ) -> Result<(Vec<Buffer>, Option<Buffer>), Diagnostic> {
-    let (lists, what) = (&draft.lists, "the block lists of the backward pass");
-    let parts = draft.parts(gpu.limits().multiprocessors);
-    let items = parts.as_ref().map_or(&lists.items, |parts| &parts.items);
-    p.draws = items.len() as u32;
-    let items = gpu.upload(items.as_flattened(), what)?;
+    let (lists, what) = (&drawn.lists, "the block lists of the backward pass");
+    let items = gpu.upload(drawn.items().as_flattened(), what)?;
     let runs = gpu.upload(lists.runs.as_flattened(), what)?;
     p.items = items.address();
     p.runs = runs.address();
     let mut held = vec![items, runs];
     let mut shared = None;
-    if let Some(parts) = &parts {
-        let floats = parts.slots * draft.spec.part_floats();
-        let sums = gpu.alloc(floats * 4 + parts.slots * 8, "the sums of shared key tiles")?;
+    if let Some(parts) = &drawn.parts {
+        let floats = parts.slots * spec.part_floats();
+        let sums = gpu.alloc((floats * 4 + parts.slots * 8).max(8), "the sums of shared key tiles")?;
         (p.part_sums, p.part_counts) = (sums.address(), sums.address() + floats as u64 * 4);
         shared = Some(sums);
         let words = gpu.upload(parts.parts.as_flattened(), what)?;
         p.parts = words.address();
         held.push(words);
     }
-    let blank = vec![0u32; draft.spec.bit_words()];
-    let is_bitmap = draft.spec.mask == MaskKind::Bitmap;
+    let blank = vec![0u32; spec.bit_words()];
+    let is_bitmap = spec.mask == MaskKind::Bitmap;
     let or_blank = |words: &'_ [u32]| if words.is_empty() { blank.clone() } else { words.to_vec() };
-    let bits = if is_bitmap { draft.bits.clone() } else { Default::default() };
+    let bits = if is_bitmap { drawn.bits.clone().into_owned() } else { Default::default() };
     for (words, address) in [
         (lists.row_start.clone(), &mut p.row_start),
         (lists.order_start.clone(), &mut p.order_start),
@@ -328,7 +333,7 @@ fn upload_lists(
         (or_blank(&bits.start), &mut p.bitmap_start),
         (or_blank(&bits.ids), &mut p.bitmap_ids),
         (or_blank(&bits.words), &mut p.bitmaps),
-        (or_blank(&draft.ranges), &mut p.ranges),
+        (or_blank(&drawn.ranges), &mut p.ranges),
     ] {
         let buffer = gpu.upload(&words, what)?;
         *address = buffer.address();

@@ -180,6 +180,8 @@ type Becomes = BTreeMap<String, Option<bool>>;
 fn left_out(case: Case, blocks: usize, before: &Becomes) -> Option<Vec<(String, Option<bool>)>> {
     let started = std::time::Instant::now();
     let mut ready = case.ready(5);
+    // many parts of one item, which come to their ends one after the other
+    ready.in_draws = true;
     ready.blocks = blocks;
     let mut places = Vec::new();
     let text = program(&ready.draft, |text| asked(text, &mut places));

@@ -52,7 +52,7 @@ vector<u8> Launch::run(u32 seed) {
     }
     p.q = q.data(), p.k = k.data(), p.v = v.data(), p.o = o.data(), p.d_o = d_o.data(), p.dq = dq.data(), p.dk = dk.data();
     p.dv = dv.data(), p.lse = lse.data(), p.d_lse = d_lse.data(), p.rows = rows.data(), p.dq_sum = dq_sum.data();
-    p.turns = turns.data(), p.counter = counter.data(), p.items = (const text::Item *)items.data(), p.row_start = row_start.data();
+    p.turns = turns.data(), p.counter = p.counter ? counter.data() : nullptr, p.items = (const text::Item *)items.data(), p.row_start = row_start.data();
     p.runs = runs.data(), p.bitmap_start = bitmap_start.data(), p.bitmap_ids = bitmap_ids.data(), p.bitmaps = bitmaps.data();
     p.ranges = ranges.data(), p.order_start = order_start.data(), p.order = order.data();
     p.parts = parts.empty() ? nullptr : (const text::Part *)parts.data();

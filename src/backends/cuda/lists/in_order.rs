@@ -11,13 +11,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// What a query tile takes. Times are in tenths of it.
-const TILE: u64 = 10;
+pub(super) const TILE: u64 = 10;
 /// From the addition of a part of dq until the next key tile can add its own.
-const ADDITION: u64 = 8;
+pub(super) const ADDITION: u64 = 8;
 /// Query tiles that a trial of an arrangement follows: about 10 ms of a core. What comes after them is as they are.
-const FOLLOWED: usize = 300_000;
+pub(super) const FOLLOWED: usize = 300_000;
 /// Query tiles that all trials of cuts follow together.
-const CUTS_FOLLOWED: usize = 4 << 20;
+pub(super) const CUTS_FOLLOWED: usize = 4 << 20;
 /// An arrangement is as good as the best if it takes at most this share of its time.
 const AS_GOOD: f64 = 1.05;
 /// Share of the time that cutting must save, in percent.
@@ -81,20 +81,26 @@ pub(crate) fn shared(lists: &Transposed, blocks: usize) -> Option<Parts> {
     (time * 100 <= end(&whole(items)) * (100 - GAIN)).then_some(best)
 }
 
+/// The time of these draws by the model; `None` for each item as it is.
+pub(crate) fn time(lists: &Transposed, made: Option<&Parts>, launch: Launch) -> f64 {
+    let whole = || whole(&lists.items);
+    follow(lists, &made.cloned().unwrap_or_else(whole), launch, lists.together(), FOLLOWED).time(launch)
+}
+
 /// What a launch comes to.
-struct Followed {
+pub(super) struct Followed {
     /// When the last addition ends.
-    end: u64,
+    pub end: u64,
     /// When the blocks end, on average, if not all draws were followed.
-    on_average: Option<f64>,
-    steps: usize,
+    pub on_average: Option<f64>,
+    pub steps: usize,
     /// Query tiles that come from memory.
-    missed: usize,
+    pub missed: usize,
 }
 
 impl Followed {
     /// Over the time of products alone: blocks wait for each other, or for memory.
-    fn time(&self, launch: Launch) -> f64 {
+    pub fn time(&self, launch: Launch) -> f64 {
         let ideal = self.steps.max(1) as f64 / launch.blocks as f64;
         let waits = self.on_average.unwrap_or(self.end as f64) / TILE as f64 / ideal;
         let memory = self.missed as f64 / self.steps.max(1) as f64 * FROM_MEMORY * 128.0 / launch.tile_kv as f64;
@@ -139,7 +145,7 @@ fn follow(lists: &Transposed, made: &Parts, launch: Launch, together: bool, most
 }
 
 /// Of the tiles read at these times, those that a cache of so many has lost since they were read last, or has not had.
-fn missed(mut seen: Vec<(u32, u32)>, lines: usize, cached: usize) -> usize {
+pub(super) fn missed(mut seen: Vec<(u32, u32)>, lines: usize, cached: usize) -> usize {
     seen.sort_unstable();
     let mut read: Vec<Option<usize>> = vec![None; lines];
     let mut missed = 0;
@@ -154,7 +160,7 @@ fn missed(mut seen: Vec<(u32, u32)>, lines: usize, cached: usize) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use crate::analysis::block_mask::{BlockMask, MaskShape};
     use crate::backends::cuda::lists::in_order::*;
     use crate::backends::cuda::lists::parts::tests::check;
@@ -166,12 +172,12 @@ mod tests {
     use crate::ir::random;
     use crate::ir::text::parse;
 
-    fn mask(text: &str) -> Mod {
+    pub(in crate::backends::cuda::lists) fn mask(text: &str) -> Mod {
         parse(text, &[]).expect("a mask")
     }
 
     /// The lists of a mask over tokens, at tiles of 16.
-    fn lists(mask: &Mod, tokens: usize, extent: Extent) -> Transposed {
+    pub(in crate::backends::cuda::lists) fn lists(mask: &Mod, tokens: usize, extent: Extent) -> Transposed {
         let lengths = Lengths::new(tokens, tokens).expect("lengths");
         let heads = extent.kv_heads * extent.group;
         let shape = MaskShape { batch: extent.batch, heads, lengths };
@@ -179,7 +185,7 @@ mod tests {
         Transposed::of(&Plan::of_mask(&mask), lengths.kv_len, 16, extent)
     }
 
-    fn heads(kv_heads: usize, group: usize) -> Extent {
+    pub(in crate::backends::cuda::lists) fn heads(kv_heads: usize, group: usize) -> Extent {
         Extent { batch: 1, kv_heads, group, section: 1, deterministic: true }
     }
 

@@ -3,7 +3,9 @@
 //! Invariant: every kept cell is visited exactly once. Must not touch a device.
 
 pub(crate) mod bitmap;
+pub(crate) mod by_arrival;
 pub(crate) mod decode_plan;
+pub(crate) mod drawn;
 pub(crate) mod in_order;
 pub(crate) mod kept;
 pub(crate) mod of_problem;

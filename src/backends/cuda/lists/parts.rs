@@ -126,23 +126,23 @@ pub(super) mod tests {
 
     /// Each query tile of each item is walked once, and parts of an item share a slot of their own.
     pub(in crate::backends::cuda::lists) fn check(items: &[[u32; 4]], made: &Parts) {
-        // of each item whether a query tile was walked, and the slot and number of its parts
-        type Walked = (Vec<bool>, Vec<[u32; 2]>);
+        // of each item whether a query tile was walked, and the slot, number and indices of its parts
+        type Walked = (Vec<bool>, Vec<[u32; 3]>);
         let mut walked: HashMap<[u32; 3], Walked> = HashMap::new();
         for (item, [first, slot, parts, index]) in made.items.iter().zip(&made.parts) {
             let [b, kv_head, tile, count] = *item;
             let whole = items.iter().find(|i| i[..3] == item[..3]).expect("an item")[3];
             let (seen, of) = walked.entry([b, kv_head, tile]).or_insert((vec![false; whole as usize], Vec::new()));
             (*first..first + count).for_each(|step| assert!(!std::mem::replace(&mut seen[step as usize], true)));
-            assert!(*parts == 1 || (*first == 0) == (*index == 0), "parts are numbered by their query tiles");
-            of.push([*slot, *parts]);
+            of.push([*slot, *parts, *index]);
         }
         assert_eq!(walked.len(), items.len());
         let mut slots = vec![false; made.slots];
         for (seen, of) in walked.values() {
-            assert!(
-                seen.iter().all(|step| *step) && of.iter().all(|part| *part == of[0] && part[1] as usize == of.len())
-            );
+            let mut indices: Vec<u32> = of.iter().map(|part| part[2]).collect();
+            indices.sort_unstable();
+            assert!(seen.iter().all(|step| *step) && indices.iter().copied().eq(0..of.len() as u32), "{indices:?}");
+            assert!(of.iter().all(|part| part[..2] == of[0][..2] && part[1] as usize == of.len()));
             if of.len() > 1 {
                 assert!(!std::mem::replace(&mut slots[of[0][0] as usize], true), "an item's own slot");
             }

@@ -49,6 +49,19 @@ pub(crate) struct Extent {
     pub deterministic: bool,
 }
 
+/// A query tile that an item walks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Visit {
+    /// Of the item's group.
+    pub head: u32,
+    /// Its place in the row.
+    pub at: u32,
+    /// The query tile.
+    pub tile: u32,
+    /// Key tiles that add to it before.
+    pub turn: u32,
+}
+
 impl Transposed {
     /// From the forward lists at the same tile size.
     pub fn of(plan: &Plan, kv_len: usize, tile_kv: usize, extent: Extent) -> Transposed {
@@ -111,12 +124,10 @@ impl Transposed {
     }
 
     fn write_items(&mut self) {
-        self.items = self.items_in_order(self.section());
-        if !self.extent.deterministic {
-            // the heaviest first
-            let of_section = self.section() * self.kv_tiles.max(1);
-            self.items.chunks_mut(of_section).for_each(|items| items.sort_by_key(|item| std::cmp::Reverse(item[3])));
-        }
+        self.items = match self.extent.deterministic {
+            true => self.items_in_order(self.section()),
+            false => self.by_weight(),
+        };
     }
 
     /// Items in sections of so many heads, in each by ascending key tile.
@@ -178,6 +189,89 @@ impl Transposed {
         })
     }
 
+    /// Items in sections of the launch, in each the heaviest first.
+    pub fn by_weight(&self) -> Vec<[u32; 4]> {
+        let mut items = self.items_in_order(self.section());
+        let of_section = self.section() * self.kv_tiles.max(1);
+        items.chunks_mut(of_section).for_each(|items| items.sort_by_key(|item| std::cmp::Reverse(item[3])));
+        items
+    }
+
+    /// Of each head of an item's group the query tiles that are among `count` behind the first `skip` of the item; a head without any has none.
+    pub fn of_heads(&self, item: &[u32; 4], skip: usize, count: usize) -> Vec<Vec<Visit>> {
+        let mut from = 0;
+        let of_head = |head: usize| {
+            let row = &self.rows[self.row(item, head)];
+            let own = skip.clamp(from, from + row.len()) - from..(skip + count).clamp(from, from + row.len()) - from;
+            from += row.len();
+            own.map(|at| Visit { head: head as u32, at: at as u32, tile: row[at].0, turn: 0 }).collect()
+        };
+        (0..self.extent.group).map(of_head).collect()
+    }
+
+    /// The number of a visit's query tile of all heads and batch entries.
+    pub fn line(&self, item: &[u32; 4], visit: &Visit) -> usize {
+        let Extent { kv_heads, group, .. } = self.extent;
+        let head = (item[0] as usize * kv_heads + item[1] as usize) * group + visit.head as usize;
+        head * self.q_tiles + visit.tile as usize
+    }
+
+    /// The row of an item's key tile for one head of its group.
+    fn row(&self, item: &[u32; 4], head: usize) -> usize {
+        let [b, kv_head, tile] = [item[0], item[1], item[2]].map(|i| i as usize);
+        self.list(b, kv_head * self.extent.group + head) * self.kv_tiles + tile
+    }
+
+    /// Its number if each head of each batch entry has rows of its own.
+    pub fn row_of_head(&self, item: &[u32; 4], head: usize) -> usize {
+        let Extent { kv_heads, group, .. } = self.extent;
+        let [b, kv_head, tile] = [item[0], item[1], item[2]].map(|i| i as usize);
+        ((b * kv_heads + kv_head) * group + head) * self.kv_tiles + tile
+    }
+
+    /// How many those rows are.
+    pub fn rows_of_heads(&self) -> usize {
+        self.extent.batch * self.extent.kv_heads * self.extent.group * self.kv_tiles
+    }
+
+    /// The lists in which each head of each batch entry has rows of its own, visited as `rows` says, and the bits that go with them.
+    pub fn visited(&self, bits: &Bitmaps, rows: &[Vec<Visit>]) -> (Transposed, Bitmaps) {
+        let Extent { batch, kv_heads, group, .. } = self.extent;
+        let heads = kv_heads * group;
+        let mut made = Transposed { kv_tiles: self.kv_tiles, batch, heads, ..Transposed::default() };
+        (made.q_tiles, made.extent) = (self.q_tiles, self.extent);
+        let mut ids = Bitmaps { words: bits.words.clone(), ..Bitmaps::default() };
+        for (number, visits) in rows.iter().enumerate() {
+            let (head, tile) = (number / self.kv_tiles, number % self.kv_tiles);
+            let old = self.list(head / heads, head % heads) * self.kv_tiles + tile;
+            let row = &self.rows[old];
+            // of each query tile how many partial ones stand before it
+            let before = row.iter().scan(0, |n, (_, full)| Some(std::mem::replace(n, *n + usize::from(!full))));
+            let before: Vec<usize> = before.collect();
+            made.order_start.push(made.order.len() as u32);
+            ids.start.push(ids.ids.len() as u32);
+            for visit in visits {
+                made.order.push(visit.turn);
+                if !row[visit.at as usize].1 && !bits.start.is_empty() {
+                    ids.ids.push(bits.ids[bits.start[old] as usize + before[visit.at as usize]]);
+                }
+            }
+            made.rows.push(visits.iter().map(|visit| row[visit.at as usize]).collect());
+        }
+        made.write_runs(true);
+        // device buffers are not empty
+        [&mut made.order, &mut ids.ids].into_iter().filter(|list| list.is_empty()).for_each(|list| list.push(0));
+        (made, ids)
+    }
+
+    /// Words of each list, repeated for each head of each batch entry.
+    pub fn of_all_heads(&self, words: &[u32]) -> Vec<u32> {
+        let each = words.len() / (self.batch * self.heads).max(1);
+        let heads = self.extent.kv_heads * self.extent.group;
+        let lists = (0..self.extent.batch * heads).map(|head| self.list(head / heads, head % heads));
+        lists.flat_map(|list| &words[list * each..(list + 1) * each]).copied().collect()
+    }
+
     fn list(&self, b: usize, h: usize) -> usize {
         (if self.batch == 1 { 0 } else { b }) * self.heads + if self.heads == 1 { 0 } else { h }
     }
@@ -237,6 +331,8 @@ fn pack(cells: &[u8], tile_q: usize, tile_kv: usize) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use crate::analysis::block_mask::{BlockMask, MaskShape};
+    use crate::backends::cuda::lists::by_arrival;
+    use crate::backends::cuda::lists::in_order::Launch;
     use crate::backends::cuda::lists::transposed::*;
     use crate::base::{BlockSize, Control};
     use crate::ir::cell::{self, Cell};
@@ -259,6 +355,12 @@ mod tests {
                 let (lists, lengths) = made(&mask, tile_q, tile_kv, deterministic);
                 let bits = lists.bits(Some(&mask), lengths, tile_q, tile_kv);
                 check(&lists, &bits, &mask, tile_q, tile_kv);
+                if deterministic {
+                    let launch = Launch { blocks: 5, cached: usize::MAX, tile_kv };
+                    let made = by_arrival::arranged(&lists, &bits, launch, f64::INFINITY).expect("a few tiles");
+                    assert_eq!((made.lists.batch, made.lists.heads), (2, 4));
+                    check(&made.lists, &made.bits, &mask, tile_q, tile_kv);
+                }
             }
         }
     }

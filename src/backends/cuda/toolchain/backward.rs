@@ -11,8 +11,8 @@ use crate::backends::cuda::emit::functions::{self, Emitted};
 use crate::backends::cuda::emit::mods::{LiftedGradient, LiftedMods};
 use crate::backends::cuda::emit::source;
 use crate::backends::cuda::lists::bitmap::{Bitmaps, MOST_TILES};
+use crate::backends::cuda::lists::drawn::{self, Drawn};
 use crate::backends::cuda::lists::in_order::{self, Launch};
-use crate::backends::cuda::lists::parts::{self, Parts};
 use crate::backends::cuda::lists::plan::Plan;
 use crate::backends::cuda::lists::transposed::{Extent, Transposed};
 use crate::backends::cuda::variant::backward::{BackwardMods, BackwardSpec, BackwardWays};
@@ -46,6 +46,7 @@ pub(crate) struct BackwardDraft {
     /// A row's first key and the one past the last, if the variant takes ranges.
     pub ranges: Vec<u32>,
     pub q_tiles: usize,
+    launch: Launch,
     /// Text of the kernel of the architecture, and of what runs before and after it.
     pub text: String,
     pub rows_text: String,
@@ -106,8 +107,9 @@ impl BackwardDraft {
         let (spec, is_last) = (choices[rank.min(choices.len() - 1)], rank + 1 >= choices.len());
         let plan = plan(problem, &spec)?;
         let mut lists = Transposed::of(&plan, problem.kv_len, spec.tile_kv, extent(problem, limits, ways));
+        let launch = launch(problem, limits, &spec);
         if ways.deterministic && spec.is_hopper() {
-            in_order::arrange(&mut lists, launch(problem, limits, &spec));
+            in_order::arrange(&mut lists, launch);
         }
         let (mask, ranges) = mask_kind(problem, &lists)?;
         let spec = BackwardSpec { mask, together: lists.together(), ..spec };
@@ -121,15 +123,16 @@ impl BackwardDraft {
         let text = source::assemble_backward(&spec, &emitted.text);
         let rows_text = source::assemble_rows(&spec, &emitted.text);
         let q_tiles = plan.q_tiles;
-        Ok((BackwardDraft { spec, mods, emitted, lists, bits, ranges, q_tiles, text, rows_text }, is_last))
+        Ok((BackwardDraft { spec, mods, emitted, lists, bits, ranges, q_tiles, launch, text, rows_text }, is_last))
     }
 
-    /// The draws of so many blocks if some share an item. None: each item is one draw.
-    pub fn parts(&self, blocks: usize) -> Option<Parts> {
+    /// The lists of a launch of so many blocks, with its draws.
+    pub fn drawn(&self, blocks: usize) -> Drawn<'_> {
+        let launch = Launch { blocks, ..self.launch };
         match (self.spec.is_hopper(), self.spec.ways.deterministic) {
-            (false, _) => None,
-            (true, false) => parts::shared(&self.lists.items, blocks),
-            (true, true) => in_order::shared(&self.lists, blocks),
+            (false, _) => Drawn::as_they_are(&self.lists, &self.bits, &self.ranges),
+            (true, false) => drawn::in_any_order(&self.lists, &self.bits, &self.ranges, blocks),
+            (true, true) => drawn::in_one_order(&self.lists, &self.bits, &self.ranges, launch),
         }
     }
 

@@ -1,0 +1,372 @@
+//! The order in which parts of dq are added if it is that of their arrival in a model of the launch. Each block visits the query tiles of an
+//! item in such an order that it finds none to which another block is adding.
+//!
+//! Invariant: a key tile's addition, and the sums of a part of an item, wait only for what comes earlier in the model, and each block has the
+//! draws that it has there. A launch therefore never stops if all its blocks run at once: the earliest addition that is not done waits for
+//! nothing, and its block has done what it does before. Blocks must not draw for themselves: a block draws its next item before it is done with
+//! the one before, and would keep it from a block that is free. Plain data, tested without a device. Must not know masks or kernels.
+
+use super::bitmap::Bitmaps;
+use super::in_order::{ADDITION, CUTS_FOLLOWED, FOLLOWED, Followed, Launch, TILE, missed};
+use super::parts::{ITEM, LEAST, PART, Parts, can_be_cut, cut, late, long, whole};
+use super::transposed::{Transposed, Visit};
+use rayon::prelude::*;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Time that a block leaves between the addition before and its own, if it finds such a query tile: launches do not keep the model's times.
+const SLACK: u64 = TILE;
+/// Pieces of the even share of a block that are tried.
+const EVEN: std::ops::Range<u32> = 0..4;
+/// Query tiles of pieces that are tried besides, as powers of two.
+const POWERS: std::ops::Range<u32> = 2..8;
+
+/// No draw: a block that finds it is done.
+const NONE: ([u32; 4], [u32; 4]) = ([0, 0, 0, u32::MAX], [0, 0, 1, 0]);
+
+/// The lists of a launch in which every head has rows of its own.
+pub(crate) struct Arrival {
+    pub lists: Transposed,
+    pub bits: Bitmaps,
+    /// Block b has draws b, b + blocks, b + 2 blocks and so on.
+    pub parts: Parts,
+}
+
+/// The arrangement of a launch by arrival, if the model expects it to take less than `most`. None also: too many query tiles to
+/// follow.
+pub(crate) fn arranged(lists: &Transposed, bits: &Bitmaps, launch: Launch, most: f64) -> Option<Arrival> {
+    let items = lists.by_weight();
+    let steps: usize = items.iter().map(|item| item[3] as usize).sum();
+    if steps == 0 || steps > FOLLOWED {
+        return None;
+    }
+    let time = |made: &Parts| Model::new(lists, made, launch).run().followed.time(launch);
+    let tried: Vec<(f64, Parts)> = draws(&items, launch.blocks)
+        .into_par_iter()
+        .take((CUTS_FOLLOWED / steps).max(1))
+        .map(|made| (time(&made), made))
+        .collect();
+    let (best, mut parts) = tried.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).filter(|(time, _)| *time < most)?;
+    debug_assert!(best.is_finite());
+    let found = Model::new(lists, &parts, launch).run();
+    for (part, index) in parts.parts.iter_mut().zip(&found.index) {
+        part[3] = *index;
+    }
+    let (lists, bits) = lists.visited(bits, &found.rows(lists, &parts));
+    Some(Arrival { lists, bits, parts: by_block(&parts, &found.blocks) })
+}
+
+/// The draws with the n-th of each block beside each other. A block that has fewer than others gets [`NONE`] behind them.
+fn by_block(parts: &Parts, blocks: &[usize]) -> Parts {
+    let mut of_block = vec![Vec::new(); blocks.iter().max().map_or(0, |most| most + 1)];
+    (0..blocks.len()).for_each(|draw| of_block[blocks[draw]].push(draw));
+    let rounds = of_block.iter().map(Vec::len).max().unwrap_or(0);
+    let nth = |n: usize| of_block.iter().map(move |draws| draws.get(n));
+    let draw = |draw: Option<&usize>| draw.map_or(NONE, |draw| (parts.items[*draw], parts.parts[*draw]));
+    let (items, parts_of): (Vec<_>, Vec<_>) = (0..rounds).flat_map(nth).map(draw).unzip();
+    Parts { items, parts: parts_of, slots: parts.slots }
+}
+
+/// The draws that are tried: items as they are, and some of them cut.
+fn draws(items: &[[u32; 4]], blocks: usize) -> Vec<Parts> {
+    let mut made = vec![whole(items)];
+    if !can_be_cut(items, blocks) {
+        return made;
+    }
+    let ((late, even), long) = (late(items, blocks), long(items));
+    let pieces = EVEN.map(|n| even >> n).chain(POWERS.rev().map(|n| 1 << n)).filter(|piece| *piece >= LEAST);
+    let cuts = pieces.flat_map(|piece| [cut(items, &late, piece, false), cut(items, &long, piece, false)]);
+    made.extend(cuts.filter(|made| made.slots > 0));
+    made
+}
+
+/// What the model found.
+struct Found {
+    followed: Followed,
+    /// Of each draw the query tiles in the order in which it visits them.
+    visits: Vec<Vec<Visit>>,
+    /// Of each draw, how many parts of its item end before.
+    index: Vec<u32>,
+    /// Of each draw, whose it is.
+    blocks: Vec<usize>,
+}
+
+impl Found {
+    /// Of each row (batch entry, head, key tile) the query tiles in the order in which its parts visit them.
+    fn rows(&self, lists: &Transposed, parts: &Parts) -> Vec<Vec<Visit>> {
+        let mut draws: Vec<usize> = (0..parts.items.len()).collect();
+        draws.sort_by_key(|draw| parts.parts[*draw][0]);
+        let mut rows = vec![Vec::new(); lists.rows_of_heads()];
+        for draw in draws {
+            for visit in &self.visits[draw] {
+                rows[lists.row_of_head(&parts.items[draw], visit.head as usize)].push(*visit);
+            }
+        }
+        rows
+    }
+}
+
+/// A block of the model.
+#[derive(Clone, Default)]
+struct Block {
+    /// The draw that it walks.
+    draw: Option<usize>,
+    /// What is left of it: of each head the query tiles, the last head first.
+    left: Vec<Vec<Visit>>,
+    /// Where in the head's query tiles it goes on.
+    at: usize,
+    /// When its last addition has ended.
+    ended: u64,
+}
+
+/// A launch as it is followed. The times are those of [`super::in_order`].
+struct Model<'a> {
+    lists: &'a Transposed,
+    made: &'a Parts,
+    launch: Launch,
+    blocks: Vec<Block>,
+    drawn: usize,
+    /// Of each query tile of each head, when the last addition to it ends, and their number.
+    added: Vec<(u64, u32)>,
+    /// The same of the parts of an item.
+    joined: Vec<(u64, u32)>,
+    seen: Vec<(u32, u32)>,
+    found: Found,
+}
+
+impl<'a> Model<'a> {
+    fn new(lists: &'a Transposed, made: &'a Parts, launch: Launch) -> Model<'a> {
+        let draws = made.items.len();
+        let followed = Followed { end: 0, on_average: None, steps: 0, missed: 0 };
+        Model {
+            lists,
+            made,
+            launch,
+            blocks: vec![Block::default(); launch.blocks],
+            drawn: 0,
+            added: vec![(0, 0); lists.lines()],
+            joined: vec![(0, 0); made.slots],
+            seen: Vec::new(),
+            found: Found { followed, visits: vec![Vec::new(); draws], index: vec![0; draws], blocks: vec![0; draws] },
+        }
+    }
+
+    fn run(mut self) -> Found {
+        let mut free: BinaryHeap<Reverse<(u64, usize)>> = (0..self.launch.blocks).map(|b| Reverse((0, b))).collect();
+        while let Some(Reverse((now, block))) = free.pop() {
+            if let Some(then) = self.step(now, block) {
+                free.push(Reverse((then, block)));
+            }
+        }
+        let ended = self.blocks.iter().map(|block| block.ended).max().unwrap_or(0);
+        self.found.followed.end = self.found.followed.end.max(ended);
+        self.found.followed.missed = missed(self.seen, self.lists.lines(), self.launch.cached);
+        self.found
+    }
+
+    /// What a block does next, and when it is done. None: nothing is left.
+    fn step(&mut self, now: u64, block: usize) -> Option<u64> {
+        while self.blocks[block].left.last().is_some_and(Vec::is_empty) {
+            self.blocks[block].left.pop();
+            self.blocks[block].at = 0;
+        }
+        if !self.blocks[block].left.is_empty() {
+            return Some(self.visit(now, block));
+        }
+        if let Some(draw) = self.blocks[block].draw.take() {
+            return Some(self.end_draw(now, draw));
+        }
+        self.found.followed.end = self.found.followed.end.max(now);
+        let draw = Some(self.drawn).filter(|draw| *draw < self.made.items.len())?;
+        self.drawn += 1;
+        self.found.blocks[draw] = block;
+        let ([first, ..], item) = (self.made.parts[draw], &self.made.items[draw]);
+        let mut left = self.lists.of_heads(item, first as usize, item[3] as usize);
+        left.reverse();
+        self.blocks[block] = Block { draw: Some(draw), left, at: 0, ended: self.blocks[block].ended };
+        Some(now + ITEM as u64 * TILE)
+    }
+
+    /// A block multiplies a tile, and adds its part of dq when the additions before have ended.
+    fn visit(&mut self, now: u64, block: usize) -> u64 {
+        let own = &mut self.blocks[block];
+        let draw = own.draw.expect("it walks an item");
+        let item = &self.made.items[draw];
+        let left = own.left.last_mut().expect("query tiles are left");
+        let ready = (now + TILE).max(own.ended);
+        let wait = |visit: &Visit| (self.added[self.lists.line(item, visit)].0 + SLACK).saturating_sub(ready);
+        let from_here = (own.at..left.len()).chain(0..own.at.min(left.len()));
+        let mut best = (u64::MAX, 0);
+        for at in from_here {
+            best = best.min((wait(&left[at]), if best.0 == wait(&left[at]) { best.1 } else { at }));
+            if best.0 == 0 {
+                break;
+            }
+        }
+        own.at = best.1;
+        let mut visit = left.remove(best.1);
+        let line = self.lists.line(item, &visit);
+        let (ended, turn) = &mut self.added[line];
+        (visit.turn, own.ended) = (*turn, ready.max(*ended) + ADDITION);
+        (*ended, *turn) = (own.ended, *turn + 1);
+        if self.launch.cached < self.lists.lines() {
+            self.seen.push((now as u32, line as u32));
+        }
+        self.found.visits[draw].push(visit);
+        self.found.followed.steps += 1;
+        ready
+    }
+
+    /// The sums of a part are added after those of the parts that came to their ends before.
+    fn end_draw(&mut self, now: u64, draw: usize) -> u64 {
+        let [_, slot, parts, _] = self.made.parts[draw];
+        if parts < 2 {
+            return now;
+        }
+        let (ended, before) = &mut self.joined[slot as usize];
+        self.found.index[draw] = *before;
+        (*ended, *before) = (now.max(*ended) + PART as u64 * TILE, *before + 1);
+        *ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::backends::cuda::lists::by_arrival::*;
+    use crate::backends::cuda::lists::in_order::tests::{heads, lists, mask};
+    use crate::backends::cuda::lists::in_order::{arrange, shared, time};
+    use crate::backends::cuda::lists::parts::tests::check;
+    use crate::backends::cuda::lists::transposed::Extent;
+    use crate::base::rng::Rng;
+    use crate::ir::random;
+
+    fn launch(blocks: usize) -> Launch {
+        Launch { blocks, cached: 1 << 20, tile_kv: 128 }
+    }
+
+    fn arrival(lists: &Transposed, blocks: usize) -> Arrival {
+        arranged(lists, &Bitmaps::default(), launch(blocks), f64::INFINITY).expect("few query tiles")
+    }
+
+    /// Without those that are none.
+    fn drawn(parts: &Parts) -> Parts {
+        let is_one = |(item, _): &(&[u32; 4], &[u32; 4])| item[3] != u32::MAX;
+        let (items, of) = parts.items.iter().zip(&parts.parts).filter(is_one).unzip();
+        Parts { items, parts: of, slots: parts.slots }
+    }
+
+    /// Of each draw the query tiles of all heads in order, and how many key tiles add to each before.
+    fn walks(made: &Arrival) -> Vec<Vec<(usize, u32)>> {
+        let of_draw = |(item, part): (&[u32; 4], &[u32; 4])| {
+            if item[3] == u32::MAX {
+                return Vec::new();
+            }
+            let first = made.lists.row_of_head(item, 0);
+            let heads = made.lists.of_heads(item, 0, usize::MAX / 2).len();
+            let rows = (0..heads).map(|head| first + head * made.lists.kv_tiles);
+            let turns: Vec<u32> = rows
+                .flat_map(|row| {
+                    let start = made.lists.order_start[row] as usize;
+                    let count = (made.lists.row_start[row + 1] - made.lists.row_start[row]) as usize;
+                    made.lists.order[start..start + count].to_vec()
+                })
+                .collect();
+            let all: Vec<(usize, u32)> = made.lists.walked(item, false).zip(turns).collect();
+            all[part[0] as usize..(part[0] + item[3]) as usize].to_vec()
+        };
+        made.parts.items.iter().zip(&made.parts.parts).map(of_draw).collect()
+    }
+
+    /// Whether the blocks come to the end of all draws, whichever of them goes on next.
+    fn ends(made: &Arrival, blocks: usize, random: &mut Rng) -> bool {
+        let walks = walks(made);
+        let mut added = vec![0u32; made.lists.lines()];
+        let mut joined = vec![0u32; made.parts.slots];
+        // of each block its draw and its place in it
+        let mut at: Vec<(usize, usize)> = (0..blocks.min(walks.len())).map(|block| (block, 0)).collect();
+        let is_drawn = |draw: usize| draw < walks.len() && made.parts.items[draw][3] != u32::MAX;
+        loop {
+            let from = random.below(at.len());
+            let next = (0..at.len()).map(|n| (from + n) % at.len()).find(|block| {
+                let (draw, step) = at[*block];
+                is_drawn(draw)
+                    && match walks[draw].get(step) {
+                        Some((line, turn)) => added[*line] == *turn,
+                        None => {
+                            let [_, slot, parts, index] = made.parts.parts[draw];
+                            parts < 2 || joined[slot as usize] == index
+                        }
+                    }
+            });
+            let Some(block) = next else { break };
+            let (draw, step) = at[block];
+            if let Some((line, _)) = walks[draw].get(step) {
+                added[*line] += 1;
+                at[block].1 += 1;
+                continue;
+            }
+            let [_, slot, parts, _] = made.parts.parts[draw];
+            if parts > 1 {
+                joined[slot as usize] += 1;
+            }
+            at[block] = (draw + blocks, 0);
+        }
+        at.iter().all(|(draw, _)| !is_drawn(*draw))
+    }
+
+    #[test]
+    fn random_launches_end_whichever_block_goes_first() {
+        let (mut random, mut cuts, mut stops) = (Rng::new(8), 0, 0);
+        for seed in 0..80 {
+            let of = random::Options { batch: 2, heads: 4, ..random::Options::new(280, 280) };
+            let made = lists(&random::mask(seed, &of), 280, Extent { batch: 2, ..heads(2, 2) });
+            let blocks = 2 + random.below(40);
+            let Some(found) = arranged(&made, &Bitmaps::default(), launch(blocks), f64::INFINITY) else { continue };
+            check(&made.items, &drawn(&found.parts));
+            cuts += usize::from(found.parts.slots > 0);
+            (0..4).for_each(|_| assert!(ends(&found, blocks, &mut random), "seed {seed}, {blocks} blocks"));
+            // the check can fail: one block alone cannot follow an order that many make
+            stops += usize::from(!ends(&found, 1, &mut random));
+            let mut turns: Vec<(usize, u32)> = walks(&found).concat();
+            turns.sort_unstable();
+            let count = turns.len();
+            turns.dedup();
+            assert_eq!(turns.len(), count, "an addition has a turn of its own");
+        }
+        assert!(cuts > 10 && stops > 10, "{cuts} cut, {stops} stop with one block");
+    }
+
+    #[test]
+    fn blocks_start_at_different_query_tiles() {
+        // all of a head's key tiles at once: in the order of draws each would be an addition behind the one before
+        let made = lists(&mask("(ge q_idx 0)"), 512, heads(4, 1));
+        let (found, draws) = (arrival(&made, 132), time(&made, None, launch(132)));
+        let starts: std::collections::HashSet<usize> =
+            walks(&found).iter().filter_map(|walk| Some(walk.first()?.0)).collect();
+        assert!(starts.len() > 64, "{} starts", starts.len());
+        let own = Model::new(&made, &drawn(&found.parts), launch(132)).run().followed.time(launch(132));
+        assert!(own * 1.4 < draws, "{draws} -> {own}");
+    }
+
+    #[test]
+    fn rows_that_differ_do_not_wait_for_each_other() {
+        // a third of the blocks, in no pattern
+        let painted = "(eq (mod (mul (add (mul (floor_div q_idx 16) 7) (mul (floor_div kv_idx 16) 11)) \
+                       (add (floor_div q_idx 16) 3)) 10) 1)";
+        let painted = mask(painted);
+        let mut made = lists(&painted, 1024, heads(8, 1));
+        arrange(&mut made, launch(132));
+        let parts = shared(&made, 132);
+        let draws = time(&made, parts.as_ref(), launch(132));
+        let found = arrival(&made, 132);
+        let own = Model::new(&made, &drawn(&found.parts), launch(132)).run().followed.time(launch(132));
+        assert!(own < draws, "{draws} -> {own}");
+    }
+
+    #[test]
+    fn a_long_launch_is_not_followed() {
+        let made = lists(&mask("(ge q_idx 0)"), 16 * 64, heads(80, 1));
+        assert!(made.items.iter().map(|item| item[3] as usize).sum::<usize>() > FOLLOWED);
+        assert!(arranged(&made, &Bitmaps::default(), launch(132), f64::INFINITY).is_none());
+    }
+}

@@ -1,0 +1,81 @@
+//! What a backward launch is given: its lists, with the draws of its blocks.
+//!
+//! Invariant: the lists of a draft are left as they are, because exported bundles take them for any batch. Plain data, tested without a
+//! device. Must not know launches.
+
+use super::bitmap::Bitmaps;
+use super::by_arrival;
+use super::in_order::{self, Launch};
+use super::parts::{self, Parts};
+use super::transposed::Transposed;
+use std::borrow::Cow;
+
+/// The lists of a launch.
+pub(crate) struct Drawn<'a> {
+    pub lists: Cow<'a, Transposed>,
+    pub bits: Cow<'a, Bitmaps>,
+    /// Of each list of `lists` a row's first key and the one past the last, if the variant takes ranges.
+    pub ranges: Cow<'a, [u32]>,
+    /// None: each item is one draw.
+    pub parts: Option<Parts>,
+    /// Blocks have draws of their own, all as far apart as there are blocks. Otherwise each draws the next when it is done with one.
+    pub by_block: bool,
+}
+
+impl<'a> Drawn<'a> {
+    /// Each item is one draw.
+    pub fn as_they_are(lists: &'a Transposed, bits: &'a Bitmaps, ranges: &'a [u32]) -> Drawn<'a> {
+        Drawn {
+            lists: Cow::Borrowed(lists),
+            bits: Cow::Borrowed(bits),
+            ranges: Cow::Borrowed(ranges),
+            parts: None,
+            by_block: false,
+        }
+    }
+
+    /// The draws.
+    pub fn items(&self) -> &[[u32; 4]] {
+        self.parts.as_ref().map_or(&self.lists.items, |parts| &parts.items)
+    }
+}
+
+/// The launch of so many blocks in which additions have no order.
+pub(crate) fn in_any_order<'a>(
+    lists: &'a Transposed,
+    bits: &'a Bitmaps,
+    ranges: &'a [u32],
+    blocks: usize,
+) -> Drawn<'a> {
+    Drawn { parts: parts::shared(&lists.items, blocks), ..Drawn::as_they_are(lists, bits, ranges) }
+}
+
+/// The launch of so many blocks in which they have that of the draws.
+pub(crate) fn in_order_of_draws<'a>(
+    lists: &'a Transposed,
+    bits: &'a Bitmaps,
+    ranges: &'a [u32],
+    blocks: usize,
+) -> Drawn<'a> {
+    Drawn { parts: in_order::shared(lists, blocks), ..Drawn::as_they_are(lists, bits, ranges) }
+}
+
+/// The launch in which they have that of the draws, or that of arrival, whichever takes less time in the model.
+pub(crate) fn in_one_order<'a>(
+    lists: &'a Transposed,
+    bits: &'a Bitmaps,
+    ranges: &'a [u32],
+    launch: Launch,
+) -> Drawn<'a> {
+    let drawn = in_order_of_draws(lists, bits, ranges, launch.blocks);
+    let time = in_order::time(lists, drawn.parts.as_ref(), launch);
+    let Some(arrival) = by_arrival::arranged(lists, bits, launch, time) else { return drawn };
+    let ranges = if ranges.is_empty() { Vec::new() } else { lists.of_all_heads(ranges) };
+    Drawn {
+        lists: Cow::Owned(arrival.lists),
+        bits: Cow::Owned(arrival.bits),
+        ranges: Cow::Owned(ranges),
+        parts: Some(arrival.parts),
+        by_block: true,
+    }
+}
