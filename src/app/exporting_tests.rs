@@ -3,7 +3,7 @@
 use crate::backends::Inputs;
 use crate::backends::reference::{choose_rows, reference};
 use crate::base::tensor::Data;
-use crate::base::{Control, DType, HostTensor};
+use crate::base::{Control, DType, HostTensor, needs};
 use crate::document::compile::{BuiltIn, compile};
 use crate::document::from_document;
 use crate::document::scaling::Groups;
@@ -92,7 +92,7 @@ fn write_all(folder: &Path, tokens: usize, cases: Option<&Path>) -> usize {
     let presets = library::presets().iter().map(|p| (file_stem(p.name), problem(p, tokens)));
     let named = |(name, problem)| (format!("case_{name}"), problem);
     let cases = cases.map(|file| conform::problems(file).expect("traced")).unwrap_or_default();
-    let all: Vec<_> = presets.chain(cases.into_iter().map(named)).collect();
+    let all = needs::taken(presets.chain(cases.into_iter().map(named)));
     for (name, problem) in &all {
         write_case(&folder.join(name), name, problem);
     }
@@ -104,7 +104,7 @@ fn write_all(folder: &Path, tokens: usize, cases: Option<&Path>) -> usize {
 #[test]
 fn pytorch_computes_with_every_presets_module_what_the_reference_does() {
     let Some(python) = python::find().filter(|p| p.packages.contains_key("torch")) else {
-        return crate::base::needs::missing("torch", "no Python with torch; set MASKLOOM_PYTHON");
+        return needs::missing("torch", "no Python with torch; set MASKLOOM_PYTHON");
     };
     let golden = std::env::var_os("MASKLOOM_GOLDEN").map(Into::into);
     let golden = golden.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/conform.json"));

@@ -1,4 +1,4 @@
-//! Requirements of tests: a missing one is reported as skipped, or is a failure if it was promised.
+//! Requirements of tests: a missing one is reported as skipped, or is a failure if it was promised. And how many cases they take.
 //!
 //! Invariant: if `MASKLOOM_NEEDS` (`torch,gym,cxx,nvrtc`) names a requirement, a test that lacks it fails; otherwise
 //! the test prints `skipped`. For tests only. Must not know where requirements are found.
@@ -12,6 +12,24 @@ pub fn missing(what: &str, why: &str) {
     let promised = std::env::var("MASKLOOM_NEEDS").unwrap_or_default();
     assert!(!is_promised(&promised, what), "MASKLOOM_NEEDS promises {what}, and a test did not find it: {why}");
     println!("skipped: {why}");
+}
+
+/// Whether a test takes its case `at` if a case costs a compiler seconds: every second one, or with `MASKLOOM_ALL_CASES` each.
+#[doc(hidden)]
+pub fn is_taken(at: usize) -> bool {
+    at.is_multiple_of(2) || std::env::var_os("MASKLOOM_ALL_CASES").is_some_and(|value| !value.is_empty())
+}
+
+/// The cases that are taken; those that are not are counted in the test's output.
+#[doc(hidden)]
+pub fn taken<T>(cases: impl IntoIterator<Item = T>) -> Vec<T> {
+    let all: Vec<T> = cases.into_iter().collect();
+    let count = all.len();
+    let taken: Vec<T> = all.into_iter().enumerate().filter(|(at, _)| is_taken(*at)).map(|(_, case)| case).collect();
+    if taken.len() < count {
+        println!("{} of {count} cases; all with MASKLOOM_ALL_CASES=1", taken.len());
+    }
+    taken
 }
 
 fn is_promised(promised: &str, what: &str) -> bool {

@@ -1,6 +1,7 @@
 //! Every preset's copy is the same mask, or there is none.
 
 use super::*;
+use crate::base::needs;
 use crate::document::compile::BuiltIn;
 use crate::document::from_document;
 use crate::document::library;
@@ -11,12 +12,15 @@ fn copy_of(name: &str) -> Result<Copy, Diagnostic> {
     copy(&document, &compiled, None, &BuiltIn, Wish::quick(), &Control::new())
 }
 
+/// Presets that are others at more tokens.
+const LARGER: [&str; 2] = ["wan_720p_radial", "wan_5b_natten"];
+
 /// Presets of which nothing smaller is the same mask.
 const REFUSED: [&str; 1] = ["strided"];
 
 #[test]
 fn every_preset_has_a_copy_that_keeps_the_same_share_or_says_why_not() {
-    for preset in library::presets() {
+    for preset in library::presets().iter().filter(|p| !LARGER.contains(&p.name) || needs::is_taken(1)) {
         let document = preset.document().unwrap();
         let compiled = compile(&document, &BuiltIn);
         let whole = from_document(&document, &compiled).unwrap();

@@ -12,7 +12,7 @@ use crate::backends::cuda::variant::bound;
 use crate::backends::cuda::variant::limits::Limits;
 use crate::backends::cuda::variant::spec::{KernelSpec, MaskKind, ScoreKind};
 use crate::backends::testing::{self, distance_score, with_mods};
-use crate::base::DType;
+use crate::base::{DType, needs};
 use crate::document::compile::{BuiltIn, compile};
 use crate::document::from_document;
 use crate::document::library;
@@ -103,7 +103,10 @@ fn kernels_of_the_presets_do_not_spill() {
     let presets = scored();
     assert!(presets.len() > 8, "{}", presets.len());
     let archs = ["sm_90a", "sm_80", "sm_89"];
-    let work: Vec<_> = archs.iter().flat_map(|arch| presets.iter().map(move |(name, p)| (*name, p, *arch))).collect();
+    let all = archs.iter().flat_map(|arch| presets.iter().map(move |(name, p)| (*name, p, *arch)));
+    // the others differ from Hopper's by fewer registers in fewer kernels
+    let work = all.enumerate().filter(|(at, (.., arch))| *arch == "sm_90a" || needs::is_taken(*at));
+    let work: Vec<_> = work.map(|(_, one)| one).collect();
     let found = Mutex::new(Vec::new());
     let left = two_at_a_time(work, Duration::from_secs(60), |(name, problem, arch)| {
         let spec = spec(problem, &Limits::of_arch(arch).unwrap());
@@ -176,7 +179,8 @@ fn kernels_without_score_mods_do_not_spill() {
     }
     let most = |arch, dim| SHARED_SPILLS.iter().find(|row| (row.0, row.1) == (arch, dim)).map_or(0, |row| row.2);
     let bad = Mutex::new(Vec::new());
-    two_at_a_time(work, Duration::MAX, |(arch, head_dim, spec)| {
+    let work = work.into_iter().enumerate().filter(|(at, (arch, ..))| *arch == "sm_90a" || needs::is_taken(*at));
+    two_at_a_time(work.map(|(_, one)| one).collect(), Duration::MAX, |(arch, head_dim, spec)| {
         let artefact = kernel_of(spec, LiftedMods::new(None, None), arch, nvrtc).artefact;
         if artefact.spill_bytes > most(arch, head_dim) + slack(nvrtc) {
             bad.lock().unwrap().push((arch, artefact.name, artefact.spill_bytes));

@@ -62,7 +62,7 @@ pub struct Args {
     /// Python of the PyTorch environment for torch:* in kernels
     #[arg(long, value_name = "PYTHON")]
     python: Option<String>,
-    /// Time for each row of blocks, canvas and language, in milliseconds
+    /// Time for each row of blocks, canvas and language, in milliseconds; a row of the window's frames takes 8 s, or less with a smaller budget
     #[arg(long, value_name = "MS", default_value_t = 300)]
     budget: u64,
     /// For recorded: the run to print
@@ -129,9 +129,10 @@ impl Frames {
         &self.args.only
     }
 
-    /// Seconds for each row: frames come at the rate of a screen, so each row needs enough of them.
+    /// Seconds for each row: frames come at the rate of a screen, so each row needs enough of them. A budget below the usual shortens them.
     pub fn seconds(&self) -> f64 {
-        (self.args.budget as f64 / 1e3).max(8.0)
+        let (budget, usual) = (self.args.budget as f64 / 1e3, 0.3);
+        budget.max(8.0 * (budget / usual).min(1.0)).max(1.0)
     }
 
     /// Prints the rows of the frames, then those of the canvas's pictures.

@@ -75,9 +75,15 @@ fn every_presets_kernel_compiles_for_ampere_ada_and_hopper() {
     }
     let bench = Bench::new();
     let names: Vec<&str> = maskloom::document::library::presets().iter().map(|preset| preset.name).collect();
-    let words = [&["kernels", "build"], &names[..], &["--arch", "sm_80,sm_89,sm_90a"]].concat();
-    let built = bench.run(&words).ok().out;
-    for arch in ["sm_80", "sm_89", "sm_90a"] {
-        assert_eq!(built.lines().filter(|line| line.contains(&format!(" {arch} "))).count(), names.len(), "{built}");
+    let some = maskloom::base::needs::taken(names.iter().copied());
+    for (names, archs) in [(&some, "sm_80,sm_89"), (&names, "sm_90a")] {
+        let built = bench.run(&[&["kernels", "build"], &names[..], &["--arch", archs]].concat()).ok().out;
+        for arch in archs.split(',') {
+            assert_eq!(
+                built.lines().filter(|line| line.contains(&format!(" {arch} "))).count(),
+                names.len(),
+                "{built}"
+            );
+        }
     }
 }

@@ -79,6 +79,7 @@ fn captured_tensors_get_the_same_bits_in_any_order() {
 
 /// The orders of this machine are others indeed: the same kernels that add floats give other bits.
 #[test]
+#[ignore = "a minute: run it when the machine or bins.cuh change"]
 fn an_order_of_floats_would_be_seen() {
     let cases = [
         case("d128", scored(shared(), own(100, 200, 128)), MaskKind::None),

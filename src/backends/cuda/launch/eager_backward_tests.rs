@@ -21,7 +21,7 @@ use crate::backends::gradients::{self, Gradients, Seeds};
 use crate::backends::reference::{choose_rows, reference};
 use crate::backends::{Inputs, inputs};
 use crate::base::tensor::Data;
-use crate::base::{Control, HostTensor, Layout};
+use crate::base::{Control, HostTensor, Layout, needs};
 use crate::ir::graph::{BinaryOp, Input, Mod, ModKind, UnaryOp};
 use crate::problem::{Problem, ProblemSpec};
 use std::collections::HashMap;
@@ -125,10 +125,10 @@ impl Ready {
     }
 }
 
-/// Runs every case in two orders of threads, which give the same bits.
+/// Runs the taken cases in two orders of threads, which give the same bits.
 fn check(cases: impl IntoIterator<Item = (&'static str, ProblemSpec, bool)>) {
     let mut programs: HashMap<String, (TempDir, PathBuf)> = HashMap::new();
-    for (at, (what, spec, d_lse)) in cases.into_iter().enumerate() {
+    for (at, (what, spec, d_lse)) in needs::taken(cases).into_iter().enumerate() {
         let started = std::time::Instant::now();
         let ready = Ready::new(what, spec, d_lse, 5 + at as u64);
         let text = ready.program();
@@ -199,12 +199,19 @@ fn eagers_backward_pass_compiles_for_every_architecture() {
     for arch in ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"] {
         for (at, dim) in [64, 200].into_iter().enumerate() {
             let base = masked(causal(), spec(300, 300, dim));
-            for (name, spec) in [
+            for (n, (name, spec)) in [
                 ("plain", half(base.clone())),
                 ("inexact", ProblemSpec { mask: Some(inexact()), ..base.clone() }),
                 ("soft cap", scored(soft_cap(2.0), base.clone())),
                 ("gated", scored(learned(300, 300, true), base)),
-            ] {
+            ]
+            .into_iter()
+            .enumerate()
+            {
+                // architectures differ by the compiler alone
+                if arch != "sm_90a" && !needs::is_taken(n + at) {
+                    continue;
+                }
                 let problem = Problem::new(spec).expect("a valid problem");
                 let draft = EagerDraft::new(&problem, at == 0).expect("a draft");
                 let code = draft.compile(arch, nvrtc, None).unwrap_or_else(|why| panic!("{arch} d{dim} {name}: {why}"));
