@@ -12,8 +12,9 @@
 // group, so that dk and dv are summed where they are made. The host puts heads in sections whose q, d_o and dq_sum share the L2
 // cache, and in a section the heaviest tiles first, with ML_DETERMINISTIC by ascending tile, or in an order in which the last draws of a
 // block may be none (count 0xffffffff). Lists are the forward's, transposed: a row (mask batch, mask head, key tile) has ascending runs
-// `[start, end)` of query tiles; the top bit of the end says that every cell is kept. A key tile that hangs over kv_len is never full; query rows beyond q_len need no mask (their P is 0). A key tile without runs gets zeros. Runs are walked as they stand:
-// with ML_DETERMINISTIC they are single tiles from the last to the first or in an order of each head, and `bitmap_ids` and `order` follow them. With
+// `[start, end)` of query tiles; the top bit of the end says that every cell is kept. A key tile that hangs over kv_len is never full; query
+// rows beyond q_len need no mask (their P is 0). A key tile without runs gets zeros. Runs are walked as they stand: with ML_DETERMINISTIC
+// they are single tiles from the last to the first or in an order of each head, and `bitmap_ids` and `order` follow them. With
 // ML_TOGETHER and one list for all heads each tile is walked for all heads of the group before the next.
 // Bits of a partial tile (ML_MASK 4), in the order of Sᵀ's fragments: [n][2 N threads] words, two a thread with M = 128, where thread
 // 32 w + 4 i + t holds keys 16 w + i (r = 0) and + 8 (r = 1) and queries 8 j + 2 t + e: with M = 128 bit 2 j + e of word r, else bit

@@ -237,8 +237,11 @@ mod tests {
     use crate::backends::cuda::lists::in_order::{arrange, shared, time};
     use crate::backends::cuda::lists::parts::tests::check;
     use crate::backends::cuda::lists::transposed::Extent;
+    use crate::base::HostTensor;
     use crate::base::rng::Rng;
+    use crate::base::tensor::Data;
     use crate::ir::random;
+    use crate::ir::text::parse;
 
     fn launch(blocks: usize) -> Launch {
         Launch { blocks, cached: 1 << 20, tile_kv: 128 }
@@ -351,10 +354,11 @@ mod tests {
     #[test]
     fn rows_that_differ_do_not_wait_for_each_other() {
         // a third of the blocks, in no pattern
-        let painted = "(eq (mod (mul (add (mul (floor_div q_idx 16) 7) (mul (floor_div kv_idx 16) 11)) \
-                       (add (floor_div q_idx 16) 3)) 10) 1)";
-        let painted = mask(painted);
-        let mut made = lists(&painted, 1024, heads(8, 1));
+        let mut random = Rng::new(4);
+        let kept = (0..64 * 64).map(|_| random.below(10) as i64).collect();
+        let kept = HostTensor::new([64, 64], Data::I64(kept)).expect("a tensor");
+        let text = "(lt (load kept (floor_div q_idx 16) (floor_div kv_idx 16)) 3)";
+        let mut made = lists(&parse(text, &[("kept", kept)]).expect("a mask"), 1024, heads(8, 1));
         arrange(&mut made, launch(132));
         let parts = shared(&made, 132);
         let draws = time(&made, parts.as_ref(), launch(132));
