@@ -1,5 +1,6 @@
 // What the backward kernels want made ready, and what is left to do after them.
-// `backward_rows`: of every query row lse in powers of two and delta = sum(o * d_o) - d_lse; zeros in dq_sum, turns and the counter, if there is one.
+// `backward_rows`: of every query row lse in powers of two and delta = sum(o * d_o) - d_lse; zeros in dq_sum, turns and the
+// counter, if there is one.
 // `backward_queries`: dq in 16 bits, from dq_sum in the order of the kernel's fragments. Both run a block of 256 threads a query tile and
 // head: grid (q_tiles, heads, batch).
 // The host defines besides what backward.cuh wants: ML_QK_WIDTH (the width of dq_sum), ML_DQ_PART_WIDTH and ML_DQ_ORDER

@@ -1,4 +1,4 @@
-//! Requirements of tests: a missing one is reported as skipped, or is a failure if it was promised. And how many cases they take.
+//! Requirements of tests: a missing one is reported as skipped, or is a failure if it was promised. Also the cases that they take.
 //!
 //! Invariant: if `MASKLOOM_NEEDS` (`torch,gym,cxx,nvrtc`) names a requirement, a test that lacks it fails; otherwise
 //! the test prints `skipped`. For tests only. Must not know where requirements are found.

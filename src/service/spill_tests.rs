@@ -92,6 +92,11 @@ fn two_at_a_time<T: Send>(work: Vec<T>, most: Duration, one: impl Fn(T) + Sync) 
     work.into_inner().unwrap().count()
 }
 
+/// Whether case `at` is compiled: all of Hopper's, and the taken ones of the others.
+fn is_taken(arch: &str, at: usize) -> bool {
+    arch == "sm_90a" || needs::is_taken(at)
+}
+
 /// Bytes that a kernel may spill beyond the listed ones.
 fn slack(nvrtc: &Nvrtc) -> u32 {
     if nvrtc.version() == COMPILER { 0 } else { ANOTHER }
@@ -104,9 +109,7 @@ fn kernels_of_the_presets_do_not_spill() {
     assert!(presets.len() > 8, "{}", presets.len());
     let archs = ["sm_90a", "sm_80", "sm_89"];
     let all = archs.iter().flat_map(|arch| presets.iter().map(move |(name, p)| (*name, p, *arch)));
-    // the others differ from Hopper's by fewer registers in fewer kernels
-    let work = all.enumerate().filter(|(at, (.., arch))| *arch == "sm_90a" || needs::is_taken(*at));
-    let work: Vec<_> = work.map(|(_, one)| one).collect();
+    let work: Vec<_> = all.enumerate().filter(|(at, (.., arch))| is_taken(arch, *at)).map(|(_, one)| one).collect();
     let found = Mutex::new(Vec::new());
     let left = two_at_a_time(work, Duration::from_secs(60), |(name, problem, arch)| {
         let spec = spec(problem, &Limits::of_arch(arch).unwrap());
@@ -179,7 +182,7 @@ fn kernels_without_score_mods_do_not_spill() {
     }
     let most = |arch, dim| SHARED_SPILLS.iter().find(|row| (row.0, row.1) == (arch, dim)).map_or(0, |row| row.2);
     let bad = Mutex::new(Vec::new());
-    let work = work.into_iter().enumerate().filter(|(at, (arch, ..))| *arch == "sm_90a" || needs::is_taken(*at));
+    let work = work.into_iter().enumerate().filter(|(at, (arch, ..))| is_taken(arch, *at));
     two_at_a_time(work.map(|(_, one)| one).collect(), Duration::MAX, |(arch, head_dim, spec)| {
         let artefact = kernel_of(spec, LiftedMods::new(None, None), arch, nvrtc).artefact;
         if artefact.spill_bytes > most(arch, head_dim) + slack(nvrtc) {

@@ -156,10 +156,9 @@ impl Backward {
             gpu.alloc(16, "the tile counter")?,
         ];
         [params.dq, params.dk, params.dv] = gradients.each_ref().map(Buffer::address);
-        [params.rows, params.dq_sum, params.turns, params.counter] = scratch.each_ref().map(Buffer::address);
-        if drawn.by_block {
-            params.counter = 0;
-        }
+        let counter;
+        [params.rows, params.dq_sum, params.turns, counter] = scratch.each_ref().map(Buffer::address);
+        params.counter = if drawn.by_block { 0 } else { counter };
         let (lists, shared) = upload_lists(gpu, &draft.spec, &drawn, &mut params)?;
         Ok(Backward {
             rows: gpu.function(&around, "backward_rows", 0)?,

@@ -15,7 +15,7 @@ use crate::backends::cuda::emit::run_tests::{PRELUDE, compiled};
 use crate::backends::cuda::emit::source;
 use crate::backends::cuda::emit::tests::soft_cap;
 use crate::backends::cuda::lists::bitmap::Bitmaps;
-use crate::backends::cuda::lists::drawn::in_order_of_draws;
+use crate::backends::cuda::lists::drawn::Drawn;
 use crate::backends::cuda::toolchain::backward::{BackwardDraft, lifted};
 use crate::backends::cuda::variant::backward::{BackwardSpec, BackwardWays};
 use crate::backends::cuda::variant::limits::Limits;
@@ -166,7 +166,7 @@ impl Ready {
         };
         let words = |values: &[u32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
         let drawn = match self.in_draws {
-            true => in_order_of_draws(&draft.lists, &draft.bits, &draft.ranges, self.blocks),
+            true => Drawn::as_they_are(&draft.lists, &draft.bits, &draft.ranges).in_order_of_draws(self.blocks),
             false => draft.drawn(self.blocks),
         };
         let (items, draws) = (drawn.items(), drawn.items().len());

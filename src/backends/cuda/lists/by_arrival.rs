@@ -7,8 +7,8 @@
 //! the one before, and would keep it from a block that is free. Plain data, tested without a device. Must not know masks or kernels.
 
 use super::bitmap::Bitmaps;
-use super::in_order::{ADDITION, CUTS_FOLLOWED, FOLLOWED, Followed, Launch, TILE, missed};
-use super::parts::{ITEM, LEAST, PART, Parts, can_be_cut, cut, late, long, whole};
+use super::in_order::{ADDITION, FOLLOWED, Followed, Launch, TILE, cuts, missed};
+use super::parts::{ITEM, PART, Parts, can_be_cut, whole};
 use super::transposed::{Transposed, Visit};
 use rayon::prelude::*;
 use std::cmp::Reverse;
@@ -16,10 +16,6 @@ use std::collections::BinaryHeap;
 
 /// Time that a block leaves between the addition before and its own, if it finds such a query tile: launches do not keep the model's times.
 const SLACK: u64 = TILE;
-/// Pieces of the even share of a block that are tried.
-const EVEN: std::ops::Range<u32> = 0..4;
-/// Query tiles of pieces that are tried besides, as powers of two.
-const POWERS: std::ops::Range<u32> = 2..8;
 
 /// No draw: a block that finds it is done.
 const NONE: ([u32; 4], [u32; 4]) = ([0, 0, 0, u32::MAX], [0, 0, 1, 0]);
@@ -41,13 +37,9 @@ pub(crate) fn arranged(lists: &Transposed, bits: &Bitmaps, launch: Launch, most:
         return None;
     }
     let time = |made: &Parts| Model::new(lists, made, launch).run().followed.time(launch);
-    let tried: Vec<(f64, Parts)> = draws(&items, launch.blocks)
-        .into_par_iter()
-        .take((CUTS_FOLLOWED / steps).max(1))
-        .map(|made| (time(&made), made))
-        .collect();
-    let (best, mut parts) = tried.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).filter(|(time, _)| *time < most)?;
-    debug_assert!(best.is_finite());
+    let tried: Vec<(f64, Parts)> =
+        draws(&items, launch.blocks).into_par_iter().map(|made| (time(&made), made)).collect();
+    let (_, mut parts) = tried.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).filter(|(time, _)| *time < most)?;
     let found = Model::new(lists, &parts, launch).run();
     for (part, index) in parts.parts.iter_mut().zip(&found.index) {
         part[3] = *index;
@@ -70,13 +62,9 @@ fn by_block(parts: &Parts, blocks: &[usize]) -> Parts {
 /// The draws that are tried: items as they are, and some of them cut.
 fn draws(items: &[[u32; 4]], blocks: usize) -> Vec<Parts> {
     let mut made = vec![whole(items)];
-    if !can_be_cut(items, blocks) {
-        return made;
+    if can_be_cut(items, blocks) {
+        made.extend(cuts(items, blocks, false));
     }
-    let ((late, even), long) = (late(items, blocks), long(items));
-    let pieces = EVEN.map(|n| even >> n).chain(POWERS.rev().map(|n| 1 << n)).filter(|piece| *piece >= LEAST);
-    let cuts = pieces.flat_map(|piece| [cut(items, &late, piece, false), cut(items, &long, piece, false)]);
-    made.extend(cuts.filter(|made| made.slots > 0));
     made
 }
 
@@ -195,16 +183,11 @@ impl<'a> Model<'a> {
         let left = own.left.last_mut().expect("query tiles are left");
         let ready = (now + TILE).max(own.ended);
         let wait = |visit: &Visit| (self.added[self.lists.line(item, visit)].0 + SLACK).saturating_sub(ready);
-        let from_here = (own.at..left.len()).chain(0..own.at.min(left.len()));
-        let mut best = (u64::MAX, 0);
-        for at in from_here {
-            best = best.min((wait(&left[at]), if best.0 == wait(&left[at]) { best.1 } else { at }));
-            if best.0 == 0 {
-                break;
-            }
-        }
-        own.at = best.1;
-        let mut visit = left.remove(best.1);
+        let from_here = || (own.at..left.len()).chain(0..own.at.min(left.len()));
+        let free = from_here().find(|at| wait(&left[*at]) == 0);
+        let at = free.or_else(|| from_here().min_by_key(|at| wait(&left[*at]))).expect("query tiles are left");
+        own.at = at;
+        let mut visit = left.remove(at);
         let line = self.lists.line(item, &visit);
         let (ended, turn) = &mut self.added[line];
         (visit.turn, own.ended) = (*turn, ready.max(*ended) + ADDITION);

@@ -38,44 +38,29 @@ impl<'a> Drawn<'a> {
     pub fn items(&self) -> &[[u32; 4]] {
         self.parts.as_ref().map_or(&self.lists.items, |parts| &parts.items)
     }
-}
 
-/// The launch of so many blocks in which additions have no order.
-pub(crate) fn in_any_order<'a>(
-    lists: &'a Transposed,
-    bits: &'a Bitmaps,
-    ranges: &'a [u32],
-    blocks: usize,
-) -> Drawn<'a> {
-    Drawn { parts: parts::shared(&lists.items, blocks), ..Drawn::as_they_are(lists, bits, ranges) }
-}
+    /// For so many blocks, where additions have no order.
+    pub fn in_any_order(self, blocks: usize) -> Drawn<'a> {
+        Drawn { parts: parts::shared(&self.lists.items, blocks), ..self }
+    }
 
-/// The launch of so many blocks in which they have that of the draws.
-pub(crate) fn in_order_of_draws<'a>(
-    lists: &'a Transposed,
-    bits: &'a Bitmaps,
-    ranges: &'a [u32],
-    blocks: usize,
-) -> Drawn<'a> {
-    Drawn { parts: in_order::shared(lists, blocks), ..Drawn::as_they_are(lists, bits, ranges) }
-}
+    /// For so many blocks, where they have that of the draws.
+    pub fn in_order_of_draws(self, blocks: usize) -> Drawn<'a> {
+        Drawn { parts: in_order::shared(&self.lists, blocks), ..self }
+    }
 
-/// The launch in which they have that of the draws, or that of arrival, whichever takes less time in the model.
-pub(crate) fn in_one_order<'a>(
-    lists: &'a Transposed,
-    bits: &'a Bitmaps,
-    ranges: &'a [u32],
-    launch: Launch,
-) -> Drawn<'a> {
-    let drawn = in_order_of_draws(lists, bits, ranges, launch.blocks);
-    let time = in_order::time(lists, drawn.parts.as_ref(), launch);
-    let Some(arrival) = by_arrival::arranged(lists, bits, launch, time) else { return drawn };
-    let ranges = if ranges.is_empty() { Vec::new() } else { lists.of_all_heads(ranges) };
-    Drawn {
-        lists: Cow::Owned(arrival.lists),
-        bits: Cow::Owned(arrival.bits),
-        ranges: Cow::Owned(ranges),
-        parts: Some(arrival.parts),
-        by_block: true,
+    /// Where they have that of the draws, or that of arrival, whichever takes less time in the model.
+    pub fn in_one_order(self, launch: Launch) -> Drawn<'a> {
+        let drawn = self.in_order_of_draws(launch.blocks);
+        let time = in_order::time(&drawn.lists, drawn.parts.as_ref(), launch);
+        let Some(arrival) = by_arrival::arranged(&drawn.lists, &drawn.bits, launch, time) else { return drawn };
+        let ranges = if drawn.ranges.is_empty() { Vec::new() } else { drawn.lists.of_all_heads(&drawn.ranges) };
+        Drawn {
+            lists: Cow::Owned(arrival.lists),
+            bits: Cow::Owned(arrival.bits),
+            ranges: Cow::Owned(ranges),
+            parts: Some(arrival.parts),
+            by_block: true,
+        }
     }
 }

@@ -17,7 +17,7 @@ pub(super) const ADDITION: u64 = 8;
 /// Query tiles that a trial of an arrangement follows: about 10 ms of a core. What comes after them is as they are.
 pub(super) const FOLLOWED: usize = 300_000;
 /// Query tiles that all trials of cuts follow together.
-pub(super) const CUTS_FOLLOWED: usize = 4 << 20;
+const CUTS_FOLLOWED: usize = 4 << 20;
 /// An arrangement is as good as the best if it takes at most this share of its time.
 const AS_GOOD: f64 = 1.05;
 /// Share of the time that cutting must save, in percent.
@@ -67,12 +67,7 @@ pub(crate) fn shared(lists: &Transposed, blocks: usize) -> Option<Parts> {
     if !can_be_cut(items, blocks) {
         return None;
     }
-    let ((late, even), long) = (late(items, blocks), long(items));
-    let steps: usize = items.iter().map(|item| item[3] as usize).sum();
-    let pieces = (0..4).map(|n| even >> n).chain((2..=7).rev().map(|n| 1 << n)).filter(|piece| *piece >= LEAST);
-    let ways = pieces.flat_map(|piece| [(&late, piece), (&long, piece)]).take(CUTS_FOLLOWED / steps.max(1));
-    let made: Vec<Parts> =
-        ways.map(|(which, piece)| cut(items, which, piece, true)).filter(|made| made.slots > 0).collect();
+    let made = cuts(items, blocks, true);
     // the cache does not enter: all cuts walk the same tiles
     let launch = Launch { blocks, cached: usize::MAX, tile_kv: 128 };
     let end = |made: &Parts| follow(lists, made, launch, lists.together(), usize::MAX).end;
@@ -81,10 +76,19 @@ pub(crate) fn shared(lists: &Transposed, blocks: usize) -> Option<Parts> {
     (time * 100 <= end(&whole(items)) * (100 - GAIN)).then_some(best)
 }
 
+/// The draws that are tried where several blocks share an item, as many as are followed, in the items' order or behind the others.
+pub(super) fn cuts(items: &[[u32; 4]], blocks: usize, in_order: bool) -> Vec<Parts> {
+    let ((late, even), long) = (late(items, blocks), long(items));
+    let steps: usize = items.iter().map(|item| item[3] as usize).sum();
+    let pieces = (0..4).map(|n| even >> n).chain((2..=7).rev().map(|n| 1 << n)).filter(|piece| *piece >= LEAST);
+    let ways = pieces.flat_map(|piece| [(&late, piece), (&long, piece)]).take(CUTS_FOLLOWED / steps.max(1));
+    ways.map(|(which, piece)| cut(items, which, piece, in_order)).filter(|made| made.slots > 0).collect()
+}
+
 /// The time of these draws by the model; `None` for each item as it is.
 pub(crate) fn time(lists: &Transposed, made: Option<&Parts>, launch: Launch) -> f64 {
-    let whole = || whole(&lists.items);
-    follow(lists, &made.cloned().unwrap_or_else(whole), launch, lists.together(), FOLLOWED).time(launch)
+    let time = |made: &Parts| follow(lists, made, launch, lists.together(), FOLLOWED).time(launch);
+    made.map_or_else(|| time(&whole(&lists.items)), time)
 }
 
 /// What a launch comes to.

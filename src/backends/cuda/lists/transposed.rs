@@ -178,13 +178,11 @@ impl Transposed {
 
     /// The numbers of the query tiles that an item walks in order, of all heads and batch entries.
     pub fn walked(&self, item: &[u32; 4], together: bool) -> impl Iterator<Item = usize> {
-        let [b, kv_head, tile] = [item[0], item[1], item[2]].map(|i| i as usize);
-        let group = self.extent.group;
+        let (item, group) = (*item, self.extent.group);
         let together = if together { group } else { 1 };
         (0..group / together).flat_map(move |n| {
-            let head = kv_head * group + n * together;
-            let first = (b * self.extent.kv_heads * group + head) * self.q_tiles;
-            let row = &self.rows[self.list(b, head) * self.kv_tiles + tile];
+            let first = self.number(&item, n * together) * self.q_tiles;
+            let row = &self.rows[self.row(&item, n * together)];
             row.iter().flat_map(move |(q, _)| (0..together).map(move |h| first + h * self.q_tiles + *q as usize))
         })
     }
@@ -211,9 +209,12 @@ impl Transposed {
 
     /// The number of a visit's query tile of all heads and batch entries.
     pub fn line(&self, item: &[u32; 4], visit: &Visit) -> usize {
-        let Extent { kv_heads, group, .. } = self.extent;
-        let head = (item[0] as usize * kv_heads + item[1] as usize) * group + visit.head as usize;
-        head * self.q_tiles + visit.tile as usize
+        self.number(item, visit.head as usize) * self.q_tiles + visit.tile as usize
+    }
+
+    /// The number of a head of an item's group, of all heads of all batch entries.
+    fn number(&self, item: &[u32; 4], head: usize) -> usize {
+        (item[0] as usize * self.extent.kv_heads + item[1] as usize) * self.extent.group + head
     }
 
     /// The row of an item's key tile for one head of its group.
@@ -224,9 +225,7 @@ impl Transposed {
 
     /// Its number if each head of each batch entry has rows of its own.
     pub fn row_of_head(&self, item: &[u32; 4], head: usize) -> usize {
-        let Extent { kv_heads, group, .. } = self.extent;
-        let [b, kv_head, tile] = [item[0], item[1], item[2]].map(|i| i as usize);
-        ((b * kv_heads + kv_head) * group + head) * self.kv_tiles + tile
+        self.number(item, head) * self.kv_tiles + item[2] as usize
     }
 
     /// How many those rows are.

@@ -11,7 +11,7 @@ use crate::backends::cuda::emit::functions::{self, Emitted};
 use crate::backends::cuda::emit::mods::{LiftedGradient, LiftedMods};
 use crate::backends::cuda::emit::source;
 use crate::backends::cuda::lists::bitmap::{Bitmaps, MOST_TILES};
-use crate::backends::cuda::lists::drawn::{self, Drawn};
+use crate::backends::cuda::lists::drawn::Drawn;
 use crate::backends::cuda::lists::in_order::{self, Launch};
 use crate::backends::cuda::lists::plan::Plan;
 use crate::backends::cuda::lists::transposed::{Extent, Transposed};
@@ -128,11 +128,11 @@ impl BackwardDraft {
 
     /// The lists of a launch of so many blocks, with its draws.
     pub fn drawn(&self, blocks: usize) -> Drawn<'_> {
-        let launch = Launch { blocks, ..self.launch };
+        let drawn = Drawn::as_they_are(&self.lists, &self.bits, &self.ranges);
         match (self.spec.is_hopper(), self.spec.ways.deterministic) {
-            (false, _) => Drawn::as_they_are(&self.lists, &self.bits, &self.ranges),
-            (true, false) => drawn::in_any_order(&self.lists, &self.bits, &self.ranges, blocks),
-            (true, true) => drawn::in_one_order(&self.lists, &self.bits, &self.ranges, launch),
+            (false, _) => drawn,
+            (true, false) => drawn.in_any_order(blocks),
+            (true, true) => drawn.in_one_order(Launch { blocks, ..self.launch }),
         }
     }
 
