@@ -190,11 +190,13 @@ __device__ __forceinline__ void produce(const Params &p, const Stage &s, const M
                     const int tile = int(now & ~Cursor::FULL), b = int(words[ticket::B]), q = int(q_ring.next);
                     const bool bits = ML_MASK == 4 && !(now & Cursor::FULL);
                     u32 bar = s.q_full(q);
+                    // before the wait, which this load would prolong
+                    const u32 order = ML_DETERMINISTIC ? __ldg(p.order + turn) : 0;
                     mbarrier_wait(s.q_empty(q), q_ring.phase() ^ 1);
                     volatile u32 *told = s.steps + q * step::WORDS;
                     told[step::TILE] = now, told[step::HEAD] = h;
                     if (LINE_TOLD) told[step::LINE] = query_tile(p, b, h, tile);
-                    if (ML_DETERMINISTIC) told[step::TURN] = __ldg(p.order + turn);
+                    if (ML_DETERMINISTIC) told[step::TURN] = order;
                     mbarrier_expect(bar, Q_BYTES + ROWS_BYTES + (bits ? BITS_BYTES : 0));
                     copy_tile<M, QK>(s.q + q * Q_BYTES, maps.q, bar, tile * M, h, b);
                     tma_load(s.rows + q * ROWS_BYTES, maps.rows, bar, 0, tile, h, b);

@@ -53,7 +53,11 @@ __device__ __forceinline__ u32 load_acquire(const u32 *from) {
 __device__ __forceinline__ void add_release(u32 *to, u32 by) {
     asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(to), "r"(by) : "memory");
 }
-// Until `from` holds `value`.
+// Until `from` holds `value`. Only the last load acquires: each that does empties this multiprocessor's L1 cache, in which the copying thread has
+// lists and spilled words.
 __device__ __forceinline__ void wait_for_word(const u32 *from, u32 value) {
-    while (load_acquire(from) != value) {}
+    u32 now;
+    do asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(from) : "memory");
+    while (now != value);
+    load_acquire(from);
 }
