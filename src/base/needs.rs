@@ -14,10 +14,16 @@ pub fn missing(what: &str, why: &str) {
     println!("skipped: {why}");
 }
 
-/// Whether a test takes its case `at` if a case costs a compiler seconds: every second one, or with `MASKLOOM_ALL_CASES` each.
+/// Whether a test takes its case `at` if a case costs seconds: every second one, or with `MASKLOOM_ALL_CASES` each.
 #[doc(hidden)]
 pub fn is_taken(at: usize) -> bool {
-    at.is_multiple_of(2) || std::env::var_os("MASKLOOM_ALL_CASES").is_some_and(|value| !value.is_empty())
+    is_one_of(2, at)
+}
+
+/// The same of every `count`-th case, for cases that are much alike: kernels that are compiled and not run.
+#[doc(hidden)]
+pub fn is_one_of(count: usize, at: usize) -> bool {
+    at.is_multiple_of(count) || std::env::var_os("MASKLOOM_ALL_CASES").is_some_and(|value| !value.is_empty())
 }
 
 /// The cases that are taken; those that are not are counted in the test's output.

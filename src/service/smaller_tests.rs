@@ -12,8 +12,8 @@ fn copy_of(name: &str) -> Result<Copy, Diagnostic> {
     copy(&document, &compiled, None, &BuiltIn, Wish::quick(), &Control::new())
 }
 
-/// Presets that are others at more tokens.
-const LARGER: [&str; 2] = ["wan_720p_radial", "wan_5b_natten"];
+/// Presets that are others at more tokens, or of the same pattern as one that takes as many seconds.
+const LARGER: [&str; 4] = ["wan_720p_radial", "wan_5b_natten", "wan_natten_3d", "hunyuan_sta_3d"];
 
 /// Presets of which nothing smaller is the same mask.
 const REFUSED: [&str; 1] = ["strided"];

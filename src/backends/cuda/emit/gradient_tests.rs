@@ -117,7 +117,7 @@ fn backward_kernels_compile_for_every_architecture() {
             .into_iter()
             .enumerate()
             {
-                if !needs::is_taken(n + at) {
+                if !needs::is_one_of(3, n + at) {
                     continue;
                 }
                 // the others differ from sm_80 by the compiler alone
@@ -219,7 +219,7 @@ fn captured_tensors_in_bins_compile_for_every_architecture() {
         for (at, (name, score)) in one_tensor_each().into_iter().chain([("gated", learned(true))]).enumerate() {
             for (n, dim) in [64, 128, 256].into_iter().enumerate() {
                 // the others differ by the compiler alone
-                if arch != "sm_90a" && (name != "gated" || dim != 128) || !needs::is_taken(n + at) {
+                if arch != "sm_90a" && (name != "gated" || dim != 128) || !needs::is_one_of(3, n + at) {
                     continue;
                 }
                 let made = BackwardDraft::made(&with(Some(score.clone()), dim), &limits, ways, arch, nvrtc, None);
