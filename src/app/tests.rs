@@ -379,8 +379,12 @@ fn files_open_by_what_they_hold() {
         fill(window, "Path", path);
         window.key_press(Key::Enter);
         let patience = Instant::now() + Duration::from_secs(20);
-        let before = (state(window).revision, state(window).dialog.is_some());
-        while (state(window).revision, state(window).dialog.is_some()) == before && Instant::now() < patience {
+        let now = |window: &Window| (state(window).revision, state(window).dialog.as_ref().map(std::mem::discriminant));
+        let before = now(window);
+        // a file that could not be opened leaves both as they are
+        let is_done =
+            |window: &Window| now(window) != before || window.query_by_label_contains("could not be opened").is_some();
+        while !is_done(window) && Instant::now() < patience {
             window.step();
         }
         for _ in 0..30 {
