@@ -14,7 +14,14 @@ pub fn missing(what: &str, why: &str) {
     println!("skipped: {why}");
 }
 
-/// Whether a test takes its case `at` if a case costs seconds: every second one, or with `MASKLOOM_ALL_CASES` each.
+/// Whether tests take all of their cases.
+#[doc(hidden)]
+pub fn all_cases() -> bool {
+    std::env::var_os("MASKLOOM_ALL_CASES").is_some_and(|value| !value.is_empty())
+}
+
+/// Whether a test takes its case `at` if a case costs seconds: every second one, or with `MASKLOOM_ALL_CASES` each. The test's output
+/// tells which are left out.
 #[doc(hidden)]
 pub fn is_taken(at: usize) -> bool {
     is_one_of(2, at)
@@ -23,19 +30,23 @@ pub fn is_taken(at: usize) -> bool {
 /// The same of every `count`-th case, for cases that are much alike: kernels that are compiled and not run.
 #[doc(hidden)]
 pub fn is_one_of(count: usize, at: usize) -> bool {
-    at.is_multiple_of(count) || std::env::var_os("MASKLOOM_ALL_CASES").is_some_and(|value| !value.is_empty())
-}
-
-/// The cases that are taken; those that are not are counted in the test's output.
-#[doc(hidden)]
-pub fn taken<T>(cases: impl IntoIterator<Item = T>) -> Vec<T> {
-    let all: Vec<T> = cases.into_iter().collect();
-    let count = all.len();
-    let taken: Vec<T> = all.into_iter().enumerate().filter(|(at, _)| is_taken(*at)).map(|(_, case)| case).collect();
-    if taken.len() < count {
-        println!("{} of {count} cases; all with MASKLOOM_ALL_CASES=1", taken.len());
+    let taken = at.is_multiple_of(count) || all_cases();
+    if !taken {
+        println!("case {at} is left out; all with MASKLOOM_ALL_CASES=1");
     }
     taken
+}
+
+/// The cases that are taken.
+#[doc(hidden)]
+pub fn taken<T>(cases: impl IntoIterator<Item = T>) -> Vec<T> {
+    one_of(2, cases)
+}
+
+/// Every `count`-th of these cases.
+#[doc(hidden)]
+pub fn one_of<T>(count: usize, cases: impl IntoIterator<Item = T>) -> Vec<T> {
+    cases.into_iter().enumerate().filter(|(at, _)| is_one_of(count, *at)).map(|(_, case)| case).collect()
 }
 
 fn is_promised(promised: &str, what: &str) -> bool {

@@ -75,12 +75,9 @@ fn presets_kernels_compile_for_ampere_ada_and_hopper() {
     }
     let bench = Bench::new();
     // the library's tests compile Hopper's kernels of all presets with score mods, and those that the others share
-    let of = |one_of| {
-        let all = maskloom::document::library::presets().iter().enumerate();
-        let taken = all.filter(|(at, _)| maskloom::base::needs::is_one_of(one_of, *at));
-        taken.map(|(_, preset)| preset.name).collect::<Vec<&str>>()
-    };
-    for (names, archs) in [(of(4), "sm_80,sm_89"), (of(2), "sm_90a")] {
+    for (count, archs) in [(4, "sm_80,sm_89"), (2, "sm_90a")] {
+        let all = maskloom::document::library::presets().iter().map(|preset| preset.name);
+        let names = maskloom::base::needs::one_of(count, all);
         let built = bench.run(&[&["kernels", "build"], &names[..], &["--arch", archs]].concat()).ok().out;
         for arch in archs.split(',') {
             assert_eq!(
