@@ -1,21 +1,17 @@
 //! Maskloom: a workbench for attention masks.
 //!
-//! Owns the module list. The order below is the layering: a module imports only from those above it, `app` and
-//! `cli` never import each other, and `tests/integration/layering.rs` fails on a violation.
+//! Owns the command line and names the crates below it; Cargo is the table of layers: a crate imports only what its
+//! Cargo.toml names. `app` (the window) and `cli` never import each other.
 
-pub mod analysis;
-pub mod app;
-pub mod backends;
-pub mod base;
 pub mod cli;
-pub mod document;
-pub mod export;
-#[cfg(test)]
-#[path = "../tests/golden/mod.rs"]
-mod golden;
-pub mod ir;
-pub mod problem;
-pub mod python;
-pub mod quality;
-pub mod service;
-pub mod trainers;
+pub use maskloom_analysis as analysis;
+pub use maskloom_backends as backends;
+pub use maskloom_base as base;
+pub use maskloom_document as document;
+pub use maskloom_export as export;
+pub use maskloom_ir as ir;
+pub use maskloom_problem as problem;
+pub use maskloom_python as python;
+pub use maskloom_quality as quality;
+pub use maskloom_service as service;
+pub use maskloom_trainers as trainers;

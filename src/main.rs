@@ -1,8 +1,7 @@
 //! The program: passes its arguments to the command line, and opens the window if they request it and a display exists.
 
 use maskloom::base::memory::Counting;
-use maskloom::document::library;
-use maskloom::{app, cli};
+use maskloom::cli;
 use std::process::ExitCode;
 
 /// Races show what each backend holds; on the CPU that is counted here.
@@ -18,18 +17,38 @@ fn main() -> ExitCode {
 }
 
 /// The window measures its frames, and the command line prints them.
+#[cfg(feature = "window")]
 fn frames(asked: cli::Frames) -> ExitCode {
-    let of = |tokens: &usize| app::frames::frame_times(*tokens, asked.only(), asked.seconds());
+    let of = |tokens: &usize| maskloom_app::frames::frame_times(*tokens, asked.only(), asked.seconds());
     let rows = asked.lengths().iter().flat_map(of).filter_map(|row| serde_json::to_value(row).ok()).collect();
     asked.tell(rows)
 }
 
 /// Without a display the tour replaces the window. A name without a file may be a preset's.
+#[cfg(feature = "window")]
 fn window(file: Option<String>) -> ExitCode {
-    let preset = file.clone().filter(|name| library::preset(name).is_some() && !std::path::Path::new(name).exists());
+    let is_preset =
+        |name: &String| maskloom::document::library::preset(name).is_some() && !std::path::Path::new(name).exists();
+    let preset = file.clone().filter(is_preset);
     let open = file.filter(|_| preset.is_none()).map(Into::into);
-    match app::run(app::Options { open, preset, ..app::Options::for_user() }) {
+    match maskloom_app::run(maskloom_app::Options { open, preset, ..maskloom_app::Options::for_user() }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => cli::tour(&why),
     }
+}
+
+#[cfg(not(feature = "window"))]
+fn frames(_: cli::Frames) -> ExitCode {
+    cli::refuse(without_window())
+}
+
+#[cfg(not(feature = "window"))]
+fn window(_: Option<String>) -> ExitCode {
+    cli::tour(&without_window())
+}
+
+#[cfg(not(feature = "window"))]
+fn without_window() -> maskloom::base::Diagnostic {
+    maskloom::base::Diagnostic::error("no-window", "this program was built without its window")
+        .hint("build it with the feature `window`: cargo build --release")
 }

@@ -293,7 +293,7 @@ pub fn rows(lengths: Lengths) -> Vec<(&'static str, Mod)> {
     ]
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 mod more;
-#[cfg(test)]
-pub(crate) use more::all;
+#[cfg(any(test, feature = "testing"))]
+pub use more::all;

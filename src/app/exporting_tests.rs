@@ -3,7 +3,7 @@
 use crate::backends::Inputs;
 use crate::backends::reference::{choose_rows, reference};
 use crate::base::tensor::Data;
-use crate::base::{Control, DType, HostTensor, needs};
+use crate::base::{Control, DType, HostTensor};
 use crate::document::compile::{BuiltIn, compile};
 use crate::document::from_document;
 use crate::document::scaling::Groups;
@@ -11,7 +11,8 @@ use crate::document::{library, scaling};
 use crate::export::{ModuleOptions, block_mask, file_stem, torch_module_with};
 use crate::ir::tiles::dense_mask;
 use crate::problem::Problem;
-use crate::service::{conform, files, python, tensors};
+use crate::service::{conform, files, tensors, user_python};
+use maskloom_testing::needs;
 use std::path::Path;
 
 /// Query rows compared in each module, about.
@@ -103,11 +104,11 @@ fn write_all(folder: &Path, tokens: usize, cases: Option<&Path>) -> usize {
 /// and those of the cases of `MASKLOOM_GOLDEN`.
 #[test]
 fn pytorch_computes_with_every_presets_module_what_the_reference_does() {
-    let Some(python) = python::find().filter(|p| p.packages.contains_key("torch")) else {
+    let Some(python) = user_python::find().filter(|p| p.packages.contains_key("torch")) else {
         return needs::missing("torch", "no Python with torch; set MASKLOOM_PYTHON");
     };
     let golden = std::env::var_os("MASKLOOM_GOLDEN").map(Into::into);
-    let golden = golden.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/conform.json"));
+    let golden = golden.unwrap_or_else(|| maskloom_testing::repository().join("tests/data/conform.json"));
     let cases = python.packages.contains_key("attn-gym").then_some(golden.as_path());
     if let Some(folder) = std::env::var_os("MASKLOOM_MODULES") {
         let tokens = std::env::var("MASKLOOM_MODULES_TOKENS").map_or(TOKENS, |n| n.parse().expect("a number"));
@@ -116,7 +117,7 @@ fn pytorch_computes_with_every_presets_module_what_the_reference_does() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let count = write_all(folder.path(), TOKENS, cases);
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/modules.py");
+    let script = maskloom_testing::repository().join("tests/python/modules.py");
     let ran = std::process::Command::new(&python.path).arg(script).arg(folder.path()).output().expect("Python runs");
     let text = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success(), "{text}{}", String::from_utf8_lossy(&ran.stderr));

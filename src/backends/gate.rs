@@ -124,7 +124,7 @@ impl Bars {
     }
 
     /// The same bars for every row, absolute: for tests of exactness.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     pub fn flat(exact: &Reference, out: f64, lse: f64, max_score: f64) -> Bars {
         let bar = RowBar { rms: out, absolute: out, lse, max_score, ..RowBar::default() };
         Bars {

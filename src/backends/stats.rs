@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn flop_counts_both_products_of_kept_cells() {
-        let p = crate::backends::testing::problem(2, 4, 2, 10, 20, 16);
+        let p = backends::testing::problem(2, 4, 2, 10, 20, 16);
         let half = Stats { density: 0.5, ..Stats::default() };
         assert_eq!(work(&p, &half).flop, 2.0 * 0.5 * (2 * 4 * 10 * 20) as f64 * 32.0);
     }

@@ -1,40 +1,24 @@
-//! What users and compilers read, held as whole texts: emitted CUDA, diagnostics, tables and pictures of the terminal.
+//! What users and compilers read, held as whole texts: diagnostics, tables and pictures of the terminal.
 //!
 //! Invariant: nothing here depends on the machine, the time or a device. Must not judge what a text says: a reader of the
 //! change does.
 
 use super::{check, race, report};
-use crate::backends::cuda::choose;
-use crate::backends::cuda::emit::functions;
-use crate::base::{BackendName, Source};
+use crate::base::Source;
 use crate::document::compile::{BuiltIn, Compiled, compile};
 use crate::document::from_document;
 use crate::document::library;
-use crate::golden;
 use crate::ir::graph::ModKind;
 use crate::problem::Problem;
 use crate::python::{TraceRequest, trace};
 use crate::service::run_file::RunFile;
+use maskloom_testing::golden;
 
 fn preset(name: &str) -> (Compiled, Problem) {
     let document = library::preset(name).expect("a preset").document().expect("it opens");
     let compiled = compile(&document, &BuiltIn);
     let problem = from_document(&document, &compiled).expect("a problem");
     (compiled, problem)
-}
-
-/// Presets whose mods are emitted: formulas over ints, tables, score mods with functions and captured tensors.
-const EMITTED: [&str; 6] =
-    ["sliding_window", "gemma2_softcap_window", "alibi", "packed_documents", "sta_image", "graphormer"];
-
-#[test]
-fn golden_cuda() {
-    for name in EMITTED {
-        let (_, problem) = preset(name);
-        let choice = choose::choose(&problem, BackendName::Eager).expect("supported");
-        golden::check(&format!("cuda/{name}.cu"), &functions::emit(&choice.mods(&problem).template()).text);
-    }
-    golden::only("cuda", &EMITTED.map(|name| format!("{name}.cu")));
 }
 
 /// Usual mistakes, by a name for the file.

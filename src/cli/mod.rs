@@ -134,6 +134,11 @@ fn not_understood(why: &clap::Error) -> ExitCode {
     if why.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
 }
 
+/// Says what this program cannot do.
+pub fn refuse(why: Diagnostic) -> ExitCode {
+    exit(Err(Failure::Told(vec![why])))
+}
+
 /// The replacement of the window without a display: gives the reason once and shows the presets on the best device.
 pub fn tour(why: &Diagnostic) -> ExitCode {
     exit(tour::tour(why))

@@ -296,7 +296,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::base::cases::kept_beside())]
+        #![proptest_config(maskloom_testing::cases::kept_beside())]
 
         #[test]
         fn any_text_parses_or_explains(text in "[a-z0-9x| ×]{0,24}") {

@@ -97,7 +97,7 @@ impl Facts<'_> {
 }
 
 /// By name first, then by role.
-pub(crate) fn find_segment(axis: &Axis, name: &str) -> Option<usize> {
+pub fn find_segment(axis: &Axis, name: &str) -> Option<usize> {
     let named = axis.segments.iter().position(|s| s.name == name);
     let with = |wanted: fn(usize) -> bool| axis.segments.iter().position(|s| wanted(s.grid.len()));
     named.or_else(|| match name {
@@ -111,7 +111,7 @@ pub(crate) fn find_segment(axis: &Axis, name: &str) -> Option<usize> {
 }
 
 /// A number of a segment: `start`, `end`, `len`, `t`, `h`, `w`.
-pub(crate) fn attribute_of(axis: &Axis, at: usize, attribute: &str) -> Option<usize> {
+pub fn attribute_of(axis: &Axis, at: usize, attribute: &str) -> Option<usize> {
     let segment = &axis.segments[at];
     let n = segment.grid.len();
     match attribute {

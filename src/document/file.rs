@@ -426,7 +426,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::base::cases::kept_beside())]
+        #![proptest_config(maskloom_testing::cases::kept_beside())]
 
         #[test]
         fn damaged_files_never_panic(at in 0usize..4000, with in ".{0,3}", cut in 0usize..40) {

@@ -431,7 +431,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::base::cases::kept_beside())]
+        #![proptest_config(maskloom_testing::cases::kept_beside())]
 
         #[test]
         fn undo_then_redo_walks_the_same_states(steps in prop::collection::vec((0u32..8, 0u32..40), 1..60)) {

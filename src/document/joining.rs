@@ -11,10 +11,12 @@ use std::sync::Arc;
 
 /// A layer's mod and how it joins those below.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub struct Part {
+    /// How it joins those below it.
     pub combine: Combine,
     /// For which heads it is; None: all.
     pub heads: Option<Heads>,
+    /// Its mask mod.
     pub of: Arc<Mod>,
 }
 
@@ -34,7 +36,7 @@ enum Begun {
 
 /// Bottom first. For each head only its layers count: the lowest of them is the start, and `AndNot` there keeps
 /// everything else; a head without layers keeps every cell.
-pub(crate) fn join_masks(parts: &[Part]) -> Mod {
+pub fn join_masks(parts: &[Part]) -> Mod {
     let (mut below, mut begun) = (None, Begun::None);
     for part in parts {
         below = Some(joined(below, part, &begun));

@@ -185,7 +185,7 @@ pub fn preset(name: &str) -> Option<&'static Preset> {
 }
 
 /// `did you mean ...? ` for an unknown name, if it is a typing error of a known one.
-pub(crate) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+pub fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     nearest(name, known).map_or_else(String::new, |near| format!("did you mean `{near}`? "))
 }
 

@@ -2,10 +2,9 @@
 
 use super::*;
 use std::collections::BTreeSet;
-use std::path::Path;
 
 fn stems(folder: &str, extension: &str) -> BTreeSet<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let folder = maskloom_testing::repository().join(folder);
     let files = std::fs::read_dir(folder).expect("a folder of the repository").map(|e| e.expect("entry").path());
     let wanted = files.filter(|p| p.extension().is_some_and(|e| e == extension));
     wanted.map(|p| p.file_stem().expect("a name").to_string_lossy().into_owned()).collect()

@@ -249,7 +249,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::base::cases::kept_beside())]
+        #![proptest_config(maskloom_testing::cases::kept_beside())]
 
         #[test]
         fn the_last_stroke_decides(strokes in strokes(), cell in (1usize..4, 1usize..4), len in (1usize..33, 1usize..33)) {

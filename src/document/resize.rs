@@ -255,8 +255,8 @@ mod tests {
             [[0, 1], [7, 8], [1, 1]]
         );
         // rectangles alone make the question too
-        let mut doc = crate::document::testing::empty("tokens 64");
-        doc.layers.push(crate::document::testing::layer(1, MaskContent::Rectangle { q: [0, 4], kv: [0, 4] }));
+        let mut doc = document::testing::empty("tokens 64");
+        doc.layers.push(document::testing::layer(1, MaskContent::Rectangle { q: [0, 4], kv: [0, 4] }));
         assert!(needs_choice(&doc, &Axes::same(Axis::tokens(32))) && !needs_choice(&doc, &doc.axes));
     }
 

@@ -225,7 +225,7 @@ mod tests {
                 MaskContent::Band { lo, hi } => band(*lo, *hi),
                 MaskContent::Painted(p) => {
                     let lengths = crate::base::Lengths::new(32, 32).unwrap();
-                    crate::document::painted::painted_mask(p, lengths).unwrap()
+                    document::painted::painted_mask(p, lengths).unwrap()
                 }
                 _ => unreachable!(),
             };

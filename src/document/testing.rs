@@ -1,4 +1,4 @@
-//! Small documents for this module's tests.
+//! Small documents for tests.
 //!
 //! Invariant: [`document`] contains every kind of content that edits distinguish. Only compiled for tests.
 
@@ -8,7 +8,8 @@ use crate::ir::cell::{Cell, eval};
 use crate::ir::graph::Mod;
 use std::collections::BTreeMap;
 
-pub(crate) fn settings() -> Settings {
+/// Of 2 heads and blocks of 4 x 4.
+pub fn settings() -> Settings {
     Settings {
         kv_heads: 1,
         block_size: BlockSize::square(4),
@@ -17,25 +18,29 @@ pub(crate) fn settings() -> Settings {
     }
 }
 
-pub(crate) fn empty(axes: &str) -> Document {
+/// Without layers.
+pub fn empty(axes: &str) -> Document {
     Document::new("test", Axes::same(Axis::parse(axes).expect("axis")), settings())
 }
 
-pub(crate) fn layer(id: u64, content: MaskContent) -> Layer {
+/// A mask layer that keeps what all layers keep.
+pub fn layer(id: u64, content: MaskContent) -> Layer {
     Layer { id, name: format!("layer {id}"), enabled: true, combine: Combine::And, heads: None, content }
 }
 
-pub(crate) fn score(id: u64, content: ScoreContent) -> ScoreLayer {
+/// A score mod.
+pub fn score(id: u64, content: ScoreContent) -> ScoreLayer {
     ScoreLayer { id, name: format!("score {id}"), enabled: true, content }
 }
 
-pub(crate) fn pattern(name: &str, args: &[(&str, ArgValue)]) -> CodeRef {
+/// A pattern of the library with arguments.
+pub fn pattern(name: &str, args: &[(&str, ArgValue)]) -> CodeRef {
     let args: BTreeMap<_, _> = args.iter().map(|(k, v)| (k.to_string(), v.clone())).collect();
     CodeRef { name: name.into(), args }
 }
 
 /// A pattern (1), a painted layer with a stroke (2) and a score mod (3).
-pub(crate) fn document() -> Document {
+pub fn document() -> Document {
     let mut document = empty("tokens 32");
     let stroke = Stroke { paint: true, rects: vec![[0, 2, 0, 2], [3, 4, 1, 2]] };
     let painted = Painted { cell: BlockSize::square(4), lengths: [32, 32], strokes: vec![stroke] };
@@ -51,11 +56,11 @@ fn cell(q: i64, kv: i64, score: f64) -> Cell {
 }
 
 /// Whether a mask keeps a cell of batch 0, head 0.
-pub(crate) fn keeps(mask: &Mod, q: i64, kv: i64) -> bool {
+pub fn keeps(mask: &Mod, q: i64, kv: i64) -> bool {
     eval(mask, &cell(q, kv, 0.0)).as_bool()
 }
 
 /// A score mod's result for a score at a cell of batch 0, head 0.
-pub(crate) fn score_of(given: &Mod, score: f64, q: i64, kv: i64) -> f64 {
+pub fn score_of(given: &Mod, score: f64, q: i64, kv: i64) -> f64 {
     eval(given, &cell(q, kv, score)).as_float()
 }

@@ -149,7 +149,7 @@ pub fn torch_module_with(problem: &Problem, options: &ModuleOptions) -> Vec<Expo
         let in_file = |t: &HostTensor| matches!(tensors::literal(t, true), Literal::Stored);
         let stored: Vec<_> = names.tensors.iter().filter(|(_, t)| in_file(t)).cloned().collect();
         let name = format!("{}.safetensors", options.name);
-        let made = tensors::tensor_file(
+        let made = crate::base::tensor_file(
             name,
             &stored,
             "captured tensors of the PyTorch module; keep this file next to the .py",
@@ -160,7 +160,7 @@ pub fn torch_module_with(problem: &Problem, options: &ModuleOptions) -> Vec<Expo
 }
 
 /// The captured tensors by the names that they have in the module, where some words mean something else.
-pub(super) fn names(problem: &Problem) -> Vec<(String, HostTensor)> {
+pub fn names(problem: &Problem) -> Vec<(String, HostTensor)> {
     printed(problem).names.tensors
 }
 

@@ -2,12 +2,10 @@
 //!
 //! Invariant: PyTorch's tensor equals the captured one, bit for bit. Must not know its readers.
 
-use super::{ExportFile, lines};
+use super::lines;
+use crate::base::HostTensor;
 use crate::base::tensor::Data;
-use crate::base::{Diagnostic, HostTensor, file_dtype};
 use base64::Engine;
-use safetensors::tensor::TensorView;
-use std::collections::HashMap;
 
 /// Most elements written as a list of numbers.
 const WRITTEN: usize = 64;
@@ -73,30 +71,4 @@ fn written(tensor: &HostTensor) -> Option<Vec<String>> {
 pub(super) fn tuple(shape: &[usize]) -> String {
     let parts: Vec<String> = shape.iter().map(usize::to_string).collect();
     if parts.len() == 1 { format!("({},)", parts[0]) } else { format!("({})", parts.join(", ")) }
-}
-
-/// Named tensors as a safetensors file. Errors: two of one name.
-pub fn tensor_file(name: String, tensors: &[(String, HostTensor)], what: &str) -> Result<ExportFile, Diagnostic> {
-    tensor_file_with(name, tensors, None, what)
-}
-
-/// The same with further text in the file's header.
-pub(super) fn tensor_file_with(
-    name: String,
-    tensors: &[(String, HostTensor)],
-    metadata: Option<HashMap<String, String>>,
-    what: &str,
-) -> Result<ExportFile, Diagnostic> {
-    let bytes: Vec<Vec<u8>> = tensors.iter().map(|(_, t)| t.data().to_le_bytes()).collect();
-    let failed = |why: safetensors::SafeTensorError| {
-        Diagnostic::error("safetensors", format!("{name} cannot be written: {why}"))
-            .hint("rename the captured tensors, or export fewer")
-    };
-    let views = tensors.iter().zip(&bytes).map(|((name, tensor), bytes)| {
-        TensorView::new(file_dtype::to_file(tensor.dtype()), tensor.shape().to_vec(), bytes)
-            .map(|view| (name.as_str(), view))
-    });
-    let views = views.collect::<Result<Vec<_>, _>>().map_err(failed)?;
-    let file = safetensors::serialize(views, metadata).map_err(failed)?;
-    Ok(ExportFile::new(name.clone(), file, what))
 }

@@ -37,7 +37,7 @@ fn autograd_of_the_exported_module_is_compared_and_timed() {
     let torch = match open(None, Device::Cpu, module_text) {
         Ok(torch) => torch,
         Err(why) => {
-            return crate::base::needs::missing(
+            return maskloom_testing::needs::missing(
                 "torch",
                 &format!("no Python with torch ({}); set MASKLOOM_PYTHON", why.message),
             );

@@ -14,7 +14,7 @@ use crate::problem::Problem;
 fn torch() -> Option<Torch> {
     open(None, Device::Cpu, module_text)
         .inspect_err(|why| {
-            crate::base::needs::missing(
+            maskloom_testing::needs::missing(
                 "torch",
                 &format!("no Python with torch ({}); set MASKLOOM_PYTHON", why.message),
             )

@@ -1,9 +1,9 @@
 //! No line of generated Python is longer than the library's own.
 
 use super::bundle::code;
-use super::kernels::loader;
 use super::lines::WIDTH;
 use super::{ExportFile, file_stem};
+use crate::backends::cuda::bundle::loader;
 use crate::document::compile::{BuiltIn, compile};
 use crate::document::model::*;
 use crate::document::{from_document, library, testing};

@@ -20,10 +20,10 @@ pub(crate) fn longest_narrow(graph: &Graph, root: NodeId) -> Option<usize> {
 }
 
 /// Smallest and largest value.
-pub(crate) type Range = (i128, i128);
+pub type Range = (i128, i128);
 
 /// Every i64.
-pub(crate) const ANY: Range = (i64::MIN as i128, i64::MAX as i128);
+pub const ANY: Range = (i64::MIN as i128, i64::MAX as i128);
 
 fn is_narrow(graph: &Graph, root: NodeId, longest: usize, loads: &[Range]) -> bool {
     let mut ranges: Vec<Range> = vec![(0, 0); graph.nodes().len()];
@@ -42,7 +42,7 @@ fn is_narrow(graph: &Graph, root: NodeId, longest: usize, loads: &[Range]) -> bo
 }
 
 /// Range of an int operation from its operands', for tokens up to `longest` and captured tensors of ranges `loads`.
-pub(crate) fn range_of(graph: &Graph, op: &Op, ranges: &[Range], longest: usize, loads: &[Range]) -> Range {
+pub fn range_of(graph: &Graph, op: &Op, ranges: &[Range], longest: usize, loads: &[Range]) -> Range {
     let at = |id: &NodeId| ranges[id.0 as usize];
     match op {
         Op::Input(Input::B | Input::H) => (0, MOST_HEADS as i128 - 1),
@@ -61,7 +61,7 @@ pub(crate) fn range_of(graph: &Graph, op: &Op, ranges: &[Range], longest: usize,
 }
 
 /// Smallest and largest element of an int tensor.
-pub(crate) fn tensor_range(tensor: &HostTensor) -> Range {
+pub fn tensor_range(tensor: &HostTensor) -> Range {
     if tensor.dtype().is_float() {
         return ANY;
     }
@@ -102,7 +102,7 @@ pub(crate) fn unary(op: UnaryOp, a: Range) -> Range {
 }
 
 /// The range of an int dtype.
-pub(crate) fn stored(dtype: DType) -> Range {
+pub fn stored(dtype: DType) -> Range {
     match dtype {
         DType::U8 => (0, 255),
         DType::I8 => (i8::MIN.into(), i8::MAX.into()),

@@ -498,9 +498,8 @@ static OF_FLOATS: LazyLock<Vec<BinaryOp>> =
     LazyLock::new(|| BinaryOp::ALL.iter().copied().filter(|op| op.row().drawn_of_floats).collect());
 
 /// A cell of these extents (batch, heads, queries, keys), with a score between -3 and 3.
-#[cfg(test)]
-pub(crate) fn cell(rng: &mut Rng, [batch, heads, q_len, kv_len]: [usize; 4]) -> crate::ir::cell::Cell {
-    crate::ir::cell::Cell {
+pub fn cell(rng: &mut Rng, [batch, heads, q_len, kv_len]: [usize; 4]) -> ir::cell::Cell {
+    ir::cell::Cell {
         b: rng.below(batch) as i64,
         h: rng.below(heads) as i64,
         q_idx: rng.below(q_len) as i64,
@@ -534,7 +533,7 @@ mod tests {
                 let Value::Float(x) = eval(&score, &cell) else { panic!("not a score") };
                 assert!(!x.is_nan() && x != f64::INFINITY, "seed {seed} gives {x}");
                 for mod_ in [&mask, &score] {
-                    for step in crate::ir::steps::steps(mod_, &cell) {
+                    for step in ir::steps::steps(mod_, &cell) {
                         if let Value::Int(x) = step.value {
                             assert!(x.abs() < 1 << 30, "seed {seed}: {} = {x}", step.text);
                         }

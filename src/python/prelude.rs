@@ -35,7 +35,7 @@ macro_rules! file {
         File {
             module: $module,
             name: $name,
-            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/prelude/", $name, ".py")),
+            text: include_str!(concat!("../../assets/prelude/", $name, ".py")),
             purpose: $purpose,
         }
     };

@@ -6,9 +6,9 @@
 use super::cancelled;
 use super::scores::{ROWS, RowScratch, STEP, Scorer};
 use crate::analysis::block_mask::{BlockKind, BlockMask};
-use crate::backends::cpu::micro::{PANEL, Tile};
 use crate::base::{Control, Diagnostic};
 use crate::ir::tiles::Program;
+use crate::micro::{PANEL, Tile};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ impl Kept {
     }
 
     /// A byte a cell; all 1 without a mask.
-    pub(crate) fn cells(&self, b: usize, h: usize, q: Range<usize>, kv: Range<usize>, out: &mut [u8]) {
+    pub fn cells(&self, b: usize, h: usize, q: Range<usize>, kv: Range<usize>, out: &mut [u8]) {
         match &self.program {
             Some(program) => program.mask_tile(b, h, q, kv, out),
             None => out.fill(1),

@@ -6,8 +6,8 @@
 use super::cancelled;
 use super::head::Head;
 use super::scores::{ROWS, RowScratch, STEP, Scorer, sum};
-use crate::backends::cpu::micro::Tile;
 use crate::base::{BlockSize, Control, Diagnostic, Lengths};
+use crate::micro::Tile;
 use rayon::prelude::*;
 
 /// Mass of a head.

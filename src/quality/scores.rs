@@ -4,8 +4,8 @@
 //! not know the measured mask.
 
 use super::head::{Head, Own};
-use crate::backends::cpu::micro::{Kernels, LANE_PAD, PANEL, Running, Tile};
 use crate::ir::tiles::Program;
+use crate::micro::{Kernels, LANE_PAD, PANEL, Running, Tile};
 use std::ops::Range;
 
 /// Query rows of a tile, at most.

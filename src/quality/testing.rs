@@ -6,21 +6,24 @@ use super::head::{Head, Own};
 use crate::ir::random::Rng;
 
 /// Attention of a head in float64: probabilities [q_len][kv_len], lse, output [q_len][dim_v].
-pub(crate) struct Dense {
+pub struct Dense {
+    /// Probabilities.
     pub p: Vec<f64>,
+    /// Natural logarithms of the rows' sums.
     pub lse: Vec<f64>,
+    /// Outputs.
     pub out: Vec<f64>,
 }
 
 /// A standard normal number.
-pub(crate) fn normal(rng: &mut Rng) -> f32 {
+pub fn normal(rng: &mut Rng) -> f32 {
     let uniform = |rng: &mut Rng| (rng.below(1 << 24) as f64 + 0.5) / f64::from(1 << 24);
     let (a, b) = (uniform(rng), uniform(rng));
     ((-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()) as f32
 }
 
 /// A random head with v; `sharp` scales q.
-pub(crate) fn head(seed: u64, q_len: usize, kv_len: usize, dim: usize, sharp: f32) -> Head {
+pub fn head(seed: u64, q_len: usize, kv_len: usize, dim: usize, sharp: f32) -> Head {
     let mut rng = Rng::new(seed);
     let q = (0..q_len * dim).map(|_| sharp * normal(&mut rng)).collect();
     let k = (0..kv_len * dim).map(|_| normal(&mut rng)).collect();
@@ -29,7 +32,7 @@ pub(crate) fn head(seed: u64, q_len: usize, kv_len: usize, dim: usize, sharp: f3
 }
 
 /// Plain attention over the cells that `keeps`.
-pub(crate) fn dense_under(head: &Head, keeps: impl Fn(usize, usize) -> bool) -> Dense {
+pub fn dense_under(head: &Head, keeps: impl Fn(usize, usize) -> bool) -> Dense {
     let (q_len, kv_len) = (head.lengths().q_len, head.lengths().kv_len);
     let (dim, dim_v) = (head.dim(), head.dim_v());
     let mut found = Dense { p: vec![0.0; q_len * kv_len], lse: vec![0.0; q_len], out: vec![0.0; q_len * dim_v] };
@@ -74,6 +77,6 @@ pub(crate) fn dense_under(head: &Head, keeps: impl Fn(usize, usize) -> bool) -> 
 }
 
 /// Plain attention over all cells.
-pub(crate) fn dense(head: &Head) -> Dense {
+pub fn dense(head: &Head) -> Dense {
     dense_under(head, |_, _| true)
 }

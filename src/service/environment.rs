@@ -3,7 +3,7 @@
 //! Invariant: relative paths are relative to the document; the user's own pattern of a name goes before the built-in one;
 //! what is read is remembered, so that compiling at every frame reads no files, until [`Files::forget`]. Must not know what the texts mean.
 
-use super::{files, folders, python};
+use super::{files, folders, user_python};
 use crate::base::{Diagnostic, Source};
 use crate::document::compile::{BuiltIn, Environment};
 use std::cell::RefCell;
@@ -84,7 +84,7 @@ const OF_PYTHON: [&str; 1] = ["attn_gym"];
 static OF_PYTHON_FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
 
 fn python_folders() -> Vec<PathBuf> {
-    python::find().map(|p| p.folders).unwrap_or_default()
+    user_python::find().map(|p| p.folders).unwrap_or_default()
 }
 
 impl Files {

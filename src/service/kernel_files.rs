@@ -2,12 +2,13 @@
 //!
 //! Invariant: it uses the NVRTC and the cache of runs; no GPU is needed. Must not know its callers.
 
+use crate::backends::cuda::bundle::{BundleRequest, kernel_bundle};
 use crate::backends::cuda::{self, Cache, Nvrtc};
 use crate::base::Diagnostic;
 use crate::export::ExportFile;
 use crate::problem::Problem;
 
-pub use crate::export::kernels::USUAL_ARCHITECTURES;
+pub use crate::backends::cuda::bundle::USUAL_ARCHITECTURES;
 
 /// The files that let PyTorch run our kernel for a problem, for each architecture (`sm_80`, `sm_90a`, ...). Errors: no
 /// NVRTC, the kernel's refusal, the compiler's message.
@@ -21,5 +22,7 @@ pub fn kernel_files(
         Some(driver) => cuda::nvrtc_for_driver(driver),
         None => Nvrtc::get(),
     }?;
-    crate::export::kernels::kernel_bundle(problem, stem, archs, deterministic, nvrtc, Cache::user().as_ref())
+    let names = crate::export::names(problem);
+    let request = BundleRequest { stem, names: &names, archs, deterministic };
+    kernel_bundle(problem, request, nvrtc, Cache::user().as_ref())
 }

@@ -1,10 +1,10 @@
 //! Every preset's copy is the same mask, or there is none.
 
 use super::*;
-use crate::base::needs;
 use crate::document::compile::BuiltIn;
 use crate::document::from_document;
 use crate::document::library;
+use maskloom_testing::needs;
 
 fn copy_of(name: &str) -> Result<Copy, Diagnostic> {
     let document = library::preset(name).unwrap().document().unwrap();

@@ -129,7 +129,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        #![proptest_config(crate::base::cases::kept_beside())]
+        #![proptest_config(maskloom_testing::cases::kept_beside())]
 
         #[test]
         fn quoting_and_splitting_are_inverse(first in "[a-z '\"\\\\$é]{1,8}", rest in prop::collection::vec(".{0,8}", 0..4)) {

@@ -22,7 +22,7 @@ fn one_message(bytes: &[u8]) -> (Response, Vec<Payload>) {
 }
 
 proptest! {
-    #![proptest_config(crate::base::cases::kept_beside())]
+    #![proptest_config(maskloom_testing::cases::kept_beside())]
 
     #[test]
     fn a_message_comes_back_whole(id in any::<u64>(), blobs in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..4)) {

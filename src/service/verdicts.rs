@@ -14,11 +14,7 @@ use self::known_scores::Known;
 use self::neighbourhood::Neighbourhood;
 use crate::analysis::ranges::row_ranges;
 use crate::backends::cpu;
-use crate::backends::cuda::choose;
-use crate::backends::cuda::toolchain::backward::BackwardDraft;
-use crate::backends::cuda::toolchain::eager_backward::EagerDraft;
-use crate::backends::cuda::variant::backward::BackwardWays;
-use crate::backends::cuda::variant::limits::Limits;
+use crate::backends::cuda::{Limits, verdict};
 use crate::base::{BackendName, Control, DType, Diagnostic};
 use crate::ir::passes::derive::{Derived, derive};
 use crate::problem::Problem;
@@ -257,15 +253,11 @@ impl<'a> Facts<'a> {
                 (backend.support(self.problem), backend.supports_gradients(self.problem))
             }
             Place::Gpu(arch) => {
-                let limits = Limits::named(arch)?;
-                let forward = choose::choose(self.problem, name).map(drop);
+                Limits::named(arch)?;
+                let forward = verdict::forward(self.problem, name);
                 let derived = || match &self.derived {
                     Some(Err(why)) => Err(why.clone()),
-                    _ if name == BackendName::Flex => {
-                        BackwardDraft::new(self.problem, &limits.0, BackwardWays::default()).map(drop)
-                    }
-                    _ if name == BackendName::Eager => EagerDraft::new(self.problem, false).map(drop),
-                    _ => Err(crate::backends::gradients::none(name)),
+                    _ => verdict::backward(self.problem, name, arch),
                 };
                 (forward.clone(), forward.and_then(|()| derived()))
             }

@@ -192,7 +192,7 @@ fn value() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(crate::base::cases::kept_beside())]
+    #![proptest_config(maskloom_testing::cases::kept_beside())]
 
     #[test]
     fn only_the_one_value_changes(

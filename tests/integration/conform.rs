@@ -5,7 +5,7 @@ use maskloom::base::tensor::Data;
 use maskloom::base::{Device, HostTensor};
 use maskloom::service::conform::{Options, Report, Verdict, What, run};
 use maskloom::service::target::Target;
-use maskloom::service::{python, tensors};
+use maskloom::service::{tensors, user_python};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -60,9 +60,9 @@ fn read(path: &Path) -> Vec<(String, HostTensor)> {
 
 #[test]
 fn cases_of_the_gym_are_traced_from_the_installed_package() {
-    let installed = python::find().is_some_and(|p| p.packages.contains_key("attn-gym"));
+    let installed = user_python::find().is_some_and(|p| p.packages.contains_key("attn-gym"));
     if !installed {
-        maskloom::base::needs::missing("torch", "no Python with attn-gym; set MASKLOOM_PYTHON");
+        maskloom_testing::needs::missing("torch", "no Python with attn-gym; set MASKLOOM_PYTHON");
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

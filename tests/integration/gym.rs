@@ -165,7 +165,7 @@ fn cases(python: &Path, package: &Path, seed: u64) -> Vec<Value> {
 #[test]
 fn attention_gym_traces_unmodified() {
     let Ok(package) = std::env::var("MASKLOOM_ATTN_GYM") else {
-        maskloom::base::needs::missing("gym", "MASKLOOM_ATTN_GYM names no folder with the attn_gym package");
+        maskloom_testing::needs::missing("gym", "MASKLOOM_ATTN_GYM names no folder with the attn_gym package");
         return;
     };
     let Some(python) = python_with(&["torch"]) else { return };

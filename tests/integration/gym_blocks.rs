@@ -248,7 +248,7 @@ impl Draw<'_> {
 #[test]
 fn every_block_of_attention_gyms_masks_is_right() {
     let Ok(package) = std::env::var("MASKLOOM_ATTN_GYM") else {
-        maskloom::base::needs::missing("gym", "MASKLOOM_ATTN_GYM names no folder with the attn_gym package");
+        maskloom_testing::needs::missing("gym", "MASKLOOM_ATTN_GYM names no folder with the attn_gym package");
         return;
     };
     let folder = Folder(package.into());

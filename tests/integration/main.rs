@@ -12,5 +12,6 @@ mod manifest;
 mod mutation;
 mod torch;
 mod torch_gradients;
+#[cfg(feature = "window")]
 mod window;
 mod worker;

@@ -1,16 +1,16 @@
 //! The user's own PyTorch, end to end: as a baseline in a race, and as the source of real q, k and v.
 
 use crate::cli::Bench;
-use maskloom::service::python::{self, Python};
+use maskloom::service::user_python::{self, Python};
 use std::process::Command;
 
 /// The Python to use if it has these packages, else a word on stderr.
 pub fn python_with(packages: &[&str]) -> Option<Python> {
-    let found = python::find().filter(|p| packages.iter().all(|name| p.packages.contains_key(*name)));
+    let found = user_python::find().filter(|p| packages.iter().all(|name| p.packages.contains_key(*name)));
     if found.is_none() {
         // diffusers and transformers are not among what CI installs
         let what = if packages.iter().all(|p| ["torch", "attn-gym"].contains(p)) { "torch" } else { "models" };
-        maskloom::base::needs::missing(what, &format!("no Python with {}; set MASKLOOM_PYTHON", packages.join(", ")));
+        maskloom_testing::needs::missing(what, &format!("no Python with {}; set MASKLOOM_PYTHON", packages.join(", ")));
     }
     found
 }
@@ -315,7 +315,7 @@ fn exported_python_is_clean() {
 fn a_kernel_bundle_trains_in_pytorch() {
     let Some(python) = python_with(&["torch"]) else { return };
     if std::env::var_os("MASKLOOM_NVRTC").is_none() {
-        return maskloom::base::needs::missing("nvrtc", "MASKLOOM_NVRTC names no NVRTC");
+        return maskloom_testing::needs::missing("nvrtc", "MASKLOOM_NVRTC names no NVRTC");
     }
     let bench = Bench::new();
     let text = "import torch\nslopes = torch.tensor([0.5, 0.25])\n\n\ndef score_mod(score, b, h, q_idx, kv_idx):\n    \

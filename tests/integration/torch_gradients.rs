@@ -2,7 +2,7 @@
 
 use crate::cli::Bench;
 use crate::torch::python_with;
-use maskloom::service::python::Python;
+use maskloom::service::user_python::Python;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 

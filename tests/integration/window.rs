@@ -5,9 +5,9 @@
 use egui::{Key, Modifiers, Vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
-use maskloom::app::{Options, Workbench};
 use maskloom::service::run_file::RunFile;
 use maskloom::service::target::Target;
+use maskloom_app::{Options, Workbench};
 use std::path::Path;
 use std::time::{Duration, Instant};
 

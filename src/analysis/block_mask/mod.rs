@@ -95,10 +95,10 @@ impl PackedRun {
 }
 
 /// A mask and the block size at which its blocks were looked for.
-#[cfg(test)]
-pub(crate) type Build = (Option<Mod>, BlockSize);
+#[cfg(any(test, feature = "testing"))]
+pub type Build = (Option<Mod>, BlockSize);
 
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 thread_local! {
     static BUILDS: std::cell::RefCell<Vec<Build>> = const { std::cell::RefCell::new(Vec::new()) };
 }
@@ -158,14 +158,14 @@ impl BlockMask {
         block_size: BlockSize,
         control: &Control,
     ) -> Result<Self, Diagnostic> {
-        #[cfg(test)]
+        #[cfg(any(test, feature = "testing"))]
         BUILDS.with_borrow_mut(|all| all.push((mask.cloned(), block_size)));
         build::build(mask.map(|m| Arc::new(m.clone())), shape, block_size, control)
     }
 
     /// The calls of [`BlockMask::build`] in this thread, in order.
-    #[cfg(test)]
-    pub(crate) fn builds_here() -> Vec<Build> {
+    #[cfg(any(test, feature = "testing"))]
+    pub fn builds_here() -> Vec<Build> {
         BUILDS.with_borrow(Clone::clone)
     }
 

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Small versions of the known masks and of odd ones; None keeps everything.
-pub(crate) fn all(lengths: Lengths, rng: &mut Rng) -> Vec<(&'static str, Option<Mod>)> {
+pub fn all(lengths: Lengths, rng: &mut Rng) -> Vec<(&'static str, Option<Mod>)> {
     let tokens = lengths.q_len.max(lengths.kv_len);
     let n = |rng: &mut Rng| 1 + rng.below(tokens) as i64;
     let mut out = vec![

@@ -119,7 +119,7 @@ fn card_ui(ui: &mut Ui, card: &Card, texture: Option<&TextureHandle>, failed: Op
         ui.painter().text(picture.center(), egui::Align2::CENTER_CENTER, "?", font, colour);
     }
     if let Some(times) = &card.times {
-        let colours = crate::app::theme::palette(ui.visuals());
+        let colours = app::theme::palette(ui.visuals());
         let galley = ui.painter().layout_no_wrap(times.clone(), egui::FontId::proportional(12.5), colours.on_accent);
         let size = galley.size() + Vec2::new(10.0, 4.0);
         let badge = egui::Rect::from_min_size(egui::pos2(rect.right() - size.x - 7.0, rect.top() + 7.0), size);

@@ -225,7 +225,7 @@ mod tests {
         let card = Card::of_file(path.clone());
         assert_eq!((card.title.as_str(), card.group), ("mine", Group::Yours));
         assert!(matches!(card.opens(), Action::Open(opened) if opened == path));
-        let drawn = crate::app::opening::thumbnail_of_file(&path, 16).expect("is drawn");
+        let drawn = app::opening::thumbnail_of_file(&path, 16).expect("is drawn");
         assert_eq!(drawn.size, [16, 16]);
         assert!(drawn.pixels.contains(&0.0) && drawn.pixels.iter().any(|share| *share > 0.0));
     }

@@ -180,7 +180,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::base::cases::kept_beside())]
+        #![proptest_config(maskloom_testing::cases::kept_beside())]
 
         #[test]
         fn any_text_stays_itself(text in "[a-z0-9 '\"\\\\#\\né_(]{0,60}", from in 0usize..60, len in 0usize..20) {

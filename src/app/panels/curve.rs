@@ -245,7 +245,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::base::cases::kept_beside())]
+        #![proptest_config(maskloom_testing::cases::kept_beside())]
 
         #[test]
         fn whatever_is_drawn_rises(moves in prop::collection::vec((0usize..3, -300.0..900.0f64, -9.0..9.0f64), 1..60)) {

@@ -231,7 +231,7 @@ fn picked(ui: &mut Ui, state: &State, actions: &mut Actions) {
     };
     let words: String = words.chars().take(24).collect();
     let text = match state.focus.picked {
-        Some(_) => egui::RichText::new(words).color(crate::app::theme::palette(ui.visuals()).accent).strong(),
+        Some(_) => egui::RichText::new(words).color(app::theme::palette(ui.visuals()).accent).strong(),
         None => egui::RichText::new(words).weak(),
     };
     let button = ui.menu_button(text, |ui| {

@@ -85,7 +85,7 @@ fn workspaces(ui: &mut Ui, state: &State, narrow: bool, actions: &mut Actions) {
         let response = ui.selectable_label(workspace == shown, text);
         if workspace == shown {
             let line = response.rect.expand2(egui::vec2(0.0, 2.0));
-            let accent = crate::app::theme::palette(ui.visuals()).accent;
+            let accent = app::theme::palette(ui.visuals()).accent;
             ui.painter().hline(line.x_range(), line.bottom(), (2.0, accent));
         }
         if response.on_hover_text(command.tooltip(ui.ctx())).clicked() {
@@ -191,11 +191,11 @@ fn recent(ui: &mut Ui, state: &State, actions: &mut Actions) {
 /// The document's name, with a mark when no file has its changes.
 fn name(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let width = (ui.available_width() - RIGHT - MARK).clamp(NAME.0, NAME.1);
-    let (response, changed) = crate::app::widgets::text_field(ui, "Document name", &state.document.name, width);
+    let (response, changed) = app::widgets::text_field(ui, "Document name", &state.document.name, width);
     let file = state.path.as_ref().map_or("no file yet".into(), |p| p.display().to_string());
     response.on_hover_text(format!("{}: {file}", state.document.name));
     if let Some(name) = changed {
-        crate::app::widgets::text_field_took(ui, "Document name", &name);
+        app::widgets::text_field_took(ui, "Document name", &name);
         actions.edit(crate::document::edit::Edit::Rename(name));
     }
     if state.is_dirty() {

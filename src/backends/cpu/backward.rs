@@ -6,11 +6,11 @@
 
 use super::backward_inputs::{Prepped, Queries};
 use super::fused::{Plan, ROWS};
-use super::micro::{Kernels, LANE_PAD, PANEL, Tile};
 use crate::backends::gradients::{Gradients, rounded, shapes};
 use crate::backends::mod_gradient::ModGradient;
 use crate::backends::mods::{Mods, Place};
 use crate::base::Diagnostic;
+use crate::micro::{Kernels, LANE_PAD, PANEL, Tile};
 use crate::problem::Problem;
 use rayon::prelude::*;
 use std::ops::Range;

@@ -5,11 +5,11 @@
 //! probabilities are zero. Must not know masks.
 
 use super::element::Element;
-use super::micro::{LANE_PAD, PANEL};
 use crate::backends::Inputs;
 use crate::backends::gradients::Seeds;
 use crate::base::Diagnostic;
 use crate::base::tensor::Data;
+use crate::micro::{LANE_PAD, PANEL};
 use crate::problem::Problem;
 use rayon::prelude::*;
 use std::ops::Range;

@@ -8,7 +8,6 @@ use super::backward_inputs::{Extents, Prepped, Rows};
 use super::eager_backward::Passes;
 use super::element::{Element, with_element};
 use super::fused::{DenseMask, ROWS, RowEnd, output_tensors};
-use super::micro::{Kernels, PANEL, Running, Tile};
 use super::pack::{Packed, Shape};
 use super::passes::{self, Runner};
 use crate::backends::gradients::{Gradients, Seeds};
@@ -16,6 +15,7 @@ use crate::backends::mod_gradient::ModGradient;
 use crate::backends::mods::{Mods, Place};
 use crate::backends::{Inputs, Output, Prepared};
 use crate::base::Diagnostic;
+use crate::micro::{Kernels, PANEL, Running, Tile};
 use crate::problem::Problem;
 use rayon::prelude::*;
 

@@ -7,9 +7,9 @@
 use super::backward::Raw;
 use super::backward_inputs::Prepped;
 use super::fused::ROWS;
-use super::micro::{Kernels, PANEL, Tile};
 use crate::backends::mod_gradient::ModGradient;
 use crate::backends::mods::Place;
+use crate::micro::{Kernels, PANEL, Tile};
 use crate::problem::Problem;
 use rayon::prelude::*;
 

@@ -6,7 +6,6 @@
 use super::backward::Sweep;
 use super::backward_inputs::{Extents, Prepped, Rows};
 use super::element::{Element, with_element};
-use super::micro::{Kernels, LANE_PAD, PANEL, Running, Tile};
 use super::pack::{Packed, Shape};
 use super::passes::{Passes, Runner};
 use crate::analysis::block_mask::{BlockKind, BlockMask, MaskShape, Transposed};
@@ -16,6 +15,7 @@ use crate::backends::mods::{Mods, Place};
 use crate::backends::{Inputs, Output, Prepared};
 use crate::base::tensor::Data;
 use crate::base::{BackendName, BlockSize, Control, Diagnostic, HostTensor};
+use crate::micro::{Kernels, LANE_PAD, PANEL, Running, Tile};
 use crate::problem::Problem;
 use crate::problem::pattern::Pattern;
 use rayon::prelude::*;

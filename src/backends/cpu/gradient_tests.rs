@@ -29,7 +29,7 @@ fn check(problem: &Problem, seeds: &Seeds, bar: f64) -> Vec<BackendName> {
     let given = inputs::random(problem, 11);
     let pairs = Sample::whole(problem);
     let want = exact(problem, &given, seeds, &pairs, Arithmetic::Exact, &Control::new()).expect("a derivative");
-    let all = |of: fn(&crate::backends::reference::gradient::PairGradients) -> &Vec<f64>| -> Vec<f64> {
+    let all = |of: fn(&backends::reference::gradient::PairGradients) -> &Vec<f64>| -> Vec<f64> {
         want.pairs.iter().flat_map(|p| of(p).clone()).collect()
     };
     let mut ran = Vec::new();

@@ -11,10 +11,8 @@ mod eager_backward;
 mod element;
 mod fused;
 pub(crate) mod memory;
-pub(crate) mod micro;
 mod pack;
 mod passes;
-pub(crate) mod simd;
 
 use super::mod_gradient::ModGradient;
 use super::{Backend, Inputs, Prepared, refusals};
@@ -34,7 +32,7 @@ pub fn backend(name: BackendName) -> Option<Box<dyn Backend>> {
 
 /// For device lists: `cpu (2 threads, avx512)`.
 pub fn device_name() -> String {
-    format!("cpu ({} threads, {})", rayon::current_num_threads(), micro::Kernels::detect().level().name())
+    format!("cpu ({} threads, {})", rayon::current_num_threads(), crate::micro::Kernels::detect().level().name())
 }
 
 /// The four of them.

@@ -3,7 +3,7 @@
 //! Invariant: padding is zero, so that products over it are harmless. Must not know masks.
 
 use super::element::Element;
-use super::micro::{LANE_PAD, PANEL};
+use crate::micro::{LANE_PAD, PANEL};
 use rayon::prelude::*;
 
 /// Packed k and v of every kv head.

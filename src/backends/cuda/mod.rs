@@ -4,14 +4,21 @@
 //! diagnostic, never a panic. Must not know the worker's protocol or the window.
 
 mod backend;
+pub mod bundle;
 pub(crate) mod choose;
 pub(crate) mod cudnn;
 pub(crate) mod device;
 pub(crate) mod emit;
+#[cfg(test)]
+mod golden_tests;
 pub(crate) mod launch;
 pub(crate) mod lists;
+pub mod predict;
+#[cfg(test)]
+mod spill_tests;
 pub(crate) mod toolchain;
 pub(crate) mod variant;
+pub mod verdict;
 
 pub use self::device::driver::{GpuInfo, Probe, nvrtc_too_new, probe};
 pub use self::device::errors::{CONTEXT_LOST, OUT_OF_MEMORY};

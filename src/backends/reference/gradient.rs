@@ -133,7 +133,7 @@ impl Sample {
             for (row, _) in kept.iter().enumerate().filter(|(_, kept)| !**kept) {
                 values[row * width..(row + 1) * width].fill(0.0);
             }
-            crate::backends::gradients::rounded(t.dtype(), t.shape(), values)
+            backends::gradients::rounded(t.dtype(), t.shape(), values)
         };
         let d_lse = seeds.d_lse.as_ref().map(|t| only(t, 1)).transpose()?;
         Ok(Seeds { d_out: only(&seeds.d_out, s.head_dim_v)?, d_lse, deterministic: seeds.deterministic })

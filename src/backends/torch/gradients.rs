@@ -47,7 +47,7 @@ impl Learned {
     }
 
     /// The gradients of the tensors that were given; `found` are those of the module's.
-    fn tensors(&self, found: &[HostTensor]) -> Result<Vec<crate::backends::gradients::CaptureGradient>, Diagnostic> {
+    fn tensors(&self, found: &[HostTensor]) -> Result<Vec<backends::gradients::CaptureGradient>, Diagnostic> {
         let parts: Vec<Vec<f64>> = self
             .places
             .iter()

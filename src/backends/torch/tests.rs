@@ -91,7 +91,7 @@ fn torch() -> Option<Torch> {
     match open(None, Device::Cpu, none) {
         Ok(torch) => Some(torch),
         Err(why) => {
-            crate::base::needs::missing(
+            maskloom_testing::needs::missing(
                 "torch",
                 &format!("no Python with torch ({}); set MASKLOOM_PYTHON", why.message),
             );
@@ -131,7 +131,7 @@ fn what_a_pass_of_pytorch_holds_is_counted() {
     let mut prepared = torch.backend(BackendName::TorchEager).expect("there").prepare(&p, &given).expect("prepared");
     assert_eq!((prepared.memory(), prepared.training_memory()), (None, None));
     prepared.output().expect("it runs");
-    prepared.gradients(&crate::backends::gradients::random(&p, 5)).expect("it trains");
+    prepared.gradients(&backends::gradients::random(&p, 5)).expect("it trains");
     let [forward, both] = [prepared.memory(), prepared.training_memory()].map(|bytes| bytes.expect("counted"));
     let scores = 2 * 256 * 256 * 4;
     // scores and weights in the forward pass, both and their gradients in the backward pass

@@ -9,7 +9,7 @@ use crate::base::{BackendName, Control, DType, Diagnostic};
 use crate::ir::graph::Mod;
 use crate::problem::result::{GradientError, GradientOutcome};
 use crate::problem::{Problem, ProblemSpec};
-use crate::service::python;
+use crate::service::user_python;
 use serde_json::{Value, json};
 use std::process::Command;
 use std::sync::Arc;
@@ -108,7 +108,7 @@ fn torch() -> Result<Vec<[f64; 2]>, Diagnostic> {
         Diagnostic::warning("no-torch", format!("nothing to compare with: {why}"))
             .hint("activate an environment that has torch, or set MASKLOOM_PYTHON")
     };
-    let found = python::find().filter(|p| p.packages.contains_key("torch"));
+    let found = user_python::find().filter(|p| p.packages.contains_key("torch"));
     let python = found.ok_or_else(|| failed("no Python with PyTorch was found"))?;
     let (n, dim, heads) = SHAPE;
     let numbers = [rayon::current_num_threads(), n, dim, heads, ROUNDS].map(|x| x.to_string());

@@ -4,7 +4,7 @@
 //! its handle. Must not know what is measured.
 
 use crate::base::Diagnostic;
-use crate::service::{process, python};
+use crate::service::{process, user_python};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub(super) struct Peer {
 impl Peer {
     /// Starts the user's Python with PyTorch on this number of threads. Errors: there is none, or it does not start.
     pub fn start(threads: usize) -> Result<Peer, Diagnostic> {
-        let found = python::find().filter(|p| p.packages.contains_key("torch"));
+        let found = user_python::find().filter(|p| p.packages.contains_key("torch"));
         let Some(python) = found else {
             let why = Diagnostic::warning("no-torch", "no Python with PyTorch was found for the comparison");
             return Err(why.hint("activate an environment that has torch, or set MASKLOOM_PYTHON"));

@@ -5,11 +5,11 @@
 //! know kernels.
 
 use super::{Args, kernels};
+use crate::backends::cuda::predict::{Prediction, predict};
 use crate::base::Diagnostic;
 use crate::cli::out::{self, Failure};
 use crate::cli::table::Table;
 use crate::service::files;
-use crate::service::predict::{Prediction, predict};
 use serde_json::{Value, json};
 
 /// The card if none is named.

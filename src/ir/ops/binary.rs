@@ -44,10 +44,10 @@ macro_rules! binary_ops {
 
         impl BinaryOp {
             /// All of them.
-            pub(crate) const ALL: &[BinaryOp] = &[$( BinaryOp::$op, )*];
+            pub const ALL: &[BinaryOp] = &[$( BinaryOp::$op, )*];
 
             /// Its row.
-            pub(crate) fn row(self) -> &'static BinaryRow {
+            pub fn row(self) -> &'static BinaryRow {
                 match self {
                     $( BinaryOp::$op => {
                         static ROW: BinaryRow = $row;
@@ -59,7 +59,7 @@ macro_rules! binary_ops {
 
         /// From two floats to a float, each in the lane's own precision. Panics for operations without floats.
         #[inline(always)]
-        pub(crate) fn float_binary<F: FloatLane, L: Lanes2<F>>(op: BinaryOp, lanes: L) -> L::Out {
+        pub fn float_binary<F: FloatLane, L: Lanes2<F>>(op: BinaryOp, lanes: L) -> L::Out {
             match op {
                 $( BinaryOp::$op => lane!(lanes, op, "from floats to a float"; $($float)? $($wide)?), )*
             }
@@ -67,7 +67,7 @@ macro_rules! binary_ops {
 
         /// From two float32 to a float32 as masks have them: rounded correctly.
         #[inline(always)]
-        pub(crate) fn single_binary<L: Lanes2<f32>>(op: BinaryOp, lanes: L) -> L::Out {
+        pub fn single_binary<L: Lanes2<f32>>(op: BinaryOp, lanes: L) -> L::Out {
             match op {
                 $( BinaryOp::$op => single_lane!(lanes, op; $($wide)?; $($float)?), )*
             }
@@ -75,7 +75,7 @@ macro_rules! binary_ops {
 
         /// From two ints to an int.
         #[inline(always)]
-        pub(crate) fn int_binary<I: IntLane, L: Lanes2<I>>(op: BinaryOp, lanes: L) -> L::Out {
+        pub fn int_binary<I: IntLane, L: Lanes2<I>>(op: BinaryOp, lanes: L) -> L::Out {
             match op {
                 $( BinaryOp::$op => lane!(lanes, op, "from ints to an int"; $($int)?), )*
             }
@@ -83,7 +83,7 @@ macro_rules! binary_ops {
 
         /// From two truth values to one.
         #[inline(always)]
-        pub(crate) fn bool_binary<B: BoolLane, L: Lanes2<B>>(op: BinaryOp, lanes: L) -> L::Out {
+        pub fn bool_binary<B: BoolLane, L: Lanes2<B>>(op: BinaryOp, lanes: L) -> L::Out {
             match op {
                 $( BinaryOp::$op => lane!(lanes, op, "of bools"; $($bool)?), )*
             }
@@ -91,7 +91,7 @@ macro_rules! binary_ops {
 
         /// Whether two numbers compare so.
         #[inline(always)]
-        pub(crate) fn compare<T: Copy + PartialOrd, L: Tests<T>>(op: BinaryOp, lanes: L) -> L::Out {
+        pub fn compare<T: Copy + PartialOrd, L: Tests<T>>(op: BinaryOp, lanes: L) -> L::Out {
             match op {
                 $( BinaryOp::$op => lane!(lanes, op, "as a comparison"; $($test)?), )*
             }

@@ -9,7 +9,8 @@ use half::{bf16, f16};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Sub};
 
 /// An integer lane. Sums wrap, division floors, and division by zero gives zero.
-pub(crate) trait IntLane:
+#[allow(missing_docs)] // the names say it: Python's and C's own
+pub trait IntLane:
     Copy + Ord + Default + Send + Sync + BitAnd<Output = Self> + BitOr<Output = Self> + BitXor<Output = Self> + 'static
 {
     /// Whether it has 32 bits.
@@ -125,7 +126,7 @@ int_lane!(i32);
 int_lane!(i64);
 
 /// `x ** y` of ints: wraps; a negative exponent gives what truncation leaves of the fraction.
-pub(crate) fn int_power(x: i64, y: i64) -> i64 {
+pub fn int_power(x: i64, y: i64) -> i64 {
     if y < 0 {
         return match x {
             1 => 1,
@@ -146,7 +147,8 @@ pub(crate) fn int_power(x: i64, y: i64) -> i64 {
 }
 
 /// A float lane.
-pub(crate) trait FloatLane:
+#[allow(missing_docs)] // the names say it: Python's and C's own
+pub trait FloatLane:
     Copy
     + PartialOrd
     + Default
@@ -332,7 +334,8 @@ pub(crate) fn widened2(a: f32, b: f32, f: impl Fn(f64, f64) -> f64) -> f32 {
 }
 
 /// A lane of truth values.
-pub(crate) trait BoolLane: Copy + BitAnd<Output = Self> + BitOr<Output = Self> + BitXor<Output = Self> {
+#[allow(missing_docs)] // the names say it: Python's and C's own
+pub trait BoolLane: Copy + BitAnd<Output = Self> + BitOr<Output = Self> + BitXor<Output = Self> {
     /// Whether both are true or both false.
     fn same(self, b: Self) -> Self;
 }
@@ -372,7 +375,7 @@ pub(crate) fn erfcx(x: f64) -> f64 {
 }
 
 /// The error function to f64 precision: a series of positive terms near zero, a continued fraction of erfc beyond.
-pub(crate) fn erf(x: f64) -> f64 {
+pub fn erf(x: f64) -> f64 {
     let a = x.abs();
     if x.is_nan() || a == 0.0 {
         return x;

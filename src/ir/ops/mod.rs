@@ -5,16 +5,16 @@
 //! the same functions as single values, so that they vectorise and never disagree. Must not know graphs.
 
 mod binary;
-pub(crate) mod lanes;
-pub(crate) mod rows;
+pub mod lanes;
+pub mod rows;
 mod types;
 mod unary;
 
 pub use self::binary::BinaryOp;
-pub(crate) use self::binary::{bool_binary, compare, float_binary, int_binary, single_binary};
+pub use self::binary::{bool_binary, compare, float_binary, int_binary, single_binary};
 pub use self::types::{Ty, Width};
 pub use self::unary::UnaryOp;
-pub(crate) use self::unary::{double_function, float_unary, int_unary, single_unary};
+pub use self::unary::{double_function, float_unary, int_unary, single_unary};
 
 /// Runs a lane, or panics if the operation has none.
 macro_rules! lane {
@@ -28,7 +28,7 @@ macro_rules! lane {
 use lane;
 
 /// Where an operation on one operand is computed: a value, or a slice of them in one loop.
-pub(crate) trait Lanes<T> {
+pub trait Lanes<T> {
     /// The remaining operation.
     type Out;
     /// Computes `f` there.
@@ -36,7 +36,7 @@ pub(crate) trait Lanes<T> {
 }
 
 /// The same of two operands.
-pub(crate) trait Lanes2<T> {
+pub trait Lanes2<T> {
     /// The remaining operation.
     type Out;
     /// Computes `f` there.
@@ -44,7 +44,7 @@ pub(crate) trait Lanes2<T> {
 }
 
 /// Where two values are compared.
-pub(crate) trait Tests<T> {
+pub trait Tests<T> {
     /// The remaining operation.
     type Out;
     /// Computes `f` there.
@@ -52,7 +52,7 @@ pub(crate) trait Tests<T> {
 }
 
 /// One value.
-pub(crate) struct One<T>(pub T);
+pub struct One<T>(pub T);
 
 impl<T> Lanes<T> for One<T> {
     type Out = T;
@@ -63,7 +63,7 @@ impl<T> Lanes<T> for One<T> {
 }
 
 /// Two values.
-pub(crate) struct Two<T>(pub T, pub T);
+pub struct Two<T>(pub T, pub T);
 
 impl<T> Lanes2<T> for Two<T> {
     type Out = T;

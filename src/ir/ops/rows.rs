@@ -7,7 +7,7 @@ use super::types::Ty;
 
 /// Which types an operation takes (of two operands, both the same) and gives.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Typed {
+pub enum Typed {
     /// One of these, and gives the same.
     Keeps(&'static [Ty]),
     /// One of these, and gives the first.
@@ -30,7 +30,7 @@ impl Typed {
 
 /// PyTorch's possible last bits of a float32 result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LastBit {
+pub enum LastBit {
     /// One correct rounding at most, everywhere.
     Same,
     /// Several correct roundings, or one to another format: the same everywhere, but not the exact value's nearest.
@@ -41,7 +41,8 @@ pub(crate) enum LastBit {
 
 /// The range of a unary result, from the operand's range.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum UnaryRange {
+#[allow(missing_docs)] // the names of the operations
+pub enum UnaryRange {
     /// `-x`
     Negated,
     /// `|x|`
@@ -70,7 +71,8 @@ pub(crate) enum UnaryRange {
 
 /// The range of a binary result; each is a rule of ints, of floats or of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BinaryRange {
+#[allow(missing_docs)] // the names of the operations
+pub enum BinaryRange {
     Sum,
     Difference,
     Product,
@@ -98,7 +100,8 @@ pub(crate) enum BinaryRange {
 
 /// Python's precedence levels, from loose to tight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Tight {
+#[allow(missing_docs)] // the names of the operations
+pub enum Tight {
     Any,
     Compare,
     Or,
@@ -114,7 +117,7 @@ pub(crate) enum Tight {
 
 /// How Python text writes an operation on one operand.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum UnaryText {
+pub enum UnaryText {
     /// `-x`
     Sign(&'static str),
     /// `torch.name(x)`
@@ -127,7 +130,7 @@ pub(crate) enum UnaryText {
 
 /// How Python text writes an operation on two operands.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum BinaryText {
+pub enum BinaryText {
     /// `a + b`
     Infix(&'static str, Tight),
     /// `torch.name(a, b)`; whether the second may be a plain number, as the first never may.
@@ -142,7 +145,7 @@ pub(crate) enum BinaryText {
 
 /// How CUDA text writes an operation on one operand.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum UnaryCuda {
+pub enum UnaryCuda {
     /// `-x`, of every type.
     Sign(&'static str),
     /// A function of floats; of doubles it has the same name without the last f.
@@ -155,7 +158,7 @@ pub(crate) enum UnaryCuda {
 
 /// How CUDA text writes an operation on two operands.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum BinaryCuda {
+pub enum BinaryCuda {
     /// The sign if the compiler may fuse, otherwise the function that rounds: of floats, of doubles.
     Rounded(&'static str, &'static str, &'static str),
     /// A function: of ints, of floats, of doubles.
@@ -168,7 +171,7 @@ pub(crate) enum BinaryCuda {
 
 /// How the tracer takes the functions of PyTorch that mean an operation on one operand.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum UnaryTraced {
+pub enum UnaryTraced {
     /// Ints become float32.
     Float,
     /// Ints stay as they are.
@@ -177,7 +180,7 @@ pub(crate) enum UnaryTraced {
 
 /// How the tracer takes the functions of PyTorch that mean an operation on two operands.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum BinaryTraced {
+pub enum BinaryTraced {
     /// As Python's operator of that meaning.
     Operator,
     /// Operands are promoted, to ints at least.
@@ -192,15 +195,20 @@ pub(crate) enum BinaryTraced {
 
 /// One operation on one operand.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct UnaryRow {
+pub struct UnaryRow {
     /// In graphs that are written as text.
     pub name: &'static str,
+    /// The types of its argument and of its result.
     pub typed: Typed,
+    /// How its result's interval follows from its argument's.
     pub range: UnaryRange,
     /// Instructions, roughly.
     pub cost: u32,
+    /// Its text in PyTorch.
     pub python: UnaryText,
+    /// Its text in a kernel.
     pub cuda: UnaryCuda,
+    /// Whether its last bit may differ between libraries.
     pub last_bit: LastBit,
     /// Whether PyTorch's vectorised kernels may round it otherwise on another processor.
     pub rough: bool,
@@ -271,16 +279,22 @@ impl UnaryRow {
 
 /// One operation on two operands.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BinaryRow {
+pub struct BinaryRow {
     /// In graphs that are written as text.
     pub name: &'static str,
+    /// The types of its arguments and of its result.
     pub typed: Typed,
+    /// How its result's interval follows from its arguments'.
     pub range: BinaryRange,
     /// Instructions, roughly; of ints by a power of two it is one where `divides`.
     pub cost: u32,
+    /// Whether its second argument is a divisor.
     pub divides: bool,
+    /// Its text in PyTorch.
     pub python: BinaryText,
+    /// Its text in a kernel.
     pub cuda: BinaryCuda,
+    /// Whether its last bit may differ between libraries.
     pub last_bit: LastBit,
     /// Whether operands may be swapped.
     pub commutes: bool,
@@ -331,8 +345,13 @@ impl BinaryRow {
     }
 }
 
-pub(crate) const FLOATS: &[Ty] = &[Ty::Float, Ty::Double];
-pub(crate) const NUMBERS: &[Ty] = &[Ty::Int, Ty::Float, Ty::Double];
-pub(crate) const INTS: &[Ty] = &[Ty::Int];
-pub(crate) const BITS: &[Ty] = &[Ty::Bool, Ty::Int];
-pub(crate) const ANY: &[Ty] = &[Ty::Bool, Ty::Int, Ty::Float, Ty::Double];
+/// Both precisions.
+pub const FLOATS: &[Ty] = &[Ty::Float, Ty::Double];
+/// What has a sign and can be added.
+pub const NUMBERS: &[Ty] = &[Ty::Int, Ty::Float, Ty::Double];
+/// Ints alone.
+pub const INTS: &[Ty] = &[Ty::Int];
+/// What has bits.
+pub const BITS: &[Ty] = &[Ty::Bool, Ty::Int];
+/// Every type.
+pub const ANY: &[Ty] = &[Ty::Bool, Ty::Int, Ty::Float, Ty::Double];

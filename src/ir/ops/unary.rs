@@ -78,7 +78,7 @@ macro_rules! unary_ops {
 
         impl UnaryOp {
             /// Its row.
-            pub(crate) fn row(self) -> &'static UnaryRow {
+            pub fn row(self) -> &'static UnaryRow {
                 match self {
                     $( UnaryOp::$op { .. } => {
                         static ROW: UnaryRow = $row;
@@ -89,7 +89,7 @@ macro_rules! unary_ops {
 
             /// All of them, with each dtype.
             #[allow(clippy::vec_init_then_push)] // the macro pushes one or several an op
-            pub(crate) fn all() -> Vec<UnaryOp> {
+            pub fn all() -> Vec<UnaryOp> {
                 let mut all = Vec::new();
                 $( variants!(all, $op $(, $ty)?); )*
                 all
@@ -98,7 +98,7 @@ macro_rules! unary_ops {
 
         /// From a float to a float, each in the lane's own precision. Panics for operations without floats.
         #[inline(always)]
-        pub(crate) fn float_unary<F: FloatLane, L: Lanes<F>>(op: UnaryOp, lanes: L) -> L::Out {
+        pub fn float_unary<F: FloatLane, L: Lanes<F>>(op: UnaryOp, lanes: L) -> L::Out {
             match op {
                 $( UnaryOp::$op $(($dtype))? => lane!(lanes, op, "from a float to a float"; $($float)? $($wide)?), )*
             }
@@ -107,7 +107,7 @@ macro_rules! unary_ops {
         /// From a float32 to a float32 as masks have them: rounded correctly. PyTorch rounds `+ - * /` so, too; its vector
         /// libraries' functions err by up to a unit in the last place, which differs between processors.
         #[inline(always)]
-        pub(crate) fn single_unary<L: Lanes<f32>>(op: UnaryOp, lanes: L) -> L::Out {
+        pub fn single_unary<L: Lanes<f32>>(op: UnaryOp, lanes: L) -> L::Out {
             match op {
                 $( UnaryOp::$op $(($dtype))? => single_lane!(lanes, op; $($single)?; $($wide)?; $($float)?), )*
             }
@@ -115,7 +115,7 @@ macro_rules! unary_ops {
 
         /// The lane of float64 as a plain function; None for operations without floats, or those that depend on a
         /// dtype.
-        pub(crate) fn double_function(op: UnaryOp) -> Option<fn(f64) -> f64> {
+        pub fn double_function(op: UnaryOp) -> Option<fn(f64) -> f64> {
             match op {
                 $( UnaryOp::$op $(($dtype))? => double_lane!($($dtype)?; $($float)? $($wide)?), )*
             }
@@ -123,7 +123,7 @@ macro_rules! unary_ops {
 
         /// From an int to an int.
         #[inline(always)]
-        pub(crate) fn int_unary<I: IntLane, L: Lanes<I>>(op: UnaryOp, lanes: L) -> L::Out {
+        pub fn int_unary<I: IntLane, L: Lanes<I>>(op: UnaryOp, lanes: L) -> L::Out {
             match op {
                 $( UnaryOp::$op $(($dtype))? => lane!(lanes, op, "from an int to an int"; $($int)?), )*
             }
@@ -353,12 +353,12 @@ unary_ops! {
 
 impl UnaryOp {
     /// The dtype whose element it keeps; None for all but [`UnaryOp::As`].
-    pub(crate) fn keeps(self) -> Option<DType> {
+    pub fn keeps(self) -> Option<DType> {
         if let UnaryOp::As(dtype) = self { Some(dtype) } else { None }
     }
 
     /// Instructions, roughly.
-    pub(crate) fn cost(self) -> u32 {
+    pub fn cost(self) -> u32 {
         match self.keeps() {
             Some(DType::F16 | DType::BF16) => 4,
             _ => self.row().cost,

@@ -46,7 +46,7 @@ impl Program {
             mod_: Mod { sources: Vec::new(), ..mod_.clone() },
             single: Code::new(mod_, Class::Single),
             double: OnceLock::new(),
-            narrow_to: crate::ir::bounds::longest_narrow(&mod_.graph, mod_.root).unwrap_or(0),
+            narrow_to: ir::bounds::longest_narrow(&mod_.graph, mod_.root).unwrap_or(0),
             narrow: OnceLock::new(),
             wide: OnceLock::new(),
         };
@@ -103,10 +103,7 @@ impl Inner {
 
     fn is_narrow(&self, tile: &Tile) -> bool {
         let most = self.narrow_to;
-        tile.q.end <= most
-            && tile.kv.end <= most
-            && tile.b < crate::ir::bounds::MOST_HEADS
-            && tile.h < crate::ir::bounds::MOST_HEADS
+        tile.q.end <= most && tile.kv.end <= most && tile.b < ir::bounds::MOST_HEADS && tile.h < ir::bounds::MOST_HEADS
     }
 
     fn engine<'a, I: IntLane>(&self, slot: &'a OnceLock<Engine<I>>) -> &'a Engine<I> {

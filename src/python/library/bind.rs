@@ -44,7 +44,7 @@ pub(super) fn bind<'a>(function: &'a str, args: &Args, params: &[&'static str]) 
             None if name == "out" && matches!(value, Value::None) => {}
             None => {
                 let message = format!("{function}() got an unexpected keyword argument `{name}`");
-                let near = crate::python::diagnose::nearest(name, params.iter().copied());
+                let near = python::diagnose::nearest(name, params.iter().copied());
                 return Err(Fault::type_error(message).hint(match near {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("its parameters: {}", params.join(", ")),

@@ -101,9 +101,9 @@ pub(super) fn counter_update(
     let given = given.borrow().0.clone();
     cx.charge_steps((given.len() * all.len()) as u64 / 16)?;
     for (key, n) in given {
-        let n = if sign < 0 { cx.unary(crate::python::syntax::ast::UnaryOp::Neg, &n)? } else { n };
+        let n = if sign < 0 { cx.unary(python::syntax::ast::UnaryOp::Neg, &n)? } else { n };
         match all.iter_mut().find(|(k, _)| equal(k, &key)) {
-            Some((_, old)) => *old = cx.binary(crate::python::syntax::ast::BinOp::Add, old, &n)?,
+            Some((_, old)) => *old = cx.binary(python::syntax::ast::BinOp::Add, old, &n)?,
             None => all.push((key, n)),
         }
     }

@@ -234,7 +234,7 @@ fn list(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
         }),
         "clear" => {
             let old = std::mem::take(&mut items.borrow_mut().0);
-            drop(crate::python::value::Items(old));
+            drop(python::value::Items(old));
             Ok(Value::None)
         }
         "reverse" => {
@@ -375,9 +375,9 @@ fn dict(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
             let missing = || Fault::new("KeyError", "key-error", "popitem(): dictionary is empty");
             last.map(|(k, v)| Value::tuple(vec![k, v])).ok_or_else(missing)
         }
-        "copy" => Ok(Value::Dict(std::rc::Rc::new(std::cell::RefCell::new(crate::python::value::Pairs(
-            pairs.borrow().0.clone(),
-        ))))),
+        "copy" => {
+            Ok(Value::Dict(std::rc::Rc::new(std::cell::RefCell::new(python::value::Pairs(pairs.borrow().0.clone())))))
+        }
         _ => return None,
     })
 }

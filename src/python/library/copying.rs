@@ -130,7 +130,7 @@ fn deeply(value: &Value, depth: usize, known: &mut Known, cx: &mut Context) -> R
 
 impl Context<'_> {
     /// An object of a class with these attributes.
-    fn instance_of(&mut self, class: &Rc<crate::python::value::Class>, attributes: Pairs) -> Result<Value, Fault> {
+    fn instance_of(&mut self, class: &Rc<python::value::Class>, attributes: Pairs) -> Result<Value, Fault> {
         self.charge_bytes(64 + 2 * VALUE_BYTES * attributes.0.len() as u64)?;
         let made = Rc::new(Instance { class: class.clone(), attributes: RefCell::new(attributes) });
         self.remember_instance(&made);

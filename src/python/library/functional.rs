@@ -53,7 +53,7 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "contextlib.made" => args.need(name, 0, "func").map(|function| {
             let rest = Args { positional: args.positional[1..].to_vec(), keyword: args.keyword.clone() };
             let bound = cx.bound(function.clone(), rest);
-            cx.bound(Value::Builtin(crate::python::machine::context_manager::GENERATOR.into()), Args::of(vec![bound]))
+            cx.bound(Value::Builtin(python::machine::context_manager::GENERATOR.into()), Args::of(vec![bound]))
         }),
         "identity"
         | "torch.compile"
@@ -65,7 +65,7 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
             let at = usize::from(name == "typing.cast");
             Ok(args.positional.get(at).cloned().unwrap_or_else(|| Value::Builtin("identity".into())))
         }
-        "torch.device" => Ok(first().map_or(Value::str("cpu"), |v| Value::str(crate::python::machine::text(&v)))),
+        "torch.device" => Ok(first().map_or(Value::str("cpu"), |v| Value::str(python::machine::text(&v)))),
         "torch.is_tensor" => Ok(Value::Bool(first().is_some_and(|v| v.type_name() == "Tensor"))),
         "torch.cuda.is_available"
         | "torch.backends.mps.is_available"
@@ -140,7 +140,7 @@ fn asserted(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
 fn environment(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let name = args.need("os.environ.get", 0, "key")?;
     let default = args.get(1, "default").cloned().unwrap_or(Value::None);
-    let (name, shown) = (crate::python::machine::text(name), crate::python::machine::repr(&default));
+    let (name, shown) = (python::machine::text(name), python::machine::repr(&default));
     let note = Diagnostic::note("environment", format!("environment variables are not read: `{name}` is {shown} here"));
     let place = cx.place();
     cx.warn(note.at(place, "").hint("write another value into the code"));
@@ -157,7 +157,7 @@ fn flex(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault
         "create_block_mask" | "create_mask" => {
             let mask = args.need(name, 0, "mask_mod").cloned();
             mask.map(|mask| {
-                let met = crate::python::met::Met::of(mask.clone(), args, cx.span, name == "create_block_mask");
+                let met = python::met::Met::of(mask.clone(), args, cx.span, name == "create_block_mask");
                 cx.met.push(met);
                 object("BlockMask", vec![("mask_mod", mask)])
             })
@@ -171,7 +171,7 @@ fn flex(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault
 /// PyTorch's and_masks and or_masks: a function of the four indices.
 fn combine(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     if let Some(bad) = args.positional.iter().find(|m| !callable(m)) {
-        let shown = crate::python::machine::repr(bad);
+        let shown = python::machine::repr(bad);
         return Err(Fault::new(
             "RuntimeError",
             "not-a-mod",
@@ -180,7 +180,7 @@ fn combine(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         .hint("pass the mask functions themselves, without calling them"));
     }
     for given in &args.positional {
-        if let Some(n) = crate::python::machine::arity::required(given).filter(|n| *n != 4) {
+        if let Some(n) = python::machine::arity::required(given).filter(|n| *n != 4) {
             let of = match given {
                 Value::Function(f) => format!("`{}`", f.def.name),
                 _ => "this".to_string(),
@@ -188,7 +188,7 @@ fn combine(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
             let fault =
                 Fault::new("RuntimeError", "not-a-mod", format!("{of} takes {n} arguments, but a mask_mod takes 4"));
             return Err(match given {
-                Value::Function(f) if crate::python::outline::returned_mod(&f.def, &[]).is_some() => {
+                Value::Function(f) if python::outline::returned_mod(&f.def, &[]).is_some() => {
                     fault.hint(format!("it returns a mask: call it, `{}(...)`", f.def.name))
                 }
                 _ => fault.hint("its signature is `mask_mod(b, h, q_idx, kv_idx)`"),
@@ -255,7 +255,7 @@ fn from_cache(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     if !all.iter().all(plain) {
         return cx.call(function, rest);
     }
-    let key = Value::str(format!("{}: {}", given.len(), crate::python::machine::repr(&Value::tuple(all))));
+    let key = Value::str(format!("{}: {}", given.len(), python::machine::repr(&Value::tuple(all))));
     let name = key.as_str().unwrap_or_default();
     let known = results.borrow().named(name);
     if let Some(known) = known {
@@ -263,7 +263,7 @@ fn from_cache(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         return Ok(known);
     }
     let made = cx.call(function, rest)?;
-    cx.charge_bytes(2 * crate::python::value::VALUE_BYTES)?;
+    cx.charge_bytes(2 * python::value::VALUE_BYTES)?;
     results.borrow_mut().0.push((key, made.clone()));
     Ok(made)
 }

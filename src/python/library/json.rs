@@ -44,7 +44,7 @@ fn dumped(value: &Value, depth: usize, out: &mut String) -> Result<(), Fault> {
     match value {
         Value::None => out.push_str("null"),
         Value::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
-        Value::Int(_) | Value::Float(_) => out.push_str(&crate::python::machine::repr(value)),
+        Value::Int(_) | Value::Float(_) => out.push_str(&python::machine::repr(value)),
         // other characters than ASCII are escaped there
         Value::Str(text) if text.is_ascii() => out.push_str(&quoted(text)),
         Value::List(_) | Value::Tuple(_) => {

@@ -78,7 +78,7 @@ pub(super) fn number(name: &str, args: &Args, cx: &mut Context) -> Result<Value,
     if value.is_symbolic() {
         return Err(diagnose::conversion(name));
     }
-    let plain = crate::python::machine::enums::plain_enum_value(value);
+    let plain = python::machine::enums::plain_enum_value(value);
     let value = plain.as_ref().unwrap_or(value);
     if name == "bool" {
         return cx.truth(value).map(Value::Bool);

@@ -36,8 +36,7 @@ enum Want {
 }
 
 fn fixture() -> Fixture {
-    serde_json::from_str(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/torch_prelude.json")))
-        .expect("the fixture parses")
+    serde_json::from_str(include_str!("../../../tests/data/torch_prelude.json")).expect("the fixture parses")
 }
 
 fn cells([b, h, q, k]: [i64; 4]) -> impl Iterator<Item = Cell> {

@@ -160,7 +160,7 @@ pub(crate) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "slice" => Ok(slice(args)),
         "next" => args.need("next", 0, "iterator").and_then(|v| iterator::next(v, args.positional.get(1))),
         "setattr" => {
-            let named = args.get(1, "name").and_then(Value::as_str).map(crate::python::syntax::Name::from);
+            let named = args.get(1, "name").and_then(Value::as_str).map(python::syntax::Name::from);
             match (args.need(name, 0, "object"), named, args.need(name, 2, "value")) {
                 (Ok(object), Some(named), Ok(value)) => {
                     cx.set_attribute(object, &named, value.clone()).map(|()| Value::None)
@@ -542,8 +542,8 @@ fn type_of(value: &Value) -> Value {
     match value {
         Value::Instance(instance) => Value::Class(instance.class.clone()),
         other if other.type_name() == "Tensor" => Value::Builtin("torch.Tensor".into()),
-        Value::Opaque(opaque) if opaque.kind == crate::python::machine::exception::KIND => {
-            Value::Builtin(crate::python::machine::exception::exception_parts(value).0.into())
+        Value::Opaque(opaque) if opaque.kind == python::machine::exception::KIND => {
+            Value::Builtin(python::machine::exception::exception_parts(value).0.into())
         }
         other => Value::Builtin(other.type_name().into()),
     }
@@ -553,5 +553,5 @@ fn slice(args: &Args) -> Value {
     let at = |i: usize| args.positional.get(i).cloned().unwrap_or(Value::None);
     let parts =
         if args.positional.len() == 1 { vec![Value::None, at(0), Value::None] } else { vec![at(0), at(1), at(2)] };
-    Value::Slice(Rc::new(crate::python::value::Items(parts)))
+    Value::Slice(Rc::new(python::value::Items(parts)))
 }

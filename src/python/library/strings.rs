@@ -283,7 +283,7 @@ pub(super) fn table(args: &Args) -> Result<Value, Fault> {
         }
         _ => return Err(Fault::value_error("str.maketrans() takes a dict, or two strings of equal length")),
     }
-    Ok(Value::Dict(std::rc::Rc::new(std::cell::RefCell::new(crate::python::value::Pairs(pairs)))))
+    Ok(Value::Dict(std::rc::Rc::new(std::cell::RefCell::new(python::value::Pairs(pairs)))))
 }
 
 /// `"%d of %s" % values`

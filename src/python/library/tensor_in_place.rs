@@ -92,5 +92,5 @@ fn index_put(t: &Tensor, args: &Args, cx: &mut Context) -> Result<(), Fault> {
     }
     let index: Vec<Index> = bound.tensors("indices")?.into_iter().map(Index::Tensor).collect();
     let value = bound.need_number("values")?;
-    spend(cx, |budget| crate::python::tensors::put(t.handle(), &index, &value.operand(), budget))
+    spend(cx, |budget| python::tensors::put(t.handle(), &index, &value.operand(), budget))
 }

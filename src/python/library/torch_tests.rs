@@ -7,7 +7,7 @@ use crate::python::value::{Fault, Value};
 use base64::Engine;
 use serde::Deserialize;
 
-const CASES: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/torch_ops.json"));
+const CASES: &str = include_str!("../../../tests/data/torch_ops.json");
 
 /// Statements that bind `r`, and the result.
 #[derive(Deserialize)]

@@ -337,7 +337,7 @@ impl Context<'_> {
 
     /// `functools.partial` and the combinators: a function with its first arguments bound.
     pub(crate) fn bound(&self, function: Value, args: Args) -> Value {
-        Value::Partial(Rc::new(crate::python::value::Partial { function, args }))
+        Value::Partial(Rc::new(python::value::Partial { function, args }))
     }
 }
 

@@ -87,7 +87,7 @@ impl<'f> Frame<'f> {
             ExprKind::Comprehension(given) => {
                 for (target, iter, _) in &given.loops {
                     let mut names = Vec::new();
-                    crate::python::syntax::binds::names_of(target, &mut names);
+                    python::syntax::binds::names_of(target, &mut names);
                     for name in names {
                         self.sources.entry(name).or_default().push(iter);
                     }

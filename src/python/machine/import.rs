@@ -178,7 +178,7 @@ impl Context<'_> {
                     if self.sources.len() > 512 {
                         return Err(fault);
                     }
-                    let scope = Scope::new(crate::python::value::scope::Kind::Module, None);
+                    let scope = Scope::new(python::value::scope::Kind::Module, None);
                     Ok(Value::Module(Rc::new(ModuleValue { name: module.clone(), scope })))
                 }
             };
@@ -252,7 +252,7 @@ impl Context<'_> {
         if let Some(found) = self.cached(dotted)? {
             return Ok(found);
         }
-        if let Some(file) = crate::python::prelude::module(dotted) {
+        if let Some(file) = python::prelude::module(dotted) {
             let found = Rc::new(ModuleValue { name: dotted.into(), scope: self.shipped_file(file)? });
             self.modules.insert(dotted.to_string(), Some(found.clone()));
             return Ok(found);

@@ -80,7 +80,7 @@ impl Context<'_> {
         given: &Given,
         scope: &Rc<Scope>,
     ) -> Result<(), Fault> {
-        let is_static = crate::python::candidates::is_static(&outer.def);
+        let is_static = python::candidates::is_static(&outer.def);
         let mut from = 0;
         if let (Some(class), Some(own), false) = (owner, outer.def.params.first(), is_static) {
             let is_classmethod = outer.attributes.borrow().named("classmethod").is_some();
@@ -234,7 +234,7 @@ pub(super) fn is_given_object(object: &Instance) -> bool {
 }
 
 fn empty_object(name: &str) -> Rc<Instance> {
-    let bases = crate::python::value::Items(vec![Value::Builtin(GIVEN.into())]);
+    let bases = python::value::Items(vec![Value::Builtin(GIVEN.into())]);
     let class = ClassValue { name: name.into(), bases, members: RefCell::default(), fields: None };
     Rc::new(Instance { class: Rc::new(class), attributes: RefCell::new(Pairs::default()) })
 }
@@ -274,7 +274,7 @@ impl Context<'_> {
         method: &Rc<FunctionValue>,
         given: &Given,
     ) -> Result<Value, Fault> {
-        if crate::python::candidates::is_static(&method.def) {
+        if python::candidates::is_static(&method.def) {
             return Ok(Value::Function(method.clone()));
         }
         let own = method.def.params.first().map_or("self".into(), |p| p.name.clone());

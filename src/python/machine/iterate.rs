@@ -16,9 +16,9 @@ pub(super) enum Iterate {
     /// A range: next, step, how many are left.
     Range(i64, i64, u64),
     /// A list that may grow while it is walked.
-    List(Rc<RefCell<crate::python::value::Items>>, usize),
+    List(Rc<RefCell<python::value::Items>>, usize),
     /// An iterator: others may take from it meanwhile.
-    Iterator(Rc<crate::python::value::Opaque>),
+    Iterator(Rc<python::value::Opaque>),
 }
 
 impl Iterate {

@@ -265,7 +265,7 @@ impl Context<'_> {
             return Ok(text.contains(&**part));
         }
         if container.is_symbolic() || item.is_symbolic() {
-            return Err(crate::python::diagnose::membership());
+            return Err(python::diagnose::membership());
         }
         if let (Value::Tensor(tensor), Value::Tensor(_) | Value::Bool(_) | Value::Int(_) | Value::Float(_)) =
             (container, item)
@@ -308,7 +308,7 @@ impl Context<'_> {
                     None => Ok(true),
                 }
             }
-            v if v.is_symbolic() => Err(crate::python::diagnose::branch("bool", String::new())),
+            v if v.is_symbolic() => Err(python::diagnose::branch("bool", String::new())),
             other => Ok(truth_of_plain(other)),
         }
     }
@@ -325,7 +325,7 @@ pub(crate) fn truth_of_plain(value: &Value) -> bool {
         Value::Tuple(items) => !items.0.is_empty(),
         Value::List(items) | Value::Set(items) => !items.borrow().0.is_empty(),
         Value::Dict(pairs) => !pairs.borrow().0.is_empty(),
-        Value::Range(start, stop, step) => crate::python::value::range_len(*start, *stop, *step) > 0,
+        Value::Range(start, stop, step) => python::value::range_len(*start, *stop, *step) > 0,
         _ => true,
     }
 }

@@ -301,7 +301,7 @@ impl Context<'_> {
         let values = self.aside(iter)?;
         let first = self.collect(&values).ok()?.into_iter().next()?;
         let scope = self.frames.last()?.clone();
-        let inner = crate::python::value::scope::Scope::new(crate::python::value::scope::Kind::Function, Some(scope));
+        let inner = python::value::scope::Scope::new(python::value::scope::Kind::Function, Some(scope));
         self.assign(target, first, &inner).ok()?;
         self.frames.push(inner);
         let kind = self.kind_of(&given.element);

@@ -549,7 +549,7 @@ impl Context<'_> {
 /// Sets passed values for attributes of an object that a statement has just bound.
 fn give_attributes(statement: &Stmt, given: &[(Name, Value)], scope: &Rc<Scope>) {
     let mut names = Vec::new();
-    crate::python::syntax::binds::bound_by(statement, &mut names);
+    python::syntax::binds::bound_by(statement, &mut names);
     for (path, value) in given {
         let Some((root, rest)) = path.split_once('.') else { continue };
         if let (true, Some(Value::Instance(object))) = (names.iter().any(|n| **n == *root), scope.own(root)) {

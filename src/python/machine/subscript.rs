@@ -63,11 +63,11 @@ impl Context<'_> {
             Value::View(_) | Value::Array(_) | Value::Sym(_) => {
                 self.symbolic_index(container, index, &"captured".into())
             }
-            _ if symbolic_index => Err(crate::python::diagnose::list_index(container)),
+            _ if symbolic_index => Err(python::diagnose::list_index(container)),
             Value::Tuple(items) => sequence_item(&items.0, index, Value::tuple),
             Value::List(items) => sequence_item(&items.borrow().0, index, Value::list),
             Value::Range(start, stop, step) => {
-                let n = crate::python::value::range_len(*start, *stop, *step) as i64;
+                let n = python::value::range_len(*start, *stop, *step) as i64;
                 let at = index.as_int().ok_or_else(|| Fault::type_error("a range needs an int index"))?;
                 let at = if at < 0 { at + n } else { at };
                 if !(0..n).contains(&at) {
@@ -126,11 +126,11 @@ impl Context<'_> {
         match container {
             Value::Tensor(tensor) => {
                 if index.is_symbolic() || value.is_symbolic() || index_items(index).iter().any(Value::is_symbolic) {
-                    return Err(crate::python::diagnose::write_in_mod());
+                    return Err(python::diagnose::write_in_mod());
                 }
                 (self.library.set_index)(tensor, index, &value, self)
             }
-            Value::View(_) | Value::Array(_) | Value::Sym(_) => Err(crate::python::diagnose::write_in_mod()),
+            Value::View(_) | Value::Array(_) | Value::Sym(_) => Err(python::diagnose::write_in_mod()),
             Value::List(items) => {
                 if let Value::Slice(slice) = index {
                     let new = self.collect(&value)?;
@@ -219,7 +219,7 @@ impl Context<'_> {
 /// The string key most like another.
 fn nearest_key(index: &str, pairs: &Rc<RefCell<Pairs>>) -> Option<String> {
     let pairs = pairs.borrow();
-    let near = crate::python::diagnose::nearest(index, pairs.0.iter().filter_map(|(k, _)| k.as_str()))?;
+    let near = python::diagnose::nearest(index, pairs.0.iter().filter_map(|(k, _)| k.as_str()))?;
     Some(super::repr(&Value::str(near)))
 }
 
@@ -269,7 +269,7 @@ pub(crate) fn slice_bounds(slice: &[Value], len: usize) -> Result<(i64, i64, usi
     } else {
         (lower.map_or(n - 1, |l| clip(l, -1, n - 1)), upper.map_or(-1, |u| clip(u, -1, n - 1)))
     };
-    Ok((start, step, crate::python::value::range_len(start, stop, step) as usize))
+    Ok((start, step, python::value::range_len(start, stop, step) as usize))
 }
 
 /// `list[a:b] = new`

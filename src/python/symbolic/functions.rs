@@ -64,7 +64,7 @@ const TABLE: &[(&str, Entry)] = &[
         "bitwise_not",
         Entry::Any(|cx, _, args| {
             let x = args.need("bitwise_not", 0, "input")?.clone();
-            cx.symbolic_unary(crate::python::syntax::ast::UnaryOp::Invert, &x)
+            cx.symbolic_unary(python::syntax::ast::UnaryOp::Invert, &x)
         }),
     ),
     ("add", Entry::Any(add_sub)),

@@ -35,12 +35,13 @@ impl Context<'_> {
         self.same_indices(receiver, &changed, method)?;
         let Some(own) = nodes(receiver) else {
             // a captured tensor read in part may be a view of it, which a mod must not change
-            return Err(crate::python::diagnose::write_in_mod()
-                .hint(format!("write `x = x.{}(...)`", method.trim_end_matches('_'))));
+            return Err(
+                python::diagnose::write_in_mod().hint(format!("write `x = x.{}(...)`", method.trim_end_matches('_')))
+            );
         };
         if own.iter().any(|n| matches!(self.graph.node(*n).op, Op::Input(_))) {
             if own.len() > 1 {
-                return Err(crate::python::diagnose::write_in_mod()
+                return Err(python::diagnose::write_in_mod()
                     .hint(format!("write `x = x.{}(...)`", method.trim_end_matches('_'))));
             }
             let held = self.rebind(receiver, &changed);

@@ -266,7 +266,7 @@ impl Context<'_> {
 
     /// `x[None]`, `x[...]` and `x[()]` of a value without dimensions.
     pub(super) fn index_scalar(&mut self, value: &Value, index: &Value) -> Result<Value, Fault> {
-        let items = crate::python::machine::subscript::index_items(index);
+        let items = python::machine::subscript::index_items(index);
         let axes = items.iter().filter(|v| matches!(v, Value::None)).count();
         if items.iter().any(|v| !matches!(v, Value::None | Value::Ellipsis)) {
             return Err(Fault::index_error(

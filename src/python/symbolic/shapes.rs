@@ -112,7 +112,7 @@ impl Context<'_> {
         let whole: Vec<usize> = bound.iter().copied().chain(order.iter().map(|d| free[*d])).collect();
         let dims: Vec<i64> = whole.iter().map(|d| *d as i64).collect();
         let budget = self.tensor_budget();
-        let fault = |e: crate::python::tensors::HostError| Fault::runtime_error(e.message);
+        let fault = |e: python::tensors::HostError| Fault::runtime_error(e.message);
         let layout = Strided::contiguous(view.tensor.shape()).permute(&dims).map_err(fault)?;
         let tensor = layout.read(&view.tensor, &budget).map_err(fault)?;
         self.spent(&budget);

@@ -273,7 +273,7 @@ pub(super) fn select(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Va
     let at = if dim < 0 { dim + n } else { dim }.clamp(0, n);
     let index = args.need(name, 2, "index")?.clone();
     let mut places: Vec<Value> =
-        (0..at).map(|_| Value::Slice(std::rc::Rc::new(crate::python::value::Items::default()))).collect();
+        (0..at).map(|_| Value::Slice(std::rc::Rc::new(python::value::Items::default()))).collect();
     places.push(index);
     cx.item(&table, &Value::tuple(places))
 }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Texts with deeper nesting are read on a larger stack.
-pub(crate) const SHALLOW: usize = 60;
+pub const SHALLOW: usize = 60;
 /// Number of cached trees, and the longest text of one in bytes: a document's layers and their imports.
 const MOST: usize = 32;
 const LONGEST: usize = 64 << 10;
@@ -24,7 +24,7 @@ pub(super) fn tree(text: &str, depth: usize) -> Tree {
     if let Some(known) = lasting.then(|| known(text)).flatten() {
         return known;
     }
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     counted::count(text);
     let made = Arc::new(parse_unchecked(text, ParseOptions::from(Mode::Module)));
     if lasting {
@@ -45,8 +45,8 @@ fn known(text: &str) -> Option<Tree> {
     Some(tree)
 }
 
-#[cfg(test)]
-pub(crate) mod counted {
+#[cfg(any(test, feature = "testing"))]
+pub mod counted {
     //! How often each text was parsed, over all threads.
 
     use std::collections::HashMap;
@@ -59,7 +59,7 @@ pub(crate) mod counted {
     }
 
     /// How often this text was parsed.
-    pub(crate) fn times(text: &str) -> usize {
+    pub fn times(text: &str) -> usize {
         TIMES.lock().unwrap_or_else(PoisonError::into_inner).get(text).copied().unwrap_or(0)
     }
 }

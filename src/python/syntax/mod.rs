@@ -13,9 +13,9 @@ mod nesting;
 pub(crate) mod walk;
 
 pub use self::ast::{Module, Name};
-pub(crate) use self::kept::SHALLOW;
-#[cfg(test)]
-pub(crate) use self::kept::counted;
+pub use self::kept::SHALLOW;
+#[cfg(any(test, feature = "testing"))]
+pub use self::kept::counted;
 pub use self::nesting::MAX_NESTING;
 
 use crate::base::{Diagnostic, Source, SourceId};

@@ -128,15 +128,13 @@ fn the_mod_in(cx: &mut Context, made: &Value, kind: ModKind, name: &str) -> Resu
     let parts: Vec<(String, Value)> = match made {
         Value::Tuple(items) => items.0.iter().enumerate().map(|(at, v)| (at.to_string(), v.clone())).collect(),
         Value::List(items) => items.borrow().0.iter().enumerate().map(|(at, v)| (at.to_string(), v.clone())).collect(),
-        Value::Dict(pairs) => {
-            pairs.borrow().0.iter().map(|(k, v)| (crate::python::machine::text(k), v.clone())).collect()
-        }
+        Value::Dict(pairs) => pairs.borrow().0.iter().map(|(k, v)| (python::machine::text(k), v.clone())).collect(),
         _ => return Ok(None),
     };
     let mut found: Vec<(String, Value)> = Vec::new();
     for (part, value) in parts {
         if let Some(own) = unwrap(cx, value)
-            && !found.iter().any(|(_, known)| crate::python::value::same(known, &own))
+            && !found.iter().any(|(_, known)| python::value::same(known, &own))
         {
             found.push((part, own));
         }

@@ -94,7 +94,7 @@ impl Open {
                 let args = &partial.args;
                 let (inner, from) = match &partial.function {
                     Value::Builtin(name) if &**name == "method" => (args.positional.get(1)?, 2),
-                    Value::Builtin(name) if &**name == crate::python::value::CACHED => {
+                    Value::Builtin(name) if &**name == python::value::CACHED => {
                         return Open::of(args.positional.first()?);
                     }
                     Value::Builtin(_) => return None,
@@ -106,8 +106,8 @@ impl Open {
                 Some(open)
             }
             Value::Instance(object) => {
-                let method = crate::python::machine::class::member(&object.class, "__call__")
-                    .or_else(|| crate::python::machine::class::member(&object.class, "forward"))?;
+                let method = python::machine::class::member(&object.class, "__call__")
+                    .or_else(|| python::machine::class::member(&object.class, "forward"))?;
                 let mut open = Open::of(&method)?;
                 open.bound += 1;
                 Some(open)

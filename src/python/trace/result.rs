@@ -205,7 +205,7 @@ fn default_is_single(cx: &Context, root: NodeId) -> Result<(), Fault> {
     let needed = crate::ir::schedule::needed(&cx.graph, &[root]);
     let first = needed.iter().map(|id| cx.graph.node(*id)).find(|node| made(&node.op));
     match first {
-        Some(node) if crate::python::tensors::default_float() != DType::F32 => {
+        Some(node) if python::tensors::default_float() != DType::F32 => {
             let message = "the default dtype is still float64 when this mod runs, so its floats would be float64";
             let fault = Fault::unsupported(message).hint("end the setup with `torch.set_default_dtype(torch.float32)`");
             Err(match node.span {

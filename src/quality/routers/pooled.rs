@@ -121,7 +121,7 @@ fn antidiagonal(head: &Head, block: BlockSize, stride: usize) -> Vec<f32> {
     let wide = dim * stride;
     let (rows, columns) = (q.len() / wide, k.len() / wide);
     let grid = block.grid(head.lengths());
-    let causal = matches!(head.own, crate::quality::head::Own::Causal);
+    let causal = matches!(head.own, quality::head::Own::Causal);
     let mut sums = vec![0.0f64; grid.0 * grid.1];
     let scores = products(&q, &k, wide, head.scale as f32 / stride as f32);
     for (r, row) in scores.chunks_exact(columns).enumerate().take(rows) {

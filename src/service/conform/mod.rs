@@ -16,13 +16,13 @@ use super::protocol::{Reply, RequestBody, RunRequest};
 use super::supervisor::Supervisor;
 use super::target::Target;
 use super::transport::Payload;
-use super::{client, files, python, tensors};
+use super::{client, files, tensors, user_python};
 use crate::base::{BackendName, Device, Diagnostic};
 use crate::problem::result::{BackendReport, GradientReport};
 use cases::{Arrays, Case};
 use masks::Ours;
-#[cfg(test)]
-pub(crate) use masks::pack;
+#[cfg(any(test, feature = "testing"))]
+pub use masks::pack;
 use serde::Serialize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -244,8 +244,8 @@ fn check_parts(
 }
 
 /// The problems of reference cases in float32, by name; what masks alone is left out.
-#[cfg(test)]
-pub(crate) fn problems(file: &std::path::Path) -> Result<Vec<(String, crate::problem::Problem)>, Vec<Diagnostic>> {
+#[cfg(any(test, feature = "testing"))]
+pub fn problems(file: &std::path::Path) -> Result<Vec<(String, crate::problem::Problem)>, Vec<Diagnostic>> {
     let cases = cases::read(file).map_err(|d| vec![d])?;
     let arrays = Arrays::beside(file).map_err(|d| vec![d])?;
     let packages = Packages::new(None, &cases);
@@ -283,7 +283,7 @@ impl Runner {
         }
         let device = found.map(|d| d.device).or(options.device).unwrap_or(Device::Cpu);
         let device_name = found.map_or_else(|| device.to_string(), |d| format!("{device}, {}", d.name));
-        let python = options.python.clone().or_else(|| Some(python::find()?.path.display().to_string()));
+        let python = options.python.clone().or_else(|| Some(user_python::find()?.path.display().to_string()));
         Ok(Runner { worker, backend: options.backend, device, device_name, python })
     }
 

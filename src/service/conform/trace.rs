@@ -11,7 +11,7 @@ use crate::document::compile::Environment;
 use crate::ir::graph::{Mod, ModKind};
 use crate::python::{Arg, Call, Limits, ModuleLoader, TraceRequest, trace};
 use crate::service::environment::Files;
-use crate::service::python;
+use crate::service::user_python;
 use serde_json::Value;
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ impl Packages {
         self.files.get_or_init(|| {
             let folders = match &self.given {
                 Some(folder) => vec![folder.clone()],
-                None => python::find().map(|p| p.folders).unwrap_or_default(),
+                None => user_python::find().map(|p| p.folders).unwrap_or_default(),
             };
             // no module of the current folder may replace a package's
             Files::new(Some(PathBuf::from("/nonexistent")), folders)

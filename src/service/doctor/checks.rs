@@ -8,13 +8,13 @@ use crate::backends::cuda::{self, Nvrtc, Probe};
 use crate::base::Diagnostic;
 use crate::service::display::{self, Display};
 use crate::service::protocol::{Check, DoctorReport, Health};
-use crate::service::python::{self, Python};
+use crate::service::user_python::{self, Python};
 use crate::service::{folders, machine};
 use std::path::Path;
 
 pub(super) fn all() -> DoctorReport {
     let mut report = DoctorReport::default();
-    let python = python::find();
+    let python = user_python::find();
     let gpu = cuda::probe();
     let nvrtc = match gpu.driver {
         Some(driver) => cuda::nvrtc_for_driver(driver),
@@ -165,7 +165,7 @@ fn toolkit() -> Check {
     let set = ["CUDA_HOME", "CUDA_PATH"].into_iter().find_map(|name| Some((name, std::env::var_os(name)?)));
     let program = if cfg!(windows) { "nvcc.exe" } else { "nvcc" };
     let needed = "not needed: NVRTC's library alone compiles the kernels";
-    let found = match (&set, python::on_path("nvcc")) {
+    let found = match (&set, user_python::on_path("nvcc")) {
         (Some((name, home)), _) if !Path::new(home).join("bin").join(program).is_file() => {
             let home = Path::new(home).display();
             let found =

@@ -6,7 +6,7 @@
 use crate::backends::cuda;
 use crate::base::Diagnostic;
 use crate::service::target::quote;
-use crate::service::{folders, limited, python};
+use crate::service::{folders, limited, user_python};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -47,7 +47,7 @@ pub fn nvrtc_plan() -> Result<FetchPlan, Diagnostic> {
         Diagnostic::error("no-folder", "no home folder was found for NVRTC")
             .hint("install NVRTC yourself and set MASKLOOM_NVRTC to its library")
     })?;
-    let python = python::find().ok_or_else(|| {
+    let python = user_python::find().ok_or_else(|| {
         Diagnostic::error("no-python", "no Python was found to run pip")
             .hint("install Python 3, or set MASKLOOM_NVRTC to libnvrtc.so of a CUDA toolkit")
     })?;

@@ -4,7 +4,7 @@
 //! worked. Must not know the other checks.
 
 use crate::service::protocol::{Check, Health};
-use crate::service::python;
+use crate::service::user_python;
 use std::path::{Path, PathBuf};
 
 /// The results of the checks that replace a variable's value.
@@ -54,7 +54,7 @@ fn interpreter(name: &str, path: &Path, used: Option<&Path>) -> Option<Check> {
     if used == Some(path) {
         return None;
     }
-    match python::ask(path) {
+    match user_python::ask(path) {
         None => told(name, format!("{} does not run as a Python; it is ignored", path.display())),
         // it answers and another was chosen, because that one has torch
         Some(_) => {

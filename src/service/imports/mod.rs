@@ -98,7 +98,7 @@ fn npz(path: &Path, bytes: &[u8]) -> Result<Cells, Diagnostic> {
         return Err(Diagnostic::error("import-no-mask", message).hint("numpy.savez(path, mask=mask)"));
     };
     if name.to_lowercase().starts_with("attention_mask")
-        && let Some(cells) = read::padding(path, &crate::service::npy::parse(path, data)?)?
+        && let Some(cells) = read::padding(path, &service::npy::parse(path, data)?)?
     {
         return Ok(cells);
     }

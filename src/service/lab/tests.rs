@@ -244,7 +244,7 @@ fn pictures_are_pngs_of_the_asked_size() {
 }
 
 fn committed(name: &str) -> Capture {
-    open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/captures").join(name)).unwrap()
+    open(&maskloom_testing::repository().join("tests/data/captures").join(name)).unwrap()
 }
 
 #[test]

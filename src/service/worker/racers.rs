@@ -8,7 +8,7 @@ use crate::backends::absent::absent;
 use crate::backends::cuda::{self, Cache, Gpu, Nvrtc};
 use crate::backends::{Backend, cpu, torch};
 use crate::base::{BackendName, Device, Diagnostic};
-use crate::service::python;
+use crate::service::user_python;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -120,7 +120,7 @@ fn on_torch(
     if !names.iter().any(|n| n.is_torch()) {
         return Vec::new();
     }
-    let found = python.map(String::from).or_else(|| Some(python::find()?.path.display().to_string()));
+    let found = python.map(String::from).or_else(|| Some(user_python::find()?.path.display().to_string()));
     let (backends, facts) = torch::backends(names, found.as_deref(), device, crate::export::module_text);
     environment.extend(facts.into_iter().flat_map(|f| f.versions));
     backends

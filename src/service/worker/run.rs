@@ -245,7 +245,7 @@ mod tests {
         let tensor = HostTensor::new([1, 2, 8, 16], crate::base::tensor::Data::F32(vec![0.5; 256])).unwrap();
         let names = ["q", "k", "v"].map(String::from);
         let all = names.iter().map(|n| (n.clone(), &tensor));
-        crate::service::files::save(&path, &tensors::write(all).unwrap()).unwrap();
+        service::files::save(&path, &tensors::write(all).unwrap()).unwrap();
         let source = InputSource::File { path: path.display().to_string(), names, layout: Layout::Bhsd };
         let problem = Problem::new(spec()).unwrap();
         let codes = |device| {

@@ -4,7 +4,7 @@
 //! Invariant: a figure that one command prints is compared with another command's, or with PyTorch's own.
 
 use super::Bench;
-use maskloom::service::python;
+use maskloom::service::user_python;
 use serde_json::Value;
 use std::process::Command;
 
@@ -99,8 +99,8 @@ fn a_device_measures_what_the_sweep_here_measures() {
 
 #[test]
 fn pytorch_finds_the_same_losses_under_the_exported_mask() {
-    let Some(python) = python::find().filter(|p| p.packages.contains_key("torch")) else {
-        maskloom::base::needs::missing("torch", "no Python with torch; set MASKLOOM_PYTHON");
+    let Some(python) = user_python::find().filter(|p| p.packages.contains_key("torch")) else {
+        maskloom_testing::needs::missing("torch", "no Python with torch; set MASKLOOM_PYTHON");
         return;
     };
     let bench = Bench::new();

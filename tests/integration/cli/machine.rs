@@ -71,13 +71,13 @@ fn the_doctor_examines_and_explains() {
 #[test]
 fn presets_kernels_compile_for_ampere_ada_and_hopper() {
     if std::env::var_os("MASKLOOM_NVRTC").is_none() {
-        return maskloom::base::needs::missing("nvrtc", "MASKLOOM_NVRTC names no NVRTC");
+        return maskloom_testing::needs::missing("nvrtc", "MASKLOOM_NVRTC names no NVRTC");
     }
     let bench = Bench::new();
     // the library's tests compile Hopper's kernels of all presets with score mods, and those that the others share
     for (count, archs) in [(4, "sm_80,sm_89"), (2, "sm_90a")] {
         let all = maskloom::document::library::presets().iter().map(|preset| preset.name);
-        let names = maskloom::base::needs::one_of(count, all);
+        let names = maskloom_testing::needs::one_of(count, all);
         let built = bench.run(&[&["kernels", "build"], &names[..], &["--arch", archs]].concat()).ok().out;
         for arch in archs.split(',') {
             assert_eq!(

@@ -238,7 +238,7 @@ impl QualityPage {
             let entered = field.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter));
             let words = "Reads the list of the file's content; heads are read when they are shown. Opening or dropping a capture does the same.";
             if (ui.button("Open").on_hover_text(words).clicked() || entered) && !self.typed.trim().is_empty() {
-                let path = crate::app::drafts::path::expand(self.typed.trim());
+                let path = app::drafts::path::expand(self.typed.trim());
                 self.open(path);
             }
         });

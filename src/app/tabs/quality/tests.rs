@@ -94,7 +94,7 @@ fn a_capture_is_opened_judged_and_a_proposal_taken_and_undone() {
     window.run_steps(3);
     fill(&mut window, "Capture file", &capture().display().to_string());
     click(&mut window, "Open");
-    let wait = |window: &mut crate::app::tests::Window, what: &str| {
+    let wait = |window: &mut app::tests::Window, what: &str| {
         for _ in 0..2000 {
             window.run_steps(1);
             if window.query_by_label(what).is_some() {
@@ -129,7 +129,7 @@ fn a_capture_of_other_lengths_offers_a_document_and_its_atlas_opens_heads() {
     // the user's own work is never replaced without a request
     window.state_mut().state.edit(Edit::Rename("mine".into()));
     settle(&mut window);
-    crate::app::act::act(&mut window.state_mut().state, crate::app::action::Action::Open(capture()));
+    app::act::act(&mut window.state_mut().state, app::action::Action::Open(capture()));
     step_until(&mut window, "told", |state| {
         state.session.loss.as_ref().is_some_and(|loss| loss.detail.contains("tokens"))
     });
@@ -160,7 +160,7 @@ fn a_capture_of_other_lengths_offers_a_document_and_its_atlas_opens_heads() {
 fn the_first_screen_makes_way_and_leads_to_a_mask_for_each_head() {
     let mut window = window(None);
     settle(&mut window);
-    crate::app::act::act(&mut window.state_mut().state, crate::app::action::Action::Open(capture()));
+    app::act::act(&mut window.state_mut().state, app::action::Action::Open(capture()));
     step_until(&mut window, "a document of its shape", |state| {
         state.session.loss.as_ref().is_some_and(|loss| loss.value == "0% of mass")
     });

@@ -99,7 +99,7 @@ fn settings(ui: &mut Ui, state: &State, actions: &mut Actions) {
 fn copy_ui(ui: &mut Ui, race: u64, copy: &SmallerCopy) {
     ui.horizontal_top(|ui| {
         let dark = ui.visuals().dark_mode;
-        let memory = crate::app::widgets::id("smaller copy").with((race, dark));
+        let memory = app::widgets::id("smaller copy").with((race, dark));
         let texture = ui.data(|d| d.get_temp::<TextureHandle>(memory)).unwrap_or_else(|| {
             let made = ui.ctx().load_texture("smaller copy", copy_image(copy, dark), TextureOptions::NEAREST);
             ui.data_mut(|d| d.insert_temp(memory, made.clone()));
@@ -236,7 +236,7 @@ pub(in crate::app) fn recorded_runs(ui: &Ui, state: &State) -> Vec<&'static Reco
     let Some(Ok(problem)) = state.session.built.as_ref().map(|b| &b.problem) else { return Vec::new() };
     let density = state.session.current_stats().and_then(|c| c.result.as_ref().ok()).map(|stats| stats.density);
     // looking a document up means writing it out: once a revision, and when its cells are counted
-    let memory = crate::app::widgets::id("recorded runs");
+    let memory = app::widgets::id("recorded runs");
     type Known = ((u64, u64, Option<u64>), Vec<&'static Recorded>);
     let wanted = (state.session.number, state.revision, density.map(f64::to_bits));
     if let Some(known) = ui.data(|d| d.get_temp::<Known>(memory)).filter(|k| k.0 == wanted) {

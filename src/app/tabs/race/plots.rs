@@ -14,9 +14,9 @@ use crate::base::BackendName;
 use crate::base::control::remaining;
 use crate::problem::ProblemSpec;
 use crate::problem::result::RunReport;
+use crate::problem::roofs::{Roof, least_bytes};
 use crate::problem::verdict::baseline;
 use crate::service::recorded::Recorded;
-use crate::service::roofs::{Roof, least_bytes};
 use egui::{Color32, Grid, RichText, Ui};
 use egui_plot::{GridInput, GridMark, Legend, Line, Plot, PlotPoints, Points};
 

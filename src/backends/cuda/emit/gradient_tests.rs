@@ -7,11 +7,11 @@ use crate::backends::cuda::toolchain::ptxas;
 use crate::backends::cuda::variant::backward::BackwardWays;
 use crate::backends::cuda::variant::limits::Limits;
 use crate::base::HostTensor;
-use crate::base::needs;
 use crate::base::tensor::Data;
 use crate::ir::graph::{BinaryOp, Input, Mod, ModKind, Op};
 use crate::ir::text::parse;
 use crate::problem::{Problem, ProblemSpec};
+use maskloom_testing::needs;
 use smallvec::smallvec;
 use std::sync::Arc;
 

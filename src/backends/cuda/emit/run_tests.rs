@@ -110,7 +110,7 @@ pub(crate) fn fill_uniforms(lifted: &LiftedMods) -> String {
 /// compiler.
 pub(crate) fn compiled(text: &str, folder: &Path, compiler: &mut Command, options: &[&str]) -> Option<PathBuf> {
     if Command::new("c++").arg("--version").output().is_err() {
-        crate::base::needs::missing("cxx", "no C++ compiler");
+        maskloom_testing::needs::missing("cxx", "no C++ compiler");
         return None;
     }
     let (source, binary) = (folder.join("program.cpp"), folder.join("program"));
@@ -164,7 +164,7 @@ fn close(a: f64, b: f64) -> bool {
 
 /// The form of emitted mods for this processor's registers.
 fn header() -> String {
-    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/mods.cuh")).replace("\"+f\"", "\"+x\"")
+    include_str!("../../../../kernels/mods.cuh").replace("\"+f\"", "\"+x\"")
 }
 
 /// Every cell is seen once, in its row and column, for any number of columns in a pass; all scores are back in place.

@@ -10,7 +10,7 @@ use crate::base::DType;
 /// An embedded file of `kernels/`.
 macro_rules! part {
     ($name:literal) => {
-        ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $name)))
+        ($name, include_str!(concat!("../../../../kernels/", $name)))
     };
 }
 

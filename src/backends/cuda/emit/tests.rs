@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(crate) fn nvrtc() -> Option<&'static Nvrtc> {
     let found = Nvrtc::get();
     if let Err(why) = &found {
-        crate::base::needs::missing("nvrtc", &format!("no NVRTC ({})", why.message));
+        maskloom_testing::needs::missing("nvrtc", &format!("no NVRTC ({})", why.message));
     }
     found.ok()
 }
@@ -162,7 +162,7 @@ fn every_kind_of_kernel_compiles_for_every_architecture() {
 
 /// A variant, compiled; panics with its name on failure.
 pub(crate) fn kernel_of(spec: KernelSpec, mods: LiftedMods, arch: &str, nvrtc: &Nvrtc) -> Program {
-    crate::backends::cuda::toolchain::compile::Draft::of(spec, mods, arch)
+    backends::cuda::toolchain::compile::Draft::of(spec, mods, arch)
         .finish(nvrtc, None)
         .unwrap_or_else(|why| panic!("{} {arch}: {why}", spec.name()))
 }
@@ -249,7 +249,7 @@ fn every_mask_runs_the_same_text() {
 fn a_broken_text_is_an_error_of_the_compiler() {
     let Some(nvrtc) = nvrtc() else { return };
     let why = nvrtc.compile("this is no CUDA", "sm_80", Form::Kernel).unwrap_err();
-    assert_eq!(why.code, crate::backends::cuda::toolchain::compile::COMPILE_ERROR);
+    assert_eq!(why.code, backends::cuda::toolchain::compile::COMPILE_ERROR);
     assert_eq!(nvrtc.compile("", "sm_35", Form::Kernel).unwrap_err().code, "nvrtc-arch");
 }
 

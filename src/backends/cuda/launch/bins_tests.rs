@@ -19,7 +19,7 @@ use std::fmt::Write;
 use std::process::Command;
 use std::sync::Arc;
 
-const BINS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/bins.cuh"));
+const BINS: &str = include_str!("../../../../kernels/bins.cuh");
 /// The addition to a bin, and what would stand there without bins.
 const ADDED: &str = "atomicAdd(sums.bins + (u64(x / 8) * u32(sums.count) + u32(element)), u64(i64(with_sign)));";
 const AS_FLOAT: &str = "atomicAdd(sums.total + element, part);";

@@ -97,7 +97,7 @@ impl Places {
         &self,
         problem: &Problem,
         sums: &[f32],
-    ) -> Result<Vec<crate::backends::gradients::CaptureGradient>, Diagnostic> {
+    ) -> Result<Vec<backends::gradients::CaptureGradient>, Diagnostic> {
         let Some(score) = problem.score.as_deref() else { return Ok(Vec::new()) };
         let own = self.ids.iter().zip(&self.starts).map(|(id, start)| {
             let count = score.graph.capture(*id).tensor.numel();
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn the_struct_is_the_kernels() {
-        let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/eager_backward.cu"));
+        let text = include_str!("../../../../kernels/eager_backward.cu");
         let own: Vec<_> = EagerParams::fields().into_iter().map(|(n, s)| (n.to_string(), s)).collect();
         assert_eq!(own, declared(text, "Eager"));
         assert!(text.contains(&format!("TILE = {TILE}, THREADS = {THREADS}, ROW_THREADS = {ROW_THREADS}")));

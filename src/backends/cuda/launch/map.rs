@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_struct_is_the_kernels() {
-        let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/map.cu"));
+        let text = include_str!("../../../../kernels/map.cu");
         let fields: Vec<_> = Picture::fields().into_iter().map(|(name, size)| (name.to_string(), size)).collect();
         assert_eq!(fields, params::declared(text, "Picture"));
         assert_eq!(Picture::default().bytes().len() % 8, 0);
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn it_compiles_with_any_mods_where_nvrtc_is() {
-        let Ok(nvrtc) = Nvrtc::get() else { return crate::base::needs::missing("nvrtc", "no NVRTC") };
+        let Ok(nvrtc) = Nvrtc::get() else { return maskloom_testing::needs::missing("nvrtc", "no NVRTC") };
         for (head_dim, mask, score) in
             [(128, None, None), (72, Some(causal(3)), None), (256, Some(causal(0)), Some(distance_score()))]
         {

@@ -7,7 +7,7 @@ pub(crate) mod backward;
 mod backward_fault_tests;
 pub(crate) mod backward_pass;
 #[cfg(test)]
-pub(crate) mod backward_tests;
+mod backward_tests;
 #[cfg(test)]
 mod bins_tests;
 pub(crate) mod both;
@@ -25,5 +25,7 @@ pub(crate) mod hopper;
 mod hopper_tests;
 pub(crate) mod map;
 pub(crate) mod params;
+#[cfg(test)]
+mod random_tests;
 pub(crate) mod runner;
 pub(crate) mod staged;

@@ -263,9 +263,9 @@ mod tests {
 
     fn header(name: &str) -> Vec<(String, usize)> {
         let text = concat!(
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/params.cuh")),
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/pipeline_sm90.cuh")),
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/decode_sm80.cu"))
+            include_str!("../../../../kernels/params.cuh"),
+            include_str!("../../../../kernels/pipeline_sm90.cuh"),
+            include_str!("../../../../kernels/decode_sm80.cu")
         );
         declared(text, name)
     }

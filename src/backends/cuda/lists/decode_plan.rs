@@ -219,7 +219,7 @@ mod tests {
     use crate::problem::ProblemSpec;
 
     fn variant(problem: &Problem, arch: &str) -> KernelSpec {
-        let shape = crate::backends::cuda::choose::shape(problem);
+        let shape = backends::cuda::choose::shape(problem);
         let mask = if problem.mask.is_some() { MaskKind::Bitmap } else { MaskKind::None };
         KernelSpec::decode(&shape, &Limits::of_arch(arch).unwrap(), mask, ScoreKind::Folded).expect("few rows")
     }

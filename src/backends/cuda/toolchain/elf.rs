@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn cubins_say_what_the_log_says_and_survive_damage() {
-        let Ok(nvrtc) = Nvrtc::get() else { return crate::base::needs::missing("nvrtc", "no NVRTC") };
+        let Ok(nvrtc) = Nvrtc::get() else { return maskloom_testing::needs::missing("nvrtc", "no NVRTC") };
         for (arch, entry) in [("sm_80", "flex_forward"), ("sm_89", "flex_forward"), ("sm_90a", "flex_hopper")] {
             let (artefact, cubin) = compile(&problem(Some(causal()), None), BackendName::Flex, arch, nvrtc).unwrap();
             let (told, read) = (ptxas::resources(&artefact.log, entry), resources(&cubin, entry));

@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn every_mod_compiles_as_a_part_and_the_kernels_part_is_the_same_for_all() {
         if Nvrtc::get().is_err() {
-            crate::base::needs::missing("nvrtc", "no NVRTC, so the parts are only written");
+            maskloom_testing::needs::missing("nvrtc", "no NVRTC, so the parts are only written");
         }
         for arch in ["sm_80", "sm_90a"] {
             let (mods, kernel) = parts(0, 3, 300, arch);

@@ -13,7 +13,7 @@ use smallvec::smallvec;
 fn check(build: impl FnOnce(&mut Build) -> NodeId, want: &str) {
     let mut b = Build::new();
     let root = build(&mut b);
-    let kind = if b.g.ty(root) == crate::ir::graph::Ty::Float { ModKind::Score } else { ModKind::Mask };
+    let kind = if b.g.ty(root) == ir::graph::Ty::Float { ModKind::Score } else { ModKind::Mask };
     let given = Mod { kind, graph: b.g, root, sources: Vec::new() };
     let made = simplify(&given);
     assert_eq!(expression(&made.graph, made.root), want, "from {}", expression(&given.graph, given.root));
@@ -40,11 +40,11 @@ impl Build {
         Build { g, q, k, d }
     }
 
-    fn op(&mut self, op: crate::ir::graph::BinaryOp, a: NodeId, b: NodeId) -> NodeId {
+    fn op(&mut self, op: ir::graph::BinaryOp, a: NodeId, b: NodeId) -> NodeId {
         self.g.binary(op, a, b)
     }
 
-    fn by(&mut self, op: crate::ir::graph::BinaryOp, a: NodeId, b: i64) -> NodeId {
+    fn by(&mut self, op: ir::graph::BinaryOp, a: NodeId, b: i64) -> NodeId {
         let b = self.g.int(b);
         self.g.binary(op, a, b)
     }

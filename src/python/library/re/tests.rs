@@ -19,9 +19,7 @@ fn told(spans: &Spans) -> Vec<Span> {
 
 #[test]
 fn matches_are_cpythons() {
-    let cases: Vec<Case> =
-        serde_json::from_str(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/python_re.json")))
-            .expect("cases");
+    let cases: Vec<Case> = serde_json::from_str(include_str!("../../../../tests/data/python_re.json")).expect("cases");
     assert!(cases.len() > 500);
     for Case(pattern, text, (search, whole, all, split, sub)) in &cases {
         let what = format!("{pattern:?} in {text:?}");
@@ -51,7 +49,7 @@ fn matches_are_cpythons() {
 
 fn shown(code: &str) -> String {
     match run(&format!("import re\n{code}")) {
-        Ok(value) => crate::python::machine::repr(&value),
+        Ok(value) => python::machine::repr(&value),
         Err(why) => why,
     }
 }

@@ -180,7 +180,7 @@ fn scores() -> Vec<Case> {
 #[test]
 fn every_mod_of_attention_gym_traces_unmodified() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else {
-        crate::base::needs::missing("gym", &format!("{FOLDER} names no folder with the attn_gym package"));
+        maskloom_testing::needs::missing("gym", &format!("{FOLDER} names no folder with the attn_gym package"));
         return;
     };
     let loader = Folder(folder.clone());

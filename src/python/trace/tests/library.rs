@@ -4,7 +4,7 @@ use crate::python::outline::{EntryKind, outline};
 use crate::python::trace::tests::*;
 
 fn patterns() -> Vec<Source> {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/patterns");
+    let folder = maskloom_testing::repository().join("assets/patterns");
     let mut files: Vec<_> = std::fs::read_dir(folder).expect("the folder").map(|e| e.expect("entry").path()).collect();
     files.retain(|p| p.extension().is_some_and(|e| e == "py"));
     files.sort();

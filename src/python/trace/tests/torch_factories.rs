@@ -12,7 +12,7 @@ use crate::ir::passes::simplify::simplify;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-const RECORDED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/torch_factories.json"));
+const RECORDED: &str = include_str!("../../../../tests/data/torch_factories.json");
 
 #[derive(Deserialize)]
 struct Recorded {

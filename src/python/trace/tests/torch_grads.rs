@@ -11,7 +11,7 @@ use half::bf16;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-const RECORDED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/torch_grads.json"));
+const RECORDED: &str = include_str!("../../../../tests/data/torch_grads.json");
 
 #[derive(Deserialize)]
 struct Recorded {

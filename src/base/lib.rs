@@ -2,8 +2,9 @@
 //!
 //! Invariant: nothing here does I/O or knows about masks. Must not import any other module of the crate.
 
-#[cfg(test)]
-pub(crate) mod cases;
+// Every path from a crate's root to an item is the same inside and outside of it.
+extern crate self as base;
+
 pub mod control;
 pub mod diagnostic;
 pub mod dtype;
@@ -13,12 +14,11 @@ pub mod float;
 pub mod memory;
 pub mod names;
 pub mod nearest;
-#[doc(hidden)]
-pub mod needs;
 pub mod rng;
 pub mod shape;
 pub mod span;
 pub mod tensor;
+mod tensor_file;
 pub mod words;
 
 pub use control::Control;
@@ -29,3 +29,4 @@ pub use names::{BackendName, Device, Layout};
 pub use shape::{BlockSize, Lengths};
 pub use span::{Source, SourceId, Span};
 pub use tensor::HostTensor;
+pub use tensor_file::{tensor_file, tensor_file_with};

@@ -7,7 +7,7 @@
 
 /// The vector instructions of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
+pub enum Level {
     /// 16 lanes, 32 registers.
     #[cfg(target_arch = "x86_64")]
     Avx512,
@@ -20,7 +20,7 @@ pub(crate) enum Level {
 
 impl Level {
     /// The widest that the processor and the system support.
-    pub(crate) fn detect() -> Level {
+    pub fn detect() -> Level {
         #[cfg(target_arch = "x86_64")]
         {
             if std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512bw") {
@@ -35,7 +35,7 @@ impl Level {
 
     /// The widest and every narrower one.
     #[cfg(test)]
-    pub(crate) fn all() -> Vec<Level> {
+    pub fn all() -> Vec<Level> {
         let mut all = vec![Level::Portable];
         #[cfg(target_arch = "x86_64")]
         match Level::detect() {
@@ -47,7 +47,7 @@ impl Level {
     }
 
     /// For messages: `avx512`, `avx2`, `portable`.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => "avx512",
@@ -60,7 +60,7 @@ impl Level {
 
 /// One vector type. Every method is `unsafe` for one reason: it may be called only if the type's instructions exist,
 /// and pointers must be valid for `LANES` elements (of f32, or of u8 for masks).
-pub(crate) trait Simd: Copy {
+pub trait Simd: Copy {
     type V: Copy;
     const LANES: usize;
 
@@ -105,7 +105,7 @@ pub(crate) trait Simd: Copy {
 
 /// Plain arrays: every target has them.
 #[derive(Clone, Copy)]
-pub(crate) struct Portable;
+pub struct Portable;
 
 macro_rules! lanes {
     ($f:expr) => {
@@ -178,7 +178,7 @@ impl Simd for Portable {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86::{Avx2, Avx512};
+pub use x86::{Avx2, Avx512};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
@@ -187,7 +187,7 @@ mod x86 {
 
     /// 8 lanes with fused multiply-add.
     #[derive(Clone, Copy)]
-    pub(crate) struct Avx2;
+    pub struct Avx2;
 
     impl Simd for Avx2 {
         type V = __m256;
@@ -277,7 +277,7 @@ mod x86 {
 
     /// 16 lanes and twice the registers.
     #[derive(Clone, Copy)]
-    pub(crate) struct Avx512;
+    pub struct Avx512;
 
     impl Simd for Avx512 {
         type V = __m512;

@@ -3,6 +3,20 @@
 //! Invariant: the document (saved) is separate from the session (derived, can be rebuilt); views send commands, one
 //! place carries them out. Must not know the command line, CUDA or Python.
 
+// Every path from a crate's root to an item is the same inside and outside of it.
+extern crate self as app;
+use maskloom_analysis as analysis;
+use maskloom_backends as backends;
+use maskloom_base as base;
+use maskloom_document as document;
+use maskloom_export as export;
+use maskloom_ir as ir;
+use maskloom_problem as problem;
+use maskloom_python as python;
+use maskloom_quality as quality;
+use maskloom_service as service;
+use maskloom_trainers as trainers;
+
 mod act;
 mod action;
 mod background;

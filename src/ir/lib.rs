@@ -3,6 +3,10 @@
 //! Invariant: one graph defines the mask; picture, block lists, results, kernels and exports come from it. Must not
 //! know Python, documents, problems or devices.
 
+// Every path from a crate's root to an item is the same inside and outside of it.
+extern crate self as ir;
+use maskloom_base as base;
+
 pub mod bounds;
 pub mod cell;
 pub mod graph;

@@ -2,6 +2,12 @@
 //!
 //! Invariant: every statement about a setting was read or measured. Writes nothing.
 
+// Every path from a crate's root to an item is the same inside and outside of it.
+extern crate self as trainers;
+use maskloom_base as base;
+use maskloom_document as document;
+use maskloom_problem as problem;
+
 pub mod advice;
 pub mod config;
 mod flat_edit;

@@ -3,11 +3,19 @@
 //! Invariant: a [`Problem`] exists only if every backend-independent rule holds; every refusal is a diagnostic with a
 //! suggested fix. Must not know any backend, device or file.
 
+// Every path from a crate's root to an item is the same inside and outside of it.
+extern crate self as problem;
+use maskloom_analysis as analysis;
+use maskloom_base as base;
+use maskloom_ir as ir;
+
 mod fingerprint;
 mod outputs;
 pub mod pattern;
 mod plans;
+pub mod random;
 pub mod result;
+pub mod roofs;
 mod validate;
 pub mod verdict;
 

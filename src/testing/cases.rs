@@ -7,7 +7,7 @@ use proptest::prelude::ProptestConfig;
 use proptest::test_runner::FileFailurePersistence::WithSource;
 
 /// The configuration of every property test: `x_tests.rs` keeps its cases in `x_tests.proptest-regressions`.
-pub(crate) fn kept_beside() -> ProptestConfig {
+pub fn kept_beside() -> ProptestConfig {
     ProptestConfig {
         failure_persistence: Some(Box::new(WithSource("proptest-regressions"))),
         ..ProptestConfig::default()

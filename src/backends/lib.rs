@@ -3,6 +3,16 @@
 //! Invariant: a backend accepts only a validated [`Problem`]; it returns `Refused` before it starts, never a wrong
 //! result. Must not know the worker's protocol, files (except the kernel cache) or the window.
 
+// Every path from a crate's root to an item is the same inside and outside of it.
+extern crate self as backends;
+use maskloom_analysis as analysis;
+use maskloom_base as base;
+#[cfg(test)]
+use maskloom_document as document;
+use maskloom_ir as ir;
+use maskloom_micro as micro;
+use maskloom_problem as problem;
+
 pub mod absent;
 pub mod attention_map;
 pub mod compare;
@@ -22,8 +32,8 @@ pub mod race;
 pub mod reference;
 mod refusals;
 pub mod stats;
-#[cfg(test)]
-pub(crate) mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod torch;
 
 pub use given::learning;

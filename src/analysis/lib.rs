@@ -2,6 +2,11 @@
 //!
 //! Invariant: exact, without a dense matrix. Must not know documents, problems or devices.
 
+// Every path from a crate's root to an item is the same inside and outside of it.
+extern crate self as analysis;
+use maskloom_base as base;
+use maskloom_ir as ir;
+
 pub mod access;
 pub mod block_mask;
 pub mod change;

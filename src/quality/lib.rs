@@ -18,6 +18,15 @@
 //! | `routers` | simulated run-time routers of other frameworks |
 //! | `suggest` | masks proposed from a capture |
 
+// Every path from a crate's root to an item is the same inside and outside of it.
+extern crate self as quality;
+use maskloom_analysis as analysis;
+#[cfg(test)]
+use maskloom_backends as backends;
+use maskloom_base as base;
+use maskloom_ir as ir;
+use maskloom_micro as micro;
+
 pub mod attend;
 pub mod capture;
 pub mod head;
@@ -30,8 +39,8 @@ pub mod profile;
 pub mod routers;
 pub mod scores;
 pub mod suggest;
-#[cfg(test)]
-pub(crate) mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 use crate::base::Diagnostic;
 

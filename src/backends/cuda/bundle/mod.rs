@@ -4,6 +4,8 @@
 //! Invariant: `launch.json` names each value that Python fills in at a launch with its type, in the struct's order;
 //! Python contains nothing of the layout. Must not know folders or devices.
 
+mod backward;
+
 use crate::backends::cuda::emit::layout::capture_bytes;
 use crate::backends::cuda::launch::backward::BackwardParams;
 use crate::backends::cuda::launch::decode::{JOIN_ENTRY, JOIN_THREADS};
@@ -19,8 +21,7 @@ use crate::backends::cuda::variant::bound;
 use crate::backends::cuda::variant::limits::Limits;
 use crate::backends::cuda::variant::spec::{Kernel, KernelSpec, ScoreKind};
 use crate::base::tensor::Data;
-use crate::base::{BackendName, Control, Diagnostic, HostTensor};
-use crate::export::{ExportFile, kernels_backward, tensor_file};
+use crate::base::{BackendName, Control, Diagnostic, ExportFile, HostTensor, tensor_file};
 use crate::ir::graph::{Input, Mod, NodeId, Op};
 use crate::problem::Problem;
 use serde_json::{Value, json};
@@ -28,26 +29,38 @@ use serde_json::{Value, json};
 /// Architectures that run on everything from Ampere to Hopper at full speed.
 pub const USUAL_ARCHITECTURES: [&str; 2] = ["sm_80", "sm_90a"];
 
-const OPERATORS: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/python/kernel_bundle.py"));
-const LAUNCHER: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/python/kernel_launch.py"));
+const OPERATORS: &str = include_str!("../../../../assets/python/kernel_bundle.py");
+const LAUNCHER: &str = include_str!("../../../../assets/python/kernel_launch.py");
 
 /// `STEM_kernel.py` and the file by which it launches.
-pub(super) fn loader(stem: &str) -> [ExportFile; 2] {
+pub fn loader(stem: &str) -> [ExportFile; 2] {
     let what = "Maskloom's kernel as a PyTorch operator, loaded by the driver alone: attend(q, k, v)";
     let operators = ExportFile::new(format!("{stem}_kernel.py"), OPERATORS.replace("DESIGN", stem), what);
     [operators, ExportFile::new("kernels/launch.py", LAUNCHER.replace("DESIGN", stem), "launches the kernels")]
 }
 
-/// The files for the module `stem`, one variant for each architecture: `STEM_kernel.py`, and below `kernels/` the
-/// kernels that it launches. Errors: the backend's refusal, an architecture without a kernel, the compiler's message.
+/// What a bundle is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct BundleRequest<'a> {
+    /// The name of the module beside it.
+    pub stem: &'a str,
+    /// The captured tensors with their names in that module.
+    pub names: &'a [(String, HostTensor)],
+    /// Compute capabilities, such as `sm_90a`: one variant for each.
+    pub archs: &'a [&'a str],
+    /// Whether gradients are added in a fixed order.
+    pub deterministic: bool,
+}
+
+/// `STEM_kernel.py`, and below `kernels/` the kernels that it launches. Errors: the backend's refusal, an architecture without a
+/// kernel, the compiler's message.
 pub fn kernel_bundle(
     problem: &Problem,
-    stem: &str,
-    archs: &[&str],
-    deterministic: bool,
+    request: BundleRequest,
     compiler: &dyn Compiler,
     cache: Option<&Cache>,
 ) -> Result<Vec<ExportFile>, Diagnostic> {
+    let BundleRequest { stem, names, archs, deterministic } = request;
     // the loader hands out the output and the lse
     let problem = &problem.without_aux();
     let mut files = loader(stem).to_vec();
@@ -68,14 +81,8 @@ pub fn kernel_bundle(
         let what = format!("machine code for {arch}, made by {}", compiler.version());
         files.push(ExportFile::new(format!("kernels/{name}.cubin"), program.cubin.clone(), what));
         let mut made = variant(problem, &program, place, &name, &mut tensors)?;
-        made["backward"] = kernels_backward::variant(
-            problem,
-            deterministic,
-            (limits, arch),
-            (compiler, cache),
-            &mut files,
-            &mut tensors,
-        )?;
+        made["backward"] =
+            backward::variant(problem, deterministic, (limits, arch), (compiler, cache), &mut files, &mut tensors)?;
         variants.push(made);
     }
     let p = problem.spec();
@@ -89,7 +96,7 @@ pub fn kernel_bundle(
         "hopper": Hopper::layout(),
         "decode": Decode::layout(),
         "backward": BackwardParams::layout(),
-        "learns": kernels_backward::told(problem),
+        "learns": backward::told(problem, names),
         "deterministic": deterministic,
         "variants": variants,
     });
@@ -205,7 +212,7 @@ fn variant(
         "registers": program.artefact.registers,
         "tile_q": spec.tile_q,
         "tile_kv": spec.tile_kv,
-        "stored_rows": crate::backends::cuda::launch::hopper::STORED_ROWS,
+        "stored_rows": backends::cuda::launch::hopper::STORED_ROWS,
         "tensor_maps": spec.kernel == Kernel::FlexSm90,
         "decode": decode,
         "draws": draws.iter().map(|draws| told(spec, limits, draws)).collect::<Vec<_>>(),
@@ -214,7 +221,7 @@ fn variant(
         "q_tiles": plan.q_tiles,
         "mask_batch": plan.batch,
         "mask_heads": plan.heads,
-        "captures": kernels_backward::places(problem, &captured),
+        "captures": backward::places(problem, &captured),
         "bounded": spec.bounded,
         "mods_by_pointer": layout.by_pointer(),
     }))
@@ -231,9 +238,9 @@ fn words(values: &[u32]) -> Data {
 
 #[cfg(test)]
 mod tests {
+    use crate::backends::cuda::bundle::*;
     use crate::backends::cuda::choose::tests::{make, problem, window};
-    use crate::export::kernels::*;
-    use crate::ir::graph::{BinaryOp, ModKind};
+    use crate::ir::graph::{BinaryOp, CaptureId, ModKind};
 
     /// Gives back the text as machine code.
     struct Echo;
@@ -249,6 +256,10 @@ mod tests {
         }
     }
 
+    fn bundled(problem: &Problem, archs: &[&str], deterministic: bool) -> Result<Vec<ExportFile>, Diagnostic> {
+        kernel_bundle(problem, BundleRequest { stem: "mine", names: &[], archs, deterministic }, &Echo, None)
+    }
+
     fn bytes_of<'a>(files: &'a [ExportFile], name: &str) -> &'a [u8] {
         &files.iter().find(|f| f.name == name).unwrap_or_else(|| panic!("no {name}")).bytes
     }
@@ -260,7 +271,7 @@ mod tests {
     #[test]
     fn every_variant_has_its_text_code_lists_and_launch() {
         let problem = problem(Some(window()), None);
-        let files = kernel_bundle(&problem, "mine", &USUAL_ARCHITECTURES, false, &Echo, None).expect("made");
+        let files = bundled(&problem, &USUAL_ARCHITECTURES, false).expect("made");
         let names: Vec<_> = files.iter().map(|f| f.name.as_str()).collect();
         let want = [
             "mine_kernel.py",
@@ -310,7 +321,7 @@ mod tests {
         };
         let design = problem(Some(window()), None);
         for deterministic in [false, true] {
-            let files = kernel_bundle(&design, "mine", &["sm_90a"], deterministic, &Echo, None).expect("made");
+            let files = bundled(&design, &["sm_90a"], deterministic).expect("made");
             assert_eq!(order(&files), (deterministic, deterministic));
         }
         let learns = make(ModKind::Score, |g| {
@@ -320,13 +331,19 @@ mod tests {
             g.binary(BinaryOp::Add, score, bias)
         });
         let learns = problem(Some(window()), Some(learns));
-        let free = kernel_bundle(&learns, "mine", &["sm_90a"], false, &Echo, None).expect("made");
+        let free = bundled(&learns, &["sm_90a"], false).expect("made");
         assert_eq!(launch_of(&free)["problem"]["score_per_batch"], json!(false), "it reads by head");
-        // `key` is a parameter of the module's attend: both files have the same other name
-        let [(named, _)] = &super::super::module::names(&learns)[..] else { panic!("one tensor") };
-        assert!(named != "key" && launch_of(&free)["learns"][0]["name"] == json!(named), "{named}");
+        // the name in the module, which reserves `key` for a parameter of its attend
+        let named =
+            [("key_1".to_string(), learns.score.as_deref().expect("a mod").graph.capture(CaptureId(0)).tensor.clone())];
+        let request = BundleRequest { stem: "mine", names: &named, archs: &["sm_90a"], deterministic: false };
+        let in_module = kernel_bundle(&learns, request, &Echo, None).expect("made");
+        assert_eq!(
+            (&launch_of(&free)["learns"][0]["name"], &launch_of(&in_module)["learns"][0]["name"]),
+            (&json!("key"), &json!("key_1"))
+        );
         let bins = |files: &[ExportFile]| launch_of(files)["variants"][0]["backward"]["bins"].clone();
-        let ordered = kernel_bundle(&learns, "mine", &["sm_90a"], true, &Echo, None).expect("made");
+        let ordered = bundled(&learns, &["sm_90a"], true).expect("made");
         assert_eq!((bins(&free), bins(&ordered)), (Value::Null, json!([256])));
         let afterwards = |files: &[ExportFile]| {
             String::from_utf8_lossy(bytes_of(files, "kernels/backward_rows.sm_90a.cu")).contains("backward_captured(")
@@ -337,7 +354,7 @@ mod tests {
     #[test]
     fn an_architecture_named_twice_is_one_variant() {
         let problem = problem(Some(window()), None);
-        let files = kernel_bundle(&problem, "mine", &["sm_90", "sm_90a"], false, &Echo, None).expect("made");
+        let files = bundled(&problem, &["sm_90", "sm_90a"], false).expect("made");
         let cubins: Vec<_> = files.iter().map(|f| f.name.as_str()).filter(|name| name.ends_with(".cubin")).collect();
         let want = ["flex_sm90", "backward_hopper", "backward_rows"].map(|n| format!("kernels/{n}.sm_90a.cubin"));
         assert_eq!(cubins, want);
@@ -348,7 +365,7 @@ mod tests {
         let plain = crate::problem::ProblemSpec::plain;
         let bundle = |batch: usize, heads: usize| {
             let problem = Problem::new(plain(batch, (heads, heads), (2048, 2048), 128)).expect("valid");
-            let files = kernel_bundle(&problem, "mine", &["sm_90a"], false, &Echo, None).expect("made");
+            let files = bundled(&problem, &["sm_90a"], false).expect("made");
             let launch = launch_of(&files);
             let tensors = safetensors::SafeTensors::deserialize(bytes_of(&files, "kernels/tensors.safetensors"))
                 .expect("tensors");
@@ -386,7 +403,7 @@ mod tests {
         use crate::backends::testing::{causal, with_mods};
         let shape = crate::problem::ProblemSpec::plain(1, (16, 16), (8192, 8192), 128);
         let problem = with_mods(shape, Some(causal(0)), None);
-        let files = kernel_bundle(&problem, "mine", &["sm_80"], false, &Echo, None).expect("made");
+        let files = bundled(&problem, &["sm_80"], false).expect("made");
         let launch = launch_of(&files);
         let all = launch["variants"][0]["draws"].as_array().expect("a list").clone();
         let of = |draws: &Value| {
@@ -404,7 +421,7 @@ mod tests {
         use crate::backends::testing::{spec, with_mods};
         let shape = crate::problem::ProblemSpec { dtype: crate::base::DType::BF16, ..spec(3, 8, 2, 5, 4000, 64) };
         let problem = with_mods(shape, Some((*window()).clone()), None);
-        let files = kernel_bundle(&problem, "mine", &["sm_80"], false, &Echo, None).expect("made");
+        let files = bundled(&problem, &["sm_80"], false).expect("made");
         let launch = launch_of(&files);
         assert_eq!(launch["decode"][0], json!(["parts", "u64"]));
         let variant = &launch["variants"][0];
@@ -425,10 +442,10 @@ mod tests {
     #[test]
     fn refusals_are_the_backends_own() {
         let problem = problem(None, None);
-        assert_eq!(kernel_bundle(&problem, "m", &["sm_70"], false, &Echo, None).unwrap_err().code, "arch");
+        assert_eq!(bundled(&problem, &["sm_70"], false).unwrap_err().code, "arch");
         let mut spec = problem.spec().clone();
         spec.dtype = crate::base::DType::F32;
         let single = Problem::new(spec).expect("valid");
-        assert_eq!(kernel_bundle(&single, "m", &["sm_80"], false, &Echo, None).unwrap_err().code, "gpu-float32");
+        assert_eq!(bundled(&single, &["sm_80"], false).unwrap_err().code, "gpu-float32");
     }
 }

@@ -2,21 +2,25 @@
 //!
 //! Invariant: every public function checks its slices' extents before it uses pointers, and gives the same result on
 //! every [`Level`] up to rounding. Must not know mods, blocks or threads. `unsafe` for the vector instructions of
-//! [`super::simd`].
+//! [`simd`].
 #![allow(unsafe_code)]
 
+mod simd;
+
+pub use simd::Level;
 #[cfg(target_arch = "x86_64")]
-use super::simd::{Avx2, Avx512};
-use super::simd::{Level, Portable, Simd};
+use simd::{Avx2, Avx512};
+use simd::{Portable, Simd};
 
 /// Columns of one packed panel of K transposed, [head_dim][PANEL]; widths of score tiles are multiples of it.
-pub(crate) const PANEL: usize = 64;
+pub const PANEL: usize = 64;
 /// Columns of V and of the output are padded to a multiple of this.
-pub(crate) const LANE_PAD: usize = 16;
+pub const LANE_PAD: usize = 16;
 
 /// A tile of scores or probabilities: `rows` queries by `columns` keys, row-major without gaps.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tile {
+pub struct Tile {
+    /// Queries.
     pub rows: usize,
     /// A multiple of [`PANEL`].
     pub columns: usize,
@@ -29,7 +33,7 @@ impl Tile {
 }
 
 /// Running softmax of a tile of rows, with the unnormalised output next to it.
-pub(crate) struct Running<'a> {
+pub struct Running<'a> {
     /// Largest score of each row so far.
     pub max: &'a mut [f32],
     /// Sum of exp(score - max) of each row so far.
@@ -40,7 +44,7 @@ pub(crate) struct Running<'a> {
 
 /// The kernels of one vector width.
 #[derive(Clone, Copy)]
-pub(crate) struct Kernels {
+pub struct Kernels {
     level: Level,
     product: unsafe fn(&Product),
     mask: unsafe fn(*mut f32, *const u8, usize),
@@ -68,12 +72,12 @@ struct Product {
 
 impl Kernels {
     /// The widest kernels of this machine.
-    pub(crate) fn detect() -> Kernels {
+    pub fn detect() -> Kernels {
         Kernels::at(Level::detect())
     }
 
     /// The kernels of one level. The level must have come from [`Level::detect`] or be narrower.
-    pub(crate) fn at(level: Level) -> Kernels {
+    pub fn at(level: Level) -> Kernels {
         let (product, mask, softmax, softmax_gradient): (unsafe fn(&Product), _, _, _) = match level {
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => (avx512::product, avx512::mask as _, avx512::softmax as _, avx512::softmax_gradient as _),
@@ -87,12 +91,12 @@ impl Kernels {
     }
 
     /// Which.
-    pub(crate) fn level(self) -> Level {
+    pub fn level(self) -> Level {
         self.level
     }
 
     /// Scores of a tile: `q` is [rows][depth], `panels` K transposed in panels, `scores` the tile.
-    pub(crate) fn scores(self, tile: Tile, depth: usize, q: &[f32], panels: &[f32], scores: &mut [f32]) {
+    pub fn scores(self, tile: Tile, depth: usize, q: &[f32], panels: &[f32], scores: &mut [f32]) {
         tile.check(scores.len());
         assert!(q.len() >= tile.rows * depth && panels.len() >= tile.columns * depth, "q or k exceeds its buffer");
         let product = Product {
@@ -113,7 +117,7 @@ impl Kernels {
     }
 
     /// `out[r] = out[r] * rescale[r] + p[r] . v`: `p` is the tile, `v` [columns][width], `out` [rows][width].
-    pub(crate) fn values(self, tile: Tile, width: usize, p: &[f32], v: &[f32], rescale: &[f32], out: &mut [f32]) {
+    pub fn values(self, tile: Tile, width: usize, p: &[f32], v: &[f32], rescale: &[f32], out: &mut [f32]) {
         tile.check(p.len());
         assert!(width.is_multiple_of(LANE_PAD) && v.len() >= tile.columns * width, "v exceeds its buffer");
         assert!(out.len() >= tile.rows * width && rescale.len() >= tile.rows, "out exceeds its buffer");
@@ -140,14 +144,14 @@ impl Kernels {
     }
 
     /// Sets scores to -inf where the mask byte is 0.
-    pub(crate) fn mask(self, scores: &mut [f32], keep: &[u8]) {
+    pub fn mask(self, scores: &mut [f32], keep: &[u8]) {
         assert!(scores.len() == keep.len() && scores.len().is_multiple_of(PANEL), "mask and scores differ in length");
         // SAFETY: the level's instructions exist; both have the same length.
         unsafe { (self.mask)(scores.as_mut_ptr(), keep.as_ptr(), scores.len()) }
     }
 
     /// Scores become exp(score - new max); the running maxima and sums move on, and the rescale factors say by what.
-    pub(crate) fn softmax(self, tile: Tile, scores: &mut [f32], running: &mut Running) {
+    pub fn softmax(self, tile: Tile, scores: &mut [f32], running: &mut Running) {
         tile.check(scores.len());
         let rows = [running.max.len(), running.sum.len(), running.rescale.len()];
         assert!(rows.iter().all(|n| *n >= tile.rows), "running softmax has fewer rows than the tile");
@@ -168,7 +172,7 @@ struct GradientTile {
 impl Kernels {
     /// `out[r] += sum over k of p[k][r] * b[k]` for the columns `r` of a tile `p` of [depth][columns]: the tile transposed
     /// times `b` of [depth][width], into `out` of [columns][width].
-    pub(crate) fn transposed_values(self, tile: Tile, width: usize, p: &[f32], b: &[f32], out: &mut [f32]) {
+    pub fn transposed_values(self, tile: Tile, width: usize, p: &[f32], b: &[f32], out: &mut [f32]) {
         tile.check(p.len());
         assert!(width.is_multiple_of(LANE_PAD) && b.len() >= tile.rows * width, "b exceeds its buffer");
         assert!(out.len() >= tile.columns * width && tile.columns <= ONES.len(), "out exceeds its buffer");
@@ -191,14 +195,7 @@ impl Kernels {
 
     /// Scores become probabilities `exp(score - lse)`, and their gradients `p * (gradient - delta)`. A row whose lse is +inf
     /// has no probability.
-    pub(crate) fn softmax_gradient(
-        self,
-        tile: Tile,
-        scores: &mut [f32],
-        gradients: &mut [f32],
-        lse: &[f32],
-        delta: &[f32],
-    ) {
+    pub fn softmax_gradient(self, tile: Tile, scores: &mut [f32], gradients: &mut [f32], lse: &[f32], delta: &[f32]) {
         tile.check(scores.len().min(gradients.len()));
         assert!(lse.len() >= tile.rows && delta.len() >= tile.rows, "fewer rows than the tile");
         let (scores, gradients) = (scores.as_mut_ptr(), gradients.as_mut_ptr());

@@ -11,8 +11,7 @@ use crate::backends::cuda::variant::backward::{BackwardKernel, BackwardWays};
 use crate::backends::cuda::variant::limits::Limits;
 use crate::backends::cuda::variant::spec::MaskKind;
 use crate::base::tensor::Data;
-use crate::base::{Diagnostic, HostTensor};
-use crate::export::{ExportFile, module};
+use crate::base::{Diagnostic, ExportFile, HostTensor};
 use crate::ir::graph::{CaptureId, Mod};
 use crate::ir::made::Made;
 use crate::ir::passes::derive::derive;
@@ -26,9 +25,8 @@ pub(super) fn learning(problem: &Problem) -> Vec<CaptureId> {
 }
 
 /// Their description in the loader, with their names in the module.
-pub(super) fn told(problem: &Problem) -> Vec<Value> {
+pub(super) fn told(problem: &Problem, names: &[(String, HostTensor)]) -> Vec<Value> {
     let Some(score) = problem.score.as_deref() else { return Vec::new() };
-    let names = module::names(problem);
     let one = |id: CaptureId| {
         let held = score.graph.capture(id);
         let named = names.iter().find(|(_, tensor)| tensor.same_storage(&held.tensor));

@@ -13,7 +13,7 @@ use crate::backends::cuda::variant::backward::{BackwardKernel, BackwardSpec, Bac
 use crate::backends::cuda::variant::limits::Limits;
 use crate::base::{BlockSize, Control, Diagnostic};
 use crate::problem::Problem;
-use crate::service::roofs::{Roof, least_bytes};
+use crate::problem::roofs::{Roof, least_bytes};
 
 /// Bytes that a multiprocessor's shared memory moves a clock, and those between it and L2.
 const SHARED_A_CLOCK: f64 = 128.0;

@@ -3,10 +3,10 @@
 //! Invariant: a text that differs fails with its first differing line; `MASKLOOM_BLESS=1 cargo test --lib golden`
 //! writes the files again. Must not know the texts' meaning.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+    crate::repository().join("tests/golden")
 }
 
 fn blesses() -> bool {
@@ -15,7 +15,7 @@ fn blesses() -> bool {
 
 /// Panics unless `found` is what the file of that name holds.
 #[track_caller]
-pub(crate) fn check(name: &str, found: &str) {
+pub fn check(name: &str, found: &str) {
     let path = folder().join(name);
     if blesses() {
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("the folder is made");
@@ -38,7 +38,7 @@ pub(crate) fn check(name: &str, found: &str) {
 
 /// Panics unless the folder holds these files and no others.
 #[track_caller]
-pub(crate) fn only(below: &str, names: &[String]) {
+pub fn only(below: &str, names: &[String]) {
     let mut held: Vec<String> = std::fs::read_dir(folder().join(below))
         .expect("the golden files are there")
         .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())

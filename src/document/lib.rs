@@ -3,9 +3,17 @@
 //! Invariant: the document alone defines the mask; all other data is derived and can be rebuilt. Does no I/O: linked
 //! files arrive through a trait. Must not know devices, the worker or the window.
 
+// Every path from a crate's root to an item is the same inside and outside of it.
+extern crate self as document;
+use maskloom_analysis as analysis;
+use maskloom_base as base;
+use maskloom_ir as ir;
+use maskloom_problem as problem;
+use maskloom_python as python;
+
 pub mod axis;
 mod binding;
-pub(crate) use binding::{attribute_of, find_segment};
+pub use binding::{attribute_of, find_segment};
 mod code;
 pub mod compile;
 pub mod controls;
@@ -14,7 +22,7 @@ pub mod environment;
 pub mod file;
 pub mod heads;
 pub mod history;
-pub(crate) mod joining;
+pub mod joining;
 pub mod library;
 #[cfg(test)]
 mod lint_tests;
@@ -27,8 +35,8 @@ pub mod resize;
 pub mod scaling;
 mod shape;
 pub mod shapes;
-#[cfg(test)]
-pub(crate) mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod to_problem;
 
 pub use to_problem::from_document;

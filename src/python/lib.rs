@@ -3,6 +3,11 @@
 //! Invariant: one graph defines the mask; picture, block lists, results, kernels and exports come from it. Does no I/O:
 //! other files' source arrives through a trait. Must not know about documents, problems or devices.
 
+// Every path from a crate's root to an item is the same inside and outside of it.
+extern crate self as python;
+use maskloom_base as base;
+use maskloom_ir as ir;
+
 mod candidates;
 mod diagnose;
 pub mod library;
