@@ -285,8 +285,8 @@ mod tests {
         let ctx = egui::Context::default();
         ctx.set_os(egui::os::OperatingSystem::Nix);
         let mut out = String::from(
-            "# Commands and their keys\n\nWritten from the table in `src/app/command.rs`. `UPDATE_SNAPSHOTS=1 cargo test --lib \
-             app::command` writes it anew.\n",
+            "# Commands and their keys\n\nWritten from the table in `src/app/command.rs`. `UPDATE_SNAPSHOTS=1 cargo test \
+             -p maskloom-app command` writes it anew.\n",
         );
         for (title, commands) in Command::groups() {
             out.push_str(&format!("\n## {title}\n\n| command | keys | what it does |\n|---|---|---|\n"));
@@ -300,12 +300,12 @@ mod tests {
 
     #[test]
     fn the_page_of_shortcuts_is_that_of_the_table() {
-        let path = std::path::Path::new("docs/shortcuts.md");
+        let path = maskloom_testing::repository().join("docs/shortcuts.md");
         let page = page();
         if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
-            std::fs::write(path, &page).expect("is written");
+            std::fs::write(&path, &page).expect("is written");
         }
-        let written = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(written == page, "UPDATE_SNAPSHOTS=1 cargo test --lib app::command writes {}", path.display());
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(written == page, "UPDATE_SNAPSHOTS=1 cargo test -p maskloom-app command writes {}", path.display());
     }
 }

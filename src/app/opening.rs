@@ -274,7 +274,7 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         assert_eq!(word(open(&path)), "tensors [(\"k\", [1, 2, 3, 4]), (\"q\", [1, 2, 3, 4]), (\"v\", [1, 2, 3, 4])]");
         let bias = format!("{{{}}}", one("bias", 0));
-        assert_eq!(word(open(Path::new("tests/data/captures/lm.safetensors"))), "capture");
+        assert_eq!(word(open(&maskloom_testing::repository().join("tests/data/captures/lm.safetensors"))), "capture");
         let few = [&(bias.len() as u64).to_le_bytes()[..], bias.as_bytes(), &[0x40; 96]].concat();
         std::fs::write(&path, few).unwrap();
         assert_eq!(word(open(&path)), "import-no-mask");

@@ -2,7 +2,7 @@
 //!
 //! Invariant: drawn on the processor alone, so that they are the same on every machine. A pixel counts as different
 //! beyond a weighted squared colour distance of 2, and 400 of the 640,000 pixels may be: text is rasterised with the
-//! processor's own vector instructions. `UPDATE_SNAPSHOTS=1 cargo test --lib app::snapshot_tests` writes them again.
+//! processor's own vector instructions. `UPDATE_SNAPSHOTS=1 cargo test -p maskloom-app snapshot_tests` writes them again.
 
 use super::drafts::Dialog;
 use super::panels::thumbs;
@@ -46,7 +46,7 @@ fn shoot(window: &mut Window, name: &str) {
     rest(window);
     let (threshold, pixels) = TOLERANCE;
     let options = SnapshotOptions::new().threshold(threshold).max_failed_pixels(pixels);
-    window.snapshot_options(name, &options.output_path("tests/snapshots/window"));
+    window.snapshot_options(name, &options.output_path(maskloom_testing::repository().join("tests/snapshots/window")));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Invariant: every public function checks its slices' extents before it uses pointers, and gives the same result on
 //! every [`Level`] up to rounding. Must not know mods, blocks or threads. `unsafe` for the vector instructions of
-//! [`simd`].
+//! `simd`.
 #![allow(unsafe_code)]
 
 mod simd;
@@ -12,7 +12,7 @@ pub use simd::Level;
 use simd::{Avx2, Avx512};
 use simd::{Portable, Simd};
 
-/// Columns of one packed panel of K transposed, [head_dim][PANEL]; widths of score tiles are multiples of it.
+/// Columns of one packed panel of K transposed, `[head_dim][PANEL]`; widths of score tiles are multiples of it.
 pub const PANEL: usize = 64;
 /// Columns of V and of the output are padded to a multiple of this.
 pub const LANE_PAD: usize = 16;
@@ -53,7 +53,7 @@ pub struct Kernels {
 }
 
 /// `out[r][c] = out[r][c] * factor[r] + sum over k of a[r][k] * b[k][c]`; without factors, `out` starts at zero.
-/// B is cut into panels of `panel_columns` columns, each [depth][panel_columns].
+/// B is cut into panels of `panel_columns` columns, each `[depth][panel_columns]`.
 struct Product {
     a: *const f32,
     /// From one row of a to the next,
@@ -95,7 +95,7 @@ impl Kernels {
         self.level
     }
 
-    /// Scores of a tile: `q` is [rows][depth], `panels` K transposed in panels, `scores` the tile.
+    /// Scores of a tile: `q` is `[rows][depth]`, `panels` K transposed in panels, `scores` the tile.
     pub fn scores(self, tile: Tile, depth: usize, q: &[f32], panels: &[f32], scores: &mut [f32]) {
         tile.check(scores.len());
         assert!(q.len() >= tile.rows * depth && panels.len() >= tile.columns * depth, "q or k exceeds its buffer");
@@ -116,7 +116,7 @@ impl Kernels {
         unsafe { (self.product)(&product) }
     }
 
-    /// `out[r] = out[r] * rescale[r] + p[r] . v`: `p` is the tile, `v` [columns][width], `out` [rows][width].
+    /// `out[r] = out[r] * rescale[r] + p[r] . v`: `p` is the tile, `v` `[columns][width]`, `out` `[rows][width]`.
     pub fn values(self, tile: Tile, width: usize, p: &[f32], v: &[f32], rescale: &[f32], out: &mut [f32]) {
         tile.check(p.len());
         assert!(width.is_multiple_of(LANE_PAD) && v.len() >= tile.columns * width, "v exceeds its buffer");
@@ -170,8 +170,8 @@ struct GradientTile {
 }
 
 impl Kernels {
-    /// `out[r] += sum over k of p[k][r] * b[k]` for the columns `r` of a tile `p` of [depth][columns]: the tile transposed
-    /// times `b` of [depth][width], into `out` of [columns][width].
+    /// `out[r] += sum over k of p[k][r] * b[k]` for the columns `r` of a tile `p` of `[depth][columns]`: the tile transposed
+    /// times `b` of `[depth][width]`, into `out` of `[columns][width]`.
     pub fn transposed_values(self, tile: Tile, width: usize, p: &[f32], b: &[f32], out: &mut [f32]) {
         tile.check(p.len());
         assert!(width.is_multiple_of(LANE_PAD) && b.len() >= tile.rows * width, "b exceeds its buffer");

@@ -138,7 +138,7 @@ fn a_capture_is_judged_under_a_document_and_proposals_come_from_it() {
 
 #[test]
 fn a_document_of_another_model_is_told_with_both_sides() {
-    let path = Path::new("tests/data/captures/video.safetensors");
+    let path = &maskloom_testing::repository().join("tests/data/captures/video.safetensors");
     let capture = open(path).unwrap();
     let call = capture.find(None, None, None).unwrap();
     let fitting = blank(&capture, call).unwrap();
@@ -159,7 +159,7 @@ fn a_document_of_another_model_is_told_with_both_sides() {
 
 #[test]
 fn a_routers_pick_is_a_mask_of_the_mass_that_it_kept() {
-    let capture = open(Path::new("tests/data/captures/lm.safetensors")).unwrap();
+    let capture = open(&maskloom_testing::repository().join("tests/data/captures/lm.safetensors")).unwrap();
     let call = capture.find(None, None, None).unwrap();
     let (block, control) = (BlockSize::square(32), Control::new());
     let material = material(&capture, call, 0, &[0, 2], block, None, &control).unwrap();
