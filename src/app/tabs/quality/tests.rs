@@ -18,7 +18,7 @@ use egui_kittest::kittest::Queryable;
 use std::path::PathBuf;
 
 pub(crate) fn capture() -> PathBuf {
-    maskloom_testing::repository().join("tests/data/captures/lm.safetensors")
+    PathBuf::from("../../tests/data/captures/lm.safetensors")
 }
 
 /// A causal window over the capture's tokens.
