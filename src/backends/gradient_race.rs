@@ -5,6 +5,7 @@
 
 use super::gradient_gate::{Bars, judge};
 use super::gradients::{Gradients, Seeds, same_bits};
+use super::race::Ready;
 use super::reference::gradient::{Arithmetic, Sample, gradients as exact, yardsticks};
 use super::{Backend, Inputs, stats};
 use crate::base::{BackendName, Control, Diagnostic};
@@ -23,13 +24,14 @@ pub struct GradientRace {
     pub gradients: Vec<(BackendName, Gradients)>,
 }
 
-/// Compares and times every backend's backward pass. Errors: those that concern no single backend (`cancelled`, a score
+/// Compares and times every backend's backward pass, of those that are `ready` (for the same problem and inputs) without preparing
+/// them again. Errors: those that concern no single backend (`cancelled`, a score
 /// mod without a derivative, seeds of another shape).
 pub fn race(
     problem: &Problem,
     inputs: &Inputs,
     seeds: &Seeds,
-    backends: &mut [Box<dyn Backend>],
+    (backends, mut ready): (&mut [Box<dyn Backend>], Vec<Ready>),
     (rounds, keep): (u32, bool),
     control: &Control,
 ) -> Result<GradientRace, Diagnostic> {
@@ -57,7 +59,11 @@ pub fn race(
             continue;
         }
         let mut attempt = || -> Result<(GradientOutcome, Gradients), Diagnostic> {
-            let mut prepared = backend.prepare(problem, inputs)?;
+            let at = ready.iter().position(|(known, _)| *known == name);
+            let mut prepared = match at.map(|at| ready.swap_remove(at)) {
+                Some((_, prepared)) => prepared,
+                None => backend.prepare(problem, inputs)?,
+            };
             let found = prepared.gradients(&compared)?;
             if seeds.deterministic && !same_bits(&found, &prepared.gradients(&compared)?) {
                 return Err(other_bits(name));
@@ -159,7 +165,44 @@ mod tests {
     fn run_as(problem: &Problem, mut backends: Vec<Box<dyn Backend>>, deterministic: bool) -> Vec<GradientReport> {
         let given = inputs::random(problem, 1);
         let seeds = Seeds { deterministic, ..gradients::random(problem, 1) };
-        race(problem, &given, &seeds, &mut backends, (2, false), &Control::new()).expect("not cancelled").reports
+        race(problem, &given, &seeds, (&mut backends, Vec::new()), (2, false), &Control::new())
+            .expect("not cancelled")
+            .reports
+    }
+
+    /// The cpu's flex, which may be prepared once.
+    struct Once(bool);
+
+    impl Backend for Once {
+        fn name(&self) -> BackendName {
+            BackendName::Flex
+        }
+        fn support(&self, _: &Problem) -> Result<(), Diagnostic> {
+            Ok(())
+        }
+        fn supports_gradients(&self, _: &Problem) -> Result<(), Diagnostic> {
+            Ok(())
+        }
+        fn prepare(&mut self, problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
+            assert!(!std::mem::replace(&mut self.0, true), "it was prepared twice");
+            cpu::backend(BackendName::Flex).expect("there is one").prepare(problem, inputs)
+        }
+    }
+
+    #[test]
+    fn a_backend_goes_from_the_race_to_its_gradients_without_being_prepared_again() {
+        let p = with_mods(spec(1, 4, 2, 70, 80, 16), Some(causal(5)), None);
+        let (given, seeds) = (inputs::random(&p, 1), gradients::random(&p, 1));
+        let mut backends: Vec<Box<dyn Backend>> = vec![Box::new(Once(false))];
+        let options = crate::backends::race::RaceOptions { rounds: 1, ..crate::backends::race::RaceOptions::USUAL };
+        let control = Control::new();
+        let forward = crate::backends::race::race(&p, &given, &mut backends, &options, &control, &mut |_| {});
+        let ready = forward.expect("not cancelled").ready;
+        assert_eq!(ready.len(), 1);
+        let found = race(&p, &given, &seeds, (&mut backends, ready), (1, false), &control).expect("not cancelled");
+        assert!(
+            matches!(&found.reports[0].outcome, GradientOutcome::Done { errors, .. } if errors.iter().all(|e| e.passed()))
+        );
     }
 
     #[test]

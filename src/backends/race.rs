@@ -40,7 +40,6 @@ impl Default for RaceOptions {
 }
 
 /// A race's results.
-#[derive(Clone, Debug)]
 pub struct Race {
     /// One for each backend, in the order given.
     pub reports: Vec<BackendReport>,
@@ -48,7 +47,12 @@ pub struct Race {
     pub work: WorkStats,
     /// The outputs of those that ran.
     pub outputs: Vec<(BackendName, Output)>,
+    /// Those whose outputs were right, ready to run on: a gradient race goes on with them.
+    pub ready: Vec<Ready>,
 }
+
+/// A backend that is prepared for the problem and inputs of a race.
+pub type Ready = (BackendName, Box<dyn Prepared>);
 
 /// The step with which timing begins.
 pub const WARMING_UP: &str = "warming up";
@@ -80,12 +84,15 @@ pub fn race(
     let judge = Judge { problem, exact: &exact, fused: bars(Rounds::Fused), eager: bars(Rounds::Eager) };
     let mut lanes = check_all(problem, inputs, backends, &judge, &mut progress)?;
     time_all(&mut lanes, options, &mut progress)?;
-    let mut race = Race { reports: Vec::new(), work, outputs: Vec::new() };
+    let mut race = Race { reports: Vec::new(), work, outputs: Vec::new(), ready: Vec::new() };
     for lane in lanes {
-        let (report, output) = lane.finish();
+        let (report, ran) = lane.finish();
         progress.report(&report, 1.0);
         race.reports.push(report);
-        race.outputs.extend(output);
+        if let Some((output, ready)) = ran {
+            race.outputs.push(output);
+            race.ready.extend(ready);
+        }
     }
     Ok(race)
 }
@@ -179,13 +186,16 @@ enum State {
 }
 
 impl Lane {
-    fn finish(self) -> (BackendReport, Option<(BackendName, Output)>) {
+    /// The report; of a backend that ran its output, and itself if that was right.
+    fn finish(self) -> (BackendReport, Option<((BackendName, Output), Option<Ready>)>) {
         let backend = self.backend;
         match self.state {
             State::Out(outcome) => (BackendReport { backend, outcome }, None),
             State::Running { prepared, output, error, samples, waited } => {
+                let right = error.passed();
                 let outcome = done(prepared.as_ref(), error, samples, waited, &output);
-                (BackendReport { backend, outcome }, Some((backend, output)))
+                let ready = right.then_some((backend, prepared));
+                (BackendReport { backend, outcome }, Some(((backend, output), ready)))
             }
         }
     }
@@ -539,6 +549,6 @@ mod tests {
         let control = Control::new();
         control.cancel();
         let got = race(&p, &inputs::random(&p, 0), &mut cpu::backends(), &options(), &control, &mut |_| {});
-        assert_eq!(got.unwrap_err().code, "cancelled");
+        assert_eq!(got.err().expect("it stopped").code, "cancelled");
     }
 }

@@ -13,7 +13,7 @@ use super::launch::eager::{self, Eager};
 use super::launch::eager_backward;
 use super::launch::flash::Flash;
 use super::launch::hopper::Hopper;
-use super::launch::runner::{Pass, Runner};
+use super::launch::runner::{Forward, Pass, Runner};
 use super::launch::staged::{self, Staged};
 use super::toolchain::backward::BackwardDraft;
 use super::toolchain::cache::Cache;
@@ -77,9 +77,9 @@ impl Backend for OnCuda {
     fn supports_gradients(&self, problem: &Problem) -> Result<(), Diagnostic> {
         self.support(problem)?;
         match self.name {
-            BackendName::Flex => BackwardDraft::new(problem, self.gpu.limits(), BackwardWays::default()).map(|_| ()),
+            BackendName::Flex => BackwardDraft::check(problem, self.gpu.limits(), BackwardWays::default()),
             BackendName::Eager => {
-                EagerDraft::new(problem, false)?;
+                EagerDraft::check(problem)?;
                 let choice = choose::choose(problem, self.name)?;
                 let spec = choose::spec(problem, &choice, self.gpu.limits());
                 eager_backward::check(&self.gpu, problem, spec.tile_kv)
@@ -96,6 +96,7 @@ impl Backend for OnCuda {
         Ok(Box::new(Both {
             name: self.name,
             forward,
+            saved: None,
             gpu: self.gpu.clone(),
             compiler: self.compiler.clone(),
             cache: self.cache.clone(),
@@ -109,7 +110,7 @@ impl Backend for OnCuda {
 
 impl OnCuda {
     /// The forward pass.
-    fn forward(&self, problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
+    fn forward(&self, problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Forward>, Diagnostic> {
         let mut library = String::new();
         if self.name == BackendName::Sdpa {
             match self.through_cudnn(problem, inputs)? {
@@ -140,7 +141,7 @@ fn only_linked() -> bool {
 
 impl OnCuda {
     /// A kernel to which the mods are linked gives the first output, while the drafted one compiles.
-    fn staged(&self, problem: &Problem, inputs: &Inputs, draft: Draft) -> Result<Box<dyn Prepared>, Diagnostic> {
+    fn staged(&self, problem: &Problem, inputs: &Inputs, draft: Draft) -> Result<Box<dyn Forward>, Diagnostic> {
         let (compiler, cache) = (self.compiler.clone(), self.cache.clone());
         let compiling = std::thread::spawn(move || draft.finish(compiler.as_ref(), cache.as_ref()));
         let (own, its_problem, its_inputs) = (self.clone(), problem.clone(), inputs.clone());
@@ -153,7 +154,7 @@ impl OnCuda {
     }
 
     /// The kernel to which the mods are linked.
-    fn linked(&self, problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
+    fn linked(&self, problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Forward>, Diagnostic> {
         let join = |parts: &[&[u8]]| link(&self.gpu, parts);
         let (limits, cache) = (self.gpu.limits(), self.cache.as_ref());
         let program = linked::program(problem, limits, self.compiler.as_ref(), cache, &join)?;
@@ -167,7 +168,7 @@ impl OnCuda {
         inputs: &Inputs,
         program: Program,
         library: &str,
-    ) -> Result<Box<dyn Prepared>, Diagnostic> {
+    ) -> Result<Box<dyn Forward>, Diagnostic> {
         match program.spec.kernel {
             Kernel::FlexSm90 => {
                 let (pass, held) = self.gpu.counted(|| Hopper::new(&self.gpu, problem, &program))?;
@@ -201,7 +202,7 @@ impl OnCuda {
         &self,
         problem: &Problem,
         inputs: &Inputs,
-    ) -> Result<Result<Box<dyn Prepared>, String>, Diagnostic> {
+    ) -> Result<Result<Box<dyn Forward>, String>, Diagnostic> {
         let causal = match choose::choose(problem, self.name)?.mask {
             MaskKind::None => false,
             MaskKind::Causal => true,
@@ -224,7 +225,7 @@ impl OnCuda {
         how: String,
         program: Program,
         blocks_per_sm: Option<u32>,
-    ) -> Result<Box<dyn Prepared>, Diagnostic> {
+    ) -> Result<Box<dyn Forward>, Diagnostic> {
         let mut artefact = program.artefact;
         artefact.blocks_per_sm = blocks_per_sm;
         let kernel = format!("{} {}, {how}", artefact.name, artefact.arch);

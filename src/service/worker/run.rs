@@ -84,12 +84,12 @@ pub(super) fn run(
     };
     let mut backends = found.backends;
     let control = Control::new();
-    let (work, reports, outputs) = match all_refused(&problem, &mut backends) {
+    let (work, reports, outputs, ready) = match all_refused(&problem, &mut backends) {
         Some(reports) => {
             let refused =
                 |r: &BackendReport| RunStep { report: Some(Box::new(r.clone())), ..RunStep::new("refused", 1.0) };
             reports.iter().for_each(|r| tell(refused(r)));
-            (race::work_stats(&problem, &control).map_err(|d| vec![d])?, reports, Vec::new())
+            (race::work_stats(&problem, &control).map_err(|d| vec![d])?, reports, Vec::new(), Vec::new())
         }
         None => {
             let mut load = machine::LoadWatch::default();
@@ -104,7 +104,7 @@ pub(super) fn run(
             if let Some(busy) = load.end(machine::threads()).filter(|_| request.device == Device::Cpu) {
                 environment.insert(Busy::KEY.into(), busy.to_string());
             }
-            (race.work, race.reports, race.outputs)
+            (race.work, race.reports, race.outputs, race.ready)
         }
     };
     let kept = outputs.iter().filter(|_| request.keep_outputs);
@@ -115,7 +115,8 @@ pub(super) fn run(
         let mut seeds = read_seeds(&problem, &asked.seeds).map_err(|d| vec![d])?;
         seeds.deterministic = asked.deterministic;
         let how = (asked.rounds, asked.keep);
-        let race = gradient_race::race(&problem, &inputs, &seeds, &mut backends, how, &control).map_err(|d| vec![d])?;
+        let race = gradient_race::race(&problem, &inputs, &seeds, (&mut backends, ready), how, &control)
+            .map_err(|d| vec![d])?;
         gradients = race.reports;
         for (name, found) in &race.gradients {
             payloads.extend(found.named().into_iter().map(|(what, t)| payload(format!("{name}.{what}"), t)));

@@ -217,9 +217,9 @@ impl BackwardPass for Backward {
             q: set.q.address(),
             k: set.k.address(),
             v: set.v.address(),
-            o: saved.o.address(),
+            o: saved.forward.out.address(),
             d_o: saved.d_o.address(),
-            lse: saved.lse.address(),
+            lse: saved.forward.lse.address(),
             d_lse: saved.d_lse.as_ref().map_or(0, Buffer::address),
             ..self.params
         };

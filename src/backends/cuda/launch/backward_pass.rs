@@ -3,9 +3,8 @@
 //!
 //! Invariant: seeds have the problem's shapes when they are uploaded. Must not know a kernel.
 
-use crate::backends::Output;
 use crate::backends::cuda::device::gpu::{Buffer, Gpu};
-use crate::backends::cuda::device::tensors::{InputSet, arrange, padded, tensor};
+use crate::backends::cuda::device::tensors::{InputSet, Outputs, arrange, padded, tensor};
 use crate::backends::gradients::{Gradients, Seeds, shapes};
 use crate::base::{Diagnostic, HostTensor};
 use crate::problem::Problem;
@@ -25,25 +24,25 @@ pub(crate) trait BackwardPass {
 
 /// The forward pass's saved results, and the seeds, on the device.
 pub(crate) struct Saved {
-    pub o: Buffer,
+    /// The output and the lse.
+    pub forward: Arc<Outputs>,
     pub d_o: Buffer,
-    pub lse: Buffer,
     pub d_lse: Option<Buffer>,
 }
 
 impl Saved {
-    /// Uploads them. Errors: seeds of other shapes, a forward pass without lse.
-    pub fn upload(gpu: &Arc<Gpu>, problem: &Problem, output: &Output, seeds: &Seeds) -> Result<Saved, Diagnostic> {
+    /// Uploads the seeds. Errors: seeds of other shapes.
+    pub fn upload(
+        gpu: &Arc<Gpu>,
+        problem: &Problem,
+        forward: Arc<Outputs>,
+        seeds: &Seeds,
+    ) -> Result<Saved, Diagnostic> {
         seeds.check(problem)?;
-        let lse = output.lse.as_ref().ok_or_else(|| {
-            Diagnostic::error("no-lse", "the forward pass saved no lse, of which the backward pass makes its weights")
-                .hint("use flex")
-        })?;
         let floats = |tensor: &HostTensor, what| gpu.upload(&tensor.to_f32_vec(), what);
         Ok(Saved {
-            o: gpu.upload(&arrange(&output.out, problem.layout)?, "the output")?,
+            forward,
             d_o: gpu.upload(&arrange(&seeds.d_out, problem.layout)?, "the gradient of the output")?,
-            lse: floats(lse, "the lse")?,
             d_lse: seeds.d_lse.as_ref().map(|t| floats(t, "the gradient of the lse")).transpose()?,
         })
     }

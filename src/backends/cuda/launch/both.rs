@@ -5,8 +5,9 @@
 use super::backward::Backward;
 use super::backward_pass::{BackwardPass, Saved};
 use super::eager_backward::EagerBackward;
+use super::runner::Forward;
 use crate::backends::cuda::device::gpu::Gpu;
-use crate::backends::cuda::device::tensors::Rotation;
+use crate::backends::cuda::device::tensors::{Outputs, Rotation};
 use crate::backends::cuda::toolchain::backward::BackwardDraft;
 use crate::backends::cuda::toolchain::cache::Cache;
 use crate::backends::cuda::toolchain::compile::Compiler;
@@ -23,7 +24,9 @@ use std::sync::Arc;
 pub(crate) struct Both {
     /// Eager or flex.
     pub name: BackendName,
-    pub forward: Box<dyn Prepared>,
+    pub forward: Box<dyn Forward>,
+    /// What a forward pass left on the device; made at the first backward pass.
+    pub saved: Option<Arc<Outputs>>,
     pub gpu: Arc<Gpu>,
     pub compiler: Arc<dyn Compiler>,
     pub cache: Option<Cache>,
@@ -70,8 +73,11 @@ impl Both {
     fn start(&mut self, seeds: &Seeds) -> Result<(&dyn BackwardPass, Saved, Arc<Rotation>), Diagnostic> {
         seeds.check(&self.problem)?;
         self.make_ready(seeds)?;
-        let output = self.forward.output()?;
-        let saved = Saved::upload(&self.gpu, &self.problem, &output, seeds)?;
+        let outputs = match &self.saved {
+            Some(outputs) => outputs.clone(),
+            None => self.saved.insert(self.forward.saved()?).clone(),
+        };
+        let saved = Saved::upload(&self.gpu, &self.problem, outputs, seeds)?;
         let rotation = Rotation::of(&self.gpu, &self.inputs, self.problem.layout)?;
         let (_, backward) = self.backward.as_ref().expect("made ready above");
         Ok((backward.as_ref(), saved, rotation))
@@ -93,6 +99,8 @@ impl Prepared for Both {
     }
 
     fn output(&mut self) -> Result<Output, Diagnostic> {
+        // it poisons what a backward pass would read
+        self.saved = None;
         self.forward.output()
     }
 
@@ -110,6 +118,10 @@ impl Prepared for Both {
     }
 
     fn settle(&mut self) -> Result<(), Diagnostic> {
+        // another kernel writes elsewhere
+        if self.forward.is_provisional() {
+            self.saved = None;
+        }
         self.forward.settle()
     }
 

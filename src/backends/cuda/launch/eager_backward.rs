@@ -238,7 +238,7 @@ impl BackwardPass for EagerBackward {
             q: set.q.address(),
             k: set.k.address(),
             v: set.v.address(),
-            lse: saved.lse.address(),
+            lse: saved.forward.lse.address(),
             ..self.params
         };
         let eager = EagerParams {

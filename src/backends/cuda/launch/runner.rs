@@ -4,7 +4,7 @@
 //! that no launch latency is counted, and rotate over the copies of the inputs. Must not know which kernel runs.
 
 use crate::backends::cuda::device::gpu::Gpu;
-use crate::backends::cuda::device::tensors::{InputSet, Outputs, Rotation};
+use crate::backends::cuda::device::tensors::{InputSet, Outputs, Rotation, padded};
 use crate::backends::{Inputs, Output, Prepared};
 use crate::base::Diagnostic;
 use crate::problem::Problem;
@@ -25,12 +25,18 @@ pub(crate) trait Pass {
     }
 }
 
+/// A forward pass whose outputs a backward pass reads where they are.
+pub(crate) trait Forward: Prepared {
+    /// The output and the lse of a pass over poisoned memory. They stay as they are: further passes write the same.
+    fn saved(&mut self) -> Result<Arc<Outputs>, Diagnostic>;
+}
+
 /// A pass with its inputs and outputs.
 pub(crate) struct Runner<P> {
     // before the GPU in drop order are the buffers: they hold it themselves
     pass: P,
     rotation: Arc<Rotation>,
-    outputs: Outputs,
+    outputs: Arc<Outputs>,
     gpu: Arc<Gpu>,
     problem: Problem,
     kernel: String,
@@ -54,7 +60,7 @@ impl<P: Pass> Runner<P> {
     ) -> Result<Runner<P>, Diagnostic> {
         let rotation = Rotation::of(gpu, inputs, problem.layout)?;
         let (outputs, of_outputs) = gpu.counted(|| Outputs::alloc(gpu, problem, max_scores))?;
-        let (gpu, problem) = (gpu.clone(), problem.clone());
+        let (gpu, problem, outputs) = (gpu.clone(), problem.clone(), Arc::new(outputs));
         let memory = held + of_outputs;
         Ok(Runner { pass, rotation, outputs, gpu, problem, kernel, artefact, passes: 0, last_ms: None, memory })
     }
@@ -63,6 +69,26 @@ impl<P: Pass> Runner<P> {
         let set = self.rotation.set(self.passes);
         self.passes = (self.passes + 1) % self.rotation.len();
         self.pass.enqueue(&self.gpu, set, &self.outputs)
+    }
+
+    /// One pass over poisoned memory; with zeros in the rows' padding, which no kernel writes, if it is to be read.
+    fn run(&mut self, what: &str, padding_is_read: bool) -> Result<(), Diagnostic> {
+        self.gpu.finish(what)?;
+        self.pass.poison(&self.gpu)?;
+        self.outputs.poison(&self.gpu)?;
+        if padding_is_read && padded(self.problem.head_dim_v) != self.problem.head_dim_v {
+            self.gpu.zero(&self.outputs.out)?;
+        }
+        self.enqueue()?;
+        self.gpu.finish(what)
+    }
+}
+
+impl<P: Pass> Forward for Runner<P> {
+    fn saved(&mut self) -> Result<Arc<Outputs>, Diagnostic> {
+        let what = format!("running {}", self.kernel);
+        self.run(&what, true)?;
+        Ok(self.outputs.clone())
     }
 }
 
@@ -77,11 +103,7 @@ impl<P: Pass> Prepared for Runner<P> {
 
     fn output(&mut self) -> Result<Output, Diagnostic> {
         let what = format!("running {}", self.kernel);
-        self.gpu.finish(&what)?;
-        self.pass.poison(&self.gpu)?;
-        self.outputs.poison(&self.gpu)?;
-        self.enqueue()?;
-        self.gpu.finish(&what)?;
+        self.run(&what, false)?;
         self.outputs.download(&self.gpu, &self.problem, &what)
     }
 

@@ -2,26 +2,29 @@
 //!
 //! Invariant: only the fast kernel is timed. Must not know how either is built.
 
+use super::runner::Forward;
+use crate::backends::cuda::device::tensors::Outputs;
 use crate::backends::{Output, Prepared};
 use crate::base::Diagnostic;
 use crate::problem::result::KernelArtefact;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// Makes a compiled kernel ready to run.
-pub(crate) type Finish<P> = Box<dyn FnOnce(P) -> Result<Box<dyn Prepared>, Diagnostic>>;
+pub(crate) type Finish<P> = Box<dyn FnOnce(P) -> Result<Box<dyn Forward>, Diagnostic>>;
 
 /// The fast kernel, on its way.
 pub(crate) type Compiling<P> = JoinHandle<Result<P, Diagnostic>>;
 
 /// The kernel that serves, and the one to come, which is a program `P` before it is ready.
 pub(crate) struct Staged<P> {
-    serving: Box<dyn Prepared>,
+    serving: Box<dyn Forward>,
     coming: Option<(Compiling<P>, Finish<P>)>,
 }
 
 impl<P> Staged<P> {
     /// `serving` gives outputs until `compiling` has ended and `finish` has made it ready.
-    pub fn new(serving: Box<dyn Prepared>, compiling: Compiling<P>, finish: Finish<P>) -> Staged<P> {
+    pub fn new(serving: Box<dyn Forward>, compiling: Compiling<P>, finish: Finish<P>) -> Staged<P> {
         Staged { serving, coming: Some((compiling, finish)) }
     }
 }
@@ -69,6 +72,13 @@ impl<P> Prepared for Staged<P> {
     }
 }
 
+impl<P> Forward for Staged<P> {
+    fn saved(&mut self) -> Result<Arc<Outputs>, Diagnostic> {
+        self.settle()?;
+        self.serving.saved()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::backends::cuda::launch::staged::*;
@@ -87,6 +97,12 @@ mod tests {
         }
         fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
             Ok(vec![f64::from(self.0); count])
+        }
+    }
+
+    impl Forward for Numbered {
+        fn saved(&mut self) -> Result<Arc<Outputs>, Diagnostic> {
+            Err(Diagnostic::error("no-device", "it runs nowhere"))
         }
     }
 

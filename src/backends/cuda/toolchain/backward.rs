@@ -23,6 +23,7 @@ use crate::base::{BlockSize, Control, Diagnostic};
 use crate::ir::graph::Mod;
 use crate::ir::passes::derive::{Derived, derive};
 use crate::problem::Problem;
+use std::ops::Range;
 
 /// Partial tiles up to which bits are made of a mask that kernels cannot compute to the last cell.
 const MOST_EXACT: usize = 1 << 17;
@@ -59,12 +60,20 @@ pub(crate) struct BackwardCode {
 }
 
 impl BackwardDraft {
-    /// Chooses the fastest variant for a problem, and writes it. Errors: no derivative, no kernel, a mask that cannot go in.
+    /// Whether there is one: nothing is listed or written. Errors: no derivative, no kernel, a mask that cannot go in.
+    pub fn check(problem: &Problem, limits: &Limits, ways: BackwardWays) -> Result<(), Diagnostic> {
+        let chosen = Chosen::at(0, problem, limits, ways)?;
+        check_mask(problem, &chosen.spec)?;
+        check_additions(problem, &chosen.mods, &chosen.spec)
+    }
+
+    /// Chooses the fastest variant for a problem, and writes it. Errors: those of [`BackwardDraft::check`].
+    #[cfg(test)]
     pub fn new(problem: &Problem, limits: &Limits, ways: BackwardWays) -> Result<BackwardDraft, Diagnostic> {
         Self::at(0, problem, limits, ways).map(|(draft, _)| draft)
     }
 
-    /// The fastest variant of which the compiler makes good code, with that. Errors: those of [`BackwardDraft::new`], and the
+    /// The fastest variant of which the compiler makes good code, with that. Errors: those of [`BackwardDraft::check`], and the
     /// compiler's.
     pub fn made(
         problem: &Problem,
@@ -92,19 +101,7 @@ impl BackwardDraft {
         limits: &Limits,
         ways: BackwardWays,
     ) -> Result<(BackwardDraft, bool), Diagnostic> {
-        choose::choose(problem, crate::base::BackendName::Flex)?;
-        let derived = problem.score.as_deref().map(|score| derive(score, |_| true)).transpose()?;
-        let lifted = |mask: Option<&Mod>| lifted(problem, mask, derived.as_ref(), ways);
-        let mods = lifted(None);
-        let asked = BackwardMods {
-            score: problem.score.is_some(),
-            grad: mods.gradient.as_ref().is_some_and(|g| g.score.is_some()),
-            reads: mods.gradient.as_ref().map_or(0, |g| g.reads.len()),
-        };
-        let shape = choose::shape(problem);
-        let usual = if problem.mask.is_some() { MaskKind::Bitmap } else { MaskKind::None };
-        let choices = BackwardSpec::choices(&shape, limits, usual, asked, ways)?;
-        let (spec, is_last) = (choices[rank.min(choices.len() - 1)], rank + 1 >= choices.len());
+        let Chosen { derived, mods, spec, is_last } = Chosen::at(rank, problem, limits, ways)?;
         let plan = plan(problem, &spec)?;
         let mut lists = Transposed::of(&plan, problem.kv_len, spec.tile_kv, extent(problem, limits, ways));
         let launch = launch(problem, limits, &spec);
@@ -114,7 +111,8 @@ impl BackwardDraft {
         let (mask, ranges) = mask_kind(problem, &lists)?;
         let spec = BackwardSpec { mask, together: lists.together(), ..spec };
         check_additions(problem, &mods, &spec)?;
-        let mods = if mask == MaskKind::Formula { lifted(problem.mask.as_deref()) } else { mods };
+        let with_mask = || lifted(problem, problem.mask.as_deref(), derived.as_ref(), ways);
+        let mods = if mask == MaskKind::Formula { with_mask() } else { mods };
         let bits = match mask {
             MaskKind::Bitmap => lists.bits(problem.mask.as_deref(), problem.lengths(), spec.tile_q, spec.tile_kv),
             _ => Bitmaps::default(),
@@ -145,6 +143,32 @@ impl BackwardDraft {
     ) -> Result<BackwardCode, Diagnostic> {
         let made = |text: &str| obtain(text, arch, Form::Kernel, compiler, cache, &self.mods.sources);
         Ok(BackwardCode { main: made(&self.text)?, rows: made(&self.rows_text)? })
+    }
+}
+
+/// The variant at a rank, before lists and texts are made for it. Its mask kind is not the final one.
+struct Chosen {
+    derived: Option<Derived>,
+    mods: LiftedMods,
+    spec: BackwardSpec,
+    is_last: bool,
+}
+
+impl Chosen {
+    fn at(rank: usize, problem: &Problem, limits: &Limits, ways: BackwardWays) -> Result<Chosen, Diagnostic> {
+        choose::choose(problem, crate::base::BackendName::Flex)?;
+        let derived = problem.score.as_deref().map(|score| derive(score, |_| true)).transpose()?;
+        let mods = lifted(problem, None, derived.as_ref(), ways);
+        let asked = BackwardMods {
+            score: problem.score.is_some(),
+            grad: mods.gradient.as_ref().is_some_and(|g| g.score.is_some()),
+            reads: mods.gradient.as_ref().map_or(0, |g| g.reads.len()),
+        };
+        let shape = choose::shape(problem);
+        let usual = if problem.mask.is_some() { MaskKind::Bitmap } else { MaskKind::None };
+        let choices = BackwardSpec::choices(&shape, limits, usual, asked, ways)?;
+        let (spec, is_last) = (choices[rank.min(choices.len() - 1)], rank + 1 >= choices.len());
+        Ok(Chosen { derived, mods, spec, is_last })
     }
 }
 
@@ -236,6 +260,32 @@ fn extent(problem: &Problem, limits: &Limits, ways: BackwardWays) -> Extent {
     }
 }
 
+/// Whether a mask goes into a variant in one of the forms of [`mask_kind`]: what needs no list is asked first.
+fn check_mask(problem: &Problem, spec: &BackwardSpec) -> Result<(), Diagnostic> {
+    let Some(mask) = problem.mask.as_deref().filter(|mask| !exact::by_formula(problem, mask)) else { return Ok(()) };
+    let partial = plan(problem, spec)?.partial_total();
+    if partial <= MOST_EXACT as u64 || keep_one_range(problem, mask).is_some() {
+        return Ok(());
+    }
+    Err(not_exact(partial))
+}
+
+/// The rows' ranges of keys by list, if each row keeps one.
+fn keep_one_range(problem: &Problem, mask: &Mod) -> Option<Vec<Vec<Range<u32>>>> {
+    let shape = problem.mask_shape();
+    let lists = (0..shape.batch).flat_map(|b| (0..shape.heads).map(move |h| (b, h)));
+    lists.map(|(b, h)| row_ranges(mask, b, h, problem.lengths())).collect()
+}
+
+fn not_exact(partial: u64) -> Diagnostic {
+    let message = format!(
+        "{partial} partial tiles are too many for bitmaps in the backward pass, and the GPU could round the mask's formula \
+         differently than the host"
+    );
+    Diagnostic::error("mask-not-exact", message)
+        .hint("compute a table or a bool tensor in the factory and read it, or shorten the lengths")
+}
+
 /// The form of the mask, with ranges if they are used.
 fn mask_kind(problem: &Problem, lists: &Transposed) -> Result<(MaskKind, Vec<u32>), Diagnostic> {
     let Some(mask) = problem.mask.as_deref() else { return Ok((MaskKind::None, Vec::new())) };
@@ -243,8 +293,7 @@ fn mask_kind(problem: &Problem, lists: &Transposed) -> Result<(MaskKind, Vec<u32
     if partial <= MOST_TILES {
         return Ok((MaskKind::Bitmap, Vec::new()));
     }
-    let of_list = |list: usize| row_ranges(mask, list / lists.heads, list % lists.heads, problem.lengths());
-    if let Some(ranges) = (0..lists.batch * lists.heads).map(of_list).collect::<Option<Vec<_>>>() {
+    if let Some(ranges) = keep_one_range(problem, mask) {
         return Ok((MaskKind::Interval, ranges.iter().flatten().flat_map(|r| [r.start, r.end]).collect()));
     }
     if exact::by_formula(problem, mask) {
@@ -253,10 +302,5 @@ fn mask_kind(problem: &Problem, lists: &Transposed) -> Result<(MaskKind, Vec<u32
     if partial <= MOST_EXACT {
         return Ok((MaskKind::Bitmap, Vec::new()));
     }
-    let message = format!(
-        "{partial} partial tiles are too many for bitmaps in the backward pass, and the GPU could round the mask's formula \
-         differently than the host"
-    );
-    Err(Diagnostic::error("mask-not-exact", message)
-        .hint("compute a table or a bool tensor in the factory and read it, or shorten the lengths"))
+    Err(not_exact(partial as u64))
 }

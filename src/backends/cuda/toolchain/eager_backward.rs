@@ -31,7 +31,13 @@ pub(crate) struct EagerDraft {
 }
 
 impl EagerDraft {
-    /// Writes it. Errors: eager's refusal, no derivative.
+    /// Whether there is one: nothing is written. Errors: eager's refusal, no derivative.
+    pub fn check(problem: &Problem) -> Result<(), Diagnostic> {
+        choose::choose(problem, BackendName::Eager)?;
+        problem.score.as_deref().map_or(Ok(()), |score| derive(score, |_| true).map(drop))
+    }
+
+    /// Writes it. Errors: those of [`EagerDraft::check`].
     pub fn new(problem: &Problem, d_lse: bool) -> Result<EagerDraft, Diagnostic> {
         let choice = choose::choose(problem, BackendName::Eager)?;
         let mask = problem.mask.as_deref().filter(|_| choice.mask == MaskKind::Formula);
