@@ -161,6 +161,9 @@ struct Lane {
     state: State,
 }
 
+/// What is left of a backend that ran: its output, and itself if that was right.
+type Ran = ((BackendName, Output), Option<Ready>);
+
 /// How long outputs took to come to the host.
 #[derive(Clone, Copy)]
 struct Waited {
@@ -187,7 +190,7 @@ enum State {
 
 impl Lane {
     /// The report; of a backend that ran its output, and itself if that was right.
-    fn finish(self) -> (BackendReport, Option<((BackendName, Output), Option<Ready>)>) {
+    fn finish(self) -> (BackendReport, Option<Ran>) {
         let backend = self.backend;
         match self.state {
             State::Out(outcome) => (BackendReport { backend, outcome }, None),

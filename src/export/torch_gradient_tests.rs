@@ -57,7 +57,8 @@ fn autograd_of_the_exported_module_is_compared_and_timed() {
         let (inputs, seeds) = (inputs::random(p, 5), gradients::random(p, 5));
         let all = [TorchEager, TorchSdpa, TorchFlex];
         let mut backends: Vec<_> = all.iter().map(|n| torch.backend(*n).expect("one of its names")).collect();
-        let found = race(p, &inputs, &seeds, &mut backends, (2, false), &Control::new()).expect("it runs");
+        let found =
+            race(p, &inputs, &seeds, (&mut backends, Vec::new()), (2, false), &Control::new()).expect("it runs");
         for r in &found.reports {
             match &r.outcome {
                 GradientOutcome::Done { kernel, errors, timing, .. } => {

@@ -6,13 +6,14 @@
 //! the mask changed.
 
 use super::attend::Kept;
+use super::cancelled;
 use super::masses::Masses;
 use super::measure::{HeadCost, MassKept};
 use super::scores::{ROWS, RowScratch, STEP, Scorer, sum};
 use crate::analysis::block_mask::{BlockKind, BlockMask};
 use crate::analysis::change::Change;
 use crate::analysis::interval::Cells;
-use crate::base::Control;
+use crate::base::{Control, Diagnostic};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
@@ -83,12 +84,18 @@ struct Changed {
     new: Option<BlockKind>,
 }
 
+/// Errors: the work was stopped, so that some of its parts are missing.
+fn finished(control: &Control) -> Result<(), Diagnostic> {
+    if control.is_cancelled() { Err(cancelled()) } else { Ok(()) }
+}
+
 impl Live {
-    /// Counts everything once. The mask's blocks must have the size of the masses.
-    pub fn new(heads: Arc<Vec<LiveHead>>, blocks: BlockMask, control: &Control) -> Live {
+    /// Counts everything once. The mask's blocks must have the size of the masses. Errors: `cancelled`.
+    pub fn new(heads: Arc<Vec<LiveHead>>, blocks: BlockMask, control: &Control) -> Result<Live, Diagnostic> {
         let kept = Kept::new(blocks);
         let states = heads.par_iter().map(|head| State::new(head, &kept, control)).collect();
-        Live { heads, kept, states }
+        finished(control)?;
+        Ok(Live { heads, kept, states })
     }
 
     /// The mask that is judged.
@@ -109,8 +116,8 @@ impl Live {
     }
 
     /// Switches to another mask, evaluating only the places in `change`; returns the number of changed blocks over all
-    /// heads.
-    pub fn edit(&mut self, blocks: BlockMask, change: &Change, control: &Control) -> usize {
+    /// heads. Errors: `cancelled`; the measures are then of neither mask, and only a new one is right.
+    pub fn edit(&mut self, blocks: BlockMask, change: &Change, control: &Control) -> Result<usize, Diagnostic> {
         let after = Kept::new(blocks);
         let before = &self.kept;
         let count = |(head, state): (&LiveHead, &mut State)| {
@@ -120,7 +127,8 @@ impl Live {
         };
         let total = self.heads.par_iter().zip(&mut self.states).map(count).sum();
         self.kept = after;
-        total
+        finished(control)?;
+        Ok(total)
     }
 
     /// The measures of all heads.
@@ -343,15 +351,30 @@ mod tests {
             let made = heads.iter().map(|head| live_head(head, block, keep_rows)).collect();
             let options = Options { heads: 2, ..Options::new(150, 150) };
             let first = blocks(&random::mask(1, &options), 2, &heads[0], block);
-            let mut live = Live::new(Arc::new(made), first, &Control::new());
+            let mut live = Live::new(Arc::new(made), first, &Control::new()).expect("not stopped");
             check(&live, &heads, block);
             for seed in 2..6 {
                 let (next, change) =
                     live.blocks().rebuild(Some(&random::mask(seed, &options)), &Control::new()).unwrap();
-                live.edit(next, &change, &Control::new());
+                live.edit(next, &change, &Control::new()).expect("not stopped");
             }
             check(&live, &heads, block);
         }
+    }
+
+    #[test]
+    fn work_that_was_stopped_gives_no_measures() {
+        let made = head(3, 128, 128, 8, 1.0);
+        let block = BlockSize::square(16);
+        let of = |seed| blocks(&random::mask(seed, &Options::new(128, 128)), 1, &made, block);
+        let heads = Arc::new(vec![live_head(&made, block, true)]);
+        let stopped = Control::new();
+        stopped.cancel();
+        assert_eq!(Live::new(heads.clone(), of(1), &stopped).err().expect("stopped").code, "cancelled");
+        let mut live = Live::new(heads, of(1), &Control::new()).expect("not stopped");
+        let (next, change) =
+            live.blocks().rebuild(Some(&random::mask(2, &Options::new(128, 128))), &Control::new()).unwrap();
+        assert_eq!(live.edit(next, &change, &stopped).unwrap_err().code, "cancelled");
     }
 
     #[test]
@@ -368,9 +391,10 @@ mod tests {
             crate::ir::passes::compose::or_masks(&[&window, &rectangle])
         };
         let first = blocks(&painted(16), 1, &made, block);
-        let mut live = Live::new(Arc::new(vec![live_head(&made, block, true)]), first, &Control::new());
+        let heads = Arc::new(vec![live_head(&made, block, true)]);
+        let mut live = Live::new(heads, first, &Control::new()).expect("not stopped");
         let (next, change) = live.blocks().rebuild(Some(&painted(64)), &Control::new()).unwrap();
-        assert_eq!(live.edit(next, &change, &Control::new()), 3);
+        assert_eq!(live.edit(next, &change, &Control::new()).expect("not stopped"), 3);
         check(&live, std::slice::from_ref(&made), block);
     }
 }

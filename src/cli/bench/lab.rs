@@ -98,13 +98,13 @@ fn stroke(tokens: usize) -> Result<Value, Diagnostic> {
         compose::or_masks(&[&window, &b.mask(inside)])
     };
     let first = BlockMask::build(Some(&window), MaskShape::broadcast(lengths), block, &control)?;
-    let mut live = Live::new(Arc::new(made), first, &control);
+    let mut live = Live::new(Arc::new(made), first, &control)?;
     let mut samples = Vec::new();
     for n in 0..2 * ROUNDS {
         let mask = if n % 2 == 0 { painted(tokens as i64 / 2 + 37 * n as i64) } else { window.clone() };
         let start = Instant::now();
         let (blocks, change) = live.blocks().rebuild(Some(&mask), &control)?;
-        live.edit(blocks, &change, &control);
+        live.edit(blocks, &change, &control)?;
         std::hint::black_box(live.line());
         samples.push(start.elapsed().as_secs_f64() * 1e3);
     }

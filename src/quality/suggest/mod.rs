@@ -171,10 +171,7 @@ impl Material {
     /// Judges a form on all heads. Errors: `cancelled`, a form that makes no mask.
     pub fn judge(&self, name: &str, why: String, form: Form, control: &Control) -> Result<Candidate, Diagnostic> {
         let blocks = self.blocks(&form, control)?;
-        let line = Live::new(self.heads.clone(), blocks, control).line();
-        if control.is_cancelled() {
-            return Err(cancelled());
-        }
+        let line = Live::new(self.heads.clone(), blocks, control)?.line();
         let visited: usize = line.iter().map(|l| l.cost.blocks).sum();
         let all: usize = line.iter().map(|l| l.cost.all_blocks).sum();
         let least = |of: &dyn Fn(&super::live::LineHead) -> f64| line.iter().map(of).fold(f64::INFINITY, f64::min);

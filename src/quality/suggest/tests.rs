@@ -247,7 +247,7 @@ fn block_top_p_reaches_the_ceiling_of_its_number_of_blocks() {
         let shape = MaskShape { batch: 1, heads: 3, lengths: material.lengths() };
         let mask = top.form.mask(material.lengths()).unwrap();
         let blocks = BlockMask::build(Some(&mask), shape, material.block(), &Control::new()).unwrap();
-        for line in Live::new(material.heads.clone(), blocks, &Control::new()).line() {
+        for line in Live::new(material.heads.clone(), blocks, &Control::new()).expect("not stopped").line() {
             assert!((line.ceiling - line.mass.mean).abs() < 1e-5, "{} {}", line.ceiling, line.mass.mean);
         }
         assert!(top.mass >= p - 1e-5, "{} {p}", top.mass);

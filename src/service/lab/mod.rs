@@ -105,13 +105,23 @@ pub fn check_lengths(of: crate::base::Lengths, capture: &Capture, call: &Call) -
         .hint("set the axes to the capture's lengths (--seq or --axes), or choose a layer of the document's"))
 }
 
-/// The blocks of a problem's mask for all heads of a call. Errors: those of [`check`] and of a count.
-pub fn blocks(problem: &Problem, capture: &Capture, call: &Call, control: &Control) -> Result<Kept, Diagnostic> {
+/// The extent of a problem's mask over all heads of a call. Errors: those of [`check`].
+pub fn extent(problem: &Problem, capture: &Capture, call: &Call) -> Result<MaskShape, Diagnostic> {
     check(problem, capture, call)?;
     let heads = if problem.mask_per_head() { call.info.heads } else { 1 };
     let batch = if problem.mask_per_batch() { capture.batch(call) } else { 1 };
-    let shape = MaskShape { batch, heads, lengths: problem.lengths() };
-    Ok(Kept::new(BlockMask::build(problem.mask.as_deref(), shape, problem.block_size, control)?))
+    Ok(MaskShape { batch, heads, lengths: problem.lengths() })
+}
+
+/// The blocks of a problem's mask for all heads of a call: those that the problem keeps, unless the capture has more batch entries
+/// than the problem. Errors: those of [`check`] and of a count.
+pub fn blocks(problem: &Problem, capture: &Capture, call: &Call, control: &Control) -> Result<Kept, Diagnostic> {
+    let shape = extent(problem, capture, call)?;
+    let blocks = match shape == problem.mask_shape() {
+        true => problem.block_mask(problem.block_size, control)?,
+        false => BlockMask::build(problem.mask.as_deref(), shape, problem.block_size, control)?,
+    };
+    Ok(Kept::new(blocks))
 }
 
 /// A head's scorer with the document's score mod.

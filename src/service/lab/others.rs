@@ -79,7 +79,7 @@ pub fn on_all(
         let heads = Arc::new(live_heads(capture, call, entry, &call.info.full_heads(), block, score, &quiet)?);
         let (mut mass, mut least) = (Vec::new(), Vec::new());
         for of in &blocks {
-            let line = Live::new(heads.clone(), of.clone(), control).line();
+            let line = Live::new(heads.clone(), of.clone(), control)?.line();
             let each: Vec<f64> = line.iter().map(|l| l.mass.mean).filter(|m| m.is_finite()).collect();
             mass.push(each.iter().sum::<f64>() / each.len() as f64);
             least.push(each.iter().copied().fold(f64::NAN, f64::min));

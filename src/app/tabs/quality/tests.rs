@@ -74,6 +74,38 @@ fn an_edited_mask_gives_the_line_of_a_fresh_one() {
 }
 
 #[test]
+fn an_edit_counts_its_mask_once_and_another_question_about_it_not_again() {
+    let mut keeper = Keeper::default();
+    let builds = || crate::analysis::block_mask::BlockMask::builds_here().len();
+    let before = builds();
+    let mut ask = |asked: Question| {
+        keeper.answer(asked, &Control::new()).unwrap().result.unwrap().line.unwrap();
+        builds() - before
+    };
+    assert_eq!(ask(question(1, &document(40))), 1);
+    // the first one's successors are counted where they differ
+    let second = question(2, &document(200));
+    assert_eq!(ask(second.clone()), 1);
+    let cells = Some(Cells { q: [0, 64], kv: [0, 64], height: 64, width: 64 });
+    assert_eq!(ask(Question { cells, row: Some(9), ..second }), 1);
+}
+
+#[test]
+fn a_question_that_was_stopped_leaves_no_half_measures() {
+    let mut keeper = Keeper::default();
+    keeper.answer(question(1, &document(40)), &Control::new()).unwrap();
+    let stopped = Control::new();
+    stopped.cancel();
+    assert!(keeper.answer(question(2, &document(200)), &stopped).is_none());
+    let of = |keeper: &mut Keeper| {
+        let line = keeper.answer(question(3, &document(90)), &Control::new()).unwrap().result.unwrap().line.unwrap();
+        line.heads.iter().map(|(_, head)| head.mass.mean).collect::<Vec<_>>()
+    };
+    let (after, fresh) = (of(&mut keeper), of(&mut Keeper::default()));
+    assert!(after.iter().zip(&fresh).all(|(a, b)| (a - b).abs() < 1e-6), "{after:?} {fresh:?}");
+}
+
+#[test]
 fn other_lengths_are_told_and_nothing_is_lost() {
     let mut other = document(40);
     other.axes = Axes::same(Axis::tokens(256));

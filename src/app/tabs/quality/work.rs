@@ -3,6 +3,7 @@
 //! Invariant: a result names its file, call and document revision. An edited mask costs only its changed part. Must not
 //! know widgets.
 
+use crate::analysis::block_mask::{BlockMask, MaskShape};
 use crate::analysis::raster::Region;
 use crate::app::canvas::heat::HeatData;
 use crate::base::{BlockSize, Control, Diagnostic};
@@ -205,7 +206,7 @@ impl Keeper {
         let Some((_, problem)) = &question.problem else {
             return Err(Diagnostic::note("no-problem", "the document has errors: its mask cannot be measured"));
         };
-        let kept = lab::blocks(problem, capture, call, control)?;
+        let shape = lab::extent(problem, capture, call)?;
         let same = |layer: &Layer| {
             let a = &layer.problem;
             layer.call == call.key
@@ -215,9 +216,12 @@ impl Keeper {
         };
         if !self.layer.as_ref().is_some_and(same) {
             self.layer = None;
+            let kept = lab::blocks(problem, capture, call, control)?;
             self.layer = Some(Layer::new(capture, call, entry, problem, kept, control)?);
-        } else if let Some(layer) = &mut self.layer {
-            layer.follow(kept, control)?;
+        } else if let Some(mut layer) = self.layer.take() {
+            // what stops on the way has measures of neither mask and is not put back
+            layer.follow(problem, shape, control)?;
+            self.layer = Some(layer);
         }
         let layer = self.layer.as_mut().expect("made above");
         layer.line(capture, question, control)
@@ -255,7 +259,7 @@ impl Layer {
         let made = lab::live_heads(capture, call, entry, &numbers, size, score, control)?;
         let thumbs = made.iter().map(|h| thumb(&h.masses.blocks, h.masses.grid())).collect();
         let heads = Arc::new(made);
-        let live = Live::new(heads.clone(), kept.blocks, control);
+        let live = Live::new(heads.clone(), kept.blocks, control)?;
         let (characters, thumbs) = (vec![None; heads.len()], Arc::new(thumbs));
         let (rest, left) = (rest(capture, call, entry, size), left.len());
         Ok(Layer {
@@ -273,14 +277,23 @@ impl Layer {
     }
 
     /// Switches to another mask, at the cost of the difference if the extents are equal.
-    fn follow(&mut self, kept: Kept, control: &Control) -> Result<(), Diagnostic> {
-        if self.live.blocks().shape() != kept.blocks.shape() {
-            self.live = Live::new(self.heads.clone(), kept.blocks, control);
+    fn follow(&mut self, problem: &Problem, shape: MaskShape, control: &Control) -> Result<(), Diagnostic> {
+        let mask = problem.mask.as_deref();
+        let same_extent = self.live.blocks().shape() == shape;
+        if same_extent && self.live.blocks().mask_mod().map(|known| &**known) == mask {
             return Ok(());
         }
-        let (blocks, change) = self.live.blocks().rebuild(kept.blocks.mask_mod().map(|m| &**m), control)?;
+        if !same_extent {
+            let blocks = BlockMask::build(mask, shape, problem.block_size, control)?;
+            self.live = Live::new(self.heads.clone(), blocks, control)?;
+            return Ok(());
+        }
+        let (blocks, change) = self.live.blocks().rebuild(mask, control)?;
+        if shape == problem.mask_shape() {
+            problem.plans().keep(problem.block_size, blocks.clone());
+        }
         if !change.is_nowhere() {
-            self.live.edit(blocks, &change, control);
+            self.live.edit(blocks, &change, control)?;
         }
         Ok(())
     }
