@@ -1,5 +1,6 @@
 //! The program: passes its arguments to the command line, and opens the window if they request it and a display exists.
 
+use maskloom::base::identity::{self, Build};
 use maskloom::base::memory::Counting;
 use maskloom::cli;
 use std::process::ExitCode;
@@ -9,6 +10,9 @@ use std::process::ExitCode;
 static ALLOCATOR: Counting = Counting;
 
 fn main() -> ExitCode {
+    // from build.rs
+    let (commit, dirty) = (env!("BUILD_COMMIT"), env!("BUILD_DIRTY") == "true");
+    identity::set(Build::of(env!("CARGO_PKG_VERSION"), commit, dirty, env!("BUILD_PROFILE")));
     match cli::run() {
         cli::Asked::Done(code) => code,
         cli::Asked::Window { file } => window(file),

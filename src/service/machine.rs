@@ -2,6 +2,7 @@
 //!
 //! Invariant: reading changes nothing; unknown facts are omitted. Must not know GPUs.
 
+use crate::base::identity;
 use crate::problem::verdict::Busy;
 use std::collections::BTreeMap;
 
@@ -56,12 +57,10 @@ pub fn memory() -> u64 {
     kib.map_or(0, |k: u64| k * 1024)
 }
 
-/// Versions and hardware by name, for run files and benchmarks.
+/// Versions and hardware by name, for run files and benchmarks. These are shared: the machine's own name is not in them.
 pub fn environment() -> BTreeMap<String, String> {
-    let build = if cfg!(debug_assertions) { "debug" } else { "release" };
     BTreeMap::from([
-        ("maskloom".to_string(), format!("{} ({build})", env!("CARGO_PKG_VERSION"))),
-        ("host".to_string(), host()),
+        ("maskloom".to_string(), identity::build().to_string()),
         ("os".to_string(), format!("{} {}", std::env::consts::OS, std::env::consts::ARCH)),
         ("cpu".to_string(), cpu_name()),
         ("date".to_string(), today()),
@@ -71,6 +70,20 @@ pub fn environment() -> BTreeMap<String, String> {
 /// Today in UTC, `2026-11-21`.
 pub fn today() -> String {
     let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    day_of(seconds)
+}
+
+/// The day that an export says: today, or that of SOURCE_DATE_EPOCH, so that the same design is exported as the same bytes.
+/// A run has the day on which it ran.
+pub fn day_of_export() -> String {
+    let stated = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.trim().parse().ok());
+    stated.filter(|seconds| *seconds < END_OF_YEARS).map_or_else(today, day_of)
+}
+
+/// Seconds from 1970 to the year 10000, whose dates have another form.
+const END_OF_YEARS: u64 = 253_402_300_800;
+
+fn day_of(seconds: u64) -> String {
     let (year, month, day) = civil(seconds / 86_400);
     format!("{year:04}-{month:02}-{day:02}")
 }
@@ -184,6 +197,7 @@ mod tests {
         assert_eq!(civil(0), (1970, 1, 1));
         assert_eq!(civil(11_016), (2000, 2, 29));
         assert_eq!(civil(20_778), (2026, 11, 21));
+        assert_eq!(day_of(END_OF_YEARS - 1), "9999-12-31");
         assert!(cpu_name().contains("threads"));
     }
 }

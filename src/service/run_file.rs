@@ -7,7 +7,7 @@ use super::files;
 use super::protocol::{InputSource, RunRequest};
 use crate::analysis::raster::{BiasRaster, Raster, Region};
 use crate::backends::race::RaceOptions;
-use crate::base::{BackendName, Control, Diagnostic, Lengths};
+use crate::base::{BackendName, Control, Diagnostic, Lengths, identity};
 use crate::document::compile::Compiled;
 use crate::document::model::Document;
 use crate::problem::result::{GradientOutcome, RunReport, Timing};
@@ -121,7 +121,7 @@ impl RunFile {
                 let message = format!(
                     "the run file has format version {}; this Maskloom ({}) reads versions 1 to {RUN_VERSION}",
                     value["maskloom_run"],
-                    env!("CARGO_PKG_VERSION")
+                    identity::build().version
                 );
                 return Err(Diagnostic::error("run-file-version", message).hint("update Maskloom"));
             }
