@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(long, value_name = "RUN")]
     compare: Option<PathBuf>,
     /// Write to a file instead of stdout
-    #[arg(long, value_name = "F.md")]
+    #[arg(long, value_name = "F.md", value_parser = super::ending::one_of(&["md"]))]
     out: Option<PathBuf>,
     /// Print one JSON object instead of Markdown
     #[arg(long)]
