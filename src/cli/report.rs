@@ -96,6 +96,9 @@ pub(super) fn markdown(run: &RunFile) -> String {
     }
     out.push_str("\nEnvironment:\n\n");
     r.environment.iter().for_each(|(k, v)| out.push_str(&format!("- {k}: {v}\n")));
+    if let Some(card) = &r.card {
+        out.push_str(&format!("- the card before timing: {}\n- after it: {}\n", card.start, card.end));
+    }
     let how = &run.conditions.options;
     out.push_str(&format!("\n{}, errors on at most {} rows.\n", timed(how, &r.gradients), how.reference_rows));
     out

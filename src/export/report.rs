@@ -190,6 +190,9 @@ fn race(run: &RunReport, what: &str) -> String {
     for (name, value) in &run.environment {
         let _ = writeln!(out, "<tr><th>{}</th><td>{}</td></tr>", escaped(name), escaped(value));
     }
+    for (when, state) in run.card.iter().flat_map(|card| [("before timing", card.start), ("after timing", card.end)]) {
+        let _ = writeln!(out, "<tr><th>the card {when}</th><td>{state}</td></tr>");
+    }
     out + "</table>\n"
 }
 
@@ -315,6 +318,7 @@ mod tests {
             device_name: "card".into(),
             device: Device::Cpu,
             environment: [("driver".to_string(), "1".to_string())].into(),
+            card: None,
             work: WorkStats { flop: 4e9, ..WorkStats::default() },
             backends: [
                 (BackendName::Flex, done(error(1e-3))),

@@ -57,6 +57,18 @@ pub fn memory() -> u64 {
     kib.map_or(0, |k: u64| k * 1024)
 }
 
+/// The version of NVIDIA's driver, where the kernel tells it: `580.95.05`.
+pub fn nvidia_driver() -> Option<String> {
+    driver_in(&std::fs::read_to_string("/proc/driver/nvidia/version").ok()?)
+}
+
+/// The first word of digits and dots in the line of the kernel module.
+fn driver_in(text: &str) -> Option<String> {
+    let line = text.lines().find(|line| line.starts_with("NVRM version:"))?;
+    let version = |word: &&str| word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.');
+    line.split_whitespace().find(version).map(String::from)
+}
+
 /// Versions and hardware by name, for run files and benchmarks. These are shared: the machine's own name is not in them.
 pub fn environment() -> BTreeMap<String, String> {
     BTreeMap::from([
@@ -190,6 +202,16 @@ mod tests {
         assert_eq!(others(since, Ticks { all: 1001, ..since }, 2), None, "too short to tell");
         #[cfg(target_os = "linux")]
         assert!(ticks().is_some_and(|t| t.cores > 0 && t.own <= t.busy && t.busy <= t.all));
+    }
+
+    #[test]
+    fn the_kernel_tells_the_drivers_version() {
+        let open = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (dvs-builder@U22-I3-AM02)\n\
+                    GCC version:  gcc version 12.3.0 (Ubuntu 12.3.0-1ubuntu1~22.04)\n";
+        assert_eq!(driver_in(open).as_deref(), Some("580.95.05"));
+        let closed = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 19:39:15 UTC 2024\n";
+        assert_eq!(driver_in(closed).as_deref(), Some("535.183.01"));
+        assert_eq!(driver_in("GCC version: 12.3.0"), None);
     }
 
     #[test]
