@@ -85,6 +85,13 @@ pub fn today() -> String {
     day_of(seconds)
 }
 
+/// Now in UTC, `2026-11-21 08:05:09`.
+pub fn moment() -> String {
+    let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{} {hour:02}:{minute:02}:{second:02}", day_of(seconds))
+}
+
 /// The day that an export says: today, or that of SOURCE_DATE_EPOCH, so that the same design is exported as the same bytes.
 /// A run has the day on which it ran.
 pub fn day_of_export() -> String {

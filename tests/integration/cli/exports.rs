@@ -64,6 +64,7 @@ fn an_export_is_whole_or_what_was_there_stays() {
 #[cfg(unix)]
 #[test]
 fn a_killed_export_mixes_no_files() {
+    use std::process::Stdio;
     use std::time::Duration;
     let bench = Bench::new();
     let export = |name: &str| bench.command(&["export", name, "--name", "band", "--to", "out", "--force"]);
@@ -75,7 +76,7 @@ fn a_killed_export_mixes_no_files() {
     for n in 0..24_u64 {
         Bench::ran(&mut export("plain.json")).ok();
         assert!(content(&bench.path("out")) == plain, "what the last one left is gone");
-        let mut running = export("band.json").stdout(std::process::Stdio::null()).spawn().expect("it starts");
+        let mut running = export("band.json").stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
         std::thread::sleep(Duration::from_millis(5 + 17 * n));
         let _ = running.kill();
         killed += usize::from(running.wait().expect("it ends").code().is_none());
@@ -104,7 +105,7 @@ fn what_is_written_says_which_build_wrote_it() {
     bench.run(&["export", "band.json", "--to", "out"]).ok();
     let files = content(&bench.path("out"));
     let text = |name: &str| String::from_utf8_lossy(&files[name]).into_owned();
-    for name in ["band.py", "band_axes.py", "band_diffusers.py", "band_report.html", "sidecar/sidecar.json"] {
+    for name in ["band.py", "band_diffusers.py", "band_report.html", "sidecar/sidecar.json"] {
         assert!(text(name).contains(words), "{name}: no `{words}`");
     }
     let manifest: serde_json::Value = serde_json::from_slice(&files["band_manifest.json"]).expect("JSON");

@@ -4,10 +4,9 @@
 //! does not say, a value is absent. Reading changes nothing. Must not know runs.
 #![allow(unsafe_code)] // calls into libnvidia-ml through its C interface
 
-use crate::backends::cuda::toolchain::nvrtc::open_for_good;
 use crate::problem::card::CardState;
+use libloading::Library;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
-use std::path::Path;
 use std::sync::OnceLock;
 
 type Device = *mut c_void;
@@ -73,11 +72,12 @@ pub fn state(bus: &str) -> Option<CardState> {
 /// The process's library, opened at the first call.
 fn nvml() -> Option<&'static Nvml> {
     static FOUND: OnceLock<Option<Nvml>> = OnceLock::new();
-    FOUND.get_or_init(|| LIBRARIES.iter().find_map(|name| open(Path::new(name)))).as_ref()
+    FOUND.get_or_init(|| LIBRARIES.iter().find_map(|name| open(name))).as_ref()
 }
 
-fn open(path: &Path) -> Option<Nvml> {
-    let library = open_for_good(path).ok()?;
+fn open(name: &str) -> Option<Nvml> {
+    // SAFETY: loading runs the library's initialisers; it is NVIDIA's own by its usual name, and is never closed.
+    let library: &'static Library = Box::leak(Box::new(unsafe { Library::new(name) }.ok()?));
     macro_rules! symbol {
         ($name:literal) => {
             // SAFETY: the name is NVML's own and the type its documented signature; the library stays open for good.
