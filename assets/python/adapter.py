@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sidecar.maskloom_sidecar.using import Handle
 
 _FOLDER = Path(__file__).resolve().with_name("sidecar")
+_VERSION = "MASKLOOM_VERSION"
 
 
 def _runtime() -> ModuleType:
@@ -48,7 +49,7 @@ def _runtime() -> ModuleType:
         found = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(found)
     if found.PACKAGE != "MASKLOOM_PACKAGE":
-        raise ImportError(f"{found.__file__} is from Maskloom {found.VERSION}, this file MASKLOOM_VERSION: export both again")
+        raise ImportError(f"{found.__file__} is from Maskloom {found.VERSION}, this file {_VERSION}: export both again")
     return found
 
 

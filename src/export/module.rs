@@ -225,7 +225,7 @@ impl Text<'_> {
             out.push('\n');
             out.push_str(&lines::prose("", &safe(line)));
         }
-        let _ = write!(out, "\n{LICENCE} Written by Maskloom {}.\n\"\"\"\n\n", identity::build());
+        let _ = write!(out, "\n{LICENCE}\nWritten by Maskloom {}.\n\"\"\"\n\n", identity::build());
         out
     }
 

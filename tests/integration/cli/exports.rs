@@ -141,3 +141,35 @@ fn what_is_written_says_which_build_wrote_it() {
         assert!(environment.get("host").is_none(), "{environment}");
     }
 }
+
+/// An adapter runs only with the sidecar that it was exported with, and not in a folder that holds files of two exports.
+#[test]
+fn an_adapter_takes_no_files_of_another_export() {
+    let Some(python) = crate::torch::python_with(&["torch"]) else { return };
+    let bench = Bench::new();
+    bench.run(&["export", "band.json", "--to", "out"]).ok();
+    let imported = || {
+        let mut command = std::process::Command::new(&python.path);
+        Bench::ran(command.args(["-c", "import band_diffusers; band_diffusers._runtime()"]).current_dir(bench.path("out")))
+    };
+    imported().ok();
+    // another build with the same runtime fits, another runtime does not, whatever it calls itself
+    let file = "out/sidecar/maskloom_sidecar/__init__.py";
+    let own = std::fs::read_to_string(bench.path(file)).expect("text");
+    let line = |name: &str| own.lines().find(|line| line.starts_with(name)).expect("a line");
+    bench.write(file, &own.replace(line("VERSION = "), "VERSION = \"0.1.0 (123456789, release)\""));
+    imported().ok();
+    bench.write(file, &own.replace(line("PACKAGE = "), "PACKAGE = \"0123456789abcdef\""));
+    imported().fails(1, &["ImportError", "export both again"]);
+    bench.write(file, &own);
+    std::fs::create_dir(bench.path("out/.maskloom-unfinished")).expect("is made");
+    imported().fails(1, &["ImportError", "holds files of two exports"]);
+    let mut command = std::process::Command::new(&python.path);
+    let loaded = Bench::ran(
+        command
+            .args(["-c", "pass"])
+            .env("PYTHONPATH", bench.path("out/sidecar"))
+            .env("MASKLOOM_SIDECAR", bench.path("out")),
+    );
+    assert!(loaded.ok().err.contains("holds files of two exports"), "the sidecar refuses it too");
+}
