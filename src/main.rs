@@ -1,5 +1,6 @@
 //! The program: passes its arguments to the command line, and opens the window if they request it and a display exists.
 
+use maskloom::base::identity::{self, Build};
 use maskloom::base::memory::Counting;
 use maskloom::cli;
 use std::process::ExitCode;
@@ -9,6 +10,9 @@ use std::process::ExitCode;
 static ALLOCATOR: Counting = Counting;
 
 fn main() -> ExitCode {
+    // from build.rs
+    let (commit, dirty) = (env!("BUILD_COMMIT"), env!("BUILD_DIRTY") == "true");
+    identity::set(Build::of(env!("CARGO_PKG_VERSION"), commit, dirty, env!("BUILD_PROFILE")));
     match cli::run() {
         cli::Asked::Done(code) => code,
         cli::Asked::Window { file } => window(file),
@@ -24,16 +28,18 @@ fn frames(asked: cli::Frames) -> ExitCode {
     asked.tell(rows)
 }
 
-/// Without a display the tour replaces the window. A name without a file may be a preset's.
+/// Without a display the tour replaces the window; a window that was there and has closed by itself says why. A name without a file may be a preset's.
 #[cfg(feature = "window")]
 fn window(file: Option<String>) -> ExitCode {
     let is_preset =
         |name: &String| maskloom::document::library::preset(name).is_some() && !std::path::Path::new(name).exists();
     let preset = file.clone().filter(is_preset);
     let open = file.filter(|_| preset.is_none()).map(Into::into);
+    use maskloom_app::Ended;
     match maskloom_app::run(maskloom_app::Options { open, preset, ..maskloom_app::Options::for_user() }) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(why) => cli::tour(&why),
+        Err(Ended::NoWindow(why)) => cli::tour(&why),
+        Err(Ended::Broke(why)) => cli::refuse(why),
     }
 }
 

@@ -33,10 +33,13 @@ if TYPE_CHECKING:
     from sidecar.maskloom_sidecar.using import Handle
 
 _FOLDER = Path(__file__).resolve().with_name("sidecar")
+_VERSION = "MASKLOOM_VERSION"
 
 
 def _runtime() -> ModuleType:
     """The package maskloom_sidecar of the folder next to this file."""
+    if _FOLDER.with_name(".maskloom-unfinished").exists():
+        raise ImportError(f"{_FOLDER.parent} holds files of two exports, because one was interrupted: export again")
     found = sys.modules.get("maskloom_sidecar")
     if found is None:
         file = _FOLDER / "maskloom_sidecar" / "__init__.py"
@@ -45,8 +48,8 @@ def _runtime() -> ModuleType:
             raise ImportError(f"{file} does not exist: keep the folder `sidecar` of the export next to this file")
         found = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(found)
-    if found.VERSION != "MASKLOOM_VERSION":
-        raise ImportError(f"{found.__file__} is from Maskloom {found.VERSION}, this file MASKLOOM_VERSION: export both again")
+    if found.PACKAGE != "MASKLOOM_PACKAGE":
+        raise ImportError(f"{found.__file__} is from Maskloom {found.VERSION}, this file {_VERSION}: export both again")
     return found
 
 

@@ -94,8 +94,8 @@ def facts(device):
     except ImportError as why:
         raise Refused("no-torch", f"{sys.executable} has no PyTorch that can be imported: {why}",
                       f"{sys.executable} -m pip install torch") from None
-    versions = {name: version_of(name) for name in
-                ("torch", "triton", "flash-attn", "flash-attn-4", "diffusers", "transformers")}
+    named = ("torch", "triton", "flash-attn", "flash-attn-3", "flash-attn-4", "nvidia-cutlass-dsl", "diffusers", "transformers")
+    versions = {name: version_of(name) for name in named}
     versions["python"] = sys.version.split()[0]
     versions["torch"] = torch.__version__
     if torch.version.cuda:

@@ -8,7 +8,8 @@ use super::action::{Action, Actions};
 use super::canvas::{Against, Numbers, Picture, Scene, SceneLayer, Tool, Walk};
 use super::command;
 use super::drafts::ExportPage;
-use super::layout::{self, Dock, Part, Plan};
+use super::layout::{self, Dock, Plan};
+use super::panics::Part;
 use super::recovery::{Place, Recovered, Recovery};
 use super::session::{JobKind, Session, Shown};
 use super::state::{Focus, NEVER, State, first_document};
@@ -21,8 +22,8 @@ use crate::base::Diagnostic;
 use crate::document::history::History;
 use crate::document::library;
 use egui::{CentralPanel, CursorIcon, Frame, Margin, Panel, Rect, ScrollArea, Sense, Ui, UiBuilder, pos2};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 /// The window's application.
 pub struct Workbench {
@@ -34,6 +35,10 @@ pub struct Workbench {
     /// The pointer was released in the last frame.
     released: bool,
     timings: Option<Timings>,
+    /// Why the window closes by itself.
+    pub(super) ended: Arc<OnceLock<Diagnostic>>,
+    /// When a panic was survived.
+    pub(super) mended: Option<Instant>,
 }
 
 impl Workbench {
@@ -79,6 +84,7 @@ impl Workbench {
             reset_layout: false,
             first_steps: false,
             before_present: None,
+            trail: Default::default(),
         };
         begin(&mut state, options, recovered);
         state.session.hello();
@@ -90,12 +96,21 @@ impl Workbench {
             shown_theme: None,
             released: false,
             timings: None,
+            ended: Arc::default(),
+            mended: None,
         }
     }
 
     /// Tells how long the first frame takes.
-    pub(super) fn timed(self, timings: Option<Timings>) -> Self {
-        Self { timings, ..self }
+    pub(super) fn timed(mut self, timings: Option<Timings>) -> Self {
+        self.timings = timings;
+        self
+    }
+
+    /// Tells there why the window closes by itself.
+    pub(super) fn ending(mut self, ended: Arc<OnceLock<Diagnostic>>) -> Self {
+        self.ended = ended;
+        self
     }
 
     /// A frame's input before anything is drawn.
@@ -146,7 +161,7 @@ impl Workbench {
     }
 
     /// Keeps document and habits, a moment after they changed.
-    fn keep(&mut self, ctx: &egui::Context, at_once: bool) {
+    pub(super) fn keep(&mut self, ctx: &egui::Context, at_once: bool) {
         let state = &mut self.state;
         let place = Place { path: state.path.clone(), dirty: state.is_dirty(), config: state.config.clone() };
         match state.recovery.follow(state.now, at_once, (&state.document, state.revision, place), &state.view) {
@@ -274,7 +289,7 @@ fn parts(ui: &mut Ui, state: &mut State, quality: &mut QualityPage, export: &mut
     child.set_clip_rect(below);
     canvas(&mut child, state, quality, actions);
     // over the rulers, which reach to the edge
-    for (part, rect) in [(Part::Layers, places.layers), (Part::Page, places.page)] {
+    for (part, rect) in [(layout::Part::Layers, places.layers), (layout::Part::Page, places.page)] {
         if let Some(rect) = rect {
             handle(ui, &plan, part, rect, middle, actions);
         }
@@ -290,7 +305,7 @@ fn inside(ui: &mut Ui, name: &str, rect: Rect, contents: impl FnOnce(&mut Ui)) {
 }
 
 /// The edge of a panel towards the canvas: a line to drag.
-fn handle(ui: &mut Ui, plan: &Plan, part: Part, panel: Rect, middle: Rect, actions: &mut Actions) {
+fn handle(ui: &mut Ui, plan: &Plan, part: layout::Part, panel: Rect, middle: Rect, actions: &mut Actions) {
     let dock = plan.docks.of(part);
     let grip = match dock {
         Dock::Left => Rect::from_x_y_ranges(panel.right() - 3.0..=panel.right() + 3.0, panel.y_range()),
@@ -446,17 +461,21 @@ fn canvas(ui: &mut Ui, state: &mut State, quality: &QualityPage, actions: &mut A
 impl eframe::App for Workbench {
     fn logic(&mut self, ctx: &egui::Context, _frame: &mut eframe::Frame) {
         self.timings.iter_mut().for_each(Timings::frame);
-        self.before(ctx);
+        self.guarded(ctx, Part::Acting, |bench| bench.before(ctx));
     }
 
     fn ui(&mut self, ui: &mut Ui, _frame: &mut eframe::Frame) {
-        self.draw(ui);
+        let ctx = ui.ctx().clone();
+        self.guarded(&ctx, Part::Drawing, |bench| bench.draw(ui));
         if self.timings.as_mut().is_some_and(Timings::laid_out) {
             ui.ctx().request_repaint();
         }
     }
 
     fn on_exit(&mut self, _gl: Option<&eframe::glow::Context>) {
+        if self.ended.get().is_some() {
+            return;
+        }
         let ctx = egui::Context::default();
         // the next start is no presentation
         if self.state.before_present.is_some() {

@@ -47,12 +47,14 @@ mod layout;
 mod literal;
 #[cfg(test)]
 mod looking_tests;
+mod mending;
 mod mishaps;
 mod notices;
 mod numbers;
 mod opening;
 mod painting;
 mod panels;
+mod panics;
 mod races;
 mod reading;
 mod recovery;
@@ -69,6 +71,7 @@ mod tests;
 mod theme;
 mod timings;
 mod trace;
+mod trail;
 #[cfg(test)]
 mod truth_tests;
 mod unsaved;
@@ -83,7 +86,10 @@ pub use frame::Workbench;
 use crate::base::Diagnostic;
 use crate::service::display::{self, Display, X11_PACKAGES};
 use crate::service::target::Target;
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The window's start-up options.
 #[derive(Clone, Debug, Default)]
@@ -107,22 +113,58 @@ impl Options {
     }
 }
 
-/// Opens the window and stays until it is closed. Errors: there is no display, or something that a window needs is
-/// missing; nothing was shown then.
-pub fn run(options: Options) -> Result<(), Diagnostic> {
+/// Why the window is not open, other than that the user has closed it.
+#[derive(Debug)]
+pub enum Ended {
+    /// There is no display, or something that a window needs is missing; nothing was shown.
+    NoWindow(Diagnostic),
+    /// It was open, and a mistake of ours or the end of the window system has closed it. The document is saved.
+    Broke(Diagnostic),
+}
+
+/// Opens the window and stays until it is closed.
+pub fn run(options: Options) -> Result<(), Ended> {
     let timings = timings::Timings::begin();
     match display::probe() {
         Display::Ready(_) | Display::ReadyWithoutWayland(_) => {}
-        Display::Missing(why) => return Err(why),
+        Display::Missing(why) => return Err(Ended::NoWindow(why)),
     }
     background::calm_pool();
+    panics::watch();
+    let folder = options.folder.clone();
+    let fate = Fate::default();
+    let of_window = fate.clone();
     // the window system's start panics if a library is missing that the probe does not check
-    let opened = std::panic::catch_unwind(move || open(options, timings));
+    let opened = std::panic::catch_unwind(AssertUnwindSafe(move || open(options, timings, of_window)));
+    let shown = fate.shown.load(Ordering::Relaxed);
     match opened {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(why)) => Err(no_window(&why.to_string())),
-        Err(panic) => Err(no_window(&mishaps::our_mistake("opening the window", &*panic).message)),
+        Ok(Ok(())) => fate.ended.get().cloned().map_or(Ok(()), |why| Err(Ended::Broke(why))),
+        Ok(Err(why)) if !shown => Err(Ended::NoWindow(no_window(&why.to_string()))),
+        Err(panic) if !shown => {
+            Err(Ended::NoWindow(no_window(&mishaps::our_mistake("opening the window", &*panic).message)))
+        }
+        Ok(Err(why)) => Err(Ended::Broke(closed(&format!("the window system has ended: {why}"), None))),
+        Err(panic) => {
+            let caught = panics::caught(&*panic);
+            let report = panics::report(folder.as_deref(), &caught, "showing the window", "");
+            Err(Ended::Broke(closed(&format!("Maskloom made a mistake: {}", caught.message), report)))
+        }
     }
+}
+
+/// What becomes of a window, told outside of it.
+#[derive(Clone, Default)]
+struct Fate {
+    /// Whether it has been there.
+    shown: Arc<AtomicBool>,
+    /// Why it has closed by itself.
+    ended: Arc<OnceLock<Diagnostic>>,
+}
+
+fn closed(why: &str, report: Option<PathBuf>) -> Diagnostic {
+    let send = report.map_or(String::new(), |path| format!("; please report it with the file {}", path.display()));
+    Diagnostic::error("window-closed", format!("the window has been closed: {why}"))
+        .hint(format!("the document is kept: the next start opens it{send}"))
 }
 
 fn no_window(why: &str) -> Diagnostic {
@@ -130,7 +172,7 @@ fn no_window(why: &str) -> Diagnostic {
         .hint(format!("sudo apt-get install -y {X11_PACKAGES}"))
 }
 
-fn open(options: Options, mut timings: Option<timings::Timings>) -> eframe::Result {
+fn open(options: Options, mut timings: Option<timings::Timings>, fate: Fate) -> eframe::Result {
     let native = eframe::NativeOptions {
         viewport: egui::ViewportBuilder::default()
             .with_app_id("maskloom")
@@ -141,8 +183,9 @@ fn open(options: Options, mut timings: Option<timings::Timings>) -> eframe::Resu
         ..eframe::NativeOptions::default()
     };
     let start = move |cc: &eframe::CreationContext<'_>| {
+        fate.shown.store(true, Ordering::Relaxed);
         timings.iter_mut().for_each(timings::Timings::ready);
-        Ok(Box::new(Workbench::new(&cc.egui_ctx, options).timed(timings)) as Box<dyn eframe::App>)
+        Ok(Box::new(Workbench::new(&cc.egui_ctx, options).timed(timings).ending(fate.ended)) as Box<dyn eframe::App>)
     };
     eframe::run_native("Maskloom", native, Box::new(start))
 }

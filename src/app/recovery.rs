@@ -132,11 +132,33 @@ impl Recovery {
             self.kept_revision = Some((revision, place));
         }
         if new_view {
-            let copy = view.clone();
-            writer.send(folder.join(VIEW), move || serde_json::to_vec_pretty(&copy).unwrap_or_default());
+            self.keep_view(view);
             self.kept_view = Some(view.clone());
         }
         Ok(None)
+    }
+
+    /// After [`Recovery::finish`], files are written again.
+    pub fn write_again(&mut self) {
+        if self.writer.is_none() {
+            self.writer = self.folder.as_ref().and_then(|_| Writer::start());
+        }
+    }
+
+    /// Keeps the window's settings at once.
+    pub fn keep_view(&self, view: &View) {
+        if let (Some(folder), Some(writer)) = (&self.folder, &self.writer) {
+            let copy = view.clone();
+            writer.send(folder.join(VIEW), move || serde_json::to_vec_pretty(&copy).unwrap_or_default());
+        }
+    }
+
+    /// The next start opens no document.
+    pub fn forget_document(&self) {
+        if let Some(folder) = &self.folder {
+            // a file that is not there, or cannot be removed
+            [DOCUMENT, PLACE].into_iter().for_each(|name| drop(std::fs::remove_file(folder.join(name))));
+        }
     }
 
     /// Waits until everything is written. At the end only.

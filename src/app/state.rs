@@ -12,6 +12,7 @@ use super::notices::Notices;
 use super::recovery::Recovery;
 use super::session::Session;
 use super::theme::ThemeChoice;
+use super::trail::Trail;
 use super::view::View;
 use crate::base::Diagnostic;
 use crate::document::edit::Edit;
@@ -120,6 +121,8 @@ pub(crate) struct State {
     pub first_steps: bool,
     /// Panels, theme and size from before a presentation; None: no presentation.
     pub before_present: Option<(bool, bool, ThemeChoice, f32)>,
+    /// The names of the last actions.
+    pub trail: Trail,
 }
 
 impl State {

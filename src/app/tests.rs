@@ -511,7 +511,7 @@ fn what_was_written_is_named_inside_the_page_however_long_its_path() {
     step_until(&mut window, "the files are written", |s| s.export.done.is_some());
     window.run_steps(10);
     let page = window.get_by_label("Folder").rect();
-    let named = window.get_by_label(&format!("4 files in {}", folder.display())).rect();
+    let named = window.get_by_label(&format!("5 files in {}", folder.display())).rect();
     assert!(named.left() >= page.left() && named.right() <= window.ctx.content_rect().right(), "{named:?} {page:?}");
     // said on the page, so in no toast
     assert!(state(&window).notices.toasts(9).iter().all(|(_, n)| !n.what.message.starts_with("Exported")));

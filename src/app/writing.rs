@@ -4,15 +4,15 @@
 //! copy of it was written next to it, and no such copy is ever overwritten. Must not know dialogs.
 
 use super::exporting::Merged;
-use crate::base::Diagnostic;
-use crate::service::files;
+use crate::base::{Diagnostic, ExportFile};
+use crate::service::{files, manifest, placing};
 use std::path::{Path, PathBuf};
 
 /// The files to write.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     pub folder: PathBuf,
-    pub files: Vec<(String, Vec<u8>)>,
+    pub files: Vec<ExportFile>,
     /// The configuration to change in its place.
     pub merged: Option<Merged>,
     /// Files that exist are replaced.
@@ -41,17 +41,17 @@ pub(crate) struct Changed {
 
 /// Writes it.
 pub(crate) fn write(order: &Order) -> Result<Written, Diagnostic> {
-    let exists = |name: &&String| order.folder.join(name).exists();
-    let existing: Vec<String> = order.files.iter().map(|f| &f.0).filter(exists).cloned().collect();
+    let existing = placing::in_the_way(&order.folder, &order.files);
     if !order.overwrite && !existing.is_empty() {
-        return Ok(Written::InTheWay(existing));
+        let inside = |path: &PathBuf| path.strip_prefix(&order.folder).unwrap_or(path).display().to_string();
+        return Ok(Written::InTheWay(existing.iter().map(inside).collect()));
     }
     if let Some(merged) = &order.merged {
         still_as_shown(merged)?;
     }
-    for (name, bytes) in &order.files {
-        files::save_under(&order.folder, name, bytes)?;
-    }
+    let mut chosen = order.files.clone();
+    manifest::only(&mut chosen);
+    placing::place(&order.folder, &chosen)?;
     let config = order.merged.as_ref().map(change).transpose()?;
     Ok(Written::All { files: order.files.len(), folder: order.folder.clone(), config })
 }
@@ -104,7 +104,7 @@ mod tests {
 
     fn order(folder: &Path, config: &Path, before: &str, after: &str) -> Order {
         let merged = Merged { path: config.into(), before: before.into(), after: after.into() };
-        let files = vec![("mask.py".to_string(), b"x".to_vec())];
+        let files = vec![ExportFile::new("mask.py", "x", "")];
         Order { folder: folder.into(), files, merged: Some(merged), overwrite: false }
     }
 

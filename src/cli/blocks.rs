@@ -3,6 +3,7 @@
 //! Invariant: exact at any length; only the arrays need memory for every block. Must not know workers.
 
 use super::check;
+use super::ending;
 use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
@@ -26,7 +27,7 @@ pub struct Args {
     #[command(flatten)]
     overrides: Overrides,
     /// Write kv_num_blocks, kv_indices, ... as int32 tensors (F.safetensors) or as lists (F.json)
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", value_parser = super::ending::one_of(&["safetensors", "json"]))]
     out: Option<PathBuf>,
     /// Print one JSON object instead of tables
     #[arg(long)]
@@ -44,7 +45,7 @@ pub fn blocks(args: Args) -> Result<(), Failure> {
     let stats = check::counted(&mask);
     if let Some(path) = &args.out {
         let arrays = mask.torch_arrays()?;
-        let as_json = path.extension().is_some_and(|e| e == "json");
+        let as_json = ending::of(path).is_some_and(|e| e == "json");
         let bytes = if as_json { json_arrays(&arrays, &mask)? } else { safetensors(&arrays)? };
         files::save(path, &bytes)?;
     }

@@ -35,7 +35,7 @@ pub struct Args {
     #[command(flatten)]
     pub at: Where,
     /// Write Maskloom's arrays here, under the names of the cases
-    #[arg(long, value_name = "F.safetensors", requires = "cases")]
+    #[arg(long, value_name = "F.safetensors", value_parser = super::ending::one_of(&["safetensors"]), requires = "cases")]
     pub out: Option<PathBuf>,
     /// Python for torch:*
     #[arg(long)]

@@ -12,8 +12,8 @@ use crate::base::{BackendName, Diagnostic};
 use crate::document::from_document;
 use crate::export::ExportFile;
 use crate::service::exporting;
-use crate::service::files;
 use crate::service::kernel_files::USUAL_ARCHITECTURES;
+use crate::service::placing;
 use crate::service::run_file::RunFile;
 use crate::trainers::{ConfigRequest, Trainer};
 use clap::ValueEnum;
@@ -117,9 +117,7 @@ pub fn export(args: Args) -> Result<(), Failure> {
     }
     let all = made.files;
     refuse_to_replace(&args, &all)?;
-    for f in &all {
-        files::save_under(&args.to, &f.name, &f.bytes)?;
-    }
+    placing::place(&args.to, &all)?;
     out::diagnostics(&made.notes);
     tell(&args, &all)
 }
@@ -127,13 +125,9 @@ pub fn export(args: Args) -> Result<(), Failure> {
 /// Lists every file in the way before anything is written.
 fn refuse_to_replace(args: &Args, all: &[ExportFile]) -> Result<(), Failure> {
     let merged = args.merge.as_deref().and_then(|p| std::fs::canonicalize(p).ok());
-    let in_the_way = |f: &&ExportFile| {
-        let path = args.to.join(&f.name);
-        let is_merged = merged.is_some() && std::fs::canonicalize(&path).ok() == merged;
-        path.exists() && !is_merged
-    };
-    let names: Vec<String> =
-        all.iter().filter(in_the_way).map(|f| args.to.join(&f.name).display().to_string()).collect();
+    let mut others = placing::in_the_way(&args.to, all);
+    others.retain(|path| merged.is_none() || std::fs::canonicalize(path).ok() != merged);
+    let names: Vec<String> = others.iter().map(|path| path.display().to_string()).collect();
     if args.force || names.is_empty() {
         return Ok(());
     }

@@ -11,6 +11,7 @@ mod blocks;
 mod check;
 mod conform;
 mod doctor;
+mod ending;
 mod export;
 #[cfg(test)]
 mod golden_tests;
@@ -40,21 +41,28 @@ mod workloads;
 
 pub use bench::Frames;
 
-use crate::base::Diagnostic;
+use crate::base::{Diagnostic, identity};
 use clap::{Parser, Subcommand};
 use out::Failure;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 /// A workbench for attention masks. Without a command the window opens; without a display, a tour of the presets is
 /// printed.
 #[derive(Debug, Parser)]
-#[command(name = "maskloom", version, propagate_version = true, max_term_width = 110)]
+#[command(name = "maskloom", version = version(), propagate_version = true, max_term_width = 110)]
 struct Line {
     #[command(subcommand)]
     command: Option<Command>,
     /// Document, preset or run file to open in the window
     #[arg(value_name = "FILE")]
     file: Option<String>,
+}
+
+/// `0.1.0 (825843d5c, dirty, release)`
+fn version() -> &'static str {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    TEXT.get_or_init(|| identity::build().to_string())
 }
 
 #[derive(Debug, Subcommand)]
@@ -199,5 +207,38 @@ mod tests {
         line.clone().debug_assert();
         let silent: Vec<_> = line.get_subcommands().filter(|c| c.get_about().is_none()).map(|c| c.get_name()).collect();
         assert!(silent.is_empty(), "{silent:?}");
+    }
+
+    #[test]
+    fn a_file_of_another_format_than_its_ending_says_is_never_written() {
+        // by their names: what the others take is read, or is a folder
+        const WRITTEN: [&str; 6] = ["out", "page", "picture", "save_run", "into", "to"];
+        fn refused(path: &[&str], command: &clap::Command, found: &mut Vec<String>) {
+            for arg in command.get_arguments().filter(|arg| WRITTEN.contains(&arg.get_id().as_str())) {
+                if arg.get_value_names().is_some_and(|names| names.iter().any(|name| name.as_str() == "DIR")) {
+                    continue;
+                }
+                let flag = format!("--{}", arg.get_long().expect("a flag"));
+                let parsed = |value: &str| Line::try_parse_from([path, &[flag.as_str(), value]].concat());
+                let refused = |value: &str| {
+                    parsed(value).err().filter(|why| why.kind() == clap::error::ErrorKind::ValueValidation)
+                };
+                let why = refused("a.b.xyz").unwrap_or_else(|| panic!("{path:?} {flag} takes any ending")).to_string();
+                assert!(why.contains("no .xyz file is written here; the ending is ."), "{why}");
+                assert!(refused("/dev/stdout").is_none(), "{path:?} {flag}");
+                found.push([path, &[flag.as_str()]].concat().join(" "));
+            }
+            for inner in command.get_subcommands() {
+                refused(&[path, &[inner.get_name()]].concat(), inner, found);
+            }
+        }
+        let mut found = Vec::new();
+        let mut line = Line::command();
+        line.build();
+        refused(&["maskloom"], &line, &mut found);
+        assert_eq!(found.len(), 14, "{found:#?}");
+        for taken in [["render", "x", "--out", "A.PNG"], ["blocks", "x", "--out", "a.json"]] {
+            assert!(Line::try_parse_from([&["maskloom"], &taken[..]].concat()).is_ok());
+        }
     }
 }

@@ -23,7 +23,7 @@ pub struct Args {
     /// Presets; the default is all of them
     presets: Vec<String>,
     /// The file of recorded runs to add to, such as presets/recorded/nvidia_h200.json
-    #[arg(long, value_name = "F.json")]
+    #[arg(long, value_name = "F.json", value_parser = super::ending::one_of(&["json"]))]
     into: PathBuf,
     /// Skip presets that the file already contains, unless they have changed since
     #[arg(long)]

@@ -18,7 +18,7 @@ pub struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
     preset: String,
     /// File of the picture
-    #[arg(long, value_name = "F.png")]
+    #[arg(long, value_name = "F.png", value_parser = super::ending::one_of(&["png"]))]
     out: PathBuf,
     #[command(flatten)]
     code: CodeArgs,

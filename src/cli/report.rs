@@ -23,7 +23,7 @@ pub struct Args {
     #[arg(long, value_name = "RUN")]
     compare: Option<PathBuf>,
     /// Write to a file instead of stdout
-    #[arg(long, value_name = "F.md")]
+    #[arg(long, value_name = "F.md", value_parser = super::ending::one_of(&["md"]))]
     out: Option<PathBuf>,
     /// Print one JSON object instead of Markdown
     #[arg(long)]
@@ -96,6 +96,9 @@ pub(super) fn markdown(run: &RunFile) -> String {
     }
     out.push_str("\nEnvironment:\n\n");
     r.environment.iter().for_each(|(k, v)| out.push_str(&format!("- {k}: {v}\n")));
+    if let Some(card) = &r.card {
+        out.push_str(&format!("- the card before timing: {}\n- after it: {}\n", card.start, card.end));
+    }
     let how = &run.conditions.options;
     out.push_str(&format!("\n{}, errors on at most {} rows.\n", timed(how, &r.gradients), how.reference_rows));
     out

@@ -64,10 +64,10 @@ pub struct Args {
     #[arg(long)]
     deterministic: bool,
     /// Save every backend's output and lse: tensors BACKEND.out and BACKEND.lse
-    #[arg(long, value_name = "F.safetensors")]
+    #[arg(long, value_name = "F.safetensors", value_parser = super::ending::one_of(&["safetensors"]))]
     out: Option<PathBuf>,
     /// Save the run: environment, preset, every sample, errors, small pictures
-    #[arg(long, value_name = "F.json")]
+    #[arg(long, value_name = "F.json", value_parser = super::ending::one_of(&["json"]))]
     save_run: Option<PathBuf>,
     /// Print one JSON object instead of tables
     #[arg(long)]

@@ -5,7 +5,7 @@
 
 use super::model::*;
 use super::shape;
-use crate::base::Diagnostic;
+use crate::base::{Diagnostic, identity};
 use serde_json::Value;
 
 /// Largest text read as a document.
@@ -136,7 +136,7 @@ fn check_version(value: &Value) -> Result<(), Diagnostic> {
         _ => {
             let message = format!(
                 "the document has format version {version}; this Maskloom ({}) reads versions 1 to {DOCUMENT_VERSION}",
-                env!("CARGO_PKG_VERSION")
+                identity::build().version
             );
             let hint = match version.as_u64() {
                 Some(0) | None => {

@@ -4,6 +4,7 @@
 //! written.
 
 use super::ExportFile;
+use super::sidecar::identified;
 
 const ADAPTER: &str = include_str!("../../assets/python/adapter.py");
 
@@ -57,11 +58,10 @@ impl Library {
             ("ADAPTER_INPUTS", self.inputs),
             ("ADAPTER_ABOUT", self.about),
             ("DESIGN", stem),
-            ("MASKLOOM_VERSION", env!("CARGO_PKG_VERSION")),
         ] {
             text = text.replace(placeholder, value);
         }
-        ExportFile::new(format!("{stem}_{}.py", self.kind), text, self.what)
+        ExportFile::new(format!("{stem}_{}.py", self.kind), identified(&text), self.what)
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
         for file in files {
             let text = String::from_utf8(file.bytes).expect("text");
             assert!(text.contains("import mine as design\n"), "{text}");
-            for placeholder in ["ADAPTER", "DESIGN", "MASKLOOM_VERSION"] {
+            for placeholder in ["ADAPTER", "DESIGN", "MASKLOOM_VERSION", "MASKLOOM_PACKAGE"] {
                 assert!(!text.contains(placeholder), "{placeholder}: {text}");
             }
         }

@@ -22,5 +22,5 @@ pub fn block_mask(name: &str, problem: &Problem, control: &Control) -> Result<Ex
     ];
     // the lists alone do not contain the end of the last block
     let metadata = numbers.map(|(name, n)| (name.to_string(), n.to_string())).into();
-    crate::base::tensor_file_with(name.to_string(), &named, Some(metadata), &what)
+    crate::base::tensor_file_with(name.to_string(), &named, &metadata, &what)
 }

@@ -4,6 +4,7 @@
 //! design's own axes its mods equal those of the exported module. Must not know models.
 
 use super::about;
+use super::sidecar::identified;
 use super::{ExportFile, file_stem, lines};
 use crate::document::compile::BuiltIn;
 use crate::document::controls::{Control, controls};
@@ -214,7 +215,7 @@ impl Text<'_> {
         let mut out = format!("\"\"\"The patterns of {stem} over other axes: aspect buckets, trimmed prompts.\n\n");
         let _ = writeln!(out, "    from {stem}_axes import AXES, mods_at");
         out.push_str("    mask_mod, score_mod = mods_at(AXES, \"cuda\")\n");
-        out.push_str(&HEAD.replace("MASKLOOM_VERSION", env!("CARGO_PKG_VERSION")));
+        out.push_str(&identified(HEAD));
         out.push_str("import math\nfrom collections.abc import Callable\n\nimport torch\nfrom torch import Tensor\n");
         out.push_str(TYPES);
         let _ = writeln!(out, "# what the design was made for; other axes have the same segments\n{head}{own}");

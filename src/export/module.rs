@@ -7,7 +7,7 @@
 use super::ranges::index_ranges;
 use super::tensors::{self, Literal};
 use super::{ExportFile, lines};
-use crate::base::HostTensor;
+use crate::base::{HostTensor, identity};
 use crate::ir::graph::{CaptureId, Input, Mod};
 use crate::ir::made::Made;
 use crate::ir::passes::derive::derive;
@@ -225,7 +225,7 @@ impl Text<'_> {
             out.push('\n');
             out.push_str(&lines::prose("", &safe(line)));
         }
-        let _ = write!(out, "\n{LICENCE} Written by Maskloom {}.\n\"\"\"\n\n", env!("CARGO_PKG_VERSION"));
+        let _ = write!(out, "\n{LICENCE}\nWritten by Maskloom {}.\n\"\"\"\n\n", identity::build());
         out
     }
 

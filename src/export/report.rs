@@ -6,7 +6,7 @@
 use super::plate::{escaped, plates};
 use super::{ExportFile, about};
 use crate::base::words::{MEMORY, memory};
-use crate::base::{Control, Diagnostic};
+use crate::base::{Control, Diagnostic, identity};
 use crate::document::model::{Document, MaskContent, ScoreContent};
 use crate::problem::Problem;
 use crate::problem::result::{BackendReport, GradientError, GradientOutcome, Outcome, RunReport};
@@ -49,7 +49,7 @@ pub fn report(request: &ReportRequest, control: &Control) -> Result<ExportFile, 
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title><style>{STYLE}</style></head><body>\n<h1>{title}</h1>\n"
     );
     let date = request.date.map(|d| format!(" on {d}")).unwrap_or_default();
-    let _ = writeln!(out, "<p class=\"weak\">Made by Maskloom {}{}.</p>", env!("CARGO_PKG_VERSION"), escaped(&date));
+    let _ = writeln!(out, "<p class=\"weak\">Made by Maskloom {}{}.</p>", identity::build(), escaped(&date));
     for paragraph in document.about.split("\n\n").filter(|p| !p.trim().is_empty()) {
         let _ = writeln!(out, "<p>{}</p>", escaped(paragraph));
     }
@@ -190,6 +190,9 @@ fn race(run: &RunReport, what: &str) -> String {
     for (name, value) in &run.environment {
         let _ = writeln!(out, "<tr><th>{}</th><td>{}</td></tr>", escaped(name), escaped(value));
     }
+    for (when, state) in run.card.iter().flat_map(|card| [("before timing", card.start), ("after timing", card.end)]) {
+        let _ = writeln!(out, "<tr><th>the card {when}</th><td>{state}</td></tr>");
+    }
     out + "</table>\n"
 }
 
@@ -315,6 +318,7 @@ mod tests {
             device_name: "card".into(),
             device: Device::Cpu,
             environment: [("driver".to_string(), "1".to_string())].into(),
+            card: None,
             work: WorkStats { flop: 4e9, ..WorkStats::default() },
             backends: [
                 (BackendName::Flex, done(error(1e-3))),
@@ -359,7 +363,7 @@ mod tests {
             "mine_transformers.use(model)",
             "MASKLOOM_SIDECAR=EXPORT",
             "on 2026-11-23",
-            env!("CARGO_PKG_VERSION"),
+            &identity::build().to_string(),
             "queries (q_idx)",
         ] {
             assert!(text.contains(part), "{part}: {text}");

@@ -6,6 +6,7 @@
 use super::ExportFile;
 use super::about;
 use super::module::OtherLengths;
+use crate::base::identity;
 use crate::document::model::{Axis, Document};
 use crate::problem::Problem;
 use serde_json::{Value, json};
@@ -49,7 +50,7 @@ pub fn sidecar(document: &Document, problem: &Problem, stem: &str) -> Vec<Export
     let cross = is_cross(document, problem);
     let any = about::other_lengths(document, problem) == OtherLengths::Any;
     let settings = json!({
-        "maskloom": env!("CARGO_PKG_VERSION"),
+        "maskloom": identity::build().to_string(),
         "module": format!("../{stem}.py"),
         "design": document.name,
         "attention": if cross { "cross" } else { "self" },
@@ -65,9 +66,20 @@ pub fn sidecar(document: &Document, problem: &Problem, stem: &str) -> Vec<Export
         "sitecustomize.py" => "loads the sidecar into a trainer: PYTHONPATH=.../sidecar, MASKLOOM_SIDECAR=...",
         _ => "the runtime: replaces a model's attention by the design, for the sidecar and the adapters",
     };
-    let text = |text: &str| text.replace("MASKLOOM_VERSION", env!("CARGO_PKG_VERSION"));
+    let text = |text: &str| identified(text);
     files.extend(PACKAGE.iter().map(|(n, t)| ExportFile::new(format!("{FOLDER}/{n}"), text(t), what(n))));
     files
+}
+
+/// Puts the build and the runtime's hash into a text: an adapter and a runtime belong together if their hashes are equal, also
+/// where both are of builds with changes that no commit has.
+pub(super) fn identified(text: &str) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for part in PACKAGE.iter().flat_map(|(name, text)| [name, text]) {
+        hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
+    }
+    let hash = hasher.finalize().to_hex();
+    text.replace("MASKLOOM_VERSION", &identity::build().to_string()).replace("MASKLOOM_PACKAGE", &hash[..16])
 }
 
 /// Whether a design is of attention from one sequence to another.

@@ -9,6 +9,7 @@ use maskloom_analysis as analysis;
 use maskloom_base as base;
 use maskloom_ir as ir;
 
+pub mod card;
 mod fingerprint;
 mod outputs;
 pub mod pattern;

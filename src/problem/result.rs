@@ -3,6 +3,7 @@
 //! Invariant: a timing comes with the error of the same kernel; a timing without a check cannot be built. Plain data,
 //! serde.
 
+use super::card::CardStates;
 pub use super::outputs::*;
 use crate::base::{BackendName, Device, Diagnostic};
 use serde::{Deserialize, Serialize};
@@ -281,6 +282,9 @@ pub struct RunReport {
     pub device: Device,
     /// Versions and hardware: driver, NVRTC, torch, cores, host, date.
     pub environment: BTreeMap<String, String>,
+    /// The GPU's clocks and power around the timing; absent on a CPU, in older files, and where nothing reports them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<CardStates>,
     /// The kept cells and blocks.
     pub work: WorkStats,
     /// One for each requested backend, in that order.

@@ -5,7 +5,8 @@
 //! Nothing is written here. Must not know its callers.
 
 use super::kernel_files::kernel_files;
-use super::machine::today;
+use super::machine::day_of_export;
+use super::manifest::manifest;
 use super::{files, recorded};
 use crate::base::{Control, Diagnostic};
 use crate::document::compile::{BuiltIn, Environment, compile};
@@ -51,12 +52,13 @@ pub fn make(
 ) -> Result<Exported, Diagnostic> {
     let shipped = recorded::of_problem(document, problem.spec(), None);
     let shipped: Vec<_> = shipped.iter().map(|run| &run.report).collect();
-    let today = today();
+    let day = day_of_export();
+    let stem = file_stem(wish.name.unwrap_or(&document.name));
     let mut options = ExportOptions {
         config: wish.config,
         run: wish.run,
         recorded: &shipped,
-        date: Some(&today),
+        date: Some(&day),
         name: wish.name,
         ..ExportOptions::default()
     };
@@ -67,7 +69,7 @@ pub fn make(
     let no_kernel = if wish.kernels.is_empty() {
         None
     } else {
-        match kernel_files(problem, &file_stem(wish.name.unwrap_or(&document.name)), wish.kernels, wish.deterministic) {
+        match kernel_files(problem, &stem, wish.kernels, wish.deterministic) {
             Ok(files) => {
                 bundle.files.extend(files);
                 None
@@ -75,6 +77,8 @@ pub fn make(
             Err(why) => Some(why),
         }
     };
+    let of = problem.fingerprint().to_string();
+    bundle.files.push(manifest(&stem, &document.name, &of, &bundle.files));
     Ok(Exported { bundle, no_kernel })
 }
 

@@ -1,8 +1,10 @@
 //! Reads and writes files without ever losing data: written under another name, flushed, and renamed into place.
 //!
-//! Invariant: a failed save leaves the old file complete and no other file; every failure is a diagnostic that names
+//! Invariant: a failed save leaves the old file complete and no other file; what a killed one leaves beside it is removed
+//! later (`leftovers`); every failure is a diagnostic that names
 //! the file. Must not know the files' meaning.
 
+use super::leftovers;
 use crate::base::Diagnostic;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -38,9 +40,10 @@ fn write_straight(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     file.flush()
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+/// Written beside its place, flushed, and renamed.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut beside = new_beside(folder)?;
+    let mut beside = leftovers::file_in(folder)?;
     beside.write_all(bytes)?;
     if let Ok(old) = std::fs::metadata(path) {
         // a rename would pass over a file that the user protected
@@ -51,22 +54,19 @@ fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     }
     beside.as_file().sync_all()?;
     beside.persist(path).map_err(|e| e.error)?;
+    flush_folder(folder);
     Ok(())
 }
 
-fn new_beside(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".maskloom-");
-    #[cfg(unix)]
-    {
-        // as an ordinary new file; the user's umask takes its share
-        let ordinary = std::os::unix::fs::PermissionsExt::from_mode(0o666);
-        builder.permissions(ordinary);
+/// After a power cut the renamed files are there. A folder that cannot be flushed is no failure: its files are written.
+pub(super) fn flush_folder(folder: &Path) {
+    if cfg!(unix) {
+        let _ = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
     }
-    builder.tempfile_in(folder)
 }
 
-fn cannot_write(path: &Path, error: &std::io::Error) -> Diagnostic {
+/// Why a file or folder cannot be written.
+pub(super) fn cannot_write(path: &Path, error: &std::io::Error) -> Diagnostic {
     let shown = path.display();
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {

@@ -2,6 +2,7 @@
 //!
 //! Invariant: reading changes nothing; unknown facts are omitted. Must not know GPUs.
 
+use crate::base::identity;
 use crate::problem::verdict::Busy;
 use std::collections::BTreeMap;
 
@@ -56,12 +57,22 @@ pub fn memory() -> u64 {
     kib.map_or(0, |k: u64| k * 1024)
 }
 
-/// Versions and hardware by name, for run files and benchmarks.
+/// The version of NVIDIA's driver, where the kernel tells it: `580.95.05`.
+pub fn nvidia_driver() -> Option<String> {
+    driver_in(&std::fs::read_to_string("/proc/driver/nvidia/version").ok()?)
+}
+
+/// The first word of digits and dots in the line of the kernel module.
+fn driver_in(text: &str) -> Option<String> {
+    let line = text.lines().find(|line| line.starts_with("NVRM version:"))?;
+    let version = |word: &&str| word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.');
+    line.split_whitespace().find(version).map(String::from)
+}
+
+/// Versions and hardware by name, for run files and benchmarks. These are shared: the machine's own name is not in them.
 pub fn environment() -> BTreeMap<String, String> {
-    let build = if cfg!(debug_assertions) { "debug" } else { "release" };
     BTreeMap::from([
-        ("maskloom".to_string(), format!("{} ({build})", env!("CARGO_PKG_VERSION"))),
-        ("host".to_string(), host()),
+        ("maskloom".to_string(), identity::build().to_string()),
         ("os".to_string(), format!("{} {}", std::env::consts::OS, std::env::consts::ARCH)),
         ("cpu".to_string(), cpu_name()),
         ("date".to_string(), today()),
@@ -71,6 +82,27 @@ pub fn environment() -> BTreeMap<String, String> {
 /// Today in UTC, `2026-11-21`.
 pub fn today() -> String {
     let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    day_of(seconds)
+}
+
+/// Now in UTC, `2026-11-21 08:05:09`.
+pub fn moment() -> String {
+    let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{} {hour:02}:{minute:02}:{second:02}", day_of(seconds))
+}
+
+/// The day that an export says: today, or that of SOURCE_DATE_EPOCH, so that the same design is exported as the same bytes.
+/// A run has the day on which it ran.
+pub fn day_of_export() -> String {
+    let stated = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.trim().parse().ok());
+    stated.filter(|seconds| *seconds < END_OF_YEARS).map_or_else(today, day_of)
+}
+
+/// Seconds from 1970 to the year 10000, whose dates have another form.
+const END_OF_YEARS: u64 = 253_402_300_800;
+
+fn day_of(seconds: u64) -> String {
     let (year, month, day) = civil(seconds / 86_400);
     format!("{year:04}-{month:02}-{day:02}")
 }
@@ -180,10 +212,21 @@ mod tests {
     }
 
     #[test]
+    fn the_kernel_tells_the_drivers_version() {
+        let open = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build  (dvs-builder@U22-I3-AM02)\n\
+                    GCC version:  gcc version 12.3.0 (Ubuntu 12.3.0-1ubuntu1~22.04)\n";
+        assert_eq!(driver_in(open).as_deref(), Some("580.95.05"));
+        let closed = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 19:39:15 UTC 2024\n";
+        assert_eq!(driver_in(closed).as_deref(), Some("535.183.01"));
+        assert_eq!(driver_in("GCC version: 12.3.0"), None);
+    }
+
+    #[test]
     fn days_become_dates() {
         assert_eq!(civil(0), (1970, 1, 1));
         assert_eq!(civil(11_016), (2000, 2, 29));
         assert_eq!(civil(20_778), (2026, 11, 21));
+        assert_eq!(day_of(END_OF_YEARS - 1), "9999-12-31");
         assert!(cpu_name().contains("threads"));
     }
 }

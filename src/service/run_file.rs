@@ -7,7 +7,7 @@ use super::files;
 use super::protocol::{InputSource, RunRequest};
 use crate::analysis::raster::{BiasRaster, Raster, Region};
 use crate::backends::race::RaceOptions;
-use crate::base::{BackendName, Control, Diagnostic, Lengths};
+use crate::base::{BackendName, Control, Diagnostic, Lengths, identity};
 use crate::document::compile::Compiled;
 use crate::document::model::Document;
 use crate::problem::result::{GradientOutcome, RunReport, Timing};
@@ -121,7 +121,7 @@ impl RunFile {
                 let message = format!(
                     "the run file has format version {}; this Maskloom ({}) reads versions 1 to {RUN_VERSION}",
                     value["maskloom_run"],
-                    env!("CARGO_PKG_VERSION")
+                    identity::build().version
                 );
                 return Err(Diagnostic::error("run-file-version", message).hint("update Maskloom"));
             }
@@ -209,6 +209,16 @@ pub fn compare(before: &RunFile, after: &RunFile) -> (Vec<Change>, Vec<String>) 
     };
     let of = |run: &RunFile| (run.document.axes.lengths().ok(), run.document.settings.clone());
     let ((a_len, a), (b_len, b)) = (of(before), of(after));
+    let told = |run: &RunFile, what: &str| run.report.environment.get(what).cloned();
+    for what in ["driver", "nvrtc", "torch"] {
+        if let (Some(a), Some(b)) = (told(before, what), told(after, what)) {
+            note(what, a, b);
+        }
+    }
+    let limit = |run: &RunFile| run.report.card.and_then(|card| card.start.power_limit_w);
+    if let (Some(a), Some(b)) = (limit(before), limit(after)) {
+        note("power limit", format!("{a} W"), format!("{b} W"));
+    }
     note("device", before.report.device_name.clone(), after.report.device_name.clone());
     note("document", before.document.name.clone(), after.document.name.clone());
     let words = |of: Option<Lengths>| of.map_or("unknown".into(), |of| format!("{} x {}", of.q_len, of.kv_len));

@@ -35,6 +35,7 @@ fn run(median_ms: f64) -> RunFile {
         device_name: "cpu".into(),
         device: Device::Cpu,
         environment: BTreeMap::from([("os".into(), "linux".into())]),
+        card: None,
         work: WorkStats::default(),
         backends: vec![
             BackendReport { backend: BackendName::Flex, outcome },

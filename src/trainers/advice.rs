@@ -380,6 +380,7 @@ mod tests {
             device_name: "NVIDIA H200".into(),
             device: Device::Cuda(0),
             environment: Default::default(),
+            card: None,
             work: WorkStats::default(),
             backends: times.iter().map(one).collect(),
             gradients: Vec::new(),

@@ -33,15 +33,15 @@ fn variables(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_environment_variable_is_listed() {
-    let mut paths = vec![root().join(".ci/run"), root().join(".ci/window")];
+    let mut paths = vec![root().join(".ci/run"), root().join(".ci/window"), root().join("build.rs")];
     for dir in ["src", "assets", "tests", "kernels"] {
         files(&root().join(dir), &["rs", "py", "cu", "cuh", "h"], &mut paths);
     }
     let read = |path: &PathBuf| std::fs::read_to_string(path).expect("UTF-8");
     let mut used: BTreeSet<String> =
         paths.iter().filter(|p| !p.ends_with(file!())).flat_map(|p| variables(&read(p))).collect();
-    // no variable: an export puts the program's version in its place
-    assert!(used.remove("MASKLOOM_VERSION"));
+    // no variables: an export puts the program's build and the runtime's hash in their places
+    assert!(used.remove("MASKLOOM_VERSION") && used.remove("MASKLOOM_PACKAGE"));
     assert!(used.len() > 20, "the tree was read: {used:?}");
     let listed = variables(&read(&root().join("docs/environment.md")));
     assert_eq!(used, listed, "left: the tree; right: docs/environment.md");

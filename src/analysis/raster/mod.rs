@@ -1,8 +1,8 @@
 //! Pictures of a mask or a bias at any zoom: each pixel's kept share, or mean score.
 //!
 //! Invariant: only cells of the rectangle are evaluated. A pixel is exact unless the picture is flagged; in a flagged
-//! picture the pixels decided by intervals are exact, and a sampled pixel is never shown fully empty or full. Must not
-//! know colours, blocks or windows.
+//! picture the pixels decided by intervals are exact, and a sampled pixel is never shown fully empty or full. The same
+//! picture is the same on any number of threads. Must not know colours, blocks or windows.
 
 mod bias;
 mod kinds;
@@ -39,6 +39,8 @@ impl Effort {
 
 /// Rows of pixels in one task.
 const BAND: usize = 32;
+/// Tasks into which a picture's undecided pixels are divided, roughly.
+const PARTS: usize = 64;
 
 /// The kept share of each pixel, 0..=1, row by row.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,21 +124,23 @@ impl Raster {
         let mixed = self.decide(region, &mut pixels, control);
         let budget = (effort.picture / mixed.len().max(1)).clamp(6, effort.pixel.max(6));
         let done = AtomicUsize::new(0);
-        let shares: Vec<(f32, bool)> = mixed
-            .par_iter()
-            .with_min_len(64)
-            .map_init(
-                || Sharer { exact: Exact::new(&self.mask), memo: KeyMap::default() },
-                |sharer, at| {
+        // a sharer's memory decides which of two alike pixels is sampled, so its pixels must not follow the number of threads
+        let parts = mixed.par_chunks((mixed.len() / PARTS).clamp(64, 1024));
+        let shares: Vec<Vec<(f32, bool)>> = parts
+            .map(|part| {
+                let mut sharer = Sharer { exact: Exact::new(&self.mask), memo: KeyMap::default() };
+                let share = |at: &usize| {
                     if control.is_cancelled() {
                         return (0.0, false);
                     }
                     let (row, col) = (at / width, at % width);
                     control.set_progress(done.fetch_add(1, Ordering::Relaxed) as f64 / mixed.len() as f64);
                     sharer.share(&region.cells(&(row..row + 1), &(col..col + 1)), budget)
-                },
-            )
+                };
+                part.iter().map(share).collect()
+            })
             .collect();
+        let shares = shares.concat();
         mixed.iter().zip(&shares).for_each(|(at, (share, _))| pixels[*at] = *share);
         Picture { pixels, exact: shares.iter().all(|(_, exact)| *exact) }
     }

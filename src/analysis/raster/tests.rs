@@ -86,6 +86,27 @@ fn sampled_pixels_are_close() {
     }
 }
 
+/// Two pixels that are alike share one sample, and whose it is must not follow the order in which threads come to them.
+#[test]
+fn a_picture_is_the_same_on_any_number_of_threads() {
+    let lengths = Lengths::new(6000, 6000).unwrap();
+    let (region, few) = (Region::whole([0, 0], lengths, [160, 160]), Effort { picture: 0, pixel: 6 });
+    let drawn = |of: &Mod, threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| Raster::new(Arc::new(of.clone())).picture(&region, few, &Control::new()))
+    };
+    let mut sampled = 0;
+    for (name, of) in examples::all(lengths, &mut Rng::new(3)) {
+        let Some(of) = of else { continue };
+        let alone = drawn(&of, 1);
+        sampled += usize::from(!alone.exact);
+        for threads in [2, 3, 8] {
+            assert!(drawn(&of, threads) == alone, "{name} on {threads} threads");
+        }
+    }
+    assert!(sampled > 2, "{sampled}");
+}
+
 #[test]
 fn a_million_tokens_come_from_few_evaluations() {
     let lengths = Lengths::new(1 << 20, 1 << 20).unwrap();

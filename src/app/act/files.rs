@@ -18,9 +18,9 @@ use crate::base::Diagnostic;
 use crate::document::file;
 use crate::document::model::Document;
 use crate::export::{ExportFile, RECORDER, recorder};
-use crate::service::files;
 use crate::service::run_file::{CopyOf, RunFile};
 use crate::service::smaller;
+use crate::service::{files, placing};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -87,12 +87,12 @@ pub(super) fn run_saved(state: &mut State, path: &Path, result: Result<(), Diagn
 pub(super) fn save_recorder_to(state: &mut State, path: PathBuf) {
     let path = with_extension(path, "py");
     state.session.errands.write(move || {
-        let beside = path.parent().unwrap_or(Path::new("")).to_path_buf();
-        let place = |name: &str| if name == RECORDER { path.clone() } else { beside.join(name) };
-        let mut made = recorder().into_iter();
-        let write =
-            |file: ExportFile| files::save_under(Path::new(""), &place(&file.name).to_string_lossy(), &file.bytes);
-        let result = made.try_for_each(|file| write(file).map(drop));
+        let beside = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf();
+        let own = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let named =
+            |file: ExportFile| if file.name == RECORDER { ExportFile { name: own.clone(), ..file } } else { file };
+        let made: Vec<ExportFile> = recorder().into_iter().map(named).collect();
+        let result = placing::place(&beside, &made);
         Done::RecorderSaved { path, result }
     });
 }

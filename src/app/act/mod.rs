@@ -35,6 +35,7 @@ const PRESENT: f32 = 1.46;
 
 /// Carries one action out.
 pub(super) fn act(state: &mut State, action: Action) {
+    state.trail.follow(&action);
     match action {
         Action::Command(command) => run_command(state, command),
         Action::Edit(edit) => {
@@ -427,7 +428,7 @@ fn keep_unsaved(state: &mut State) {
 }
 
 /// Keeps work that no file has among the unsaved documents. Returns the name of its file there.
-fn set_aside(state: &mut State) -> Option<String> {
+pub(super) fn set_aside(state: &mut State) -> Option<String> {
     if !state.is_dirty() {
         return None;
     }

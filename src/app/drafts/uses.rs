@@ -1,6 +1,6 @@
 //! What the mask is exported for: which files that takes, and what is done with them afterwards.
 //!
-//! Invariant: every use takes the design itself; a command names real paths. Must not know how files are made.
+//! Invariant: every use takes the design itself and the list of the files; a command names real paths. Must not know how files are made.
 
 use crate::export::ExportFile;
 use crate::trainers::Trainer;
@@ -70,7 +70,7 @@ impl Use {
         let page = name.ends_with(".png") || name.ends_with("_report.html");
         let module = !(kernel || adapter || blocks || sidecar || page || name.ends_with(".maskloom.json"));
         match self {
-            _ if name.ends_with(".maskloom.json") => true,
+            _ if name.ends_with(".maskloom.json") || name.ends_with("_manifest.json") => true,
             Use::Everything => !kernel,
             Use::SimpleTuner => sidecar || module,
             Use::Diffusers => sidecar || module || name.ends_with("_diffusers.py"),

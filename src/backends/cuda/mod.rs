@@ -23,6 +23,7 @@ pub mod verdict;
 pub use self::device::driver::{GpuInfo, Probe, nvrtc_too_new, probe};
 pub use self::device::errors::{CONTEXT_LOST, OUT_OF_MEMORY};
 pub use self::device::gpu::Gpu;
+pub use self::device::nvml::driver_version;
 pub use self::launch::map::map;
 pub use self::toolchain::cache::{Cache, Listed};
 pub use self::toolchain::compile::{COMPILE_ERROR, Compiled, Compiler, Form, Program, compile, options, program};

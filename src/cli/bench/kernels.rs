@@ -15,6 +15,7 @@ use crate::document::compile::{BuiltIn, compile};
 use crate::document::from_document;
 use crate::document::model::*;
 use crate::problem::Problem;
+use crate::problem::card::CardStates;
 use crate::problem::result::{BackendReport, GradientError, GradientOutcome, GradientReport, Outcome, RunReport};
 use crate::service::protocol::RunRequest;
 use crate::service::{files, plan};
@@ -224,6 +225,7 @@ pub(super) fn run(args: &Args) -> Result<bool, Failure> {
     let racers = if args.backend.is_empty() { RACERS.to_vec() } else { args.backend.clone() };
     let mut worker = Worker::connect(&args.at.target)?;
     let (mut rows, mut compared, mut right) = (Vec::new(), Vec::new(), true);
+    let mut ran: Option<Conditions> = None;
     let (workloads, field) = match args.pass {
         Pass::Backward => (BACKWARD, "backward_ms"),
         Pass::Forward | Pass::Both => (FORWARD, "median_ms"),
@@ -243,6 +245,7 @@ pub(super) fn run(args: &Args) -> Result<bool, Failure> {
         args.pass.ask(&mut request, 0, false);
         let (report, _) = worker.run(request.clone())?;
         right &= race::succeeded(&report);
+        Conditions::follow(&mut ran, &report);
         let raced = race::rows(workload.name, &request.problem, &report);
         // a long table: each result is printed when it is known
         absences(&report).iter().for_each(|why| out::note(&format!("{}: {why}", workload.name)));
@@ -252,11 +255,11 @@ pub(super) fn run(args: &Args) -> Result<bool, Failure> {
         }
         rows.extend(raced);
         if let Some(path) = &args.out {
-            files::save(path, object(&rows, &compared).to_string().as_bytes())?;
+            files::save(path, object(&rows, &compared, ran.as_ref()).to_string().as_bytes())?;
         }
     }
     if args.json {
-        out::json(&object(&rows, &compared))?;
+        out::json(&object(&rows, &compared, ran.as_ref()))?;
     } else {
         let (means, partial) = (means(&compared), partial_over_full(&compared));
         let partial: String = partial
@@ -268,9 +271,29 @@ pub(super) fn run(args: &Args) -> Result<bool, Failure> {
     Ok(right)
 }
 
+/// Where all races of a run took place.
+struct Conditions {
+    environment: BTreeMap<String, String>,
+    /// Before the first race and after the last.
+    card: Option<CardStates>,
+}
+
+impl Conditions {
+    /// One more race: its versions are those of the machine that ran it, which may be another one than this.
+    fn follow(so_far: &mut Option<Conditions>, report: &RunReport) {
+        let start = so_far.as_ref().and_then(|ran| ran.card).map(|card| card.start);
+        let card = report.card.map(|card| CardStates { start: start.unwrap_or(card.start), ..card });
+        *so_far = Some(Conditions { environment: report.environment.clone(), card });
+    }
+}
+
 /// The run so far, as `bench recorded` reads it.
-fn object(rows: &[Value], compared: &[Value]) -> Value {
+fn object(rows: &[Value], compared: &[Value], ran: Option<&Conditions>) -> Value {
     let mut object = super::object(rows.to_vec());
+    if let Some(ran) = ran {
+        object["environment"] = json!(ran.environment);
+        object["card"] = json!(ran.card);
+    }
     (object["ratios"], object["geometric_means"]) = (json!(compared), means(compared));
     object["partial_over_full"] = json!(partial_over_full(compared));
     object

@@ -69,7 +69,7 @@ pub struct Args {
     #[arg(long, value_name = "F.json")]
     from: Option<std::path::PathBuf>,
     /// For kernels: file of the run, complete after every workload, so that an interrupted run leaves its results
-    #[arg(long, value_name = "F.json")]
+    #[arg(long, value_name = "F.json", value_parser = crate::cli::ending::one_of(&["json"]))]
     out: Option<std::path::PathBuf>,
     /// For kernels: passes to run; backward has its own workloads
     #[arg(long, value_enum, default_value = "forward")]

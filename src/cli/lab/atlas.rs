@@ -42,10 +42,10 @@ pub struct Args {
     #[arg(long, value_parser = crate::cli::arguments::block_size)]
     block_size: Option<BlockSize>,
     /// Picture: a thumbnail of block masses for each head; in the order of the capture, one line for each call
-    #[arg(long, value_name = "F.png")]
+    #[arg(long, value_name = "F.png", value_parser = crate::cli::ending::one_of(&["png"]))]
     out: Option<PathBuf>,
     /// Page with the table and the picture
-    #[arg(long, value_name = "F.html")]
+    #[arg(long, value_name = "F.html", value_parser = crate::cli::ending::one_of(&["html"]))]
     page: Option<PathBuf>,
     /// Print one JSON object instead of a table
     #[arg(long)]

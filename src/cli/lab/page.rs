@@ -2,6 +2,7 @@
 //!
 //! Invariant: text of the user is escaped. Must not know measures.
 
+use crate::base::identity;
 use base64::Engine;
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1b1b;background:#fff}\
@@ -19,7 +20,7 @@ impl Page {
         let out = format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title><style>{STYLE}</style></head><body>\n<h1>{title}</h1>\n\
              <p>Made by Maskloom {}.</p>\n",
-            env!("CARGO_PKG_VERSION")
+            identity::build()
         );
         Page { out }
     }

@@ -45,10 +45,10 @@ pub struct Args {
     #[arg(long, value_name = "X")]
     max_error: Option<f64>,
     /// Write a picture of the lost mass by block of the worst head
-    #[arg(long, value_name = "F.png")]
+    #[arg(long, value_name = "F.png", value_parser = crate::cli::ending::one_of(&["png"]))]
     picture: Option<PathBuf>,
     /// Page of tables and pictures
-    #[arg(long, value_name = "F.html")]
+    #[arg(long, value_name = "F.html", value_parser = crate::cli::ending::one_of(&["html"]))]
     page: Option<PathBuf>,
     #[command(flatten)]
     code: CodeArgs,

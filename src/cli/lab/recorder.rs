@@ -5,7 +5,7 @@
 use crate::base::Diagnostic;
 use crate::cli::out::{self, Failure};
 use crate::export::{RECORDER, recorder};
-use crate::service::files;
+use crate::service::{files, placing};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -35,9 +35,7 @@ pub fn write(args: &Args) -> Result<(), Failure> {
             .hint("--force replaces it; --to names another")
             .into());
     }
-    for file in &made {
-        files::save_under(&args.to, &file.name, &file.bytes)?;
-    }
+    placing::place(&args.to, &made)?;
     let script = args.to.join(RECORDER);
     if args.json {
         let names: Vec<&str> = made.iter().map(|file| file.name.as_str()).collect();

@@ -59,7 +59,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Page with tables and the plot of loss against blocks
-    #[arg(long, value_name = "F.html")]
+    #[arg(long, value_name = "F.html", value_parser = crate::cli::ending::one_of(&["html"]))]
     page: Option<PathBuf>,
     /// Print one JSON object instead of a table
     #[arg(long)]

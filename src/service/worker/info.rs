@@ -4,7 +4,7 @@
 //! no GPU context. Must not know requests.
 
 use crate::backends::cuda::{self, GpuInfo};
-use crate::base::{Device, Diagnostic, Severity};
+use crate::base::{Device, Diagnostic, Severity, identity};
 use crate::service::machine;
 use crate::service::protocol::{DeviceInfo, PROTOCOL_VERSION, WorkerInfo};
 
@@ -32,7 +32,7 @@ pub fn worker_info() -> WorkerInfo {
     }
     WorkerInfo {
         protocol: PROTOCOL_VERSION,
-        version: env!("CARGO_PKG_VERSION").into(),
+        version: identity::build().to_string(),
         host: machine::host(),
         devices,
         notes,

@@ -13,7 +13,7 @@ mod run;
 use super::protocol::{PROTOCOL_VERSION, Reply, Request, RequestBody, Response, ResponseBody, RunRequest};
 use super::transport::{self, Incoming, Payload};
 use super::{doctor, process};
-use crate::base::Diagnostic;
+use crate::base::{Diagnostic, identity};
 use std::io::{BufReader, Read, Write};
 use std::process::ExitCode;
 use std::sync::mpsc::{Sender, channel};
@@ -154,7 +154,7 @@ fn hello(protocol: u32) -> Outcome {
     if protocol == PROTOCOL_VERSION {
         return Ok((Reply::Hello(info::worker_info()), Vec::new()));
     }
-    let version = env!("CARGO_PKG_VERSION");
+    let version = identity::build();
     let message = format!("this worker (Maskloom {version}) speaks protocol {PROTOCOL_VERSION}, not {protocol}");
     Err(vec![
         Diagnostic::error("protocol-version", message).hint("install the same version of Maskloom on both machines"),

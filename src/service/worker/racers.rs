@@ -8,7 +8,7 @@ use crate::backends::absent::absent;
 use crate::backends::cuda::{self, Cache, Gpu, Nvrtc};
 use crate::backends::{Backend, cpu, torch};
 use crate::base::{BackendName, Device, Diagnostic};
-use crate::service::user_python;
+use crate::service::{machine, user_python};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -17,6 +17,8 @@ pub(super) struct Found {
     pub backends: Vec<Box<dyn Backend>>,
     /// `NVIDIA H200`, `cpu (2 threads, avx512)`.
     pub device_name: String,
+    /// The GPU, if it is one.
+    pub card: Option<Arc<Gpu>>,
     /// Remarks for the report.
     pub notes: Vec<Diagnostic>,
 }
@@ -29,7 +31,7 @@ pub(super) fn find(
     gpus: &mut Gpus,
     environment: &mut BTreeMap<String, String>,
 ) -> Result<Found, Diagnostic> {
-    let mut notes = Vec::new();
+    let (mut notes, mut card) = (Vec::new(), None);
     let mut made: Vec<(BackendName, Box<dyn Backend>)> = Vec::new();
     let own: Vec<BackendName> = names.iter().copied().filter(|n| !n.is_torch()).collect();
     let device_name = match device {
@@ -39,6 +41,7 @@ pub(super) fn find(
         }
         Device::Cuda(ordinal) => {
             let gpu = gpus.open(ordinal)?;
+            card = Some(Arc::clone(&gpu));
             describe(&gpu, environment);
             made.extend(own.iter().zip(on_cuda(&own, &gpu, environment, &mut notes)).map(|(n, b)| (*n, b)));
             gpu.info().name.clone()
@@ -51,7 +54,7 @@ pub(super) fn find(
         Some(made.swap_remove(at).1)
     };
     let backends = names.iter().map(|name| take(name).unwrap_or_else(|| absent(*name, not_here(*name)))).collect();
-    Ok(Found { backends, device_name, notes })
+    Ok(Found { backends, device_name, card, notes })
 }
 
 /// GPUs by ordinal, opened on first use.
@@ -77,7 +80,9 @@ fn describe(gpu: &Gpu, environment: &mut BTreeMap<String, String>) {
     let memory = info.memory as f64 / (1u64 << 30) as f64;
     let words = format!("{} (compute capability {}.{}, {memory:.0} GiB)", info.name, capability.0, capability.1);
     environment.insert("gpu".into(), words);
-    environment.insert("driver".into(), format!("CUDA {}.{}", driver.0, driver.1));
+    let cuda = format!("CUDA {}.{}", driver.0, driver.1);
+    let version = cuda::driver_version().or_else(machine::nvidia_driver);
+    environment.insert("driver".into(), version.map_or(cuda.clone(), |version| format!("{version} ({cuda})")));
 }
 
 /// The backends of a GPU; without NVRTC each of them refuses.

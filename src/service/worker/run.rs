@@ -8,6 +8,7 @@ use crate::backends::gradients::{self, Seeds};
 use crate::backends::race;
 use crate::backends::{Backend, Inputs, Output, gradient_race, inputs};
 use crate::base::{BackendName, Control, DType, Device, Diagnostic, HostTensor};
+use crate::problem::card::CardStates;
 use crate::problem::result::{BackendReport, Outcome, RunReport, RunStep};
 use crate::problem::verdict::Busy;
 use crate::problem::{Problem, ProblemSpec};
@@ -84,6 +85,8 @@ pub(super) fn run(
     };
     let mut backends = found.backends;
     let control = Control::new();
+    let state = || found.card.as_ref().and_then(|gpu| gpu.state());
+    let before_timing = state();
     let (work, reports, outputs, ready) = match all_refused(&problem, &mut backends) {
         Some(reports) => {
             let refused =
@@ -122,6 +125,7 @@ pub(super) fn run(
             payloads.extend(found.named().into_iter().map(|(what, t)| payload(format!("{name}.{what}"), t)));
         }
     }
+    let card = before_timing.zip(state()).map(|(start, end)| CardStates { start, end });
     let mut notes = found.notes;
     let (on_gpu, torch) = (request.device != Device::Cpu, environment.get("torch").map(String::as_str));
     notes.extend(faults::notes(&problem, on_gpu, torch, &gradients));
@@ -129,6 +133,7 @@ pub(super) fn run(
         device_name: found.device_name,
         device: request.device,
         environment,
+        card,
         work,
         backends: reports,
         gradients,

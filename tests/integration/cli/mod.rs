@@ -2,6 +2,7 @@
 //! and the service are tested.
 
 mod exchange;
+mod exports;
 mod lab;
 mod looks;
 mod machine;
@@ -87,7 +88,11 @@ impl Bench {
     }
 
     pub fn run(&self, args: &[&str]) -> Ran {
-        let output = self.command(args).output().expect("the binary starts");
+        Bench::ran(&mut self.command(args))
+    }
+
+    pub fn ran(command: &mut Command) -> Ran {
+        let output = command.output().expect("the binary starts");
         Ran {
             code: output.status.code().unwrap_or(-1),
             out: String::from_utf8_lossy(&output.stdout).into_owned(),

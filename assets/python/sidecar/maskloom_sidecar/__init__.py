@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 Callback = Callable[[ModuleType], None]
 VERSION = "MASKLOOM_VERSION"
+# a hash of these files: builds of Maskloom with the same one have the same runtime
+PACKAGE = "MASKLOOM_PACKAGE"
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):

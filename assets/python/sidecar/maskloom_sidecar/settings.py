@@ -57,7 +57,10 @@ def files() -> list[Path]:
 
 
 def read(file: str | Path) -> dict[str, Any]:
-    """A sidecar.json."""
+    """A sidecar.json. Errors: an interrupted export left files of two exports in its folder."""
+    folder = Path(file).resolve().parent.parent
+    if folder.joinpath(".maskloom-unfinished").exists():
+        raise FileNotFoundError(f"{folder} holds files of two exports, because one was interrupted: export again")
     return cast("dict[str, Any]", json.loads(Path(file).read_text(encoding="utf-8")))
 
 

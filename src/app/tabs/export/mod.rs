@@ -343,8 +343,7 @@ fn taken(choices: &ExportChoices, made: &Made, at: usize, file: &ExportFile) -> 
 fn order(choices: &ExportChoices, made: Made, overwrite: bool) -> Order {
     let wanted: Vec<bool> = made.files.iter().enumerate().map(|(at, file)| taken(choices, &made, at, file)).collect();
     let merged = made.merged.filter(|_| choices.changes_file());
-    let files = made.files.into_iter().zip(wanted).filter(|(_, wanted)| *wanted);
-    let files = files.map(|(f, _)| (f.name, f.bytes)).collect();
+    let files = made.files.into_iter().zip(wanted).filter(|(_, wanted)| *wanted).map(|(f, _)| f).collect();
     Order { folder: expand(&choices.folder), files, merged, overwrite }
 }
 

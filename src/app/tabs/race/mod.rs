@@ -330,5 +330,9 @@ fn environment(ui: &mut Ui, report: &RunReport) {
         for (name, value) in &report.environment {
             ui.label(format!("{name}: {value}"));
         }
+        if let Some(card) = &report.card {
+            ui.label(format!("before timing: {}", card.start));
+            ui.label(format!("after timing: {}", card.end));
+        }
     });
 }

@@ -21,7 +21,7 @@ use crate::backends::cuda::variant::bound;
 use crate::backends::cuda::variant::limits::Limits;
 use crate::backends::cuda::variant::spec::{Kernel, KernelSpec, ScoreKind};
 use crate::base::tensor::Data;
-use crate::base::{BackendName, Control, Diagnostic, ExportFile, HostTensor, tensor_file};
+use crate::base::{BackendName, Control, Diagnostic, ExportFile, HostTensor, identity, tensor_file};
 use crate::ir::graph::{Input, Mod, NodeId, Op};
 use crate::problem::Problem;
 use serde_json::{Value, json};
@@ -87,6 +87,8 @@ pub fn kernel_bundle(
     }
     let p = problem.spec();
     let launch = json!({
+        "maskloom": identity::build(),
+        "compiler": compiler.version(),
         "problem": {
             "batch": p.batch, "heads": p.heads, "kv_heads": p.kv_heads, "q_len": p.q_len, "kv_len": p.kv_len,
             "head_dim": p.head_dim, "head_dim_v": p.head_dim_v, "dtype": p.dtype.torch_name(), "scale": problem.scale(),

@@ -79,6 +79,16 @@ fn version() -> Option<(u32, u32)> {
     Some((version / 1000, version % 1000 / 10))
 }
 
+/// A device's address on the PCI bus, as NVIDIA's other libraries name it: `0000:19:00.0`.
+pub(crate) fn bus(ordinal: u32) -> Option<String> {
+    let device = result::device::get(i32::try_from(ordinal).ok()?).ok()?;
+    let mut text = [0; 32];
+    // SAFETY: the buffer is live and as long as stated; the driver ends the text in it.
+    unsafe { sys::cuDeviceGetPCIBusId(text.as_mut_ptr(), text.len() as i32, device) }.result().ok()?;
+    let bytes: Vec<u8> = text.iter().map(|letter| *letter as u8).collect();
+    Some(std::ffi::CStr::from_bytes_until_nul(&bytes).ok()?.to_str().ok()?.to_string())
+}
+
 fn devices() -> Result<Vec<GpuInfo>, DriverError> {
     (0..result::device::get_count()?).map(device).collect()
 }

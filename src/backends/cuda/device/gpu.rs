@@ -5,9 +5,10 @@
 #![allow(unsafe_code)] // memory, modules and launches of the driver's C interface
 
 use super::driver::{self, GpuInfo};
-use super::errors;
+use super::{errors, nvml};
 use crate::backends::cuda::variant::limits::Limits;
 use crate::base::{Device, Diagnostic};
+use crate::problem::card::CardState;
 use cudarc::driver::sys::{self, CUfunction_attribute_enum as FunctionAttribute};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DeviceRepr, result};
 use std::ffi::{CString, c_void};
@@ -72,6 +73,11 @@ impl Gpu {
     /// Newest CUDA version that the driver runs.
     pub fn driver(&self) -> (u32, u32) {
         self.driver
+    }
+
+    /// Its clocks, power and temperature now; None without NVIDIA's management library.
+    pub fn state(&self) -> Option<CardState> {
+        nvml::state(&driver::bus(self.info.ordinal)?)
     }
 
     /// Free and total bytes. Errors: a lost context.

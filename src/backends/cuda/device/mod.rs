@@ -5,5 +5,6 @@
 pub(crate) mod driver;
 pub(crate) mod errors;
 pub(crate) mod gpu;
+pub(crate) mod nvml;
 pub(crate) mod tensor_map;
 pub(crate) mod tensors;
