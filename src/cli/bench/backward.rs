@@ -66,8 +66,8 @@ fn one(name: &str, mask: Option<Mod>, theirs: Result<[f64; 2], Diagnostic>) -> R
     let flex: Option<Box<dyn Backend>> = cpu::backend(BackendName::Flex);
     let mut backends: Vec<Box<dyn Backend>> = flex.into_iter().collect();
     let how = (ROUNDS as u32, false);
-    let race =
-        gradient_race::race(&problem, &given, &seeds, &mut backends, how, &Control::new()).map_err(|d| vec![d])?;
+    let fresh = (&mut backends[..], Vec::new());
+    let race = gradient_race::race(&problem, &given, &seeds, fresh, how, &Control::new()).map_err(|d| vec![d])?;
     let forward =
         backends[0].prepare(&problem, &given).and_then(|mut ready| ready.time(ROUNDS)).map_err(|d| vec![d])?;
     let forward = stats::timing(forward).unwrap_or_default();

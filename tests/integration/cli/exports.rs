@@ -150,7 +150,9 @@ fn an_adapter_takes_no_files_of_another_export() {
     bench.run(&["export", "band.json", "--to", "out"]).ok();
     let imported = || {
         let mut command = std::process::Command::new(&python.path);
-        Bench::ran(command.args(["-c", "import band_diffusers; band_diffusers._runtime()"]).current_dir(bench.path("out")))
+        Bench::ran(
+            command.args(["-c", "import band_diffusers; band_diffusers._runtime()"]).current_dir(bench.path("out")),
+        )
     };
     imported().ok();
     // another build with the same runtime fits, another runtime does not, whatever it calls itself
