@@ -115,6 +115,7 @@ fn report(backend: BackendName, outcome: GradientOutcome) -> GradientReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backends::race::{RaceOptions, race as forward_race};
     use crate::backends::testing::{causal, distance_score, problem, spec, with_mods};
     use crate::backends::{Output, Prepared, cpu, gradients, inputs};
 
@@ -194,9 +195,9 @@ mod tests {
         let p = with_mods(spec(1, 4, 2, 70, 80, 16), Some(causal(5)), None);
         let (given, seeds) = (inputs::random(&p, 1), gradients::random(&p, 1));
         let mut backends: Vec<Box<dyn Backend>> = vec![Box::new(Once(false))];
-        let options = crate::backends::race::RaceOptions { rounds: 1, ..crate::backends::race::RaceOptions::USUAL };
+        let options = RaceOptions { rounds: 1, ..RaceOptions::USUAL };
         let control = Control::new();
-        let forward = crate::backends::race::race(&p, &given, &mut backends, &options, &control, &mut |_| {});
+        let forward = forward_race(&p, &given, &mut backends, &options, &control, &mut |_| {});
         let ready = forward.expect("not cancelled").ready;
         assert_eq!(ready.len(), 1);
         let found = race(&p, &given, &seeds, (&mut backends, ready), (1, false), &control).expect("not cancelled");

@@ -7,7 +7,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use std::path::{Path, PathBuf};
 
 /// Reads the path of a file with one of these endings.
-pub fn one_of(known: &'static [&'static str]) -> impl TypedValueParser<Value = PathBuf> + Clone {
+pub fn one_of(known: &'static [&'static str]) -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(move |path| match of(&path) {
         Some(ending) if !known.contains(&ending.as_str()) => {
             let known: Vec<String> = known.iter().map(|ending| format!(".{ending}")).collect();

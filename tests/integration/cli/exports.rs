@@ -145,7 +145,7 @@ fn what_is_written_says_which_build_wrote_it() {
 /// An adapter runs only with the sidecar that it was exported with, and not in a folder that holds files of two exports.
 #[test]
 fn an_adapter_takes_no_files_of_another_export() {
-    let Some(python) = crate::torch::python_with(&["torch"]) else { return };
+    let Some(python) = crate::scripts::python_with(&["torch"]) else { return };
     let bench = Bench::new();
     bench.run(&["export", "band.json", "--to", "out"]).ok();
     let imported = || {
