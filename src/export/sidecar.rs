@@ -37,6 +37,7 @@ const PACKAGE: &[(&str, &str)] = package![
     "maskloom_sidecar/planning.py",
     "maskloom_sidecar/proof.py",
     "maskloom_sidecar/recording.py",
+    "maskloom_sidecar/reference.py",
     "maskloom_sidecar/seams.py",
     "maskloom_sidecar/settings.py",
     "maskloom_sidecar/tally.py",

@@ -3,7 +3,7 @@
     python behaviour.py MASKLOOM WORK [NAME...]
 
 MASKLOOM is the program; designs are exported into WORK. Each check compares with the mask given by hand. A check is a
-function without parameters, of two words or more, of one of the modules below.
+function without parameters, of two words or more, of one of the modules below. Exit status 77: the libraries are not installed.
 """
 
 import importlib
@@ -12,7 +12,7 @@ import os
 import sys
 import traceback
 
-MODULES = ("in_adapters", "in_axes", "in_transformers", "in_sidecar", "in_processes", "in_training", "in_difference")
+MODULES = ("in_adapters", "in_axes", "in_transformers", "in_sidecar", "in_processes", "in_training", "in_difference", "in_proof")
 
 
 def checks():
@@ -29,11 +29,13 @@ def main():
     wanted, bad = sys.argv[3:], 0
     if not all(importlib.util.find_spec(name) for name in ("diffusers", "transformers")):
         print("skipped: no diffusers and transformers")
-        return
+        sys.exit(77)
     os.makedirs(sys.argv[2], exist_ok=True)
-    for check in checks():
-        if wanted and check.__name__ not in wanted:
-            continue
+    known = {check.__name__: check for check in checks()}
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        sys.exit(f"no such check: {', '.join(unknown)}")
+    for check in known.values() if not wanted else (known[name] for name in wanted):
         try:
             check()
             print(f"ok {check.__name__}", flush=True)

@@ -458,6 +458,6 @@ def _by_hand(
             first, last = int(here[0]), int(here[-1]) + 1
             q, k, v = (t[b : b + 1, :, first:last] for t in (query, key, value))
             alone = Brought(softcap=brought.softcap, sinks=brought.sinks)
-            whole = Plan(None, plan.design, score_mod=plan.taken.mods(query.device)[1])
+            whole = Plan(None, plan.design)
             out[b : b + 1, :, first:last] = proof.attend(whole, q, k, v, scale, alone)
     return out

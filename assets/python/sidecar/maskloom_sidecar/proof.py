@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from . import attention, layers
+from . import layers, reference
 from .difference import compared
 from .grids import tracing
 from .settings import say
@@ -51,15 +51,8 @@ class _run:
 
 
 def attend(plan: Plan, query: Tensor, key: Tensor, value: Tensor, scale: float | None, brought: Brought) -> Tensor:
-    """Attention by hand: the exported module's dense mask, cut to the call's rows and columns."""
-    place = plan.place
-    q_len, kv_len = query.shape[-2], key.shape[-2]
-    q_offset, kv_offset, end = place or (0, 0, kv_len)
-    mask = plan.taken.dense(query.device, max(q_offset + q_len, end), max(kv_offset + kv_len, end))
-    mask = mask[..., q_offset : q_offset + q_len, kv_offset : kv_offset + kv_len]
-    if end < kv_offset + kv_len:
-        mask = mask & (torch.arange(kv_len, device=mask.device) + kv_offset < end)
-    return attention.by_hand(mask, plan.score_mod, query, key, value, scale, brought)
+    """Attention by hand: of the plan it takes the design and the call's place in it."""
+    return reference.attend(plan.taken, plan.place, query, key, value, scale, brought)
 
 
 class Proof:
