@@ -2,7 +2,7 @@
 
     python clean.py EXPORT...
 
-Says `skipped: no TOOL` where a tool is missing.
+Exit status 77: a tool is not installed, and what was run is clean.
 """
 
 import importlib.util
@@ -22,18 +22,18 @@ def ran(tool, *args, cwd):
 
 
 def main():
+    missing = [tool for tool in ("ruff", "mypy") if not importlib.util.find_spec(tool)]
     for folder in sys.argv[1:]:
         modules = sorted(name for name in os.listdir(folder) if name.endswith(".py") and not name.endswith("_kernel.py"))
         assert modules, f"{folder} holds no module"
-        if importlib.util.find_spec("ruff"):
+        if "ruff" not in missing:
             ran("ruff", *RUFF, ".", cwd=folder)
-        else:
-            print("skipped: no ruff")
-        if importlib.util.find_spec("mypy"):
+        if "mypy" not in missing:
             ran("mypy", *MYPY, *modules, cwd=folder)
             ran("mypy", *MYPY, "maskloom_sidecar", "sitecustomize.py", cwd=os.path.join(folder, "sidecar"))
-        else:
-            print("skipped: no mypy")
+    if missing:
+        print(f"skipped: no {' and no '.join(missing)}")
+        sys.exit(77)
 
 
 main()

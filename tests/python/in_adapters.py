@@ -262,7 +262,7 @@ def a_design_for_each_batch_entry_is_for_so_many():
     handle.remove()
     assert torch.equal(got, step(model, one)[0])
     handle = adapter("each").use(model, strict=True)
-    refused(lambda: model(**one), "here are 1")
+    refused(lambda: model(**one), "each of 2 batch entries, but the call has 1")
     handle.remove()
 
 

@@ -2,14 +2,14 @@
 
     python matrix.py EXPORT [--only flux,llama] [--ways adapter,sidecar] [--json FILE]
 
-EXPORT is a design over 80 plain tokens. "By hand" passes the design's dense mask, combined with the model's own mask, to the
-model's own attention. A row is
+EXPORT is `sliding_window --arg window=20` over 80 plain tokens. "By hand" passes the mask of masks.py, which no export made,
+combined with the model's own mask, to the model's own attention. A row is
   equal     outputs and gradients equal those of the mask passed by hand, they differ from the model without the design, and
             every call was counted as masked
   reported  the model calls attention by a function that is not watched: nothing is masked, and the report says so
   absent    the installed library has no such model
   FAILED    anything else
-SimpleTuner's own transformers have rows if its package is on the path.
+SimpleTuner's own transformers have rows if its package is on the path. Exit status 77: a library is not installed, and no row failed.
 """
 
 import argparse
@@ -22,6 +22,7 @@ import tempfile
 from contextlib import contextmanager
 
 import families
+import masks
 import simpletuner_models
 import torch
 import torch.nn.functional as F
@@ -234,17 +235,21 @@ def main():
     parser.add_argument("--json", metavar="FILE", help="the rows, for models.py")
     options = parser.parse_args()
     export = os.path.abspath(options.export)
-    design, stem = opened(export)
-    mask = design.make_mask("cpu")
-    there = []
+    _, stem = opened(export)
+    mask = masks.window()
+    there, missing = [], []
     for library, known in (("diffusers", families.DIFFUSERS), ("transformers", families.TRANSFORMERS)):
         if importlib.util.find_spec(library):
             there += known
         else:
-            print(f"skipped: no {library}")
+            missing.append(library)
     if simpletuner_models.there() and importlib.util.find_spec("diffusers"):
         there += families.SIMPLETUNER
-    names = [name for name in there if options.only is None or name in options.only.split(",")]
+    names = there if options.only is None else options.only.split(",")
+    unknown = [name for name in names if name not in families.DIFFUSERS | families.TRANSFORMERS | families.SIMPLETUNER]
+    if unknown:
+        sys.exit(f"no such family: {', '.join(unknown)}")
+    names = [name for name in names if name in there]
     rows = []
 
     def row(way, name, words, word):
@@ -254,9 +259,12 @@ def main():
     if "adapter" in options.ways:
         for name in names:
             try:
-                words, word = by_adapter(name, stem, mask)
+                families.built(name)
             except ImportError as error:
-                words, word = str(error).split(" (")[0], "absent"
+                row("adapter", name, str(error).split(" (")[0], "absent")
+                continue
+            try:
+                words, word = by_adapter(name, stem, mask)
             except Exception as error:
                 words, word = f"{type(error).__name__}: {' '.join(str(error).split())[:400]}", "FAILED"
             row("adapter", name, words, word)
@@ -267,8 +275,9 @@ def main():
         with open(options.json, "w") as out:
             json.dump(rows, out)
     bad = sum(one["word"] == "FAILED" for one in rows)
-    print(f"{bad} rows failed" if bad else "no row failed")
-    sys.exit(bad > 0)
+    said = f"skipped: no {' and no '.join(missing)}" if missing else "no row failed" if rows else "no row was run"
+    print(f"{bad} rows failed" if bad else said)
+    sys.exit(1 if bad or not rows and not missing else 77 if missing else 0)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
     python training.py EXPORT [--only compiled,checkpointed,lora,ddp,fsdp,trainer] [--json FILE]
 
-EXPORT is a design over 80 plain tokens. Each way is compared with the dense mask given to the model's own attention by hand.
+EXPORT is `sliding_window --arg window=20` over 80 plain tokens. Each way is compared with the mask of masks.py, which no export
+made, given to the model's own attention by hand.
+Exit status 77: a package is not installed, and the ways that were run are equal.
 """
 
 import argparse
@@ -15,6 +17,7 @@ import sys
 import tempfile
 
 import families
+import masks
 import torch
 from matrix import ALLOWED, apart, opened, sdpa_by_hand
 
@@ -74,13 +77,18 @@ def train():
     trainer.train()
     return [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
 if len(sys.argv) > 3:
-    from matrix import eager_by_hand, opened
-    with eager_by_hand(model, opened(sys.argv[3])[0].make_mask("cpu")):
+    import masks
+    from matrix import eager_by_hand
+    with eager_by_hand(model, masks.window()):
         losses = train()
 else:
     losses = train()
 torch.save(losses, sys.argv[2])
 """
+
+
+class Absent(Exception):
+    """The installed packages cannot train in this way."""
 
 
 def child(code, *args, processes=1, **environment):
@@ -110,19 +118,19 @@ def trained(model, inputs):
     return out.detach(), [p.grad for p in model.parameters() if p.requires_grad]
 
 
-def in_use(export, design, stem, change):
+def in_use(stem, change):
     """How far a model that `change` changed is from one as it was, with the mask by hand."""
     model, inputs, chosen = families.built("flux")
     handle = importlib.import_module(f"{stem}_diffusers").use(model, strict=True)
     got = trained(change(model), inputs)
     handle.remove()
     model, inputs, chosen = families.built("flux")
-    with sdpa_by_hand(model, chosen, design.make_mask("cpu")):
+    with sdpa_by_hand(model, chosen, masks.window()):
         want = trained(model, inputs)
     return max(apart(got[0], want[0]), *(apart(a, b) for a, b in zip(got[1], want[1], strict=True)))
 
 
-def compiled(export, design, stem):
+def compiled(export, stem):
     """torch.compile(fullgraph=True) of the model, and of its repeated blocks alone"""
 
     def blocks(model):
@@ -131,21 +139,21 @@ def compiled(export, design, stem):
         model.compile_repeated_blocks(fullgraph=True, backend="aot_eager")
         return model
 
-    whole = in_use(export, design, stem, lambda model: torch.compile(model, fullgraph=True, backend="aot_eager"))
-    return max(whole, in_use(export, design, stem, blocks))
+    whole = in_use(stem, lambda model: torch.compile(model, fullgraph=True, backend="aot_eager"))
+    return max(whole, in_use(stem, blocks))
 
 
-def checkpointed(export, design, stem):
+def checkpointed(export, stem):
     """Gradient checkpointing"""
 
     def change(model):
         model.enable_gradient_checkpointing()
         return model.train()
 
-    return in_use(export, design, stem, change)
+    return in_use(stem, change)
 
 
-def lora(export, design, stem):
+def lora(export, stem):
     """peft's layers inside the watched ones, put there before and after the design."""
     from peft import LoraConfig
 
@@ -162,19 +170,19 @@ def lora(export, design, stem):
             model.add_adapter(config)
         got = trained(model, inputs)
         handle.remove()
-        with sdpa_by_hand(model, chosen, design.make_mask("cpu")):
+        with sdpa_by_hand(model, chosen, masks.window()):
             want = trained(model, inputs)
         assert len(got[1]) > 0
         off = max(off, apart(got[0], want[0]), *(apart(a, b) for a, b in zip(got[1], want[1], strict=True)))
     return off
 
 
-def spread(way, export, design):
+def spread(way, export):
     (out, grads), said = child(SPREAD, way, processes=2, **sidecar(export))
     assert "mask active in 3 layers" in said, said[-3000:]
     torch.manual_seed(0)
     model, inputs, chosen = families.built("flux")
-    with sdpa_by_hand(model, chosen, design.make_mask("cpu")):
+    with sdpa_by_hand(model, chosen, masks.window()):
         want = model(**inputs)[0]
         want.square().mean().backward()
     wanted = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
@@ -183,23 +191,23 @@ def spread(way, export, design):
     return max(apart(out, want.detach()), worst)
 
 
-def ddp(export, design, stem):
+def ddp(export, stem):
     """DistributedDataParallel, two processes on gloo."""
-    return spread("ddp", export, design)
+    return spread("ddp", export)
 
 
-def fsdp(export, design, stem):
+def fsdp(export, stem):
     """fully_shard with gradient checkpointing, two processes on gloo."""
     if not hasattr(importlib.import_module("torch.distributed.fsdp"), "fully_shard"):
-        raise ImportError("before PyTorch 2.6 fully_shard needs CUDA")
-    return spread("fsdp", export, design)
+        raise Absent("before PyTorch 2.6 fully_shard needs CUDA")
+    return spread("fsdp", export)
 
 
-def trainer(export, design, stem):
+def trainer(export, stem):
     """transformers' Trainer with gradient checkpointing, three steps of Llama."""
     got, said = child(TRAINER, **sidecar(export))
     assert "mask active in 2 layers of LlamaForCausalLM" in said, said[-3000:]
-    want, _ = child(TRAINER, export)
+    want, _ = child(TRAINER, "by hand")
     plain, _ = child(TRAINER)
     assert len(got) == len(want) == 3 and max(abs(a - b) for a, b in zip(got, plain, strict=True)) > 1e-3, (got, plain)
     return max(abs(a - b) for a, b in zip(got, want, strict=True))
@@ -222,22 +230,26 @@ def main():
     parser.add_argument("--json", metavar="FILE", help="the rows, for models.py")
     options = parser.parse_args()
     export = os.path.abspath(options.export)
-    design, stem = opened(export)
-    rows = []
-    for name, (way, package) in WAYS.items():
-        if options.only and name not in options.only.split(","):
-            continue
+    _, stem = opened(export)
+    rows, missing = [], []
+    wanted = options.only.split(",") if options.only else list(WAYS)
+    unknown = [name for name in wanted if name not in WAYS]
+    if unknown:
+        sys.exit(f"no such way: {', '.join(unknown)}")
+    for name in wanted:
+        way, package = WAYS[name]
         about = (way.__doc__ or "").strip().rstrip(".")
         if not importlib.util.find_spec(package):
             rows.append({"way": about, "word": "absent", "about": f"no {package}"})
-            print(f"skipped {name}: no {package}", flush=True)
+            missing.append(f"no {package} for {name}")
             continue
         try:
-            off = way(export, design, stem)
+            off = way(export, stem)
             good, words = off < ALLOWED, f"off by {off:.1e}"
             word = "equal" if good else "FAILED"
-        except ImportError as error:
+        except Absent as error:
             word, words = "absent", str(error)
+            missing.append(f"{words} for {name}")
         except Exception as error:
             word, words = "FAILED", f"{type(error).__name__}: {str(error)[-1500:]}"
         rows.append({"way": about, "word": word, "about": words})
@@ -246,8 +258,8 @@ def main():
         with open(options.json, "w") as out:
             json.dump(rows, out)
     bad = sum(row["word"] == "FAILED" for row in rows)
-    print(f"{bad} ways failed" if bad else "all ways equal")
-    sys.exit(bad > 0)
+    print(f"{bad} ways failed" if bad else f"skipped: {', '.join(missing)}" if missing else "all ways equal")
+    sys.exit(1 if bad else 77 if missing else 0)
 
 
 if __name__ == "__main__":
