@@ -15,6 +15,8 @@ use crate::service::target::Target;
 use egui::Vec2;
 use egui_kittest::kittest::Queryable;
 use egui_kittest::{Harness, SnapshotOptions};
+use maskloom_testing::needs;
+use std::collections::BTreeSet;
 
 /// How much a pixel may differ, and how many may differ more.
 const TOLERANCE: (f32, usize) = (2.0, 400);
@@ -105,21 +107,45 @@ fn open_capture(window: &mut Window) {
     panic!("never: all measures");
 }
 
-/// Pictures to look at, of every workspace in every size, into the folder that the variable names; nothing without it.
+/// Every workspace in three sizes of the window, on light and on dark ground. The pictures are kept in the folder that the variable
+/// names, to be looked at.
 #[test]
-fn pictures_to_look_at() {
-    let Ok(folder) = std::env::var("MASKLOOM_WINDOW_PICTURES") else { return };
+fn every_workspace_is_painted_in_every_size_and_theme() {
+    let folder = std::env::var("MASKLOOM_WINDOW_PICTURES").ok().filter(|folder| !folder.is_empty());
     let preset = std::env::var("MASKLOOM_WINDOW_PRESET").ok();
-    for (width, height, scale) in [(1280.0, 720.0, 1.0), (1600.0, 1000.0, 1.0), (1920.0, 1080.0, 2.0)] {
+    let sizes = [(1280.0, 720.0, 1.0), (1600.0, 1000.0, 1.0), (1920.0, 1080.0, 2.0)];
+    let sizes = if folder.is_some() { sizes.to_vec() } else { needs::one_of(3, sizes) };
+    for (width, height, scale) in sizes {
+        let mut grounds = Vec::new();
         for theme in [ThemeChoice::Dark, ThemeChoice::Light] {
             let mut window = painted(preset.as_deref(), Vec2::new(width, height), scale);
             window.state_mut().state.view.theme = theme;
+            let mut seen = BTreeSet::new();
             for workspace in Workspace::ALL {
                 window.state_mut().state.view.show(workspace);
                 rest(&mut window);
-                let name = format!("{folder}/{workspace:?}_{width}x{height}_{scale}_{theme:?}.png").to_lowercase();
-                window.render().expect("paints").save(name).expect("is written");
+                let picture = window.render().expect("paints");
+                let name = format!("{workspace:?}_{width}x{height}_{scale}_{theme:?}.png").to_lowercase();
+                assert_eq!(picture.dimensions(), ((width * scale) as u32, (height * scale) as u32), "{name}");
+                let colours: BTreeSet<[u8; 4]> = picture.pixels().map(|pixel| pixel.0).collect();
+                assert!(colours.len() > 50, "{name} is blank: {} colours", colours.len());
+                let ground = most_frequent(&picture);
+                grounds.push(ground);
+                if let Some(folder) = &folder {
+                    picture.save(format!("{folder}/{name}")).expect("is written");
+                }
+                assert!(seen.insert(picture.into_raw()), "{name} is another workspace's picture");
             }
         }
+        let (dark, light) = grounds.split_at(grounds.len() / 2);
+        let brightness = |ground: &[u8; 4]| ground[..3].iter().map(|c| u32::from(*c)).sum::<u32>();
+        let (brightest, darkest) = (dark.iter().map(brightness).max(), light.iter().map(brightness).min());
+        assert!(brightest < darkest, "dark {dark:?}, light {light:?}");
     }
+}
+
+fn most_frequent(picture: &image::RgbaImage) -> [u8; 4] {
+    let mut counts = std::collections::HashMap::new();
+    picture.pixels().for_each(|pixel| *counts.entry(pixel.0).or_insert(0) += 1);
+    counts.into_iter().max_by_key(|(_, count)| *count).expect("there are pixels").0
 }

@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::analysis::block_mask::{BlockMask, MaskShape};
+use crate::analysis::examples::Builder;
 use crate::base::BlockSize;
 use crate::ir::cell::{Cell, eval};
 use crate::ir::graph::Mod;
@@ -145,7 +146,21 @@ fn bounds_enclose_the_exact_mass_and_meet_on_whole_blocks() {
         let mean = judge.judge(&mask, &Control::new()).unwrap().measures.mass.mean;
         let (low, high) = bounds(&judge.masses, &mask, (0, 0));
         assert!(low <= mean + 1e-5 && mean <= high + 1e-5, "{low} {mean} {high}");
+        // some cells of some blocks are cut away
+        assert!(high - low > 1e-3, "{low} {high}");
     }
+    // every third diagonal of blocks, whole
+    let mut g = Builder::new();
+    let (q, k) = (g.q, g.k);
+    let (q, k) = (g.div_by(q, 16), g.div_by(k, 16));
+    let d = g.sub(q, k);
+    let d = g.rem_by(d, 3);
+    let root = g.at_most(d, 0);
+    let mask = kept(&g.mask(root), &head, block);
+    let mean = judge.judge(&mask, &Control::new()).unwrap().measures.mass.mean;
+    let (low, high) = bounds(&judge.masses, &mask, (0, 0));
+    assert!((low - mean).abs() < 1e-5 && (high - mean).abs() < 1e-5, "{low} {mean} {high}");
+    assert!(mean > 0.01 && mean < 0.99, "{mean}");
 }
 
 #[test]

@@ -65,9 +65,10 @@ mod fake {
 
     #[test]
     fn a_silent_worker_is_killed_with_what_it_started() {
+        // nothing of PATH is called: its child stops itself, and it waits for the child
         let (folder, python) = fake(
             "read line; echo '{\"id\": 1, \"ok\": {\"versions\": {}, \"device_name\": \"x\", \"cuda\": false, \
-             \"flex_flash\": false}}'; sleep 97 & echo $! > $(dirname $0)/child; wait",
+             \"flex_flash\": false}}'; /bin/sh -c 'kill -STOP $$' & echo $! > ${0%/*}/child; wait",
         );
         let mut session = Session::start(python.into(), Device::Cpu).expect("it says hello");
         let why = session.ask("waiting", "time", json!({}), Duration::from_millis(300)).unwrap_err();

@@ -270,6 +270,7 @@ fn statistics_are_masses_within_the_codes_rounding() {
     let capture = open(&file, &calls, &whole).unwrap();
     for (h, exact) in exact.iter().enumerate().take(4) {
         let found = capture.statistics(&capture.calls()[0], 0, h).unwrap().unwrap();
+        assert_eq!(found.masses.blocks.len(), exact.blocks.len());
         for (a, b) in found.masses.blocks.iter().zip(&exact.blocks) {
             assert!((a / b.max(1e-30) - 1.0).abs() < 0.03 || *b < 5e-7, "{a} {b}");
         }

@@ -209,7 +209,9 @@ fn heads_that_were_not_captured_stay_causal() {
     let heads = vec![planted(64, |q, kv| q.abs_diff(kv) <= 9), planted(64, |_, kv| kv / 16 == 1)];
     let heads = heads.into_iter().map(|head| Head { own: Own::Causal, ..head }).collect();
     let made = Material { model_heads: 4, ..material(heads, 16, None) };
-    for candidate in suggest(&made, &wanted(Target::Mass(0.9)), &Control::new()).unwrap() {
+    let found = suggest(&made, &wanted(Target::Mass(0.9)), &Control::new()).unwrap();
+    assert!(found.iter().filter(|candidate| candidate.form.per_head()).count() > 1, "{found:?}");
+    for candidate in found {
         let mask = candidate.form.mask(made.lengths()).unwrap();
         for h in [2, 3].into_iter().filter(|_| candidate.form.per_head()) {
             let keeps = |q: i64, kv: i64| eval(&mask, &Cell { b: 0, h, q_idx: q, kv_idx: kv, score: 0.0 }).as_bool();

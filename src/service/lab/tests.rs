@@ -121,6 +121,7 @@ fn a_capture_is_judged_under_a_document_and_proposals_come_from_it() {
     let kept = blocks(&problem, &capture, call, &Control::new()).unwrap();
     let heads: Vec<_> =
         (0..2).map(|h| judge(&capture, call, (0, h), &problem, &kept, &Control::new()).unwrap()).collect();
+    assert_eq!(found[0].heads.len(), heads.len());
     for (one, mass) in heads.iter().zip(&found[0].heads) {
         assert!((one.judged.measures.mass.mean - mass).abs() < 1e-5);
         assert!(one.judged.measures.error.is_some());
@@ -257,12 +258,19 @@ fn captures_of_trained_models_hold_the_masses_that_are_counted_here() {
             let made = capture.head(call, 0, head).unwrap();
             let ours = masses::masses(&made, block, false, &Control::new()).unwrap();
             let theirs = capture.statistics(call, 0, head).unwrap().unwrap().masses;
+            assert_eq!(
+                (ours.blocks.len(), ours.lse.len()),
+                (theirs.blocks.len(), made.lengths().q_len),
+                "{name} {head}"
+            );
+            assert!(ours.blocks.iter().sum::<f32>() > 1.0, "{name} {head}");
             // the file's masses are rounded to 3%, its q and k to float16
             for (a, b) in ours.blocks.iter().zip(&theirs.blocks) {
                 assert!((a - b).abs() <= 0.04 * b + 1e-6, "{name} {head}: {a} {b}");
             }
             // and both are those of a plain softmax in float64
             let plain = crate::quality::testing::dense(&made);
+            assert_eq!(ours.lse.len(), plain.lse.len());
             for (a, b) in ours.lse.iter().zip(&plain.lse) {
                 assert!((a - b).abs() < 1e-4, "{name} {head}: {a} {b}");
             }

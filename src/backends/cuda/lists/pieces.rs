@@ -420,18 +420,21 @@ mod tests {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (state >> 33) % n
         };
+        let mut cuts = 0;
         for _ in 0..200 {
             let (tiles, most, sms) = (1 + random(400) as usize, 1 + random(90), 1 + random(140) as usize);
             let work: Vec<u64> = (0..tiles).map(|_| random(most + 1)).collect();
             let whole = Busy::with(sms, &work);
             let (told, cut) = choose(&work, sms, USUAL);
             if let Some(cut) = cut {
+                cuts += 1;
                 let first = tiles - cut.tail;
                 let busy = Busy::with(sms, &work[..first]);
                 let end = busy.after(&cut.share.pieces(&work[first..]), USUAL);
                 assert!(end == told && end < whole.end() as f64);
             }
         }
+        assert!(cuts > 50, "{cuts} of 200 plans are cut");
     }
 
     #[test]
