@@ -1,6 +1,6 @@
 //! Tests that need a CUDA device: every backend compared with the f64 reference. Without a device, or without NVRTC,
-//! this binary prints "skipped" with the reason, and exits 0. Words on the command line run only the tests whose names
-//! contain one of them; `bench` runs timings instead.
+//! this binary lists its tests as skipped with the reason, and exits 0; it fails if `MASKLOOM_NEEDS` promises a GPU. Words
+//! on the command line run only the tests whose names contain one of them; `bench` runs timings instead.
 
 mod bench;
 mod cases;
@@ -17,7 +17,8 @@ fn main() -> ExitCode {
     let device = match Device::open() {
         Ok(device) => device,
         Err(why) => {
-            println!("skipped: no GPU ({})", why.message);
+            let tests = cases::ALL.len() + gradients::ALL.len();
+            maskloom_testing::needs::missing_for(tests, "gpu", &format!("no GPU ({})", why.message));
             return ExitCode::SUCCESS;
         }
     };

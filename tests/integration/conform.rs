@@ -1,11 +1,12 @@
 //! Reference cases computed by PyTorch, checked on the CPU; and reports of conformance about wrong cases.
 
 use crate::cli::Bench;
+use crate::scripts::python_with;
 use maskloom::base::tensor::Data;
 use maskloom::base::{Device, HostTensor};
 use maskloom::service::conform::{Options, Report, Verdict, What, run};
 use maskloom::service::target::Target;
-use maskloom::service::{tensors, user_python};
+use maskloom::service::tensors;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -60,9 +61,7 @@ fn read(path: &Path) -> Vec<(String, HostTensor)> {
 
 #[test]
 fn cases_of_the_gym_are_traced_from_the_installed_package() {
-    let installed = user_python::find().is_some_and(|p| p.packages.contains_key("attn-gym"));
-    if !installed {
-        maskloom_testing::needs::missing("torch", "no Python with attn-gym; set MASKLOOM_PYTHON");
+    if python_with(&["attn-gym"]).is_none() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

@@ -4,7 +4,7 @@
 //! skipped. `tests/data/make_gym_cases.py` computes the cases again in every run.
 
 use crate::blocks::check_all;
-use crate::torch::python_with;
+use crate::scripts::python_with;
 use base64::Engine;
 use maskloom::analysis::block_mask::MaskShape;
 use maskloom::base::tensor::Data;

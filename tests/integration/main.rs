@@ -2,6 +2,7 @@
 
 mod advise;
 mod blocks;
+mod ci;
 mod cli;
 mod conform;
 mod documents;
@@ -10,6 +11,8 @@ mod gym_blocks;
 mod layering;
 mod manifest;
 mod mutation;
+mod proofs;
+mod scripts;
 mod torch;
 mod torch_gradients;
 #[cfg(feature = "window")]

@@ -1,7 +1,7 @@
 //! Gradients of exported modules in the user's own PyTorch: what the exported check says, and what training gets.
 
 use crate::cli::Bench;
-use crate::torch::python_with;
+use crate::scripts::python_with;
 use maskloom::service::user_python::Python;
 use std::path::PathBuf;
 use std::process::{Command, Output};

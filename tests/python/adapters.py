@@ -2,8 +2,8 @@
 
     python adapters.py EXPORT
 
-EXPORT is `sliding_window --arg window=20` over 80 tokens. With the adapter each model's output, and for diffusers its gradients, must
-equal those with the mask of masks.py given to the model's own attention by hand; must differ from the model as it is;
+EXPORT is `sliding_window --arg window=20` over 80 tokens. With the adapter each model's output, and for diffusers its gradients,
+must equal those with the mask of masks.py given to the model's own attention by hand; must differ from the model as it is;
 taken back, the model is as it was. In transformers padding still counts, and a step with a key-value cache equals the
 last row of the whole pass. Exit status 77: a library is not installed, and what was run is right.
 """

@@ -1,15 +1,17 @@
 """What goes wrong in use: every way in which a mask could be missing from a model, or another one in it, without a word.
 
-    python behaviour.py MASKLOOM WORK [NAME...]
+    python behaviour.py MASKLOOM WORK [NAME...] [-NAME...]
 
 MASKLOOM is the program; designs are exported into WORK. Each check compares with the mask given by hand. A check is a
-function without parameters, of two words or more, of one of the modules below. Exit status 77: the libraries are not installed.
+function without parameters, of two words or more, of one of the modules below. NAMEs are the only ones that run, -NAMEs do not
+run. Exit status 77: the libraries are not installed.
 """
 
 import importlib
 import importlib.util
 import os
 import sys
+import time
 import traceback
 
 MODULES = ("in_adapters", "in_axes", "in_transformers", "in_sidecar", "in_processes", "in_training", "in_difference", "in_proof")
@@ -32,13 +34,15 @@ def main():
         sys.exit(77)
     os.makedirs(sys.argv[2], exist_ok=True)
     known = {check.__name__: check for check in checks()}
-    unknown = [name for name in wanted if name not in known]
+    unknown = [name for name in wanted if name.removeprefix("-") not in known]
     if unknown:
         sys.exit(f"no such check: {', '.join(unknown)}")
-    for check in known.values() if not wanted else (known[name] for name in wanted):
+    named = [name for name in wanted if not name.startswith("-")] or [name for name in known if f"-{name}" not in wanted]
+    for check in (known[name] for name in named):
+        begun = time.monotonic()
         try:
             check()
-            print(f"ok {check.__name__}", flush=True)
+            print(f"ok {check.__name__} ({time.monotonic() - begun:.1f} s)", flush=True)
         except Exception:
             bad += 1
             print(f"FAILED {check.__name__}\n{traceback.format_exc()}", flush=True)

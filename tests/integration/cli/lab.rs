@@ -4,9 +4,8 @@
 //! Invariant: a figure that one command prints is compared with another command's, or with PyTorch's own.
 
 use super::Bench;
-use maskloom::service::user_python;
+use crate::scripts::{python_with, said, script};
 use serde_json::Value;
-use std::process::Command;
 
 fn capture(name: &str) -> String {
     format!("{}/tests/data/captures/{name}.safetensors", env!("CARGO_MANIFEST_DIR"))
@@ -99,10 +98,7 @@ fn a_device_measures_what_the_sweep_here_measures() {
 
 #[test]
 fn pytorch_finds_the_same_losses_under_the_exported_mask() {
-    let Some(python) = user_python::find().filter(|p| p.packages.contains_key("torch")) else {
-        maskloom_testing::needs::missing("torch", "no Python with torch; set MASKLOOM_PYTHON");
-        return;
-    };
+    let Some(python) = python_with(&["torch"]) else { return };
     let bench = Bench::new();
     let file = capture("lm");
     bench.run(&["suggest", &file, "--mass", "0.9", "--masks", "4", "--out", "masks"]).ok();
@@ -110,17 +106,9 @@ fn pytorch_finds_the_same_losses_under_the_exported_mask() {
     bench.run(&["export", document, "--to", "out", "--name", "lab"]).ok();
     let judged = bench.run(&["quality", document, &file, "--json"]).ok();
     bench.write("judged.json", &judged.out);
-    let said = Command::new(&python.path)
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/lab.py"))
-        .args([bench.path("out/lab.py"), bench.path("judged.json"), file.into()])
-        .output()
-        .expect("Python runs");
-    let text = String::from_utf8_lossy(&said.stdout);
-    assert!(
-        said.status.success() && text.contains("all measures agree"),
-        "{text}{}",
-        String::from_utf8_lossy(&said.stderr)
-    );
+    let given = [bench.path("out/lab.py"), bench.path("judged.json"), file.into()];
+    let Some(text) = said(script(&python, "lab.py").args(given)) else { return };
+    assert!(text.contains("all measures agree"), "{text}");
 }
 
 #[test]

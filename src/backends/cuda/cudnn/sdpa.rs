@@ -321,10 +321,7 @@ mod tests {
     fn the_graphs_operations_are_accepted_where_cudnn_is_installed() {
         let library = match Cudnn::get() {
             Ok(library) => library,
-            Err(why) => {
-                println!("skipped: {}", why.message);
-                return;
-            }
+            Err(why) => return maskloom_testing::needs::missing("cudnn", &why.message),
         };
         for (causal, layout, count) in [(false, Layout::Bhsd, 10), (true, Layout::Bshd, 14)] {
             let spec = ProblemSpec { dtype: DType::BF16, layout, ..spec(2, 4, 2, 300, 300, 64) };
