@@ -13,11 +13,11 @@ use crate::document::edit::Edit;
 use crate::document::heads::Heads;
 use crate::document::model::{Axes, Document, Settings};
 use crate::document::resize::Resize;
-use crate::service::doctor::mend::FetchPlan;
-use crate::service::protocol::{MapKind, MapRequest};
-use crate::service::target::Target;
-use crate::service::verdicts::Place;
+use crate::tasks::doctor::mend::FetchPlan;
+use crate::tasks::verdicts::Place;
 use crate::trainers::read::TrainerConfig;
+use crate::worker::protocol::{MapKind, MapRequest};
+use crate::worker::target::Target;
 use std::path::PathBuf;
 use std::time::Duration;
 

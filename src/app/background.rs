@@ -4,7 +4,7 @@
 //! than an earlier one. These threads have a lower priority than the one that draws. Must not know the requests.
 
 use crate::base::Control;
-use crate::service::process::calm_thread;
+use crate::worker::process::calm_thread;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 

@@ -16,7 +16,7 @@ use crate::document::from_document;
 use crate::document::model::Document;
 use crate::ir::graph::Mod;
 use crate::problem::{MaskPlans, Problem};
-use crate::service::environment::Files;
+use crate::tasks::environment::Files;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;

@@ -4,9 +4,9 @@
 
 use super::background::Wake;
 use crate::base::Diagnostic;
-use crate::service::jobs::{JobId, Jobs, News};
-use crate::service::protocol::WorkerInfo;
-use crate::service::target::Target;
+use crate::worker::jobs::{JobId, Jobs, News};
+use crate::worker::protocol::WorkerInfo;
+use crate::worker::target::Target;
 use std::time::{Duration, Instant};
 
 /// How long a worker may take to answer, unless more is allowed.

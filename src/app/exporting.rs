@@ -6,9 +6,9 @@ use super::compile::Built;
 use crate::base::{BackendName, Diagnostic};
 use crate::export::ExportFile;
 use crate::problem::result::RunReport;
-use crate::service::environment::Files;
-use crate::service::exporting;
-use crate::service::kernel_files::USUAL_ARCHITECTURES;
+use crate::tasks::environment::Files;
+use crate::tasks::exporting;
+use crate::tasks::kernel_files::USUAL_ARCHITECTURES;
 use crate::trainers::{ConfigRequest, Trainer};
 use std::path::PathBuf;
 

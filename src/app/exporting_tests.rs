@@ -11,7 +11,8 @@ use crate::document::{library, scaling};
 use crate::export::{ModuleOptions, block_mask, file_stem, torch_module_with};
 use crate::ir::tiles::dense_mask;
 use crate::problem::Problem;
-use crate::service::{conform, files, tensors, user_python};
+use crate::tasks::conform;
+use crate::worker::{files, tensors, user_python};
 use maskloom_testing::needs;
 use std::path::Path;
 

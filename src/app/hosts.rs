@@ -3,7 +3,7 @@
 //! Invariant: the newest first, each once; patterns of the ssh configuration are not machines. Must not know the
 //! worker.
 
-use crate::service::target::Target;
+use crate::worker::target::Target;
 use serde::{Deserialize, Serialize};
 
 /// Most that are remembered.

@@ -14,8 +14,9 @@ use maskloom_ir as ir;
 use maskloom_problem as problem;
 use maskloom_python as python;
 use maskloom_quality as quality;
-use maskloom_service as service;
+use maskloom_tasks as tasks;
 use maskloom_trainers as trainers;
+use maskloom_worker as worker;
 
 mod act;
 mod action;
@@ -84,8 +85,8 @@ mod writing;
 pub use frame::Workbench;
 
 use crate::base::Diagnostic;
-use crate::service::display::{self, Display, X11_PACKAGES};
-use crate::service::target::Target;
+use crate::worker::display::{self, Display, X11_PACKAGES};
+use crate::worker::target::Target;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

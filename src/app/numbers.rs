@@ -6,7 +6,7 @@
 use super::canvas::heat::HeatData;
 use super::session::{MapPicture, Shown};
 use super::state::State;
-use crate::service::protocol::{MapKind, MapRequest};
+use crate::worker::protocol::{MapKind, MapRequest};
 use std::sync::Arc;
 
 /// Requested pixels along each side.

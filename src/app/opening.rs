@@ -8,10 +8,10 @@ use crate::base::{Control, Diagnostic};
 use crate::document::compile::{BuiltIn, Environment, compile};
 use crate::document::model::Document;
 use crate::document::{file, library, pasted};
-use crate::service::environment::Files;
-use crate::service::files;
-use crate::service::imports::{self, Imported};
-use crate::service::lab;
+use crate::tasks::environment::Files;
+use crate::tasks::imports::{self, Imported};
+use crate::tasks::lab;
+use crate::worker::files;
 use serde_json::Value;
 use std::path::Path;
 

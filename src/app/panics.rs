@@ -4,7 +4,7 @@
 //! Must not know what panicked.
 
 use crate::base::identity;
-use crate::service::{files, machine};
+use crate::worker::{files, machine};
 use std::any::Any;
 use std::backtrace::Backtrace;
 use std::cell::RefCell;

@@ -7,8 +7,8 @@ use super::compile::Built;
 use crate::base::BackendName;
 use crate::problem::Problem;
 use crate::problem::result::{BackendReport, Outcome, Phase, RunReport, Timing};
-use crate::service::protocol::RunRequest;
-use crate::service::run_file::{RunFile, Thumbnail};
+use crate::tasks::run_file::{RunFile, Thumbnail};
+use crate::worker::protocol::RunRequest;
 use std::path::PathBuf;
 use std::sync::Arc;
 

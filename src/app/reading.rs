@@ -6,8 +6,8 @@ use super::action::TensorsFor;
 use crate::base::tensor::Data;
 use crate::base::{Diagnostic, HostTensor};
 use crate::quality::capture::Tensors;
-use crate::service::lab::{self, CaptureFile};
-use crate::service::tensors;
+use crate::tasks::lab::{self, CaptureFile};
+use crate::worker::tensors;
 use std::path::Path;
 
 /// Largest file that goes into a document: it is saved with it.

@@ -9,7 +9,7 @@ use super::view::View;
 use crate::base::Diagnostic;
 use crate::document::file;
 use crate::document::model::Document;
-use crate::service::files;
+use crate::worker::files;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};

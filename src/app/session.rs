@@ -15,10 +15,10 @@ use crate::base::{Control, Device, Diagnostic};
 use crate::document::model::Document;
 use crate::problem::Problem;
 use crate::problem::result::{KernelArtefact, RunStep};
-use crate::service::jobs::{JobId, Jobs};
-use crate::service::protocol::{DoctorReport, MapRequest, WorkerInfo};
-use crate::service::target::Target;
-use crate::service::verdicts::{Place, Verdict};
+use crate::tasks::verdicts::{Place, Verdict};
+use crate::worker::jobs::{JobId, Jobs};
+use crate::worker::protocol::{DoctorReport, MapRequest, WorkerInfo};
+use crate::worker::target::Target;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -515,6 +515,6 @@ impl Session {
     pub fn device(&self, document: &Document) -> Device {
         let nobody = WorkerInfo::default();
         let info = self.worker.as_deref().unwrap_or(&nobody);
-        crate::service::plan::choose_device(None, document, info)
+        crate::tasks::plan::choose_device(None, document, info)
     }
 }

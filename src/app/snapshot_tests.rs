@@ -11,7 +11,7 @@ use super::tests::{Window, click, settle, state, step_until};
 use super::theme::ThemeChoice;
 use super::workspace::Workspace;
 use super::{Options, Workbench};
-use crate::service::target::Target;
+use crate::worker::target::Target;
 use egui::Vec2;
 use egui_kittest::kittest::Queryable;
 use egui_kittest::{Harness, SnapshotOptions};

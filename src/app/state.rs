@@ -20,8 +20,8 @@ use crate::document::heads::Heads;
 use crate::document::history::{History, Step};
 use crate::document::library;
 use crate::document::model::*;
-use crate::service::protocol::{InputSource, MapKind};
 use crate::trainers::read::TrainerConfig;
+use crate::worker::protocol::{InputSource, MapKind};
 use std::path::PathBuf;
 
 /// The revision of a document that no file has in any state.

@@ -7,8 +7,8 @@ use super::compile::Built;
 use crate::base::Diagnostic;
 use crate::problem::Problem;
 use crate::problem::result::RunReport;
-use crate::service::lengths;
-use crate::service::protocol::RunRequest;
+use crate::tasks::lengths;
+use crate::worker::protocol::RunRequest;
 
 /// One sweep.
 #[derive(Clone, Debug)]
@@ -147,7 +147,7 @@ mod tests {
     use crate::app::compile;
     use crate::base::Device;
     use crate::document::library;
-    use crate::service::{plan, recorded};
+    use crate::tasks::{plan, recorded};
 
     fn built() -> Built {
         compile::build(library::preset("sliding_window").expect("there").document().expect("loads"), None)

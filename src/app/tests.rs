@@ -8,7 +8,7 @@ use super::state::State;
 use super::workspace::{Aside, Workspace};
 use super::{Options, Workbench};
 use crate::document::model::{Combine, MaskContent, ScoreContent};
-use crate::service::target::Target;
+use crate::worker::target::Target;
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Pos2, Vec2};
 use egui_kittest::Harness;

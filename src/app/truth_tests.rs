@@ -15,11 +15,11 @@ use crate::document::library;
 use crate::document::model::*;
 use crate::problem::result::{GradientError, GradientOutcome, GradientReport};
 use crate::problem::verdict::Busy;
-use crate::service::jobs::News;
-use crate::service::plan;
-use crate::service::protocol::{MapKind, MapRequest};
-use crate::service::recorded;
-use crate::service::run_file::{CopyOf, RunFile};
+use crate::tasks::plan;
+use crate::tasks::recorded;
+use crate::tasks::run_file::{CopyOf, RunFile};
+use crate::worker::jobs::News;
+use crate::worker::protocol::{MapKind, MapRequest};
 use egui::Key;
 use egui_kittest::kittest::Queryable;
 use std::sync::Arc;
@@ -353,7 +353,7 @@ fn a_saved_run_of_a_smaller_copy_opens_with_the_whole_document_and_says_what_ran
     small.axes = Axes::same(Axis::tokens(1024));
     let recorded = recorded::of(&whole)[0];
     let run = RunFile {
-        maskloom_run: crate::service::run_file::RUN_VERSION,
+        maskloom_run: crate::tasks::run_file::RUN_VERSION,
         document: small.clone(),
         conditions: recorded.conditions.clone(),
         report: recorded.report.clone(),

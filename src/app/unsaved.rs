@@ -6,7 +6,7 @@
 use crate::base::Diagnostic;
 use crate::document::file;
 use crate::document::model::Document;
-use crate::service::files;
+use crate::worker::files;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -7,7 +7,7 @@ use super::layout::{Docks, Widths};
 use super::theme::ThemeChoice;
 use super::workspace::{Aside, Workspace};
 use crate::base::Layout;
-use crate::service::target::Target;
+use crate::worker::target::Target;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -85,7 +85,7 @@ impl Default for View {
             hosts: Vec::new(),
             python: None,
             inputs: FileInputs::default(),
-            rounds: crate::service::plan::ROUNDS,
+            rounds: crate::tasks::plan::ROUNDS,
             backward: false,
             deterministic: false,
             told: Vec::new(),

@@ -4,7 +4,7 @@
 //! files' meaning.
 
 use super::background::Wake;
-use crate::service::environment::{Stamp, stamp};
+use crate::tasks::environment::{Stamp, stamp};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -5,7 +5,8 @@
 
 use super::exporting::Merged;
 use crate::base::{Diagnostic, ExportFile};
-use crate::service::{files, manifest, placing};
+use crate::tasks::{manifest, placing};
+use crate::worker::files;
 use std::path::{Path, PathBuf};
 
 /// The files to write.

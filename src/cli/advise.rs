@@ -11,11 +11,12 @@ use super::work::{Where, Worker};
 use crate::base::{BackendName, Diagnostic};
 use crate::document::model::Document;
 use crate::problem::result::RunReport;
-use crate::service::environment::Files;
-use crate::service::run_file::RunFile;
-use crate::service::{files, plan, recorded};
+use crate::tasks::environment::Files;
+use crate::tasks::run_file::RunFile;
+use crate::tasks::{plan, recorded};
 use crate::trainers::advice::{Advice, Attended, Measured, Question, advise};
 use crate::trainers::read::TrainerConfig;
+use crate::worker::files;
 use serde_json::json;
 use std::path::PathBuf;
 

@@ -5,7 +5,7 @@
 use crate::base::tensor::Data;
 use crate::base::{BackendName, DType, Device, Diagnostic, HostTensor, Layout};
 use crate::document::model::{ArgValue, CodeRef};
-use crate::service::protocol::{GradientRequest, RunRequest, SeedSource};
+use crate::worker::protocol::{GradientRequest, RunRequest, SeedSource};
 
 /// `cpu`, `cuda`, `cuda:1`.
 pub fn device(text: &str) -> Result<Device, String> {

@@ -12,7 +12,7 @@ use crate::analysis::block_mask::{BlockMask, Stats, TorchBlockMask};
 use crate::base::Diagnostic;
 use crate::document::from_document;
 use crate::problem::Problem;
-use crate::service::{files, tensors};
+use crate::worker::{files, tensors};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Instant;

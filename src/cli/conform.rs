@@ -9,9 +9,9 @@ use super::overrides::Overrides;
 use super::table::{self, Table};
 use super::work::Where;
 use crate::base::{BackendName, Diagnostic, Layout};
-use crate::service::conform::stack::{self, Stack};
-use crate::service::conform::{self, CaseReport, Options, Report, Verdict, What};
-use crate::service::target::Target;
+use crate::tasks::conform::stack::{self, Stack};
+use crate::tasks::conform::{self, CaseReport, Options, Report, Verdict, What};
+use crate::worker::target::Target;
 use std::path::PathBuf;
 use std::process::ExitCode;
 

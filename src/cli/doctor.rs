@@ -6,8 +6,8 @@ use super::out::{self, Failure};
 use super::table::Table;
 use super::work::Worker;
 use crate::base::Diagnostic;
-use crate::service::doctor::{explain, guide, mend};
-use crate::service::protocol::{DoctorReport, Health};
+use crate::tasks::doctor::{explain, guide, mend};
+use crate::worker::protocol::{DoctorReport, Health};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 

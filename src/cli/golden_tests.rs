@@ -11,7 +11,7 @@ use crate::document::library;
 use crate::ir::graph::ModKind;
 use crate::problem::Problem;
 use crate::python::{TraceRequest, trace};
-use crate::service::run_file::RunFile;
+use crate::tasks::run_file::RunFile;
 use maskloom_testing::golden;
 
 fn preset(name: &str) -> (Compiled, Problem) {

@@ -9,8 +9,9 @@ use crate::base::Diagnostic;
 use crate::document::compile::compile;
 use crate::document::file;
 use crate::document::model::{Document, LinkedCode, MaskContent, ScoreContent, TextCode};
-use crate::service::environment::Files;
-use crate::service::{files, imports};
+use crate::tasks::environment::Files;
+use crate::tasks::imports;
+use crate::worker::files;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

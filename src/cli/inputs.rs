@@ -8,8 +8,8 @@ use super::out::{self, Failure};
 use super::overrides::Overrides;
 use crate::base::Layout;
 use crate::document::model::Document;
-use crate::service::protocol::InputSource;
-use crate::service::tensors::InputShapes;
+use crate::worker::protocol::InputSource;
+use crate::worker::tensors::InputShapes;
 use std::path::PathBuf;
 
 /// The flags.

@@ -11,7 +11,7 @@ use crate::backends::cuda::Cache;
 use crate::base::{BackendName, Diagnostic};
 use crate::document::library;
 use crate::problem::result::KernelArtefact;
-use crate::service::plan;
+use crate::tasks::plan;
 use clap::Subcommand;
 use serde_json::json;
 use std::time::SystemTime;

@@ -1,4 +1,4 @@
-//! The command line: the service without a window. It prints tables for people, or one JSON object for scripts.
+//! The command line: the tasks without a window. It prints tables for people, or one JSON object for scripts.
 //!
 //! Invariant: errors go to stderr as diagnostics with their code, and with `--json` also to stdout as one object; the
 //! exit status is 0 for success, 1 for failure, 2 for wrong usage; a closed pipe is no error. Must not know the window:
@@ -176,7 +176,7 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Atlas(args) => lab::atlas::atlas(args),
         Command::Tour(args) => tour::command(args),
         Command::Schema => out::text(&crate::document::file::json_schema()),
-        Command::Worker => Err(Failure::Exit(crate::service::worker::main())),
+        Command::Worker => Err(Failure::Exit(crate::worker::serve::main())),
     }
 }
 

@@ -13,9 +13,10 @@ use crate::ir::graph::ModKind;
 use crate::problem::Problem;
 use crate::python::Chosen;
 use crate::python::outline::{Entry, EntryKind, Outline, outline};
-use crate::service::environment::Files;
-use crate::service::run_file::{self, RunFile};
-use crate::service::{files, folders, imports};
+use crate::tasks::environment::Files;
+use crate::tasks::imports;
+use crate::tasks::run_file::{self, RunFile};
+use crate::worker::{files, folders};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -152,7 +153,7 @@ fn from_document(name: &str, code: &CodeArgs, block_size: Option<BlockSize>) -> 
         return Ok(from_import(imported, code));
     }
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("safetensors")) {
-        let tensors = crate::service::tensors::read(&path)?;
+        let tensors = crate::worker::tensors::read(&path)?;
         return Err(imports::no_mask(&path, tensors.iter().map(|(name, t)| (name.as_str(), t.shape()))).into());
     }
     let text = files::read_text(&path)?;
@@ -349,7 +350,7 @@ fn split_tensors(code: &CodeArgs, entry: Option<&Entry>, text: &str) -> Result<S
     let is_param = |name: &str| entry.is_some_and(|e| e.params.iter().any(|p| p.name == name));
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     for path in &code.tensors {
-        for (name, tensor) in crate::service::tensors::read(path)? {
+        for (name, tensor) in crate::worker::tensors::read(path)? {
             if !text.split(|c| !is_word(c)).any(|word| word == name) {
                 let told = Diagnostic::warning(
                     "unused-tensor",

@@ -12,8 +12,8 @@ use crate::base::Diagnostic;
 use crate::document::from_document;
 use crate::document::model::Document;
 use crate::document::{file, library};
-use crate::service::recorded::{self, Recorded};
-use crate::service::{files, folders};
+use crate::tasks::recorded::{self, Recorded};
+use crate::worker::{files, folders};
 use serde_json::{Value, json};
 
 /// List presets and the pattern library, show one, record runs

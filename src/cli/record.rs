@@ -12,9 +12,9 @@ use super::{arguments, race};
 use crate::base::{BackendName, Device, Diagnostic};
 use crate::document::library;
 use crate::document::model::Document;
-use crate::service::plan::{self, ROUNDS};
-use crate::service::recorded::{Collection, RECORDED_VERSION, Recorded, fingerprint};
-use crate::service::run_file::RunFile;
+use crate::tasks::plan::{self, ROUNDS};
+use crate::tasks::recorded::{Collection, RECORDED_VERSION, Recorded, fingerprint};
+use crate::tasks::run_file::RunFile;
 use std::path::{Path, PathBuf};
 
 /// Race presets on a GPU and store the results as recorded runs

@@ -7,7 +7,7 @@ use super::out::Failure;
 use super::overrides::Overrides;
 use crate::analysis::raster::{BiasRaster, Raster, Region};
 use crate::base::{Control, Diagnostic, Lengths};
-use crate::service::files;
+use crate::worker::files;
 use image::{ExtendedColorType, ImageEncoder, codecs::png::PngEncoder};
 use std::ops::Range;
 use std::path::PathBuf;

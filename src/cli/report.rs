@@ -9,8 +9,8 @@ use crate::base::Diagnostic;
 use crate::base::words::MEMORY;
 use crate::problem::result::{BackendReport, GradientOutcome, GradientReport, Outcome, RunReport};
 use crate::problem::verdict::what_ran;
-use crate::service::files;
-use crate::service::run_file::{self, Change, PassChange, RunFile};
+use crate::tasks::run_file::{self, Change, PassChange, RunFile};
+use crate::worker::files;
 use serde_json::json;
 use std::path::PathBuf;
 

@@ -12,12 +12,12 @@ use super::work::{Where, Worker};
 use crate::backends::race::RaceOptions;
 use crate::base::{BackendName, Control, Diagnostic};
 use crate::document::compile::Compiled;
-use crate::service::plan::{self, ROUNDS};
-use crate::service::protocol::{InputSource, RunRequest};
-use crate::service::run_file::{CopyOf, RunFile};
-use crate::service::smaller::{self, Wish};
-use crate::service::transport::Payload;
-use crate::service::{files, machine, tensors};
+use crate::tasks::plan::{self, ROUNDS};
+use crate::tasks::run_file::{CopyOf, RunFile};
+use crate::tasks::smaller::{self, Wish};
+use crate::worker::protocol::{InputSource, RunRequest};
+use crate::worker::transport::Payload;
+use crate::worker::{files, machine, tensors};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

@@ -11,7 +11,7 @@ use super::race;
 use super::table::{self, Table};
 use super::work::{Where, Worker};
 use crate::base::{BackendName, Diagnostic};
-use crate::service::plan;
+use crate::tasks::plan;
 use serde_json::{Value, json};
 
 /// Race a preset over lists of lengths, heads and head dims

@@ -15,9 +15,9 @@ use crate::document::compile::Compiled;
 use crate::document::from_document;
 use crate::document::library;
 use crate::problem::Problem;
-use crate::service::plan;
-use crate::service::run_file::CopyOf;
-use crate::service::smaller::{self, HEADS, Wish};
+use crate::tasks::plan;
+use crate::tasks::run_file::CopyOf;
+use crate::tasks::smaller::{self, HEADS, Wish};
 
 /// Show presets at small sizes on the best device: pictures as text, timings, errors
 #[derive(Debug, clap::Args)]

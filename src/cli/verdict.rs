@@ -9,7 +9,7 @@ use super::table::Table;
 use crate::backends::learning;
 use crate::base::{Control, HostTensor};
 use crate::problem::Problem;
-use crate::service::verdicts::{Answer, Place, READ, Verdict, verdicts_on_grid};
+use crate::tasks::verdicts::{Answer, Place, READ, Verdict, verdicts_on_grid};
 use serde_json::json;
 
 /// List the backends that support a design forward and backward, the refusals with reasons, and the exact calls

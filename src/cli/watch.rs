@@ -5,7 +5,7 @@
 
 use super::check;
 use super::out::{self, Failure};
-use crate::service::environment::{Stamp, stamp};
+use crate::tasks::environment::{Stamp, stamp};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

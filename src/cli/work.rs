@@ -6,12 +6,12 @@ use super::out::{self, Failure, Progress};
 use crate::base::{Device, Diagnostic};
 use crate::document::model::Document;
 use crate::problem::result::{BackendReport, KernelArtefact, Outcome, RunReport, RunStep};
-use crate::service::jobs::{Jobs, News};
-use crate::service::lab::launched::Carrier;
-use crate::service::plan;
-use crate::service::protocol::{CompileRequest, DoctorReport, MapRequest, RunRequest, WorkerInfo};
-use crate::service::target::Target;
-use crate::service::transport::Payload;
+use crate::tasks::lab::launched::Carrier;
+use crate::tasks::plan;
+use crate::worker::jobs::{Jobs, News};
+use crate::worker::protocol::{CompileRequest, DoctorReport, MapRequest, RunRequest, WorkerInfo};
+use crate::worker::target::Target;
+use crate::worker::transport::Payload;
 use std::sync::Arc;
 
 /// Where to run.

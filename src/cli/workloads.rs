@@ -8,8 +8,8 @@ use crate::base::{BackendName, DType, Device, Diagnostic};
 use crate::document::compile::{BuiltIn, compile};
 use crate::document::from_document;
 use crate::document::model::*;
-use crate::service::plan;
-use crate::service::protocol::RunRequest;
+use crate::tasks::plan;
+use crate::worker::protocol::RunRequest;
 
 /// One row's document.
 pub struct Workload {

@@ -1,7 +1,7 @@
 //! Documents as JSON: versioned, readable in a diff, with the path of every mistake.
 //!
 //! Invariant: a written document reads back equal; no input causes a panic or an allocation much larger than itself.
-//! The service writes the file.
+//! A task writes the file.
 
 use super::model::*;
 use super::shape;

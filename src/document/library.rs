@@ -1,7 +1,7 @@
 //! The embedded patterns and presets.
 //!
 //! Invariant: every file of `assets/patterns` and `presets` is listed here (a test reads the folders), and each loads,
-//! compiles and validates. Must not know the user's own folder; that is the service's environment.
+//! compiles and validates. Must not know the user's own folder; that is the environment of tasks.
 
 use super::file;
 use super::model::Document;

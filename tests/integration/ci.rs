@@ -48,7 +48,7 @@ fn run(missing: &[&str], ci: bool, variables: &[(&str, &str)]) -> (Option<i32>, 
         std::fs::copy(own.join(file), tree.join(file)).expect("copied");
     }
     for name in SYSTEM {
-        let found = maskloom::service::user_python::on_path(name).unwrap_or_else(|| panic!("no {name} on PATH"));
+        let found = maskloom::worker::user_python::on_path(name).unwrap_or_else(|| panic!("no {name} on PATH"));
         symlink(found, programs.join(name)).expect("linked");
     }
     program(&programs.join("cargo"), CARGO);

@@ -4,9 +4,9 @@ use crate::cli::Bench;
 use crate::scripts::python_with;
 use maskloom::base::tensor::Data;
 use maskloom::base::{Device, HostTensor};
-use maskloom::service::conform::{Options, Report, Verdict, What, run};
-use maskloom::service::target::Target;
-use maskloom::service::tensors;
+use maskloom::tasks::conform::{Options, Report, Verdict, What, run};
+use maskloom::worker::target::Target;
+use maskloom::worker::tensors;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

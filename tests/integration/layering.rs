@@ -200,7 +200,7 @@ fn is_test(file: &Path) -> bool {
 fn touches_files(own: &str, file: &Path) -> bool {
     const FILES: [&str; 3] =
         ["backends/cuda/toolchain/cache.rs", "backends/cuda/toolchain/library.rs", "backends/cuda/cudnn/library.rs"];
-    ["app", "cli", "service", "testing"].contains(&own)
+    ["app", "cli", "worker", "tasks", "testing"].contains(&own)
         || FILES.iter().any(|allowed| file == Path::new(allowed))
         || file.starts_with("backends/torch")
 }
@@ -401,7 +401,7 @@ const RECURSIVE: &[(&str, &[&str], &str)] = &[
     ("python/symbolic", &["functions", "tensors"], "a row of the table reads dimensions as its other rows do"),
     ("python/syntax", &["convert", "convert_stmt"], "the grammar of Python is recursive"),
     ("python/trace", &["entry", "given"], "an argument may be a factory, which is run as the entry is"),
-    ("service/conform", &[], "a case of gradients is a case of outputs with more to compare"),
+    ("tasks/conform", &[], "a case of gradients is a case of outputs with more to compare"),
 ];
 
 #[test]

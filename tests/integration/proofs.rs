@@ -3,7 +3,7 @@
 //!
 //! Invariant: what is added and started by nothing fails here. Must not know what tests check.
 
-use maskloom::service::user_python::PACKAGES;
+use maskloom::worker::user_python::PACKAGES;
 use maskloom_testing::needs::NEEDS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 //! failure. Must not know what scripts check.
 
 use crate::cli::Bench;
-use maskloom::service::user_python::{self, PACKAGES, Python};
+use maskloom::worker::user_python::{self, PACKAGES, Python};
 use maskloom_testing::needs;
 use std::path::PathBuf;
 use std::process::{Command, Output};

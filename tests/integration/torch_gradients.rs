@@ -2,7 +2,7 @@
 
 use crate::cli::Bench;
 use crate::scripts::python_with;
-use maskloom::service::user_python::Python;
+use maskloom::worker::user_python::Python;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 

@@ -5,8 +5,8 @@
 use egui::{Key, Modifiers, Vec2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::{NodeT, Queryable};
-use maskloom::service::run_file::RunFile;
-use maskloom::service::target::Target;
+use maskloom::tasks::run_file::RunFile;
+use maskloom::worker::target::Target;
 use maskloom_app::{Options, Workbench};
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -3,9 +3,9 @@
 use maskloom::backends::race::RaceOptions;
 use maskloom::base::{BackendName, Device};
 use maskloom::problem::{Problem, ProblemSpec};
-use maskloom::service::jobs::{JobEvent, JobId, Jobs, News};
-use maskloom::service::protocol::{InputSource, MapKind, MapRequest, RunRequest};
-use maskloom::service::target::Target;
+use maskloom::worker::jobs::{JobEvent, JobId, Jobs, News};
+use maskloom::worker::protocol::{InputSource, MapKind, MapRequest, RunRequest};
+use maskloom::worker::target::Target;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -103,7 +103,7 @@ fn a_stale_compile_is_killed_and_the_inputs_stay() {
     runs(&mut jobs);
     let compile = |jobs: &mut Jobs| {
         let problem = request(64, 1).problem;
-        jobs.compile(maskloom::service::protocol::CompileRequest {
+        jobs.compile(maskloom::worker::protocol::CompileRequest {
             problem,
             backend: BackendName::Flex,
             arch: Some("sm_80".into()),

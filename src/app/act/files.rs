@@ -18,9 +18,10 @@ use crate::base::Diagnostic;
 use crate::document::file;
 use crate::document::model::Document;
 use crate::export::{ExportFile, RECORDER, recorder};
-use crate::service::run_file::{CopyOf, RunFile};
-use crate::service::smaller;
-use crate::service::{files, placing};
+use crate::tasks::placing;
+use crate::tasks::run_file::{CopyOf, RunFile};
+use crate::tasks::smaller;
+use crate::worker::files;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -12,11 +12,11 @@ use crate::app::state::State;
 use crate::app::tabs::cannot_run;
 use crate::app::workspace::{Aside, Workspace};
 use crate::base::{BackendName, Control, Device, Diagnostic};
-use crate::service::jobs::News;
-use crate::service::plan;
-use crate::service::protocol::{GradientRequest, MapRequest, SeedSource};
-use crate::service::smaller::{self, is_heavy};
-use crate::service::verdicts::{Place, Verdict};
+use crate::tasks::plan;
+use crate::tasks::smaller::{self, is_heavy};
+use crate::tasks::verdicts::{Place, Verdict};
+use crate::worker::jobs::News;
+use crate::worker::protocol::{GradientRequest, MapRequest, SeedSource};
 use std::sync::Arc;
 
 /// Starts a race.
@@ -269,7 +269,7 @@ pub(in crate::app) fn ended(state: &mut State, of: JobFor, news: News) {
     }
 }
 
-pub(super) fn hello(state: &mut State, info: Box<crate::service::protocol::WorkerInfo>) {
+pub(super) fn hello(state: &mut State, info: Box<crate::worker::protocol::WorkerInfo>) {
     if !state.view.target.is_local() {
         state.done(format!("Connected to {}.", info.host));
     }

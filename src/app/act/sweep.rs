@@ -11,10 +11,10 @@ use crate::app::workspace::Workspace;
 use crate::base::{Device, Diagnostic};
 use crate::document::scaling::Groups;
 use crate::problem::Problem;
-use crate::service::jobs::News;
-use crate::service::protocol::RunRequest;
-use crate::service::smaller::{self, HEADS};
-use crate::service::{lengths, plan};
+use crate::tasks::smaller::{self, HEADS};
+use crate::tasks::{lengths, plan};
+use crate::worker::jobs::News;
+use crate::worker::protocol::RunRequest;
 
 /// Starts one of the open document.
 pub(super) fn start(state: &mut State) {

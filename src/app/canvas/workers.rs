@@ -179,7 +179,7 @@ struct Worker {
 impl Worker {
     fn run(self) {
         // a frame never waits for a tile
-        crate::service::process::calm_thread();
+        crate::worker::process::calm_thread();
         // the analysis is parallel inside; a pool of this thread alone leaves the other cores to the window
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build();
         while let Some(job) = self.next() {

@@ -7,7 +7,7 @@ use super::{Action, Actions, Next, State, buttons_or, title};
 use crate::app::drafts::connect::ConnectDialog;
 use crate::app::session::JobKind;
 use crate::app::widgets::diagnostic_below;
-use crate::service::target::Target;
+use crate::worker::target::Target;
 use egui::{Key, Response, TextEdit, Ui};
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 //! Invariant: nothing is installed before the user agrees. Must not know how it is installed.
 
 use super::{Action, Actions, Next, buttons, title};
-use crate::service::doctor::mend::FetchPlan;
+use crate::tasks::doctor::mend::FetchPlan;
 use egui::{Label, RichText, Ui};
 
 pub(super) fn show(ui: &mut Ui, plan: &FetchPlan, actions: &mut Actions) -> Next {

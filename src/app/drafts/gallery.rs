@@ -6,7 +6,7 @@ use crate::app::action::Action;
 use crate::app::opening::Thumbnail;
 use crate::base::{BackendName, Diagnostic};
 use crate::document::library;
-use crate::service::recorded;
+use crate::tasks::recorded;
 use egui::TextureHandle;
 use std::collections::HashMap;
 use std::path::PathBuf;

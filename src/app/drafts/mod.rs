@@ -16,7 +16,7 @@ pub(crate) use export::ExportPage;
 
 use crate::base::Diagnostic;
 use crate::document::model::Axes;
-use crate::service::doctor::mend::FetchPlan;
+use crate::tasks::doctor::mend::FetchPlan;
 use connect::ConnectDialog;
 use gallery::GalleryDialog;
 use palette::PaletteDialog;

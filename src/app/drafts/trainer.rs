@@ -5,7 +5,7 @@
 use crate::base::{BackendName, Diagnostic};
 use crate::document::library;
 use crate::document::model::Document;
-use crate::service::recorded;
+use crate::tasks::recorded;
 use crate::trainers::ConfigRequest;
 use crate::trainers::advice::{Advice, Measured, Question, advise};
 use crate::trainers::config::config;

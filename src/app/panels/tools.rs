@@ -11,7 +11,7 @@ use crate::app::session::CountProgress;
 use crate::app::state::State;
 use crate::app::widgets::{Commit, grouped, parsed_field, whole};
 use crate::document::heads::Heads;
-use crate::service::protocol::MapKind;
+use crate::worker::protocol::MapKind;
 use egui::Ui;
 use std::time::Duration;
 

@@ -8,8 +8,8 @@ use crate::app::session::JobKind;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{command_button, id};
-use crate::service::doctor::{explain, guide};
-use crate::service::protocol::{DoctorReport, Health};
+use crate::tasks::doctor::{explain, guide};
+use crate::worker::protocol::{DoctorReport, Health};
 use egui::{Grid, Label, RichText, ScrollArea, Ui};
 
 /// Draws it.

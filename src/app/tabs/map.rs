@@ -12,7 +12,7 @@ use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{command_button, whole};
 use crate::problem::ProblemSpec;
-use crate::service::protocol::{MapKind, MapRequest};
+use crate::worker::protocol::{MapKind, MapRequest};
 use egui::{RichText, Ui};
 
 /// Requested pixels along each side.

@@ -9,7 +9,7 @@ use crate::base::{BackendName, Control, DType, Diagnostic};
 use crate::ir::graph::Mod;
 use crate::problem::result::{GradientError, GradientOutcome};
 use crate::problem::{Problem, ProblemSpec};
-use crate::service::user_python;
+use crate::worker::user_python;
 use serde_json::{Value, json};
 use std::process::Command;
 use std::sync::Arc;

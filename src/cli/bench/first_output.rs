@@ -12,7 +12,7 @@ use crate::document::compile::{BuiltIn, compile};
 use crate::document::from_document;
 use crate::document::model::*;
 use crate::problem::result::Outcome;
-use crate::service::plan;
+use crate::tasks::plan;
 use serde_json::{Value, json};
 use std::time::{Instant, SystemTime};
 

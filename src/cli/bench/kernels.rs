@@ -17,8 +17,9 @@ use crate::document::model::*;
 use crate::problem::Problem;
 use crate::problem::card::CardStates;
 use crate::problem::result::{BackendReport, GradientError, GradientOutcome, GradientReport, Outcome, RunReport};
-use crate::service::protocol::RunRequest;
-use crate::service::{files, plan};
+use crate::tasks::plan;
+use crate::worker::files;
+use crate::worker::protocol::RunRequest;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

@@ -78,7 +78,7 @@ fn block_masses() -> Result<Value, Diagnostic> {
 fn stroke(tokens: usize) -> Result<Value, Diagnostic> {
     let (_, heads) = heads(16, tokens)?;
     let (lengths, block, control) = (Lengths::new(tokens, tokens)?, BlockSize::DEFAULT, Control::new());
-    let keep_rows = row_bytes(lengths, block, heads.len()) <= crate::service::lab::ROW_MEMORY;
+    let keep_rows = row_bytes(lengths, block, heads.len()) <= crate::tasks::lab::ROW_MEMORY;
     let mut made = Vec::new();
     for head in heads {
         let scorer = Scorer::new(&head);

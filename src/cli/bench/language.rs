@@ -13,8 +13,8 @@ use crate::document::library;
 use crate::ir::graph::{Mod, ModKind};
 use crate::python::outline::outline;
 use crate::python::{Limits, ModuleLoader, TraceRequest, trace};
-use crate::service::environment::Files;
-use crate::service::machine;
+use crate::tasks::environment::Files;
+use crate::worker::machine;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 

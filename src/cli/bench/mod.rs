@@ -31,7 +31,7 @@ use crate::backends::stats;
 use crate::base::{BackendName, Diagnostic, Lengths};
 use crate::ir::graph::Mod;
 use crate::problem::result::Timing;
-use crate::service::machine;
+use crate::worker::machine;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use std::process::ExitCode;

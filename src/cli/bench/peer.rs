@@ -4,7 +4,7 @@
 //! its handle. Must not know what is measured.
 
 use crate::base::Diagnostic;
-use crate::service::{process, user_python};
+use crate::worker::{process, user_python};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;

@@ -9,7 +9,7 @@ use crate::backends::cuda::predict::{Prediction, predict};
 use crate::base::Diagnostic;
 use crate::cli::out::{self, Failure};
 use crate::cli::table::Table;
-use crate::service::files;
+use crate::worker::files;
 use serde_json::{Value, json};
 
 /// The card if none is named.

@@ -6,7 +6,7 @@ use super::super::out::Failure;
 use crate::backends::stats;
 use crate::base::{BackendName, Diagnostic};
 use crate::problem::result::{GradientOutcome, Outcome, RunReport};
-use crate::service::recorded::Collection;
+use crate::tasks::recorded::Collection;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

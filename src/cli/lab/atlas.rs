@@ -7,8 +7,8 @@ use crate::base::{BlockSize, Control, Diagnostic};
 use crate::cli::out::{self, Failure, Progress};
 use crate::cli::table::{Table, percent};
 use crate::quality::capture::{Call, Capture};
-use crate::service::files;
-use crate::service::lab::{self, AtlasHead, Sort};
+use crate::tasks::lab::{self, AtlasHead, Sort};
+use crate::worker::files;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 

@@ -13,7 +13,7 @@ pub mod suggest;
 use super::out::{self, Failure};
 use crate::base::Diagnostic;
 use crate::quality::capture::{Call, Capture};
-use crate::service::lab;
+use crate::tasks::lab;
 use std::path::Path;
 
 /// The selected part of a capture.

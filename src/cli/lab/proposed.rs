@@ -9,7 +9,7 @@ use crate::quality::capture::{Call, Capture};
 use crate::quality::routers::Routed;
 use crate::quality::suggest::order::Gain;
 use crate::quality::suggest::{Candidate, Target, Wanted, pareto};
-use crate::service::lab::{self, OfCall, RoutedCall};
+use crate::tasks::lab::{self, OfCall, RoutedCall};
 use serde_json::{Value, json};
 
 /// All results.

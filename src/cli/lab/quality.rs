@@ -16,9 +16,9 @@ use crate::quality::capture::{Call, Capture};
 use crate::quality::loss;
 use crate::quality::measure::{self, Measures, Spread};
 use crate::quality::suggest::schedule;
-use crate::service::files;
-use crate::service::lab::launched::{self, Asked};
-use crate::service::lab::{self, JudgedHead};
+use crate::tasks::lab::launched::{self, Asked};
+use crate::tasks::lab::{self, JudgedHead};
+use crate::worker::files;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 

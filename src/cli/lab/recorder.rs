@@ -5,7 +5,8 @@
 use crate::base::Diagnostic;
 use crate::cli::out::{self, Failure};
 use crate::export::{RECORDER, recorder};
-use crate::service::{files, placing};
+use crate::tasks::placing;
+use crate::worker::files;
 use serde_json::json;
 use std::path::PathBuf;
 

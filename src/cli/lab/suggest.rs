@@ -11,7 +11,8 @@ use crate::quality::capture::{Call, Capture};
 use crate::quality::profile::Grid;
 use crate::quality::suggest::order::gains;
 use crate::quality::suggest::{Candidate, Form, Material, Protect, Target, Wanted, least_density, plain_window};
-use crate::service::{files, lab, tensors};
+use crate::tasks::lab;
+use crate::worker::{files, tensors};
 use std::path::{Path, PathBuf};
 
 /// Propose masks from captured q and k, each an editable document

@@ -1,5 +1,5 @@
 //! The real binary, command by command, on the CPU. Documents here are made of shapes, so that only the command line
-//! and the service are tested.
+//! and its tasks are tested.
 
 mod exchange;
 mod exports;

@@ -7,7 +7,7 @@ use super::studies::Study;
 use super::work::Seen;
 use crate::app::theme::palette;
 use crate::app::widgets::percent;
-use crate::service::lab::{self, AtlasHead, Sort};
+use crate::tasks::lab::{self, AtlasHead, Sort};
 use egui::{ComboBox, Rect, Sense, TextEdit, Ui, vec2};
 
 /// Side of a thumbnail, in points.

@@ -27,7 +27,7 @@ use crate::app::workspace::Workspace;
 use crate::document::edit::Edit;
 use crate::document::model::Document;
 use crate::quality::loss::Shows;
-use crate::service::lab;
+use crate::tasks::lab;
 use egui::{ComboBox, ScrollArea, TextEdit, Ui};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{diagnostic_below, percent, section};
 use crate::quality::suggest::{Candidate, Protect, pareto};
-use crate::service::lab;
+use crate::tasks::lab;
 use egui::{ComboBox, DragValue, Grid, Slider, Ui};
 use egui_plot::{Line, Plot, PlotPoints, Points};
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use crate::app::widgets::{percent, section};
 use crate::quality::routers::Routed;
 use crate::quality::suggest::order::Gain;
 use crate::quality::suggest::{Candidate, Target};
-use crate::service::lab::{self, OfCall};
+use crate::tasks::lab::{self, OfCall};
 use egui::{Grid, Slider, Ui};
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use crate::quality::profile::profile;
 use crate::quality::routers::Routed;
 use crate::quality::suggest::order::{Gain, gains};
 use crate::quality::suggest::{self, Candidate, Form, Material, Protect, Target, Wanted};
-use crate::service::lab::{self, AtlasHead, Mask, OfCall};
+use crate::tasks::lab::{self, AtlasHead, Mask, OfCall};
 use std::sync::Arc;
 
 /// The target of proposals.

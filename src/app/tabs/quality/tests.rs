@@ -13,7 +13,7 @@ use crate::document::from_document;
 use crate::document::model::{Axes, Axis, Document, Settings};
 use crate::quality::loss::Shows;
 use crate::quality::suggest::Form;
-use crate::service::lab;
+use crate::tasks::lab;
 use egui_kittest::kittest::Queryable;
 use std::path::PathBuf;
 

@@ -15,7 +15,7 @@ use crate::quality::loss::{self, Shows};
 use crate::quality::masses::Masses;
 use crate::quality::measure::{Judge, OutputError, bounds, troubles};
 use crate::quality::profile::{Profile, profile};
-use crate::service::lab;
+use crate::tasks::lab;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -11,7 +11,7 @@ use crate::app::widgets::milliseconds;
 use crate::base::BackendName;
 use crate::problem::result::RunReport;
 use crate::problem::verdict::Versus;
-use crate::service::recorded::Recorded;
+use crate::tasks::recorded::Recorded;
 
 const TITLE: &str = "Costs";
 

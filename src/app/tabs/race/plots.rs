@@ -16,7 +16,7 @@ use crate::problem::ProblemSpec;
 use crate::problem::result::RunReport;
 use crate::problem::roofs::{Roof, least_bytes};
 use crate::problem::verdict::baseline;
-use crate::service::recorded::Recorded;
+use crate::tasks::recorded::Recorded;
 use egui::{Color32, Grid, RichText, Ui};
 use egui_plot::{GridInput, GridMark, Legend, Line, Plot, PlotPoints, Points};
 
@@ -284,7 +284,7 @@ mod tests {
     use super::*;
     use crate::app::compile;
     use crate::document::library;
-    use crate::service::recorded;
+    use crate::tasks::recorded;
 
     #[test]
     fn no_recorded_time_of_a_preset_stands_above_its_cards_roof() {

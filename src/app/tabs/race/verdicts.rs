@@ -8,7 +8,7 @@ use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::id;
 use crate::base::Device;
-use crate::service::verdicts::{Answer, Place, READ, Verdict};
+use crate::tasks::verdicts::{Answer, Place, READ, Verdict};
 use egui::{ComboBox, Grid, RichText, Ui};
 
 /// GPUs to ask for, with cards that people know.

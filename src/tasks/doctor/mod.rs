@@ -1,0 +1,11 @@
+//! What to do about missing software and about messages: the doctor's explanations, guides and repairs.
+//!
+//! Invariant: a repair is asked for, and changes only Maskloom's own folder. Must not know how it is shown.
+
+pub mod explain;
+pub mod guide;
+pub mod mend;
+mod messages;
+mod training;
+
+pub use crate::worker::examine::examine;

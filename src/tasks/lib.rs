@@ -1,0 +1,34 @@
+//! What the window and the command line both do: doctor, conformance, the lab, imports, verdicts, recorded runs, exporting.
+//!
+//! Invariant: a task reads and writes what it is asked to, and runs nothing on a GPU itself: the worker does. Must not know the window
+//! or the command line.
+
+// Every path from a crate's root to an item is the same inside and outside of it.
+extern crate self as tasks;
+use maskloom_analysis as analysis;
+use maskloom_backends as backends;
+use maskloom_base as base;
+use maskloom_document as document;
+use maskloom_export as export;
+use maskloom_ir as ir;
+use maskloom_problem as problem;
+use maskloom_python as python;
+use maskloom_quality as quality;
+use maskloom_trainers as trainers;
+use maskloom_worker as worker;
+
+pub mod conform;
+pub mod doctor;
+pub mod environment;
+pub mod exporting;
+pub mod imports;
+pub mod kernel_files;
+pub mod lab;
+pub mod lengths;
+pub mod manifest;
+pub mod placing;
+pub mod plan;
+pub mod recorded;
+pub mod run_file;
+pub mod smaller;
+pub mod verdicts;

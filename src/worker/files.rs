@@ -1,0 +1,178 @@
+//! Reads and writes files without ever losing data: written under another name, flushed, and renamed into place.
+//!
+//! Invariant: a failed save leaves the old file complete and no other file; what a killed one leaves beside it is removed
+//! later (`leftovers`); every failure is a diagnostic that names
+//! the file. Must not know the files' meaning.
+
+use crate::base::Diagnostic;
+use crate::worker::leftovers;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// Largest text file read: a document with painted strokes and captured tensors stays far below.
+pub const MAX_TEXT: u64 = 1 << 30;
+
+/// Writes a file whole or not at all. Things that are no plain files (`/dev/stdout`) are written straight.
+pub fn save(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
+    // a link stays a link: its target is replaced
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    match std::fs::metadata(&path) {
+        Ok(meta) if meta.is_dir() => Err(Diagnostic::error("cannot-write", format!("{} is a folder", path.display()))
+            .hint("give the name of a file")),
+        Ok(meta) if !meta.is_file() => write_straight(&path, bytes).map_err(|e| cannot_write(&path, &e)),
+        _ => replace(&path, bytes).map_err(|e| cannot_write(&path, &e)),
+    }
+}
+
+/// Writes a file and first makes the folders above it.
+pub fn save_under(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, Diagnostic> {
+    let path = folder.join(name);
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(|e| cannot_write(parent, &e))?;
+    }
+    save(&path, bytes)?;
+    Ok(path)
+}
+
+fn write_straight(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().write(true).open(path)?;
+    file.write_all(bytes)?;
+    file.flush()
+}
+
+/// Written beside its place, flushed, and renamed.
+pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut beside = leftovers::file_in(folder)?;
+    beside.write_all(bytes)?;
+    if let Ok(old) = std::fs::metadata(path) {
+        // a rename would pass over a file that the user protected
+        if old.permissions().readonly() {
+            return Err(ErrorKind::PermissionDenied.into());
+        }
+        beside.as_file().set_permissions(old.permissions())?;
+    }
+    beside.as_file().sync_all()?;
+    beside.persist(path).map_err(|e| e.error)?;
+    flush_folder(folder);
+    Ok(())
+}
+
+/// After a power cut the renamed files are there. A folder that cannot be flushed is no failure: its files are written.
+pub fn flush_folder(folder: &Path) {
+    if cfg!(unix) {
+        let _ = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
+    }
+}
+
+/// Why a file or folder cannot be written.
+pub fn cannot_write(path: &Path, error: &std::io::Error) -> Diagnostic {
+    let shown = path.display();
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            Diagnostic::error("disk-full", format!("cannot write {shown}: no space left on the disk"))
+                .hint("free some space or save elsewhere; the old file is unchanged")
+        }
+        ErrorKind::NotFound => Diagnostic::error("cannot-write", format!("cannot write {shown}: no such folder"))
+            .hint("create the folder first, or save elsewhere"),
+        _ => Diagnostic::error("cannot-write", format!("cannot write {shown}: {error}"))
+            .hint("check the permissions, or save elsewhere; the old file is unchanged"),
+    }
+}
+
+/// Bytes of a file.
+pub fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
+    std::fs::read(path).map_err(|e| cannot_read(path, &e))
+}
+
+/// A file to read from here and there, and its length in bytes.
+pub fn open(path: &Path) -> Result<(std::fs::File, u64), Diagnostic> {
+    let file = std::fs::File::open(path).map_err(|e| cannot_read(path, &e))?;
+    let about = file.metadata().map_err(|e| cannot_read(path, &e))?;
+    if about.is_dir() {
+        return Err(cannot_read(path, &ErrorKind::IsADirectory.into()));
+    }
+    Ok((file, about.len()))
+}
+
+/// Text of a file. Errors: not there, not UTF-8, above [`MAX_TEXT`].
+pub fn read_text(path: &Path) -> Result<String, Diagnostic> {
+    let length = std::fs::metadata(path).map_err(|e| cannot_read(path, &e))?.len();
+    if length > MAX_TEXT {
+        let message = format!("{} is {length} bytes long; the limit for text files is {MAX_TEXT}", path.display());
+        return Err(Diagnostic::error("file-too-large", message).hint("was another file meant?"));
+    }
+    String::from_utf8(read(path)?).map_err(|_| {
+        Diagnostic::error("not-text", format!("{} is not UTF-8 text", path.display())).hint("was another file meant?")
+    })
+}
+
+fn cannot_read(path: &Path, error: &std::io::Error) -> Diagnostic {
+    let shown = path.display();
+    match error.kind() {
+        ErrorKind::NotFound => {
+            Diagnostic::error("no-such-file", format!("there is no file {shown}")).hint(if path.extension().is_some() {
+                "check the path"
+            } else {
+                "check the path; `maskloom presets` lists the built-in presets"
+            })
+        }
+        _ => Diagnostic::error("cannot-read", format!("cannot read {shown}: {error}")).hint("check the permissions"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn a_save_replaces_the_whole_file_and_leaves_nothing_beside() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        save(&path, b"a long first version").unwrap();
+        save(&path, b"second").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"second");
+        assert_eq!(names(folder.path()), ["a.json"]);
+    }
+
+    #[test]
+    fn failures_name_the_file_and_keep_the_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("no/such/folder/a.json");
+        assert_eq!(save(&missing, b"x").unwrap_err().code, "cannot-write");
+        assert_eq!(save(folder.path(), b"x").unwrap_err().code, "cannot-write");
+        assert_eq!(read_text(&missing).unwrap_err().code, "no-such-file");
+        let path = folder.path().join("kept.json");
+        std::fs::write(&path, "old").unwrap();
+        let mut permissions = std::fs::metadata(&path).unwrap().permissions();
+        permissions.set_readonly(true);
+        std::fs::set_permissions(&path, permissions).unwrap();
+        assert_eq!(save(&path, b"new").unwrap_err().code, "cannot-write");
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        assert_eq!(names(folder.path()), ["kept.json"]);
+        std::fs::write(folder.path().join("b"), [0xff, 0xfe]).unwrap();
+        assert_eq!(read_text(&folder.path().join("b")).unwrap_err().code, "not-text");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_told_as_one() {
+        assert_eq!(save(Path::new("/dev/full"), b"x").unwrap_err().code, "disk-full");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        std::fs::write(&real, "old").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        save(&link, b"new").unwrap();
+        assert_eq!(std::fs::read(&real).unwrap(), b"new");
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+}

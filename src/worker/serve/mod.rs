@@ -1,0 +1,217 @@
+//! The worker: handles requests one after another, and does all work on devices.
+//!
+//! Invariant: every request is answered by exactly one `Done` or `Failed`; when its stdin closes, the process ends at
+//! once, also during work; only the protocol reaches its stdout. Must not know its clients.
+
+mod child;
+mod compile;
+mod info;
+mod map;
+mod racers;
+mod run;
+
+use crate::base::{Diagnostic, identity};
+use crate::worker::examine;
+use crate::worker::process;
+use crate::worker::protocol::{PROTOCOL_VERSION, Reply, Request, RequestBody, Response, ResponseBody, RunRequest};
+use crate::worker::transport::{self, Incoming, Payload};
+use std::io::{BufReader, Read, Write};
+use std::process::ExitCode;
+use std::sync::mpsc::{Sender, channel};
+
+/// `maskloom worker`: serves stdin and stdout until stdin closes.
+pub fn main() -> ExitCode {
+    let stdout = match process::take_stdout() {
+        Ok(stdout) => stdout,
+        Err(e) => {
+            eprintln!("error[worker-stdout]: the worker cannot keep its stdout for the protocol: {e}");
+            return ExitCode::FAILURE;
+        }
+    };
+    // the reader ends the process even while a kernel runs: no orphan keeps a GPU busy
+    match serve(std::io::stdin(), stdout, || std::process::exit(0)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{}", why.render());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Serves one client until `Shutdown` or the end of its requests, at which `at_end` is called, at once and on another
+/// thread. Errors: answers cannot be written any more.
+pub fn serve(
+    requests: impl Read + Send + 'static,
+    answers: impl Write,
+    at_end: impl FnOnce() + Send + 'static,
+) -> Result<(), Diagnostic> {
+    let (sender, queue) = channel();
+    std::thread::spawn(move || {
+        listen(requests, &sender);
+        at_end();
+    });
+    let mut worker = Worker { answers, id: 0, kept: None, gpus: racers::Gpus::default() };
+    for incoming in queue {
+        match incoming {
+            Ok(request) => {
+                if worker.handle(request)? == Then::End {
+                    break;
+                }
+            }
+            Err(why) => worker.answer(0, ResponseBody::Failed { why: vec![why] }, &[])?,
+        }
+    }
+    Ok(())
+}
+
+/// Reads requests until their end. A header that cannot be read is answered, and the next one is tried.
+fn listen(requests: impl Read, queue: &Sender<Result<Request, Diagnostic>>) {
+    let mut requests = BufReader::with_capacity(1 << 16, requests);
+    loop {
+        let next = match transport::read_request(&mut requests) {
+            Ok(Incoming::End) => return,
+            Ok(Incoming::Noise(line)) if line.trim().is_empty() => continue,
+            Ok(Incoming::Noise(line)) => {
+                Err(Diagnostic::error("protocol-header", format!("this is not a request: {line}"))
+                    .hint("the window and the command line start `maskloom worker`; it is not used by hand"))
+            }
+            Ok(Incoming::Message(request)) => Ok(request),
+            Err(why) if [transport::CUT_SHORT, transport::BROKEN].contains(&&*why.code) => {
+                let _ = queue.send(Err(why));
+                return;
+            }
+            Err(why) => Err(why),
+        };
+        if queue.send(next).is_err() {
+            return;
+        }
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Then {
+    Continue,
+    End,
+}
+
+struct Worker<W: Write> {
+    answers: W,
+    /// Request in work.
+    id: u64,
+    /// Problem and inputs of the last run.
+    kept: Option<run::Kept>,
+    /// GPUs opened so far.
+    gpus: racers::Gpus,
+}
+
+/// The result of a request.
+type Outcome = Result<(Reply, Vec<Payload>), Vec<Diagnostic>>;
+
+impl<W: Write> Worker<W> {
+    fn handle(&mut self, request: Request) -> Result<Then, Diagnostic> {
+        self.id = request.id;
+        let then = if matches!(request.body, RequestBody::Shutdown) { Then::End } else { Then::Continue };
+        match self.work(request.body) {
+            Ok((reply, payloads)) => self.answer(request.id, ResponseBody::Done(reply), &payloads)?,
+            Err(why) => self.answer(request.id, ResponseBody::Failed { why }, &[])?,
+        }
+        Ok(then)
+    }
+
+    fn work(&mut self, body: RequestBody) -> Outcome {
+        match body {
+            RequestBody::Hello { protocol } => hello(protocol),
+            RequestBody::Doctor => Ok((Reply::Doctor(examine::examine()), Vec::new())),
+            RequestBody::Shutdown => Ok((Reply::Bye {}, Vec::new())),
+            RequestBody::Run(request) => self.run(*request),
+            RequestBody::Map(request) => map::map(self.kept.as_ref(), &mut self.gpus, &request),
+            RequestBody::Compile(request) => compile::compile(*request),
+            RequestBody::CompileText { source, arch, form } => compile::compile_text(&source, &arch, form),
+        }
+    }
+
+    fn run(&mut self, request: RunRequest) -> Outcome {
+        let before = self.kept.take();
+        let (id, answers) = (self.id, &mut self.answers);
+        let mut broken = None;
+        let ran = run::run(request, before, &mut self.gpus, &mut |step| {
+            let body = ResponseBody::Progress(step);
+            let said = transport::write_response(answers, &Response { id, body, payloads: Vec::new() }, &[]);
+            broken = broken.take().or(said.err());
+        })?;
+        if let Some(why) = broken {
+            return Err(vec![why]);
+        }
+        self.kept = Some(ran.kept);
+        Ok((Reply::Run(Box::new(ran.report)), ran.payloads))
+    }
+
+    fn answer(&mut self, id: u64, body: ResponseBody, payloads: &[Payload]) -> Result<(), Diagnostic> {
+        transport::write_response(&mut self.answers, &Response { id, body, payloads: Vec::new() }, payloads)
+    }
+}
+
+fn hello(protocol: u32) -> Outcome {
+    if protocol == PROTOCOL_VERSION {
+        return Ok((Reply::Hello(info::worker_info()), Vec::new()));
+    }
+    let version = identity::build();
+    let message = format!("this worker (Maskloom {version}) speaks protocol {PROTOCOL_VERSION}, not {protocol}");
+    Err(vec![
+        Diagnostic::error("protocol-version", message).hint("install the same version of Maskloom on both machines"),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answers(requests: Vec<u8>) -> Vec<(Response, Vec<Payload>)> {
+        let mut out = Vec::new();
+        serve(std::io::Cursor::new(requests), &mut out, || ()).expect("served");
+        let mut reader = &out[..];
+        let mut all = Vec::new();
+        while let Ok(Incoming::Message(message)) = transport::read_response(&mut reader) {
+            all.push(message);
+        }
+        all
+    }
+
+    fn line(id: u64, body: RequestBody) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        transport::write_request(&mut bytes, &Request { id, body }).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn every_request_has_one_answer_and_garbage_has_one_too() {
+        let mut requests = line(5, RequestBody::Hello { protocol: PROTOCOL_VERSION });
+        requests.extend(b"what is this\n{\"id\": 6}\n");
+        requests.extend(line(7, RequestBody::Hello { protocol: 0 }));
+        requests.extend(line(8, RequestBody::Shutdown));
+        requests.extend(line(9, RequestBody::Doctor));
+        let answers = answers(requests);
+        let ids: Vec<u64> = answers.iter().map(|(r, _)| r.id).collect();
+        assert_eq!(ids, [5, 0, 0, 7, 8]);
+        let ResponseBody::Done(Reply::Hello(info)) = &answers[0].0.body else { panic!("{:?}", answers[0]) };
+        assert!(info.devices.iter().any(|d| d.device == crate::base::Device::Cpu));
+        let ResponseBody::Failed { why } = &answers[3].0.body else { panic!("{:?}", answers[3]) };
+        assert_eq!(why[0].code, "protocol-version");
+    }
+
+    #[test]
+    fn a_request_cut_short_is_told() {
+        let mut requests = line(1, RequestBody::Doctor);
+        requests.truncate(10);
+        let answers = answers(requests);
+        assert!(matches!(&answers[0].0.body, ResponseBody::Failed { why } if why[0].code == transport::CUT_SHORT));
+    }
+
+    #[test]
+    fn a_header_that_speaks_of_an_ended_stream_does_not_end_the_worker() {
+        let mut requests = b"{\"stream ended\": 1}\n".to_vec();
+        requests.extend(line(2, RequestBody::Hello { protocol: PROTOCOL_VERSION }));
+        let ids: Vec<u64> = answers(requests).iter().map(|(r, _)| r.id).collect();
+        assert_eq!(ids, [0, 2]);
+    }
+}

@@ -1,0 +1,137 @@
+//! The racing backends: those requested by name, on the requested device.
+//!
+//! Invariant: one racer for each requested name, in that order; an unavailable one refuses in words. Opened GPUs stay
+//! open between runs. Must not know problems or inputs.
+
+use super::child;
+use crate::backends::absent::absent;
+use crate::backends::cuda::{self, Cache, Gpu, Nvrtc};
+use crate::backends::{Backend, cpu, torch};
+use crate::base::{BackendName, Device, Diagnostic};
+use crate::worker::{machine, user_python};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The racers and their device.
+pub(super) struct Found {
+    pub backends: Vec<Box<dyn Backend>>,
+    /// `NVIDIA H200`, `cpu (2 threads, avx512)`.
+    pub device_name: String,
+    /// The GPU, if it is one.
+    pub card: Option<Arc<Gpu>>,
+    /// Remarks for the report.
+    pub notes: Vec<Diagnostic>,
+}
+
+/// Finds the racers; versions that matter for the result go into `environment`. Errors: the device is not there.
+pub(super) fn find(
+    names: &[BackendName],
+    device: Device,
+    python: Option<&str>,
+    gpus: &mut Gpus,
+    environment: &mut BTreeMap<String, String>,
+) -> Result<Found, Diagnostic> {
+    let (mut notes, mut card) = (Vec::new(), None);
+    let mut made: Vec<(BackendName, Box<dyn Backend>)> = Vec::new();
+    let own: Vec<BackendName> = names.iter().copied().filter(|n| !n.is_torch()).collect();
+    let device_name = match device {
+        Device::Cpu => {
+            made.extend(own.iter().map(|n| (*n, on_cpu(*n))));
+            cpu::device_name()
+        }
+        Device::Cuda(ordinal) => {
+            let gpu = gpus.open(ordinal)?;
+            card = Some(Arc::clone(&gpu));
+            describe(&gpu, environment);
+            made.extend(own.iter().zip(on_cuda(&own, &gpu, environment, &mut notes)).map(|(n, b)| (*n, b)));
+            gpu.info().name.clone()
+        }
+    };
+    let torch = on_torch(names, device, python, environment);
+    made.extend(torch.into_iter().map(|b| (b.name(), b)));
+    let mut take = |name: &BackendName| {
+        let at = made.iter().position(|(n, _)| n == name)?;
+        Some(made.swap_remove(at).1)
+    };
+    let backends = names.iter().map(|name| take(name).unwrap_or_else(|| absent(*name, not_here(*name)))).collect();
+    Ok(Found { backends, device_name, card, notes })
+}
+
+/// GPUs by ordinal, opened on first use.
+#[derive(Default)]
+pub(super) struct Gpus {
+    opened: BTreeMap<u32, Arc<Gpu>>,
+}
+
+impl Gpus {
+    pub(super) fn open(&mut self, ordinal: u32) -> Result<Arc<Gpu>, Diagnostic> {
+        if let Some(gpu) = self.opened.get(&ordinal) {
+            return Ok(gpu.clone());
+        }
+        let gpu = Gpu::open(ordinal)?;
+        self.opened.insert(ordinal, gpu.clone());
+        Ok(gpu)
+    }
+}
+
+fn describe(gpu: &Gpu, environment: &mut BTreeMap<String, String>) {
+    let info = gpu.info();
+    let (driver, capability) = (gpu.driver(), info.compute_capability);
+    let memory = info.memory as f64 / (1u64 << 30) as f64;
+    let words = format!("{} (compute capability {}.{}, {memory:.0} GiB)", info.name, capability.0, capability.1);
+    environment.insert("gpu".into(), words);
+    let cuda = format!("CUDA {}.{}", driver.0, driver.1);
+    let version = cuda::driver_version().or_else(machine::nvidia_driver);
+    environment.insert("driver".into(), version.map_or(cuda.clone(), |version| format!("{version} ({cuda})")));
+}
+
+/// The backends of a GPU; without NVRTC each of them refuses.
+fn on_cuda(
+    names: &[BackendName],
+    gpu: &Arc<Gpu>,
+    environment: &mut BTreeMap<String, String>,
+    notes: &mut Vec<Diagnostic>,
+) -> Vec<Box<dyn Backend>> {
+    let nvrtc: &'static Nvrtc = match cuda::nvrtc_for(gpu) {
+        Ok(nvrtc) => nvrtc,
+        Err(why) => return names.iter().map(|n| absent(*n, super::info::fetchable(why.clone()))).collect(),
+    };
+    let (major, minor) = nvrtc.version();
+    environment.insert("nvrtc".into(), format!("{major}.{minor}"));
+    let cache = Cache::user();
+    if cache.is_none() {
+        let why = Diagnostic::note("no-cache", "no home folder: kernels are compiled again in every process");
+        notes.push(why.hint("set MASKLOOM_CACHE to a folder"));
+    }
+    let compiler: Arc<dyn cuda::Compiler> = child::compiler(nvrtc);
+    let make = |name: &BackendName| {
+        let found = cuda::backend(*name, gpu, &compiler, cache.as_ref());
+        found.unwrap_or_else(|| absent(*name, not_here(*name)))
+    };
+    names.iter().map(make).collect()
+}
+
+fn on_cpu(name: BackendName) -> Box<dyn Backend> {
+    cpu::backend(name).unwrap_or_else(|| absent(name, not_here(name)))
+}
+
+/// PyTorch's backends among the names, in the requested Python, otherwise in the first with torch.
+fn on_torch(
+    names: &[BackendName],
+    device: Device,
+    python: Option<&str>,
+    environment: &mut BTreeMap<String, String>,
+) -> Vec<Box<dyn Backend>> {
+    if !names.iter().any(|n| n.is_torch()) {
+        return Vec::new();
+    }
+    let found = python.map(String::from).or_else(|| Some(user_python::find()?.path.display().to_string()));
+    let (backends, facts) = torch::backends(names, found.as_deref(), device, crate::export::module_text);
+    environment.extend(facts.into_iter().flat_map(|f| f.versions));
+    backends
+}
+
+fn not_here(name: BackendName) -> Diagnostic {
+    Diagnostic::error("backend-not-here", format!("{name} does not run on this device"))
+        .hint("race eager, sdpa, flash_attention_2 and flex")
+}

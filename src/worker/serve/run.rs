@@ -1,0 +1,299 @@
+//! A race, from request to report: creates or reads inputs, finds backends, reports every error.
+//!
+//! Invariant: a backend that cannot run is reported as refused, never omitted; inputs are kept for maps until the next
+//! run. Must not know how the report is shown.
+
+use super::racers;
+use crate::backends::gradients::{self, Seeds};
+use crate::backends::race;
+use crate::backends::{Backend, Inputs, Output, gradient_race, inputs};
+use crate::base::{BackendName, Control, DType, Device, Diagnostic, HostTensor};
+use crate::problem::card::CardStates;
+use crate::problem::result::{BackendReport, Outcome, RunReport, RunStep};
+use crate::problem::verdict::Busy;
+use crate::problem::{Problem, ProblemSpec};
+use crate::worker::faults;
+use crate::worker::protocol::{InputSource, PayloadInfo, RunRequest, SeedSource};
+use crate::worker::transport::Payload;
+use crate::worker::{machine, tensors};
+use std::path::Path;
+
+/// The data for `Map` after a run.
+pub(super) struct Kept {
+    pub problem: Problem,
+    pub inputs: Inputs,
+    /// Where the run was, and pictures of it are made.
+    pub device: Device,
+    source: InputSource,
+}
+
+impl Kept {
+    /// The inputs, if they are the random ones that such a run would create again. A file may have changed since.
+    fn inputs_of(self, problem: &Problem, source: &InputSource) -> Option<Inputs> {
+        let shape = |p: &Problem| {
+            let s = p.spec();
+            ([s.batch, s.heads, s.kv_heads, s.q_len, s.kv_len, s.head_dim, s.head_dim_v], s.dtype)
+        };
+        let same = matches!(source, InputSource::Random { .. })
+            && self.source == *source
+            && shape(&self.problem) == shape(problem);
+        same.then_some(self.inputs)
+    }
+}
+
+/// A run's results.
+pub(super) struct Ran {
+    pub report: RunReport,
+    pub payloads: Vec<Payload>,
+    pub kept: Kept,
+}
+
+/// Validates a problem that came over the wire: its graphs too, for evaluators rely on them.
+pub(super) fn problem(spec: ProblemSpec) -> Result<Problem, Vec<Diagnostic>> {
+    for given in [&spec.mask, &spec.score].into_iter().flatten() {
+        let outside = given.root.0 as usize >= given.graph.nodes().len();
+        let broken = if outside { Some("the result is not a node".to_string()) } else { given.graph.verify().err() };
+        if let Some(why) = broken {
+            return Err(vec![
+                Diagnostic::error("graph-invalid", format!("a mod's graph is invalid: {why}"))
+                    .hint("both sides must be the same version of Maskloom"),
+            ]);
+        }
+    }
+    Problem::new(spec)
+}
+
+/// Runs a request. `before` is the state of the last run: its inputs are reused if they would be equal, and are dropped
+/// before others are created, so that two runs never fill the memory together. `tell` receives every step.
+pub(super) fn run(
+    request: RunRequest,
+    before: Option<Kept>,
+    gpus: &mut racers::Gpus,
+    tell: &mut dyn FnMut(RunStep),
+) -> Result<Ran, Vec<Diagnostic>> {
+    let problem = problem(request.problem)?;
+    let mut say = |what: &str| tell(RunStep::new(what, 0.0));
+    check_memory(&problem).map_err(|d| vec![d])?;
+    let mut environment = machine::environment();
+    say("looking for backends");
+    let found = racers::find(&request.backends, request.device, request.python.as_deref(), gpus, &mut environment)
+        .map_err(|d| vec![d])?;
+    say("creating the inputs");
+    let inputs = match before.and_then(|kept| kept.inputs_of(&problem, &request.inputs)) {
+        Some(inputs) => inputs,
+        None => read_inputs(&problem, &request.inputs, request.device)?,
+    };
+    let mut backends = found.backends;
+    let control = Control::new();
+    let state = || found.card.as_ref().and_then(|gpu| gpu.state());
+    let before_timing = state();
+    let (work, reports, outputs, ready) = match all_refused(&problem, &mut backends) {
+        Some(reports) => {
+            let refused =
+                |r: &BackendReport| RunStep { report: Some(Box::new(r.clone())), ..RunStep::new("refused", 1.0) };
+            reports.iter().for_each(|r| tell(refused(r)));
+            (race::work_stats(&problem, &control).map_err(|d| vec![d])?, reports, Vec::new(), Vec::new())
+        }
+        None => {
+            let mut load = machine::LoadWatch::default();
+            let mut watched = |step: RunStep| {
+                if step.what == race::WARMING_UP {
+                    load.begin();
+                }
+                tell(step);
+            };
+            let race = race::race(&problem, &inputs, &mut backends, &request.options, &control, &mut watched);
+            let race = race.map_err(|d| vec![d])?;
+            if let Some(busy) = load.end(machine::threads()).filter(|_| request.device == Device::Cpu) {
+                environment.insert(Busy::KEY.into(), busy.to_string());
+            }
+            (race.work, race.reports, race.outputs, race.ready)
+        }
+    };
+    let kept = outputs.iter().filter(|_| request.keep_outputs);
+    let mut payloads: Vec<Payload> = kept.flat_map(|(name, output)| output_payloads(*name, output)).collect();
+    let mut gradients = Vec::new();
+    if let Some(asked) = &request.gradients {
+        tell(RunStep::new("computing gradients", 0.9));
+        let mut seeds = read_seeds(&problem, &asked.seeds).map_err(|d| vec![d])?;
+        seeds.deterministic = asked.deterministic;
+        let how = (asked.rounds, asked.keep);
+        let race = gradient_race::race(&problem, &inputs, &seeds, (&mut backends, ready), how, &control)
+            .map_err(|d| vec![d])?;
+        gradients = race.reports;
+        for (name, found) in &race.gradients {
+            payloads.extend(found.named().into_iter().map(|(what, t)| payload(format!("{name}.{what}"), t)));
+        }
+    }
+    let card = before_timing.zip(state()).map(|(start, end)| CardStates { start, end });
+    let mut notes = found.notes;
+    let (on_gpu, torch) = (request.device != Device::Cpu, environment.get("torch").map(String::as_str));
+    notes.extend(faults::notes(&problem, on_gpu, torch, &gradients));
+    let report = RunReport {
+        device_name: found.device_name,
+        device: request.device,
+        environment,
+        card,
+        work,
+        backends: reports,
+        gradients,
+        notes,
+    };
+    Ok(Ran { report, payloads, kept: Kept { problem, inputs, device: request.device, source: request.inputs } })
+}
+
+/// If no backend can run, neither reference nor timing is computed.
+fn all_refused(problem: &Problem, backends: &mut [Box<dyn Backend>]) -> Option<Vec<BackendReport>> {
+    let refusal = |b: &mut Box<dyn Backend>| {
+        let why = b.support(problem).err()?;
+        Some(BackendReport { backend: b.name(), outcome: Outcome::Refused { why } })
+    };
+    backends.iter_mut().map(refusal).collect()
+}
+
+/// Bytes of q, k, v and out on the host must fit into its memory; an allocation that fails would end the worker.
+fn check_memory(problem: &Problem) -> Result<(), Diagnostic> {
+    let s = problem.spec();
+    let q = s.heads as u128 * s.q_len as u128 * (s.head_dim + 2 * s.head_dim_v) as u128;
+    let kv = s.kv_heads as u128 * s.kv_len as u128 * (s.head_dim + s.head_dim_v) as u128;
+    let bytes = s.batch as u128 * (q + kv) * s.dtype.size() as u128;
+    let memory = match machine::memory() {
+        0 => 64 << 30,
+        known => u128::from(known),
+    };
+    if bytes * 5 <= memory * 4 {
+        return Ok(());
+    }
+    let gib = |b: u128| b as f64 / (1u64 << 30) as f64;
+    let message = format!(
+        "q, k, v and the outputs of {} x {} heads x {} queries x {} keys take {:.1} GiB; this machine has {:.1} GiB",
+        s.batch,
+        s.heads,
+        s.q_len,
+        s.kv_len,
+        gib(bytes),
+        gib(memory)
+    );
+    Err(Diagnostic::error("inputs-too-large", message)
+        .hint("shorten the axes, or lower batch and heads; masks and pictures have no such limit"))
+}
+
+fn read_inputs(problem: &Problem, source: &InputSource, device: Device) -> Result<Inputs, Vec<Diagnostic>> {
+    match source {
+        InputSource::Random { seed } => Ok(inputs::random(problem, *seed)),
+        InputSource::File { path, names, layout } => {
+            let bytes = tensors::read_some(Path::new(path), names).map_err(|d| vec![d])?;
+            inputs::from_safetensors(&bytes, names, *layout, problem).map_err(|errors| {
+                let on_gpu = |d| if device == Device::Cpu { d } else { float32_on_gpu(d, problem.dtype) };
+                errors.into_iter().map(on_gpu).collect()
+            })
+        }
+    }
+}
+
+fn read_seeds(problem: &Problem, source: &SeedSource) -> Result<Seeds, Diagnostic> {
+    let (path, names) = match source {
+        SeedSource::Random { seed } => return Ok(gradients::random(problem, *seed)),
+        SeedSource::File { path, d_out, d_lse } => (Path::new(path), (d_out, d_lse)),
+    };
+    let file = tensors::TensorFile::open(path)?;
+    let get = |name: &String| {
+        file.find(name)?.ok_or_else(|| {
+            Diagnostic::error("no-such-tensor", format!("{} holds no `{name}`", path.display()))
+                .hint("pass the name that the gradient of the output has in the file")
+        })
+    };
+    let d_lse = names.1.as_ref().map(get).transpose()?;
+    let single = |t: HostTensor| HostTensor::new(t.shape(), crate::base::tensor::Data::F32(t.to_f32_vec()));
+    Ok(Seeds { d_out: get(names.0)?, d_lse: d_lse.map(single).transpose()?, deterministic: false })
+}
+
+/// On a GPU the way out of float32 tensors is not a float32 problem.
+fn float32_on_gpu(why: Diagnostic, dtype: DType) -> Diagnostic {
+    if why.code != inputs::FLOAT32 {
+        return why;
+    }
+    Diagnostic::error(
+        "gpu-float32",
+        format!("Query, key, and value must be either bfloat16 or float16 on a GPU: {}", why.message),
+    )
+    .hint(format!("save the tensors as .to(torch.{dtype}), or run them on the cpu: --device cpu --dtype f32"))
+}
+
+fn output_payloads(name: BackendName, output: &Output) -> Vec<Payload> {
+    let mut payloads = vec![payload(format!("{name}.out"), &output.out)];
+    let rows = [("lse", &output.lse), ("max_scores", &output.max_scores)];
+    payloads
+        .extend(rows.into_iter().filter_map(|(what, given)| Some(payload(format!("{name}.{what}"), given.as_ref()?))));
+    payloads
+}
+
+pub(super) fn payload(name: String, tensor: &HostTensor) -> Payload {
+    let info = PayloadInfo { name, dtype: tensor.dtype(), shape: tensor.shape().to_vec() };
+    (info, tensor.data().to_le_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Layout;
+    use crate::ir::graph::{Graph, Mod, ModKind, NodeId};
+    use std::sync::Arc;
+
+    fn spec() -> ProblemSpec {
+        ProblemSpec::plain(1, (2, 2), (8, 8), 16)
+    }
+
+    #[test]
+    fn float32_tensors_meet_the_gpu_with_a_way_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("qkv.safetensors");
+        let tensor = HostTensor::new([1, 2, 8, 16], crate::base::tensor::Data::F32(vec![0.5; 256])).unwrap();
+        let names = ["q", "k", "v"].map(String::from);
+        let all = names.iter().map(|n| (n.clone(), &tensor));
+        worker::files::save(&path, &tensors::write(all).unwrap()).unwrap();
+        let source = InputSource::File { path: path.display().to_string(), names, layout: Layout::Bhsd };
+        let problem = Problem::new(spec()).unwrap();
+        let codes = |device| {
+            let errors = read_inputs(&problem, &source, device).unwrap_err();
+            assert!(errors[0].hint.as_ref().is_some_and(|h| h.contains("torch.bfloat16")), "{}", errors[0]);
+            errors.iter().map(|e| e.code.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(codes(Device::Cuda(0)), ["gpu-float32"; 3]);
+        assert_eq!(codes(Device::Cpu), [inputs::FLOAT32; 3]);
+    }
+
+    #[test]
+    fn only_the_same_random_inputs_serve_again() {
+        let random = |seed| InputSource::Random { seed };
+        let kept = |source: InputSource| {
+            let problem = Problem::new(spec()).unwrap();
+            Kept { inputs: inputs::random(&problem, 3), problem, device: Device::Cpu, source }
+        };
+        let same = Problem::new(ProblemSpec { scale: Some(2.0), ..spec() }).unwrap();
+        let longer = Problem::new(ProblemSpec { kv_len: 9, ..spec() }).unwrap();
+        let first = kept(random(3));
+        let again = Kept { inputs: first.inputs.clone(), ..kept(random(3)) };
+        let served = again.inputs_of(&same, &random(3)).expect("the same inputs");
+        assert!(served.q.same_storage(&first.inputs.q));
+        assert!(first.inputs_of(&same, &random(4)).is_none());
+        assert!(kept(random(3)).inputs_of(&longer, &random(3)).is_none());
+        let file = InputSource::File {
+            path: "qkv.safetensors".into(),
+            names: ["q", "k", "v"].map(String::from),
+            layout: Layout::Bhsd,
+        };
+        assert!(kept(file.clone()).inputs_of(&same, &file).is_none());
+    }
+
+    #[test]
+    fn a_broken_graph_and_a_huge_problem_are_refused_in_words() {
+        let graph: Graph = serde_json::from_str(r#"{"nodes": [], "captures": []}"#).unwrap();
+        let broken = Mod { kind: ModKind::Mask, graph, root: NodeId(3), sources: vec![] };
+        let why = problem(ProblemSpec { mask: Some(Arc::new(broken)), ..spec() }).unwrap_err();
+        assert_eq!(why[0].code, "graph-invalid");
+        let huge = Problem::new(ProblemSpec { batch: 1 << 16, q_len: 1 << 30, ..spec() }).unwrap();
+        assert_eq!(check_memory(&huge).unwrap_err().code, "inputs-too-large");
+        assert!(check_memory(&Problem::new(spec()).unwrap()).is_ok());
+    }
+}

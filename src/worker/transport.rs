@@ -1,0 +1,169 @@
+//! Framing: one JSON header line, then the payloads that it announces, over any byte stream.
+//!
+//! Invariant: for any bytes, reading ends with a message, the end of the stream or a [`Diagnostic`]; it never panics,
+//! and never allocates more than has arrived. Must not know the messages' meaning.
+
+use crate::base::Diagnostic;
+use crate::worker::protocol::{PayloadInfo, Request, Response};
+use serde::Serialize;
+use std::io::{BufRead, Read, Write};
+
+/// Longest header line, bytes. Captured tensors travel inside it as base64, so it is generous.
+pub const MAX_HEADER: u64 = 1 << 30;
+/// Most payload bytes of one message.
+pub const MAX_PAYLOAD: u64 = 1 << 34;
+/// Most payloads of one message.
+const MAX_PAYLOADS: usize = 4096;
+
+/// A tensor of a message: its description, and its little-endian bytes.
+pub type Payload = (PayloadInfo, Vec<u8>);
+
+/// The result of one read.
+#[derive(Debug)]
+pub enum Incoming<T> {
+    /// A whole message.
+    Message(T),
+    /// A line that is no message: a login banner, a library's print. The stream is still in step.
+    Noise(String),
+    /// The stream ended between messages.
+    End,
+}
+
+/// The code of a stream that ended inside a message: nothing follows it.
+pub const CUT_SHORT: &str = "protocol-cut-short";
+/// The code of a stream that could not be read or written: nothing follows it either.
+pub const BROKEN: &str = "protocol-io";
+
+fn broken(code: &'static str, message: String) -> Diagnostic {
+    Diagnostic::error(code, message)
+        .hint("both sides must be the same version of Maskloom, and nothing else may write to the worker's stdout")
+}
+
+fn io_error(what: &str, error: &std::io::Error) -> Diagnostic {
+    broken(BROKEN, format!("{what} failed: {error}"))
+}
+
+/// Number of bytes a payload announces. Errors: the shape overflows, or is above the limit.
+pub fn payload_bytes(info: &PayloadInfo) -> Result<u64, Diagnostic> {
+    let size = info.dtype.size() as u64;
+    let bytes = info.shape.iter().try_fold(size, |n, d| n.checked_mul(*d as u64));
+    bytes.filter(|n| *n <= MAX_PAYLOAD).ok_or_else(|| {
+        let message = format!("payload `{}` of shape {:?} is above {MAX_PAYLOAD} bytes", info.name, info.shape);
+        broken("protocol-payload", message)
+    })
+}
+
+/// Reads one line without its newline. None: the stream ended before any byte.
+fn read_line(from: &mut impl BufRead, limit: u64) -> Result<Option<Vec<u8>>, Diagnostic> {
+    let mut line = Vec::new();
+    from.take(limit + 1).read_until(b'\n', &mut line).map_err(|e| io_error("reading a header", &e))?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    if line.pop_if(|b| *b == b'\n').is_none() {
+        return Err(if line.len() as u64 > limit {
+            broken("protocol-header", format!("a header line is longer than {limit} bytes"))
+        } else {
+            broken(CUT_SHORT, format!("the stream ended inside a header, after {} bytes", line.len()))
+        });
+    }
+    line.pop_if(|b| *b == b'\r');
+    Ok(Some(line))
+}
+
+/// Whether a line claims to be a message; everything else is noise.
+fn is_header(line: &[u8]) -> bool {
+    line.first() == Some(&b'{')
+}
+
+fn shown(line: &[u8]) -> String {
+    String::from_utf8_lossy(&line[..line.len().min(200)]).into_owned()
+}
+
+fn parse<T: serde::de::DeserializeOwned>(line: &[u8]) -> Result<T, Diagnostic> {
+    serde_json::from_slice(line)
+        .map_err(|e| broken("protocol-header", format!("a header is not a message of Maskloom: {e}: {}", shown(line))))
+}
+
+/// Reads one request. A broken header does not put the stream out of step, for requests have no payloads: read on.
+pub fn read_request(from: &mut impl BufRead) -> Result<Incoming<Request>, Diagnostic> {
+    read_request_within(from, MAX_HEADER)
+}
+
+fn read_request_within(from: &mut impl BufRead, limit: u64) -> Result<Incoming<Request>, Diagnostic> {
+    match read_line(from, limit)? {
+        None => Ok(Incoming::End),
+        Some(line) if !is_header(&line) => Ok(Incoming::Noise(shown(&line))),
+        Some(line) => parse(&line).map(Incoming::Message),
+    }
+}
+
+/// Reads one response and its payloads. After an error the stream is out of step: stop reading.
+pub fn read_response(from: &mut impl BufRead) -> Result<Incoming<(Response, Vec<Payload>)>, Diagnostic> {
+    let line = match read_line(from, MAX_HEADER)? {
+        None => return Ok(Incoming::End),
+        Some(line) if !is_header(&line) => return Ok(Incoming::Noise(shown(&line))),
+        Some(line) => line,
+    };
+    let mut response: Response = parse(&line)?;
+    let infos = std::mem::take(&mut response.payloads);
+    if infos.len() > MAX_PAYLOADS {
+        return Err(broken("protocol-payload", format!("a message announces {} payloads", infos.len())));
+    }
+    let mut left = MAX_PAYLOAD;
+    let mut payloads = Vec::with_capacity(infos.len());
+    for info in infos {
+        let want = payload_bytes(&info)?;
+        left = left.checked_sub(want).ok_or_else(|| {
+            broken("protocol-payload", format!("a message announces more than {MAX_PAYLOAD} bytes of payloads"))
+        })?;
+        let bytes = read_payload(from, &info, want)?;
+        payloads.push((info, bytes));
+    }
+    Ok(Incoming::Message((response, payloads)))
+}
+
+/// Grows with what arrives, so that a lying header cannot exhaust the memory.
+fn read_payload(from: &mut impl Read, info: &PayloadInfo, want: u64) -> Result<Vec<u8>, Diagnostic> {
+    let mut bytes = Vec::new();
+    from.take(want).read_to_end(&mut bytes).map_err(|e| io_error("reading a payload", &e))?;
+    if bytes.len() as u64 == want {
+        return Ok(bytes);
+    }
+    let message = format!("the stream ended inside payload `{}`: {} of {want} bytes", info.name, bytes.len());
+    Err(broken(CUT_SHORT, message))
+}
+
+fn write_header(to: &mut impl Write, header: &impl Serialize) -> Result<(), Diagnostic> {
+    let mut line =
+        serde_json::to_vec(header).map_err(|e| broken("protocol-header", format!("cannot write the message: {e}")))?;
+    line.push(b'\n');
+    to.write_all(&line).map_err(|e| io_error("writing a header", &e))
+}
+
+/// Writes one request and flushes.
+pub fn write_request(to: &mut impl Write, request: &Request) -> Result<(), Diagnostic> {
+    write_header(to, request)?;
+    to.flush().map_err(|e| io_error("writing a request", &e))
+}
+
+/// Writes one response, which announces exactly `payloads`, and flushes.
+pub fn write_response(to: &mut impl Write, response: &Response, payloads: &[Payload]) -> Result<(), Diagnostic> {
+    let mut header = response.clone();
+    header.payloads = payloads.iter().map(|(info, _)| info.clone()).collect();
+    for (info, bytes) in payloads {
+        if payload_bytes(info)? != bytes.len() as u64 {
+            let message = format!("payload `{}` of shape {:?} has {} bytes", info.name, info.shape, bytes.len());
+            return Err(broken("protocol-payload", message));
+        }
+    }
+    write_header(to, &header)?;
+    for (_, bytes) in payloads {
+        to.write_all(bytes).map_err(|e| io_error("writing a payload", &e))?;
+    }
+    to.flush().map_err(|e| io_error("writing a response", &e))
+}
+
+#[cfg(test)]
+#[path = "transport_tests.rs"]
+mod tests;

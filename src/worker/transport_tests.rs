@@ -1,0 +1,104 @@
+//! Framing of hostile bytes and of its own messages. Must not spawn processes.
+
+use super::*;
+use crate::base::DType;
+use crate::worker::protocol::{Reply, RequestBody, ResponseBody, WorkerInfo};
+use proptest::prelude::*;
+
+fn response(id: u64) -> Response {
+    let info = WorkerInfo { host: "host \n with a newline".into(), ..WorkerInfo::default() };
+    Response { id, body: ResponseBody::Done(Reply::Hello(info)), payloads: Vec::new() }
+}
+
+fn payload(name: &str, bytes: Vec<u8>) -> Payload {
+    (PayloadInfo { name: name.into(), dtype: DType::U8, shape: vec![bytes.len()] }, bytes)
+}
+
+fn one_message(bytes: &[u8]) -> (Response, Vec<Payload>) {
+    match read_response(&mut &*bytes) {
+        Ok(Incoming::Message(message)) => message,
+        other => panic!("{other:?}"),
+    }
+}
+
+proptest! {
+    #![proptest_config(maskloom_testing::cases::kept_beside())]
+
+    #[test]
+    fn a_message_comes_back_whole(id in any::<u64>(), blobs in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..4)) {
+        let payloads: Vec<Payload> = blobs.iter().enumerate().map(|(i, b)| payload(&i.to_string(), b.clone())).collect();
+        let mut stream = Vec::new();
+        write_response(&mut stream, &response(id), &payloads).unwrap();
+        write_response(&mut stream, &response(id ^ 1), &[]).unwrap();
+        let mut reader = &stream[..];
+        let Ok(Incoming::Message((first, got))) = read_response(&mut reader) else { panic!("no first message") };
+        prop_assert_eq!(first.id, id);
+        prop_assert_eq!(got, payloads);
+        let Ok(Incoming::Message((second, _))) = read_response(&mut reader) else { panic!("out of step") };
+        prop_assert_eq!(second.id, id ^ 1);
+        prop_assert!(matches!(read_response(&mut reader), Ok(Incoming::End)));
+    }
+
+    #[test]
+    fn any_bytes_end_in_a_message_an_end_or_a_diagnostic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        let mut reader = &bytes[..];
+        while let Ok(Incoming::Noise(_) | Incoming::Message(_)) = read_response(&mut reader) {}
+        let mut reader = &bytes[..];
+        while let Ok(Incoming::Noise(_) | Incoming::Message(_)) = read_request(&mut reader) {}
+    }
+
+    #[test]
+    fn every_truncation_is_told(cut in 1usize..400) {
+        let mut stream = Vec::new();
+        write_response(&mut stream, &response(7), &[payload("a", vec![9; 200])]).unwrap();
+        let cut = cut.min(stream.len() - 1);
+        prop_assert!(read_response(&mut &stream[..cut]).is_err());
+    }
+}
+
+#[test]
+fn noise_does_not_put_the_stream_out_of_step() {
+    let mut stream = b"Welcome to gpu1!\r\n\n".to_vec();
+    write_response(&mut stream, &response(3), &[]).unwrap();
+    let mut reader = &stream[..];
+    assert!(matches!(read_response(&mut reader), Ok(Incoming::Noise(text)) if text == "Welcome to gpu1!"));
+    assert!(matches!(read_response(&mut reader), Ok(Incoming::Noise(text)) if text.is_empty()));
+    assert_eq!(one_message(reader).0.id, 3);
+}
+
+#[test]
+fn a_lying_header_costs_no_memory() {
+    let mut header = response(1);
+    header.payloads = vec![PayloadInfo { name: "big".into(), dtype: DType::F64, shape: vec![1 << 30] }];
+    let mut stream = serde_json::to_vec(&header).unwrap();
+    stream.extend(b"\nshort");
+    assert_eq!(read_response(&mut &stream[..]).unwrap_err().code, CUT_SHORT);
+    header.payloads[0].shape = vec![usize::MAX, 3];
+    let mut stream = serde_json::to_vec(&header).unwrap();
+    stream.push(b'\n');
+    assert_eq!(read_response(&mut &stream[..]).unwrap_err().code, "protocol-payload");
+}
+
+#[test]
+fn an_endless_line_stops_at_the_limit() {
+    let mut reader = std::io::BufReader::new(std::io::repeat(b'{'));
+    assert_eq!(read_request_within(&mut reader, 1000).unwrap_err().code, "protocol-header");
+}
+
+#[test]
+fn requests_come_back_and_a_bad_one_leaves_the_next_readable() {
+    let mut stream = b"{\"id\": 1, \"body\": {\"ask\": \"dance\"}}\n".to_vec();
+    write_request(&mut stream, &Request { id: 2, body: RequestBody::Doctor }).unwrap();
+    let mut reader = &stream[..];
+    assert_eq!(read_request(&mut reader).unwrap_err().code, "protocol-header");
+    assert!(matches!(read_request(&mut reader), Ok(Incoming::Message(r)) if r.id == 2));
+}
+
+#[test]
+fn a_payload_that_is_not_what_it_says_is_not_sent() {
+    let mut wrong = payload("a", vec![1, 2, 3]);
+    wrong.0.shape = vec![4];
+    let mut stream = Vec::new();
+    assert!(write_response(&mut stream, &response(1), &[wrong]).is_err());
+    assert!(stream.is_empty());
+}
