@@ -232,8 +232,8 @@ class _Attend(torch.autograd.Function):
     def backward(ctx, d_out, d_lse):
         query, key, value, out, lse, *captured = ctx.saved_tensors
         d_out = torch.zeros_like(out) if d_out is None else d_out
-        # gradients of gradients are the operator's to refuse
-        alone = _alone(d_out, query, key, value, out, *captured) and not torch.is_grad_enabled()
+        # gradients of gradients are the operator's to refuse; what was saved is as it came
+        alone = _alone(d_out, lse if d_lse is None else d_lse) and not torch.is_grad_enabled()
         found = (_backward if alone else _attend_backward)(d_out, d_lse, query, key, value, out, lse, captured, ctx.scale)
         return *found[:3], None, *found[3:]
 

@@ -195,12 +195,16 @@ class Kernel:
         held = self.pinned[f"{prefix}mods"]
         return plans.Struct(POINTER, {"mods": held.data_ptr()}), None, [held]
 
-    def forward(self, tensors, captured, scale, stream):
-        """The plan of a forward pass of query, key, value and output; captured: how many tensors a call gives."""
-        v, (query, key, value, _) = self.variant, tensors
-        batch, heads, q_len, _ = query.shape
+    def forward(self, query, key, value, captured, scale, stream):
+        """The plan of a forward pass; captured: how many tensors a call gives."""
+        v, (batch, heads, q_len, _) = self.variant, query.shape
+        results = {
+            "o": torch.empty((batch, heads, q_len, value.shape[3]), dtype=DTYPE, device="meta"),
+            "lse": torch.empty((batch, heads, q_len), dtype=torch.float32, device="meta"),
+        }
+        tensors = (query, key, value, results["o"])
         mods, pointed, held = self.mods("", v["captures"], captured, [], v["mods_by_pointer"])
-        names, scratch = ["q", "k", "v", "o", "lse", *(f"captured{at}" for at in range(captured))], {}
+        names, scratch = ["q", "k", "v", *(f"captured{at}" for at in range(captured))], {}
         group, drawn = heads // key.shape[1], self.drawn(batch)
         params = {
             "batch": batch, "heads": heads, "group": group, "q_len": q_len, "kv_len": key.shape[2], "scale": scale,
@@ -209,7 +213,7 @@ class Kernel:
         params |= {name: v[name] for name in ("q_tiles", "mask_batch", "mask_heads", "lowest")}
         lists = ("tile_order", "row_start", "runs", "bitmap_start", "bitmap_ids", "bitmaps")
         params |= {name: self.address(name) for name in lists} | strides(zip("qkvo", tensors))
-        params = plans.Struct(LAUNCH["params"], params, names[:5])
+        params = plans.Struct(LAUNCH["params"], params, [*names[:3], *results])
         if v["decode"]:
             scratch, launches = self.decode(query, key.shape[1], params, mods)
         elif v["tensor_maps"]:
@@ -218,7 +222,7 @@ class Kernel:
         else:
             blocks = batch * heads * v["q_tiles"]
             launches = [plans.Launch(self.function, [params, mods], blocks, v["threads"], v["shared_bytes"])]
-        return plans.Plan(names, scratch, launches, stream, self.context, held, pointed)
+        return plans.Plan(names, results, scratch, launches, (self.device, stream, self.context), held, pointed)
 
     def decode(self, query, kv_heads, params, mods):
         """One kernel computes pieces of the keys, another joins them."""
@@ -254,17 +258,18 @@ class Kernel:
         blocks = min(draws, self.properties.multi_processor_count)
         return arrivals, scratch, plans.Launch(self.function, [*maps, params, extra, mods], blocks, v["threads"], v["shared_bytes"])
 
-    def backward(self, saved, gradients, captured, scale, stream, zeros):
-        """The plan of a backward pass of query, key, value, out and d_out, and dq, dk and dv; zeros: the lse's gradient of
-        calls that have none."""
+    def backward(self, saved, captured, scale, stream, zeros):
+        """The plan of a backward pass of query, key, value, out and d_out; zeros: the lse's gradient of calls that have none."""
         v, b = self.variant, self.variant["backward"]
-        query, key, value, out, d_out = saved
+        query, key = saved[:2]
+        like = lambda tensor: torch.empty(tensor.shape, dtype=DTYPE, device="meta")
+        results = dict(zip(("dq", "dk", "dv"), map(like, saved)))
         batch, heads, q_len, _ = query.shape
         tiles = batch * heads * b["q_tiles"]
         items = self.items(batch)
         scratch = {"rows": 4 * tiles * b["tile_q"] * 2, "dq_sum": 4 * tiles * b["tile_q"] * b["qk_width"]}
         scratch |= {"turns": 4 * tiles * 2, "counter": 4 * 4}
-        names = ["q", "k", "v", "o", "d_o", "dq", "dk", "dv", "lse", "d_lse"]
+        names = ["q", "k", "v", "o", "d_o", "lse", "d_lse"]
         params = {
             "batch": batch, "heads": heads, "group": heads // key.shape[1], "q_len": q_len, "kv_len": key.shape[2],
             "draws": len(items), "scale": scale, "items": items.data_ptr(),
@@ -272,15 +277,15 @@ class Kernel:
         params |= {name: b[name] for name in ("q_tiles", "kv_tiles", "mask_batch", "mask_heads")}
         lists = ("row_start", "runs", "bitmap_start", "bitmap_ids", "bitmaps", "ranges", "order_start", "order")
         params |= {name: self.address(f"backward_{name}") for name in lists}
-        params |= strides(zip(names[:8], (*saved, *gradients)))
-        params = plans.Struct(LAUNCH["backward"], params, [*names, *scratch])
+        params |= strides(zip((*names[:5], *results), (*saved, *results.values())))
+        params = plans.Struct(LAUNCH["backward"], params, [*names, *results, *scratch])
         words, sums = self.sums()
         mods, pointed, held = self.mods("backward_", b["captures"], captured, words, b["mods_by_pointer"])
         main, before, after, *of_bins = self.backward_functions
         around = {"blocks": (b["q_tiles"], heads, batch), "threads": 256}
         maps, blocks = [], len(items)
         if b["hopper"]:
-            maps = self.backward_maps(saved, gradients, tiles)
+            maps = self.backward_maps(saved, results, tiles)
             blocks = min(blocks, self.properties.multi_processor_count)
         launches = [plans.Launch(before, [params], **around)]
         launches += [plans.Launch(main, [*maps, params, mods], blocks, b["threads"], b["shared_bytes"])]
@@ -288,7 +293,7 @@ class Kernel:
         launches += [plans.Launch(*of_bins, [own], blocks, 256) for own, blocks in sums]
         counts = {"captured": captured, "sum": len(LEARNS), "bins": len(b["bins"] or [])}
         names += [f"{what}{at}" for what, count in counts.items() for at in range(count)]
-        plan = plans.Plan(names, scratch, launches, stream, self.context, [*held, items], pointed)
+        plan = plans.Plan(names, results, scratch, launches, (self.device, stream, self.context), [*held, items], pointed)
         plan.zeros, plan.bins = zeros, b["bins"] or []
         return plan
 
@@ -319,14 +324,14 @@ class Kernel:
 
         return self.constant(("items", batch), repeated)
 
-    def backward_maps(self, saved, gradients, tiles):
+    def backward_maps(self, saved, results, tiles):
         """Of query, key, value, d_out, dk and dv, then of the rows' numbers, the bitmaps and the sums of dq."""
         b, dim, dim_v = self.variant["backward"], PROBLEM["head_dim"], PROBLEM["head_dim_v"]
-        (query, key, value, _, d_out), (_, dk, dv) = saved, gradients
+        query, key, value, _, d_out = saved
         m, n = b["tile_q"], b["tile_kv"]
         of = (
-            (query, "q", dim, m), (key, "k", dim, n), (value, "v", dim_v, n), (d_out, "d_o", dim_v, m), (dk, "dk", dim, 64),
-            (dv, "dv", dim_v, 64),
+            (query, "q", dim, m), (key, "k", dim, n), (value, "v", dim_v, n), (d_out, "d_o", dim_v, m), (results["dk"], "dk", dim, 64),
+            (results["dv"], "dv", dim_v, 64),
         )  # fmt: skip
         maps = [map_of(*each) for each in of]
         bitmaps = self.arrays["backward_bitmaps"]
@@ -382,22 +387,17 @@ def forward(query, key, value, captured, scale, checked=False):
     if index != torch.cuda.current_device():
         with torch.cuda.device(index):
             return forward(query, key, value, captured, scale, checked)
-    given = (query, key, value)
     stream = stream_of(index)
-    kind = kind_of(stream, scale, given, captured)
+    kind = kind_of(stream, scale, (query, key, value), captured)
     plan = None if capturing() else FORWARD.held.get(kind)
     at = (query.data_ptr(), key.data_ptr(), value.data_ptr())
     if (plan is None or (at[0] | at[1] | at[2]) & 15) and not checked:
         return None
-    batch, heads, q_len, _ = query.shape
-    out = query.new_empty((batch, heads, q_len, value.shape[3]))
-    lse = query.new_empty((batch, heads, q_len), dtype=torch.float32)
     if plan is None:
-        make = lambda: kernel_on(query.device).forward((*given, out), len(captured), scale, stream)
+        make = lambda: kernel_on(query.device).forward(query, key, value, len(captured), scale, stream)
         # two graphs may run at the same time: each has memory of its own
         plan = make() if capturing() else FORWARD(kind, make)
-    plan.run(query, (*at, out.data_ptr(), lse.data_ptr(), *[t.data_ptr() for t in captured]))
-    return out, lse
+    return plan.run(*at, *[t.data_ptr() for t in captured])
 
 
 def backward(saved, lse, d_out, d_lse, captured, scale, checked=False):
@@ -415,13 +415,12 @@ def backward(saved, lse, d_out, d_lse, captured, scale, checked=False):
     at = (query.data_ptr(), key.data_ptr(), value.data_ptr(), out.data_ptr(), d_out.data_ptr())
     if (plan is None or (at[0] | at[1] | at[2] | at[3] | at[4]) & 15) and not checked:
         return None
-    gradients = (query.new_empty(query.shape), key.new_empty(key.shape), value.new_empty(value.shape))
     if plan is None:
 
         def make():
             kernel = kernel_on(query.device)
             zeros = kernel.constant(("zeros", lse.numel()), lambda: torch.zeros_like(lse)) if d_lse is None else None
-            return kernel.backward((*saved, d_out), gradients, len(captured), scale, stream, zeros)
+            return kernel.backward((*saved, d_out), len(captured), scale, stream, zeros)
 
         plan = make() if capturing() else BACKWARD(kind, make)
     sums, more = [], []
@@ -430,5 +429,4 @@ def backward(saved, lse, d_out, d_lse, captured, scale, checked=False):
         bins = [sum_.new_zeros(sum_.numel() * each, dtype=torch.uint8) for sum_, each in zip(sums, plan.bins)]
         more = [tensor.data_ptr() for tensor in (*captured, *sums, *bins)]
     d_lse = plan.zeros if d_lse is None else d_lse
-    plan.run(query, (*at, *[g.data_ptr() for g in gradients], lse.data_ptr(), d_lse.data_ptr(), *more))
-    return gradients, sums
+    return plan.run(*at, lse.data_ptr(), d_lse.data_ptr(), *more), sums

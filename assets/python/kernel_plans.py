@@ -155,34 +155,47 @@ class Launch:
         self.grid = (*(blocks if isinstance(blocks, tuple) else (blocks, 1, 1)), threads, 1, 1, shared)
 
 
-class Plan:
-    """The launches of a pass for one kind of call. A call gives the addresses of `names` in this order; those of `scratch`,
-    memory of the call in pieces of these bytes, come after them. Threads may run a plan at once."""
+# memory of the current device by shape, strides and dtype: without PyTorch's shortest way the long one
+empty = getattr(torch._C._dynamo.guards, "_empty_strided_cuda", None) or (
+    lambda shape, strides, dtype: torch.empty_strided(shape, strides, dtype=dtype, device="cuda")
+)
 
-    def __init__(self, names, scratch, launches, stream, context, held, pointed):
+
+class Plan:
+    """The launches of a pass for one kind of call. A call gives the addresses of `names` in this order. After them come those of
+    `results`, tensors like these that a call makes, and of `scratch`, pieces of these bytes of one memory that it makes. Threads
+    may run a plan at once."""
+
+    def __init__(self, names, results, scratch, launches, place, held, pointed):
+        """place: device, stream and context; held: tensors that kernels read; pointed: a struct that each call writes to the
+        device."""
         *starts, self.scratch_bytes = itertools.accumulate((-(-size // 512) * 512 for size in scratch.values()), initial=0)
         self.starts = starts
-        self.names = {name: at for at, name in enumerate((*names, *scratch, "mods"))}
+        self.results = [(tuple(like.shape), like.stride(), like.dtype) for like in results.values()]
+        self.names = {name: at for at, name in enumerate((*names, *results, *scratch, "mods"))}
         self.parts = list(dict.fromkeys(part for launch in launches for part in launch.parameters))
-        self.launches, self.stream, self.context = launches, stream, context
-        # tensors at whose addresses kernels read, a struct that each call writes to the device, and blocks that no call uses
-        self.held, self.pointed, self.free = held, pointed, []
+        self.device, self.stream, self.context = place
+        # and blocks that no call uses
+        self.launches, self.held, self.pointed, self.free = launches, held, pointed, []
 
-    def run(self, query, addresses):
-        """query: the tensor on whose device and stream the scratch memory is."""
+    def run(self, *addresses):
+        """The results, computed on the plan's stream; its device must be the current one."""
+        results = tuple([empty(*like) for like in self.results])
+        addresses += tuple([result.data_ptr() for result in results])
         if self.scratch_bytes:
-            scratch = query.new_empty(self.scratch_bytes, dtype=torch.uint8)
+            scratch = empty((self.scratch_bytes,), (1,), torch.uint8)
             begin = scratch.data_ptr()
-            addresses = (*addresses, *[begin + start for start in self.starts])
+            addresses += tuple([begin + start for start in self.starts])
         if self.pointed is not None:
-            mods = self.pointed.filled(self.names, addresses).to(query.device)
-            addresses = (*addresses, mods.data_ptr())
+            mods = self.pointed.filled(self.names, addresses).to(self.device)
+            addresses += (mods.data_ptr(),)
         try:
             block = self.free.pop()
         except IndexError:
             block = Block(self, addresses)
         block.run(addresses)
         self.free.append(block)
+        return results
 
 
 class Block:
