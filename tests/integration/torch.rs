@@ -310,6 +310,23 @@ fn exported_python_is_clean() {
     }
 }
 
+/// The clock of races over a GPU that is imitated: a slow host is no slow kernel.
+#[test]
+fn pytorchs_kernels_are_timed_apart_from_their_host() {
+    let Some(python) = python_with(&[]) else { return };
+    let said = Command::new(&python.path)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/clock.py"))
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/python"))
+        .output()
+        .expect("Python runs");
+    let text = String::from_utf8_lossy(&said.stdout);
+    assert!(
+        said.status.success() && text.contains("tells the GPU from its host"),
+        "{text}{}",
+        String::from_utf8_lossy(&said.stderr)
+    );
+}
+
 /// The operators of a kernel bundle: gradients, compilation, checkpointing, fakes, and every launch's parameters.
 #[test]
 fn a_kernel_bundle_trains_in_pytorch() {
@@ -334,7 +351,11 @@ fn a_kernel_bundle_trains_in_pytorch() {
     let ordered = ["export", "lean.json", "--to", "ordered", "--name", "lean", "--kernels=sm_80,sm_90a"];
     bench.run(&[&ordered[..], &["--deterministic"]].concat()).ok();
     let launches = ("launches.py", "the launches have their parameters");
-    let runs = [("out", "bundle.py", "the bundle trains"), ("out", launches.0, launches.1), ("ordered", launches.0, launches.1)];
+    let runs = [
+        ("out", "bundle.py", "the bundle trains"),
+        ("out", launches.0, launches.1),
+        ("ordered", launches.0, launches.1),
+    ];
     for (folder, script, end) in runs {
         let said = Command::new(&python.path)
             .arg(format!("{}/tests/python/{script}", env!("CARGO_MANIFEST_DIR")))
