@@ -10,7 +10,7 @@ stay distinct. It works under torch.compile, and in CUDA graphs after one call o
 
 It can be trained: a second operator computes the gradients of query, key and value, also through the lse, and of the tensors
 in LEARNS, if they are passed (`captured={"table": parameter}`, or `kernel.Attention()`, which holds them as
-parameters and the kernel's lists as buffers that are not saved). Unsupported gradients are refused at the first call.
+parameters). Unsupported gradients are refused at the first call.
 Selective checkpointing keeps the outputs of OPERATORS[0]. The gradcheck script of the export checks all gradients.
 
 This file owns the operators and the checks of what they are called with. It does not know the driver: kernels/launch.py launches.
@@ -48,7 +48,7 @@ def _launcher():
 _launch = _launcher()
 LAUNCH, PROBLEM, DTYPE = _launch.LAUNCH, _launch.PROBLEM, _launch.DTYPE
 # float tensors that get gradients: name, shape and dtype, in the operators' order
-LEARNS = LAUNCH["learns"]
+LEARNS = _launch.LEARNS
 
 
 def _contents():
@@ -67,12 +67,16 @@ def _rows(tensor):
     if tensor.shape[-1] % 8:  # F.pad copies even if it adds nothing
         tensor = F.pad(tensor, (0, -tensor.shape[-1] % 8))
     aligned = tensor.data_ptr() % 16 == 0 and tensor.stride(-1) == 1 and all(s % 8 == 0 and s > 0 for s in tensor.stride()[:-1])
-    return tensor if aligned else tensor.contiguous()
+    # not `contiguous`: it leaves whole rows where they are, at any address
+    return tensor if aligned else tensor.clone(memory_format=torch.contiguous_format)
+
+
+_DEVICE = "cuda"
 
 
 def _on_gpu(tensor):
     """Errors: there is no kernel for the tensor's device."""
-    if tensor.device.type != "cuda":
+    if tensor.device.type != _DEVICE:
         other = f"DESIGN.attend, which runs on {tensor.device.type}"
         words = f"these kernels run on NVIDIA GPUs: move query, key and value to a GPU, or use {other}"
         raise ValueError(f"maskloom: query is on {tensor.device}; {words}")
@@ -113,47 +117,68 @@ def _read(tensor):
     return tensor.contiguous() if tensor.dtype == torch.float64 else tensor.float().contiguous()
 
 
-def _chosen(query, captured, lists):
-    """The device's kernel, its arrays and the captured tensors for a launch; None: the design's tensors."""
+def _able(query, captured):
+    """The variant of the tensors' device. Errors: what it cannot compute."""
     _check_captured(query, captured)
-    kernel = _launch.kernel_on(query.device)
-    if captured and kernel.variant["bounded"]:
+    variant = _launch.kernel_on(query.device).variant
+    if captured and variant["bounded"]:
         names = ", ".join(tensor["name"] for tensor in LEARNS)
         raise ValueError(f"maskloom: this kernel relies on the design's values of {names}: export it in float16 to train them")
-    arrays = _launch.Arrays(kernel.variant["arch"], dict(zip(ARRAYS, lists))) if lists else None
-    return kernel, arrays, [_read(tensor) for tensor in captured] or None
+    return variant
 
 
-# names of the arrays that operators take, in order
-ARRAYS = [name for name in sorted(_launch.tensors()) if not name.endswith("mods")]
+# whether the kernels' rows are as long as the tensors'
+_WHOLE = PROBLEM["head_dim"] % 8 == 0 == PROBLEM["head_dim_v"] % 8
+
+
+def _forward(query, key, value, captured, scale):
+    """Output and lse, launched here and now."""
+    # here and not in `attend`: torch.compile would add a guard on the design's constant
+    scale = PROBLEM["scale"] if scale is None else scale
+    found = _launch.forward(query, key, value, captured, scale) if _WHOLE else None
+    if found is not None:
+        return found
+    _check(query, key, value)
+    if _able(query, captured)["positive_scale"] and not scale > 0:
+        raise ValueError("maskloom: this kernel was compiled for a positive scale")
+    given, learnt = [_rows(tensor) for tensor in (query, key, value)], [_read(tensor) for tensor in captured]
+    out, lse = _launch.forward(*given, learnt, scale, checked=True)
+    return (out if _WHOLE else out[..., : value.shape[-1]].contiguous()), lse
+
+
+def _backward(d_out, d_lse, query, key, value, out, lse, captured, scale):
+    """Gradients of query, key, value and the captured tensors, launched here and now."""
+    _must_be_ordered()
+    scale, saved = PROBLEM["scale"] if scale is None else scale, (query, key, value, out)
+    found = _launch.backward(saved, lse, d_out, d_lse, captured, scale) if _WHOLE else None
+    if found is None:
+        _check(query, key, value)
+        variant = _able(query, captured)
+        _must_differentiate([variant])
+        _must_hold(variant["backward"], query.shape[0])
+        d_lse, learnt = None if d_lse is None else d_lse.float().contiguous(), [_read(tensor) for tensor in captured]
+        given = [_rows(tensor) for tensor in saved]
+        found = _launch.backward(given, lse.contiguous(), _rows(d_out.to(out.dtype)), d_lse, learnt, scale, checked=True)
+    gradients, sums = found
+    if not _WHOLE:
+        gradients = [g[..., : t.shape[-1]].contiguous() for g, t in zip(gradients, saved)]
+    return [*gradients, *(sum_.to(tensor.dtype) for sum_, tensor in zip(sums, captured))]
 
 
 # their schemas are written out: PyTorch 2.5 infers none from these annotations
 _INPUTS = "Tensor query, Tensor key, Tensor value"
-_MORE = "Tensor[] captured, Tensor[] lists, float? scale"
+_MORE = "Tensor[] captured, float? scale"
 
 
 # for every device: without it PyTorch reports missing dispatch keys
 @torch.library.custom_op(NAME, mutates_args=(), schema=f"({_INPUTS}, {_MORE}) -> (Tensor, Tensor)")
-def _attend(query, key, value, captured, lists, scale):
-    _check(query, key, value)
+def _attend(query, key, value, captured, scale):
     _on_gpu(query)
-    kernel, arrays, learnt = _chosen(query, captured, lists)
-    # here and not in `attend`: torch.compile would add a guard on the design's constant
-    scale = PROBLEM["scale"] if scale is None else scale
-    if kernel.variant["positive_scale"] and not scale > 0:
-        raise ValueError("maskloom: this kernel was compiled for a positive scale")
-    batch, heads, q_len, _ = query.shape
-    width = value.shape[-1]
-    out = query.new_empty(batch, heads, q_len, -(-width // 8) * 8)
-    lse = query.new_empty(batch, heads, q_len, dtype=torch.float32)
-    with torch.cuda.device(query.device):
-        kernel.launch(_rows(query), _rows(key), _rows(value), out, lse, scale, arrays, learnt)
-    return (out if out.shape[-1] == width else out[..., :width].contiguous()), lse
+    return _forward(query, key, value, captured, scale)
 
 
 @_attend.register_fake
-def _(query, key, value, captured, lists, scale):
+def _(query, key, value, captured, scale):
     _check(query, key, value)
     _check_captured(query, captured)
     shape = (*query.shape[:-1], value.shape[-1])
@@ -164,47 +189,74 @@ _BACKWARD = f"(Tensor d_out, Tensor? d_lse, {_INPUTS}, Tensor out, Tensor lse, {
 
 
 @torch.library.custom_op(f"{NAME}_backward", mutates_args=(), schema=_BACKWARD)
-def _attend_backward(d_out, d_lse, query, key, value, out, lse, captured, lists, scale):
-    _check(query, key, value)
+def _attend_backward(d_out, d_lse, query, key, value, out, lse, captured, scale):
     _on_gpu(query)
-    _must_be_ordered()
-    kernel, arrays, learnt = _chosen(query, captured, lists)
-    _must_differentiate([kernel.variant])
-    _must_hold(kernel.variant["backward"], query.shape[0])
-    scale = PROBLEM["scale"] if scale is None else scale
-    d_lse = torch.zeros_like(lse) if d_lse is None else d_lse.float().contiguous()
-    wide = lambda t: t.new_empty(*t.shape[:-1], -(-t.shape[-1] // 8) * 8)
-    gradients = [wide(tensor) for tensor in (query, key, value)]
-    sums = [query.new_zeros([max(n, 1) for n in t["shape"]], dtype=torch.float32) for t in LEARNS]
-    with torch.cuda.device(query.device):
-        saved = (*map(_rows, (query, key, value, out)), lse.contiguous(), _rows(d_out.to(out.dtype)), d_lse)
-        kernel.backward(saved, gradients, sums, scale, arrays, learnt)
-    own = [g[..., : t.shape[-1]].contiguous() for g, t in zip(gradients, (query, key, value))]
-    return own + [sum_.to(tensor.dtype) for sum_, tensor in zip(sums, captured)]
+    return _backward(d_out, d_lse, query, key, value, out, lse, captured, scale)
 
 
 @_attend_backward.register_fake
-def _(d_out, d_lse, query, key, value, out, lse, captured, lists, scale):
+def _(d_out, d_lse, query, key, value, out, lse, captured, scale):
     return [t.new_empty(t.shape) for t in (query, key, value, *captured)]
 
 
 def _save(ctx, inputs, output):
-    query, key, value, captured, lists, scale = inputs
-    ctx.counts, ctx.scale = (len(captured), len(lists)), scale
-    ctx.save_for_backward(query, key, value, *output, *captured, *lists)
+    query, key, value, captured, scale = inputs
+    ctx.scale = scale
+    ctx.save_for_backward(query, key, value, *output, *captured)
 
 
 def _differentiate(ctx, d_out, d_lse):
-    query, key, value, out, lse, *rest = ctx.saved_tensors
-    captured, lists = rest[: ctx.counts[0]], rest[ctx.counts[0] :]
+    query, key, value, out, lse, *captured = ctx.saved_tensors
     d_out = torch.zeros_like(out) if d_out is None else d_out
-    found = _attend_backward(d_out, d_lse, query, key, value, out, lse, captured, lists, ctx.scale)
-    return *found[:3], found[3:], [None] * len(lists), None
+    found = _attend_backward(d_out, d_lse, query, key, value, out, lse, captured, ctx.scale)
+    return *found[:3], found[3:], None
 
 
 _attend.register_autograd(_differentiate, setup_context=_save)
 # forward and backward, as selective checkpointing names them
 OPERATORS = tuple(getattr(torch.ops.maskloom, name.split("::")[1]).default for name in (NAME, f"{NAME}_backward"))
+
+
+class _Attend(torch.autograd.Function):
+    """The operator without PyTorch's dispatcher, where nothing but autograd watches its calls."""
+
+    @staticmethod
+    def forward(ctx, query, key, value, scale, *captured):
+        out, lse = _forward(query, key, value, captured, scale)
+        ctx.scale = scale
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(query, key, value, out, lse, *captured)
+        return out, lse
+
+    @staticmethod
+    def backward(ctx, d_out, d_lse):
+        query, key, value, out, lse, *captured = ctx.saved_tensors
+        d_out = torch.zeros_like(out) if d_out is None else d_out
+        # gradients of gradients are the operator's to refuse; what was saved is as it came
+        alone = _alone(d_out, lse if d_lse is None else d_lse) and not torch.is_grad_enabled()
+        found = (_backward if alone else _attend_backward)(d_out, d_lse, query, key, value, out, lse, captured, ctx.scale)
+        return *found[:3], None, *found[3:]
+
+
+_PLAIN = {torch.Tensor, torch.nn.Parameter}
+# by which PyTorch tells who watches a call; a PyTorch without one of them gets no call past its dispatcher
+_modes, _transforms, _tracing = _WATCHERS = [
+    getattr(torch._C, name, None)
+    for name in ("_len_torch_dispatch_stack", "_are_functorch_transforms_active", "_get_tracing_state")
+]
+_KNOWN = None not in _WATCHERS
+
+
+def _alone(query, *others):
+    """Whether a call may go past the dispatcher: of plain tensors on a GPU, seen by no compiler, tracer, mode or transform."""
+    if torch.compiler.is_compiling() or not _KNOWN or _modes() or _transforms() or _tracing() is not None:
+        return False
+    if query.device.type != _DEVICE or type(query) not in _PLAIN or query.is_neg():
+        return False
+    for tensor in others:
+        if type(tensor) not in _PLAIN or tensor.is_neg():
+            return False
+    return True
 
 
 def _must_be_ordered():
@@ -237,10 +289,17 @@ def _must_differentiate(variants):
         raise RuntimeError(f"maskloom: no gradient here: {refusals[0]}; {words}")
 
 
-def _attended(query, key, value, captured, lists, scale, return_lse):
-    if torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value, *captured)):
+def _attended(query, key, value, captured, scale, return_lse):
+    scale = None if scale is None else float(scale)
+    trains = torch.is_grad_enabled() and any([t.requires_grad for t in (query, key, value, *captured)])
+    if trains:
         _must_differentiate(LAUNCH["variants"])
-    out, lse = _attend(query, key, value, captured, lists, None if scale is None else float(scale))
+    if not _alone(query, key, value, *captured):
+        out, lse = _attend(query, key, value, captured, scale)
+    elif trains:
+        out, lse = _Attend.apply(query, key, value, scale, *captured)
+    else:
+        out, lse = _forward(query, key, value, captured, scale)
     return (out, lse) if return_lse else out
 
 
@@ -255,29 +314,26 @@ def attend(query, key, value, scale=None, return_lse=False, captured=None):
 
     captured: tensors by name that replace those in LEARNS: all of them, or none.
     """
-    given = dict(captured or {})
-    learnt = [given.pop(wanted["name"]) for wanted in LEARNS if wanted["name"] in given]
-    if given or len(learnt) not in (0, len(LEARNS)):
-        names = ", ".join(map(_told, LEARNS)) or "nothing"
-        raise ValueError(f"maskloom: captured names {sorted(captured)}; the design learns {names}: pass all of them")
-    return _attended(query, key, value, learnt, [], scale, return_lse)
+    learnt = []
+    if captured is not None:
+        given = dict(captured)
+        learnt = [given.pop(wanted["name"]) for wanted in LEARNS if wanted["name"] in given]
+        if given or len(learnt) not in (0, len(LEARNS)):
+            names = ", ".join(map(_told, LEARNS)) or "nothing"
+            raise ValueError(f"maskloom: captured names {sorted(captured)}; the design learns {names}: pass all of them")
+    return _attended(query, key, value, learnt, scale, return_lse)
 
 
 class Attention(torch.nn.Module):
-    """The same as a module: the design's learned tensors as parameters, with the design's values, and the kernels' lists
-    as buffers that move with it and are not saved."""
+    """The same as a module: the design's learned tensors as parameters, with the design's values."""
 
     def __init__(self):
         super().__init__()
         arrays = _launch.tensors()
-        for name in ARRAYS:
-            self.register_buffer("list_" + name.replace(".", "_"), arrays[name], persistent=False)
         self.learnt = torch.nn.ParameterDict({t["name"]: torch.nn.Parameter(_initial(t, arrays)) for t in LEARNS})
 
     def forward(self, query, key, value, scale=None, return_lse=False):
-        lists = [getattr(self, "list_" + name.replace(".", "_")) for name in ARRAYS]
-        learnt = [self.learnt[wanted["name"]] for wanted in LEARNS]
-        return _attended(query, key, value, learnt, lists, scale, return_lse)
+        return _attended(query, key, value, [self.learnt[wanted["name"]] for wanted in LEARNS], scale, return_lse)
 
 
 def _initial(wanted, arrays):

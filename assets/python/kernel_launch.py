@@ -1,15 +1,19 @@
 """Launches the kernels of DESIGN.
 
-It owns the driver's functions, the variant for a device, the arrays of a variant and the parameters of each launch.
+It owns the variant for a device, the arrays of a variant, and what is kept between calls: for each kind of call (device,
+stream, shapes, strides, scale) a plan, made once. A call gives the plan its tensors' addresses.
 
 Each value that a launch reads comes from the caller's tensors or from this folder. launch.json names the fields of the kernels'
 structs in their order, so nothing here knows a layout. It does not know operators, autograd or what a caller may pass:
-DESIGN_kernel.py loads this file and checks that.
+DESIGN_kernel.py loads this file and checks that. plans.py knows the driver.
 """
 
 import ctypes
 import functools
+import importlib.util
+import itertools
 import json
+import math
 import struct
 from pathlib import Path
 
@@ -19,86 +23,32 @@ FOLDER = Path(__file__).parent
 LAUNCH = json.loads(FOLDER.joinpath("launch.json").read_text(encoding="utf-8"))
 PROBLEM = LAUNCH["problem"]
 DTYPE = getattr(torch, PROBLEM["dtype"])
-CODES = {"u64": "Q", "i64": "q", "i32": "i", "u32": "I", "f32": "f"}
-# the driver's numbers: CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, and the types of tensor maps
+# float tensors that get gradients
+LEARNS = LAUNCH["learns"]
+# the driver's CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 SHARED_BYTES = 8
-MAP_TYPES = {torch.int32: 2, torch.float16: 6, torch.float32: 7, torch.bfloat16: 9}
+POINTER = [("mods", "u64")]
 
 
-# ---- the driver
+def _plans():
+    """plans.py. Several designs may be loaded at once, so each has its own, and none takes a place in sys.modules."""
+    spec = importlib.util.spec_from_file_location(f"{__name__}_plans", FOLDER / "plans.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-class Driver:
-    """The few functions of libcuda that a launch needs."""
-
-    def __init__(self):
-        try:
-            self.library = ctypes.CDLL("libcuda.so.1")
-        except OSError:
-            if torch.version.hip is not None:
-                raise RuntimeError("maskloom: these kernels need an NVIDIA GPU; this PyTorch is for AMD GPUs") from None
-            self.library = ctypes.CDLL("nvcuda.dll")
-
-    def __call__(self, name, *arguments):
-        status = getattr(self.library, name)(*arguments)
-        if status != 0:
-            text = ctypes.c_char_p()
-            self.library.cuGetErrorName(status, ctypes.byref(text))
-            raise RuntimeError(f"maskloom: {name} failed: {(text.value or b'?').decode()}")
-
-
-@functools.cache
-def driver():
-    return Driver()
-
-
-def start(function, arguments, blocks, threads, shared, stream):
-    """One launch; the arguments are bytes, or buffers of ctypes. blocks: a number, or three."""
-    pointers = (ctypes.c_void_p * len(arguments))()
-    held = [a if isinstance(a, ctypes.Array) else ctypes.create_string_buffer(a, len(a)) for a in arguments]
-    for at, argument in enumerate(held):
-        pointers[at] = argument.aligned if hasattr(argument, "aligned") else ctypes.addressof(argument)
-    one = ctypes.c_uint(1)
-    blocks = tuple(map(ctypes.c_uint, blocks if isinstance(blocks, tuple) else (blocks, 1, 1)))
-    grid = (*blocks, ctypes.c_uint(threads), one, one)
-    driver()("cuLaunchKernel", function, *grid, ctypes.c_uint(shared), ctypes.c_void_p(stream), pointers, ctypes.c_void_p())
+plans = _plans()
 
 
 def loaded(cubin, *entries):
-    """The functions of a module; it stays loaded."""
+    """The functions of a module, as numbers; it stays loaded."""
     module = ctypes.c_void_p()
-    driver()("cuModuleLoadData", ctypes.byref(module), FOLDER.joinpath(cubin).read_bytes())
+    plans.driver()("cuModuleLoadData", ctypes.byref(module), FOLDER.joinpath(cubin).read_bytes())
     found = [ctypes.c_void_p() for _ in entries]
     for function, entry in zip(found, entries):
-        driver()("cuModuleGetFunction", ctypes.byref(function), module, entry.encode())
-    return found
-
-
-def packed(fields, values):
-    """A struct of the kernel's as bytes; fields without a value are 0."""
-    return struct.pack("<" + "".join(CODES[kind] for _, kind in fields), *(values.get(name, 0) for name, _ in fields))
-
-
-def addressed(tensors):
-    """Addresses and strides of tensors, by the names of their fields."""
-    found = {}
-    for name, tensor in tensors.items():
-        found[name] = tensor.data_ptr()
-        found |= zip((f"{name}_b", f"{name}_h", f"{name}_s"), tensor.stride())
-    return found
-
-
-def tensor_map(tensor, kind, dims, strides, boxes, swizzle):
-    """The driver's tensor map over a tensor: extents and strides in bytes from the fastest axis on, boxes of two axes."""
-    u64, u32 = ctypes.c_uint64, ctypes.c_uint32
-    buffer = ctypes.create_string_buffer(128 + 64)
-    buffer.aligned = -(-ctypes.addressof(buffer) // 64) * 64
-    # no interleaving, the swizzle, L2 promotion of 256 bytes, zeros outside
-    driver()(
-        "cuTensorMapEncodeTiled", ctypes.c_void_p(buffer.aligned), kind, ctypes.c_uint(4), ctypes.c_void_p(tensor.data_ptr()),
-        (u64 * 4)(*dims), (u64 * 3)(*strides), (u32 * 4)(*boxes, 1, 1), (u32 * 4)(1, 1, 1, 1), 0, swizzle, 3, 0,
-    )  # fmt: skip
-    return buffer
+        plans.driver()("cuModuleGetFunction", ctypes.byref(function), module, entry.encode())
+    return [function.value for function in found]
 
 
 # ---- variants and their arrays
@@ -142,251 +92,255 @@ def tensors():
     return arrays
 
 
-@functools.cache
-def constants():
-    """The mods' structs of all variants, on the host."""
-    return {name: array for name, array in tensors().items() if name.endswith("mods")}
+# ---- kernels and their plans
 
 
-def on(device):
-    """All arrays that launches read, on a device, by name."""
-    return {name: array.to(device) for name, array in tensors().items() if not name.endswith("mods")}
+def capturing():
+    return torch.cuda.is_current_stream_capturing()
 
 
-class Arrays:
-    """Lists and captured tensors of one architecture on a device: the kernel's own, or a module's buffers."""
-
-    def __init__(self, arch, arrays):
-        own = f"{arch}."
-        self.all = {name.removeprefix(own): array for name, array in arrays.items() if name.startswith(own)}
-
-    def address(self, name):
-        array = self.all.get(name)
-        return 0 if array is None else array.data_ptr()
-
-    def mods(self, prefix, places, captured, gradients, by_pointer, device):
-        """The mods' struct for a launch, with addresses first (of gradients those given), and the objects that must live until
-        the launch has run."""
-        mods = bytearray(constants()[prefix].numpy().tobytes())
-        learnt = [captured[place] if captured and place is not None else None for place in places]
-        name = prefix.split(".", 1)[1].removesuffix("mods")
-        own = [self.address(f"{name}capture{at}") for at in range(len(places))]
-        addresses = [at if tensor is None else tensor.data_ptr() for at, tensor in zip(own, learnt)]
-        addresses += gradients
-        struct.pack_into(f"<{len(addresses)}Q", mods, 0, *addresses)
-        if not by_pointer:
-            return bytes(mods), None
-        held = torch.frombuffer(mods, dtype=torch.uint8).to(device)
-        return struct.pack("<Q", held.data_ptr()), held
+# of a device's current stream the driver's number; without PyTorch's short way the long one
+stream_of = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (lambda index: torch.cuda.current_stream(index).cuda_stream)
 
 
-class Newest:
-    """A bounded cache of values by key, without the least recently used. Threads may use it at once: each step is
-    one operation of a dict, and the caller holds the found value."""
-
-    def __init__(self, most):
-        self.most, self.held, self.used = most, {}, {}
-
-    def __call__(self, key, make):
-        found = self.held.get(key)
-        if found is None:
-            found = self.held.setdefault(key, make())
-        self.used.pop(key, None)
-        self.used[key] = None
-        if len(self.used) > self.most:
-            for old in list(self.used)[: -self.most]:
-                self.used.pop(old, None)
-                self.held.pop(old, None)
-        return found
+def map_of(tensor, at, dim, rows):
+    """The map over a tensor of 16-bit numbers: (element, token, head, batch), boxes of `rows` x 64 elements."""
+    batch, heads, tokens, _ = tensor.shape
+    strides = [2 * tensor.stride(axis) for axis in (2, 1, 0)]
+    return plans.Map(DTYPE, at, (dim, tokens, heads, batch), strides, (64, rows), 3)
 
 
-# ---- launches
+def map_of_words(dtype, at, dims, boxes):
+    """The same over contiguous 32-bit words, without swizzle."""
+    strides = list(itertools.accumulate(dims[:3], lambda stride, extent: stride * extent, initial=4))[1:]
+    return plans.Map(dtype, at, dims, strides, boxes, 0)
+
+
+def strides(tensors):
+    """Strides of tensors, by the names of their fields."""
+    found = {}
+    for name, tensor in tensors:
+        found |= zip((f"{name}_b", f"{name}_h", f"{name}_s"), tensor.stride())
+    return found
 
 
 class Kernel:
-    """The kernels on one device: modules, functions, lists and captured tensors."""
+    """The kernels on one device: modules, functions, lists and captured tensors; it makes plans."""
 
     def __init__(self, device):
         self.variant = v = variant_for(device)
         self.properties = torch.cuda.get_device_properties(device)
-        self.device = device
-        self.arrays = Arrays(v["arch"], on(device))
-        self.own_mods = self.mods(self.arrays, None)
-        # shared by launches on a stream and by tensors at an address, the newest
-        self.counters, self.maps, self.backward_functions = Newest(64), Newest(256), None
+        self.device, own = device, f"{v['arch']}."
+        self.arrays, self.structs = {}, {}
+        # counters by stream, and what launches only read
+        self.counters, self.constants, self.pinned = plans.Kept(64), plans.Kept(64), {}
+        self.context = ctypes.c_void_p()
         with torch.cuda.device(device):
+            for name, array in tensors().items():
+                if name.startswith(own):
+                    name = name.removeprefix(own)
+                    if name.endswith("mods"):
+                        self.structs[name] = array.numpy().tobytes()
+                    else:
+                        self.arrays[name] = array.to(device)
             torch.cuda.current_stream().synchronize()
+            plans.driver()("cuCtxGetCurrent", ctypes.byref(self.context))
             join = [v["decode"]["join_entry"]] if v["decode"] else []
             self.function, *self.join = loaded(v["cubin"], v["entry"], *join)
-            driver()("cuFuncSetAttribute", self.function, SHARED_BYTES, v["shared_bytes"])
+            plans.driver()("cuFuncSetAttribute", self.function, SHARED_BYTES, v["shared_bytes"])
             if v["backward"].get("main"):
                 self.load_backward(v["backward"])
 
     def load_backward(self, b):
         (main,) = loaded(b["main"], b["entry"])
-        driver()("cuFuncSetAttribute", main, SHARED_BYTES, b["shared_bytes"])
+        plans.driver()("cuFuncSetAttribute", main, SHARED_BYTES, b["shared_bytes"])
         captured = ["backward_captured"] if b["bins"] else []
         self.backward_functions = (main, *loaded(b["rows"], "backward_rows", "backward_queries", *captured))
 
-    def mods(self, arrays, captured):
-        v = self.variant
-        return arrays.mods(f"{v['arch']}.mods", v["captures"], captured, [], v["mods_by_pointer"], self.device)
+    def address(self, name):
+        array = self.arrays.get(name)
+        return 0 if array is None else array.data_ptr()
 
-    def started(self):
-        """`start` on the current stream."""
-        return functools.partial(start, stream=torch.cuda.current_stream(self.device).cuda_stream)
+    def constant(self, key, make):
+        """A tensor that launches on any stream read. One that a graph makes belongs to it: each replay makes it again. One
+        that a graph finds stays, as it may be replayed at any time."""
+        if capturing():
+            found = self.constants.held.get(key)
+            if found is not None:
+                self.pinned[key] = found
+            return make() if found is None else found
 
-    def launch(self, query, key, value, out, lse, scale, arrays=None, captured=None):
-        """Writes the output and the lse of a forward pass."""
-        v, start_here = self.variant, self.started()
-        own = arrays is None and captured is None
-        arrays = arrays or self.arrays
-        mods, _held = self.own_mods if own else self.mods(arrays, captured)
-        params = self.params((query, key, value, out), lse, scale, arrays)
-        main = functools.partial(start_here, self.function, threads=v["threads"], shared=v["shared_bytes"])
-        if v["decode"]:
-            self.decode(main, start_here, query, key.shape[1], params, mods)
-        elif v["tensor_maps"]:
-            self.hopper(main, (query, key, value, out), params, mods, arrays)
-        else:
-            main([params, mods], blocks=query.shape[:2].numel() * v["q_tiles"])
+        def ready():
+            made = make()
+            torch.cuda.current_stream(self.device).synchronize()
+            return made
 
-    def params(self, tensors, lse, scale, arrays):
-        """The forward pass's struct, of query, key, value and output."""
-        query, key, value, out = tensors
-        batch, heads, q_len, _ = query.shape
-        kv_heads, kv_len = key.shape[1:3]
-        drawn = self.drawn(batch)
+        found = self.constants(key, ready)
+        if found.is_cuda:
+            found.record_stream(torch.cuda.current_stream(self.device))
+        return found
+
+    def mods(self, prefix, places, captured, gradients, by_pointer):
+        """The mods' struct as a parameter, addresses first: those of captured tensors, of which a call may give some, then
+        `gradients`. Besides, the struct that each call writes to the device, and what must live as long as the plan."""
+        own = [self.address(f"{prefix}capture{at}") for at in range(len(places))]
+        first = [f"captured{place}" if captured and place is not None else at for place, at in zip(places, own)]
+        words = plans.Words(self.structs[f"{prefix}mods"], [*first, *gradients])
+        if not by_pointer:
+            return words, None, []
+        if words.places:
+            return plans.Struct(POINTER, {}, ["mods"]), words, []
+        if f"{prefix}mods" not in self.pinned:
+            self.pinned[f"{prefix}mods"] = words.filled({}, ()).to(self.device)
+        held = self.pinned[f"{prefix}mods"]
+        return plans.Struct(POINTER, {"mods": held.data_ptr()}), None, [held]
+
+    def forward(self, query, key, value, captured, scale, stream):
+        """The plan of a forward pass; captured: how many tensors a call gives."""
+        v, (batch, heads, q_len, _) = self.variant, query.shape
+        results = {
+            "o": torch.empty((batch, heads, q_len, value.shape[3]), dtype=DTYPE, device="meta"),
+            "lse": torch.empty((batch, heads, q_len), dtype=torch.float32, device="meta"),
+        }
+        tensors = (query, key, value, results["o"])
+        mods, pointed, held = self.mods("", v["captures"], captured, [], v["mods_by_pointer"])
+        names, scratch = ["q", "k", "v", *(f"captured{at}" for at in range(captured))], {}
+        group, drawn = heads // key.shape[1], self.drawn(batch)
         params = {
-            "lse": lse.data_ptr(), "batch": batch, "heads": heads, "group": heads // kv_heads, "q_len": q_len, "kv_len": kv_len,
-            "section": drawn["section"] if drawn else self.section(key, value, batch * heads, heads // kv_heads), "scale": scale,
+            "batch": batch, "heads": heads, "group": group, "q_len": q_len, "kv_len": key.shape[2], "scale": scale,
+            "section": drawn["section"] if drawn else self.section(key, value, batch * heads, group),
         }  # fmt: skip
-        params |= {name: self.variant[name] for name in ("q_tiles", "mask_batch", "mask_heads", "lowest")}
+        params |= {name: v[name] for name in ("q_tiles", "mask_batch", "mask_heads", "lowest")}
         lists = ("tile_order", "row_start", "runs", "bitmap_start", "bitmap_ids", "bitmaps")
-        params |= {name: arrays.address(name) for name in lists}
-        params |= addressed({"q": query, "k": key, "v": value, "o": out})
-        return packed(LAUNCH["params"], params)
+        params |= {name: self.address(name) for name in lists} | strides(zip("qkvo", tensors))
+        params = plans.Struct(LAUNCH["params"], params, [*names[:3], *results])
+        if v["decode"]:
+            scratch, launches = self.decode(query, key.shape[1], params, mods)
+        elif v["tensor_maps"]:
+            counter, scratch, launch = self.hopper(tensors, params, mods, stream)
+            held, launches = [*held, counter], [launch]
+        else:
+            blocks = batch * heads * v["q_tiles"]
+            launches = [plans.Launch(self.function, [params, mods], blocks, v["threads"], v["shared_bytes"])]
+        return plans.Plan(names, results, scratch, launches, (self.device, stream, self.context), held, pointed)
 
-    def decode(self, main, start_here, query, kv_heads, params, mods):
+    def decode(self, query, kv_heads, params, mods):
         """One kernel computes pieces of the keys, another joins them."""
-        d, rows = self.variant["decode"], query.shape[:3].numel()
-        parts = query.new_empty(rows * d["parts_a_row"], d["part_width"], dtype=torch.float32)
-        part_lse = query.new_empty(rows * d["parts_a_row"], dtype=torch.float32)
-        extra = packed(LAUNCH["decode"], d | {"parts": parts.data_ptr(), "part_lse": part_lse.data_ptr()})
-        main([params, extra, mods], blocks=query.shape[0] * kv_heads * d["splits"] * d["row_tiles"])
-        start_here(self.join[0], [params, extra], blocks=rows, threads=d["join_threads"], shared=0)
+        v, d, rows = self.variant, self.variant["decode"], query.shape[:3].numel()
+        parts = rows * d["parts_a_row"]
+        scratch = {"parts": 4 * parts * d["part_width"], "part_lse": 4 * parts}
+        extra = plans.Struct(LAUNCH["decode"], d, list(scratch))
+        blocks = query.shape[0] * kv_heads * d["splits"] * d["row_tiles"]
+        main = plans.Launch(self.function, [params, extra, mods], blocks, v["threads"], v["shared_bytes"])
+        return scratch, [main, plans.Launch(self.join[0], [params, extra], rows, d["join_threads"])]
 
-    def hopper(self, main, tensors, params, mods, arrays):
+    def hopper(self, tensors, params, mods, stream):
         """The kernel reads tensors through maps and draws its tiles from a counter, whole ones and pieces."""
-        query, batch = tensors[0], tensors[0].shape[0]
-        tiles = query.shape[:2].numel() * self.variant["q_tiles"]
-        arrivals = self.counter(torch.cuda.current_stream(self.device).cuda_stream, query.device)
-        counter, drawn, draws = arrivals.data_ptr(), self.drawn(batch), tiles
-        extra = {"kv_num_tiles": arrays.address("kv_num_tiles"), "counter": counter, "whole": tiles}
+        v, (batch, heads) = self.variant, tensors[0].shape[:2]
+        arrivals = self.counter(stream)
+        counter, drawn, scratch = arrivals.data_ptr(), self.drawn(batch), {}
+        draws = whole = batch * heads * v["q_tiles"]
+        extra = {"kv_num_tiles": self.address("kv_num_tiles"), "counter": counter}
         if drawn and drawn["pieces"]:
-            parts = query.new_empty(drawn["pieces"] * drawn["part_bytes"], dtype=torch.uint8)
-            draws = drawn["whole"] + drawn["pieces"]
-            extra |= {"whole": drawn["whole"], "pieces": arrays.address(f"pieces{batch}")}
-            extra |= {"parts": parts.data_ptr(), "arrived": counter + 8}
-        extra = packed(LAUNCH["hopper"], extra | {"draws": draws})
-        blocks = min(draws, self.properties.multi_processor_count)
-        main([*self.forward_maps(tensors, arrays), params, extra, mods], blocks=blocks)
-
-    def forward_maps(self, tensors, arrays):
-        """Of query, key, value, output and bitmaps."""
-        v, dim, dim_v = self.variant, PROBLEM["head_dim"], PROBLEM["head_dim_v"]
+            scratch["parts"], whole = drawn["pieces"] * drawn["part_bytes"], drawn["whole"]
+            draws = whole + drawn["pieces"]
+            extra |= {"pieces": self.address(f"pieces{batch}"), "arrived": counter + 8}
+        extra = plans.Struct(LAUNCH["hopper"], extra | {"draws": draws, "whole": whole}, list(scratch))
+        dims = (PROBLEM["head_dim"], PROBLEM["head_dim"], PROBLEM["head_dim_v"], PROBLEM["head_dim_v"])
         rows = (v["tile_q"], v["tile_kv"], v["tile_kv"], v["stored_rows"])
-        maps = [self.map(*of) for of in zip(tensors, (dim, dim, dim_v, dim_v), rows)]
-        bitmaps = arrays.all.get("bitmaps")
+        maps = [map_of(*of) for of in zip(tensors, "qkvo", dims, rows)]
         # lines of 128 bytes, eight for a warpgroup's rows; without bitmaps their map reads nothing
-        some = bitmaps is not None
-        return [*maps, self.map(bitmaps.view(torch.int16).view(1, 1, -1, 64), 64, 8) if some else maps[1]]
+        bitmaps = self.arrays.get("bitmaps")
+        if bitmaps is not None:
+            # words of bitmaps are mapped as numbers of the design's dtype
+            bitmaps = map_of(bitmaps.view(torch.int16).view(1, 1, -1, 64), bitmaps.data_ptr(), 64, 8)
+        maps.append(bitmaps or maps[1])
+        blocks = min(draws, self.properties.multi_processor_count)
+        return arrivals, scratch, plans.Launch(self.function, [*maps, params, extra, mods], blocks, v["threads"], v["shared_bytes"])
 
-    def backward(self, saved, gradients, d_captured, scale, arrays=None, captured=None):
-        """Writes dq, dk and dv of a saved forward pass into `gradients`; adds those of captured tensors to `d_captured`."""
-        v, b, arrays = self.variant, self.variant["backward"], arrays or self.arrays
-        query = saved[0]
-        batch, heads = query.shape[:2]
-        scratch, items = self.scratch(query), self.items(batch, arrays)
-        params = self.backward_params(saved, gradients, scratch, items, scale, arrays)
-        sums, _bins = self.sums(d_captured)
-        words = [word for own in sums for word in own]
-        mods, _held = arrays.mods(f"{v['arch']}.backward_mods", b["captures"], captured, words, b["mods_by_pointer"], self.device)
-        start_here = self.started()
+    def backward(self, saved, captured, scale, stream, zeros):
+        """The plan of a backward pass of query, key, value, out and d_out; zeros: the lse's gradient of calls that have none."""
+        v, b = self.variant, self.variant["backward"]
+        query, key = saved[:2]
+        like = lambda tensor: torch.empty(tensor.shape, dtype=DTYPE, device="meta")
+        results = dict(zip(("dq", "dk", "dv"), map(like, saved)))
+        batch, heads, q_len, _ = query.shape
+        tiles = batch * heads * b["q_tiles"]
+        items = self.items(batch)
+        scratch = {"rows": 4 * tiles * b["tile_q"] * 2, "dq_sum": 4 * tiles * b["tile_q"] * b["qk_width"]}
+        scratch |= {"turns": 4 * tiles * 2, "counter": 4 * 4}
+        names = ["q", "k", "v", "o", "d_o", "lse", "d_lse"]
+        params = {
+            "batch": batch, "heads": heads, "group": heads // key.shape[1], "q_len": q_len, "kv_len": key.shape[2],
+            "draws": len(items), "scale": scale, "items": items.data_ptr(),
+        }  # fmt: skip
+        params |= {name: b[name] for name in ("q_tiles", "kv_tiles", "mask_batch", "mask_heads")}
+        lists = ("row_start", "runs", "bitmap_start", "bitmap_ids", "bitmaps", "ranges", "order_start", "order")
+        params |= {name: self.address(f"backward_{name}") for name in lists}
+        params |= strides(zip((*names[:5], *results), (*saved, *results.values())))
+        params = plans.Struct(LAUNCH["backward"], params, [*names, *results, *scratch])
+        words, sums = self.sums()
+        mods, pointed, held = self.mods("backward_", b["captures"], captured, words, b["mods_by_pointer"])
         main, before, after, *of_bins = self.backward_functions
-        around = {"blocks": (b["q_tiles"], heads, batch), "threads": 256, "shared": 0}
-        start_here(before, [params], **around)
+        around = {"blocks": (b["q_tiles"], heads, batch), "threads": 256}
         maps, blocks = [], len(items)
         if b["hopper"]:
-            maps = self.backward_maps(saved, gradients, scratch, arrays)
+            maps = self.backward_maps(saved, results, tiles)
             blocks = min(blocks, self.properties.multi_processor_count)
-        start_here(main, [*maps, params, mods], blocks=blocks, threads=b["threads"], shared=b["shared_bytes"])
-        start_here(after, [params], **around)
-        for own in sums if of_bins else []:
-            if own[1]:
-                start_here(*of_bins, [struct.pack("<3Q", *own)], blocks=-(-own[2] // 256), threads=256, shared=0)
+        launches = [plans.Launch(before, [params], **around)]
+        launches += [plans.Launch(main, [*maps, params, mods], blocks, b["threads"], b["shared_bytes"])]
+        launches += [plans.Launch(after, [params], **around)]
+        launches += [plans.Launch(*of_bins, [own], blocks, 256) for own, blocks in sums]
+        counts = {"captured": captured, "sum": len(LEARNS), "bins": len(b["bins"] or [])}
+        names += [f"{what}{at}" for what, count in counts.items() for at in range(count)]
+        plan = plans.Plan(names, results, scratch, launches, (self.device, stream, self.context), [*held, items], pointed)
+        plan.zeros, plan.bins = zeros, b["bins"] or []
+        return plan
 
-    def sums(self, d_captured):
-        """The words by which kernels find each captured tensor's gradient, and the memory that must live until they have run: its
-        address, or, where no order may change the sums, that with the address of its bins (0: it needs none) and its elements."""
-        bins = self.variant["backward"]["bins"]
+    def sums(self):
+        """The words by which kernels find each captured tensor's gradient: its address, or, where no order may change the sums,
+        that with the address of its bins (0: it needs none) and its elements. Besides, those structs that need a launch at the
+        end, and its blocks."""
+        bins, words, last = self.variant["backward"]["bins"], [], []
         if bins is None:
-            return [(tensor.data_ptr(),) for tensor in d_captured], []
-        held = [tensor.new_zeros(tensor.numel() * each, dtype=torch.uint8) for tensor, each in zip(d_captured, bins)]
-        words = [(t.data_ptr(), own.data_ptr() if len(own) else 0, t.numel()) for t, own in zip(d_captured, held)]
-        return words, held
+            return [f"sum{at}" for at in range(len(LEARNS))], []
+        for at, (wanted, each) in enumerate(zip(LEARNS, bins)):
+            count = math.prod(max(n, 1) for n in wanted["shape"])
+            own = [f"sum{at}", f"bins{at}" if each else 0, count]
+            words += own
+            last += [(plans.Words(bytes(24), own), -(-count // 256))] if each else []
+        return words, last
 
-    def scratch(self, query):
-        """Memory of one backward pass, by its fields."""
-        b = self.variant["backward"]
-        tiles = query.shape[:2].numel() * b["q_tiles"]
-        return {
-            "rows": query.new_empty(tiles * b["tile_q"] * 2, dtype=torch.float32),
-            "dq_sum": query.new_empty(tiles * b["tile_q"] * b["qk_width"], dtype=torch.float32),
-            "turns": query.new_empty(tiles * 2, dtype=torch.int32),
-            "counter": query.new_empty(4, dtype=torch.int32),
-        }
-
-    def items(self, batch, arrays):
+    def items(self, batch):
         """The backward pass's work, four words each: that of the design, or of each batch entry."""
-        items = arrays.all["backward_items"].view(-1, 4)
-        if not PROBLEM["mask_per_batch"]:
-            items = items.repeat(batch, 1)
-            items[:, 0] = torch.arange(batch, dtype=torch.int32, device=items.device).repeat_interleave(len(items) // batch)
-        return items
+        items = self.arrays["backward_items"].view(-1, 4)
+        if PROBLEM["mask_per_batch"]:
+            return items
 
-    def backward_params(self, saved, gradients, scratch, items, scale, arrays):
-        """The backward pass's struct, of whole 8 bytes."""
-        query, key, value, out, lse, d_out, d_lse = saved
-        dq, dk, dv = gradients
-        batch, heads, q_len, _ = query.shape
-        kv_heads, kv_len = key.shape[1:3]
-        params = {
-            "batch": batch, "heads": heads, "group": heads // kv_heads, "q_len": q_len, "kv_len": kv_len,
-            "draws": len(items), "scale": scale,
-        }  # fmt: skip
-        params |= {name: self.variant["backward"][name] for name in ("q_tiles", "kv_tiles", "mask_batch", "mask_heads")}
-        whole = scratch | {"lse": lse, "d_lse": d_lse, "items": items}
-        params |= {name: tensor.data_ptr() for name, tensor in whole.items()}
-        lists = ("row_start", "runs", "bitmap_start", "bitmap_ids", "bitmaps", "ranges", "order_start", "order")
-        params |= {name: arrays.address(f"backward_{name}") for name in lists}
-        params |= addressed({"q": query, "k": key, "v": value, "o": out, "d_o": d_out, "dq": dq, "dk": dk, "dv": dv})
-        found = packed(LAUNCH["backward"], params)
-        return found + bytes(-len(found) % 8)
+        def repeated():
+            own = items.repeat(batch, 1)
+            own[:, 0] = torch.arange(batch, dtype=torch.int32, device=own.device).repeat_interleave(len(items))
+            return own
 
-    def backward_maps(self, saved, gradients, scratch, arrays):
+        return self.constant(("items", batch), repeated)
+
+    def backward_maps(self, saved, results, tiles):
         """Of query, key, value, d_out, dk and dv, then of the rows' numbers, the bitmaps and the sums of dq."""
         b, dim, dim_v = self.variant["backward"], PROBLEM["head_dim"], PROBLEM["head_dim_v"]
-        (query, key, value, _, _, d_out, _), (_, dk, dv) = saved, gradients
+        query, key, value, _, d_out = saved
         m, n = b["tile_q"], b["tile_kv"]
-        of = ((query, dim, m), (key, dim, n), (value, dim_v, n), (d_out, dim_v, m), (dk, dim, 64), (dv, dim_v, 64))
-        maps = [self.map(*each) for each in of]
-        bitmaps, dq_sum = arrays.all["backward_bitmaps"], scratch["dq_sum"]
+        of = (
+            (query, "q", dim, m), (key, "k", dim, n), (value, "v", dim_v, n), (d_out, "d_o", dim_v, m), (results["dk"], "dk", dim, 64),
+            (results["dv"], "dv", dim_v, 64),
+        )  # fmt: skip
+        maps = [map_of(*each) for each in of]
+        bitmaps = self.arrays["backward_bitmaps"]
         lines = max(len(bitmaps) // b["bit_words"], 1) * b["bit_words"] // (2 * m)
         batch, heads = query.shape[:2]
-        maps.append(self.map_words(scratch["rows"], (2 * m, b["q_tiles"], heads, batch), (2 * m, 1)))
-        maps.append(self.map_words(bitmaps, (2 * m, lines, 1, 1), (2 * m, n // 64)))
-        maps.append(self.map_words(dq_sum, (256, len(dq_sum) // 256, 1, 1), (256, b["part_lines"])))
+        words = functools.partial(map_of_words, torch.float32)
+        maps.append(words("rows", (2 * m, b["q_tiles"], heads, batch), (2 * m, 1)))
+        maps.append(map_of_words(torch.int32, bitmaps.data_ptr(), (2 * m, lines, 1, 1), (2 * m, n // 64)))
+        maps.append(words("dq_sum", (256, tiles * m * b["qk_width"] // 256, 1, 1), (256, b["part_lines"])))
         return maps
 
     def section(self, key, value, pairs, group):
@@ -400,35 +354,79 @@ class Kernel:
         here = (batch, self.properties.multi_processor_count)
         return next((d for d in self.variant["draws"] if (d["batch"], d["multiprocessors"]) == here), None)
 
-    def counter(self, stream, device):
+    def counter(self, stream):
         """Two zero words and one for each arrival of a piece. The kernel resets them to zero. Launches that may run at the
         same time must not share them. Freed memory is reused by the same stream only."""
         words = 2 + max((drawn["arrivals"] for drawn in self.variant["draws"]), default=0)
-        make = lambda: torch.zeros(words, dtype=torch.int32, device=device)
+        make = lambda: torch.zeros(words, dtype=torch.int32, device=self.device)
         # two graphs captured on one stream may run at the same time: each clears its own memory
-        return make() if torch.cuda.is_current_stream_capturing() else self.counters(stream, make)
-
-    def map(self, tensor, dim, rows):
-        """The tensor map over a tensor of 16-bit numbers: (element, token, head, batch), boxes of `rows` x 64 elements."""
-        batch, heads, tokens, _ = tensor.shape
-        dims = (dim, tokens, heads, batch)
-        strides = [2 * tensor.stride(axis) for axis in (2, 1, 0)]
-        key = (tensor.data_ptr(), *dims, *strides, rows)
-        # words of bitmaps are mapped as numbers of the design's dtype
-        return self.maps(key, lambda: tensor_map(tensor, MAP_TYPES[DTYPE], dims, strides, (64, rows), 3))
-
-    def map_words(self, tensor, dims, boxes):
-        """The same over contiguous 32-bit words, without swizzle."""
-        strides, stride = [], 4
-        for extent in dims[:3]:
-            stride *= extent
-            strides.append(stride)
-        key = (tensor.data_ptr(), *dims, *boxes)
-        return self.maps(key, lambda: tensor_map(tensor, MAP_TYPES[tensor.dtype], dims, strides, boxes, 0))
+        return make() if capturing() else self.counters(stream, make)
 
 
 @functools.cache
 def kernel_on(device):
-    if torch.cuda.is_current_stream_capturing():
+    if capturing():
         raise RuntimeError("maskloom: call the kernel once on this device before capturing a CUDA graph: the call loads it")
     return Kernel(device)
+
+
+# the plans of all devices
+FORWARD, BACKWARD = plans.Kept(128), plans.Kept(128)
+
+
+def kind_of(stream, scale, tensors, captured):
+    """What a plan is made for. Tensors of another device, dtype or layout are of another kind."""
+    kind = (stream, scale, *[(t.get_device(), t.dtype, t.shape, t.stride()) for t in tensors])
+    return kind + tuple([(t.get_device(), t.dtype, t.shape, t.is_contiguous()) for t in captured]) if captured else kind
+
+
+def forward(query, key, value, captured, scale, checked=False):
+    """Output and lse. None: no plan is kept for a call of this kind, or its tensors lie at odd addresses. With `checked` a plan
+    is made, of tensors in the kernels' layout: rows of whole 16-byte chunks."""
+    index = query.get_device()
+    if index != torch.cuda.current_device():
+        with torch.cuda.device(index):
+            return forward(query, key, value, captured, scale, checked)
+    stream = stream_of(index)
+    kind = kind_of(stream, scale, (query, key, value), captured)
+    plan = None if capturing() else FORWARD.held.get(kind)
+    at = (query.data_ptr(), key.data_ptr(), value.data_ptr())
+    if (plan is None or (at[0] | at[1] | at[2]) & 15) and not checked:
+        return None
+    if plan is None:
+        make = lambda: kernel_on(query.device).forward(query, key, value, len(captured), scale, stream)
+        # two graphs may run at the same time: each has memory of its own
+        plan = make() if capturing() else FORWARD(kind, make)
+    return plan.run(*at, *[t.data_ptr() for t in captured])
+
+
+def backward(saved, lse, d_out, d_lse, captured, scale, checked=False):
+    """Gradients of query, key and value of a forward pass, `saved`: these and its output; and float32 sums, the gradients of
+    LEARNS. None as in `forward`."""
+    query, key, value, out = saved
+    index = query.get_device()
+    if index != torch.cuda.current_device():
+        with torch.cuda.device(index):
+            return backward(saved, lse, d_out, d_lse, captured, scale, checked)
+    stream = stream_of(index)
+    whole = (lse, *captured) if d_lse is None else (lse, d_lse, *captured)
+    kind = kind_of(stream, (scale, len(captured)), (*saved, d_out), whole)
+    plan = None if capturing() else BACKWARD.held.get(kind)
+    at = (query.data_ptr(), key.data_ptr(), value.data_ptr(), out.data_ptr(), d_out.data_ptr())
+    if (plan is None or (at[0] | at[1] | at[2] | at[3] | at[4]) & 15) and not checked:
+        return None
+    if plan is None:
+
+        def make():
+            kernel = kernel_on(query.device)
+            zeros = kernel.constant(("zeros", lse.numel()), lambda: torch.zeros_like(lse)) if d_lse is None else None
+            return kernel.backward((*saved, d_out), len(captured), scale, stream, zeros)
+
+        plan = make() if capturing() else BACKWARD(kind, make)
+    sums, more = [], []
+    if LEARNS:
+        sums = [query.new_zeros([max(n, 1) for n in wanted["shape"]], dtype=torch.float32) for wanted in LEARNS]
+        bins = [sum_.new_zeros(sum_.numel() * each, dtype=torch.uint8) for sum_, each in zip(sums, plan.bins)]
+        more = [tensor.data_ptr() for tensor in (*captured, *sums, *bins)]
+    d_lse = plan.zeros if d_lse is None else d_lse
+    return plan.run(*at, lse.data_ptr(), d_lse.data_ptr(), *more), sums

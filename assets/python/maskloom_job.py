@@ -8,8 +8,8 @@ import importlib.util
 import math
 import os
 import sys
-import time
 
+import maskloom_clock
 import maskloom_gradients
 import maskloom_memory
 from maskloom_beside import provide_safetensors
@@ -127,7 +127,7 @@ class Prepared:
 
     def __init__(self, job, kernel, run, ways):
         self.job, self.kernel, self.run, self.ways, self.trained = job, kernel, run, ways, None
-        self.meter = None
+        self.meter, self.known = None, {}
 
     def backward(self, backend):
         if self.trained is None:
@@ -153,31 +153,10 @@ class Prepared:
         return self.meter.peak(lambda: self.run(*self.job.next_inputs()), self.job.given())[1]
 
     def time(self, count):
-        return time_passes(self.job, self.run, count)
+        return time_passes(self.job, self.run, count, self.known)
 
 
-def time_passes(job, run, count):
-    """Milliseconds of each of `count` passes on rotated inputs."""
-    torch = job.torch
-    if not job.device.startswith("cuda"):
-        samples = []
-        for _ in range(count):
-            inputs = job.next_inputs()
-            start = time.perf_counter()
-            run(*inputs)
-            samples.append((time.perf_counter() - start) * 1e3)
-        return samples
-    events = []
-    for _ in range(count):
-        inputs = job.next_inputs()
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        # the queue is filled while the GPU sleeps: what is measured is the kernel, not the launch
-        torch.cuda._sleep(1_000_000)
-        start.record()
-        run(*inputs)
-        end.record()
-        events.append((start, end))
-        if len(events) % 16 == 0:
-            torch.cuda.synchronize(job.device)
-    torch.cuda.synchronize(job.device)
-    return [start.elapsed_time(end) for start, end in events]
+def time_passes(job, run, count, known):
+    """`count` passes on rotated inputs; see maskloom_clock."""
+    turned = [job.next_inputs() for _ in job.copies]
+    return maskloom_clock.timed(job.device, [lambda own=own: run(*own) for own in turned], count, known)

@@ -74,7 +74,7 @@ pub fn race(
             let has_price = seeds.deterministic && prepared.orders_gradients();
             let mut timed = |seeds: &Seeds| match rounds {
                 0 => Ok(None),
-                n => prepared.time_backward(seeds, n).map(stats::timing),
+                n => prepared.time_backward(seeds, n).map(stats::timing_of),
             };
             let timing = timed(seeds)?;
             let unordered = match has_price {
@@ -118,6 +118,7 @@ mod tests {
     use crate::backends::race::{RaceOptions, race as forward_race};
     use crate::backends::testing::{causal, distance_score, problem, spec, with_mods};
     use crate::backends::{Output, Prepared, cpu, gradients, inputs};
+    use crate::problem::result::Timed;
 
     /// The cpu's flex, whose gradients are spoilt by `spoil`.
     struct Spoilt(fn(&mut Gradients));
@@ -151,11 +152,11 @@ mod tests {
             self.1(&mut found);
             Ok(found)
         }
-        fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
-            Ok(vec![1.0; count])
+        fn time(&mut self, count: usize) -> Result<Timed, Diagnostic> {
+            Ok(vec![1.0; count].into())
         }
-        fn time_backward(&mut self, _: &Seeds, count: usize) -> Result<Vec<f64>, Diagnostic> {
-            Ok(vec![1.0; count])
+        fn time_backward(&mut self, _: &Seeds, count: usize) -> Result<Timed, Diagnostic> {
+            Ok(vec![1.0; count].into())
         }
     }
 

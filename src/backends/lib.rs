@@ -40,7 +40,7 @@ pub use given::learning;
 
 use crate::base::{BackendName, Diagnostic, HostTensor};
 use crate::problem::Problem;
-use crate::problem::result::KernelArtefact;
+use crate::problem::result::{KernelArtefact, Timed};
 use gradients::{Gradients, Seeds};
 
 /// Inputs of one run on the host: q [B, Hq, Q, E], k [B, Hkv, KV, E], v [B, Hkv, KV, Ev], contiguous in that order
@@ -123,8 +123,8 @@ pub trait Prepared {
         Err(gradients::missing(&self.kernel()))
     }
 
-    /// Runs the backward pass alone `count` times, on what one forward pass saved; milliseconds of each.
-    fn time_backward(&mut self, seeds: &Seeds, count: usize) -> Result<Vec<f64>, Diagnostic> {
+    /// Runs the backward pass alone `count` times, on what one forward pass saved.
+    fn time_backward(&mut self, seeds: &Seeds, count: usize) -> Result<Timed, Diagnostic> {
         let _ = (seeds, count);
         Err(gradients::missing(&self.kernel()))
     }
@@ -135,6 +135,7 @@ pub trait Prepared {
         false
     }
 
-    /// Runs `count` times on rotated inputs and gives each pass's device time in milliseconds.
-    fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic>;
+    /// Runs `count` times on rotated inputs. On a GPU the times are those of its work, whoever launches it, with those of whole calls
+    /// beside them.
+    fn time(&mut self, count: usize) -> Result<Timed, Diagnostic>;
 }

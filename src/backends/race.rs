@@ -185,7 +185,7 @@ impl Waited {
 
 enum State {
     Out(Outcome),
-    Running { prepared: Box<dyn Prepared>, output: Output, error: ErrorStats, samples: Vec<f64>, waited: Waited },
+    Running { prepared: Box<dyn Prepared>, output: Output, error: ErrorStats, samples: Timed, waited: Waited },
 }
 
 impl Lane {
@@ -205,7 +205,7 @@ impl Lane {
 
     /// Its samples so far.
     fn timing(&self) -> Option<Timing> {
-        if let State::Running { samples, .. } = &self.state { stats::timing(samples.clone()) } else { None }
+        if let State::Running { samples, .. } = &self.state { stats::timing_of(samples.clone()) } else { None }
     }
 
     /// The present report, for progress reports.
@@ -220,7 +220,7 @@ impl Lane {
     }
 }
 
-fn done(prepared: &dyn Prepared, error: ErrorStats, samples: Vec<f64>, waited: Waited, output: &Output) -> Outcome {
+fn done(prepared: &dyn Prepared, error: ErrorStats, samples: Timed, waited: Waited, output: &Output) -> Outcome {
     let artefact = prepared.artefact().map(|a| Box::new(a.clone()));
     Outcome::Done {
         kernel: prepared.kernel(),
@@ -228,7 +228,7 @@ fn done(prepared: &dyn Prepared, error: ErrorStats, samples: Vec<f64>, waited: W
         timings: Timings::new([
             (Phase::Prepare, Some(Timing::once(waited.prepared_ms))),
             (Phase::Compile, prepared.artefact().filter(|a| !a.cached).map(|a| Timing::once(a.compile_ms))),
-            (Phase::Forward, stats::timing(samples)),
+            (Phase::Forward, stats::timing_of(samples)),
         ]),
         artefact,
         ready_ms: Some(waited.first_ms),
@@ -288,7 +288,7 @@ fn check_one(problem: &Problem, inputs: &Inputs, backend: &mut dyn Backend, judg
         let output = prepared.output()?;
         waited.first_ms = waited.ms();
         let error = judge.compare(backend.name(), &output)?;
-        Ok(State::Running { prepared, output, error, samples: Vec::new(), waited })
+        Ok(State::Running { prepared, output, error, samples: Timed::default(), waited })
     };
     attempt().unwrap_or_else(|why| State::Out(Outcome::Failed { why }))
 }
@@ -400,8 +400,8 @@ mod tests {
             let out = HostTensor::new(self.0, Data::F32(vec![0.0; self.0.iter().product()]))?;
             Ok(Output { out, lse: None, max_scores: None })
         }
-        fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
-            Ok(vec![1.0; count])
+        fn time(&mut self, count: usize) -> Result<Timed, Diagnostic> {
+            Ok(vec![1.0; count].into())
         }
     }
 
@@ -443,9 +443,9 @@ mod tests {
             self.settled = true;
             Ok(())
         }
-        fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
+        fn time(&mut self, count: usize) -> Result<Timed, Diagnostic> {
             assert!(self.settled, "only the settled kernel is timed");
-            Ok(vec![1.0; count])
+            Ok(vec![1.0; count].into())
         }
     }
 

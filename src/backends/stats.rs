@@ -4,7 +4,7 @@
 
 use crate::analysis::block_mask::Stats;
 use crate::problem::Problem;
-use crate::problem::result::{Timing, WorkStats};
+use crate::problem::result::{Calls, Timed, Timing, WorkStats};
 pub use crate::problem::verdict::quantile;
 
 /// Median and interquartile spread of samples in milliseconds; None without samples.
@@ -16,7 +16,14 @@ pub fn timing(samples_ms: Vec<f64>) -> Option<Timing> {
     sorted.sort_by(f64::total_cmp);
     let median_ms = quantile(&sorted, 0.5);
     let iqr = quantile(&sorted, 0.75) - quantile(&sorted, 0.25);
-    Some(Timing { samples_ms, median_ms, spread: if median_ms > 0.0 { iqr / median_ms } else { 0.0 } })
+    Some(Timing { samples_ms, median_ms, spread: if median_ms > 0.0 { iqr / median_ms } else { 0.0 }, calls: None })
+}
+
+/// The same with the calls beside them; None without samples.
+pub fn timing_of(timed: Timed) -> Option<Timing> {
+    let calls = timing(timed.calls_ms).zip(timed.clock);
+    let calls = calls.map(|(calls, clock)| Calls { median_ms: calls.median_ms, clock });
+    Some(Timing { calls, ..timing(timed.passes_ms)? })
 }
 
 /// The sizes of a mask's blocks in a problem.

@@ -9,11 +9,12 @@ use crate::base::words::MEMORY;
 use crate::base::{BackendName, Device, Severity};
 use crate::problem::ProblemSpec;
 use crate::problem::result::{
-    BackendReport, GradientError, GradientOutcome, GradientReport, HeadMaximum, Outcome, OutputName, RunReport,
+    BackendReport, GradientError, GradientOutcome, GradientReport, HeadMaximum, Outcome, OutputName, RunReport, Timing,
     spread_words,
 };
 use crate::problem::verdict::what_ran;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Whether every backend was right or refused, and at least one ran.
 pub fn succeeded(report: &RunReport) -> bool {
@@ -57,11 +58,16 @@ pub fn title(name: &str, spec: &ProblemSpec, report: &RunReport) -> String {
 pub fn render(report: &RunReport) -> String {
     let versus = report.baseline().map(|base| format!("vs {}", base.words)).unwrap_or_default();
     let rate = if report.device == Device::Cpu { "GFLOP/s" } else { "TFLOP/s" };
-    let mut table = Table::new(&[
-        "backend", "what ran", "median", "spread", rate, &versus, "memory", "error", "allowed", "lse", "kernel",
-    ]);
-    report.backends.iter().filter_map(|r| line(r, report)).for_each(|cells| table.row(cells));
+    let mut columns =
+        vec!["backend", "what ran", "median", "spread", rate, &versus, "memory", "error", "allowed", "lse", "kernel"];
+    let called = report.backends.iter().any(|r| r.outcome.forward().is_some_and(|t| t.calls.is_some()));
+    if called {
+        columns.insert(3, "call");
+    }
+    let mut table = Table::new(&columns);
+    report.backends.iter().filter_map(|r| line(r, report, called)).for_each(|cells| table.row(cells));
     let mut out = if table.is_empty() { String::new() } else { table.render() };
+    out.push_str(&hosts(report));
     for r in &report.backends {
         if let Outcome::Done { error, .. } = &r.outcome
             && let Some(fault) = error.fault()
@@ -84,7 +90,29 @@ pub fn render(report: &RunReport) -> String {
     out
 }
 
-fn line(r: &BackendReport, report: &RunReport) -> Option<Vec<String>> {
+/// Whose calls wait for their host, and how the GPU's part was told from it.
+fn hosts(report: &RunReport) -> String {
+    let forward = report.backends.iter().filter_map(|r| Some((r.backend, r.outcome.forward()?)));
+    let mut by_clock: BTreeMap<_, Vec<String>> = BTreeMap::new();
+    let mut out = String::new();
+    for (backend, timing) in forward {
+        let Some(calls) = timing.calls else { continue };
+        by_clock.entry(calls.clock).or_default().push(backend.to_string());
+        if let Some(words) = timing.launch_bound() {
+            out.push_str(&format!("{backend}: {words}\n"));
+        }
+    }
+    let clocks: Vec<String> = by_clock.iter().map(|(clock, who)| format!("{} by {clock}", who.join(", "))).collect();
+    if !clocks.is_empty() {
+        out.push_str(&format!(
+            "median: the GPU's part of a call ({}); call: a call of many, one after another\n",
+            clocks.join("; ")
+        ));
+    }
+    out
+}
+
+fn line(r: &BackendReport, report: &RunReport, called: bool) -> Option<Vec<String>> {
     let Outcome::Done { kernel, error, timings, .. } = &r.outcome else { return None };
     let mut cells = vec![r.backend.to_string(), what_ran(r.backend, kernel)];
     match timings.forward() {
@@ -97,6 +125,10 @@ fn line(r: &BackendReport, report: &RunReport) -> Option<Vec<String>> {
             cells.extend([table::milliseconds(t.median_ms), t.spread_words(), rate, ratio]);
         }
         None => cells.extend(["-", "-", "-", "-"].map(String::from)),
+    }
+    if called {
+        let call = timings.forward().and_then(|t| t.calls).map(|calls| table::milliseconds(calls.median_ms));
+        cells.insert(3, call.unwrap_or("-".into()));
     }
     let verdict =
         if error.passed() { table::error(error.max_abs()) } else { format!("{} WRONG", table::error(error.max_abs())) };
@@ -122,6 +154,9 @@ pub fn gradients(report: &RunReport) -> String {
                         "{}: the fixed order of addition costs {more:+.1}%; in any order {free}\n",
                         r.backend
                     ));
+                }
+                if let Some(words) = timing.as_ref().and_then(Timing::launch_bound) {
+                    below.push_str(&format!("{}: {words}\n", r.backend));
                 }
                 table.row(gradient_line(r, errors, timing.as_ref().map(|t| t.median_ms), report));
                 let wrong = errors.iter().filter_map(GradientError::words);
@@ -252,12 +287,18 @@ pub fn rows(name: &str, spec: &ProblemSpec, report: &RunReport) -> Vec<Value> {
             "kernel": kernel, "ran": what_ran(r.backend, kernel), "versus": report.versus(r.backend),
             "samples_ms": t.map(|t| &t.samples_ms), "memory_bytes": r.outcome.memory(),
         });
+        if let Some(calls) = t.and_then(|t| t.calls) {
+            (row["call_ms"], row["clock"]) = (json!(calls.median_ms), json!(calls.clock));
+        }
         match back.map(|g| &g.outcome) {
             Some(GradientOutcome::Done { errors, timing, memory_bytes, .. }) => {
                 row["both_memory_bytes"] = json!(memory_bytes);
                 let ms = timing.as_ref().map(|t| t.median_ms);
                 row["backward_ms"] = json!(ms);
                 row["backward_samples_ms"] = json!(timing.as_ref().map(|t| &t.samples_ms));
+                if let Some(calls) = timing.as_ref().and_then(|t| t.calls) {
+                    (row["backward_call_ms"], row["backward_clock"]) = (json!(calls.median_ms), json!(calls.clock));
+                }
                 // five products; the forward pass has two
                 row["backward_tflops"] = json!(ms.map(|ms| 2.5 * report.work.flop / ms / 1e9));
                 row["both_ms"] = json!(ms.zip(forward).map(|(a, b)| a + b));

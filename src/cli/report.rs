@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_backward_pass_alone_is_not_zero_rounds() {
         let how = |rounds| RaceOptions { rounds, passes: 1, warmup: 2, ..RaceOptions::USUAL };
-        let timing = Some(Timing { samples_ms: vec![1.0; 3], median_ms: 1.0, spread: 0.0 });
+        let timing = Some(Timing { samples_ms: vec![1.0; 3], median_ms: 1.0, spread: 0.0, calls: None });
         let outcome =
             GradientOutcome::Done { kernel: "k".into(), errors: vec![], timing, unordered: None, memory_bytes: None };
         let backward = [GradientReport { backend: BackendName::Flex, outcome }];

@@ -295,7 +295,7 @@ mod tests {
             rows_total: 4,
             worst: None,
         };
-        let timing = Timing { samples_ms: vec![2.0, 2.02], median_ms: 2.0, spread: 0.01 };
+        let timing = Timing { samples_ms: vec![2.0, 2.02], median_ms: 2.0, spread: 0.01, calls: None };
         let done = |error: ErrorStats| Outcome::Done {
             kernel: "k<1>".into(),
             error,
@@ -310,7 +310,7 @@ mod tests {
         let trained = |max_abs| GradientOutcome::Done {
             kernel: "k".into(),
             errors: vec![GradientError { name: "dk".into(), max_abs, allowed: 1e-2, ..GradientError::default() }],
-            timing: Some(Timing { samples_ms: vec![6.0], median_ms: 6.0, spread: 0.0 }),
+            timing: Some(Timing { samples_ms: vec![6.0], median_ms: 6.0, spread: 0.0, calls: None }),
             unordered: None,
             memory_bytes: Some(3 << 20),
         };

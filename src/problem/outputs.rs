@@ -3,7 +3,7 @@
 //! Invariant: all outputs have the same columns of judgement; results of older files are converted to these tables when
 //! they are read. Must not know any backend.
 
-use crate::base::words::percent;
+use crate::base::words::{self, percent};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -278,12 +278,87 @@ pub struct Timing {
     /// Interquartile range over the median (0.02 is 2%).
     #[serde(with = "crate::base::float")]
     pub spread: f64,
+    /// The same passes as calls of a program, if the samples are times of the GPU alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Calls>,
 }
+
+/// Samples of a backend as it measured them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Timed {
+    /// Milliseconds of each pass: of the GPU's work if there is a clock, of the call otherwise.
+    pub passes_ms: Vec<f64>,
+    /// Milliseconds of a call as a program makes it, one after another, the host's part included; empty without a clock.
+    pub calls_ms: Vec<f64>,
+    /// How the GPU's part was told from the host's.
+    pub clock: Option<Clock>,
+}
+
+impl From<Vec<f64>> for Timed {
+    /// Passes that are calls.
+    fn from(passes_ms: Vec<f64>) -> Timed {
+        Timed { passes_ms, ..Timed::default() }
+    }
+}
+
+impl Timed {
+    /// Adds later samples.
+    pub fn extend(&mut self, later: Timed) {
+        self.passes_ms.extend(later.passes_ms);
+        self.calls_ms.extend(later.calls_ms);
+        self.clock = later.clock.or(self.clock);
+    }
+}
+
+/// How the GPU's part of a call is told from the host's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// Passes were enqueued while the GPU was busy, with events between them.
+    Queue,
+    /// A CUDA graph captured from the call was replayed.
+    Graph,
+    /// PyTorch's profiler counted the time of its kernels, because the call cannot be captured.
+    Profiler,
+}
+
+impl fmt::Display for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Clock::Queue => "launches queued ahead",
+            Clock::Graph => "a replayed CUDA graph",
+            Clock::Profiler => "the profiler's kernel time",
+        })
+    }
+}
+
+/// Calls as a program makes them, one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Calls {
+    /// Median of a call, the host's part included.
+    #[serde(with = "crate::base::float")]
+    pub median_ms: f64,
+    /// How the GPU's part was told from it.
+    pub clock: Clock,
+}
+
+/// A call that takes this many times the GPU's time waits for its host.
+const LAUNCH_BOUND: f64 = 1.15;
+/// The same in milliseconds: less is the clock's own error.
+const LAUNCH_MS: f64 = 0.005;
 
 impl Timing {
     /// Something that was done once.
     pub fn once(ms: f64) -> Timing {
-        Timing { samples_ms: vec![ms], median_ms: ms, spread: 0.0 }
+        Timing { samples_ms: vec![ms], median_ms: ms, ..Timing::default() }
+    }
+
+    /// `launch-bound: 1.22 ms a call, 0.55 ms on the GPU`, if a program that calls it waits for the host.
+    pub fn launch_bound(&self) -> Option<String> {
+        let call = self.calls?.median_ms;
+        let waits = call > LAUNCH_BOUND * self.median_ms && call > self.median_ms + LAUNCH_MS;
+        let (call, own) = (words::milliseconds(call), words::milliseconds(self.median_ms));
+        waits.then(|| format!("launch-bound: {call} a call, {own} on the GPU"))
     }
 
     /// The spread as a cell of a table.

@@ -22,6 +22,9 @@ pub struct Versus {
     /// Why the figure is loose, or shows nothing: `spread 141%`, `intervals overlap`, `other programs used 1.2 of 2 cores`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
+    /// The other's calls, if a program that makes them waits for the host: the ratio is of times on the GPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
 }
 
 impl Versus {
@@ -39,7 +42,10 @@ impl Versus {
             doubts.push(format!("spread {:.0}%", 100.0 * spread));
         }
         doubts.extend(busy.map(|busy| busy.to_string()));
-        Versus { ratio, shown: !overlap && (ratio - 1.0).abs() > ALIKE && ratio.is_finite(), doubts }
+        // a program does not get the ratio of kernels that wait for their launches
+        doubts.extend(own.launch_bound());
+        let host = other.launch_bound().map(|words| format!("the other is {words}"));
+        Versus { ratio, shown: !overlap && (ratio - 1.0).abs() > ALIKE && ratio.is_finite(), doubts, host }
     }
 
     /// Whether the difference is shown and nothing makes the figure loose: only such a ratio may be praised.
@@ -53,8 +59,9 @@ impl Versus {
         if !self.shown {
             words.push_str(", no difference shown");
         }
-        if !self.doubts.is_empty() {
-            words.push_str(&format!(" ({})", self.doubts.join(", ")));
+        let remarks: Vec<&str> = self.doubts.iter().chain(&self.host).map(String::as_str).collect();
+        if !remarks.is_empty() {
+            words.push_str(&format!(" ({})", remarks.join(", ")));
         }
         words
     }
@@ -212,7 +219,30 @@ mod tests {
         sorted.sort_by(f64::total_cmp);
         let median_ms = quantile(&sorted, 0.5);
         let spread = (quantile(&sorted, 0.75) - quantile(&sorted, 0.25)) / median_ms;
-        Timing { samples_ms: samples.to_vec(), median_ms, spread }
+        Timing { samples_ms: samples.to_vec(), median_ms, spread, calls: None }
+    }
+
+    #[test]
+    fn a_slow_host_changes_no_ratio_and_is_told() {
+        use crate::problem::result::{Calls, Clock};
+        let with_calls = |ms: f64, call: f64| {
+            let calls = Some(Calls { median_ms: call, clock: Clock::Graph });
+            Timing { calls, ..timing(&[ms, 1.01 * ms, ms, 0.99 * ms, ms]) }
+        };
+        let (ours, theirs) = (with_calls(0.43, 0.44), with_calls(0.55, 1.22));
+        assert_eq!(ours.launch_bound(), None);
+        let found = Versus::new(&ours, &theirs, None);
+        assert!(found.is_clear() && (found.ratio - 0.55 / 0.43).abs() < 1e-12, "{found:?}");
+        let words = "1.28x (the other is launch-bound: 1.22 ms a call, 0.550 ms on the GPU)";
+        assert_eq!(found.words(), words);
+        // whose own calls wait gives a program less than the ratio of its kernels
+        let found = Versus::new(&with_calls(0.1, 0.2), &theirs, None);
+        assert!(
+            found.shown && !found.is_clear() && found.words().contains("(launch-bound: 0.200 ms a call"),
+            "{found:?}"
+        );
+        // some microseconds are the clock's own
+        assert_eq!(with_calls(0.01, 0.014).launch_bound(), None);
     }
 
     #[test]

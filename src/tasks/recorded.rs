@@ -174,6 +174,7 @@ fn shorten(timing: &mut Timing) {
     timing.samples_ms.iter_mut().for_each(|s| *s = five(*s));
     timing.median_ms = five(timing.median_ms);
     timing.spread = five(timing.spread);
+    timing.calls.iter_mut().for_each(|calls| calls.median_ms = five(calls.median_ms));
 }
 
 impl Collection {
@@ -288,7 +289,7 @@ mod tests {
         let done = |max_abs| {
             let error =
                 GradientError { name: "dq".into(), max_abs, largest: 1.0, allowed: 0.1, ..GradientError::default() };
-            let timing = Some(Timing { samples_ms: vec![1.23456789], median_ms: 1.23456789, spread: 0.0 });
+            let timing = Some(Timing { samples_ms: vec![1.23456789], median_ms: 1.23456789, spread: 0.0, calls: None });
             GradientOutcome::Done {
                 kernel: "k".into(),
                 errors: vec![error],

@@ -19,7 +19,7 @@ fn run(median_ms: f64) -> RunFile {
     let rows = [(OutputName::Out, f64::NAN), (OutputName::Lse, f64::INFINITY)];
     let outputs = rows.map(|(name, max_abs)| OutputError::plain(name, max_abs, 1e-3)).to_vec();
     let error = ErrorStats { outputs, ..ErrorStats::default() };
-    let timing = Some(Timing { samples_ms: vec![median_ms], median_ms, spread: 0.02 });
+    let timing = Some(Timing { samples_ms: vec![median_ms], median_ms, spread: 0.02, calls: None });
     let outcome = Outcome::Done {
         kernel: "cpu flex".into(),
         error,
@@ -140,7 +140,7 @@ fn a_run_knows_the_problem_that_it_is_of() {
 fn backward_passes_are_compared_too() {
     let with = |median_ms: f64| {
         let mut run = run(1.0);
-        let timing = Some(Timing { samples_ms: vec![median_ms; 3], median_ms, spread: 0.0 });
+        let timing = Some(Timing { samples_ms: vec![median_ms; 3], median_ms, spread: 0.0, calls: None });
         let outcome = GradientOutcome::Done {
             kernel: "cpu flex".into(),
             errors: vec![],

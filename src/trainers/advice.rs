@@ -360,7 +360,7 @@ mod tests {
             let off = if *kernel == "wrong" { 9.0 } else { 0.0 };
             let outputs = vec![OutputError::plain(OutputName::Out, off, 1.0)];
             let error = ErrorStats { outputs, rows_checked: 1, rows_total: 1, worst: None };
-            let timing = Some(Timing { samples_ms: vec![*ms], median_ms: *ms, spread: 0.01 });
+            let timing = Some(Timing { samples_ms: vec![*ms], median_ms: *ms, spread: 0.01, calls: None });
             let outcome = match *kernel {
                 "failed" => Outcome::Failed { why: Diagnostic::error("x", "y") },
                 kernel => Outcome::Done {
@@ -451,7 +451,7 @@ mod tests {
                 widest: 0.1,
                 fault: None,
             }],
-            timing: (off < 0.1).then(|| Timing { samples_ms: vec![ms], median_ms: ms, spread: 0.01 }),
+            timing: (off < 0.1).then(|| Timing { samples_ms: vec![ms], median_ms: ms, spread: 0.01, calls: None }),
             unordered: None,
             memory_bytes: None,
         };

@@ -1,19 +1,17 @@
-"""A kernel bundle's operators as training uses them, without a GPU: python bundle.py EXPORT STEM [launches]
+"""A kernel bundle's operators as training uses them, without a GPU: python bundle.py EXPORT STEM
 
 EXPORT holds STEM.py, STEM_kernel.py and kernels/, of a design of 2 heads and 80 tokens whose score_mod learns `slopes`. On the cpu
 stand-ins compute what the kernels would, from the exported module's mods. Checked are gradients against plain autograd, also under
-torch.compile, checkpointing and two steps of an optimiser, what fakes say, what is refused, and every launch's parameters. With
-`launches` only these are.
+torch.compile, checkpointing and two steps of an optimiser, past PyTorch's dispatcher and through it, what fakes say, and what is
+refused. launches.py checks the parameters of launches.
 """
 
-import contextlib
 import copy
 import importlib
 import importlib.util
 import json
 import os
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
@@ -24,6 +22,7 @@ import warnings
 import torch
 import torch.distributed.fsdp
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils import checkpoint
 
 sys.path.insert(0, sys.argv[1])
@@ -76,7 +75,7 @@ def a_tensor_on_the_cpu_is_refused_in_words():
         for call in (
             lambda: kernel.attend(q, k, v),
             lambda: kernel.Attention()(q, k, v),
-            lambda: kernel._attend_backward(q, None, q, k, v, q, lse, [], [], None),
+            lambda: kernel._attend_backward(q, None, q, k, v, q, lse, [], None),
         ):
             try:
                 call()
@@ -96,29 +95,34 @@ def inputs(batch=1, seed=0):
 a_tensor_on_the_cpu_is_refused_in_words()
 
 
-@kernel._attend.register_kernel("cpu")
-def _(query, key, value, captured, lists, scale):
+def forward(query, key, value, captured, scale, checked=False):
+    """Launched nowhere; like the launcher it wants checked tensors first."""
+    if not checked:
+        return None
     calls["forward"] += 1
-    kernel._check(query, key, value)
-    kernel._check_captured(query, captured)
-    assert len(lists) in (0, len(kernel.ARRAYS))
     q, k, v = wide(query, key, value)
     score, _ = weights(q, k, captured, scale)
     return (torch.softmax(score, -1) @ v).to(query.dtype), torch.logsumexp(score, -1).float()
 
 
-@kernel._attend_backward.register_kernel("cpu")
-def _(d_out, d_lse, query, key, value, out, lse, captured, lists, scale):
+def backward(saved, lse, d_out, d_lse, captured, scale, checked=False):
+    if not checked:
+        return None
     calls["backward"] += 1
-    q, k, v, o, do = wide(query, key, value, out, d_out)
+    q, k, v, o, do = wide(*saved, d_out)
     score, distance = weights(q, k, captured, scale)
-    scale = P["scale"] if scale is None else scale
     weight = torch.exp(score - lse.double()[..., None])
     delta = (do * o).sum(-1) - (0 if d_lse is None else d_lse.double())
     d_score = weight * (do @ v.transpose(-1, -2) - delta[..., None])
     found = [d_score @ k * scale, d_score.transpose(-1, -2) @ q * scale, weight.transpose(-1, -2) @ do]
-    found += [-(d_score * distance).sum((0, 2, 3)) for _ in captured]
-    return [g.to(t.dtype) for g, t in zip(found, (query, key, value, *captured))]
+    # the kernels' sums are there also if no tensor is passed
+    return [g.to(t.dtype) for g, t in zip(found, saved)], [-(d_score * distance).sum((0, 2, 3)).float()]
+
+
+kernel._DEVICE, launch.forward, launch.backward = "cpu", forward, backward
+kernel_on = launch.kernel_on
+launch.kernel_on = lambda device: types.SimpleNamespace(variant=kernel.LAUNCH["variants"][0])
+past_the_dispatcher = kernel._alone
 
 
 def close(got, want, what, by=2e-2):
@@ -170,6 +174,54 @@ def gradients_are_autograds():
         own = torch.autograd.grad(loss_of(*module(q, k, v, return_lse=True), with_lse), [q, module.learnt["slopes"]])
         close(own[0], want[0], "module: dq")
         close(own[1], want[3], "module: dslopes")
+
+
+class Seen(TorchDispatchMode):
+    """A mode that counts the operators."""
+
+    def __init__(self):
+        super().__init__()
+        self.ops = []
+
+    def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+        self.ops.append(op)
+        return op(*args, **(kwargs or {}))
+
+
+def only_plain_calls_go_past_the_dispatcher():
+    """Whoever watches calls sees the operators."""
+    q, k, v = inputs()
+    assert kernel._alone(q, k, v) and kernel._alone(torch.nn.Parameter(q.detach()), k)
+    assert type(kernel.attend(q, k, v).grad_fn).__name__ == "_AttendBackward"
+
+    class Own(torch.Tensor):
+        pass
+
+    negative = torch.randn(4, dtype=torch.complex64).conj().imag
+    assert negative.is_neg()
+    for odd in (q.detach().as_subclass(Own), negative, q.detach().to("meta")):
+        assert not kernel._alone(odd, k, v), odd
+    assert not kernel._alone(q, k, q.detach().as_subclass(Own)) and not kernel._alone(q, negative)
+    with Seen() as seen:
+        kernel.attend(q, k, v)
+        assert not kernel._alone(q, k, v)
+    assert kernel.OPERATORS[0] in seen.ops, seen.ops
+    torch.func.vmap(lambda x: [refuse(kernel._alone(x, k, v)), x][1])(q)
+    torch.jit.trace(lambda x: [refuse(kernel._alone(x, k, v)), x][1], q, check_trace=False)
+    torch.compile(lambda x: x + refuse(kernel._alone(x, k, v)), fullgraph=True, backend="aot_eager")(q)
+    # gradients of gradients are refused as the operator does it
+    (dq,) = torch.autograd.grad(kernel.attend(q, k, v).float().sum(), q, create_graph=True)
+    try:
+        torch.autograd.grad(dq.float().sum(), q)
+    except RuntimeError as why:
+        assert "autograd" in str(why), why
+    else:
+        raise AssertionError("a second derivative of nothing")
+
+
+def refuse(alone):
+    assert not alone
+    return 0
 
 
 def selective():
@@ -329,14 +381,14 @@ def other_versions_of_pytorch_are_told_at_the_import():
 
 
 def what_launches_keep_is_bounded():
-    newest, wrong = launch.Newest(3), []
+    kept, wrong = launch.plans.Kept(3), []
 
     def work(seed):
         drawn = torch.Generator().manual_seed(seed)
         try:
             for _ in range(3000):
                 key = int(torch.randint(6, (), generator=drawn))
-                if newest(key, lambda key=key: [key]) != [key]:
+                if kept(key, lambda key=key: [key]) != [key]:
                     wrong.append(key)
         except Exception as why:
             wrong.append(repr(why))
@@ -351,39 +403,37 @@ def what_launches_keep_is_bounded():
             thread.join()
     finally:
         sys.setswitchinterval(interval)
-    assert not wrong and len(newest.held) <= 3 and len(newest.used) <= 3, wrong[:5]
+    assert not wrong and len(kept.held) <= 3, wrong[:5]
     # counters: one for a stream, one for each launch that a graph captures
     made = object.__new__(launch.Kernel)
-    made.counters, made.variant = launch.Newest(4), {"draws": [{"arrivals": 6}]}
+    made.counters, made.variant, made.device = launch.plans.Kept(4), {"draws": [{"arrivals": 6}]}, torch.device("cpu")
     capturing, before = [False], torch.cuda.is_current_stream_capturing
     torch.cuda.is_current_stream_capturing = lambda: capturing[0]
     try:
-        cpu = torch.device("cpu")
-        one = made.counter(7, cpu)
-        assert one.shape == (8,) and made.counter(7, cpu) is one and made.counter(8, cpu) is not one
+        one = made.counter(7)
+        assert one.shape == (8,) and made.counter(7) is one and made.counter(8) is not one
         capturing[0] = True
-        graphs = [made.counter(7, cpu) for _ in range(10)]
+        graphs = [made.counter(7) for _ in range(10)]
         assert len({t.data_ptr() for t in graphs} | {one.data_ptr()}) == 11 and len(made.counters.held) == 2
         capturing[0] = False
         for stream in range(20):
-            made.counter(stream, cpu)
+            made.counter(stream)
         assert len(made.counters.held) == 4
     finally:
         torch.cuda.is_current_stream_capturing = before
 
 
 def fakes_and_registrations():
-    arguments = (*inputs(), [torch.tensor([0.3, 0.1], requires_grad=True)], [], None)
+    arguments = (*inputs(), [torch.tensor([0.3, 0.1], requires_grad=True)], None)
     torch.library.opcheck(kernel._attend, arguments)
     with FakeTensorMode():
         q, k, v = (torch.empty(3, *t.shape[1:], dtype=t.dtype) for t in inputs())
-        out, lse = kernel._attend(q, k, v, [], [], None)
+        out, lse = kernel._attend(q, k, v, [], None)
         assert out.shape == (3, P["heads"], P["q_len"], P["head_dim_v"]) and lse.dtype == torch.float32
-        found = kernel._attend_backward(out, None, q, k, v, out, lse, [], [], None)
+        found = kernel._attend_backward(out, None, q, k, v, out, lse, [], None)
         assert [f.shape for f in found] == [t.shape for t in (q, k, v)]
     module = kernel.Attention()
-    assert list(module.state_dict()) == ["learnt.slopes"], "lists are not saved"
-    assert len(list(module.buffers())) == len(kernel.ARRAYS)
+    assert list(module.state_dict()) == ["learnt.slopes"] and not list(module.buffers())
     assert torch.equal(module.learnt["slopes"], design._mods(torch.device("cpu"))[1].__closure__[0].cell_contents.float())
 
 
@@ -403,7 +453,7 @@ def refusals_come_at_the_first_call():
     refused("key on meta: move one of them", lambda: kernel._check(q, k.to("meta"), v))
     refused("slopes is (2,) of torch.int32", lambda: kernel.attend(q, k, v, captured={"slopes": torch.zeros(2, dtype=torch.int32)}))
     before, torch.cuda.is_current_stream_capturing = torch.cuda.is_current_stream_capturing, lambda: True
-    refused("call the kernel once on this device before capturing a CUDA graph", lambda: launch.kernel_on(torch.device("cuda", 7)))
+    refused("call the kernel once on this device before capturing a CUDA graph", lambda: kernel_on(torch.device("cuda", 7)))
     torch.cuda.is_current_stream_capturing = before
     refused("it has slopes", lambda: design.attend(q, k, v, compiled=False, learned={"table": torch.zeros(2)}))
     kept = copy.deepcopy(kernel.LAUNCH["variants"])
@@ -413,94 +463,6 @@ def refusals_come_at_the_first_call():
     with torch.no_grad():
         kernel.attend(q, k, v)
     kernel.LAUNCH["variants"][:] = kept
-
-
-class Recorder:
-    """A driver that writes down launches."""
-
-    def __init__(self):
-        self.launches, self.functions = [], {}
-
-    def __call__(self, name, *arguments):
-        if name == "cuModuleGetFunction":
-            pointer, _, entry = arguments
-            pointer._obj.value = 0x1000 + len(self.functions)
-            self.functions[pointer._obj.value] = entry.decode()
-        if name == "cuLaunchKernel":
-            self.launches.append((self.functions[arguments[0].value], [g.value for g in arguments[1:8]]))
-
-
-def unpacked(fields, raw):
-    codes = "<" + "".join(launch.CODES[kind] for _, kind in fields)
-    return dict(zip((name for name, _ in fields), struct.unpack(codes, raw[: struct.calcsize(codes)])))
-
-
-def launches_have_their_parameters(arch, capability):
-    driver = Recorder()
-    properties = types.SimpleNamespace(multi_processor_count=132, L2_cache_size=50 << 20)
-    stream = types.SimpleNamespace(cuda_stream=7, synchronize=lambda: None)
-    stand_ins = {
-        "get_device_properties": lambda _: properties, "get_device_capability": lambda _: capability,
-        "current_stream": lambda *_: stream, "device": lambda _: contextlib.nullcontext(),
-        "is_current_stream_capturing": lambda: False,
-    }  # fmt: skip
-    before = {name: getattr(torch.cuda, name) for name in stand_ins}
-    launch.driver, driver_before = (lambda: driver), launch.driver
-    for name, stand_in in stand_ins.items():
-        setattr(torch.cuda, name, stand_in)
-    try:
-        made = launch.Kernel(torch.device("cpu"))
-        assert made.variant["arch"] == arch
-        b, batch = made.variant["backward"], 3
-        q, k, v = (t.detach() for t in inputs(batch))
-        out, lse = torch.zeros_like(q), torch.zeros(q.shape[:3])
-        learnt, sums = [torch.tensor([0.3, 0.1])], [torch.zeros(2)]
-        gradients = [torch.empty_like(t) for t in (q, k, v)]
-        seen = {}
-        start = launch.start
-
-        def watched(function, arguments, **how):
-            start(function, arguments, **how)
-            name, grid = driver.launches[-1]
-            packed = next(a for a in arguments if isinstance(a, bytes))
-            maps = [a for a in arguments if not isinstance(a, bytes)]
-            assert len(maps) in (0, 5, 9) and all(m.aligned % 64 == 0 for m in maps)
-            seen[name] = grid, unpacked(layouts[name], packed), arguments[-1]
-
-        layouts = {name: kernel.LAUNCH["backward"] for name in ("backward_rows", "backward_queries", b["entry"])}
-        layouts[made.variant["entry"]] = kernel.LAUNCH["params"]
-        layouts["backward_captured"] = [["total", "u64"], ["bins", "u64"], ["count", "u64"]]
-        launch.start = watched
-        made.launch(q, k, v, out, lse, 0.5, None, learnt)
-        made.backward((q, k, v, out, lse, out, lse), gradients, sums, 0.5, None, learnt)
-        launch.start = start
-    finally:
-        launch.driver = driver_before
-        for name, own in before.items():
-            setattr(torch.cuda, name, own)
-    ordered = kernel.LAUNCH["deterministic"]
-    names = ["backward_rows", b["entry"], "backward_queries", *(["backward_captured"] if ordered else [])]
-    assert [name for name, *_ in driver.launches[-len(names) :]] == names, driver.launches
-    grid, p, _ = seen["backward_rows"]
-    assert grid == [b["q_tiles"], P["heads"], batch, 256, 1, 1, 0], grid
-    grid, p, mods = seen[b["entry"]]
-    draws = p["draws"]
-    assert draws % batch == 0 and draws == batch * P["kv_heads"] * b["kv_tiles"], draws
-    assert grid == [min(draws, 132) if b["hopper"] else draws, 1, 1, b["threads"], 1, 1, b["shared_bytes"]], grid
-    for name, tensor in {"q": q, "k": k, "v": v, "o": out, "d_o": out, "dq": gradients[0], "dv": gradients[2]}.items():
-        assert p[name] == tensor.data_ptr() and (p[f"{name}_b"], p[f"{name}_h"], p[f"{name}_s"]) == tensor.stride()[:3], name
-    assert (p["batch"], p["heads"], p["group"], p["q_len"], p["kv_len"]) == (batch, P["heads"], P["heads"] // P["kv_heads"], 80, 80)
-    assert p["scale"] == 0.5 and p["row_start"] == made.arrays.address("backward_row_start") != 0
-    assert p["order"] == made.arrays.address("backward_order") != 0
-    # the learnt tensor and its gradient's sums, in the place of the design's own
-    assert struct.unpack("<2Q", mods[:16]) == (learnt[0].data_ptr(), sums[0].data_ptr())
-    if ordered:
-        grid, own, _ = seen["backward_captured"]
-        assert grid == [1, 1, 1, 256, 1, 1, 0] and b["bins"] == [256], grid
-        assert struct.unpack("<2Q", mods[16:32]) == (own["bins"], own["count"]) and own["bins"] != 0
-        assert (own["total"], own["count"]) == (sums[0].data_ptr(), 2), own
-    _, _, mods = seen[made.variant["entry"]]
-    assert struct.unpack("<Q", mods[:8])[0] == learnt[0].data_ptr()
 
 
 def gradcheck_passes():
@@ -523,25 +485,22 @@ def too_many_additions_are_refused():
         raise AssertionError("not refused")
 
 
-if sys.argv[3:] == ["launches"]:
-    launches_have_their_parameters("sm_80", (8, 0))
-    launches_have_their_parameters("sm_90a", (9, 0))
-    too_many_additions_are_refused()
-    print("the launches have their parameters")
-    sys.exit()
 if len(sys.argv) > 3:
     spread(*sys.argv[3:])
     sys.exit()
-gradients_are_autograds()
-selective_checkpointing_keeps_the_output()
-two_steps_train_as_plain_autograd_does()
+for alone in (past_the_dispatcher, lambda *tensors: False):
+    kernel._alone = alone
+    gradients_are_autograds()
+    selective_checkpointing_keeps_the_output()
+    two_steps_train_as_plain_autograd_does()
+kernel._alone = past_the_dispatcher
+only_plain_calls_go_past_the_dispatcher()
 fakes_and_registrations()
 refusals_come_at_the_first_call()
+too_many_additions_are_refused()
 bundles_of_one_name_are_told_apart()
 other_versions_of_pytorch_are_told_at_the_import()
 what_launches_keep_is_bounded()
 kernels_learn_spread_over_processes_as_in_one()
-launches_have_their_parameters("sm_80", (8, 0))
-launches_have_their_parameters("sm_90a", (9, 0))
 gradcheck_passes()
 print("the bundle trains")

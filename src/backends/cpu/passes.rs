@@ -7,6 +7,7 @@ use crate::backends::gradients::{Gradients, Seeds};
 use crate::backends::{Output, Prepared};
 use crate::base::Diagnostic;
 use crate::base::memory::Meter;
+use crate::problem::result::Timed;
 use std::time::Instant;
 
 /// One problem's passes with their own buffers.
@@ -75,22 +76,22 @@ impl<P: Passes> Prepared for Runner<P> {
         self.both
     }
 
-    fn time_backward(&mut self, seeds: &Seeds, count: usize) -> Result<Vec<f64>, Diagnostic> {
+    fn time_backward(&mut self, seeds: &Seeds, count: usize) -> Result<Timed, Diagnostic> {
         self.passes.forward()?;
         timed(count, || self.passes.backward(seeds).map(|_| ()))
     }
 
-    fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
+    fn time(&mut self, count: usize) -> Result<Timed, Diagnostic> {
         timed(count, || self.passes.forward())
     }
 }
 
 /// Milliseconds of each of `count` passes.
-fn timed(count: usize, mut pass: impl FnMut() -> Result<(), Diagnostic>) -> Result<Vec<f64>, Diagnostic> {
+fn timed(count: usize, mut pass: impl FnMut() -> Result<(), Diagnostic>) -> Result<Timed, Diagnostic> {
     let one = |_| {
         let start = Instant::now();
         pass()?;
         Ok(start.elapsed().as_secs_f64() * 1e3)
     };
-    (0..count).map(one).collect()
+    (0..count).map(one).collect::<Result<Vec<f64>, _>>().map(Timed::from)
 }

@@ -3,7 +3,7 @@
 //! Invariant: a captured tensor receives its gradient under any name in the exported module; PyTorch's refusals are
 //! reported in its words. Must not know how gradients are judged.
 
-use super::{PASS, PREPARE, Run, TorchBackend, exchange, locked, read_answer};
+use super::{PASS, PREPARE, Run, TimedAnswer, TorchBackend, exchange, locked, read_answer};
 use crate::backends::Backend;
 use crate::backends::given::Given;
 use crate::backends::gradients::{Gradients, Seeds};
@@ -13,6 +13,7 @@ use crate::ir::graph::{CaptureId, Mod};
 use crate::ir::passes::derive::derive;
 use crate::ir::passes::simplify::simplify;
 use crate::problem::Problem;
+use crate::problem::result::Timed;
 use safetensors::SafeTensors;
 use serde::Deserialize;
 use serde_json::json;
@@ -138,12 +139,8 @@ impl Run {
         Ok(Gradients { dq: get("dq")?, dk: get("dk")?, dv: get("dv")?, captures: self.learned.tensors(&found)? })
     }
 
-    pub(super) fn times_backward(&self, seeds: &Seeds, count: usize) -> Result<Vec<f64>, Diagnostic> {
-        #[derive(Deserialize)]
-        struct Timed {
-            samples_ms: Vec<f64>,
-        }
-        let timed: Timed = self.ask_backward(("timing the backward pass of", "time_backward"), seeds, count)?;
-        Ok(timed.samples_ms)
+    pub(super) fn times_backward(&self, seeds: &Seeds, count: usize) -> Result<Timed, Diagnostic> {
+        let timed: TimedAnswer = self.ask_backward(("timing the backward pass of", "time_backward"), seeds, count)?;
+        Ok(timed.into())
     }
 }

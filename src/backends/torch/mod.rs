@@ -21,6 +21,7 @@ use super::{Backend, Inputs, Output, Prepared};
 use crate::base::{BackendName, Control, Device, Diagnostic};
 use crate::problem::Problem;
 use crate::problem::pattern::Pattern;
+use crate::problem::result::{Clock, Timed};
 use safetensors::SafeTensors;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -251,6 +252,20 @@ struct PreparedAnswer {
     kernel: String,
 }
 
+/// Samples of passes, of either direction.
+#[derive(Deserialize)]
+struct TimedAnswer {
+    samples_ms: Vec<f64>,
+    calls_ms: Vec<f64>,
+    clock: Option<Clock>,
+}
+
+impl From<TimedAnswer> for Timed {
+    fn from(answer: TimedAnswer) -> Timed {
+        Timed { passes_ms: answer.samples_ms, calls_ms: answer.calls_ms, clock: answer.clock }
+    }
+}
+
 /// A pass that the worker holds.
 struct Run {
     session: Arc<Mutex<Session>>,
@@ -302,21 +317,17 @@ impl Prepared for Run {
         self.training_memory
     }
 
-    fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
-        #[derive(Deserialize)]
-        struct Timed {
-            samples_ms: Vec<f64>,
-        }
+    fn time(&mut self, count: usize) -> Result<Timed, Diagnostic> {
         let limit = PASS * u32::try_from(count).unwrap_or(u32::MAX).clamp(1, 20);
-        let timed: Timed = read_answer(self.ask("timing", "time", json!({ "count": count }), limit)?)?;
-        Ok(timed.samples_ms)
+        let timed: TimedAnswer = read_answer(self.ask("timing", "time", json!({ "count": count }), limit)?)?;
+        Ok(timed.into())
     }
 
     fn gradients(&mut self, seeds: &Seeds) -> Result<Gradients, Diagnostic> {
         self.gradients_of(seeds)
     }
 
-    fn time_backward(&mut self, seeds: &Seeds, count: usize) -> Result<Vec<f64>, Diagnostic> {
+    fn time_backward(&mut self, seeds: &Seeds, count: usize) -> Result<Timed, Diagnostic> {
         self.times_backward(seeds, count)
     }
 }

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 const SCRIPT: &str = include_str!("../../../assets/python/maskloom_torch.py");
 /// The modules that the script imports from its folder.
 const BESIDE: &str = include_str!("../../../assets/python/maskloom_beside.py");
+const CLOCK: &str = include_str!("../../../assets/python/maskloom_clock.py");
 const GRADIENTS: &str = include_str!("../../../assets/python/maskloom_gradients.py");
 const JOB: &str = include_str!("../../../assets/python/maskloom_job.py");
 const MEMORY: &str = include_str!("../../../assets/python/maskloom_memory.py");
@@ -86,6 +87,7 @@ impl Session {
         let files = [
             ("maskloom_torch.py", SCRIPT.as_bytes()),
             ("maskloom_beside.py", BESIDE.as_bytes()),
+            ("maskloom_clock.py", CLOCK.as_bytes()),
             ("maskloom_gradients.py", GRADIENTS.as_bytes()),
             ("maskloom_job.py", JOB.as_bytes()),
             ("maskloom_memory.py", MEMORY.as_bytes()),

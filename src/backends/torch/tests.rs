@@ -119,7 +119,10 @@ fn pytorch_agrees_with_the_reference_on_problems_without_mods() {
             let error = compare(&p, &prepared.output().expect("it runs"), &exact, &bars).expect("shapes agree");
             assert!(error.passed(), "{} {dtype}: {error:?}", prepared.kernel());
             let samples = prepared.time(3).expect("timed");
-            assert!(samples.len() == 3 && samples.iter().all(|s| *s > 0.0), "{samples:?}");
+            let passes = &samples.passes_ms;
+            assert!(passes.len() == 3 && passes.iter().all(|s| *s > 0.0), "{samples:?}");
+            // a pass on the cpu is a call
+            assert!(samples.clock.is_none() && samples.calls_ms.is_empty(), "{samples:?}");
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::problem::result::{GradientError, GradientOutcome};
 use crate::problem::{Problem, ProblemSpec};
 use crate::worker::user_python;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ pub(super) fn rows(args: &Args) -> Result<Vec<Value>, Vec<Diagnostic>> {
     let (n, ..) = SHAPE;
     // a window as wide as the sequence is causal
     let masks = [("full", None), ("causal", Some(window(n as i64))), ("window 512", Some(window(512)))];
-    let theirs = torch();
+    let theirs = torch(args.python.as_deref());
     let mut rows = Vec::new();
     for (at, (name, mask)) in masks.into_iter().enumerate().filter(|(_, (name, _))| name.contains(args.only.as_str())) {
         rows.push(one(name, mask, theirs.as_ref().map_err(Clone::clone).map(|rows| rows[at]))?);
@@ -70,7 +71,7 @@ fn one(name: &str, mask: Option<Mod>, theirs: Result<[f64; 2], Diagnostic>) -> R
     let race = gradient_race::race(&problem, &given, &seeds, fresh, how, &Control::new()).map_err(|d| vec![d])?;
     let forward =
         backends[0].prepare(&problem, &given).and_then(|mut ready| ready.time(ROUNDS)).map_err(|d| vec![d])?;
-    let forward = stats::timing(forward).unwrap_or_default();
+    let forward = stats::timing_of(forward).unwrap_or_default();
     let mut parameters = json!({ "tokens": n, "head_dim": dim, "heads": heads, "forward_ms": forward.median_ms });
     let Some(GradientOutcome::Done { errors, timing, .. }) = race.reports.first().map(|r| &r.outcome) else {
         parameters["right"] = json!(false);
@@ -102,17 +103,18 @@ fn window(width: i64) -> Mod {
     Mod { kind: ModKind::Mask, graph, root, sources: Vec::new() }
 }
 
-/// PyTorch's times. Errors: there is no PyTorch, or it fails.
-fn torch() -> Result<Vec<[f64; 2]>, Diagnostic> {
+/// PyTorch's times, in the Python that was named or is found. Errors: there is no PyTorch, or it fails.
+fn torch(named: Option<&str>) -> Result<Vec<[f64; 2]>, Diagnostic> {
     let failed = |why: &str| {
         Diagnostic::warning("no-torch", format!("nothing to compare with: {why}"))
             .hint("activate an environment that has torch, or set MASKLOOM_PYTHON")
     };
-    let found = user_python::find().filter(|p| p.packages.contains_key("torch"));
-    let python = found.ok_or_else(|| failed("no Python with PyTorch was found"))?;
+    let found = || user_python::find().filter(|p| p.packages.contains_key("torch")).map(|p| p.path);
+    let python = named.map(PathBuf::from).or_else(found);
+    let python = python.ok_or_else(|| failed("no Python with PyTorch was found"))?;
     let (n, dim, heads) = SHAPE;
     let numbers = [rayon::current_num_threads(), n, dim, heads, ROUNDS].map(|x| x.to_string());
-    let ran = Command::new(&python.path).args(["-I", "-c", SCRIPT]).args(numbers).output();
+    let ran = Command::new(&python).args(["-I", "-c", SCRIPT]).args(numbers).output();
     let ran = ran.map_err(|why| failed(&why.to_string()))?;
     let rows: Vec<[f64; 2]> = serde_json::from_slice(&ran.stdout).map_err(|_| failed("PyTorch's run failed"))?;
     if rows.len() == 3 { Ok(rows) } else { Err(failed("PyTorch's run failed")) }

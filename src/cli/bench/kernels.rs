@@ -4,7 +4,7 @@
 //! Invariant: all backends of a workload race in one run, and a time without a check gives no row. Must not know a
 //! backend.
 
-use super::Args;
+use super::{Args, raced};
 use crate::base::BackendName;
 use crate::cli::arguments::Pass;
 use crate::cli::out::{self, Failure};
@@ -16,7 +16,9 @@ use crate::document::from_document;
 use crate::document::model::*;
 use crate::problem::Problem;
 use crate::problem::card::CardStates;
-use crate::problem::result::{BackendReport, GradientError, GradientOutcome, GradientReport, Outcome, RunReport};
+use crate::problem::result::{
+    BackendReport, Calls, Clock, GradientError, GradientOutcome, GradientReport, Outcome, RunReport, Timing,
+};
 use crate::tasks::plan;
 use crate::worker::files;
 use crate::worker::protocol::RunRequest;
@@ -251,7 +253,7 @@ pub(super) fn run(args: &Args) -> Result<bool, Failure> {
         // a long table: each result is printed when it is known
         absences(&report).iter().for_each(|why| out::note(&format!("{}: {why}", workload.name)));
         if let Some(row) = compare(workload, &raced, field) {
-            out::note(&row.to_string());
+            out::note(&told(&row, &raced));
             compared.push(row);
         }
         rows.extend(raced);
@@ -267,7 +269,7 @@ pub(super) fn run(args: &Args) -> Result<bool, Failure> {
             .iter()
             .map(|(name, times)| format!("{name}: {times:.3}x the time of the same number of full tiles\n"))
             .collect();
-        out::text(&(super::render(&rows) + "\n" + &render(&compared, &means) + &partial))?;
+        out::text(&(raced::render(&rows) + "\n" + &render(&compared, &means) + &partial))?;
     }
     Ok(right)
 }
@@ -342,6 +344,31 @@ fn compare(workload: &Workload, rows: &[Value], field: &str) -> Option<Value> {
     Some(json!({ "name": workload.name, "main": workload.main, "flex_ms": own, "rate": rate, "ratios": ratios }))
 }
 
+/// A workload's result in a line: `causal: flex 1.39 ms, 791 TFLOP/s; torch:flex 1.90x (launch-bound: ...)`.
+fn told(row: &Value, raced: &[Value]) -> String {
+    let name = row["name"].as_str().unwrap_or_default();
+    let own = table::milliseconds(row["flex_ms"].as_f64().unwrap_or(f64::NAN));
+    let mut words = format!("{name}: flex {own}, {}", rate(row));
+    for (other, ratio) in row["ratios"].as_object().into_iter().flatten() {
+        let waits = raced.iter().find(|r| r["backend"] == json!(other)).and_then(|r| {
+            let calls = r["call_ms"].as_f64().map(|median_ms| Calls { median_ms, clock: Clock::Queue });
+            Timing { calls, median_ms: r["median_ms"].as_f64()?, ..Timing::default() }.launch_bound()
+        });
+        let waits = waits.map(|words| format!(" ({words})")).unwrap_or_default();
+        words.push_str(&format!("; {other} {:.2}x{waits}", ratio.as_f64().unwrap_or(f64::NAN)));
+    }
+    words
+}
+
+/// TFLOP/s, or of a few query rows TB/s.
+fn rate(row: &Value) -> String {
+    match (row["rate"]["tb_per_s"].as_f64(), row["rate"]["tflops"].as_f64()) {
+        (Some(bytes), _) => format!("{bytes:.2} TB/s"),
+        (_, Some(flops)) => format!("{flops:.0} TFLOP/s"),
+        _ => String::new(),
+    }
+}
+
 /// Geometric means over the main workloads in which both ran.
 fn means(compared: &[Value]) -> Value {
     let mean = |name: BackendName| {
@@ -367,11 +394,7 @@ fn render(compared: &[Value], means: &Value) -> String {
     let mut table = Table::new(&columns);
     let times = |value: &Value| value.as_f64().map_or(String::new(), |ratio| format!("{ratio:.2}x"));
     for row in compared {
-        let rate = match (row["rate"]["tb_per_s"].as_f64(), row["rate"]["tflops"].as_f64()) {
-            (Some(bytes), _) => format!("{bytes:.2} TB/s"),
-            (_, Some(flops)) => format!("{flops:.0} TFLOP/s"),
-            _ => String::new(),
-        };
+        let rate = rate(row);
         let name = row["name"].as_str().unwrap_or_default().to_string();
         let median = table::milliseconds(row["flex_ms"].as_f64().unwrap_or(f64::NAN));
         table.row([name, median, rate].into_iter().chain(others.iter().map(|name| times(&row["ratios"][*name]))));
@@ -447,6 +470,12 @@ mod tests {
         assert!(compare(&BASE, &rows(1.0, 2.0)[1..], MS).is_none());
         let partial = |ours| compare(&Workload { name: PARTIAL[0].0, ..BASE }, &rows(ours, 1.0), MS).unwrap();
         assert_eq!(partial_over_full(&[compared[0].clone(), partial(1.25)]), [(PARTIAL[0].0, 1.25)].into());
+        let raced = [json!({ "backend": TorchFlex, "median_ms": 2.0, "call_ms": 4.5 })];
+        let line = told(&compared[0], &raced);
+        assert_eq!(
+            line,
+            "full: flex 1.00 ms, 5 TFLOP/s; torch:flex 2.00x (launch-bound: 4.50 ms a call, 2.00 ms on the GPU)"
+        );
         let table = render(&compared, &means(&compared));
         assert!(table.contains("8.00x") && table.contains("4.00x"), "{table}");
     }

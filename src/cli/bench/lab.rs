@@ -66,7 +66,7 @@ fn block_masses() -> Result<Value, Diagnostic> {
             std::hint::black_box(masses(head, BlockSize::DEFAULT, false, &Control::new())?);
         }
         ours.push(start.elapsed().as_secs_f64() * 1e3);
-        theirs.extend(forward.time(1)?);
+        theirs.extend(forward.time(1)?.passes_ms);
     }
     let (ours, theirs) = (stats::timing(ours).unwrap_or_default(), stats::timing(theirs).unwrap_or_default());
     let parameters =

@@ -16,6 +16,7 @@ mod language;
 mod large;
 mod peer;
 mod predict;
+mod raced;
 mod races;
 mod recorded;
 mod saves;
@@ -56,10 +57,10 @@ pub struct Args {
     /// Timing rounds of cpu and kernels
     #[arg(long, default_value_t = 5)]
     rounds: u32,
-    /// Backends for kernels; the default is all of them
+    /// Backends for cpu and kernels; the default is all of them, without those of PyTorch for cpu
     #[arg(long, value_delimiter = ',', value_parser = super::arguments::backend)]
     backend: Vec<BackendName>,
-    /// Python of the PyTorch environment for torch:* in kernels
+    /// Python of the PyTorch environment for torch:* in kernels; cpu then races PyTorch's scaled_dot_product_attention too
     #[arg(long, value_name = "PYTHON")]
     python: Option<String>,
     /// Time for each row of blocks, canvas and language, in milliseconds; a row of the window's frames takes 8 s, or less with a smaller budget
@@ -153,7 +154,15 @@ pub fn bench(args: Args) -> Result<(), Failure> {
         What::Language => language::rows(&args),
         What::Lab => (lab::rows(&args)?, true),
         What::Cpu if args.backward => (backward::rows(&args)?, true),
-        What::Cpu => races::rows(&args, workloads::cpu())?,
+        What::Cpu => {
+            let (rows, right) = races::rows(&args, workloads::cpu())?;
+            if args.json {
+                out::json(&object(rows))?;
+            } else {
+                out::text(&raced::render(&rows))?;
+            }
+            return if right { Ok(()) } else { Err(Failure::Told(Vec::new())) };
+        }
         What::Edits => first_output::rows(&args)?,
         What::Recorded => {
             let Some(from) = &args.from else {

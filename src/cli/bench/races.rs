@@ -3,6 +3,7 @@
 //! Invariant: a timing without a check against the reference gives no row. Must not know a backend.
 
 use super::Args;
+use crate::base::BackendName;
 use crate::cli::out::Failure;
 use crate::cli::work::Worker;
 use crate::cli::{race, workloads};
@@ -15,6 +16,12 @@ pub(super) fn rows(args: &Args, workloads: Vec<workloads::Workload>) -> Result<(
     for workload in workloads.into_iter().filter(|w| w.name.contains(args.only.as_str())) {
         let mut request = workload.request()?;
         request.device = args.at.device.unwrap_or(crate::base::Device::Cpu);
+        request.python = args.python.clone();
+        match args.python.is_some() {
+            _ if !args.backend.is_empty() => request.backends = args.backend.clone(),
+            true => request.backends.push(BackendName::TorchSdpa),
+            false => {}
+        }
         request.options.rounds = args.rounds.max(1);
         request.options.reference_rows = 128;
         let (report, _) = worker.run(request.clone())?;

@@ -32,7 +32,7 @@ pub fn times(material: &Material, forms: &[&Form], control: &Control) -> Result<
             if control.is_cancelled() {
                 return Err(Diagnostic::note("cancelled", "stopped"));
             }
-            samples.extend(forward.time(1)?);
+            samples.extend(forward.time(1)?.passes_ms);
         }
     }
     // the first round warms up

@@ -59,7 +59,11 @@ impl Line<'_> {
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| match timing {
                 Some(timing) => {
                     let samples = timing.samples_ms.len();
-                    let words = format!("Median and half the interquartile range of {samples} samples.");
+                    let mut words = format!("Median and half the interquartile range of {samples} samples.");
+                    if let Some(calls) = timing.calls {
+                        let call = milliseconds(calls.median_ms);
+                        words.push_str(&format!(" The GPU's part, by {}. A whole call takes {call}.", calls.clock));
+                    }
                     if samples > 1 {
                         let spread = format!("\u{b1}{:.0}%", timing.spread * 50.0);
                         ui.label(RichText::new(spread).weak()).on_hover_text(&words);
@@ -85,6 +89,11 @@ impl Line<'_> {
                 ui.label(speed).on_hover_text(about);
             }
             check(ui, error, passed, &colours);
+            if let Some(words) = timing.and_then(Timing::launch_bound) {
+                ui.label(RichText::new(words).small().weak()).on_hover_text(
+                    "A program that makes these calls waits for its host. Bars and ratios are of times on the GPU.",
+                );
+            }
             if let Some(bytes) = self.report.outcome.memory() {
                 ui.label(RichText::new(format!("holds {}", words::bytes(bytes))).small().weak())
                     .on_hover_text(format!("Memory {}.", words::MEMORY));
@@ -201,7 +210,7 @@ mod tests {
     /// Two backends whose comparison is a long sentence.
     fn reports() -> Vec<BackendReport> {
         let done = |backend, median_ms: f64| {
-            let timing = Timing { samples_ms: vec![median_ms; 9], median_ms, spread: 0.5 };
+            let timing = Timing { samples_ms: vec![median_ms; 9], median_ms, spread: 0.5, calls: None };
             let kernel = "cpu flex avx2 f32 64x64 d128, block-sparse, with a name that nobody can read at once".into();
             let (error, timings) = (ErrorStats::default(), Timings::forward_only(Some(timing)));
             let outcome = Outcome::Done {

@@ -31,12 +31,14 @@ pub const USUAL_ARCHITECTURES: [&str; 2] = ["sm_80", "sm_90a"];
 
 const OPERATORS: &str = include_str!("../../../../assets/python/kernel_bundle.py");
 const LAUNCHER: &str = include_str!("../../../../assets/python/kernel_launch.py");
+const PLANS: &str = include_str!("../../../../assets/python/kernel_plans.py");
 
-/// `STEM_kernel.py` and the file by which it launches.
-pub fn loader(stem: &str) -> [ExportFile; 2] {
+/// `STEM_kernel.py` and the files by which it launches.
+pub fn loader(stem: &str) -> [ExportFile; 3] {
     let what = "Maskloom's kernel as a PyTorch operator, loaded by the driver alone: attend(q, k, v)";
     let operators = ExportFile::new(format!("{stem}_kernel.py"), OPERATORS.replace("DESIGN", stem), what);
-    [operators, ExportFile::new("kernels/launch.py", LAUNCHER.replace("DESIGN", stem), "launches the kernels")]
+    let launcher = ExportFile::new("kernels/launch.py", LAUNCHER.replace("DESIGN", stem), "launches the kernels");
+    [operators, launcher, ExportFile::new("kernels/plans.py", PLANS, "the parameters of launches, and the driver")]
 }
 
 /// What a bundle is asked for.
@@ -278,6 +280,7 @@ mod tests {
         let want = [
             "mine_kernel.py",
             "kernels/launch.py",
+            "kernels/plans.py",
             "kernels/flex_sm80.sm_80.cu",
             "kernels/flex_sm80.sm_80.cubin",
             "kernels/backward_ampere.sm_80.cu",
@@ -311,7 +314,7 @@ mod tests {
         // PyTorch 2.5 infers no schema from annotations of newer Python
         let operators = String::from_utf8_lossy(&files[0].bytes);
         assert_eq!(operators.matches("custom_op(").count(), operators.matches("schema=").count());
-        assert!(files[..2].iter().all(|file| !String::from_utf8_lossy(&file.bytes).contains("DESIGN")));
+        assert!(files[..3].iter().all(|file| !String::from_utf8_lossy(&file.bytes).contains("DESIGN")));
     }
 
     #[test]

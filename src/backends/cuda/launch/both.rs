@@ -5,7 +5,7 @@
 use super::backward::Backward;
 use super::backward_pass::{BackwardPass, Saved};
 use super::eager_backward::EagerBackward;
-use super::runner::Forward;
+use super::runner::{Forward, calls};
 use crate::backends::cuda::device::gpu::Gpu;
 use crate::backends::cuda::device::tensors::{Outputs, Rotation};
 use crate::backends::cuda::toolchain::backward::BackwardDraft;
@@ -17,7 +17,7 @@ use crate::backends::gradients::{Gradients, Seeds};
 use crate::backends::{Inputs, Output, Prepared};
 use crate::base::{BackendName, Diagnostic};
 use crate::problem::Problem;
-use crate::problem::result::KernelArtefact;
+use crate::problem::result::{Clock, KernelArtefact, Timed};
 use std::sync::Arc;
 
 /// The forward pass, and all that the backward pass is made of.
@@ -125,7 +125,7 @@ impl Prepared for Both {
         self.forward.settle()
     }
 
-    fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
+    fn time(&mut self, count: usize) -> Result<Timed, Diagnostic> {
         self.forward.time(count)
     }
 
@@ -142,7 +142,7 @@ impl Prepared for Both {
         self.name == BackendName::Flex
     }
 
-    fn time_backward(&mut self, seeds: &Seeds, count: usize) -> Result<Vec<f64>, Diagnostic> {
+    fn time_backward(&mut self, seeds: &Seeds, count: usize) -> Result<Timed, Diagnostic> {
         let (gpu, what) = (self.gpu.clone(), "timing the backward pass");
         let (backward, saved, rotation) = self.start(seeds)?;
         // the device is busy with this while the timed passes are enqueued
@@ -153,6 +153,13 @@ impl Prepared for Both {
             marks.push(gpu.mark()?);
         }
         gpu.finish(what)?;
-        marks.windows(2).map(|pair| gpu.elapsed_ms(&pair[0], &pair[1])).collect()
+        let times = marks.windows(2).map(|pair| gpu.elapsed_ms(&pair[0], &pair[1]));
+        let times: Vec<f64> = times.collect::<Result<_, _>>()?;
+        let mut pass = count;
+        let calls_ms = calls(&gpu, what, &times, || {
+            pass += 1;
+            backward.enqueue(rotation.set(pass), &saved)
+        })?;
+        Ok(Timed { passes_ms: times, calls_ms, clock: Some(Clock::Queue) })
     }
 }

@@ -8,8 +8,9 @@ use crate::backends::cuda::device::tensors::{InputSet, Outputs, Rotation, padded
 use crate::backends::{Inputs, Output, Prepared};
 use crate::base::Diagnostic;
 use crate::problem::Problem;
-use crate::problem::result::KernelArtefact;
+use crate::problem::result::{Clock, KernelArtefact, Timed};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Passes that take longer than this need no untimed one before them to hide the launch.
 const LONG_MS: f64 = 3.0;
@@ -111,7 +112,7 @@ impl<P: Pass> Prepared for Runner<P> {
         Some(self.memory)
     }
 
-    fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
+    fn time(&mut self, count: usize) -> Result<Timed, Diagnostic> {
         let what = format!("timing {}", self.kernel);
         self.gpu.finish(&what)?;
         if self.last_ms.is_none_or(|ms| ms < LONG_MS) {
@@ -126,6 +127,28 @@ impl<P: Pass> Prepared for Runner<P> {
         let times = marks.windows(2).map(|pair| self.gpu.elapsed_ms(&pair[0], &pair[1]));
         let times: Vec<f64> = times.collect::<Result<_, _>>()?;
         self.last_ms = times.last().copied().or(self.last_ms);
-        Ok(times)
+        let gpu = self.gpu.clone();
+        let calls_ms = calls(&gpu, &what, &times, || self.enqueue())?;
+        Ok(Timed { passes_ms: times, calls_ms, clock: Some(Clock::Queue) })
     }
+}
+
+/// Calls take about this long together.
+const CALLS_MS: f64 = 10.0;
+
+/// Milliseconds of a call as a program makes them one after another, on a GPU without other work; one sample. `times`: those of passes.
+pub(crate) fn calls(
+    gpu: &Gpu,
+    what: &str,
+    times: &[f64],
+    mut enqueue: impl FnMut() -> Result<(), Diagnostic>,
+) -> Result<Vec<f64>, Diagnostic> {
+    let Some(pass) = times.iter().copied().reduce(f64::min) else { return Ok(Vec::new()) };
+    let count = (CALLS_MS / pass.max(1e-3)).clamp(1.0, 50.0) as usize;
+    let begun = Instant::now();
+    for _ in 0..count {
+        enqueue()?;
+    }
+    gpu.finish(what)?;
+    Ok(vec![begun.elapsed().as_secs_f64() * 1e3 / count as f64])
 }

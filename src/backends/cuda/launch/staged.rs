@@ -6,7 +6,7 @@ use super::runner::Forward;
 use crate::backends::cuda::device::tensors::Outputs;
 use crate::backends::{Output, Prepared};
 use crate::base::Diagnostic;
-use crate::problem::result::KernelArtefact;
+use crate::problem::result::{KernelArtefact, Timed};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -66,7 +66,7 @@ impl<P> Prepared for Staged<P> {
         Ok(())
     }
 
-    fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
+    fn time(&mut self, count: usize) -> Result<Timed, Diagnostic> {
         self.settle()?;
         self.serving.time(count)
     }
@@ -95,8 +95,8 @@ mod tests {
         fn output(&mut self) -> Result<Output, Diagnostic> {
             Ok(Output { out: HostTensor::vector(Data::F32(vec![self.0])), lse: None, max_scores: None })
         }
-        fn time(&mut self, count: usize) -> Result<Vec<f64>, Diagnostic> {
-            Ok(vec![f64::from(self.0); count])
+        fn time(&mut self, count: usize) -> Result<Timed, Diagnostic> {
+            Ok(vec![f64::from(self.0); count].into())
         }
     }
 
@@ -119,7 +119,7 @@ mod tests {
         assert!(both.is_provisional());
         both.settle().unwrap();
         assert!(value(&mut both) == 2.0 && both.kernel() == "kernel 2" && !both.is_provisional());
-        assert_eq!(staged(Ok(())).time(2).unwrap(), [2.0, 2.0]);
+        assert_eq!(staged(Ok(())).time(2).unwrap().passes_ms, [2.0, 2.0]);
     }
 
     #[test]
