@@ -288,7 +288,7 @@ fn exported_python_is_clean() {
 /// The clock of races over a GPU that is imitated: a slow host is no slow kernel.
 #[test]
 fn pytorchs_kernels_are_timed_apart_from_their_host() {
-    let Some(python) = python_with(&[]) else { return };
+    let Some(python) = python_with(&["torch"]) else { return };
     let assets = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/python");
     let Some(text) = said(script(&python, "clock.py").arg(assets)) else { return };
     assert!(text.contains("tells the GPU from its host"), "{text}");
