@@ -111,16 +111,17 @@ impl State {
         let view = self.view.clone();
         self.recovery.keep_view(&view);
         self.recovery.finish();
-        let kept = kept.zip(self.recovery.folder()).is_some_and(|(name, root)| unsaved::place(root, &name).exists());
-        if self.is_dirty() && !kept {
-            // it is no preset that came back by undo: rather the same mistake again than lost work
+        if let Some((name, root)) = kept.as_ref().zip(self.recovery.folder())
+            && !unsaved::place(root, name).exists()
+        {
+            // it could not be written: rather the same mistake again than lost work
             return "the next start opens the document as it was kept last";
         }
         self.recovery.forget_document();
         match (kept, &self.path) {
-            (true, _) => "your work is kept: the next start offers it among the unsaved documents",
-            (false, Some(_)) => "your document is saved in its file",
-            (false, None) => "the document was not changed",
+            (Some(_), _) => "your work is kept: the next start offers it among the unsaved documents",
+            (None, Some(_)) => "your document is saved in its file",
+            (None, None) => "the document had no changes of yours",
         }
     }
 }
@@ -138,6 +139,7 @@ impl Drop for Workbench {
 mod tests {
     use super::*;
     use crate::app::recovery::Recovery;
+    use crate::app::state::first_document;
     use crate::app::tests::{settle, state, window};
     use crate::document::edit::Edit;
 
@@ -202,6 +204,27 @@ mod tests {
         let kept = unsaved::list(home.path());
         assert_eq!(kept.iter().map(|kept| kept.name.as_str()).collect::<Vec<_>>(), ["Cannot be drawn"]);
         assert!(recovered.unsaved.is_some());
+    }
+
+    /// It has been changed and changed back: no file has it, but there is nothing to lose.
+    #[test]
+    fn a_preset_that_cannot_be_drawn_is_not_opened_again() {
+        let home = tempfile::tempdir().unwrap();
+        let mut window = window(Some(home.path()));
+        renamed(&mut window.state_mut().state, "Else");
+        let name = first_document().name;
+        renamed(&mut window.state_mut().state, &name);
+        settle(&mut window);
+        window.state_mut().save();
+        let ctx = window.ctx.clone();
+        for _ in 0..2 {
+            window.state_mut().guarded(&ctx, Part::Drawing, |_| panic!("again"));
+        }
+        let why = window.state().ended.get().expect("ended").clone();
+        assert!(why.hint.as_ref().is_some_and(|hint| hint.contains("no changes of yours")), "{:?}", why.hint);
+        drop(window);
+        let (_, recovered) = Recovery::open(Some(home.path().into()));
+        assert!(recovered.document.is_none() && unsaved::list(home.path()).is_empty());
     }
 
     #[test]
