@@ -1,8 +1,9 @@
 //! Pictures of the window, each workspace and some pages, compared with those in `tests/snapshots/window`.
 //!
 //! Invariant: drawn on the processor alone, so that they are the same on every machine. A pixel counts as different
-//! beyond a weighted squared colour distance of 2, and 10 of the 640,000 pixels may be, fewer than the smallest icon has: text is rasterised with the
-//! processor's own vector instructions. `UPDATE_SNAPSHOTS=1 cargo test -p maskloom-app snapshot_tests` writes them again.
+//! beyond a weighted squared colour distance of 2, and 10 of the 640,000 pixels may be, fewer than the smallest icon has:
+//! text is rasterised with the processor's own vector instructions. `UPDATE_SNAPSHOTS=1 cargo test -p maskloom-app
+//! snapshot_tests` writes them again.
 
 use super::drafts::Dialog;
 use super::panels::thumbs;

@@ -21,7 +21,7 @@ pub const NEEDS: [&str; 7] = ["torch", "gym", "models", "cxx", "nvrtc", "cudnn",
 /// `what`, or what the variable names.
 #[doc(hidden)]
 pub fn missing(what: &str, why: &str) {
-    missing_for(1, what, why);
+    skip(1, &this_test(), what, why);
 }
 
 /// The same for a harness that skips all of its tests.
@@ -30,13 +30,17 @@ pub fn missing(what: &str, why: &str) {
 /// As [`missing`].
 #[doc(hidden)]
 pub fn missing_for(tests: usize, what: &str, why: &str) {
+    skip(tests, &binary(), what, why);
+}
+
+fn skip(tests: usize, test: &str, what: &str, why: &str) {
     let promised = std::env::var("MASKLOOM_NEEDS").unwrap_or_default();
     assert!(NEEDS.contains(&what), "no run can promise {what}: it is none of {NEEDS:?}");
     let unknown = names(&promised).find(|name| !NEEDS.contains(name));
     assert_eq!(unknown, None, "MASKLOOM_NEEDS promises what is none of {NEEDS:?}");
     assert!(!is_promised(&promised, what), "MASKLOOM_NEEDS promises {what}, and a test did not find it: {why}");
     println!("skipped: {why}");
-    let skip = Skip { need: what, tests, test: &this_test(), why };
+    let skip = Skip { need: what, tests, test, why };
     if let Err(error) = listed().and_then(|file| skip.append(&file)) {
         println!("the skip is not counted: {error}");
     }
@@ -47,11 +51,13 @@ fn this_test() -> String {
     let thread = std::thread::current();
     match thread.name() {
         None | Some("main") => "main".to_string(),
-        Some(test) => {
-            let binary = std::env::current_exe().unwrap_or_default();
-            format!("{} {test}", binary.file_stem().unwrap_or_default().display())
-        }
+        Some(test) => format!("{} {test}", binary()),
     }
+}
+
+/// A harness that starts twice in a run skips its tests once.
+fn binary() -> String {
+    std::env::current_exe().unwrap_or_default().file_stem().unwrap_or_default().display().to_string()
 }
 
 /// A skip as it is listed: one line.
