@@ -172,7 +172,7 @@ mod tests {
             .reports
     }
 
-    /// The cpu's flex, which may be prepared once.
+    /// The cpu's flex as a backend that goes on, which may be prepared once.
     struct Once(bool);
 
     impl Backend for Once {
@@ -187,7 +187,8 @@ mod tests {
         }
         fn prepare(&mut self, problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
             assert!(!std::mem::replace(&mut self.0, true), "it was prepared twice");
-            cpu::backend(BackendName::Flex).expect("there is one").prepare(problem, inputs)
+            let flex = cpu::backend(BackendName::Flex).expect("there is one").prepare(problem, inputs)?;
+            Ok(Box::new(Ready(flex, |_| ())))
         }
     }
 

@@ -129,6 +129,11 @@ pub trait Prepared {
         Err(gradients::missing(&self.kernel()))
     }
 
+    /// Whether a gradient race may go on with it after a race. Not where memory is measured from its preparation on.
+    fn goes_on(&self) -> bool {
+        true
+    }
+
     /// Whether gradients in a fixed order of addition take another time than those in any order. Where not, they have the same bits in
     /// every run as they are, or cannot have them.
     fn orders_gradients(&self) -> bool {

@@ -47,7 +47,7 @@ pub struct Race {
     pub work: WorkStats,
     /// The outputs of those that ran.
     pub outputs: Vec<(BackendName, Output)>,
-    /// Those whose outputs were right, ready to run on: a gradient race goes on with them.
+    /// Those whose outputs were right, ready to run on where they can: a gradient race goes on with them.
     pub ready: Vec<Ready>,
 }
 
@@ -195,9 +195,9 @@ impl Lane {
         match self.state {
             State::Out(outcome) => (BackendReport { backend, outcome }, None),
             State::Running { prepared, output, error, samples, waited } => {
-                let right = error.passed();
+                let goes_on = error.passed() && prepared.goes_on();
                 let outcome = done(prepared.as_ref(), error, samples, waited, &output);
-                let ready = right.then_some((backend, prepared));
+                let ready = goes_on.then_some((backend, prepared));
                 (BackendReport { backend, outcome }, Some(((backend, output), ready)))
             }
         }

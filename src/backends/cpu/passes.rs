@@ -64,6 +64,11 @@ impl<P: Passes> Prepared for Runner<P> {
         self.forward
     }
 
+    /// What the whole process has taken and given back since would count as its own.
+    fn goes_on(&self) -> bool {
+        false
+    }
+
     fn gradients(&mut self, seeds: &Seeds) -> Result<Gradients, Diagnostic> {
         self.meter.forget();
         self.passes.forward()?;
