@@ -221,25 +221,12 @@ fn the_check_sees_a_violation_in_a_test_too() {
     assert_eq!(violations(dir.path()), ["base/bad.rs uses egui::", "base/bad.rs uses std::fs"]);
 }
 
-/// The crates that a manifest depends on, without those of tests.
-fn dependencies(manifest: &str) -> Vec<String> {
-    let mut inside = false;
-    let mut found = Vec::new();
-    for line in manifest.lines() {
-        if line.starts_with('[') {
-            inside = line.ends_with("dependencies]") && !line.contains("dev-") && !line.contains("workspace");
-        } else if let (true, Some((name, _))) = (inside, line.split_once(" = ")) {
-            found.push(name.to_string());
-        }
-    }
-    found
-}
-
 /// What a crate depends on although [`ONLY_IN`] gives it to another.
 fn strangers(own: &str, manifest: &str) -> Vec<String> {
-    let is_of_another = |name: &String| ONLY_IN.iter().any(|(begin, of)| name.starts_with(begin) && *of != own);
-    let window = |name: &String| name == "maskloom-app" && own != ".";
-    dependencies(manifest).into_iter().filter(|name| is_of_another(name) || window(name)).collect()
+    let is_of_another = |name: &str| ONLY_IN.iter().any(|(begin, of)| name.starts_with(begin) && *of != own);
+    let window = |name: &str| name == "maskloom-app" && own != ".";
+    let outside_of_tests = crate::manifest::names_in(manifest, |title| !title.contains("dev-"));
+    outside_of_tests.into_iter().filter(|name| is_of_another(name) || window(name)).map(String::from).collect()
 }
 
 #[test]

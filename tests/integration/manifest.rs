@@ -37,11 +37,16 @@ fn sources(dir: &Path, out: &mut String) {
 
 /// The names in a manifest's tables of dependencies, those of tests included.
 fn named(manifest: &str) -> Vec<&str> {
+    names_in(manifest, |_| true)
+}
+
+/// The names in the tables of a crate's own dependencies whose titles are wanted.
+pub(crate) fn names_in(manifest: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<&str> {
     let mut inside = false;
     let mut names = Vec::new();
     for line in manifest.lines() {
         if line.starts_with('[') {
-            inside = line.ends_with("dependencies]") && line != "[workspace.dependencies]";
+            inside = line.ends_with("dependencies]") && line != "[workspace.dependencies]" && is_wanted(line);
         } else if let (true, Some((name, _))) = (inside, line.split_once(" = ")) {
             names.push(name);
         }

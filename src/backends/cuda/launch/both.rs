@@ -118,10 +118,6 @@ impl Prepared for Both {
     }
 
     fn settle(&mut self) -> Result<(), Diagnostic> {
-        // another kernel writes elsewhere
-        if self.forward.is_provisional() {
-            self.saved = None;
-        }
         self.forward.settle()
     }
 
