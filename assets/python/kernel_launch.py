@@ -256,7 +256,8 @@ class Kernel:
             bitmaps = map_of(bitmaps.view(torch.int16).view(1, 1, -1, 64), bitmaps.data_ptr(), 64, 8)
         maps.append(bitmaps or maps[1])
         blocks = min(draws, self.properties.multi_processor_count)
-        return arrivals, scratch, plans.Launch(self.function, [*maps, params, extra, mods], blocks, v["threads"], v["shared_bytes"])
+        launch = plans.Launch(self.function, [*maps, params, extra, mods], blocks, v["threads"], v["shared_bytes"])
+        return arrivals, scratch, launch
 
     def backward(self, saved, captured, scale, stream, zeros):
         """The plan of a backward pass of query, key, value, out and d_out; zeros: the lse's gradient of calls that have none."""
@@ -330,7 +331,8 @@ class Kernel:
         query, key, value, _, d_out = saved
         m, n = b["tile_q"], b["tile_kv"]
         of = (
-            (query, "q", dim, m), (key, "k", dim, n), (value, "v", dim_v, n), (d_out, "d_o", dim_v, m), (results["dk"], "dk", dim, 64),
+            (query, "q", dim, m), (key, "k", dim, n), (value, "v", dim_v, n), (d_out, "d_o", dim_v, m),
+            (results["dk"], "dk", dim, 64),
             (results["dv"], "dv", dim_v, 64),
         )  # fmt: skip
         maps = [map_of(*each) for each in of]
