@@ -8,7 +8,15 @@ extern crate self as parallel;
 use maskloom_analysis as analysis;
 use maskloom_base as base;
 use maskloom_ir as ir;
+use maskloom_problem as problem;
 
 pub mod cost;
+pub mod figures;
+pub mod links;
+pub mod local;
+pub mod needs;
+pub mod plan;
+pub mod request;
 pub mod rows;
 mod search;
+pub mod split;

@@ -19,7 +19,6 @@ pub struct Group {
 impl Group {
     /// The rows of one batch entry and head, each with its runs. Errors: runs that do not ascend or leave the grid.
     pub fn new(at: (usize, usize), columns: usize, rows: &[Vec<BlockRun>]) -> Result<Self, Diagnostic> {
-        let (mut offsets, mut runs) = (vec![0], Vec::new());
         for (row, listed) in rows.iter().enumerate() {
             let mut before = 0;
             for run in listed {
@@ -29,16 +28,32 @@ impl Group {
                         .hint(format!("list each of the {columns} key blocks at most once, in ascending order")));
                 }
                 before = run.end;
-                runs.push(*run);
             }
+        }
+        Ok(Self::of_rows(at, rows))
+    }
+
+    /// The same for rows that are known to ascend.
+    pub(crate) fn of_rows(at: (usize, usize), rows: &[Vec<BlockRun>]) -> Self {
+        let (mut offsets, mut runs) = (vec![0], Vec::with_capacity(rows.iter().map(Vec::len).sum()));
+        for listed in rows {
+            runs.extend_from_slice(listed);
             offsets.push(runs.len() as u32);
         }
-        Ok(Self { at, offsets, runs })
+        Self { at, offsets, runs }
     }
 
     /// The runs of a row of query blocks.
     pub fn row(&self, row: usize) -> &[BlockRun] {
         &self.runs[self.offsets[row] as usize..self.offsets[row + 1] as usize]
+    }
+
+    /// Full and partial blocks of a row.
+    pub fn counts(&self, row: usize) -> (usize, usize) {
+        self.row(row).iter().fold((0, 0), |(full, partial), run| match run.kind {
+            BlockKind::Full => (full + run.end - run.start, partial),
+            BlockKind::Partial => (full, partial + run.end - run.start),
+        })
     }
 }
 
