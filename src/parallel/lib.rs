@@ -17,6 +17,11 @@ pub mod local;
 pub mod needs;
 pub mod plan;
 pub mod request;
+pub mod rivals;
 pub mod rows;
+pub mod samples;
 mod search;
 pub mod split;
+
+#[cfg(test)]
+mod tests;
