@@ -18,21 +18,24 @@ pub fn documents(tokens: usize, mean: usize, sigma: f64, seed: u64) -> Vec<usize
         (sigma * normal - sigma * sigma / 2.0).exp() * mean as f64
     };
     let drawn: Vec<f64> = (0..count).map(|_| draw()).collect();
-    // scaled to the sequence, then cut; the rest goes to the shorter ones
+    // scaled to the sequence, then cut; what is left over goes to the next ones that have room
     let scale = tokens as f64 / drawn.iter().sum::<f64>();
-    let most = (tokens / 4).max(1);
+    let most = tokens.div_ceil(4);
     let mut out: Vec<usize> = drawn.iter().map(|x| ((x * scale) as usize).clamp(1, most)).collect();
     let mut left = tokens as i64 - out.iter().sum::<usize>() as i64;
-    let mut at = 0;
     while left != 0 {
-        let n = out.len();
-        let slot = &mut out[at % n];
-        let change =
-            if left > 0 { left.min((most - *slot) as i64).min(64) } else { -((-left).min(*slot as i64 - 1).min(64)) };
-        *slot = (*slot as i64 + change) as usize;
-        left -= change;
-        at += 1;
-        if at > 1_000_000 {
+        let before = left;
+        for length in &mut out {
+            let room = if left > 0 {
+                left.min((most - *length) as i64).min(64)
+            } else {
+                left.max(1 - *length as i64).max(-64)
+            };
+            *length = (*length as i64 + room) as usize;
+            left -= room;
+        }
+        if left == before {
+            // fewer documents than quarters
             out.push(left.max(1) as usize);
             break;
         }
@@ -66,23 +69,41 @@ pub fn painted(tokens: usize, block: usize, percent: usize, seed: u64) -> Mod {
     g.mask(root)
 }
 
-/// The masks of the bars at a length, with the share of the all-gather that each may need.
-pub fn bars(tokens: usize) -> Vec<(String, Mod, Option<f64>)> {
-    let docs = |mean, seed| examples::documents(&documents(tokens, mean, 1.2, seed));
+/// A sequence by which plans are judged.
+#[derive(Clone, Debug)]
+pub struct Bar {
+    /// What it is.
+    pub name: &'static str,
+    /// Its masks: several draws where the lengths are random.
+    pub masks: Vec<Mod>,
+    /// The share of the all-gather that a plan may receive, on the mean of the draws. None: balance alone counts.
+    pub received: Option<f64>,
+}
+
+/// The sequences at a length.
+pub fn bars(tokens: usize) -> Vec<Bar> {
+    let docs = |mean| (1..=4).map(|seed| examples::documents(&documents(tokens, mean, 1.2, seed))).collect();
     let mut half = vec![tokens / 2];
     half.extend(std::iter::repeat_n(2048, tokens / 4096));
-    half.push((tokens - half.iter().sum::<usize>()).max(1));
-    let mut rows = Vec::new();
-    for seed in 1..=4 {
-        rows.push((format!("documents, mean 4k, seed {seed}"), docs(4096, seed), Some(0.15)));
-    }
-    for seed in 1..=4 {
-        rows.push((format!("documents, mean 16k, seed {seed}"), docs(16_384, seed), Some(0.20)));
-    }
-    rows.push(("half one document, half 2k ones".into(), examples::documents(&half), Some(0.45)));
-    rows.push(("video, frames of 1,536, window 8, sink".into(), video(1536, 8), Some(0.25)));
-    rows.push(("window 1,024".into(), examples::sliding_window(1023), Some(0.03)));
-    rows.push(("causal".into(), examples::causal(), None));
-    rows.push(("prefix of a quarter".into(), examples::prefix_lm(tokens as i64 / 4), None));
-    rows
+    let rest = tokens.saturating_sub(half.iter().sum());
+    half.extend((rest > 0).then_some(rest));
+    let bar = |name, masks, received| Bar { name, masks, received };
+    vec![
+        bar("documents, mean 4k", docs(4096), Some(0.15)),
+        bar("documents, mean 16k", docs(16_384), Some(0.20)),
+        bar("half one document, half 2k", vec![examples::documents(&half)], Some(0.45)),
+        bar("video, frames of 1,536, window 8", vec![video(1536, 8)], Some(0.25)),
+        bar("window 1,024", vec![examples::sliding_window(1023)], Some(0.03)),
+        bar("causal", vec![examples::causal()], None),
+        bar("prefix of a quarter", vec![examples::prefix_lm(tokens as i64 / 4)], None),
+    ]
+}
+
+/// Three kinds of layers over packed documents: the documents, a window, frames.
+pub fn three(tokens: usize, seed: u64) -> Vec<(&'static str, usize, Mod)> {
+    vec![
+        ("documents", 1, examples::documents(&documents(tokens, 4096, 1.2, seed))),
+        ("window 1,024", 5, examples::sliding_window(1023)),
+        ("frames", 1, video(1536, 8)),
+    ]
 }

@@ -204,10 +204,10 @@ fn check_blocks(request: &Request, plan: &Plan, place: &str) {
 #[test]
 fn large_masks_are_computed_once_block_for_block() {
     let tokens = 128 * 1024 - 37;
-    for (at, (name, mask, _)) in samples::bars(tokens).into_iter().enumerate().filter(|(at, _)| at % 3 == 0) {
-        let (request, plan) = plan(&mask, tokens, 3 + at % 6);
-        check_lists(&request, &plan, &name);
-        check_blocks(&request, &plan, &name);
+    for (at, bar) in samples::bars(tokens).into_iter().enumerate() {
+        let (request, plan) = plan(&bar.masks[0], tokens, 3 + at);
+        check_lists(&request, &plan, bar.name);
+        check_blocks(&request, &plan, bar.name);
     }
 }
 
@@ -232,19 +232,23 @@ fn a_local_mask_is_the_block_mask_of_its_mod() {
 #[test]
 fn the_bars_hold_on_four_and_on_eight_ranks() {
     let tokens = 131_072;
-    for (name, mask, most) in samples::bars(tokens) {
+    for bar in samples::bars(tokens) {
         for ranks in [4, 8] {
-            let (_, plan) = plan(&mask, tokens, ranks);
-            let found = &plan.figures;
-            assert!(found.imbalance <= 1.01, "{name}, {ranks} ranks: {:.4}", found.imbalance);
-            assert!(most.is_none_or(|most| found.received <= most), "{name}, {ranks} ranks: {:.3}", found.received);
+            let found: Vec<_> = bar.masks.iter().map(|mask| plan(mask, tokens, ranks).1.figures).collect();
+            for one in &found {
+                assert!(one.imbalance <= 1.01, "{}, {ranks} ranks: {:.4}", bar.name, one.imbalance);
+            }
+            let received = found.iter().map(|one| one.received).sum::<f64>() / found.len() as f64;
+            let most = bar.received.unwrap_or(1.0);
+            assert!(received <= most, "{}, {ranks} ranks: {received:.3} of {most}", bar.name);
         }
     }
 }
 
 #[test]
 fn a_painted_mask_takes_the_all_gather_and_says_so() {
-    let (request, plan) = plan(&samples::painted(16_384, 128, 10, 3), 16_384, 4);
+    let tokens = 131_072;
+    let (request, plan) = plan(&samples::painted(tokens, 128, 10, 3), tokens, 4);
     assert_eq!(plan.exchange, Exchange::AllGather);
     assert_eq!(plan.figures.received, 1.0);
     let note = plan.notes.iter().find(|note| note.code == "parallel-all-gather").expect("a note");
@@ -334,17 +338,15 @@ fn a_sequence_whose_documents_changed_keeps_the_bars() {
     let tokens = 131_072;
     let docs = |seed| examples::documents(&samples::documents(tokens, 4096, 1.2, seed));
     let (_, before) = plan(&docs(1), tokens, 8);
+    let mut received = Vec::new();
     for seed in 2..=4 {
         let mask = docs(seed);
         let of = request(vec![kind("m", 1, Some(&mask), (tokens, tokens), BlockSize::DEFAULT)], 8);
         let found = Plan::after(&of, &before).figures;
-        assert!(
-            found.imbalance <= 1.01 && found.received <= 0.15,
-            "seed {seed}: {:.4} {:.3}",
-            found.imbalance,
-            found.received
-        );
+        assert!(found.imbalance <= 1.01, "seed {seed}: {:.4}", found.imbalance);
+        received.push(found.received);
     }
+    assert!(received.iter().sum::<f64>() / 3.0 <= 0.15, "{received:?}");
 }
 
 #[test]

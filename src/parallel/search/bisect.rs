@@ -8,6 +8,8 @@ use super::work::{KindWork, Work};
 
 /// Windows of one halving whose needs are counted.
 const LOOKED_AT: usize = 12;
+/// The same where two ranks are cut anew.
+const RECUT: usize = 6;
 /// A deviation that swaps of rows can level.
 const EVEN: f64 = 0.01;
 /// Places between which pairs of windows are looked for.
@@ -69,7 +71,7 @@ impl Scratch {
             return Part::one(0, count);
         }
         let sums = Sums::new(work, shares, line, part);
-        let parts = sums.candidates(count);
+        let parts = sums.candidates(count, LOOKED_AT);
         let mut best = (f64::INFINITY, Part::one(0, count));
         for part in parts {
             let score = PER_DEVIATION * sums.deviation(&part) + self.needs(work, line, &part);
@@ -132,7 +134,7 @@ impl Sums {
     }
 
     /// Parts worth a look: windows, and pairs of windows if none of those is even.
-    fn candidates(&self, count: usize) -> Vec<Part> {
+    fn candidates(&self, count: usize, most: usize) -> Vec<Part> {
         let n = self.len;
         let deviation: Vec<f64> = (0..n).map(|start| self.deviation(&Part::around(start, count, n))).collect();
         let mut order: Vec<usize> = (0..n).collect();
@@ -140,10 +142,10 @@ impl Sums {
         let is_valley = |s: usize| deviation[s] <= deviation[(s + 1) % n] && deviation[s] <= deviation[(s + n - 1) % n];
         let key = |s: &usize| (!is_valley(*s), deviation[*s]);
         order.sort_by(|a, b| key(a).0.cmp(&key(b).0).then(key(a).1.total_cmp(&key(b).1)).then(a.cmp(b)));
-        order.truncate(LOOKED_AT);
+        order.truncate(most);
         let mut parts: Vec<Part> = order.iter().map(|start| Part::around(*start, count, n)).collect();
         if deviation[order[0]] > EVEN {
-            parts.extend(twos(self, count, n));
+            parts.extend(twos(self, count, n, most));
         }
         parts
     }
@@ -184,7 +186,7 @@ pub(crate) fn recut(state: &mut State<'_>, level: f64, sweeps: usize) {
             let part = count as f64 / line.len() as f64;
             let mut best: Vec<u16> = line.iter().map(|row| state.owner[*row as usize]).collect();
             let first = now;
-            for part in Sums::new(work, &shares, &line, part).candidates(count) {
+            for part in Sums::new(work, &shares, &line, part).candidates(count, RECUT) {
                 assign(state, &line, |at| if part.has(at) { a } else { b });
                 let after = objective(state, level);
                 if after < now - 1e-9 {
@@ -214,7 +216,7 @@ fn assign(state: &mut State<'_>, line: &[u32], to: impl Fn(usize) -> usize) {
 }
 
 /// Parts of two windows whose work deviates least: for masks that one window cannot balance.
-fn twos(sums: &Sums, count: usize, n: usize) -> Vec<Part> {
+fn twos(sums: &Sums, count: usize, n: usize, most: usize) -> Vec<Part> {
     let step = n.div_ceil(GRID).max(1);
     let mut found: Vec<(f64, Part)> = Vec::new();
     for from in (0..n).step_by(step) {
@@ -229,7 +231,7 @@ fn twos(sums: &Sums, count: usize, n: usize) -> Vec<Part> {
         }
     }
     found.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.pieces.cmp(&b.1.pieces)));
-    found.truncate(LOOKED_AT);
+    found.truncate(most);
     found.into_iter().map(|(deviation, part)| climb(sums, deviation, part, step, n)).collect()
 }
 

@@ -5,6 +5,9 @@
 use super::work::Work;
 use crate::base::rng::Rng;
 
+/// Where every place is crossed by more than this share of all keys, pieces in another order need them as well.
+const MOST_SHARED: f64 = 0.05;
+
 /// Pieces of the sequence between which few keys are needed.
 pub(crate) fn pieces(work: &Work) -> Vec<(usize, usize)> {
     let n = work.rows;
@@ -14,6 +17,9 @@ pub(crate) fn pieces(work: &Work) -> Vec<(usize, usize)> {
     let cut = cuts(work);
     let least = cut[1..n].iter().copied().fold(f64::INFINITY, f64::min);
     let layers: f64 = work.kinds.iter().map(|kind| kind.layers).sum();
+    if least > MOST_SHARED * layers * work.cols as f64 {
+        return vec![(0, n)];
+    }
     let limit = least + 1.5 * layers;
     let (mut out, mut start) = (Vec::new(), 0);
     for at in 1..n {
@@ -91,6 +97,13 @@ pub(crate) fn lines(work: &Work, shuffles: usize) -> Vec<Vec<u32>> {
     back.reverse();
     front.extend(back);
     out.push(line(&front));
+    // the heaviest beside the lightest: its last rows leave room for many light ones
+    let rising = |first: usize| -> Vec<usize> {
+        let heavy = by_work[..first].iter();
+        heavy.chain(by_work[first..].iter().rev()).copied().collect()
+    };
+    out.push(line(&rising(1)));
+    out.push(line(&rising(2)));
     let mut rng = Rng::new(0x5eed);
     for _ in 0..shuffles {
         let mut order: Vec<usize> = (0..pieces.len()).collect();

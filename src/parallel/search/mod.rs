@@ -34,19 +34,21 @@ pub(crate) struct Effort {
     shuffles: usize,
     /// First assignments that are improved on the coarse grid.
     first: usize,
-    /// Assignments that are improved on the fine grid.
+    /// Those of them that are looked at on the fine grid.
     kept: usize,
+    /// Those of them, of a line and of what was known that are improved on the fine grid.
+    fine: usize,
     /// Passes over all pairs of ranks that cut their rows anew.
     sweeps: usize,
-    /// Swaps of each improvement.
-    swaps: usize,
+    /// Swaps of each improvement on the coarse grid and on the fine one.
+    swaps: (usize, usize),
 }
 
 impl Effort {
     /// For a new sequence.
-    pub const WHOLE: Effort = Effort { shuffles: 12, first: 3, kept: 2, sweeps: 2, swaps: 60 };
+    pub const WHOLE: Effort = Effort { shuffles: 12, first: 3, kept: 2, fine: 2, sweeps: 2, swaps: (60, 40) };
     /// With an assignment at hand that was good for another mask.
-    pub const QUICK: Effort = Effort { shuffles: 3, first: 1, kept: 1, sweeps: 1, swaps: 40 };
+    pub const QUICK: Effort = Effort { shuffles: 0, first: 1, kept: 1, fine: 2, sweeps: 1, swaps: (16, 24) };
 }
 
 /// The rank of each row. `before` is an assignment of the same rows that may still be good.
@@ -56,12 +58,17 @@ pub(crate) fn search(work: &Work, ranks: usize, effort: Effort, before: Option<&
     }
     let mut starts = starts(work, ranks, effort);
     starts.extend(before.map(|owner| Start::Known(owner.to_vec())));
-    let improved: Vec<(f64, State<'_>)> = starts
+    let begin = |(n, start): (usize, Start)| {
+        let mut state = start.state(work, ranks);
+        refine::resize(&mut state, &sizes(work.rows, ranks));
+        (promise(&state), n, state)
+    };
+    let mut states: Vec<(f64, usize, State<'_>)> = starts.into_par_iter().enumerate().map(begin).collect();
+    keep_best(&mut states, effort.fine);
+    let improved: Vec<(f64, State<'_>)> = states
         .into_par_iter()
-        .map(|start| {
-            let mut state = start.state(work, ranks);
-            refine::resize(&mut state, &sizes(work.rows, ranks));
-            refine::refine(&mut state, effort.swaps, LEVEL);
+        .map(|(_, _, mut state)| {
+            refine::refine(&mut state, effort.swaps.1, LEVEL);
             (refine::objective(&state, LEVEL), state)
         })
         .collect();
@@ -96,13 +103,13 @@ fn starts(work: &Work, ranks: usize, effort: Effort) -> Vec<Start> {
     let cut = |(n, line): (usize, &Vec<u32>)| {
         let owner = bisect::bisect(&coarse, line.clone(), &sizes(coarse.rows, ranks));
         let state = State::new(&coarse, ranks, owner);
-        (state.share() + PER_IMBALANCE * (state.imbalance() - LEVEL).max(0.0), n, state)
+        (promise(&state), n, state)
     };
     let mut found: Vec<(f64, usize, State<'_>)> = lines.par_iter().enumerate().map(cut).collect();
     keep_best(&mut found, effort.first);
     found.par_iter_mut().for_each(|(value, _, state)| {
         bisect::recut(state, COARSE_LEVEL, effort.sweeps);
-        refine::refine(state, effort.swaps, COARSE_LEVEL);
+        refine::refine(state, effort.swaps.0, COARSE_LEVEL);
         *value = refine::objective(state, COARSE_LEVEL);
     });
     keep_best(&mut found, effort.kept);
@@ -110,6 +117,11 @@ fn starts(work: &Work, ranks: usize, effort: Effort) -> Vec<Start> {
     let line = found.first().map(|(_, n, _)| Start::Line(lines[*n].iter().flat_map(fine).collect()));
     let known = |state: &State<'_>| (0..work.rows).map(|row| state.owner[row / factor]).collect();
     found.iter().map(|(_, _, state)| Start::Known(known(state))).chain(line).collect()
+}
+
+/// What an assignment may become: swaps level its loads.
+fn promise(state: &State<'_>) -> f64 {
+    state.share() + PER_IMBALANCE * (state.imbalance() - LEVEL).max(0.0)
 }
 
 fn keep_best(found: &mut Vec<(f64, usize, State<'_>)>, count: usize) {

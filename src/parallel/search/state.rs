@@ -84,10 +84,14 @@ impl<'a> State<'a> {
                 own |= (start..end).contains(&row);
                 let keepers = &self.keeper[start..end];
                 let pairs = left[start..end].iter().zip(&joined[start..end]).zip(keepers);
+                // sums as narrow as the counts: eight of them in a vector; a span has fewer columns than they hold
+                let (mut less, mut more) = (0u16, 0u16);
                 for ((left, joined), keeper) in pairs {
-                    lost += u32::from((*left == 1) & (*keeper != a));
-                    gained += u32::from((*joined == 0) & (*keeper != b));
+                    less += u16::from((*left == 1) & (*keeper != a));
+                    more += u16::from((*joined == 0) & (*keeper != b));
                 }
+                lost += u32::from(less);
+                gained += u32::from(more);
             }
             let mut net = i64::from(gained) - i64::from(lost);
             if self.work.coupled {
