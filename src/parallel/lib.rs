@@ -12,6 +12,7 @@ use maskloom_problem as problem;
 
 pub mod cost;
 pub mod figures;
+pub mod json;
 pub mod links;
 pub mod local;
 pub mod needs;

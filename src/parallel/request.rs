@@ -7,7 +7,7 @@ use crate::base::{BlockSize, DType, Diagnostic, Lengths};
 use crate::cost::{Cost, Pass};
 use crate::links::Links;
 use crate::rows::MaskRows;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The most ranks of a plan.
 pub const MAX_RANKS: usize = 1024;
@@ -24,7 +24,7 @@ pub struct Kind {
 }
 
 /// The tensors of a layer.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[allow(missing_docs)] // FlexAttention's own names
 pub struct Shape {
     pub batch: usize,
