@@ -56,7 +56,7 @@ fn a_changed_mask_is_planned_again() {
     let received = |window: &Window| -> Vec<String> {
         window
             .query_all_by_label_contains("receives ")
-            .map(|node| format!("{:?}", node.accesskit_node().label()))
+            .map(|node| format!("{:?} {:?}", node.accesskit_node().label(), node.accesskit_node().value()))
             .collect()
     };
     let before = received(&window);
