@@ -140,10 +140,11 @@ def _eager(
 
 def _over(mod: Mod, batch: int, heads: int, q: Tensor, kv: Tensor, scores: Tensor | None = None) -> Tensor:
     """A mod at every (b, h, q_idx, kv_idx), as PyTorch's `create_mask` calls it."""
+    if len(q) == 0 or len(kv) == 0:
+        return torch.zeros(batch, heads, len(q), len(kv), dtype=torch.bool, device=q.device) if scores is None else scores
     first = () if scores is None else (0,)
-    none = () if scores is None else (0,)
     fn = mod
     for dims in ((None, None, None, 0), (None, None, 0, None), (None, 0, None, None), (0, None, None, None)):
-        fn = torch.vmap(fn, in_dims=(*first, *dims) if none else dims)
+        fn = torch.vmap(fn, in_dims=(*first, *dims))
     indices = (torch.arange(batch, device=q.device), torch.arange(heads, device=q.device), q, kv)
     return fn(*indices) if scores is None else fn(scores, *indices)
