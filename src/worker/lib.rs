@@ -25,6 +25,7 @@ pub mod machine;
 pub mod npy;
 pub mod process;
 pub mod protocol;
+pub mod seen;
 pub mod serve;
 pub mod supervisor;
 pub mod target;
