@@ -23,6 +23,7 @@ pub mod leftovers;
 pub mod limited;
 pub mod machine;
 pub mod npy;
+pub mod patience;
 pub mod process;
 pub mod protocol;
 pub mod seen;
