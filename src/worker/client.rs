@@ -7,6 +7,8 @@ use crate::base::Diagnostic;
 use crate::worker::patience::{Patience, Vital};
 use crate::worker::process::{self, End};
 use crate::worker::protocol::{PROTOCOL_VERSION, Reply, Request, RequestBody, ResponseBody, WorkerInfo};
+#[cfg(unix)]
+use crate::worker::signals;
 use crate::worker::target::Target;
 use crate::worker::transport::{self, Incoming, Payload};
 use std::collections::VecDeque;
@@ -90,6 +92,8 @@ impl Client {
             process::kill_group(&mut child);
             return Err(Diagnostic::error("target-launch", "the worker was started without pipes"));
         };
+        #[cfg(unix)]
+        signals::started(child.id());
         let child = Arc::new(Mutex::new(child));
         let (requests, outgoing) = channel();
         let (incoming, events) = channel();
@@ -386,6 +390,8 @@ impl Reader {
         if self.over.swap(true, Ordering::AcqRel) {
             return;
         }
+        #[cfg(unix)]
+        signals::ended(lock(&self.child).id());
         let ended = process::has_ended(&mut lock(&self.child));
         let status = process::kill_group(&mut lock(&self.child));
         let ending = status.filter(|_| ended).map_or_else(|| "Maskloom stopped it".into(), process::ending);

@@ -28,6 +28,8 @@ pub mod process;
 pub mod protocol;
 pub mod seen;
 pub mod serve;
+#[cfg(unix)]
+pub mod signals;
 pub mod supervisor;
 pub mod target;
 pub mod tensors;

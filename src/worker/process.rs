@@ -55,6 +55,13 @@ pub fn kill_group(child: &mut Child) -> Option<std::process::ExitStatus> {
     child.wait().ok()
 }
 
+/// Asks a group made with [`own_group`], whose leader is not reaped, to end.
+#[cfg(unix)]
+pub(super) fn end_group(leader: u32) {
+    // SAFETY: plain system call; the caller knows that the leader's id is still its own.
+    unsafe { libc::kill(-(leader as libc::pid_t), libc::SIGTERM) };
+}
+
 /// Whether a child has ended. It is not reaped, so that its group can still be killed.
 pub fn has_ended(child: &mut Child) -> bool {
     #[cfg(unix)]
