@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 pyo3::create_exception!(
     _native,
@@ -38,7 +38,10 @@ pub(super) fn listen() {
     }));
 }
 
-/// Threads of one process.
+/// The process whose threads the common pool has: the first that computed. 0: none yet.
+static HOME: AtomicU32 = AtomicU32::new(0);
+
+/// Threads of a forked process.
 struct Threads {
     process: u32,
     pool: Option<ThreadPool>,
@@ -46,36 +49,35 @@ struct Threads {
 
 static THREADS: AtomicPtr<Threads> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The threads of this process. A fork copies the memory of its parent's threads but not the threads, so a forked
-/// process makes its own. The former ones stay in memory: nothing may be asked of them.
-fn threads() -> &'static Threads {
+/// The threads of a forked process; None in the process that the common pool belongs to. A fork copies the memory of its
+/// parent's threads but not the threads, so a forked process makes its own. The former ones stay in memory: nothing may
+/// be asked of them.
+fn own_threads() -> Option<&'static ThreadPool> {
     let process = std::process::id();
+    match HOME.compare_exchange(0, process, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => return None,
+        Err(home) if home == process => return None,
+        Err(_) => {}
+    }
     let known = THREADS.load(Ordering::Acquire);
-    if let Some(known) = memory_of(known).filter(|known| known.process == process) {
-        return known;
+    if let Some(known) = super::memory::leaked(known).filter(|known| known.process == process) {
+        return known.pool.as_ref();
     }
     let made = Box::leak(Box::new(Threads { process, pool: ThreadPoolBuilder::new().build().ok() }));
     let ours: *mut Threads = made;
     match THREADS.compare_exchange(known, ours, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => made,
+        Ok(_) => made.pool.as_ref(),
         // another thread of this process was first
-        Err(first) => memory_of(first).unwrap_or(made),
+        Err(first) => super::memory::leaked(first).unwrap_or(made).pool.as_ref(),
     }
-}
-
-fn memory_of(threads: *mut Threads) -> Option<&'static Threads> {
-    super::memory::leaked(threads)
 }
 
 /// Computes without Python's lock. Errors: the diagnostic as `Refused`, a panic as `Panicked`.
 pub(super) fn computed<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Diagnostic> + Send) -> PyResult<T> {
-    let run = || {
-        // a panic of a pool's task is carried into `install`, and from there to here
-        let work = AssertUnwindSafe(|| match &threads().pool {
-            Some(pool) => pool.install(|| kept(work)),
-            None => kept(work),
-        });
-        catch_unwind(work).unwrap_or_else(|_| Err(Fault::Panic(last_panic())))
+    let run = || match own_threads() {
+        // a panic of a pool's task is carried to the thread that waits for it
+        Some(pool) => pool.install(|| kept(work)),
+        None => kept(work),
     };
     py.detach(run).map_err(|fault| match fault {
         Fault::Told(told) => refused(&told),
@@ -92,10 +94,6 @@ enum Fault {
 fn kept<T>(work: impl FnOnce() -> Result<T, Diagnostic>) -> Result<T, Fault> {
     let result = catch_unwind(AssertUnwindSafe(work));
     result.map_err(|payload| Fault::Panic(told(&*payload)))?.map_err(|told| Fault::Told(Box::new(told)))
-}
-
-fn last_panic() -> (String, String) {
-    PANIC.with_borrow_mut(Option::take).unwrap_or_default()
 }
 
 /// The message of this thread's panic; one of another thread has only its payload.

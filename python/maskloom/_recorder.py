@@ -1,0 +1,438 @@
+"""Records a mod: the user's function is called once, on values that write down what is done with them.
+
+Invariant: a recording holds every operation on the indices in order, as lines of text, and every tensor that they read.
+What the function does without the indices happens as always. What cannot be written down is a `RecordingError` at the
+user's own line, also where the function catches exceptions.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from .errors import MaskloomError, RecordingError
+
+#: Operators by their methods' names: the text between the operands, and the function that does the same.
+INFIX: dict[str, tuple[str, Callable[..., Any]]] = {
+    "add": ("+", operator.add),
+    "sub": ("-", operator.sub),
+    "mul": ("*", operator.mul),
+    "truediv": ("/", operator.truediv),
+    "div": ("/", operator.truediv),
+    "floordiv": ("//", operator.floordiv),
+    "mod": ("%", operator.mod),
+    "pow": ("**", operator.pow),
+    "lshift": ("<<", operator.lshift),
+    "rshift": (">>", operator.rshift),
+    "and": ("&", operator.and_),
+    "or": ("|", operator.or_),
+    "xor": ("^", operator.xor),
+    "eq": ("==", operator.eq),
+    "ne": ("!=", operator.ne),
+    "lt": ("<", operator.lt),
+    "le": ("<=", operator.le),
+    "gt": (">", operator.gt),
+    "ge": (">=", operator.ge),
+}
+PREFIX: dict[str, tuple[str, Callable[..., Any]]] = {
+    "neg": ("-", operator.neg),
+    "pos": ("+", operator.pos),
+    "invert": ("~", operator.invert),
+}
+COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+#: Methods that ask for the value of an index, which has none while a mod is recorded.
+VALUES = frozenset(
+    {"item", "tolist", "numpy", "nonzero", "data_ptr", "untyped_storage", "storage", "backward", "is_nonzero", "equal"}
+)
+USE_WHERE = "a mod is recorded for all cells at once: use `torch.where(condition, a, b)`, `&`, `|` and `~`"
+
+
+class Recorder:
+    """A value of a mod that is known only cell by cell: an index, a score, or what follows from them."""
+
+    __slots__ = ("_name", "_op", "_shadow", "_tape")
+    __hash__ = object.__hash__
+    __array_ufunc__ = None  # NumPy's scalars leave operators to this class
+
+    def __init__(self, tape: Tape, name: str, op: tuple[Any, ...] | None, shadow: torch.Tensor | None = None) -> None:
+        self._tape, self._name, self._op, self._shadow = tape, name, op, shadow
+
+    # `isinstance(q_idx, torch.Tensor)` holds in PyTorch
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return torch.Tensor
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        tape = _tape_of(args, kwargs)
+        if tape is None:
+            raise MaskloomError("recording", "a function of PyTorch was called without the values of this recording")
+        return tape.function(func, args, kwargs or {})
+
+    def __getitem__(self, index: Any) -> Recorder:
+        tape = self._tape
+        return tape.emit(f"{self._name}[{tape.index(index)}]", (operator.getitem, (self, index), None))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        tape = self._tape
+        tape.lines.append(f"{self._name}[{tape.index(index)}] = {tape.text(value)}")
+        tape.placed()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or not hasattr(torch.Tensor, name):
+            raise AttributeError(f"a value of a mod has no attribute {name!r}")
+        tape = self._tape
+        if name == "device":
+            return tape.device
+        if name in VALUES:
+            tape.refuse("value-of-index", f".{name}() asks for the value of an index", USE_WHERE)
+        found = getattr(torch.Tensor, name)
+        if not callable(found):
+            if name in ("T", "mT", "H", "mH", "real"):
+                return tape.emit(f"{self._name}.{name}", (getattr, (self, name), None))
+            return getattr(self._known(), name)
+        if name in ("size", "dim", "ndimension", "numel", "nelement", "element_size", "is_floating_point", "get_device"):
+            return getattr(self._known(), name)
+        return lambda *args, **kwargs: tape.method(self, name, args, kwargs)
+
+    def _known(self) -> torch.Tensor:
+        """A value of the same shape and dtype: the operation done once more, at the first cell."""
+        if self._shadow is None:
+            if self._op is None:
+                raise MaskloomError("recording", "a value without an operation")
+            function, args, kwargs = self._op
+            self._shadow = function(*_known(args), **_known(kwargs or {}))
+        return self._shadow
+
+    def __len__(self) -> int:
+        shape = self._known().shape
+        if not shape:
+            self._tape.refuse("value-of-index", "len() of a single value", "an index has no dimensions")
+        return int(shape[0])
+
+    def __iter__(self) -> Iterator[Recorder]:
+        return (self[at] for at in range(len(self)))
+
+    def __bool__(self) -> bool:
+        self._tape.refuse("branch-on-index", "`if`, `while`, `and`, `or` or `not` asks whether a value of a cell is true", USE_WHERE)
+
+    def __int__(self) -> int:
+        self._tape.refuse("value-of-index", "int() asks for the value of an index", "use `.to(torch.int64)`")
+
+    def __float__(self) -> float:
+        self._tape.refuse("value-of-index", "float() asks for the value of an index", "use `.to(torch.float32)`")
+
+    def __index__(self) -> int:
+        self._tape.refuse(
+            "value-of-index",
+            "a list, range or array outside PyTorch is indexed by an index of the mod",
+            "make it a tensor outside of the mod: `table = torch.as_tensor(values)`, then `table[q_idx]`",
+        )
+
+    def __contains__(self, value: Any) -> bool:
+        self._tape.refuse("value-of-index", "`in` asks for values of a cell", "use `torch.isin(value, tensor)`")
+
+    def _printed(self, *_: Any) -> str:
+        self._tape.refuse("printed-index", "an index was printed or made a string", "remove it: an index has no value here")
+
+    __repr__ = __str__ = __format__ = _printed
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        self._tape.refuse("value-of-index", "a value of a mod was copied or pickled", "use `.clone()`")
+
+
+def _known(of: Any) -> Any:
+    if type(of) is Recorder:
+        return of._known()
+    if isinstance(of, (tuple, list)):
+        return type(of)(map(_known, of)) if type(of) in (tuple, list) else of
+    if isinstance(of, dict):
+        return {key: _known(value) for key, value in of.items()}
+    return of
+
+
+def _operators() -> None:
+    def infix(sign: str, function: Callable[..., Any], swapped: bool) -> Callable[[Recorder, Any], Recorder]:
+        def of(self: Recorder, other: Any) -> Recorder:
+            tape = self._tape
+            text = tape.text(other)
+            if swapped:
+                return tape.emit(f"{text} {sign} {self._name}", (function, (other, self), None))
+            return tape.emit(f"{self._name} {sign} {text}", (function, (self, other), None))
+
+        return of
+
+    def in_place(sign: str) -> Callable[[Recorder, Any], Recorder]:
+        def of(self: Recorder, other: Any) -> Recorder:
+            tape = self._tape
+            tape.lines.append(f"{self._name} {sign}= {tape.text(other)}")
+            tape.placed()
+            return self
+
+        return of
+
+    def prefix(sign: str, function: Callable[..., Any]) -> Callable[[Recorder], Recorder]:
+        return lambda self: self._tape.emit(f"{sign}{self._name}", (function, (self,), None))
+
+    for name, (sign, function) in INFIX.items():
+        setattr(Recorder, f"__{name}__", infix(sign, function, False))
+        if name not in COMPARISONS:
+            setattr(Recorder, f"__r{name}__", infix(sign, function, True))
+            setattr(Recorder, f"__i{name}__", in_place(sign))
+    for name, (sign, function) in PREFIX.items():
+        setattr(Recorder, f"__{name}__", prefix(sign, function))
+    Recorder.__abs__ = lambda self: self._tape.emit(f"abs({self._name})", (abs, (self,), None))  # type: ignore[attr-defined]
+
+
+_operators()
+
+
+class Tape:
+    """One recording: its lines, the tensors it reads and the places of its lines in the user's source."""
+
+    def __init__(self, device: torch.device, score: bool) -> None:
+        self.device = device
+        self.lines: list[str] = []
+        self.places: list[tuple[types.CodeType | None, int]] = []
+        self.tensors: list[torch.Tensor] = []
+        #: which tensors are read at single elements alone, so that others of the same shape can take their place
+        self.whole: set[int] = set()
+        self.names: dict[int, str] = {}
+        self.failed: RecordingError | None = None
+        self.score = score
+        zero = torch.zeros((), dtype=torch.int64, device="cpu" if device.type == "meta" else device)
+        made = [Recorder(self, name, None, zero) for name in ("b", "h", "q_idx", "kv_idx")]
+        if score:
+            made.insert(0, Recorder(self, "score", None, zero.float()))
+        self.inputs = made
+
+    def refuse(self, code: str, message: str, hint: str) -> NoReturn:
+        """Raises at the user's line."""
+        file, line = _place()
+        raise self.fails(RecordingError(code, message, hint, file=file, line=line))
+
+    def fails(self, error: RecordingError) -> RecordingError:
+        """Keeps the first error: a mod that catches it is not recorded either."""
+        if self.failed is None:
+            self.failed = error
+        return error
+
+    def placed(self) -> None:
+        """Notes where the last line comes from."""
+        frame = _user_frame()
+        self.places.append((frame.f_code, frame.f_lineno) if frame else (None, 0))
+
+    def emit(self, text: str, op: tuple[Any, ...]) -> Recorder:
+        """A new value."""
+        name = f"v{len(self.lines)}"
+        self.lines.append(f"{name} = {text}")
+        self.placed()
+        return Recorder(self, name, op)
+
+    def tensor(self, tensor: torch.Tensor, whole: bool = True) -> str:
+        """The name of a tensor that is read."""
+        name = self.names.get(id(tensor))
+        if name is None:
+            name = f"t{len(self.tensors)}"
+            self.names[id(tensor)] = name
+            self.tensors.append(tensor)
+        if whole:
+            self.whole.add(int(name[1:]))
+        return name
+
+    def text(self, value: Any) -> str:
+        """A value as an operand."""
+        kind = type(value)
+        if kind is Recorder:
+            if value._tape is not self:
+                self.refuse("foreign-index", "an index of another call of the mod is used", "use this call's own indices")
+            return str(value._name)
+        if kind is int:
+            return str(value) if value >= 0 else f"({value})"
+        if kind is bool or value is None or value is Ellipsis:
+            return "..." if value is Ellipsis else str(value)
+        if kind is float:
+            return f"({value!r})" if value - value == 0 else f'float("{value}")'
+        if isinstance(value, torch.Tensor):
+            return self.tensor(value)
+        return self.other(value)
+
+    def other(self, value: Any) -> str:
+        """Less usual operands."""
+        if isinstance(value, (torch.dtype, torch.memory_format, torch.layout)):
+            return str(value)
+        if isinstance(value, (str, torch.device)):
+            return repr(str(value))
+        if isinstance(value, slice):
+            return f"slice({self.text(value.start)}, {self.text(value.stop)}, {self.text(value.step)})"
+        if isinstance(value, tuple):
+            return "(" + "".join(f"{self.text(item)}, " for item in value) + ")"
+        if isinstance(value, list):
+            return "[" + ", ".join(map(self.text, value)) + "]"
+        if isinstance(value, (bool, int)):
+            return self.text(int(value))
+        if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
+            if getattr(value, "shape", None) == () and hasattr(value, "item"):
+                return self.text(value.item())
+            return self.tensor(torch.as_tensor(value))
+        if isinstance(value, float):
+            return self.text(float(value))
+        self.refuse(
+            "operand", f"a {type(value).__name__} cannot be computed with an index", "use numbers, tensors or other indices"
+        )
+
+    def index(self, index: Any) -> str:
+        """An index, written as a subscript."""
+        items = index if isinstance(index, tuple) else (index,)
+        return ", ".join(_slice(self, item) for item in items) if items else "()"
+
+    def read(self, tensor: torch.Tensor, index: Any) -> Recorder:
+        """`tensor[index]`."""
+        items = index if isinstance(index, tuple) else (index,)
+        whole = not all(type(item) is Recorder or type(item) is int for item in items) or len(items) != tensor.dim()
+        name = self.tensor(tensor, whole)
+        return self.emit(f"{name}[{self.index(index)}]", (operator.getitem, (tensor, index), None))
+
+    def method(self, of: Any, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Recorder:
+        """`of.name(...)`."""
+        return self.emit(
+            f"{self.text(of)}.{name}({self.arguments(args, kwargs)})", (_method(name), (of, *args), kwargs)
+        )
+
+    def arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+        """Arguments of a call."""
+        parts = [self.text(value) for value in args]
+        parts += [f"{name}={self.text(value)}" for name, value in kwargs.items() if name != "device"]
+        return ", ".join(parts)
+
+    def function(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """A function of PyTorch with an index among its arguments."""
+        how, name = _names(func)
+        if how == "read":
+            if isinstance(args[0], torch.Tensor) and type(args[0]) is not Recorder:
+                return self.read(args[0], args[1])
+            return args[0][args[1]]
+        if how == "write":
+            self.refuse("write", "a captured tensor is written inside the mod", "write it before the mask is made")
+        if how == "value" or name in VALUES:
+            self.refuse("value-of-index", f"{name} asks for the value of an index", USE_WHERE)
+        if how == "infix":
+            sign, function = INFIX[name]
+            return self.emit(f"{self.text(args[0])} {sign} {self.text(args[1])}", (function, tuple(args), None))
+        if how == "swapped":
+            sign, function = INFIX[name]
+            return self.emit(
+                f"{self.text(args[1])} {sign} {self.text(args[0])}", (function, (args[1], args[0]), None)
+            )
+        if how == "prefix":
+            sign, function = PREFIX[name]
+            return self.emit(f"{sign}{self.text(args[0])}", (function, tuple(args), None))
+        if how == "method":
+            return self.method(args[0], name, args[1:], kwargs)
+        return self.emit(f"{name}({self.arguments(args, kwargs)})", (func, tuple(args), kwargs))
+
+
+def _slice(tape: Tape, item: Any) -> str:
+    if isinstance(item, slice):
+        parts = ["" if part is None else tape.text(part) for part in (item.start, item.stop)]
+        return ":".join(parts) + ("" if item.step is None else f":{tape.text(item.step)}")
+    return tape.text(item)
+
+
+def _method(name: str) -> Callable[..., Any]:
+    return lambda of, *args, **kwargs: getattr(of, name)(*args, **kwargs)
+
+
+_NAMES: dict[Any, tuple[str, str]] = {}
+
+
+def _names(func: Any) -> tuple[str, str]:
+    """How a function of PyTorch is written: as an operator, a method or a dotted name."""
+    known = _NAMES.get(func)
+    if known is None:
+        known = _NAMES[func] = _named(func)
+    return known
+
+
+def _named(func: Any) -> tuple[str, str]:
+    name: str = getattr(func, "__name__", "function")
+    if name.startswith("__") and name.endswith("__"):
+        bare = name[2:-2]
+        if bare == "getitem":
+            return "read", bare
+        if bare == "setitem":
+            return "write", bare
+        if bare in INFIX:
+            return "infix", bare
+        if bare[:1] in "ri" and bare[1:] in INFIX:
+            return ("swapped" if bare[0] == "r" else "infix"), bare[1:]
+        if bare in PREFIX:
+            return "prefix", bare
+        if bare == "abs":
+            return "function", "abs"
+        return "value", f"`{name}`"
+    module = getattr(func, "__module__", None) or ""
+    if isinstance(func, (types.MethodDescriptorType, types.WrapperDescriptorType)) or module == "torch._tensor":
+        return "method", name
+    for prefix in ("special_", "linalg_", "fft_"):
+        if name.startswith(prefix):
+            return "function", f"torch.{prefix[:-1]}.{name[len(prefix) :]}"
+    if module.startswith("torch.nn") or name in ("gelu", "softplus", "silu", "mish"):
+        return "function", f"torch.nn.functional.{name}"
+    return "function", f"torch.{name}"
+
+
+def _tape_of(args: Any, kwargs: Any) -> Tape | None:
+    """The recording that the arguments belong to."""
+    for value in args:
+        if type(value) is Recorder:
+            return value._tape
+        if isinstance(value, (tuple, list)) and type(value) is not torch.Size:
+            found = _tape_of(value, None)
+            if found is not None:
+                return found
+        elif type(value) is slice:
+            found = _tape_of((value.start, value.stop, value.step), None)
+            if found is not None:
+                return found
+    return _tape_of(kwargs.values(), None) if kwargs else None
+
+
+class Recording(TorchFunctionMode):
+    """Sends PyTorch's functions on recorded values to their recording; all others happen."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        tape = _tape_of(args, kwargs)
+        if tape is None:
+            return func(*args, **(kwargs or {}))
+        return tape.function(func, args, kwargs or {})
+
+
+_OWN = __file__
+_TORCH = torch.__path__[0]
+
+
+def _user_frame() -> types.FrameType | None:
+    """The innermost frame that is neither of this package's recorder nor of PyTorch."""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name != _OWN and not name.startswith(_TORCH):
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def _place() -> tuple[str | None, int | None]:
+    frame = _user_frame()
+    return (frame.f_code.co_filename, frame.f_lineno) if frame else (None, None)
