@@ -113,7 +113,7 @@ def _replaced(fn: Any, depth: int) -> Any:
             return fn
         named = dict(zip(fn.keywords, keywords)) if keywords is not None else fn.keywords
         return functools.partial(inner, *(fn.args if args is None else args), **named)
-    if not isinstance(fn, types.FunctionType) or fn.__module__.startswith("torch."):
+    if not isinstance(fn, types.FunctionType) or (fn.__module__ or "").startswith("torch."):
         return fn
     return _function(fn, depth)
 

@@ -50,23 +50,42 @@ COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 VALUES = frozenset(
     {"item", "tolist", "numpy", "nonzero", "data_ptr", "untyped_storage", "storage", "backward", "is_nonzero", "equal"}
 )
+#: Functions that may give several tensors.
+SEVERAL = frozenset(
+    {
+        *("topk", "sort", "max", "min", "median", "nanmedian", "mode", "kthvalue", "cummax", "cummin", "aminmax"),
+        *("unbind", "split", "split_with_sizes", "tensor_split", "chunk", "hsplit", "vsplit", "dsplit", "meshgrid"),
+        *("var_mean", "std_mean", "frexp", "broadcast_tensors", "unravel_index", "svd", "qr", "eigh", "slogdet"),
+    }
+)
 USE_WHERE = "a mod is recorded for all cells at once: use `torch.where(condition, a, b)`, `&`, `|` and `~`"
 
 
-class Recorder:
-    """A value of a mod that is known only cell by cell: an index, a score, or what follows from them."""
+#: Attributes that an index has as any tensor, known without its value.
+KNOWN = ("dtype", "shape", "ndim", "layout", "itemsize", "nbytes", "is_sparse", "is_quantized", "is_nested", "is_mkldnn")
+#: Methods of that kind.
+KNOWN_METHODS = frozenset(
+    {"size", "dim", "ndimension", "numel", "nelement", "element_size", "is_floating_point", "is_complex", "is_signed"}
+)
+#: Attributes that are other values.
+MOVED = ("T", "mT", "H", "mH", "real")
 
-    __slots__ = ("_name", "_op", "_shadow", "_tape")
+#: What stands behind a recorded value: a tensor without memory, so that no function of PyTorch can read a value from it.
+_NOTHING = torch.empty((), dtype=torch.int64, device="meta")
+
+
+class Recorder(torch.Tensor):
+    """A value of a mod that is known only cell by cell: an index, a score, or what follows from them.
+
+    It is a tensor, because mods ask for that, and has no memory, so that a function that escaped recording fails."""
+
+    _m_tape: Tape
+    _m_name: str
+    _m_op: tuple[Any, ...] | None
+    _m_shadow: torch.Tensor | None
+
     __hash__ = object.__hash__
     __array_ufunc__ = None  # NumPy's scalars leave operators to this class
-
-    def __init__(self, tape: Tape, name: str, op: tuple[Any, ...] | None, shadow: torch.Tensor | None = None) -> None:
-        self._tape, self._name, self._op, self._shadow = tape, name, op, shadow
-
-    # `isinstance(q_idx, torch.Tensor)` holds in PyTorch
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        return torch.Tensor
 
     @classmethod
     def __torch_function__(
@@ -77,76 +96,82 @@ class Recorder:
             raise MaskloomError("recording", "a function of PyTorch was called without the values of this recording")
         return tape.function(func, args, kwargs or {})
 
-    def __getitem__(self, index: Any) -> Recorder:
-        tape = self._tape
-        return tape.emit(f"{self._name}[{tape.index(index)}]", (operator.getitem, (self, index), None))
+    def __getitem__(self, index: Any) -> Any:
+        tape = self._m_tape
+        return tape.emit(f"{self._m_name}[{tape.index(index)}]", (operator.getitem, (self, index), None))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        tape = self._tape
-        tape.lines.append(f"{self._name}[{tape.index(index)}] = {tape.text(value)}")
+        tape = self._m_tape
+        tape.lines.append(f"{self._m_name}[{tape.index(index)}] = {tape.text(value)}")
         tape.placed()
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or not hasattr(torch.Tensor, name):
-            raise AttributeError(f"a value of a mod has no attribute {name!r}")
-        tape = self._tape
-        if name == "device":
-            return tape.device
-        if name in VALUES:
-            tape.refuse("value-of-index", f".{name}() asks for the value of an index", USE_WHERE)
-        found = getattr(torch.Tensor, name)
-        if not callable(found):
-            if name in ("T", "mT", "H", "mH", "real"):
-                return tape.emit(f"{self._name}.{name}", (getattr, (self, name), None))
-            return getattr(self._known(), name)
-        if name in ("size", "dim", "ndimension", "numel", "nelement", "element_size", "is_floating_point", "get_device"):
-            return getattr(self._known(), name)
-        return lambda *args, **kwargs: tape.method(self, name, args, kwargs)
+    @property
+    def device(self) -> torch.device:
+        """Where the mask is made."""
+        return self._m_tape.device
 
     def _known(self) -> torch.Tensor:
         """A value of the same shape and dtype: the operation done once more, at the first cell."""
-        if self._shadow is None:
-            if self._op is None:
+        if self._m_shadow is None:
+            if self._m_op is None:
                 raise MaskloomError("recording", "a value without an operation")
-            function, args, kwargs = self._op
-            self._shadow = function(*_known(args), **_known(kwargs or {}))
-        return self._shadow
+            function, args, kwargs = self._m_op
+            self._m_shadow = function(*_known(args), **_known(kwargs or {}))
+        return self._m_shadow
 
     def __len__(self) -> int:
         shape = self._known().shape
         if not shape:
-            self._tape.refuse("value-of-index", "len() of a single value", "an index has no dimensions")
+            self._m_tape.refuse("value-of-index", "len() of a single value", "an index has no dimensions")
         return int(shape[0])
 
-    def __iter__(self) -> Iterator[Recorder]:
+    def __iter__(self) -> Iterator[Any]:
         return (self[at] for at in range(len(self)))
 
-    def __bool__(self) -> bool:
-        self._tape.refuse("branch-on-index", "`if`, `while`, `and`, `or` or `not` asks whether a value of a cell is true", USE_WHERE)
+    def __bool__(self) -> NoReturn:
+        self._m_tape.refuse(
+            "branch-on-index", "`if`, `while`, `and`, `or` or `not` asks whether a value of a cell is true", USE_WHERE
+        )
 
-    def __int__(self) -> int:
-        self._tape.refuse("value-of-index", "int() asks for the value of an index", "use `.to(torch.int64)`")
+    def __int__(self) -> NoReturn:
+        self._m_tape.refuse("value-of-index", "int() asks for the value of an index", "use `.to(torch.int64)`")
 
-    def __float__(self) -> float:
-        self._tape.refuse("value-of-index", "float() asks for the value of an index", "use `.to(torch.float32)`")
+    def __float__(self) -> NoReturn:
+        self._m_tape.refuse("value-of-index", "float() asks for the value of an index", "use `.to(torch.float32)`")
 
-    def __index__(self) -> int:
-        self._tape.refuse(
+    def __index__(self) -> NoReturn:
+        self._m_tape.refuse(
             "value-of-index",
             "a list, range or array outside PyTorch is indexed by an index of the mod",
             "make it a tensor outside of the mod: `table = torch.as_tensor(values)`, then `table[q_idx]`",
         )
 
-    def __contains__(self, value: Any) -> bool:
-        self._tape.refuse("value-of-index", "`in` asks for values of a cell", "use `torch.isin(value, tensor)`")
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        self._m_tape.refuse(
+            "value-of-index", "NumPy asks for the value of an index", "use PyTorch's function of the same name"
+        )
 
-    def _printed(self, *_: Any) -> str:
-        self._tape.refuse("printed-index", "an index was printed or made a string", "remove it: an index has no value here")
+    def __contains__(self, value: Any) -> NoReturn:
+        self._m_tape.refuse("value-of-index", "`in` asks for values of a cell", "use `torch.isin(value, tensor)`")
+
+    def _printed(self, *_: Any, **__: Any) -> NoReturn:
+        self._m_tape.refuse("printed-index", "an index was printed or made a string", "remove it: an index has no value here")
 
     __repr__ = __str__ = __format__ = _printed
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        self._tape.refuse("value-of-index", "a value of a mod was copied or pickled", "use `.clone()`")
+    def _copied(self, *_: Any) -> NoReturn:
+        self._m_tape.refuse("value-of-index", "a value of a mod was copied or pickled", "use `.clone()`")
+
+    __reduce_ex__ = __deepcopy__ = _copied
+
+
+def _recorder(tape: Tape, name: str, op: tuple[Any, ...] | None, shadow: torch.Tensor | None = None) -> Recorder:
+    made: Recorder = _MAKE(Recorder, _NOTHING)
+    made._m_tape, made._m_name, made._m_op, made._m_shadow = tape, name, op, shadow
+    return made
+
+
+_MAKE: Any = torch.Tensor._make_subclass
 
 
 def _known(of: Any) -> Any:
@@ -162,25 +187,25 @@ def _known(of: Any) -> Any:
 def _operators() -> None:
     def infix(sign: str, function: Callable[..., Any], swapped: bool) -> Callable[[Recorder, Any], Recorder]:
         def of(self: Recorder, other: Any) -> Recorder:
-            tape = self._tape
+            tape = self._m_tape
             text = tape.text(other)
             if swapped:
-                return tape.emit(f"{text} {sign} {self._name}", (function, (other, self), None))
-            return tape.emit(f"{self._name} {sign} {text}", (function, (self, other), None))
+                return tape.emit(f"{text} {sign} {self._m_name}", (function, (other, self), None))
+            return tape.emit(f"{self._m_name} {sign} {text}", (function, (self, other), None))
 
         return of
 
     def in_place(sign: str) -> Callable[[Recorder, Any], Recorder]:
         def of(self: Recorder, other: Any) -> Recorder:
-            tape = self._tape
-            tape.lines.append(f"{self._name} {sign}= {tape.text(other)}")
+            tape = self._m_tape
+            tape.lines.append(f"{self._m_name} {sign}= {tape.text(other)}")
             tape.placed()
             return self
 
         return of
 
     def prefix(sign: str, function: Callable[..., Any]) -> Callable[[Recorder], Recorder]:
-        return lambda self: self._tape.emit(f"{sign}{self._name}", (function, (self,), None))
+        return lambda self: self._m_tape.emit(f"{sign}{self._m_name}", (function, (self,), None))
 
     for name, (sign, function) in INFIX.items():
         setattr(Recorder, f"__{name}__", infix(sign, function, False))
@@ -189,7 +214,11 @@ def _operators() -> None:
             setattr(Recorder, f"__i{name}__", in_place(sign))
     for name, (sign, function) in PREFIX.items():
         setattr(Recorder, f"__{name}__", prefix(sign, function))
-    Recorder.__abs__ = lambda self: self._tape.emit(f"abs({self._name})", (abs, (self,), None))  # type: ignore[attr-defined]
+    for name in KNOWN:
+        setattr(Recorder, name, property(lambda self, name=name: getattr(self._known(), name)))
+    for name in MOVED:
+        setattr(Recorder, name, property(lambda self, name=name: self._m_tape.moved(self, name)))
+    setattr(Recorder, "__abs__", lambda self: self._m_tape.emit(f"abs({self._m_name})", (abs, (self,), None)))
 
 
 _operators()
@@ -209,9 +238,9 @@ class Tape:
         self.failed: RecordingError | None = None
         self.score = score
         zero = torch.zeros((), dtype=torch.int64, device="cpu" if device.type == "meta" else device)
-        made = [Recorder(self, name, None, zero) for name in ("b", "h", "q_idx", "kv_idx")]
+        made = [_recorder(self, name, None, zero) for name in ("b", "h", "q_idx", "kv_idx")]
         if score:
-            made.insert(0, Recorder(self, "score", None, zero.float()))
+            made.insert(0, _recorder(self, "score", None, zero.float()))
         self.inputs = made
 
     def refuse(self, code: str, message: str, hint: str) -> NoReturn:
@@ -235,7 +264,11 @@ class Tape:
         name = f"v{len(self.lines)}"
         self.lines.append(f"{name} = {text}")
         self.placed()
-        return Recorder(self, name, op)
+        return _recorder(self, name, op)
+
+    def moved(self, of: Recorder, name: str) -> Recorder:
+        """`of.T` and its like."""
+        return self.emit(f"{of._m_name}.{name}", (getattr, (of, name), None))
 
     def tensor(self, tensor: torch.Tensor, whole: bool = True) -> str:
         """The name of a tensor that is read."""
@@ -252,9 +285,9 @@ class Tape:
         """A value as an operand."""
         kind = type(value)
         if kind is Recorder:
-            if value._tape is not self:
+            if value._m_tape is not self:
                 self.refuse("foreign-index", "an index of another call of the mod is used", "use this call's own indices")
-            return str(value._name)
+            return str(value._m_name)
         if kind is int:
             return str(value) if value >= 0 else f"({value})"
         if kind is bool or value is None or value is Ellipsis:
@@ -301,11 +334,20 @@ class Tape:
         name = self.tensor(tensor, whole)
         return self.emit(f"{name}[{self.index(index)}]", (operator.getitem, (tensor, index), None))
 
-    def method(self, of: Any, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Recorder:
+    def method(self, of: Any, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """`of.name(...)`."""
-        return self.emit(
+        made = self.emit(
             f"{self.text(of)}.{name}({self.arguments(args, kwargs)})", (_method(name), (of, *args), kwargs)
         )
+        return self.several(made) if name in SEVERAL else made
+
+    def several(self, made: Recorder) -> Any:
+        """The parts of a result that may be a tuple."""
+        known: Any = made._known()
+        if isinstance(known, torch.Tensor):
+            return made
+        parts = [self.emit(f"{made._m_name}[{at}]", (operator.getitem, (made, at), None)) for at in range(len(known))]
+        return type(known)(parts)
 
     def arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
         """Arguments of a call."""
@@ -317,11 +359,13 @@ class Tape:
         """A function of PyTorch with an index among its arguments."""
         how, name = _names(func)
         if how == "read":
-            if isinstance(args[0], torch.Tensor) and type(args[0]) is not Recorder:
+            if type(args[0]) is not Recorder:
                 return self.read(args[0], args[1])
             return args[0][args[1]]
         if how == "write":
             self.refuse("write", "a captured tensor is written inside the mod", "write it before the mask is made")
+        if how == "method" and name in KNOWN_METHODS and type(args[0]) is Recorder:
+            return getattr(args[0]._known(), name)(*args[1:], **kwargs)
         if how == "value" or name in VALUES:
             self.refuse("value-of-index", f"{name} asks for the value of an index", USE_WHERE)
         if how == "infix":
@@ -337,7 +381,8 @@ class Tape:
             return self.emit(f"{sign}{self.text(args[0])}", (function, tuple(args), None))
         if how == "method":
             return self.method(args[0], name, args[1:], kwargs)
-        return self.emit(f"{name}({self.arguments(args, kwargs)})", (func, tuple(args), kwargs))
+        made = self.emit(f"{name}({self.arguments(args, kwargs)})", (func, tuple(args), kwargs))
+        return self.several(made) if name.rpartition(".")[2] in SEVERAL else made
 
 
 def _slice(tape: Tape, item: Any) -> str:
@@ -394,7 +439,7 @@ def _tape_of(args: Any, kwargs: Any) -> Tape | None:
     """The recording that the arguments belong to."""
     for value in args:
         if type(value) is Recorder:
-            return value._tape
+            return value._m_tape
         if isinstance(value, (tuple, list)) and type(value) is not torch.Size:
             found = _tape_of(value, None)
             if found is not None:
