@@ -39,9 +39,7 @@ def traced(fn: Mod, argument: str, *, score: bool = False, device: torch.device)
     Errors: `ArgumentError` where it is no mod; `RecordingError` where it cannot be recorded."""
     check(fn, argument, 5 if score else 4)
     tape, result = record(fn, score, device)
-    lines = "\n    ".join((*tape.lines, f"return {result}"))
-    names = "score, b, h, q_idx, kv_idx" if score else "b, h, q_idx, kv_idx"
-    text = f"import torch\ndef recorded({names}):\n    {lines}\n"
+    text = tape.text_of(result)
     tensors = [readable(tensor, argument) for tensor in tape.tensors]
     given = [(tensor.data_ptr(), tuple(tensor.shape), _NAMES[tensor.dtype]) for tensor in tensors]
     key = _key(text, tape, tensors, given)

@@ -8,6 +8,7 @@ user's own line, also where the function catches exceptions.
 from __future__ import annotations
 
 import operator
+import re
 import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -98,7 +99,11 @@ class Recorder(torch.Tensor):
 
     def __getitem__(self, index: Any) -> Any:
         tape = self._m_tape
-        return tape.emit(f"{self._m_name}[{tape.index(index)}]", (operator.getitem, (self, index), None))
+        made = tape.emit(f"{self._m_name}[{tape.index(index)}]", (operator.getitem, (self, index), None))
+        part = tape.parts.get(self._m_name)
+        if part is not None:
+            tape.reads(made, part[0], part[1], index)
+        return made
 
     def __setitem__(self, index: Any, value: Any) -> None:
         tape = self._m_tape
@@ -234,6 +239,8 @@ class Tape:
         self.tensors: list[torch.Tensor] = []
         #: which tensors are read at single elements alone, so that others of the same shape can take their place
         self.whole: set[int] = set()
+        #: values that are tensors with leading dimensions read: the tensor's number and the dimensions left
+        self.parts: dict[str, tuple[int, int]] = {}
         self.names: dict[int, str] = {}
         self.failed: RecordingError | None = None
         self.score = score
@@ -329,10 +336,29 @@ class Tape:
 
     def read(self, tensor: torch.Tensor, index: Any) -> Recorder:
         """`tensor[index]`."""
+        name = self.tensor(tensor, False)
+        made = self.emit(f"{name}[{self.index(index)}]", (operator.getitem, (tensor, index), None))
+        self.reads(made, int(name[1:]), tensor.dim(), index)
+        return made
+
+    def reads(self, made: Recorder, tensor: int, dims: int, index: Any) -> None:
+        """Notes how a tensor is read: element by element, or otherwise."""
         items = index if isinstance(index, tuple) else (index,)
-        whole = not all(type(item) is Recorder or type(item) is int for item in items) or len(items) != tensor.dim()
-        name = self.tensor(tensor, whole)
-        return self.emit(f"{name}[{self.index(index)}]", (operator.getitem, (tensor, index), None))
+        if not all(type(item) is Recorder or type(item) is int for item in items):
+            self.whole.add(tensor)
+        elif len(items) < dims:
+            self.parts[made._m_name] = (tensor, dims - len(items))
+
+    def text_of(self, result: str) -> str:
+        """The recording as a function of text."""
+        lines = (*self.lines, f"return {result}")
+        for part, (tensor, _) in self.parts.items():
+            # a part that is not indexed further is used with all its elements
+            if any(re.search(rf"\b{part}\b(?! =)(?!\[)", line) for line in lines):
+                self.whole.add(tensor)
+        names = "score, b, h, q_idx, kv_idx" if self.score else "b, h, q_idx, kv_idx"
+        body = "\n    ".join(lines)
+        return f"import torch\ndef recorded({names}):\n    {body}\n"
 
     def method(self, of: Any, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """`of.name(...)`."""
