@@ -97,8 +97,9 @@ def create_block_mask(
             raise
         warnings.warn(f"PyTorch makes this block mask, because {why}", FallbackWarning, stacklevel=2)
         return _by_torch(mask_mod, groups, lengths, on, block, separate_full_blocks, compute_dq_write_order, dq_kv_order)
+    lengths, block, named = _as_installed(lengths, block)
     blocks = call(_native.build, mask, groups, lengths, block)
-    made = _block_mask(blocks, mask_mod, groups, lengths, block, on, separate_full_blocks)
+    made = _block_mask(blocks, mask_mod, groups, lengths, block, named, on, separate_full_blocks)
     if compute_dq_write_order:
         order = flex._compute_dq_write_order_from_block_mask(made, dq_kv_order=dq_kv_order)
         made.dq_write_order, made.dq_write_order_full = order
@@ -125,6 +126,14 @@ class LongBlockMask(flex.BlockMask):
 
     _blocks: _native.Blocks
 
+    def plain(self) -> flex.BlockMask:
+        """The same as PyTorch's own class with all its arrays: to be passed into a function under torch.compile."""
+        made = flex.BlockMask.__new__(flex.BlockMask)
+        made.__dict__.update({name: value for name, value in self.__dict__.items() if name != "_blocks"})
+        for name in PAIRS:
+            made.__dict__[f"{name}_indices"] = getattr(self, f"{name}_indices")
+        return made
+
     def __getattr__(self, name: str) -> Any:
         # reached only where an array was not made yet
         pair = name.removesuffix("_indices")
@@ -137,7 +146,8 @@ class LongBlockMask(flex.BlockMask):
         made = torch.empty((*counts.shape[:-1], rows, columns), dtype=torch.int32)
         if which == PARTIAL and self.__dict__["full_kv_num_blocks"] is None:
             which = BOTH
-        call(self._blocks.write, [(side, which, torch.empty_like(counts, device="cpu").data_ptr(), made.data_ptr())])
+        again = torch.empty_like(counts, device="cpu")
+        call(self._blocks.write, [(side, which, again.data_ptr(), made.data_ptr())])
         made = made.to(counts.device)
         self.__dict__[name] = made
         return made
@@ -149,6 +159,7 @@ def _block_mask(
     groups: tuple[int, int],
     lengths: tuple[int, int],
     block: tuple[int, int],
+    named: tuple[int, int],
     device: torch.device,
     separate: bool,
 ) -> flex.BlockMask:
@@ -175,7 +186,7 @@ def _block_mask(
     for name in PAIRS:
         arrays[f"{name}_num_blocks"] = counts.get(name)
         arrays[f"{name}_indices"] = indices.get(name)
-    given = {"seq_lengths": lengths, "BLOCK_SIZE": block, "mask_mod": mask_mod}
+    given = {"seq_lengths": lengths, "BLOCK_SIZE": named, "mask_mod": mask_mod}
     if not long:
         return flex.BlockMask(**arrays, **_known(given))
     made = LongBlockMask.__new__(LongBlockMask)
@@ -196,6 +207,19 @@ def _parameters() -> frozenset[str]:
 def _known(given: dict[str, Any]) -> dict[str, Any]:
     """Those that the installed PyTorch's BlockMask takes: 2.5 had no `seq_lengths`."""
     return {name: value for name, value in given.items() if name in _parameters()}
+
+
+def _as_installed(
+    lengths: tuple[int, int], block: tuple[int, int]
+) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+    """Lengths, blocks and the BLOCK_SIZE to name. PyTorch 2.5 rounds lengths up to whole blocks, and has one row of
+    blocks for fewer than 128 queries."""
+    if "seq_lengths" in _parameters():
+        return lengths, block, block
+    (q_len, kv_len), (q, kv), named = lengths, block, block
+    if q_len < 128:
+        q, named = q_len, (128, kv)
+    return (-(-q_len // q) * q, -(-kv_len // kv) * kv), (q, kv), named
 
 
 def _by_torch(
