@@ -1,4 +1,4 @@
-"""The user's function as it can be recorded: its parameters counted, and arrays of NumPy or JAX in its closure as tensors.
+"""The user's function as it can be recorded: its parameters counted, and arrays of NumPy or JAX as tensors.
 
 Invariant: the user's function and what it captured stay as they are; arrays are replaced in a copy of it.
 """
@@ -24,7 +24,9 @@ def check(fn: object, argument: str, wanted: int) -> None:
     """Errors: `ArgumentError` where it is no function, or takes another number of arguments than a mod."""
     if not callable(fn):
         raise ArgumentError(
-            "not-a-mod", f"{argument} is a {type(fn).__name__}, not a function", "pass a function of (b, h, q_idx, kv_idx)"
+            "not-a-mod",
+            f"{argument} is a {type(fn).__name__}, not a function",
+            "pass a function of (b, h, q_idx, kv_idx)",
         )
     count = positional(fn)
     if count is None or count == wanted:
@@ -133,7 +135,9 @@ def _function(fn: types.FunctionType, depth: int) -> types.FunctionType:
         return fn
     closure = fn.__closure__
     if cells is not None and closure is not None:
-        closure = tuple(cell if _content(cell) is value else types.CellType(value) for cell, value in zip(closure, cells))
+        closure = tuple(
+            cell if _content(cell) is value else types.CellType(value) for cell, value in zip(closure, cells)
+        )
     made = types.FunctionType(fn.__code__, {**space, **new} if new else space, fn.__name__, None, closure)
     made.__defaults__ = fn.__defaults__ if defaults is None else tuple(defaults)
     made.__kwdefaults__ = fn.__kwdefaults__

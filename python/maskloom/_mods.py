@@ -1,13 +1,14 @@
 """From a user's function to a traced mod.
 
 Invariant: the function is called once for each mask, so that no result is older than what it reads: a global, an
-attribute, a number of the closure or a tensor's content. What is kept is the translation of a recording: another batch's
-tensors of the same shapes take the former ones' places in it.
+attribute, a number of the closure or a tensor's content. What is kept is the translation of a recording: tensors of
+another batch, of the same shapes, take the former ones' places in it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -33,7 +34,9 @@ _NAMES: dict[torch.dtype, str] = {
 }
 
 
-def traced(fn: Mod, argument: str, *, score: bool = False, device: torch.device) -> tuple[_native.Mask, list[torch.Tensor]]:
+def traced(
+    fn: Mod, argument: str, *, score: bool = False, device: torch.device
+) -> tuple[_native.Mask, list[torch.Tensor]]:
     """The mod of a function, and the tensors that it reads, in the order of the mod's captured tensors.
 
     Errors: `ArgumentError` where it is no mod; `RecordingError` where it cannot be recorded."""
@@ -57,7 +60,7 @@ def traced(fn: Mod, argument: str, *, score: bool = False, device: torch.device)
     return mask, [tape.tensors[at] for at in order]
 
 
-def _key(text: str, tape: Tape, tensors: list[torch.Tensor], given: list[_native.Given]) -> Any:
+def _key(text: str, tape: Tape, tensors: list[torch.Tensor], given: Sequence[_native.Given]) -> Any:
     content: list[bytes] = []
     for at in tape.whole:
         if tensors[at].nbytes > CONTENT:
@@ -99,7 +102,8 @@ def _result(fn: Any, tape: Tape, result: Any) -> str:
 
 def place_of(fn: Any) -> tuple[str | None, int | None]:
     """Where a function is written."""
-    code = getattr(getattr(fn, "func", fn), "__code__", None) or getattr(getattr(type(fn), "__call__", None), "__code__", None)
+    own = getattr(fn, "func", fn)
+    code = getattr(own, "__code__", None) or getattr(vars(type(own)).get("__call__"), "__code__", None)
     return (code.co_filename, code.co_firstlineno) if code is not None else (None, None)
 
 
@@ -122,7 +126,9 @@ def _raised(why: Exception) -> RecordingError:
     )
 
 
-def _translated(text: str, tape: Tape, score: bool, given: list[_native.Given], fn: Any, argument: str) -> _native.Mask:
+def _translated(
+    text: str, tape: Tape, score: bool, given: Sequence[_native.Given], fn: Any, argument: str
+) -> _native.Mask:
     names = [f"t{at}" for at in range(len(given))]
     try:
         return _native.translate(text, score, names, given)
@@ -143,11 +149,15 @@ def readable(tensor: torch.Tensor, argument: str) -> torch.Tensor:
     """The tensor as contiguous memory of this process. Errors: `ArgumentError` where it has none that can be read."""
     if tensor.layout is not torch.strided:
         raise ArgumentError(
-            "tensor-layout", f"{argument} reads a tensor of layout {tensor.layout}", "make it dense: `tensor.to_dense()`"
+            "tensor-layout",
+            f"{argument} reads a tensor of layout {tensor.layout}",
+            "make it dense: `tensor.to_dense()`",
         )
     if tensor.is_meta:
         raise ArgumentError(
-            "tensor-meta", f"{argument} reads a tensor on the meta device, which has no values", "build it on a real device"
+            "tensor-meta",
+            f"{argument} reads a tensor on the meta device, which has no values",
+            "build it on a real device",
         )
     if tensor.dtype not in _NAMES:
         raise ArgumentError(

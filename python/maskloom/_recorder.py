@@ -63,7 +63,18 @@ USE_WHERE = "a mod is recorded for all cells at once: use `torch.where(condition
 
 
 #: Attributes that an index has as any tensor, known without its value.
-KNOWN = ("dtype", "shape", "ndim", "layout", "itemsize", "nbytes", "is_sparse", "is_quantized", "is_nested", "is_mkldnn")
+KNOWN = (
+    "dtype",
+    "shape",
+    "ndim",
+    "layout",
+    "itemsize",
+    "nbytes",
+    "is_sparse",
+    "is_quantized",
+    "is_nested",
+    "is_mkldnn",
+)
 #: Methods of that kind.
 KNOWN_METHODS = frozenset(
     {"size", "dim", "ndimension", "numel", "nelement", "element_size", "is_floating_point", "is_complex", "is_signed"}
@@ -71,7 +82,7 @@ KNOWN_METHODS = frozenset(
 #: Attributes that are other values.
 MOVED = ("T", "mT", "H", "mH", "real")
 
-#: What stands behind a recorded value: a tensor without memory, so that no function of PyTorch can read a value from it.
+#: What stands behind a recorded value: a tensor without memory, from which no function of PyTorch can read a value.
 _NOTHING = torch.empty((), dtype=torch.int64, device="meta")
 
 
@@ -109,11 +120,6 @@ class Recorder(torch.Tensor):
         tape = self._m_tape
         tape.lines.append(f"{self._m_name}[{tape.index(index)}] = {tape.text(value)}")
         tape.placed()
-
-    @property
-    def device(self) -> torch.device:
-        """Where the mask is made."""
-        return self._m_tape.device
 
     def _known(self) -> torch.Tensor:
         """A value of the same shape and dtype: the operation done once more, at the first cell."""
@@ -156,13 +162,18 @@ class Recorder(torch.Tensor):
             "value-of-index", "NumPy asks for the value of an index", "use PyTorch's function of the same name"
         )
 
+    def __abs__(self) -> Any:
+        return self._m_tape.emit(f"abs({self._m_name})", (abs, (self,), None))
+
     def __contains__(self, value: Any) -> NoReturn:
         self._m_tape.refuse("value-of-index", "`in` asks for values of a cell", "use `torch.isin(value, tensor)`")
 
     def _printed(self, *_: Any, **__: Any) -> NoReturn:
-        self._m_tape.refuse("printed-index", "an index was printed or made a string", "remove it: an index has no value here")
+        self._m_tape.refuse(
+            "printed-index", "an index was printed or made a string", "remove it: an index has no value here"
+        )
 
-    __repr__ = __str__ = __format__ = _printed
+    __repr__ = __str__ = __format__ = _printed  # type: ignore[assignment]
 
     def _copied(self, *_: Any) -> NoReturn:
         self._m_tape.refuse("value-of-index", "a value of a mod was copied or pickled", "use `.clone()`")
@@ -209,6 +220,12 @@ def _operators() -> None:
 
         return of
 
+    def known(name: str) -> property:
+        return property(lambda self: getattr(self._known(), name))
+
+    def moved(name: str) -> property:
+        return property(lambda self: self._m_tape.moved(self, name))
+
     def prefix(sign: str, function: Callable[..., Any]) -> Callable[[Recorder], Recorder]:
         return lambda self: self._m_tape.emit(f"{sign}{self._m_name}", (function, (self,), None))
 
@@ -220,10 +237,10 @@ def _operators() -> None:
     for name, (sign, function) in PREFIX.items():
         setattr(Recorder, f"__{name}__", prefix(sign, function))
     for name in KNOWN:
-        setattr(Recorder, name, property(lambda self, name=name: getattr(self._known(), name)))
+        setattr(Recorder, name, known(name))
+    setattr(Recorder, "device", property(lambda self: self._m_tape.device))  # noqa: B010
     for name in MOVED:
-        setattr(Recorder, name, property(lambda self, name=name: self._m_tape.moved(self, name)))
-    setattr(Recorder, "__abs__", lambda self: self._m_tape.emit(f"abs({self._m_name})", (abs, (self,), None)))
+        setattr(Recorder, name, moved(name))
 
 
 _operators()
@@ -293,7 +310,9 @@ class Tape:
         kind = type(value)
         if kind is Recorder:
             if value._m_tape is not self:
-                self.refuse("foreign-index", "an index of another call of the mod is used", "use this call's own indices")
+                self.refuse(
+                    "foreign-index", "an index of another call of the mod is used", "use this call's own indices"
+                )
             return str(value._m_name)
         if kind is int:
             return str(value) if value >= 0 else f"({value})"
@@ -325,9 +344,8 @@ class Tape:
             return self.tensor(torch.as_tensor(value))
         if isinstance(value, float):
             return self.text(float(value))
-        self.refuse(
-            "operand", f"a {type(value).__name__} cannot be computed with an index", "use numbers, tensors or other indices"
-        )
+        what = f"a {type(value).__name__} cannot be computed with an index"
+        return self.refuse("operand", what, "use numbers, tensors or other indices")
 
     def index(self, index: Any) -> str:
         """An index, written as a subscript."""
@@ -399,9 +417,7 @@ class Tape:
             return self.emit(f"{self.text(args[0])} {sign} {self.text(args[1])}", (function, tuple(args), None))
         if how == "swapped":
             sign, function = INFIX[name]
-            return self.emit(
-                f"{self.text(args[1])} {sign} {self.text(args[0])}", (function, (args[1], args[0]), None)
-            )
+            return self.emit(f"{self.text(args[1])} {sign} {self.text(args[0])}", (function, (args[1], args[0]), None))
         if how == "prefix":
             sign, function = PREFIX[name]
             return self.emit(f"{sign}{self.text(args[0])}", (function, tuple(args), None))

@@ -67,7 +67,7 @@ def create_block_mask(
         fallback: "torch" lets PyTorch do it where the mod cannot be recorded, with a `FallbackWarning` that says why.
 
     Returns:
-        The installed PyTorch's BlockMask: counts int32 [B, H, rows] and indices int32 [B, H, rows, columns] on `device`;
+        The installed PyTorch's BlockMask: counts int32 [B, H, rows], indices int32 [B, H, rows, columns], on `device`;
         `mask_mod` is the given function. Where the index arrays take more than 256 MiB it is a `LongBlockMask`.
 
     Raises:
@@ -83,7 +83,9 @@ def create_block_mask(
     block = _block_size(BLOCK_SIZE)
     on = _device(device)
     if not isinstance(dq_kv_order, bool):
-        raise ArgumentError("dq-kv-order", "dq_kv_order must be a bool when using create_block_mask", "pass True or False")
+        raise ArgumentError(
+            "dq-kv-order", "dq_kv_order must be a bool when using create_block_mask", "pass True or False"
+        )
     if compute_dq_write_order and not hasattr(flex, "_compute_dq_write_order_from_block_mask"):
         raise ArgumentError(
             "torch-version", f"compute_dq_write_order is not known to torch {torch.__version__}", "leave it out"
@@ -96,7 +98,9 @@ def create_block_mask(
             why.args = (why._text(),)
             raise
         warnings.warn(f"PyTorch makes this block mask, because {why}", FallbackWarning, stacklevel=2)
-        return _by_torch(mask_mod, groups, lengths, on, block, separate_full_blocks, compute_dq_write_order, dq_kv_order)
+        return _by_torch(
+            mask_mod, groups, lengths, on, block, separate_full_blocks, compute_dq_write_order, dq_kv_order
+        )
     lengths, block, named = _as_installed(lengths, block)
     blocks = call(_native.build, mask, groups, lengths, block)
     made = _block_mask(blocks, mask_mod, groups, lengths, block, named, on, separate_full_blocks)
@@ -107,7 +111,9 @@ def create_block_mask(
     return made
 
 
-def create_block_masks(mask_mods: Sequence[Mod], B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, **options: Any) -> list[flex.BlockMask]:
+def create_block_masks(
+    mask_mods: Sequence[Mod], B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, **options: Any
+) -> list[flex.BlockMask]:
     """The BlockMasks of several mods over the same lengths, as `create_block_mask` makes each; a function that occurs
     twice is recorded once and gives one object twice.
 
@@ -120,7 +126,7 @@ def create_block_masks(mask_mods: Sequence[Mod], B: int | None, H: int | None, Q
 
 
 class LongBlockMask(flex.BlockMask):
-    """A BlockMask whose index arrays are made at their first use, because they are large: at 2^20 tokens four of 256 MiB.
+    """A BlockMask whose index arrays are made at their first use, as they are large: at 2^20 tokens four of 256 MiB.
 
     Everything else is there from the start. `flex_attention` of this package never uses them."""
 
@@ -190,8 +196,10 @@ def _block_mask(
     if not long:
         return flex.BlockMask(**arrays, **_known(given))
     made = LongBlockMask.__new__(LongBlockMask)
-    stand_in = {name: counts[name.removesuffix("_indices")] for name in arrays if name.removesuffix("_indices") in counts}
-    full = {name: array if array is not None else stand_in.get(name) for name, array in arrays.items()}
+    stand_in = {
+        name: counts[name.removesuffix("_indices")] for name in arrays if name.removesuffix("_indices") in counts
+    }
+    full: dict[str, Any] = {name: array if array is not None else stand_in.get(name) for name, array in arrays.items()}
     flex.BlockMask.__init__(made, **full, **_known(given))
     for name in indices.keys() | counts.keys():
         del made.__dict__[f"{name}_indices"]
@@ -257,9 +265,13 @@ def _length(value: object, name: str) -> int:
     number = _integer(value, name)
     if number < 1:
         what = "Query" if name == "Q_LEN" else "Key"
-        raise ArgumentError("zero-length", f"{name} is {number}: {what} length must be greater than 0", "pass the tokens")
+        raise ArgumentError(
+            "zero-length", f"{name} is {number}: {what} length must be greater than 0", "pass the tokens"
+        )
     if number > 1 << 30:
-        raise ArgumentError("length-too-large", f"{name} is {number}, above 2^30 tokens", "block lists hold 32-bit numbers")
+        raise ArgumentError(
+            "length-too-large", f"{name} is {number}, above 2^30 tokens", "block lists hold 32-bit numbers"
+        )
     return number
 
 

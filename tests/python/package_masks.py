@@ -1,13 +1,17 @@
-"""The package's create_block_mask against PyTorch's: every array, of attention-gym's masks, of random ones and of odd sizes.
+"""The package's create_block_mask against PyTorch's, every array: attention-gym's masks, random ones, odd sizes.
 
-python package_masks.py [MASKS.json]   (MASKS.json: random expressions with their tensors, tests/data/torch_masks.json)
+python package_masks.py [MASKS.json [GYM.py]]
+MASKS.json: random expressions with their tensors, tests/data/torch_masks.json. GYM.py: tests/data/make_gym_cases.py.
 """
 
+import base64
 import dataclasses
 import functools
+import importlib
 import json
 import math
 import random
+import subprocess
 import sys
 import warnings
 
@@ -32,29 +36,35 @@ def compare(mod, B=None, H=None, Q=300, KV=300, name="", **options):
     compared += 1
 
 
-def of_the_gym():
-    """Every mask of attention-gym."""
-    try:
-        from attn_gym import masks
-        from attn_gym.masks.document_mask import length_to_offsets
-    except ImportError:
-        print("skipped: attention-gym")
-        sys.exit(77)
-    offsets = length_to_offsets([70, 1, 130, 99], "cpu")
-    causal = masks.causal_mask
-    named = {
-        "causal": causal,
-        "sliding window": masks.generate_sliding_window(37),
-        "document": masks.generate_doc_mask_mod(causal, offsets),
-        "prefix": masks.generate_prefix_lm_mask(50),
-        "dilated": masks.generate_dilated_sliding_window(40, 3),
-        "natten": masks.generate_natten(20, 15, 5, 3),
-        "tiled natten": masks.generate_tiled_natten(20, 15, 5, 3, 5, 5),
-    }
-    named = {name: mod for name, mod in named.items() if mod is not None}
-    for name, mod in named.items():
-        for size in (128, 64, (32, 16), 100):
-            compare(mod, Q=300, KV=300, name=name, BLOCK_SIZE=size)
+def argument(written):
+    """An argument of a case of make_gym_cases.py."""
+    if isinstance(written, dict) and "tensor" in written:
+        t = written["tensor"]
+        flat = torch.frombuffer(bytearray(base64.b64decode(t["data"])), dtype=getattr(torch, t["dtype"]))
+        return flat.reshape(t["shape"])
+    if isinstance(written, dict) and "tuple" in written:
+        return tuple(argument(item) for item in written["tuple"])
+    if isinstance(written, dict) and "mod" in written:
+        return made(written["mod"])
+    return written
+
+
+def made(case):
+    """The function of a case."""
+    function = getattr(importlib.import_module(case["module"]), case["function"])
+    kwargs = {name: argument(value) for name, value in case["kwargs"].items()}
+    return function(**kwargs) if case["factory"] else function
+
+
+def of_the_gym(script, seed):
+    """Every mask of attention-gym, with drawn lengths and parameters."""
+    answer = subprocess.run([sys.executable, script, str(seed)], capture_output=True, text=True, check=True)
+    cases = [case for case in json.loads(answer.stdout) if not case["score"]]
+    assert len(cases) > 20
+    for case in cases:
+        mod, size = made(case), (case["q_len"], case["kv_len"])
+        for block in (128, 8, (4, 16)):
+            compare(mod, case["B"], case["H"], *size, name=case["name"], BLOCK_SIZE=block)
 
 
 def of_texts(path):
@@ -147,7 +157,10 @@ def of_all_kinds():
     strided = torch.arange(1200)[::4] // 70
     compare(lambda b, h, q, kv: strided[q] == strided[kv], name="strided")
     ends = torch.tensor([100, 200, 300])
-    compare(lambda b, h, q, kv: torch.searchsorted(ends, q, right=True) == torch.bucketize(kv, ends, right=True), name="search")
+    compare(
+        lambda b, h, q, kv: torch.searchsorted(ends, q, right=True) == torch.bucketize(kv, ends, right=True),
+        name="search",
+    )
     weights = torch.nn.Parameter(torch.linspace(-1, 1, 300))
     compare(lambda b, h, q, kv: weights[q] > weights[kv] - 0.5, name="parameter")
     compare(lambda b, h, q, kv: torch.arange(300)[q] >= kv, name="made inside")
@@ -180,9 +193,7 @@ def of_numpy():
     array = numpy.arange(300) // 70
     tensor = torch.as_tensor(array)
     compare((lambda b, h, q, kv: tensor[q] == tensor[kv], lambda b, h, q, kv: array[q] == array[kv]), name="closure")
-    compare(
-        (lambda b, h, q, kv: tensor[q] == tensor[kv], lambda b, h, q, kv, d=array: d[q] == d[kv]), name="default"
-    )
+    compare((lambda b, h, q, kv: tensor[q] == tensor[kv], lambda b, h, q, kv, d=array: d[q] == d[kv]), name="default")
     space = {"array": array}
     exec("def of_global(b, h, q, kv):\n    return array[q] == array[kv]", space)
     compare((lambda b, h, q, kv: tensor[q] == tensor[kv], space["of_global"]), name="global")
@@ -195,7 +206,8 @@ def of_numpy():
     compare(lambda b, h, q, kv: (q - kv < width) & (width > kv - q), name="number")
     outer = lambda b, h, q, kv: array[q] == array[kv]  # noqa: E731
     compare(
-        (lambda b, h, q, kv: tensor[q] == tensor[kv], lambda b, h, q, kv: outer(b, h, q, kv)), name="a function's closure"
+        (lambda b, h, q, kv: tensor[q] == tensor[kv], lambda b, h, q, kv: outer(b, h, q, kv)),
+        name="a function's closure",
     )
 
 
@@ -271,5 +283,7 @@ for seed in range(4):
     windows(seed)
 if len(sys.argv) > 1:
     of_texts(sys.argv[1])
-of_the_gym()
+if len(sys.argv) > 2:
+    for seed in (1, 2, 3):
+        of_the_gym(sys.argv[2], seed)
 print(f"{compared} block masks have PyTorch's arrays")
