@@ -296,10 +296,12 @@ def _block_size(value: object) -> tuple[int, int]:
 
 def _device(device: torch.device | str | int | None) -> torch.device:
     if device is None:
+        # PyTorch takes the accelerator that it was built for, also where there is none, and fails there
         accelerator = getattr(torch, "accelerator", None)
-        found = accelerator.current_accelerator() if accelerator is not None else None
-        if accelerator is None and torch.cuda.is_available():
-            found = torch.device("cuda")
+        if accelerator is not None:
+            found = accelerator.current_accelerator() if accelerator.is_available() else None
+        else:
+            found = torch.device("cuda") if torch.cuda.is_available() else None
         return found if found is not None else torch.device("cpu")
     try:
         made = torch.device(device)

@@ -30,7 +30,7 @@ pub(super) fn build(
         let shape = MaskShape { batch: groups.0, heads: groups.1, lengths };
         let size = BlockSize { q: block.0, kv: block.1 };
         let mask = BlockMask::build(Some(&mask.of), shape, size, &Control::new())?;
-        let lists = mask.torch_lists()?;
+        let lists = mask.torch_lists();
         Ok(Blocks { mask, lists })
     })
 }
@@ -60,6 +60,7 @@ impl Blocks {
                 match indices_at {
                     0 => self.lists.write_counts(side, listed(which), counts),
                     at => {
+                        self.lists.check()?;
                         self.lists.write(side, listed(which), counts, memory::to_write(at, entries.iter().product()));
                     }
                 }

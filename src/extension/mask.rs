@@ -58,7 +58,11 @@ pub(super) fn translate(
         request.call = Call::Mod;
         Ok(trace(&request))
     })?;
-    let unknown = || Diagnostic::error("recording", "the recording could not be read");
-    let error = || traced.diagnostics.into_iter().find(Diagnostic::is_error).unwrap_or_else(unknown);
-    traced.result.map(|of| Mask { of: Arc::new(of) }).ok_or_else(|| refused(&error()))
+    // PyTorch refuses a mask_mod that returns ints, which text may have
+    let fatal = |told: &Diagnostic| told.is_error() || told.code == "mask-not-bool";
+    match (traced.diagnostics.iter().find(|told| fatal(told)), traced.result) {
+        (None, Some(of)) => Ok(Mask { of: Arc::new(of) }),
+        (Some(told), _) => Err(refused(told)),
+        (None, None) => Err(refused(&Diagnostic::error("recording", "the recording could not be read"))),
+    }
 }

@@ -244,8 +244,8 @@ impl BlockMask {
         torch::arrays(self)
     }
 
-    /// A writer of these arrays. Errors: those of [`torch_arrays`](Self::torch_arrays).
-    pub fn torch_lists(&self) -> Result<TorchLists, Diagnostic> {
+    /// A writer of these arrays.
+    pub fn torch_lists(&self) -> TorchLists {
         TorchLists::new(self)
     }
 

@@ -83,20 +83,21 @@ pub struct TorchLists {
 }
 
 impl TorchLists {
-    /// The lists of a block mask. Errors: one index array would have more than 2^29 entries.
-    pub fn new(mask: &BlockMask) -> Result<Self, Diagnostic> {
-        let shape = mask.shape();
-        let (rows, cols) = mask.grid();
+    /// The lists of a block mask.
+    pub fn new(mask: &BlockMask) -> Self {
+        Self { mask: mask.clone(), columns: OnceLock::new() }
+    }
+
+    /// Whether the index arrays are of a size that we write. Errors: one would have more than 2^29 entries.
+    pub fn check(&self) -> Result<(), Diagnostic> {
+        let shape = self.mask.shape();
+        let (rows, cols) = self.mask.grid();
         let elements = (shape.batch * shape.heads) as u128 * rows as u128 * cols as u128;
         if elements > MAX_ELEMENTS {
-            return Err(too_large(
-                shape,
-                mask.block_size(),
-                elements,
-                "PyTorch's arrays hold an entry for every block",
-            ));
+            let size = self.mask.block_size();
+            return Err(too_large(shape, size, elements, "PyTorch's arrays hold an entry for every block"));
         }
-        Ok(Self { mask: mask.clone(), columns: OnceLock::new() })
+        Ok(())
     }
 
     /// Shapes of the counts and of the indices: [B, H, rows] and [B, H, rows, columns], seen from this side.
@@ -174,7 +175,8 @@ fn write_row(runs: &[PackedRun], listed: Listed, entries: &mut [i32]) -> i32 {
 }
 
 pub(super) fn arrays(mask: &BlockMask) -> Result<TorchBlockMask, Diagnostic> {
-    let lists = TorchLists::new(mask)?;
+    let lists = TorchLists::new(mask);
+    lists.check()?;
     let pair = |side, listed| {
         let (rows, entries) = lists.shapes(side);
         let (mut counts, mut indices) = (vec![0; rows.iter().product()], vec![0; entries.iter().product()]);
