@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING
 
 from ._native import __version__
 from .errors import ArgumentError, FallbackWarning, InternalError, MaskloomError, RecordingError
 
 if TYPE_CHECKING:
+    from .attention import flex_attention
     from .block_mask import LongBlockMask, create_block_mask, create_block_masks
 
 __all__ = [
@@ -22,18 +24,25 @@ __all__ = [
     "__version__",
     "create_block_mask",
     "create_block_masks",
+    "flex_attention",
 ]
 
-_BLOCK_MASK = frozenset({"LongBlockMask", "create_block_mask", "create_block_masks"})
+_HOMES = {
+    "LongBlockMask": "block_mask",
+    "create_block_mask": "block_mask",
+    "create_block_masks": "block_mask",
+    "flex_attention": "attention",
+}
 
 
 def __getattr__(name: str) -> object:
     """What needs PyTorch is imported at its first use."""
-    if name in _BLOCK_MASK:
+    home = _HOMES.get(name)
+    if home is not None:
         _needs_torch(name)
-        from . import block_mask
-
-        return getattr(block_mask, name)
+        found = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+        globals()[name] = found
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

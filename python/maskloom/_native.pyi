@@ -21,3 +21,26 @@ class Blocks:
 def translate(text: str, score: bool, names: list[str], tensors: Sequence[Given]) -> Mask: ...
 def build(mask: Mask, groups: tuple[int, int], lengths: tuple[int, int], block: tuple[int, int]) -> Blocks: ...
 def panic_on_purpose(elsewhere: bool) -> None: ...
+
+class Attention:
+    def learned(self) -> list[str]: ...
+    def forward(self, qkv: tuple[Given, Given, Given], out: int, lse: int, max: int) -> None: ...
+    def backward(
+        self,
+        qkv: tuple[Given, Given, Given],
+        results: tuple[Given, Given],
+        d_out: Given,
+        d_lse: Given | None,
+        gradients: tuple[int, int, int],
+        learned: list[int],
+    ) -> None: ...
+
+def prepare(
+    mask: Mask | None,
+    score: Mask | None,
+    extents: list[int],
+    dtype: str,
+    scale: float | None,
+    max_scores: bool,
+    differentiable: bool,
+) -> Attention: ...

@@ -7,10 +7,13 @@
 // Every path from a crate's root to an item is the same inside and outside of it.
 extern crate self as extension;
 use maskloom_analysis as analysis;
+use maskloom_backends as backends;
 use maskloom_base as base;
 use maskloom_ir as ir;
+use maskloom_problem as problem;
 use maskloom_python as python;
 
+mod attention;
 mod blocks;
 mod guard;
 mod mask;
@@ -27,7 +30,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Panicked", module.py().get_type::<guard::Panicked>())?;
     module.add_class::<mask::Mask>()?;
     module.add_class::<blocks::Blocks>()?;
+    module.add_class::<attention::Attention>()?;
     module.add_function(wrap_pyfunction!(mask::translate, module)?)?;
     module.add_function(wrap_pyfunction!(blocks::build, module)?)?;
+    module.add_function(wrap_pyfunction!(attention::prepare, module)?)?;
     module.add_function(wrap_pyfunction!(guard::panic_on_purpose, module)?)
 }

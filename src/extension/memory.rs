@@ -60,6 +60,30 @@ pub(super) fn to_write<'a>(address: usize, count: usize) -> &'a mut [i32] {
     unsafe { std::slice::from_raw_parts_mut(address as *mut i32, count) }
 }
 
+/// Writes a tensor's elements to memory that the caller made for exactly these.
+pub(super) fn write(tensor: &HostTensor, address: usize) {
+    match tensor.data() {
+        Data::Bool(v) | Data::U8(v) => copy(v, address),
+        Data::I8(v) => copy(v, address),
+        Data::I16(v) => copy(v, address),
+        Data::I32(v) => copy(v, address),
+        Data::I64(v) => copy(v, address),
+        Data::F16(v) => copy(v, address),
+        Data::BF16(v) => copy(v, address),
+        Data::F32(v) => copy(v, address),
+        Data::F64(v) => copy(v, address),
+    }
+}
+
+fn copy<T: Copy>(from: &[T], address: usize) {
+    if from.is_empty() || address == 0 {
+        return;
+    }
+    // SAFETY: the caller passed the address of a contiguous tensor of this shape and dtype that it has just made, to which
+    // nobody else has a reference, and holds it until the call ends.
+    unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), address as *mut T, from.len()) }
+}
+
 /// What was leaked at this address, if anything.
 pub(super) fn leaked<T>(at: *mut T) -> Option<&'static T> {
     // SAFETY: it is null or comes from `Box::leak` and is never freed nor written again.

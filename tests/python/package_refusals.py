@@ -212,7 +212,9 @@ def arguments():
         make = lambda size=size: maskloom.create_block_mask(causal, 1, 1, 64, 64, BLOCK_SIZE=size)
         refused("block-size", make, "BLOCK_SIZE", kind=argument)
     refused("device", lambda: maskloom.create_block_mask(causal, 1, 1, 64, 64, device="meta"), "meta", kind=argument)
-    refused("device", lambda: maskloom.create_block_mask(causal, 1, 1, 64, 64, device="toaster"), "toaster", kind=argument)
+    refused(
+        "device", lambda: maskloom.create_block_mask(causal, 1, 1, 64, 64, device="toaster"), "toaster", kind=argument
+    )
     refused("dq-kv-order", lambda: made(causal, dq_kv_order=torch.arange(4)), kind=argument)
     # more lists than memory has: refused before anything is allocated
     refused("grid-too-large", lambda: maskloom.create_block_mask(causal, 64, 64, 2**20, 2**20), kind=argument)
@@ -248,7 +250,10 @@ def panics():
 
     for elsewhere in (False, True):
         why = refused(
-            "panic", lambda e=elsewhere: _call.call(_native.panic_on_purpose, e), "on purpose", kind=maskloom.InternalError
+            "panic",
+            lambda e=elsewhere: _call.call(_native.panic_on_purpose, e),
+            "on purpose",
+            kind=maskloom.InternalError,
         )
         assert "report" in why.hint
     package.same_block_masks(made(causal), made(causal), "after a panic")
