@@ -1,7 +1,7 @@
-"""`flex_attention` on the CPU: PyTorch's arguments and meaning, with a backward pass, and gradients of what a score mod reads.
+"""`flex_attention` on the CPU: PyTorch's arguments and meaning, with gradients of q, k, v and of what a score mod reads.
 
-Invariant: the mask is active in every call and pass, or the call is an error. A block mask that lists other blocks than its
-mask_mod keeps is honoured as PyTorch does: unlisted blocks are masked, full ones are not looked at.
+Invariant: the mask is active in every call and pass, or the call is an error. A block mask that lists other blocks than
+its mask_mod keeps is honoured as PyTorch does: unlisted blocks are masked, full ones are not looked at.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def flex_attention(
         query: [B, Hq, Q_LEN, E], float32, bfloat16 or float16, on the CPU.
         key: [B or 1, Hkv, KV_LEN, E], of the same dtype.
         value: [B or 1, Hkv, KV_LEN, Ev], of the same dtype. E and Ev are 1 to 256.
-        score_mod: `(score, b, h, q_idx, kv_idx) -> score`, computed in float32. It is called once, on values that record
-            what it does. Float tensors that it reads get gradients where they require them.
+        score_mod: `(score, b, h, q_idx, kv_idx) -> score`, computed in float32. It is called once, on values that
+            record what it does. Float tensors that it reads get gradients where they require them.
         block_mask: of `maskloom.create_block_mask` or of PyTorch. Its mask_mod is recorded again at each call.
         scale: factor on the scores; None is 1 / sqrt(E).
         enable_gqa: query head h reads key head h // (Hq / Hkv).
@@ -57,8 +57,8 @@ def flex_attention(
         return_aux: an `AuxRequest`: also returns an `AuxOutput` with lse and largest scores. These have no gradient.
 
     Returns:
-        The output [B, Hq, Q_LEN, Ev] of query's dtype, 0 in a row that keeps nothing. Gradients flow into query, key, value
-        and read tensors, from the output and from the lse. The same bits for any number of threads.
+        The output [B, Hq, Q_LEN, Ev] of query's dtype, 0 in a row that keeps nothing. Gradients flow into query, key,
+        value and read tensors, from the output and from the lse. The same bits for any number of threads.
 
     Raises:
         ArgumentError: an argument cannot be used; the message names it.
@@ -247,7 +247,8 @@ def _check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, gqa: bool, options
     if options is not None and not isinstance(options, dict):
         raise ArgumentError("kernel-options", f"kernel_options is a {type(options).__name__}", "pass a dict or None")
     if q.size(-1) != k.size(-1):
-        message = f"Expect query and key/value to have the same embedding dimension but got E={q.size(-1)} and E={k.size(-1)}."
+        sizes = f"E={q.size(-1)} and E={k.size(-1)}"
+        message = f"Expect query and key/value to have the same embedding dimension but got {sizes}."
         raise ArgumentError("head-dim", message, "project them to one size")
     if k.size(0) != v.size(0) or k.size(1) != v.size(1) or k.size(2) != v.size(2):
         message = f"key is {tuple(k.shape)} and value {tuple(v.shape)}: B, H and S must agree"
@@ -343,7 +344,7 @@ def _empty(q: torch.Tensor, v: torch.Tensor, max_scores: bool) -> tuple[torch.Te
     return out, lse, largest
 
 
-@torch.library.register_fake("maskloom::flex_attention")
+@torch.library.register_fake("maskloom::flex_attention")  # type: ignore[untyped-decorator]
 def _forward_fake(
     query: torch.Tensor,
     key: torch.Tensor,
@@ -391,7 +392,7 @@ def _backward(
     return dq, dk, dv, gradients
 
 
-@torch.library.register_fake("maskloom::flex_attention_backward")
+@torch.library.register_fake("maskloom::flex_attention_backward")  # type: ignore[untyped-decorator]
 def _backward_fake(
     d_out: torch.Tensor,
     d_lse: torch.Tensor,

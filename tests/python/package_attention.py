@@ -2,13 +2,12 @@
 
 python package_attention.py
 
-Fresh random inputs, gradients of q, k, v and of what the score mod reads, from the output and from the lse; NaN counts as a
-difference.
+Fresh random inputs, gradients of q, k, v and of what the score mod reads, from the output and from the lse; NaN counts as
+a difference.
 """
 
 import copy
 import functools
-import itertools
 import sys
 
 import package
