@@ -2,8 +2,8 @@
 
 python package_attention.py
 
-Fresh random inputs, gradients of q, k, v and of what the score mod reads, from the output and from the lse; NaN counts as
-a difference.
+Fresh random inputs, gradients of q, k, v and of what the score mod reads, from the output and from the lse. NaN counts
+as a difference.
 """
 
 import copy

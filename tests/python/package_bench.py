@@ -3,7 +3,7 @@
 python package_bench.py [TOKENS]   (TOKENS: the longest length, 2^20 without it)
 
 Every time includes the recording of the mod and all arrays, but for a mask whose index arrays are made at their first
-use: that row says so and has their time, too. "blocks_ms" is the block lists alone, which `maskloom bench blocks` measures.
+use: that row says so and has their time, too. "blocks_ms" is what `maskloom bench blocks` measures.
 """
 
 import json
