@@ -13,9 +13,12 @@ from .errors import ArgumentError, FallbackWarning, InternalError, MaskloomError
 if TYPE_CHECKING:
     from .attention import flex_attention
     from .block_mask import LongBlockMask, create_block_mask, create_block_masks
+    from .design import Design, from_design
+    from .packed import document_mask, packed_documents
 
 __all__ = [
     "ArgumentError",
+    "Design",
     "FallbackWarning",
     "InternalError",
     "LongBlockMask",
@@ -24,10 +27,17 @@ __all__ = [
     "__version__",
     "create_block_mask",
     "create_block_masks",
+    "document_mask",
     "flex_attention",
+    "from_design",
+    "packed_documents",
 ]
 
 _HOMES = {
+    "Design": "design",
+    "document_mask": "packed",
+    "from_design": "design",
+    "packed_documents": "packed",
     "LongBlockMask": "block_mask",
     "create_block_mask": "block_mask",
     "create_block_masks": "block_mask",

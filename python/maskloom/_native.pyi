@@ -44,3 +44,20 @@ def prepare(
     max_scores: bool,
     differentiable: bool,
 ) -> Attention: ...
+
+class Tensors:
+    def all(self) -> list[tuple[str, str, list[int], bytes]]: ...
+
+class Design:
+    name: str
+    text: str
+    has_mask: bool
+    has_score: bool
+    lengths: tuple[int, int]
+    batch: int
+    heads: tuple[int, int]
+    block_size: tuple[int, int]
+    scale: float | None
+    tensors: Tensors
+
+def design(text: str | None, preset: str | None, lengths: tuple[int, int] | None) -> Design: ...

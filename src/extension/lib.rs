@@ -9,12 +9,14 @@ extern crate self as extension;
 use maskloom_analysis as analysis;
 use maskloom_backends as backends;
 use maskloom_base as base;
+use maskloom_document as document;
 use maskloom_ir as ir;
 use maskloom_problem as problem;
 use maskloom_python as python;
 
 mod attention;
 mod blocks;
+mod design;
 mod guard;
 mod mask;
 mod memory;
@@ -31,8 +33,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<mask::Mask>()?;
     module.add_class::<blocks::Blocks>()?;
     module.add_class::<attention::Attention>()?;
+    module.add_class::<design::Design>()?;
+    module.add_class::<design::Tensors>()?;
     module.add_function(wrap_pyfunction!(mask::translate, module)?)?;
     module.add_function(wrap_pyfunction!(blocks::build, module)?)?;
     module.add_function(wrap_pyfunction!(attention::prepare, module)?)?;
+    module.add_function(wrap_pyfunction!(design::design, module)?)?;
     module.add_function(wrap_pyfunction!(guard::panic_on_purpose, module)?)
 }
