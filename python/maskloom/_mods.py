@@ -40,24 +40,36 @@ def traced(
     """The mod of a function, and the tensors that it reads, in the order of the mod's captured tensors.
 
     Errors: `ArgumentError` where it is no mod; `RecordingError` where it cannot be recorded."""
+    mask, order, read, _ = kept(fn, argument, score=score, device=device)
+    return mask, [read[at] for at in order]
+
+
+def kept(
+    fn: Mod, argument: str, *, score: bool = False, device: torch.device
+) -> tuple[_native.Mask, list[int], list[torch.Tensor], set[int]]:
+    """The mod, which tensor each of its captured ones is, the tensors that the function reads, and the numbers of those
+    whose content the mod depends on beyond single elements. Errors: those of `traced`."""
     check(fn, argument, 5 if score else 4)
     tape, result = record(fn, score, device)
     text = tape.text_of(result)
+    if score:  # float tensors of a score mod are always read, because they may get gradients
+        tape.whole = {at for at in tape.whole if not tape.tensors[at].is_floating_point()}
     tensors = [readable(tensor, argument) for tensor in tape.tensors]
-    given = [(tensor.data_ptr(), tuple(tensor.shape), _NAMES[tensor.dtype]) for tensor in tensors]
-    key = _key(text, tape, tensors, given)
+    given_all = [given(tensor) for tensor in tensors]
+    key = _key(text, tape, tensors, given_all)
     known = _KEPT.get(key) if key is not None else None
     if known is not None:
         mask, order = known
-        return (call(mask.rebound, [given[at] for at in order]) if order else mask), [tape.tensors[at] for at in order]
-    mask = _translated(text, tape, score, given, fn, argument)
+        bound = call(mask.rebound, [given_all[at] for at in order]) if order else mask
+        return bound, order, tape.tensors, tape.whole
+    mask = _translated(text, tape, score, given_all, fn, argument)
     order = [int(name[1:]) for name in mask.captures()]
     # equal tensors become one: then the translation does not say which of them is read where
     if key is not None and set(order) >= set(range(len(tensors))) - tape.whole:
         while len(_KEPT) >= KEPT:
             _KEPT.pop(next(iter(_KEPT)), None)
         _KEPT[key] = (mask, order)
-    return mask, [tape.tensors[at] for at in order]
+    return mask, order, tape.tensors, tape.whole
 
 
 def _key(text: str, tape: Tape, tensors: list[torch.Tensor], given: Sequence[_native.Given]) -> Any:
@@ -143,6 +155,11 @@ def _translated(
             if found is not None:
                 file, at = found.co_filename, number
         raise RecordingError(code, f"{argument}: {message}", hint, file=file, line=at) from None
+
+
+def given(tensor: torch.Tensor) -> _native.Given:
+    """A contiguous tensor as the compiled module takes it, which its caller holds meanwhile."""
+    return tensor.data_ptr(), tuple(tensor.shape), _NAMES[tensor.dtype]
 
 
 def readable(tensor: torch.Tensor, argument: str) -> torch.Tensor:

@@ -16,8 +16,9 @@ from torch.nn.attention import flex_attention as flex
 
 from . import _native
 from ._call import call
+from ._compiled import TEMPLATES, number_of
 from ._functions import Mod
-from ._mods import readable, traced
+from ._mods import given, readable, traced
 from .block_mask import BOTH, FULL, PARTIAL
 from .errors import ArgumentError
 
@@ -74,22 +75,70 @@ def flex_attention(
         key, value = key.expand(query.size(0), -1, -1, -1), value.expand(query.size(0), -1, -1, -1)
     if block_mask is not None:
         _check_block_mask(block_mask, query, key)
-    wants_max = bool(getattr(return_aux, "max_scores", False))
-    plan = _plan(score_mod, block_mask)
+    wants_max = return_aux is not None and bool(return_aux.max_scores)
     factor = 1.0 / math.sqrt(query.size(-1)) if scale is None else _number(scale)
+    if torch.compiler.is_compiling():
+        out, lse, largest = _compiled(query, key, value, score_mod, block_mask, factor, wants_max)
+    else:
+        out, lse, largest = _eager(query, key, value, score_mod, block_mask, factor, wants_max)
+    if return_aux is not None:
+        return out, flex.AuxOutput(lse=lse if return_aux.lse else None, max_scores=largest if wants_max else None)
+    return (out, lse) if return_lse else out
+
+
+Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+def _eager(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    score_mod: Mod | None,
+    block_mask: flex.BlockMask | None,
+    factor: float,
+    wants_max: bool,
+) -> Three:
+    plan = _plan(score_mod, block_mask)
     plan.learns = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value, *plan.captured))
     number = next(_NUMBERS)
     _PLANS[number] = plan
     try:
-        out, lse, largest = torch.ops.maskloom.flex_attention(
-            query, key, value, plan.captured, number, factor, wants_max
+        found: Three = torch.ops.maskloom.flex_attention(
+            query, key, value, plan.captured, (number, 0, 0), factor, wants_max
         )
     finally:
         del _PLANS[number]
-    if return_aux is not None:
-        wants_lse = bool(getattr(return_aux, "lse", False))
-        return out, flex.AuxOutput(lse=lse if wants_lse else None, max_scores=largest if wants_max else None)
-    return (out, lse) if return_lse else out
+    return found
+
+
+def _compiled(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    score_mod: Mod | None,
+    block_mask: flex.BlockMask | None,
+    factor: float,
+    wants_max: bool,
+) -> Three:
+    """The same as one node of a compiled graph, whose inputs are also the tensors that the mods captured."""
+    mask = score = 0
+    read: list[torch.Tensor] = []
+    learned: list[torch.Tensor] = []
+    if block_mask is not None:
+        if not getattr(block_mask, "_maskloom", False):
+            raise ArgumentError(
+                "compile",
+                "block_mask is not of maskloom.create_block_mask: under torch.compile its lists are not compared",
+                "make it with maskloom.create_block_mask, or call flex_attention outside of torch.compile",
+            )
+        if block_mask.mask_mod is not flex.noop_mask:
+            mask, read = number_of(block_mask.mask_mod, "block_mask.mask_mod", False)
+    if score_mod is not None:
+        score, learned = number_of(score_mod, "score_mod", True)
+    found: Three = torch.ops.maskloom.flex_attention(
+        query, key, value, [*read, *learned], (len(read), mask, score), factor, wants_max
+    )
+    return found
 
 
 class Plan:
@@ -105,6 +154,8 @@ class Plan:
         self.mask, self.score, self.captured, self.masked = mask, score, captured, masked
         #: whether gradients will be asked for: a score mod without a derivative is refused before the forward pass
         self.learns = False
+        #: which of the tensors behind the first `masked` each of the score mod's is
+        self.order = list(range(len(captured) - masked))
         self.prepared: dict[Any, _native.Attention] = {}
 
     def attention(
@@ -120,6 +171,27 @@ class Plan:
             )
             self.prepared[key] = found
         return found
+
+
+def _plan_of(plan: Sequence[int], captured: Sequence[torch.Tensor]) -> Plan:
+    """The plan that an operator names: (its number, 0, 0), or (tensors of the mask, template of mask, of score)."""
+    first, mask_number, score_number = plan
+    if mask_number == 0 and score_number == 0 and first in _PLANS:
+        return _PLANS[first]
+    captured = list(captured)
+    mask, _ = _bound(mask_number, captured[:first])
+    score, order = _bound(score_number, captured[first:])
+    made = Plan(mask, score, captured, first)
+    made.learns, made.order = True, order
+    return made
+
+
+def _bound(number: int, captured: list[torch.Tensor]) -> tuple[_native.Mask | None, list[int]]:
+    if number == 0:
+        return None, []
+    template = TEMPLATES[number]
+    tensors = [readable(captured[at], "a mod") for at in template.order]
+    return call(template.mask.rebound, [given(tensor) for tensor in tensors]), template.order
 
 
 _NUMBERS = itertools.count(1)
@@ -224,7 +296,7 @@ def _cast(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 def _check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, gqa: bool, options: object) -> None:
     for name, tensor in (("query", q), ("key", k), ("value", v)):
-        if torch._C._functorch.is_batchedtensor(tensor):
+        if not torch.compiler.is_compiling() and torch._C._functorch.is_batchedtensor(tensor):
             raise ArgumentError("vmap", f"{name} is inside torch.vmap", "pass the batch as B: attention has it already")
         if tensor.is_nested or tensor.layout is not torch.strided:
             raise ArgumentError(
@@ -297,16 +369,14 @@ def _number(scale: object) -> float:
 
 torch.library.define(
     "maskloom::flex_attention",
-    "(Tensor query, Tensor key, Tensor value, Tensor[] captured, int plan, float scale, bool max_scores)"
+    "(Tensor query, Tensor key, Tensor value, Tensor[] captured, int[] plan, float scale, bool max_scores)"
     " -> (Tensor, Tensor, Tensor)",
 )
 torch.library.define(
     "maskloom::flex_attention_backward",
     "(Tensor d_out, Tensor d_lse, Tensor query, Tensor key, Tensor value, Tensor out, Tensor lse, Tensor[] captured,"
-    " int plan, float scale) -> (Tensor, Tensor, Tensor, Tensor[])",
+    " int[] plan, float scale) -> (Tensor, Tensor, Tensor, Tensor[])",
 )
-
-_Given = tuple[int, "tuple[int, ...]", str]
 
 
 def _given(tensor: torch.Tensor) -> Any:
@@ -323,13 +393,13 @@ def _forward(
     key: torch.Tensor,
     value: torch.Tensor,
     captured: Sequence[torch.Tensor],
-    plan: int,
+    plan: Sequence[int],
     scale: float,
     max_scores: bool,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     q, k, v = _contiguous(query, key, value)
     out, lse, largest = _empty(query, value, max_scores)
-    own = _PLANS[plan]
+    own = _plan_of(plan, captured)
     attention = own.attention(q, k, v, scale, max_scores, own.learns)
     address = largest.data_ptr() if max_scores else 0
     call(attention.forward, (_given(q), _given(k), _given(v)), out.data_ptr(), lse.data_ptr(), address)
@@ -350,7 +420,7 @@ def _forward_fake(
     key: torch.Tensor,
     value: torch.Tensor,
     captured: Sequence[torch.Tensor],
-    plan: int,
+    plan: Sequence[int],
     scale: float,
     max_scores: bool,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -367,15 +437,15 @@ def _backward(
     out: torch.Tensor,
     lse: torch.Tensor,
     captured: Sequence[torch.Tensor],
-    plan: int,
+    plan: Sequence[int],
     scale: float,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]:
-    own = _PLANS[plan]
+    own = _plan_of(plan, captured)
     q, k, v, out, lse, d_out, d_lse = _contiguous(query, key, value, out, lse, d_out, d_lse)
     attention = own.attention(q, k, v, scale, False, True)
     dq, dk, dv = (torch.empty_like(t, memory_format=torch.contiguous_format) for t in (q, k, v))
     names = own.score.captures() if own.score is not None else []
-    at = {name: own.masked + place for place, name in enumerate(names)}
+    at = {name: own.masked + own.order[place] for place, name in enumerate(names)}
     learned = {name: torch.zeros(captured[at[name]].shape, dtype=torch.float32) for name in attention.learned()}
     call(
         attention.backward,
@@ -402,7 +472,7 @@ def _backward_fake(
     out: torch.Tensor,
     lse: torch.Tensor,
     captured: Sequence[torch.Tensor],
-    plan: int,
+    plan: Sequence[int],
     scale: float,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]:
     dq, dk, dv = (torch.empty_like(t, memory_format=torch.contiguous_format) for t in (query, key, value))
@@ -415,20 +485,20 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -
     ctx.mark_non_differentiable(largest)
     ctx.save_for_backward(query, key, value, out, lse, *captured)
     # the number lives as long as the call alone: the plan lives as long as this
-    ctx.number, ctx.plan, ctx.scale = plan, _PLANS.get(plan), scale
+    ctx.number, ctx.plan, ctx.scale = plan, _PLANS.get(plan[0]) if plan[1:] == [0, 0] else None, scale
 
 
 def _gradients(ctx: Any, d_out: torch.Tensor, d_lse: torch.Tensor, _: torch.Tensor) -> tuple[Any, ...]:
     query, key, value, out, lse, *captured = ctx.saved_tensors
     if ctx.plan is not None:
-        _PLANS[ctx.number] = ctx.plan
+        _PLANS[ctx.number[0]] = ctx.plan
     try:
         dq, dk, dv, learned = torch.ops.maskloom.flex_attention_backward(
             d_out, d_lse, query, key, value, out, lse, captured, ctx.number, ctx.scale
         )
     finally:
         if ctx.plan is not None:
-            _PLANS.pop(ctx.number, None)
+            _PLANS.pop(ctx.number[0], None)
     found = [g if t.dtype.is_floating_point else None for g, t in zip(learned, captured)]
     return dq, dk, dv, found, None, None, None
 

@@ -1,6 +1,7 @@
 """Packed documents and designs of the package, against PyTorch's own block masks and the program's.
 
-python package_documents.py [MASKLOOM WORK]   (the program and an empty folder: presets are compared with its block lists)
+python package_documents.py [MASKLOOM WORK]
+MASKLOOM, WORK: the program and an empty folder; presets are compared with its block lists.
 """
 
 import json
