@@ -28,6 +28,7 @@ mod captured;
 #[cfg(test)]
 mod captured_tests;
 mod cards;
+mod changed_lines;
 mod command;
 mod compile;
 mod connecting;
@@ -45,6 +46,8 @@ mod gesture;
 mod heads_tests;
 mod hints;
 mod hosts;
+#[cfg(test)]
+mod keeping_tests;
 mod layout;
 mod literal;
 #[cfg(test)]

@@ -10,18 +10,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from ..errors import ArgumentError
+
 __all__ = ["PlanError", "agree"]
 
 
-class PlanError(ValueError):
-    """Input that does not fit the plan. `code` is stable, `hint` says what to do instead."""
-
-    def __init__(self, code: str, message: str, hint: str) -> None:
-        self.code, self.message, self.hint = code, message, hint
-        super().__init__(f"{message} [{code}]\n  {hint}")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self), (self.code, self.message, self.hint))
+class PlanError(ArgumentError):
+    """Input that does not fit the plan, or cannot be planned. Raised on every rank alike."""
 
 
 def agree(

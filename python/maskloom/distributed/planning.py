@@ -6,9 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +13,9 @@ import torch
 import torch.distributed as dist
 from torch.nn.attention.flex_attention import BlockMask
 
+from .. import _native
+from .._call import call
+from ..errors import ArgumentError
 from .attention import ContextParallel
 from .errors import PlanError, agree
 
@@ -140,44 +140,11 @@ def request_of(
 
 
 def make_plan(request: str) -> dict[str, Any]:
-    """The plan of a request, both as JSON: by the compiled module, or by the program `maskloom`.
-
-    Raises PlanError: the planner's refusal, or no planner found."""
+    """The plan of a request, both as JSON. Raises PlanError: the planner's refusal."""
     try:
-        from .. import _native
-    except ImportError:
-        native = None
-    else:
-        native = getattr(_native, "plan_parallel", None)
-    if native is not None:
-        answer = json.loads(native(request))
-    else:
-        answer = json.loads(_by_program(request))
-    if "error" in answer:
-        why = answer["error"]
-        raise PlanError(why["code"], why["message"], why.get("hint") or "change the request")
-    if answer.get("version") != VERSION:
-        raise PlanError("plan-version", f"the planner's version is {answer.get('version')}, this is {VERSION}",
-                        "install one version of Maskloom")
-    return answer  # type: ignore[no-any-return]
-
-
-def _by_program(request: str) -> str:
-    program = os.environ.get("MASKLOOM") or shutil.which("maskloom")
-    if program is None:
-        raise PlanError("plan-no-planner", "there is no program maskloom to make a plan",
-                        "install maskloom, or set MASKLOOM to the program")
-    ran = subprocess.run([program, "parallel", "--request", "-", "--json"], input=request, text=True,
-                         capture_output=True, check=False)
-    if ran.returncode == 0:
-        return ran.stdout
-    try:
-        told = json.loads(ran.stdout)
-        why = told["errors"][0] if "errors" in told else told["error"]
-        return json.dumps({"error": {"code": why["code"], "message": why["message"], "hint": why.get("hint")}})
-    except (ValueError, KeyError, IndexError, TypeError):
-        raise PlanError("plan-failed", f"maskloom ended with status {ran.returncode}: {ran.stderr.strip()[-400:]}",
-                        "run `maskloom doctor`") from None
+        return json.loads(call(_native.plan_parallel, request))  # type: ignore[no-any-return]
+    except ArgumentError as why:
+        raise PlanError(why.code, why.message, why.hint) from None
 
 
 def _kinds(masks: BlockMask | Mapping[str, BlockMask] | Sequence[BlockMask]) -> dict[str, BlockMask]:

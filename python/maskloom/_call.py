@@ -1,0 +1,35 @@
+"""Calls of the compiled module, with its exceptions in this package's own classes."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from typing import TypeVar
+
+from . import _native
+from .errors import ArgumentError, InternalError
+
+T = TypeVar("T")
+
+
+def call(function: Callable[..., T], *args: object) -> T:
+    """Calls it. Errors: `ArgumentError` for a refusal, `InternalError` for a panic."""
+    try:
+        return function(*args)
+    except _native.Refused as refused:
+        code, message, hint, _ = refused.args
+        raise ArgumentError(code, message, hint) from None
+    except _native.Panicked as fault:
+        raise panicked(fault) from None
+
+
+def panicked(fault: _native.Panicked) -> InternalError:
+    """The report of a panic."""
+    message, place = fault.args
+    where = f" at {place}" if place else ""
+    system = f"maskloom {_native.__version__}, Python {platform.python_version()}, {platform.platform()}"
+    return InternalError(
+        "panic",
+        f"Maskloom failed: {message}{where} ({system})",
+        "this is a fault of Maskloom: report this message with the mask that caused it",
+    )
