@@ -1,8 +1,10 @@
-"""Context parallelism on gloo compared with one process: outputs, logsumexp and gradients, wrong input, PyTorch's shard.
+"""Context parallelism on gloo compared with one process: outputs, logsumexp and gradients, wrong input, PyTorch's
+shard.
 
-usage: in_ranks.py PACKAGE MASKLOOM     PACKAGE: the folder that holds the package maskloom; MASKLOOM: the program
+usage: package_ranks.py [WORLD,...]     the numbers of processes; 2,3,4 if none are given
 Masks: of the pattern library, and random ones, over odd lengths. Float64: what differs is an error, not rounding.
 """
+
 from __future__ import annotations
 
 import datetime
@@ -15,9 +17,6 @@ import random
 import sys
 import tempfile
 
-PACKAGE, PROGRAM = sys.argv[1], sys.argv[2]
-sys.path.insert(0, PACKAGE)
-os.environ["MASKLOOM"] = PROGRAM
 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 
 try:
@@ -29,12 +28,40 @@ except ImportError as why:
     print(f"skipped: {why}")
     sys.exit(77)
 
+from package import found
+
 PATTERNS = pathlib.Path(__file__).parent.parent.parent / "assets" / "patterns"
 GALLERY = [
-    "sliding_window", "causal", "prefix_lm", "dilated_window", "strided", "attention_sinks", "window_sinks", "local_window",
-    "chunked_causal", "block_causal", "global_window", "natten_2d", "axial", "bigbird", "block_diffusion", "alternate_heads",
-    "text_padding", "radial", "shifted_windows", "sta_2d", "natten_3d", "document_mask", "joint_blocks", "vision_cross_attention",
-    "packed_documents", "tree_decoding", "svg_spatial", "svg_temporal", "speculative_training", "shared_prefix",
+    "sliding_window",
+    "causal",
+    "prefix_lm",
+    "dilated_window",
+    "strided",
+    "attention_sinks",
+    "window_sinks",
+    "local_window",
+    "chunked_causal",
+    "block_causal",
+    "global_window",
+    "natten_2d",
+    "axial",
+    "bigbird",
+    "block_diffusion",
+    "alternate_heads",
+    "text_padding",
+    "radial",
+    "shifted_windows",
+    "sta_2d",
+    "natten_3d",
+    "document_mask",
+    "joint_blocks",
+    "vision_cross_attention",
+    "packed_documents",
+    "tree_decoding",
+    "svg_spatial",
+    "svg_temporal",
+    "speculative_training",
+    "shared_prefix",
 ]
 
 
@@ -48,7 +75,9 @@ def pattern(name: str):
     for key, parameter in inspect.signature(factory).parameters.items():
         if parameter.default is inspect.Parameter.empty:
             return None
-        small = isinstance(parameter.default, int) and not isinstance(parameter.default, bool) and parameter.default > 16
+        small = (
+            isinstance(parameter.default, int) and not isinstance(parameter.default, bool) and parameter.default > 16
+        )
         args[key] = 9 if small else parameter.default
     try:
         made = factory(**args)
@@ -105,7 +134,9 @@ def reference(q, k, v, mask_mod, score_mod, scale):
 def near(got, want, what):
     both = torch.stack([got.detach(), want.detach()]).nan_to_num(neginf=-1e30)
     worst = (both[0] - both[1]).abs().max().item() if got.numel() else 0.0
-    assert got.shape == want.shape and worst < 1e-11, f"{what}: {tuple(got.shape)} {tuple(want.shape)} differ by {worst}"
+    assert got.shape == want.shape and worst < 1e-11, (
+        f"{what}: {tuple(got.shape)} {tuple(want.shape)} differ by {worst}"
+    )
 
 
 def check(name, rank, mask_mod, heads_differ, lengths, block, seed, score_mod=None):
@@ -115,12 +146,17 @@ def check(name, rank, mask_mod, heads_differ, lengths, block, seed, score_mod=No
     q_len, kv_len = lengths
     B, Hkv, D, Dv = draw.choice([1, 2]), draw.choice([1, 2]), 8, draw.choice([8, 5])
     H = Hkv * draw.choice([1, 2])
-    block_mask = create_block_mask(mask_mod, None, H if heads_differ else None, q_len, kv_len, device="cpu", BLOCK_SIZE=block)
+    block_mask = create_block_mask(
+        mask_mod, None, H if heads_differ else None, q_len, kv_len, device="cpu", BLOCK_SIZE=block
+    )
     plan = md.plan_context_parallel(block_mask)
     gen = torch.Generator().manual_seed(seed)
     make = lambda *shape: torch.randn(*shape, generator=gen, dtype=torch.float64).requires_grad_()
     q, k, v = make(B, H, q_len, D), make(B, Hkv, kv_len, D), make(B, Hkv, kv_len, Dv)
-    grad, grad_lse = torch.randn(B, H, q_len, Dv, generator=gen, dtype=torch.float64), torch.randn(B, H, q_len, generator=gen, dtype=torch.float64)
+    grad, grad_lse = (
+        torch.randn(B, H, q_len, Dv, generator=gen, dtype=torch.float64),
+        torch.randn(B, H, q_len, generator=gen, dtype=torch.float64),
+    )
     want, want_lse = reference(q, k, v, mask_mod, score_mod, None)
     finite = want_lse.detach() != -math.inf
     wanted = torch.autograd.grad((want, want_lse.masked_fill(~finite, 0.0)), (q, k, v), (grad, grad_lse * finite))
@@ -161,7 +197,7 @@ def refusals(rank, world):
     plan = md.plan_context_parallel(mask)
     x = torch.randn(1, 2, 96, 8)
     q = plan.shard(x)
-    run = lambda *args, **kw: (lambda: plan.flex_attention(*args, **kw))
+    run = lambda *args, **kw: lambda: plan.flex_attention(*args, **kw)
     run(q, q, q)()
     raises("plan-length", lambda: plan.shard(x[:, :, :95]))
     last = rank == world - 1
@@ -192,7 +228,9 @@ def several(rank, world):
     import maskloom.distributed as md
 
     causal = create_block_mask(lambda b, h, q, k: q >= k, None, None, 250, 250, device="cpu", BLOCK_SIZE=32)
-    window = create_block_mask(lambda b, h, q, k: (q >= k) & (q - k < 30), None, None, 250, 250, device="cpu", BLOCK_SIZE=32)
+    window = create_block_mask(
+        lambda b, h, q, k: (q >= k) & (q - k < 30), None, None, 250, 250, device="cpu", BLOCK_SIZE=32
+    )
     plan = md.plan_context_parallel({"global": causal, "local": window}, layers={"global": 1, "local": 5})
     gen = torch.Generator().manual_seed(1)
     q, k, v = (torch.randn(1, 4, 250, 16, generator=gen) for _ in range(3))
@@ -215,9 +253,9 @@ def several(rank, world):
 def balancer(rank, world):
     """PyTorch's own sharding takes the plan's order."""
     try:
+        from maskloom.distributed import PlanBalancer
         from torch.distributed.tensor.experimental._context_parallel import _attention as cp
 
-        from maskloom.distributed import PlanBalancer
         shard = cp._context_parallel_shard
     except (ImportError, AttributeError) as why:
         print(f"PyTorch without balancers: {why}")
@@ -237,8 +275,9 @@ def balancer(rank, world):
 
 def work(rank, world, port_file, cases):
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{port_file}", rank=rank, world_size=world,
-                            timeout=datetime.timedelta(seconds=60))
+    dist.init_process_group(
+        "gloo", init_method=f"file://{port_file}", rank=rank, world_size=world, timeout=datetime.timedelta(seconds=60)
+    )
     done = 0
     for name in GALLERY:
         made = pattern(name)
@@ -260,7 +299,9 @@ def work(rank, world, port_file, cases):
         kv_len = draw.randint(1, 90) if seed % 3 == 0 else q_len
         mod, differs = random_mask(seed, q_len, kv_len)
         score = None if seed % 4 else (lambda s, b, h, q, k: torch.tanh(s / 3) * 3 + (q - k) * 0.01)
-        check(f"random {seed}", rank, mod, differs, (q_len, kv_len), draw.choice([8, 16, (8, 16), (16, 8)]), seed, score)
+        check(
+            f"random {seed}", rank, mod, differs, (q_len, kv_len), draw.choice([8, 16, (8, 16), (16, 8)]), seed, score
+        )
     several(rank, world)
     balancer(rank, world)
     refusals(rank, world)
@@ -270,7 +311,8 @@ def work(rank, world, port_file, cases):
 
 
 if __name__ == "__main__":
-    worlds = [int(n) for n in sys.argv[3].split(",")] if len(sys.argv) > 3 else [2, 3, 4]
+    found()
+    worlds = [int(n) for n in sys.argv[1].split(",")] if len(sys.argv) > 1 else [2, 3, 4]
     for world in worlds:
         with tempfile.TemporaryDirectory() as folder:
             mp.spawn(work, args=(world, f"{folder}/store", 50), nprocs=world)
