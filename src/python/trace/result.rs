@@ -48,7 +48,9 @@ pub(crate) fn trace_mod(cx: &mut Context, function: &Value, kind: ModKind) -> Re
     if kind == ModKind::Mask {
         note_of_last_bits(cx, root, place);
     }
-    if let Value::Partial(partial) = function
+    // create_block_mask never sees a score_mod, and flex_attention takes a bound method
+    if kind == ModKind::Mask
+        && let Value::Partial(partial) = function
         && matches!(&partial.function, Value::Builtin(name) if &**name == "method")
     {
         let note = Diagnostic::note("bound-method", "this mod is a bound method, and create_block_mask refuses it");
