@@ -23,6 +23,7 @@ mod opened;
 mod out;
 mod overrides;
 mod pair;
+mod parallel;
 mod picture;
 mod presets;
 mod race;
@@ -83,6 +84,7 @@ enum Command {
     Presets(presets::Args),
     Advise(advise::Args),
     Verdict(verdict::Args),
+    Parallel(parallel::Args),
     Recorder(lab::recorder::Args),
     Quality(lab::quality::Args),
     Suggest(lab::suggest::Args),
@@ -172,6 +174,7 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Presets(args) => presets::presets(args),
         Command::Advise(args) => advise::run(args),
         Command::Verdict(args) => verdict::verdict(args),
+        Command::Parallel(args) => parallel::parallel(args),
         Command::Recorder(args) => lab::recorder::write(&args),
         Command::Quality(args) => lab::quality::quality(args),
         Command::Suggest(args) => lab::suggest::suggest(args),

@@ -225,7 +225,7 @@ fn run_command(state: &mut State, command: Command) {
         Palette => ask(state, Dialog::palette()),
         Shortcuts => ask(state, Dialog::Shortcuts),
         Messages => ask(state, Dialog::Messages),
-        ShowDesign | ShowRace | ShowQuality | ShowCode | ShowExport | ShowLearn => {
+        ShowDesign | ShowRace | ShowQuality | ShowCode | ShowExport | ShowLearn | ShowParallel => {
             let workspace = Workspace::ALL.into_iter().find(|w| w.command() == command);
             state.view.show(workspace.unwrap_or_default());
         }
