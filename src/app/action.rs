@@ -21,9 +21,22 @@ use crate::worker::target::Target;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// What becomes of a document whose file was changed by another program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileChoice {
+    /// The file takes the document's place.
+    Reload,
+    /// The document stays, and the next save writes over the file.
+    KeepMine,
+    /// Shows both.
+    Difference,
+}
+
 /// One wish of the user.
 #[derive(Debug)]
 pub(crate) enum Action {
+    /// What becomes of a file that another program changed.
+    Outside(FileChoice),
     Command(Command),
     /// A change of the document.
     Edit(Edit),

@@ -62,7 +62,7 @@ commands! {
     CloseTab: "Close the document", "Closes this tab; unsaved work stays among the unsaved documents.", ctrl(Key::W);
     NextTab: "Next document", "Shows the next open document.", ctrl(Key::PageDown);
     PreviousTab: "Previous document", "Shows the open document before this one.", ctrl(Key::PageUp);
-    Quit: "Quit", "Closes the window; the next start restores the document.", ctrl(Key::Q);
+    Quit: "Quit", "Closes the window; the next start restores all open documents with their undo.", ctrl(Key::Q);
     Undo: "Undo", "Reverts the last change.", ctrl(Key::Z);
     Redo: "Redo", "Restores the change that was undone.", ctrl_shift(Key::Z);
     Run: "Run", "Races the chosen backends and checks each against the float64 reference.", ctrl(Key::Enter);

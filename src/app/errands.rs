@@ -20,6 +20,8 @@ use crate::tasks::doctor::mend::{self, FetchPlan};
 use crate::tasks::environment::Files;
 use crate::tasks::verdicts::{Place, Verdict, verdicts_on_grid};
 use crate::tasks::{lab, lengths, run_file, smaller};
+use crate::worker::files;
+use crate::worker::seen::Seen;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,7 +38,13 @@ pub(crate) enum Done {
     /// The content of a folder.
     Listed(Listing),
     /// The document of this revision was written, or not.
-    Saved { path: PathBuf, revision: u64, result: Result<(), Diagnostic> },
+    Saved { path: PathBuf, revision: u64, result: Result<Seen, Diagnostic> },
+    /// What a file holds now; None: it is gone or cannot be read.
+    Looked { path: PathBuf, now: Option<Seen> },
+    /// The document's own file was read again.
+    Reloaded { path: PathBuf, what: Result<(Box<Document>, Seen), Vec<Diagnostic>> },
+    /// The text of the document's own file, to be shown beside the document.
+    Compared { path: PathBuf, theirs: Result<String, Diagnostic> },
     /// A run was written, or not.
     RunSaved { path: PathBuf, result: Result<(), Diagnostic> },
     /// The capture script was written, or not.
@@ -119,6 +127,30 @@ impl Errands {
             let read = || if config { opening::open_config(&path) } else { opening::open(&path) };
             let what = guarded("reading a file", read).unwrap_or_else(|why| Err(vec![why]));
             Done::Opened { path, what }
+        });
+    }
+
+    /// Looks what a file holds.
+    pub fn look(&self, path: PathBuf) {
+        self.start("look", move || {
+            let now = Seen::at(&path).ok().flatten();
+            Done::Looked { path, now }
+        });
+    }
+
+    /// Reads the document's own file again.
+    pub fn reload(&self, path: PathBuf) {
+        self.start("reload", move || {
+            let what = guarded("reading a file", || opening::document(&path)).unwrap_or_else(|why| Err(vec![why]));
+            Done::Reloaded { path, what }
+        });
+    }
+
+    /// Reads the text of the document's own file.
+    pub fn compare(&self, path: PathBuf) {
+        self.start("compare", move || {
+            let theirs = files::read_text(&path);
+            Done::Compared { path, theirs }
         });
     }
 

@@ -10,9 +10,9 @@ use super::command;
 use super::drafts::ExportPage;
 use super::layout::{self, Dock, Plan};
 use super::panics::Part;
-use super::recovery::{Place, Recovered, Recovery};
+use super::recovery::{KeptTab, Recovered, Recovery};
 use super::session::{JobKind, Session, Shown};
-use super::state::{Focus, NEVER, State, first_document};
+use super::state::{Focus, NEVER, Parked, State, first_document};
 use super::tabs::{Pages, QualityPage};
 use super::timings::Timings;
 use super::workspace::Workspace;
@@ -60,11 +60,15 @@ impl Workbench {
             history: History::new(),
             parked: Vec::new(),
             tab: 0,
+            id: 1,
+            last_id: 1,
             revision: 0,
             saved: 0,
             begun: 0,
             kept_as: None,
             path: None,
+            seen: None,
+            outside: None,
             config: None,
             trainer: None,
             export: ExportPage::default(),
@@ -163,8 +167,11 @@ impl Workbench {
     /// Keeps document and habits, a moment after they changed.
     pub(super) fn keep(&mut self, ctx: &egui::Context, at_once: bool) {
         let state = &mut self.state;
-        let place = Place { path: state.path.clone(), dirty: state.is_dirty(), config: state.config.clone() };
-        match state.recovery.follow(state.now, at_once, (&state.document, state.revision, place), &state.view) {
+        // the list of tabs borrows the state, which the recovery is a part of
+        let mut recovery = std::mem::take(&mut state.recovery);
+        let kept = recovery.follow(state.now, at_once, (&state.tabs(), state.tab), &state.view);
+        state.recovery = recovery;
+        match kept {
             Ok(Some(wait)) => ctx.request_repaint_after(Duration::from_secs_f64(wait)),
             Ok(None) => {}
             Err(why) => {
@@ -240,6 +247,10 @@ impl Workbench {
         }
         let bar = Frame::side_top_panel(ui.style()).inner_margin(Margin::symmetric(8, 3));
         Panel::bottom("status").frame(bar).show(ui, |ui| panels::status::show(ui, state, actions));
+        if state.outside.is_some() {
+            let bar = Frame::side_top_panel(ui.style()).inner_margin(Margin::symmetric(8, 5));
+            Panel::top("outside").frame(bar).show(ui, |ui| panels::outside::show(ui, state, actions));
+        }
         if state.first_steps {
             let bar = Frame::side_top_panel(ui.style()).inner_margin(Margin { left: 8, right: 8, top: 6, bottom: 0 });
             Panel::top("start").frame(bar).show_separator_line(false).show(ui, |ui| {
@@ -342,13 +353,7 @@ fn handle(ui: &mut Ui, plan: &Plan, part: layout::Part, panel: Rect, middle: Rec
 /// The window's first content: a file, a preset, the stored state, the first screen.
 fn begin(state: &mut State, options: Options, recovered: Recovered) {
     recovered.told.into_iter().for_each(|d| state.tell(d));
-    if let Some((document, place)) = recovered.document {
-        state.document = document;
-        (state.path, state.config) = (place.path, place.config);
-        // not the untouched first document any more, and dirty if it was
-        (state.revision, state.begun) = (1, 1);
-        state.saved = if place.dirty { NEVER } else { 1 };
-    }
+    restore(state, recovered.tabs, recovered.active);
     if let Some(name) = options.preset {
         match library::preset(&name).map(|p| p.document()) {
             Some(Ok(document)) => act::replace_document(state, document),
@@ -362,8 +367,9 @@ fn begin(state: &mut State, options: Options, recovered: Recovered) {
     if let Some(path) = options.open {
         state.session.errands.open(&path, false);
     }
-    let place = Place { path: state.path.clone(), dirty: state.is_dirty(), config: state.config.clone() };
-    state.recovery.assume(state.revision, place, &state.view);
+    let mut recovery = std::mem::take(&mut state.recovery);
+    recovery.assume(&state.tabs(), state.tab, &state.view);
+    state.recovery = recovery;
     state.focus.layer = state.document.layers.first().map(|l| l.id);
     state.session.canvas.take_focus();
     if recovered.unsaved.is_some() && recovered.unsaved != state.view.offered {
@@ -373,6 +379,25 @@ fn begin(state: &mut State, options: Options, recovered: Recovered) {
     state.first_steps = state.view.start_strip && state.is_pristine();
     if let Ok(lengths) = state.document.axes.lengths() {
         state.focus.pinned = [lengths.q_len / 2, lengths.kv_len / 2];
+    }
+}
+
+/// The documents of the last windows, each as it was left.
+fn restore(state: &mut State, tabs: Vec<KeptTab>, active: usize) {
+    for (at, KeptTab { document, history, place }) in tabs.into_iter().enumerate() {
+        if at != active {
+            let id = state.next_id();
+            let (document, dirty) = (Some(document), place.dirty);
+            let (path, seen, config, kept_as) = (place.path, place.seen, place.config, place.kept_as);
+            let waiting = Parked { document, history, id, dirty, path, seen, config, kept_as, ..Parked::default() };
+            state.parked.push(waiting);
+            continue;
+        }
+        (state.document, state.history, state.tab) = (document, history, at);
+        (state.path, state.seen, state.config, state.kept_as) = (place.path, place.seen, place.config, place.kept_as);
+        // not the untouched first document any more, and dirty if it was
+        (state.revision, state.begun) = (1, 1);
+        state.saved = if place.dirty { NEVER } else { 1 };
     }
 }
 

@@ -27,6 +27,7 @@ mod captured;
 #[cfg(test)]
 mod captured_tests;
 mod cards;
+mod changed_lines;
 mod command;
 mod compile;
 mod connecting;
@@ -44,6 +45,8 @@ mod gesture;
 mod heads_tests;
 mod hints;
 mod hosts;
+#[cfg(test)]
+mod keeping_tests;
 mod layout;
 mod literal;
 #[cfg(test)]

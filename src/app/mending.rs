@@ -6,6 +6,7 @@
 use super::drafts::Dialog;
 use super::frame::Workbench;
 use super::panics::{self, Part};
+use super::recovery::Tab;
 use super::state::State;
 use super::workspace::Workspace;
 use super::{Options, act, unsaved};
@@ -57,6 +58,9 @@ impl Workbench {
         let whole = self.state.document.validate().is_empty();
         if whole {
             self.save();
+        } else {
+            // as it was kept a moment before
+            self.state.recovery.finish();
         }
         let options = Options {
             folder: self.state.recovery.folder().map(Path::to_path_buf),
@@ -72,12 +76,14 @@ impl Workbench {
         new.trail = std::mem::take(&mut old_state.trail);
         new.notices = std::mem::take(&mut old_state.notices);
         (new.parked, new.tab) = (std::mem::take(&mut old_state.parked), old_state.tab);
+        (new.id, new.last_id) = (old_state.id, new.last_id.max(old_state.last_id));
         if whole {
             new.document = old_state.document.clone();
             // at least 1: this is not the first screen's document
             (new.revision, new.begun) = (old_state.revision.max(1), old_state.begun);
             (new.saved, new.kept_as) = (old_state.saved, old_state.kept_as.take());
             (new.path, new.config) = (old_state.path.take(), old_state.config.take());
+            (new.seen, new.outside) = (old_state.seen.take(), old_state.outside.take());
             new.trainer = old_state.trainer.take();
             new.focus.layer = old_state.focus.layer;
             new.first_steps = false;
@@ -108,8 +114,6 @@ impl State {
         self.view.show(Workspace::default());
         self.recovery.write_again();
         let kept = act::set_aside(self);
-        let view = self.view.clone();
-        self.recovery.keep_view(&view);
         self.recovery.finish();
         if let Some((name, root)) = kept.as_ref().zip(self.recovery.folder())
             && !unsaved::place(root, name).exists()
@@ -117,7 +121,13 @@ impl State {
             // it could not be written: rather the same mistake again than lost work
             return "the next start opens the document as it was kept last";
         }
-        self.recovery.forget_document();
+        self.recovery.write_again();
+        let mut recovery = std::mem::take(&mut self.recovery);
+        let others: Vec<Tab<'_>> = self.tabs().into_iter().filter(|tab| tab.id != self.id).collect();
+        // what cannot be written is opened again: rather the same mistake than lost work
+        let _ = recovery.follow(self.now, true, (&others, 0), &self.view);
+        recovery.finish();
+        self.recovery = recovery;
         match (kept, &self.path) {
             (Some(_), _) => "your work is kept: the next start offers it among the unsaved documents",
             (None, Some(_)) => "your document is saved in its file",
@@ -171,17 +181,16 @@ mod tests {
         let [report] = &reports(home.path())[..] else { panic!("one report") };
         assert!(report.contains("tile 7") && report.contains("mending.rs"), "{report}");
         assert!(why[0].hint.as_ref().is_some_and(|hint| hint.contains("reports")), "{:?}", why[0].hint);
-        // what a start of the program would open
-        let (_, recovered) = Recovery::open(Some(home.path().into()));
-        assert_eq!(
-            recovered.document.map(|(document, place)| (document.name, place.dirty)),
-            Some(("Mine".into(), true))
-        );
-        // and the window goes on working
+        // the window goes on working
         window.state_mut().state.dialog = None;
         renamed(&mut window.state_mut().state, "Mine too");
         settle(&mut window);
         assert!(window.state().ended.get().is_none());
+        // what a start of the program would open
+        window.state_mut().save();
+        let (_, recovered) = Recovery::open(Some(home.path().into()));
+        let opened = recovered.tabs.into_iter().map(|tab| (tab.document.name, tab.place.dirty));
+        assert_eq!(opened.collect::<Vec<_>>(), [("Mine too".into(), true)]);
     }
 
     #[test]
@@ -200,7 +209,7 @@ mod tests {
         assert_eq!(reports(home.path()).len(), 2, "after the end nothing is done");
         drop(window);
         let (_, recovered) = Recovery::open(Some(home.path().into()));
-        assert!(recovered.document.is_none() && recovered.told.is_empty(), "{:?}", recovered.told);
+        assert!(recovered.tabs.is_empty() && recovered.told.is_empty(), "{:?}", recovered.told);
         let kept = unsaved::list(home.path());
         assert_eq!(kept.iter().map(|kept| kept.name.as_str()).collect::<Vec<_>>(), ["Cannot be drawn"]);
         assert!(recovered.unsaved.is_some());
@@ -215,7 +224,6 @@ mod tests {
         let name = first_document().name;
         renamed(&mut window.state_mut().state, &name);
         settle(&mut window);
-        window.state_mut().save();
         let ctx = window.ctx.clone();
         for _ in 0..2 {
             window.state_mut().guarded(&ctx, Part::Drawing, |_| panic!("again"));
@@ -224,7 +232,7 @@ mod tests {
         assert!(why.hint.as_ref().is_some_and(|hint| hint.contains("no changes of yours")), "{:?}", why.hint);
         drop(window);
         let (_, recovered) = Recovery::open(Some(home.path().into()));
-        assert!(recovered.document.is_none() && unsaved::list(home.path()).is_empty());
+        assert!(recovered.tabs.is_empty() && unsaved::list(home.path()).is_empty());
     }
 
     #[test]
@@ -233,7 +241,7 @@ mod tests {
         let mut window = window(Some(home.path()));
         renamed(&mut window.state_mut().state, "Whole");
         settle(&mut window);
-        window.state_mut().save();
+        window.state_mut().keep(&egui::Context::default(), true);
         let ctx = window.ctx.clone();
         window.state_mut().guarded(&ctx, Part::Acting, |bench| {
             // two layers of one id: moved to its new place, and not yet gone from the old one
@@ -245,7 +253,7 @@ mod tests {
         settle(&mut window);
         let now = state(&window);
         assert_eq!((now.document.name.as_str(), now.document.layers.len(), now.is_dirty()), ("Whole", 1, true));
-        assert!(now.history.undo_title().is_none(), "steps of another document are not undone in this one");
+        assert_eq!(now.history.undo_title(), Some("Rename the document"), "as it was kept with the document");
     }
 
     /// The painter or the window system panics, which no part of a frame catches.
@@ -260,6 +268,6 @@ mod tests {
         }));
         assert!(fallen.is_err());
         let (_, recovered) = Recovery::open(Some(home.path().into()));
-        assert_eq!(recovered.document.map(|(document, _)| document.name), Some("Saved".into()));
+        assert_eq!(recovered.tabs.into_iter().map(|tab| tab.document.name).collect::<Vec<_>>(), ["Saved"]);
     }
 }

@@ -12,13 +12,15 @@ use crate::tasks::environment::Files;
 use crate::tasks::imports::{self, Imported};
 use crate::tasks::lab;
 use crate::worker::files;
+use crate::worker::seen::Seen;
 use serde_json::Value;
 use std::path::Path;
 
 /// The content of a file.
 #[derive(Debug)]
 pub(crate) enum Opened {
-    Document(Box<Document>),
+    /// With what its text is, as a file holds it.
+    Document(Box<Document>, Seen),
     /// A run file's text.
     Run(String),
     /// FlexAttention code.
@@ -105,7 +107,7 @@ pub(crate) fn recognise(text: &str) -> Result<Opened, Vec<Diagnostic>> {
     let value: Value = match serde_json::from_str(start) {
         Ok(value) => value,
         // the document reader reports the place
-        Err(_) => return file::from_json(text).map(|d| Opened::Document(Box::new(d))),
+        Err(_) => return document_of(text),
     };
     let has = |name: &str| value.get(name).is_some();
     if has("maskloom_run") {
@@ -115,7 +117,17 @@ pub(crate) fn recognise(text: &str) -> Result<Opened, Vec<Diagnostic>> {
     if !has("maskloom") && trainer.iter().any(|name| has(name)) {
         return Ok(Opened::Config(text.to_string()));
     }
-    file::from_json(text).map(|d| Opened::Document(Box::new(d)))
+    document_of(text)
+}
+
+fn document_of(text: &str) -> Result<Opened, Vec<Diagnostic>> {
+    file::from_json(text).map(|document| Opened::Document(Box::new(document), Seen::of(text.as_bytes())))
+}
+
+/// Reads a document's file again. Errors: it is none any more.
+pub(crate) fn document(path: &Path) -> Result<(Box<Document>, Seen), Vec<Diagnostic>> {
+    let text = files::read_text(path).map_err(|why| vec![why])?;
+    Ok((Box::new(file::from_json(&text)?), Seen::of(text.as_bytes())))
 }
 
 /// Names and shapes in a safetensors file, read from its header alone.
@@ -164,7 +176,7 @@ pub(crate) fn thumbnail(preset: &str, side: usize) -> Result<Thumbnail, Diagnost
 /// The same of a document's file.
 pub(crate) fn thumbnail_of_file(path: &Path, side: usize) -> Result<Thumbnail, Diagnostic> {
     match open(path) {
-        Ok(Opened::Document(document)) => {
+        Ok(Opened::Document(document, _)) => {
             drawn(&document, &Files::new(path.parent().map(Into::into), Vec::new()), side)
         }
         Ok(_) => {
@@ -194,7 +206,7 @@ mod tests {
 
     fn word(opened: Result<Opened, Vec<Diagnostic>>) -> String {
         match opened {
-            Ok(Opened::Document(d)) => format!("document {}", d.name),
+            Ok(Opened::Document(d, _)) => format!("document {}", d.name),
             Ok(Opened::Run(_)) => "run".into(),
             Ok(Opened::Code(_)) => "code".into(),
             Ok(Opened::Config(_)) => "config".into(),

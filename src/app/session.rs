@@ -10,7 +10,7 @@ use super::captured::Captured;
 use super::compile::{self, Built, CountQuestion, Counted, Question};
 use super::errands::Errands;
 use super::races::{Race, Races, Wanted};
-use super::watch::Watch;
+use super::watch::{self, Watch};
 use crate::base::{Control, Device, Diagnostic};
 use crate::document::model::Document;
 use crate::problem::Problem;
@@ -222,6 +222,10 @@ pub(crate) struct Session {
     /// The count in work, until it is answered or stopped.
     count_clock: CountClock,
     watch: Watch,
+    /// Looks at the document's own file.
+    own: Watch,
+    /// At which file and after which change it was looked into.
+    looked: Option<(PathBuf, u64)>,
     wake: Wake,
 }
 
@@ -295,7 +299,9 @@ impl Session {
             asked: None,
             counting: None,
             count_clock: CountClock::default(),
-            watch: Watch::new(wake.clone()),
+            watch: Watch::new(wake.clone(), watch::AT_ONCE),
+            own: Watch::new(wake.clone(), watch::SOON),
+            looked: None,
             wake,
         }
     }
@@ -322,6 +328,16 @@ impl Session {
             news = true;
         }
         news
+    }
+
+    /// Looks into the document's own file if it is another or has changed.
+    pub fn follow_file(&mut self, path: Option<&Path>) {
+        self.own.files(&path.map(Path::to_path_buf).into_iter().collect::<Vec<_>>());
+        let wanted = path.map(|path| (path.to_path_buf(), self.own.changes()));
+        if self.looked != wanted {
+            self.looked.clone_from(&wanted);
+            wanted.into_iter().for_each(|(path, _)| self.errands.look(path));
+        }
     }
 
     /// Takes a compiled document over.

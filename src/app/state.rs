@@ -9,7 +9,7 @@ use super::connecting::Connecting;
 use super::drafts::{Dialog, ExportPage};
 use super::gesture::Gesture;
 use super::notices::Notices;
-use super::recovery::Recovery;
+use super::recovery::{Place, Recovery, Tab};
 use super::session::Session;
 use super::theme::ThemeChoice;
 use super::trail::Trail;
@@ -22,6 +22,7 @@ use crate::document::library;
 use crate::document::model::*;
 use crate::trainers::read::TrainerConfig;
 use crate::worker::protocol::{InputSource, MapKind};
+use crate::worker::seen::Seen;
 use std::path::PathBuf;
 
 /// The revision of a document that no file has in any state.
@@ -62,9 +63,14 @@ pub(crate) struct Parked {
     /// None only in a value that is being made.
     pub document: Option<Document>,
     pub history: History,
+    /// The same as long as it is open.
+    pub id: u64,
+    /// The revision at which it became inactive.
+    pub mark: u64,
     pub dirty: bool,
     pub kept_as: Option<PathBuf>,
     pub path: Option<PathBuf>,
+    pub seen: Option<Seen>,
     pub config: Option<PathBuf>,
     pub trainer: Option<Box<TrainerConfig>>,
     pub export: ExportPage,
@@ -79,6 +85,10 @@ pub(crate) struct State {
     pub parked: Vec<Parked>,
     /// The place of the one in work among all of them.
     pub tab: usize,
+    /// The one in work: the same as long as it is open.
+    pub id: u64,
+    /// The last number that was given to an open document.
+    pub last_id: u64,
     /// Raised by every change of the document.
     pub revision: u64,
     /// The revision in the file, or the revision at opening.
@@ -89,6 +99,10 @@ pub(crate) struct State {
     pub kept_as: Option<PathBuf>,
     /// Where it is saved.
     pub path: Option<PathBuf>,
+    /// What that file held when it was read or written last; None: it never was.
+    pub seen: Option<Seen>,
+    /// What that file holds since another program changed it, until the user has chosen.
+    pub outside: Option<Seen>,
     /// A trainer's config.json that export merges into.
     pub config: Option<PathBuf>,
     /// The content of that file.
@@ -136,6 +150,39 @@ impl State {
         self.path.is_none() && self.revision == 0
     }
 
+    /// A number for a document that is opened now.
+    pub fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    /// All open documents, left to right, as they are to be kept.
+    pub fn tabs(&self) -> Vec<Tab<'_>> {
+        let parked = |tab: &Parked| Place {
+            path: tab.path.clone(),
+            seen: tab.seen.clone(),
+            dirty: tab.dirty,
+            config: tab.config.clone(),
+            kept_as: tab.kept_as.clone(),
+        };
+        let waiting = self.parked.iter().filter_map(|tab| {
+            let document = tab.document.as_ref()?;
+            Some(Tab { id: tab.id, mark: tab.mark, document, history: &tab.history, place: parked(tab) })
+        });
+        let mut tabs: Vec<Tab<'_>> = waiting.collect();
+        let place = Place {
+            path: self.path.clone(),
+            seen: self.seen.clone(),
+            dirty: self.is_dirty(),
+            config: self.config.clone(),
+            kept_as: self.kept_as.clone(),
+        };
+        let (id, mark) = (self.id, self.revision);
+        let own = Tab { id, mark, document: &self.document, history: &self.history, place };
+        tabs.insert(self.tab.min(tabs.len()), own);
+        tabs
+    }
+
     /// Changes the document. A refused edit changes nothing and is reported.
     pub fn edit(&mut self, edit: Edit) -> bool {
         self.history.work_on(self.focus.layer);
@@ -167,7 +214,8 @@ impl State {
     /// layers appeared or disappeared. The file's name does not belong to another document.
     pub fn turned(&mut self, step: &Step) {
         if step.replaced {
-            (self.path, self.kept_as, self.begun) = (None, None, self.revision + 1);
+            (self.path, self.seen, self.outside) = (None, None, None);
+            (self.kept_as, self.begun) = (None, self.revision + 1);
             (self.focus.drawing, self.focus.stroke) = (false, None);
             (self.focus.tool, self.focus.picked) = (Tool::Pan, None);
             self.session.another_document();

@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often files are looked at.
-const PAUSE: Duration = Duration::from_millis(20);
+/// How often files are looked at whose change shall be seen at once: code in work.
+pub(super) const AT_ONCE: Duration = Duration::from_millis(20);
+/// How often others are.
+pub(super) const SOON: Duration = Duration::from_millis(500);
 
 /// A thread that looks at files.
 pub(super) struct Watch {
@@ -33,11 +35,11 @@ struct State {
 }
 
 impl Watch {
-    /// Starts the thread; `wake` is called after a change.
-    pub fn new(wake: Wake) -> Watch {
+    /// Starts the thread, which looks after each `pause`; `wake` is called after a change.
+    pub fn new(wake: Wake, pause: Duration) -> Watch {
         let shared = Arc::new(Shared::default());
         let mine = shared.clone();
-        let thread = std::thread::Builder::new().name("watch".into()).spawn(move || mine.run(&wake));
+        let thread = std::thread::Builder::new().name("watch".into()).spawn(move || mine.run(&wake, pause));
         // without a thread (the system has no more) files are read again on request
         drop(thread);
         Watch { shared }
@@ -78,13 +80,13 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run(&self, wake: &Wake) {
+    fn run(&self, wake: &Wake, pause: Duration) {
         let mut state = self.lock();
         while !state.closed {
             state = if state.files.is_empty() {
                 self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
             } else {
-                self.changed.wait_timeout(state, PAUSE).unwrap_or_else(PoisonError::into_inner).0
+                self.changed.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0
             };
             let mut changed = false;
             for (path, at) in &mut state.files {
@@ -115,9 +117,12 @@ mod tests {
         std::fs::write(&path, "one").unwrap();
         let (tell, told) = channel();
         let tell = Mutex::new(tell);
-        let watch = Watch::new(Arc::new(move || {
-            let _ = tell.lock().unwrap().send(());
-        }));
+        let watch = Watch::new(
+            Arc::new(move || {
+                let _ = tell.lock().unwrap().send(());
+            }),
+            AT_ONCE,
+        );
         watch.files(std::slice::from_ref(&path));
         assert!(told.recv_timeout(Duration::from_millis(100)).is_err());
         let later = SystemTime::now() + Duration::from_secs(5);

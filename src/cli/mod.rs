@@ -111,6 +111,8 @@ pub enum Asked {
 
 /// Reads the process's arguments and carries them out, except opening the window.
 pub fn run() -> Asked {
+    #[cfg(unix)]
+    crate::worker::signals::end_workers_too();
     let line = match Line::try_parse() {
         Ok(line) => line,
         Err(why) => return Asked::Done(not_understood(&why)),

@@ -146,7 +146,7 @@ fn own() -> Vec<Row> {
     paths.retain(|p| p.extension().is_some_and(|e| e == "json"));
     paths.sort();
     let row = |path: std::path::PathBuf| {
-        let document = files::read_text(&path).map_err(|d| vec![d]).and_then(|text| file::from_json(&text));
+        let document = files::read_named_text(&path).map_err(|d| vec![d]).and_then(|text| file::from_json(&text));
         Row { name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), document, own: true }
     };
     paths.into_iter().map(row).collect()

@@ -6,9 +6,10 @@
 use super::heads::Heads;
 use super::model::*;
 use crate::base::Diagnostic;
+use serde::{Deserialize, Serialize};
 
 /// One change. Layer ids name mask layers and score layers alike, because they share one numbering.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Edit {
     /// Another document altogether: a preset, a paste, a file dropped on the window.
     Replace(Box<Document>),

@@ -7,6 +7,7 @@
 use super::edit::{Edit, apply};
 use super::model::*;
 use crate::base::Diagnostic;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Edits of one kind that follow each other within this many seconds are one undo point: typing, arrow keys.
@@ -52,8 +53,16 @@ enum Pointer {
     Dragging,
 }
 
+/// A history's newest points, to be stored beside their document.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct KeptHistory {
+    /// Oldest first.
+    undo: Vec<Point>,
+    redo: Vec<Point>,
+}
+
 /// One step: edits that restore the state before it, newest first.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Point {
     title: String,
     inverses: Vec<Edit>,
@@ -81,6 +90,35 @@ impl History {
     /// Nothing to undo.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Copies of the newest points, as many as have `bytes` together: points to undo first, then those to redo.
+    pub fn kept(&self, bytes: usize) -> KeptHistory {
+        let mut left = bytes;
+        let mut fits = |point: &&Point| {
+            let fits = point.bytes <= left;
+            left = left.saturating_sub(point.bytes);
+            fits
+        };
+        let mut undo: Vec<Point> = self.undo.iter().rev().take_while(&mut fits).cloned().collect();
+        let mut redo: Vec<Point> = self.redo.iter().rev().take_while(&mut fits).cloned().collect();
+        undo.reverse();
+        redo.reverse();
+        KeptHistory { undo, redo }
+    }
+
+    /// The history that was kept with a document. No later edit joins its newest point.
+    pub fn restored(kept: KeptHistory) -> Self {
+        let closed = |point: Point| {
+            // what a file says of sizes is not believed
+            let bytes = point.inverses.iter().map(weight).sum();
+            Point { open: false, bytes, ..point }
+        };
+        let undo: VecDeque<Point> = kept.undo.into_iter().map(closed).collect();
+        let bytes = undo.iter().map(|point| point.bytes).sum();
+        let mut history = Self { undo, redo: kept.redo.into_iter().map(closed).collect(), bytes, ..Self::default() };
+        history.trim();
+        history
     }
 
     /// Makes an edit undoable. `now` is any clock in seconds.
@@ -311,6 +349,30 @@ mod tests {
     use super::*;
     use crate::document::testing::document;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_newest_points_are_kept_and_undo_as_before() {
+        let (mut doc, mut history) = (document(), History::new());
+        let mut states = vec![doc.clone()];
+        for n in 0..6 {
+            history.apply(&mut doc, Edit::Rename(format!("{n}{}", "x".repeat(100))), n as f64 * 9.0).unwrap();
+            states.push(doc.clone());
+        }
+        history.undo(&mut doc).unwrap();
+        let text = serde_json::to_string(&history.kept(1 << 20)).unwrap();
+        let mut again = History::restored(serde_json::from_str(&text).unwrap());
+        assert_eq!(again.redo(&mut doc).map(|step| step.title), Some("Rename the document".into()));
+        assert_eq!(doc, states[6]);
+        for state in states[..6].iter().rev() {
+            again.undo(&mut doc).unwrap();
+            assert_eq!(doc, *state);
+        }
+        assert!(again.undo(&mut doc).is_none());
+        // what has no room is the oldest
+        let few = History::restored(history.kept(2 * history.undo[1].bytes));
+        assert_eq!((few.undo.len(), few.redo.len()), (2, 0));
+        assert_eq!(few.undo[1].inverses, history.undo[4].inverses);
+    }
 
     fn stroke(n: u32) -> Stroke {
         Stroke { paint: !n.is_multiple_of(3), rects: vec![[n, n + 1, 0, 2]] }

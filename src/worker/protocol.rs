@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Raised when either side could no longer understand the other.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// A request with its number, counted up by the client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -206,6 +206,8 @@ pub struct PayloadInfo {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "say")]
 pub enum ResponseBody {
+    /// The worker lives, whatever it is doing; of request 0.
+    Alive,
     /// On the way.
     Progress(RunStep),
     /// The request is done.

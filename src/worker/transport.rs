@@ -10,6 +10,10 @@ use std::io::{BufRead, Read, Write};
 
 /// Longest header line, bytes. Captured tensors travel inside it as base64, so it is generous.
 pub const MAX_HEADER: u64 = 1 << 30;
+/// Longest line before a worker's first message, bytes, and longest first message.
+const MAX_GREETING: u64 = 1 << 20;
+/// How every response begins.
+const MARK: &[u8] = b"{\"id\":";
 /// Most payload bytes of one message.
 pub const MAX_PAYLOAD: u64 = 1 << 34;
 /// Most payloads of one message.
@@ -76,6 +80,11 @@ fn is_header(line: &[u8]) -> bool {
     line.first() == Some(&b'{')
 }
 
+/// Where a message begins in a line: a login may have printed before it, without a newline.
+fn message_in(line: &[u8]) -> Option<usize> {
+    line.windows(MARK.len()).position(|part| part == MARK)
+}
+
 fn shown(line: &[u8]) -> String {
     String::from_utf8_lossy(&line[..line.len().min(200)]).into_owned()
 }
@@ -100,12 +109,18 @@ fn read_request_within(from: &mut impl BufRead, limit: u64) -> Result<Incoming<R
 
 /// Reads one response and its payloads. After an error the stream is out of step: stop reading.
 pub fn read_response(from: &mut impl BufRead) -> Result<Incoming<(Response, Vec<Payload>)>, Diagnostic> {
-    let line = match read_line(from, MAX_HEADER)? {
-        None => return Ok(Incoming::End),
-        Some(line) if !is_header(&line) => return Ok(Incoming::Noise(shown(&line))),
-        Some(line) => line,
-    };
-    let mut response: Response = parse(&line)?;
+    read_response_within(from, MAX_HEADER)
+}
+
+/// The same for the first one: a login, a library and a shell may print before it, and it is short.
+pub fn read_greeting(from: &mut impl BufRead) -> Result<Incoming<(Response, Vec<Payload>)>, Diagnostic> {
+    read_response_within(from, MAX_GREETING)
+}
+
+fn read_response_within(from: &mut impl BufRead, limit: u64) -> Result<Incoming<(Response, Vec<Payload>)>, Diagnostic> {
+    let Some(line) = read_line(from, limit)? else { return Ok(Incoming::End) };
+    let Some(start) = message_in(&line) else { return Ok(Incoming::Noise(shown(&line))) };
+    let mut response: Response = parse(&line[start..])?;
     let infos = std::mem::take(&mut response.payloads);
     if infos.len() > MAX_PAYLOADS {
         return Err(broken("protocol-payload", format!("a message announces {} payloads", infos.len())));

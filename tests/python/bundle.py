@@ -328,8 +328,8 @@ def kernels_learn_spread_over_processes_as_in_one():
             file = os.path.join(folder, "learned.pt")
             spawn = [] if way == "alone" else ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
             command = [sys.executable, *spawn, os.path.abspath(__file__), *sys.argv[1:3], way, file]
-            ran = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
-            assert ran.returncode == 0, (way, ran.stderr[-3000:])
+            ran = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"})
+            assert ran.returncode == 0, (way, ran.stderr[:6000])
             found[way] = torch.load(file)
     first = Model().state_dict()["attention.learnt.slopes"]
     for way, learned in found.items():

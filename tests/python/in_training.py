@@ -185,8 +185,8 @@ def modules_learn_spread_over_processes_as_in_one():
         file = os.path.join(WORK, "spread.pt")
         launch = [] if way == "alone" else ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
         command = [sys.executable, *launch, script, offset()[0], way, file]
-        ran = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
-        assert ran.returncode == 0, (way, ran.stderr[-3000:])
+        ran = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"})
+        assert ran.returncode == 0, (way, ran.stderr[:6000])
         found[way] = torch.load(file)
     for way, learned in found.items():
         for name, want in found["alone"].items():

@@ -54,7 +54,9 @@ for name, parameter in model.named_parameters():
 if dist.get_rank() == 0:
     torch.save((out.detach(), grads), sys.argv[2])
 dist.barrier()
-dist.destroy_process_group()
+# What is tried here is done: how PyTorch takes its threads down is not part of it.
+sys.stderr.flush()
+os._exit(0)
 """
 
 TRAINER = """
@@ -102,6 +104,8 @@ def child(code, *args, processes=1, **environment):
         with open(script, "w") as out:
             out.write(code)
         env = {k: v for k, v in os.environ.items() if not k.startswith("MASKLOOM_SIDECAR")} | environment
+        # a process that is aborted says where it was
+        env["PYTHONFAULTHANDLER"] = "1"
         launch = [sys.executable]
         if processes > 1:
             launch += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
@@ -115,8 +119,13 @@ def child(code, *args, processes=1, **environment):
                 ran.wait(timeout=60)
             words.seek(0)
             said = words.read()
-        assert ran.returncode == 0, f"status {ran.returncode}, negative after {LONGEST} s: {said[-3000:]}"
+        assert ran.returncode == 0, f"status {ran.returncode}, negative after {LONGEST} s: {of_processes(said)}"
         return torch.load(file), said
+
+
+def of_processes(said):
+    """What the processes said themselves, of all that their launcher says after them."""
+    return said.partition("torch.distributed.elastic.multiprocessing.errors")[0][:6000]
 
 
 def sidecar(export):

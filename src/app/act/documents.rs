@@ -1,17 +1,22 @@
 //! Several open documents: one is active, the others keep their state, each with its own undo.
 //!
-//! Invariant: an inactive document loses nothing; unsaved work is stored when a document becomes inactive, so that it
-//! outlives the program. Must not know how tabs are drawn.
+//! Invariant: an inactive document loses nothing. Must not know how tabs are drawn.
 
-use super::{keep_unsaved, replaced, set_aside};
+use super::{keep_unsaved, replaced};
 use crate::app::state::{Focus, NEVER, Parked, State, empty_document};
-use crate::app::unsaved;
 use crate::document::history::History;
+use crate::document::model::Document;
 
 /// Opens an empty document behind the last one and works on it.
 pub(super) fn new(state: &mut State) {
+    open(state, empty_document("tokens 4096"));
+}
+
+/// Opens a document behind the last one and works on it.
+pub(super) fn open(state: &mut State, document: Document) {
     let last = state.parked.len();
-    let fresh = Parked { document: Some(empty_document("tokens 4096")), history: History::new(), ..Parked::default() };
+    let id = state.next_id();
+    let fresh = Parked { document: Some(document), id, ..Parked::default() };
     park(state, fresh, |tabs, mine| {
         tabs.push(mine);
         last + 1
@@ -55,19 +60,17 @@ pub(super) fn close(state: &mut State) {
 
 /// Deactivates the active document and activates another.
 fn park(state: &mut State, next: Parked, place: impl FnOnce(&mut Vec<Parked>, Parked) -> usize) {
-    // quietly: it stays open; the next time it waits the same file has it
-    let kept = set_aside(state);
-    if let Some((root, name)) = state.recovery.folder().zip(kept) {
-        state.kept_as = Some(unsaved::place(root, &name));
-    }
     state.history.seal();
     let dirty = state.is_dirty();
     let mine = Parked {
         document: Some(state.document.clone()),
         history: std::mem::replace(&mut state.history, History::new()),
+        id: state.id,
+        mark: state.revision,
         dirty,
         kept_as: state.kept_as.take(),
         path: state.path.take(),
+        seen: state.seen.take(),
         config: state.config.take(),
         trainer: state.trainer.take(),
         export: std::mem::take(&mut state.export),
@@ -84,7 +87,9 @@ fn take(state: &mut State, next: Parked) {
     let Some(document) = next.document else { return };
     state.document = document;
     state.history = next.history;
+    state.id = next.id;
     (state.kept_as, state.path, state.config) = (next.kept_as, next.path, next.config);
+    (state.seen, state.outside) = (next.seen, None);
     (state.trainer, state.export) = (next.trainer, next.export);
     // a revision that no document had: data derived from the other document do not apply
     state.revision += 1;

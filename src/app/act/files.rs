@@ -21,7 +21,7 @@ use crate::export::{ExportFile, RECORDER, recorder};
 use crate::tasks::placing;
 use crate::tasks::run_file::{CopyOf, RunFile};
 use crate::tasks::smaller;
-use crate::worker::files;
+use crate::worker::seen::{self, Seen};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,23 +29,31 @@ use std::sync::Arc;
 pub(super) fn save_to(state: &mut State, path: PathBuf) {
     let path = with_extension(path, "json");
     let (document, revision) = (state.document.clone(), state.revision);
+    let seen = state.seen.clone().filter(|_| state.path.as_ref() == Some(&path));
     state.session.errands.write(move || {
-        let result = files::save(&path, file::to_json(&document).as_bytes());
+        let result = seen::save_over(&path, file::to_json(&document).as_bytes(), seen.as_ref());
         Done::Saved { path, revision, result }
     });
 }
 
 /// It was saved, or not.
-pub(super) fn saved(state: &mut State, path: PathBuf, revision: u64, result: Result<(), Diagnostic>) {
-    if let Err(why) = result {
-        return failed(state, "The document could not be saved", vec![why]);
-    }
+pub(super) fn saved(state: &mut State, path: PathBuf, revision: u64, result: Result<Seen, Diagnostic>) {
+    let seen = match result {
+        Ok(seen) => seen,
+        Err(why) => {
+            if why.code == seen::CHANGED_OUTSIDE {
+                state.session.errands.look(path);
+            }
+            return failed(state, "The document could not be saved", vec![why]);
+        }
+    };
     state.view.remember(&path);
     state.done(format!("Saved {}", path.display()));
     // another document may have taken its place meanwhile
     if revision >= state.begun {
         state.saved = revision;
         state.path = Some(path);
+        (state.seen, state.outside) = (Some(seen), None);
         if let Some(kept) = state.kept_as.take() {
             act(state, Action::Discard(kept));
         }
@@ -152,9 +160,9 @@ pub(super) fn opened(state: &mut State, path: PathBuf, what: Result<Opened, Vec<
         Err(why) => return failed(state, &format!("{} could not be opened", path.display()), why),
     };
     match what {
-        Opened::Document(document) => {
+        Opened::Document(document, seen) => {
             super::replace_document(state, *document);
-            state.path = Some(path.clone());
+            (state.path, state.seen) = (Some(path.clone()), Some(seen));
             state.done(format!("Opened {}. Undo restores the previous document.", path.display()));
         }
         Opened::Imported(imported) => {

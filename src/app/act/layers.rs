@@ -226,7 +226,7 @@ pub(super) fn add_pattern(state: &mut State, name: &str) {
 /// Pasted code: a layer for its mask mod, a score mod for its score mod.
 pub(super) fn add_code(state: &mut State, text: &str, replace: bool) {
     match opening::recognise(text) {
-        Ok(opening::Opened::Document(document)) => {
+        Ok(opening::Opened::Document(document, _)) => {
             super::replace_document(state, *document);
             state.dialog = None;
             return;

@@ -8,6 +8,7 @@ mod documents;
 mod files;
 pub(super) mod jobs;
 mod layers;
+mod outside;
 mod sweep;
 mod tensors;
 
@@ -78,6 +79,7 @@ pub(super) fn act(state: &mut State, action: Action) {
         Action::Open(path) => state.session.errands.open(&path, false),
         Action::OpenConfig(path) => state.session.errands.open(&path, true),
         Action::SaveTo(path) => files::save_to(state, path),
+        Action::Outside(choice) => outside::choose(state, choice),
         Action::SaveRunTo(path) => files::save_run_to(state, path),
         Action::SaveRecorderTo(path) => files::save_recorder_to(state, path),
         Action::AddCode { text, replace } => layers::add_code(state, &text, replace),
@@ -152,6 +154,9 @@ pub(super) fn listen(state: &mut State) {
             Done::Picked { path, shown } => dialogs::picked(state, path, shown),
             Done::Listed(listing) => dialogs::listed(state, listing),
             Done::Saved { path, revision, result } => files::saved(state, path, revision, result),
+            Done::Looked { path, now } => outside::looked(state, &path, now),
+            Done::Reloaded { path, what } => outside::reloaded(state, &path, what),
+            Done::Compared { path, theirs } => outside::compared(state, &path, theirs),
             Done::RunSaved { path, result } => files::run_saved(state, &path, result),
             Done::RecorderSaved { path, result } => files::recorder_saved(state, path, result),
             Done::Written(what) => files::written(state, what),
@@ -172,6 +177,7 @@ pub(super) fn listen(state: &mut State) {
     super::mishaps::ours().take().into_iter().for_each(|what| state.tell(what));
     let path = state.path.clone();
     state.session.follow(&state.document, state.revision, path.as_deref());
+    state.session.follow_file(path.as_deref());
 }
 
 fn run_command(state: &mut State, command: Command) {
@@ -400,6 +406,7 @@ pub(super) fn replace_document(state: &mut State, document: crate::document::mod
     state.history.seal();
     state.session.another_document();
     (state.path, state.kept_as, state.export) = (None, None, Default::default());
+    (state.seen, state.outside) = (None, None);
     (state.config, state.trainer) = (None, None);
     state.first_steps = false;
     (state.saved, state.begun) = (state.revision, state.revision);

@@ -4,6 +4,7 @@
 //! text does not close it. Must not know how actions are carried out.
 
 mod connect;
+mod difference;
 mod fetch;
 mod gallery;
 mod lists;
@@ -80,7 +81,7 @@ const TOP: f32 = 24.0;
 
 /// Shows the open dialog. Returns it unless it was closed.
 pub(super) fn show(ctx: &egui::Context, state: &State, mut dialog: Dialog, actions: &mut Actions) -> Option<Dialog> {
-    let wide = matches!(dialog, Dialog::Gallery(_) | Dialog::Paste(_) | Dialog::Shortcuts);
+    let wide = matches!(dialog, Dialog::Gallery(_) | Dialog::Paste(_) | Dialog::Shortcuts | Dialog::Difference { .. });
     let width: f32 = if wide { 760.0 } else { 520.0 };
     // anchored at the top: the text field stays in its place while lines appear and disappear below
     let area = egui::Modal::default_area(widgets::id("dialog")).anchor(egui::Align2::CENTER_TOP, [0.0, TOP]);
@@ -123,6 +124,7 @@ fn contents(ui: &mut Ui, state: &State, dialog: &mut Dialog, actions: &mut Actio
         Dialog::Failure { title, why, .. } => lists::failure(ui, title, why),
         Dialog::Fetch(plan) => fetch::show(ui, plan, actions),
         Dialog::Unsaved(dialog) => unsaved::show(ui, dialog, actions),
+        Dialog::Difference { path, theirs, mine } => difference::show(ui, path, [theirs, mine], actions),
         Dialog::Shortcuts => lists::shortcuts(ui),
         Dialog::Messages => lists::messages(ui, state),
     }

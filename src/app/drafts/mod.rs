@@ -46,6 +46,12 @@ pub(crate) enum Dialog {
     /// Fetching NVRTC, after a yes.
     Fetch(FetchPlan),
     Unsaved(UnsavedDialog),
+    /// The document's own file as another program left it, and the document.
+    Difference {
+        path: PathBuf,
+        theirs: String,
+        mine: String,
+    },
     Shortcuts,
     Messages,
 }
@@ -86,7 +92,7 @@ impl Dialog {
     /// Whether a click outside may close it: nothing was typed or chosen in it.
     pub fn is_light(&self) -> bool {
         use Dialog::*;
-        matches!(self, Gallery(_) | Palette(_) | Shortcuts | Messages | Failure { .. })
+        matches!(self, Gallery(_) | Palette(_) | Shortcuts | Messages | Difference { .. } | Failure { .. })
     }
 
     pub fn failure(title: &str, why: Vec<Diagnostic>, behind: Option<Dialog>) -> Self {

@@ -4,6 +4,7 @@
 
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
+use crate::app::recovery::Tab;
 use crate::app::state::State;
 use egui::{RichText, ScrollArea, Ui};
 
@@ -11,15 +12,13 @@ use egui::{RichText, ScrollArea, Ui};
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ScrollArea::horizontal().id_salt("documents").auto_shrink([false, true]).show(ui, |ui| {
         ui.horizontal(|ui| {
-            let waiting = state.parked.iter().filter_map(|p| Some((p.document.as_ref()?.name.as_str(), p.dirty)));
-            let mut tabs: Vec<(&str, bool)> = waiting.collect();
-            let at = state.tab.min(tabs.len());
-            tabs.insert(at, (&state.document.name, state.is_dirty()));
-            for (n, (name, dirty)) in tabs.iter().enumerate() {
+            let tabs: Vec<(String, String, bool)> = state.tabs().iter().map(words).collect();
+            let at = state.tab.min(tabs.len() - 1);
+            for (n, (name, about, dirty)) in tabs.iter().enumerate() {
                 let words = format!("{}{}", name.chars().take(32).collect::<String>(), if *dirty { " *" } else { "" });
                 let text = if n == at { RichText::new(words).strong() } else { RichText::new(words) };
                 let response = ui.selectable_label(n == at, text);
-                if response.on_hover_text(*name).clicked() {
+                if response.on_hover_text(about).clicked() {
                     actions.push(Action::ShowDocument(n));
                 }
                 if n == at {
@@ -36,4 +35,13 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             }
         });
     });
+}
+
+/// A tab's name, what tells it from another of the same name, and whether it has changes that no file has.
+fn words(tab: &Tab<'_>) -> (String, String, bool) {
+    let name = &tab.document.name;
+    match tab.place.path.as_deref().and_then(|path| Some((path, path.file_name()?.to_string_lossy()))) {
+        Some((path, file)) => (file.into_owned(), format!("{name}\n{}", path.display()), tab.place.dirty),
+        None => (name.clone(), format!("{name}\nin no file yet"), tab.place.dirty),
+    }
 }

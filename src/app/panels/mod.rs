@@ -13,6 +13,7 @@ mod generate;
 pub(super) mod headline;
 mod icons;
 pub(super) mod layers;
+pub(super) mod outside;
 pub(super) mod problem;
 pub(super) mod side;
 pub(super) mod start;

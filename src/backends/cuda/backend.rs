@@ -4,9 +4,10 @@
 //! flex skips blocks that the mask leaves empty) and refuses problems that this method cannot run. Must not know the
 //! worker.
 
-use super::choose;
+use super::choose::{self, Want};
 use super::cudnn::sdpa::CudnnSdpa;
 use super::device::gpu::Gpu;
+use super::experiment::Experiment;
 use super::launch::both::Both;
 use super::launch::decode::Decode;
 use super::launch::eager::{self, Eager};
@@ -66,7 +67,7 @@ impl Backend for OnCuda {
 
     fn support(&self, problem: &Problem) -> Result<(), Diagnostic> {
         let choice = choose::choose(problem, self.name)?;
-        if choice.kernel == Kernel::Eager {
+        if choice.want == Want::Eager {
             let spec = choose::spec(problem, &choice, self.gpu.limits());
             let bytes = eager::pair_bytes(problem, spec.tile_kv);
             self.gpu.check_memory("eager attention's scores of a single head", bytes)?;
@@ -119,7 +120,7 @@ impl OnCuda {
             }
         }
         let limits = self.gpu.limits();
-        if self.name == BackendName::Flex && only_linked() {
+        if self.name == BackendName::Flex && Experiment::Linked.is_on() {
             return self.linked(problem, inputs);
         }
         let draft = Draft::new(problem, self.name, limits, &limits.arch())?;
@@ -132,11 +133,6 @@ impl OnCuda {
         let program = draft.finish(self.compiler.as_ref(), self.cache.as_ref())?;
         self.ready(problem, inputs, program, &library)
     }
-}
-
-/// For comparing kernels on one card: whether flex shall never compile mods in.
-fn only_linked() -> bool {
-    std::env::var("MASKLOOM_KERNELS").as_deref() == Ok("linked")
 }
 
 impl OnCuda {

@@ -4,7 +4,7 @@
 //! is causal, not its text. Must not know devices or compilers.
 
 use super::variant::limits::Limits;
-use super::variant::spec::{Kernel, KernelSpec, MaskKind, ScoreKind, Shape};
+use super::variant::spec::{KernelSpec, MaskKind, ScoreKind, Shape};
 use super::variant::{bound, exact};
 use crate::backends::cuda::emit::hoist;
 use crate::backends::cuda::emit::mods::LiftedMods;
@@ -17,12 +17,22 @@ use crate::ir::graph::{BinaryOp, Input, Mod, Op};
 use crate::problem::Problem;
 use crate::problem::pattern::Pattern;
 
-/// The kernel family and its compiled-in parts. The Hopper kernel is the flex backend's best: if it does not suit the
-/// device or the shape, [`spec`] chooses `flex_sm80`.
+/// What a backend asks for; [`spec`] finds the kernel that suits the device and the shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// The fastest block-sparse kernel: decoding's, the architecture's own, or `flex_sm80`.
+    Flex,
+    /// `flex_sm80` on any device: the algorithm of `sdpa` and `flash_attention_2`.
+    Flash,
+    /// Materialised scores.
+    Eager,
+}
+
+/// What a backend wants, and the parts that are compiled in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Source file.
-    pub kernel: Kernel,
+    /// Which kernel.
+    pub want: Want,
     /// Mask kind.
     pub mask: MaskKind,
     /// Whether the problem's score mod is compiled in.
@@ -49,10 +59,10 @@ pub fn choose(problem: &Problem, backend: BackendName) -> Result<Choice, Diagnos
     let formula = if problem.mask.is_some() { MaskKind::Formula } else { MaskKind::None };
     let score = problem.score.is_some();
     match backend {
-        BackendName::Flex => Ok(Choice { kernel: Kernel::FlexSm90, mask: formula, score }),
+        BackendName::Flex => Ok(Choice { want: Want::Flex, mask: formula, score }),
         BackendName::Eager => {
             let exact = problem.mask.as_deref().is_none_or(|mask| exact::by_formula(problem, mask));
-            Ok(Choice { kernel: Kernel::Eager, mask: if exact { formula } else { MaskKind::Dense }, score })
+            Ok(Choice { want: Want::Eager, mask: if exact { formula } else { MaskKind::Dense }, score })
         }
         BackendName::Sdpa => sdpa(problem),
         BackendName::FlashAttention2 => flash_attention_2(problem),
@@ -68,7 +78,7 @@ fn sdpa(problem: &Problem) -> Result<Choice, Diagnostic> {
         Pattern::Causal { offset: 0 } => MaskKind::Causal,
         Pattern::Causal { .. } | Pattern::Other => MaskKind::Dense,
     };
-    Ok(Choice { kernel: Kernel::FlexSm80, mask, score: false })
+    Ok(Choice { want: Want::Flash, mask, score: false })
 }
 
 /// Full, or causal aligned bottom-right as flash-attn does it.
@@ -79,7 +89,7 @@ fn flash_attention_2(problem: &Problem) -> Result<Choice, Diagnostic> {
         Pattern::Causal { offset: 0 } => MaskKind::Causal,
         Pattern::Causal { .. } | Pattern::Other => MaskKind::Formula,
     };
-    Ok(Choice { kernel: Kernel::FlexSm80, mask, score: false })
+    Ok(Choice { want: Want::Flash, mask, score: false })
 }
 
 /// The mask kind of a kernel without mods: by its graph if that is sufficient, otherwise by counting its cells.
@@ -190,18 +200,15 @@ pub fn spec(problem: &Problem, choice: &Choice, limits: &Limits) -> KernelSpec {
         (false, false) => ScoreKind::Scaled,
     };
     let shape = shape(problem);
-    let spec = match choice.kernel {
-        Kernel::FlexSm90 => decode(problem, choice, &shape, limits, score)
+    let spec = match choice.want {
+        Want::Flex => decode(problem, choice, &shape, limits, score)
             .or_else(|| hopper(problem, choice, &shape, limits, score))
             .unwrap_or_else(|| with_mask_as_data(problem, KernelSpec::flash(&shape, limits, choice.mask, score))),
-        Kernel::FlexSm80 => KernelSpec::flash(&shape, limits, choice.mask, score),
-        // only ever a part of flex
-        Kernel::DecodeSm80 => decode(problem, choice, &shape, limits, score)
-            .unwrap_or_else(|| KernelSpec::flash(&shape, limits, choice.mask, score)),
-        Kernel::Eager => KernelSpec::eager(&shape, limits, choice.mask, score),
+        Want::Flash => KernelSpec::flash(&shape, limits, choice.mask, score),
+        Want::Eager => KernelSpec::eager(&shape, limits, choice.mask, score),
     };
-    // sdpa and flash_attention_2, which choose that kernel themselves, have no such output in PyTorch
-    spec.with_max_scores(problem.max_scores && choice.kernel != Kernel::FlexSm80)
+    // sdpa and flash_attention_2 have no such output in PyTorch
+    spec.with_max_scores(problem.max_scores && choice.want != Want::Flash)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub(crate) mod choose;
 pub(crate) mod cudnn;
 pub(crate) mod device;
 pub(crate) mod emit;
+mod experiment;
 #[cfg(test)]
 mod golden_tests;
 pub(crate) mod launch;

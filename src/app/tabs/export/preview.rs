@@ -2,9 +2,9 @@
 //!
 //! Invariant: it shows the bytes to be written; nothing is written here. Must not know where they go.
 
+use crate::app::changed_lines;
 use crate::app::drafts::export::Picture;
 use crate::app::exporting::Merged;
-use crate::app::theme;
 use crate::export::ExportFile;
 use egui::{RichText, ScrollArea, Ui};
 
@@ -13,40 +13,12 @@ const HEIGHT: f32 = 220.0;
 
 /// How the configuration changes: lines that go in red, lines that come in green, with the lines around them.
 pub(super) fn difference(ui: &mut Ui, merged: &Merged) {
-    let colours = theme::palette(ui.visuals());
     ui.weak(merged.path.display().to_string());
-    let lines = changed_lines(&merged.before, &merged.after);
-    if lines.iter().all(|(mark, _)| *mark == ' ') {
+    let (before, after) = (&merged.before, &merged.after);
+    if before == after {
         ui.label("The file already has the setting and is not changed.");
     }
-    ScrollArea::both().id_salt("difference").max_height(200.0).auto_shrink([false, true]).show(ui, |ui| {
-        for (mark, line) in lines {
-            let text = RichText::new(format!("{mark} {line}")).monospace();
-            let text = match mark {
-                '-' => text.color(colours.error),
-                '+' => text.color(colours.good),
-                _ => text.weak(),
-            };
-            ui.add(egui::Label::new(text).extend());
-        }
-    });
-}
-
-/// The lines that differ, marked `-` and `+`, and three on either side of them.
-fn changed_lines(before: &[u8], after: &[u8]) -> Vec<(char, String)> {
-    const AROUND: usize = 3;
-    let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
-    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
-    let start = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
-    let shorter = old.len().min(new.len()) - start;
-    let end = old.iter().rev().zip(new.iter().rev()).take(shorter).take_while(|(a, b)| a == b).count();
-    let mut out: Vec<(char, String)> = Vec::new();
-    let mut put = |mark: char, lines: &[&str]| out.extend(lines.iter().map(|line| (mark, line.to_string())));
-    put(' ', &old[start.saturating_sub(AROUND)..start]);
-    put('-', &old[start..old.len() - end]);
-    put('+', &new[start..new.len() - end]);
-    put(' ', &old[old.len() - end..(old.len() - end + AROUND).min(old.len())]);
-    out
+    changed_lines::show(ui, (before, after), 200.0);
 }
 
 /// The content of a file: its picture, its tensors, or its text.
@@ -98,21 +70,6 @@ fn tensors_of(bytes: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_change_is_shown_by_its_lines() {
-        let lines = |before: &str, after: &str| -> Vec<String> {
-            let marked = changed_lines(before.as_bytes(), after.as_bytes());
-            marked.into_iter().map(|(mark, line)| format!("{mark}{line}")).collect()
-        };
-        let before = "{\n a\n b\n c\n d\n \"x\": 1,\n e\n}\n";
-        let after = before.replace("\"x\": 1", "\"x\": 2");
-        assert_eq!(lines(before, &after), ["  b", "  c", "  d", "- \"x\": 1,", "+ \"x\": 2,", "  e", " }"]);
-        assert_eq!(lines("a\n", "a\nb\n"), [" a", "+b"]);
-        assert_eq!(lines("a\na\n", "a\n"), [" a", "-a"]);
-        assert_eq!(lines("a\n", "a\n"), [" a"]);
-        assert_eq!(lines("", "{}\n"), ["+{}"]);
-    }
 
     #[test]
     fn every_kind_of_file_has_a_preview() {

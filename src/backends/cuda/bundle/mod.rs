@@ -19,7 +19,7 @@ use crate::backends::cuda::toolchain::cache::Cache;
 use crate::backends::cuda::toolchain::compile::{self, Compiler, Program};
 use crate::backends::cuda::variant::bound;
 use crate::backends::cuda::variant::limits::Limits;
-use crate::backends::cuda::variant::spec::{Kernel, KernelSpec, ScoreKind};
+use crate::backends::cuda::variant::spec::{Copies, Kernel, KernelSpec, ScoreKind};
 use crate::base::tensor::Data;
 use crate::base::{BackendName, Control, Diagnostic, ExportFile, HostTensor, identity, tensor_file};
 use crate::ir::graph::{Input, Mod, NodeId, Op};
@@ -185,7 +185,7 @@ fn variant(
     keep("tile_order", words(&plan.tile_order));
     keep("row_start", words(&plan.row_start));
     keep("runs", words(plan.runs.as_flattened()));
-    if spec.kernel == Kernel::FlexSm90 {
+    if spec.kernel.is_persistent() {
         keep("kv_num_tiles", words(&plan.kv_num_tiles()));
     }
     for (batch, draws) in draws.iter().filter(|(_, draws)| !draws.pieces.is_empty()) {
@@ -217,7 +217,7 @@ fn variant(
         "tile_q": spec.tile_q,
         "tile_kv": spec.tile_kv,
         "stored_rows": backends::cuda::launch::hopper::STORED_ROWS,
-        "tensor_maps": spec.kernel == Kernel::FlexSm90,
+        "tensor_maps": spec.kernel.copies() == Copies::Tensors,
         "decode": decode,
         "draws": draws.iter().map(|draws| told(spec, limits, draws)).collect::<Vec<_>>(),
         "positive_scale": folds(spec),

@@ -5,6 +5,8 @@
 #![allow(unsafe_code)] // device queries of the driver's C interface
 
 use super::errors;
+use crate::backends::cuda::experiment::Experiment;
+use crate::backends::cuda::variant::arch::Arch;
 use crate::backends::cuda::variant::limits::Limits;
 use crate::base::Diagnostic;
 use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute};
@@ -103,15 +105,17 @@ fn device(ordinal: i32) -> Result<GpuInfo, DriverError> {
         unsafe { result::device::get_attribute(device, attribute) }.map(|v| v.max(0) as usize)
     };
     let major = get(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)? as u32;
+    let minor = get(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)? as u32;
+    // a device that is too old is told as unusable below and runs none
+    let arch = Arch::of_capability(major, minor).unwrap_or(Arch::Sm80);
     let limits = Limits {
         major,
-        minor: get(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)? as u32,
+        minor,
         shared_per_block: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
         shared_per_sm: get(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?,
         multiprocessors: get(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
         l2_bytes: get(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?,
-        // so that both kernels can be compared on one card
-        hopper: major == 9 && std::env::var("MASKLOOM_KERNELS").as_deref() != Ok("sm80"),
+        arch: if Experiment::Sm80.is_on() { Arch::Sm80 } else { arch },
     };
     let compute_capability = (limits.major, limits.minor);
     let unusable = too_old(&name, compute_capability);

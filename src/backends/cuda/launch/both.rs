@@ -8,6 +8,7 @@ use super::eager_backward::EagerBackward;
 use super::runner::{Forward, calls};
 use crate::backends::cuda::device::gpu::Gpu;
 use crate::backends::cuda::device::tensors::{Outputs, Rotation};
+use crate::backends::cuda::experiment::Experiment;
 use crate::backends::cuda::toolchain::backward::BackwardDraft;
 use crate::backends::cuda::toolchain::cache::Cache;
 use crate::backends::cuda::toolchain::compile::Compiler;
@@ -55,7 +56,7 @@ impl Both {
                 let code = draft.compile(&arch, compiler, cache)?;
                 return Ok(Box::new(EagerBackward::new(gpu, problem, draft, &code)?));
             }
-            let (draft, code) = if only_second() {
+            let (draft, code) = if Experiment::Second.is_on() {
                 let (draft, _) = BackwardDraft::at(1, problem, limits, ways)?;
                 let code = draft.compile(&arch, compiler, cache)?;
                 (draft, code)
@@ -82,11 +83,6 @@ impl Both {
         let (_, backward) = self.backward.as_ref().expect("made ready above");
         Ok((backward.as_ref(), saved, rotation))
     }
-}
-
-/// For comparing kernels on one card: whether flex takes its second backward variant.
-fn only_second() -> bool {
-    std::env::var("MASKLOOM_KERNELS").as_deref() == Ok("second")
 }
 
 impl Prepared for Both {

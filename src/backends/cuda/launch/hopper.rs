@@ -7,6 +7,7 @@ use super::runner::Pass;
 use crate::backends::cuda::device::gpu::{Buffer, Function, Gpu, Grid};
 use crate::backends::cuda::device::tensor_map::{Extents, encode};
 use crate::backends::cuda::device::tensors::{InputSet, Outputs, Strides};
+use crate::backends::cuda::experiment::Experiment;
 use crate::backends::cuda::launch::params::{self, DeviceMods, Hopper as Extra, Lists, Params};
 use crate::backends::cuda::lists::bitmap::Bitmaps;
 use crate::backends::cuda::lists::kept::Kept;
@@ -136,7 +137,7 @@ impl Work {
         let share = plan.share(plan.rows() * problem.kv_len.div_ceil(spec.tile_kv));
         let mut kept = of_problem::kept(problem, spec, &plan);
         let pairs = (problem.batch, problem.heads);
-        let draws = if only_whole() {
+        let draws = if Experiment::Whole.is_on() {
             Draws::whole(&plan, pairs, sections[0])
         } else {
             Draws::shortest(spec, &mut plan, kept.as_mut(), pairs, sections, at_once)
@@ -180,11 +181,6 @@ impl Work {
         held.extend([list, arrived]);
         Ok(Some(parts))
     }
-}
-
-/// For comparing kernels on one card: whether no tile shall be cut.
-fn only_whole() -> bool {
-    std::env::var("MASKLOOM_KERNELS").as_deref() == Ok("whole")
 }
 
 impl Pass for Hopper {

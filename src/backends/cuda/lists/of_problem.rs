@@ -11,7 +11,7 @@ use super::plan::{self, Plan};
 use super::ranges::Ranges;
 use crate::backends::cuda::device::tensors::padded;
 use crate::backends::cuda::variant::limits::Limits;
-use crate::backends::cuda::variant::spec::{Kernel, KernelSpec, MaskKind};
+use crate::backends::cuda::variant::spec::{Copies, KernelSpec, MaskKind};
 use crate::base::{BlockSize, Control, Diagnostic};
 use crate::problem::Problem;
 
@@ -35,7 +35,10 @@ pub(crate) fn kept(problem: &Problem, spec: &KernelSpec, plan: &Plan) -> Option<
     match spec.mask {
         MaskKind::Bitmap => {
             let bits = Bitmaps::build(mask, problem.lengths(), plan, spec.tile_q, spec.tile_kv);
-            Some(Kept::Bits(if spec.kernel == Kernel::FlexSm90 { bits.swizzled() } else { bits }))
+            Some(Kept::Bits(match spec.kernel.copies() {
+                Copies::Tensors => bits.swizzled(),
+                Copies::Threads => bits,
+            }))
         }
         MaskKind::Interval => {
             let ranges = Ranges::build(mask, problem.lengths(), plan, spec.tile_q);
@@ -66,9 +69,8 @@ pub(crate) fn draws(
 
 #[cfg(test)]
 mod tests {
-    use crate::backends::cuda::choose::{self, Choice};
+    use crate::backends::cuda::choose::{self, Choice, Want};
     use crate::backends::cuda::lists::of_problem::*;
-    use crate::backends::cuda::variant::spec::Kernel;
     use crate::backends::testing::{causal, spec, with_mods};
     use crate::base::DType;
     use crate::ir::cell::{Cell, eval};
@@ -78,7 +80,7 @@ mod tests {
 
     /// Cells that the lists keep: a full tile keeps all its cells, a partial one those of the mask.
     fn check(problem: &Problem, mask: &Mod, kind: MaskKind) {
-        let choice = Choice { kernel: Kernel::FlexSm80, mask: kind, score: false };
+        let choice = Choice { want: Want::Flash, mask: kind, score: false };
         let spec = choose::spec(problem, &choice, &Limits::of_arch("sm_80").unwrap());
         let plan = plan(problem, &spec, &Control::new()).unwrap();
         for b in 0..problem.batch {

@@ -6,7 +6,7 @@
 
 use super::kept::Kept;
 use super::plan::Plan;
-use crate::backends::cuda::variant::spec::{Kernel, KernelSpec};
+use crate::backends::cuda::variant::spec::KernelSpec;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
@@ -127,7 +127,7 @@ impl Draws {
         at_once: usize,
     ) -> Draws {
         let whole = Draws::whole(plan, (batch, heads), sections[0]);
-        let price = (spec.kernel == Kernel::FlexSm90).then(|| Price::of(spec));
+        let price = spec.kernel.is_persistent().then(|| Price::of(spec));
         // nothing to choose, or nothing to gain
         if (price.is_none() && sections.len() == 1) || whole.whole > WAVES * at_once {
             return whole;
@@ -265,6 +265,7 @@ mod tests {
     use crate::backends::cuda::choose;
     use crate::backends::cuda::choose::tests::{problem, window};
     use crate::backends::cuda::lists::pieces::*;
+    use crate::backends::cuda::variant::arch::Arch;
     use crate::backends::cuda::variant::limits::Limits;
     use crate::backends::cuda::variant::spec::{MaskKind, ScoreKind};
     use crate::base::{BlockSize, Control, Lengths};
@@ -381,7 +382,7 @@ mod tests {
     #[test]
     fn blocks_of_flex_sm80_go_in_the_sections_that_end_first() {
         let mut limits = Limits::of_arch("sm_90a").unwrap();
-        limits.hopper = false;
+        limits.arch = Arch::Sm80;
         let mut shape = choose::shape(&problem(None, None));
         (shape.q_len, shape.pairs) = (8192, 16);
         let spec = KernelSpec::flash(&shape, &limits, MaskKind::Bitmap, ScoreKind::Folded);

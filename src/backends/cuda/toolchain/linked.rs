@@ -6,10 +6,10 @@
 
 use super::cache::Cache;
 use super::compile::{Compiler, Form, Obtained, Program, obtain};
-use crate::backends::cuda::choose::{self, Choice};
+use crate::backends::cuda::choose::{self, Choice, Want};
 use crate::backends::cuda::emit::{functions, source};
 use crate::backends::cuda::variant::limits::Limits;
-use crate::backends::cuda::variant::spec::{Kernel, KernelSpec};
+use crate::backends::cuda::variant::spec::KernelSpec;
 use crate::base::{BackendName, Diagnostic};
 use crate::problem::Problem;
 
@@ -28,7 +28,7 @@ pub(crate) fn program(
     let spec = choose::with_mask_as_data(problem, KernelSpec::linked(&choose::shape(problem), limits, choice.mask));
     choose::check_exact(problem, &spec)?;
     let spec = spec.with_max_scores(problem.max_scores);
-    let mods = Choice { kernel: Kernel::FlexSm80, mask: spec.mask, ..choice }.mods(problem);
+    let mods = Choice { want: Want::Flash, mask: spec.mask, ..choice }.mods(problem);
     let emitted = functions::emit(&mods.template());
     let arch = limits.arch();
     let kernel_text = source::assemble(&spec, "");

@@ -87,10 +87,28 @@ const HOPPER_STAGES: usize = 2;
 pub(crate) const MOST_READS: usize = 32;
 /// Buffers of Hopper's kernels for q. With tiles of 128 queries the third gives a copy one more tile's time.
 const Q_STAGES: [usize; 2] = [2, 3];
-/// Ampere's tiles, best first: (tile_q, warps, split, tiles of queries in shared memory).
-const NARROW: &[(usize, usize, bool, usize)] = &[(64, 4, false, 2), (64, 4, false, 1)];
-const MIDDLE: &[(usize, usize, bool, usize)] = &[(64, 8, false, 1), (64, 4, false, 1)];
-const WIDE: &[(usize, usize, bool, usize)] = &[(64, 8, true, 1), (32, 4, true, 1)];
+
+/// A variant of Ampere's kernel.
+#[derive(Clone, Copy)]
+struct Tiles {
+    /// Query rows of a step.
+    q: usize,
+    /// Warps of a block.
+    warps: usize,
+    /// Whether two warps share their keys.
+    split: bool,
+    /// Tiles of queries in shared memory.
+    stages: usize,
+}
+
+const fn tiles(q: usize, warps: usize, split: bool, stages: usize) -> Tiles {
+    Tiles { q, warps, split, stages }
+}
+
+/// Ampere's tiles for heads up to 64, up to 128 and wider, best first.
+const NARROW: &[Tiles] = &[tiles(64, 4, false, 2), tiles(64, 4, false, 1)];
+const MIDDLE: &[Tiles] = &[tiles(64, 8, false, 1), tiles(64, 4, false, 1)];
+const WIDE: &[Tiles] = &[tiles(64, 8, true, 1), tiles(32, 4, true, 1)];
 
 impl BackwardSpec {
     /// The variants for a shape on a device, the fastest first; those behind it are for mods of which the compiler makes slow code.
@@ -107,7 +125,7 @@ impl BackwardSpec {
         // both
         let gated = width > 128 && mods.grad && mods.captures();
         let mut made = Vec::new();
-        if limits.hopper && !gated && mods.reads <= MOST_READS {
+        if limits.arch.has_wgmma() && !gated && mods.reads <= MOST_READS {
             // gradients of captured tensors are made of P in f32, which wants the registers of the smaller tile
             made.push(Self::hopper(shape, mods.captures(), mask, mods, ways));
             made.extend((made[0].tile_q == 128).then(|| Self::hopper(shape, true, mask, mods, ways)));
@@ -168,20 +186,20 @@ impl BackwardSpec {
             65..=128 => MIDDLE,
             _ => WIDE,
         };
-        let made = table.iter().map(|(tile_q, warps, split, stages)| BackwardSpec {
+        let made = table.iter().map(|tiles| BackwardSpec {
             kernel: BackwardKernel::Ampere,
             dtype: shape.dtype,
             head_dim: shape.head_dim,
             head_dim_v: shape.head_dim_v,
-            tile_q: *tile_q,
-            tile_kv: 16 * if *split { warps / 2 } else { *warps },
+            tile_q: tiles.q,
+            tile_kv: 16 * if tiles.split { tiles.warps / 2 } else { tiles.warps },
             qk_width: shape.head_dim.next_multiple_of(32),
             v_width: shape.head_dim_v.next_multiple_of(32),
-            warps: *warps,
-            split: *split,
-            stages: *stages,
-            q_stages: *stages,
-            singly: limits.major < 9,
+            warps: tiles.warps,
+            split: tiles.split,
+            stages: tiles.stages,
+            q_stages: tiles.stages,
+            singly: !limits.arch.adds_four_floats(),
             mask,
             mods,
             ways,
@@ -198,7 +216,10 @@ impl BackwardSpec {
 
     /// Whether it is one of Hopper's.
     pub fn is_hopper(&self) -> bool {
-        self.kernel != BackwardKernel::Ampere
+        match self.kernel {
+            BackwardKernel::Hopper | BackwardKernel::HopperWide => true,
+            BackwardKernel::Ampere => false,
+        }
     }
 
     /// The kernel's entry.

@@ -3,6 +3,7 @@
 //! Invariant: plain numbers, the same for an actual device and for a compilation target. Must not know variants of
 //! kernels.
 
+use super::arch::{Arch, Card};
 use crate::base::Diagnostic;
 
 /// The limits of a device (or of an architecture, without a device) for a kernel.
@@ -20,38 +21,32 @@ pub struct Limits {
     pub multiprocessors: usize,
     /// L2 cache, bytes.
     pub l2_bytes: usize,
-    /// Whether Hopper's own kernel may be chosen.
-    pub hopper: bool,
+    /// The architecture whose kernels may be chosen: the device's own, but in experiments.
+    pub arch: Arch,
 }
 
 impl Limits {
-    /// The usual limits of a compute capability, for compiling without the device.
-    pub fn of_capability(major: u32, minor: u32) -> Limits {
-        let (per_sm, multiprocessors, l2_mb) = match (major, minor) {
-            (8, 0) => (164, 108, 40),
-            (8, 7) => (164, 16, 4),
-            (8, _) | (12, _) => (100, 80, 48),
-            (9 | 10, _) => (228, 132, 50),
-            _ => (100, 80, 32),
-        };
-        // the system keeps 1 KB a block
-        let (shared_per_sm, shared_per_block) = (per_sm << 10, (per_sm - 1) << 10);
-        Limits {
+    /// The usual limits of a compute capability, for compiling without the device. None before 8.0.
+    pub fn of_capability(major: u32, minor: u32) -> Option<Limits> {
+        let arch = Arch::of_capability(major, minor)?;
+        let Card { shared_kb, multiprocessors, l2_mb } = arch.usual_card();
+        Some(Limits {
             major,
             minor,
-            shared_per_block,
-            shared_per_sm,
+            // the system keeps 1 KB a block
+            shared_per_block: (shared_kb - 1) << 10,
+            shared_per_sm: shared_kb << 10,
             multiprocessors,
             l2_bytes: l2_mb << 20,
-            hopper: major == 9,
-        }
+            arch,
+        })
     }
 
     /// The limits behind `sm_80`, `sm_90a`, ...; None when it is no architecture of ours.
     pub fn of_arch(arch: &str) -> Option<Limits> {
         let digits = arch.strip_prefix("sm_")?.trim_end_matches(['a', 'f']);
         let number: u32 = digits.parse().ok()?;
-        (number >= 80).then(|| Limits::of_capability(number / 10, number % 10))
+        Limits::of_capability(number / 10, number % 10)
     }
 
     /// The usual limits of a named architecture, and its name for the compiler: Hopper's kernels need the `a` that
@@ -68,7 +63,8 @@ impl Limits {
 
     /// The architecture to compile for: Hopper's own instructions need the `a`.
     pub fn arch(&self) -> String {
-        let suffix = if self.major == 9 { "a" } else { "" };
+        // the device's own suffix, whichever kernels are wanted
+        let suffix = Arch::of_capability(self.major, self.minor).map_or("", Arch::suffix);
         format!("sm_{}{}{suffix}", self.major, self.minor)
     }
 }
@@ -79,15 +75,16 @@ mod tests {
 
     #[test]
     fn architectures_are_named_as_the_compiler_wants_them() {
-        let name = |arch| Limits::named(arch).map(|(limits, name)| (limits.hopper, name)).map_err(|d| d.code);
-        for (given, hopper, wanted) in [
-            ("sm_90", true, "sm_90a"),
-            ("sm_90a", true, "sm_90a"),
-            ("sm_80", false, "sm_80"),
-            ("sm_100", false, "sm_100"),
-            ("sm_120a", false, "sm_120a"),
+        let name = |arch| Limits::named(arch).map(|(limits, name)| (limits.arch, name)).map_err(|d| d.code);
+        for (given, arch, wanted) in [
+            ("sm_90", Arch::Sm90, "sm_90a"),
+            ("sm_90a", Arch::Sm90, "sm_90a"),
+            ("sm_80", Arch::Sm80, "sm_80"),
+            ("sm_86", Arch::Sm89, "sm_86"),
+            ("sm_100", Arch::Sm100, "sm_100"),
+            ("sm_120a", Arch::Sm120, "sm_120a"),
         ] {
-            assert_eq!(name(given), Ok((hopper, wanted.to_string())));
+            assert_eq!(name(given), Ok((arch, wanted.to_string())));
         }
         for given in ["sm_70", "90", "sm_", "compute_90", ""] {
             assert_eq!(name(given), Err("arch".into()), "{given}");

@@ -4,6 +4,8 @@
 //! Invariant: a chosen spec's shared memory fits the device's opt-in limit. Must not know mods, memory or compilers.
 
 use super::limits::Limits;
+use super::tiles;
+use super::tiles::{DECODE, HOPPER, HopperTiles, LINKED, MIDDLE, NARROW, SHORT, Tiles, WIDE};
 use crate::base::DType;
 
 /// How a kernel decides which cells of a partial tile it keeps.
@@ -65,6 +67,30 @@ impl Kernel {
         }
     }
 
+    /// How its tiles get into shared memory.
+    pub fn copies(self) -> Copies {
+        match self {
+            Kernel::FlexSm90 => Copies::Tensors,
+            Kernel::FlexSm80 | Kernel::DecodeSm80 | Kernel::Eager => Copies::Threads,
+        }
+    }
+
+    /// Warpgroups of a block that only copy.
+    pub fn producers(self) -> usize {
+        match self.copies() {
+            Copies::Tensors => 1,
+            Copies::Threads => 0,
+        }
+    }
+
+    /// Whether a block takes one tile after the other until none is left, and the last tiles may be cut into pieces.
+    pub fn is_persistent(self) -> bool {
+        match self {
+            Kernel::FlexSm90 => true,
+            Kernel::FlexSm80 | Kernel::DecodeSm80 | Kernel::Eager => false,
+        }
+    }
+
     /// The entry whose resources are reported.
     pub fn entry(self) -> &'static str {
         match self {
@@ -74,6 +100,15 @@ impl Kernel {
             Kernel::Eager => "eager_scores",
         }
     }
+}
+
+/// How tiles get from global into shared memory, on which the layout there depends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copies {
+    /// By tensor maps: whole tiles, swizzled.
+    Tensors,
+    /// By each thread's own asynchronous copies, in padded rows.
+    Threads,
 }
 
 /// All inputs of the variant's text other than the mods.
@@ -136,25 +171,6 @@ pub struct Shape {
     pub score_bounded: bool,
 }
 
-/// Tiles by width of the head, best first: (tile_q, tile_kv, warps, stages, blocks a multiprocessor).
-/// The figures behind the order are in docs/kernels.
-const NARROW: &[(usize, usize, usize, usize, usize)] = &[(128, 64, 4, 2, 2), (128, 64, 4, 1, 2), (128, 64, 4, 1, 1)];
-const MIDDLE: &[(usize, usize, usize, usize, usize)] =
-    &[(128, 64, 4, 2, 2), (128, 64, 4, 1, 2), (128, 64, 8, 1, 1), (64, 32, 4, 1, 1)];
-const WIDE: &[(usize, usize, usize, usize, usize)] = &[(128, 64, 8, 1, 1), (64, 64, 4, 1, 1), (64, 32, 4, 1, 1)];
-/// Where 128-row tiles would leave multiprocessors idle, or a mod is heavy.
-const SHORT: &[(usize, usize, usize, usize, usize)] = &[(64, 64, 4, 2, 2), (64, 64, 4, 1, 1), (64, 32, 4, 1, 1)];
-
-/// Hopper's variants by padded widths of q and k, and of v: (widest qk, widest v, consumer warpgroups, tile_kv, tile_kv under a
-/// score mod beyond [`LIGHT`], (buffers for k, for v, for q), lag). The figures behind them are in docs/kernels.
-type HopperRow = (usize, usize, usize, usize, usize, (usize, usize, usize), bool);
-const HOPPER: &[HopperRow] = &[
-    (64, 64, 3, 128, 96, (3, 3, 2), false),
-    (128, 128, 2, 128, 128, (2, 3, 2), false),
-    (192, 128, 2, 128, 128, (2, 2, 1), false),
-    (192, 192, 2, 80, 80, (2, 2, 1), true),
-    (256, 256, 2, 80, 80, (2, 2, 1), true),
-];
 /// Words in which Hopper's producers describe a query tile; two tiles are described at a time (`ticket` in
 /// pipeline_sm90.cuh).
 const TICKET_WORDS: usize = 11;
@@ -165,18 +181,6 @@ pub(crate) const LIGHT: u32 = 8;
 /// compile.
 pub(crate) const HEAVY: u32 = 96;
 
-/// Decoding's tiles, best first: (tile_kv, warps, stages, blocks a multiprocessor). Two blocks keep copies on their way while one
-/// of them computes.
-const DECODE: &[(usize, usize, usize, usize)] = &[
-    (64, 4, 4, 2),
-    (64, 4, 3, 2),
-    (64, 4, 2, 2),
-    (64, 4, 3, 1),
-    (64, 4, 2, 1),
-    (32, 4, 2, 1),
-    (32, 2, 2, 1),
-    (16, 4, 2, 1),
-];
 /// Query tokens up to which keys are split over blocks, and keys from which that pays.
 const DECODE_Q_LEN: usize = 64;
 const DECODE_KV_LEN: usize = 256;
@@ -189,11 +193,11 @@ impl KernelSpec {
             return None;
         }
         let tile_q = (shape.q_len * shape.group).next_power_of_two().clamp(16, 64);
-        let tiles = |(tile_kv, warps, stages, blocks)| (tile_q, tile_kv, warps, stages, blocks);
         // a warp has 16 rows and at least a fragment's 16 keys
-        let whole = |rows: usize, keys: usize, warps: usize| rows <= warps && keys * rows >= 16 * warps;
-        let candidates = DECODE.iter().filter(|(tile_kv, warps, ..)| whole(tile_q / 16, *tile_kv, *warps));
-        let candidates = candidates.map(|c| Self::with_tiles(Kernel::DecodeSm80, shape, tiles(*c), mask, score));
+        let whole = |rows: usize, tiles: &Tiles| rows <= tiles.warps && tiles.kv * rows >= 16 * tiles.warps;
+        let candidates =
+            DECODE.iter().filter(|tiles| whole(tile_q / 16, tiles)).map(|tiles| Tiles { q: tile_q, ..*tiles });
+        let candidates = candidates.map(|tiles| Self::with_tiles(Kernel::DecodeSm80, shape, tiles, mask, score));
         Some(Self::first_that_fits(candidates, limits))
     }
 
@@ -202,11 +206,11 @@ impl KernelSpec {
     pub fn hopper(shape: &Shape, limits: &Limits, mask: MaskKind, score: ScoreKind) -> Option<KernelSpec> {
         let (qk, v) = (shape.head_dim.next_multiple_of(64), shape.head_dim_v.next_multiple_of(64));
         // the output goes through q's buffer
-        let suits = limits.hopper && shape.head_dim.min(shape.head_dim_v) > 32 && v <= qk && shape.q_len > 64;
-        let row = HOPPER.iter().find(|row| qk <= row.0 && v <= row.1).filter(|_| suits)?;
-        let (_, _, consumers, usual, weighed, (stages, v_stages, q_stages), lag) = *row;
+        let suits = limits.arch.has_wgmma() && shape.head_dim.min(shape.head_dim_v) > 32 && v <= qk && shape.q_len > 64;
+        let row = HOPPER.iter().find(|row| qk <= row.widest_qk && v <= row.widest_v).filter(|_| suits)?;
+        let HopperTiles { consumers, stages, v_stages, q_stages, lag, .. } = *row;
         let Shape { dtype, head_dim, head_dim_v, score_weight, score_bounded, .. } = *shape;
-        let tile_kv = if score_weight > LIGHT { weighed } else { usual };
+        let tile_kv = if score_weight > LIGHT { row.kv_under_a_mod } else { row.kv };
         let spec = KernelSpec {
             kernel: Kernel::FlexSm90,
             dtype,
@@ -246,9 +250,8 @@ impl KernelSpec {
 
     /// The flash kernel to which mods are linked: small tiles, because a thread's scores wait in memory for the call.
     pub fn linked(shape: &Shape, limits: &Limits, mask: MaskKind) -> KernelSpec {
-        let tiles = [(64, 64, 4, 1, 1), (64, 32, 4, 1, 1)];
         let wide = shape.head_dim.max(shape.head_dim_v) > 128;
-        let candidates = tiles.iter().skip(usize::from(wide));
+        let candidates = LINKED.iter().skip(usize::from(wide));
         let made = candidates.map(|c| Self::with_tiles(Kernel::FlexSm80, shape, *c, mask, ScoreKind::Linked));
         Self::first_that_fits(made, limits)
     }
@@ -256,38 +259,30 @@ impl KernelSpec {
     /// The eager kernels for a shape on a device.
     pub fn eager(shape: &Shape, limits: &Limits, mask: MaskKind, score: ScoreKind) -> KernelSpec {
         let score = if score == ScoreKind::Folded { ScoreKind::Scaled } else { score };
-        let tiles = [(128, 64, 4, 1, 1), (64, 64, 4, 1, 1), (64, 32, 4, 1, 1)];
         let wide = shape.head_dim.max(shape.head_dim_v) > 128;
-        let candidates = tiles.iter().skip(usize::from(wide));
+        let candidates = tiles::EAGER.iter().skip(usize::from(wide));
         Self::first_that_fits(candidates.map(|c| Self::with_tiles(Kernel::Eager, shape, *c, mask, score)), limits)
     }
 
-    fn with_tiles(
-        kernel: Kernel,
-        shape: &Shape,
-        (tile_q, tile_kv, warps, stages, min_blocks): (usize, usize, usize, usize, usize),
-        mask: MaskKind,
-        score: ScoreKind,
-    ) -> KernelSpec {
+    fn with_tiles(kernel: Kernel, shape: &Shape, tiles: Tiles, mask: MaskKind, score: ScoreKind) -> KernelSpec {
         let Shape { dtype, head_dim, head_dim_v, .. } = *shape;
-        let (q_stages, lag, bounded, max_scores) = (1, false, false, false);
         Self {
             kernel,
             dtype,
             head_dim,
             head_dim_v,
-            tile_q,
-            tile_kv,
-            warps,
-            stages,
-            v_stages: stages,
-            q_stages,
-            lag,
-            bounded,
-            min_blocks,
+            tile_q: tiles.q,
+            tile_kv: tiles.kv,
+            warps: tiles.warps,
+            stages: tiles.stages,
+            v_stages: tiles.stages,
+            q_stages: 1,
+            lag: false,
+            bounded: false,
+            min_blocks: tiles.blocks,
             mask,
             score,
-            max_scores,
+            max_scores: false,
         }
     }
 
@@ -312,7 +307,7 @@ impl KernelSpec {
 
     /// Dynamic shared memory of a block, bytes.
     pub fn shared_bytes(&self) -> usize {
-        if self.kernel == Kernel::FlexSm90 {
+        if self.kernel.copies() == Copies::Tensors {
             let (qk, v) = (self.head_dim.next_multiple_of(64), self.head_dim_v.next_multiple_of(64));
             let of_keys = self.tile_kv * (self.stages * qk + self.v_stages * v);
             let buffers = 2 * (self.q_stages * self.tile_q * qk + of_keys);
@@ -328,7 +323,7 @@ impl KernelSpec {
 
     /// Warpgroups of a block that compute: on Hopper one copies.
     pub fn consumers(&self) -> usize {
-        self.warps / 4 - usize::from(self.kernel == Kernel::FlexSm90)
+        self.warps / 4 - self.kernel.producers()
     }
 
     /// Threads of a block.
@@ -468,7 +463,7 @@ mod tests {
     fn consumer_cards_never_need_more_than_99_kilobytes() {
         for arch in ["sm_86", "sm_89", "sm_120"] {
             let limits = Limits::of_arch(arch).unwrap();
-            assert_eq!((limits.shared_per_block, limits.hopper), (99 << 10, false));
+            assert_eq!((limits.shared_per_block, limits.arch.has_wgmma()), (99 << 10, false));
             let widths = (1..=256).flat_map(|d| [1, 32, 64, 96, 128, 192, 255, 256, d].map(|dv| (d, dv)));
             for (head_dim, head_dim_v) in widths {
                 for (q_len, group) in [(1, 1), (1, 8), (5, 4), (30, 1), (64, 2), (65, 1), (8192, 4)] {
@@ -503,8 +498,8 @@ mod tests {
     #[test]
     fn hoppers_tiles_leave_room_for_bitmaps() {
         let limits = Limits::of_arch("sm_90a").unwrap();
-        for (qk, v, ..) in HOPPER {
-            let shape = shape(*qk, *v, 8192);
+        for row in HOPPER {
+            let shape = shape(row.widest_qk, row.widest_v, 8192);
             let spec = KernelSpec::hopper(&shape, &limits, MaskKind::Formula, ScoreKind::Folded).expect("suits");
             let with = KernelSpec { mask: MaskKind::Bitmap, ..spec };
             assert!(with.shared_bytes() <= limits.shared_per_block, "{}: {}", with.name(), with.shared_bytes());

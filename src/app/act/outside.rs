@@ -1,0 +1,75 @@
+//! The document's own file was changed by another program: the user chooses what becomes of both.
+//!
+//! Invariant: neither the file nor the document is lost by any choice: work that a reload replaces stays among the unsaved
+//! documents, and a file that is kept out is only written by the next save. Must not know how the choices are shown.
+
+use crate::app::action::FileChoice;
+use crate::app::drafts::Dialog;
+use crate::app::state::{NEVER, State};
+use crate::base::Diagnostic;
+use crate::document::edit::Edit;
+use crate::document::file;
+use crate::document::model::Document;
+use crate::worker::seen::Seen;
+use std::path::Path;
+
+/// What the file holds now.
+pub(super) fn looked(state: &mut State, path: &Path, now: Option<Seen>) {
+    if state.path.as_deref() == Some(path) {
+        let known = state.seen.is_some();
+        state.outside = now.filter(|now| known && state.seen.as_ref() != Some(now));
+    }
+}
+
+/// Carries a choice out.
+pub(super) fn choose(state: &mut State, choice: FileChoice) {
+    let Some(path) = state.path.clone() else { return };
+    match choice {
+        FileChoice::Reload => state.session.errands.reload(path),
+        FileChoice::Difference => state.session.errands.compare(path),
+        FileChoice::KeepMine => {
+            let Some(outside) = state.outside.take() else { return };
+            // the next save may write over this content, and over no later one
+            (state.seen, state.saved) = (Some(outside), NEVER);
+            state.dialog = None;
+            state.done(format!("{} stays as it is until you save.", path.display()));
+        }
+    }
+}
+
+/// The file was read again, or not.
+pub(super) fn reloaded(state: &mut State, path: &Path, what: Result<(Box<Document>, Seen), Vec<Diagnostic>>) {
+    if state.path.as_deref() != Some(path) {
+        // another document is in work by now
+        return;
+    }
+    let (document, seen) = match what {
+        Ok(read) => read,
+        Err(why) => {
+            let behind = state.dialog.take();
+            state.dialog = Some(Dialog::failure(&format!("{} could not be read", path.display()), why, behind));
+            return;
+        }
+    };
+    super::keep_unsaved(state);
+    state.history.seal();
+    state.edit(Edit::Replace(document));
+    state.history.seal();
+    super::replaced(state);
+    (state.seen, state.outside, state.kept_as) = (Some(seen), None, None);
+    (state.saved, state.begun) = (state.revision, state.revision);
+    state.focus.layer = state.document.layers.first().map(|layer| layer.id);
+    state.dialog = None;
+    state.done(format!("Read {} again. Undo restores what was here.", path.display()));
+}
+
+/// Shows the file's text beside the document's.
+pub(super) fn compared(state: &mut State, path: &Path, theirs: Result<String, Diagnostic>) {
+    if state.path.as_deref() != Some(path) {
+        return;
+    }
+    state.dialog = Some(match theirs {
+        Ok(theirs) => Dialog::Difference { path: path.into(), theirs, mine: file::to_json(&state.document) },
+        Err(why) => Dialog::failure(&format!("{} could not be read", path.display()), vec![why], None),
+    });
+}

@@ -1,0 +1,27 @@
+//! The dialog that shows how the document differs from its file, which another program changed.
+//!
+//! Invariant: it changes neither; the choices are those of the bar over the canvas. Must not know how they are carried out.
+
+use super::Next;
+use crate::app::action::Actions;
+use crate::app::{changed_lines, panels};
+use egui::Ui;
+use std::path::Path;
+
+/// Draws it.
+pub(super) fn show(ui: &mut Ui, path: &Path, [theirs, mine]: [&str; 2], actions: &mut Actions) -> Next {
+    ui.heading("The file and this document");
+    ui.weak(path.display().to_string());
+    ui.label("Lines with - are only in the file, lines with + only in this document.");
+    let height = (ui.ctx().content_rect().height() - 260.0).max(120.0);
+    changed_lines::show(ui, (theirs.as_bytes(), mine.as_bytes()), height);
+    ui.add_space(6.0);
+    let mut next = Next::Stay;
+    ui.horizontal(|ui| {
+        panels::outside::choices(ui, false, actions);
+        if ui.button("Decide later").clicked() {
+            next = Next::Close;
+        }
+    });
+    next
+}

@@ -1,0 +1,123 @@
+//! Documents that files, other programs and other windows share with this one: nothing is lost, driven as by a user.
+//!
+//! Invariant: every click and key here is a user's.
+
+use super::tests::{Window, click, command, fill, settle, state, step_until, window};
+use crate::document::file;
+use crate::document::model::Document;
+use egui::Key;
+use egui_kittest::kittest::Queryable;
+use std::path::Path;
+
+fn open(window: &mut Window, path: &Path) {
+    command(window, Key::O);
+    fill(window, "Path", &path.display().to_string());
+    window.key_press(Key::Enter);
+    step_until(window, "the file is open", |s| s.path.as_deref() == Some(path));
+    settle(window);
+}
+
+fn on_disk(path: &Path) -> Document {
+    file::from_json(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn rename(window: &mut Window, name: &str) {
+    fill(window, "Document name", name);
+    window.run_steps(2);
+}
+
+/// Another program saves the document under another name.
+fn changed_by_another(path: &Path, name: &str) {
+    let document = Document { name: name.into(), ..on_disk(path) };
+    std::fs::write(path, file::to_json(&document)).unwrap();
+}
+
+#[test]
+fn a_file_that_another_program_changed_is_not_written_over_until_the_user_has_chosen() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("shared.json");
+    std::fs::write(&path, crate::document::library::preset("alibi").unwrap().text).unwrap();
+    let mut window = window(None);
+    open(&mut window, &path);
+    rename(&mut window, "Mine");
+    changed_by_another(&path, "Theirs");
+    // at once, before the change can have been seen
+    command(&mut window, Key::S);
+    step_until(&mut window, "the save is refused", |s| s.dialog.is_some());
+    window.run_steps(2);
+    assert!(window.query_by_label("The document could not be saved").is_some());
+    assert_eq!(on_disk(&path).name, "Theirs");
+    click(&mut window, "Close");
+    step_until(&mut window, "the bar is there", |s| s.outside.is_some());
+    window.run_steps(3);
+    assert!(window.query_by_label("shared.json was changed by another program.").is_some());
+    click(&mut window, "Show the difference");
+    step_until(&mut window, "the difference is shown", |s| s.dialog.is_some());
+    window.run_steps(3);
+    let shown = |window: &Window, line: &str| window.query_all_by_label_contains(line).count();
+    assert_eq!([shown(&window, "-   \"name\": \"Theirs\""), shown(&window, "+   \"name\": \"Mine\"")], [1, 1]);
+    click(&mut window, "Decide later");
+    // mine stays: now, and only over this content, a save writes
+    click(&mut window, "Keep mine");
+    window.run_steps(3);
+    assert!(state(&window).outside.is_none() && state(&window).is_dirty());
+    changed_by_another(&path, "Theirs again");
+    command(&mut window, Key::S);
+    step_until(&mut window, "a later change is refused too", |s| s.dialog.is_some());
+    window.run_steps(2);
+    click(&mut window, "Close");
+    step_until(&mut window, "the bar is there again", |s| s.outside.is_some());
+    window.run_steps(3);
+    click(&mut window, "Keep mine");
+    window.run_steps(3);
+    command(&mut window, Key::S);
+    step_until(&mut window, "it is saved", |s| !s.is_dirty());
+    assert_eq!(on_disk(&path).name, "Mine");
+    // the next one is taken; undo brings mine back
+    changed_by_another(&path, "Theirs at last");
+    step_until(&mut window, "a change is seen without a save", |s| s.outside.is_some());
+    window.run_steps(3);
+    click(&mut window, "Reload");
+    step_until(&mut window, "the file is read", |s| s.document.name == "Theirs at last");
+    window.run_steps(3);
+    assert!(!state(&window).is_dirty() && state(&window).outside.is_none());
+    assert_eq!(state(&window).path.as_deref(), Some(&*path));
+    command(&mut window, Key::Z);
+    window.run_steps(3);
+    assert_eq!(state(&window).document.name, "Mine");
+}
+
+#[test]
+fn all_tabs_come_back_with_their_undo_and_two_windows_share_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let mut first = window(Some(home.path()));
+    rename(&mut first, "one");
+    command(&mut first, Key::T);
+    first.run_steps(3);
+    rename(&mut first, "two");
+    assert_eq!(state(&first).parked.len(), 1);
+    let mut second = window(Some(home.path()));
+    assert!(state(&second).parked.is_empty() && state(&second).document.name != "two");
+    rename(&mut second, "other window");
+    // both are killed a moment later
+    first.run_steps(40);
+    second.run_steps(40);
+    first.state_mut().state.recovery.finish();
+    second.state_mut().state.recovery.finish();
+    drop((first, second));
+    let mut third = window(Some(home.path()));
+    let names =
+        |window: &Window| -> Vec<String> { state(window).tabs().iter().map(|tab| tab.document.name.clone()).collect() };
+    assert_eq!(names(&third), ["other window", "one", "two"]);
+    assert_eq!((state(&third).document.name.as_str(), state(&third).is_dirty()), ("other window", true));
+    click(&mut third, "two *");
+    third.run_steps(3);
+    command(&mut third, Key::Z);
+    third.run_steps(3);
+    assert_eq!(names(&third), ["other window", "one", "Untitled"]);
+    click(&mut third, "one *");
+    third.run_steps(3);
+    command(&mut third, Key::Z);
+    third.run_steps(3);
+    assert_ne!(state(&third).document.name, "one");
+}

@@ -1,0 +1,532 @@
+//! The open documents with their undo, unsaved documents, and the window's settings, stored with the user's other data so
+//! that they can be restored.
+//!
+//! Invariant: each window writes into a folder of its own (`slots`); a file is written completely or not at all, on another
+//! thread, about a second after a change; what another window left is removed only after it was written anew; an unreadable
+//! file is set aside and never prevents the start. Must not know what is shown.
+
+mod slots;
+
+use self::slots::Slot;
+use super::unsaved;
+use super::view::View;
+use crate::base::Diagnostic;
+use crate::document::file;
+use crate::document::history::{History, KeptHistory};
+use crate::document::model::Document;
+use crate::worker::files;
+use crate::worker::seen::Seen;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+/// Seconds between a change and its being kept.
+const DELAY: f64 = 1.0;
+/// Most bytes of undo that are kept of a document.
+const UNDO: usize = 4 << 20;
+/// Open documents that a start restores; more are listed among the unsaved ones, or lie in their own files.
+const MOST: usize = 40;
+/// The one document of versions that kept no more.
+const OLD_DOCUMENT: &str = "last.json";
+const OLD_PLACE: &str = "last-place.json";
+const VIEW: &str = "window.json";
+const LIST: &str = "tabs.json";
+
+/// Where a document belongs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Place {
+    pub path: Option<PathBuf>,
+    /// What that file held when it was read or written last.
+    pub seen: Option<Seen>,
+    /// Whether it has changes that no file has.
+    pub dirty: bool,
+    /// A trainer's configuration to merge into.
+    pub config: Option<PathBuf>,
+    /// Its file among the unsaved documents.
+    pub kept_as: Option<PathBuf>,
+}
+
+/// An open document, as it is to be kept.
+pub(crate) struct Tab<'a> {
+    /// The same as long as it is open.
+    pub id: u64,
+    /// Another after every change.
+    pub mark: u64,
+    pub document: &'a Document,
+    pub history: &'a History,
+    pub place: Place,
+}
+
+/// An open document that was kept.
+#[derive(Debug)]
+pub(crate) struct KeptTab {
+    pub document: Document,
+    pub history: History,
+    pub place: Place,
+}
+
+/// The restored state.
+#[derive(Debug, Default)]
+pub(crate) struct Recovered {
+    pub view: View,
+    /// Left to right.
+    pub tabs: Vec<KeptTab>,
+    /// The place of the one in work.
+    pub active: usize,
+    /// The newest document that was kept unsaved, by its file's name.
+    pub unsaved: Option<String>,
+    /// The unreadable part.
+    pub told: Vec<Diagnostic>,
+}
+
+/// Which documents are open, left to right.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct List {
+    active: usize,
+    tabs: Vec<(u64, Place)>,
+}
+
+/// A document's file.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    /// The document file's text.
+    document: String,
+    #[serde(default)]
+    history: KeptHistory,
+}
+
+/// Keeps them.
+#[derive(Default)]
+pub(crate) struct Recovery {
+    folder: Option<PathBuf>,
+    slot: Option<Slot>,
+    /// What other windows left, until it is written anew.
+    taken_over: Vec<Slot>,
+    writer: Option<Writer>,
+    /// The documents in their files: id and mark.
+    kept: Vec<(u64, u64)>,
+    kept_list: Option<List>,
+    kept_view: Option<View>,
+    due: Option<f64>,
+}
+
+/// Makes a file's bytes on the writer's thread: a large document takes its time.
+type Bytes = Box<dyn FnOnce() -> Vec<u8> + Send>;
+
+enum Job {
+    Write(PathBuf, Bytes),
+    /// Removes a file.
+    Drop(PathBuf),
+    /// Removes what was taken over, unless something before could not be written.
+    Remove(Vec<Slot>),
+}
+
+struct Writer {
+    jobs: Sender<Job>,
+    errors: Receiver<Diagnostic>,
+    thread: JoinHandle<()>,
+}
+
+impl Recovery {
+    /// Reads the state stored in `folder`; None stores nothing.
+    pub fn open(folder: Option<PathBuf>) -> (Recovery, Recovered) {
+        let mut recovered = Recovered::default();
+        let (mut slot, mut taken_over) = (None, Vec::new());
+        if let Some(folder) = &folder {
+            taken_over = read(folder, &mut recovered);
+            recovered.unsaved = unsaved::newest(folder);
+            match Slot::new(folder) {
+                Ok(made) => slot = Some(made),
+                Err(e) => {
+                    let message = format!("open documents cannot be kept for the next start: {e}");
+                    let place = format!("the folder is {}", folder.display());
+                    recovered.told.push(Diagnostic::warning("recovery", message).hint(place));
+                }
+            }
+        }
+        let writer = folder.as_ref().and_then(|_| Writer::start());
+        let (kept, kept_list, kept_view, due) = (Vec::new(), None, None, None);
+        (Recovery { folder, slot, taken_over, writer, kept, kept_list, kept_view, due }, recovered)
+    }
+
+    /// Where everything is kept; None: nowhere.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// Keeps a document that another takes the place of. `again`: the file that it came back from. Gives its file's name.
+    pub fn set_aside(
+        &mut self,
+        document: &Document,
+        last: Option<&str>,
+        path: Option<&Path>,
+        again: Option<PathBuf>,
+    ) -> Option<String> {
+        let writer = self.writer.as_ref()?;
+        let (file, bytes) = unsaved::keep(self.folder.as_deref()?, document, last, path, again);
+        let name = file.file_name()?.to_string_lossy().into_owned();
+        writer.send(Job::Write(file, bytes));
+        Some(name)
+    }
+
+    /// Nothing of these needs keeping until it changes: an untouched first screen.
+    pub fn assume(&mut self, tabs: &[Tab<'_>], active: usize, view: &View) {
+        if self.taken_over.is_empty() {
+            self.kept = tabs.iter().map(|tab| (tab.id, tab.mark)).collect();
+            self.kept_list = Some(List::of(tabs, active));
+        }
+        self.kept_view = Some(view.clone());
+    }
+
+    /// Stores changes, some time after the change, or `at_once`. Returns the seconds until it is due.
+    pub fn follow(
+        &mut self,
+        now: f64,
+        at_once: bool,
+        (tabs, active): (&[Tab<'_>], usize),
+        view: &View,
+    ) -> Result<Option<f64>, Diagnostic> {
+        if let Some(why) = self.writer.as_ref().and_then(|w| w.errors.try_iter().last()) {
+            return Err(why);
+        }
+        let list = List::of(tabs, active);
+        let marks: Vec<(u64, u64)> = tabs.iter().map(|tab| (tab.id, tab.mark)).collect();
+        let new_tabs = self.slot.is_some() && (self.kept != marks || self.kept_list.as_ref() != Some(&list));
+        let new_view = self.kept_view.as_ref() != Some(view);
+        if self.folder.is_none() || !new_tabs && !new_view {
+            self.due = None;
+            return Ok(None);
+        }
+        let due = *self.due.get_or_insert(now + DELAY);
+        if now < due && !at_once {
+            return Ok(Some(due - now));
+        }
+        self.due = None;
+        if new_tabs {
+            self.keep_tabs(tabs, list);
+            self.kept = marks;
+        }
+        if new_view {
+            self.keep_view(view);
+            self.kept_view = Some(view.clone());
+        }
+        Ok(None)
+    }
+
+    /// Writes the documents that changed, then the list of all, and removes files that the list does not name.
+    fn keep_tabs(&mut self, tabs: &[Tab<'_>], list: List) {
+        let (Some(slot), Some(writer)) = (&self.slot, &self.writer) else { return };
+        for tab in tabs.iter().filter(|tab| !self.kept.contains(&(tab.id, tab.mark))) {
+            let (document, history) = (tab.document.clone(), tab.history.kept(UNDO));
+            let bytes = move || stored(&document, history);
+            writer.send(Job::Write(slot.folder.join(file_of(tab.id)), Box::new(bytes)));
+        }
+        let copy = list.clone();
+        let bytes = move || serde_json::to_vec(&copy).unwrap_or_default();
+        writer.send(Job::Write(slot.folder.join(LIST), Box::new(bytes)));
+        let closed = self.kept.iter().filter(|(id, _)| tabs.iter().all(|tab| tab.id != *id));
+        closed.for_each(|(id, _)| writer.send(Job::Drop(slot.folder.join(file_of(*id)))));
+        writer.send(Job::Remove(std::mem::take(&mut self.taken_over)));
+        self.kept_list = Some(list);
+    }
+
+    /// After [`Recovery::finish`], files are written again.
+    pub fn write_again(&mut self) {
+        self.slot.iter_mut().for_each(Slot::hold);
+        if self.writer.is_none() {
+            self.writer = self.folder.as_ref().and_then(|_| Writer::start());
+        }
+    }
+
+    /// Keeps the window's settings at once.
+    pub fn keep_view(&self, view: &View) {
+        if let (Some(folder), Some(writer)) = (&self.folder, &self.writer) {
+            let copy = view.clone();
+            let bytes = move || serde_json::to_vec_pretty(&copy).unwrap_or_default();
+            writer.send(Job::Write(folder.join(VIEW), Box::new(bytes)));
+        }
+    }
+
+    /// Waits until everything is written, and lets the next window take it over. At the end only.
+    pub fn finish(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            drop(writer.jobs);
+            let _ = writer.thread.join();
+        }
+        self.slot.iter_mut().for_each(Slot::release);
+    }
+}
+
+impl List {
+    fn of(tabs: &[Tab<'_>], active: usize) -> List {
+        List { active, tabs: tabs.iter().map(|tab| (tab.id, tab.place.clone())).collect() }
+    }
+}
+
+fn file_of(id: u64) -> String {
+    format!("document-{id}.json")
+}
+
+fn stored(document: &Document, history: KeptHistory) -> Vec<u8> {
+    serde_json::to_vec(&Stored { document: file::to_json(document), history }).unwrap_or_default()
+}
+
+impl Writer {
+    /// A writer that has ended takes nothing any more.
+    fn send(&self, job: Job) {
+        let _ = self.jobs.send(job);
+    }
+
+    fn start() -> Option<Writer> {
+        let (jobs, queue) = channel::<Job>();
+        let (told, errors) = channel();
+        let work = move || {
+            while let Ok(first) = queue.recv() {
+                let mut batch = vec![first];
+                for next in queue.try_iter() {
+                    if let Job::Write(path, _) = &next {
+                        // only the newest of each file is worth writing
+                        batch.retain(|job| !matches!(job, Job::Write(old, _) if old == path));
+                    }
+                    batch.push(next);
+                }
+                do_all(batch, &told);
+            }
+        };
+        let thread = std::thread::Builder::new().name("recovery".into()).spawn(work).ok()?;
+        Some(Writer { jobs, errors, thread })
+    }
+}
+
+fn do_all(batch: Vec<Job>, told: &Sender<Diagnostic>) {
+    let mut whole = true;
+    for job in batch {
+        match job {
+            Job::Write(path, bytes) => {
+                let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { continue };
+                if let Err(why) = files::save_under(folder, &name.to_string_lossy(), &bytes()) {
+                    whole = false;
+                    let _ = told.send(why);
+                }
+            }
+            Job::Drop(path) => drop(std::fs::remove_file(path)),
+            Job::Remove(slots) if whole => slots.into_iter().for_each(Slot::remove),
+            // the next window takes them over
+            Job::Remove(_) => {}
+        }
+    }
+}
+
+/// Reads the settings, and the documents of all windows that ended; the newest window's come first.
+fn read(folder: &Path, out: &mut Recovered) -> Vec<Slot> {
+    if let Some(text) = text_of(&folder.join(VIEW), out) {
+        match serde_json::from_str(&text) {
+            Ok(view) => out.view = view,
+            Err(e) => set_aside(&folder.join(VIEW), &folder.join(VIEW), &e.to_string(), out),
+        }
+    }
+    let mut taken_over = Vec::new();
+    for slot in Slot::left(folder).into_iter().rev() {
+        // what has no room is left for another window
+        if out.tabs.len() < MOST {
+            read_slot(folder, &slot.folder, out);
+            taken_over.push(slot);
+        }
+    }
+    read_old(folder, out);
+    taken_over
+}
+
+fn read_slot(root: &Path, folder: &Path, out: &mut Recovered) {
+    let Some(text) = text_of(&folder.join(LIST), out) else { return };
+    // out of the folder, which is removed when its documents are written anew
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let aside = |file: &str| root.join(format!("{name}-{file}"));
+    let list: List = match serde_json::from_str(&text) {
+        Ok(list) => list,
+        Err(e) => return set_aside(folder, &aside("all"), &e.to_string(), out),
+    };
+    let first = out.tabs.is_empty();
+    for (at, (id, place)) in list.tabs.into_iter().enumerate() {
+        let path = folder.join(file_of(id));
+        let Some(text) = text_of(&path, out) else { continue };
+        match opened(&text) {
+            Ok((document, history)) => {
+                if first && at <= list.active {
+                    out.active = out.tabs.len();
+                }
+                out.tabs.push(KeptTab { document, history, place });
+            }
+            Err(why) => set_aside(&path, &aside(&file_of(id)), &why, out),
+        }
+    }
+}
+
+fn opened(text: &str) -> Result<(Document, History), String> {
+    let stored: Stored = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    let first = |why: Vec<Diagnostic>| why.first().map(|d| d.message.clone()).unwrap_or_default();
+    Ok((file::from_json(&stored.document).map_err(first)?, History::restored(stored.history)))
+}
+
+/// The one document that older versions kept. It is kept anew from here on.
+fn read_old(folder: &Path, out: &mut Recovered) {
+    let path = folder.join(OLD_DOCUMENT);
+    let Some(text) = text_of(&path, out) else { return };
+    let place = text_of(&folder.join(OLD_PLACE), out).and_then(|t| serde_json::from_str(&t).ok()).unwrap_or_default();
+    match file::from_json(&text) {
+        Ok(document) => {
+            out.tabs.push(KeptTab { document, history: History::new(), place });
+            // under another name it is there until its owner removes it
+            drop(std::fs::rename(&path, path.with_extension("old.json")));
+        }
+        Err(why) => {
+            let first = why.first().map(|d| d.message.clone()).unwrap_or_default();
+            set_aside(&path, &path, &first, out);
+        }
+    }
+}
+
+fn text_of(path: &Path, out: &mut Recovered) -> Option<String> {
+    if !path.exists() {
+        return None;
+    }
+    files::read_named_text(path).map_err(|why| out.told.push(why)).ok()
+}
+
+/// An unreadable file may be valuable to its owner: it is renamed, not overwritten.
+fn set_aside(path: &Path, aside: &Path, why: &str, out: &mut Recovered) {
+    let aside = aside.with_extension("unreadable.json");
+    let moved = std::fs::rename(path, &aside).is_ok();
+    let place = if moved { aside } else { path.to_path_buf() };
+    let message = format!("the state of the last session cannot be read: {why}");
+    out.told.push(Diagnostic::warning("recovery", message).hint(format!("its file is {}", place.display())));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::state::empty_document;
+    use crate::app::workspace::Workspace;
+    use crate::document::edit::Edit;
+
+    fn tab<'a>(id: u64, mark: u64, document: &'a Document, history: &'a History, place: &Place) -> Tab<'a> {
+        Tab { id, mark, document, history, place: place.clone() }
+    }
+
+    fn names(tabs: &[KeptTab]) -> Vec<&str> {
+        tabs.iter().map(|tab| tab.document.name.as_str()).collect()
+    }
+
+    fn named(name: &str) -> Document {
+        let mut document = empty_document("tokens 8");
+        document.name = name.into();
+        document
+    }
+
+    #[test]
+    fn what_is_kept_comes_back_and_garbage_is_set_aside() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("new/folder");
+        let (mut recovery, recovered) = Recovery::open(Some(folder.clone()));
+        assert!(recovered.tabs.is_empty() && recovered.told.is_empty());
+        let (mut first, second) = (empty_document("text 7 | image 3x4"), named("second"));
+        let (mut history, none) = (History::new(), History::new());
+        history.apply(&mut first, Edit::Rename("first".into()), 0.0).unwrap();
+        let view = View { workspace: Workspace::Code, rounds: 3, ..View::default() };
+        let place =
+            Place { path: Some("/a/b.json".into()), seen: Some(Seen::of(b"x")), dirty: true, ..Place::default() };
+        let own = Place::default();
+        let tabs = || [tab(4, 9, &first, &history, &place), tab(2, 1, &second, &none, &own)];
+        assert_eq!(recovery.follow(0.0, false, (&tabs(), 1), &view).unwrap(), Some(DELAY));
+        assert_eq!(recovery.follow(2.0, false, (&tabs(), 1), &view).unwrap(), None);
+        recovery.finish();
+        let (mut recovery, mut recovered) = Recovery::open(Some(folder.clone()));
+        assert_eq!((recovered.view.clone(), recovered.active), (view.clone(), 1));
+        assert_eq!(names(&recovered.tabs), ["first", "second"]);
+        let back = &mut recovered.tabs[0];
+        assert_eq!((&back.document, &back.place), (&first, &place));
+        assert_eq!(back.history.undo(&mut back.document).map(|step| step.title), Some("Rename the document".into()));
+        assert_ne!(back.document.name, "first");
+
+        // a document that was closed does not come back
+        recovery.follow(0.0, true, (&tabs()[..1], 0), &view).unwrap();
+        recovery.follow(0.0, true, (&tabs()[1..], 0), &view).unwrap();
+        recovery.finish();
+        let (mut recovery, recovered) = Recovery::open(Some(folder.clone()));
+        assert_eq!(names(&recovered.tabs), ["second"]);
+        recovery.follow(0.0, true, (&tabs(), 0), &view).unwrap();
+        recovery.finish();
+        let broken = recovery.slot.as_ref().unwrap().folder.join(file_of(4));
+        std::fs::write(&broken, "{").unwrap();
+        let (_, recovered) = Recovery::open(Some(folder.clone()));
+        assert_eq!((names(&recovered.tabs), recovered.told[0].code.as_ref()), (vec!["second"], "recovery"));
+        let aside = std::fs::read_dir(&folder).unwrap().filter_map(|e| e.ok()?.file_name().into_string().ok());
+        assert_eq!(aside.filter(|name| name.ends_with("document-4.unreadable.json")).count(), 1);
+        assert!(!broken.exists());
+    }
+
+    #[test]
+    fn two_windows_keep_what_each_has_and_the_next_start_brings_both() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = Some(home.path().to_path_buf());
+        let (view, none, place) = (View::default(), History::new(), Place { dirty: true, ..Place::default() });
+        let (a, b) = (named("a"), named("b"));
+        let (mut first, _) = Recovery::open(folder.clone());
+        let (mut second, recovered) = Recovery::open(folder.clone());
+        assert!(recovered.tabs.is_empty());
+        first.follow(0.0, true, (&[tab(1, 1, &a, &none, &place)], 0), &view).unwrap();
+        second.follow(0.0, true, (&[tab(1, 1, &b, &none, &place)], 0), &view).unwrap();
+        // one ends, the other goes on: a third start takes over what no window has
+        second.finish();
+        let (mut third, recovered) = Recovery::open(folder.clone());
+        assert_eq!(names(&recovered.tabs), ["b"]);
+        // the third is killed before it wrote anything: nothing is gone
+        first.finish();
+        third.slot.as_mut().unwrap().release();
+        drop(third);
+        let (mut fourth, recovered) = Recovery::open(folder.clone());
+        assert_eq!(names(&recovered.tabs), ["b", "a"]);
+        let tabs = [tab(1, 1, &b, &none, &place), tab(2, 1, &a, &none, &place)];
+        fourth.follow(0.0, true, (&tabs, 1), &view).unwrap();
+        fourth.finish();
+        let (_, recovered) = Recovery::open(folder);
+        assert_eq!((names(&recovered.tabs), recovered.active), (vec!["b", "a"], 1));
+        assert_eq!(std::fs::read_dir(home.path().join("sessions")).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn the_document_of_an_older_version_comes_back_once() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join(OLD_DOCUMENT), file::to_json(&named("old"))).unwrap();
+        std::fs::write(home.path().join(OLD_PLACE), r#"{"path": "/a.json", "dirty": true}"#).unwrap();
+        let (_, recovered) = Recovery::open(Some(home.path().to_path_buf()));
+        assert_eq!(names(&recovered.tabs), ["old"]);
+        assert_eq!(
+            (recovered.tabs[0].place.path.as_deref(), recovered.tabs[0].place.dirty),
+            (Some(Path::new("/a.json")), true)
+        );
+        let (_, recovered) = Recovery::open(Some(home.path().to_path_buf()));
+        assert!(recovered.tabs.is_empty());
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_told() {
+        let home = tempfile::tempdir().unwrap();
+        let blocked = home.path().join("file");
+        std::fs::write(&blocked, "").unwrap();
+        let (mut recovery, recovered) = Recovery::open(Some(blocked.join("inside")));
+        assert_eq!(recovered.told[0].code, "recovery");
+        recovery.follow(0.0, true, (&[], 0), &View::default()).unwrap();
+        let mut told = Ok(None);
+        for _ in 0..500 {
+            told = recovery.follow(9.0, true, (&[], 0), &View::default());
+            if told.is_err() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert_eq!(told.unwrap_err().code, "cannot-write");
+    }
+}
