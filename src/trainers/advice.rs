@@ -4,7 +4,9 @@
 //! from them is marked as forward only; backward timings count only with right gradients; without a measurement the
 //! advice is a command to run. Must not know where runs come from.
 
-use super::config::{Reach, Trainer, reach};
+use super::config::Trainer;
+use super::effects::{self, Setup};
+use super::known;
 use crate::base::BackendName;
 use crate::problem::result::{GradientOutcome, Outcome, RunReport};
 use serde::Serialize;
@@ -44,6 +46,8 @@ pub struct Question<'a> {
     pub design: Option<Attended<'a>>,
     /// `base_model_precision`.
     pub weights: Option<&'a str>,
+    /// What decides the setting's effect besides its value.
+    pub setup: Setup<'a>,
     /// The command that measures the missing times.
     pub command: &'a str,
 }
@@ -112,6 +116,13 @@ struct Entry {
 pub fn advise(question: &Question) -> Advice {
     let mut advice = Advice::default();
     let key = question.trainer.key();
+    if question.trainer == Trainer::SimpleTuner
+        && let Some(value) = question.current
+    {
+        let setup = Setup { family: question.family.or(question.setup.family), ..question.setup };
+        let notes = effects::warnings(value, setup);
+        advice.why.extend(notes.into_iter().filter(|n| n.code != "config-untrained").map(|n| n.message));
+    }
     advice.must = must(question, &mut advice.why);
     let plain = question.plain.map(|m| (m, entries(question.trainer, m.report)));
     match &plain {
@@ -161,7 +172,7 @@ fn training<N: std::fmt::Display + Copy>(
     why: &mut Vec<String>,
 ) -> Option<N> {
     let mut best: Option<(N, f64)> = None;
-    let mut told = Vec::new();
+    let (mut told, mut own) = (Vec::new(), Vec::new());
     for (name, entry) in named {
         let found = measured.report.gradients.iter().find(|r| r.backend == entry.backend);
         told.push(match found.map(|r| &r.outcome) {
@@ -177,6 +188,11 @@ fn training<N: std::fmt::Display + Copy>(
                 Some(words) => format!("{name} computes wrong gradients ({words})"),
                 None => format!("{name} was not timed backward"),
             },
+            Some(GradientOutcome::Refused { .. }) if !entry.backend.as_str().starts_with("torch:") => {
+                // the trainer's kernel of this name is another one, which may well have gradients
+                own.push(entry.backend.as_str());
+                continue;
+            }
             Some(GradientOutcome::Refused { why } | GradientOutcome::Failed { why }) => {
                 format!("{name} has no backward pass on this device ({})", why.message)
             }
@@ -184,6 +200,13 @@ fn training<N: std::fmt::Display + Copy>(
     }
     if !told.is_empty() {
         why.push(format!("{}, {of}, forward + backward: {}", place(measured), told.join(", ")));
+    }
+    if !own.is_empty() {
+        why.push(format!(
+            "Maskloom's own `{}` measures forward passes only; this says nothing about the trainer's kernel: race torch:sdpa \
+             with --pass both",
+            own.join("` and `")
+        ));
     }
     best.map(|(name, _)| name)
 }
@@ -226,6 +249,14 @@ fn fits(question: &Question, advice: &mut Advice) -> bool {
 /// Settings that cannot work: formats that a backend refuses.
 fn must(question: &Question, why: &mut Vec<String>) -> Option<&'static str> {
     let current = question.current?;
+    let setup = Setup { family: question.family.or(question.setup.family), ..question.setup };
+    if question.trainer == Trainer::SimpleTuner && effects::untrained(current, setup) {
+        why.push(format!(
+            "with `{current}` in training the attention layers will not be trained, as the trainer itself warns ({})",
+            known::edition()
+        ));
+        return Some(question.trainer.value(BackendName::TorchSdpa).0);
+    }
     let picky = current == "flex" || current.starts_with("flash-attn") || current.starts_with("flash_attention");
     let precision = question.precision.filter(|p| matches!(*p, "no" | "fp8" | "fp32" | "float32"))?;
     if !picky {
@@ -267,6 +298,23 @@ fn place(measured: Measured) -> String {
     format!("{verb} {}", measured.report.device_name)
 }
 
+/// Takes out the choices that do not reach the family's attention, and says which.
+fn without_effect(question: &Question, choices: &mut Vec<&Entry>) -> Option<String> {
+    let family = question.family.filter(|_| question.trainer == Trainer::SimpleTuner)?;
+    let setup = Setup { family: Some(family), ..question.setup };
+    let idle = |e: &&Entry| e.value.is_some_and(|v| !effects::acts(v, setup));
+    let mut names: Vec<&str> = choices.iter().filter(|e| idle(e)).filter_map(|e| e.value).collect();
+    names.dedup();
+    choices.retain(|e| !idle(e));
+    (!names.is_empty()).then(|| {
+        format!(
+            "the `{family}` family calls PyTorch's SDPA itself: `{}` has no effect there ({})",
+            names.join("` and `"),
+            known::edition()
+        )
+    })
+}
+
 fn fastest(question: &Question, measured: Measured, entries: &[Entry], advice: &mut Advice) {
     let key = question.trainer.key();
     let mut choices: Vec<&Entry> = entries.iter().filter(|e| e.value.is_some()).collect();
@@ -274,17 +322,12 @@ fn fastest(question: &Question, measured: Measured, entries: &[Entry], advice: &
     let own = |e: &Entry| e.backend.as_str().starts_with("torch:");
     let stands_in = |e: &Entry| !own(e) && entries.iter().any(|o| own(o) && o.value == e.value);
     choices.retain(|e| !stands_in(e));
+    advice.why.extend(without_effect(question, &mut choices));
     choices.sort_by(|a, b| a.ms.total_cmp(&b.ms));
     let Some(best) = choices.first() else { return };
     let value = best.value.unwrap_or_default();
     let list = choices.iter().map(|e| format!("{} {:.2} ms", e.value.unwrap_or_default(), e.ms));
     advice.why.push(format!("{}, without the design: {}", place(measured), list.collect::<Vec<_>>().join(", ")));
-    let direct = question.trainer == Trainer::SimpleTuner && question.family.is_some_and(|f| reach(f) == Reach::Direct);
-    let family = question.family.unwrap_or_default();
-    if direct {
-        advice.headline = format!("keep `{key}`: the `{family}` family calls PyTorch's SDPA itself and ignores it");
-        return;
-    }
     if choices.iter().all(|e| e.value == best.value) {
         advice.forward = Some(value);
         advice.headline = format!("`{value}` is the only measured choice of `{key}`, so there is no comparison");
@@ -515,11 +558,42 @@ mod tests {
     fn families_and_formats_that_decide_by_themselves_do() {
         let run = report(&[(TorchSdpa, 2.0, "sdpa"), (TorchFlex, 1.0, "flex")]);
         let flux = Question { family: Some("flux"), ..ask(Some(&run), None) };
-        assert!(advise(&flux).headline.contains("ignores it") && advise(&flux).forward.is_none());
+        let advice = advise(&flux);
+        assert_eq!(advice.forward, Some("diffusers"));
+        assert!(advice.why[0].contains("`flex` has no effect there (SimpleTuner 4.10.1"), "{advice:?}");
+        // cuDNN's kernel is reached by the trainer's restriction of SDPA
+        let cudnn = report(&[(TorchSdpa, 2.0, "sdpa"), (Sdpa, 1.0, "cuDNN 9.19")]);
+        assert_eq!(advise(&Question { family: Some("flux"), ..ask(Some(&cudnn), None) }).forward, Some("cudnn"));
         let fp32 = Question { current: Some("flex"), precision: Some("no"), ..ask(None, None) };
         let advice = advise(&fp32);
         assert_eq!(advice.must, Some("diffusers"));
         assert!(advice.headline.contains("cannot work") && advice.why[0].contains("bfloat16"), "{advice:?}");
+    }
+
+    #[test]
+    fn a_value_that_leaves_layers_untrained_is_no_keeper() {
+        let run = report(&[(TorchSdpa, 2.0, "sdpa")]);
+        let setup = Setup { usage: Some("training+inference"), ..Setup::default() };
+        let flux = Question { family: Some("flux"), current: Some("sageattention"), setup, ..ask(Some(&run), None) };
+        let text = advise(&flux).render();
+        assert_eq!(advise(&flux).must, Some("diffusers"));
+        for word in ["attention layers will not be trained", "ignores every mask", "SimpleTuner 4.10.1"] {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+        let validation = advise(&Question { setup: Setup::default(), ..flux });
+        assert_eq!(validation.must, None);
+        assert!(validation.render().contains("acts in validation alone"), "{validation:?}");
+    }
+
+    #[test]
+    fn the_missing_backward_pass_is_maskloom_s_own() {
+        use crate::problem::result::GradientReport;
+        let mut run = report(&[(Sdpa, 1.0, "cuDNN 9.19"), (TorchSdpa, 2.0, "sdpa")]);
+        let why = Diagnostic::error("no-backward", "sdpa has no backward pass on this device");
+        run.gradients = vec![GradientReport { backend: Sdpa, outcome: GradientOutcome::Refused { why } }];
+        let text = advise(&ask(Some(&run), None)).render();
+        assert!(text.contains("Maskloom's own `sdpa` measures forward passes only"), "{text}");
+        assert!(!text.contains("cudnn has no backward"), "{text}");
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! A trainer's `config.json` with the attention setting in it.
 //!
 //! Invariant: only the one value changes; the effect on the trainer is described next to the bytes, and flex is set
-//! only on request. All facts about trainers and model families are in this file.
+//! only on request. Facts about SimpleTuner's releases come from `known`.
 
+use super::effects::{self, Setup};
+use super::known::{self, Does};
 use super::settings_file::SettingsFile;
 use crate::base::ExportFile;
 use crate::base::{BackendName, Diagnostic};
@@ -82,41 +84,6 @@ pub struct ConfigExport {
     pub notes: Vec<Diagnostic>,
 }
 
-/// How a model family of SimpleTuner runs its attention.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// Through diffusers' dispatcher: the setting counts.
-    Dispatches,
-    /// By calling PyTorch's SDPA itself: the setting changes nothing.
-    Direct,
-    Unknown,
-}
-
-const DISPATCHING: &[&str] = &[
-    "wan",
-    "ltxvideo",
-    "ltxvideo2",
-    "qwen_image",
-    "flux2",
-    "hunyuanvideo",
-    "z_image",
-    "krea2",
-    "chroma",
-    "cosmos3",
-    "longcat_video",
-    "sanavideo",
-    "kandinsky5-video",
-];
-const DIRECT: &[&str] = &["sd1x", "sd2x", "sdxl", "sd3", "lumina2", "omnigen", "flux"];
-
-pub(crate) fn reach(family: &str) -> Reach {
-    match family {
-        f if DISPATCHING.contains(&f) => Reach::Dispatches,
-        f if DIRECT.contains(&f) => Reach::Direct,
-        _ => Reach::Unknown,
-    }
-}
-
 /// The config with its attention set. Errors: what keeps the existing file from being read, with line and column.
 pub fn config(request: &ConfigRequest) -> Result<ConfigExport, Diagnostic> {
     let object = match request.existing {
@@ -138,7 +105,30 @@ pub fn config(request: &ConfigRequest) -> Result<ConfigExport, Diagnostic> {
         let object = object.as_ref()?;
         object.find(&[name, &dashed]).and_then(|m| object.string(m))
     };
-    notes.extend(remarks(request, backend, setting("model_family").as_deref(), setting("mixed_precision").as_deref()));
+    let number = |name: &str| {
+        let dashed = format!("--{name}");
+        let object = object.as_ref()?;
+        let value = object.value(object.find(&[name, &dashed])?);
+        value.as_u64().or_else(|| value.as_str()?.trim().parse().ok()).map(|n| n as usize)
+    };
+    let (family, usage, mode) = (setting("model_family"), setting("sageattention_usage"), setting("dynamo_mode"));
+    let setup = Setup {
+        family: family.as_deref(),
+        usage: usage.as_deref(),
+        parallel: number("context_parallel_size").unwrap_or(0),
+        dynamo_mode: mode.as_deref(),
+        batch: number("train_batch_size").unwrap_or(0),
+    };
+    let present = setting(key);
+    notes.extend(remarks(request, backend, setup, setting("mixed_precision").as_deref()));
+    if request.trainer == Trainer::SimpleTuner {
+        let stays = request.backend.is_none() && present.is_some();
+        let will_be = present.as_deref().filter(|_| stays).unwrap_or(value);
+        notes.extend(of_value(will_be, setup, request.designed));
+        if object.is_some() && present.is_none() {
+            notes.extend(default_left(value, setup));
+        }
+    }
     let written = object.as_ref().map_or_else(|| format!("\"{value}\""), |o| o.quoted(value));
     let dashed = format!("--{key}");
     let (text, before) = match &object {
@@ -258,12 +248,7 @@ fn mostly_dashed(object: &SettingsFile) -> bool {
     2 * dashed > object.members().len()
 }
 
-fn remarks(
-    request: &ConfigRequest,
-    backend: BackendName,
-    family: Option<&str>,
-    precision: Option<&str>,
-) -> Vec<Diagnostic> {
+fn remarks(request: &ConfigRequest, backend: BackendName, setup: Setup, precision: Option<&str>) -> Vec<Diagnostic> {
     use BackendName::*;
     let mut notes = Vec::new();
     let key = request.trainer.key();
@@ -273,10 +258,10 @@ fn remarks(
         let hint = "the exported sidecar applies the mask in an unchanged trainer: set PYTHONPATH=EXPORT/sidecar and MASKLOOM_SIDECAR=EXPORT";
         notes.push(Diagnostic::note("config-carries-no-mask", message).hint(hint));
     }
-    if request.trainer == Trainer::SimpleTuner
-        && let Some(family) = family
-    {
-        notes.extend(of_family(family, flex, request.designed));
+    if request.trainer == Trainer::SimpleTuner && flex && request.designed && setup.family == Some("wan") {
+        let message = "Wan's self-attention passes no mask: with `flex` alone it computes dense attention, slower";
+        let hint = "choose `diffusers`; the exported sidecar applies the mask";
+        notes.push(Diagnostic::warning("config-no-mask", message).hint(hint));
     }
     if (flex || backend == FlashAttention2) && matches!(precision, Some("no" | "fp8")) {
         let message = format!(
@@ -291,37 +276,59 @@ fn remarks(
     notes
 }
 
-fn of_family(family: &str, flex: bool, designed: bool) -> Option<Diagnostic> {
-    match reach(family) {
-        Reach::Direct => {
-            let message = format!("the `{family}` family calls PyTorch's SDPA itself: the setting has no effect there");
+/// What the value that will stand in the file does in its family.
+fn of_value(value: &str, setup: Setup, designed: bool) -> Vec<Diagnostic> {
+    let mut notes = effects::warnings(value, setup);
+    let Some(family) = setup.family else { return notes };
+    let does = known::effect(Some(family), value, setup.usage).training;
+    notes.extend(match does {
+        Does::Nothing | Does::Reads => {
+            let message = format!(
+                "the `{family}` family calls PyTorch's SDPA itself: `{value}` has no effect there ({})",
+                known::edition()
+            );
             Some(
                 Diagnostic::warning("config-no-effect", message)
                     .hint("the exported sidecar applies a mask to it for every value"),
             )
         }
-        Reach::Dispatches if flex && designed && family == "wan" => {
-            let message = "Wan's self-attention passes no mask: with `flex` alone it computes dense attention, slower";
-            Some(
-                Diagnostic::warning("config-no-mask", message)
-                    .hint("choose `diffusers`; the exported sidecar applies the mask"),
-            )
-        }
-        Reach::Dispatches if flex => {
+        Does::Dispatches("flex") if !(designed && family == "wan") => {
             let message = format!(
                 "in the `{family}` family flex runs uncompiled unless the model is compiled; uncompiled it materialises all scores"
             );
             Some(Diagnostic::warning("config-uncompiled", message).hint("compile the model (torch.compile), or choose the fastest maskless backend and use the exported sidecar, which compiles"))
         }
-        Reach::Unknown if flex => {
-            let message = format!("the effect of the setting in the `{family}` family is unknown");
+        _ if known::family_name(family).is_none() => {
+            let message = format!(
+                "the `{family}` family is unknown to Maskloom ({}): the effect of the setting there is unknown",
+                known::edition()
+            );
             Some(
                 Diagnostic::note("config-unknown-family", message)
                     .hint("compare the time of a step with and without it"),
             )
         }
         _ => None,
+    });
+    notes
+}
+
+/// A value is written where the trainer's default counted before.
+fn default_left(value: &str, setup: Setup) -> Option<Diagnostic> {
+    let release = known::newest();
+    if value == release.default {
+        return None;
     }
+    let message = format!(
+        "the file had no `attention_mechanism`: in {} that is `{}`; with `{value}` it is no longer used",
+        known::edition(),
+        release.default
+    );
+    let meaning = effects::meaning(&release.default, setup);
+    Some(
+        Diagnostic::warning("config-default-left", message)
+            .hint(format!("`{}`: {meaning} A mask stays active with either", release.default)),
+    )
 }
 
 #[cfg(test)]

@@ -306,3 +306,77 @@ fn comments_yaml_and_toml_keep_every_other_byte() {
     let why = merged("train.env", "A=1\n", Trainer::SimpleTuner).expect_err("a script");
     assert!(why.code == "config-script" && why.render().contains("MASKLOOM_SIDECAR=EXPORT"));
 }
+
+/// The codes and the text of what is said about merging into a file.
+fn told(text: &str, backend: Option<BackendName>) -> (Vec<String>, String) {
+    let notes = merged_as(Trainer::SimpleTuner, backend, text).expect("merges").notes;
+    (notes.iter().map(|n| n.code.to_string()).collect(), notes.iter().map(|n| n.render()).collect())
+}
+
+#[test]
+fn a_merge_that_leaves_the_trainers_default_says_so() {
+    let (codes, text) = told("{\"model_family\": \"wan\"}", None);
+    assert!(codes.contains(&"config-default-left".into()), "{codes:?}");
+    assert!(text.contains("`kohaku-fa-auto`") && text.contains("SimpleTuner 4.10.1, 2026-10-18"), "{text}");
+    let (codes, _) = told("{\"model_family\": \"wan\", \"attention_mechanism\": \"cudnn\"}", None);
+    assert!(!codes.contains(&"config-default-left".into()), "{codes:?}");
+}
+
+#[test]
+fn a_value_is_judged_with_its_family_and_the_other_settings() {
+    let flex = Some(BackendName::Flex);
+    for (text, backend, code, word) in [
+        (r#"{"model_family": "cosmos3"}"#, flex, "config-causal-lost", "computes full attention"),
+        (
+            r#"{"model_family": "minimax_h3", "context_parallel_size": 2, "attention_mechanism": "native-efficient"}"#,
+            None,
+            "config-context-parallel",
+            "`_native_efficient` does not run under context parallel",
+        ),
+        (
+            r#"{"model_family": "minimax_h3", "context_parallel_size": 2}"#,
+            flex,
+            "config-context-parallel",
+            "choose `cudnn` or `native`",
+        ),
+        (
+            r#"{"model_family": "wan", "dynamo_mode": "reduce-overhead", "attention_mechanism": "cudnn"}"#,
+            flex,
+            "config-cuda-graphs",
+            "CUDA graphs",
+        ),
+        (
+            r#"{"model_family": "flux", "attention_mechanism": "sageattention"}"#,
+            None,
+            "config-validation-only",
+            "training is not faster",
+        ),
+        (
+            r#"{"attention_mechanism": "sageattention", "sageattention_usage": "training"}"#,
+            None,
+            "config-untrained",
+            "will not be trained",
+        ),
+        (r#"{"attention_mechanism": "kohaku-fa"}"#, None, "config-replaces-sdpa", "in the place of PyTorch's SDPA"),
+        (r#"{"model_family": "unheard_of"}"#, flex, "config-unknown-family", "unknown to Maskloom"),
+    ] {
+        let (codes, said) = told(text, backend);
+        assert!(codes.contains(&code.to_string()) && said.contains(word), "{text}: {codes:?}\n{said}");
+    }
+    // a kernel that SDPA is restricted to acts in a family that calls SDPA itself
+    let (codes, _) = told(r#"{"model_family": "sdxl", "attention_mechanism": "cudnn"}"#, None);
+    assert!(!codes.contains(&"config-no-effect".into()), "{codes:?}");
+    let (codes, _) = told(r#"{"model_family": "ernie"}"#, flex);
+    assert!(!codes.contains(&"config-unknown-family".into()), "{codes:?}");
+}
+
+/// No value of any release is called an error.
+#[test]
+fn every_value_is_known_and_any_other_is_unknown() {
+    for value in known::values().chain(["never-heard-of"]) {
+        let text = format!("{{\"attention_mechanism\": \"{value}\"}}");
+        let said = trainers::read::TrainerConfig::read("c.json", text.as_bytes()).expect("read").meaning();
+        assert_eq!(said.contains("unknown to Maskloom"), value == "never-heard-of", "{said}");
+        assert!(!said.contains("error"), "{said}");
+    }
+}
