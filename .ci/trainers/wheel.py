@@ -2,7 +2,7 @@
 
 import ast
 import zipfile
-from functools import lru_cache
+from functools import cache
 
 
 class Wheel:
@@ -23,12 +23,12 @@ class Wheel:
                 return name
         return None
 
-    @lru_cache(maxsize=None)
+    @cache
     def text(self, module):
         path = self.path(module)
         return self.archive.read(path).decode("utf-8") if path else None
 
-    @lru_cache(maxsize=None)
+    @cache
     def tree(self, module):
         """The parsed module. None: there is none, or this Python cannot parse it."""
         text = self.text(module)
