@@ -18,6 +18,10 @@ pub struct TextSizes {
     pub kv_len: Option<usize>,
     /// BLOCK_SIZE
     pub block_size: Option<BlockSize>,
+    /// Whether B, and whether H, was given as None or 1.
+    pub broadcast: [bool; 2],
+    /// Whether the mask was given as a bound method.
+    pub method: bool,
     /// The place of the call.
     pub span: Span,
 }
@@ -44,7 +48,31 @@ impl Met {
             None => number(Some(value)).map(|n| BlockSize { q: n, kv: n }),
         });
         let (q_len, kv_len) = (size(3, "Q_LEN"), size(4, "KV_LEN"));
-        Met { mask, sizes: TextSizes { batch: size(1, "B"), heads: size(2, "H"), q_len, kv_len, block_size, span } }
+        let one = |at, name| matches!(args.get(at, name), Some(Value::None | Value::Int(1)));
+        let broadcast = [one(1, "B"), one(2, "H")];
+        let method = is_bound(&mask);
+        Met {
+            mask,
+            sizes: TextSizes {
+                batch: size(1, "B"),
+                heads: size(2, "H"),
+                q_len,
+                kv_len,
+                block_size,
+                broadcast,
+                method,
+                span,
+            },
+        }
+    }
+}
+
+/// A method of an object, which PyTorch counts with its `self`.
+fn is_bound(mask: &Value) -> bool {
+    match mask {
+        Value::Method(_) => true,
+        Value::Partial(partial) => matches!(&partial.function, Value::Builtin(name) if &**name == "method"),
+        _ => false,
     }
 }
 
