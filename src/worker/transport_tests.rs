@@ -106,7 +106,8 @@ fn a_payload_that_is_not_what_it_says_is_not_sent() {
 /// A request that cannot be read is answered by its own number, so that nobody waits for ever.
 #[test]
 fn a_broken_request_keeps_its_number() {
-    let mut reader = std::io::Cursor::new(b"{\"id\": 7, \"body\": {\"ask\": \"no such thing\"}}\n{\"id\": -1}\n".to_vec());
+    let mut reader =
+        std::io::Cursor::new(b"{\"id\": 7, \"body\": {\"ask\": \"no such thing\"}}\n{\"id\": -1}\n".to_vec());
     assert_eq!(read_request(&mut reader).unwrap_err().0, 7);
     assert_eq!(read_request(&mut reader).unwrap_err().0, 0);
 }
