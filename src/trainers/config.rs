@@ -4,7 +4,9 @@
 //! only on request. Facts about SimpleTuner's releases come from `known`.
 
 use super::effects::{self, Setup};
+use super::json_edit::Object;
 use super::known::{self, Does};
+use super::programs::{Program, program};
 use super::settings_file::SettingsFile;
 use crate::base::ExportFile;
 use crate::base::{BackendName, Diagnostic};
@@ -92,6 +94,10 @@ pub fn config(request: &ConfigRequest) -> Result<ConfigExport, Diagnostic> {
     };
     if let (Some(object), Some((name, _))) = (&object, request.existing) {
         refuse_other_files(request.trainer, name, object)?;
+        let bytes = request.existing.map(|(_, bytes)| bytes).unwrap_or_default();
+        if let Some(program) = program(name, object, bytes) {
+            return of_program(request, program, name, object);
+        }
     }
     let backend = request.backend.unwrap_or_else(|| maskless(request.measured));
     let (value, remark) = request.trainer.value(backend);
@@ -153,6 +159,13 @@ pub fn config(request: &ConfigRequest) -> Result<ConfigExport, Diagnostic> {
             }
         }
     };
+    if let Some(SettingsFile::Json(Object { commented: true, .. })) = &object {
+        let message = "the file has comments, which are kept: a strict JSON reader (Python's json.load) stops at them";
+        notes.push(
+            Diagnostic::warning("config-comments", message)
+                .hint("rename it to .jsonc where the trainer reads that, or remove them"),
+        );
+    }
     if let Some(object) = &object {
         notes.extend(other_flags(object));
     } else {
@@ -175,6 +188,68 @@ pub fn config(request: &ConfigRequest) -> Result<ConfigExport, Diagnostic> {
         None => format!("a trainer's config with \"{key}\": {written}"),
     };
     Ok(ConfigExport { file: ExportFile::new(name, text, what), value, before, notes })
+}
+
+/// The file of a program with keys of its own. Errors: the program has no key for this.
+fn of_program(
+    request: &ConfigRequest,
+    program: Program,
+    name: &str,
+    object: &SettingsFile,
+) -> Result<ConfigExport, Diagnostic> {
+    if let Program::None(foreign) = program {
+        let message = format!("{name} is {}", foreign.what);
+        return Err(Diagnostic::error("config-other-file", message).hint(foreign.instead));
+    }
+    let backend = request.backend.unwrap_or_else(|| maskless(request.measured));
+    let mut notes = vec![Diagnostic::note("config-program", format!("{name} is a file of {}", program.name()))];
+    if request.designed {
+        let message = "the setting selects a backend; no key of the file contains a mask or score mod";
+        let hint = "the exported sidecar applies the mask in an unchanged program: set PYTHONPATH=EXPORT/sidecar and MASKLOOM_SIDECAR=EXPORT";
+        notes.push(Diagnostic::note("config-carries-no-mask", message).hint(hint));
+    }
+    let export = |text: String, key: &str, value: &'static str, before: Option<String>, notes: Vec<Diagnostic>| {
+        let what = match &before {
+            Some(before) => format!("{}'s config with \"{key}\" {value}, before {before}", program.name()),
+            None => format!("{}'s config with \"{key}\": {value} added", program.name()),
+        };
+        ConfigExport { file: ExportFile::new(file_name(name), text, what), value, before, notes }
+    };
+    if let Some(found) = program.value(backend) {
+        let (key, value) = found?;
+        let member = object.find(&[key]);
+        let before = member.map(|m| object.written(m).to_string());
+        let keeps = request.backend.is_none() && before.is_some();
+        let text = match member {
+            Some(member) if keeps => object.replaced(member, object.written(member))?,
+            Some(member) => object.replaced(member, &object.quoted(value))?,
+            None => object.inserted(key, &object.quoted(value)),
+        };
+        return Ok(export(text, key, value, before, notes));
+    }
+    let switch = program.switch(backend)?;
+    let is_on = |key: &str| object.find(&[key]).is_some_and(|m| object.value(m) == serde_json::Value::Bool(true));
+    let chosen: Vec<&str> = switch.others.iter().copied().filter(|key| is_on(key)).collect();
+    if request.backend.is_none() && !chosen.is_empty() {
+        notes.push(Diagnostic::note("config-kept", format!("`{}` stays, the choice in the file", chosen.join("`, `"))));
+        let member = object.find(&[chosen[0]]).expect("it is on");
+        let text = object.replaced(member, object.written(member))?;
+        return Ok(export(text, chosen[0], "true", Some("true".into()), notes));
+    }
+    // one switch at a time, each in the text that the one before made
+    let mut text = object.text().to_string();
+    for key in chosen.iter().filter(|key| **key != switch.on) {
+        notes.push(Diagnostic::note("config-switched-off", format!("`{key}` is false now: one of these counts")));
+        let now = SettingsFile::parse(name, text.as_bytes())?;
+        text = now.find(&[*key]).map_or(Ok(text.clone()), |m| now.replaced(m, "false"))?;
+    }
+    let now = SettingsFile::parse(name, text.as_bytes())?;
+    let before = now.find(&[switch.on]).map(|m| now.written(m).to_string());
+    let made = match now.find(&[switch.on]) {
+        Some(member) => now.replaced(member, "true")?,
+        None => now.inserted(switch.on, "true"),
+    };
+    Ok(export(made, switch.on, "true", before, notes))
 }
 
 /// Switches by which axolotl, LLaMA-Factory and kohya's scripts choose attention.
