@@ -67,6 +67,20 @@ impl Met {
     }
 }
 
+impl Met {
+    /// A mask that is given by its lists: their lengths are the sizes.
+    pub fn of_lists(mask: Value, lengths: &Value, block: Option<&Value>, span: Span) -> Met {
+        let number = |value: &Value| value.as_int().and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0);
+        let pair = |value: &Value| match &value.as_items()?[..] {
+            [a, b] => Some((number(a)?, number(b)?)),
+            _ => None,
+        };
+        let (q_len, kv_len) = pair(lengths).unzip();
+        let block_size = block.and_then(pair).map(|(q, kv)| BlockSize { q, kv });
+        Met { mask, sizes: TextSizes { q_len, kv_len, block_size, span, ..TextSizes::default() } }
+    }
+}
+
 /// A method of an object, which PyTorch counts with its `self`.
 fn is_bound(mask: &Value) -> bool {
     match mask {

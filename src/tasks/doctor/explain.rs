@@ -98,9 +98,7 @@ fn own(entry: &Entry) -> Vec<String> {
 
 /// The explanation as text for the terminal.
 pub fn render(text: &str) -> String {
-    let one = |e: &Entry| {
-        format!("{}\n  means: {}\n  do:    {}\n  as of: {}\n", e.code, e.cause, e.fix, messages::checked(e))
-    };
+    let one = |e: &Entry| format!("{}\n  means: {}\n  do:    {}\n  as of: {}\n", e.code, e.cause, e.fix, checked(e));
     match explain(text) {
         Explanation::Known(entries) => {
             let list = entries.into_iter().map(one).collect::<Vec<_>>().join("\n");
