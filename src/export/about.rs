@@ -104,6 +104,7 @@ fn argument(value: &ArgValue) -> String {
         ArgValue::Text(x) => format!("'{x}'"),
         ArgValue::List(list) => format!("({})", list.iter().map(argument).collect::<Vec<_>>().join(", ")),
         ArgValue::Tensor { tensor } => format!("<{} tensor {:?}>", tensor.dtype().torch_name(), tensor.shape()),
+        ArgValue::Python { python } => python.clone(),
         ArgValue::Mask { mask } => call(&mask.name, &mask.args),
     };
     if text.chars().count() <= WRITTEN {

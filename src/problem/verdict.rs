@@ -176,16 +176,16 @@ pub struct Baseline<'a> {
 /// The fastest right SDPA: the user's present choice. If every SDPA refuses, as for score mods, the fastest eager.
 pub fn baseline(reports: &[BackendReport]) -> Option<Baseline<'_>> {
     use BackendName::{Eager, Sdpa, TorchEager, TorchSdpa};
-    let right = |r: &'_ BackendReport| -> bool { r.outcome.right().is_some() };
-    let of = |names: &[BackendName; 2]| {
-        let these = reports.iter().filter(|r| names.contains(&r.backend) && right(r));
-        let timed = these.filter_map(|r| match &r.outcome {
-            Outcome::Done { kernel, .. } => Some((r.backend, r.outcome.right()?, kernel)),
-            _ => None,
-        });
-        timed.min_by(|a, b| a.1.median_ms.total_cmp(&b.1.median_ms))
-    };
-    let (backend, timing, kernel) = [[Sdpa, TorchSdpa], [Eager, TorchEager]].iter().find_map(of)?;
+    [[Sdpa, TorchSdpa], [Eager, TorchEager]].iter().find_map(|names| fastest_of(reports, names))
+}
+
+/// The fastest right one of these backends.
+fn fastest_of<'a>(reports: &'a [BackendReport], names: &[BackendName]) -> Option<Baseline<'a>> {
+    let timed = reports.iter().filter(|r| names.contains(&r.backend)).filter_map(|r| match &r.outcome {
+        Outcome::Done { kernel, .. } => Some((r.backend, r.outcome.right()?, kernel)),
+        _ => None,
+    });
+    let (backend, timing, kernel) = timed.min_by(|a, b| a.1.median_ms.total_cmp(&b.1.median_ms))?;
     Some(Baseline { backend, timing, words: what_ran(backend, kernel) })
 }
 
@@ -195,6 +195,17 @@ impl RunReport {
         baseline(&self.backends)
     }
 
+    /// The baseline that was asked for, if it was right and timed; without a wish the usual one.
+    pub fn baseline_of(&self, wanted: Option<BackendName>) -> Option<Baseline<'_>> {
+        wanted.map_or_else(|| self.baseline(), |name| fastest_of(&self.backends, &[name]))
+    }
+
+    /// A backend against [`Self::baseline_of`]: None for the baseline itself, and where either has no time.
+    pub fn versus_of(&self, backend: BackendName, wanted: Option<BackendName>) -> Option<Versus> {
+        let base = self.baseline_of(wanted).filter(|base| base.backend != backend)?;
+        Some(Versus::new(self.timing(backend)?, base.timing, self.busy()))
+    }
+
     /// The load of other programs while it was timed, if relevant.
     pub fn busy(&self) -> Option<Busy> {
         self.environment.get(Busy::KEY)?.parse().ok()
@@ -202,8 +213,7 @@ impl RunReport {
 
     /// A backend against the baseline: None for the baseline itself, and where either has no time.
     pub fn versus(&self, backend: BackendName) -> Option<Versus> {
-        let base = self.baseline().filter(|base| base.backend != backend)?;
-        Some(Versus::new(self.timing(backend)?, base.timing, self.busy()))
+        self.versus_of(backend, None)
     }
 
     /// The samples of one backend, if it was timed.
