@@ -67,7 +67,7 @@ def template(fn: Any, argument: str, score: bool, *constants: Any) -> int:
             message = f"{argument} reads a tensor that is not in its closure, or that it makes itself"
             raise ArgumentError("compile", message, OUTSIDE)
         places.append(found[0])
-    if whole or len(order) != len(read):
+    if whole or -1 in order or len(order) != len(read):
         message = f"{argument} reads a tensor as a whole, or two tensors that are equal"
         raise ArgumentError("compile", message, OUTSIDE)
     number = -next(_NUMBERS)

@@ -77,11 +77,11 @@ def as_tensor(array: Any) -> torch.Tensor:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # read-only memory: nothing writes to it
         try:
-            return torch.as_tensor(array)
+            return torch.as_tensor(array, device="cpu")
         except (TypeError, ValueError, RuntimeError) as why:
             numpy = __import__("numpy")
             try:
-                return torch.as_tensor(numpy.array(array))
+                return torch.as_tensor(numpy.array(array), device="cpu")
             except (TypeError, ValueError) as other:
                 raise RecordingError(
                     "array", f"a captured {type(array).__name__} cannot be read as a tensor: {other}"

@@ -23,6 +23,10 @@ from .errors import ArgumentError, MaskloomError, RecordingError
 KEPT = 512
 #: Bytes of tensors that a translation depends on by their content, above which it is not kept.
 CONTENT = 4096
+#: Bytes of one tensor that is read.
+LARGEST = 8 << 30
+#: Stands for a table that the translation made of a tensor.
+_UNNAMED = torch.empty(0, device="cpu")
 _KEPT: dict[Any, tuple[_native.Mask, list[int]]] = {}
 
 _NAMES: dict[torch.dtype, str] = {
@@ -41,7 +45,7 @@ def traced(
 
     Errors: `ArgumentError` where it is no mod; `RecordingError` where it cannot be recorded."""
     mask, order, read, _ = kept(fn, argument, score=score, device=device)
-    return mask, [read[at] for at in order]
+    return mask, [read[at] if at >= 0 else _UNNAMED for at in order]
 
 
 def kept(
@@ -63,9 +67,13 @@ def kept(
         bound = call(mask.rebound, [given_all[at] for at in order]) if order else mask
         return bound, order, tape.tensors, tape.whole
     mask = _translated(text, tape, score, given_all, fn, argument)
-    order = [int(name[1:]) for name in mask.captures()]
+    order = [int(name[1:]) if name[1:].isdigit() else -1 for name in mask.captures()]
+    if score and -1 in order:
+        file, line = place_of(fn)
+        what = f"{argument}: a tensor is read in a way that has no gradient here"
+        raise RecordingError("captured", what, "read it by indices: `table[q_idx]`", file=file, line=line)
     # equal tensors become one: then the translation does not say which of them is read where
-    if key is not None and set(order) >= set(range(len(tensors))) - tape.whole:
+    if key is not None and -1 not in order and set(order) >= set(range(len(tensors))) - tape.whole:
         while len(_KEPT) >= KEPT:
             _KEPT.pop(next(iter(_KEPT)), None)
         _KEPT[key] = (mask, order)
@@ -181,6 +189,13 @@ def readable(tensor: torch.Tensor, argument: str) -> torch.Tensor:
             "tensor-dtype",
             f"{argument} reads a tensor of dtype {tensor.dtype}",
             "convert it before: `tensor.to(torch.int64)`, or `.to(torch.float32)`",
+        )
+    if tensor.nbytes > LARGEST:
+        size = f"{tensor.nbytes / 2**30:.1f} GiB"
+        raise ArgumentError(
+            "tensor-too-large",
+            f"{argument} reads a tensor of shape {tuple(tensor.shape)}, {size} of elements",
+            "read a smaller one: an expanded dimension needs no copies, index it as `t[0]`",
         )
     if tensor.device.type != "cpu":
         tensor = tensor.detach().cpu()

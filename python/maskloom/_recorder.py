@@ -341,7 +341,7 @@ class Tape:
         if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
             if getattr(value, "shape", None) == () and hasattr(value, "item"):
                 return self.text(value.item())
-            return self.tensor(torch.as_tensor(value))
+            return self.tensor(torch.as_tensor(value, device="cpu"))
         if isinstance(value, float):
             return self.text(float(value))
         what = f"a {type(value).__name__} cannot be computed with an index"

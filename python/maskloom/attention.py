@@ -239,9 +239,9 @@ def _tables(block_mask: flex.BlockMask) -> tuple[torch.Tensor, torch.Tensor]:
 
     def table(counts: torch.Tensor | None, indices: torch.Tensor | None) -> torch.Tensor:
         if counts is None or indices is None:
-            return torch.zeros((*block_mask.kv_num_blocks.shape, columns), dtype=torch.bool)
-        listed = torch.arange(indices.size(-1)) < counts.unsqueeze(-1)
-        out = torch.zeros((*counts.shape, columns + 1), dtype=torch.bool)
+            return torch.zeros((*block_mask.kv_num_blocks.shape, columns), dtype=torch.bool, device=CPU)
+        listed = torch.arange(indices.size(-1), device=CPU) < counts.unsqueeze(-1)
+        out = torch.zeros((*counts.shape, columns + 1), dtype=torch.bool, device=CPU)
         out.scatter_(-1, torch.where(listed, indices.long(), columns), True)
         out[..., columns] = False
         return out[..., :columns]
@@ -265,11 +265,11 @@ def _lists_are_of(mod: Mod, block_mask: flex.BlockMask, partial: torch.Tensor, f
     blocks = call(_native.build, mask, (b, h), _lengths(block_mask), block_mask.BLOCK_SIZE)
     names = [PARTIAL, FULL] if block_mask.full_kv_num_blocks is not None else [BOTH]
     for which, table in zip(names, (partial, full)):
-        counts = torch.empty((b, h, rows), dtype=torch.int32)
-        indices = torch.empty((b, h, rows, columns), dtype=torch.int32)
+        counts = torch.empty((b, h, rows), dtype=torch.int32, device=CPU)
+        indices = torch.empty((b, h, rows, columns), dtype=torch.int32, device=CPU)
         call(blocks.write, [(False, which, counts.data_ptr(), indices.data_ptr())])
-        own = torch.zeros((b, h, rows, columns), dtype=torch.bool)
-        own.scatter_(-1, indices.long(), torch.arange(columns) < counts.unsqueeze(-1))
+        own = torch.zeros((b, h, rows, columns), dtype=torch.bool, device=CPU)
+        own.scatter_(-1, indices.long(), torch.arange(columns, device=CPU) < counts.unsqueeze(-1))
         if not torch.equal(own, table):
             return False
     return True
@@ -446,7 +446,9 @@ def _backward(
     dq, dk, dv = (torch.empty_like(t, memory_format=torch.contiguous_format) for t in (q, k, v))
     names = own.score.captures() if own.score is not None else []
     at = {name: own.masked + own.order[place] for place, name in enumerate(names)}
-    learned = {name: torch.zeros(captured[at[name]].shape, dtype=torch.float32) for name in attention.learned()}
+    learned = {
+        name: torch.zeros(captured[at[name]].shape, dtype=torch.float32, device=CPU) for name in attention.learned()
+    }
     call(
         attention.backward,
         (_given(q), _given(k), _given(v)),

@@ -16,7 +16,7 @@ import torch
 from torch.nn.attention import flex_attention as flex
 
 from . import _native
-from ._call import call
+from ._call import call, uncompiled
 from ._functions import Mod
 from ._mods import traced
 from .errors import ArgumentError, FallbackWarning, RecordingError
@@ -35,6 +35,7 @@ PAIRS = {
 }
 
 
+@uncompiled
 def create_block_mask(
     mask_mod: Mod,
     B: int | None,
@@ -151,7 +152,7 @@ class LongBlockMask(flex.BlockMask):
         counts = self.__dict__[f"{pair}_num_blocks"]
         rows = counts.shape[-1]
         columns = self.__dict__["kv_num_blocks" if side else "q_num_blocks"].shape[-1]
-        made = torch.empty((*counts.shape[:-1], rows, columns), dtype=torch.int32)
+        made = torch.empty((*counts.shape[:-1], rows, columns), dtype=torch.int32, device="cpu")
         if which == PARTIAL and self.__dict__["full_kv_num_blocks"] is None:
             which = BOTH
         again = torch.empty_like(counts, device="cpu")
@@ -180,10 +181,13 @@ def _block_mask(
     asked = []
     for name, (side, which) in names.items():
         own, others = (columns, rows) if side else (rows, columns)
-        counts[name] = count = torch.empty((*groups, own), dtype=torch.int32)
+        counts[name] = count = torch.empty((*groups, own), dtype=torch.int32, device="cpu")
+        if type(count) is not torch.Tensor:
+            message = f"create_block_mask makes a {type(count).__name__} here, which has no values"
+            raise ArgumentError("tensor-values", message, "make the mask outside of FakeTensorMode and torch.compile")
         address = 0
         if not long:
-            indices[name] = entry = torch.empty((*groups, own, others), dtype=torch.int32)
+            indices[name] = entry = torch.empty((*groups, own, others), dtype=torch.int32, device="cpu")
             address = entry.data_ptr()
         asked.append((side, which, count.data_ptr(), address))
     call(blocks.write, asked)

@@ -107,7 +107,7 @@ def _ways(lengths: Any, cu_seqlens: Any, position_ids: Any) -> tuple[tuple[str, 
 
 def _ints(values: Any, name: str) -> torch.Tensor:
     try:
-        tensor = torch.as_tensor(values).cpu()
+        tensor = torch.as_tensor(values, device="cpu")
     except (TypeError, ValueError, RuntimeError) as why:
         raise ArgumentError(
             "documents", f"{name} is not a row of ints: {why}", "pass a list or tensor of ints"

@@ -9,6 +9,7 @@ mod arguments;
 mod bench;
 mod blocks;
 mod check;
+mod compare;
 mod conform;
 mod doctor;
 mod ending;
@@ -70,6 +71,7 @@ fn version() -> &'static str {
 enum Command {
     Run(run::Args),
     Check(check::Args),
+    Compare(compare::Args),
     Watch(watch::Args),
     Blocks(blocks::Args),
     Render(render::Args),
@@ -160,6 +162,7 @@ fn carry_out(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::run(args),
         Command::Check(args) => check::check(args),
+        Command::Compare(args) => compare::compare(args),
         Command::Watch(args) => watch::watch(args),
         Command::Blocks(args) => blocks::blocks(args),
         Command::Render(args) => render::render(args),

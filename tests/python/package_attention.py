@@ -1,6 +1,6 @@
 """The package's flex_attention on the CPU against a dense formula in float64 and against PyTorch's own flex_attention.
 
-python package_attention.py
+python package_attention.py [SEED]
 
 Fresh random inputs, gradients of q, k, v and of what the score mod reads, from the output and from the lse. NaN counts
 as a difference.
@@ -9,6 +9,7 @@ as a difference.
 import copy
 import functools
 import sys
+import zlib
 
 import package
 import torch
@@ -17,6 +18,7 @@ from torch.nn.attention import flex_attention as flex
 
 maskloom = package.found()
 compared = 0
+SEED = int(sys.argv[1]) if len(sys.argv) > 1 else 0
 
 
 def dense(q, k, v, score_mod, mask_mod, scale):
@@ -29,25 +31,30 @@ def dense(q, k, v, score_mod, mask_mod, scale):
         scores = score_mod(scores, *grid)
     kept = torch.ones((), dtype=torch.bool) if mask_mod is None else mask_mod(*grid)
     kept = kept.expand(scores.shape)
-    largest = torch.where(kept, scores, -1e300).amax(-1, keepdim=True)
+    largest = torch.where(kept, scores, torch.finfo(scores.dtype).min).amax(-1, keepdim=True)
     p = torch.where(kept, (torch.where(kept, scores, 0.0) - largest).exp(), 0.0)
     total = p.sum(-1, keepdim=True)
     some = total > 0
     safe = torch.where(some, total, 1.0)
-    out = torch.where(some, (p / safe) @ v, 0.0)
+    out = torch.where(some, (p / safe).to(v.dtype) @ v, 0.0)
     lse = torch.where(some, safe.log() + largest, -float("inf")).squeeze(-1)
     return out, lse, torch.where(some, largest, -float("inf")).squeeze(-1)
 
 
-def near(got, want, tolerance, label):
-    """Errors relative to the largest value; infinities must be the same."""
+def near(got, want, tolerance, label, eager=None):
+    """Errors relative to the largest value, with `eager` at most twice its error more; infinities are the same."""
     assert got.shape == want.shape, (label, got.shape, want.shape)
     got, want = got.double(), want.double()
     assert torch.equal(got.isfinite(), want.isfinite()) and not got.isnan().any(), label
     finite = want.isfinite()
-    scale = want[finite].abs().max().item() if finite.any() else 1.0
-    error = (got[finite] - want[finite]).abs().max().item() if finite.any() else 0.0
-    assert error <= tolerance * max(scale, 1e-6), f"{label}: {error:.2e} of {scale:.2e}"
+    if not finite.any():
+        return
+    scale = want[finite].abs().max().item()
+    error = (got[finite] - want[finite]).abs().max().item()
+    most = tolerance * max(scale, 1e-6)
+    if eager is not None:
+        most += 2 * (eager.double()[finite] - want[finite]).abs().max().item()
+    assert error <= most, f"{label}: {error:.2e} of {scale:.2e}, at most {most:.2e}"
 
 
 def check(
@@ -63,7 +70,7 @@ def check(
     """One problem, both passes. `score` is called with the learned tensors to get the score mod."""
     global compared
     B, H, G, Q, KV, E, V = shape
-    draw = torch.Generator().manual_seed(hash((name, shape)) % 2**31)
+    draw = torch.Generator().manual_seed(zlib.crc32(f"{SEED} {name} {shape}".encode()))
     given = [torch.randn(s, generator=draw) for s in ((B, H, Q, E), (B, G, KV, E), (B, G, KV, V))]
     given = [t.to(dtype) for t in given]
     ours = [t.clone().requires_grad_() for t in given]
@@ -76,28 +83,32 @@ def check(
     factor = E**-0.5 if scale is None else scale
     want, want_lse, want_max = dense(*theirs, score(*wide) if score else None, mask, factor)
     score_mod = score(*own) if score else None
-    asked = flex.AuxRequest(lse=True, max_scores=True)
-    got, aux = maskloom.flex_attention(
-        *ours, score_mod=score_mod, block_mask=made, scale=scale, enable_gqa=H != G, return_aux=asked
-    )
-    assert got.dtype == dtype and aux.lse.dtype == torch.float32 and not aux.max_scores.requires_grad
-    rough = dtype != torch.float32
-    near(got, want, 2e-2 if rough else 2e-6, f"{name}: out")
-    near(aux.lse, want_lse, 1e-5, f"{name}: lse")
-    near(aux.max_scores, want_max, 1e-5, f"{name}: max")
-    d_out, d_lse = torch.randn(got.shape, generator=draw), torch.randn(aux.lse.shape, generator=draw)
-    d_out = d_out.to(dtype)
+    d_out, d_lse = torch.randn((B, H, Q, V), generator=draw).to(dtype), torch.randn((B, H, Q), generator=draw)
     some = want_lse.isfinite()
 
     def total(out, lse):
         return (out.double() * d_out.double()).sum() + (lse.double()[some] * d_lse.double()[some]).sum()
 
+    asked = flex.AuxRequest(lse=True, max_scores=True)
+    got, aux = maskloom.flex_attention(
+        *ours, score_mod=score_mod, block_mask=made, scale=scale, enable_gqa=H != G, return_aux=asked
+    )
+    # PyTorch's own operations in this dtype are the measure: a sum over all cells may nearly vanish
+    same = [t.clone().requires_grad_() for t in given]
+    plain = [t.clone().requires_grad_() for t in learned]
+    out_eager, lse_eager, _ = dense(*same, score(*plain) if score else None, mask, factor)
+    rough = [out_eager, *torch.autograd.grad(total(out_eager, lse_eager), [*same, *plain])]
+    assert got.dtype == dtype and aux.lse.dtype == torch.float32 and not aux.max_scores.requires_grad
+    exact = 2e-6 if dtype == torch.float32 else 1e-4
+    near(got, want, exact, f"{name}: out", rough[0])
+    near(aux.lse, want_lse, 1e-5, f"{name}: lse")
+    near(aux.max_scores, want_max, 1e-5, f"{name}: max")
     got_grads = torch.autograd.grad(total(got, aux.lse), [*ours, *own])
     want_grads = torch.autograd.grad(total(want, want_lse), [*theirs, *wide])
     names = ["dq", "dk", "dv", *(f"d captured {at}" for at in range(len(own)))]
-    for label, g, w in zip(names, got_grads, want_grads):
+    for label, g, w, e in zip(names, got_grads, want_grads, rough[1:]):
         assert g.dtype == dtype or label not in ("dq", "dk", "dv")
-        near(g, w, 2e-2 if rough else 2e-5, f"{name}: {label}")
+        near(g, w, 2e-5 if dtype == torch.float32 else 1e-4, f"{name}: {label}", e)
     compared += 1
 
 
@@ -132,6 +143,10 @@ def scaled_of(factor, bias):
     return lambda score, b, h, q, kv: torch.tanh(score * factor / 20) * 20 + bias[b, q] * factor
 
 
+def keyed_of(factor, bias):
+    return lambda score, b, h, q, kv: torch.tanh(score * factor / 20) * 20 + bias[b, kv // 2] * factor
+
+
 def softcap():
     return lambda score, b, h, q, kv: 15 * torch.tanh(score / 15)
 
@@ -151,7 +166,9 @@ def problems():
         check("softcap", score=softcap, mask=causal, dtype=dtype)
         check("alibi", score=alibi, dtype=dtype)
         check("bias", score=bias_of, learned=(table,), mask=documents, dtype=dtype)
-        check("two", score=scaled_of, learned=(factor, rows), mask=empty_rows, dtype=dtype)
+    # sums over all cells, and over rows, that nearly vanish: with outputs of 16 bits they are mostly rounding
+    check("two", score=keyed_of, learned=(factor, rows), mask=empty_rows)
+    check("a bias of rows", score=scaled_of, learned=(factor, rows), mask=empty_rows)
     check("half", mask=causal, dtype=torch.float16)
     check("scale", mask=causal, scale=0.3)
     check("value width", (1, 3, 1, 33, 65, 24, 40), mask=causal)

@@ -164,6 +164,10 @@ def of_all_kinds():
     weights = torch.nn.Parameter(torch.linspace(-1, 1, 300))
     compare(lambda b, h, q, kv: weights[q] > weights[kv] - 0.5, name="parameter")
     compare(lambda b, h, q, kv: torch.arange(300)[q] >= kv, name="made inside")
+    compare(lambda b, h, q, kv: torch.take(strided, q) == strided.index_select(0, kv.view(1))[0], name="take")
+    compare(lambda b, h, q, kv: torch.sort(torch.stack([q, kv])).values[0] < 50, name="several results")
+    compare(lambda b, h, q, kv: sum((q >= e) & (kv < e) for e in ends) > 0, name="a loop over a tensor")
+    compare(lambda b, h, q, kv: (q.clone().add_(3) >= kv) & (q < 299), name="in place")
     compare(lambda b, h, q, kv: q >= kv, name="both", separate_full_blocks=False, BLOCK_SIZE=64)
     space = {"torch": torch}
     exec("def typed(b, h, q, kv):\n    return q >= kv", space)  # as in a REPL: without a file

@@ -234,6 +234,15 @@ def tensors():
     with FakeTensorMode():
         fake = torch.zeros(64, dtype=torch.long)
     refused("tensor-values", lambda: made(lambda b, h, q, kv: fake[q] == fake[kv]), kind=argument)
+    with FakeTensorMode():
+        refused("tensor-values", lambda: made(causal), "FakeTensor", kind=argument)
+    endless = torch.zeros(1, dtype=torch.long).expand(2**31)
+    refused("tensor-too-large", lambda: made(lambda b, h, q, kv: endless[q] == endless[kv]), "GiB", kind=argument)
+    with torch.device("meta"):  # a default device is not where block lists are made
+        package.same_block_masks(made(causal), made(lambda b, h, q, kv: q >= kv), "default device")
+    # a compiled function calls it between two graphs
+    compiled = torch.compile(lambda x: x + made(causal).kv_num_blocks.sum(), backend="eager")
+    assert int(compiled(torch.zeros(()))) == int(made(causal).kv_num_blocks.sum())
     # PyTorch itself refuses integers that require gradients; floats that do are read
     weights = torch.linspace(-1, 1, 64, requires_grad=True)
     doc = (torch.arange(256).reshape(64, 4) // 40).t()[1]

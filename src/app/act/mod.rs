@@ -56,6 +56,7 @@ pub(super) fn act(state: &mut State, action: Action) {
             state.focus.layer = layer;
             state.session.canvas.take_focus();
         }
+        Action::MoveLayer(id, to) => layers::move_to(state, id, Some(to)),
         Action::ShowDocument(at) => documents::show(state, at),
         Action::SetPicture(picture) => state.focus.picture = picture,
         Action::Count(true) => state.session.count_again(),
