@@ -328,16 +328,18 @@ class _Attention(torch.autograd.Function):
         pending = [exchange.send(k.detach(), v.detach()) for exchange in exchanges]
         kept: list[tuple[list[Tensor], tuple[Tensor, Tensor] | None]] = []
         with _settings(deterministic), torch.set_grad_enabled(needs):
-            own = [x.detach().requires_grad_(needs) for x in (q, k, v)]
-            kept.append((own, attend(own[0], own[1], own[2], stages[0], score_mod, scale)))
-            for stage, wait in zip(stages[1:], pending):
-                received = [x.detach().requires_grad_(needs) for x in wait()]
-                if received[0].shape[2] == 0 or q.shape[2] == 0:
-                    kept.append(([q, *received], None))
-                    continue
-                leaves = [q.detach().requires_grad_(needs), *received]
-                kept.append((leaves, attend(leaves[0], leaves[1], leaves[2], stage, score_mod, scale)))
+            arriving = [lambda: [k.detach(), v.detach()], *pending]
+            for stage, wait in zip(stages, arriving):
+                leaves = [x.detach().requires_grad_(needs) for x in (q, *wait())]
+                # nothing to compute: no kernel is asked for an empty result
+                empty = q.shape[2] == 0 or leaves[1].shape[2] == 0
+                found = None if empty else attend(leaves[0], leaves[1], leaves[2], stage, score_mod, scale)
+                kept.append((leaves, found))
         parts = [(out.detach(), lse.detach()) for _, found in kept if found is not None for out, lse in [found]]
+        if not parts:
+            exact = torch.float64 if q.dtype == torch.float64 else torch.float32
+            rows = q.new_full(q.shape[:3], -torch.inf, dtype=exact)
+            parts = [(q.new_zeros(*q.shape[:3], v.shape[3]), rows)]
         out, lse, weights = merge(parts)
         ctx.kept, ctx.exchanges, ctx.deterministic = kept, exchanges, deterministic
         ctx.save_for_backward(out, *weights)
