@@ -50,7 +50,7 @@ impl Captured {
         let there = |name: &String| self.tensors.iter().any(|(known, ..)| known == name);
         let fits = self.lengths == [lengths.q_len, lengths.kv_len] && names.iter().all(there);
         let path = self.path.to_str()?.to_string();
-        fits.then(|| FileInputs { path, names, layout: Layout::Bhsd, used: true })
+        fits.then_some(FileInputs { path, names, layout: Layout::Bhsd, used: true })
     }
 
     /// Tensors that an argument of a document may be: of the shape that it has now, or every extent one of the document's.

@@ -110,7 +110,7 @@ pub(crate) struct Card {
     pub group: Group,
     /// `Recorded on NVIDIA H200, 2026-11-21: flex 0.31 ms, 2.10x cuDNN 9.19 SDPA`, one a card.
     pub recorded: Vec<String>,
-    /// `2.1x`: the first of them, if it is clear.
+    /// `2.1x PyTorch 2.11`: the first of them, if it is clear.
     pub times: Option<String>,
 }
 
@@ -122,8 +122,10 @@ impl GalleryDialog {
             let axes = document.axes.q.to_string();
             let line = |r: &recorded::Recorded| Some(format!("Recorded on {}: {}", r.place(), r.summary()?));
             let runs = recorded::of(&document);
-            let versus = runs.first().and_then(|run| run.report.versus(BackendName::Flex));
-            let times = versus.filter(|v| v.is_clear() && v.ratio > 1.05).map(|v| format!("{:.1}x", v.ratio));
+            let first = runs.first().map(|run| &run.report);
+            let versus = first.and_then(|run| run.versus(BackendName::Flex).zip(run.baseline()));
+            let worth = versus.filter(|(versus, _)| versus.is_clear() && versus.ratio > 1.05);
+            let times = worth.map(|(versus, base)| format!("{:.1}x {}", versus.ratio, base.short()));
             let recorded = runs.into_iter().filter_map(line).collect();
             let (name, group) = (preset.name.to_string(), Group::of(preset.name));
             let (title, about) = (document.name, document.about);

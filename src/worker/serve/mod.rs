@@ -66,7 +66,7 @@ pub fn serve(
 }
 
 /// Answers requests one after another.
-fn work<W: Write>(queue: Receiver<Result<Request, Diagnostic>>, answers: &Mutex<W>) -> Result<(), Diagnostic> {
+fn work<W: Write>(queue: Receiver<Result<Request, (u64, Diagnostic)>>, answers: &Mutex<W>) -> Result<(), Diagnostic> {
     let mut worker = Worker { answers, id: 0, kept: None, gpus: racers::Gpus::default() };
     for incoming in queue {
         match incoming {

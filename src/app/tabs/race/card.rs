@@ -10,7 +10,6 @@ use crate::app::state::State;
 use crate::app::widgets::milliseconds;
 use crate::base::BackendName;
 use crate::problem::result::RunReport;
-use crate::problem::verdict::Versus;
 use crate::tasks::recorded::Recorded;
 
 const TITLE: &str = "Costs";
@@ -52,10 +51,8 @@ fn of_report(report: &RunReport, how: &str) -> Option<Card> {
     let timed = report.backends.iter().filter_map(|r| Some((r.backend, r.outcome.right()?)));
     let (backend, timing) = timed.min_by(|a, b| a.1.median_ms.total_cmp(&b.1.median_ms))?;
     let baseline = report.baseline();
-    let versus = baseline.as_ref().filter(|base| base.backend != backend).map(|base| {
-        let versus = Versus::new(timing, base.timing, report.busy());
-        (versus.words_of(&base.words), base.words.clone(), versus)
-    });
+    let versus = baseline.as_ref().zip(report.versus(backend));
+    let versus = versus.map(|(base, versus)| (versus.words_of(&base.words), base.words.clone(), versus));
     let mut value = milliseconds(timing.median_ms);
     let mut tone = Tone::Plain;
     let mut detail = format!("{}, {how} {}", name(backend), report.device_name);
