@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import importlib.util
 import inspect
+import itertools
 import math
 import os
 import pathlib
@@ -150,6 +151,7 @@ def check(name, rank, mask_mod, heads_differ, lengths, block, seed, score_mod=No
         mask_mod, None, H if heads_differ else None, q_len, kv_len, device="cpu", BLOCK_SIZE=block
     )
     plan = md.plan_context_parallel(block_mask)
+    check_local(plan, name)
     gen = torch.Generator().manual_seed(seed)
     make = lambda *shape: torch.randn(*shape, generator=gen, dtype=torch.float64).requires_grad_()
     q, k, v = make(B, H, q_len, D), make(B, Hkv, kv_len, D), make(B, Hkv, kv_len, Dv)
@@ -170,6 +172,32 @@ def check(name, rank, mask_mod, heads_differ, lengths, block, seed, score_mod=No
     for what, got, expected, of in zip("qkv", found, wanted, ("q", "kv", "kv")):
         near(got, plan.shard(expected, of=of), f"{name}: gradient of {what}")
     return plan
+
+
+def kinds_of_blocks(mask):
+    """For each mask, row and key block: 0 skipped, 1 partial, 2 full."""
+    rows, columns = (-(-n // size) for n, size in zip(mask.seq_lengths, mask.BLOCK_SIZE))
+    out = torch.zeros(*mask.kv_num_blocks.shape[:2], rows, columns, dtype=torch.int8)
+    pairs = ((mask.kv_num_blocks, mask.kv_indices, 1), (mask.full_kv_num_blocks, mask.full_kv_indices, 2))
+    for counts, indices, kind in pairs:
+        for at in itertools.product(*(range(n) for n in counts.shape)):
+            out[at][indices[at][: counts[at]].long()] = kind
+    return out
+
+
+def check_local(plan, name):
+    """A rank's BlockMasks are those that PyTorch makes of its local mods."""
+    (mask,) = plan._masks
+    stages, _ = plan._made(mask, torch.device("cpu"))
+    for stage in stages:
+        lengths = len(stage.q_positions), len(stage.kv_positions)
+        if 0 in lengths:
+            continue
+        size = plan.block_size
+        want = create_block_mask(stage.at(stage.mask_mod), *stage.distinct, *lengths, device="cpu", BLOCK_SIZE=size)
+        got = stage.block_mask()
+        assert got.seq_lengths == want.seq_lengths, name
+        assert torch.equal(kinds_of_blocks(got), kinds_of_blocks(want)), f"{name}: local blocks"
 
 
 def raises(code, work):
@@ -220,6 +248,16 @@ def refusals(rank, world):
     raises("plan-masks", lambda: md.ContextParallel(plan._plan, {"other": mask}, None))
     if last:
         table[3] = False
+    raises("plan-mask-changed", run(q, q, q))
+    # behind another function too
+    inner = torch.ones(96, dtype=torch.bool)
+    keep = lambda k: inner[k]
+    nested = create_block_mask(lambda b, h, q, k: (q >= k) & keep(k), None, None, 96, 96, device="cpu", BLOCK_SIZE=16)
+    plan = md.plan_context_parallel(nested)
+    q = plan.shard(x)
+    run(q, q, q)()
+    if last:
+        inner[3] = False
     raises("plan-mask-changed", run(q, q, q))
 
 

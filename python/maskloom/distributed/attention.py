@@ -6,6 +6,8 @@ Every rank makes the same collectives in the same order, or every rank raises. M
 from __future__ import annotations
 
 import contextlib
+import functools
+import types
 from collections.abc import Mapping
 from typing import Any
 
@@ -279,12 +281,7 @@ class _Watched:
     def __init__(self, mask: BlockMask) -> None:
         lists = (mask.kv_num_blocks, mask.kv_indices, mask.full_kv_num_blocks, mask.full_kv_indices)
         tensors = [("its block lists", x) for x in lists if isinstance(x, Tensor)]
-        code = getattr(mask.mask_mod, "__code__", None)
-        names = () if code is None else code.co_freevars
-        for name, cell in zip(names, getattr(mask.mask_mod, "__closure__", None) or ()):
-            with contextlib.suppress(ValueError):
-                if isinstance(cell.cell_contents, Tensor):
-                    tensors.append((f"the tensor {name}", cell.cell_contents))
+        tensors += [(f"the tensor {name}", x) for name, x in _read(mask.mask_mod)]
         self._tensors = [(name, tensor, tensor._version) for name, tensor in tensors]
         self._mask, self._mod = mask, mask.mask_mod
 
@@ -293,6 +290,33 @@ class _Watched:
         if self._mask.mask_mod is not self._mod:
             return "its mask_mod"
         return ", ".join(sorted({name for name, tensor, version in self._tensors if tensor._version != version}))
+
+
+def _read(fn: Any, depth: int = 4) -> list[tuple[str, Tensor]]:
+    """The tensors that a function reads, by name: closure, globals, defaults, and those of functions among them."""
+    if depth == 0:
+        return []
+    if isinstance(fn, functools.partial):
+        given = [(f"argument {n}", x) for n, x in enumerate(fn.args)] + list(fn.keywords.items())
+        found = [("function", fn.func), *given]
+    else:
+        fn = getattr(fn, "__func__", fn)
+        code = getattr(fn, "__code__", None)
+        if code is None:
+            return []
+        scope = getattr(fn, "__globals__", {})
+        found = [(name, scope[name]) for name in code.co_names if name in scope]
+        found += [(f"default {n}", x) for n, x in enumerate(getattr(fn, "__defaults__", None) or ())]
+        for name, cell in zip(code.co_freevars, getattr(fn, "__closure__", None) or ()):
+            with contextlib.suppress(ValueError):
+                found.append((name, cell.cell_contents))
+    out = []
+    for name, value in found:
+        if isinstance(value, Tensor):
+            out.append((name, value))
+        elif isinstance(value, (functools.partial, types.FunctionType, types.MethodType)):
+            out += _read(value, depth - 1)
+    return out
 
 
 def merge(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, list[Tensor]]:
