@@ -7,6 +7,7 @@ mod lab;
 mod looks;
 mod machine;
 mod mistakes;
+mod parallel;
 mod races;
 
 use std::path::PathBuf;
