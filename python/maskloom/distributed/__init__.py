@@ -4,8 +4,8 @@
     q, k, v = (plan.shard(x) for x in (q, k, v))
     out = plan.unshard(plan.flex_attention(q, k, v))
 
-Invariant: outputs and gradients are those of one process up to rounding, for any mask, length and number of ranks. Wrong
-input raises the same error on every rank."""
+Invariant: outputs and gradients are those of one process up to rounding, for any mask, length and number of ranks.
+Wrong input raises the same error on every rank."""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ Every rank makes the same collectives in the same order, or every rank raises. M
 from __future__ import annotations
 
 import contextlib
+import functools
+import types
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,7 +28,9 @@ class ContextParallel:
 
     `figures` holds the predicted loads, bytes and times, `notes` what a user should know."""
 
-    def __init__(self, plan: Mapping[str, Any], masks: Mapping[str, BlockMask], group: dist.ProcessGroup | None) -> None:
+    def __init__(
+        self, plan: Mapping[str, Any], masks: Mapping[str, BlockMask], group: dist.ProcessGroup | None
+    ) -> None:
         """Carries out `plan`, the object that `maskloom parallel --json` prints, for these masks.
 
         Raises PlanError: a group of another size, or other masks, than planned."""
@@ -92,8 +96,8 @@ class ContextParallel:
     def unshard(self, x: Tensor, dim: int = 2, *, of: str = "q") -> Tensor:
         """The whole tensor on every rank, in the original order, from each rank's tokens. A collective.
 
-        The gradient of each rank's tokens is taken from the gradient that this rank computes for the whole: every rank is
-        expected to compute the same from it.
+        The gradient of each rank's tokens is taken from the gradient that this rank computes for the whole: every
+        rank is expected to compute the same from it.
 
         Raises:
             PlanError: on every rank alike, if one has another length than planned.
@@ -107,7 +111,7 @@ class ContextParallel:
                 "pass what came from plan.shard or plan.flex_attention",
             )
         agree(fault, self.group, x.device)
-        return _Unshard.apply(x, self, dim, of)  # type: ignore[no-any-return,no-untyped-call]
+        return _Unshard.apply(x, self, dim, of)  # type: ignore[no-any-return]
 
     def _positions(self, rank: int, of: str) -> Tensor:
         return _positions(self._plan["ranks"][rank][f"{of}_blocks"], of, self.block_size, (self.q_len, self.kv_len))
@@ -153,11 +157,26 @@ class ContextParallel:
             self._check(q, k, v, name)
         except PlanError as why:
             fault = why
-        said = () if fault else ("batch and heads", tuple(q.shape[:2]), "head_dim", q.shape[3], "key heads", k.shape[1],
-                                 "value dim", v.shape[3], str(q.dtype), "mask", name)
+        said = (
+            ()
+            if fault
+            else (
+                "batch and heads",
+                tuple(q.shape[:2]),
+                "head_dim",
+                q.shape[3],
+                "key heads",
+                k.shape[1],
+                "value dim",
+                v.shape[3],
+                str(q.dtype),
+                "mask",
+                name,
+            )
+        )
         agree(fault, self.group, q.device, said)
         stages, exchanges = self._made(name, q.device)
-        out, lse = _Attention.apply(q, k, v, stages, exchanges, score_mod, scale, deterministic)  # type: ignore[no-untyped-call]
+        out, lse = _Attention.apply(q, k, v, stages, exchanges, score_mod, scale, deterministic)
         return (out, lse) if return_lse else out
 
     def block_masks(self, mask: str | BlockMask | None = None, device: torch.device | str = "cpu") -> list[BlockMask]:
@@ -177,8 +196,9 @@ class ContextParallel:
     def _check(self, q: Tensor, k: Tensor, v: Tensor, name: str) -> None:
         """Raises PlanError: what does not fit the plan."""
         if any(x.dim() != 4 for x in (q, k, v)):
-            raise PlanError("plan-shape", f"q, k and v have {q.dim()}, {k.dim()} and {v.dim()} dimensions",
-                            "pass [B, H, tokens, D]")
+            raise PlanError(
+                "plan-shape", f"q, k and v have {q.dim()}, {k.dim()} and {v.dim()} dimensions", "pass [B, H, tokens, D]"
+            )
         wanted = (self.lengths()[self.rank], self.lengths(of="kv")[self.rank])
         if (q.shape[2], k.shape[2], v.shape[2]) != (wanted[0], wanted[1], wanted[1]):
             raise PlanError(
@@ -193,19 +213,31 @@ class ContextParallel:
                 f"q, k and v are {q.dtype} on {q.device}, {k.dtype} on {k.device}, {v.dtype} on {v.device}",
                 "move them to one device and one dtype",
             )
-        if k.shape[1] != v.shape[1] or k.shape[1] == 0 or q.shape[1] % k.shape[1] or not (
-            q.shape[0] == k.shape[0] == v.shape[0]
+        if (
+            k.shape[1] != v.shape[1]
+            or k.shape[1] == 0
+            or q.shape[1] % k.shape[1]
+            or not (q.shape[0] == k.shape[0] == v.shape[0])
         ):
-            raise PlanError("plan-heads", f"q, k and v are {tuple(q.shape)}, {tuple(k.shape)}, {tuple(v.shape)}",
-                            "give one batch, and key heads that divide the query heads")
+            raise PlanError(
+                "plan-heads",
+                f"q, k and v are {tuple(q.shape)}, {tuple(k.shape)}, {tuple(v.shape)}",
+                "give one batch, and key heads that divide the query heads",
+            )
         batch, heads = self._masks[name].kv_num_blocks.shape[:2]
         if batch not in (1, q.shape[0]) or heads not in (1, q.shape[1]):
-            raise PlanError("plan-heads", f"the mask is for {batch} batch entries and {heads} heads, q is {tuple(q.shape)}",
-                            "make the mask for these, or for 1 to share it")
+            raise PlanError(
+                "plan-heads",
+                f"the mask is for {batch} batch entries and {heads} heads, q is {tuple(q.shape)}",
+                "make the mask for these, or for 1 to share it",
+            )
         changed = self._watched[name].changed()
         if changed:
-            raise PlanError("plan-mask-changed", f"the mask {name!r} has changed since it was planned: {changed}",
-                            "plan again after changing a mask or a tensor that it reads")
+            raise PlanError(
+                "plan-mask-changed",
+                f"the mask {name!r} has changed since it was planned: {changed}",
+                "plan again after changing a mask or a tensor that it reads",
+            )
 
     def _made(self, name: str, device: torch.device) -> tuple[list[Stage], list[Exchange]]:
         key = (name, device)
@@ -249,12 +281,7 @@ class _Watched:
     def __init__(self, mask: BlockMask) -> None:
         lists = (mask.kv_num_blocks, mask.kv_indices, mask.full_kv_num_blocks, mask.full_kv_indices)
         tensors = [("its block lists", x) for x in lists if isinstance(x, Tensor)]
-        cells = zip(getattr(mask.mask_mod, "__code__", None).co_freevars if hasattr(mask.mask_mod, "__code__") else (),
-                    getattr(mask.mask_mod, "__closure__", None) or ())
-        for name, cell in cells:
-            with contextlib.suppress(ValueError):
-                if isinstance(cell.cell_contents, Tensor):
-                    tensors.append((f"the tensor {name}", cell.cell_contents))
+        tensors += [(f"the tensor {name}", x) for name, x in _read(mask.mask_mod)]
         self._tensors = [(name, tensor, tensor._version) for name, tensor in tensors]
         self._mask, self._mod = mask, mask.mask_mod
 
@@ -263,6 +290,33 @@ class _Watched:
         if self._mask.mask_mod is not self._mod:
             return "its mask_mod"
         return ", ".join(sorted({name for name, tensor, version in self._tensors if tensor._version != version}))
+
+
+def _read(fn: Any, depth: int = 4) -> list[tuple[str, Tensor]]:
+    """The tensors that a function reads, by name: closure, globals, defaults, and those of functions among them."""
+    if depth == 0:
+        return []
+    if isinstance(fn, functools.partial):
+        given = [(f"argument {n}", x) for n, x in enumerate(fn.args)] + list(fn.keywords.items())
+        found = [("function", fn.func), *given]
+    else:
+        fn = getattr(fn, "__func__", fn)
+        code = getattr(fn, "__code__", None)
+        if code is None:
+            return []
+        scope = getattr(fn, "__globals__", {})
+        found = [(name, scope[name]) for name in code.co_names if name in scope]
+        found += [(f"default {n}", x) for n, x in enumerate(getattr(fn, "__defaults__", None) or ())]
+        for name, cell in zip(code.co_freevars, getattr(fn, "__closure__", None) or ()):
+            with contextlib.suppress(ValueError):
+                found.append((name, cell.cell_contents))
+    out = []
+    for name, value in found:
+        if isinstance(value, Tensor):
+            out.append((name, value))
+        elif isinstance(value, (functools.partial, types.FunctionType, types.MethodType)):
+            out += _read(value, depth - 1)
+    return out
 
 
 def merge(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, list[Tensor]]:
@@ -278,39 +332,49 @@ def merge(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, list[Tens
 
 
 class _Attention(torch.autograd.Function):
-    """All stages of one call. Each stage's own graph is kept for the backward pass, which goes through them in the order
+    """All stages of one call. Each stage's own graph is kept for the backward pass, which goes through them in the
+    order
     that hides the exchange."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, stages: list[Stage], exchanges: list[Exchange],
-        score_mod: Mod | None, scale: float | None, deterministic: bool,
+    def forward(
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        stages: list[Stage],
+        exchanges: list[Exchange],
+        score_mod: Mod | None,
+        scale: float | None,
+        deterministic: bool,
     ) -> tuple[Tensor, Tensor]:
         needs = any(x.requires_grad for x in (q, k, v)) or any(ctx.needs_input_grad[:3])
         pending = [exchange.send(k.detach(), v.detach()) for exchange in exchanges]
-        kept = []
+        kept: list[tuple[list[Tensor], tuple[Tensor, Tensor] | None]] = []
         with _settings(deterministic), torch.set_grad_enabled(needs):
-            own = [x.detach().requires_grad_(needs) for x in (q, k, v)]
-            kept.append((own, attend(*own, stages[0], score_mod, scale)))
-            for stage, wait in zip(stages[1:], pending):
-                received = [x.detach().requires_grad_(needs) for x in wait()]
-                if received[0].shape[2] == 0 or q.shape[2] == 0:
-                    kept.append(([q, *received], None))
-                    continue
-                leaves = [q.detach().requires_grad_(needs), *received]
-                kept.append((leaves, attend(*leaves, stage, score_mod, scale)))
+            arriving = [lambda: [k.detach(), v.detach()], *pending]
+            for stage, wait in zip(stages, arriving):
+                leaves = [x.detach().requires_grad_(needs) for x in (q, *wait())]
+                # nothing to compute: no kernel is asked for an empty result
+                empty = q.shape[2] == 0 or leaves[1].shape[2] == 0
+                found = None if empty else attend(leaves[0], leaves[1], leaves[2], stage, score_mod, scale)
+                kept.append((leaves, found))
         parts = [(out.detach(), lse.detach()) for _, found in kept if found is not None for out, lse in [found]]
+        if not parts:
+            exact = torch.float64 if q.dtype == torch.float64 else torch.float32
+            rows = q.new_full(q.shape[:3], -torch.inf, dtype=exact)
+            parts = [(q.new_zeros(*q.shape[:3], v.shape[3]), rows)]
         out, lse, weights = merge(parts)
         ctx.kept, ctx.exchanges, ctx.deterministic = kept, exchanges, deterministic
         ctx.save_for_backward(out, *weights)
         return out.to(q.dtype), lse
 
     @staticmethod
-    def backward(ctx: Any, grad_out: Tensor, grad_lse: Tensor | None) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad_out: Tensor, grad_lse: Tensor | None) -> tuple[Tensor | None, ...]:
         out, *weights = ctx.saved_tensors
         grad = grad_out.to(out.dtype)
         weight_of = iter(weights)
-        grads = []
+        grads: list[Any] = []
         for leaves, found in ctx.kept:
             if found is None:
                 grads.append(None)
@@ -361,7 +425,7 @@ def _settings(deterministic: bool) -> Any:
 
 class _Unshard(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, plan: ContextParallel, dim: int, of: str) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, x: Tensor, plan: ContextParallel, dim: int, of: str) -> Tensor:
         lengths = plan.lengths(of=of)
         mine = x.movedim(dim, 0).contiguous()
         whole = mine.new_empty(sum(lengths), *mine.shape[1:])
@@ -372,5 +436,5 @@ class _Unshard(torch.autograd.Function):
         return whole.index_select(0, plan.restore(x.device, of=of)).movedim(0, dim)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         return grad.index_select(ctx.dim, ctx.positions.to(grad.device)), None, None, None

@@ -13,11 +13,11 @@ from .errors import PlanError
 __all__ = ["PlanBalancer"]
 
 
-class PlanBalancer(_LoadBalancer):  # type: ignore[misc]
+class PlanBalancer(_LoadBalancer):
     """For `_context_parallel_shard(..., load_balancer=PlanBalancer(plan))` and `_ContextParallel`.
 
-    Raises PlanError: ranks with different numbers of tokens, which PyTorch's sharding does not take, or keys in an order
-    of their own."""
+    Raises PlanError: ranks with different numbers of tokens, which PyTorch's sharding does not take, or keys in an
+    order of their own."""
 
     def __init__(self, plan: ContextParallel, device: str = "cpu") -> None:
         lengths = plan.lengths()
@@ -28,8 +28,11 @@ class PlanBalancer(_LoadBalancer):  # type: ignore[misc]
                 "use plan.shard and plan.flex_attention, or pad the sequence to a multiple of ranks x BLOCK_SIZE",
             )
         if plan.q_len != plan.kv_len:
-            raise PlanError("plan-uneven", f"{plan.q_len} queries and {plan.kv_len} keys have orders of their own",
-                            "use plan.shard and plan.flex_attention")
+            raise PlanError(
+                "plan-uneven",
+                f"{plan.q_len} queries and {plan.kv_len} keys have orders of their own",
+                "use plan.shard and plan.flex_attention",
+            )
         self._indices, self._restore = plan.indices(device), plan.restore(device)
 
     def _generate_indices(self, restore: bool = False) -> Tensor:

@@ -1,7 +1,7 @@
 """The exchange of keys and values by blocks, and of their gradients back.
 
-Invariant: one all-to-all each way; a rank's own keys do not move. Gradients of others are added in the order of ranks, so
-that the sum does not depend on who is faster. Must not know masks."""
+Invariant: one all-to-all each way; a rank's own keys do not move. Gradients of others are added in the order of
+ranks, so that the sum does not depend on who is faster. Must not know masks."""
 
 from __future__ import annotations
 
@@ -26,11 +26,15 @@ class Exchange:
         group: dist.ProcessGroup | None,
         device: torch.device,
     ) -> None:
-        """`stages`: of every rank. `own_blocks`: this rank's key blocks. `block`: tokens of a block, of the sequence."""
+        """`stages`: of every rank. `own_blocks`: this rank's key blocks. `block`: tokens of a block, of the
+        sequence."""
         self.group, rank = group, dist.get_rank(group)
         world = len(stages)
         size, length = block
-        tokens = lambda of: sum(min(size, length - n * size) for n in of)  # noqa: E731
+
+        def tokens(of: list[int]) -> int:
+            return sum(min(size, length - n * size) for n in of)
+
         starts, at = {}, 0
         for n in own_blocks:
             starts[n] = at
@@ -38,7 +42,7 @@ class Exchange:
         sends: list[Tensor] = []
         self.sent: list[int] = []
         for to in range(world):
-            of = dict((source, blocks) for source, blocks in stages[to][number]["sources"]).get(rank, [])
+            of = {source: blocks for source, blocks in stages[to][number]["sources"]}.get(rank, [])
             self.sent.append(tokens(of))
             sends += [torch.arange(starts[n], starts[n] + min(size, length - n * size)) for n in of]
         #: The own tokens in the order in which they are sent.
@@ -51,19 +55,24 @@ class Exchange:
         order = [torch.arange(offsets[source], offsets[source] + by_rank[source]) for source, _ in sources]
         self.order = (torch.cat(order) if order else torch.empty(0, dtype=torch.int64)).to(device)
         self.in_order = bool((self.order == torch.arange(len(self.order), device=device)).all())
-        self.arrived: Tensor | None = None
+
+    def _started(self, out: Tensor, packed: Tensor, received: list[int], sent: list[int]) -> dist.Work:
+        work = dist.all_to_all_single(out, packed, received, sent, group=self.group, async_op=True)
+        assert work is not None, "this process is in the group"
+        return work
 
     def send(self, k: Tensor, v: Tensor) -> Callable[[], list[Tensor]]:
         """Starts it; the result waits for the keys and values [B, Hkv, tokens, D] of the stage."""
         packed = torch.cat((k, v), dim=-1).permute(2, 0, 1, 3).index_select(0, self.picked).contiguous()
         out = packed.new_empty(sum(self.received), *packed.shape[1:])
-        work = dist.all_to_all_single(out, packed, self.received, self.sent, group=self.group, async_op=True)
-        dims = (k.shape[-1], v.shape[-1])
+        work = self._started(out, packed, self.received, self.sent)
+        width = k.shape[-1]
 
         def wait() -> list[Tensor]:
             work.wait()
             found = out if self.in_order else out.index_select(0, self.order)
-            return [x.contiguous() for x in found.permute(1, 2, 0, 3).split(dims, dim=-1)]
+            both = found.permute(1, 2, 0, 3)
+            return [both[..., :width].contiguous(), both[..., width:].contiguous()]
 
         # the buffers live until the exchange has ended
         wait.buffers = (packed, out)  # type: ignore[attr-defined]
@@ -78,7 +87,7 @@ class Exchange:
             packed = unsorted
         packed = packed.contiguous()
         out = packed.new_empty(sum(self.sent), *packed.shape[1:])
-        work = dist.all_to_all_single(out, packed, self.sent, self.received, group=self.group, async_op=True)
+        work = self._started(out, packed, self.sent, self.received)
         width = k.shape[-1]
 
         def wait(k_grad: Tensor, v_grad: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,7 +1,7 @@
 """Attention of one rank's queries over the keys of one stage, with its logsumexp.
 
-Invariant: a full block is not asked for its mask, a partial one is, and a block that is not listed is skipped, exactly as
-in FlexAttention. Must not know ranks."""
+Invariant: a full block is not asked for its mask, a partial one is, and a block that is not listed is skipped,
+exactly as in FlexAttention. Must not know ranks."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Stage:
         if self._block_mask is None:
             batch, heads = self.distinct
             columns = max(1, -(-len(self.kv_positions) // self.block_size[1]))
-            arrays = []
+            arrays: list[Tensor] = []
             for wanted in (False, True):
                 counts, indices = [], []
                 for rows in self.rows:
@@ -63,7 +63,10 @@ class Stage:
                 arrays.append(torch.tensor(counts, dtype=torch.int32, device=device).view(shape))
                 arrays.append(torch.tensor(indices, dtype=torch.int32, device=device).view(*shape, columns))
             self._block_mask = BlockMask.from_kv_blocks(
-                *arrays,
+                arrays[0],
+                arrays[1],
+                arrays[2],
+                arrays[3],
                 BLOCK_SIZE=self.block_size,
                 mask_mod=self.at(self.mask_mod),
                 seq_lengths=(len(self.q_positions), len(self.kv_positions)),
@@ -81,7 +84,11 @@ class Stage:
     def _listed(self, wanted: bool) -> Tensor:
         (block_q, block_kv), (batch, heads) = self.block_size, self.distinct
         out = torch.zeros(
-            batch * heads, len(self.q_positions), len(self.kv_positions), dtype=torch.bool, device=self.q_positions.device
+            batch * heads,
+            len(self.q_positions),
+            len(self.kv_positions),
+            dtype=torch.bool,
+            device=self.q_positions.device,
         )
         for n, rows in enumerate(self.rows):
             for row, runs in enumerate(rows):
@@ -113,8 +120,14 @@ def _flex(
         _compiled = torch.compile(flex_attention)
     own = None if score_mod is None else stage.score_at(score_mod)
     out, lse = _compiled(
-        q, k, v, score_mod=own, block_mask=stage.block_mask(), scale=scale,
-        enable_gqa=q.shape[1] != k.shape[1], return_lse=True,
+        q,
+        k,
+        v,
+        score_mod=own,
+        block_mask=stage.block_mask(),
+        scale=scale,
+        enable_gqa=q.shape[1] != k.shape[1],
+        return_lse=True,
     )
     return out, lse
 
@@ -126,7 +139,9 @@ def _eager(
     group = heads // k.shape[1]
     k, v = (x.repeat_interleave(group, dim=1) for x in (k, v))
     exact = torch.float64 if q.dtype == torch.float64 else torch.float32
-    scores = (q.to(exact) @ k.to(exact).transpose(-1, -2)) * (scale if scale is not None else 1 / math.sqrt(q.shape[-1]))
+    scores = (q.to(exact) @ k.to(exact).transpose(-1, -2)) * (
+        scale if scale is not None else 1 / math.sqrt(q.shape[-1])
+    )
     if score_mod is not None:
         scores = _over(score_mod, batch, heads, stage.q_positions, stage.kv_positions, scores)
     kept = stage.dense(batch, heads)
@@ -141,7 +156,9 @@ def _eager(
 def _over(mod: Mod, batch: int, heads: int, q: Tensor, kv: Tensor, scores: Tensor | None = None) -> Tensor:
     """A mod at every (b, h, q_idx, kv_idx), as PyTorch's `create_mask` calls it."""
     if len(q) == 0 or len(kv) == 0:
-        return torch.zeros(batch, heads, len(q), len(kv), dtype=torch.bool, device=q.device) if scores is None else scores
+        return (
+            torch.zeros(batch, heads, len(q), len(kv), dtype=torch.bool, device=q.device) if scores is None else scores
+        )
     first = () if scores is None else (0,)
     fn = mod
     for dims in ((None, None, None, 0), (None, None, 0, None), (None, 0, None, None), (0, None, None, None)):

@@ -40,8 +40,8 @@ def plan_context_parallel(
     """Plans attention over the ranks of a group. A collective: every rank calls it with the same masks.
 
     Args:
-        masks: the BlockMask of every layer, or one for each kind of layer by name. All cover one sequence in blocks of one
-            size, with a mask_mod. Any length; q_len and kv_len may differ.
+        masks: the BlockMask of every layer, or one for each kind of layer by name. All cover one sequence in blocks
+            of one size, with a mask_mod. Any length; q_len and kv_len may differ.
         group: None: the default group.
         layers: how many layers each kind has; 1 where nothing is said.
         heads, kv_heads, head_dim, dtype: of the layers. They weigh computation against transfers in the predicted times
@@ -61,8 +61,15 @@ def plan_context_parallel(
     fault, text = None, ""
     try:
         request = request_of(
-            kinds, world, layers=layers, heads=heads, kv_heads=kv_heads, head_dim=head_dim, dtype=dtype,
-            card=card or _card(device), bandwidth=bandwidth,
+            kinds,
+            world,
+            layers=layers,
+            heads=heads,
+            kv_heads=kv_heads,
+            head_dim=head_dim,
+            dtype=dtype,
+            card=card or _card(device),
+            bandwidth=bandwidth,
         )
         text = json.dumps(request, sort_keys=True)
     except PlanError as why:
@@ -117,8 +124,13 @@ def request_of(
         count = (layers or {}).get(name, 1)
         rows = _rows(mask)
         written.append(
-            {"name": name, "layers": count, "batch": mask.kv_num_blocks.shape[0], "heads": mask.kv_num_blocks.shape[1],
-             "rows": rows}
+            {
+                "name": name,
+                "layers": count,
+                "batch": mask.kv_num_blocks.shape[0],
+                "heads": mask.kv_num_blocks.shape[1],
+                "rows": rows,
+            }
         )
     most = max(mask.kv_num_blocks.shape[1] for mask in kinds.values())
     heads = most if most > 1 else heads
@@ -158,7 +170,8 @@ def _kinds(masks: BlockMask | Mapping[str, BlockMask] | Sequence[BlockMask]) -> 
 def _rows(mask: BlockMask) -> list[list[list[tuple[int, int, bool]]]]:
     """For each batch entry and head the runs of every row of blocks: [start, end, full]."""
     partial = _listed(mask.kv_num_blocks, mask.kv_indices)
-    if mask.full_kv_num_blocks is None:
+    full: list[list[list[int]]]
+    if mask.full_kv_num_blocks is None or mask.full_kv_indices is None:
         full = [[[] for _ in rows] for rows in partial]
     else:
         full = _listed(mask.full_kv_num_blocks, mask.full_kv_indices)

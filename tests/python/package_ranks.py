@@ -1,13 +1,16 @@
-"""Context parallelism on gloo compared with one process: outputs, logsumexp and gradients, wrong input, PyTorch's shard.
+"""Context parallelism on gloo compared with one process: outputs, logsumexp and gradients, wrong input, PyTorch's
+shard.
 
-usage: in_ranks.py PACKAGE MASKLOOM     PACKAGE: the folder that holds the package maskloom; MASKLOOM: the program
+usage: package_ranks.py [WORLD,...]     the numbers of processes; 2,3,4 if none are given
 Masks: of the pattern library, and random ones, over odd lengths. Float64: what differs is an error, not rounding.
 """
+
 from __future__ import annotations
 
 import datetime
 import importlib.util
 import inspect
+import itertools
 import math
 import os
 import pathlib
@@ -15,9 +18,6 @@ import random
 import sys
 import tempfile
 
-PACKAGE, PROGRAM = sys.argv[1], sys.argv[2]
-sys.path.insert(0, PACKAGE)
-os.environ["MASKLOOM"] = PROGRAM
 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 
 try:
@@ -29,12 +29,40 @@ except ImportError as why:
     print(f"skipped: {why}")
     sys.exit(77)
 
+from package import found
+
 PATTERNS = pathlib.Path(__file__).parent.parent.parent / "assets" / "patterns"
 GALLERY = [
-    "sliding_window", "causal", "prefix_lm", "dilated_window", "strided", "attention_sinks", "window_sinks", "local_window",
-    "chunked_causal", "block_causal", "global_window", "natten_2d", "axial", "bigbird", "block_diffusion", "alternate_heads",
-    "text_padding", "radial", "shifted_windows", "sta_2d", "natten_3d", "document_mask", "joint_blocks", "vision_cross_attention",
-    "packed_documents", "tree_decoding", "svg_spatial", "svg_temporal", "speculative_training", "shared_prefix",
+    "sliding_window",
+    "causal",
+    "prefix_lm",
+    "dilated_window",
+    "strided",
+    "attention_sinks",
+    "window_sinks",
+    "local_window",
+    "chunked_causal",
+    "block_causal",
+    "global_window",
+    "natten_2d",
+    "axial",
+    "bigbird",
+    "block_diffusion",
+    "alternate_heads",
+    "text_padding",
+    "radial",
+    "shifted_windows",
+    "sta_2d",
+    "natten_3d",
+    "document_mask",
+    "joint_blocks",
+    "vision_cross_attention",
+    "packed_documents",
+    "tree_decoding",
+    "svg_spatial",
+    "svg_temporal",
+    "speculative_training",
+    "shared_prefix",
 ]
 
 
@@ -48,7 +76,9 @@ def pattern(name: str):
     for key, parameter in inspect.signature(factory).parameters.items():
         if parameter.default is inspect.Parameter.empty:
             return None
-        small = isinstance(parameter.default, int) and not isinstance(parameter.default, bool) and parameter.default > 16
+        small = (
+            isinstance(parameter.default, int) and not isinstance(parameter.default, bool) and parameter.default > 16
+        )
         args[key] = 9 if small else parameter.default
     try:
         made = factory(**args)
@@ -105,7 +135,9 @@ def reference(q, k, v, mask_mod, score_mod, scale):
 def near(got, want, what):
     both = torch.stack([got.detach(), want.detach()]).nan_to_num(neginf=-1e30)
     worst = (both[0] - both[1]).abs().max().item() if got.numel() else 0.0
-    assert got.shape == want.shape and worst < 1e-11, f"{what}: {tuple(got.shape)} {tuple(want.shape)} differ by {worst}"
+    assert got.shape == want.shape and worst < 1e-11, (
+        f"{what}: {tuple(got.shape)} {tuple(want.shape)} differ by {worst}"
+    )
 
 
 def check(name, rank, mask_mod, heads_differ, lengths, block, seed, score_mod=None):
@@ -115,12 +147,18 @@ def check(name, rank, mask_mod, heads_differ, lengths, block, seed, score_mod=No
     q_len, kv_len = lengths
     B, Hkv, D, Dv = draw.choice([1, 2]), draw.choice([1, 2]), 8, draw.choice([8, 5])
     H = Hkv * draw.choice([1, 2])
-    block_mask = create_block_mask(mask_mod, None, H if heads_differ else None, q_len, kv_len, device="cpu", BLOCK_SIZE=block)
+    block_mask = create_block_mask(
+        mask_mod, None, H if heads_differ else None, q_len, kv_len, device="cpu", BLOCK_SIZE=block
+    )
     plan = md.plan_context_parallel(block_mask)
+    check_local(plan, name)
     gen = torch.Generator().manual_seed(seed)
     make = lambda *shape: torch.randn(*shape, generator=gen, dtype=torch.float64).requires_grad_()
     q, k, v = make(B, H, q_len, D), make(B, Hkv, kv_len, D), make(B, Hkv, kv_len, Dv)
-    grad, grad_lse = torch.randn(B, H, q_len, Dv, generator=gen, dtype=torch.float64), torch.randn(B, H, q_len, generator=gen, dtype=torch.float64)
+    grad, grad_lse = (
+        torch.randn(B, H, q_len, Dv, generator=gen, dtype=torch.float64),
+        torch.randn(B, H, q_len, generator=gen, dtype=torch.float64),
+    )
     want, want_lse = reference(q, k, v, mask_mod, score_mod, None)
     finite = want_lse.detach() != -math.inf
     wanted = torch.autograd.grad((want, want_lse.masked_fill(~finite, 0.0)), (q, k, v), (grad, grad_lse * finite))
@@ -134,6 +172,32 @@ def check(name, rank, mask_mod, heads_differ, lengths, block, seed, score_mod=No
     for what, got, expected, of in zip("qkv", found, wanted, ("q", "kv", "kv")):
         near(got, plan.shard(expected, of=of), f"{name}: gradient of {what}")
     return plan
+
+
+def kinds_of_blocks(mask):
+    """For each mask, row and key block: 0 skipped, 1 partial, 2 full."""
+    rows, columns = (-(-n // size) for n, size in zip(mask.seq_lengths, mask.BLOCK_SIZE))
+    out = torch.zeros(*mask.kv_num_blocks.shape[:2], rows, columns, dtype=torch.int8)
+    pairs = ((mask.kv_num_blocks, mask.kv_indices, 1), (mask.full_kv_num_blocks, mask.full_kv_indices, 2))
+    for counts, indices, kind in pairs:
+        for at in itertools.product(*(range(n) for n in counts.shape)):
+            out[at][indices[at][: counts[at]].long()] = kind
+    return out
+
+
+def check_local(plan, name):
+    """A rank's BlockMasks are those that PyTorch makes of its local mods."""
+    (mask,) = plan._masks
+    stages, _ = plan._made(mask, torch.device("cpu"))
+    for stage in stages:
+        lengths = len(stage.q_positions), len(stage.kv_positions)
+        if 0 in lengths:
+            continue
+        size = plan.block_size
+        want = create_block_mask(stage.at(stage.mask_mod), *stage.distinct, *lengths, device="cpu", BLOCK_SIZE=size)
+        got = stage.block_mask()
+        assert got.seq_lengths == want.seq_lengths, name
+        assert torch.equal(kinds_of_blocks(got), kinds_of_blocks(want)), f"{name}: local blocks"
 
 
 def raises(code, work):
@@ -161,7 +225,7 @@ def refusals(rank, world):
     plan = md.plan_context_parallel(mask)
     x = torch.randn(1, 2, 96, 8)
     q = plan.shard(x)
-    run = lambda *args, **kw: (lambda: plan.flex_attention(*args, **kw))
+    run = lambda *args, **kw: lambda: plan.flex_attention(*args, **kw)
     run(q, q, q)()
     raises("plan-length", lambda: plan.shard(x[:, :, :95]))
     last = rank == world - 1
@@ -185,6 +249,16 @@ def refusals(rank, world):
     if last:
         table[3] = False
     raises("plan-mask-changed", run(q, q, q))
+    # behind another function too
+    inner = torch.ones(96, dtype=torch.bool)
+    keep = lambda k: inner[k]
+    nested = create_block_mask(lambda b, h, q, k: (q >= k) & keep(k), None, None, 96, 96, device="cpu", BLOCK_SIZE=16)
+    plan = md.plan_context_parallel(nested)
+    q = plan.shard(x)
+    run(q, q, q)()
+    if last:
+        inner[3] = False
+    raises("plan-mask-changed", run(q, q, q))
 
 
 def several(rank, world):
@@ -192,7 +266,9 @@ def several(rank, world):
     import maskloom.distributed as md
 
     causal = create_block_mask(lambda b, h, q, k: q >= k, None, None, 250, 250, device="cpu", BLOCK_SIZE=32)
-    window = create_block_mask(lambda b, h, q, k: (q >= k) & (q - k < 30), None, None, 250, 250, device="cpu", BLOCK_SIZE=32)
+    window = create_block_mask(
+        lambda b, h, q, k: (q >= k) & (q - k < 30), None, None, 250, 250, device="cpu", BLOCK_SIZE=32
+    )
     plan = md.plan_context_parallel({"global": causal, "local": window}, layers={"global": 1, "local": 5})
     gen = torch.Generator().manual_seed(1)
     q, k, v = (torch.randn(1, 4, 250, 16, generator=gen) for _ in range(3))
@@ -215,9 +291,9 @@ def several(rank, world):
 def balancer(rank, world):
     """PyTorch's own sharding takes the plan's order."""
     try:
+        from maskloom.distributed import PlanBalancer
         from torch.distributed.tensor.experimental._context_parallel import _attention as cp
 
-        from maskloom.distributed import PlanBalancer
         shard = cp._context_parallel_shard
     except (ImportError, AttributeError) as why:
         print(f"PyTorch without balancers: {why}")
@@ -237,8 +313,9 @@ def balancer(rank, world):
 
 def work(rank, world, port_file, cases):
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{port_file}", rank=rank, world_size=world,
-                            timeout=datetime.timedelta(seconds=60))
+    dist.init_process_group(
+        "gloo", init_method=f"file://{port_file}", rank=rank, world_size=world, timeout=datetime.timedelta(seconds=60)
+    )
     done = 0
     for name in GALLERY:
         made = pattern(name)
@@ -260,7 +337,9 @@ def work(rank, world, port_file, cases):
         kv_len = draw.randint(1, 90) if seed % 3 == 0 else q_len
         mod, differs = random_mask(seed, q_len, kv_len)
         score = None if seed % 4 else (lambda s, b, h, q, k: torch.tanh(s / 3) * 3 + (q - k) * 0.01)
-        check(f"random {seed}", rank, mod, differs, (q_len, kv_len), draw.choice([8, 16, (8, 16), (16, 8)]), seed, score)
+        check(
+            f"random {seed}", rank, mod, differs, (q_len, kv_len), draw.choice([8, 16, (8, 16), (16, 8)]), seed, score
+        )
     several(rank, world)
     balancer(rank, world)
     refusals(rank, world)
@@ -270,7 +349,8 @@ def work(rank, world, port_file, cases):
 
 
 if __name__ == "__main__":
-    worlds = [int(n) for n in sys.argv[3].split(",")] if len(sys.argv) > 3 else [2, 3, 4]
+    found()
+    worlds = [int(n) for n in sys.argv[1].split(",")] if len(sys.argv) > 1 else [2, 3, 4]
     for world in worlds:
         with tempfile.TemporaryDirectory() as folder:
             mp.spawn(work, args=(world, f"{folder}/store", 50), nprocs=world)
