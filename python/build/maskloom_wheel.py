@@ -8,9 +8,11 @@ MASKLOOM_WHEEL=terminal builds the program without its window; =none leaves the 
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +52,20 @@ def build_editable(wheel_directory: str, config_settings: Any = None, metadata_d
 
 
 def build_sdist(sdist_directory: str, config_settings: Any = None) -> str:
-    """PEP 517."""
-    return str(maturin.build_sdist(sdist_directory, config_settings))
+    """PEP 517. All of the tree: maturin would leave out the crates of the program."""
+    manifest = (ROOT / "Cargo.toml").read_text(encoding="utf-8")
+    version = manifest.split("[workspace.package]")[1].split('version = "')[1].split('"')[0]
+    name = f"maskloom-{version}"
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout
+    with tarfile.open(Path(sdist_directory) / f"{name}.tar.gz", "w:gz") as archive:
+        for file in sorted(filter(None, listed.decode().split("\0"))):
+            if (ROOT / file).is_file():
+                archive.add(ROOT / file, f"{name}/{file}", recursive=False)
+        content = f"Metadata-Version: 2.1\nName: maskloom\nVersion: {version}\n".encode()
+        info = tarfile.TarInfo(f"{name}/PKG-INFO")
+        info.size = len(content)
+        archive.addfile(info, io.BytesIO(content))
+    return f"{name}.tar.gz"
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
