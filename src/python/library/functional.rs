@@ -204,7 +204,7 @@ fn made(cx: &mut Context, mask: Value, sizes: [Value; 4], block: Value) -> Value
     ] {
         let fault = Fault::unsupported(format!("`BlockMask.{name}` is not computed while a mask is traced"))
             .hint("remove this use: `maskloom blocks` prints the counts and writes the lists; of a slice for decoding, write the mask with an offset");
-        attributes.push((name, Value::Missing(std::rc::Rc::new(fault))));
+        attributes.push((name, Value::Missing(Rc::new(fault))));
     }
     object("BlockMask", attributes)
 }
