@@ -5,12 +5,16 @@
 use super::background::Wake;
 use crate::base::Diagnostic;
 use crate::worker::jobs::{JobId, Jobs, News};
+use crate::worker::patience::Patience;
 use crate::worker::protocol::WorkerInfo;
 use crate::worker::target::Target;
 use std::time::{Duration, Instant};
 
 /// How long a worker may take to answer, unless more is allowed.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+
+/// By how much the client's own limit is later than the one that is counted here.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Waiting for a worker.
 pub(crate) struct Connecting {
@@ -34,6 +38,8 @@ impl Connecting {
     /// Launches a worker and requests its description.
     pub fn start(target: Target, python: Option<String>, limit: Duration, wake: Wake) -> Connecting {
         let mut jobs = Jobs::new(target.clone(), wake);
+        // later starts of this worker may take as long
+        jobs.set_patience(Patience { greeting: limit + GRACE, ..Patience::default() });
         let job = jobs.hello();
         Connecting { target, python, since: Instant::now(), limit, jobs, job }
     }

@@ -254,11 +254,11 @@ fn a_map_of_another_head_is_not_drawn_for_the_one_that_is_wanted() {
     let there = || News::Mapped { height: 512, width: 512, pixels: pixels.clone() };
     jobs::ended(&mut window.state_mut().state, JobFor::Map(id, whole.clone()), there());
     window.run_steps(2);
-    assert!(window.query_by_label("Heat map: probability, summed over the pixel").is_some());
+    assert!(window.query_by_label("Heat map: probability, summed over the pixel of random q and k").is_some());
     // for any message of this window's missing worker, the map of head 0 is not shown for head 1
     act::act(&mut window.state_mut().state, Action::SetHead { b: 0, h: 1 });
     window.run_steps(2);
-    assert!(window.query_by_label("Heat map: probability, summed over the pixel").is_none());
+    assert!(window.query_by_label("Heat map: probability, summed over the pixel of random q and k").is_none());
 }
 
 #[test]

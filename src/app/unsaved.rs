@@ -99,7 +99,7 @@ pub(crate) fn list(root: &Path) -> Vec<Kept> {
 }
 
 fn stored(file: &Path) -> Result<Stored, Diagnostic> {
-    let text = files::read_text(file)?;
+    let text = files::read_named_text(file)?;
     serde_json::from_str(&text).map_err(|e| {
         Diagnostic::error("unsaved", format!("{} cannot be read: {e}", file.display()))
             .hint("the file is kept; discard it in the list")

@@ -123,6 +123,13 @@ pub trait Prepared {
         Err(gradients::missing(&self.kernel()))
     }
 
+    /// The gradients of a forward pass whose results were kept elsewhere: the backward pass alone where it can do without another
+    /// forward pass. Errors: those of [`gradients`](Self::gradients).
+    fn gradients_of(&mut self, output: &Output, seeds: &Seeds) -> Result<Gradients, Diagnostic> {
+        let _ = output;
+        self.gradients(seeds)
+    }
+
     /// Runs the backward pass alone `count` times, on what one forward pass saved.
     fn time_backward(&mut self, seeds: &Seeds, count: usize) -> Result<Timed, Diagnostic> {
         let _ = (seeds, count);

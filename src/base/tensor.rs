@@ -230,7 +230,11 @@ impl HostTensor {
 
     /// All elements as i64.
     pub fn to_i64_vec(&self) -> Vec<i64> {
-        (0..self.numel()).map(|i| self.int_at(i)).collect()
+        match &*self.data {
+            Data::I64(v) => v.clone(),
+            Data::I32(v) => v.iter().map(|x| i64::from(*x)).collect(),
+            _ => (0..self.numel()).map(|i| self.int_at(i)).collect(),
+        }
     }
 }
 

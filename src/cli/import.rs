@@ -56,7 +56,7 @@ pub fn import(args: Args) -> Result<(), Failure> {
         let message = format!("already exists: {}; nothing was written", to.display());
         return Err(Diagnostic::error("import-exists", message).hint("--force replaces it; --to names another").into());
     }
-    files::save_under(Path::new("."), &to.display().to_string(), file::to_json(&document).as_bytes())?;
+    files::save_with_folders(&to, file::to_json(&document).as_bytes())?;
     let layers = document.layers.len() + document.scores.len();
     if args.json {
         let object = json!({ "file": to, "q_len": lengths.q_len, "kv_len": lengths.kv_len, "layers": layers });
@@ -73,7 +73,7 @@ fn preset_of_config(name: &str) -> Result<Option<String>, Failure> {
         return Ok(None);
     }
     match imports::preset_beside(path) {
-        Some(preset) => Ok(Some(preset.display().to_string())),
+        Some(preset) => Ok(Some(as_text(preset)?)),
         None => {
             let message = format!(
                 "a trainer's configuration contains no mask, and there is not exactly one preset next to {name}"
@@ -83,9 +83,17 @@ fn preset_of_config(name: &str) -> Result<Option<String>, Failure> {
     }
 }
 
+/// A path as a document can hold it.
+fn as_text(path: PathBuf) -> Result<String, Diagnostic> {
+    path.into_os_string().into_string().map_err(|path| {
+        Diagnostic::error("path-not-text", format!("{} is not UTF-8, as paths in documents are", path.display()))
+            .hint("rename the file or its folder")
+    })
+}
+
 /// Linked code becomes text of the document if it works without its folder; otherwise the link becomes a full path.
 fn embed(document: &mut Document, path: &Path, from: &Files) -> Result<(), Failure> {
-    let linked = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()).display().to_string();
+    let linked = as_text(std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()))?;
     let source = files::read_text(path)?;
     let text = |code: &LinkedCode| {
         let LinkedCode { entry, args, tensors, .. } = code.clone();

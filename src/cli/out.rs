@@ -63,7 +63,7 @@ pub fn diagnostics(all: &[Diagnostic]) {
 
 /// Whether the command line asks for JSON.
 pub fn wants_json() -> bool {
-    std::env::args().skip(1).any(|arg| arg == "--json")
+    std::env::args_os().skip(1).any(|arg| arg == "--json")
 }
 
 /// The reason of a failed command: on stderr, and for scripts as one JSON object if nothing else was written.

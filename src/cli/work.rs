@@ -9,10 +9,13 @@ use crate::problem::result::{BackendReport, KernelArtefact, Outcome, RunReport, 
 use crate::tasks::lab::launched::Carrier;
 use crate::tasks::plan;
 use crate::worker::jobs::{Jobs, News};
+use crate::worker::patience::Patience;
 use crate::worker::protocol::{CompileRequest, DoctorReport, MapRequest, RunRequest, WorkerInfo};
 use crate::worker::target::Target;
 use crate::worker::transport::Payload;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
 
 /// Where to run.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -36,7 +39,12 @@ impl Worker {
     pub fn connect(target: &str) -> Result<Worker, Failure> {
         let mut jobs = Jobs::new(Target::new(target), Arc::new(|| ()));
         let job = jobs.hello();
-        match jobs.wait(job, &mut |_| {}) {
+        let (answered, waiting) = channel::<()>();
+        let whom = jobs.target().clone();
+        std::thread::spawn(move || tell_silence(&whom, &waiting));
+        let answer = jobs.wait(job, &mut |_| {});
+        drop(answered);
+        match answer {
             News::Hello(info) => Ok(Worker { jobs, info: *info }),
             other => Err(failure(other)),
         }
@@ -99,6 +107,16 @@ impl Worker {
             News::Examined(report) => Ok(*report),
             other => Err(failure(other)),
         }
+    }
+}
+
+/// Tells after some seconds that there is no answer, and how long it is waited for.
+fn tell_silence(whom: &Target, waiting: &Receiver<()>) {
+    const TOLD: Duration = Duration::from_secs(5);
+    let limit = Patience::default().greeting;
+    if limit > TOLD && waiting.recv_timeout(TOLD) == Err(RecvTimeoutError::Timeout) {
+        let (told, limit) = (TOLD.as_secs(), limit.as_secs());
+        out::note(&format!("no answer from {whom} for {told} s; it is waited for {limit} s (MASKLOOM_PATIENCE)"));
     }
 }
 

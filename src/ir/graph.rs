@@ -182,6 +182,22 @@ impl Graph {
         id
     }
 
+    /// The same graph over other tensors, one for each captured tensor in their order. Errors: a number, shape or dtype
+    /// differs.
+    pub fn rebound(&self, tensors: Vec<HostTensor>) -> Result<Graph, String> {
+        let alike = |(own, new): (&Capture, &HostTensor)| {
+            own.tensor.shape() == new.shape() && own.tensor.dtype() == new.dtype()
+        };
+        if self.captures.len() != tensors.len() || !self.captures.iter().zip(&tensors).all(alike) {
+            return Err("the tensors are not those of this graph".to_string());
+        }
+        let mut graph = self.clone();
+        for (own, tensor) in graph.captures.iter_mut().zip(tensors) {
+            *own = Capture { name: std::mem::take(&mut own.name), tensor, made: None };
+        }
+        Ok(graph)
+    }
+
     /// Says what captured tensors were computed from.
     pub fn set_made(&mut self, id: CaptureId, made: Made) {
         self.captures[id.0 as usize].made = Some(Arc::new(made));

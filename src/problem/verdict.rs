@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 /// A spread (interquartile range over the median) beyond which a figure is called loose.
 pub const LOOSE: f64 = 0.10;
+/// A spread beyond which there is no ratio.
+const NONE: f64 = 1.0;
 /// Ratios nearer to 1 than this are no difference, even with a steady clock.
 const ALIKE: f64 = 0.01;
 
@@ -17,8 +19,11 @@ const ALIKE: f64 = 0.01;
 pub struct Versus {
     /// The other's median over this one's: above 1 this one is faster.
     pub ratio: f64,
-    /// Whether the samples show a difference at all.
+    /// Whether the samples show a difference at all: the medians with their spreads, as rows print them, do not meet.
     pub shown: bool,
+    /// The larger spread of the two.
+    #[serde(default)]
+    pub spread: f64,
     /// Why the figure is loose, or shows nothing: `spread 141%`, `intervals overlap`, `other programs used 1.2 of 2 cores`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
@@ -45,7 +50,8 @@ impl Versus {
         // a program does not get the ratio of kernels that wait for their launches
         doubts.extend(own.launch_bound());
         let host = other.launch_bound().map(|words| format!("the other is {words}"));
-        Versus { ratio, shown: !overlap && (ratio - 1.0).abs() > ALIKE && ratio.is_finite(), doubts, host }
+        let differs = (ratio - 1.0).abs() > ALIKE && ratio.is_finite();
+        Versus { ratio, shown: !overlap && differs && spread <= NONE, spread, doubts, host }
     }
 
     /// Whether the difference is shown and nothing makes the figure loose: only such a ratio may be praised.
@@ -53,12 +59,14 @@ impl Versus {
         self.shown && self.doubts.is_empty()
     }
 
-    /// `1.25x`, `3.42x (spread 14%)`, `1.02x, no difference shown (intervals overlap, spread 141%)`.
+    /// `1.25x`, `3.42x (spread 14%)`, `1.02x, no difference shown (intervals overlap, spread 41%)`, `no ratio (intervals
+    /// overlap, spread 231%)`.
     pub fn words(&self) -> String {
-        let mut words = format!("{:.2}x", self.ratio);
-        if !self.shown {
-            words.push_str(", no difference shown");
-        }
+        let mut words = match (self.spread > NONE, self.shown) {
+            (true, _) => "no ratio".to_string(),
+            (_, true) => format!("{:.2}x", self.ratio),
+            (_, false) => format!("{:.2}x, no difference shown", self.ratio),
+        };
         let remarks: Vec<&str> = self.doubts.iter().chain(&self.host).map(String::as_str).collect();
         if !remarks.is_empty() {
             words.push_str(&format!(" ({})", remarks.join(", ")));
@@ -69,22 +77,16 @@ impl Versus {
     /// The same with the name of the baseline: `1.25x our dense-mask kernel`.
     pub fn words_of(&self, other: &str) -> String {
         let words = self.words();
-        match words.split_once('x') {
+        match words.split_once('x').filter(|_| self.spread <= NONE) {
             Some((ratio, rest)) => format!("{ratio}x {other}{rest}"),
             None => words,
         }
     }
 }
 
-/// The middle half of the samples; all of them if they are few.
+/// The median and the spread about it that rows print: `5.29 ms \u{b1}16%`.
 fn interval(timing: &Timing) -> (f64, f64) {
-    let mut sorted = timing.samples_ms.clone();
-    sorted.sort_by(f64::total_cmp);
-    match sorted.len() {
-        0 => (timing.median_ms * (1.0 - timing.spread / 2.0), timing.median_ms * (1.0 + timing.spread / 2.0)),
-        n if n < 4 => (sorted[0], sorted[n - 1]),
-        _ => (quantile(&sorted, 0.25), quantile(&sorted, 0.75)),
-    }
+    (timing.median_ms * (1.0 - timing.spread), timing.median_ms * (1.0 + timing.spread))
 }
 
 /// Quantile of sorted samples with linear interpolation.
@@ -258,6 +260,24 @@ impl RunReport {
         baseline(&self.backends)
     }
 
+    /// The baseline that was asked for, if it was right and timed; without a wish the usual one.
+    pub fn baseline_of(&self, wanted: Option<BackendName>) -> Option<Baseline<'_>> {
+        let Some(name) = wanted else { return self.baseline() };
+        let report = self.backends.iter().find(|r| r.backend == name)?;
+        let Outcome::Done { kernel, .. } = &report.outcome else { return None };
+        let timing = report.outcome.right()?;
+        Some(Baseline { backend: name, timing, kernel, words: what_ran(name, kernel) })
+    }
+
+    /// A backend against [`Self::baseline_of`]: None for the baseline itself, and where either has no time.
+    pub fn versus_of(&self, backend: BackendName, wanted: Option<BackendName>) -> Option<Versus> {
+        if wanted.is_none() {
+            return self.versus(backend);
+        }
+        let base = self.baseline_of(wanted).filter(|base| base.backend != backend)?;
+        Some(Versus::new(self.timing(backend)?, base.timing, self.busy()))
+    }
+
     /// The load of other programs while it was timed, if relevant.
     pub fn busy(&self) -> Option<Busy> {
         self.environment.get(Busy::KEY)?.parse().ok()
@@ -329,6 +349,18 @@ mod tests {
     }
 
     #[test]
+    fn a_difference_is_judged_by_the_spread_that_rows_print() {
+        let of = |median_ms: f64, spread: f64| Timing { samples_ms: Vec::new(), median_ms, spread, calls: None };
+        let found = Versus::new(&of(22.5, 0.68), &of(1.21, 0.03), None);
+        assert!(found.shown && found.words().starts_with("0.05x (spread 68%"), "{}", found.words());
+        let found = Versus::new(&of(1.51, 0.02), &of(5.29, 1.16), None);
+        assert!(!found.shown);
+        assert_eq!(found.words_of("eager"), "no ratio (intervals overlap, spread 116%)");
+        let found = Versus::new(&of(1.51, 0.02), &of(52.9, 2.31), None);
+        assert!(!found.shown && found.words().starts_with("no ratio ("), "{}", found.words());
+    }
+
+    #[test]
     fn noise_shows_no_difference_and_a_steady_clock_does() {
         let steady = timing(&[1.0, 1.01, 1.0, 1.02, 0.99, 1.0]);
         let slower = timing(&[2.5, 2.52, 2.49, 2.5, 2.51, 2.5]);
@@ -339,7 +371,7 @@ mod tests {
         let noisy = timing(&[0.4, 1.0, 2.6, 0.5, 3.0, 1.2]);
         let found = Versus::new(&noisy, &timing(&[1.2, 1.4, 1.3, 1.5, 1.2, 1.4]), None);
         assert!(!found.shown && !found.is_clear(), "{found:?}");
-        assert!(found.words().contains("x, no difference shown (intervals overlap, spread "), "{}", found.words());
+        assert!(found.words().starts_with("no ratio (intervals overlap, spread "), "{}", found.words());
         assert!(!Versus::new(&steady, &timing(&[1.003; 6]), None).shown);
         // far apart but loose, and on a busy machine: shown, said, not praised
         let loose = Versus::new(&steady, &timing(&[10.0, 12.0, 14.0, 11.0, 13.0, 12.0]), None);

@@ -50,7 +50,7 @@ impl Files {
         if let Some(known) = self.read.borrow().get(path) {
             return known.clone();
         }
-        let text = files::read_text(path);
+        let text = files::read_named_text(path);
         self.read.borrow_mut().insert(path.to_path_buf(), text.clone());
         text
     }

@@ -4,14 +4,17 @@
 //! Must not know what requests do.
 
 use crate::base::Diagnostic;
+use crate::worker::patience::{Patience, Vital};
 use crate::worker::process::{self, End};
 use crate::worker::protocol::{PROTOCOL_VERSION, Reply, Request, RequestBody, ResponseBody, WorkerInfo};
+#[cfg(unix)]
+use crate::worker::signals;
 use crate::worker::target::Target;
 use crate::worker::transport::{self, Incoming, Payload};
 use std::collections::VecDeque;
 use std::io::{BufReader, Read};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,6 +24,10 @@ pub type Wake = Box<dyn Fn() + Send + Sync>;
 
 /// Bytes of a worker's stderr that are kept.
 const LAST_WORDS: usize = 16 * 1024;
+/// How often a worker is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// Lines in a row that are no messages, after which a worker counts as another program.
+const MOST_NOISE: usize = 10_000;
 /// How long a dead worker's stderr is waited for.
 const LAST_WORDS_WAIT: Duration = Duration::from_millis(500);
 
@@ -43,6 +50,8 @@ pub enum Event {
     Died {
         /// Its exit status, its last output on stderr, and the error of its last message, if any.
         last_words: String,
+        /// Whether it was stopped because it kept silent.
+        silent: bool,
     },
 }
 
@@ -69,11 +78,12 @@ pub struct Client {
 impl Client {
     /// Launches a worker. Errors: the command cannot be started.
     pub fn launch(target: &Target) -> Result<Client, Diagnostic> {
-        Self::launch_with(target, Box::new(|| {}))
+        Self::launch_with(target, Patience::default(), Box::new(|| {}))
     }
 
-    /// Launches a worker that calls `wake` whenever [`Client::poll`] would give something.
-    pub fn launch_with(target: &Target, wake: Wake) -> Result<Client, Diagnostic> {
+    /// Launches a worker that calls `wake` whenever [`Client::poll`] would give something, and that has ended when it
+    /// keeps silent for longer than `patience` allows.
+    pub fn launch_with(target: &Target, patience: Patience, wake: Wake) -> Result<Client, Diagnostic> {
         let mut command = target.to_command()?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = process::own_group(&mut command).spawn().map_err(|e| cannot_start(target, &e))?;
@@ -82,6 +92,8 @@ impl Client {
             process::kill_group(&mut child);
             return Err(Diagnostic::error("target-launch", "the worker was started without pipes"));
         };
+        #[cfg(unix)]
+        signals::started(child.id());
         let child = Arc::new(Mutex::new(child));
         let (requests, outgoing) = channel();
         let (incoming, events) = channel();
@@ -91,10 +103,13 @@ impl Client {
             let words = words.clone();
             move || words.listen(stderr)
         })?;
-        spawn("worker-stdout", {
-            let reader = Reader { child: child.clone(), words, events: incoming, wake };
-            move || reader.run(stdout)
+        let (vital, over) = (Arc::new(Vital::new()), Arc::new(AtomicBool::new(false)));
+        let reader = Arc::new(Reader { child: child.clone(), words, events: incoming, wake, vital, over });
+        spawn("worker-watch", {
+            let watch = reader.clone();
+            move || watch.watch(&patience)
         })?;
+        spawn("worker-stdout", move || reader.run(stdout))?;
         let requests = Some(requests);
         Ok(Client { target: target.clone(), child, requests, events, backlog: VecDeque::new(), alive: true })
     }
@@ -143,10 +158,11 @@ impl Client {
         let mut earlier = std::mem::take(&mut self.backlog);
         loop {
             let Some(event) = earlier.pop_front().or_else(|| self.events.recv().ok()) else {
-                return Err(vec![died(&self.target, "it had already ended")]);
+                return Err(vec![died(&self.target, "it had already ended", false)]);
             };
             match event {
                 Event::Message { id: from, body, payloads } if from == id => match body {
+                    ResponseBody::Alive => {}
                     ResponseBody::Progress(_) => on_progress(&body),
                     ResponseBody::Done(reply) => {
                         self.backlog.extend(earlier);
@@ -157,10 +173,10 @@ impl Client {
                         return Err(why);
                     }
                 },
-                Event::Died { last_words } => {
+                Event::Died { last_words, silent } => {
                     self.alive = false;
-                    let why = died(&self.target, &last_words);
-                    self.backlog.push_back(Event::Died { last_words });
+                    let why = died(&self.target, &last_words, silent);
+                    self.backlog.push_back(Event::Died { last_words, silent });
                     return Err(vec![why]);
                 }
                 other => self.backlog.push_back(other),
@@ -209,13 +225,17 @@ pub fn unexpected(reply: &Reply) -> Diagnostic {
 }
 
 /// Diagnostic for a worker that has ended.
-pub fn died(target: &Target, last_words: &str) -> Diagnostic {
-    let hint = if target.is_local() {
+pub fn died(target: &Target, last_words: &str, silent: bool) -> Diagnostic {
+    let hint = if silent {
+        "try the launch command in a terminal: it must start `maskloom worker` there without asking for anything; for a \
+         queue give it more time (MASKLOOM_PATIENCE, in seconds)"
+    } else if target.is_local() {
         "the document is unchanged; the next run starts a new worker"
     } else {
         "run the launch command in a terminal: it must start `maskloom worker` there without asking for anything"
     };
-    Diagnostic::error("worker-died", format!("the worker on {target} ended: {last_words}")).hint(hint)
+    let how = if silent { "was stopped" } else { "ended" };
+    Diagnostic::error("worker-died", format!("the worker on {target} {how}: {last_words}")).hint(hint)
 }
 
 fn cannot_start(target: &Target, error: &std::io::Error) -> Diagnostic {
@@ -298,26 +318,86 @@ struct Reader {
     words: Arc<LastWords>,
     events: Sender<Event>,
     wake: Wake,
+    vital: Arc<Vital>,
+    /// Its end was told.
+    over: Arc<AtomicBool>,
+}
+
+/// A worker's stdout, every byte of which is a sign of life.
+struct Heard<'a>(ChildStdout, &'a Vital);
+
+impl Read for Heard<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.0.read(buffer)?;
+        self.1.bytes();
+        Ok(read)
+    }
 }
 
 impl Reader {
-    fn run(self, stdout: ChildStdout) {
-        let mut stdout = BufReader::with_capacity(1 << 16, stdout);
+    fn run(&self, stdout: ChildStdout) {
+        let mut stdout = BufReader::with_capacity(1 << 16, Heard(stdout, &self.vital));
+        let mut noise = 0;
         let complaint = loop {
-            match transport::read_response(&mut stdout) {
+            let read = match self.vital.is_greeted() {
+                true => transport::read_response(&mut stdout),
+                false => transport::read_greeting(&mut stdout),
+            };
+            match read {
                 Ok(Incoming::Message((response, payloads))) => {
-                    self.tell(Event::Message { id: response.id, body: response.body, payloads });
+                    noise = 0;
+                    self.vital.message();
+                    if !matches!(response.body, ResponseBody::Alive) {
+                        self.tell(Event::Message { id: response.id, body: response.body, payloads });
+                    }
                 }
-                Ok(Incoming::Noise(line)) => self.words.add(format!("{line}\n").as_bytes()),
+                Ok(Incoming::Noise(_)) if noise > MOST_NOISE => break Some("it prints lines without an end".into()),
+                Ok(Incoming::Noise(line)) => {
+                    noise += 1;
+                    self.words.add(format!("{line}\n").as_bytes());
+                }
                 Ok(Incoming::End) => break None,
-                Err(why) => break Some(why),
+                Err(why) => break Some(why.message),
             }
         };
-        let ending = self.reap(complaint.is_some());
-        let words = self.words.all();
-        let told = complaint.map(|c| format!("{}; ", c.message)).unwrap_or_default();
-        let last_words = if words.is_empty() { format!("{told}{ending}") } else { format!("{told}{ending}\n{words}") };
-        self.tell(Event::Died { last_words });
+        // after the end of its stdout a worker has a moment to end by itself
+        let patience = Instant::now() + if complaint.is_some() { Duration::ZERO } else { LAST_WORDS_WAIT };
+        while !process::has_ended(&mut lock(&self.child)) && Instant::now() < patience {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.end(false, |ending| complaint.map(|c| format!("{c}; {ending}")).unwrap_or(ending.into()));
+    }
+
+    /// Until its end is told: gives a worker up that keeps silent, or whose output something else holds open.
+    fn watch(&self, patience: &Patience) {
+        let mut ended: Option<Instant> = None;
+        while !self.over.load(Ordering::Acquire) {
+            std::thread::sleep(LOOK);
+            if process::has_ended(&mut lock(&self.child)) {
+                let since = *ended.get_or_insert_with(Instant::now);
+                if since.elapsed() >= patience.ending {
+                    return self
+                        .end(false, |child| format!("{}; something that it started holds its output open", child));
+                }
+            } else if let Some(missing) = self.vital.missing(patience) {
+                return self.end(true, |_| missing);
+            }
+        }
+    }
+
+    /// Ends it with all that it started and tells it, once. `how` is given the way in which it ended.
+    fn end(&self, silent: bool, how: impl FnOnce(&str) -> String) {
+        if self.over.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        #[cfg(unix)]
+        signals::ended(lock(&self.child).id());
+        let ended = process::has_ended(&mut lock(&self.child));
+        let status = process::kill_group(&mut lock(&self.child));
+        let ending = status.filter(|_| ended).map_or_else(|| "Maskloom stopped it".into(), process::ending);
+        let (how, words) = (how(&ending), self.words.all());
+        let last_words = if words.is_empty() { how } else { format!("{how}\n{words}") };
+        self.tell(Event::Died { last_words, silent });
     }
 
     fn tell(&self, event: Event) {
@@ -325,74 +405,8 @@ impl Reader {
         let _ = self.events.send(event);
         (self.wake)();
     }
-
-    /// After the end of its stdout a worker has a moment to end by itself, then it is killed.
-    fn reap(&self, now: bool) -> String {
-        let patience = Instant::now() + if now { Duration::ZERO } else { LAST_WORDS_WAIT };
-        loop {
-            let mut child = lock(&self.child);
-            if let Ok(Some(status)) = child.try_wait() {
-                return process::ending(status);
-            }
-            if Instant::now() >= patience {
-                process::kill_group(&mut child);
-                return "Maskloom stopped it".into();
-            }
-            drop(child);
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
 }
 
 #[cfg(all(test, unix))]
-mod tests {
-    use super::*;
-
-    fn shell(script: &str) -> Client {
-        Client::launch(&Target::from_words(&["sh", "-c", script])).expect("sh starts")
-    }
-
-    #[test]
-    fn a_death_is_told_once_with_its_last_words() {
-        let mut client = shell("echo 'Welcome to gpu1'; echo 'no such GPU' >&2; exit 3");
-        let id = client.send(RequestBody::Doctor);
-        let why = client.wait(id).unwrap_err();
-        assert_eq!(why[0].code, "worker-died");
-        for words in ["exit status 3", "no such GPU", "Welcome to gpu1"] {
-            assert!(why[0].message.contains(words), "{}", why[0].message);
-        }
-        assert_eq!(client.poll().len(), 1);
-        assert!(client.poll().is_empty() && !client.is_alive());
-        assert_eq!(client.wait(id).unwrap_err()[0].code, "worker-died");
-    }
-
-    #[test]
-    fn garbage_from_a_worker_ends_it() {
-        let mut client = shell("echo '{\"id\": 1}'; sleep 60");
-        let id = client.send(RequestBody::Doctor);
-        let why = client.wait(id).unwrap_err();
-        assert!(why[0].message.contains("not a message of Maskloom"), "{}", why[0].message);
-        // the message must not suggest another user or missing memory
-        let told = &why[0].message;
-        assert!(told.contains("Maskloom stopped it") && !told.contains("SIGKILL"), "{told}");
-    }
-
-    #[test]
-    fn a_missing_program_is_a_diagnostic() {
-        let why = Client::launch(&Target::new("no-such-program-of-ours worker")).err().expect("refused");
-        assert_eq!(why.code, "target-launch");
-    }
-
-    #[test]
-    fn answers_to_others_stay_for_poll() {
-        let line = |id: u64| {
-            let body = ResponseBody::Done(Reply::Bye {});
-            serde_json::to_string(&super::super::protocol::Response { id, body, payloads: vec![] }).unwrap()
-        };
-        let big = u64::MAX - 1;
-        let mut client = shell(&format!("echo '{}'; echo '{}'; sleep 60", line(big), line(big - 1)));
-        client.wait(big - 1).unwrap();
-        assert!(matches!(&client.poll()[..], [Event::Message { id, .. }] if *id == big));
-        client.kill();
-    }
-}
+#[path = "client_tests.rs"]
+mod tests;

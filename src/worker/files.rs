@@ -6,11 +6,13 @@
 
 use crate::base::Diagnostic;
 use crate::worker::leftovers;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Largest text file read: a document with painted strokes and captured tensors stays far below.
 pub const MAX_TEXT: u64 = 1 << 30;
+/// Largest file of another kind that is read whole.
+const MAX_BYTES: u64 = 16 << 30;
 
 /// Writes a file whole or not at all. Things that are no plain files (`/dev/stdout`) are written straight.
 pub fn save(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
@@ -19,19 +21,40 @@ pub fn save(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
     match std::fs::metadata(&path) {
         Ok(meta) if meta.is_dir() => Err(Diagnostic::error("cannot-write", format!("{} is a folder", path.display()))
             .hint("give the name of a file")),
+        Ok(meta) if is_pipe(&meta) && !has_a_reader(&path) => {
+            Err(Diagnostic::error("cannot-write", format!("{} is a pipe from which nothing reads", path.display()))
+                .hint("start its reader first, or give the name of a file"))
+        }
         Ok(meta) if !meta.is_file() => write_straight(&path, bytes).map_err(|e| cannot_write(&path, &e)),
         _ => replace(&path, bytes).map_err(|e| cannot_write(&path, &e)),
     }
 }
 
 /// Writes a file and first makes the folders above it.
-pub fn save_under(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, Diagnostic> {
-    let path = folder.join(name);
+pub fn save_with_folders(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(|e| cannot_write(parent, &e))?;
     }
-    save(&path, bytes)?;
+    save(path, bytes)
+}
+
+/// The same for a file of this name in a folder. Gives its path.
+pub fn save_under(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, Diagnostic> {
+    let path = folder.join(name);
+    save_with_folders(&path, bytes)?;
     Ok(path)
+}
+
+/// Opening a pipe without one would wait for ever.
+#[cfg(unix)]
+fn has_a_reader(pipe: &Path) -> bool {
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(pipe).is_ok()
+}
+
+#[cfg(not(unix))]
+fn has_a_reader(_: &Path) -> bool {
+    true
 }
 
 fn write_straight(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
@@ -80,31 +103,85 @@ pub fn cannot_write(path: &Path, error: &std::io::Error) -> Diagnostic {
     }
 }
 
-/// Bytes of a file.
-pub fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
-    std::fs::read(path).map_err(|e| cannot_read(path, &e))
+/// What may be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kinds {
+    /// Files on a disk.
+    Files,
+    /// And pipes that the shell has opened for this process: `<(...)` and `/dev/stdin`. A named pipe could be waited for
+    /// for ever.
+    GivenPipes,
 }
 
-/// A file to read from here and there, and its length in bytes.
+/// Bytes of a file. Errors: not there, no file (a device, a pipe, a folder), above [`MAX_BYTES`].
+pub fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
+    read_within(path, Kinds::GivenPipes, MAX_BYTES)
+}
+
+/// A file to read from here and there, and its length in bytes. Errors: as of [`read`].
 pub fn open(path: &Path) -> Result<(std::fs::File, u64), Diagnostic> {
-    let file = std::fs::File::open(path).map_err(|e| cannot_read(path, &e))?;
-    let about = file.metadata().map_err(|e| cannot_read(path, &e))?;
+    let file = opened(path, Kinds::Files)?;
+    let length = file.metadata().map_err(|e| cannot_read(path, &e))?.len();
+    Ok((file, length))
+}
+
+/// Text of a file. Errors: not there, no file, not UTF-8, above [`MAX_TEXT`].
+pub fn read_text(path: &Path) -> Result<String, Diagnostic> {
+    text(path, read_within(path, Kinds::GivenPipes, MAX_TEXT)?)
+}
+
+/// Text of a file that a document or a folder names, not the user: no pipe of this process is meant. Errors: as of
+/// [`read_text`].
+pub fn read_named_text(path: &Path) -> Result<String, Diagnostic> {
+    text(path, read_within(path, Kinds::Files, MAX_TEXT)?)
+}
+
+fn text(path: &Path, bytes: Vec<u8>) -> Result<String, Diagnostic> {
+    String::from_utf8(bytes).map_err(|_| {
+        Diagnostic::error("not-text", format!("{} is not UTF-8 text", path.display())).hint("was another file meant?")
+    })
+}
+
+/// Counts what is read: a file may be longer than it says.
+fn read_within(path: &Path, kinds: Kinds, limit: u64) -> Result<Vec<u8>, Diagnostic> {
+    let file = opened(path, kinds)?;
+    let stated = file.metadata().map_or(0, |about| about.len());
+    let too_large = || {
+        let message = format!("{} is longer than {limit} bytes, the limit for files of its kind", path.display());
+        Diagnostic::error("file-too-large", message).hint("was another file meant?")
+    };
+    if stated > limit {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::with_capacity(stated as usize);
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(|e| cannot_read(path, &e))?;
+    if bytes.len() as u64 > limit { Err(too_large()) } else { Ok(bytes) }
+}
+
+/// Looks at the kind of a file before it is opened: opening a pipe may take for ever, and a device never ends.
+fn opened(path: &Path, kinds: Kinds) -> Result<std::fs::File, Diagnostic> {
+    let about = std::fs::metadata(path).map_err(|e| cannot_read(path, &e))?;
     if about.is_dir() {
         return Err(cannot_read(path, &ErrorKind::IsADirectory.into()));
     }
-    Ok((file, about.len()))
+    let given = || kinds == Kinds::GivenPipes && ["/dev/", "/proc/self/fd/"].iter().any(|at| path.starts_with(at));
+    let readable = about.is_file() || is_pipe(&about) && given();
+    if !readable {
+        let message = format!("{} is no file, but a device, a socket or a named pipe", path.display());
+        return Err(Diagnostic::error("not-a-file", message)
+            .hint("give a file; on the command line `<(COMMAND)` and /dev/stdin work too"));
+    }
+    std::fs::File::open(path).map_err(|e| cannot_read(path, &e))
 }
 
-/// Text of a file. Errors: not there, not UTF-8, above [`MAX_TEXT`].
-pub fn read_text(path: &Path) -> Result<String, Diagnostic> {
-    let length = std::fs::metadata(path).map_err(|e| cannot_read(path, &e))?.len();
-    if length > MAX_TEXT {
-        let message = format!("{} is {length} bytes long; the limit for text files is {MAX_TEXT}", path.display());
-        return Err(Diagnostic::error("file-too-large", message).hint("was another file meant?"));
-    }
-    String::from_utf8(read(path)?).map_err(|_| {
-        Diagnostic::error("not-text", format!("{} is not UTF-8 text", path.display())).hint("was another file meant?")
-    })
+#[cfg(unix)]
+fn is_pipe(about: &std::fs::Metadata) -> bool {
+    std::os::unix::fs::FileTypeExt::is_fifo(&about.file_type())
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: &std::fs::Metadata) -> bool {
+    false
 }
 
 fn cannot_read(path: &Path, error: &std::io::Error) -> Diagnostic {
@@ -156,6 +233,30 @@ mod tests {
         assert_eq!(names(folder.path()), ["kept.json"]);
         std::fs::write(folder.path().join("b"), [0xff, 0xfe]).unwrap();
         assert_eq!(read_text(&folder.path().join("b")).unwrap_err().code, "not-text");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn devices_and_named_pipes_are_neither_read_nor_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, zero) = (folder.path().join("pipe"), folder.path().join("zero.json"));
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        std::os::unix::fs::symlink("/dev/zero", &zero).unwrap();
+        for path in [&pipe, &zero, Path::new("/dev/zero"), Path::new("/dev/full")] {
+            assert_eq!(read_text(path).unwrap_err().code, "not-a-file", "{}", path.display());
+            assert_eq!(read(path).unwrap_err().code, "not-a-file");
+            assert_eq!(open(path).err().unwrap().code, "not-a-file");
+        }
+        assert_eq!(save(&pipe, b"x").unwrap_err().code, "cannot-write");
+        // a pipe that this process has is read, unless a document names it
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(b"given").unwrap();
+        drop(writer);
+        let given = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader));
+        assert_eq!(read_named_text(Path::new(&given)).unwrap_err().code, "not-a-file");
+        assert_eq!(read_text(Path::new(&given)).unwrap(), "given");
+        // what has no length still has a limit
+        assert_eq!(read_within(Path::new("/proc/cpuinfo"), Kinds::Files, 10).unwrap_err().code, "file-too-large");
     }
 
     #[cfg(target_os = "linux")]

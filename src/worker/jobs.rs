@@ -9,6 +9,7 @@ use crate::base::Diagnostic;
 use crate::base::tensor::Data;
 use crate::problem::result::{KernelArtefact, Outcome, RunReport, RunStep};
 use crate::worker::client::{self, Event};
+use crate::worker::patience::Patience;
 use crate::worker::protocol::{
     CompileRequest, DoctorReport, MapRequest, PROTOCOL_VERSION, Reply, RequestBody, ResponseBody, RunRequest,
     WorkerInfo,
@@ -94,6 +95,12 @@ impl Jobs {
     pub fn new(target: Target, wake: Arc<dyn Fn() + Send + Sync>) -> Jobs {
         let lane = || Lane { supervisor: Supervisor::new(target.clone(), wake.clone()), waiting: Vec::new() };
         Jobs { main: lane(), compiler: lane(), target, next: 1, ready: Vec::new() }
+    }
+
+    /// How long workers that start from here on may keep silent.
+    pub fn set_patience(&mut self, patience: Patience) {
+        self.main.supervisor.set_patience(patience);
+        self.compiler.supervisor.set_patience(patience);
     }
 
     /// Where they run.
@@ -221,6 +228,7 @@ impl Jobs {
 impl Lane {
     fn hear(&mut self, event: Event, target: &Target) -> Vec<JobEvent> {
         match event {
+            Event::Message { body: ResponseBody::Alive, .. } => Vec::new(),
             Event::Message { id, body, payloads } => {
                 let Some(at) = self.waiting.iter().position(|(request, _)| *request == id) else { return Vec::new() };
                 let job = self.waiting[at].1;
@@ -230,9 +238,9 @@ impl Lane {
                 }
                 vec![JobEvent { job, news }]
             }
-            Event::Died { last_words } => {
+            Event::Died { last_words, silent } => {
                 let failed = |(_, job)| {
-                    let why = vec![client::died(target, &last_words)];
+                    let why = vec![client::died(target, &last_words, silent)];
                     JobEvent { job, news: News::Failed { why } }
                 };
                 self.waiting.drain(..).map(failed).collect()
@@ -249,6 +257,7 @@ fn lost_its_gpu(news: &News) -> bool {
 
 fn news(body: ResponseBody, payloads: Vec<Payload>) -> News {
     match body {
+        ResponseBody::Alive => unreachable!("no job's"),
         ResponseBody::Progress(step) => News::Progress(step),
         ResponseBody::Failed { why } => News::Failed { why },
         ResponseBody::Done(reply) => match reply {

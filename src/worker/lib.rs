@@ -23,10 +23,13 @@ pub mod leftovers;
 pub mod limited;
 pub mod machine;
 pub mod npy;
+pub mod patience;
 pub mod process;
 pub mod protocol;
 pub mod seen;
 pub mod serve;
+#[cfg(unix)]
+pub mod signals;
 pub mod supervisor;
 pub mod target;
 pub mod tensors;

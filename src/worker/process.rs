@@ -2,17 +2,26 @@
 //! with low priority.
 //!
 //! Invariant: only groups made by [`own_group`] are killed. Must not know what the processes do.
-#![allow(unsafe_code)] // libc's kill, dup, dup2 and setpriority have no safe form in the standard library
+#![allow(unsafe_code)] // libc's kill, waitid, setsid, dup, dup2 and setpriority have no safe form in the standard library
 
 #[cfg(unix)]
 use std::fs::File;
 use std::io;
 use std::process::{Child, Command};
 
-/// Makes the command the leader of a new process group, so that killing it also kills its children.
+/// Makes the command the leader of a new session and process group, so that killing it also kills its children, and a
+/// question that it asks on the terminal fails at once: in a background group the system would stop it for ever.
 pub fn own_group(command: &mut Command) -> &mut Command {
     #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(command, 0);
+    {
+        let leave = || {
+            // SAFETY: setsid may be called between fork and exec; it fails only for a leader, which a new process is not.
+            unsafe { libc::setsid() };
+            Ok(())
+        };
+        // SAFETY: the closure allocates nothing and calls only setsid.
+        unsafe { std::os::unix::process::CommandExt::pre_exec(command, leave) };
+    }
     command
 }
 
@@ -29,7 +38,7 @@ pub enum End {
 /// GPU may take a second to go.
 pub fn signal_group(child: &mut Child, end: End) {
     #[cfg(unix)]
-    if matches!(child.try_wait(), Ok(None)) {
+    if leader(child) != Leader::Reaped {
         let signal = if end == End::Ask { libc::SIGTERM } else { libc::SIGKILL };
         // SAFETY: plain system call; the child has not been reaped, so its id, which is its group's, is still its own.
         unsafe { libc::kill(-(child.id() as libc::pid_t), signal) };
@@ -39,10 +48,49 @@ pub fn signal_group(child: &mut Child, end: End) {
     }
 }
 
-/// Kills a child made with [`own_group`] and everything in its group, and reaps it.
-pub fn kill_group(child: &mut Child) {
+/// Kills a child made with [`own_group`] and everything in its group, also what a child that has ended left there, and
+/// reaps it.
+pub fn kill_group(child: &mut Child) -> Option<std::process::ExitStatus> {
     signal_group(child, End::Now);
-    let _ = child.wait();
+    child.wait().ok()
+}
+
+/// Asks a group made with [`own_group`], whose leader is not reaped, to end.
+#[cfg(unix)]
+pub(super) fn end_group(leader: u32) {
+    // SAFETY: plain system call; the caller knows that the leader's id is still its own.
+    unsafe { libc::kill(-(leader as libc::pid_t), libc::SIGTERM) };
+}
+
+/// Whether a child has ended. It is not reaped, so that its group can still be killed.
+pub fn has_ended(child: &mut Child) -> bool {
+    #[cfg(unix)]
+    return leader(child) != Leader::Running;
+    #[cfg(not(unix))]
+    return !matches!(child.try_wait(), Ok(None));
+}
+
+#[cfg(unix)]
+#[derive(PartialEq, Eq)]
+enum Leader {
+    Running,
+    Ended,
+    Reaped,
+}
+
+#[cfg(unix)]
+fn leader(child: &Child) -> Leader {
+    let wish = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: siginfo_t is plain data, for which zeros are a value.
+    let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    // SAFETY: a plain system call into a live siginfo_t; WNOWAIT leaves the child as it is.
+    let said = unsafe { libc::waitid(libc::P_PID, child.id() as libc::id_t, &mut found, wish) };
+    // SAFETY: waitid has filled it in, or left the zeros of a child that runs.
+    match (said, unsafe { found.si_pid() }) {
+        (0, 0) => Leader::Running,
+        (0, _) => Leader::Ended,
+        _ => Leader::Reaped,
+    }
 }
 
 /// Lowers the priority of the calling thread below the usual one, such as that of the thread that draws. Does nothing

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Raised when either side could no longer understand the other.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// A request with its number, counted up by the client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -72,6 +72,19 @@ pub enum InputSource {
         /// Order of dimensions in the file: `bhsd` or `bshd`.
         layout: Layout,
     },
+}
+
+impl InputSource {
+    /// Whose q and k numbers are that were computed from these inputs: `random q and k`, `q and k of lm.safetensors`.
+    pub fn words(&self) -> String {
+        match self {
+            InputSource::Random { .. } => "random q and k".into(),
+            InputSource::File { path, .. } => {
+                let name = std::path::Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned());
+                format!("q and k of {}", name.as_deref().unwrap_or(path))
+            }
+        }
+    }
 }
 
 /// A race.
@@ -206,6 +219,8 @@ pub struct PayloadInfo {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "say")]
 pub enum ResponseBody {
+    /// The worker lives, whatever it is doing; of request 0.
+    Alive,
     /// On the way.
     Progress(RunStep),
     /// The request is done.

@@ -4,6 +4,7 @@
 
 use crate::base::Diagnostic;
 use crate::worker::client::{Answer, Client, Event};
+use crate::worker::patience::Patience;
 use crate::worker::protocol::{RequestBody, ResponseBody};
 use crate::worker::target::Target;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 /// Owner of one worker at a time.
 pub struct Supervisor {
     target: Target,
+    patience: Patience,
     wake: Arc<dyn Fn() + Send + Sync>,
     client: Option<Client>,
 }
@@ -18,7 +20,12 @@ pub struct Supervisor {
 impl Supervisor {
     /// For `target`; nothing is launched yet. `wake` is called from another thread when something has arrived.
     pub fn new(target: Target, wake: Arc<dyn Fn() + Send + Sync>) -> Self {
-        Self { target, wake, client: None }
+        Self { target, patience: Patience::default(), wake, client: None }
+    }
+
+    /// How long workers that start from here on may keep silent.
+    pub fn set_patience(&mut self, patience: Patience) {
+        self.patience = patience;
     }
 
     /// Where it works.
@@ -63,7 +70,7 @@ impl Supervisor {
         }
         if self.client.is_none() {
             let wake = self.wake.clone();
-            self.client = Some(Client::launch_with(&self.target, Box::new(move || wake()))?);
+            self.client = Some(Client::launch_with(&self.target, self.patience, Box::new(move || wake()))?);
         }
         Ok(self.client.as_mut().expect("launched above"))
     }

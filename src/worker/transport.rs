@@ -10,6 +10,10 @@ use std::io::{BufRead, Read, Write};
 
 /// Longest header line, bytes. Captured tensors travel inside it as base64, so it is generous.
 pub const MAX_HEADER: u64 = 1 << 30;
+/// Longest line before a worker's first message, bytes, and longest first message.
+const MAX_GREETING: u64 = 1 << 20;
+/// How every response begins.
+const MARK: &[u8] = b"{\"id\":";
 /// Most payload bytes of one message.
 pub const MAX_PAYLOAD: u64 = 1 << 34;
 /// Most payloads of one message.
@@ -76,6 +80,11 @@ fn is_header(line: &[u8]) -> bool {
     line.first() == Some(&b'{')
 }
 
+/// Where a message begins in a line: a login may have printed before it, without a newline.
+fn message_in(line: &[u8]) -> Option<usize> {
+    line.windows(MARK.len()).position(|part| part == MARK)
+}
+
 fn shown(line: &[u8]) -> String {
     String::from_utf8_lossy(&line[..line.len().min(200)]).into_owned()
 }
@@ -85,27 +94,43 @@ fn parse<T: serde::de::DeserializeOwned>(line: &[u8]) -> Result<T, Diagnostic> {
         .map_err(|e| broken("protocol-header", format!("a header is not a message of Maskloom: {e}: {}", shown(line))))
 }
 
-/// Reads one request. A broken header does not put the stream out of step, for requests have no payloads: read on.
-pub fn read_request(from: &mut impl BufRead) -> Result<Incoming<Request>, Diagnostic> {
+/// Reads one request. A broken header does not put the stream out of step, for requests have no payloads: read on. The error
+/// has the request's number where the header still says it, and 0 otherwise: whoever waits for the answer gets it.
+pub fn read_request(from: &mut impl BufRead) -> Result<Incoming<Request>, (u64, Diagnostic)> {
     read_request_within(from, MAX_HEADER)
 }
 
-fn read_request_within(from: &mut impl BufRead, limit: u64) -> Result<Incoming<Request>, Diagnostic> {
-    match read_line(from, limit)? {
+fn read_request_within(from: &mut impl BufRead, limit: u64) -> Result<Incoming<Request>, (u64, Diagnostic)> {
+    match read_line(from, limit).map_err(|why| (0, why))? {
         None => Ok(Incoming::End),
         Some(line) if !is_header(&line) => Ok(Incoming::Noise(shown(&line))),
-        Some(line) => parse(&line).map(Incoming::Message),
+        Some(line) => parse(&line).map(Incoming::Message).map_err(|why| (number_of(&line), why)),
     }
+}
+
+/// The `id` of a header that is no message; 0 if it has none.
+fn number_of(line: &[u8]) -> u64 {
+    #[derive(serde::Deserialize)]
+    struct Numbered {
+        id: u64,
+    }
+    serde_json::from_slice::<Numbered>(line).map_or(0, |header| header.id)
 }
 
 /// Reads one response and its payloads. After an error the stream is out of step: stop reading.
 pub fn read_response(from: &mut impl BufRead) -> Result<Incoming<(Response, Vec<Payload>)>, Diagnostic> {
-    let line = match read_line(from, MAX_HEADER)? {
-        None => return Ok(Incoming::End),
-        Some(line) if !is_header(&line) => return Ok(Incoming::Noise(shown(&line))),
-        Some(line) => line,
-    };
-    let mut response: Response = parse(&line)?;
+    read_response_within(from, MAX_HEADER)
+}
+
+/// The same for the first one: a login, a library and a shell may print before it, and it is short.
+pub fn read_greeting(from: &mut impl BufRead) -> Result<Incoming<(Response, Vec<Payload>)>, Diagnostic> {
+    read_response_within(from, MAX_GREETING)
+}
+
+fn read_response_within(from: &mut impl BufRead, limit: u64) -> Result<Incoming<(Response, Vec<Payload>)>, Diagnostic> {
+    let Some(line) = read_line(from, limit)? else { return Ok(Incoming::End) };
+    let Some(start) = message_in(&line) else { return Ok(Incoming::Noise(shown(&line))) };
+    let mut response: Response = parse(&line[start..])?;
     let infos = std::mem::take(&mut response.payloads);
     if infos.len() > MAX_PAYLOADS {
         return Err(broken("protocol-payload", format!("a message announces {} payloads", infos.len())));

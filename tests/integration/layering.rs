@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Crates that stand in one crate's Cargo.toml alone, by how their names begin.
-const ONLY_IN: [(&str, &str); 9] = [
+const ONLY_IN: [(&str, &str); 10] = [
     ("egui", "app"),
     ("eframe", "app"),
     ("winit", "app"),
@@ -16,6 +16,7 @@ const ONLY_IN: [(&str, &str); 9] = [
     ("cudarc", "backends"),
     ("libloading", "backends"),
     ("ruff_", "python"),
+    ("pyo3", "extension"),
     ("clap", "."),
 ];
 

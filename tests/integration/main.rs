@@ -11,6 +11,7 @@ mod gym_blocks;
 mod layering;
 mod manifest;
 mod mutation;
+mod package;
 mod proofs;
 mod scripts;
 mod torch;

@@ -42,15 +42,21 @@ pub fn script(python: &Python, name: &str) -> Command {
 /// What a script printed that succeeded; `None` where it misses something, which is listed.
 #[track_caller]
 pub fn said(command: &mut Command) -> Option<String> {
-    words(&command.output().expect("Python runs"))
+    said_with("models", command)
+}
+
+/// The same of a script that misses `need`.
+#[track_caller]
+pub fn said_with(need: &str, command: &mut Command) -> Option<String> {
+    words(need, &command.output().expect("Python runs"))
 }
 
 #[track_caller]
-fn words(ran: &Output) -> Option<String> {
+fn words(need: &str, ran: &Output) -> Option<String> {
     let text = String::from_utf8_lossy(&ran.stdout).into_owned();
     if ran.status.code() == Some(MISSING) {
         let why = text.lines().rfind(|line| line.starts_with("skipped: ")).unwrap_or("skipped: without a reason");
-        needs::missing("models", why.trim_start_matches("skipped: "));
+        needs::missing(need, why.trim_start_matches("skipped: "));
         return None;
     }
     assert!(ran.status.success(), "{text}{}", String::from_utf8_lossy(&ran.stderr));

@@ -13,7 +13,7 @@ mod transposed;
 mod walk;
 
 pub use stats::{Load, Stats, sparsity_words};
-pub use torch::TorchBlockMask;
+pub use torch::{Listed, Side, TorchBlockMask, TorchLists};
 pub use transposed::Transposed;
 
 use super::change::Change;
@@ -242,6 +242,11 @@ impl BlockMask {
     /// PyTorch's arrays. Errors: they would not fit in memory.
     pub fn torch_arrays(&self) -> Result<TorchBlockMask, Diagnostic> {
         torch::arrays(self)
+    }
+
+    /// A writer of these arrays.
+    pub fn torch_lists(&self) -> TorchLists {
+        TorchLists::new(self)
     }
 
     /// The same blocks by kv block.

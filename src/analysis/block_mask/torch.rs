@@ -3,10 +3,13 @@
 //! Invariant: each index row equals `argsort(descending, stable)` of the 0/1 row: listed blocks first, ascending, then
 //! the others, ascending.
 
+use super::transposed::Transposed;
 use super::walk::too_large;
-use super::{BlockMask, PackedRun};
+use super::{BlockMask, PackedRun, Rows};
 use crate::base::tensor::Data;
 use crate::base::{Diagnostic, HostTensor};
+use rayon::prelude::*;
+use std::sync::OnceLock;
 
 /// I32 tensors by PyTorch's names: counts [B, H, rows], indices [B, H, rows, columns]; `kv_*` lists partial blocks.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,19 +43,151 @@ impl TorchBlockMask {
 
 /// Elements that one index array may have: 8 GiB for the four of them.
 const MAX_ELEMENTS: u128 = 1 << 29;
+/// Elements that one thread writes alone: fewer take less time than waking another.
+const QUICK: usize = 1 << 16;
+
+/// The blocks that one pair of arrays lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listed {
+    /// `kv_*` and `q_*` where full blocks have lists of their own.
+    Partial,
+    /// `full_kv_*` and `full_q_*`.
+    Full,
+    /// `kv_*` and `q_*` with `separate_full_blocks=False`.
+    Both,
+}
+
+impl Listed {
+    fn has(self, run: PackedRun) -> bool {
+        match self {
+            Listed::Partial => !run.full(),
+            Listed::Full => run.full(),
+            Listed::Both => true,
+        }
+    }
+}
+
+/// The side from which blocks are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// For each q block its kv blocks: `kv_*`.
+    Kv,
+    /// For each kv block its q blocks: `q_*`.
+    Q,
+}
+
+/// Writes PyTorch's arrays into memory that the caller made.
+pub struct TorchLists {
+    mask: BlockMask,
+    columns: OnceLock<Transposed>,
+}
+
+impl TorchLists {
+    /// The lists of a block mask.
+    pub fn new(mask: &BlockMask) -> Self {
+        Self { mask: mask.clone(), columns: OnceLock::new() }
+    }
+
+    /// Whether the index arrays are of a size that we write. Errors: one would have more than 2^29 entries.
+    pub fn check(&self) -> Result<(), Diagnostic> {
+        let shape = self.mask.shape();
+        let (rows, cols) = self.mask.grid();
+        let elements = (shape.batch * shape.heads) as u128 * rows as u128 * cols as u128;
+        if elements > MAX_ELEMENTS {
+            let size = self.mask.block_size();
+            return Err(too_large(shape, size, elements, "PyTorch's arrays hold an entry for every block"));
+        }
+        Ok(())
+    }
+
+    /// Shapes of the counts and of the indices: [B, H, rows] and [B, H, rows, columns], seen from this side.
+    pub fn shapes(&self, side: Side) -> ([usize; 3], [usize; 4]) {
+        let (batch, heads) = (self.mask.shape().batch, self.mask.shape().heads);
+        let (rows, cols) = self.grid(side);
+        ([batch, heads, rows], [batch, heads, rows, cols])
+    }
+
+    /// Writes every entry of one pair. Panics if the slices do not have the lengths of [`shapes`](Self::shapes).
+    pub fn write(&self, side: Side, listed: Listed, counts: &mut [i32], indices: &mut [i32]) {
+        let (rows, cols) = self.grid(side);
+        let heads = self.mask.shape().heads;
+        assert_eq!((counts.len() * cols, counts.len() % rows), (indices.len(), 0), "lengths follow from the grid");
+        let write = |(at, (count, entries)): (usize, (&mut i32, &mut [i32]))| {
+            let (group, row) = (at / rows, at % rows);
+            let runs = self.rows_of(side, group / heads, group % heads).row(row);
+            *count = write_row(runs, listed, entries);
+        };
+        if indices.len() <= QUICK {
+            counts.iter_mut().zip(indices.chunks_mut(cols)).enumerate().for_each(write);
+        } else {
+            let least = QUICK.div_ceil(cols);
+            counts.par_iter_mut().zip(indices.par_chunks_mut(cols)).enumerate().with_min_len(least).for_each(write);
+        }
+    }
+
+    /// Writes the counts alone. Panics if the slice does not have their length.
+    pub fn write_counts(&self, side: Side, listed: Listed, counts: &mut [i32]) {
+        let (rows, _) = self.grid(side);
+        let heads = self.mask.shape().heads;
+        assert_eq!(counts.len(), rows * heads * self.mask.shape().batch, "lengths follow from the grid");
+        for (at, count) in counts.iter_mut().enumerate() {
+            let (group, row) = (at / rows, at % rows);
+            let runs = self.rows_of(side, group / heads, group % heads).row(row);
+            *count = runs.iter().filter(|r| listed.has(**r)).map(|r| (r.end() - r.start) as i32).sum();
+        }
+    }
+
+    fn grid(&self, side: Side) -> (usize, usize) {
+        let (rows, cols) = self.mask.grid();
+        match side {
+            Side::Kv => (rows, cols),
+            Side::Q => (cols, rows),
+        }
+    }
+
+    fn rows_of(&self, side: Side, b: usize, h: usize) -> &Rows {
+        match side {
+            Side::Kv => self.mask.rows_of(b, h),
+            Side::Q => self.columns.get_or_init(|| self.mask.transposed()).rows_of(b, h),
+        }
+    }
+}
+
+/// Listed blocks first, ascending, then the others, ascending. Returns the number of the listed.
+fn write_row(runs: &[PackedRun], listed: Listed, entries: &mut [i32]) -> i32 {
+    let cols = entries.len() as u32;
+    let mut written = 0;
+    let mut put = |from: u32, to: u32| {
+        let end = written + (to - from) as usize;
+        entries[written..end].iter_mut().zip(from as i32..).for_each(|(entry, block)| *entry = block);
+        written = end;
+        end as i32
+    };
+    let wanted = || runs.iter().filter(|r| listed.has(**r));
+    let count = wanted().map(|r| put(r.start, r.end())).last().unwrap_or(0);
+    let mut at = 0;
+    for run in wanted() {
+        put(at, run.start);
+        at = run.end();
+    }
+    put(at, cols);
+    count
+}
 
 pub(super) fn arrays(mask: &BlockMask) -> Result<TorchBlockMask, Diagnostic> {
-    let shape = mask.shape();
-    let (rows, cols) = mask.grid();
-    let groups = shape.batch * shape.heads;
-    let elements = groups as u128 * rows as u128 * cols as u128;
-    if elements > MAX_ELEMENTS {
-        return Err(too_large(shape, mask.block_size(), elements, "PyTorch's arrays hold an entry for every block"));
-    }
-    let (kv_num_blocks, kv_indices) = lists(mask, groups, false);
-    let (full_kv_num_blocks, full_kv_indices) = lists(mask, groups, true);
-    let (q_num_blocks, q_indices) = transposed(mask, groups, false);
-    let (full_q_num_blocks, full_q_indices) = transposed(mask, groups, true);
+    let lists = TorchLists::new(mask);
+    lists.check()?;
+    let pair = |side, listed| {
+        let (rows, entries) = lists.shapes(side);
+        let (mut counts, mut indices) = (vec![0; rows.iter().product()], vec![0; entries.iter().product()]);
+        lists.write(side, listed, &mut counts, &mut indices);
+        let make = |shape: &[usize], data| HostTensor::new(shape, Data::I32(data)).expect("sizes follow from the grid");
+        (make(&rows, counts), make(&entries, indices))
+    };
+    let (kv_num_blocks, kv_indices) = pair(Side::Kv, Listed::Partial);
+    let (full_kv_num_blocks, full_kv_indices) = pair(Side::Kv, Listed::Full);
+    let (q_num_blocks, q_indices) = pair(Side::Q, Listed::Partial);
+    let (full_q_num_blocks, full_q_indices) = pair(Side::Q, Listed::Full);
     Ok(TorchBlockMask {
         kv_num_blocks,
         kv_indices,
@@ -63,77 +198,4 @@ pub(super) fn arrays(mask: &BlockMask) -> Result<TorchBlockMask, Diagnostic> {
         full_q_num_blocks,
         full_q_indices,
     })
-}
-
-fn tensors(
-    mask: &BlockMask,
-    (rows, cols): (usize, usize),
-    counts: Vec<i32>,
-    indices: Vec<i32>,
-) -> (HostTensor, HostTensor) {
-    let (batch, heads) = (mask.shape().batch, mask.shape().heads);
-    let make = |shape: Vec<usize>, data| HostTensor::new(shape, Data::I32(data)).expect("sizes follow from the grid");
-    (make(vec![batch, heads, rows], counts), make(vec![batch, heads, rows, cols], indices))
-}
-
-fn group_of(mask: &BlockMask, n: usize) -> &super::Rows {
-    let heads = mask.shape().heads;
-    mask.rows_of(n / heads, n % heads)
-}
-
-fn lists(mask: &BlockMask, groups: usize, full: bool) -> (HostTensor, HostTensor) {
-    let (rows, cols) = mask.grid();
-    let mut counts = Vec::with_capacity(groups * rows);
-    let mut indices = Vec::with_capacity(groups * rows * cols);
-    for n in 0..groups {
-        let group = group_of(mask, n);
-        for row in 0..rows {
-            let wanted = || group.row(row).iter().filter(|r| r.full() == full);
-            wanted().for_each(|r| indices.extend(r.start as i32..r.end() as i32));
-            counts.push((indices.len() - (n * rows + row) * cols) as i32);
-            let mut at = 0;
-            for run in wanted().chain(std::iter::once(&PackedRun::new(cols as u32, cols as u32, full))) {
-                indices.extend(at..run.start as i32);
-                at = run.end() as i32;
-            }
-        }
-    }
-    tensors(mask, (rows, cols), counts, indices)
-}
-
-/// The same seen from the kv side: for each kv block the q blocks that list it.
-fn transposed(mask: &BlockMask, groups: usize, full: bool) -> (HostTensor, HostTensor) {
-    let (rows, cols) = mask.grid();
-    let mut counts = vec![0i32; groups * cols];
-    let mut indices = vec![0i32; groups * cols * rows];
-    for n in 0..groups {
-        let group = group_of(mask, n);
-        let mut dropped = vec![0usize; cols];
-        // listed ones from the front; the others follow once all counts are known
-        for row in 0..rows {
-            for run in group.row(row).iter().filter(|r| r.full() == full) {
-                for col in run.start as usize..run.end() as usize {
-                    let count = &mut counts[n * cols + col];
-                    indices[(n * cols + col) * rows + *count as usize] = row as i32;
-                    *count += 1;
-                }
-            }
-        }
-        for row in 0..rows {
-            let mut at = 0;
-            let mut fill = |from: usize, to: usize| {
-                for (col, dropped) in dropped.iter_mut().enumerate().take(to).skip(from) {
-                    let place = counts[n * cols + col] as usize + *dropped;
-                    indices[(n * cols + col) * rows + place] = row as i32;
-                    *dropped += 1;
-                }
-            };
-            for run in group.row(row).iter().filter(|r| r.full() == full) {
-                fill(at, run.start as usize);
-                at = run.end() as usize;
-            }
-            fill(at, cols);
-        }
-    }
-    tensors(mask, (cols, rows), counts, indices)
 }

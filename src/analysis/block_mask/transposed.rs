@@ -1,7 +1,7 @@
 //! The blocks by kv block: for each kv block the q blocks that list it, run-length coded like the rows.
 //!
 //! Invariant: contains exactly the blocks of its mask; work and memory are proportional to the runs of both sides,
-//! never to the grid. Must not know PyTorch's arrays.
+//! never to the grid. Must not know PyTorch's arrays, which are written from it.
 
 use super::{BlockMask, BlockRun, PackedRun, Rows};
 use smallvec::SmallVec;
@@ -23,7 +23,11 @@ impl Transposed {
 
     /// Runs of q blocks that list this kv block, ascending. `b` and `h` are taken modulo the stored numbers.
     pub fn runs(&self, b: usize, h: usize, kv_block: usize) -> impl Iterator<Item = BlockRun> + '_ {
-        self.groups[(b % self.batch) * self.heads + h % self.heads].row(kv_block).iter().map(|run| run.unpack())
+        self.rows_of(b, h).row(kv_block).iter().map(|run| run.unpack())
+    }
+
+    pub(super) fn rows_of(&self, b: usize, h: usize) -> &Rows {
+        &self.groups[(b % self.batch) * self.heads + h % self.heads]
     }
 
     /// Bytes of the stored runs.

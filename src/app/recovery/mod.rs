@@ -392,7 +392,7 @@ fn text_of(path: &Path, out: &mut Recovered) -> Option<String> {
     if !path.exists() {
         return None;
     }
-    files::read_text(path).map_err(|why| out.told.push(why)).ok()
+    files::read_named_text(path).map_err(|why| out.told.push(why)).ok()
 }
 
 /// An unreadable file may be valuable to its owner: it is renamed, not overwritten.

@@ -24,6 +24,13 @@ pub(super) trait Passes {
     /// The results of the last forward pass.
     fn results(&self) -> Result<Output, Diagnostic>;
 
+    /// Comes to the state after a forward pass with these results. Errors: they are of other shapes or dtypes; those of
+    /// [`forward`](Self::forward).
+    fn restore(&mut self, output: &Output) -> Result<(), Diagnostic> {
+        let _ = output;
+        self.forward()
+    }
+
     /// One backward pass after a forward pass, packing included. Errors: inputs or seeds of another dtype, no derivative.
     fn backward(&mut self, seeds: &Seeds) -> Result<Gradients, Diagnostic>;
 }
@@ -75,6 +82,11 @@ impl<P: Passes> Prepared for Runner<P> {
         let found = self.passes.backward(seeds)?;
         self.both = self.both.or(self.meter.most().map(|own| own + self.shared));
         Ok(found)
+    }
+
+    fn gradients_of(&mut self, output: &Output, seeds: &Seeds) -> Result<Gradients, Diagnostic> {
+        self.passes.restore(output)?;
+        self.passes.backward(seeds)
     }
 
     fn training_memory(&self) -> Option<u64> {

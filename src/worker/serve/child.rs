@@ -83,7 +83,7 @@ fn ask(child: &mut Child, body: RequestBody) -> Option<Result<Compiled, Diagnost
             Incoming::Noise(_) => {}
             Incoming::End => return None,
             Incoming::Message((response, payloads)) => match response.body {
-                ResponseBody::Progress(_) => {}
+                ResponseBody::Progress(_) | ResponseBody::Alive => {}
                 ResponseBody::Failed { why } => return why.into_iter().next().map(Err),
                 ResponseBody::Done(Reply::CompileText { log, ms }) => {
                     let (_, cubin) = payloads.into_iter().next()?;

@@ -12,12 +12,15 @@ mod run;
 
 use crate::base::{Diagnostic, identity};
 use crate::worker::examine;
+use crate::worker::patience::PULSE;
 use crate::worker::process;
 use crate::worker::protocol::{PROTOCOL_VERSION, Reply, Request, RequestBody, Response, ResponseBody, RunRequest};
 use crate::worker::transport::{self, Incoming, Payload};
 use std::io::{BufReader, Read, Write};
 use std::process::ExitCode;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// `maskloom worker`: serves stdin and stdout until stdin closes.
 pub fn main() -> ExitCode {
@@ -29,7 +32,7 @@ pub fn main() -> ExitCode {
         }
     };
     // the reader ends the process even while a kernel runs: no orphan keeps a GPU busy
-    match serve(std::io::stdin(), stdout, || std::process::exit(0)) {
+    match serve(std::io::stdin(), stdout, PULSE, || std::process::exit(0)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("{}", why.render());
@@ -39,10 +42,12 @@ pub fn main() -> ExitCode {
 }
 
 /// Serves one client until `Shutdown` or the end of its requests, at which `at_end` is called, at once and on another
-/// thread. Errors: answers cannot be written any more.
+/// thread. A sign of life is written after every `pulse`, whatever is being done. Errors: answers cannot be written any
+/// more.
 pub fn serve(
     requests: impl Read + Send + 'static,
-    answers: impl Write,
+    answers: impl Write + Send,
+    pulse: Duration,
     at_end: impl FnOnce() + Send + 'static,
 ) -> Result<(), Diagnostic> {
     let (sender, queue) = channel();
@@ -50,6 +55,18 @@ pub fn serve(
         listen(requests, &sender);
         at_end();
     });
+    let answers = Mutex::new(answers);
+    let (over, end) = channel::<()>();
+    std::thread::scope(|threads| {
+        threads.spawn(|| live(&answers, pulse, end));
+        let served = work(queue, &answers);
+        drop(over);
+        served
+    })
+}
+
+/// Answers requests one after another.
+fn work<W: Write>(queue: Receiver<Result<Request, (u64, Diagnostic)>>, answers: &Mutex<W>) -> Result<(), Diagnostic> {
     let mut worker = Worker { answers, id: 0, kept: None, gpus: racers::Gpus::default() };
     for incoming in queue {
         match incoming {
@@ -58,29 +75,43 @@ pub fn serve(
                     break;
                 }
             }
-            Err(why) => worker.answer(0, ResponseBody::Failed { why: vec![why] }, &[])?,
+            Err((id, why)) => worker.answer(id, ResponseBody::Failed { why: vec![why] }, &[])?,
         }
     }
     Ok(())
 }
 
+/// Writes signs of life until the end. Where they cannot be written any more, the next answer tells it.
+fn live<W: Write>(answers: &Mutex<W>, pulse: Duration, end: Receiver<()>) {
+    while end.recv_timeout(pulse) == Err(RecvTimeoutError::Timeout) {
+        let alive = Response { id: 0, body: ResponseBody::Alive, payloads: Vec::new() };
+        if transport::write_response(&mut *lock(answers), &alive, &[]).is_err() {
+            return;
+        }
+    }
+}
+
+fn lock<W>(answers: &Mutex<W>) -> MutexGuard<'_, W> {
+    answers.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Reads requests until their end. A header that cannot be read is answered, and the next one is tried.
-fn listen(requests: impl Read, queue: &Sender<Result<Request, Diagnostic>>) {
+fn listen(requests: impl Read, queue: &Sender<Result<Request, (u64, Diagnostic)>>) {
     let mut requests = BufReader::with_capacity(1 << 16, requests);
     loop {
         let next = match transport::read_request(&mut requests) {
             Ok(Incoming::End) => return,
             Ok(Incoming::Noise(line)) if line.trim().is_empty() => continue,
             Ok(Incoming::Noise(line)) => {
-                Err(Diagnostic::error("protocol-header", format!("this is not a request: {line}"))
-                    .hint("the window and the command line start `maskloom worker`; it is not used by hand"))
+                let why = Diagnostic::error("protocol-header", format!("this is not a request: {line}"));
+                Err((0, why.hint("the window and the command line start `maskloom worker`; it is not used by hand")))
             }
             Ok(Incoming::Message(request)) => Ok(request),
-            Err(why) if [transport::CUT_SHORT, transport::BROKEN].contains(&&*why.code) => {
-                let _ = queue.send(Err(why));
+            Err((id, why)) if [transport::CUT_SHORT, transport::BROKEN].contains(&&*why.code) => {
+                let _ = queue.send(Err((id, why)));
                 return;
             }
-            Err(why) => Err(why),
+            Err(broken) => Err(broken),
         };
         if queue.send(next).is_err() {
             return;
@@ -94,8 +125,8 @@ enum Then {
     End,
 }
 
-struct Worker<W: Write> {
-    answers: W,
+struct Worker<'a, W: Write> {
+    answers: &'a Mutex<W>,
     /// Request in work.
     id: u64,
     /// Problem and inputs of the last run.
@@ -107,7 +138,7 @@ struct Worker<W: Write> {
 /// The result of a request.
 type Outcome = Result<(Reply, Vec<Payload>), Vec<Diagnostic>>;
 
-impl<W: Write> Worker<W> {
+impl<W: Write> Worker<'_, W> {
     fn handle(&mut self, request: Request) -> Result<Then, Diagnostic> {
         self.id = request.id;
         let then = if matches!(request.body, RequestBody::Shutdown) { Then::End } else { Then::Continue };
@@ -132,11 +163,12 @@ impl<W: Write> Worker<W> {
 
     fn run(&mut self, request: RunRequest) -> Outcome {
         let before = self.kept.take();
-        let (id, answers) = (self.id, &mut self.answers);
+        let (id, answers) = (self.id, self.answers);
         let mut broken = None;
         let ran = run::run(request, before, &mut self.gpus, &mut |step| {
             let body = ResponseBody::Progress(step);
-            let said = transport::write_response(answers, &Response { id, body, payloads: Vec::new() }, &[]);
+            let said =
+                transport::write_response(&mut *lock(answers), &Response { id, body, payloads: Vec::new() }, &[]);
             broken = broken.take().or(said.err());
         })?;
         if let Some(why) = broken {
@@ -147,7 +179,7 @@ impl<W: Write> Worker<W> {
     }
 
     fn answer(&mut self, id: u64, body: ResponseBody, payloads: &[Payload]) -> Result<(), Diagnostic> {
-        transport::write_response(&mut self.answers, &Response { id, body, payloads: Vec::new() }, payloads)
+        transport::write_response(&mut *lock(self.answers), &Response { id, body, payloads: Vec::new() }, payloads)
     }
 }
 
@@ -168,7 +200,7 @@ mod tests {
 
     fn answers(requests: Vec<u8>) -> Vec<(Response, Vec<Payload>)> {
         let mut out = Vec::new();
-        serve(std::io::Cursor::new(requests), &mut out, || ()).expect("served");
+        serve(std::io::Cursor::new(requests), &mut out, PULSE, || ()).expect("served");
         let mut reader = &out[..];
         let mut all = Vec::new();
         while let Ok(Incoming::Message(message)) = transport::read_response(&mut reader) {

@@ -1,0 +1,71 @@
+"""Builds the wheel: the program with cargo, then the package with maturin, which puts both into one file.
+
+Invariant: the command `maskloom` of a wheel is the program itself, so that it starts without Python. Nothing but the
+standard library and maturin is imported.
+
+MASKLOOM_WHEEL=terminal builds the program without its window; =none leaves the program out.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import maturin
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = ROOT / "target" / "wheel" / "scripts"
+NAME = "maskloom.exe" if os.name == "nt" else "maskloom"
+
+
+def _program() -> None:
+    """Builds the program into the folder whose content pip puts beside `python`."""
+    shutil.rmtree(SCRIPTS, ignore_errors=True)
+    SCRIPTS.mkdir(parents=True)
+    asked = os.environ.get("MASKLOOM_WHEEL", "window")
+    if asked == "none":
+        return
+    if asked not in ("window", "terminal"):
+        raise SystemExit(f"MASKLOOM_WHEEL is {asked!r}; it is window, terminal or none")
+    features = ["--no-default-features"] if asked == "terminal" else []
+    command = ["cargo", "build", "--release", "--locked", "--package", "maskloom", "--bin", "maskloom", *features]
+    subprocess.run(command, cwd=ROOT, check=True)
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    shutil.copy2(target / "release" / NAME, SCRIPTS / NAME)
+
+
+def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
+    """PEP 517."""
+    _program()
+    return str(maturin.build_wheel(wheel_directory, config_settings, metadata_directory))
+
+
+def build_editable(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
+    """PEP 660."""
+    _program()
+    return str(maturin.build_editable(wheel_directory, config_settings, metadata_directory))
+
+
+def build_sdist(sdist_directory: str, config_settings: Any = None) -> str:
+    """PEP 517."""
+    return str(maturin.build_sdist(sdist_directory, config_settings))
+
+
+def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
+    """maturin is named in pyproject.toml."""
+    return []
+
+
+get_requires_for_build_editable = get_requires_for_build_sdist = get_requires_for_build_wheel
+
+
+def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Any = None) -> str:
+    """PEP 517."""
+    SCRIPTS.mkdir(parents=True, exist_ok=True)  # maturin reads the folder
+    return str(maturin.prepare_metadata_for_build_wheel(metadata_directory, config_settings))
+
+
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel

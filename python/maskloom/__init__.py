@@ -1,0 +1,71 @@
+"""Maskloom: attention masks in Python, as PyTorch's FlexAttention takes them.
+
+`create_block_mask` has PyTorch's arguments and result, and takes a fraction of its time and memory."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from ._native import __version__
+from .errors import ArgumentError, FallbackWarning, InternalError, MaskloomError, RecordingError
+
+if TYPE_CHECKING:
+    from .attention import flex_attention
+    from .block_mask import LongBlockMask, create_block_mask, create_block_masks
+    from .design import Design, from_design
+    from .distributed import plan_context_parallel
+    from .packed import document_mask, packed_documents
+
+__all__ = [
+    "ArgumentError",
+    "Design",
+    "FallbackWarning",
+    "InternalError",
+    "LongBlockMask",
+    "MaskloomError",
+    "RecordingError",
+    "__version__",
+    "create_block_mask",
+    "create_block_masks",
+    "document_mask",
+    "flex_attention",
+    "from_design",
+    "packed_documents",
+    "plan_context_parallel",
+]
+
+_HOMES = {
+    "Design": "design",
+    "document_mask": "packed",
+    "from_design": "design",
+    "packed_documents": "packed",
+    "plan_context_parallel": "distributed",
+    "LongBlockMask": "block_mask",
+    "create_block_mask": "block_mask",
+    "create_block_masks": "block_mask",
+    "flex_attention": "attention",
+}
+
+
+def __getattr__(name: str) -> object:
+    """What needs PyTorch is imported at its first use."""
+    home = _HOMES.get(name)
+    if home is not None:
+        _needs_torch(name)
+        found = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+        globals()[name] = found
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _needs_torch(name: str) -> None:
+    """Errors: MaskloomError where PyTorch is missing or older than FlexAttention's first release."""
+    try:
+        import torch
+    except ImportError:
+        raise MaskloomError("torch-missing", f"maskloom.{name} needs PyTorch", "pip install torch") from None
+    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+    if version < (2, 5):
+        message = f"maskloom.{name} needs PyTorch 2.5 or newer; this is {torch.__version__}"
+        raise MaskloomError("torch-version", message, "pip install --upgrade torch")

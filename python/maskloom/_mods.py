@@ -1,0 +1,222 @@
+"""From a user's function to a traced mod.
+
+Invariant: the function is called once for each mask, so that no result is older than what it reads: a global, an
+attribute, a number of the closure or a tensor's content. What is kept is the translation of a recording: tensors of
+another batch, of the same shapes, take the former ones' places in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from . import _native
+from ._call import call, panicked
+from ._functions import Mod, check, with_tensors
+from ._recorder import Recorder, Recording, Tape
+from .errors import ArgumentError, MaskloomError, RecordingError
+
+#: Translations kept; the oldest goes first.
+KEPT = 512
+#: Bytes of tensors that a translation depends on by their content, above which it is not kept.
+CONTENT = 4096
+#: Bytes of one tensor that is read.
+LARGEST = 8 << 30
+#: Stands for a table that the translation made of a tensor.
+_UNNAMED = torch.empty(0, device="cpu")
+_KEPT: dict[Any, tuple[_native.Mask, list[int]]] = {}
+
+_NAMES: dict[torch.dtype, str] = {
+    dtype: str(dtype)[len("torch.") :]
+    for dtype in (
+        *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
+        *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
+    )
+}
+
+
+def traced(
+    fn: Mod, argument: str, *, score: bool = False, device: torch.device
+) -> tuple[_native.Mask, list[torch.Tensor]]:
+    """The mod of a function, and the tensors that it reads, in the order of the mod's captured tensors.
+
+    Errors: `ArgumentError` where it is no mod; `RecordingError` where it cannot be recorded."""
+    mask, order, read, _ = kept(fn, argument, score=score, device=device)
+    return mask, [read[at] if at >= 0 else _UNNAMED for at in order]
+
+
+def kept(
+    fn: Mod, argument: str, *, score: bool = False, device: torch.device
+) -> tuple[_native.Mask, list[int], list[torch.Tensor], set[int]]:
+    """The mod, which tensor each of its captured ones is, the tensors that the function reads, and the numbers of those
+    whose content the mod depends on beyond single elements. Errors: those of `traced`."""
+    check(fn, argument, 5 if score else 4)
+    tape, result = record(fn, score, device)
+    text = tape.text_of(result)
+    if score:  # float tensors of a score mod are always read, because they may get gradients
+        tape.whole = {at for at in tape.whole if not tape.tensors[at].is_floating_point()}
+    tensors = [readable(tensor, argument) for tensor in tape.tensors]
+    given_all = [given(tensor) for tensor in tensors]
+    key = _key(text, tape, tensors, given_all)
+    known = _KEPT.get(key) if key is not None else None
+    if known is not None:
+        mask, order = known
+        bound = call(mask.rebound, [given_all[at] for at in order]) if order else mask
+        return bound, order, tape.tensors, tape.whole
+    mask = _translated(text, tape, score, given_all, fn, argument)
+    order = [int(name[1:]) if name[1:].isdigit() else -1 for name in mask.captures()]
+    if score and -1 in order:
+        file, line = place_of(fn)
+        what = f"{argument}: a tensor is read in a way that has no gradient here"
+        raise RecordingError("captured", what, "read it by indices: `table[q_idx]`", file=file, line=line)
+    # equal tensors become one: then the translation does not say which of them is read where
+    if key is not None and -1 not in order and set(order) >= set(range(len(tensors))) - tape.whole:
+        while len(_KEPT) >= KEPT:
+            _KEPT.pop(next(iter(_KEPT)), None)
+        _KEPT[key] = (mask, order)
+    return mask, order, tape.tensors, tape.whole
+
+
+def _key(text: str, tape: Tape, tensors: list[torch.Tensor], given: Sequence[_native.Given]) -> Any:
+    content: list[bytes] = []
+    for at in tape.whole:
+        if tensors[at].nbytes > CONTENT:
+            return None
+        content.append(bytes(tensors[at].reshape(-1).view(torch.uint8).tolist()))
+    return (text, tuple((shape, dtype) for _, shape, dtype in given), tuple(content))
+
+
+def record(fn: Mod, score: bool, device: torch.device) -> tuple[Tape, str]:
+    """Calls the function once. Errors: `RecordingError` at the user's line."""
+    tape = Tape(device, score)
+    with_arrays = with_tensors(fn)
+    try:
+        with Recording():
+            result = with_arrays(*tape.inputs)
+    except MaskloomError:
+        if tape.failed is not None:
+            raise tape.failed from None
+        raise
+    except Exception as why:
+        if tape.failed is not None:
+            raise tape.failed from None
+        raise _raised(why) from why
+    if tape.failed is not None:
+        raise tape.failed
+    return tape, _result(fn, tape, result)
+
+
+def _result(fn: Any, tape: Tape, result: Any) -> str:
+    if type(result) is Recorder or isinstance(result, torch.Tensor):
+        return tape.text(result)
+    file, line = place_of(fn)
+    what = "None" if result is None else f"a {type(result).__name__}"
+    hint = "return a tensor: `torch.ones_like(q_idx, dtype=torch.bool)` keeps everything"
+    if isinstance(result, (tuple, list)):
+        hint = "return one value of dtype torch.bool for the cell (b, h, q_idx, kv_idx)"
+    raise RecordingError("mod-result", f"the mod returned {what}, not a tensor", hint, file=file, line=line)
+
+
+def place_of(fn: Any) -> tuple[str | None, int | None]:
+    """Where a function is written."""
+    own = getattr(fn, "func", fn)
+    code = getattr(own, "__code__", None) or getattr(vars(type(own)).get("__call__"), "__code__", None)
+    return (code.co_filename, code.co_firstlineno) if code is not None else (None, None)
+
+
+def _raised(why: Exception) -> RecordingError:
+    """An exception of the user's code, at the innermost line that is not PyTorch's."""
+    file: str | None = None
+    line: int | None = None
+    at, own = why.__traceback__, (torch.__path__[0], __file__, __file__.replace("_mods.py", "_recorder.py"))
+    while at is not None:
+        name = at.tb_frame.f_code.co_filename
+        if not name.startswith(own):
+            file, line = name, at.tb_lineno
+        at = at.tb_next
+    return RecordingError(
+        "raised",
+        f"the mod raised {type(why).__name__}: {why}",
+        "a mod is called once, on values that stand for all cells; it must not fail there",
+        file=file,
+        line=line,
+    )
+
+
+def _translated(
+    text: str, tape: Tape, score: bool, given: Sequence[_native.Given], fn: Any, argument: str
+) -> _native.Mask:
+    names = [f"t{at}" for at in range(len(given))]
+    try:
+        return _native.translate(text, score, names, given)
+    except _native.Panicked as fault:
+        raise panicked(fault) from None
+    except _native.Refused as refused:
+        code, message, hint, line = refused.args
+        file, at = place_of(fn)
+        places = tape.places
+        if line is not None and 3 <= line < 3 + len(places):
+            found, number = places[line - 3]
+            if found is not None:
+                file, at = found.co_filename, number
+        raise RecordingError(code, f"{argument}: {message}", hint, file=file, line=at) from None
+
+
+def given(tensor: torch.Tensor) -> _native.Given:
+    """A contiguous tensor as the compiled module takes it, which its caller holds meanwhile."""
+    return tensor.data_ptr(), tuple(tensor.shape), _NAMES[tensor.dtype]
+
+
+def readable(tensor: torch.Tensor, argument: str) -> torch.Tensor:
+    """The tensor as contiguous memory of this process. Errors: `ArgumentError` where it has none that can be read."""
+    if tensor.layout is not torch.strided:
+        raise ArgumentError(
+            "tensor-layout",
+            f"{argument} reads a tensor of layout {tensor.layout}",
+            "make it dense: `tensor.to_dense()`",
+        )
+    if tensor.is_meta:
+        raise ArgumentError(
+            "tensor-meta",
+            f"{argument} reads a tensor on the meta device, which has no values",
+            "build it on a real device",
+        )
+    if tensor.dtype not in _NAMES:
+        raise ArgumentError(
+            "tensor-dtype",
+            f"{argument} reads a tensor of dtype {tensor.dtype}",
+            "convert it before: `tensor.to(torch.int64)`, or `.to(torch.float32)`",
+        )
+    if tensor.nbytes > LARGEST:
+        size = f"{tensor.nbytes / 2**30:.1f} GiB"
+        raise ArgumentError(
+            "tensor-too-large",
+            f"{argument} reads a tensor of shape {tuple(tensor.shape)}, {size} of elements",
+            "read a smaller one: an expanded dimension needs no copies, index it as `t[0]`",
+        )
+    if tensor.device.type != "cpu":
+        tensor = tensor.detach().cpu()
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+        _refuse_subclass(tensor, argument)
+    if tensor.is_neg():
+        tensor = tensor.resolve_neg()
+    return tensor if tensor.is_contiguous() else tensor.contiguous()
+
+
+def _refuse_subclass(tensor: Any, argument: str) -> None:
+    """A fake tensor has no values; one inside vmap, grad or a trace has another's."""
+    try:
+        address = tensor.data_ptr()
+    except Exception:
+        address = 0
+    if address == 0 and math.prod(tensor.shape) > 0:
+        raise ArgumentError(
+            "tensor-values",
+            f"{argument} reads a {type(tensor).__name__}, which has no values here",
+            "make the mask outside of torch.compile, vmap and FakeTensorMode",
+        )

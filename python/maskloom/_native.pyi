@@ -1,0 +1,64 @@
+"""Types of the compiled module. It takes addresses of memory: only this package calls it."""
+
+from collections.abc import Sequence
+
+__version__: str
+
+Given = tuple[int, Sequence[int], str]
+
+class Refused(Exception): ...
+class Panicked(Exception): ...
+
+class Mask:
+    def captures(self) -> list[str]: ...
+    def depends(self) -> tuple[bool, bool]: ...
+    def rebound(self, tensors: Sequence[Given]) -> Mask: ...
+
+class Blocks:
+    def write(self, lists: list[tuple[bool, int, int, int]]) -> None: ...
+    def kept_cells(self) -> int: ...
+
+def translate(text: str, score: bool, names: list[str], tensors: Sequence[Given]) -> Mask: ...
+def build(mask: Mask, groups: tuple[int, int], lengths: tuple[int, int], block: tuple[int, int]) -> Blocks: ...
+def panic_on_purpose(elsewhere: bool) -> None: ...
+
+class Attention:
+    def learned(self) -> list[str]: ...
+    def forward(self, qkv: tuple[Given, Given, Given], out: int, lse: int, max: int) -> None: ...
+    def backward(
+        self,
+        qkv: tuple[Given, Given, Given],
+        results: tuple[Given, Given],
+        d_out: Given,
+        d_lse: Given | None,
+        gradients: tuple[int, int, int],
+        learned: list[int],
+    ) -> None: ...
+
+def prepare(
+    mask: Mask | None,
+    score: Mask | None,
+    extents: list[int],
+    dtype: str,
+    scale: float | None,
+    max_scores: bool,
+    differentiable: bool,
+) -> Attention: ...
+
+class Tensors:
+    def all(self) -> list[tuple[str, str, list[int], bytes]]: ...
+
+class Design:
+    name: str
+    text: str
+    has_mask: bool
+    has_score: bool
+    lengths: tuple[int, int]
+    batch: int
+    heads: tuple[int, int]
+    block_size: tuple[int, int]
+    scale: float | None
+    tensors: Tensors
+
+def plan_parallel(request: str) -> str: ...
+def design(text: str | None, preset: str | None, lengths: tuple[int, int] | None) -> Design: ...

@@ -1,0 +1,508 @@
+"""`flex_attention` on the CPU: PyTorch's arguments and meaning, with gradients of all that it reads.
+
+Invariant: the mask is active in every call and pass, or the call is an error. A block mask that lists other blocks than
+its mask_mod keeps is honoured as PyTorch does: unlisted blocks are masked, full ones are not looked at.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, Union
+
+import torch
+from torch.nn.attention import flex_attention as flex
+
+from . import _native
+from ._call import call
+from ._compiled import TEMPLATES, number_of
+from ._functions import Mod
+from ._mods import given, readable, traced
+from .block_mask import BOTH, FULL, PARTIAL
+from .errors import ArgumentError
+
+__all__ = ["flex_attention"]
+
+CPU = torch.device("cpu")
+DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
+Result = Union[torch.Tensor, "tuple[torch.Tensor, Any]"]
+
+
+def flex_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    score_mod: Mod | None = None,
+    block_mask: flex.BlockMask | None = None,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    return_lse: bool = False,
+    kernel_options: dict[str, Any] | None = None,
+    *,
+    return_aux: Any = None,
+) -> Result:
+    """Attention with a score mod and a block mask: PyTorch's arguments, PyTorch's result, with gradients on a CPU.
+
+    Args:
+        query: [B, Hq, Q_LEN, E], float32, bfloat16 or float16, on the CPU.
+        key: [B or 1, Hkv, KV_LEN, E], of the same dtype.
+        value: [B or 1, Hkv, KV_LEN, Ev], of the same dtype. E and Ev are 1 to 256.
+        score_mod: `(score, b, h, q_idx, kv_idx) -> score`, computed in float32. It is called once, on values that
+            record what it does. Float tensors that it reads get gradients where they require them.
+        block_mask: of `maskloom.create_block_mask` or of PyTorch. Its mask_mod is recorded again at each call.
+        scale: factor on the scores; None is 1 / sqrt(E).
+        enable_gqa: query head h reads key head h // (Hq / Hkv).
+        return_lse: also returns the lse, float32 [B, Hq, Q_LEN], natural logarithm; -inf in a row that keeps nothing.
+        kernel_options: has no effect on a CPU.
+        return_aux: an `AuxRequest`: also returns an `AuxOutput` with lse and largest scores. These have no gradient.
+
+    Returns:
+        The output [B, Hq, Q_LEN, Ev] of query's dtype, 0 in a row that keeps nothing. Gradients flow into query, key,
+        value and read tensors, from the output and from the lse. The same bits for any number of threads.
+
+    Raises:
+        ArgumentError: an argument cannot be used; the message names it.
+        RecordingError: a mod does what cannot be recorded; with file, line and way out.
+    """
+    query, key, value = _cast(query, key, value)
+    _check(query, key, value, enable_gqa, kernel_options)
+    if return_lse and return_aux is not None:
+        raise ArgumentError(
+            "aux", "return_lse and return_aux are both given", "pass return_aux=AuxRequest(lse=True) alone"
+        )
+    if key.size(0) != query.size(0):
+        key, value = key.expand(query.size(0), -1, -1, -1), value.expand(query.size(0), -1, -1, -1)
+    if block_mask is not None:
+        _check_block_mask(block_mask, query, key)
+    wants_max = return_aux is not None and bool(return_aux.max_scores)
+    factor = 1.0 / math.sqrt(query.size(-1)) if scale is None else _number(scale)
+    if torch.compiler.is_compiling():
+        out, lse, largest = _compiled(query, key, value, score_mod, block_mask, factor, wants_max)
+    else:
+        out, lse, largest = _eager(query, key, value, score_mod, block_mask, factor, wants_max)
+    if return_aux is not None:
+        return out, flex.AuxOutput(lse=lse if return_aux.lse else None, max_scores=largest if wants_max else None)
+    return (out, lse) if return_lse else out
+
+
+Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+def _eager(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    score_mod: Mod | None,
+    block_mask: flex.BlockMask | None,
+    factor: float,
+    wants_max: bool,
+) -> Three:
+    plan = _plan(score_mod, block_mask)
+    plan.learns = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value, *plan.captured))
+    number = next(_NUMBERS)
+    _PLANS[number] = plan
+    try:
+        found: Three = torch.ops.maskloom.flex_attention(
+            query, key, value, plan.captured, (number, 0, 0), factor, wants_max
+        )
+    finally:
+        del _PLANS[number]
+    return found
+
+
+def _compiled(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    score_mod: Mod | None,
+    block_mask: flex.BlockMask | None,
+    factor: float,
+    wants_max: bool,
+) -> Three:
+    """The same as one node of a compiled graph, whose inputs are also the tensors that the mods captured."""
+    mask = score = 0
+    read: list[torch.Tensor] = []
+    learned: list[torch.Tensor] = []
+    if block_mask is not None:
+        if not getattr(block_mask, "_maskloom", False):
+            raise ArgumentError(
+                "compile",
+                "block_mask is not of maskloom.create_block_mask: under torch.compile its lists are not compared",
+                "make it with maskloom.create_block_mask, or call flex_attention outside of torch.compile",
+            )
+        if block_mask.mask_mod is not flex.noop_mask:
+            mask, read = number_of(block_mask.mask_mod, "block_mask.mask_mod", False)
+    if score_mod is not None:
+        score, learned = number_of(score_mod, "score_mod", True)
+    found: Three = torch.ops.maskloom.flex_attention(
+        query, key, value, [*read, *learned], (len(read), mask, score), factor, wants_max
+    )
+    return found
+
+
+class Plan:
+    """The mods of a call, the tensors that they read, and the problems that were prepared with them."""
+
+    def __init__(
+        self,
+        mask: _native.Mask | None,
+        score: _native.Mask | None,
+        captured: list[torch.Tensor],
+        masked: int,
+    ) -> None:
+        self.mask, self.score, self.captured, self.masked = mask, score, captured, masked
+        #: whether gradients will be asked for: a score mod without a derivative is refused before the forward pass
+        self.learns = False
+        #: which of the tensors behind the first `masked` each of the score mod's is
+        self.order = list(range(len(captured) - masked))
+        self.prepared: dict[Any, _native.Attention] = {}
+
+    def attention(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, largest: bool, differentiable: bool
+    ) -> _native.Attention:
+        """The problem of these inputs."""
+        extents = [q.size(0), q.size(1), k.size(1), q.size(2), k.size(2), q.size(3), v.size(3)]
+        key = (*extents, q.dtype, scale, largest, differentiable)
+        found = self.prepared.get(key)
+        if found is None:
+            found = call(
+                _native.prepare, self.mask, self.score, extents, DTYPES[q.dtype], scale, largest, differentiable
+            )
+            self.prepared[key] = found
+        return found
+
+
+def _plan_of(plan: Sequence[int], captured: Sequence[torch.Tensor]) -> Plan:
+    """The plan that an operator names: (its number, 0, 0), or (tensors of the mask, template of mask, of score)."""
+    first, mask_number, score_number = plan
+    if mask_number == 0 and score_number == 0 and first in _PLANS:
+        return _PLANS[first]
+    captured = list(captured)
+    mask, _ = _bound(mask_number, captured[:first])
+    score, order = _bound(score_number, captured[first:])
+    made = Plan(mask, score, captured, first)
+    made.learns, made.order = True, order
+    return made
+
+
+def _bound(number: int, captured: list[torch.Tensor]) -> tuple[_native.Mask | None, list[int]]:
+    if number == 0:
+        return None, []
+    template = TEMPLATES[number]
+    tensors = [readable(captured[at], "a mod") for at in template.order]
+    return call(template.mask.rebound, [given(tensor) for tensor in tensors]), template.order
+
+
+_NUMBERS = itertools.count(1)
+#: Plans by number, while an operator that names it runs.
+_PLANS: dict[int, Plan] = {}
+
+
+def _plan(score_mod: Mod | None, block_mask: flex.BlockMask | None) -> Plan:
+    mask = score = None
+    captured: list[torch.Tensor] = []
+    masked = 0
+    if block_mask is not None:
+        mod = effective(block_mask)
+        if mod is not flex.noop_mask:
+            mask, captured = traced(mod, "block_mask.mask_mod", device=CPU)
+            masked = len(captured)
+    if score_mod is not None:
+        score, read = traced(score_mod, "score_mod", score=True, device=CPU)
+        captured = [*captured, *read]
+    return Plan(mask, score, captured, masked)
+
+
+def effective(block_mask: flex.BlockMask) -> Mod:
+    """The mask_mod that a block mask amounts to: its own, or that within the listed blocks where these are others."""
+    mod = block_mask.mask_mod
+    if block_mask.__dict__.get("_maskloom", False):
+        return mod
+    partial, full = _tables(block_mask)
+    block = block_mask.BLOCK_SIZE
+    if _lists_are_of(mod, block_mask, partial, full):
+        return mod
+    many_b, many_h = partial.size(0) > 1, partial.size(1) > 1
+
+    def listed(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+        at = (b if many_b else 0, h if many_h else 0, q_idx // block[0], kv_idx // block[1])
+        return full[at] | (partial[at] & mod(b, h, q_idx, kv_idx))
+
+    return listed
+
+
+def _tables(block_mask: flex.BlockMask) -> tuple[torch.Tensor, torch.Tensor]:
+    """Which blocks are listed as partial and as full, bool [B, H, rows, columns]."""
+    kv_len = _lengths(block_mask)[1]
+    columns = -(-kv_len // block_mask.BLOCK_SIZE[1])
+
+    def table(counts: torch.Tensor | None, indices: torch.Tensor | None) -> torch.Tensor:
+        if counts is None or indices is None:
+            return torch.zeros((*block_mask.kv_num_blocks.shape, columns), dtype=torch.bool, device=CPU)
+        listed = torch.arange(indices.size(-1), device=CPU) < counts.unsqueeze(-1)
+        out = torch.zeros((*counts.shape, columns + 1), dtype=torch.bool, device=CPU)
+        out.scatter_(-1, torch.where(listed, indices.long(), columns), True)
+        out[..., columns] = False
+        return out[..., :columns]
+
+    both = (
+        table(block_mask.kv_num_blocks, block_mask.kv_indices),
+        table(block_mask.full_kv_num_blocks, block_mask.full_kv_indices),
+    )
+    if both[0].dim() == 4:
+        return both
+    wide = [t.reshape((1,) * (4 - t.dim()) + tuple(t.shape)) for t in both]
+    return wide[0], wide[1]
+
+
+def _lists_are_of(mod: Mod, block_mask: flex.BlockMask, partial: torch.Tensor, full: torch.Tensor) -> bool:
+    """Whether the lists are those that create_block_mask finds for this mask_mod."""
+    if mod is flex.noop_mask and bool(full.all()):
+        return True
+    mask, _ = traced(mod, "block_mask.mask_mod", device=CPU)
+    b, h, rows, columns = partial.shape
+    blocks = call(_native.build, mask, (b, h), _lengths(block_mask), block_mask.BLOCK_SIZE)
+    names = [PARTIAL, FULL] if block_mask.full_kv_num_blocks is not None else [BOTH]
+    for which, table in zip(names, (partial, full)):
+        counts = torch.empty((b, h, rows), dtype=torch.int32, device=CPU)
+        indices = torch.empty((b, h, rows, columns), dtype=torch.int32, device=CPU)
+        call(blocks.write, [(False, which, counts.data_ptr(), indices.data_ptr())])
+        own = torch.zeros((b, h, rows, columns), dtype=torch.bool, device=CPU)
+        own.scatter_(-1, indices.long(), torch.arange(columns, device=CPU) < counts.unsqueeze(-1))
+        if not torch.equal(own, table):
+            return False
+    return True
+
+
+def _lengths(block_mask: flex.BlockMask) -> tuple[int, int]:
+    lengths = getattr(block_mask, "seq_lengths", None)
+    if lengths is None:
+        rows, columns = block_mask.kv_num_blocks.size(-1), block_mask.kv_indices.size(-1)
+        return rows * block_mask.BLOCK_SIZE[0], columns * block_mask.BLOCK_SIZE[1]
+    return int(lengths[0]), int(lengths[1])
+
+
+def _cast(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """As autocast asks for."""
+    for name, tensor in zip(("query", "key", "value"), tensors):
+        if not isinstance(tensor, torch.Tensor):
+            raise ArgumentError("not-a-tensor", f"{name} is a {type(tensor).__name__}", "pass a tensor [B, H, S, D]")
+    if not torch.is_autocast_enabled("cpu") or any(t.dtype not in DTYPES for t in tensors):
+        return tensors
+    dtype = torch.get_autocast_dtype("cpu")
+    return tuple(tensor.to(dtype) for tensor in tensors)
+
+
+def _check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, gqa: bool, options: object) -> None:
+    for name, tensor in (("query", q), ("key", k), ("value", v)):
+        if not torch.compiler.is_compiling() and torch._C._functorch.is_batchedtensor(tensor):
+            raise ArgumentError("vmap", f"{name} is inside torch.vmap", "pass the batch as B: attention has it already")
+        if tensor.is_nested or tensor.layout is not torch.strided:
+            raise ArgumentError(
+                "tensor-layout", f"{name} is nested or sparse", "pad it, or pack documents into one row"
+            )
+        if tensor.device.type not in ("cpu", "meta") and not isinstance(tensor, torch._subclasses.FakeTensor):
+            raise ArgumentError(
+                "device",
+                f"{name} is on {tensor.device}: this release computes on the CPU only",
+                "use torch.nn.attention.flex_attention.flex_attention there, or a kernel of `maskloom export`",
+            )
+        if tensor.dim() != 4:
+            message = f"NYI: query, key, and value must be 4D tensors; {name} has {tensor.dim()} dimensions"
+            raise ArgumentError("dimensions", message, "pass [B, H, S, D]")
+        if tensor.dtype not in DTYPES:
+            raise ArgumentError("dtype", f"{name} is {tensor.dtype}", "pass float32, bfloat16 or float16")
+        if tensor.dtype != q.dtype:
+            message = f"query, key and value must have one dtype; {name} is {tensor.dtype}, query {q.dtype}"
+            raise ArgumentError("dtype", message, f"{name}.to({q.dtype})")
+    if options is not None and not isinstance(options, dict):
+        raise ArgumentError("kernel-options", f"kernel_options is a {type(options).__name__}", "pass a dict or None")
+    if q.size(-1) != k.size(-1):
+        sizes = f"E={q.size(-1)} and E={k.size(-1)}"
+        message = f"Expect query and key/value to have the same embedding dimension but got {sizes}."
+        raise ArgumentError("head-dim", message, "project them to one size")
+    if k.size(0) != v.size(0) or k.size(1) != v.size(1) or k.size(2) != v.size(2):
+        message = f"key is {tuple(k.shape)} and value {tuple(v.shape)}: B, H and S must agree"
+        raise ArgumentError("shape", message, "pass value [B, Hkv, KV_LEN, Ev]")
+    if k.size(0) not in (1, q.size(0)):
+        message = f"query has batch {q.size(0)} and key {k.size(0)}"
+        raise ArgumentError("shape", message, "pass equal batches, or key and value of batch 1")
+    heads, kv_heads = q.size(1), k.size(1)
+    if heads != kv_heads and not gqa:
+        message = (
+            "Expect query and key/value to have the same number of heads "
+            f"but got Hq={heads} and Hkv={kv_heads}. Try setting enable_gqa=True for GQA."
+        )
+        raise ArgumentError("gqa-heads", message, "pass enable_gqa=True")
+
+
+def _check_block_mask(block_mask: Any, q: torch.Tensor, k: torch.Tensor) -> None:
+    if not isinstance(block_mask, flex.BlockMask):
+        raise ArgumentError(
+            "block-mask", f"block_mask is a {type(block_mask).__name__}", "make one with maskloom.create_block_mask"
+        )
+    counts = block_mask.kv_num_blocks
+    if counts.device.type != "cpu":
+        raise ArgumentError("device", f"block_mask is on {counts.device}, query on {q.device}", "block_mask.to('cpu')")
+    lengths = (q.size(2), k.size(2))
+    if getattr(block_mask, "seq_lengths", None) is not None and _lengths(block_mask) != lengths:
+        made = _lengths(block_mask)
+        word = "smaller" if made[0] < lengths[0] or made[1] < lengths[1] else "larger"
+        message = f"block_mask was created for a {word} length than you're using it for: {made} and {lengths}"
+        raise ArgumentError("block-mask-length", message, "make a block mask for these lengths")
+    own = tuple(counts.shape[:-1])
+    for name, size, wanted in zip(("B", "H"), own[-2:], q.shape[:2]):
+        if size not in (1, wanted):
+            message = f"block_mask has {name}={size}, query {name}={wanted}"
+            raise ArgumentError("block-mask-shape", message, f"make it with {name}={wanted} or None")
+
+
+def _number(scale: object) -> float:
+    try:
+        return float(scale)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise ArgumentError("scale", f"scale is a {type(scale).__name__}", "pass a number or None") from None
+
+
+# --- the operators ---
+
+torch.library.define(
+    "maskloom::flex_attention",
+    "(Tensor query, Tensor key, Tensor value, Tensor[] captured, int[] plan, float scale, bool max_scores)"
+    " -> (Tensor, Tensor, Tensor)",
+)
+torch.library.define(
+    "maskloom::flex_attention_backward",
+    "(Tensor d_out, Tensor d_lse, Tensor query, Tensor key, Tensor value, Tensor out, Tensor lse, Tensor[] captured,"
+    " int[] plan, float scale) -> (Tensor, Tensor, Tensor, Tensor[])",
+)
+
+
+def _given(tensor: torch.Tensor) -> Any:
+    return tensor.data_ptr(), tuple(tensor.shape), DTYPES[tensor.dtype]
+
+
+def _contiguous(*tensors: torch.Tensor) -> list[torch.Tensor]:
+    return [readable(tensor, "flex_attention") for tensor in tensors]
+
+
+@torch.library.impl("maskloom::flex_attention", "CPU")
+def _forward(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    captured: Sequence[torch.Tensor],
+    plan: Sequence[int],
+    scale: float,
+    max_scores: bool,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    q, k, v = _contiguous(query, key, value)
+    out, lse, largest = _empty(query, value, max_scores)
+    own = _plan_of(plan, captured)
+    attention = own.attention(q, k, v, scale, max_scores, own.learns)
+    address = largest.data_ptr() if max_scores else 0
+    call(attention.forward, (_given(q), _given(k), _given(v)), out.data_ptr(), lse.data_ptr(), address)
+    return out, lse, largest
+
+
+def _empty(q: torch.Tensor, v: torch.Tensor, max_scores: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    rows = (q.size(0), q.size(1), q.size(2))
+    out = torch.empty((*rows, v.size(3)), dtype=q.dtype, device=q.device)
+    lse = torch.empty(rows, dtype=torch.float32, device=q.device)
+    largest = torch.empty(rows if max_scores else (0,), dtype=torch.float32, device=q.device)
+    return out, lse, largest
+
+
+@torch.library.register_fake("maskloom::flex_attention")  # type: ignore[untyped-decorator]
+def _forward_fake(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    captured: Sequence[torch.Tensor],
+    plan: Sequence[int],
+    scale: float,
+    max_scores: bool,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    return _empty(query, value, max_scores)
+
+
+@torch.library.impl("maskloom::flex_attention_backward", "CPU")
+def _backward(
+    d_out: torch.Tensor,
+    d_lse: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor,
+    captured: Sequence[torch.Tensor],
+    plan: Sequence[int],
+    scale: float,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]:
+    own = _plan_of(plan, captured)
+    q, k, v, out, lse, d_out, d_lse = _contiguous(query, key, value, out, lse, d_out, d_lse)
+    attention = own.attention(q, k, v, scale, False, True)
+    dq, dk, dv = (torch.empty_like(t, memory_format=torch.contiguous_format) for t in (q, k, v))
+    names = own.score.captures() if own.score is not None else []
+    at = {name: own.masked + own.order[place] for place, name in enumerate(names)}
+    learned = {
+        name: torch.zeros(captured[at[name]].shape, dtype=torch.float32, device=CPU) for name in attention.learned()
+    }
+    call(
+        attention.backward,
+        (_given(q), _given(k), _given(v)),
+        (_given(out), _given(lse)),
+        _given(d_out),
+        _given(d_lse),
+        (dq.data_ptr(), dk.data_ptr(), dv.data_ptr()),
+        [gradient.data_ptr() for gradient in learned.values()],
+    )
+    gradients = [torch.zeros_like(tensor) for tensor in captured]
+    for name, gradient in learned.items():
+        gradients[at[name]] = gradient.to(captured[at[name]].dtype)
+    return dq, dk, dv, gradients
+
+
+@torch.library.register_fake("maskloom::flex_attention_backward")  # type: ignore[untyped-decorator]
+def _backward_fake(
+    d_out: torch.Tensor,
+    d_lse: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor,
+    captured: Sequence[torch.Tensor],
+    plan: Sequence[int],
+    scale: float,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]:
+    dq, dk, dv = (torch.empty_like(t, memory_format=torch.contiguous_format) for t in (query, key, value))
+    return dq, dk, dv, [torch.empty_like(tensor) for tensor in captured]
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
+    query, key, value, captured, plan, scale, _ = inputs
+    out, lse, largest = output
+    ctx.mark_non_differentiable(largest)
+    ctx.save_for_backward(query, key, value, out, lse, *captured)
+    # the number lives as long as the call alone: the plan lives as long as this
+    ctx.number, ctx.plan, ctx.scale = plan, _PLANS.get(plan[0]) if plan[1:] == [0, 0] else None, scale
+
+
+def _gradients(ctx: Any, d_out: torch.Tensor, d_lse: torch.Tensor, _: torch.Tensor) -> tuple[Any, ...]:
+    query, key, value, out, lse, *captured = ctx.saved_tensors
+    if ctx.plan is not None:
+        _PLANS[ctx.number[0]] = ctx.plan
+    try:
+        dq, dk, dv, learned = torch.ops.maskloom.flex_attention_backward(
+            d_out, d_lse, query, key, value, out, lse, captured, ctx.number, ctx.scale
+        )
+    finally:
+        if ctx.plan is not None:
+            _PLANS.pop(ctx.number[0], None)
+    found = [g if t.dtype.is_floating_point else None for g, t in zip(learned, captured)]
+    return dq, dk, dv, found, None, None, None
+
+
+torch.library.register_autograd("maskloom::flex_attention", _gradients, setup_context=_save)

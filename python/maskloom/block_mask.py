@@ -1,0 +1,318 @@
+"""`create_block_mask`: PyTorch's own, without a dense mask.
+
+Invariant: every array equals PyTorch's, in dtype, shape and each entry, those beyond the counts included.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.nn.attention import flex_attention as flex
+
+from . import _native
+from ._call import call, uncompiled
+from ._functions import Mod
+from ._mods import traced
+from .errors import ArgumentError, FallbackWarning, RecordingError
+
+__all__ = ["LongBlockMask", "create_block_mask", "create_block_masks"]
+
+#: Bytes of the index arrays from which on they are made at their first use.
+LONG = 256 << 20
+PARTIAL, FULL, BOTH = 0, 1, 2
+#: PyTorch's names of a pair of arrays: whether seen from the kv blocks, and which blocks.
+PAIRS = {
+    "kv": (False, PARTIAL),
+    "full_kv": (False, FULL),
+    "q": (True, PARTIAL),
+    "full_q": (True, FULL),
+}
+
+
+@uncompiled
+def create_block_mask(
+    mask_mod: Mod,
+    B: int | None,
+    H: int | None,
+    Q_LEN: int,
+    KV_LEN: int,
+    device: torch.device | str | int | None = None,
+    BLOCK_SIZE: int | tuple[int, int] = 128,
+    _compile: bool = False,
+    separate_full_blocks: bool = True,
+    compute_dq_write_order: bool = False,
+    dq_kv_order: bool = True,
+    *,
+    fallback: str | None = None,
+) -> flex.BlockMask:
+    """The BlockMask of a mask_mod: PyTorch's arguments, PyTorch's result, found without looking at every cell.
+
+    Args:
+        mask_mod: `(b, h, q_idx, kv_idx) -> bool`, as PyTorch takes it. It is called once, on values that record what it
+            does. It may read tensors of PyTorch, NumPy and JAX of any shape, of dtype bool, int8 to int64, uint8,
+            float16, bfloat16, float32 or float64. Tensors on a GPU are copied to the host for this, which waits for the
+            GPU once a tensor. Their contents are read now: change them and make the mask again.
+        B, H: batch entries and heads; None is 1, for all.
+        Q_LEN, KV_LEN: tokens, 1 to 2^30.
+        device: of the arrays. None: the current accelerator, or else the CPU.
+        BLOCK_SIZE: tokens of a block, or (q, kv).
+        _compile: as in PyTorch, deprecated; nothing is compiled.
+        separate_full_blocks: False lists full blocks with the partial ones.
+        compute_dq_write_order, dq_kv_order: PyTorch's metadata for a deterministic backward pass, computed by PyTorch.
+        fallback: "torch" lets PyTorch do it where the mod cannot be recorded, with a `FallbackWarning` that says why.
+
+    Returns:
+        The installed PyTorch's BlockMask: counts int32 [B, H, rows], indices int32 [B, H, rows, columns], on `device`;
+        `mask_mod` is the given function. Where the index arrays take more than 256 MiB it is a `LongBlockMask`.
+
+    Raises:
+        RecordingError: the mod does what cannot be recorded; with file, line and way out.
+        ArgumentError: another argument cannot be used; the message names it.
+    """
+    if fallback not in (None, "torch"):
+        raise ArgumentError("fallback", f"fallback is {fallback!r}", 'pass "torch" or leave it out')
+    if _compile:
+        warnings.warn("_compile has no effect on maskloom.create_block_mask", DeprecationWarning, stacklevel=2)
+    groups = (_count(B, "B"), _count(H, "H"))
+    lengths = (_length(Q_LEN, "Q_LEN"), _length(KV_LEN, "KV_LEN"))
+    block = _block_size(BLOCK_SIZE)
+    on = _device(device)
+    if not isinstance(dq_kv_order, bool):
+        raise ArgumentError(
+            "dq-kv-order", "dq_kv_order must be a bool when using create_block_mask", "pass True or False"
+        )
+    if compute_dq_write_order and not hasattr(flex, "_compute_dq_write_order_from_block_mask"):
+        raise ArgumentError(
+            "torch-version", f"compute_dq_write_order is not known to torch {torch.__version__}", "leave it out"
+        )
+    try:
+        mask, _ = traced(mask_mod, "mask_mod", device=on)
+    except RecordingError as why:
+        if fallback is None:
+            why.hint = f'{why.hint or "rewrite this line"}; or pass fallback="torch"'
+            why.args = (why._text(),)
+            raise
+        warnings.warn(f"PyTorch makes this block mask, because {why}", FallbackWarning, stacklevel=2)
+        return _by_torch(
+            mask_mod, groups, lengths, on, block, separate_full_blocks, compute_dq_write_order, dq_kv_order
+        )
+    lengths, block, named = _as_installed(lengths, block)
+    blocks = call(_native.build, mask, groups, lengths, block)
+    made = _block_mask(blocks, mask_mod, groups, lengths, block, named, on, separate_full_blocks)
+    # the lists are those of the mask_mod: flex_attention of this package need not compare them
+    made.__dict__["_maskloom"] = True
+    if compute_dq_write_order:
+        order = flex._compute_dq_write_order_from_block_mask(made, dq_kv_order=dq_kv_order)
+        made.dq_write_order, made.dq_write_order_full = order
+        made.dq_kv_order, made.dq_kv_order_spt = None, dq_kv_order
+    return made
+
+
+def create_block_masks(
+    mask_mods: Sequence[Mod], B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, **options: Any
+) -> list[flex.BlockMask]:
+    """The BlockMasks of several mods over the same lengths, as `create_block_mask` makes each; a function that occurs
+    twice is recorded once and gives one object twice.
+
+    Args and errors: those of `create_block_mask`."""
+    made: dict[int, flex.BlockMask] = {}
+    for mod in mask_mods:
+        if id(mod) not in made:
+            made[id(mod)] = create_block_mask(mod, B, H, Q_LEN, KV_LEN, **options)
+    return [made[id(mod)] for mod in mask_mods]
+
+
+class LongBlockMask(flex.BlockMask):
+    """A BlockMask whose index arrays are made at their first use, as they are large: at 2^20 tokens four of 256 MiB.
+
+    Everything else is there from the start. `flex_attention` of this package never uses them."""
+
+    _blocks: _native.Blocks
+
+    def plain(self) -> flex.BlockMask:
+        """The same as PyTorch's own class with all its arrays: to be passed into a function under torch.compile."""
+        made = flex.BlockMask.__new__(flex.BlockMask)
+        made.__dict__.update({name: value for name, value in self.__dict__.items() if name != "_blocks"})
+        for name in PAIRS:
+            made.__dict__[f"{name}_indices"] = getattr(self, f"{name}_indices")
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        # reached only where an array was not made yet
+        pair = name.removesuffix("_indices")
+        if name == pair or pair not in PAIRS or "_blocks" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        side, which = PAIRS[pair]
+        counts = self.__dict__[f"{pair}_num_blocks"]
+        rows = counts.shape[-1]
+        columns = self.__dict__["kv_num_blocks" if side else "q_num_blocks"].shape[-1]
+        made = torch.empty((*counts.shape[:-1], rows, columns), dtype=torch.int32, device="cpu")
+        if which == PARTIAL and self.__dict__["full_kv_num_blocks"] is None:
+            which = BOTH
+        again = torch.empty_like(counts, device="cpu")
+        call(self._blocks.write, [(side, which, again.data_ptr(), made.data_ptr())])
+        made = made.to(counts.device)
+        self.__dict__[name] = made
+        return made
+
+
+def _block_mask(
+    blocks: _native.Blocks,
+    mask_mod: Mod,
+    groups: tuple[int, int],
+    lengths: tuple[int, int],
+    block: tuple[int, int],
+    named: tuple[int, int],
+    device: torch.device,
+    separate: bool,
+) -> flex.BlockMask:
+    rows, columns = -(-lengths[0] // block[0]), -(-lengths[1] // block[1])
+    entries = groups[0] * groups[1] * rows * columns
+    long = entries * 4 * (4 if separate else 2) > LONG
+    names = PAIRS if separate else {"kv": (False, BOTH), "q": (True, BOTH)}
+    counts: dict[str, torch.Tensor] = {}
+    indices: dict[str, torch.Tensor] = {}
+    asked = []
+    for name, (side, which) in names.items():
+        own, others = (columns, rows) if side else (rows, columns)
+        counts[name] = count = torch.empty((*groups, own), dtype=torch.int32, device="cpu")
+        if type(count) is not torch.Tensor:
+            message = f"create_block_mask makes a {type(count).__name__} here, which has no values"
+            raise ArgumentError("tensor-values", message, "make the mask outside of FakeTensorMode and torch.compile")
+        address = 0
+        if not long:
+            indices[name] = entry = torch.empty((*groups, own, others), dtype=torch.int32, device="cpu")
+            address = entry.data_ptr()
+        asked.append((side, which, count.data_ptr(), address))
+    call(blocks.write, asked)
+    if device.type != "cpu":
+        counts = {name: tensor.to(device) for name, tensor in counts.items()}
+        indices = {name: tensor.to(device) for name, tensor in indices.items()}
+    arrays: dict[str, Any] = {}
+    for name in PAIRS:
+        arrays[f"{name}_num_blocks"] = counts.get(name)
+        arrays[f"{name}_indices"] = indices.get(name)
+    given = {"seq_lengths": lengths, "BLOCK_SIZE": named, "mask_mod": mask_mod}
+    if not long:
+        return flex.BlockMask(**arrays, **_known(given))
+    made = LongBlockMask.__new__(LongBlockMask)
+    stand_in = {
+        name: counts[name.removesuffix("_indices")] for name in arrays if name.removesuffix("_indices") in counts
+    }
+    full: dict[str, Any] = {name: array if array is not None else stand_in.get(name) for name, array in arrays.items()}
+    flex.BlockMask.__init__(made, **full, **_known(given))
+    for name in indices.keys() | counts.keys():
+        del made.__dict__[f"{name}_indices"]
+    made._blocks = blocks
+    return made
+
+
+@functools.lru_cache(maxsize=1)
+def _parameters() -> frozenset[str]:
+    return frozenset(inspect.signature(flex.BlockMask.__init__).parameters)
+
+
+def _known(given: dict[str, Any]) -> dict[str, Any]:
+    """Those that the installed PyTorch's BlockMask takes: 2.5 had no `seq_lengths`."""
+    return {name: value for name, value in given.items() if name in _parameters()}
+
+
+def _as_installed(
+    lengths: tuple[int, int], block: tuple[int, int]
+) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+    """Lengths, blocks and the BLOCK_SIZE to name. PyTorch 2.5 rounds lengths up to whole blocks, and has one row of
+    blocks for fewer than 128 queries."""
+    if "seq_lengths" in _parameters():
+        return lengths, block, block
+    (q_len, kv_len), (q, kv), named = lengths, block, block
+    if q_len < 128:
+        q, named = q_len, (128, kv)
+    return (-(-q_len // q) * q, -(-kv_len // kv) * kv), (q, kv), named
+
+
+def _by_torch(
+    mask_mod: Mod,
+    groups: tuple[int, int],
+    lengths: tuple[int, int],
+    device: torch.device,
+    block: tuple[int, int],
+    separate: bool,
+    write_order: bool,
+    dq_kv_order: bool,
+) -> flex.BlockMask:
+    known = inspect.signature(flex.create_block_mask).parameters
+    more: dict[str, Any] = {}
+    if not separate:
+        more["separate_full_blocks"] = False
+    if write_order:
+        more.update(compute_dq_write_order=True, dq_kv_order=dq_kv_order)
+    unknown = [name for name in more if name not in known]
+    if unknown:
+        raise ArgumentError("torch-version", f"{unknown[0]} is not known to torch {torch.__version__}", "leave it out")
+    return flex.create_block_mask(mask_mod, *groups, *lengths, device=str(device), BLOCK_SIZE=block, **more)
+
+
+def _count(value: object, name: str) -> int:
+    if value is None:
+        return 1
+    number = _integer(value, name)
+    if not 1 <= number <= 1 << 20:
+        raise ArgumentError("count", f"{name} is {number}", f"pass a number from 1 to {1 << 20}, or None for all")
+    return number
+
+
+def _length(value: object, name: str) -> int:
+    number = _integer(value, name)
+    if number < 1:
+        what = "Query" if name == "Q_LEN" else "Key"
+        raise ArgumentError(
+            "zero-length", f"{name} is {number}: {what} length must be greater than 0", "pass the tokens"
+        )
+    if number > 1 << 30:
+        raise ArgumentError(
+            "length-too-large", f"{name} is {number}, above 2^30 tokens", "block lists hold 32-bit numbers"
+        )
+    return number
+
+
+def _integer(value: Any, name: str) -> int:
+    if isinstance(value, bool) or isinstance(value, torch.Tensor) and value.dtype.is_floating_point:
+        raise ArgumentError("not-an-int", f"{name} is {value!r}, not an int", "pass an int")
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ArgumentError("not-an-int", f"{name} is a {type(value).__name__}, not an int", "pass an int") from None
+
+
+def _block_size(value: object) -> tuple[int, int]:
+    pair = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    if len(pair) != 2:
+        raise ArgumentError("block-size", f"BLOCK_SIZE has {len(pair)} entries", "pass an int, or (q, kv)")
+    q, kv = (_integer(size, "BLOCK_SIZE") for size in pair)
+    if min(q, kv) < 1 or max(q, kv) > 1 << 30:
+        raise ArgumentError("block-size", f"BLOCK_SIZE is {value!r}", "pass positive sizes; PyTorch's default is 128")
+    return q, kv
+
+
+def _device(device: torch.device | str | int | None) -> torch.device:
+    if device is None:
+        # PyTorch takes the accelerator that it was built for, also where there is none, and fails there
+        accelerator = getattr(torch, "accelerator", None)
+        if accelerator is not None:
+            found = accelerator.current_accelerator() if accelerator.is_available() else None
+        else:
+            found = torch.device("cuda") if torch.cuda.is_available() else None
+        return found if found is not None else torch.device("cpu")
+    try:
+        made = torch.device(device)
+    except (RuntimeError, TypeError) as why:
+        raise ArgumentError("device", f"device {device!r} is not one: {why}", 'pass "cpu" or "cuda"') from None
+    if made.type == "meta":
+        raise ArgumentError("device", "device is meta, where arrays have no values", "make the mask on the CPU")
+    return made

@@ -1,0 +1,155 @@
+//! A client beside workers that end, babble, keep silent and lie.
+//!
+//! Invariant: each ends in one diagnostic within the patience that it was given, and leaves no process.
+
+use super::*;
+
+fn shell(script: &str) -> Client {
+    Client::launch(&Target::from_words(&["sh", "-c", script])).expect("sh starts")
+}
+
+#[test]
+fn a_death_is_told_once_with_its_last_words() {
+    let mut client = shell("echo 'Welcome to gpu1'; echo 'no such GPU' >&2; exit 3");
+    let id = client.send(RequestBody::Doctor);
+    let why = client.wait(id).unwrap_err();
+    assert_eq!(why[0].code, "worker-died");
+    for words in ["exit status 3", "no such GPU", "Welcome to gpu1"] {
+        assert!(why[0].message.contains(words), "{}", why[0].message);
+    }
+    assert_eq!(client.poll().len(), 1);
+    assert!(client.poll().is_empty() && !client.is_alive());
+    assert_eq!(client.wait(id).unwrap_err()[0].code, "worker-died");
+}
+
+#[test]
+fn garbage_from_a_worker_ends_it() {
+    let mut client = shell("echo '{\"id\": 1}'; sleep 60");
+    let id = client.send(RequestBody::Doctor);
+    let why = client.wait(id).unwrap_err();
+    assert!(why[0].message.contains("not a message of Maskloom"), "{}", why[0].message);
+    // the message must not suggest another user or missing memory
+    let told = &why[0].message;
+    assert!(told.contains("Maskloom stopped it") && !told.contains("SIGKILL"), "{told}");
+}
+
+#[test]
+fn a_missing_program_is_a_diagnostic() {
+    let why = Client::launch(&Target::new("no-such-program-of-ours worker")).err().expect("refused");
+    assert_eq!(why.code, "target-launch");
+}
+
+#[test]
+fn answers_to_others_stay_for_poll() {
+    let line = |id: u64| {
+        let body = ResponseBody::Done(Reply::Bye {});
+        serde_json::to_string(&super::super::protocol::Response { id, body, payloads: vec![] }).unwrap()
+    };
+    let big = u64::MAX - 1;
+    let mut client = shell(&format!("echo '{}'; echo '{}'; sleep 60", line(big), line(big - 1)));
+    client.wait(big - 1).unwrap();
+    assert!(matches!(&client.poll()[..], [Event::Message { id, .. }] if *id == big));
+    client.kill();
+}
+
+/// Short enough for a test, long enough for a busy machine.
+const SHORT: Patience = Patience {
+    greeting: Duration::from_millis(1500),
+    silence: Duration::from_millis(1500),
+    ending: Duration::from_millis(500),
+};
+
+const HELLO: &str = r#"printf '{"id":%s,"body":{"say":"alive"}}\n' 0; "#;
+
+/// What a worker's silence or babble comes to.
+fn fate(script: &str) -> String {
+    let marker = format!("sleep 61{}.{}", NEXT_ID.fetch_add(1, Ordering::Relaxed), std::process::id());
+    let script = script.replace("SLEEP", &marker);
+    let target = Target::from_words(&["sh", "-c", &script]);
+    let mut client = Client::launch_with(&target, SHORT, Box::new(|| {})).expect("sh starts");
+    let began = Instant::now();
+    let id = client.send(RequestBody::Doctor);
+    let why = client.wait(id).unwrap_err();
+    assert!(began.elapsed() < Duration::from_secs(30), "{script}: {:?}", began.elapsed());
+    assert_eq!(why[0].code, "worker-died");
+    drop(client);
+    gone(&marker);
+    why[0].message.clone()
+}
+
+/// Nothing that a worker started is left.
+fn gone(marker: &str) {
+    let patience = Instant::now() + Duration::from_secs(10);
+    let running = || {
+        let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
+            .filter(|line| !line.starts_with(b"sh"))
+            .any(|line| String::from_utf8_lossy(&line).replace('\0', " ").contains(marker))
+    };
+    while running() {
+        assert!(Instant::now() < patience, "`{marker}` still runs");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn every_silence_has_an_end() {
+    for script in [
+        // no word at all; half a message; a greeting of another request; a line that never ends
+        "SLEEP",
+        "printf '{\"id\":1,'; SLEEP",
+        "printf 'motd '; SLEEP",
+        "echo '{ motd }'; SLEEP",
+        "echo words >&2; SLEEP",
+    ] {
+        let told = fate(script);
+        assert!(told.contains("was stopped: no answer for 1.5 s"), "{script}: {told}");
+    }
+    for script in ["SLEEP", "printf '{\"id\":1,'; SLEEP"] {
+        let told = fate(&format!("{HELLO}{script}"));
+        assert!(told.contains("was stopped: no sign of life for 1.5 s"), "{script}: {told}");
+    }
+    assert!(fate("exec >/dev/null; SLEEP").contains("ended: Maskloom stopped it"), "its output ended");
+    let payload = r#"printf '{"id":7,"body":{"say":"done","reply":"bye"},"payloads":[{"name":"x","dtype":"f32","shape":[4294967296]}]}\n'; SLEEP"#;
+    assert!(fate(&format!("{HELLO}{payload}")).contains("no sign of life"), "a payload that was announced");
+}
+
+#[test]
+fn babble_has_an_end() {
+    assert!(fate("yes").contains("it prints lines without an end"));
+    assert!(fate(&format!("{HELLO}yes")).contains("it prints lines without an end"));
+    assert!(fate("tr '\\0' x </dev/zero").contains("a header line is longer than"));
+    assert!(fate("yes >&2").contains("no answer for 1.5 s"));
+}
+
+#[test]
+fn an_end_is_seen_though_a_grandchild_holds_the_output() {
+    let told = fate("SLEEP & exit 3");
+    assert!(told.contains("exit status 3; something that it started holds its output open"), "{told}");
+}
+
+#[test]
+fn a_stopped_worker_is_told() {
+    let told = fate(&format!("{HELLO}kill -STOP $$; SLEEP"));
+    assert!(told.contains("no sign of life"), "{told}");
+}
+
+#[test]
+fn a_greeting_may_follow_a_banner_without_a_newline() {
+    let mut client = Client::launch_with(
+        &Target::from_words(&["sh", "-c", &format!("echo '{{ motd }}'; printf 'motd '; {HELLO}read line; exit 4")]),
+        SHORT,
+        Box::new(|| {}),
+    )
+    .expect("sh starts");
+    let id = client.send(RequestBody::Doctor);
+    let why = client.wait(id).unwrap_err();
+    assert!(why[0].message.contains("exit status 4"), "{}", why[0].message);
+}
+
+/// What ssh does for a password.
+#[test]
+fn a_question_on_the_terminal_fails_at_once() {
+    let told = fate("stty -echo </dev/tty || exit 5; read answer </dev/tty; SLEEP");
+    assert!(told.contains("exit status 5"), "{told}");
+}

@@ -1,0 +1,74 @@
+//! How long a worker's client waits: for a greeting, and for a sign of life after it.
+//!
+//! Invariant: every wait for another process has an end. Must not know messages.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Between two signs of life of a worker, whatever it is doing.
+pub const PULSE: Duration = Duration::from_secs(2);
+
+/// Time limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// For the first message: a login, a queue, a container.
+    pub greeting: Duration,
+    /// Between signs of life after it.
+    pub silence: Duration,
+    /// For the end of the output of a worker that has ended.
+    pub ending: Duration,
+}
+
+impl Default for Patience {
+    /// The greeting's limit is `MASKLOOM_PATIENCE` seconds, 30 without it.
+    fn default() -> Self {
+        let asked = std::env::var("MASKLOOM_PATIENCE").ok().and_then(|text| text.trim().parse().ok());
+        Self { greeting: Duration::from_secs(asked.unwrap_or(30)), silence: 10 * PULSE, ending: Duration::from_secs(2) }
+    }
+}
+
+/// What has come from a worker so far.
+#[derive(Debug)]
+pub(super) struct Vital {
+    began: Instant,
+    last: Mutex<Instant>,
+    greeted: AtomicBool,
+}
+
+impl Vital {
+    pub fn new() -> Vital {
+        let now = Instant::now();
+        Vital { began: now, last: Mutex::new(now), greeted: AtomicBool::new(false) }
+    }
+
+    /// A message has come.
+    pub fn message(&self) {
+        self.greeted.store(true, Ordering::Release);
+        self.bytes();
+    }
+
+    /// A part of a message has come. Before the greeting only whole messages count.
+    pub fn bytes(&self) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Whether a message has come.
+    pub fn is_greeted(&self) -> bool {
+        self.greeted.load(Ordering::Acquire)
+    }
+
+    /// What is missing for too long, in words.
+    pub fn missing(&self, patience: &Patience) -> Option<String> {
+        if !self.is_greeted() {
+            let late = self.began.elapsed() >= patience.greeting;
+            return late.then(|| format!("no answer for {}", seconds(patience.greeting)));
+        }
+        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        (last.elapsed() >= patience.silence).then(|| format!("no sign of life for {}", seconds(patience.silence)))
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    if time.subsec_millis() == 0 { format!("{} s", time.as_secs()) } else { format!("{:.1} s", time.as_secs_f64()) }
+}

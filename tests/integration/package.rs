@@ -1,0 +1,82 @@
+//! The Python package of this tree, as it is installed in the Python of the tests: its results beside PyTorch's, its words, its pages.
+//!
+//! Invariant: without the package a test is skipped, and fails where the package was promised. Must not know how it is built.
+
+use crate::cli::Bench;
+use crate::scripts::{python_with, said_with, script};
+use maskloom_testing::needs;
+use std::process::Command;
+
+const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
+
+/// What a script of the package says; None where the package is missing.
+#[track_caller]
+fn told(name: &str, args: &[&str]) -> Option<String> {
+    let python = python_with(&["torch"])?;
+    said_with("package", script(&python, name).args(args))
+}
+
+#[track_caller]
+fn tells(name: &str, args: &[&str], words: &str) {
+    if let Some(text) = told(name, args) {
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+#[test]
+fn block_masks_of_the_package_have_pytorchs_arrays() {
+    let Some(_gym) = python_with(&["torch", "attn-gym"]) else { return };
+    let data = [format!("{DATA}/torch_masks.json"), format!("{DATA}/make_gym_cases.py")];
+    tells("package_masks.py", &[&data[0], &data[1]], "block masks have PyTorch's arrays");
+}
+
+#[test]
+fn the_package_refuses_in_words() {
+    tells("package_refusals.py", &[], "every refusal has its words");
+}
+
+#[test]
+fn attention_of_the_package_has_the_gradients_of_the_formula() {
+    tells("package_attention.py", &[], "have the gradients and results of the float64 formula");
+}
+
+#[test]
+fn attention_of_the_package_compiles_to_one_graph() {
+    tells("package_compile.py", &[], "compiled calls have one graph");
+}
+
+#[test]
+fn packed_documents_and_designs_of_the_package_have_the_programs_blocks() {
+    let work = tempfile::tempdir().expect("a folder");
+    let args = [env!("CARGO_BIN_EXE_maskloom"), work.path().to_str().expect("UTF-8")];
+    tells("package_documents.py", &args, "have PyTorch's block masks");
+}
+
+/// Every example of the page runs in the order of the page.
+#[test]
+fn the_page_about_the_package_is_true() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/python.md");
+    tells("package_pages.py", &[page], "examples ran");
+}
+
+#[test]
+fn the_packages_bench_prints_its_rows() {
+    let Some(text) = told("package_bench.py", &["2048"]) else { return };
+    let told: serde_json::Value = serde_json::from_str(&text).expect("one JSON object");
+    let rows = told["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 5, "{text}");
+    assert!(rows.iter().all(|row| row["ms"].as_f64().is_some_and(|ms| ms > 0.0)), "{text}");
+}
+
+/// `python -m maskloom` is the program.
+#[test]
+fn the_package_brings_the_program() {
+    let Some(python) = python_with(&["torch"]) else { return };
+    let bench = Bench::new();
+    let ran = Command::new(&python.path).args(["-m", "maskloom", "presets"]).output().expect("Python runs");
+    if String::from_utf8_lossy(&ran.stderr).contains("No module named maskloom") {
+        return needs::missing("package", "the Python package is not installed: pip install .");
+    }
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), bench.run(&["presets"]).ok().out);
+}

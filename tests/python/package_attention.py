@@ -1,0 +1,287 @@
+"""The package's flex_attention on the CPU against a dense formula in float64 and against PyTorch's own flex_attention.
+
+python package_attention.py [SEED]
+
+Fresh random inputs, gradients of q, k, v and of what the score mod reads, from the output and from the lse. NaN counts
+as a difference.
+"""
+
+import copy
+import functools
+import sys
+import zlib
+
+import package
+import torch
+import torch.utils.checkpoint
+from torch.nn.attention import flex_attention as flex
+
+maskloom = package.found()
+compared = 0
+SEED = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+
+
+def dense(q, k, v, score_mod, mask_mod, scale):
+    """Output and lse in float64, cell by cell, with autograd through everything."""
+    group = q.size(1) // k.size(1)
+    k, v = (t.expand(q.size(0), -1, -1, -1).repeat_interleave(group, 1) for t in (k, v))
+    scores = q @ k.transpose(-1, -2) * scale
+    grid = [torch.arange(n).view([-1 if axis == at else 1 for axis in range(4)]) for at, n in enumerate(scores.shape)]
+    if score_mod is not None:
+        scores = score_mod(scores, *grid)
+    kept = torch.ones((), dtype=torch.bool) if mask_mod is None else mask_mod(*grid)
+    kept = kept.expand(scores.shape)
+    largest = torch.where(kept, scores, torch.finfo(scores.dtype).min).amax(-1, keepdim=True)
+    p = torch.where(kept, (torch.where(kept, scores, 0.0) - largest).exp(), 0.0)
+    total = p.sum(-1, keepdim=True)
+    some = total > 0
+    safe = torch.where(some, total, 1.0)
+    out = torch.where(some, (p / safe).to(v.dtype) @ v, 0.0)
+    lse = torch.where(some, safe.log() + largest, -float("inf")).squeeze(-1)
+    return out, lse, torch.where(some, largest, -float("inf")).squeeze(-1)
+
+
+def near(got, want, tolerance, label, eager=None):
+    """Errors relative to the largest value, with `eager` at most twice its error more; infinities are the same."""
+    assert got.shape == want.shape, (label, got.shape, want.shape)
+    got, want = got.double(), want.double()
+    assert torch.equal(got.isfinite(), want.isfinite()) and not got.isnan().any(), label
+    finite = want.isfinite()
+    if not finite.any():
+        return
+    scale = want[finite].abs().max().item()
+    error = (got[finite] - want[finite]).abs().max().item()
+    most = tolerance * max(scale, 1e-6)
+    if eager is not None:
+        most += 2 * (eager.double()[finite] - want[finite]).abs().max().item()
+    assert error <= most, f"{label}: {error:.2e} of {scale:.2e}, at most {most:.2e}"
+
+
+def check(
+    name,
+    shape=(2, 4, 2, 70, 90, 32, 32),
+    score=None,
+    mask=None,
+    dtype=torch.float32,
+    scale=None,
+    learned=(),
+    block_mask=None,
+):
+    """One problem, both passes. `score` is called with the learned tensors to get the score mod."""
+    global compared
+    B, H, G, Q, KV, E, V = shape
+    draw = torch.Generator().manual_seed(zlib.crc32(f"{SEED} {name} {shape}".encode()))
+    given = [torch.randn(s, generator=draw) for s in ((B, H, Q, E), (B, G, KV, E), (B, G, KV, V))]
+    given = [t.to(dtype) for t in given]
+    ours = [t.clone().requires_grad_() for t in given]
+    theirs = [t.double().requires_grad_() for t in given]
+    own = [t.clone().requires_grad_() for t in learned]
+    wide = [t.double().requires_grad_() for t in learned]
+    made = block_mask
+    if made is None and mask is not None:
+        made = maskloom.create_block_mask(mask, B, H, Q, KV, device="cpu", BLOCK_SIZE=32)
+    factor = E**-0.5 if scale is None else scale
+    want, want_lse, want_max = dense(*theirs, score(*wide) if score else None, mask, factor)
+    score_mod = score(*own) if score else None
+    d_out, d_lse = torch.randn((B, H, Q, V), generator=draw).to(dtype), torch.randn((B, H, Q), generator=draw)
+    some = want_lse.isfinite()
+
+    def total(out, lse):
+        return (out.double() * d_out.double()).sum() + (lse.double()[some] * d_lse.double()[some]).sum()
+
+    asked = flex.AuxRequest(lse=True, max_scores=True)
+    got, aux = maskloom.flex_attention(
+        *ours, score_mod=score_mod, block_mask=made, scale=scale, enable_gqa=H != G, return_aux=asked
+    )
+    # PyTorch's own operations in this dtype are the measure: a sum over all cells may nearly vanish
+    same = [t.clone().requires_grad_() for t in given]
+    plain = [t.clone().requires_grad_() for t in learned]
+    out_eager, lse_eager, _ = dense(*same, score(*plain) if score else None, mask, factor)
+    rough = [out_eager, *torch.autograd.grad(total(out_eager, lse_eager), [*same, *plain])]
+    assert got.dtype == dtype and aux.lse.dtype == torch.float32 and not aux.max_scores.requires_grad
+    exact = 2e-6 if dtype == torch.float32 else 1e-4
+    near(got, want, exact, f"{name}: out", rough[0])
+    near(aux.lse, want_lse, 1e-5, f"{name}: lse")
+    near(aux.max_scores, want_max, 1e-5, f"{name}: max")
+    got_grads = torch.autograd.grad(total(got, aux.lse), [*ours, *own])
+    want_grads = torch.autograd.grad(total(want, want_lse), [*theirs, *wide])
+    names = ["dq", "dk", "dv", *(f"d captured {at}" for at in range(len(own)))]
+    for label, g, w, e in zip(names, got_grads, want_grads, rough[1:]):
+        assert g.dtype == dtype or label not in ("dq", "dk", "dv")
+        near(g, w, 2e-5 if dtype == torch.float32 else 1e-4, f"{name}: {label}", e)
+    compared += 1
+
+
+DOC = torch.tensor([0] * 30 + [1] * 25 + [2] * 35)
+
+
+def causal(b, h, q, kv):
+    return q >= kv
+
+
+def documents(b, h, q, kv):
+    return (DOC[q] == DOC[kv]) & (q >= kv)
+
+
+def empty_rows(b, h, q, kv):
+    return (q >= kv) & (q % 3 != 1)
+
+
+def never(b, h, q, kv):
+    return (q < 0) & (kv < 0)
+
+
+def per_head(b, h, q, kv):
+    return q - kv < 10 * (h + 1) + 5 * b
+
+
+def bias_of(bias):
+    return lambda score, b, h, q, kv: score + bias[h, (q - kv).clamp(-8, 8) + 8]
+
+
+def scaled_of(factor, bias):
+    return lambda score, b, h, q, kv: torch.tanh(score * factor / 20) * 20 + bias[b, q] * factor
+
+
+def keyed_of(factor, bias):
+    return lambda score, b, h, q, kv: torch.tanh(score * factor / 20) * 20 + bias[b, kv // 2] * factor
+
+
+def softcap():
+    return lambda score, b, h, q, kv: 15 * torch.tanh(score / 15)
+
+
+def alibi():
+    return lambda score, b, h, q, kv: score - (q - kv).abs() * 0.125 * (h + 1)
+
+
+def problems():
+    """Masks, scores, dtypes, heads and sizes."""
+    draw = torch.Generator().manual_seed(3)
+    table, factor, rows = torch.randn(4, 17, generator=draw), torch.tensor(1.3), torch.randn(2, 70, generator=draw)
+    for dtype in (torch.float32, torch.bfloat16):
+        check("full", dtype=dtype)
+        for mask in (causal, documents, empty_rows, never, per_head):
+            check(mask.__name__, mask=mask, dtype=dtype)
+        check("softcap", score=softcap, mask=causal, dtype=dtype)
+        check("alibi", score=alibi, dtype=dtype)
+        check("bias", score=bias_of, learned=(table,), mask=documents, dtype=dtype)
+    # sums over all cells, and over rows, that nearly vanish: with outputs of 16 bits they are mostly rounding
+    check("two", score=keyed_of, learned=(factor, rows), mask=empty_rows)
+    check("a bias of rows", score=scaled_of, learned=(factor, rows), mask=empty_rows)
+    check("half", mask=causal, dtype=torch.float16)
+    check("scale", mask=causal, scale=0.3)
+    check("value width", (1, 3, 1, 33, 65, 24, 40), mask=causal)
+    check("one token", (1, 1, 1, 1, 1, 16, 16))
+    check("one query", (2, 8, 2, 1, 90, 64, 64), mask=documents)
+    check("odd", (3, 5, 5, 77, 41, 19, 7), mask=per_head, score=alibi)
+    narrow = torch.randn(4, 17, generator=draw).to(torch.bfloat16)
+    check("a bias of half precision", score=bias_of, learned=(narrow.float(),), mask=causal)
+
+
+def block_masks():
+    """Block masks of PyTorch, and ones whose lists are others than those of their mask_mod."""
+    shape = (2, 4, 2, 90, 90, 32, 32)
+    of_torch = flex.create_block_mask(documents, None, None, 90, 90, device="cpu", BLOCK_SIZE=32)
+    check("of torch", shape, mask=documents, block_mask=of_torch)
+    no_mod = flex.BlockMask.from_kv_blocks(
+        torch.tensor([[[1, 2, 0]]], dtype=torch.int32),
+        torch.tensor([[[[2, 0, 1], [0, 2, 1], [0, 1, 2]]]], dtype=torch.int32),
+        BLOCK_SIZE=32,
+        seq_lengths=(90, 90),
+    )
+    listed = torch.tensor([[0, 0, 1], [1, 0, 1], [0, 0, 0]]).bool()
+    check("lists alone", shape, mask=lambda b, h, q, kv: listed[q // 32, kv // 32], block_mask=no_mod)
+    both = flex.BlockMask.from_kv_blocks(
+        no_mod.kv_num_blocks,
+        no_mod.kv_indices,
+        torch.tensor([[[0, 1, 1]]], dtype=torch.int32),
+        torch.tensor([[[[0, 1, 2], [1, 0, 2], [2, 1, 0]]]], dtype=torch.int32),
+        BLOCK_SIZE=32,
+        mask_mod=causal,
+        seq_lengths=(90, 90),
+    )
+    full = torch.tensor([[0, 0, 0], [0, 1, 0], [0, 0, 1]]).bool()
+    effective = lambda b, h, q, kv: full[q // 32, kv // 32] | (listed[q // 32, kv // 32] & (q >= kv))
+    check("full blocks of its own", shape, mask=effective, block_mask=both)
+    changed = copy.copy(maskloom.create_block_mask(causal, None, None, 90, 90, device="cpu", BLOCK_SIZE=32))
+    check("ours", shape, mask=causal, block_mask=changed)
+
+
+def beside_torch():
+    """PyTorch's own eager flex_attention, forward."""
+    q, k, v = (torch.randn(2, 2, 100, 32) for _ in range(3))
+    mask = maskloom.create_block_mask(causal, None, None, 100, 100, device="cpu")
+    with torch.no_grad():
+        want = flex.flex_attention(q.double(), k.double(), v.double(), score_mod=alibi(), block_mask=mask)
+        got, lse = maskloom.flex_attention(q, k, v, alibi(), mask, return_lse=True)
+    near(got, want, 2e-6, "torch")
+    assert lse.shape == (2, 2, 100)
+
+
+def modes():
+    """Autocast, checkpointing, inference mode, strides, a second backward pass, several calls alive at once."""
+    q, k, v = (torch.randn(1, 2, 64, 32, requires_grad=True) for _ in range(3))
+    mask = maskloom.create_block_mask(causal, None, None, 64, 64, device="cpu")
+    attend = functools.partial(maskloom.flex_attention, block_mask=mask)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert attend(q, k, v).dtype == torch.bfloat16
+    with torch.inference_mode():
+        near(attend(q, k, v), attend(q.detach(), k.detach(), v.detach()), 0.0, "inference")
+    plain = torch.autograd.grad(attend(q, k, v).square().sum(), (q, k, v))
+    again = torch.utils.checkpoint.checkpoint(attend, q, k, v, use_reentrant=False)
+    for a, b in zip(plain, torch.autograd.grad(again.square().sum(), (q, k, v))):
+        assert torch.equal(a, b)
+    wide = torch.randn(1, 64, 2, 32).transpose(1, 2)
+    assert not wide.is_contiguous()
+    near(attend(wide, k, v), attend(wide.contiguous(), k, v), 0.0, "strides")
+    one, two = attend(q, k, v), attend(q * 2, k, v)
+    (grad_two,) = torch.autograd.grad(two.sum(), q, retain_graph=True)
+    torch.autograd.grad(one.sum(), q)
+    (grad_again,) = torch.autograd.grad(two.sum(), q)
+    assert torch.equal(grad_two, grad_again)
+    from maskloom import attention
+
+    assert not attention._PLANS, "plans of finished calls are kept"
+
+
+def refusals():
+    """Each in words that name the argument."""
+    q = torch.randn(1, 2, 64, 32)
+    small = torch.randn(1, 1, 64, 32)
+    mask = maskloom.create_block_mask(causal, None, None, 64, 64, device="cpu")
+    attend = maskloom.flex_attention
+
+    def refused(code, action, *words):
+        try:
+            action()
+        except maskloom.MaskloomError as why:
+            assert why.code == code and why.hint, f"{why.code}: {why}"
+            assert all(word in str(why) for word in words), why
+            return
+        raise AssertionError(f"accepted: {code}")
+
+    refused("dimensions", lambda: attend(q[0], q, q), "query", "4D")
+    refused("dtype", lambda: attend(q.double(), q, q), "query", "float64")
+    refused("dtype", lambda: attend(q, q.bfloat16(), q), "key")
+    refused("gqa-heads", lambda: attend(q, small, small), "enable_gqa=True")
+    refused("head-dim", lambda: attend(q, q[..., :16], q), "E=32 and E=16")
+    refused("block-mask-length", lambda: attend(q[:, :, :32], q, q, block_mask=mask), "larger")
+    refused("block-mask-length", lambda: attend(q.repeat(1, 1, 2, 1), q, q, block_mask=mask), "smaller")
+    refused("block-mask", lambda: attend(q, q, q, block_mask=causal), "function")
+    refused("not-a-tensor", lambda: attend(q, q, None), "value")
+    refused("scale", lambda: attend(q, q, q, scale="big"), "scale")
+    refused("aux", lambda: attend(q, q, q, return_lse=True, return_aux=flex.AuxRequest(lse=True)))
+    refused("vmap", lambda: torch.vmap(lambda x: attend(x, x, x))(q[None]), "torch.vmap")
+    refused("arity", lambda: attend(q, q, q, score_mod=causal), "mask_mod")
+    refused("branch-on-index", lambda: attend(q, q, q, score_mod=lambda s, b, h, i, j: s if i > j else -s))
+    refused("tensor-layout", lambda: attend(torch.nested.nested_tensor([q[0]]), q, q), "query")
+
+
+problems()
+block_masks()
+beside_torch()
+modes()
+refusals()
+print(f"{compared} problems have the gradients and results of the float64 formula")
+sys.exit(0)

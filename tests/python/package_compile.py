@@ -1,0 +1,97 @@
+"""The package's flex_attention under torch.compile(fullgraph=True): one graph, and never older than what its mods read.
+
+python package_compile.py
+"""
+
+import package
+import torch
+import torch._dynamo
+from torch._dynamo.testing import CompileCounterWithBackend
+
+maskloom = package.found()
+B, H, S, D = 2, 2, 64, 16
+
+
+def inputs(tokens=S, seed=0):
+    draw = torch.Generator().manual_seed(seed)
+    return [torch.randn(B, H, tokens, D, generator=draw).requires_grad_() for _ in range(3)]
+
+
+def documents(doc):
+    return lambda b, h, q, kv: (doc[q] == doc[kv]) & (q >= kv)
+
+
+def window(width):
+    return lambda b, h, q, kv: (q >= kv) & (q - kv < width)
+
+
+def bias_of(table, factor=1.0):
+    return lambda score, b, h, q, kv: score * factor + table[h, (q - kv).clamp(-4, 4) + 4]
+
+
+def attend(q, k, v, score_mod, mask):
+    out, lse = maskloom.flex_attention(q * 1.0, k, v, score_mod, mask, return_lse=True)
+    return out * 2, lse
+
+
+def both(compiled, q, k, v, score_mod, mask, learned=()):
+    """The compiled call has the results and gradients of the plain one, bit by bit."""
+    results = []
+    for function in (attend, compiled):
+        out, lse = function(q, k, v, score_mod, mask)
+        grads = torch.autograd.grad(out.square().sum() + lse.sum(), [q, k, v, *learned])
+        results.append([out, lse, *grads])
+    for a, b in zip(*results):
+        assert torch.equal(a, b), (a - b).abs().max()
+
+
+def made(mod, tokens=S):
+    return maskloom.create_block_mask(mod, None, None, tokens, tokens, device="cpu", BLOCK_SIZE=16)
+
+
+def one_graph(backend):
+    """Masks, captured tensors with gradients, other values, numbers and lengths."""
+    torch._dynamo.reset()
+    counter = CompileCounterWithBackend(backend)
+    compiled = torch.compile(attend, fullgraph=True, backend=counter)
+    q, k, v = inputs()
+    both(compiled, q, k, v, None, None)
+    both(compiled, q, k, v, None, made(window(20)))
+    both(compiled, q, k, v, None, made(window(7)))
+    doc = torch.arange(S) // 10
+    both(compiled, q, k, v, None, made(documents(doc)))
+    frames = counter.frame_count
+    both(compiled, q, k, v, None, made(documents(torch.arange(S) // 23)))
+    assert counter.frame_count == frames, "another document mask compiled again"
+    table = torch.randn(H, 9).requires_grad_()
+    both(compiled, q, k, v, bias_of(table), made(documents(doc)), [table])
+    frames = counter.frame_count
+    other = torch.randn(H, 9).requires_grad_()
+    both(compiled, q, k, v, bias_of(other), made(documents(torch.arange(S) // 5)), [other])
+    assert counter.frame_count == frames, "another bias compiled again"
+    both(compiled, q, k, v, bias_of(other, 0.5), made(documents(doc)), [other])
+    with torch.no_grad():
+        table += 1
+    both(compiled, q, k, v, bias_of(table), made(documents(doc)), [table])
+    for tokens in (48, 80, 96):
+        both(compiled, *inputs(tokens, tokens), None, made(window(9), tokens))
+
+
+def refusals():
+    """What a compiled graph would not see change."""
+    q, k, v = inputs()
+    state = {"width": 3}
+    for mod in (lambda b, h, q, kv: q - kv < state["width"], lambda b, h, q, kv: q - kv < S):
+        torch._dynamo.reset()
+        try:
+            torch.compile(attend, fullgraph=True, backend="eager")(q, k, v, None, made(mod))
+        except Exception as why:
+            assert "compiled graph does not see" in str(why), why
+        else:
+            raise AssertionError("accepted")
+
+
+one_graph("eager")
+one_graph("aot_eager")
+refusals()
+print("compiled calls have one graph and the results of plain ones")

@@ -1,0 +1,331 @@
+"""What the package refuses: each with its code, the user's file and line, the cause and a way out; never an abort.
+
+python package_refusals.py
+"""
+
+import concurrent.futures
+import inspect
+import multiprocessing
+import os
+import pickle
+import sys
+import threading
+import time
+import warnings
+
+import package
+import torch
+from torch.nn.attention.flex_attention import create_block_mask
+
+maskloom = package.found()
+warnings.filterwarnings("ignore", message=".*performance drop.*")
+HERE = os.path.abspath(__file__)
+
+
+def made(mod, *args, **options):
+    return maskloom.create_block_mask(mod, *(args or (None, None, 64, 64)), device="cpu", BLOCK_SIZE=16, **options)
+
+
+def causal(b, h, q, kv):
+    return q >= kv
+
+
+def refused(code, action, *words, kind=None):
+    """The refusal, with its words."""
+    try:
+        action()
+    except maskloom.MaskloomError as why:
+        assert type(why) is (kind or type(why)), why
+        assert why.code == code, f"{why.code} instead of {code}: {why}"
+        assert why.hint, f"no way out: {why}"
+        for word in words:
+            assert word in str(why), f"{word!r} is not in: {why}"
+        again = pickle.loads(pickle.dumps(why))
+        assert (str(again), again.code, type(again)) == (str(why), code, type(why))
+        return why
+    raise AssertionError(f"accepted: {code} {inspect.getsource(action)}")
+
+
+def recording(code, mod, *words, line=1):
+    """A mod that cannot be recorded is refused at its own line, and PyTorch may take its place aloud."""
+    why = refused(code, lambda: made(mod), *words, kind=maskloom.RecordingError)
+    first = inspect.getsourcelines(mod)[1]
+    assert os.path.abspath(why.file) == HERE, why.file
+    assert why.line == first + line, f"line {why.line} instead of {first + line}: {why}"
+    return why
+
+
+def branch(b, h, q, kv):
+    if q > 3:
+        return q >= kv
+    return q < kv
+
+
+def conjunction(b, h, q, kv):
+    return q >= kv and q < 9
+
+
+def item(b, h, q, kv):
+    return q >= kv.item()
+
+
+def number(b, h, q, kv):
+    return int(q) >= kv
+
+
+def printed(b, h, q, kv):
+    print(q)
+    return q >= kv
+
+
+def formatted(b, h, q, kv):
+    assert f"{q}"
+    return q >= kv
+
+
+def listed(b, h, q, kv):
+    return [1, 2, 3][q] >= kv
+
+
+def ranged(b, h, q, kv):
+    return kv >= sum(range(q))
+
+
+def raising(b, h, q, kv):
+    raise KeyError("a name")
+
+
+def caught(b, h, q, kv):
+    try:
+        return q.item() >= kv
+    except Exception:
+        return q >= kv
+
+
+def a_float(b, h, q, kv):
+    return q * 1.5
+
+
+def an_int(b, h, q, kv):
+    return q - kv
+
+
+def nothing(b, h, q, kv):
+    q >= kv  # noqa: B015
+
+
+def a_bool(b, h, q, kv):
+    return True
+
+
+def a_pair(b, h, q, kv):
+    return q >= kv, q < kv
+
+
+def a_row(b, h, q, kv):
+    return torch.ones(5, dtype=torch.bool) & (q >= kv)
+
+
+TABLE = torch.zeros(64, dtype=torch.long)
+
+
+def written(b, h, q, kv):
+    TABLE[q] = 1
+    return q >= kv
+
+
+def float_index(b, h, q, kv):
+    return TABLE[q / 2] == 0
+
+
+def numpy_attribute(b, h, q, kv):
+    import numpy
+
+    return numpy.maximum(q, 3) >= kv
+
+
+def mods():
+    recording("branch-on-index", branch, "torch.where")
+    recording("branch-on-index", conjunction, "`&`")
+    recording("value-of-index", item, "item")
+    recording("value-of-index", number, "int()")
+    recording("printed-index", printed)
+    recording("printed-index", formatted)
+    recording("value-of-index", listed, "torch.as_tensor")
+    recording("value-of-index", ranged)
+    recording("raised", raising, "KeyError", "a name")
+    recording("value-of-index", caught, line=2)
+    recording("mod-result", nothing, "None", line=0)
+    recording("mod-result", a_bool, "bool", "torch.ones_like", line=0)
+    recording("mod-result", a_pair, "tuple", line=0)
+    recording("write", written, "before")
+    recording("index-dtype", float_index, "//")
+    for code, mod in [("float-mask", a_float), ("mask-not-bool", an_int), ("wrong-result", a_row)]:
+        why = refused(code, lambda mod=mod: made(mod), kind=maskloom.RecordingError)
+        assert os.path.abspath(why.file) == HERE, why
+    refused("raised", lambda: made(numpy_attribute), "ufunc", kind=maskloom.RecordingError)
+    refused("arity", lambda: made(lambda score, b, h, q, kv: score), "score_mod")
+    refused("arity", lambda: made(lambda q, kv: q >= kv), "got 2")
+    refused("not-a-mod", lambda: made(3), "mask_mod is a int")
+    refused("not-a-mod", lambda: made(None), "mask_mod")
+
+
+def fallback():
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        got = made(prints_shape, fallback="torch")
+    assert [w.category for w in said if issubclass(w.category, maskloom.FallbackWarning)], said
+    assert "print" in str([w.message for w in said])
+    want = create_block_mask(prints_shape, None, None, 64, 64, device="cpu", BLOCK_SIZE=16)
+    package.same_block_masks(want, got, "fallback")
+    refused("fallback", lambda: made(causal, fallback="numpy"), "numpy")
+    # what PyTorch cannot do either is PyTorch's error
+    try:
+        made(branch, fallback="torch")
+    except maskloom.MaskloomError as why:
+        raise AssertionError("PyTorch was not asked") from why
+    except RuntimeError:
+        pass
+
+
+def prints_shape(b, h, q, kv):
+    str(q)
+    return q >= kv
+
+
+def arguments():
+    argument = maskloom.ArgumentError
+    for name, args in [("Q_LEN", (None, None, 0, 64)), ("KV_LEN", (None, None, 64, -1))]:
+        refused("zero-length", lambda args=args: made(causal, *args), name, kind=argument)
+    for name, args in [("Q_LEN", (None, None, 2**31, 64)), ("KV_LEN", (None, None, 64, 2**40))]:
+        refused("length-too-large", lambda args=args: made(causal, *args), name, kind=argument)
+    for name, args in [
+        ("B", (1.5, None, 64, 64)),
+        ("H", (None, "2", 64, 64)),
+        ("Q_LEN", (None, None, 64.0, 64)),
+        ("KV_LEN", (None, None, 64, None)),
+        ("B", (True, None, 64, 64)),
+    ]:
+        refused("not-an-int", lambda args=args: made(causal, *args), name, kind=argument)
+    refused("count", lambda: made(causal, 0, None, 64, 64), "B is 0", kind=argument)
+    for size in (0, -1, (1, 2, 3)):
+        make = lambda size=size: maskloom.create_block_mask(causal, 1, 1, 64, 64, BLOCK_SIZE=size)
+        refused("block-size", make, "BLOCK_SIZE", kind=argument)
+    refused("device", lambda: maskloom.create_block_mask(causal, 1, 1, 64, 64, device="meta"), "meta", kind=argument)
+    refused(
+        "device", lambda: maskloom.create_block_mask(causal, 1, 1, 64, 64, device="toaster"), "toaster", kind=argument
+    )
+    refused("dq-kv-order", lambda: made(causal, dq_kv_order=torch.arange(4)), kind=argument)
+    # more lists than memory has: refused before anything is allocated
+    refused("grid-too-large", lambda: maskloom.create_block_mask(causal, 64, 64, 2**20, 2**20), kind=argument)
+
+
+def tensors():
+    argument = maskloom.ArgumentError
+    for code, tensor in [
+        ("tensor-meta", torch.zeros(64, dtype=torch.long, device="meta")),
+        ("tensor-layout", torch.eye(64).to_sparse()),
+        ("tensor-dtype", torch.zeros(64, dtype=torch.complex64)),
+        ("tensor-dtype", torch.zeros(64).to(torch.float8_e4m3fn)),
+    ]:
+        refused(code, lambda t=tensor: made(lambda b, h, q, kv: t[q] == t[kv]), "mask_mod", kind=argument)
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        fake = torch.zeros(64, dtype=torch.long)
+    refused("tensor-values", lambda: made(lambda b, h, q, kv: fake[q] == fake[kv]), kind=argument)
+    with FakeTensorMode():
+        refused("tensor-values", lambda: made(causal), "FakeTensor", kind=argument)
+    endless = torch.zeros(1, dtype=torch.long).expand(2**31)
+    refused("tensor-too-large", lambda: made(lambda b, h, q, kv: endless[q] == endless[kv]), "GiB", kind=argument)
+    with torch.device("meta"):  # a default device is not where block lists are made
+        package.same_block_masks(made(causal), made(lambda b, h, q, kv: q >= kv), "default device")
+    # a compiled function calls it between two graphs
+    compiled = torch.compile(lambda x: x + made(causal).kv_num_blocks.sum(), backend="eager")
+    assert int(compiled(torch.zeros(()))) == int(made(causal).kv_num_blocks.sum())
+    # PyTorch itself refuses integers that require gradients; floats that do are read
+    weights = torch.linspace(-1, 1, 64, requires_grad=True)
+    doc = (torch.arange(256).reshape(64, 4) // 40).t()[1]
+    assert not doc.is_contiguous()
+    for mod in (lambda b, h, q, kv: weights[q] > weights[kv], lambda b, h, q, kv: doc[q] == doc[kv]):
+        want = create_block_mask(mod, None, None, 64, 64, device="cpu", BLOCK_SIZE=16)
+        package.same_block_masks(want, made(mod), "a view")
+    empty = torch.zeros(0, dtype=torch.long)
+    made(lambda b, h, q, kv: (q >= kv) & (empty.numel() == 0))
+
+
+def panics():
+    from maskloom import _call, _native
+
+    for elsewhere in (False, True):
+        why = refused(
+            "panic",
+            lambda e=elsewhere: _call.call(_native.panic_on_purpose, e),
+            "on purpose",
+            kind=maskloom.InternalError,
+        )
+        assert "report" in why.hint
+    package.same_block_masks(made(causal), made(causal), "after a panic")
+
+
+def work(seed):
+    """A data loader's worker: blocks of a mask large enough for several threads."""
+    doc = torch.arange(8192) // (100 + seed)
+    mod = lambda b, h, q, kv: (doc[q] == doc[kv]) & ((q * 7 + kv * kv) % 5 < 4)
+    mask = maskloom.create_block_mask(mod, None, None, 8192, 8192, device="cpu")
+    return [int(getattr(mask, name).sum()) for name in ("kv_num_blocks", "full_kv_num_blocks", "q_indices")]
+
+
+def processes():
+    want = [work(seed) for seed in range(4)]
+    for method in ("fork", "spawn"):
+        context = multiprocessing.get_context(method)
+        with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
+            got = list(pool.map(work, range(4), timeout=300))
+        assert got == want, method
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, list(range(4)) * 4)) == want * 4
+
+
+def unlocked():
+    """Other threads run while a mask is computed."""
+    ticks, done = [], threading.Event()
+
+    def tick():
+        while not done.is_set():
+            ticks.append(time.perf_counter())
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    start = time.perf_counter()
+    mod = lambda b, h, q, kv: (q * kv + q * q) % 7 < 3
+    maskloom.create_block_mask(mod, None, None, 8192, 8192, device="cpu")
+    end = time.perf_counter()
+    done.set()
+    thread.join()
+    inside = sum(start < tick < end for tick in ticks)
+    assert inside > (end - start) / 0.02, f"{inside} ticks in {end - start:.3f} s"
+
+
+def old_torch():
+    """A PyTorch without FlexAttention."""
+    maskloom.__dict__.pop("create_block_mask", None)
+    version, torch.__version__ = torch.__version__, "2.4.1+cpu"
+    try:
+        refused("torch-version", lambda: maskloom.create_block_mask, "2.5", "2.4.1")
+    finally:
+        torch.__version__ = version
+
+
+if __name__ == "__main__":
+    mods()
+    fallback()
+    arguments()
+    tensors()
+    panics()
+    processes()
+    unlocked()
+    old_torch()
+    print("every refusal has its words")
+    sys.exit(0)
