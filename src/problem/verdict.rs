@@ -182,13 +182,15 @@ pub struct Baseline<'a> {
 }
 
 impl Baseline<'_> {
-    /// Who it is where there is little room: `PyTorch 2.11`, `cuDNN 9.19`, `our dense-mask`.
+    /// Who it is where there is little room: `PyTorch 2.11 SDPA`, `cuDNN 9.19 SDPA`, `our dense-mask kernel`.
     pub fn short(&self) -> &str {
-        let whole = self.words.trim_end_matches(" kernel");
-        match whole.match_indices(' ').nth(1) {
-            Some((end, _)) if !whole.starts_with("our ") => &whole[..end],
-            _ => whole,
-        }
+        self.words.split(',').next().unwrap_or(&self.words)
+    }
+
+    /// Where there is less: `PyTorch 2.11`, `cuDNN 9.19`, `our dense-mask`.
+    pub fn shortest(&self) -> &str {
+        let end = self.words.match_indices(' ').nth(1).map_or(self.words.len(), |(at, _)| at);
+        &self.words[..end]
     }
 }
 
@@ -455,7 +457,7 @@ mod tests {
         let both = with(&[(TorchSdpa, 3.3, sdpa), (TorchFlex, 0.4, triton)]);
         assert_eq!(
             (words(&both), both.baseline().unwrap().short()),
-            ("PyTorch 2.11 FlexAttention, Triton".into(), "PyTorch 2.11")
+            ("PyTorch 2.11 FlexAttention, Triton".into(), "PyTorch 2.11 FlexAttention")
         );
         let versus = both.versus(Flex).unwrap();
         assert!(versus.is_clear() && (versus.ratio - 2.0).abs() < 1e-9, "{versus:?}");
@@ -466,8 +468,15 @@ mod tests {
         assert_eq!(words(&race(&causal)), "cuDNN 9.19 SDPA");
         let called = [&causal[..], &[(TorchSdpa, 0.51, "torch 2.11.0 SDPA cudnn, is_causal")]].concat();
         assert_eq!(words(&race(&called)), "PyTorch 2.11 SDPA, cudnn");
-        assert_eq!(race(&causal).baseline().unwrap().short(), "cuDNN 9.19");
-        assert_eq!(race(&ours).baseline().unwrap().short(), "our dense-mask");
+        for (rows, short, shortest) in [
+            (&causal, "cuDNN 9.19 SDPA", "cuDNN 9.19"),
+            (&ours, "our dense-mask kernel", "our dense-mask"),
+            (&[called[0], called[2], called[3]], "PyTorch 2.11 SDPA", "PyTorch 2.11"),
+        ] {
+            let run = race(rows);
+            let base = run.baseline().unwrap();
+            assert_eq!((base.short(), base.shortest()), (short, shortest));
+        }
         assert_eq!(race(&[(Flex, 0.2, "flex_sm90"), (FlashAttention2, 0.8, "flex_sm80")]).baseline(), None);
     }
 

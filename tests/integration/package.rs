@@ -46,6 +46,11 @@ fn attention_of_the_package_compiles_to_one_graph() {
 }
 
 #[test]
+fn the_package_works_with_this_pytorch() {
+    tells("package_versions.py", &[], "the package works with PyTorch");
+}
+
+#[test]
 fn packed_documents_and_designs_of_the_package_have_the_programs_blocks() {
     let work = tempfile::tempdir().expect("a folder");
     let args = [env!("CARGO_BIN_EXE_maskloom"), work.path().to_str().expect("UTF-8")];

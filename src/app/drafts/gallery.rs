@@ -125,7 +125,7 @@ impl GalleryDialog {
             let first = runs.first().map(|run| &run.report);
             let versus = first.and_then(|run| run.versus(BackendName::Flex).zip(run.baseline()));
             let worth = versus.filter(|(versus, _)| versus.is_clear() && versus.ratio > 1.05);
-            let times = worth.map(|(versus, base)| format!("{:.1}x {}", versus.ratio, base.short()));
+            let times = worth.map(|(versus, base)| format!("{:.1}x {}", versus.ratio, base.shortest()));
             let recorded = runs.into_iter().filter_map(line).collect();
             let (name, group) = (preset.name.to_string(), Group::of(preset.name));
             let (title, about) = (document.name, document.about);
@@ -214,6 +214,19 @@ mod tests {
         let groups = of.map(Group::of);
         use Group::*;
         assert_eq!(groups, [Image, Video, Video, Language, Image, Language, Patterns]);
+    }
+
+    #[test]
+    fn a_badge_names_what_it_is_faster_than_and_a_doubtful_ratio_is_none() {
+        let (dialog, ..) = GalleryDialog::new(&[]);
+        let times = |name: &str| dialog.cards.iter().find(|card| card.name == name).unwrap().times.clone();
+        assert_eq!(times("alibi").as_deref(), Some("1.9x PyTorch 2.11"));
+        // nothing of PyTorch ran: whose kernel it was is said
+        assert!(times("graphormer").unwrap().ends_with("x our eager"));
+        let badge = |name: &str| times(name).is_none_or(|times| times.contains("x PyTorch 2.11"));
+        let beside = |card: &&Card| card.recorded.first().is_some_and(|line| line.contains("x PyTorch"));
+        assert!(dialog.cards.iter().filter(beside).count() > 10);
+        assert!(dialog.cards.iter().filter(beside).all(|card| badge(&card.name)));
     }
 
     #[test]

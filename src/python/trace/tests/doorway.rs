@@ -47,6 +47,35 @@ fn arguments_are_what_python_makes_of_them() {
     assert!(told[0].message.contains("nothing_here"), "{told:?}");
 }
 
+/// What a factory asks of its own block mask.
+#[test]
+fn a_block_mask_is_an_object() {
+    let text = |line: &str| {
+        format!(
+            "from torch.nn.attention.flex_attention import create_block_mask\n\
+             def causal(b, h, q, k):\n    return q >= k\n\
+             def build(n: int = 64):\n    bm = create_block_mask(causal, None, 2, n, n, BLOCK_SIZE=16)\n    {line}\n    return bm\n"
+        )
+    };
+    for line in [
+        "bm = bm.to('cpu')",
+        "assert bm.shape == (1, 2, n, n), bm.shape",
+        "assert bm.BLOCK_SIZE[0] == 16",
+        "assert bm.seq_lengths == (n, n)",
+    ] {
+        check_request(&request(&text(line), ModKind::Mask), Expect::Mask(&|_, _, q, k| q >= k));
+    }
+    // a use that the mask does not need is no fault
+    check_request(
+        &request(&text("rows = bm.kv_num_blocks[:, :, 3]"), ModKind::Mask),
+        Expect::Mask(&|_, _, q, k| q >= k),
+    );
+    let needed =
+        "rows = bm.kv_num_blocks\n    bm = create_block_mask(lambda b, h, q, k: q >= rows[0, 0, 0], None, None, n, n)";
+    let told = trace(&request(&text(needed), ModKind::Mask)).diagnostics;
+    assert!(told.iter().any(|d| d.message.contains("`BlockMask.kv_num_blocks` is not computed")), "{told:?}");
+}
+
 #[test]
 fn a_mask_of_lists_has_the_lengths_of_its_lists() {
     let text = "import torch\nfrom torch.nn.attention.flex_attention import BlockMask\n\

@@ -3,14 +3,17 @@
 Invariant: the command `maskloom` of a wheel is the program itself, so that it starts without Python. Nothing but the
 standard library and maturin is imported.
 
-MASKLOOM_WHEEL=terminal builds the program without its window; =none leaves the program out.
+MASKLOOM_WHEEL=terminal builds the program without its window; =none leaves the program out; =PATH takes a program that
+is built already.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +31,11 @@ def _program() -> None:
     asked = os.environ.get("MASKLOOM_WHEEL", "window")
     if asked == "none":
         return
+    if Path(asked).is_file():
+        shutil.copy2(asked, SCRIPTS / NAME)
+        return
     if asked not in ("window", "terminal"):
-        raise SystemExit(f"MASKLOOM_WHEEL is {asked!r}; it is window, terminal or none")
+        raise SystemExit(f"MASKLOOM_WHEEL is {asked!r}; it is window, terminal, none or the path of a program")
     features = ["--no-default-features"] if asked == "terminal" else []
     command = ["cargo", "build", "--release", "--locked", "--package", "maskloom", "--bin", "maskloom", *features]
     subprocess.run(command, cwd=ROOT, check=True)
@@ -50,8 +56,20 @@ def build_editable(wheel_directory: str, config_settings: Any = None, metadata_d
 
 
 def build_sdist(sdist_directory: str, config_settings: Any = None) -> str:
-    """PEP 517."""
-    return str(maturin.build_sdist(sdist_directory, config_settings))
+    """PEP 517. All of the tree: maturin would leave out the crates of the program."""
+    manifest = (ROOT / "Cargo.toml").read_text(encoding="utf-8")
+    version = manifest.split("[workspace.package]")[1].split('version = "')[1].split('"')[0]
+    name = f"maskloom-{version}"
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout
+    with tarfile.open(Path(sdist_directory) / f"{name}.tar.gz", "w:gz") as archive:
+        for file in sorted(filter(None, listed.decode().split("\0"))):
+            if (ROOT / file).is_file():
+                archive.add(ROOT / file, f"{name}/{file}", recursive=False)
+        content = f"Metadata-Version: 2.1\nName: maskloom\nVersion: {version}\n".encode()
+        info = tarfile.TarInfo(f"{name}/PKG-INFO")
+        info.size = len(content)
+        archive.addfile(info, io.BytesIO(content))
+    return f"{name}.tar.gz"
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
