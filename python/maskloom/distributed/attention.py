@@ -246,17 +246,24 @@ class ContextParallel:
             sizes, lengths = self.block_size, (self.q_len, self.kv_len)
             own = self._positions(self.rank, "q").to(device)
             stages = []
-            for stage in kind["stages"][self.rank]:
+            for number, stage in enumerate(kind["stages"][self.rank]):
                 blocks = [block for _, of in stage["sources"] for block in of]
+                rows, picked = stage["rows"], None
+                active = [row for row in range(len(rows[0])) if any(of[row] for of in rows)]
+                if number > 0 and len(active) < len(rows[0]):
+                    # queries that need none of these keys take no part
+                    rows = [[of[row] for row in active] for of in rows]
+                    picked = _tokens(active, sizes[0], len(own)).to(device)
                 stages.append(
                     Stage(
                         sources=[(rank, of) for rank, of in stage["sources"]],
-                        rows=[[[tuple(run) for run in row] for row in rows] for rows in stage["rows"]],
+                        rows=[[[tuple(run) for run in row] for row in of] for of in rows],
                         distinct=(kind["batch"], kind["heads"]),
                         block_size=sizes,
-                        q_positions=own,
+                        q_positions=own if picked is None else own[picked],
                         kv_positions=_positions(blocks, "kv", sizes, lengths).to(device),
                         mask_mod=self._masks[name].mask_mod,
+                        picked=picked,
                     )
                 )
             blocks = self._plan["ranks"][self.rank]["kv_blocks"]
@@ -271,6 +278,10 @@ class ContextParallel:
 def _positions(blocks: list[int], of: str, sizes: tuple[int, int], lengths: tuple[int, int]) -> Tensor:
     """The tokens of some blocks in their order."""
     size, length = (sizes[0], lengths[0]) if of == "q" else (sizes[1], lengths[1])
+    return _tokens(blocks, size, length)
+
+
+def _tokens(blocks: list[int], size: int, length: int) -> Tensor:
     parts = [torch.arange(block * size, min((block + 1) * size, length)) for block in blocks]
     return torch.cat(parts) if parts else torch.empty(0, dtype=torch.int64)
 
@@ -319,16 +330,30 @@ def _read(fn: Any, depth: int = 4) -> list[tuple[str, Tensor]]:
     return out
 
 
-def merge(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """Output and logsumexp of all keys from those of their parts, and the weight of each part."""
-    lse = torch.logsumexp(torch.stack([part.float() if part.dtype != torch.float64 else part for _, part in parts]), 0)
-    empty = lse == -torch.inf
-    safe = lse.masked_fill(empty, 0.0)
-    weights = [torch.exp(part - safe).masked_fill(empty, 0.0).unsqueeze(-1) for _, part in parts]
-    out = torch.zeros_like(parts[0][0], dtype=lse.dtype)
-    for weight, (part, _) in zip(weights, parts):
-        out = out + weight * part.to(lse.dtype)
-    return out, lse, weights
+def _at(x: Tensor, rows: Tensor | None) -> Tensor:
+    """These query tokens of [B, H, tokens, ...]; None: all."""
+    return x if rows is None else x.index_select(2, rows)
+
+
+def _put(x: Tensor, rows: Tensor | None, values: Tensor) -> Tensor:
+    """Replaces them in place."""
+    return x.copy_(values) if rows is None else x.index_copy_(2, rows, values)
+
+
+def _weight(part: Tensor, whole: Tensor) -> Tensor:
+    """What a part's rows count in the whole, from both logsumexps: 0 where nothing is kept."""
+    empty = whole == -torch.inf
+    return torch.exp(part - whole.masked_fill(empty, 0.0)).masked_fill(empty, 0.0)
+
+
+def _merge(out: Tensor, lse: Tensor, part: tuple[Tensor, Tensor], rows: Tensor | None) -> None:
+    """Adds a part over more keys to its rows of output and logsumexp, in place."""
+    before, more = _at(lse, rows), part[1].to(lse.dtype)
+    both = torch.logaddexp(before, more)
+    mine, other = (_weight(x, both).unsqueeze(-1) for x in (before, more))
+    merged = mine * _at(out, rows).to(lse.dtype) + other * part[0].to(lse.dtype)
+    _put(out, rows, merged.to(out.dtype))
+    _put(lse, rows, both)
 
 
 class _Attention(torch.autograd.Function):
@@ -354,37 +379,35 @@ class _Attention(torch.autograd.Function):
         with _settings(deterministic), torch.set_grad_enabled(needs):
             arriving = [lambda: [k.detach(), v.detach()], *pending]
             for stage, wait in zip(stages, arriving):
-                leaves = [x.detach().requires_grad_(needs) for x in (q, *wait())]
+                leaves = [x.detach().requires_grad_(needs) for x in (_at(q.detach(), stage.picked), *wait())]
                 # nothing to compute: no kernel is asked for an empty result
-                empty = q.shape[2] == 0 or leaves[1].shape[2] == 0
+                empty = leaves[0].shape[2] == 0 or leaves[1].shape[2] == 0
                 found = None if empty else attend(leaves[0], leaves[1], leaves[2], stage, score_mod, scale)
                 kept.append((leaves, found))
-        parts = [(out.detach(), lse.detach()) for _, found in kept if found is not None for out, lse in [found]]
-        if not parts:
-            exact = torch.float64 if q.dtype == torch.float64 else torch.float32
-            rows = q.new_full(q.shape[:3], -torch.inf, dtype=exact)
-            parts = [(q.new_zeros(*q.shape[:3], v.shape[3]), rows)]
-        out, lse, weights = merge(parts)
-        ctx.kept, ctx.exchanges, ctx.deterministic = kept, exchanges, deterministic
-        ctx.save_for_backward(out, *weights)
-        return out.to(q.dtype), lse
+        exact = torch.float64 if q.dtype == torch.float64 else torch.float32
+        first = kept[0][1]
+        if first is None:
+            out = q.new_zeros(*q.shape[:3], v.shape[3])
+            lse = q.new_full(q.shape[:3], -torch.inf, dtype=exact)
+        else:
+            out, lse = first[0].detach().clone(), first[1].detach().to(exact, copy=True)
+        rows = [stage.picked for stage in stages]
+        for at, (_, found) in zip(rows[1:], kept[1:]):
+            if found is not None:
+                _merge(out, lse, (found[0].detach(), found[1].detach()), at)
+        ctx.kept, ctx.exchanges, ctx.deterministic, ctx.rows = kept, exchanges, deterministic, rows
+        ctx.save_for_backward(out, lse)
+        ctx.set_materialize_grads(False)
+        return out, lse
 
     @staticmethod
     def backward(ctx: Any, grad_out: Tensor, grad_lse: Tensor | None) -> tuple[Tensor | None, ...]:
-        out, *weights = ctx.saved_tensors
-        grad = grad_out.to(out.dtype)
-        weight_of = iter(weights)
-        grads: list[Any] = []
-        for leaves, found in ctx.kept:
-            if found is None:
-                grads.append(None)
-                continue
-            part, lse = found
-            weight = next(weight_of)
-            of_lse = weight.squeeze(-1) * (grad * (part.detach().to(out.dtype) - out)).sum(-1)
-            if grad_lse is not None:
-                of_lse = of_lse + weight.squeeze(-1) * grad_lse
-            grads.append(((part, lse), ((weight * grad).to(part.dtype), of_lse.to(lse.dtype)), leaves))
+        out, lse = ctx.saved_tensors
+        grad = torch.zeros_like(out) if grad_out is None else grad_out
+        grads = [
+            None if found is None else (found, _given(found, (out, lse), (grad, grad_lse), rows), leaves)
+            for (leaves, found), rows in zip(ctx.kept, ctx.rows)
+        ]
         with _settings(ctx.deterministic):
             sent, of_q = [], []
             # the keys of others first: their gradients travel while the own ones are computed
@@ -393,12 +416,31 @@ class _Attention(torch.autograd.Function):
                 of_q.append(found[0] if one is not None else None)
                 sent.append(exchange.send_back(found[1], found[2]))
             q_grad, k_grad, v_grad = _grads(grads[0], ctx.kept[0][0])
-        for part in of_q:
-            q_grad = q_grad if part is None else q_grad + part
+        for part, rows in zip(of_q, ctx.rows[1:]):
+            if part is not None:
+                q_grad = q_grad + part if rows is None else q_grad.index_add(2, rows, part)
         for wait in sent:
             k_grad, v_grad = wait(k_grad, v_grad)
         del ctx.kept
         return q_grad, k_grad, v_grad, None, None, None, None, None
+
+
+def _given(
+    part: tuple[Tensor, Tensor],
+    whole: tuple[Tensor, Tensor],
+    grads: tuple[Tensor, Tensor | None],
+    rows: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    """The gradients of a part's output and logsumexp, from those of the whole's at the part's rows."""
+    out, lse = (_at(x, rows) for x in whole)
+    grad = _at(grads[0], rows)
+    weight = _weight(part[1].detach().to(lse.dtype), lse)
+    difference = (part[0].detach() - out).to(lse.dtype)
+    of_lse = (grad.to(lse.dtype) * difference).sum(-1)
+    if grads[1] is not None:
+        of_lse = of_lse + _at(grads[1], rows)
+    of_out = (weight.unsqueeze(-1) * grad).to(part[0].dtype)
+    return of_out, (weight * of_lse).to(part[1].dtype)
 
 
 def _grads(of: Any, leaves: list[Tensor]) -> list[Tensor]:

@@ -33,6 +33,8 @@ class Stage:
     q_positions: Tensor
     kv_positions: Tensor
     mask_mod: Mod
+    #: The local queries that take part; None: all.
+    picked: Tensor | None = None
     _block_mask: BlockMask | None = None
 
     def at(self, mod: Mod) -> Mod:
