@@ -32,6 +32,7 @@ pub use maskloom_base as base;
 pub use maskloom_document as document;
 pub use maskloom_export as export;
 pub use maskloom_ir as ir;
+pub use maskloom_parallel as parallel;
 pub use maskloom_problem as problem;
 pub use maskloom_python as python;
 pub use maskloom_quality as quality;

@@ -3,7 +3,8 @@
 Invariant: the command `maskloom` of a wheel is the program itself, so that it starts without Python. Nothing but the
 standard library and maturin is imported.
 
-MASKLOOM_WHEEL=terminal builds the program without its window; =none leaves the program out.
+MASKLOOM_WHEEL=terminal builds the program without its window; =none leaves the program out; =PATH takes a program that
+is built already.
 """
 
 from __future__ import annotations
@@ -30,8 +31,11 @@ def _program() -> None:
     asked = os.environ.get("MASKLOOM_WHEEL", "window")
     if asked == "none":
         return
+    if Path(asked).is_file():
+        shutil.copy2(asked, SCRIPTS / NAME)
+        return
     if asked not in ("window", "terminal"):
-        raise SystemExit(f"MASKLOOM_WHEEL is {asked!r}; it is window, terminal or none")
+        raise SystemExit(f"MASKLOOM_WHEEL is {asked!r}; it is window, terminal, none or the path of a program")
     features = ["--no-default-features"] if asked == "terminal" else []
     command = ["cargo", "build", "--release", "--locked", "--package", "maskloom", "--bin", "maskloom", *features]
     subprocess.run(command, cwd=ROOT, check=True)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .attention import flex_attention
     from .block_mask import LongBlockMask, create_block_mask, create_block_masks
     from .design import Design, from_design
+    from .distributed import plan_context_parallel
     from .packed import document_mask, packed_documents
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "flex_attention",
     "from_design",
     "packed_documents",
+    "plan_context_parallel",
 ]
 
 _HOMES = {
@@ -38,6 +40,7 @@ _HOMES = {
     "document_mask": "packed",
     "from_design": "design",
     "packed_documents": "packed",
+    "plan_context_parallel": "distributed",
     "LongBlockMask": "block_mask",
     "create_block_mask": "block_mask",
     "create_block_masks": "block_mask",

@@ -12,6 +12,7 @@ pub mod block_mask;
 pub mod change;
 pub mod classify;
 pub mod examples;
+pub mod intent;
 pub mod interval;
 pub mod lint;
 pub mod ranges;

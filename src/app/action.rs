@@ -45,6 +45,8 @@ pub(crate) enum Action {
     /// The answer to that question.
     Resize(Axes, Resize),
     Select(Option<u64>),
+    /// Moves a layer or score mod to a place in its own list.
+    MoveLayer(u64, usize),
     /// Works on the open document at this place, counted from the left.
     ShowDocument(usize),
     SetPicture(Picture),

@@ -4,7 +4,8 @@
 //! call's lengths. Must not know how captures are read.
 
 use super::canvas::Texts;
-use crate::base::{DType, Lengths};
+use super::view::FileInputs;
+use crate::base::{DType, Layout, Lengths};
 use crate::document::model::Settings;
 use crate::quality::capture::{Call, Capture};
 use std::path::{Path, PathBuf};
@@ -41,6 +42,15 @@ impl Captured {
             let (start, text) = texts.as_ref().filter(|_| fits)?;
             Some(Texts { start: *start, text })
         })
+    }
+
+    /// The call's q, k and v as inputs of runs of a document with these lengths, if the file has all three.
+    pub fn inputs(&self, lengths: Lengths) -> Option<FileInputs> {
+        let names = ["q", "k", "v"].map(|which| format!("{}.{which}", self.call));
+        let there = |name: &String| self.tensors.iter().any(|(known, ..)| known == name);
+        let fits = self.lengths == [lengths.q_len, lengths.kv_len] && names.iter().all(there);
+        let path = self.path.to_str()?.to_string();
+        fits.then_some(FileInputs { path, names, layout: Layout::Bhsd, used: true })
     }
 
     /// Tensors that an argument of a document may be: of the shape that it has now, or every extent one of the document's.

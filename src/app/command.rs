@@ -85,6 +85,7 @@ commands! {
     ShowCode: "Code", "Edits the code; shows the printed PyTorch and the generated CUDA.", ctrl(Key::Num4);
     ShowExport: "Export", "Writes the mask for a trainer, a model or a program.", ctrl(Key::E);
     ShowLearn: "Learn", "Explains blocks, cost and FlashAttention in the window itself.", ctrl(Key::Num6);
+    ShowParallel: "GPUs", "Plans this mask over several GPUs: who computes what, what travels, how long it takes.", ctrl(Key::Num5);
     SwitchFocus: "Canvas or page", "Moves the keyboard to the page at the side, or back to the canvas.", plain(Key::F6);
     ShowCell: "Cell", "Shows the mods evaluated step by step at one cell.", ctrl(Key::Num7);
     ShowProblems: "Problems", "Shows errors and warnings.", ctrl(Key::Num8);

@@ -13,7 +13,7 @@ use super::panics::Part;
 use super::recovery::{KeptTab, Recovered, Recovery};
 use super::session::{JobKind, Session, Shown};
 use super::state::{Focus, NEVER, Parked, State, first_document};
-use super::tabs::{Pages, QualityPage};
+use super::tabs::{Pages, ParallelPage, QualityPage};
 use super::timings::Timings;
 use super::workspace::Workspace;
 use super::{Options, dialogs, theme, widgets};
@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 pub struct Workbench {
     pub(super) state: State,
     quality: QualityPage,
+    parallel: ParallelPage,
     actions: Actions,
     title: String,
     shown_theme: Option<theme::ThemeChoice>,
@@ -95,6 +96,7 @@ impl Workbench {
         Self {
             state,
             quality: QualityPage::default(),
+            parallel: ParallelPage::default(),
             actions: Actions::default(),
             title: String::new(),
             shown_theme: None,
@@ -261,18 +263,18 @@ impl Workbench {
         Panel::top("headline").frame(bar).exact_size(panels::headline::HEIGHT + 10.0).show(ui, |ui| {
             panels::headline::show(ui, state, actions);
         });
-        let quality = &mut self.quality;
+        let (quality, parallel) = (&mut self.quality, &mut self.parallel);
         let fill = Frame::new().fill(ui.visuals().panel_fill);
         CentralPanel::default().frame(fill).show(ui, |ui| {
             let mut export = std::mem::take(&mut state.export);
-            parts(ui, state, quality, &mut export, actions);
+            parts(ui, state, Pages { quality, export: &mut export, parallel }, actions);
             state.export = export;
         });
     }
 }
 
 /// Layers, canvas and page, at the layout's positions.
-fn parts(ui: &mut Ui, state: &mut State, quality: &mut QualityPage, export: &mut ExportPage, actions: &mut Actions) {
+fn parts(ui: &mut Ui, state: &mut State, mut pages: Pages<'_>, actions: &mut Actions) {
     let view = &state.view;
     let plan = Plan {
         room: ui.max_rect(),
@@ -289,7 +291,6 @@ fn parts(ui: &mut Ui, state: &mut State, quality: &mut QualityPage, export: &mut
         });
     }
     if let Some(rect) = places.page {
-        let mut pages = Pages { quality, export };
         inside(ui, "right", rect, |ui| panels::side::show(ui, state, places.merged, &mut pages, actions));
     }
     let middle = places.middle;
@@ -298,7 +299,7 @@ fn parts(ui: &mut Ui, state: &mut State, quality: &mut QualityPage, export: &mut
     let below = Rect::from_min_max(pos2(middle.left(), tools.bottom()), middle.max);
     let mut child = ui.new_child(UiBuilder::new().id_salt("canvas").max_rect(below));
     child.set_clip_rect(below);
-    canvas(&mut child, state, quality, actions);
+    canvas(&mut child, state, pages.quality, actions);
     // over the rulers, which reach to the edge
     for (part, rect) in [(layout::Part::Layers, places.layers), (layout::Part::Page, places.page)] {
         if let Some(rect) = rect {

@@ -11,6 +11,7 @@ use maskloom_base as base;
 use maskloom_document as document;
 use maskloom_export as export;
 use maskloom_ir as ir;
+use maskloom_parallel as parallel;
 use maskloom_problem as problem;
 use maskloom_python as python;
 use maskloom_quality as quality;

@@ -13,7 +13,7 @@ use half::{bf16, f16};
 /// A value as one types it: `384`, `0.5`, `[384, 77]`, `None`.
 pub(in crate::app) fn shown(value: &ArgValue) -> String {
     match value {
-        ArgValue::Text(text) => text.clone(),
+        ArgValue::Text(text) | ArgValue::Python { python: text } => text.clone(),
         other => inner(other),
     }
 }

@@ -6,7 +6,7 @@
 use super::canvas::heat::HeatData;
 use super::session::{MapPicture, Shown};
 use super::state::State;
-use crate::worker::protocol::{MapKind, MapRequest};
+use crate::worker::protocol::{InputSource, MapKind, MapRequest};
 use std::sync::Arc;
 
 /// Requested pixels along each side.
@@ -76,8 +76,8 @@ pub(crate) fn part([from, to]: [f64; 2], len: usize) -> [usize; 2] {
     if 2 * (to - from) >= len { [0, len] } else { [from, to] }
 }
 
-/// A map as numbers with their tokens.
-pub(crate) fn data(map: &MapPicture) -> HeatData {
+/// A map as numbers with their tokens, and whose they are.
+pub(crate) fn data(map: &MapPicture, inputs: &InputSource) -> HeatData {
     let tokens = |[from, to]: [usize; 2]| to - from;
     let pooled = tokens(map.request.q) > map.height || tokens(map.request.kv) > map.width;
     let quantity = match (map.request.kind, pooled) {
@@ -93,6 +93,7 @@ pub(crate) fn data(map: &MapPicture) -> HeatData {
         q: map.request.q,
         kv: map.request.kv,
         quantity: quantity.into(),
+        source: inputs.words(),
         masked_is_zero: map.request.kind == MapKind::Probabilities,
         revision: map.number,
     }

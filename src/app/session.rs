@@ -381,6 +381,7 @@ impl Session {
         (self.built, self.shown, self.counted) = (None, None, None);
         (self.kernel, self.kernel_error, self.no_copy, self.run_when_built) = (None, None, None, None);
         self.verdicts = None;
+        self.canvas.another_document();
         self.forget_map();
     }
 

@@ -80,6 +80,21 @@ fn dialogs_look_as_they_did() {
 }
 
 #[test]
+fn a_plan_of_several_gpus_looks_as_it_did() {
+    let mut window = painted(Some("packed_documents"), Vec2::new(1280.0, 900.0), 1.0);
+    window.state_mut().state.view.theme = ThemeChoice::Light;
+    window.state_mut().state.view.show(Workspace::Parallel);
+    for _ in 0..1000 {
+        window.step();
+        if window.query_by_label("planning").is_none() && window.query_by_label("GPU 3").is_some() {
+            return shoot(&mut window, "parallel");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    panic!("never: a plan");
+}
+
+#[test]
 fn a_capture_looks_as_it_did() {
     let mut window = painted(None, Vec2::new(1000.0, 640.0), 1.0);
     click(&mut window, "Hide the first steps");

@@ -16,11 +16,19 @@ pub(crate) enum Workspace {
     Code,
     Export,
     Learn,
+    Parallel,
 }
 
 impl Workspace {
-    pub const ALL: [Workspace; 6] =
-        [Workspace::Design, Workspace::Race, Workspace::Quality, Workspace::Code, Workspace::Export, Workspace::Learn];
+    pub const ALL: [Workspace; 7] = [
+        Workspace::Design,
+        Workspace::Race,
+        Workspace::Quality,
+        Workspace::Code,
+        Workspace::Export,
+        Workspace::Learn,
+        Workspace::Parallel,
+    ];
 
     /// The command that shows it.
     pub fn command(self) -> Command {
@@ -31,6 +39,7 @@ impl Workspace {
             Workspace::Code => Command::ShowCode,
             Workspace::Export => Command::ShowExport,
             Workspace::Learn => Command::ShowLearn,
+            Workspace::Parallel => Command::ShowParallel,
         }
     }
 
@@ -43,6 +52,7 @@ impl Workspace {
             Workspace::Code => "Text",
             Workspace::Export => "What you use",
             Workspace::Learn => "Lesson",
+            Workspace::Parallel => "Several GPUs",
         }
     }
 

@@ -88,6 +88,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         model: config.as_ref().and(plain.as_ref()).zip(axes[0].as_deref()).map(|(d, axis)| attended(d, axis)),
         design: design.as_ref().zip(axes[1].as_deref()).map(|(d, axis)| attended(&d.document, axis)),
         weights: config.as_ref().and_then(|c| c.weights.as_deref()),
+        setup: config.as_ref().map(TrainerConfig::setup).unwrap_or_default(),
         command: &command,
     });
     tell(&args, config.as_ref(), plain.as_ref(), &advice)

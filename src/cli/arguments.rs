@@ -69,9 +69,48 @@ pub fn assignment(text: &str) -> Result<(String, ArgValue), String> {
     let value = value.trim();
     let value = match value.strip_prefix("torch.tensor(").and_then(|v| v.strip_suffix(')')) {
         Some(inner) => tensor_of(inner)?,
-        None => value_of(value),
+        None => given(value)?,
     };
     Ok((name.to_string(), value))
+}
+
+/// Words that mean truth values in other languages.
+const TRUTHS: [&str; 9] = ["on", "off", "yes", "no", "null", "nil", "none", "TRUE", "FALSE"];
+
+/// A value: a literal, a bare word, or an expression of Python.
+fn given(text: &str) -> Result<ArgValue, String> {
+    if TRUTHS.contains(&text) {
+        return Err(format!("`{text}` is no value of Python: write True, False or None, or \"'{text}'\" for the text"));
+    }
+    let word = |c: char| c.is_alphanumeric() || "_-./:@ ".contains(c);
+    let literal = value_of(text);
+    Ok(match literal {
+        // a list is a list, and what is neither number nor word is computed
+        ArgValue::List(_) if text.starts_with('[') => ArgValue::Python { python: text.into() },
+        ArgValue::List(items) if items.iter().any(computed) => ArgValue::Python { python: text.into() },
+        ArgValue::Text(ref bare) if bare == text && !text.chars().all(word) => ArgValue::Python { python: text.into() },
+        other => other,
+    })
+}
+
+/// Whether a literal holds a word that was not quoted, which is an expression inside of a tuple.
+fn computed(value: &ArgValue) -> bool {
+    match value {
+        ArgValue::Text(text) => text.contains(['(', '[', '{', '*', '+']),
+        ArgValue::List(items) => items.iter().any(computed),
+        _ => false,
+    }
+}
+
+/// A list of numbers as documents keep it; other values stay.
+pub fn kept(value: ArgValue) -> ArgValue {
+    match &value {
+        ArgValue::Python { python } => match value_of(python) {
+            list @ ArgValue::List(_) if python.starts_with('[') => list,
+            _ => value,
+        },
+        _ => value,
+    }
 }
 
 /// `[[0, 1], [2, 3]]` or `[0.5, 1], dtype=torch.float32`, as torch.tensor takes them.
@@ -235,7 +274,17 @@ mod tests {
         assert_eq!(value("'a b'"), ArgValue::Text("a b".into()));
         let pair = |a, b| ArgValue::List(vec![ArgValue::Int(a), ArgValue::Int(b)]);
         assert_eq!(value("((1, 2), [3,4],)"), ArgValue::List(vec![pair(1, 2), pair(3, 4)]));
-        assert_eq!(value("[]"), ArgValue::List(vec![]));
+        let python = |text: &str| ArgValue::Python { python: text.into() };
+        for text in
+            ["[]", "[1, 2]", "torch.arange(40)", "2*2", "float(\"inf\")", "{\"window\": 5}", "Cfg()", "(1, 2*3)"]
+        {
+            assert_eq!(value(text), python(text), "{text}");
+        }
+        assert_eq!(kept(python("[1, 2]")), pair(1, 2));
+        assert_eq!(value("a-word.txt"), ArgValue::Text("a-word.txt".into()));
+        for text in ["off", "no", "null", "none", "yes"] {
+            assert!(assignment(&format!("x={text}")).is_err_and(|why| why.contains("True, False or None")), "{text}");
+        }
         assert!(matches!(value("pattern:causal"), ArgValue::Mask { mask } if mask.name == "causal"));
         assert_eq!(value("None"), ArgValue::None);
         assert_eq!(value("'None'"), ArgValue::Text("None".into()));

@@ -10,7 +10,7 @@ use super::watched::watched;
 use super::{arguments, picture, verdict};
 use crate::analysis::block_mask::{BlockMask, Stats};
 use crate::analysis::raster::{Raster, Region};
-use crate::analysis::{access, lint};
+use crate::analysis::{access, intent, lint};
 use crate::base::{Diagnostic, Severity};
 use crate::document::compile::Compiled;
 use crate::document::from_document;
@@ -86,6 +86,7 @@ pub fn found(args: &Args, opened: &Opened, compiled: &Compiled) -> Result<Found,
         let sizes = lint::Sizes { batch: problem.batch, heads: problem.heads, lengths: problem.lengths() };
         let told = compiled.all_diagnostics().any(|d| d.code == "keeps-nothing");
         out::diagnostics(lint::empty_rows(&blocks, &stats, mask, sizes).filter(|_| !told).as_slice());
+        out::diagnostics(&intent::intent(mask, sizes, &stats));
     }
     let cell = args.at.map(|at| cell_at(&problem, at, args.score_value)).transpose()?;
     Ok(Found {

@@ -8,14 +8,15 @@ use super::work::Worker;
 use crate::base::Diagnostic;
 use crate::tasks::doctor::{explain, guide, mend};
 use crate::worker::protocol::{DoctorReport, Health};
-use std::io::{IsTerminal, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::process::ExitCode;
 
 /// Check driver, NVRTC, Python and display; explain an error message
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Explain this message of PyTorch, diffusers, flash-attn, CUDA or Maskloom
-    #[arg(long, value_name = "TEXT")]
+    /// Explain this message of PyTorch, diffusers, flash-attn, CUDA or Maskloom; a whole page or a line with its bullet is
+    /// taken too. `-` alone reads the text from stdin
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     explain: Option<String>,
     /// Print a guide that uses the results of the checks: flash-attn (benefit, installation, verification, removal)
     #[arg(long, value_name = "NAME", conflicts_with_all = ["explain", "fix", "json"])]
@@ -37,7 +38,8 @@ pub struct Args {
 /// Runs the command.
 pub fn doctor(args: Args) -> Result<(), Failure> {
     if let Some(text) = &args.explain {
-        return explained(text, args.json);
+        let page = if text == "-" { Some(pasted()?) } else { None };
+        return explained(page.as_deref().unwrap_or(text), args.json);
     }
     if let Some(name) = &args.guide {
         // an unknown guide is reported before a worker starts
@@ -57,6 +59,17 @@ pub fn doctor(args: Args) -> Result<(), Failure> {
     if report.worst() == Health::Red { Err(Failure::Exit(ExitCode::FAILURE)) } else { Ok(()) }
 }
 
+/// The longest text that is read from stdin, in bytes.
+const PAGE: u64 = 4 << 20;
+
+/// The text on stdin.
+fn pasted() -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().take(PAGE).read_to_end(&mut bytes);
+    read.map_err(|e| Diagnostic::error("explain-stdin", format!("stdin cannot be read: {e}")))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// The meaning of a message. The exit code says whether the message is known.
 fn explained(text: &str, json: bool) -> Result<(), Failure> {
     if text.trim().is_empty() {
@@ -69,6 +82,8 @@ fn explained(text: &str, json: bool) -> Result<(), Failure> {
         explain::Explanation::Nearest(entries) => (false, entries),
     };
     if json {
+        let entry = |e: &&explain::Entry| serde_json::json!({ "code": e.code, "cause": e.cause, "fix": e.fix, "patterns": e.patterns, "as_of": explain::checked(e) });
+        let entries: Vec<_> = entries.iter().map(entry).collect();
         out::json(&serde_json::json!({ "known": known, "entries": entries }))?;
     } else {
         out::text(&explain::render(text))?;

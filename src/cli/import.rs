@@ -84,7 +84,7 @@ fn preset_of_config(name: &str) -> Result<Option<String>, Failure> {
 }
 
 /// A path as a document can hold it.
-fn as_text(path: std::path::PathBuf) -> Result<String, Diagnostic> {
+fn as_text(path: PathBuf) -> Result<String, Diagnostic> {
     path.into_os_string().into_string().map_err(|path| {
         Diagnostic::error("path-not-text", format!("{} is not UTF-8, as paths in documents are", path.display()))
             .hint("rename the file or its folder")

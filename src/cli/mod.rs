@@ -9,6 +9,7 @@ mod arguments;
 mod bench;
 mod blocks;
 mod check;
+mod compare;
 mod conform;
 mod doctor;
 mod ending;
@@ -23,6 +24,7 @@ mod opened;
 mod out;
 mod overrides;
 mod pair;
+mod parallel;
 mod picture;
 mod presets;
 mod race;
@@ -69,6 +71,7 @@ fn version() -> &'static str {
 enum Command {
     Run(run::Args),
     Check(check::Args),
+    Compare(compare::Args),
     Watch(watch::Args),
     Blocks(blocks::Args),
     Render(render::Args),
@@ -83,6 +86,7 @@ enum Command {
     Presets(presets::Args),
     Advise(advise::Args),
     Verdict(verdict::Args),
+    Parallel(parallel::Args),
     Recorder(lab::recorder::Args),
     Quality(lab::quality::Args),
     Suggest(lab::suggest::Args),
@@ -158,6 +162,7 @@ fn carry_out(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::run(args),
         Command::Check(args) => check::check(args),
+        Command::Compare(args) => compare::compare(args),
         Command::Watch(args) => watch::watch(args),
         Command::Blocks(args) => blocks::blocks(args),
         Command::Render(args) => render::render(args),
@@ -172,6 +177,7 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Presets(args) => presets::presets(args),
         Command::Advise(args) => advise::run(args),
         Command::Verdict(args) => verdict::verdict(args),
+        Command::Parallel(args) => parallel::parallel(args),
         Command::Recorder(args) => lab::recorder::write(&args),
         Command::Quality(args) => lab::quality::quality(args),
         Command::Suggest(args) => lab::suggest::suggest(args),

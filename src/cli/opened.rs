@@ -394,6 +394,6 @@ fn give_arguments(document: &mut Document, code: &CodeArgs) -> Result<(), Failur
             Diagnostic::error("argument-layer", message).hint("edit the layers' `args` in the document's file"),
         ));
     };
-    args.extend(code.args.iter().cloned());
+    args.extend(code.args.iter().cloned().map(|(name, value)| (name, super::arguments::kept(value))));
     Ok(())
 }

@@ -8,7 +8,7 @@ use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::table::Table;
 use super::{race, record, verdict};
-use crate::base::Diagnostic;
+use crate::base::{BackendName, Diagnostic};
 use crate::document::from_document;
 use crate::document::model::Document;
 use crate::document::{file, library};
@@ -38,6 +38,9 @@ enum What {
     Show {
         /// Name of a preset, or FILE.json
         preset: String,
+        /// Backend that the others' times are compared with, instead of the fastest SDPA
+        #[arg(long, value_name = "BACKEND", value_parser = super::arguments::backend)]
+        baseline: Option<BackendName>,
         /// Print one JSON object instead of a table
         #[arg(long)]
         json: bool,
@@ -54,7 +57,7 @@ struct Row {
 /// Runs the command.
 pub fn presets(args: Args) -> Result<(), Failure> {
     match &args.what {
-        Some(What::Show { preset, json }) => return show(preset, *json),
+        Some(What::Show { preset, baseline, json }) => return show(preset, *baseline, *json),
         Some(What::Record(args)) => return record::record(args),
         None => {}
     }
@@ -87,7 +90,7 @@ fn recorded_line(run: &Recorded) -> String {
     format!("recorded on {}: {}", run.place(), run.summary().unwrap_or_default())
 }
 
-fn show(name: &str, as_json: bool) -> Result<(), Failure> {
+fn show(name: &str, baseline: Option<BackendName>, as_json: bool) -> Result<(), Failure> {
     let opened = opened::open(name, &CodeArgs::default(), &Overrides::default())?;
     let document = &opened.document;
     let compiled = opened.compile()?;
@@ -119,7 +122,11 @@ fn show(name: &str, as_json: bool) -> Result<(), Failure> {
         let passes = if run.report.gradients.is_empty() { "; forward only" } else { "" };
         text.push_str(&format!("\nrecorded on {} (not measured here{passes}):\n", run.place()));
         let title = race::title(&document.name, problem.spec(), &run.report);
-        text.push_str(&format!("{title}{}{}", race::render(&run.report), race::gradients(&run.report)));
+        text.push_str(&format!(
+            "{title}{}{}",
+            race::render_against(&run.report, baseline),
+            race::gradients(&run.report)
+        ));
     }
     if runs.is_empty() {
         text.push_str(&format!("\nno recorded run; measure one: maskloom run {name}\n"));

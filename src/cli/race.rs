@@ -56,7 +56,12 @@ pub fn title(name: &str, spec: &ProblemSpec, report: &RunReport) -> String {
 
 /// The race as a table, with refusals and failures below.
 pub fn render(report: &RunReport) -> String {
-    let versus = report.baseline().map(|base| format!("vs {}", base.words)).unwrap_or_default();
+    render_against(report, None)
+}
+
+/// The same, with every time as a ratio to this backend's.
+pub fn render_against(report: &RunReport, wanted: Option<BackendName>) -> String {
+    let versus = report.baseline_of(wanted).map(|base| format!("vs {}", base.words)).unwrap_or_default();
     let rate = if report.device == Device::Cpu { "GFLOP/s" } else { "TFLOP/s" };
     let mut columns =
         vec!["backend", "what ran", "median", "spread", rate, &versus, "memory", "error", "allowed", "lse", "kernel"];
@@ -65,8 +70,9 @@ pub fn render(report: &RunReport) -> String {
         columns.insert(3, "call");
     }
     let mut table = Table::new(&columns);
-    report.backends.iter().filter_map(|r| line(r, report, called)).for_each(|cells| table.row(cells));
+    report.backends.iter().filter_map(|r| line(r, report, wanted, called)).for_each(|cells| table.row(cells));
     let mut out = if table.is_empty() { String::new() } else { table.render() };
+    out.push_str(&against(report, wanted));
     out.push_str(&hosts(report));
     for r in &report.backends {
         if let Outcome::Done { error, .. } = &r.outcome
@@ -112,14 +118,28 @@ fn hosts(report: &RunReport) -> String {
     out
 }
 
-fn line(r: &BackendReport, report: &RunReport, called: bool) -> Option<Vec<String>> {
+/// What ratios to the chosen baseline are ratios of.
+fn against(report: &RunReport, wanted: Option<BackendName>) -> String {
+    use BackendName::{Eager, TorchEager};
+    match (wanted, report.baseline_of(wanted)) {
+        (Some(name), None) => format!("{name}: no time to compare with: it did not run, or its result was wrong\n"),
+        (Some(Eager | TorchEager), Some(_)) => {
+            "vs eager: ratios of attention alone, whose eager form writes all scores to memory. Guides that name 1.5x for \
+             sdpa and 2 to 3x for flash-attn mean whole training steps, in which attention is a part.\n"
+                .into()
+        }
+        _ => String::new(),
+    }
+}
+
+fn line(r: &BackendReport, report: &RunReport, wanted: Option<BackendName>, called: bool) -> Option<Vec<String>> {
     let Outcome::Done { kernel, error, timings, .. } = &r.outcome else { return None };
     let mut cells = vec![r.backend.to_string(), what_ran(r.backend, kernel)];
     match timings.forward() {
         Some(t) => {
-            let is_base = report.baseline().is_some_and(|base| base.backend == r.backend);
+            let is_base = report.baseline_of(wanted).is_some_and(|base| base.backend == r.backend);
             let own = if is_base { "baseline".to_string() } else { String::new() };
-            let ratio = report.versus(r.backend).map_or(own, |versus| versus.words());
+            let ratio = report.versus_of(r.backend, wanted).map_or(own, |versus| versus.words());
             let unit = if report.device == Device::Cpu { 1e6 } else { 1e9 };
             let rate = table::digits(report.work.flop / t.median_ms / unit);
             cells.extend([table::milliseconds(t.median_ms), t.spread_words(), rate, ratio]);
@@ -237,14 +257,14 @@ fn checked(report: &RunReport) -> String {
 }
 
 /// The whole report as JSON, without the kernels' texts.
-pub fn json(name: &str, spec: &ProblemSpec, report: &RunReport) -> Value {
+pub fn json(name: &str, spec: &ProblemSpec, report: &RunReport, wanted: Option<BackendName>) -> Value {
     let mut value = serde_json::to_value(report).unwrap_or(Value::Null);
     for (backend, r) in value["backends"].as_array_mut().into_iter().flatten().zip(&report.backends) {
         if let Outcome::Done { kernel, error, .. } = &r.outcome {
             backend["ran"] = json!(what_ran(r.backend, kernel));
             backend["fault"] = json!(error.fault());
         }
-        if let Some(versus) = report.versus(r.backend) {
+        if let Some(versus) = report.versus_of(r.backend, wanted) {
             backend["versus"] = json!(versus);
         }
         if let Some(artefact) = backend.get_mut("artefact").and_then(Value::as_object_mut) {
@@ -253,7 +273,8 @@ pub fn json(name: &str, spec: &ProblemSpec, report: &RunReport) -> Value {
     }
     value["name"] = json!(name);
     value["problem"] = problem(spec);
-    value["baseline"] = json!(report.baseline().map(|base| json!({ "backend": base.backend, "ran": base.words })));
+    value["baseline"] =
+        json!(report.baseline_of(wanted).map(|base| json!({ "backend": base.backend, "ran": base.words })));
     value["succeeded"] = json!(succeeded(report));
     value
 }

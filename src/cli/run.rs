@@ -30,6 +30,9 @@ pub struct Args {
     /// torch:flex-flash
     #[arg(long, value_delimiter = ',', value_parser = arguments::backend)]
     backend: Vec<BackendName>,
+    /// Backend that the others' times are compared with, instead of the fastest SDPA: eager for the tables of guides
+    #[arg(long, value_name = "BACKEND", value_parser = arguments::backend)]
+    baseline: Option<BackendName>,
     #[command(flatten)]
     at: Where,
     #[command(flatten)]
@@ -110,6 +113,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if !args.backend.is_empty() {
         request.backends = args.backend;
     }
+    if let Some(base) = args.baseline.filter(|base| !request.backends.contains(base)) {
+        request.backends.insert(0, base);
+    }
     let (report, payloads) = worker.run(request.clone())?;
     race::notes(&report);
     if let Some(path) = &args.out {
@@ -122,7 +128,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
     let name = &opened.document.name;
     if args.json {
-        let mut value = race::json(name, &request.problem, &report);
+        let mut value = race::json(name, &request.problem, &report, args.baseline);
         if let Some(of) = &copy {
             value["smaller_copy_of"] = json!({"sizes": smaller::sizes(&of.document), "kept": of.kept});
         }
@@ -132,7 +138,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         let of = copy.map(|of| copy_words(&of, report.work.density)).unwrap_or_default();
         let title = race::title(name, &request.problem, &report);
         let back = race::gradients(&report);
-        out::text(&format!("{of}{title}\n{}{heads}{back}", race::render(&report)))?;
+        out::text(&format!("{of}{title}\n{}{heads}{back}", race::render_against(&report, args.baseline)))?;
     }
     if race::succeeded(&report) { Ok(()) } else { Err(Failure::Told(Vec::new())) }
 }

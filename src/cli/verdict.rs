@@ -6,6 +6,8 @@ use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::table::Table;
+use crate::analysis::intent;
+use crate::analysis::lint::Sizes;
 use crate::backends::learning;
 use crate::base::{Control, HostTensor};
 use crate::problem::Problem;
@@ -35,6 +37,11 @@ pub fn verdict(args: Args) -> Result<(), Failure> {
     let compiled = opened.compile()?;
     let place = args.arch.clone().map_or(Place::Cpu, Place::Gpu);
     let problem = opened.problem(&compiled)?;
+    if let Some(mask) = &problem.mask {
+        let sizes = Sizes { batch: problem.batch, heads: problem.heads, lengths: problem.lengths() };
+        let blocks = super::check::block_mask(&problem)?;
+        out::diagnostics(&intent::intent(mask, sizes, &super::check::counted(&blocks)));
+    }
     let all = verdicts_on_grid(&problem, opened.document.axes.grid(), &place, &Control::new())?;
     if args.json {
         let learns: Vec<String> = problem

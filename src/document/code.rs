@@ -229,6 +229,7 @@ fn argument(value: &ArgValue, facts: &Facts, env: &dyn Environment, depth: usize
             Arg::Tuple(items.collect::<Result<_, _>>()?)
         }
         ArgValue::Tensor { tensor } => Arg::Tensor(tensor.clone()),
+        ArgValue::Python { python } => Arg::Python(python.clone()),
         ArgValue::Mask { mask } if depth >= MAX_NESTING => {
             let message = format!("`{}` nests patterns more than {MAX_NESTING} deep", mask.name);
             return Err(Diagnostic::error("pattern-nesting", message).hint("combine masks as layers instead"));

@@ -9,6 +9,7 @@ pub use super::environment::{BuiltIn, Environment};
 use super::joining::{Part, join_masks};
 use super::model::*;
 use super::{painted, shapes};
+use crate::analysis::intent::{self, Extent};
 use crate::analysis::lint::{self, Sizes};
 use crate::analysis::settled;
 use crate::base::{Diagnostic, Lengths};
@@ -98,7 +99,8 @@ impl Memo {
             && self.linted.as_ref().is_none_or(|(of, _)| *of != sizes)
         {
             let hidden = code.lone().iter().filter_map(|lone| lone.told(sizes));
-            self.linted = Some((sizes, lint::lint(given, sizes).into_iter().chain(hidden).collect()));
+            let asked = code.said().1.map(|text| text_asked(&text, given)).unwrap_or_default();
+            self.linted = Some((sizes, lint::lint(given, sizes).into_iter().chain(hidden).chain(asked).collect()));
         }
         let (open, mut all): (Vec<_>, Vec<_>) = self.diagnostics.iter().cloned().partition(|d| d.code == LAST_BIT);
         if let (From::Code(code), Some(given), false) = (&self.from, &self.result, open.is_empty()) {
@@ -118,6 +120,25 @@ impl Memo {
         all.extend(more.cloned());
         (self.result.clone(), all)
     }
+}
+
+/// What the text's own create_block_mask was given, against what its mask is.
+fn text_asked(text: &TextSizes, given: &Mod) -> Vec<Diagnostic> {
+    let extent = |given: Option<usize>, one: bool| match given {
+        _ if one => Extent::One,
+        Some(n) if n > 1 => Extent::Many(n),
+        _ => Extent::Unknown,
+    };
+    let (batch, heads) = (extent(text.batch, text.broadcast[0]), extent(text.heads, text.broadcast[1]));
+    let mut told = intent::asked(given.depends(), batch, heads);
+    if text.method {
+        let message = "the mask is a bound method: PyTorch counts `self` among its parameters and refuses it";
+        told.push(
+            Diagnostic::warning("mask-is-method", message)
+                .hint("wrap it: `lambda b, h, q_idx, kv_idx: self.mask(b, h, q_idx, kv_idx)`, or define the mod in a method that returns it"),
+        );
+    }
+    told.into_iter().map(|d| Diagnostic { sources: given.sources.clone(), ..d.at(text.span, "") }).collect()
 }
 
 #[derive(Debug, PartialEq)]

@@ -187,6 +187,7 @@ pub(super) fn shown(default: &Arg) -> Option<ArgValue> {
         Arg::List(items) | Arg::Tuple(items) => ArgValue::List(items.iter().map(shown).collect::<Option<_>>()?),
         Arg::Tensor(tensor) => ArgValue::Tensor { tensor: tensor.clone() },
         Arg::None => ArgValue::None,
+        Arg::Python(text) => ArgValue::Python { python: text.clone() },
         Arg::Mod { .. } => return None,
     })
 }

@@ -336,7 +336,7 @@ fn args_weight(args: &Args) -> usize {
 
 fn arg_weight(value: &ArgValue) -> usize {
     32 + match value {
-        ArgValue::Text(text) => text.len(),
+        ArgValue::Text(text) | ArgValue::Python { python: text } => text.len(),
         ArgValue::List(items) => items.iter().map(arg_weight).sum(),
         ArgValue::Tensor { tensor } => tensor.numel() * tensor.dtype().size(),
         ArgValue::Mask { mask } => args_weight(&mask.args),

@@ -31,6 +31,7 @@ mod painted;
 pub mod pasted;
 #[cfg(test)]
 mod pattern_tests;
+pub mod reorder;
 pub mod resize;
 pub mod scaling;
 mod shape;

@@ -1,6 +1,7 @@
 //! The warnings at given sizes, on mods traced from text, because `analysis` itself knows no Python.
 
 use crate::analysis::block_mask::{BlockMask, MaskShape};
+use crate::analysis::intent::intent;
 use crate::analysis::lint::*;
 use crate::base::{BlockSize, Control, Diagnostic, HostTensor, Lengths, Source, tensor::Data};
 use crate::ir::graph::{Mod, ModKind};
@@ -80,4 +81,75 @@ fn rows_that_keep_nothing_are_counted_and_the_first_is_named() {
         rows("q_idx - kv_idx > 64").as_deref(),
         Some("keeps-nothing: at these lengths this mask keeps no cell at all")
     );
+}
+
+/// The codes of what is said about the intent of a mask.
+fn meant(body: &str, q_len: usize, kv_len: usize) -> Vec<String> {
+    let (of, lengths) = (traced(body), Lengths::new(q_len, kv_len).unwrap());
+    let sizes = Sizes { batch: 1, heads: 1, lengths };
+    let shape = MaskShape { batch: 1, heads: 1, lengths };
+    let mask = BlockMask::build(Some(&of), shape, BlockSize::DEFAULT, &Control::new()).unwrap();
+    intent(&of, sizes, &mask.stats()).into_iter().map(|d| d.code.to_string()).collect()
+}
+
+#[test]
+fn a_mask_that_was_probably_not_meant_is_asked_about() {
+    for (body, q_len, kv_len, want) in [
+        // the window that forgot its other side, in three spellings
+        ("q_idx - kv_idx <= 5", 1000, 1000, &["future-visible"][..]),
+        ("kv_idx > q_idx - 64", 256, 256, &["future-visible"]),
+        ("q_idx < kv_idx + 9", 256, 256, &["future-visible"]),
+        ("(q_idx - kv_idx).abs() <= 5", 1000, 1000, &[]),
+        ("(q_idx >= kv_idx) & (q_idx - kv_idx < 9)", 1000, 1000, &[]),
+        ("q_idx >= kv_idx", 1000, 1000, &[]),
+        // the other way round
+        ("q_idx <= kv_idx", 256, 256, &["future-only"]),
+        ("q_idx + t[b] <= kv_idx", 256, 256, &["future-only"]),
+        // queries of a cache, a chunk of a prompt
+        ("q_idx >= kv_idx", 1, 2048, &["longer-keys"]),
+        ("kv_idx <= q_idx", 512, 2560, &["longer-keys"]),
+        ("kv_idx <= q_idx + 2048", 512, 2560, &[]),
+        ("q_idx == q_idx", 512, 512, &["keeps-all"]),
+        // every third key, wherever it is
+        ("kv_idx % 3 > 0", 1024, 1024, &["no-whole-block"]),
+        ("(q_idx // 128) != (kv_idx // 128)", 1024, 1024, &[]),
+    ] {
+        assert_eq!(meant(body, q_len, kv_len), want, "{body} at {q_len} x {kv_len}");
+    }
+}
+
+#[test]
+fn a_table_needs_as_many_entries_as_its_offset() {
+    let sizes = Sizes { batch: 1, heads: 1, lengths: Lengths::new(256, 256).unwrap() };
+    let found = lint(&traced("t[q_idx - kv_idx] > 0"), sizes);
+    let hint = found[0].hint.clone().unwrap_or_default();
+    assert!(hint.contains("add 255 to the index and make it 511 long"), "{hint}");
+}
+
+/// What the text's own call asks for, against what its mask reads.
+#[test]
+fn a_call_is_held_against_its_mask() {
+    use crate::document::compile::compile;
+    use crate::document::environment::BuiltIn;
+    use crate::document::model::*;
+    let codes = |call: &str, body: &str| {
+        let text = format!(
+            "import torch\nfrom torch.nn.attention.flex_attention import create_block_mask\nt = torch.ones(8)\n\
+             class Holder:\n    def mask(self, b, h, q_idx, kv_idx):\n        return q_idx >= kv_idx\n\
+             def m(b, h, q_idx, kv_idx):\n    return {body}\nbm = create_block_mask({call})\n"
+        );
+        let content = MaskContent::Text(TextCode { source: text, entry: "m".into(), ..TextCode::default() });
+        let layer = Layer { id: 1, name: "code".into(), enabled: true, combine: Combine::And, heads: None, content };
+        let axes = Axes::same(Axis::tokens(64));
+        let document = Document { layers: vec![layer], ..Document::new("d", axes, Settings::new(8, 64)) };
+        let found = compile(&document, &BuiltIn);
+        found.all_diagnostics().map(|d| d.code.to_string()).collect::<Vec<_>>()
+    };
+    let has = |call: &str, body: &str, code: &str| codes(call, body).iter().any(|c| c == code);
+    let per_head = "(q_idx >= kv_idx) & (t[h] > 0)";
+    assert!(has("m, 1, None, 64, 64", per_head, "broadcast-reads"));
+    assert!(has("m, B=1, H=1, Q_LEN=64, KV_LEN=64", per_head, "broadcast-reads"));
+    assert!(!has("m, 1, 8, 64, 64", per_head, "broadcast-reads"));
+    assert!(has("m, None, 32, 64, 64", "q_idx >= kv_idx", "broadcast-possible"));
+    assert!(!has("m, None, None, 64, 64", "q_idx >= kv_idx", "broadcast-possible"));
 }

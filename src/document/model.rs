@@ -216,6 +216,11 @@ pub enum ArgValue {
         /// Its values.
         tensor: HostTensor,
     },
+    /// `{"python": "torch.arange(40)"}`: an expression, evaluated where the code runs.
+    Python {
+        /// Its text.
+        python: String,
+    },
     /// `{"mask": {"name": "causal"}}`: another pattern as an argument.
     Mask {
         /// Which.

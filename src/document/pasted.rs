@@ -103,7 +103,7 @@ fn looked_at(text: &str) -> Pasted {
 
 impl Sizes {
     fn of(asked: &TextSizes, source: &Source) -> Sizes {
-        let TextSizes { batch, heads, q_len, kv_len, block_size, span } = *asked;
+        let TextSizes { batch, heads, q_len, kv_len, block_size, span, .. } = *asked;
         Sizes { line: source.line_column(span.start).0, batch, heads, q_len, kv_len, block_size }
     }
 }

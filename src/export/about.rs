@@ -3,6 +3,7 @@
 //! Invariant: it contains the document's facts and nothing else. Must not know files or Python.
 
 use super::module::OtherLengths;
+use crate::document::library;
 use crate::document::model::*;
 use crate::ir::graph::{BinaryOp, Mod, Op, Ty};
 use crate::problem::Problem;
@@ -21,9 +22,7 @@ pub(super) fn lines(document: &Document) -> Vec<String> {
         None => format!("Tokens: {}.", axes.q),
         Some(kv) => format!("Queries: {}. Keys: {kv}.", axes.q),
     }];
-    if !document.about.is_empty() {
-        out.push(document.about.clone());
-    }
+    out.extend(description(document));
     for (at, layer) in document.layers.iter().filter(|l| l.enabled).enumerate() {
         let joins = match (at, layer.combine) {
             (0, Combine::AndNot) => "everything but ",
@@ -39,6 +38,24 @@ pub(super) fn lines(document: &Document) -> Vec<String> {
         out.push(format!("Score: {} ({}).", score_content(&score.content), score.name));
     }
     out
+}
+
+/// What the document says of itself; a preset's words are marked as such where its values have changed since.
+pub(super) fn description(document: &Document) -> Option<String> {
+    let about = &document.about;
+    if about.is_empty() {
+        return None;
+    }
+    let presets = library::presets().iter().filter_map(|preset| Some((preset.name, preset.document().ok()?)));
+    let mut from = presets.filter(|(_, preset)| preset.about == *about).peekable();
+    let design = |of: &Document| (of.axes.clone(), of.layers.clone(), of.scores.clone());
+    let first = from.peek().map(|(name, _)| *name);
+    match first {
+        Some(name) if from.all(|(_, preset)| design(&preset) != design(document)) => {
+            Some(format!("Of the preset {name}, from which this design was changed: {about}"))
+        }
+        _ => Some(about.clone()),
+    }
 }
 
 /// The kept cells of a mask layer, on one line.
@@ -87,6 +104,7 @@ fn argument(value: &ArgValue) -> String {
         ArgValue::Text(x) => format!("'{x}'"),
         ArgValue::List(list) => format!("({})", list.iter().map(argument).collect::<Vec<_>>().join(", ")),
         ArgValue::Tensor { tensor } => format!("<{} tensor {:?}>", tensor.dtype().torch_name(), tensor.shape()),
+        ArgValue::Python { python } => python.clone(),
         ArgValue::Mask { mask } => call(&mask.name, &mask.args),
     };
     if text.chars().count() <= WRITTEN {
@@ -169,6 +187,24 @@ mod tests {
         assert_eq!(lengths(&with(grid)), OtherLengths::Shorter);
         let window = "def mask_mod(b, h, q_idx, kv_idx):\n    return (q_idx >= kv_idx) & (q_idx - kv_idx < 20)\n";
         assert_eq!(lengths(&with(window)), OtherLengths::Any);
+    }
+
+    #[test]
+    fn a_presets_words_are_marked_where_its_values_changed() {
+        let mut document = library::preset("flux_text_padding").expect("a preset").document().expect("opens");
+        let about = document.about.clone();
+        assert_eq!(description(&document), Some(about.clone()));
+        document.name = "Mine".into();
+        document.settings.seed += 1;
+        assert_eq!(description(&document), Some(about.clone()), "neither changes the design");
+        let MaskContent::Pattern(code) = &mut document.layers[0].content else { panic!("a pattern") };
+        code.args.insert("lengths".into(), ArgValue::List(vec![ArgValue::Int(77)]));
+        let words = "Of the preset flux_text_padding, from which this design was changed: ";
+        assert_eq!(description(&document), Some(format!("{words}{about}")));
+        document.about = "My own words.".into();
+        assert_eq!(description(&document), Some("My own words.".into()));
+        document.about.clear();
+        assert_eq!(description(&document), None);
     }
 
     #[test]

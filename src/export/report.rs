@@ -50,7 +50,7 @@ pub fn report(request: &ReportRequest, control: &Control) -> Result<ExportFile, 
     );
     let date = request.date.map(|d| format!(" on {d}")).unwrap_or_default();
     let _ = writeln!(out, "<p class=\"weak\">Made by Maskloom {}{}.</p>", identity::build(), escaped(&date));
-    for paragraph in document.about.split("\n\n").filter(|p| !p.trim().is_empty()) {
+    for paragraph in about::description(document).unwrap_or_default().split("\n\n").filter(|p| !p.trim().is_empty()) {
         let _ = writeln!(out, "<p>{}</p>", escaped(paragraph));
     }
     out.push_str(&shape(document, problem));

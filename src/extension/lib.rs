@@ -11,6 +11,7 @@ use maskloom_backends as backends;
 use maskloom_base as base;
 use maskloom_document as document;
 use maskloom_ir as ir;
+use maskloom_parallel as parallel;
 use maskloom_problem as problem;
 use maskloom_python as python;
 
@@ -20,6 +21,7 @@ mod design;
 mod guard;
 mod mask;
 mod memory;
+mod ranks;
 
 use pyo3::prelude::*;
 
@@ -39,5 +41,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(blocks::build, module)?)?;
     module.add_function(wrap_pyfunction!(attention::prepare, module)?)?;
     module.add_function(wrap_pyfunction!(design::design, module)?)?;
+    module.add_function(wrap_pyfunction!(ranks::plan_parallel, module)?)?;
     module.add_function(wrap_pyfunction!(guard::panic_on_purpose, module)?)
 }

@@ -38,8 +38,25 @@ pub enum Way {
         /// The first.
         offset: usize,
     },
-    /// Element, element of the other tensor, derivative.
-    Each(Vec<(u32, u32, f64)>),
+    /// Element, element of the other tensor, derivative. A derivative may be infinite: that of `log` at 0.
+    Each(#[serde(with = "slopes")] Vec<(u32, u32, f64)>),
+}
+
+/// Derivatives as JSON, which has no infinity.
+mod slopes {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Slope(u32, u32, #[serde(with = "crate::base::float")] f64);
+
+    pub fn serialize<S: Serializer>(each: &[(u32, u32, f64)], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(each.iter().map(|(at, from, by)| Slope(*at, *from, *by)))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(u32, u32, f64)>, D::Error> {
+        let each = Vec::<Slope>::deserialize(from)?;
+        Ok(each.into_iter().map(|Slope(at, from, by)| (at, from, by)).collect())
+    }
 }
 
 /// A gradient that cannot be led back.
@@ -114,4 +131,16 @@ fn place(shape: &[usize], strides: &[isize], offset: usize, mut at: usize) -> us
         at /= n;
     }
     place as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn infinite_derivatives_survive_as_json() {
+        let way = Way::Each(vec![(0, 0, f64::INFINITY), (1, 2, f64::NEG_INFINITY), (2, 1, -0.5)]);
+        let text = serde_json::to_string(&way).expect("written");
+        assert_eq!(serde_json::from_str::<Way>(&text).expect("read"), way);
+    }
 }

@@ -247,6 +247,14 @@ pub enum GradientOutcome {
 }
 
 impl GradientOutcome {
+    /// The time of the pass, if every gradient was right.
+    pub fn right(&self) -> Option<&Timing> {
+        match self {
+            GradientOutcome::Done { errors, timing, .. } if errors.iter().all(GradientError::passed) => timing.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Bytes that forward and backward held together, if they were counted.
     pub fn memory(&self) -> Option<u64> {
         match self {

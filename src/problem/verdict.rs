@@ -3,12 +3,14 @@
 //! Invariant: one function decides whether a difference is shown, and one names what ran; every table, chart, card and
 //! file uses them. One of our backends is never shown under the name of the library that it replaces. Must not measure.
 
-use super::result::{BackendReport, Outcome, RunReport, Timing};
+use super::result::{BackendReport, GradientOutcome, GradientReport, Outcome, RunReport, Timing};
 use crate::base::BackendName;
 use serde::{Deserialize, Serialize};
 
 /// A spread (interquartile range over the median) beyond which a figure is called loose.
 pub const LOOSE: f64 = 0.10;
+/// A spread beyond which there is no ratio.
+const NONE: f64 = 1.0;
 /// Ratios nearer to 1 than this are no difference, even with a steady clock.
 const ALIKE: f64 = 0.01;
 
@@ -17,8 +19,11 @@ const ALIKE: f64 = 0.01;
 pub struct Versus {
     /// The other's median over this one's: above 1 this one is faster.
     pub ratio: f64,
-    /// Whether the samples show a difference at all.
+    /// Whether the samples show a difference at all: the medians with their spreads, as rows print them, do not meet.
     pub shown: bool,
+    /// The larger spread of the two.
+    #[serde(default)]
+    pub spread: f64,
     /// Why the figure is loose, or shows nothing: `spread 141%`, `intervals overlap`, `other programs used 1.2 of 2 cores`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
@@ -45,7 +50,8 @@ impl Versus {
         // a program does not get the ratio of kernels that wait for their launches
         doubts.extend(own.launch_bound());
         let host = other.launch_bound().map(|words| format!("the other is {words}"));
-        Versus { ratio, shown: !overlap && (ratio - 1.0).abs() > ALIKE && ratio.is_finite(), doubts, host }
+        let differs = (ratio - 1.0).abs() > ALIKE && ratio.is_finite();
+        Versus { ratio, shown: !overlap && differs && spread <= NONE, spread, doubts, host }
     }
 
     /// Whether the difference is shown and nothing makes the figure loose: only such a ratio may be praised.
@@ -53,12 +59,14 @@ impl Versus {
         self.shown && self.doubts.is_empty()
     }
 
-    /// `1.25x`, `3.42x (spread 14%)`, `1.02x, no difference shown (intervals overlap, spread 141%)`.
+    /// `1.25x`, `3.42x (spread 14%)`, `1.02x, no difference shown (intervals overlap, spread 41%)`, `no ratio (intervals
+    /// overlap, spread 231%)`.
     pub fn words(&self) -> String {
-        let mut words = format!("{:.2}x", self.ratio);
-        if !self.shown {
-            words.push_str(", no difference shown");
-        }
+        let mut words = match (self.spread > NONE, self.shown) {
+            (true, _) => "no ratio".to_string(),
+            (_, true) => format!("{:.2}x", self.ratio),
+            (_, false) => format!("{:.2}x, no difference shown", self.ratio),
+        };
         let remarks: Vec<&str> = self.doubts.iter().chain(&self.host).map(String::as_str).collect();
         if !remarks.is_empty() {
             words.push_str(&format!(" ({})", remarks.join(", ")));
@@ -69,22 +77,16 @@ impl Versus {
     /// The same with the name of the baseline: `1.25x our dense-mask kernel`.
     pub fn words_of(&self, other: &str) -> String {
         let words = self.words();
-        match words.split_once('x') {
+        match words.split_once('x').filter(|_| self.spread <= NONE) {
             Some((ratio, rest)) => format!("{ratio}x {other}{rest}"),
             None => words,
         }
     }
 }
 
-/// The middle half of the samples; all of them if they are few.
+/// The median and the spread about it that rows print: `5.29 ms \u{b1}16%`.
 fn interval(timing: &Timing) -> (f64, f64) {
-    let mut sorted = timing.samples_ms.clone();
-    sorted.sort_by(f64::total_cmp);
-    match sorted.len() {
-        0 => (timing.median_ms * (1.0 - timing.spread / 2.0), timing.median_ms * (1.0 + timing.spread / 2.0)),
-        n if n < 4 => (sorted[0], sorted[n - 1]),
-        _ => (quantile(&sorted, 0.25), quantile(&sorted, 0.75)),
-    }
+    (timing.median_ms * (1.0 - timing.spread), timing.median_ms * (1.0 + timing.spread))
 }
 
 /// Quantile of sorted samples with linear interpolation.
@@ -130,8 +132,7 @@ pub fn what_ran(backend: BackendName, kernel: &str) -> String {
     if backend.is_torch() {
         return torch_words(backend, kernel);
     }
-    if let Some(rest) = kernel.strip_prefix("cuDNN ") {
-        let version = rest.split(' ').next().unwrap_or_default();
+    if let Some(version) = cudnn(kernel) {
         return format!("cuDNN {version} SDPA");
     }
     let cpu = if kernel.starts_with("cpu ") { "CPU " } else { "" };
@@ -146,11 +147,18 @@ pub fn what_ran(backend: BackendName, kernel: &str) -> String {
     format!("our {cpu}{name} kernel")
 }
 
+/// The version of cuDNN, if it ran.
+fn cudnn(kernel: &str) -> Option<&str> {
+    kernel.strip_prefix("cuDNN ").map(|rest| rest.split(' ').next().unwrap_or_default())
+}
+
 /// `torch 2.15.0+cu128 SDPA efficient, dense mask` as `PyTorch 2.15 SDPA, efficient`.
 fn torch_words(backend: BackendName, kernel: &str) -> String {
     let mut words = kernel.strip_prefix("torch ").unwrap_or_default().splitn(2, ' ');
     let version: Vec<&str> = words.next().unwrap_or_default().split(['.', '+']).take(2).collect();
     let rest = words.next().unwrap_or_default();
+    // a backward pass names its own kernel last
+    let rest = rest.rsplit_once(", backward ").map_or_else(|| rest.to_string(), |(_, own)| format!("SDPA {own}"));
     let (name, which) = match backend {
         BackendName::TorchSdpa => ("SDPA", rest.strip_prefix("SDPA ").and_then(|r| r.split(',').next())),
         BackendName::TorchEager => ("eager", None),
@@ -167,24 +175,83 @@ pub struct Baseline<'a> {
     pub backend: BackendName,
     /// How long it took.
     pub timing: &'a Timing,
+    /// The report's own text.
+    pub kernel: &'a str,
     /// Its implementation; see [`what_ran`].
     pub words: String,
 }
 
-/// The fastest right SDPA: the user's present choice. If every SDPA refuses, as for score mods, the fastest eager.
+impl Baseline<'_> {
+    /// Who it is where there is little room: `PyTorch 2.11 SDPA`, `cuDNN 9.19 SDPA`, `our dense-mask kernel`.
+    pub fn short(&self) -> &str {
+        self.words.split(',').next().unwrap_or(&self.words)
+    }
+
+    /// Where there is less: `PyTorch 2.11`, `cuDNN 9.19`, `our dense-mask`.
+    pub fn shortest(&self) -> &str {
+        let end = self.words.match_indices(' ').nth(1).map_or(self.words.len(), |(at, _)| at);
+        &self.words[..end]
+    }
+}
+
+/// How near a backend is to what the user would run instead, lower is nearer. None: it is a candidate itself.
+fn rank(backend: BackendName, kernel: &str) -> Option<u8> {
+    use BackendName::{Eager, FlashAttention2, Flex, Sdpa, TorchEager, TorchFlex, TorchFlexFlash, TorchSdpa};
+    match backend {
+        TorchSdpa | TorchFlex | TorchFlexFlash => Some(0),
+        // the library that PyTorch calls, too
+        Sdpa if cudnn(kernel).is_some() => Some(0),
+        TorchEager => Some(1),
+        Sdpa => Some(2),
+        Eager => Some(3),
+        Flex | FlashAttention2 => None,
+    }
+}
+
+/// The fastest right one of what the user would run instead: PyTorch's SDPA or FlexAttention, or cuDNN. Where none ran,
+/// PyTorch's eager, our stand-in for SDPA, or our eager, in this order. Where PyTorch's SDPA ran, cuDNN called by us is
+/// no alternative beside it: a user meets PyTorch's choice.
 pub fn baseline(reports: &[BackendReport]) -> Option<Baseline<'_>> {
-    use BackendName::{Eager, Sdpa, TorchEager, TorchSdpa};
-    let right = |r: &'_ BackendReport| -> bool { r.outcome.right().is_some() };
-    let of = |names: &[BackendName; 2]| {
-        let these = reports.iter().filter(|r| names.contains(&r.backend) && right(r));
-        let timed = these.filter_map(|r| match &r.outcome {
-            Outcome::Done { kernel, .. } => Some((r.backend, r.outcome.right()?, kernel)),
-            _ => None,
-        });
-        timed.min_by(|a, b| a.1.median_ms.total_cmp(&b.1.median_ms))
-    };
-    let (backend, timing, kernel) = [[Sdpa, TorchSdpa], [Eager, TorchEager]].iter().find_map(of)?;
-    Some(Baseline { backend, timing, words: what_ran(backend, kernel) })
+    best(reports.iter().filter_map(|r| match &r.outcome {
+        Outcome::Done { kernel, .. } => Some((r.backend, r.outcome.right()?, kernel.as_str())),
+        _ => None,
+    }))
+}
+
+/// The same of backward passes.
+pub fn backward_baseline(reports: &[GradientReport]) -> Option<Baseline<'_>> {
+    best(reports.iter().filter_map(|r| match &r.outcome {
+        GradientOutcome::Done { kernel, .. } => Some((r.backend, r.outcome.right()?, kernel.as_str())),
+        _ => None,
+    }))
+}
+
+/// Of those who were timed and right.
+fn best<'a>(timed: impl Iterator<Item = (BackendName, &'a Timing, &'a str)>) -> Option<Baseline<'a>> {
+    let ranked = timed.filter_map(|(backend, timing, kernel)| Some((rank(backend, kernel)?, backend, timing, kernel)));
+    let mut ranked: Vec<_> = ranked.collect();
+    if ranked.iter().any(|(_, backend, ..)| *backend == BackendName::TorchSdpa) {
+        ranked.retain(|(_, backend, ..)| *backend != BackendName::Sdpa);
+    }
+    let nearest = ranked.into_iter().min_by(|a, b| a.0.cmp(&b.0).then(a.2.median_ms.total_cmp(&b.2.median_ms)));
+    nearest.map(|(_, backend, timing, kernel)| Baseline { backend, timing, kernel, words: what_ran(backend, kernel) })
+}
+
+/// A backend against the baseline: None for the baseline itself, and where either has no time.
+pub fn versus(reports: &[BackendReport], backend: BackendName, busy: Option<Busy>) -> Option<Versus> {
+    let base = baseline(reports).filter(|base| base.backend != backend)?;
+    let own = reports.iter().find(|r| r.backend == backend)?.outcome.forward()?;
+    let mut versus = Versus::new(own, base.timing, busy);
+    versus.doubts.extend(unraced(&base, reports.iter().map(|r| r.backend)));
+    Some(versus)
+}
+
+/// What makes PyTorch's SDPA a poor rival: it was given the whole mask, and nobody asked PyTorch's FlexAttention.
+fn unraced(base: &Baseline<'_>, mut asked: impl Iterator<Item = BackendName>) -> Option<String> {
+    use BackendName::{TorchFlex, TorchFlexFlash, TorchSdpa};
+    let flex = asked.any(|backend| matches!(backend, TorchFlex | TorchFlexFlash));
+    let dense = base.backend == TorchSdpa && base.kernel.contains("dense");
+    (dense && !flex).then(|| format!("{TorchFlex} did not run"))
 }
 
 impl RunReport {
@@ -193,15 +260,51 @@ impl RunReport {
         baseline(&self.backends)
     }
 
+    /// The baseline that was asked for, if it was right and timed; without a wish the usual one.
+    pub fn baseline_of(&self, wanted: Option<BackendName>) -> Option<Baseline<'_>> {
+        let Some(name) = wanted else { return self.baseline() };
+        let report = self.backends.iter().find(|r| r.backend == name)?;
+        let Outcome::Done { kernel, .. } = &report.outcome else { return None };
+        let timing = report.outcome.right()?;
+        Some(Baseline { backend: name, timing, kernel, words: what_ran(name, kernel) })
+    }
+
+    /// A backend against [`Self::baseline_of`]: None for the baseline itself, and where either has no time.
+    pub fn versus_of(&self, backend: BackendName, wanted: Option<BackendName>) -> Option<Versus> {
+        if wanted.is_none() {
+            return self.versus(backend);
+        }
+        let base = self.baseline_of(wanted).filter(|base| base.backend != backend)?;
+        Some(Versus::new(self.timing(backend)?, base.timing, self.busy()))
+    }
+
     /// The load of other programs while it was timed, if relevant.
     pub fn busy(&self) -> Option<Busy> {
         self.environment.get(Busy::KEY)?.parse().ok()
     }
 
-    /// A backend against the baseline: None for the baseline itself, and where either has no time.
+    /// A backend against the baseline; see [`versus`].
     pub fn versus(&self, backend: BackendName) -> Option<Versus> {
-        let base = self.baseline().filter(|base| base.backend != backend)?;
-        Some(Versus::new(self.timing(backend)?, base.timing, self.busy()))
+        versus(&self.backends, backend, self.busy())
+    }
+
+    /// Whether PyTorch itself ran something that the others can be compared with.
+    pub fn beside_pytorch(&self) -> bool {
+        self.baseline().is_some_and(|base| base.backend.is_torch())
+    }
+
+    /// The baseline of the backward passes; see [`backward_baseline`].
+    pub fn backward_baseline(&self) -> Option<Baseline<'_>> {
+        backward_baseline(&self.gradients)
+    }
+
+    /// A backend's backward pass against that baseline.
+    pub fn backward_versus(&self, backend: BackendName) -> Option<Versus> {
+        let base = self.backward_baseline().filter(|base| base.backend != backend)?;
+        let own = self.gradients.iter().find(|r| r.backend == backend)?.outcome.right()?;
+        let mut versus = Versus::new(own, base.timing, self.busy());
+        versus.doubts.extend(unraced(&base, self.gradients.iter().map(|r| r.backend)));
+        Some(versus)
     }
 
     /// The samples of one backend, if it was timed.
@@ -246,6 +349,18 @@ mod tests {
     }
 
     #[test]
+    fn a_difference_is_judged_by_the_spread_that_rows_print() {
+        let of = |median_ms: f64, spread: f64| Timing { samples_ms: Vec::new(), median_ms, spread, calls: None };
+        let found = Versus::new(&of(22.5, 0.68), &of(1.21, 0.03), None);
+        assert!(found.shown && found.words().starts_with("0.05x (spread 68%"), "{}", found.words());
+        let found = Versus::new(&of(1.51, 0.02), &of(5.29, 1.16), None);
+        assert!(!found.shown);
+        assert_eq!(found.words_of("eager"), "no ratio (intervals overlap, spread 116%)");
+        let found = Versus::new(&of(1.51, 0.02), &of(52.9, 2.31), None);
+        assert!(!found.shown && found.words().starts_with("no ratio ("), "{}", found.words());
+    }
+
+    #[test]
     fn noise_shows_no_difference_and_a_steady_clock_does() {
         let steady = timing(&[1.0, 1.01, 1.0, 1.02, 0.99, 1.0]);
         let slower = timing(&[2.5, 2.52, 2.49, 2.5, 2.51, 2.5]);
@@ -256,7 +371,7 @@ mod tests {
         let noisy = timing(&[0.4, 1.0, 2.6, 0.5, 3.0, 1.2]);
         let found = Versus::new(&noisy, &timing(&[1.2, 1.4, 1.3, 1.5, 1.2, 1.4]), None);
         assert!(!found.shown && !found.is_clear(), "{found:?}");
-        assert!(found.words().contains("x, no difference shown (intervals overlap, spread "), "{}", found.words());
+        assert!(found.words().starts_with("no ratio (intervals overlap, spread "), "{}", found.words());
         assert!(!Versus::new(&steady, &timing(&[1.003; 6]), None).shown);
         // far apart but loose, and on a busy machine: shown, said, not praised
         let loose = Versus::new(&steady, &timing(&[10.0, 12.0, 14.0, 11.0, 13.0, 12.0]), None);
@@ -290,5 +405,125 @@ mod tests {
         ] {
             assert_eq!(what_ran(backend, kernel), words);
         }
+    }
+
+    const CUDNN: &str = "cuDNN 9.19 fused attention, is_causal";
+    const OURS: &str = "flex_sm80 128x64 d128 bf16 mask:dense sm_90a, Maskloom's fused kernel, dense";
+
+    /// Who, how long, and which kernel; one of no time was refused.
+    fn race(rows: &[(BackendName, f64, &str)]) -> RunReport {
+        use crate::base::{Device, Diagnostic};
+        use crate::problem::result::{ErrorStats, OutputError, OutputName, Timings, WorkStats};
+        let report = |&(backend, ms, kernel): &(BackendName, f64, &str)| {
+            let outputs = vec![OutputError::plain(OutputName::Out, 0.0, 1.0)];
+            let outcome = match ms > 0.0 {
+                true => Outcome::Done {
+                    kernel: kernel.into(),
+                    error: ErrorStats { outputs, rows_checked: 1, rows_total: 1, worst: None },
+                    timings: Timings::forward_only(Some(timing(&[ms, 1.01 * ms, ms, 0.99 * ms]))),
+                    artefact: None,
+                    ready_ms: None,
+                    settled_ms: None,
+                    max_scores: Vec::new(),
+                    memory_bytes: None,
+                },
+                false => Outcome::Refused { why: Diagnostic::error("x", kernel) },
+            };
+            BackendReport { backend, outcome }
+        };
+        RunReport {
+            device_name: "a card".into(),
+            device: Device::Cuda(0),
+            environment: Default::default(),
+            card: None,
+            work: WorkStats::default(),
+            backends: rows.iter().map(report).collect(),
+            gradients: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_baseline_is_the_best_that_the_user_could_run_instead() {
+        use BackendName::*;
+        let (sdpa, triton) = ("torch 2.11.0+cu130 SDPA cudnn, dense bias", "torch 2.11.0+cu130 flex, Triton");
+        let ours = [(Flex, 0.2, "flex_sm90"), (Sdpa, 3.9, OURS), (Eager, 15.0, "eager 128x64")];
+        let with = |more: &[(BackendName, f64, &'static str)]| race(&[&ours[..], more].concat());
+        let words = |run: &RunReport| run.baseline().map(|base| base.words).unwrap_or_default();
+        // nothing of PyTorch ran, and then the faster of what did, whichever its place; ours is never nearer
+        assert_eq!(words(&race(&ours)), "our dense-mask kernel");
+        assert_eq!(words(&with(&[(TorchFlex, 0.0, "not installed")])), "our dense-mask kernel");
+        assert_eq!(words(&with(&[(TorchEager, 30.0, "torch 2.11.0 eager")])), "PyTorch 2.11 eager");
+        let both = with(&[(TorchSdpa, 3.3, sdpa), (TorchFlex, 0.4, triton)]);
+        assert_eq!(
+            (words(&both), both.baseline().unwrap().short()),
+            ("PyTorch 2.11 FlexAttention, Triton".into(), "PyTorch 2.11 FlexAttention")
+        );
+        let versus = both.versus(Flex).unwrap();
+        assert!(versus.is_clear() && (versus.ratio - 2.0).abs() < 1e-9, "{versus:?}");
+        assert_eq!(words(&with(&[(TorchSdpa, 0.3, sdpa), (TorchFlex, 0.4, triton)])), "PyTorch 2.11 SDPA, cudnn");
+        assert_eq!(words(&with(&[(TorchSdpa, 9.0, sdpa)])), "PyTorch 2.11 SDPA, cudnn");
+        // cuDNN is the user's too: a slower FlexAttention does not hide it, PyTorch's own call of it does
+        let causal = [(Flex, 0.36, "flex_sm90"), (Sdpa, 0.50, CUDNN), (TorchFlex, 0.86, triton)];
+        assert_eq!(words(&race(&causal)), "cuDNN 9.19 SDPA");
+        let called = [&causal[..], &[(TorchSdpa, 0.51, "torch 2.11.0 SDPA cudnn, is_causal")]].concat();
+        assert_eq!(words(&race(&called)), "PyTorch 2.11 SDPA, cudnn");
+        for (rows, short, shortest) in [
+            (&causal, "cuDNN 9.19 SDPA", "cuDNN 9.19"),
+            (&ours, "our dense-mask kernel", "our dense-mask"),
+            (&[called[0], called[2], called[3]], "PyTorch 2.11 SDPA", "PyTorch 2.11"),
+        ] {
+            let run = race(rows);
+            let base = run.baseline().unwrap();
+            assert_eq!((base.short(), base.shortest()), (short, shortest));
+        }
+        assert_eq!(race(&[(Flex, 0.2, "flex_sm90"), (FlashAttention2, 0.8, "flex_sm80")]).baseline(), None);
+    }
+
+    #[test]
+    fn a_dense_mask_is_no_rival_where_nobody_asked_pytorchs_flex_attention() {
+        use BackendName::*;
+        let rows = [(Flex, 0.2, "flex_sm90"), (TorchSdpa, 3.3, "torch 2.11.0 SDPA cudnn, dense bias")];
+        let lonely = race(&rows).versus(Flex).unwrap();
+        assert!(
+            lonely.shown && !lonely.is_clear() && lonely.words() == "16.50x (torch:flex did not run)",
+            "{lonely:?}"
+        );
+        // that refuses, or a mask that SDPA knows by itself
+        let asked = [&rows[..], &[(TorchFlex, 0.0, "it cannot")]].concat();
+        assert!(race(&asked).versus(Flex).unwrap().is_clear());
+        let causal = [(Flex, 0.36, "flex_sm90"), (TorchSdpa, 0.5, "torch 2.11.0 SDPA cudnn, is_causal")];
+        assert!(race(&causal).versus(Flex).unwrap().is_clear());
+        // only beside PyTorch: a run without it has no such promise
+        let ours = race(&[(Flex, 0.2, "flex_sm90"), (Sdpa, 3.9, OURS)]);
+        assert!(ours.versus(Flex).unwrap().is_clear() && !ours.beside_pytorch() && race(&causal).beside_pytorch());
+    }
+
+    #[test]
+    fn backward_passes_have_a_baseline_of_their_own() {
+        use crate::problem::result::GradientError;
+        use BackendName::*;
+        let done = |backend, ms: f64, kernel: &str, off: f64| GradientReport {
+            backend,
+            outcome: GradientOutcome::Done {
+                kernel: kernel.into(),
+                errors: vec![GradientError { max_abs: off, allowed: 1.0, ..GradientError::default() }],
+                timing: Some(timing(&[ms, 1.01 * ms, ms, 0.99 * ms])),
+                unordered: None,
+                memory_bytes: None,
+            },
+        };
+        let sdpa = "torch 2.11.0+cu130 SDPA cudnn, dense bias, backward efficient, dense bias";
+        let mut run = race(&[(Flex, 0.2, "flex_sm90")]);
+        run.gradients = vec![
+            done(Flex, 0.8, "flex", 0.1),
+            done(TorchSdpa, 2.4, sdpa, 0.1),
+            done(TorchFlex, 1.2, "torch 2.11.0 flex, Triton", 2.0),
+        ];
+        assert_eq!(run.backward_baseline().unwrap().words, "PyTorch 2.11 SDPA, efficient");
+        assert!((run.backward_versus(Flex).unwrap().ratio - 3.0).abs() < 1e-9);
+        assert_eq!(run.backward_versus(TorchSdpa), None);
+        run.gradients.pop();
+        assert_eq!(run.backward_versus(Flex).unwrap().doubts, ["torch:flex did not run"]);
     }
 }

@@ -18,6 +18,10 @@ pub struct TextSizes {
     pub kv_len: Option<usize>,
     /// BLOCK_SIZE
     pub block_size: Option<BlockSize>,
+    /// Whether B, and whether H, was given as None or 1.
+    pub broadcast: [bool; 2],
+    /// Whether the mask was given as a bound method.
+    pub method: bool,
     /// The place of the call.
     pub span: Span,
 }
@@ -44,7 +48,45 @@ impl Met {
             None => number(Some(value)).map(|n| BlockSize { q: n, kv: n }),
         });
         let (q_len, kv_len) = (size(3, "Q_LEN"), size(4, "KV_LEN"));
-        Met { mask, sizes: TextSizes { batch: size(1, "B"), heads: size(2, "H"), q_len, kv_len, block_size, span } }
+        let one = |at, name| matches!(args.get(at, name), Some(Value::None | Value::Int(1)));
+        let broadcast = [one(1, "B"), one(2, "H")];
+        let method = is_bound(&mask);
+        Met {
+            mask,
+            sizes: TextSizes {
+                batch: size(1, "B"),
+                heads: size(2, "H"),
+                q_len,
+                kv_len,
+                block_size,
+                broadcast,
+                method,
+                span,
+            },
+        }
+    }
+}
+
+impl Met {
+    /// A mask that is given by its lists: their lengths are the sizes.
+    pub fn of_lists(mask: Value, lengths: &Value, block: Option<&Value>, span: Span) -> Met {
+        let number = |value: &Value| value.as_int().and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0);
+        let pair = |value: &Value| match &value.as_items()?[..] {
+            [a, b] => Some((number(a)?, number(b)?)),
+            _ => None,
+        };
+        let (q_len, kv_len) = pair(lengths).unzip();
+        let block_size = block.and_then(pair).map(|(q, kv)| BlockSize { q, kv });
+        Met { mask, sizes: TextSizes { q_len, kv_len, block_size, span, ..TextSizes::default() } }
+    }
+}
+
+/// A method of an object, which PyTorch counts with its `self`.
+fn is_bound(mask: &Value) -> bool {
+    match mask {
+        Value::Method(_) => true,
+        Value::Partial(partial) => matches!(&partial.function, Value::Builtin(name) if &**name == "method"),
+        _ => false,
     }
 }
 

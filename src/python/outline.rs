@@ -413,6 +413,7 @@ fn kind_of_default(default: &Arg) -> Option<ParamKind> {
         Arg::Str(_) => ParamKind::Str,
         Arg::List(_) | Arg::Tuple(_) => ParamKind::Tuple,
         Arg::Tensor(_) => ParamKind::Tensor,
+        Arg::Python(_) => return None,
         Arg::Mod { .. } => ParamKind::Mod,
         Arg::None => return None,
     })

@@ -26,6 +26,8 @@ pub enum Arg {
     Tuple(Vec<Arg>),
     /// A captured tensor.
     Tensor(HostTensor),
+    /// An expression of Python, which sees `torch` and `math`.
+    Python(String),
     /// A function of another text.
     Mod {
         /// Its text.

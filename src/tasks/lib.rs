@@ -17,6 +17,7 @@ use maskloom_quality as quality;
 use maskloom_trainers as trainers;
 use maskloom_worker as worker;
 
+pub mod comparing;
 pub mod conform;
 pub mod doctor;
 pub mod environment;

@@ -71,10 +71,13 @@ pub fn embedded() -> &'static [Collection] {
     ALL.get_or_init(|| EMBEDDED.iter().filter_map(|text| Collection::from_json(text).ok()).collect())
 }
 
-/// The recorded runs of exactly this document, one a card.
+/// The recorded runs of exactly this document, one a card; those with PyTorch beside us come first.
 pub fn of(document: &Document) -> Vec<&'static Recorded> {
     let wanted = fingerprint(document);
-    embedded().iter().flat_map(|c| c.runs.values()).filter(|r| r.fingerprint == wanted).collect()
+    let mut runs: Vec<_> =
+        embedded().iter().flat_map(|c| c.runs.values()).filter(|r| r.fingerprint == wanted).collect();
+    runs.sort_by_key(|run| !run.report.beside_pytorch());
+    runs
 }
 
 /// Those runs whose numbers belong to this document's problem: a user's own pattern with a built-in name, or a newer
@@ -305,6 +308,19 @@ mod tests {
         assert!(why.contains("the backward pass of flex was wrong: dq: error 2.0e-1"), "{why}");
         let failed = GradientOutcome::Failed { why: Diagnostic::error("x", "it broke") };
         assert!(reduced(failed).unwrap_err().message.contains("the backward pass of flex failed: it broke"));
+    }
+
+    #[test]
+    fn what_the_user_would_run_instead_comes_first() {
+        let runs = |name: &str| of(&library::preset(name).unwrap().document().unwrap());
+        let alibi = runs("alibi");
+        assert!(alibi[0].report.beside_pytorch() && !alibi[1].report.beside_pytorch());
+        let line = alibi[0].summary().unwrap();
+        assert!(line.contains("x PyTorch 2.11 FlexAttention, Triton"), "{line}");
+        // without PyTorch on any card they keep the cards' order
+        let graphs = runs("graphormer");
+        assert!(graphs[0].report.device_name.contains("H200") && !graphs[0].report.beside_pytorch());
+        assert!(graphs[0].summary().unwrap().contains("x our eager kernel"));
     }
 
     #[test]

@@ -193,3 +193,17 @@ fn a_scale_that_is_not_the_usual_one_is_in_the_calls() {
     assert_eq!(call("torch:sdpa math"), "sdpa(q, k, v, is_causal=True, scale=0.5)");
     assert!(call("torch:flex").ends_with("block_mask=block_mask, scale=0.5)"));
 }
+
+#[test]
+fn the_dispatchers_flex_loses_is_causal_and_it_is_said() {
+    let place = Place::Gpu("sm_90a".into());
+    let words = |mask: Option<&str>| {
+        let all = of(&problem(mask, None, DType::BF16), &place);
+        row(&all, "diffusers flex").forward.words().to_string()
+    };
+    assert!(words(Some("(ge q_idx kv_idx)")).contains("is_causal=True computes full attention"));
+    assert!(words(Some("(lt (abs (sub q_idx kv_idx)) 17)")).starts_with("a BlockMask as attn_mask"));
+    let double = parse("(mul score 2.0)", &[]).expect("a score mod");
+    let scored = of(&problem(None, Some(double), DType::BF16), &place);
+    assert!(!row(&scored, "diffusers flex").forward.takes());
+}

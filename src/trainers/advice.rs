@@ -4,7 +4,9 @@
 //! from them is marked as forward only; backward timings count only with right gradients; without a measurement the
 //! advice is a command to run. Must not know where runs come from.
 
-use super::config::{Reach, Trainer, reach};
+use super::config::Trainer;
+use super::effects::{self, Setup};
+use super::known;
 use crate::base::BackendName;
 use crate::problem::result::{GradientOutcome, Outcome, RunReport};
 use serde::Serialize;
@@ -44,6 +46,8 @@ pub struct Question<'a> {
     pub design: Option<Attended<'a>>,
     /// `base_model_precision`.
     pub weights: Option<&'a str>,
+    /// What decides the setting's effect besides its value.
+    pub setup: Setup<'a>,
     /// The command that measures the missing times.
     pub command: &'a str,
 }
@@ -112,6 +116,13 @@ struct Entry {
 pub fn advise(question: &Question) -> Advice {
     let mut advice = Advice::default();
     let key = question.trainer.key();
+    if question.trainer == Trainer::SimpleTuner
+        && let Some(value) = question.current
+    {
+        let setup = Setup { family: question.family.or(question.setup.family), ..question.setup };
+        let notes = effects::warnings(value, setup);
+        advice.why.extend(notes.into_iter().filter(|n| n.code != "config-untrained").map(|n| n.message));
+    }
     advice.must = must(question, &mut advice.why);
     let plain = question.plain.map(|m| (m, entries(question.trainer, m.report)));
     match &plain {
@@ -161,7 +172,7 @@ fn training<N: std::fmt::Display + Copy>(
     why: &mut Vec<String>,
 ) -> Option<N> {
     let mut best: Option<(N, f64)> = None;
-    let mut told = Vec::new();
+    let (mut told, mut own) = (Vec::new(), Vec::new());
     for (name, entry) in named {
         let found = measured.report.gradients.iter().find(|r| r.backend == entry.backend);
         told.push(match found.map(|r| &r.outcome) {
@@ -177,6 +188,11 @@ fn training<N: std::fmt::Display + Copy>(
                 Some(words) => format!("{name} computes wrong gradients ({words})"),
                 None => format!("{name} was not timed backward"),
             },
+            Some(GradientOutcome::Refused { .. }) if !entry.backend.as_str().starts_with("torch:") => {
+                // the trainer's kernel of this name is another one, which may well have gradients
+                own.push(entry.backend.as_str());
+                continue;
+            }
             Some(GradientOutcome::Refused { why } | GradientOutcome::Failed { why }) => {
                 format!("{name} has no backward pass on this device ({})", why.message)
             }
@@ -184,6 +200,13 @@ fn training<N: std::fmt::Display + Copy>(
     }
     if !told.is_empty() {
         why.push(format!("{}, {of}, forward + backward: {}", place(measured), told.join(", ")));
+    }
+    if !own.is_empty() {
+        why.push(format!(
+            "Maskloom's own `{}` measures forward passes only; this says nothing about the trainer's kernel: race torch:sdpa \
+             with --pass both",
+            own.join("` and `")
+        ));
     }
     best.map(|(name, _)| name)
 }
@@ -226,6 +249,14 @@ fn fits(question: &Question, advice: &mut Advice) -> bool {
 /// Settings that cannot work: formats that a backend refuses.
 fn must(question: &Question, why: &mut Vec<String>) -> Option<&'static str> {
     let current = question.current?;
+    let setup = Setup { family: question.family.or(question.setup.family), ..question.setup };
+    if question.trainer == Trainer::SimpleTuner && effects::untrained(current, setup) {
+        why.push(format!(
+            "with `{current}` in training the attention layers will not be trained, as the trainer itself warns ({})",
+            known::edition()
+        ));
+        return Some(question.trainer.value(BackendName::TorchSdpa).0);
+    }
     let picky = current == "flex" || current.starts_with("flash-attn") || current.starts_with("flash_attention");
     let precision = question.precision.filter(|p| matches!(*p, "no" | "fp8" | "fp32" | "float32"))?;
     if !picky {
@@ -267,6 +298,23 @@ fn place(measured: Measured) -> String {
     format!("{verb} {}", measured.report.device_name)
 }
 
+/// Takes out the choices that do not reach the family's attention, and says which.
+fn without_effect(question: &Question, choices: &mut Vec<&Entry>) -> Option<String> {
+    let family = question.family.filter(|_| question.trainer == Trainer::SimpleTuner)?;
+    let setup = Setup { family: Some(family), ..question.setup };
+    let idle = |e: &&Entry| e.value.is_some_and(|v| !effects::acts(v, setup));
+    let mut names: Vec<&str> = choices.iter().filter(|e| idle(e)).filter_map(|e| e.value).collect();
+    names.dedup();
+    choices.retain(|e| !idle(e));
+    (!names.is_empty()).then(|| {
+        format!(
+            "the `{family}` family calls PyTorch's SDPA itself: `{}` has no effect there ({})",
+            names.join("` and `"),
+            known::edition()
+        )
+    })
+}
+
 fn fastest(question: &Question, measured: Measured, entries: &[Entry], advice: &mut Advice) {
     let key = question.trainer.key();
     let mut choices: Vec<&Entry> = entries.iter().filter(|e| e.value.is_some()).collect();
@@ -274,17 +322,12 @@ fn fastest(question: &Question, measured: Measured, entries: &[Entry], advice: &
     let own = |e: &Entry| e.backend.as_str().starts_with("torch:");
     let stands_in = |e: &Entry| !own(e) && entries.iter().any(|o| own(o) && o.value == e.value);
     choices.retain(|e| !stands_in(e));
+    advice.why.extend(without_effect(question, &mut choices));
     choices.sort_by(|a, b| a.ms.total_cmp(&b.ms));
     let Some(best) = choices.first() else { return };
     let value = best.value.unwrap_or_default();
     let list = choices.iter().map(|e| format!("{} {:.2} ms", e.value.unwrap_or_default(), e.ms));
     advice.why.push(format!("{}, without the design: {}", place(measured), list.collect::<Vec<_>>().join(", ")));
-    let direct = question.trainer == Trainer::SimpleTuner && question.family.is_some_and(|f| reach(f) == Reach::Direct);
-    let family = question.family.unwrap_or_default();
-    if direct {
-        advice.headline = format!("keep `{key}`: the `{family}` family calls PyTorch's SDPA itself and ignores it");
-        return;
-    }
     if choices.iter().all(|e| e.value == best.value) {
         advice.forward = Some(value);
         advice.headline = format!("`{value}` is the only measured choice of `{key}`, so there is no comparison");
@@ -349,186 +392,5 @@ fn design(question: &Question, plain: Option<&[Entry]>, advice: &mut Advice) {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::base::{Device, Diagnostic};
-    use crate::problem::result::{BackendReport, ErrorStats, OutputError, OutputName, Timing, Timings, WorkStats};
-    use crate::trainers::advice::*;
-    use BackendName::*;
-
-    fn report(times: &[(BackendName, f64, &str)]) -> RunReport {
-        let one = |(backend, ms, kernel): &(BackendName, f64, &str)| {
-            let off = if *kernel == "wrong" { 9.0 } else { 0.0 };
-            let outputs = vec![OutputError::plain(OutputName::Out, off, 1.0)];
-            let error = ErrorStats { outputs, rows_checked: 1, rows_total: 1, worst: None };
-            let timing = Some(Timing { samples_ms: vec![*ms], median_ms: *ms, spread: 0.01, calls: None });
-            let outcome = match *kernel {
-                "failed" => Outcome::Failed { why: Diagnostic::error("x", "y") },
-                kernel => Outcome::Done {
-                    kernel: kernel.into(),
-                    error,
-                    timings: Timings::forward_only(timing),
-                    artefact: None,
-                    ready_ms: None,
-                    settled_ms: None,
-                    max_scores: Vec::new(),
-                    memory_bytes: None,
-                },
-            };
-            BackendReport { backend: *backend, outcome }
-        };
-        RunReport {
-            device_name: "NVIDIA H200".into(),
-            device: Device::Cuda(0),
-            environment: Default::default(),
-            card: None,
-            work: WorkStats::default(),
-            backends: times.iter().map(one).collect(),
-            gradients: Vec::new(),
-            notes: vec![],
-        }
-    }
-
-    fn ask<'a>(plain: Option<&'a RunReport>, designed: Option<&'a RunReport>) -> Question<'a> {
-        let measured = |report| Measured { report, recorded: false };
-        Question {
-            plain: plain.map(measured),
-            designed: designed.map(measured),
-            has_design: designed.is_some(),
-            command: "maskloom run x",
-            ..Question::default()
-        }
-    }
-
-    #[test]
-    fn without_a_measurement_it_says_what_to_run() {
-        let advice = advise(&ask(None, None));
-        assert_eq!((advice.forward, advice.must), (None, None));
-        assert!(advice.headline.contains("no recommendation"));
-        assert!(advice.next[0].contains("maskloom run x"), "{advice:?}");
-        // the setting does not select our own kernels
-        let own = report(&[(Flex, 0.1, "flex_sm90"), (FlashAttention2, 0.2, "flash_sm90")]);
-        assert!(advise(&ask(Some(&own), None)).headline.contains("no recommendation"));
-    }
-
-    #[test]
-    fn the_fastest_that_was_right_is_named_for_forward_and_never_for_training() {
-        let run = report(&[
-            (TorchSdpa, 2.0, "sdpa"),
-            (Sdpa, 1.0, "cuDNN 9.19"),
-            (TorchFlex, 0.5, "wrong"),
-            (Flex, 0.2, "own"),
-        ]);
-        let advice = advise(&ask(Some(&run), None));
-        assert_eq!(advice.forward, Some("cudnn"));
-        assert!(advice.headline.starts_with("forward"), "{advice:?}");
-        assert!(advice.next.iter().any(|n| n.starts_with("forward only") && n.contains("20 steps")), "{advice:?}");
-        let transformers = Question { trainer: Trainer::Transformers, ..ask(Some(&run), None) };
-        let alone = advise(&transformers);
-        assert_eq!(alone.forward, Some("sdpa"));
-        assert!(
-            alone.headline.contains("only measured choice") && alone.next[0].contains("maskloom run x"),
-            "{alone:?}"
-        );
-        let both = report(&[(Sdpa, 1.0, "cuDNN 9.19"), (TorchSdpa, 1.01, "sdpa"), (TorchFlex, 3.0, "flex")]);
-        let advice = advise(&Question { trainer: Trainer::Transformers, ..ask(Some(&both), None) });
-        assert!(advice.why[0].ends_with("sdpa 1.01 ms, flex_attention 3.00 ms"), "{advice:?}");
-        let close = report(&[(TorchSdpa, 1.0, "sdpa"), (Sdpa, 1.02, "cuDNN 9.19")]);
-        let advice = advise(&ask(Some(&close), None));
-        assert!(advice.forward.is_none() && advice.headline.contains("within 5%"), "{advice:?}");
-    }
-
-    #[test]
-    fn the_fastest_forward_and_backward_is_named_for_training() {
-        use crate::problem::result::{GradientError, GradientReport};
-        let mut run = report(&[(TorchSdpa, 2.0, "sdpa"), (TorchFlex, 1.0, "flex"), (TorchEager, 9.0, "eager")]);
-        let done = |ms: f64, off: f64| GradientOutcome::Done {
-            kernel: "k".into(),
-            errors: vec![GradientError {
-                name: "dq".into(),
-                max_abs: off,
-                largest: 1.0,
-                allowed: 0.1,
-                widest: 0.1,
-                fault: None,
-            }],
-            timing: (off < 0.1).then(|| Timing { samples_ms: vec![ms], median_ms: ms, spread: 0.01, calls: None }),
-            unordered: None,
-            memory_bytes: None,
-        };
-        run.gradients = vec![
-            GradientReport { backend: TorchSdpa, outcome: done(4.0, 0.0) },
-            GradientReport { backend: TorchFlex, outcome: done(3.0, 0.5) },
-            GradientReport { backend: TorchEager, outcome: done(30.0, 0.0) },
-        ];
-        let asked = Question { trainer: Trainer::Transformers, ..ask(Some(&run), None) };
-        let (advice, text) = (advise(&asked), advise(&asked).render());
-        assert_eq!((advice.forward, advice.training), (Some("flex_attention"), Some("sdpa")));
-        for word in
-            ["sdpa 2.00 + 4.00 = 6.00 ms", "flex_attention computes wrong gradients (dq: error", "for training, `sdpa`"]
-        {
-            assert!(text.contains(word), "{word}: {text}");
-        }
-        assert!(!text.contains("forward only"), "{text}");
-    }
-
-    #[test]
-    fn eager_is_answered_without_a_race() {
-        let model = Attended { heads: 32, q_len: 8192, kv_len: 8192, axis: "tokens 8192" };
-        let llama =
-            Question { trainer: Trainer::Transformers, current: Some("eager"), model: Some(model), ..ask(None, None) };
-        let advice = advise(&llama);
-        assert!(advice.headline.starts_with("set `attn_implementation` to `sdpa`"), "{advice:?}");
-        assert!(advice.why.iter().any(|w| w.contains("8.00 GiB")), "{advice:?}");
-        let run = report(&[(TorchSdpa, 1.0, "sdpa"), (TorchFlex, 0.5, "flex"), (TorchEager, 9.0, "eager")]);
-        let measured = Question { current: Some("eager"), model: Some(model), ..ask(Some(&run), None) };
-        assert_eq!(advise(&Question { trainer: Trainer::Transformers, ..measured }).forward, Some("flex_attention"));
-        let sdpa = Question { current: Some("sdpa"), ..llama };
-        assert!(advise(&sdpa).headline.contains("no recommendation"));
-    }
-
-    #[test]
-    fn a_design_of_another_shape_is_told() {
-        let plain = report(&[(TorchSdpa, 4.0, "sdpa")]);
-        let designed = report(&[(TorchFlex, 2.0, "triton")]);
-        let model = Attended { heads: 12, q_len: 32_760, kv_len: 32_760, axis: "video 21x30x52" };
-        let design = Attended { heads: 24, q_len: 27_280, kv_len: 27_280, axis: "video 31x22x40" };
-        let asked = Question { model: Some(model), design: Some(design), ..ask(Some(&plain), Some(&designed)) };
-        let text = advise(&asked).render();
-        for word in
-            ["24 heads over 27280", "12 heads over 32760", "--axes \"video 21x30x52\" --heads 12", "in its own shape"]
-        {
-            assert!(text.contains(word), "{word}: {text}");
-        }
-        assert!(!text.contains("2.00x"), "{text}");
-        let fitting = advise(&Question { design: Some(model), ..asked }).render();
-        assert!(fitting.contains("2.00x") && !fitting.contains("made for"), "{fitting}");
-    }
-
-    #[test]
-    fn how_weights_are_kept_is_no_format_of_attention() {
-        let fp8 = Question { weights: Some("fp8-torchao"), ..ask(None, None) };
-        assert!(advise(&fp8).why[0].contains("mixed_precision"));
-        assert!(advise(&Question { weights: Some("no_change"), ..ask(None, None) }).why.is_empty());
-    }
-
-    #[test]
-    fn families_and_formats_that_decide_by_themselves_do() {
-        let run = report(&[(TorchSdpa, 2.0, "sdpa"), (TorchFlex, 1.0, "flex")]);
-        let flux = Question { family: Some("flux"), ..ask(Some(&run), None) };
-        assert!(advise(&flux).headline.contains("ignores it") && advise(&flux).forward.is_none());
-        let fp32 = Question { current: Some("flex"), precision: Some("no"), ..ask(None, None) };
-        let advice = advise(&fp32);
-        assert_eq!(advice.must, Some("diffusers"));
-        assert!(advice.headline.contains("cannot work") && advice.why[0].contains("bfloat16"), "{advice:?}");
-    }
-
-    #[test]
-    fn a_design_is_held_against_the_dense_race_and_reaches_the_model_by_the_sidecar() {
-        let plain = report(&[(TorchSdpa, 4.0, "sdpa")]);
-        let designed = report(&[(Flex, 1.0, "flex_sm90"), (TorchFlex, 2.0, "triton")]);
-        let text = advise(&ask(Some(&plain), Some(&designed))).render();
-        for word in ["1.00 ms by Maskloom's kernel", "4.00x the fastest without", "2.00x", "sidecar", "forward only"] {
-            assert!(text.contains(word), "{word}: {text}");
-        }
-    }
-}
+#[path = "advice_tests.rs"]
+mod tests;

@@ -1,8 +1,12 @@
 //! A trainer's `config.json` with the attention setting in it.
 //!
 //! Invariant: only the one value changes; the effect on the trainer is described next to the bytes, and flex is set
-//! only on request. All facts about trainers and model families are in this file.
+//! only on request. Facts about SimpleTuner's releases come from `known`.
 
+use super::effects::{self, Setup};
+use super::json_edit::Object;
+use super::known::{self, Does};
+use super::programs::{Program, program};
 use super::settings_file::SettingsFile;
 use crate::base::ExportFile;
 use crate::base::{BackendName, Diagnostic};
@@ -82,41 +86,6 @@ pub struct ConfigExport {
     pub notes: Vec<Diagnostic>,
 }
 
-/// How a model family of SimpleTuner runs its attention.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// Through diffusers' dispatcher: the setting counts.
-    Dispatches,
-    /// By calling PyTorch's SDPA itself: the setting changes nothing.
-    Direct,
-    Unknown,
-}
-
-const DISPATCHING: &[&str] = &[
-    "wan",
-    "ltxvideo",
-    "ltxvideo2",
-    "qwen_image",
-    "flux2",
-    "hunyuanvideo",
-    "z_image",
-    "krea2",
-    "chroma",
-    "cosmos3",
-    "longcat_video",
-    "sanavideo",
-    "kandinsky5-video",
-];
-const DIRECT: &[&str] = &["sd1x", "sd2x", "sdxl", "sd3", "lumina2", "omnigen", "flux"];
-
-pub(crate) fn reach(family: &str) -> Reach {
-    match family {
-        f if DISPATCHING.contains(&f) => Reach::Dispatches,
-        f if DIRECT.contains(&f) => Reach::Direct,
-        _ => Reach::Unknown,
-    }
-}
-
 /// The config with its attention set. Errors: what keeps the existing file from being read, with line and column.
 pub fn config(request: &ConfigRequest) -> Result<ConfigExport, Diagnostic> {
     let object = match request.existing {
@@ -125,6 +94,10 @@ pub fn config(request: &ConfigRequest) -> Result<ConfigExport, Diagnostic> {
     };
     if let (Some(object), Some((name, _))) = (&object, request.existing) {
         refuse_other_files(request.trainer, name, object)?;
+        let bytes = request.existing.map(|(_, bytes)| bytes).unwrap_or_default();
+        if let Some(program) = program(name, object, bytes) {
+            return of_program(request, program, name, object);
+        }
     }
     let backend = request.backend.unwrap_or_else(|| maskless(request.measured));
     let (value, remark) = request.trainer.value(backend);
@@ -138,7 +111,30 @@ pub fn config(request: &ConfigRequest) -> Result<ConfigExport, Diagnostic> {
         let object = object.as_ref()?;
         object.find(&[name, &dashed]).and_then(|m| object.string(m))
     };
-    notes.extend(remarks(request, backend, setting("model_family").as_deref(), setting("mixed_precision").as_deref()));
+    let number = |name: &str| {
+        let dashed = format!("--{name}");
+        let object = object.as_ref()?;
+        let value = object.value(object.find(&[name, &dashed])?);
+        value.as_u64().or_else(|| value.as_str()?.trim().parse().ok()).map(|n| n as usize)
+    };
+    let (family, usage, mode) = (setting("model_family"), setting("sageattention_usage"), setting("dynamo_mode"));
+    let setup = Setup {
+        family: family.as_deref(),
+        usage: usage.as_deref(),
+        parallel: number("context_parallel_size").unwrap_or(0),
+        dynamo_mode: mode.as_deref(),
+        batch: number("train_batch_size").unwrap_or(0),
+    };
+    let present = setting(key);
+    notes.extend(remarks(request, backend, setup, setting("mixed_precision").as_deref()));
+    if request.trainer == Trainer::SimpleTuner {
+        let stays = request.backend.is_none() && present.is_some();
+        let will_be = present.as_deref().filter(|_| stays).unwrap_or(value);
+        notes.extend(of_value(will_be, setup, request.designed));
+        if object.is_some() && present.is_none() {
+            notes.extend(default_left(value, setup));
+        }
+    }
     let written = object.as_ref().map_or_else(|| format!("\"{value}\""), |o| o.quoted(value));
     let dashed = format!("--{key}");
     let (text, before) = match &object {
@@ -163,6 +159,13 @@ pub fn config(request: &ConfigRequest) -> Result<ConfigExport, Diagnostic> {
             }
         }
     };
+    if let Some(SettingsFile::Json(Object { commented: true, .. })) = &object {
+        let message = "the file has comments, which are kept: a strict JSON reader (Python's json.load) stops at them";
+        notes.push(
+            Diagnostic::warning("config-comments", message)
+                .hint("rename it to .jsonc where the trainer reads that, or remove them"),
+        );
+    }
     if let Some(object) = &object {
         notes.extend(other_flags(object));
     } else {
@@ -185,6 +188,68 @@ pub fn config(request: &ConfigRequest) -> Result<ConfigExport, Diagnostic> {
         None => format!("a trainer's config with \"{key}\": {written}"),
     };
     Ok(ConfigExport { file: ExportFile::new(name, text, what), value, before, notes })
+}
+
+/// The file of a program with keys of its own. Errors: the program has no key for this.
+fn of_program(
+    request: &ConfigRequest,
+    program: Program,
+    name: &str,
+    object: &SettingsFile,
+) -> Result<ConfigExport, Diagnostic> {
+    if let Program::None(foreign) = program {
+        let message = format!("{name} is {}", foreign.what);
+        return Err(Diagnostic::error("config-other-file", message).hint(foreign.instead));
+    }
+    let backend = request.backend.unwrap_or_else(|| maskless(request.measured));
+    let mut notes = vec![Diagnostic::note("config-program", format!("{name} is a file of {}", program.name()))];
+    if request.designed {
+        let message = "the setting selects a backend; no key of the file contains a mask or score mod";
+        let hint = "the exported sidecar applies the mask in an unchanged program: set PYTHONPATH=EXPORT/sidecar and MASKLOOM_SIDECAR=EXPORT";
+        notes.push(Diagnostic::note("config-carries-no-mask", message).hint(hint));
+    }
+    let export = |text: String, key: &str, value: &'static str, before: Option<String>, notes: Vec<Diagnostic>| {
+        let what = match &before {
+            Some(before) => format!("{}'s config with \"{key}\" {value}, before {before}", program.name()),
+            None => format!("{}'s config with \"{key}\": {value} added", program.name()),
+        };
+        ConfigExport { file: ExportFile::new(file_name(name), text, what), value, before, notes }
+    };
+    if let Some(found) = program.value(backend) {
+        let (key, value) = found?;
+        let member = object.find(&[key]);
+        let before = member.map(|m| object.written(m).to_string());
+        let keeps = request.backend.is_none() && before.is_some();
+        let text = match member {
+            Some(member) if keeps => object.replaced(member, object.written(member))?,
+            Some(member) => object.replaced(member, &object.quoted(value))?,
+            None => object.inserted(key, &object.quoted(value)),
+        };
+        return Ok(export(text, key, value, before, notes));
+    }
+    let switch = program.switch(backend)?;
+    let is_on = |key: &str| object.find(&[key]).is_some_and(|m| object.value(m) == serde_json::Value::Bool(true));
+    let chosen: Vec<&str> = switch.others.iter().copied().filter(|key| is_on(key)).collect();
+    if request.backend.is_none() && !chosen.is_empty() {
+        notes.push(Diagnostic::note("config-kept", format!("`{}` stays, the choice in the file", chosen.join("`, `"))));
+        let member = object.find(&[chosen[0]]).expect("it is on");
+        let text = object.replaced(member, object.written(member))?;
+        return Ok(export(text, chosen[0], "true", Some("true".into()), notes));
+    }
+    // one switch at a time, each in the text that the one before made
+    let mut text = object.text().to_string();
+    for key in chosen.iter().filter(|key| **key != switch.on) {
+        notes.push(Diagnostic::note("config-switched-off", format!("`{key}` is false now: one of these counts")));
+        let now = SettingsFile::parse(name, text.as_bytes())?;
+        text = now.find(&[*key]).map_or(Ok(text.clone()), |m| now.replaced(m, "false"))?;
+    }
+    let now = SettingsFile::parse(name, text.as_bytes())?;
+    let before = now.find(&[switch.on]).map(|m| now.written(m).to_string());
+    let made = match now.find(&[switch.on]) {
+        Some(member) => now.replaced(member, "true")?,
+        None => now.inserted(switch.on, "true"),
+    };
+    Ok(export(made, switch.on, "true", before, notes))
 }
 
 /// Switches by which axolotl, LLaMA-Factory and kohya's scripts choose attention.
@@ -258,12 +323,7 @@ fn mostly_dashed(object: &SettingsFile) -> bool {
     2 * dashed > object.members().len()
 }
 
-fn remarks(
-    request: &ConfigRequest,
-    backend: BackendName,
-    family: Option<&str>,
-    precision: Option<&str>,
-) -> Vec<Diagnostic> {
+fn remarks(request: &ConfigRequest, backend: BackendName, setup: Setup, precision: Option<&str>) -> Vec<Diagnostic> {
     use BackendName::*;
     let mut notes = Vec::new();
     let key = request.trainer.key();
@@ -273,10 +333,10 @@ fn remarks(
         let hint = "the exported sidecar applies the mask in an unchanged trainer: set PYTHONPATH=EXPORT/sidecar and MASKLOOM_SIDECAR=EXPORT";
         notes.push(Diagnostic::note("config-carries-no-mask", message).hint(hint));
     }
-    if request.trainer == Trainer::SimpleTuner
-        && let Some(family) = family
-    {
-        notes.extend(of_family(family, flex, request.designed));
+    if request.trainer == Trainer::SimpleTuner && flex && request.designed && setup.family == Some("wan") {
+        let message = "Wan's self-attention passes no mask: with `flex` alone it computes dense attention, slower";
+        let hint = "choose `diffusers`; the exported sidecar applies the mask";
+        notes.push(Diagnostic::warning("config-no-mask", message).hint(hint));
     }
     if (flex || backend == FlashAttention2) && matches!(precision, Some("no" | "fp8")) {
         let message = format!(
@@ -291,37 +351,59 @@ fn remarks(
     notes
 }
 
-fn of_family(family: &str, flex: bool, designed: bool) -> Option<Diagnostic> {
-    match reach(family) {
-        Reach::Direct => {
-            let message = format!("the `{family}` family calls PyTorch's SDPA itself: the setting has no effect there");
+/// What the value that will stand in the file does in its family.
+fn of_value(value: &str, setup: Setup, designed: bool) -> Vec<Diagnostic> {
+    let mut notes = effects::warnings(value, setup);
+    let Some(family) = setup.family else { return notes };
+    let does = known::effect(Some(family), value, setup.usage).training;
+    notes.extend(match does {
+        Does::Nothing | Does::Reads => {
+            let message = format!(
+                "the `{family}` family calls PyTorch's SDPA itself: `{value}` has no effect there ({})",
+                known::edition()
+            );
             Some(
                 Diagnostic::warning("config-no-effect", message)
                     .hint("the exported sidecar applies a mask to it for every value"),
             )
         }
-        Reach::Dispatches if flex && designed && family == "wan" => {
-            let message = "Wan's self-attention passes no mask: with `flex` alone it computes dense attention, slower";
-            Some(
-                Diagnostic::warning("config-no-mask", message)
-                    .hint("choose `diffusers`; the exported sidecar applies the mask"),
-            )
-        }
-        Reach::Dispatches if flex => {
+        Does::Dispatches("flex") if !(designed && family == "wan") => {
             let message = format!(
                 "in the `{family}` family flex runs uncompiled unless the model is compiled; uncompiled it materialises all scores"
             );
             Some(Diagnostic::warning("config-uncompiled", message).hint("compile the model (torch.compile), or choose the fastest maskless backend and use the exported sidecar, which compiles"))
         }
-        Reach::Unknown if flex => {
-            let message = format!("the effect of the setting in the `{family}` family is unknown");
+        _ if known::family_name(family).is_none() => {
+            let message = format!(
+                "the `{family}` family is unknown to Maskloom ({}): the effect of the setting there is unknown",
+                known::edition()
+            );
             Some(
                 Diagnostic::note("config-unknown-family", message)
                     .hint("compare the time of a step with and without it"),
             )
         }
         _ => None,
+    });
+    notes
+}
+
+/// A value is written where the trainer's default counted before.
+fn default_left(value: &str, setup: Setup) -> Option<Diagnostic> {
+    let release = known::newest();
+    if value == release.default {
+        return None;
     }
+    let message = format!(
+        "the file had no `attention_mechanism`: in {} that is `{}`; with `{value}` it is no longer used",
+        known::edition(),
+        release.default
+    );
+    let meaning = effects::meaning(&release.default, setup);
+    Some(
+        Diagnostic::warning("config-default-left", message)
+            .hint(format!("`{}`: {meaning} A mask stays active with either", release.default)),
+    )
 }
 
 #[cfg(test)]

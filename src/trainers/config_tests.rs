@@ -124,7 +124,6 @@ fn what_no_trainer_could_read_is_refused_with_its_place() {
     refused(b"", "config-not-json", "line 1, column 1");
     refused(b"learning_rate: 1e-4", "config-not-json", "line 1, column 1");
     refused(b"{\n  \"a\": 1,\n}", "config-not-json", "line 3, column 1");
-    refused(b"{\n  // note\n}", "config-not-json", "line 2, column 3");
     refused(b"{\"a\": 01}", "config-not-json", "line 1, column 9");
     refused(b"{\"a\": \"\\q\"}", "config-not-json", "line 1, column 8");
     refused(b"{\"a\": 1} x", "config-not-json", "line 1, column 10");
@@ -293,16 +292,126 @@ fn comments_yaml_and_toml_keep_every_other_byte() {
     let (name, text, _) = merged("config.jsonc", jsonc, Trainer::SimpleTuner).expect("read");
     assert_eq!(name, "config.jsonc");
     assert_eq!(text, jsonc.replace("[1, 2,],", "[1, 2,],\n  \"attention_mechanism\": \"diffusers\","));
-    // a strict reader stops at it, so it is not merged
-    let why = merged("config.json", jsonc, Trainer::SimpleTuner).expect_err("strict");
-    assert!(why.code == "config-not-json" && why.render().contains(".jsonc"), "{}", why.render());
-    let yaml = "base_model: x # a\nflash_attention: true\ndatasets:\n- path: y\n";
-    let (_, text, notes) = merged("axolotl.yml", yaml, Trainer::Transformers).expect("read");
-    assert_eq!(text, format!("{yaml}attn_implementation: sdpa\n"));
-    assert!(notes.iter().any(|n| n.code == "config-other-flag"));
+    // comments alone are kept in a .json too, and it is said that strict readers stop at them
+    let commented = jsonc.replace("[1, 2,],\n", "[1, 2]\n");
+    let (_, text, notes) = merged("config.json", &commented, Trainer::SimpleTuner).expect("read");
+    assert_eq!(text, commented.replace("[1, 2]\n", "[1, 2],\n  \"attention_mechanism\": \"diffusers\"\n"));
+    assert!(notes.iter().any(|n| n.code == "config-comments"));
+    assert_eq!(merged("config.json", jsonc, Trainer::SimpleTuner).expect_err("a comma").code, "config-not-json");
     let toml = "pretrained = 'x'\n[network]\ndim = 4\n";
     let (_, text, _) = merged("a.toml", toml, Trainer::Transformers).expect("read");
     assert_eq!(text, "pretrained = 'x'\nattn_implementation = \"sdpa\"\n[network]\ndim = 4\n");
     let why = merged("train.env", "A=1\n", Trainer::SimpleTuner).expect_err("a script");
     assert!(why.code == "config-script" && why.render().contains("MASKLOOM_SIDECAR=EXPORT"));
+}
+
+/// The codes and the text of what is said about merging into a file.
+fn told(text: &str, backend: Option<BackendName>) -> (Vec<String>, String) {
+    let notes = merged_as(Trainer::SimpleTuner, backend, text).expect("merges").notes;
+    (notes.iter().map(|n| n.code.to_string()).collect(), notes.iter().map(|n| n.render()).collect())
+}
+
+#[test]
+fn a_merge_that_leaves_the_trainers_default_says_so() {
+    let (codes, text) = told("{\"model_family\": \"wan\"}", None);
+    assert!(codes.contains(&"config-default-left".into()), "{codes:?}");
+    assert!(text.contains("`kohaku-fa-auto`") && text.contains("SimpleTuner 4.10.1, 2026-10-18"), "{text}");
+    let (codes, _) = told("{\"model_family\": \"wan\", \"attention_mechanism\": \"cudnn\"}", None);
+    assert!(!codes.contains(&"config-default-left".into()), "{codes:?}");
+}
+
+#[test]
+fn a_value_is_judged_with_its_family_and_the_other_settings() {
+    let flex = Some(BackendName::Flex);
+    for (text, backend, code, word) in [
+        (r#"{"model_family": "cosmos3"}"#, flex, "config-causal-lost", "computes full attention"),
+        (
+            r#"{"model_family": "minimax_h3", "context_parallel_size": 2, "attention_mechanism": "native-efficient"}"#,
+            None,
+            "config-context-parallel",
+            "`_native_efficient` does not run under context parallel",
+        ),
+        (
+            r#"{"model_family": "minimax_h3", "context_parallel_size": 2}"#,
+            flex,
+            "config-context-parallel",
+            "choose `cudnn` or `native`",
+        ),
+        (
+            r#"{"model_family": "wan", "dynamo_mode": "reduce-overhead", "attention_mechanism": "cudnn"}"#,
+            flex,
+            "config-cuda-graphs",
+            "CUDA graphs",
+        ),
+        (
+            r#"{"model_family": "flux", "attention_mechanism": "sageattention"}"#,
+            None,
+            "config-validation-only",
+            "training is not faster",
+        ),
+        (
+            r#"{"attention_mechanism": "sageattention", "sageattention_usage": "training"}"#,
+            None,
+            "config-untrained",
+            "will not be trained",
+        ),
+        (r#"{"attention_mechanism": "kohaku-fa"}"#, None, "config-replaces-sdpa", "in the place of PyTorch's SDPA"),
+        (r#"{"model_family": "unheard_of"}"#, flex, "config-unknown-family", "unknown to Maskloom"),
+    ] {
+        let (codes, said) = told(text, backend);
+        assert!(codes.contains(&code.to_string()) && said.contains(word), "{text}: {codes:?}\n{said}");
+    }
+    // a kernel that SDPA is restricted to acts in a family that calls SDPA itself
+    let (codes, _) = told(r#"{"model_family": "sdxl", "attention_mechanism": "cudnn"}"#, None);
+    assert!(!codes.contains(&"config-no-effect".into()), "{codes:?}");
+    let (codes, _) = told(r#"{"model_family": "ernie"}"#, flex);
+    assert!(!codes.contains(&"config-unknown-family".into()), "{codes:?}");
+}
+
+/// No value of any release is called an error.
+#[test]
+fn every_value_is_known_and_any_other_is_unknown() {
+    for value in known::values().chain(["never-heard-of"]) {
+        let text = format!("{{\"attention_mechanism\": \"{value}\"}}");
+        let said = trainers::read::TrainerConfig::read("c.json", text.as_bytes()).expect("read").meaning();
+        assert_eq!(said.contains("unknown to Maskloom"), value == "never-heard-of", "{said}");
+        assert!(!said.contains("error"), "{said}");
+    }
+}
+
+/// The file of each program gets that program's own key, one contiguous change for each key; or it is refused.
+#[test]
+fn each_program_gets_its_own_key() {
+    let merged = |name: &str, text: &str, backend| {
+        let existing = Some((name, text.as_bytes()));
+        let made = config(&ConfigRequest { backend, existing, designed: true, ..ConfigRequest::default() });
+        made.map(|m| String::from_utf8(m.file.bytes).expect("text")).map_err(|why| why.code.to_string())
+    };
+    let sdpa = Some(BackendName::Sdpa);
+    let llama = "model_name_or_path: m\nstage: sft # x\nfinetuning_type: lora\nflash_attn: fa2\n";
+    assert_eq!(merged("a.yaml", llama, sdpa), Ok(llama.replace("fa2", "sdpa")));
+    assert_eq!(merged("a.yaml", llama, None), Ok(llama.to_string()));
+    assert_eq!(merged("a.yaml", &llama.replace("flash_attn: fa2\n", ""), sdpa), Ok(llama.replace("fa2", "sdpa")));
+    assert_eq!(merged("a.yaml", llama, Some(BackendName::Flex)), Err("config-no-setting".into()));
+    let axolotl = "base_model: x # a\nflash_attention: true\ndatasets:\n- path: y\n";
+    let off = axolotl.replace("true", "false");
+    assert_eq!(merged("axolotl.yml", axolotl, sdpa), Ok(format!("{off}sdp_attention: true\n")));
+    assert_eq!(merged("axolotl.yml", axolotl, Some(BackendName::FlashAttention2)), Ok(axolotl.to_string()));
+    let kohya = "pretrained_model_name_or_path = 'x'\nnetwork_module = 'networks.lora'\nxformers = true\n";
+    assert_eq!(merged("k.toml", kohya, sdpa), Ok(kohya.replace("true", "false") + "sdpa = true\n"));
+    assert_eq!(merged("k.toml", kohya, Some(BackendName::Flex)), Err("config-no-setting".into()));
+    let musubi = "dit = 'x'\nvae = 'y'\nsdpa = true\n";
+    let flash = musubi.replace("true", "false") + "flash_attn = true\n";
+    assert_eq!(merged("m.toml", musubi, Some(BackendName::FlashAttention2)), Ok(flash));
+    let tuner = "model_family = 'wan'\n[x]\ny = 1\n";
+    let added = "model_family = 'wan'\nattention_mechanism = \"diffusers\"\n[x]\ny = 1\n";
+    assert_eq!(merged("s.toml", tuner, sdpa), Ok(added.to_string()));
+    for (name, text) in [
+        ("default_config.yaml", "compute_environment: LOCAL_MACHINE\ndistributed_type: 'NO'\nnum_processes: 1\n"),
+        ("dataset.toml", "[general]\nresolution = [960, 544]\n\n[[datasets]]\nvideo_directory = 'v'\n"),
+        ("titan.toml", "[job]\nd = 1\n[model]\nname = 'llama3'\n[training]\nsteps = 1\n"),
+        ("args.yaml", "pretrained_model_name_or_path: x\ninstance_prompt: a photo\noutput_dir: o\n"),
+    ] {
+        assert_eq!(merged(name, text, sdpa), Err("config-other-file".into()), "{name}");
+    }
 }

@@ -159,6 +159,11 @@ impl<'a> Flat<'a> {
         Ok(())
     }
 
+    /// The whole text.
+    pub fn text(&self) -> &'a str {
+        self.text
+    }
+
     /// A member's value as it is written.
     pub fn written(&self, member: &Member) -> &'a str {
         &self.text[member.value_at.clone()]

@@ -32,6 +32,8 @@ pub struct Object<'a> {
     open: usize,
     /// In text order.
     pub members: Vec<Member>,
+    /// Whether a `.json` has comments, at which strict readers stop.
+    pub commented: bool,
 }
 
 impl<'a> Object<'a> {
@@ -40,7 +42,7 @@ impl<'a> Object<'a> {
         let text = std::str::from_utf8(bytes).map_err(|e| not_utf8(name, bytes, e.valid_up_to()))?;
         let end = name.rsplit('.').next().unwrap_or("").to_lowercase();
         let lenient = matches!(end.as_str(), "jsonc" | "json5");
-        let mut scan = Scan { name, text, bytes: text.as_bytes(), at: 0, lenient };
+        let mut scan = Scan { name, text, bytes: text.as_bytes(), at: 0, lenient, commented: false };
         if text.starts_with('\u{feff}') {
             scan.at = '\u{feff}'.len_utf8();
         }
@@ -54,11 +56,12 @@ impl<'a> Object<'a> {
             return Err(place(name, text, at, "config-not-object", "the outermost value is not an object")
                 .hint("a trainer's config.json is one object, `{ \"key\": value, ... }`: choose that file"));
         }
-        let object = scan.outermost()?;
+        let mut object = scan.outermost()?;
         scan.space();
         if scan.at < scan.bytes.len() {
             return Err(scan.broken("text after the end of the object"));
         }
+        object.commented = scan.commented && !lenient;
         object.refuse_duplicates()?;
         Ok(object)
     }
@@ -74,6 +77,11 @@ impl<'a> Object<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The whole text.
+    pub fn text(&self) -> &'a str {
+        self.text
     }
 
     /// A member's value as it is written.
@@ -126,6 +134,8 @@ struct Scan<'a> {
     at: usize,
     /// Comments and commas after the last entry are read over.
     lenient: bool,
+    /// Whether a comment was met. It is kept in every file; a strict reader stops at it.
+    commented: bool,
 }
 
 impl<'a> Scan<'a> {
@@ -151,8 +161,11 @@ impl<'a> Scan<'a> {
                 Some("/*") => rest.find("*/").map(|n| n + 2),
                 _ => None,
             };
-            match comment.filter(|_| self.lenient) {
-                Some(length) => self.at += length,
+            match comment {
+                Some(length) => {
+                    self.at += length;
+                    self.commented = true;
+                }
                 None => return,
             }
         }
@@ -176,7 +189,7 @@ impl<'a> Scan<'a> {
             members.push(Member { key, key_at, value_at });
             Ok(())
         })?;
-        Ok(Object { name: self.name, text: self.text, open, members })
+        Ok(Object { name: self.name, text: self.text, open, members, commented: false })
     }
 
     /// An object from its opening brace on.

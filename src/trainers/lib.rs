@@ -10,8 +10,11 @@ use maskloom_problem as problem;
 
 pub mod advice;
 pub mod config;
+pub mod effects;
 mod flat_edit;
 pub(crate) mod json_edit;
+pub mod known;
+mod programs;
 pub mod read;
 mod settings_file;
 

@@ -3,7 +3,9 @@
 //! Invariant: reading changes nothing; a shape is the model's real one or absent. Must not know dialogs or
 //! measurements.
 
-use super::config::{Reach, Trainer, reach};
+use super::config::Trainer;
+use super::effects::{self, Setup};
+use super::known;
 use super::settings_file::SettingsFile;
 use crate::base::{BackendName, DType, Diagnostic};
 use crate::document::model::*;
@@ -59,21 +61,46 @@ impl TrainerConfig {
         })
     }
 
-    /// The present effect of the setting in training, in one or two sentences.
+    /// The present effect of the setting, in a few sentences.
     pub fn meaning(&self) -> String {
+        let value = self.value();
+        let unset = self.setting.is_none();
+        match self.trainer {
+            Trainer::SimpleTuner => {
+                let said = if unset {
+                    format!("not set, which is `{value}` in {}: ", known::edition())
+                } else {
+                    String::new()
+                };
+                format!("{said}{}", effects::meaning(value, self.setup()))
+            }
+            Trainer::Transformers => {
+                let said = if unset { format!("not set, which is `{value}`: ") } else { String::new() };
+                format!("{said}{}", meaning_of(value))
+            }
+        }
+    }
+
+    /// The present value, or the trainer's default.
+    pub fn value(&self) -> &str {
         let default = match self.trainer {
-            Trainer::SimpleTuner => "diffusers",
+            Trainer::SimpleTuner => known::newest().default.as_str(),
             Trainer::Transformers => "sdpa",
         };
-        let value = self.setting.as_deref().unwrap_or(default);
-        let said = if self.setting.is_some() { String::new() } else { format!("not set, which is `{default}`: ") };
-        let heeded = match (self.trainer, self.family.as_deref()) {
-            (Trainer::SimpleTuner, Some(family)) if reach(family) == Reach::Direct => {
-                format!(" The `{family}` family calls PyTorch's SDPA itself, so the setting has no effect there.")
-            }
-            _ => String::new(),
-        };
-        format!("{said}{}{heeded}", meaning_of(self.trainer, value))
+        self.setting.as_deref().unwrap_or(default)
+    }
+
+    /// What decides the setting's effect besides its value.
+    pub fn setup(&self) -> Setup<'_> {
+        let text = |key: &str| self.values.get(key).and_then(Value::as_str);
+        let count = |key: &str| self.number(key).map_or(0, |n| n as usize);
+        Setup {
+            family: self.family.as_deref(),
+            usage: text("sageattention_usage"),
+            parallel: count("context_parallel_size"),
+            dynamo_mode: text("dynamo_mode"),
+            batch: count("train_batch_size"),
+        }
     }
 
     /// Attention of the model as it is trained, without a designed mask. None: the family's shape is not known.
@@ -220,40 +247,20 @@ impl Shape {
     }
 }
 
-/// The backend that a value of the setting selects.
-fn meaning_of(trainer: Trainer, value: &str) -> String {
-    let dense = "dense attention without a designed mask";
-    match (trainer, value) {
-        (Trainer::SimpleTuner, "diffusers" | "native") | (_, "sdpa") => {
-            format!("PyTorch's SDPA, which chooses its flash, cuDNN or memory-efficient kernel: {dense}.")
-        }
-        (Trainer::SimpleTuner, "cudnn") => format!("SDPA with cuDNN's fused kernel alone: {dense}."),
-        (Trainer::SimpleTuner, "native-math") | (_, "eager") => {
-            "unfused attention that materialises all scores: the slowest choice, useful for comparison.".into()
-        }
-        (Trainer::SimpleTuner, "native-flash" | "native-efficient" | "native-npu" | "native-xla") => {
-            format!("one of PyTorch's SDPA kernels alone, which refuses unsupported inputs: {dense}.")
-        }
-        (Trainer::SimpleTuner, v) if v.starts_with("flash-attn") => {
-            format!("the flash-attn package or its hub kernels: {dense}; masks are refused.")
-        }
-        (_, "flash_attention_2" | "flash_attention_3") => {
+/// The backend that a value of transformers' setting selects.
+fn meaning_of(value: &str) -> String {
+    match value {
+        "sdpa" => "PyTorch's SDPA, which chooses its flash, cuDNN or memory-efficient kernel: dense attention without a designed mask.".into(),
+        "eager" => "unfused attention that materialises all scores: the slowest choice, useful for comparison.".into(),
+        "flash_attention_2" | "flash_attention_3" => {
             "the flash-attn package: full, causal and window attention; other masks are refused.".into()
         }
-        (Trainer::SimpleTuner, "flex") | (_, "flex_attention") => {
+        "flex_attention" => {
             "FlexAttention: uncompiled it materialises all scores; compiled it is fast with a block mask, but the model \
              itself passes no block mask of a design."
                 .into()
         }
-        (Trainer::SimpleTuner, v) if v.starts_with("sage") || v == "sla" => {
-            "quantised or sparse attention: an approximation that changes results, mainly for inference.".into()
-        }
-        (Trainer::SimpleTuner, v) if v.starts_with("metal-flash-attention") => "Apple's Metal kernels.".into(),
-        (Trainer::SimpleTuner, "xformers") => format!("xFormers' memory-efficient kernel: {dense}."),
-        (Trainer::SimpleTuner, v) => {
-            format!("`{v}` is not one of the trainer's choices: it ends with an error at the start.")
-        }
-        (Trainer::Transformers, v) => format!("`{v}` is not one of transformers' own choices."),
+        v => format!("`{v}` is not one of transformers' own choices."),
     }
 }
 
@@ -308,9 +315,13 @@ mod tests {
         assert!(both.meaning().contains("cuDNN"), "{}", both.meaning());
         let flux = read(r#"{"model_family": "flux", "attention_mechanism": "flex"}"#).meaning();
         assert!(flux.contains("FlexAttention") && flux.contains("has no effect there"), "{flux}");
-        assert!(read(r#"{"model_family": "wan"}"#).meaning().starts_with("not set, which is `diffusers`"));
+        assert!(
+            read(r#"{"model_family": "wan"}"#)
+                .meaning()
+                .starts_with("not set, which is `kohaku-fa-auto` in SimpleTuner 4.10.1, 2026-10-18: ")
+        );
         assert!(read(r#"{"model_type": "llama"}"#).meaning().starts_with("not set, which is `sdpa`"));
-        assert!(read(r#"{"attention_mechanism": "flexx"}"#).meaning().contains("not one of the trainer's choices"));
+        assert!(read(r#"{"attention_mechanism": "flexx"}"#).meaning().contains("unknown to Maskloom"));
         assert_eq!(read(r#"{"attention_mechanism": null, "model_family": "wan"}"#).setting, None);
     }
 

@@ -34,6 +34,14 @@ impl<'a> SettingsFile<'a> {
         })
     }
 
+    /// The whole text.
+    pub fn text(&self) -> &'a str {
+        match self {
+            SettingsFile::Json(object) => object.text(),
+            SettingsFile::Flat(flat) => flat.text(),
+        }
+    }
+
     /// In text order.
     pub fn members(&self) -> &[Member] {
         match self {

@@ -74,6 +74,19 @@ pub enum InputSource {
     },
 }
 
+impl InputSource {
+    /// Whose q and k numbers are that were computed from these inputs: `random q and k`, `q and k of lm.safetensors`.
+    pub fn words(&self) -> String {
+        match self {
+            InputSource::Random { .. } => "random q and k".into(),
+            InputSource::File { path, .. } => {
+                let name = std::path::Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned());
+                format!("q and k of {}", name.as_deref().unwrap_or(path))
+            }
+        }
+    }
+}
+
 /// A race.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunRequest {

@@ -94,17 +94,27 @@ fn parse<T: serde::de::DeserializeOwned>(line: &[u8]) -> Result<T, Diagnostic> {
         .map_err(|e| broken("protocol-header", format!("a header is not a message of Maskloom: {e}: {}", shown(line))))
 }
 
-/// Reads one request. A broken header does not put the stream out of step, for requests have no payloads: read on.
-pub fn read_request(from: &mut impl BufRead) -> Result<Incoming<Request>, Diagnostic> {
+/// Reads one request. A broken header does not put the stream out of step, for requests have no payloads: read on. The error
+/// has the request's number where the header still says it, and 0 otherwise: whoever waits for the answer gets it.
+pub fn read_request(from: &mut impl BufRead) -> Result<Incoming<Request>, (u64, Diagnostic)> {
     read_request_within(from, MAX_HEADER)
 }
 
-fn read_request_within(from: &mut impl BufRead, limit: u64) -> Result<Incoming<Request>, Diagnostic> {
-    match read_line(from, limit)? {
+fn read_request_within(from: &mut impl BufRead, limit: u64) -> Result<Incoming<Request>, (u64, Diagnostic)> {
+    match read_line(from, limit).map_err(|why| (0, why))? {
         None => Ok(Incoming::End),
         Some(line) if !is_header(&line) => Ok(Incoming::Noise(shown(&line))),
-        Some(line) => parse(&line).map(Incoming::Message),
+        Some(line) => parse(&line).map(Incoming::Message).map_err(|why| (number_of(&line), why)),
     }
+}
+
+/// The `id` of a header that is no message; 0 if it has none.
+fn number_of(line: &[u8]) -> u64 {
+    #[derive(serde::Deserialize)]
+    struct Numbered {
+        id: u64,
+    }
+    serde_json::from_slice::<Numbered>(line).map_or(0, |header| header.id)
 }
 
 /// Reads one response and its payloads. After an error the stream is out of step: stop reading.

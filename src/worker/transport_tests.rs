@@ -82,7 +82,7 @@ fn a_lying_header_costs_no_memory() {
 #[test]
 fn an_endless_line_stops_at_the_limit() {
     let mut reader = std::io::BufReader::new(std::io::repeat(b'{'));
-    assert_eq!(read_request_within(&mut reader, 1000).unwrap_err().code, "protocol-header");
+    assert_eq!(read_request_within(&mut reader, 1000).unwrap_err().1.code, "protocol-header");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn requests_come_back_and_a_bad_one_leaves_the_next_readable() {
     let mut stream = b"{\"id\": 1, \"body\": {\"ask\": \"dance\"}}\n".to_vec();
     write_request(&mut stream, &Request { id: 2, body: RequestBody::Doctor }).unwrap();
     let mut reader = &stream[..];
-    assert_eq!(read_request(&mut reader).unwrap_err().code, "protocol-header");
+    assert_eq!(read_request(&mut reader).unwrap_err().1.code, "protocol-header");
     assert!(matches!(read_request(&mut reader), Ok(Incoming::Message(r)) if r.id == 2));
 }
 
@@ -101,4 +101,13 @@ fn a_payload_that_is_not_what_it_says_is_not_sent() {
     let mut stream = Vec::new();
     assert!(write_response(&mut stream, &response(1), &[wrong]).is_err());
     assert!(stream.is_empty());
+}
+
+/// A request that cannot be read is answered by its own number, so that nobody waits for ever.
+#[test]
+fn a_broken_request_keeps_its_number() {
+    let mut reader =
+        std::io::Cursor::new(b"{\"id\": 7, \"body\": {\"ask\": \"no such thing\"}}\n{\"id\": -1}\n".to_vec());
+    assert_eq!(read_request(&mut reader).unwrap_err().0, 7);
+    assert_eq!(read_request(&mut reader).unwrap_err().0, 0);
 }

@@ -58,7 +58,8 @@ impl Device {
     /// The file of a backend's kernel here, or the two possible ones, by docs/kernels.
     fn expected(&self, name: BackendName, problem: &Problem) -> [&'static str; 2] {
         let (qk, v) = (problem.head_dim, problem.head_dim_v);
-        let suits_hopper = self.gpu.info().limits.hopper && qk.min(v) > 32 && v.div_ceil(64) <= qk.div_ceil(64);
+        let suits_hopper =
+            self.gpu.info().limits.arch.has_wgmma() && qk.min(v) > 32 && v.div_ceil(64) <= qk.div_ceil(64);
         match name {
             BackendName::Eager => ["eager"; 2],
             BackendName::Flex if problem.q_len <= 64 && problem.kv_len >= 256 => ["decode_sm80"; 2],

@@ -1,6 +1,7 @@
 //! Trainers' configurations and advice, through the real binary, with good and bad files of users.
 
 use super::cli::Bench;
+use super::scripts::{python_with, said, script};
 
 #[test]
 fn a_config_is_read_and_without_a_measurement_it_says_what_to_run() {
@@ -85,4 +86,12 @@ fn bad_presets_are_told_where() {
     );
     bench.write("large.json", &large);
     bench.run(&["blocks", "large.json"]).ok();
+}
+
+/// The script that reads trainers' releases, on wheels whose answers are known.
+#[test]
+fn what_trainers_do_is_read_from_their_text() {
+    let Some(python) = python_with(&["torch"]) else { return };
+    let Some(text) = said(&mut script(&python, "release_tables.py")) else { return };
+    assert!(text.contains("the tables are right"), "{text}");
 }

@@ -57,6 +57,11 @@ fn packed_documents_and_designs_of_the_package_have_the_programs_blocks() {
     tells("package_documents.py", &args, "have PyTorch's block masks");
 }
 
+#[test]
+fn attention_over_ranks_is_that_of_one_process() {
+    tells("package_ranks.py", &[], "4 processes: 20 masks of the library and 50 random ones as in one process");
+}
+
 /// Every example of the page runs in the order of the page.
 #[test]
 fn the_page_about_the_package_is_true() {

@@ -12,8 +12,11 @@ const RUN: &str = include_str!("../../.ci/run");
 const FORGE: &str = include_str!("../../.github/workflows/ci.yml");
 
 /// Scripts that no machine of the forge can run, with the reason.
-const BY_HAND: [(&str, &str); 2] =
-    [("calls", "times calls of exported kernels on a GPU"), ("on_a_card", "trains on a GPU")];
+const BY_HAND: [(&str, &str); 3] = [
+    ("calls", "times calls of exported kernels on a GPU"),
+    ("on_a_card", "trains on a GPU"),
+    ("ranks_on_cards", "times plans on several GPUs"),
+];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -118,8 +118,8 @@ fn draw_undo_run_look_save_and_export() {
 
     // another seed: the shown numbers become stale only if the problem changed
     press(&mut window, Modifiers::COMMAND, Key::Num3);
-    wait(&mut window, "Heat map: probability");
-    let map = window.get_by_label("Heat map: probability").rect();
+    wait(&mut window, "Heat map: probability of random q and k");
+    let map = window.get_by_label("Heat map: probability of random q and k").rect();
     window.hover_at(map.min + map.size() * 0.5);
     wait(&mut window, "probability");
 

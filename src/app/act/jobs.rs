@@ -249,10 +249,11 @@ pub(in crate::app) fn ended(state: &mut State, of: JobFor, news: News) {
             }
         }
         (JobFor::Numbers(race, request), News::Mapped { height, width, pixels }) => {
-            if state.session.race.as_ref().is_some_and(|r| r.id == race) {
+            let of = state.session.race.as_ref().filter(|r| r.id == race).and_then(|r| r.request.as_ref());
+            if let Some(inputs) = of.map(|(of, _)| of.inputs.clone()) {
                 let number = state.session.next_map();
                 let map = MapPicture { race, request: request.clone(), height, width, pixels, number };
-                state.session.numbers = Some((race, request, Arc::new(numbers::data(&map))));
+                state.session.numbers = Some((race, request, Arc::new(numbers::data(&map, &inputs))));
             }
         }
         (JobFor::Compile(problem), News::Compiled(artefact)) => {

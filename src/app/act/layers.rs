@@ -11,6 +11,7 @@ use crate::document::edit::Edit;
 use crate::document::library;
 use crate::document::model::*;
 use crate::document::pasted::{self, PastedMod, Sizes};
+use crate::document::reorder;
 use crate::ir::graph::ModKind;
 use std::collections::BTreeMap;
 
@@ -106,9 +107,13 @@ pub(super) fn selected(state: &mut State, change: Change) {
 }
 
 /// Moves a layer to a place in its list, if there is one.
-fn move_to(state: &mut State, id: u64, place: Option<usize>) {
-    if let Some(to) = place {
-        state.edit(Edit::Move(id, to));
+pub(super) fn move_to(state: &mut State, id: u64, place: Option<usize>) {
+    let Some(to) = place else { return };
+    let moved = reorder::moved(&state.document, id, to);
+    if state.edit(moved.edit) && moved.changes {
+        state.done(
+            "The order of layers that combine in different ways changes what the mask keeps; Undo brings it back.",
+        );
     }
 }
 

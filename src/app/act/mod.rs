@@ -56,6 +56,7 @@ pub(super) fn act(state: &mut State, action: Action) {
             state.focus.layer = layer;
             state.session.canvas.take_focus();
         }
+        Action::MoveLayer(id, to) => layers::move_to(state, id, Some(to)),
         Action::ShowDocument(at) => documents::show(state, at),
         Action::SetPicture(picture) => state.focus.picture = picture,
         Action::Count(true) => state.session.count_again(),
@@ -224,7 +225,7 @@ fn run_command(state: &mut State, command: Command) {
         Palette => ask(state, Dialog::palette()),
         Shortcuts => ask(state, Dialog::Shortcuts),
         Messages => ask(state, Dialog::Messages),
-        ShowDesign | ShowRace | ShowQuality | ShowCode | ShowExport | ShowLearn => {
+        ShowDesign | ShowRace | ShowQuality | ShowCode | ShowExport | ShowLearn | ShowParallel => {
             let workspace = Workspace::ALL.into_iter().find(|w| w.command() == command);
             state.view.show(workspace.unwrap_or_default());
         }

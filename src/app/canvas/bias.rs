@@ -20,6 +20,9 @@ const ROWS: usize = 16;
 /// Pieces of a row that is not evaluated as a whole.
 const PIECES: usize = 16;
 
+/// Most cells along each side of the grid over the whole picture.
+const GRID: usize = 512;
+
 /// The range of a bias's colours.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span {
@@ -63,6 +66,14 @@ pub fn span(mods: &Mods<'_>, groups: &[[usize; 2]], control: &Control) -> Option
             }
         }
     }
+    // what is large enough to be seen in the whole picture, wherever it lies
+    if !all {
+        let side = ((BUDGET / 4 / groups.len().clamp(1, GROUPS)) as f64).sqrt() as usize;
+        let some = groups.iter().step_by(groups.len().div_ceil(GROUPS).max(1));
+        for [b, h] in some.copied() {
+            ramp = mods.over_grid([b, h], side.clamp(1, GRID), ramp, control)?;
+        }
+    }
     let exact = all && groups.len() <= GROUPS;
     ramp.map(|ramp| Span { ramp, exact })
 }
@@ -89,6 +100,35 @@ fn pieces(q: usize, lengths: Lengths, cells: usize) -> Vec<Range<usize>> {
 }
 
 impl Mods<'_> {
+    /// A range widened by the kept cells of a grid over everything; None: cancelled.
+    fn over_grid(
+        &self,
+        [b, h]: [usize; 2],
+        side: usize,
+        ramp: Option<Ramp>,
+        control: &Control,
+    ) -> Option<Option<Ramp>> {
+        let Lengths { q_len, kv_len } = self.lengths;
+        let (rows, columns) = (side.min(q_len), side.min(kv_len));
+        let (mut ramp, mut kept, mut score) = (ramp, Vec::new(), [0.0]);
+        for row in 0..rows {
+            if control.is_cancelled() {
+                return None;
+            }
+            let q = spread(row, rows, q_len);
+            for column in 0..columns {
+                let kv = spread(column, columns, kv_len);
+                self.kept(b, h, q, kv..kv + 1, &mut kept);
+                if kept[0] != 0 {
+                    score[0] = 0.0;
+                    self.score.row(b, h, q, kv..kv + 1, &mut score);
+                    ramp = Ramp::over(score.iter().copied().chain(ramp.iter().flat_map(|r| [r.lo, r.hi])));
+                }
+            }
+        }
+        Some(ramp)
+    }
+
     /// Which cells of a row are kept.
     fn kept(&self, b: usize, h: usize, q: usize, kv: Range<usize>, out: &mut Vec<u8>) {
         out.clear();

@@ -39,6 +39,8 @@ pub struct HeatData {
     pub kv: [usize; 2],
     /// The name of the numbers, such as `probability`.
     pub quantity: String,
+    /// Whose they are, such as `random q and k`.
+    pub source: String,
     /// Whether masked cells count as zero, as among probabilities. Minus infinity still marks them, so that a kept cell
     /// with value zero stays distinct.
     pub masked_is_zero: bool,
@@ -47,6 +49,11 @@ pub struct HeatData {
 }
 
 impl HeatData {
+    /// What the numbers are, and whose.
+    pub(super) fn title(&self) -> String {
+        format!("{} of {}", self.quantity, self.source)
+    }
+
     fn value(&self, row: usize, col: usize) -> f32 {
         self.values.get(row * self.cols + col).copied().unwrap_or(f32::NAN)
     }
@@ -117,7 +124,7 @@ impl HeatMap {
         let palette = Palette::of(ui.visuals());
         self.refresh(ui, data, &palette);
         let response = ui.interact(canvas, ui.scope_id().with("heat map"), Sense::click_and_drag());
-        let name = format!("Heat map: {}", data.quantity);
+        let name = format!("Heat map: {}", data.title());
         response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Canvas, true, &name));
         self.input(ui, &response, canvas, lengths);
         let map = self.view.screen_from_world(canvas, lengths);
@@ -390,6 +397,7 @@ mod tests {
             q,
             kv,
             quantity: "score".into(),
+            source: "random q and k".into(),
             masked_is_zero: false,
             revision: 1,
         }
@@ -473,7 +481,7 @@ mod tests {
             .with_size(vec2(500.0, 400.0))
             .build_ui_state(show, (HeatMap::default(), None));
         harness.step();
-        let rect = harness.get_by_label("Heat map: score").rect();
+        let rect = harness.get_by_label("Heat map: score of random q and k").rect();
         // 32 query tokens in 4 rows: the picture has the proportions of the tokens
         let map = View::default().screen_from_world(rect, Lengths::new(32, 4).unwrap());
         harness.hover_at(map.pos(2.5 * 8.0, 1.5));

@@ -93,7 +93,7 @@ fn cell(scene: &Scene<'_>, at: [usize; 2]) -> String {
     if let Some(data) = scene.map.and_then(|numbers| numbers.data).filter(|_| scene.picture.is_numbers())
         && let Some(value) = data.at(at)
     {
-        return format!("{} {}, {words}", data.quantity, data.said(value));
+        return format!("{} {} of {}, {words}", data.quantity, data.said(value), data.source);
     }
     match &scene.score {
         Some(score) if scene.picture == Picture::Bias => {

@@ -56,7 +56,7 @@ impl Canvas {
                     if scene.picture == Picture::Map {
                         put("masked", &[palette.empty]);
                     }
-                    put(&format!("{}: {ends}", data.quantity), &bar);
+                    put(&format!("{}: {ends}", data.title()), &bar);
                 }
                 if scene.picture == Picture::Loss && scene.loss.is_some() {
                     put("row keeps all to none", &super::loss::bar(&palette));

@@ -255,6 +255,11 @@ impl Canvas {
         self.tiles.as_ref().and_then(Tiles::failure)
     }
 
+    /// Nothing that was drawn until now stands in for the next document's tiles.
+    pub fn another_document(&mut self) {
+        self.tiles.iter_mut().for_each(Tiles::forget_stand_ins);
+    }
+
     /// Whether everything visible is drawn from finished tiles of the present revision.
     pub fn settled(&self) -> bool {
         self.tiles.as_ref().is_some_and(Tiles::settled)

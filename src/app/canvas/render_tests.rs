@@ -158,6 +158,27 @@ fn a_wide_bias_takes_its_range_from_kept_cells_of_all_heads() {
     assert!(near == span.ramp.color(-0.06, &palette) || near != bias::dropped(100, 100, &palette), "{near:?}");
 }
 
+/// A bar of 256 rows between two of the rows that are looked at whole.
+#[test]
+fn the_range_of_a_bias_holds_what_is_seen_anywhere_in_the_picture() {
+    let lengths = Lengths::new(8192, 8192).unwrap();
+    let mut g = examples::Builder::new();
+    let distance = g.distance();
+    let near = g.graph.unary(UnaryOp::Abs, distance);
+    let reach = g.graph.int(700);
+    let near = g.graph.binary(BinaryOp::Lt, near, reach);
+    let (q, first, last) = (g.graph.input(Input::QIdx), g.graph.int(7680), g.graph.int(7936));
+    let (from, to) = (g.graph.binary(BinaryOp::Ge, q, first), g.graph.binary(BinaryOp::Lt, q, last));
+    let bar = g.graph.binary(BinaryOp::And, from, to);
+    let root = g.graph.binary(BinaryOp::Or, near, bar);
+    let mask = Arc::new(g.mask(root));
+    let source = Source::new(1, Some(mask), Some(alibi()), lengths).over(1, 1);
+    render(&source, &key(Picture::Bias, BlockSize::DEFAULT, [5, 5]), &Control::new()).unwrap();
+    let span = source.known_span().unwrap();
+    // the bar keeps keys 7935 tokens before its last query
+    assert!(span.ramp.lo < -7800.0, "{span:?}");
+}
+
 #[test]
 fn without_a_score_mod_there_is_no_bias_to_draw() {
     let source = Source::new(1, Some(Arc::new(examples::causal())), None, Lengths::new(9, 9).unwrap());

@@ -71,6 +71,8 @@ pub struct Tiles {
     /// Revision and theme before the present, and when the present began.
     before: Option<TileKey>,
     current: Option<TileKey>,
+    /// The lengths of everything that may stand in.
+    lengths: Option<Lengths>,
     since: f64,
     /// The newest picture of the whole mask, for when revisions come faster than tiles.
     newest: Option<TileKey>,
@@ -96,6 +98,7 @@ impl Tiles {
             level: None,
             before: None,
             current: None,
+            lengths: None,
             since: 0.0,
             newest: None,
             answers: Vec::new(),
@@ -257,6 +260,9 @@ impl Tiles {
         probe: Option<Probe>,
     ) {
         let base = self.key(source, look);
+        if self.lengths.replace(look.lengths) != Some(look.lengths) {
+            self.forget_stand_ins();
+        }
         self.note_change(base, look.now);
         let level = self.choose_level(look);
         let top = whole(look.lengths, SIDE);
@@ -298,6 +304,11 @@ impl Tiles {
                 entry.used = self.frame;
             }
         }
+    }
+
+    /// From here on nothing that was drawn of another document, or at other lengths, stands in for what is missing.
+    pub fn forget_stand_ins(&mut self) {
+        (self.before, self.current, self.newest, self.settled) = (None, None, None, false);
     }
 
     /// Stores the previous revision, whose tiles are replacements.

@@ -29,7 +29,7 @@ enum Entry {
 }
 
 /// Settings by the names that they have on the screen.
-const SETTINGS: [(&str, Command); 17] = [
+const SETTINGS: [(&str, Command); 18] = [
     ("axes and lengths", Command::ShowDesign),
     ("cross-attention", Command::ShowDesign),
     ("batch", Command::ShowDesign),
@@ -46,6 +46,7 @@ const SETTINGS: [(&str, Command); 17] = [
     ("timing rounds", Command::ShowRace),
     ("inputs of a race, seed", Command::ShowRace),
     ("capture, mask loss, suggested masks", Command::ShowQuality),
+    ("context parallel, several GPUs, ranks, all-gather", Command::ShowParallel),
     ("attention setting of a trainer", Command::ShowExport),
 ];
 

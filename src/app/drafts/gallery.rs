@@ -110,7 +110,7 @@ pub(crate) struct Card {
     pub group: Group,
     /// `Recorded on NVIDIA H200, 2026-11-21: flex 0.31 ms, 2.10x cuDNN 9.19 SDPA`, one a card.
     pub recorded: Vec<String>,
-    /// `2.1x`: the first of them, if it is clear.
+    /// `2.1x PyTorch 2.11`: the first of them, if it is clear.
     pub times: Option<String>,
 }
 
@@ -122,8 +122,10 @@ impl GalleryDialog {
             let axes = document.axes.q.to_string();
             let line = |r: &recorded::Recorded| Some(format!("Recorded on {}: {}", r.place(), r.summary()?));
             let runs = recorded::of(&document);
-            let versus = runs.first().and_then(|run| run.report.versus(BackendName::Flex));
-            let times = versus.filter(|v| v.is_clear() && v.ratio > 1.05).map(|v| format!("{:.1}x", v.ratio));
+            let first = runs.first().map(|run| &run.report);
+            let versus = first.and_then(|run| run.versus(BackendName::Flex).zip(run.baseline()));
+            let worth = versus.filter(|(versus, _)| versus.is_clear() && versus.ratio > 1.05);
+            let times = worth.map(|(versus, base)| format!("{:.1}x {}", versus.ratio, base.shortest()));
             let recorded = runs.into_iter().filter_map(line).collect();
             let (name, group) = (preset.name.to_string(), Group::of(preset.name));
             let (title, about) = (document.name, document.about);
@@ -212,6 +214,19 @@ mod tests {
         let groups = of.map(Group::of);
         use Group::*;
         assert_eq!(groups, [Image, Video, Video, Language, Image, Language, Patterns]);
+    }
+
+    #[test]
+    fn a_badge_names_what_it_is_faster_than_and_a_doubtful_ratio_is_none() {
+        let (dialog, ..) = GalleryDialog::new(&[]);
+        let times = |name: &str| dialog.cards.iter().find(|card| card.name == name).unwrap().times.clone();
+        assert_eq!(times("alibi").as_deref(), Some("1.9x PyTorch 2.11"));
+        // nothing of PyTorch ran: whose kernel it was is said
+        assert!(times("graphormer").unwrap().ends_with("x our eager"));
+        let badge = |name: &str| times(name).is_none_or(|times| times.contains("x PyTorch 2.11"));
+        let beside = |card: &&Card| card.recorded.first().is_some_and(|line| line.contains("x PyTorch"));
+        assert!(dialog.cards.iter().filter(beside).count() > 10);
+        assert!(dialog.cards.iter().filter(beside).all(|card| badge(&card.name)));
     }
 
     #[test]

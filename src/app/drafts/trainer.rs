@@ -77,6 +77,7 @@ fn recorded_advice(config: &TrainerConfig, plain: &Document) -> Option<Advice> {
         family: config.family.as_deref(),
         current: config.setting.as_deref(),
         precision: config.precision.as_deref(),
+        setup: config.setup(),
         plain: Some(Measured { report: &run.report, recorded: true }),
         ..Question::default()
     }))

@@ -147,7 +147,7 @@ impl Row<'_> {
             ui.painter().rect_stroke(response.rect, 5.0, (1.5, colour), egui::StrokeKind::Inside);
         }
         if let Some(id) = response.dnd_release_payload::<u64>().filter(|id| **id != self.id && of_this_list(**id)) {
-            actions.edit(Edit::Move(*id, self.at));
+            actions.push(Action::MoveLayer(*id, self.at));
             actions.push(Action::Select(Some(*id)));
         }
     }

@@ -119,7 +119,7 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
         (
             "View",
             &[
-                &[ShowDesign, ShowRace, ShowQuality, ShowCode, ShowExport, ShowLearn],
+                &[ShowDesign, ShowRace, ShowQuality, ShowCode, ShowExport, ShowLearn, ShowParallel],
                 &[ShowCell, ShowProblems, ShowSetup, SwitchFocus],
                 &[ToggleLeft, ToggleRight, CanvasOnly, SwapSides, ResetLayout, StartStrip],
                 &[LargerText, SmallerText, NormalText, ThemeSystem, ThemeLight, ThemeDark],

@@ -12,7 +12,7 @@ use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{command_button, whole};
 use crate::problem::ProblemSpec;
-use crate::worker::protocol::{MapKind, MapRequest};
+use crate::worker::protocol::{InputSource, MapKind, MapRequest};
 use egui::{RichText, Ui};
 
 /// Requested pixels along each side.
@@ -57,12 +57,13 @@ pub(super) fn show(ui: &mut Ui, state: &State, cache: &mut MapCache, actions: &m
     if let Some(copy) = &race.copy {
         ui.weak(format!("of the smaller copy, {}", copy.words));
     }
+    whose(ui, state, &request.inputs, actions);
     let wanted = wanted(state, cache, &request.problem);
     let asked = state.session.map_asked.as_ref() == Some(&(race.id, wanted.clone()));
     let there = state.session.map.as_ref().filter(|map| map.race == race.id && map.request == wanted);
     if let Some(map) = there {
         if cache.data.as_ref().is_none_or(|data| data.revision != map.number) {
-            cache.data = Some(numbers::data(map));
+            cache.data = Some(numbers::data(map, &request.inputs));
         }
         if let Some(data) = &cache.data {
             cache.heat.show(ui, data);
@@ -82,6 +83,29 @@ pub(super) fn show(ui: &mut Ui, state: &State, cache: &mut MapCache, actions: &m
     ui.horizontal(|ui| {
         ui.spinner();
         ui.label("computing the map");
+    });
+}
+
+/// Says whose q and k the map is of, and offers those of the open capture.
+fn whose(ui: &mut Ui, state: &State, inputs: &InputSource, actions: &mut Actions) {
+    ui.horizontal_wrapped(|ui| {
+        let words = RichText::new(format!("Of {}.", inputs.words()));
+        match inputs {
+            InputSource::Random { .. } => ui.label(words.color(palette(ui.visuals()).warning)),
+            InputSource::File { .. } => ui.weak(words),
+        };
+        let captured = state.session.captured.as_ref().and_then(|captured| {
+            let lengths = state.document.axes.lengths().ok()?;
+            captured.inputs(lengths)
+        });
+        let other = captured.filter(|own| !matches!(inputs, InputSource::File { path, .. } if *path == own.path));
+        if let Some(own) = other {
+            let run = ui.button("Run on the capture's q, k and v");
+            if run.on_hover_text("Runs take their inputs from the open capture from here on.").clicked() {
+                actions.push(Action::SetInputs(Some(own)));
+                actions.command(Command::Run);
+            }
+        }
     });
 }
 

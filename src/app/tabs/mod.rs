@@ -9,6 +9,7 @@ mod doctor;
 mod export;
 mod learn;
 mod map;
+mod parallel;
 mod patches;
 mod problems;
 mod quality;
@@ -22,6 +23,7 @@ use crate::base::Diagnostic;
 use egui::{ScrollArea, Ui};
 
 pub(super) use learn::shown_trace;
+pub(crate) use parallel::ParallelPage;
 pub(crate) use quality::QualityPage;
 #[cfg(test)]
 pub(crate) use quality::tests as quality_tests;
@@ -31,6 +33,7 @@ pub(super) use race::{best_time, cannot_run, recorded_runs};
 pub(super) struct Pages<'a> {
     pub quality: &'a mut QualityPage,
     pub export: &'a mut ExportPage,
+    pub parallel: &'a mut ParallelPage,
 }
 
 /// Draws the page in front.
@@ -53,6 +56,7 @@ pub(super) fn show(
         (None, Workspace::Code) => code::show(ui, state, actions),
         (None, Workspace::Export) => export::show(ui, state, pages.export, actions),
         (None, Workspace::Learn) => scrolled(ui, "learn", |ui| learn::show(ui, state, actions)),
+        (None, Workspace::Parallel) => parallel::show(ui, state, pages.parallel),
     }
 }
 

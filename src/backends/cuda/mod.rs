@@ -30,6 +30,7 @@ pub use self::toolchain::cache::{Cache, Listed};
 pub use self::toolchain::compile::{COMPILE_ERROR, Compiled, Compiler, Form, Program, compile, options, program};
 pub use self::toolchain::library::{Candidate, Places};
 pub use self::toolchain::nvrtc::{Nvrtc, nvrtc_for, nvrtc_for_driver};
+pub use self::variant::arch::Arch;
 pub use self::variant::limits::Limits;
 pub use self::variant::spec::{Kernel, KernelSpec, MaskKind, ScoreKind};
 pub use backend::{backend, backends};

@@ -14,6 +14,7 @@ mod kernels;
 mod lab;
 mod language;
 mod large;
+mod parallel;
 mod peer;
 mod predict;
 mod raced;
@@ -102,6 +103,8 @@ enum What {
     Language,
     /// Block masses of captured heads, and the measures after a stroke
     Lab,
+    /// Plans of attention over 4 and 8 ranks: their time, their balance and the keys that travel, by simulation
+    Parallel,
     /// Run nothing: count the work of the backward kernels and predict their time on a card; --from adds measured times
     Predict,
     /// Run nothing: print the run in the --from file as the table of the documentation
@@ -153,6 +156,7 @@ pub fn bench(args: Args) -> Result<(), Failure> {
         What::Canvas => (canvas::rows(&args)?, true),
         What::Language => language::rows(&args),
         What::Lab => (lab::rows(&args)?, true),
+        What::Parallel => parallel::rows(&args)?,
         What::Cpu if args.backward => (backward::rows(&args)?, true),
         What::Cpu => {
             let (rows, right) = races::rows(&args, workloads::cpu())?;

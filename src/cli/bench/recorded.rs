@@ -5,7 +5,8 @@
 use super::super::out::Failure;
 use crate::backends::stats;
 use crate::base::{BackendName, Diagnostic};
-use crate::problem::result::{GradientOutcome, Outcome, RunReport};
+use crate::problem::result::{RunReport, Timing};
+use crate::problem::verdict::{Baseline, Versus};
 use crate::tasks::recorded::Collection;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -67,37 +68,91 @@ fn of_text(text: &str) -> Result<String, serde_json::Error> {
     if object.get("ratios").is_some() { Ok(of_kernels(&serde_json::from_value(object)?)) } else { markdown(text) }
 }
 
-/// The presets' runs on one card: flex and the other backends.
+/// The presets' runs on one card: flex and the other backends, and flex against what a user would run instead. Columns of
+/// backends that ran nowhere are left out.
 fn of_presets(collection: &Collection) -> String {
-    let runs = || collection.runs.values();
-    let card = runs().next().and_then(|run| run.report.environment.get("gpu")).map_or("unknown", String::as_str);
-    let dates = range(runs().filter_map(|run| run.report.environment.get("date")));
-    let rounds = range(runs().map(|run| run.conditions.options.rounds));
+    use BackendName::{Eager, FlashAttention2, Flex, Sdpa, TorchFlex, TorchSdpa};
+    let reports = || collection.runs.values().map(|run| &run.report);
+    let said = |key: &'static str| range(reports().filter_map(move |report| report.environment.get(key)));
+    let card = reports().next().and_then(|report| report.environment.get("gpu")).map_or("unknown", String::as_str);
+    let rounds = range(collection.runs.values().map(|run| run.conditions.options.rounds));
+    let dates = said("date");
     let mut out = format!(
-        "The presets on {card}, {dates}, median of {rounds} rounds; forward pass unless a column says backward.\n\n"
+        "The presets on {card}, {dates}, median of {rounds} rounds; forward pass unless a column says backward.\n"
     );
-    out.push_str(
-        "| preset | cells kept | flex ms | spread | TFLOP/s | sdpa ms | flash_attention_2 ms | eager ms | flex backward ms |\n",
-    );
-    out.push_str("|---|---|---|---|---|---|---|---|---|\n");
+    let _ = writeln!(out, "Builds of Maskloom: {}.{}\n", each(reports(), "maskloom"), pytorch(reports()));
+    let others = [TorchSdpa, TorchFlex, Sdpa, FlashAttention2, Eager];
+    let ran = |b: &BackendName| reports().any(|report| report.timing(*b).is_some());
+    let others: Vec<BackendName> = others.into_iter().filter(ran).collect();
+    let back = |b: &BackendName| *b == Flex || b.is_torch() && reports().any(|report| backward(report, *b).is_some());
+    let backs: Vec<BackendName> = [Flex, TorchSdpa, TorchFlex].into_iter().filter(back).collect();
+    let mut heads: Vec<String> = ["preset", "cells kept", "flex ms", "spread", "TFLOP/s"].map(String::from).into();
+    heads.extend(others.iter().map(|b| format!("{b} ms")));
+    heads.push("flex is faster than".into());
+    heads.extend(backs.iter().map(|b| format!("{b} backward ms")));
+    if backs.len() > 1 {
+        heads.push("backward, flex is faster than".into());
+    }
+    let _ = writeln!(out, "| {} |\n|{}", heads.join(" | "), "---|".repeat(heads.len()));
     for (name, run) in &collection.runs {
         let report = &run.report;
-        let timing = |backend| {
-            let row = report.backends.iter().find(|row| row.backend == backend)?;
-            if let Outcome::Done { timings, .. } = &row.outcome { timings.forward() } else { None }
-        };
-        let Some(flex) = timing(BackendName::Flex) else { continue };
-        let ms = |backend| timing(backend).map_or(String::new(), |t| format!("{:.3}", t.median_ms));
-        let [sdpa, flash, eager] = [BackendName::Sdpa, BackendName::FlashAttention2, BackendName::Eager].map(ms);
+        let Some(flex) = report.timing(Flex) else { continue };
+        let ms = |timing: Option<&Timing>| timing.map_or(String::new(), |t| format!("{:.3}", t.median_ms));
         let (kept, spread) = (100.0 * report.work.density, 100.0 * flex.spread);
-        let (median, tflops) = (flex.median_ms, report.work.flop / flex.median_ms / 1e9);
-        let backward = backward_ms(report).map_or(String::new(), |ms| format!("{ms:.3}"));
-        let _ = writeln!(
-            out,
-            "| {name} | {kept:.1}% | {median:.3} | {spread:.1}% | {tflops:.0} | {sdpa} | {flash} | {eager} | {backward} |"
-        );
+        let tflops = report.work.flop / flex.median_ms / 1e9;
+        let mut cells = vec![name.clone(), format!("{kept:.1}%"), ms(Some(flex))];
+        cells.extend([format!("{spread:.1}%"), format!("{tflops:.0}")]);
+        cells.extend(others.iter().map(|b| ms(report.timing(*b))));
+        cells.push(against(report.versus(Flex), report.baseline()));
+        cells.extend(backs.iter().map(|b| ms(backward(report, *b))));
+        if backs.len() > 1 {
+            let base = report.backward_baseline().filter(|base| base.backend.is_torch());
+            cells.push(against(report.backward_versus(Flex), base));
+        }
+        let _ = writeln!(out, "| {} |", cells.join(" | "));
     }
     out
+}
+
+/// `1.89x PyTorch 2.11 FlexAttention, Triton`; empty without either.
+fn against(versus: Option<Versus>, base: Option<Baseline<'_>>) -> String {
+    versus.zip(base).map_or(String::new(), |(versus, base)| versus.words_of(&base.words))
+}
+
+/// Every value that an environment's key has, with the number of runs: `0.1.0 (6c15414b8, debug) in 18 runs, …`.
+fn each<'a>(reports: impl Iterator<Item = &'a RunReport>, key: &str) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for value in reports.filter_map(|report| report.environment.get(key)) {
+        *counts.entry(value).or_default() += 1;
+    }
+    let each = counts.iter().map(|(value, count)| format!("{value} in {count} runs"));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// Where PyTorch ran, and how much faster flex is than its faster backend; empty where it ran nowhere.
+fn pytorch<'a>(reports: impl Iterator<Item = &'a RunReport> + Clone) -> String {
+    use BackendName::{Flex, TorchFlex};
+    let versions = each(reports.clone(), "torch");
+    if versions.is_empty() {
+        return String::new();
+    }
+    let both = || reports.clone().filter(|report| report.timing(TorchFlex).is_some());
+    let beside = |base: Option<Baseline<'_>>| base.is_some_and(|base| base.backend.is_torch());
+    let forward = both().filter(|r| beside(r.baseline())).filter_map(|r| Some(r.versus(Flex)?.ratio)).collect();
+    let back = both().filter(|r| beside(r.backward_baseline()));
+    let back = back.filter_map(|r| Some(r.backward_versus(Flex)?.ratio)).collect();
+    format!(
+        " PyTorch: {versions}. Geometric mean of flex over the faster of PyTorch's SDPA and FlexAttention where both were \
+         asked: forward {}, backward {}.",
+        mean(forward),
+        mean(back)
+    )
+}
+
+/// `2.10x (15 presets)`.
+fn mean(ratios: Vec<f64>) -> String {
+    let logs: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
+    format!("{:.2}x ({} presets)", (logs / ratios.len() as f64).exp(), ratios.len())
 }
 
 /// The least and the greatest, or the one that all are.
@@ -109,13 +164,9 @@ fn range<T: Ord + std::fmt::Display>(values: impl Iterator<Item = T> + Clone) ->
     }
 }
 
-/// The median of flex's backward pass, where it was recorded.
-fn backward_ms(report: &RunReport) -> Option<f64> {
-    let flex = report.gradients.iter().find(|row| row.backend == BackendName::Flex)?;
-    match &flex.outcome {
-        GradientOutcome::Done { timing, .. } => timing.as_ref().map(|t| t.median_ms),
-        GradientOutcome::Refused { .. } | GradientOutcome::Failed { .. } => None,
-    }
+/// The backward pass of a backend, where it was recorded.
+fn backward(report: &RunReport, backend: BackendName) -> Option<&Timing> {
+    report.gradients.iter().find(|row| row.backend == backend)?.outcome.right()
 }
 
 /// The output of `maskloom bench kernels --json`.
@@ -358,6 +409,46 @@ A column that names a backend is its time over that of `flex`; an empty field is
             let Ok(want) = table(&path) else { panic!("{file} is a collection of runs") };
             assert!(page.contains(&want), "print it anew: maskloom bench recorded --from presets/recorded/{file}.json");
         }
+    }
+
+    #[test]
+    fn backward_passes_that_stand_out_are_explained() {
+        let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/kernels/recorded.md"));
+        let outliers =
+            page.split("## Outliers").nth(1).and_then(|rest| rest.split("\n## ").next()).expect("the section");
+        let mut found = 0;
+        for (name, run) in crate::tasks::recorded::embedded().iter().flat_map(|card| &card.runs) {
+            let flex = BackendName::Flex;
+            let Some((forward, back)) = run.report.timing(flex).zip(backward(&run.report, flex)) else { continue };
+            if back.median_ms > 10.0 * forward.median_ms {
+                found += 1;
+                assert!(outliers.contains(&format!("backward pass of `{name}`")), "{name}: say why");
+            }
+        }
+        assert!(found > 0 || !outliers.contains("backward pass of"), "what was explained is no outlier any more");
+    }
+
+    #[test]
+    fn pytorchs_columns_stand_where_it_ran_and_its_version_beside_each_ratio() {
+        let mut collection = crate::tasks::recorded::embedded()[1].clone();
+        let kept = ["alibi", "bigbird"];
+        collection.runs.retain(|name, _| kept.contains(&name.as_str()));
+        let both = of_presets(&collection);
+        let row = |table: &str, name: &str| {
+            table.lines().find(|l| l.starts_with(&format!("| {name} |"))).unwrap().to_string()
+        };
+        assert!(
+            both.contains("| torch:sdpa ms | torch:flex ms | sdpa ms | eager ms | flex is faster than |"),
+            "{both}"
+        );
+        let alibi = row(&both, "alibi");
+        assert_eq!(alibi.matches("x PyTorch 2.11 FlexAttention, Triton").count(), 2, "{alibi}");
+        assert!(row(&both, "bigbird").contains("x our dense-mask kernel |"));
+        assert!(both.contains("PyTorch: 2.11.0+cu130 in 1 runs.") && both.contains("x (1 presets)"), "{both}");
+        // nothing of PyTorch: none of its columns
+        collection.runs.remove("alibi");
+        let without = of_presets(&collection);
+        assert!(!without.contains("torch") && !without.contains("PyTorch") && without.contains("flex backward ms |\n"));
     }
 
     #[test]

@@ -236,7 +236,9 @@ fn counts(value: &ArgValue) -> bool {
         ArgValue::Int(n) => *n > 0,
         ArgValue::Float(x) => *x > 0.0,
         ArgValue::List(items) => items.iter().all(|i| matches!(i, ArgValue::Int(0)) || counts(i)),
-        ArgValue::None | ArgValue::Bool(_) | ArgValue::Text(_) | ArgValue::Mask { .. } => false,
+        ArgValue::None | ArgValue::Bool(_) | ArgValue::Text(_) | ArgValue::Python { .. } | ArgValue::Mask { .. } => {
+            false
+        }
         ArgValue::Tensor { .. } => true,
     }
 }

@@ -159,13 +159,54 @@ fn flex(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault
             mask.map(|mask| {
                 let met = python::met::Met::of(mask.clone(), args, cx.span, name == "create_block_mask");
                 cx.met.push(met);
-                object("BlockMask", vec![("mask_mod", mask)])
+                if name == "create_mask" {
+                    return object("BlockMask", vec![("mask_mod", mask)]);
+                }
+                let given = |at, name| args.get(at, name).cloned().unwrap_or(Value::None);
+                let block = args.get(6, "BLOCK_SIZE").cloned().unwrap_or(Value::Int(128));
+                let sizes = [(1, "B"), (2, "H"), (3, "Q_LEN"), (4, "KV_LEN")].map(|(at, name)| given(at, name));
+                made(cx, mask, sizes, block)
             })
+        }
+        "BlockMask.to.call" => {
+            let [mask, b, h, q, kv, block] = args.positional.first_chunk::<6>()?.clone();
+            Ok(made(cx, mask, [b, h, q, kv], block))
         }
         "flex_attention" => Err(Fault::unsupported("attention does not run while a mod is traced")
             .hint("no action is needed: Maskloom's own backends use the mod")),
         _ => return None,
     })
+}
+
+/// What create_block_mask returns: its sizes are known, its lists and their counts are not computed here.
+fn made(cx: &mut Context, mask: Value, sizes: [Value; 4], block: Value) -> Value {
+    let [b, h, q, kv] = sizes.clone();
+    let pair =
+        if block.as_items().is_some() { block.clone() } else { Value::tuple(vec![block.clone(), block.clone()]) };
+    let one = |extent: Value| if matches!(extent, Value::None) { Value::Int(1) } else { extent };
+    let lengths = Value::tuple(vec![q.clone(), kv.clone()]);
+    let shape = Value::tuple(vec![one(b), one(h), q, kv]);
+    let same: Vec<Value> = std::iter::once(mask.clone()).chain(sizes).chain([block]).collect();
+    let to = cx.bound(Value::Builtin("flex.BlockMask.to.call".into()), Args::of(same));
+    let mut attributes =
+        vec![("mask_mod", mask), ("BLOCK_SIZE", pair), ("seq_lengths", lengths), ("shape", shape), ("to", to)];
+    for name in [
+        "sparsity",
+        "to_string",
+        "to_dense",
+        "numel",
+        "kv_num_blocks",
+        "kv_indices",
+        "full_kv_num_blocks",
+        "full_kv_indices",
+        "q_num_blocks",
+        "q_indices",
+    ] {
+        let fault = Fault::unsupported(format!("`BlockMask.{name}` is not computed while a mask is traced"))
+            .hint("remove this use: `maskloom blocks` prints the counts and writes the lists; of a slice for decoding, write the mask with an offset");
+        attributes.push((name, Value::Missing(Rc::new(fault))));
+    }
+    object("BlockMask", attributes)
 }
 
 /// PyTorch's and_masks and or_masks: a function of the four indices.

@@ -50,7 +50,11 @@ impl Context<'_> {
     pub(super) fn define_class(&mut self, class: &Rc<Class>, scope: &Rc<Scope>) -> Result<(), Fault> {
         let mut bases = Vec::new();
         for base in &class.bases {
-            bases.push(self.eval(base, scope)?);
+            bases.push(match self.eval(base, scope) {
+                // a base that is not here is a fault only where something of it is used
+                Err(fault) if fault.diagnostic.code == "unknown-module" => Value::Missing(Rc::new(fault)),
+                found => found?,
+            });
         }
         let keywords = self.class_keywords(class, scope)?;
         let inner = Scope::new(Kind::Class, Some(scope.clone()));
@@ -117,7 +121,7 @@ impl Context<'_> {
                 let args = Args { positional: vec![Value::Class(class.clone())], keyword };
                 self.call_function(&function, args, Some(&owner)).map(drop)
             }
-            _ if keyword.is_empty() => Ok(()),
+            _ if keyword.is_empty() || missing_base(class, 0).is_some() => Ok(()),
             _ => {
                 let message = format!("{}.__init_subclass__() takes no keyword arguments", class.name);
                 Err(Fault::type_error(message).python())
@@ -301,7 +305,8 @@ impl Context<'_> {
             _ => {
                 let (attributes, members) = (instance.attributes.borrow(), instance.class.members.borrow());
                 let known = attributes.0.iter().chain(&members.0).filter_map(|(k, _)| k.as_str());
-                Err(diagnose::unknown_attribute(&instance.class.name, name, known).python())
+                Err(missing_base(&instance.class, 0)
+                    .unwrap_or_else(|| diagnose::unknown_attribute(&instance.class.name, name, known).python()))
             }
         }
     }
@@ -326,6 +331,7 @@ impl Context<'_> {
                 }
                 _ => Err(diagnose::unknown_attribute(&class.name, name, std::iter::empty()).python()),
             },
+            _ if missing_base(class, 0).is_some() => Err(missing_base(class, 0).expect("just seen")),
             _ => {
                 let members = class.members.borrow();
                 let known = members.0.iter().filter_map(|(k, _)| k.as_str());
@@ -357,9 +363,9 @@ impl Context<'_> {
                     .hint(format!("call it: `super().{name}(...)`")))
             }
             Some((_, value)) => Ok(value),
-            None => {
-                Err(Fault::unsupported(format!("`super().{name}` of a class defined elsewhere is not supported here")))
-            }
+            None => Err(missing_base(&class, 0).unwrap_or_else(|| {
+                Fault::unsupported(format!("`super().{name}` of a class defined elsewhere is not supported here"))
+            })),
         }
     }
 
@@ -379,6 +385,12 @@ impl Context<'_> {
                     return self.call_function(&function, Args { positional, keyword: args.keyword }, Some(&owner));
                 }
             }
+        }
+        if let Some(Value::Class(class)) = &class
+            && let Some(fault) = missing_base(class, 0)
+        {
+            // what an unknown base prepares is missing later, by its name
+            return if &**name == "__init__" { Ok(Value::None) } else { Err(fault) };
         }
         // `object`, Python's exceptions and the bases that PyTorch gives
         match (&**name, &receiver) {
@@ -519,6 +531,15 @@ pub(super) fn setter(instance: &Instance, name: &str) -> Option<Value> {
         Value::Function(getter) if kind_of(&getter) == "property" => getter.attributes.borrow().named("setter"),
         _ => None,
     }
+}
+
+/// The fault of a base that could not be found, if a class has one.
+pub(super) fn missing_base(class: &ClassValue, depth: usize) -> Option<Fault> {
+    class.bases.0.iter().find_map(|base| match base {
+        Value::Missing(fault) => Some(Fault::clone(fault)),
+        Value::Class(base) if depth < 32 => missing_base(base, depth + 1),
+        _ => None,
+    })
 }
 
 /// A member of a class or of its bases, as it was written.

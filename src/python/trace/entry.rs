@@ -13,6 +13,7 @@ use crate::python::diagnose;
 use crate::python::machine::Context;
 use crate::python::machine::arity::required;
 use crate::python::machine::class::{callable, member};
+use crate::python::met::Met;
 use crate::python::outline::{EntryKind, returned_mod};
 use crate::python::syntax::Name;
 use crate::python::syntax::ast::{self, ParamMode};
@@ -159,6 +160,9 @@ fn unwrap(cx: &mut Context, made: Value) -> Option<Value> {
         Value::Instance(instance) if &*instance.class.name == "BlockMask" => {
             // of a block mask that is given by its lists, only the listed blocks are computed
             let attributes = instance.attributes.borrow();
+            if let (Some(mask), Some(lengths)) = (attributes.named("effective"), attributes.named("seq_lengths")) {
+                cx.met.push(Met::of_lists(mask, &lengths, attributes.named("BLOCK_SIZE").as_ref(), cx.span));
+            }
             attributes.named("effective").or_else(|| attributes.named("mask_mod")).filter(callable)
         }
         Value::None => None,

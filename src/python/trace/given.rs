@@ -5,7 +5,7 @@
 
 use super::entry::run;
 use super::{Arg, Call};
-use crate::base::Diagnostic;
+use crate::base::{Diagnostic, Source};
 use crate::ir::graph::ModKind;
 use crate::python::machine::Context;
 use crate::python::machine::inside;
@@ -55,6 +55,7 @@ pub(crate) fn argument(cx: &mut Context, arg: &Arg, depth: usize) -> Result<Valu
             cx.learns_again(&tensor);
             Value::Tensor(tensor)
         }
+        Arg::Python(text) => expression(cx, text)?,
         Arg::Mod { source, entry, call, args } => {
             let call = if *call { Call::Factory } else { Call::Mod };
             let scope = run(cx, source.clone(), Vec::new())?;
@@ -65,6 +66,23 @@ pub(crate) fn argument(cx: &mut Context, arg: &Arg, depth: usize) -> Result<Valu
             made?
         }
     })
+}
+
+/// The value of an argument that was written as an expression.
+fn expression(cx: &mut Context, text: &str) -> Result<Value, Vec<Diagnostic>> {
+    let whole = format!("import math\nimport torch\nimport numpy as np\nvalue = (\n{text}\n)\n");
+    let scope = run(cx, Source::new(format!("the argument `{text}`"), whole), Vec::new());
+    let told = |why: Vec<Diagnostic>| {
+        let hint = format!(
+            "an argument is a value as Python writes it: [8, 8], {{\"window\": 5}}, torch.arange(40), float(\"inf\"); a text needs \
+             quotes: \"{text}\""
+        );
+        why.into_iter().map(|d| if d.hint.is_some() { d } else { d.hint(hint.clone()) }).collect::<Vec<_>>()
+    };
+    scope
+        .map_err(told)?
+        .own("value")
+        .ok_or_else(|| vec![Diagnostic::error("argument-value", format!("the argument `{text}` has no value"))])
 }
 
 /// A function behind a callable value, and its parameters that are still open.

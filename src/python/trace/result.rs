@@ -48,7 +48,9 @@ pub(crate) fn trace_mod(cx: &mut Context, function: &Value, kind: ModKind) -> Re
     if kind == ModKind::Mask {
         note_of_last_bits(cx, root, place);
     }
-    if let Value::Partial(partial) = function
+    // create_block_mask never sees a score_mod, and flex_attention takes a bound method
+    if kind == ModKind::Mask
+        && let Value::Partial(partial) = function
         && matches!(&partial.function, Value::Builtin(name) if &**name == "method")
     {
         let note = Diagnostic::note("bound-method", "this mod is a bound method, and create_block_mask refuses it");
@@ -226,7 +228,7 @@ fn warn_about(cx: &mut Context, root: NodeId, kind: ModKind, place: Option<Span>
     if kind == ModKind::Mask && depends.on(Input::QIdx) && !depends.on(Input::KvIdx) {
         let warning =
             Diagnostic::warning("ignores-kv", "this mask does not read kv_idx: a query keeps all keys or none");
-        cx.warn(at(warning.hint("compare q_idx with kv_idx; queries without keys give zeros")));
+        cx.warn(at(warning.hint("it drops queries, and padded keys stay visible: read the table at kv_idx (`keep[b, kv_idx]`), or compare q_idx with kv_idx; queries without keys give zeros")));
     }
     if kind == ModKind::Mask && cx.graph.node(root).op == Op::Bool(false) {
         let warning = Diagnostic::warning("keeps-nothing", "this mask keeps no cell at all");

@@ -169,9 +169,24 @@ fn argument(
                 let Found { source, entry, call, args } = Found::of(&spec, case, captured, packages)?;
                 Arg::Mod { source, entry, call, args }
             }
+            (None, None) => Arg::Python(literal(value)),
             _ => return Err(bad_spec(case, "an argument is a value, {\"tensor\": n} or {\"mod\": spec}")),
         },
     })
+}
+
+/// A value as Python writes it: JSON but for three words.
+fn literal(value: &Value) -> String {
+    match value {
+        Value::Null => "None".into(),
+        Value::Bool(on) => if *on { "True" } else { "False" }.into(),
+        Value::Array(items) => format!("[{}]", items.iter().map(literal).collect::<Vec<_>>().join(", ")),
+        Value::Object(fields) => {
+            let pairs = fields.iter().map(|(key, value)| format!("{}: {}", Value::from(key.as_str()), literal(value)));
+            format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
+        }
+        other => other.to_string(),
+    }
 }
 
 fn bad_spec(case: &str, why: &str) -> Diagnostic {

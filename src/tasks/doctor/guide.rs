@@ -71,7 +71,7 @@ fn flash_attn(report: &DoctorReport) -> String {
 
 4. Get back
   pip uninstall -y flash-attn
-  and the trainer's setting back to its default: attention_mechanism \"diffusers\"
+  and the trainer's setting back to PyTorch's SDPA: attention_mechanism \"diffusers\"
   (SimpleTuner) or attn_implementation \"sdpa\" (transformers). If torch itself was
   replaced on the way, make a new environment: deactivate; rm -r ~/flash-env
 "

@@ -4,18 +4,34 @@
 //! code.
 
 use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// One message that users meet.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Entry {
     /// Stable kebab-case name.
     pub code: &'static str,
-    /// Texts in the message; `..` matches anything between two parts. Compared without regard to case.
+    /// Words of the message: `..` stands for anything between two pieces in order, `&` joins parts in any order, `#` is a
+    /// number. Compared without regard to case, quotes and endings.
     pub patterns: &'static [&'static str],
     /// Its meaning.
     pub cause: &'static str,
     /// The fix.
     pub fix: &'static str,
+    /// The versions that it is about, and how that was checked. Empty: see [`checked`].
+    pub source: &'static str,
+}
+
+/// Where an entry's words were found: which package's text of which version, or which public report.
+pub fn checked(entry: &Entry) -> &'static str {
+    static FOUND: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
+        serde_json::from_str(include_str!("../../../assets/trainers/messages.json")).expect("made by a script")
+    });
+    match entry.source {
+        "" => FOUND.get(entry.code).map_or("users' words; in no package's text", String::as_str),
+        source => source,
+    }
 }
 
 /// One entry.
@@ -25,7 +41,18 @@ pub(super) const fn entry(
     cause: &'static str,
     fix: &'static str,
 ) -> Entry {
-    Entry { code, patterns, cause, fix }
+    Entry { code, patterns, cause, fix, source: "" }
+}
+
+/// One entry of public reports, with the versions and how they were checked.
+pub(super) const fn reported(
+    code: &'static str,
+    patterns: &'static [&'static str],
+    cause: &'static str,
+    fix: &'static str,
+    source: &'static str,
+) -> Entry {
+    Entry { code, patterns, cause, fix, source }
 }
 
 /// All of them.
@@ -63,19 +90,29 @@ pub static MESSAGES: &[Entry] = &[
     entry(
         "backend-never-switches",
         &[
-            "never switches backend",
-            "never switches to the backend",
-            "nunca cambia al backend",
-            "nunca cambia de backend",
-            "从不切换到",
-            "不会切换到",
+            "never switches & backend",
+            "never switch & training",
+            "backend & not used & flex",
+            "flex not being used",
+            "flex has no effect",
+            "nunca cambia & backend",
+            "nunca usa & backend",
+            "no cambia & backend",
+            "从不切换",
+            "从未切换",
+            "不会切换",
+            "未切换",
+            "没有切换",
+            "后端 & 没有生效",
+            "backend & स्विच नहीं",
+            "बैकएंड & स्विच नहीं",
+            "बैकएंड & नहीं बदल",
             "कभी भी बैकएंड",
-            "बैकएंड पर स्विच नहीं",
             "attention_mechanism has no effect",
             "flex changes nothing",
         ],
-        "The model family calls SDPA itself instead of diffusers' dispatcher: sd1x, sd2x, sdxl, sd3, lumina2, omnigen and flux do.",
-        "use a family that dispatches (wan, ltxvideo, qwen_image, flux2, hunyuanvideo, z_image, chroma), or patch the transformer's attention call",
+        "The model family calls PyTorch's SDPA itself instead of diffusers' dispatcher, so that values which set the dispatcher alone (flex, flash-attn) do not reach it: sd1x, sd2x, sdxl, sd3, flux, lumina2, omnigen and others. Values that replace SDPA (sageattention, sla, kohaku-fa) or restrict it (cudnn and native-* from SimpleTuner 4.10) do reach it.",
+        "`maskloom advise config.json` says it for your family and value; use a family that dispatches (wan, ltxvideo, qwen_image, flux2, hunyuanvideo, z_image, chroma), or the exported sidecar, which masks every family",
     ),
     entry(
         "cuda-home",
@@ -480,9 +517,9 @@ pub static MESSAGES: &[Entry] = &[
     ),
     entry(
         "diffusers-mask-unsupported",
-        &["attn_mask' is not supported for"],
-        "The chosen diffusers backend supports no mask, but the model passes one.",
-        "choose `native` or `flex` as attention backend; with an exported adapter or sidecar any backend works",
+        &["attn_mask not supported for"],
+        "The chosen diffusers backend supports no mask, but the model passes one. (`_native_flash` prints the name of aiter by mistake: diffusers falls back to it under context parallel, because native-efficient and flex cannot do that.)",
+        "choose `native` or `cudnn` (they also run under context parallel, `flex` does not); with an exported adapter or sidecar any backend works",
     ),
     entry(
         "backend-not-registered",

@@ -4,8 +4,10 @@
 
 pub mod explain;
 pub mod guide;
+mod matching;
 pub mod mend;
 mod messages;
+mod reports;
 mod training;
 
 pub use crate::worker::examine::examine;

@@ -1,9 +1,10 @@
-//! The verdicts on libraries besides PyTorch: flash-attn, MagiAttention, FlashMask, NATTEN.
+//! The verdicts on libraries besides PyTorch: flash-attn, MagiAttention, FlashMask, NATTEN, diffusers.
 //!
 //! Invariant: a library takes a design only if its own parameters express exactly this mask and this score mod. Must not
 //! know how forms are found.
 
 use super::{Answer, Facts, Form, Known, Place, Verdict};
+use crate::trainers::known::{diffusers_edition, dispatcher};
 
 /// What flash-attn has of score mods.
 const FLASH_SCORES: &str =
@@ -43,7 +44,32 @@ impl Facts<'_> {
             self.on_gpu("MagiAttention", self.half_only(with("AttnSlice: q_ranges, k_ranges, attn_type_map"))),
             self.on_gpu("FlashMask", self.half_only(with("flashmask_attention(q, k, v, startend_row_indices)"))),
             self.on_gpu("NATTEN", self.natten()),
+            self.diffusers_flex(),
         ]
+    }
+
+    /// diffusers' dispatcher with the backend `flex`. What it does with `is_causal` is read from its release.
+    fn diffusers_flex(&self) -> Verdict {
+        let keeps_causal = dispatcher("flex").is_some_and(|row| row.causal == "keeps");
+        let taken = if self.problem.score.is_some() {
+            Err("the dispatcher has no argument for a score_mod: call flex_attention itself".to_string())
+        } else if self.form == Form::Full {
+            Ok("no mask")
+        } else if self.form == (Form::Causal { offset: 0 }) && !keeps_causal {
+            Ok("a BlockMask alone: is_causal=True computes full attention there, without a word")
+        } else {
+            Ok("a BlockMask as attn_mask; uncompiled it materialises all scores")
+        };
+        let call = "dispatch_attention_fn(q, k, v, attn_mask=block_mask, backend=\"flex\"), tensors as [B, S, H, D]";
+        let (answer, call) = match taken {
+            Ok(how) => (Answer::Takes(format!("{how} ({})", diffusers_edition())), Some(call.to_string())),
+            Err(why) => (Answer::Refuses(why), None),
+        };
+        let backward = match (&self.place, &answer) {
+            (Place::Cpu, Answer::Takes(_)) => Answer::Refuses("FlexAttention computes no gradients on the CPU".into()),
+            _ => answer.clone(),
+        };
+        Verdict { who: "diffusers flex".into(), forward: answer, backward, call }
     }
 
     /// All of them run on GPUs only.

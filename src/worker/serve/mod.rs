@@ -66,7 +66,7 @@ pub fn serve(
 }
 
 /// Answers requests one after another.
-fn work<W: Write>(queue: Receiver<Result<Request, Diagnostic>>, answers: &Mutex<W>) -> Result<(), Diagnostic> {
+fn work<W: Write>(queue: Receiver<Result<Request, (u64, Diagnostic)>>, answers: &Mutex<W>) -> Result<(), Diagnostic> {
     let mut worker = Worker { answers, id: 0, kept: None, gpus: racers::Gpus::default() };
     for incoming in queue {
         match incoming {
@@ -75,7 +75,7 @@ fn work<W: Write>(queue: Receiver<Result<Request, Diagnostic>>, answers: &Mutex<
                     break;
                 }
             }
-            Err(why) => worker.answer(0, ResponseBody::Failed { why: vec![why] }, &[])?,
+            Err((id, why)) => worker.answer(id, ResponseBody::Failed { why: vec![why] }, &[])?,
         }
     }
     Ok(())
@@ -96,22 +96,22 @@ fn lock<W>(answers: &Mutex<W>) -> MutexGuard<'_, W> {
 }
 
 /// Reads requests until their end. A header that cannot be read is answered, and the next one is tried.
-fn listen(requests: impl Read, queue: &Sender<Result<Request, Diagnostic>>) {
+fn listen(requests: impl Read, queue: &Sender<Result<Request, (u64, Diagnostic)>>) {
     let mut requests = BufReader::with_capacity(1 << 16, requests);
     loop {
         let next = match transport::read_request(&mut requests) {
             Ok(Incoming::End) => return,
             Ok(Incoming::Noise(line)) if line.trim().is_empty() => continue,
             Ok(Incoming::Noise(line)) => {
-                Err(Diagnostic::error("protocol-header", format!("this is not a request: {line}"))
-                    .hint("the window and the command line start `maskloom worker`; it is not used by hand"))
+                let why = Diagnostic::error("protocol-header", format!("this is not a request: {line}"));
+                Err((0, why.hint("the window and the command line start `maskloom worker`; it is not used by hand")))
             }
             Ok(Incoming::Message(request)) => Ok(request),
-            Err(why) if [transport::CUT_SHORT, transport::BROKEN].contains(&&*why.code) => {
-                let _ = queue.send(Err(why));
+            Err((id, why)) if [transport::CUT_SHORT, transport::BROKEN].contains(&&*why.code) => {
+                let _ = queue.send(Err((id, why)));
                 return;
             }
-            Err(why) => Err(why),
+            Err(broken) => Err(broken),
         };
         if queue.send(next).is_err() {
             return;

@@ -64,6 +64,10 @@ _ASIDE = re.compile(
 _LAYER, _MODEL = "_maskloom", "_maskloom_model"
 
 
+# what runs before each call of a watched model or layer: the seams look whether they are still there
+before_calls: list[Callable[[], None]] = []
+
+
 def record(module: nn.Module) -> Layer | None:
     """The record of a watched layer, otherwise None."""
     return module.__dict__.get(_LAYER)
@@ -76,6 +80,10 @@ class _Enter(Carried):
         self.layer = layer
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if not tracing():
+            # a checkpointed layer runs again without its model
+            for look in before_calls:
+                look()
         hidden = args[0] if args else kwargs.get("hidden_states")
         context = kwargs.get("encoder_hidden_states", args[1] if len(args) > 1 else None)
         context = None if context is hidden else context
@@ -103,6 +111,8 @@ class _Begin(Carried):
         self.reader = reader
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        for look in before_calls:
+            look()
         if self.model.wants_grid():
             if tracing() and self.model.assume:
                 self.model.grids = self.model.pyramid = None

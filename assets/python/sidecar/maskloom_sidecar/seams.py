@@ -63,12 +63,41 @@ def accepted(layer: Layer, plan: Plan, dropout: float) -> bool:
     return True
 
 
+# the functions that were wrapped, with their wrappers: a trainer that changes between two of them gets the same ones back
+_WRAPPED = 8
+_wrappers: list[tuple[object, Any]] = []
+
+
+def _own(function: object) -> bool:
+    """Whether a function is one of the runtime's. A function that copied a wrapper's attributes is none."""
+    return getattr(function, "maskloom_itself", None) is function
+
+
 def patch_torch() -> None:
-    """scaled_dot_product_attention, for models that call it themselves."""
+    """scaled_dot_product_attention, for models that call it themselves. It may be called again at any time."""
     functional = torch.nn.functional
     original = functional.scaled_dot_product_attention
-    if hasattr(original, "maskloom"):
+    if _own(original):
         return
+    for known, wrapper in _wrappers:
+        if known is original:
+            functional.scaled_dot_product_attention = wrapper
+            return
+    wrapper = _wrapped(original, bool(_wrappers))
+    if _wrappers:
+        name = getattr(original, "__name__", type(original).__name__)
+        of = getattr(original, "__module__", None) or "another module"
+        what = f"scaled_dot_product_attention was replaced by `{name}` of {of}"
+        say(f"{what}: watched layers keep the design, all other calls go there")
+    _wrappers.append((original, wrapper))
+    del _wrappers[1:-_WRAPPED]
+    functional.scaled_dot_product_attention = wrapper
+    _replace("scaled_dot_product_attention", original, wrapper)
+    layers.before_calls[:] = [look_again]
+
+
+def _wrapped(original: Any, replaces: bool) -> Any:
+    """The function that masks calls of watched layers. `replaces`: the original is another program's replacement."""
 
     @functools.wraps(original)
     def scaled_dot_product_attention(
@@ -81,22 +110,44 @@ def patch_torch() -> None:
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> Tensor:
+        given: dict[str, Any] = {"attn_mask": attn_mask, "dropout_p": dropout_p, "is_causal": is_causal, "scale": scale}
         if layers.current().layer is not None:
             out = instead(query, key, value, attn_mask, dropout_p, is_causal, scale)
             if out is not None:
                 return out
-        given: dict[str, Any] = {"attn_mask": attn_mask, "dropout_p": dropout_p, "is_causal": is_causal, "scale": scale}
-        return original(query, key, value, **given, enable_gqa=enable_gqa)
+            if replaces:
+                # it may call the function that it replaced, which is the runtime's: one call counts once
+                with layers.hidden():
+                    return cast("Tensor", original(query, key, value, **given, enable_gqa=enable_gqa))
+        return cast("Tensor", original(query, key, value, **given, enable_gqa=enable_gqa))
 
-    cast("Any", scaled_dot_product_attention).maskloom = original
-    functional.scaled_dot_product_attention = scaled_dot_product_attention
-    _replace("scaled_dot_product_attention", original, scaled_dot_product_attention)
+    own = cast("Any", scaled_dot_product_attention)
+    own.maskloom, own.maskloom_itself = original, own
+    return own
+
+
+def look_again() -> None:
+    """Before a call of a watched model or layer: a trainer may have replaced a function in the meantime."""
+    if tracing():
+        _look_while_traced()
+        return
+    patch_torch()
+    dispatch = sys.modules.get("diffusers.models.attention_dispatch")
+    if dispatch is not None:
+        patch_diffusers(dispatch)
+
+
+@torch.compiler.assume_constant_result
+def _look_while_traced() -> str:
+    # a tracer runs this function itself, and reads the attributes of modules afterwards
+    patch_torch()
+    return ""
 
 
 def patch_diffusers(dispatch: Any) -> None:
     """diffusers' dispatcher, with any backend set."""
     original = dispatch.dispatch_attention_fn
-    if hasattr(original, "maskloom"):
+    if _own(original):
         return
 
     @functools.wraps(original)
@@ -124,7 +175,8 @@ def patch_diffusers(dispatch: Any) -> None:
         with layers.hidden():
             return cast("Tensor", original(query, key, value, attn_mask, dropout_p, is_causal, scale, *args, **kwargs))
 
-    cast("Any", dispatch_attention_fn).maskloom = original
+    own = cast("Any", dispatch_attention_fn)
+    own.maskloom, own.maskloom_itself = original, own
     dispatch.dispatch_attention_fn = dispatch_attention_fn
     _replace("dispatch_attention_fn", original, dispatch_attention_fn)
 

@@ -400,10 +400,14 @@ fn by_block(head: &LiveHead, values: Vec<f32>, shows: Shows) -> Arc<HeatData> {
         q: [0, rows * head.masses.block.q],
         kv: [0, cols * head.masses.block.kv],
         quantity: format!("{what} of a block of head {}, mean over its rows", head.scorer.head().place.1),
+        source: CAPTURE.into(),
         masked_is_zero: false,
         revision: PICTURES.fetch_add(1, Ordering::Relaxed),
     })
 }
+
+/// Whose numbers these are.
+const CAPTURE: &str = "the capture";
 
 fn cells(
     head: &LiveHead,
@@ -425,6 +429,7 @@ fn cells(
         q: of.q,
         kv: of.kv,
         quantity: if one { what } else { format!("{what} per pixel") },
+        source: CAPTURE.into(),
         masked_is_zero: false,
         revision: PICTURES.fetch_add(1, Ordering::Relaxed),
     }))

@@ -10,7 +10,6 @@ use crate::app::state::State;
 use crate::app::widgets::milliseconds;
 use crate::base::BackendName;
 use crate::problem::result::RunReport;
-use crate::problem::verdict::Versus;
 use crate::tasks::recorded::Recorded;
 
 const TITLE: &str = "Costs";
@@ -52,23 +51,22 @@ fn of_report(report: &RunReport, how: &str) -> Option<Card> {
     let timed = report.backends.iter().filter_map(|r| Some((r.backend, r.outcome.right()?)));
     let (backend, timing) = timed.min_by(|a, b| a.1.median_ms.total_cmp(&b.1.median_ms))?;
     let baseline = report.baseline();
-    let versus = baseline.as_ref().filter(|base| base.backend != backend).map(|base| {
-        let versus = Versus::new(timing, base.timing, report.busy());
-        (versus.words_of(&base.words), base.words.clone(), versus)
-    });
+    let versus = baseline.as_ref().zip(report.versus(backend));
+    let versus = versus.map(|(base, versus)| (versus.words_of(&base.words), base.short(), versus));
     let mut value = milliseconds(timing.median_ms);
     let mut tone = Tone::Plain;
-    let mut detail = format!("{}, {how} {}", name(backend), report.device_name);
+    let mut than = String::new();
     let mut winner = None;
     if let Some((_, base, versus)) = versus.as_ref().filter(|(.., v)| v.shown && v.ratio > 1.0) {
         value.push_str(&format!("  \u{b7}  {:.1}x faster", versus.ratio));
         tone = if versus.is_clear() { Tone::Good } else { Tone::Plain };
-        detail.push_str(&format!("; against {base}"));
+        than = format!("than {base}; ");
         winner = Some((1.0 / versus.ratio) as f32);
     }
-    if let Some(doubt) = versus.as_ref().filter(|(.., v)| v.shown).and_then(|(.., v)| v.doubts.first()) {
-        detail = format!("{doubt}; {detail}");
-    }
+    let doubt = versus.as_ref().filter(|(.., v)| v.shown).and_then(|(.., v)| v.doubts.first());
+    let doubt = doubt.map_or(String::new(), |doubt| format!("{doubt}; "));
+    // the rival is named first: the rest of a long line is seen on a hover
+    let detail = format!("{than}{doubt}{}, {how} {}", name(backend), report.device_name);
     let card = Card { winner, ..Card::new(TITLE, value, Command::ShowRace).detail(detail).tone(tone) };
     Some(match versus {
         Some((words, ..)) => card.more(format!("{}: {words}, forward pass", name(backend))),

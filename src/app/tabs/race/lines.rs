@@ -7,7 +7,7 @@ use crate::app::theme::{Palette, palette};
 use crate::app::widgets::milliseconds;
 use crate::base::{BackendName, words};
 use crate::problem::result::{BackendReport, ErrorStats, Outcome, RunReport, Timing};
-use crate::problem::verdict::{Baseline, Busy, Versus, baseline, what_ran};
+use crate::problem::verdict::{Baseline, Versus, baseline, versus, what_ran};
 use egui::{Align, Layout, RichText, Sense, Ui, Vec2};
 
 /// Height of a bar.
@@ -16,9 +16,10 @@ const BAR: f32 = 16.0;
 /// One backend.
 pub(super) struct Line<'a> {
     report: &'a BackendReport,
-    /// The baseline of the others: SDPA if it supports the problem, otherwise eager.
+    /// The baseline of the others: what the user would run instead.
     baseline: Option<Baseline<'a>>,
-    busy: Option<Busy>,
+    /// It against that.
+    versus: Option<Versus>,
     flop: Option<f64>,
 }
 
@@ -26,7 +27,10 @@ pub(super) struct Line<'a> {
 pub(super) fn lines<'a>(reports: &'a [BackendReport], whole: Option<&RunReport>) -> Vec<Line<'a>> {
     let baseline = baseline(reports);
     let (flop, busy) = (whole.map(|r| r.work.flop), whole.and_then(RunReport::busy));
-    let line = |report| Line { report, baseline: baseline.clone(), busy, flop };
+    let line = |report: &'a BackendReport| {
+        let versus = versus(reports, report.backend, busy);
+        Line { report, baseline: baseline.clone(), versus, flop }
+    };
     let mut lines: Vec<Line<'_>> = reports.iter().map(line).collect();
     // the fastest first; rows without a time keep their order below
     lines.sort_by(|a, b| a.median().unwrap_or(f64::INFINITY).total_cmp(&b.median().unwrap_or(f64::INFINITY)));
@@ -112,12 +116,11 @@ impl Line<'_> {
         let ran = what_ran(self.report.backend, kernel);
         let rate = |f: f64| flops(f / (timing.median_ms * 1e-3), "FLOP/s");
         let rate = self.flop.map(rate).unwrap_or_default();
-        match &self.baseline {
-            Some(base) if base.backend == self.report.backend => {
+        match (&self.baseline, &self.versus) {
+            (Some(base), _) if base.backend == self.report.backend => {
                 (RichText::new(format!("baseline  {rate}")), format!("The baseline of the other rows: {ran}."))
             }
-            Some(base) => {
-                let versus = Versus::new(timing, base.timing, self.busy);
+            (Some(base), Some(versus)) => {
                 let full = versus.words_of(&base.words);
                 let short = match versus.shown {
                     true => full.clone(),
@@ -128,7 +131,7 @@ impl Line<'_> {
                 let text = if versus.is_clear() { text.strong() } else { text };
                 (text, format!("{ran} against {}: {}.", base.words, versus.words()))
             }
-            None => (RichText::new(rate), format!("{ran}.")),
+            _ => (RichText::new(rate), format!("{ran}.")),
         }
     }
 }

@@ -84,7 +84,10 @@ fn signatures_and_results() {
     );
     let bool_score = told_by(&request("def mod(s, b, h, q, k):\n    return q >= k\n", ModKind::Score));
     assert!(bool_score[0].starts_with("2:12 bool-score"), "{bool_score:?}");
-    check_told("return q > 5", "1:5 ignores-kv | compare q_idx with kv_idx; queries without keys give zeros");
+    check_told(
+        "return q > 5",
+        "1:5 ignores-kv | it drops queries, and padded keys stay visible: read the table at kv_idx (`keep[b, kv_idx]`), or compare q_idx with kv_idx; queries without keys give zeros",
+    );
     check_told(
         "return (q - k) & 1",
         "2:12 mask-not-bool | compare, as in `x != 0`: create_block_mask refuses other types",

@@ -4,6 +4,7 @@ use crate::ir::cell::{self, Cell};
 use crate::python::trace::*;
 
 mod aliases;
+mod doorway;
 mod entries;
 mod errors;
 mod gym;

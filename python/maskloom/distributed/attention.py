@@ -1,0 +1,440 @@
+"""A plan carried out on torch.distributed: sharding, attention with its exchange, and back.
+
+Invariant: outputs and gradients are those of one process up to rounding, added in one order whatever the ranks' speed.
+Every rank makes the same collectives in the same order, or every rank raises. Must not know how a plan is found."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import types
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask
+
+from .errors import PlanError, agree
+from .exchange import Exchange
+from .local import Mod, Stage, attend
+
+__all__ = ["ContextParallel"]
+
+
+class ContextParallel:
+    """A plan over the ranks of a group; made by `plan_context_parallel`.
+
+    `figures` holds the predicted loads, bytes and times, `notes` what a user should know."""
+
+    def __init__(
+        self, plan: Mapping[str, Any], masks: Mapping[str, BlockMask], group: dist.ProcessGroup | None
+    ) -> None:
+        """Carries out `plan`, the object that `maskloom parallel --json` prints, for these masks.
+
+        Raises PlanError: a group of another size, or other masks, than planned."""
+        world = dist.get_world_size(group)
+        if plan["world_size"] != world:
+            raise PlanError(
+                "plan-group",
+                f"the plan is for {plan['world_size']} ranks, the group has {world}",
+                "plan for this group: plan_context_parallel(masks, group)",
+            )
+        if [kind["name"] for kind in plan["kinds"]] != list(masks):
+            planned = [kind["name"] for kind in plan["kinds"]]
+            raise PlanError("plan-masks", f"the plan is for {planned}, the masks are {list(masks)}", "plan these masks")
+        self.group, self.world_size, self.rank = group, world, dist.get_rank(group)
+        self.q_len, self.kv_len = plan["q_len"], plan["kv_len"]
+        self.block_size: tuple[int, int] = tuple(plan["block_size"])
+        self.figures, self.notes = plan["figures"], plan["notes"]
+        self._plan, self._masks = plan, dict(masks)
+        self._watched = {name: _Watched(mask) for name, mask in masks.items()}
+        self._stages: dict[tuple[str, torch.device], list[Stage]] = {}
+        self._exchanges: dict[tuple[str, torch.device], list[Exchange]] = {}
+
+    # --- tokens ---
+
+    def indices(self, device: torch.device | str | None = None, *, of: str = "q") -> Tensor:
+        """int64 [length]: the tokens in the order of ranks, each rank's side by side. `of`: "q" or "kv"."""
+        return torch.cat([self._positions(rank, of) for rank in range(self.world_size)]).to(device)
+
+    def restore(self, device: torch.device | str | None = None, *, of: str = "q") -> Tensor:
+        """int64 [length]: the inverse of `indices`."""
+        order = self.indices(of=of)
+        out = torch.empty_like(order)
+        out[order] = torch.arange(len(order))
+        return out.to(device)
+
+    def lengths(self, *, of: str = "q") -> list[int]:
+        """Tokens of each rank. They differ by at most one block; nothing is padded."""
+        return [rank["q_len" if of == "q" else "kv_len"] for rank in self._plan["ranks"]]
+
+    def shard(self, x: Tensor, dim: int = 2, *, of: str | None = None) -> Tensor:
+        """This rank's tokens of a whole tensor, in the plan's order. No communication.
+
+        Args:
+            x: any tensor with the whole sequence along `dim`, the same on every rank.
+            of: "q" for queries, positions, labels; "kv" for keys and values. None: by the length, which is no question
+                where both lengths are equal.
+
+        Raises:
+            PlanError: another length than planned.
+        """
+        length = x.shape[dim]
+        if of is None:
+            of = "q" if length == self.q_len else "kv"
+        wanted = self.q_len if of == "q" else self.kv_len
+        if length != wanted:
+            raise PlanError(
+                "plan-length",
+                f"dimension {dim} has {length} tokens; the plan is for {self.q_len} queries and {self.kv_len} keys",
+                "pass the whole sequence, or plan masks of this length",
+            )
+        return x.index_select(dim, self._positions(self.rank, of).to(x.device))
+
+    def unshard(self, x: Tensor, dim: int = 2, *, of: str = "q") -> Tensor:
+        """The whole tensor on every rank, in the original order, from each rank's tokens. A collective.
+
+        The gradient of each rank's tokens is taken from the gradient that this rank computes for the whole: every
+        rank is expected to compute the same from it.
+
+        Raises:
+            PlanError: on every rank alike, if one has another length than planned.
+        """
+        wanted = self.lengths(of=of)[self.rank]
+        fault = None
+        if x.shape[dim] != wanted:
+            fault = PlanError(
+                "plan-local-length",
+                f"dimension {dim} has {x.shape[dim]} tokens; rank {self.rank} has {wanted} by the plan",
+                "pass what came from plan.shard or plan.flex_attention",
+            )
+        agree(fault, self.group, x.device)
+        return _Unshard.apply(x, self, dim, of)  # type: ignore[no-any-return]
+
+    def _positions(self, rank: int, of: str) -> Tensor:
+        return _positions(self._plan["ranks"][rank][f"{of}_blocks"], of, self.block_size, (self.q_len, self.kv_len))
+
+    # --- attention ---
+
+    def flex_attention(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        *,
+        mask: str | BlockMask | None = None,
+        score_mod: Mod | None = None,
+        scale: float | None = None,
+        return_lse: bool = False,
+        deterministic: bool = False,
+    ) -> Any:
+        """FlexAttention of this rank's queries over all keys that its mask keeps. A collective, with autograd.
+
+        The keys and values of other ranks arrive while the own ones are computed. Partial results are merged by their
+        logsumexp. In the backward pass gradients return the same way, and are added in the order of ranks.
+
+        Args:
+            q: [B, Hq, own queries, D], as `shard` returns it.
+            k, v: [B, Hkv, own keys, D] and [B, Hkv, own keys, Dv]; Hkv divides Hq.
+            mask: the kind of layer, by name or by its BlockMask; None where there is one.
+            score_mod: as FlexAttention's, on the whole sequence's indices.
+            scale: None: 1/sqrt(D).
+            return_lse: also the logsumexp, float [B, Hq, own queries], -inf where a row keeps nothing.
+            deterministic: PyTorch's deterministic algorithms for the local kernels; the exchange always is.
+
+        Returns:
+            [B, Hq, own queries, Dv], in the plan's order; with `return_lse` a pair.
+
+        Raises:
+            PlanError: on every rank alike: another length, dtype, device or number of heads than the other ranks or the
+                plan have, a mask that was not planned or has changed since.
+        """
+        fault, name = None, ""
+        try:
+            name = self._kind(mask)
+            self._check(q, k, v, name)
+        except PlanError as why:
+            fault = why
+        said = (
+            ()
+            if fault
+            else (
+                "batch and heads",
+                tuple(q.shape[:2]),
+                "head_dim",
+                q.shape[3],
+                "key heads",
+                k.shape[1],
+                "value dim",
+                v.shape[3],
+                str(q.dtype),
+                "mask",
+                name,
+            )
+        )
+        agree(fault, self.group, q.device, said)
+        stages, exchanges = self._made(name, q.device)
+        out, lse = _Attention.apply(q, k, v, stages, exchanges, score_mod, scale, deterministic)
+        return (out, lse) if return_lse else out
+
+    def block_masks(self, mask: str | BlockMask | None = None, device: torch.device | str = "cpu") -> list[BlockMask]:
+        """The BlockMasks that this rank computes, over local indices: own keys first, then those of each exchange."""
+        return [stage.block_mask() for stage in self._made(self._kind(mask), torch.device(device))[0]]
+
+    def _kind(self, mask: str | BlockMask | None) -> str:
+        names = list(self._masks)
+        if mask is None and len(names) == 1:
+            return names[0]
+        found = [name for name in names if mask == name or self._masks[name] is mask]
+        if not found:
+            said = repr(mask) if isinstance(mask, str) else "None" if mask is None else "another BlockMask"
+            raise PlanError("plan-mask", f"mask is {said}; the plan has {names}", "name a planned mask, or plan again")
+        return found[0]
+
+    def _check(self, q: Tensor, k: Tensor, v: Tensor, name: str) -> None:
+        """Raises PlanError: what does not fit the plan."""
+        if any(x.dim() != 4 for x in (q, k, v)):
+            raise PlanError(
+                "plan-shape", f"q, k and v have {q.dim()}, {k.dim()} and {v.dim()} dimensions", "pass [B, H, tokens, D]"
+            )
+        wanted = (self.lengths()[self.rank], self.lengths(of="kv")[self.rank])
+        if (q.shape[2], k.shape[2], v.shape[2]) != (wanted[0], wanted[1], wanted[1]):
+            raise PlanError(
+                "plan-local-length",
+                f"q, k and v have {q.shape[2]}, {k.shape[2]} and {v.shape[2]} tokens; rank {self.rank} has {wanted[0]} "
+                f"queries and {wanted[1]} keys by the plan",
+                "pass what plan.shard returns",
+            )
+        if len({x.device for x in (q, k, v)}) > 1 or len({x.dtype for x in (q, k, v)}) > 1:
+            raise PlanError(
+                "plan-device",
+                f"q, k and v are {q.dtype} on {q.device}, {k.dtype} on {k.device}, {v.dtype} on {v.device}",
+                "move them to one device and one dtype",
+            )
+        if (
+            k.shape[1] != v.shape[1]
+            or k.shape[1] == 0
+            or q.shape[1] % k.shape[1]
+            or not (q.shape[0] == k.shape[0] == v.shape[0])
+        ):
+            raise PlanError(
+                "plan-heads",
+                f"q, k and v are {tuple(q.shape)}, {tuple(k.shape)}, {tuple(v.shape)}",
+                "give one batch, and key heads that divide the query heads",
+            )
+        batch, heads = self._masks[name].kv_num_blocks.shape[:2]
+        if batch not in (1, q.shape[0]) or heads not in (1, q.shape[1]):
+            raise PlanError(
+                "plan-heads",
+                f"the mask is for {batch} batch entries and {heads} heads, q is {tuple(q.shape)}",
+                "make the mask for these, or for 1 to share it",
+            )
+        changed = self._watched[name].changed()
+        if changed:
+            raise PlanError(
+                "plan-mask-changed",
+                f"the mask {name!r} has changed since it was planned: {changed}",
+                "plan again after changing a mask or a tensor that it reads",
+            )
+
+    def _made(self, name: str, device: torch.device) -> tuple[list[Stage], list[Exchange]]:
+        key = (name, device)
+        if key not in self._stages:
+            kind = next(kind for kind in self._plan["kinds"] if kind["name"] == name)
+            sizes, lengths = self.block_size, (self.q_len, self.kv_len)
+            own = self._positions(self.rank, "q").to(device)
+            stages = []
+            for stage in kind["stages"][self.rank]:
+                blocks = [block for _, of in stage["sources"] for block in of]
+                stages.append(
+                    Stage(
+                        sources=[(rank, of) for rank, of in stage["sources"]],
+                        rows=[[[tuple(run) for run in row] for row in rows] for rows in stage["rows"]],
+                        distinct=(kind["batch"], kind["heads"]),
+                        block_size=sizes,
+                        q_positions=own,
+                        kv_positions=_positions(blocks, "kv", sizes, lengths).to(device),
+                        mask_mod=self._masks[name].mask_mod,
+                    )
+                )
+            blocks = self._plan["ranks"][self.rank]["kv_blocks"]
+            self._stages[key] = stages
+            self._exchanges[key] = [
+                Exchange(kind["stages"], n, blocks, (sizes[1], self.kv_len), self.group, device)
+                for n in range(1, len(stages))
+            ]
+        return self._stages[key], self._exchanges[key]
+
+
+def _positions(blocks: list[int], of: str, sizes: tuple[int, int], lengths: tuple[int, int]) -> Tensor:
+    """The tokens of some blocks in their order."""
+    size, length = (sizes[0], lengths[0]) if of == "q" else (sizes[1], lengths[1])
+    parts = [torch.arange(block * size, min((block + 1) * size, length)) for block in blocks]
+    return torch.cat(parts) if parts else torch.empty(0, dtype=torch.int64)
+
+
+class _Watched:
+    """Whether a mask's lists, or the tensors that its mask_mod reads, were written to since."""
+
+    def __init__(self, mask: BlockMask) -> None:
+        lists = (mask.kv_num_blocks, mask.kv_indices, mask.full_kv_num_blocks, mask.full_kv_indices)
+        tensors = [("its block lists", x) for x in lists if isinstance(x, Tensor)]
+        tensors += [(f"the tensor {name}", x) for name, x in _read(mask.mask_mod)]
+        self._tensors = [(name, tensor, tensor._version) for name, tensor in tensors]
+        self._mask, self._mod = mask, mask.mask_mod
+
+    def changed(self) -> str:
+        """What was; empty if nothing."""
+        if self._mask.mask_mod is not self._mod:
+            return "its mask_mod"
+        return ", ".join(sorted({name for name, tensor, version in self._tensors if tensor._version != version}))
+
+
+def _read(fn: Any, depth: int = 4) -> list[tuple[str, Tensor]]:
+    """The tensors that a function reads, by name: closure, globals, defaults, and those of functions among them."""
+    if depth == 0:
+        return []
+    if isinstance(fn, functools.partial):
+        given = [(f"argument {n}", x) for n, x in enumerate(fn.args)] + list(fn.keywords.items())
+        found = [("function", fn.func), *given]
+    else:
+        fn = getattr(fn, "__func__", fn)
+        code = getattr(fn, "__code__", None)
+        if code is None:
+            return []
+        scope = getattr(fn, "__globals__", {})
+        found = [(name, scope[name]) for name in code.co_names if name in scope]
+        found += [(f"default {n}", x) for n, x in enumerate(getattr(fn, "__defaults__", None) or ())]
+        for name, cell in zip(code.co_freevars, getattr(fn, "__closure__", None) or ()):
+            with contextlib.suppress(ValueError):
+                found.append((name, cell.cell_contents))
+    out = []
+    for name, value in found:
+        if isinstance(value, Tensor):
+            out.append((name, value))
+        elif isinstance(value, (functools.partial, types.FunctionType, types.MethodType)):
+            out += _read(value, depth - 1)
+    return out
+
+
+def merge(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """Output and logsumexp of all keys from those of their parts, and the weight of each part."""
+    lse = torch.logsumexp(torch.stack([part.float() if part.dtype != torch.float64 else part for _, part in parts]), 0)
+    empty = lse == -torch.inf
+    safe = lse.masked_fill(empty, 0.0)
+    weights = [torch.exp(part - safe).masked_fill(empty, 0.0).unsqueeze(-1) for _, part in parts]
+    out = torch.zeros_like(parts[0][0], dtype=lse.dtype)
+    for weight, (part, _) in zip(weights, parts):
+        out = out + weight * part.to(lse.dtype)
+    return out, lse, weights
+
+
+class _Attention(torch.autograd.Function):
+    """All stages of one call. Each stage's own graph is kept for the backward pass, which goes through them in the
+    order
+    that hides the exchange."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        stages: list[Stage],
+        exchanges: list[Exchange],
+        score_mod: Mod | None,
+        scale: float | None,
+        deterministic: bool,
+    ) -> tuple[Tensor, Tensor]:
+        needs = any(x.requires_grad for x in (q, k, v)) or any(ctx.needs_input_grad[:3])
+        pending = [exchange.send(k.detach(), v.detach()) for exchange in exchanges]
+        kept: list[tuple[list[Tensor], tuple[Tensor, Tensor] | None]] = []
+        with _settings(deterministic), torch.set_grad_enabled(needs):
+            arriving = [lambda: [k.detach(), v.detach()], *pending]
+            for stage, wait in zip(stages, arriving):
+                leaves = [x.detach().requires_grad_(needs) for x in (q, *wait())]
+                # nothing to compute: no kernel is asked for an empty result
+                empty = q.shape[2] == 0 or leaves[1].shape[2] == 0
+                found = None if empty else attend(leaves[0], leaves[1], leaves[2], stage, score_mod, scale)
+                kept.append((leaves, found))
+        parts = [(out.detach(), lse.detach()) for _, found in kept if found is not None for out, lse in [found]]
+        if not parts:
+            exact = torch.float64 if q.dtype == torch.float64 else torch.float32
+            rows = q.new_full(q.shape[:3], -torch.inf, dtype=exact)
+            parts = [(q.new_zeros(*q.shape[:3], v.shape[3]), rows)]
+        out, lse, weights = merge(parts)
+        ctx.kept, ctx.exchanges, ctx.deterministic = kept, exchanges, deterministic
+        ctx.save_for_backward(out, *weights)
+        return out.to(q.dtype), lse
+
+    @staticmethod
+    def backward(ctx: Any, grad_out: Tensor, grad_lse: Tensor | None) -> tuple[Tensor | None, ...]:
+        out, *weights = ctx.saved_tensors
+        grad = grad_out.to(out.dtype)
+        weight_of = iter(weights)
+        grads: list[Any] = []
+        for leaves, found in ctx.kept:
+            if found is None:
+                grads.append(None)
+                continue
+            part, lse = found
+            weight = next(weight_of)
+            of_lse = weight.squeeze(-1) * (grad * (part.detach().to(out.dtype) - out)).sum(-1)
+            if grad_lse is not None:
+                of_lse = of_lse + weight.squeeze(-1) * grad_lse
+            grads.append(((part, lse), ((weight * grad).to(part.dtype), of_lse.to(lse.dtype)), leaves))
+        with _settings(ctx.deterministic):
+            sent, of_q = [], []
+            # the keys of others first: their gradients travel while the own ones are computed
+            for exchange, one, (leaves, _) in zip(ctx.exchanges, grads[1:], ctx.kept[1:]):
+                found = _grads(one, leaves)
+                of_q.append(found[0] if one is not None else None)
+                sent.append(exchange.send_back(found[1], found[2]))
+            q_grad, k_grad, v_grad = _grads(grads[0], ctx.kept[0][0])
+        for part in of_q:
+            q_grad = q_grad if part is None else q_grad + part
+        for wait in sent:
+            k_grad, v_grad = wait(k_grad, v_grad)
+        del ctx.kept
+        return q_grad, k_grad, v_grad, None, None, None, None, None
+
+
+def _grads(of: Any, leaves: list[Tensor]) -> list[Tensor]:
+    """The gradients of q, k and v in one stage; zeros where nothing was computed."""
+    if of is None:
+        return [torch.zeros_like(x) for x in leaves]
+    outputs, given, _ = of
+    found = torch.autograd.grad(outputs, leaves, given, allow_unused=True)
+    return [torch.zeros_like(x) if g is None else g for g, x in zip(found, leaves)]
+
+
+@contextlib.contextmanager
+def _settings(deterministic: bool) -> Any:
+    """PyTorch's deterministic algorithms, if wanted."""
+    before = torch.are_deterministic_algorithms_enabled()
+    if deterministic:
+        torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        if deterministic:
+            torch.use_deterministic_algorithms(before)
+
+
+class _Unshard(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, plan: ContextParallel, dim: int, of: str) -> Tensor:
+        lengths = plan.lengths(of=of)
+        mine = x.movedim(dim, 0).contiguous()
+        whole = mine.new_empty(sum(lengths), *mine.shape[1:])
+        # every rank sends its tokens to each: lengths may differ, which an all-gather into one tensor refuses
+        sent = mine.repeat(plan.world_size, *([1] * (mine.dim() - 1)))
+        dist.all_to_all_single(whole, sent, lengths, [len(mine)] * plan.world_size, group=plan.group)
+        ctx.positions, ctx.dim = plan._positions(plan.rank, of), dim
+        return whole.index_select(0, plan.restore(x.device, of=of)).movedim(0, dim)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return grad.index_select(ctx.dim, ctx.positions.to(grad.device)), None, None, None

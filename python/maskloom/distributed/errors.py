@@ -1,0 +1,52 @@
+"""Refusals that every rank makes alike.
+
+Invariant: a message has the figures of the rank that found the fault. Must not know masks."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from ..errors import ArgumentError
+
+__all__ = ["PlanError", "agree"]
+
+
+class PlanError(ArgumentError):
+    """Input that does not fit the plan, or cannot be planned. Raised on every rank alike."""
+
+
+def agree(
+    fault: PlanError | None, group: dist.ProcessGroup | None, device: torch.device, said: tuple[Any, ...] = ()
+) -> None:
+    """Raises on every rank if one of them has a fault, or if they say different things: the lowest such rank's words. A
+    collective of two numbers where all is well.
+
+    Raises:
+        PlanError: some rank's fault, or what two ranks say.
+    """
+    world = dist.get_world_size(group)
+    digest = int.from_bytes(hashlib.sha256(repr(said).encode()).digest()[:7], "big")
+    mine = torch.tensor([int(fault is not None), digest], dtype=torch.int64, device=device)
+    all_of = [torch.empty_like(mine) for _ in range(world)]
+    dist.all_gather(all_of, mine, group=group)
+    words = torch.stack(all_of).tolist()
+    if all(bad == 0 and other == digest for bad, other in words):
+        return
+    found: list[Any] = [None] * world
+    dist.all_gather_object(found, (fault, said), group=group)
+    faulty = next(((rank, one) for rank, (one, _) in enumerate(found) if one is not None), None)
+    if faulty is not None:
+        rank, first = faulty
+        if fault is not None and rank == dist.get_rank(group):
+            raise fault
+        raise PlanError(first.code, f"rank {rank}: {first.message}", first.hint)
+    rank = next(rank for rank, (_, one) in enumerate(found) if one != found[0][1])
+    raise PlanError(
+        "plan-calls-differ",
+        f"rank 0 says {found[0][1]}, rank {rank} {found[rank][1]}",
+        "call with the same shapes, dtype, masks and settings on every rank",
+    )

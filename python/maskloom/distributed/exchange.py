@@ -1,0 +1,106 @@
+"""The exchange of keys and values by blocks, and of their gradients back.
+
+Invariant: one all-to-all each way; a rank's own keys do not move. Gradients of others are added in the order of
+ranks, so that the sum does not depend on who is faster. Must not know masks."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+__all__ = ["Exchange"]
+
+
+class Exchange:
+    """One stage's transfers at this rank."""
+
+    def __init__(
+        self,
+        stages: list[list[dict[str, Any]]],
+        number: int,
+        own_blocks: list[int],
+        block: tuple[int, int],
+        group: dist.ProcessGroup | None,
+        device: torch.device,
+    ) -> None:
+        """`stages`: of every rank. `own_blocks`: this rank's key blocks. `block`: tokens of a block, of the
+        sequence."""
+        self.group, rank = group, dist.get_rank(group)
+        world = len(stages)
+        size, length = block
+
+        def tokens(of: list[int]) -> int:
+            return sum(min(size, length - n * size) for n in of)
+
+        starts, at = {}, 0
+        for n in own_blocks:
+            starts[n] = at
+            at += min(size, length - n * size)
+        sends: list[Tensor] = []
+        self.sent: list[int] = []
+        for to in range(world):
+            of = {source: blocks for source, blocks in stages[to][number]["sources"]}.get(rank, [])
+            self.sent.append(tokens(of))
+            sends += [torch.arange(starts[n], starts[n] + min(size, length - n * size)) for n in of]
+        #: The own tokens in the order in which they are sent.
+        self.picked = (torch.cat(sends) if sends else torch.empty(0, dtype=torch.int64)).to(device)
+        sources = stages[rank][number]["sources"]
+        by_rank = {source: tokens(blocks) for source, blocks in sources}
+        self.received = [by_rank.get(source, 0) for source in range(world)]
+        # the stage's order may have a rank last whose last block is not whole
+        offsets = [sum(self.received[:source]) for source in range(world)]
+        order = [torch.arange(offsets[source], offsets[source] + by_rank[source]) for source, _ in sources]
+        self.order = (torch.cat(order) if order else torch.empty(0, dtype=torch.int64)).to(device)
+        self.in_order = bool((self.order == torch.arange(len(self.order), device=device)).all())
+
+    def _started(self, out: Tensor, packed: Tensor, received: list[int], sent: list[int]) -> dist.Work:
+        work = dist.all_to_all_single(out, packed, received, sent, group=self.group, async_op=True)
+        assert work is not None, "this process is in the group"
+        return work
+
+    def send(self, k: Tensor, v: Tensor) -> Callable[[], list[Tensor]]:
+        """Starts it; the result waits for the keys and values [B, Hkv, tokens, D] of the stage."""
+        packed = torch.cat((k, v), dim=-1).permute(2, 0, 1, 3).index_select(0, self.picked).contiguous()
+        out = packed.new_empty(sum(self.received), *packed.shape[1:])
+        work = self._started(out, packed, self.received, self.sent)
+        width = k.shape[-1]
+
+        def wait() -> list[Tensor]:
+            work.wait()
+            found = out if self.in_order else out.index_select(0, self.order)
+            both = found.permute(1, 2, 0, 3)
+            return [both[..., :width].contiguous(), both[..., width:].contiguous()]
+
+        # the buffers live until the exchange has ended
+        wait.buffers = (packed, out)  # type: ignore[attr-defined]
+        return wait
+
+    def send_back(self, k: Tensor, v: Tensor) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        """Starts the return of gradients; the result adds what arrives to the own ones."""
+        packed = torch.cat((k, v), dim=-1).permute(2, 0, 1, 3)
+        if not self.in_order:
+            unsorted = torch.empty_like(packed)
+            unsorted[self.order] = packed
+            packed = unsorted
+        packed = packed.contiguous()
+        out = packed.new_empty(sum(self.sent), *packed.shape[1:])
+        work = self._started(out, packed, self.sent, self.received)
+        width = k.shape[-1]
+
+        def wait(k_grad: Tensor, v_grad: Tensor) -> tuple[Tensor, Tensor]:
+            work.wait()
+            sums = torch.cat((k_grad, v_grad), dim=-1).permute(2, 0, 1, 3).contiguous()
+            at = 0
+            for count in self.sent:
+                # a rank sends each token once: no two of these places are the same
+                places = self.picked[at : at + count]
+                sums[places] = sums[places] + out[at : at + count]
+                at += count
+            both = sums.permute(1, 2, 0, 3)
+            return both[..., :width].contiguous(), both[..., width:].contiguous()
+
+        wait.buffers = (packed, out)  # type: ignore[attr-defined]
+        return wait

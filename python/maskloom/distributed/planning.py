@@ -1,0 +1,208 @@
+"""Plans: from BlockMasks to who computes what, made on one rank and the same on all.
+
+Invariant: every rank plans the same masks, or every rank raises. Must not know how a plan is carried out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.nn.attention.flex_attention import BlockMask
+
+from .. import _native
+from .._call import call
+from ..errors import ArgumentError
+from .attention import ContextParallel
+from .errors import PlanError, agree
+
+__all__ = ["make_plan", "plan_context_parallel", "request_of"]
+
+#: The version of request and plan that this file writes and reads.
+VERSION = 1
+
+
+def plan_context_parallel(
+    masks: BlockMask | Mapping[str, BlockMask] | Sequence[BlockMask],
+    group: dist.ProcessGroup | None = None,
+    *,
+    layers: Mapping[str, int] | None = None,
+    heads: int = 16,
+    kv_heads: int | None = None,
+    head_dim: int = 128,
+    dtype: torch.dtype = torch.bfloat16,
+    card: str | None = None,
+    bandwidth: float | Sequence[Sequence[float]] | None = None,
+) -> ContextParallel:
+    """Plans attention over the ranks of a group. A collective: every rank calls it with the same masks.
+
+    Args:
+        masks: the BlockMask of every layer, or one for each kind of layer by name. All cover one sequence in blocks
+            of one size, with a mask_mod. Any length; q_len and kv_len may differ.
+        group: None: the default group.
+        layers: how many layers each kind has; 1 where nothing is said.
+        heads, kv_heads, head_dim, dtype: of the layers. They weigh computation against transfers in the predicted times
+            and change no result.
+        card: as the driver names it; None: this process's GPU, or an H100.
+        bandwidth: GB/s that a rank receives, or a matrix [from][to].
+
+    Returns:
+        The plan. `plan.figures` has its predicted loads, bytes and times.
+
+    Raises:
+        PlanError: on every rank alike: masks that differ between ranks or cannot be planned together.
+    """
+    kinds = _kinds(masks)
+    world = dist.get_world_size(group)
+    device = _device(group)
+    fault, text = None, ""
+    try:
+        request = request_of(
+            kinds,
+            world,
+            layers=layers,
+            heads=heads,
+            kv_heads=kv_heads,
+            head_dim=head_dim,
+            dtype=dtype,
+            card=card or _card(device),
+            bandwidth=bandwidth,
+        )
+        text = json.dumps(request, sort_keys=True)
+    except PlanError as why:
+        fault = why
+    # every rank must plan the same: the digest of the whole request stands for it
+    agree(fault, group, device, ("masks, layers and settings", hashlib.sha256(text.encode()).hexdigest()[:16]))
+    made: list[Any] = [None, None]
+    if dist.get_rank(group) == 0:
+        try:
+            made[0] = make_plan(text)
+        except PlanError as why:
+            made[1] = why
+    source = 0 if group is None else dist.get_global_rank(group, 0)
+    dist.broadcast_object_list(made, src=source, group=group)
+    if made[1] is not None:
+        raise made[1]
+    return ContextParallel(made[0], kinds, group)
+
+
+def request_of(
+    kinds: Mapping[str, BlockMask],
+    world_size: int,
+    *,
+    layers: Mapping[str, int] | None = None,
+    heads: int = 16,
+    kv_heads: int | None = None,
+    head_dim: int = 128,
+    dtype: torch.dtype = torch.bfloat16,
+    card: str | None = None,
+    bandwidth: float | Sequence[Sequence[float]] | None = None,
+) -> dict[str, Any]:
+    """A request as the planner reads it. Raises PlanError: masks that cannot be planned together."""
+    if not kinds:
+        raise PlanError("plan-no-mask", "there is no mask to plan", "give at least one BlockMask")
+    unknown = sorted(set(layers or {}) - set(kinds))
+    if unknown:
+        raise PlanError("plan-layers", f"layers names {unknown}, the masks are {sorted(kinds)}", "use the masks' names")
+    names = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32", torch.float64: "f64"}
+    if dtype not in names:
+        raise PlanError("plan-dtype", f"dtype {dtype} is not planned", f"take one of {list(names)}")
+    first = next(iter(kinds.values()))
+    batch = max(mask.kv_num_blocks.shape[0] for mask in kinds.values())
+    written = []
+    for name, mask in kinds.items():
+        if mask.seq_lengths != first.seq_lengths or mask.BLOCK_SIZE != first.BLOCK_SIZE:
+            raise PlanError(
+                "plan-extents",
+                f"mask {name!r} covers {mask.seq_lengths} tokens in blocks of {mask.BLOCK_SIZE}, "
+                f"the first {first.seq_lengths} in {first.BLOCK_SIZE}",
+                "plan masks of one sequence and one block size together",
+            )
+        count = (layers or {}).get(name, 1)
+        rows = _rows(mask)
+        written.append(
+            {
+                "name": name,
+                "layers": count,
+                "batch": mask.kv_num_blocks.shape[0],
+                "heads": mask.kv_num_blocks.shape[1],
+                "rows": rows,
+            }
+        )
+    most = max(mask.kv_num_blocks.shape[1] for mask in kinds.values())
+    heads = most if most > 1 else heads
+    kv_heads = kv_heads if kv_heads is not None and heads % kv_heads == 0 else heads
+    request: dict[str, Any] = {
+        "version": VERSION,
+        "ranks": world_size,
+        "q_len": first.seq_lengths[0],
+        "kv_len": first.seq_lengths[1],
+        "block_size": list(first.BLOCK_SIZE),
+        "shape": {"batch": batch, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "dtype": names[dtype]},
+        "kinds": written,
+    }
+    if card is not None:
+        request["card"] = card
+    if bandwidth is not None:
+        request["bandwidth"] = bandwidth
+    return request
+
+
+def make_plan(request: str) -> dict[str, Any]:
+    """The plan of a request, both as JSON. Raises PlanError: the planner's refusal."""
+    try:
+        return json.loads(call(_native.plan_parallel, request))  # type: ignore[no-any-return]
+    except ArgumentError as why:
+        raise PlanError(why.code, why.message, why.hint) from None
+
+
+def _kinds(masks: BlockMask | Mapping[str, BlockMask] | Sequence[BlockMask]) -> dict[str, BlockMask]:
+    if isinstance(masks, BlockMask):
+        return {"mask": masks}
+    if isinstance(masks, Mapping):
+        return dict(masks)
+    return {f"mask {n}": mask for n, mask in enumerate(masks)}
+
+
+def _rows(mask: BlockMask) -> list[list[list[tuple[int, int, bool]]]]:
+    """For each batch entry and head the runs of every row of blocks: [start, end, full]."""
+    partial = _listed(mask.kv_num_blocks, mask.kv_indices)
+    full: list[list[list[int]]]
+    if mask.full_kv_num_blocks is None or mask.full_kv_indices is None:
+        full = [[[] for _ in rows] for rows in partial]
+    else:
+        full = _listed(mask.full_kv_num_blocks, mask.full_kv_indices)
+    out = []
+    for some, whole in zip(partial, full):
+        rows = []
+        for a, b in zip(some, whole):
+            blocks = sorted([(block, False) for block in a] + [(block, True) for block in b])
+            runs: list[tuple[int, int, bool]] = []
+            for block, is_full in blocks:
+                if runs and runs[-1][1] == block and runs[-1][2] == is_full:
+                    runs[-1] = (runs[-1][0], block + 1, is_full)
+                else:
+                    runs.append((block, block + 1, is_full))
+            rows.append(runs)
+        out.append(rows)
+    return out
+
+
+def _listed(counts: torch.Tensor, indices: torch.Tensor) -> list[list[list[int]]]:
+    """The listed blocks of each (batch, head) and row."""
+    counts, indices = counts.flatten(0, 1).cpu(), indices.flatten(0, 1).cpu()
+    return [[row[:n] for n, row in zip(ns, rows)] for ns, rows in zip(counts.tolist(), indices.tolist())]
+
+
+def _device(group: dist.ProcessGroup | None) -> torch.device:
+    """Where collectives of the group take their tensors."""
+    if "nccl" in str(dist.get_backend(group)):
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")
+
+
+def _card(device: torch.device) -> str | None:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else None

@@ -1,0 +1,88 @@
+//! What stands around a mask in whole files: unknown bases, arguments written as expressions, masks given by lists.
+
+use crate::python::trace::tests::*;
+
+/// A class whose bases are not here, as video models have it.
+const MODEL: &str = "import torch\nfrom mylib.core import Base, Mixin\n\
+    from torch.nn.attention.flex_attention import create_block_mask\n\
+    class Net(Base, Mixin, flag=True):\n    def __init__(self):\n        super().__init__()\n        self.width = 3\n\
+    \n    def mod(self, b, h, q_idx, kv_idx):\n        return q_idx - kv_idx < self.width\n\
+    \n    @staticmethod\n    def build(frames: int = 4):\n        n = frames * 16\n        ends = torch.zeros(n, dtype=torch.long)\n\
+    \n        for s in range(0, n, 16):\n            ends[s:s + 16] = s + 16\n\
+    \n        def mask(b, h, q_idx, kv_idx):\n            return kv_idx < ends[q_idx]\n\
+    \n        return create_block_mask(mask, None, None, n, n, device='cpu')\n";
+
+#[test]
+fn an_unknown_base_is_a_fault_only_where_it_is_used() {
+    let of = |entry: &str, more: &str| {
+        let text = format!("{MODEL}{more}");
+        trace(&TraceRequest { entry: entry.into(), ..request(&text, ModKind::Mask) })
+    };
+    for entry in ["", "Net.build", "Net.build.mask"] {
+        let traced = of(entry, "");
+        assert!(
+            traced.result.is_some(),
+            "{entry}: {:?}",
+            traced.diagnostics.iter().map(|d| &d.message).collect::<Vec<_>>()
+        );
+    }
+    let object = of("m", "\nnet = Net()\ndef m(b, h, q_idx, kv_idx):\n    return net.mod(b, h, q_idx, kv_idx)\n");
+    assert!(object.result.is_some(), "{:?}", object.diagnostics);
+    let used = of("m", "\nwidth = Net().made_by_the_base\ndef m(b, h, q_idx, kv_idx):\n    return q_idx < width\n");
+    assert!(used.diagnostics.iter().any(|d| d.code == "unknown-module"), "{:?}", used.diagnostics);
+}
+
+#[test]
+fn arguments_are_what_python_makes_of_them() {
+    let text = "import torch\ndef make(drop, width=9, table=None, config={}):\n    \
+                assert isinstance(drop, list), type(drop)\n    \
+                flags = torch.zeros(64, dtype=torch.bool)\n    flags[drop] = True\n    \
+                def m(b, h, q, k):\n        return flags[k] & (q - k < width) & (k < config['end'])\n    return m\n";
+    let args = [("drop", "[1, 2, 3]"), ("width", "2 * 2"), ("config", "{'end': 3}")];
+    let python = |(name, text): (&str, &str)| (name.to_string(), Arg::Python(text.to_string()));
+    let with = TraceRequest { args: args.map(python).to_vec(), ..request(text, ModKind::Mask) };
+    check_request(&with, Expect::Mask(&|_, _, q, k| (1..3).contains(&k) && q - k < 4));
+    let wrong = TraceRequest { args: vec![python(("drop", "nothing_here(3)"))], ..request(text, ModKind::Mask) };
+    let told = trace(&wrong).diagnostics;
+    assert!(told[0].message.contains("nothing_here"), "{told:?}");
+}
+
+/// What a factory asks of its own block mask.
+#[test]
+fn a_block_mask_is_an_object() {
+    let text = |line: &str| {
+        format!(
+            "from torch.nn.attention.flex_attention import create_block_mask\n\
+             def causal(b, h, q, k):\n    return q >= k\n\
+             def build(n: int = 64):\n    bm = create_block_mask(causal, None, 2, n, n, BLOCK_SIZE=16)\n    {line}\n    return bm\n"
+        )
+    };
+    for line in [
+        "bm = bm.to('cpu')",
+        "assert bm.shape == (1, 2, n, n), bm.shape",
+        "assert bm.BLOCK_SIZE[0] == 16",
+        "assert bm.seq_lengths == (n, n)",
+    ] {
+        check_request(&request(&text(line), ModKind::Mask), Expect::Mask(&|_, _, q, k| q >= k));
+    }
+    // a use that the mask does not need is no fault
+    check_request(
+        &request(&text("rows = bm.kv_num_blocks[:, :, 3]"), ModKind::Mask),
+        Expect::Mask(&|_, _, q, k| q >= k),
+    );
+    let needed =
+        "rows = bm.kv_num_blocks\n    bm = create_block_mask(lambda b, h, q, k: q >= rows[0, 0, 0], None, None, n, n)";
+    let told = trace(&request(&text(needed), ModKind::Mask)).diagnostics;
+    assert!(told.iter().any(|d| d.message.contains("`BlockMask.kv_num_blocks` is not computed")), "{told:?}");
+}
+
+#[test]
+fn a_mask_of_lists_has_the_lengths_of_its_lists() {
+    let text = "import torch\nfrom torch.nn.attention.flex_attention import BlockMask\n\
+                c = torch.tensor([[[1, 2]]], dtype=torch.int32)\ni = torch.tensor([[[[0, 0], [0, 1]]]], dtype=torch.int32)\n\
+                bm = BlockMask.from_kv_blocks(torch.zeros_like(c), torch.zeros_like(i), c, i, SIZES)\n";
+    for (sizes, q, block) in [("seq_lengths=(256, 200)", 256, 128), ("BLOCK_SIZE=32", 64, 32)] {
+        let found = trace(&request(&text.replace("SIZES", sizes), ModKind::Mask)).sizes.expect("sizes");
+        assert_eq!((found.q_len, found.block_size.map(|b| b.q)), (Some(q), Some(block)), "{sizes}");
+    }
+}

@@ -1,0 +1,165 @@
+//! Whether a text contains a known message: by its words, so that other versions' wording, quotes and line breaks do not matter.
+//!
+//! Invariant: the words of a piece are found in order and close together; `..` joins pieces in order, `&` parts in any order.
+//! Must not know entries.
+
+use std::collections::HashMap;
+
+/// A text as words, with its lower-case form for scripts that do not divide words.
+pub(super) struct Text {
+    plain: String,
+    words: Vec<String>,
+    /// Where each word occurs.
+    places: HashMap<String, Vec<usize>>,
+}
+
+/// Words between two words of a piece that may be missing in the pattern.
+const GAP: usize = 2;
+/// Words between two pieces or parts.
+const REACH: usize = 400;
+
+impl Text {
+    pub fn new(text: &str) -> Text {
+        let words = words(text);
+        let mut places: HashMap<String, Vec<usize>> = HashMap::new();
+        for (at, word) in words.iter().enumerate() {
+            places.entry(word.clone()).or_default().push(at);
+        }
+        Text { plain: plain(text), words, places }
+    }
+
+    /// Whether the pattern's words are in the text.
+    pub fn has(&self, pattern: &str) -> bool {
+        if !pattern.is_ascii() {
+            let pattern = plain(pattern);
+            return pattern.split('&').flat_map(|part| part.split("..")).all(|part| self.plain.contains(part.trim()));
+        }
+        let mut parts = pattern.split(" & ");
+        let Some(first) = parts.next() else { return false };
+        let rest: Vec<Vec<usize>> = parts.map(|part| self.all(part)).collect();
+        if rest.iter().any(Vec::is_empty) {
+            return false;
+        }
+        let mut from = 0;
+        while let Some((start, end)) = self.part(first, from) {
+            let near = |at: usize| at + REACH >= start && at <= end + REACH;
+            if rest.iter().all(|places| places.iter().any(|at| near(*at))) {
+                return true;
+            }
+            from = start + 1;
+        }
+        false
+    }
+
+    /// Every place of a part.
+    fn all(&self, part: &str) -> Vec<usize> {
+        let (mut found, mut from) = (Vec::new(), 0);
+        while let Some((start, _)) = self.part(part, from) {
+            found.push(start);
+            from = start + 1;
+        }
+        found
+    }
+
+    /// The first place of pieces in order, from a word on: its first word and the word behind its last.
+    fn part(&self, part: &str, from: usize) -> Option<(usize, usize)> {
+        let pieces: Vec<Vec<String>> = part.split("..").map(words).filter(|p| !p.is_empty()).collect();
+        let (first, rest) = pieces.split_first()?;
+        let mut start = from;
+        loop {
+            let (begin, mut end) = self.piece(first, start, usize::MAX)?;
+            let fits = rest.iter().all(|piece| match self.piece(piece, end, end + REACH) {
+                Some((_, behind)) => {
+                    end = behind;
+                    true
+                }
+                None => false,
+            });
+            if fits {
+                return Some((begin, end));
+            }
+            start = begin + 1;
+        }
+    }
+
+    /// The first place of words in order, each at most `GAP` words behind the one before it.
+    fn piece(&self, piece: &[String], from: usize, to: usize) -> Option<(usize, usize)> {
+        let (first, rest) = piece.split_first()?;
+        let starts: Vec<usize> = if first == "#" {
+            (from..self.words.len()).filter(|at| same(&self.words[*at], first)).collect()
+        } else {
+            self.places.get(first)?.iter().copied().filter(|at| *at >= from).collect()
+        };
+        starts.into_iter().take_while(|at| *at < to).find_map(|start| {
+            let mut at = start + 1;
+            for word in rest {
+                let end = (at + GAP + 1).min(self.words.len());
+                at = (at..end).find(|i| same(&self.words[*i], word))? + 1;
+            }
+            Some((start, at))
+        })
+    }
+}
+
+/// Whether a word of the text is the pattern's; `#` is any number.
+fn same(word: &str, wanted: &str) -> bool {
+    if wanted == "#" { word.starts_with(|c: char| c.is_ascii_digit()) } else { word == wanted }
+}
+
+/// Lower case, quotes made alike, white space joined.
+pub(super) fn plain(text: &str) -> String {
+    let text = text.to_lowercase().replace(['’', '`', '"', '“', '”', '‘'], "'");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The words of a text, in a common form: lower case, without endings, without words that say nothing. `#` stays.
+pub(super) fn words(text: &str) -> Vec<String> {
+    let lower = text.to_lowercase();
+    let split = lower.split(|c: char| !(c.is_alphanumeric() || c == '#'));
+    split.filter(|w| !w.is_empty() && !EMPTY.contains(w)).map(stem).collect()
+}
+
+/// Words whose absence or presence changes no message.
+const EMPTY: [&str; 16] =
+    ["the", "a", "an", "is", "are", "was", "were", "be", "been", "to", "of", "that", "it", "its", "has", "have"];
+
+/// A word without the endings of plural and verb.
+fn stem(word: &str) -> String {
+    let bare = |end: &str, least: usize| word.strip_suffix(end).filter(|rest| rest.len() >= least);
+    let cut = bare("ing", 4).or(bare("ed", 4)).or(bare("es", 5)).or(bare("s", 4)).unwrap_or(word);
+    // "matches" and "match", "sizes" and "size"
+    cut.strip_suffix('e').filter(|rest| rest.len() >= 4).unwrap_or(cut).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, pattern: &str, want: bool) {
+        assert_eq!(Text::new(text).has(pattern), want, "{text} / {pattern}");
+    }
+
+    #[test]
+    fn wording_and_quotes_do_not_matter_but_the_words_do() {
+        let said = "RuntimeError: The `attn_mask` argument isn't supported\n by flash-attn 2";
+        check(said, "attn_mask..supported", true);
+        check("attn_mask is not supported for", "attn mask not supported", true);
+        check("the mask of this attention", "attn mask not supported", false);
+        check("one two three four five six", "one six", false);
+        check("multiple of 128", "multiple of 8", false);
+        check("wants libcudart.so.12 here", "libcudart.so.#", true);
+        check("size 128, which must be a multiple of 256", "which must be a multiple of # & size #", true);
+        check("训练始终未切换到该后端", "切换到 & 未", true);
+        check("", "x", false);
+        check("x", "", false);
+    }
+
+    /// A page of a megabyte ends, whatever repeats in it.
+    #[test]
+    fn a_large_page_is_read() {
+        let page = "attn mask of a query and a key in a model ".repeat(20_000);
+        check(&page, "attn..mask..never & query", false);
+        check(&page, "mask & never", false);
+        check(&page, "mask & model", true);
+    }
+}

@@ -1,0 +1,176 @@
+"""Attention over the GPUs of one host: a plan of maskloom.distributed beside PyTorch's PTRR balancer and all-gather, with
+PyTorch's own compiled FlexAttention in both.
+
+    torchrun --nproc-per-node N ranks_on_cards.py [--tokens 65536] [--heads 16] [--kv-heads 8] [--json FILE] [--limit SECONDS]
+
+Rank 0 prints one JSON line a row: milliseconds of the slowest rank, medians; batch 1, head_dim 128, bfloat16. Outputs of both
+are compared with each other in the original order. Needs CUDA and NCCL."""
+
+import argparse
+import json
+import os
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+import maskloom.distributed as parallel
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--tokens", type=int, default=65536)
+parser.add_argument("--heads", type=int, default=16)
+parser.add_argument("--kv-heads", type=int, default=8)
+parser.add_argument("--limit", type=float, default=200)
+parser.add_argument("--json")
+args = parser.parse_args()
+rank, world, began = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), time.time()
+torch.cuda.set_device(rank)
+dist.init_process_group("nccl")
+S, H, KV, D = args.tokens, args.heads, args.kv_heads, 128
+rows = []
+
+
+def emit(**row):
+    if rank == 0:
+        rows.append(row)
+        print("ROW", json.dumps(row), flush=True)
+        if args.json:
+            with open(args.json, "w") as out:
+                json.dump(rows, out, indent=1)
+
+
+def slowest(f, rounds=7):
+    """Median milliseconds of a call, of the slowest rank."""
+    for _ in range(3):
+        f()
+    times = []
+    for _ in range(rounds):
+        dist.barrier()
+        torch.cuda.synchronize()
+        a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        a.record()
+        f()
+        b.record()
+        torch.cuda.synchronize()
+        times.append(a.elapsed_time(b))
+    found = torch.tensor(sorted(times)[rounds // 2], device="cuda")
+    dist.all_reduce(found, op=dist.ReduceOp.MAX)
+    return found.item()
+
+
+def late():
+    """The same answer on every rank."""
+    said = torch.tensor(float(time.time() - began > args.limit), device="cuda")
+    dist.broadcast(said, 0)
+    return bool(said.item())
+
+
+generator = torch.Generator().manual_seed(0)
+cuts = torch.sort(torch.randint(1, S, (S // 4096 - 1,), generator=generator)).values
+doc = torch.bucketize(torch.arange(S), cuts, right=True).to("cuda", torch.int32)
+masks = {
+    "documents 4k, causal": lambda b, h, q, k: (q >= k) & (doc[q] == doc[k]),
+    "window 1,024": lambda b, h, q, k: (q >= k) & (q - k < 1024),
+    "window 4,096": lambda b, h, q, k: (q >= k) & (q - k < 4096),
+    "frames of 2,048, two neighbours": lambda b, h, q, k: (q // 2048 - k // 2048).abs() <= 2,
+    "causal": lambda b, h, q, k: q >= k,
+    "prefix 8,192": lambda b, h, q, k: (k < 8192) | (q >= k),
+}
+whole = [torch.randn(1, heads, S, D, device="cuda", dtype=torch.bfloat16) for heads in (H, KV, KV, H)]
+for x in whole:
+    dist.broadcast(x, 0)
+
+
+def ours(mask):
+    block_mask = create_block_mask(mask, None, None, S, S, device="cuda", _compile=True)
+    torch.cuda.synchronize()
+    start = time.time()
+    plan = parallel.plan_context_parallel(block_mask, heads=H, kv_heads=KV, head_dim=D)
+    planned = time.time() - start
+    q, k, v, do = (plan.shard(x).contiguous().requires_grad_(n < 3) for n, x in enumerate(whole))
+
+    def forward():
+        with torch.no_grad():
+            return plan.flex_attention(q, k, v)
+
+    def both():
+        torch.autograd.grad(plan.flex_attention(q, k, v), (q, k, v), do)
+
+    start = time.time()
+    out = plan.unshard(forward())
+    both()
+    torch.cuda.synchronize()
+    first = time.time() - start
+    row = {"forward_ms": slowest(forward), "both_ms": slowest(both), "plan_s": planned, "first_s": first}
+    row["stages"] = len(plan.block_masks(device="cuda"))
+    return row, out, plan
+
+
+def ptrr(mask):
+    from torch.distributed.tensor.experimental._context_parallel import _load_balancer as balancers
+    from torch.distributed.tensor.experimental._context_parallel._attention import _create_cp_block_mask
+    from torch.distributed.tensor.experimental._context_parallel._cp_custom_ops import flex_cp_allgather
+
+    block_mask = create_block_mask(mask, None, None, S, S, device="cuda", _compile=True)
+    balancer = balancers._PTRRLoadBalancer(block_mask, world)
+    order = balancer._generate_indices(restore=False).to("cuda").flatten()
+    start = time.time()
+    local = _create_cp_block_mask(mask, 1, 1, S, S, mesh, load_balancer=balancer)
+    torch.cuda.synchronize()
+    planned = time.time() - start
+    own = order.chunk(world)[rank]
+    q, k, v, do = (x.index_select(2, own).contiguous().requires_grad_(n < 3) for n, x in enumerate(whole))
+    flex = torch.compile(flex_attention, dynamic=False)
+
+    def attend():
+        keys, values = flex_cp_allgather(k, v, 2, group)
+        return flex(q, keys, values, block_mask=local, enable_gqa=H != KV)
+
+    def forward():
+        with torch.no_grad():
+            return attend()
+
+    def both():
+        torch.autograd.grad(attend(), (q, k, v), do)
+
+    start = time.time()
+    part = forward()
+    both()
+    torch.cuda.synchronize()
+    first = time.time() - start
+    row = {"forward_ms": slowest(forward), "both_ms": slowest(both), "plan_s": planned, "first_s": first}
+    parts = [torch.empty_like(part) for _ in range(world)]
+    dist.all_gather(parts, part)
+    out = torch.empty_like(whole[0])
+    out[:, :, order] = torch.cat(parts, 2)
+    return row, out
+
+
+import torch.distributed.distributed_c10d as c10d
+
+mesh = init_device_mesh("cuda", (world,))
+group = c10d._get_process_group_name(mesh.get_group())
+emit(torch=torch.__version__, gpu=torch.cuda.get_device_name(), ranks=world, tokens=S, heads=H, kv_heads=KV)
+for name, mask in masks.items():
+    if late():
+        emit(mask=name, skipped="no time left")
+        continue
+    torch._dynamo.reset()
+    found, outs = {}, {}
+    for how, run in (("PTRR and all-gather", ptrr), ("plan", ours)):
+        try:
+            found[how], outs[how], *_ = run(mask)
+        except Exception as why:  # one that fails is told, and the other still counts
+            found[how] = {"error": repr(why)[:400]}
+    row = {"mask": name, **found}
+    if len(outs) == 2:
+        a, b = outs.values()
+        row["largest difference"] = (a.float() - b.float()).abs().max().item()
+        for of in ("forward_ms", "both_ms"):
+            row["ratio " + of] = found["PTRR and all-gather"][of] / found["plan"][of]
+    emit(**row)
+dist.destroy_process_group()
+sys.exit(0)
