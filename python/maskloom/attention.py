@@ -216,9 +216,9 @@ def _plan(score_mod: Mod | None, block_mask: flex.BlockMask | None) -> Plan:
 
 def effective(block_mask: flex.BlockMask) -> Mod:
     """The mask_mod that a block mask amounts to: its own, or that within the listed blocks where these are others."""
-    mod = block_mask.mask_mod
-    if block_mask.__dict__.get("_maskloom", False):
-        return mod
+    mod: Mod = block_mask.mask_mod
+    if block_mask.__dict__.get("_maskloom_mod") is mod:
+        return block_mask.mask_mod
     partial, full = _tables(block_mask)
     block = block_mask.BLOCK_SIZE
     if _lists_are_of(mod, block_mask, partial, full):

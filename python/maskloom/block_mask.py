@@ -106,7 +106,7 @@ def create_block_mask(
     blocks = call(_native.build, mask, groups, lengths, block)
     made = _block_mask(blocks, mask_mod, groups, lengths, block, named, on, separate_full_blocks)
     # the lists are those of the mask_mod: flex_attention of this package need not compare them
-    made.__dict__["_maskloom"] = True
+    made.__dict__.update(_maskloom=True, _maskloom_mod=mask_mod)
     if compute_dq_write_order:
         order = flex._compute_dq_write_order_from_block_mask(made, dq_kv_order=dq_kv_order)
         made.dq_write_order, made.dq_write_order_full = order

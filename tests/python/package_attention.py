@@ -206,6 +206,11 @@ def block_masks():
     check("full blocks of its own", shape, mask=effective, block_mask=both)
     changed = copy.copy(maskloom.create_block_mask(causal, None, None, 90, 90, device="cpu", BLOCK_SIZE=32))
     check("ours", shape, mask=causal, block_mask=changed)
+    changed.mask_mod = documents  # the lists stay those of the former mod: full blocks are not looked at
+    inside = torch.tensor([[0, 0, 0], [1, 0, 0], [0, 0, 0]]).bool()
+    looked_at = torch.tensor([[1, 0, 0], [0, 1, 0], [1, 1, 1]]).bool()  # the last row of blocks hangs over the end
+    other = lambda b, h, q, kv: inside[q // 32, kv // 32] | (looked_at[q // 32, kv // 32] & documents(b, h, q, kv))
+    check("another mod", shape, mask=other, block_mask=changed)
 
 
 def beside_torch():
