@@ -155,6 +155,11 @@ fn dense_table(of: &Mod, sizes: Sizes) -> Option<Diagnostic> {
         }
         let captured = graph.capture(*capture);
         let shape = captured.tensor.shape();
+        let whole = shape.len() >= 2 && shape.iter().rev().take(2).eq([&sizes.lengths.kv_len, &sizes.lengths.q_len]);
+        if !whole {
+            // a table of blocks or of distances grows more slowly
+            continue;
+        }
         let others: usize = shape[..shape.len() - 2].iter().product::<usize>().max(1);
         let wraps = ((f64::from(i32::MAX) / others as f64).sqrt().floor() as usize) + 1;
         let (q_len, kv_len) = (sizes.lengths.q_len, sizes.lengths.kv_len);

@@ -6,6 +6,7 @@ use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::table::Table;
+use super::watched::watched;
 use crate::analysis::intent;
 use crate::analysis::lint::Sizes;
 use crate::backends::learning;
@@ -39,8 +40,9 @@ pub fn verdict(args: Args) -> Result<(), Failure> {
     let problem = opened.problem(&compiled)?;
     if let Some(mask) = &problem.mask {
         let sizes = Sizes { batch: problem.batch, heads: problem.heads, lengths: problem.lengths() };
-        let blocks = super::check::block_mask(&problem)?;
-        out::diagnostics(&intent::intent(mask, sizes, &super::check::counted(&blocks)));
+        let blocks = watched("finding the blocks", |control| problem.block_mask(problem.block_size, control))?;
+        let stats = watched("counting the cells of partial blocks", |control| blocks.stats_with(control));
+        out::diagnostics(&intent::intent(mask, sizes, &stats.unwrap_or_default()));
     }
     let all = verdicts_on_grid(&problem, opened.document.axes.grid(), &place, &Control::new())?;
     if args.json {

@@ -57,7 +57,10 @@ fn bad_configs_are_told_where() {
     }
     bench.run(&["advise", "none.json"]).fails(1, &["no-such-file"]);
     bench.run(&["advise"]).fails(2, &["advise-what"]);
-    let large = format!("{{\"model_family\": \"flux\", \"note\": \"{}\"}}", "x".repeat(2 << 20));
+    let large = format!(
+        "{{\"model_family\": \"flux\", \"attention_mechanism\": \"flex\", \"note\": \"{}\"}}",
+        "x".repeat(2 << 20)
+    );
     bench.write("large.json", &large);
     assert!(bench.run(&["advise", "large.json"]).ok().out.contains("has no effect there"));
 }

@@ -73,7 +73,7 @@ class AttentionBackendName(str, Enum):
     FLEX = "flex"
     NATIVE = "native"
 @_AttentionBackendRegistry.register(AttentionBackendName.FLEX, supports_context_parallel=False)
-def _flex(query, key, value, attn_mask=None, is_causal=False, _parallel_config=None):
+def kernel(query, key, value, attn_mask=None, is_causal=False, _parallel_config=None):
     if attn_mask is None or isinstance(attn_mask, BlockMask):
         mask = attn_mask
     elif is_causal:
@@ -84,7 +84,7 @@ def _flex(query, key, value, attn_mask=None, is_causal=False, _parallel_config=N
         mask = create_block_mask(mod)
     return flex_attention(query, key, value, mask)
 @_AttentionBackendRegistry.register(AttentionBackendName.NATIVE, supports_context_parallel=True)
-def _native(query, key, value, attn_mask=None, is_causal=False, _parallel_config=None):
+def kernel(query, key, value, attn_mask=None, is_causal=False, _parallel_config=None):
     if attn_mask is not None:
         raise ValueError("no masks")
     out = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=is_causal)
