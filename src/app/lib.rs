@@ -39,6 +39,7 @@ mod editing_tests;
 mod editor;
 mod errands;
 mod exporting;
+mod file_choices;
 mod frame;
 pub mod frames;
 mod gesture;

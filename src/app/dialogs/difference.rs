@@ -4,7 +4,8 @@
 
 use super::Next;
 use crate::app::action::Actions;
-use crate::app::{changed_lines, panels};
+use crate::app::changed_lines;
+use crate::app::file_choices::choices;
 use egui::Ui;
 use std::path::Path;
 
@@ -18,7 +19,7 @@ pub(super) fn show(ui: &mut Ui, path: &Path, [theirs, mine]: [&str; 2], actions:
     ui.add_space(6.0);
     let mut next = Next::Stay;
     ui.horizontal(|ui| {
-        panels::outside::choices(ui, false, actions);
+        choices(ui, false, actions);
         if ui.button("Decide later").clicked() {
             next = Next::Close;
         }

@@ -2,7 +2,8 @@
 //!
 //! Invariant: it is there until the user has chosen. Must not know how the choices are carried out.
 
-use crate::app::action::{Action, Actions, FileChoice};
+use crate::app::action::Actions;
+use crate::app::file_choices::choices;
 use crate::app::state::State;
 use crate::app::theme;
 use egui::{RichText, Ui};
@@ -17,18 +18,4 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         ui.label(RichText::new(words).color(colour).strong()).on_hover_text(path.display().to_string());
         choices(ui, true, actions);
     });
-}
-
-/// The buttons.
-pub(in crate::app) fn choices(ui: &mut Ui, difference: bool, actions: &mut Actions) {
-    let mut choice = |ui: &mut Ui, words: &str, about: &str, choice: FileChoice| {
-        if ui.button(words).on_hover_text(about).clicked() {
-            actions.push(Action::Outside(choice));
-        }
-    };
-    choice(ui, "Reload", "Reads the file; Undo restores this document.", FileChoice::Reload);
-    choice(ui, "Keep mine", "The next save writes over the file.", FileChoice::KeepMine);
-    if difference {
-        choice(ui, "Show the difference", "Shows the lines that differ.", FileChoice::Difference);
-    }
 }

@@ -15,6 +15,8 @@ from .planning import plan_for
 from .settings import say
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch import Tensor
 
     from .attention import Plan
@@ -137,11 +139,13 @@ def look_again() -> None:
         patch_diffusers(dispatch)
 
 
-@torch.compiler.assume_constant_result
-def _look_while_traced() -> str:
-    # a tracer runs this function itself, and reads the attributes of modules afterwards
+def _patched() -> str:
     patch_torch()
     return ""
+
+
+# a tracer runs this function itself, and reads the attributes of modules afterwards
+_look_while_traced: Callable[[], str] = cast("Any", torch.compiler).assume_constant_result(_patched)
 
 
 def patch_diffusers(dispatch: Any) -> None:
