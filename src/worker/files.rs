@@ -113,7 +113,7 @@ enum Kinds {
     GivenPipes,
 }
 
-/// Bytes of a file. Errors: not there, no file (a device, a pipe, a folder), above [`MAX_BYTES`].
+/// Bytes of a file. Errors: not there, no file (a device, a pipe, a folder), above 16 GiB.
 pub fn read(path: &Path) -> Result<Vec<u8>, Diagnostic> {
     read_within(path, Kinds::GivenPipes, MAX_BYTES)
 }

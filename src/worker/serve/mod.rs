@@ -206,6 +206,8 @@ mod tests {
         while let Ok(Incoming::Message(message)) = transport::read_response(&mut reader) {
             all.push(message);
         }
+        // a busy machine takes longer than a pulse
+        all.retain(|(response, _)| !matches!(response.body, ResponseBody::Alive));
         all
     }
 
@@ -224,7 +226,7 @@ mod tests {
         requests.extend(line(9, RequestBody::Doctor));
         let answers = answers(requests);
         let ids: Vec<u64> = answers.iter().map(|(r, _)| r.id).collect();
-        assert_eq!(ids, [5, 0, 0, 7, 8]);
+        assert_eq!(ids, [5, 0, 6, 7, 8], "one that cannot be read is answered by its number");
         let ResponseBody::Done(Reply::Hello(info)) = &answers[0].0.body else { panic!("{:?}", answers[0]) };
         assert!(info.devices.iter().any(|d| d.device == crate::base::Device::Cpu));
         let ResponseBody::Failed { why } = &answers[3].0.body else { panic!("{:?}", answers[3]) };
