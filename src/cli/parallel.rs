@@ -107,14 +107,7 @@ fn asked(args: &Args) -> Result<Request, Failure> {
         let rows = MaskRows::from(&check::block_mask(&problem)?);
         let layers = args.layers.get(n).copied().unwrap_or(1);
         kinds.push(Kind { name: opened.document.name.clone(), layers, rows });
-        let own = Shape {
-            batch: problem.batch,
-            heads: problem.heads,
-            kv_heads: problem.kv_heads,
-            head_dim: problem.head_dim,
-            head_dim_v: problem.head_dim_v,
-            dtype: problem.dtype,
-        };
+        let own = Shape::from(problem.spec());
         if *shape.get_or_insert(own) != own {
             let message = format!("`{name}` has other heads, head dims or dtype than `{}`", args.presets[0]);
             let why = Diagnostic::error("parallel-shape", message)

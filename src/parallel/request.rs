@@ -6,6 +6,7 @@
 use crate::base::{BlockSize, DType, Diagnostic, Lengths};
 use crate::cost::{Cost, Pass};
 use crate::links::Links;
+use crate::problem::ProblemSpec;
 use crate::rows::MaskRows;
 use serde::Serialize;
 
@@ -33,6 +34,13 @@ pub struct Shape {
     pub head_dim: usize,
     pub head_dim_v: usize,
     pub dtype: DType,
+}
+
+impl From<&ProblemSpec> for Shape {
+    fn from(problem: &ProblemSpec) -> Shape {
+        let ProblemSpec { batch, heads, kv_heads, head_dim, head_dim_v, dtype, .. } = *problem;
+        Shape { batch, heads, kv_heads, head_dim, head_dim_v, dtype }
+    }
 }
 
 impl Shape {

@@ -63,14 +63,7 @@ pub(super) fn thread(wake: Wake) -> Latest<Question, Answer> {
 /// Plans the mask of a document: one kind of layer.
 pub(super) fn answer(question: &Question, control: &Control) -> Result<Seen, Diagnostic> {
     let problem = &question.problem;
-    let shape = Shape {
-        batch: problem.batch,
-        heads: problem.heads,
-        kv_heads: problem.kv_heads,
-        head_dim: problem.head_dim,
-        head_dim_v: problem.head_dim_v,
-        dtype: problem.dtype,
-    };
+    let shape = Shape::from(problem.spec());
     let rows = MaskRows::from(&problem.block_mask(problem.block_size, control)?);
     let kind = Kind { name: "mask".into(), layers: 1, rows };
     let links = Links::uniform(question.ranks, question.bandwidth)?;
