@@ -1,7 +1,8 @@
 //! Runs that ship with the presets: results of a known card, labelled as recorded and never as measured here.
 //!
 //! Invariant: a recorded run belongs to one exact document (its fingerprint), so that an outdated one is not shown;
-//! wrong or failed backends are never recorded. Must not know how a run is shown.
+//! wrong or failed backends are never recorded: one of ours refuses the run, one of PyTorch is left out by name.
+//! Must not know how a run is shown.
 
 use crate::base::{BackendName, Diagnostic};
 use crate::document::model::{Document, Layer};
@@ -120,32 +121,47 @@ impl Recorded {
         let mut report = report.clone();
         let mut timed = 0;
         for backend in &mut report.backends {
-            match &mut backend.outcome {
+            let foreign = backend.backend.is_torch();
+            let fault = match &mut backend.outcome {
                 Outcome::Done { error, timings, artefact, .. } if error.passed() => {
                     timed += usize::from(timings.forward().is_some());
                     timings.0.iter_mut().for_each(|row| shorten(&mut row.timing));
                     *artefact = None;
+                    continue;
                 }
-                Outcome::Done { error, .. } => {
-                    return refuse(format!("{} was wrong: {}", backend.backend, error.fault().unwrap_or_default()));
+                Outcome::Done { error, .. } => format!("was wrong: {}", error.fault().unwrap_or_default()),
+                Outcome::Refused { why } => {
+                    why.labels.clear();
+                    continue;
                 }
-                Outcome::Refused { why } => why.labels.clear(),
-                Outcome::Failed { why } => return refuse(format!("{} failed: {}", backend.backend, why.message)),
+                Outcome::Failed { why } => format!("failed: {}", why.message),
+            };
+            if !foreign {
+                return refuse(format!("{} {fault}", backend.backend));
             }
+            backend.outcome = Outcome::Refused { why: left_out(format!("{} {fault}", backend.backend)) };
         }
         for backend in &mut report.gradients {
-            match &mut backend.outcome {
+            let foreign = backend.backend.is_torch();
+            let fault = match &mut backend.outcome {
                 GradientOutcome::Done { errors, timing, .. } => {
-                    if let Some(words) = errors.iter().find_map(GradientError::words) {
-                        return refuse(format!("the backward pass of {} was wrong: {words}", backend.backend));
-                    }
                     timing.iter_mut().for_each(shorten);
+                    match errors.iter().find_map(GradientError::words) {
+                        Some(words) => format!("was wrong: {words}"),
+                        None => continue,
+                    }
                 }
-                GradientOutcome::Refused { why } => why.labels.clear(),
-                GradientOutcome::Failed { why } => {
-                    return refuse(format!("the backward pass of {} failed: {}", backend.backend, why.message));
+                GradientOutcome::Refused { why } => {
+                    why.labels.clear();
+                    continue;
                 }
+                GradientOutcome::Failed { why } => format!("failed: {}", why.message),
+            };
+            let fault = format!("the backward pass of {} {fault}", backend.backend);
+            if !foreign {
+                return refuse(fault);
             }
+            backend.outcome = GradientOutcome::Refused { why: left_out(fault) };
         }
         if timed == 0 {
             return refuse("no backend was timed".into());
@@ -169,6 +185,11 @@ impl Recorded {
         let versus = versus.map(|(base, versus)| format!(", {}", versus.words_of(&base.words)));
         Some(format!("flex {flex:.2} ms{}", versus.unwrap_or_default()))
     }
+}
+
+/// Where a backend of the user's PyTorch would stand: it says why it has no result, and ours beside it are kept.
+fn left_out(fault: String) -> Diagnostic {
+    Diagnostic::error("recorded-without", format!("{fault}; its timing is not recorded"))
 }
 
 /// Five digits are more than a clock gives.
@@ -284,11 +305,12 @@ mod tests {
     fn a_wrong_or_failed_backward_pass_is_not_recorded() {
         let (document, run) = embedded()[0].runs.iter().next().map(|(n, r)| (library::preset(n).unwrap(), r)).unwrap();
         let document = document.document().unwrap();
-        let reduced = |outcome| {
+        let reduced_of = |backend, outcome| {
             let mut report = run.report.clone();
-            report.gradients = vec![GradientReport { backend: BackendName::Flex, outcome }];
+            report.gradients = vec![GradientReport { backend, outcome }];
             Recorded::reduced(&document, None, run.conditions.clone(), &report)
         };
+        let reduced = |outcome| reduced_of(BackendName::Flex, outcome);
         let done = |max_abs| {
             let error =
                 GradientError { name: "dq".into(), max_abs, largest: 1.0, allowed: 0.1, ..GradientError::default() };
@@ -307,7 +329,14 @@ mod tests {
         let why = reduced(done(0.2)).unwrap_err().message;
         assert!(why.contains("the backward pass of flex was wrong: dq: error 2.0e-1"), "{why}");
         let failed = GradientOutcome::Failed { why: Diagnostic::error("x", "it broke") };
-        assert!(reduced(failed).unwrap_err().message.contains("the backward pass of flex failed: it broke"));
+        assert!(reduced(failed.clone()).unwrap_err().message.contains("the backward pass of flex failed: it broke"));
+        // PyTorch's own fault costs only its row
+        for (outcome, said) in [(done(0.2), "was wrong: dq: error 2.0e-1"), (failed, "failed: it broke")] {
+            let kept = reduced_of(BackendName::TorchFlex, outcome).unwrap();
+            let GradientOutcome::Refused { why } = &kept.report.gradients[0].outcome else { panic!() };
+            assert!(why.message.contains(said) && why.message.contains("torch:flex"), "{}", why.message);
+            assert_eq!(kept.report.backends, run.report.backends);
+        }
     }
 
     #[test]
