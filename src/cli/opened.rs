@@ -115,12 +115,12 @@ pub fn exists(name: &str) -> bool {
     code || library::preset(name).is_some() || Path::new(name).exists() || own()
 }
 
-/// Path and entry of `FILE.py`, `FILE.py:ENTRY` or `FILE.py:MASK,SCORE`.
+/// Path and entry of `FILE.py`, `FILE.py:ENTRY` or `FILE.py:MASK,SCORE`; a notebook's code cells are such a file.
 pub fn python(name: &str) -> Option<(PathBuf, &str)> {
-    if let Some(at) = name.rfind(".py:") {
-        return Some((name[..at + 3].into(), &name[at + 4..]));
-    }
-    name.ends_with(".py").then(|| (name.into(), ""))
+    [".py", ".ipynb"].into_iter().find_map(|ending| match name.rfind(&format!("{ending}:")) {
+        Some(at) => Some((name[..at + ending.len()].into(), &name[at + ending.len() + 1..])),
+        None => name.ends_with(ending).then(|| (name.into(), "")),
+    })
 }
 
 /// One of the two mods of an exported module; None if it has no mod of this name.

@@ -19,6 +19,7 @@ pub(crate) mod prelude;
 #[cfg(test)]
 mod printed_tests;
 mod request;
+pub mod surroundings;
 mod symbolic;
 pub mod syntax;
 pub mod tensors;

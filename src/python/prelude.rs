@@ -51,6 +51,7 @@ const FILES: &[File] = &[
     file!("flex", "flex", For::Setup),
     file!("numpy", "numpy", For::Setup),
     file!("collections", "collections", For::Setup),
+    file!("argparse", "argparse", For::Setup),
     file!("einops", "einops", For::Import),
     file!("heapq", "heapq", For::Import),
     file!("bisect", "bisect", For::Import),

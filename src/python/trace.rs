@@ -13,9 +13,9 @@ use crate::ir::graph::{Graph, Mod, ModKind, NodeId, Op, UnaryOp};
 
 pub use super::met::TextSizes;
 
-use super::syntax::Name;
+use super::syntax::{self, Name};
 use super::value::{Fault, TensorCell, Value};
-use crate::base::{Diagnostic, HostTensor, Source};
+use crate::base::{Diagnostic, HostTensor, Label, Source, SourceId};
 use crate::ir::schedule;
 use std::sync::mpsc;
 
@@ -174,6 +174,12 @@ impl<'a> Order<'a> {
             let main = |d: &&Fault| d.diagnostic.labels.first().is_none_or(|l| l.span.source.0 == 0);
             diagnostics.extend(cx.skipped.iter().filter(main).take(3).map(skipped));
         }
+        if let Some(why) = diagnostics.iter_mut().find(|d| d.is_error() && d.message.contains("None")) {
+            let of_the_text = |l: &Label| l.span.source == SourceId(0);
+            if why.labels.first().is_some_and(of_the_text) {
+                unset::ask_for_defaults(why, &syntax::parse(self.source, SourceId(0)).module);
+            }
+        }
         for diagnostic in &mut diagnostics {
             diagnostic.sources = sources.clone();
             diagnostic.hint.get_or_insert_with(|| diagnose::way_out(&diagnostic.code).to_string());
@@ -290,3 +296,4 @@ pub(crate) mod given;
 pub(crate) mod result;
 #[cfg(test)]
 mod tests;
+mod unset;

@@ -5,6 +5,7 @@
 
 use crate::base::{Diagnostic, Source};
 use crate::document::compile::{BuiltIn, Environment};
+use crate::python::surroundings;
 use crate::worker::{files, folders, user_python};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -50,7 +51,8 @@ impl Files {
         if let Some(known) = self.read.borrow().get(path) {
             return known.clone();
         }
-        let text = files::read_named_text(path);
+        // notebooks, prompts and diffs are read as the Python in them
+        let text = files::read_named_text(path).map(|text| surroundings::bare(&text).into_owned());
         self.read.borrow_mut().insert(path.to_path_buf(), text.clone());
         text
     }

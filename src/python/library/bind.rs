@@ -136,12 +136,16 @@ pub(super) fn fault(error: HostError) -> Fault {
     out
 }
 
+/// What a tensor counts beside its elements: about 5 million tensors can be made.
+const TENSOR_BYTES: u64 = 48;
+
 /// Runs a host operation within what the trace may still allocate.
 pub(super) fn spend<T>(cx: &mut Context, f: impl FnOnce(&Budget) -> HostResult<T>) -> Result<T, Fault> {
     let budget = cx.tensor_budget();
     let before = budget.left();
     let out = f(&budget).map_err(fault)?;
     cx.spent(&budget);
+    cx.charge_bytes(TENSOR_BYTES)?;
     cx.charge_steps(1 + (before - budget.left()) / 4096)?;
     Ok(out)
 }

@@ -3,7 +3,8 @@
 //! Invariant: a defaultdict and a Counter are dicts, a deque is a list; their additional work is charged. Must not know
 //! tensors.
 
-use crate::python::machine::{Context, equal};
+use crate::python::machine::Context;
+use crate::python::machine::keyed::Places;
 use crate::python::value::{Args, Class, Fault, Items, Pairs, VALUE_BYTES, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -65,11 +66,15 @@ fn counter(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     match args.positional.first() {
         Some(Value::Dict(given)) => counts.extend(given.borrow().0.iter().cloned()),
         Some(given) => {
+            let mut places = Places::default();
             for item in cx.collect(given)? {
-                cx.charge_steps(1 + counts.len() as u64 / 16)?;
-                match counts.iter_mut().find(|(k, _)| equal(k, &item)) {
-                    Some((_, n)) => *n = Value::Int(n.as_int().unwrap_or(0) + 1),
-                    None => counts.push((item, Value::Int(1))),
+                cx.charge_steps(1)?;
+                match places.find(&item, |at| counts.get(at).map(|(k, _)| k)) {
+                    Some(at) => counts[at].1 = Value::Int(counts[at].1.as_int().unwrap_or(0) + 1),
+                    None => {
+                        places.add(&item, counts.len());
+                        counts.push((item, Value::Int(1)));
+                    }
                 }
             }
         }
@@ -99,12 +104,16 @@ pub(super) fn counter_update(
     let mut all = own.borrow().0.clone();
     let Value::Dict(given) = given else { return Ok(Value::None) };
     let given = given.borrow().0.clone();
-    cx.charge_steps((given.len() * all.len()) as u64 / 16)?;
+    cx.charge_steps((given.len() + all.len()) as u64)?;
+    let mut places = Places::of(all.iter().map(|(k, _)| k));
     for (key, n) in given {
         let n = if sign < 0 { cx.unary(python::syntax::ast::UnaryOp::Neg, &n)? } else { n };
-        match all.iter_mut().find(|(k, _)| equal(k, &key)) {
-            Some((_, old)) => *old = cx.binary(python::syntax::ast::BinOp::Add, old, &n)?,
-            None => all.push((key, n)),
+        match places.find(&key, |at| all.get(at).map(|(k, _)| k)) {
+            Some(at) => all[at].1 = cx.binary(python::syntax::ast::BinOp::Add, &all[at].1, &n)?,
+            None => {
+                places.add(&key, all.len());
+                all.push((key, n));
+            }
         }
     }
     Ok(Value::Dict(Rc::new(RefCell::new(Pairs(all)))))

@@ -4,6 +4,7 @@
 
 use super::python::sort;
 use super::strings;
+use crate::python::machine::keyed::Members;
 use crate::python::machine::{Context, equal};
 use crate::python::syntax::ast::BinOp;
 use crate::python::value::{Args, Fault, VALUE_BYTES, Value};
@@ -285,7 +286,9 @@ fn sequence(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Opti
 
 fn dict(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     let Value::Dict(pairs) = receiver else { return None };
-    let found = |key: &Value| pairs.borrow().0.iter().find(|(k, _)| equal(k, key)).map(|(_, v)| v.clone());
+    let found = |key: &Value, cx: &mut Context| -> Result<Option<Value>, Fault> {
+        Ok(cx.place_in_dict(pairs, key)?.map(|at| pairs.borrow().0[at].1.clone()))
+    };
     Some(match name {
         "keys" => Ok(Value::list(pairs.borrow().0.iter().map(|(k, _)| k.clone()).collect())),
         "values" => Ok(Value::list(pairs.borrow().0.iter().map(|(_, v)| v.clone()).collect())),
@@ -296,9 +299,9 @@ fn dict(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
         }
         "get" => args
             .need(name, 0, "key")
-            .map(|key| found(key).or_else(|| args.positional.get(1).cloned()).unwrap_or(Value::None)),
+            .and_then(|key| Ok(found(key, cx)?.or_else(|| args.positional.get(1).cloned()).unwrap_or(Value::None))),
         "pop" => args.need(name, 0, "key").and_then(|key| {
-            let at = pairs.borrow().0.iter().position(|(k, _)| equal(k, key));
+            let at = cx.place_in_dict(pairs, key)?;
             match (at, args.positional.get(1)) {
                 (Some(at), _) => Ok(pairs.borrow_mut().0.remove(at).1),
                 (None, Some(default)) => Ok(default.clone()),
@@ -306,7 +309,7 @@ fn dict(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
             }
         }),
         "setdefault" => args.need(name, 0, "key").and_then(|key| {
-            if let Some(value) = found(key) {
+            if let Some(value) = found(key, cx)? {
                 return Ok(value);
             }
             let value = args.positional.get(1).cloned().unwrap_or(Value::None);
@@ -325,16 +328,14 @@ fn dict(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
                 Ok(_) => Vec::new(),
                 Err(fault) => return Some(Err(fault)),
             };
-            let steps = (all.len() * pairs.borrow().0.len()) as u64 / 16;
-            cx.charge_bytes(2 * VALUE_BYTES * all.len() as u64).and_then(|()| cx.charge_steps(steps)).map(|()| {
-                let mut pairs = pairs.borrow_mut();
+            cx.charge_bytes(2 * VALUE_BYTES * all.len() as u64).and_then(|()| {
                 for (key, value) in all {
-                    match pairs.0.iter().position(|(k, _)| equal(k, &key)) {
-                        Some(at) => pairs.0[at].1 = value,
-                        None => pairs.0.push((key, value)),
+                    match cx.place_in_dict(pairs, &key)? {
+                        Some(at) => drop(std::mem::replace(&mut pairs.borrow_mut().0[at].1, value)),
+                        None => pairs.borrow_mut().0.push((key, value)),
                     }
                 }
-                Value::None
+                Ok(Value::None)
             })
         }
         "subtract" if super::collections::is_counter(pairs, cx) => {
@@ -386,8 +387,7 @@ fn set(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Re
     let Value::Set(items) = receiver else { return None };
     Some(match name {
         "add" => args.need(name, 0, "value").and_then(|value| {
-            cx.charge_steps(items.borrow().0.len() as u64 / 16 + 1)?;
-            if !items.borrow().0.iter().any(|o| equal(o, value)) {
+            if cx.place_in_set(items, value)?.is_none() {
                 cx.charge_bytes(VALUE_BYTES)?;
                 items.borrow_mut().0.push(value.clone());
             }
@@ -416,16 +416,16 @@ fn set(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Re
         }
         "issubset" | "issuperset" | "isdisjoint" => args.need(name, 0, "other").and_then(|other| {
             let (own, other) = (items.borrow().0.clone(), cx.collect(other)?);
-            cx.charge_steps((own.len() * other.len()) as u64 / 8)?;
-            let within = |all: &[Value], v: &Value| all.iter().any(|o| equal(o, v));
+            cx.charge_steps((own.len() + other.len()) as u64)?;
+            let (of_own, of_other) = (Members::of(&own), Members::of(&other));
             Ok(Value::Bool(match name {
-                "issubset" => own.iter().all(|v| within(&other, v)),
-                "issuperset" => other.iter().all(|v| within(&own, v)),
-                _ => !own.iter().any(|v| within(&other, v)),
+                "issubset" => own.iter().all(|v| of_other.has(v)),
+                "issuperset" => other.iter().all(|v| of_own.has(v)),
+                _ => !own.iter().any(|v| of_other.has(v)),
             }))
         }),
         "discard" | "remove" => args.need(name, 0, "value").and_then(|value| {
-            let at = items.borrow().0.iter().position(|o| equal(o, value));
+            let at = cx.place_in_set(items, value)?;
             match at {
                 Some(at) => drop(items.borrow_mut().0.remove(at)),
                 None if name == "remove" => return Err(Fault::new("KeyError", "key-error", "this is not in the set")),

@@ -31,6 +31,7 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
     }
     let first = || args.positional.first().cloned();
     Some(match name {
+        "torch.ops.aten.index" | "torch.ops.aten.index.Tensor" => aten_index(args, cx),
         "functools.partial" => partial(args, cx),
         "functools.reduce" => reduce(args, cx),
         "types.SimpleNamespace" | "argparse.Namespace" => {
@@ -263,6 +264,16 @@ fn object(class: &str, attributes: Vec<(&str, Value)>) -> Value {
     let class = Class { name: class.into(), bases: Items::default(), members: RefCell::default(), fields: None };
     let pairs = attributes.into_iter().map(|(name, value)| (Value::str(name), value)).collect();
     Value::Instance(Rc::new(Instance { class: Rc::new(class), attributes: RefCell::new(Pairs(pairs)) }))
+}
+
+/// `aten::index`: what `x[indices]` calls; None stands for a whole dimension.
+fn aten_index(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    let tensor = args.need("index", 0, "self")?;
+    let indices = args.need("index", 1, "indices")?;
+    let all = || Value::Slice(Rc::new(Items(vec![Value::None, Value::None, Value::None])));
+    let parts = cx.collect(indices)?.into_iter().map(|i| if matches!(i, Value::None) { all() } else { i });
+    let parts = Value::tuple(parts.collect());
+    cx.item(tensor, &parts)
 }
 
 /// `functools.wraps(of)(function)`: the function takes the name and the parameters of the wrapped one.

@@ -9,10 +9,11 @@ use crate::python::diagnose;
 use crate::python::machine::class::{callable, is_named_tuple};
 use crate::python::machine::exception::{exception, is_exception};
 use crate::python::machine::iterator;
+use crate::python::machine::keyed::Places;
 use crate::python::machine::operators::sort_order;
 use crate::python::machine::{Context, repr, text};
 use crate::python::syntax::ast::{BinOp, CmpOp};
-use crate::python::value::{Args, Fault, Pairs, VALUE_BYTES, Value, range_len};
+use crate::python::value::{Args, Fault, Function as FunctionValue, Pairs, VALUE_BYTES, Value, range_len};
 use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -171,10 +172,30 @@ pub(crate) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "issubclass" => two(name, args).map(|(class, of)| Value::Bool(cx.is_subclass_of(&class, &of))),
         "id" => args.need(name, 0, "object").map(|v| Value::Int(identity(v))),
         "hash" => args.need(name, 0, "object").and_then(|v| hash(v, cx)),
-        "object" | "property" | "staticmethod" | "classmethod" | "super" | "NotImplemented" | "bytes" | "complex"
-        | "vars" | "dir" => Err(Fault::unsupported(format!("{name}() is not supported here"))),
+        "staticmethod" | "classmethod" | "property" => args.need(name, 0, "function").map(|f| described(name, f, args)),
+        "object" | "super" | "NotImplemented" | "bytes" | "complex" | "vars" | "dir" => {
+            Err(Fault::unsupported(format!("{name}() is not supported here")))
+        }
         _ => return None,
     })
+}
+
+/// `staticmethod(f)` and its kin as calls: a function of its own, so that `f` stays what it was.
+fn described(kind: &str, function: &Value, args: &Args) -> Value {
+    let Value::Function(of) = function else { return function.clone() };
+    let made = FunctionValue {
+        def: of.def.clone(),
+        defaults: of.defaults.clone(),
+        scope: of.scope.clone(),
+        attributes: RefCell::new(Pairs(of.attributes.borrow().0.clone())),
+    };
+    let mut attributes = made.attributes.borrow_mut();
+    attributes.set_named(&kind.into(), Value::Bool(true));
+    if let (Some(setter), "property") = (args.get(1, "fset"), kind) {
+        attributes.set_named(&"setter".into(), setter.clone());
+    }
+    drop(attributes);
+    Value::Function(Rc::new(made))
 }
 
 fn items(args: &Args, function: &str, cx: &mut Context) -> Result<Vec<Value>, Fault> {
@@ -448,12 +469,21 @@ fn filter(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
 
 pub(super) fn dict(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let mut pairs = Pairs::default();
+    let mut places = Places::default();
     match args.positional.first() {
         Some(Value::Dict(given)) => pairs.0.extend(given.borrow().0.iter().cloned()),
         Some(other) => {
             for pair in cx.collect(other)? {
+                cx.charge_steps(1)?;
                 match &pair.as_items().unwrap_or_default()[..] {
-                    [key, value] => pairs.0.push((key.clone(), value.clone())),
+                    // the last value of a key counts
+                    [key, value] => match places.find(key, |at| pairs.0.get(at).map(|(k, _)| k)) {
+                        Some(at) => pairs.0[at].1 = value.clone(),
+                        None => {
+                            places.add(key, pairs.0.len());
+                            pairs.0.push((key.clone(), value.clone()));
+                        }
+                    },
                     _ => return Err(Fault::type_error("dict() needs pairs of key and value")),
                 }
             }

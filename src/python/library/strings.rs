@@ -179,13 +179,13 @@ pub(super) fn method(given: &str, name: &str, args: &Args, cx: &mut Context) -> 
             cx.charge_bytes(parts.iter().map(|p| p.len() + given.len()).sum::<usize>() as u64)?;
             Ok(Value::str(parts.join(given)))
         }),
-        "format" => format_method(given, args),
+        "format" => format_method(given, args, cx),
         _ => return None,
     })
 }
 
 /// `"{} {name:spec}".format(...)`, without nesting.
-fn format_method(given: &str, args: &Args) -> Result<Value, Fault> {
+fn format_method(given: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let bad = || Fault::value_error("this format string is not supported");
     let (mut out, mut rest, mut next) = (String::new(), given, 0);
     while let Some(at) = rest.find(['{', '}']) {
@@ -206,7 +206,10 @@ fn format_method(given: &str, args: &Args) -> Result<Value, Fault> {
             }
             Err(_) => args.named(field),
         };
-        out.push_str(&formatted(value.ok_or_else(bad)?, spec)?);
+        let value = value.ok_or_else(bad)?;
+        // one field may stand for a long text many times
+        cx.charge_text(value)?;
+        out.push_str(&formatted(value, spec)?);
         rest = &rest[end + 1..];
     }
     Ok(Value::str(out + rest))

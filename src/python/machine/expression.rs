@@ -400,7 +400,9 @@ impl Context<'_> {
                 Argument::Keyword(name, e) => args.keyword.push((name.clone(), self.eval(e, scope)?)),
                 Argument::Star(e) => {
                     let value = self.eval(e, scope)?;
-                    args.positional.extend(self.collect(&value).map_err(|f| f.at(e.span))?);
+                    let items = self.collect(&value).map_err(|f| f.at(e.span))?;
+                    self.charge_bytes(VALUE_BYTES * items.len() as u64).map_err(|f| f.at(e.span))?;
+                    args.positional.extend(items);
                 }
                 Argument::DoubleStar(e) => {
                     let value = self.eval(e, scope)?;
@@ -409,6 +411,7 @@ impl Context<'_> {
                             Fault::type_error(format!("`**` needs a dict, not {}", value.type_name())).at(e.span)
                         );
                     };
+                    self.charge_bytes(2 * VALUE_BYTES * pairs.borrow().0.len() as u64).map_err(|f| f.at(e.span))?;
                     for (key, value) in &pairs.borrow().0 {
                         if let Value::Str(name) = key {
                             args.keyword.push((name.clone(), value.clone()));

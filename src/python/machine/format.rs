@@ -16,7 +16,10 @@ impl Context<'_> {
         let mut out = String::new();
         for part in parts {
             match part {
-                FPart::Text(text) => out.push_str(text),
+                FPart::Text(text) => {
+                    self.charge_bytes(text.len() as u64)?;
+                    out.push_str(text);
+                }
                 FPart::Value { value, conversion, spec, debug } => {
                     if let Some(debug) = debug {
                         out.push_str(debug);
@@ -29,10 +32,10 @@ impl Context<'_> {
                         None => value,
                     };
                     let spec = self.fstring(spec, scope)?;
+                    self.charge_text(&shown)?;
                     out.push_str(&self.formatted_as(&shown, &spec)?);
                 }
             }
-            self.charge_bytes(out.len() as u64 / 8)?;
         }
         Ok(out)
     }
@@ -46,7 +49,21 @@ impl Context<'_> {
                 return self.call(&method, Args::default());
             }
         }
+        self.charge_text(value)?;
         Ok(Value::str(if function == "str" { text(value) } else { repr(value) }))
+    }
+
+    /// Charges the text of a value before it is made.
+    pub(crate) fn charge_text(&mut self, value: &Value) -> Result<(), Fault> {
+        let mut looked = MOST_LOOKED;
+        let bytes = text_bytes(value, 8, &mut looked);
+        self.charge_steps((MOST_LOOKED - looked) as u64 / 16)?;
+        if looked == 0 {
+            return Err(
+                Fault::limit("too-large", "the text of this value has too many parts").hint("print fewer of them")
+            );
+        }
+        self.charge_bytes(bytes)
     }
 
     /// `format(value, spec)`, by the methods of the text's own classes if they have them.
@@ -64,6 +81,35 @@ impl Context<'_> {
             },
         };
         Ok(text(&made))
+    }
+}
+
+/// Parts of a value that its text may have.
+const MOST_LOOKED: usize = 1 << 20;
+
+/// The length of a value's text, at least. `looked` counts down its parts.
+fn text_bytes(value: &Value, depth: usize, looked: &mut usize) -> u64 {
+    *looked = looked.saturating_sub(1);
+    if depth == 0 || *looked == 0 {
+        return 4;
+    }
+    let mut all = |items: &[Value]| -> u64 {
+        items.iter().take(MAX_SHOWN).map(|item| 2 + text_bytes(item, depth - 1, looked)).sum()
+    };
+    match value {
+        Value::Str(text) => text.len() as u64,
+        Value::Tuple(items) => all(&items.0),
+        Value::List(items) | Value::Set(items) => all(&items.borrow().0),
+        Value::Dict(pairs) => {
+            let pairs = pairs.borrow();
+            pairs
+                .0
+                .iter()
+                .take(MAX_SHOWN)
+                .map(|(k, v)| all(std::slice::from_ref(k)) + all(std::slice::from_ref(v)))
+                .sum()
+        }
+        _ => 8,
     }
 }
 

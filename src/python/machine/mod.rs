@@ -21,6 +21,7 @@ mod import;
 pub(crate) mod inside;
 mod iterate;
 pub(crate) mod iterator;
+pub(crate) mod keyed;
 mod matching;
 pub(crate) mod meaning;
 pub(crate) mod operators;
@@ -101,6 +102,8 @@ pub struct Context<'a> {
     pub(crate) sums: Vec<(NodeId, Vec<NodeId>)>,
     /// Symbolic values created so far: each is a distinct object.
     objects: Cell<u32>,
+    /// Where keys stand in large dicts and sets.
+    places: keyed::Remembered,
     /// The possible changes of failed statements.
     taint: taint::Taint,
     /// Names that a guarded import decided, and the messages for their reads.
@@ -170,6 +173,7 @@ impl<'a> Context<'a> {
             shaken: None,
             sums: Vec::new(),
             objects: Cell::new(0),
+            places: keyed::Remembered::default(),
             taint: taint::Taint::default(),
             guarded: Vec::new(),
             handled: None,

@@ -3,6 +3,7 @@
 //! Invariant: ints beyond 64 bits are a fault, never wrapped. Must not know syntax beyond the operators.
 
 use super::Context;
+use super::keyed::Members;
 use crate::ir::ops::lanes::{FloatLane, IntLane};
 use crate::python::syntax::ast::{BinOp, CmpOp, UnaryOp};
 use crate::python::value::{Args, Fault, VALUE_BYTES, Value};
@@ -25,6 +26,9 @@ impl Context<'_> {
         }
         if a.is_symbolic() || b.is_symbolic() {
             return self.symbolic_binary(op, a, b);
+        }
+        if let (BinOp::Mul, Some((sequence, n))) = (op, repeated_by_tensor(a, b)) {
+            return self.repeated(sequence, n);
         }
         if a.as_tensor().is_some() || b.as_tensor().is_some() {
             return (self.library.binary)(op, a, b, self);
@@ -54,7 +58,18 @@ impl Context<'_> {
                 BinOp::Or => a | b,
                 _ => a ^ b,
             })),
-            (BinOp::Mod, Value::Str(format), values) => (self.library.percent)(format, values),
+            (BinOp::Mod, Value::Str(format), values) => {
+                self.charge_bytes(format.len() as u64)?;
+                match values {
+                    Value::Tuple(items) => items.0.iter().try_for_each(|item| self.charge_text(item))?,
+                    Value::Dict(pairs) => {
+                        let values: Vec<Value> = pairs.borrow().0.iter().map(|(_, v)| v.clone()).collect();
+                        values.iter().try_for_each(|value| self.charge_text(value))?;
+                    }
+                    other => self.charge_text(other)?,
+                }
+                (self.library.percent)(format, values)
+            }
             (BinOp::Add, Value::Str(a), Value::Str(b)) => {
                 self.charge_bytes((a.len() + b.len()) as u64)?;
                 Ok(Value::str(format!("{a}{b}")))
@@ -76,13 +91,14 @@ impl Context<'_> {
             }
             (BinOp::Or | BinOp::And | BinOp::Sub, Value::Set(x), Value::Set(y)) => {
                 let (x, y) = (x.borrow().0.clone(), y.borrow().0.clone());
-                let within = |v: &Value, set: &[Value]| set.iter().any(|o| equal(o, v));
-                self.charge_steps((x.len() * y.len()) as u64 / 8)?;
-                self.set_of(match op {
-                    BinOp::Or => x.into_iter().chain(y).collect(),
-                    BinOp::And => x.into_iter().filter(|v| within(v, &y)).collect(),
-                    _ => x.into_iter().filter(|v| !within(v, &y)).collect(),
-                })
+                self.charge_steps((x.len() + y.len()) as u64)?;
+                let of_y = Members::of(&y);
+                let kept = match op {
+                    BinOp::Or => x.iter().chain(&y).cloned().collect(),
+                    BinOp::And => x.iter().filter(|v| of_y.has(v)).cloned().collect(),
+                    _ => x.iter().filter(|v| !of_y.has(v)).cloned().collect(),
+                };
+                self.set_of(kept)
             }
             (BinOp::Or, Value::Dict(x), Value::Dict(y)) => {
                 let (x, y) = (x.borrow().0.clone(), y.borrow().0.clone());
@@ -94,9 +110,9 @@ impl Context<'_> {
             }
             (BinOp::Xor, Value::Set(x), Value::Set(y)) => {
                 let (x, y) = (x.borrow().0.clone(), y.borrow().0.clone());
-                let within = |v: &Value, set: &[Value]| set.iter().any(|o| equal(o, v));
-                self.charge_steps((x.len() * y.len()) as u64 / 4)?;
-                let apart = x.iter().filter(|v| !within(v, &y)).chain(y.iter().filter(|v| !within(v, &x)));
+                self.charge_steps((x.len() + y.len()) as u64)?;
+                let (of_x, of_y) = (Members::of(&x), Members::of(&y));
+                let apart = x.iter().filter(|v| !of_y.has(v)).chain(y.iter().filter(|v| !of_x.has(v)));
                 self.set_of(apart.cloned().collect())
             }
             // `int | None` as a value: a type
@@ -197,8 +213,11 @@ impl Context<'_> {
         self.charge_steps(1)?;
         if let (Value::Set(x), Value::Set(y)) = (a, b) {
             let (x, y) = (x.borrow(), y.borrow());
-            self.charge_steps((x.0.len() * y.0.len()) as u64 / 8)?;
-            let within = |x: &[Value], y: &[Value]| x.iter().all(|v| y.iter().any(|o| equal(o, v)));
+            self.charge_steps((x.0.len() + y.0.len()) as u64)?;
+            let within = |x: &[Value], y: &[Value]| {
+                let of_y = Members::of(y);
+                x.iter().all(|v| of_y.has(v))
+            };
             let (n, m) = (x.0.len(), y.0.len());
             match op {
                 CmpOp::Le => return Ok(Value::Bool(within(&x.0, &y.0))),
@@ -283,7 +302,13 @@ impl Context<'_> {
             let found = self.call(&method, Args::of(vec![item.clone()]))?;
             return self.truth(&found);
         }
+        match container {
+            Value::Dict(pairs) => return Ok(self.place_in_dict(pairs, item)?.is_some()),
+            Value::Set(items) => return Ok(self.place_in_set(items, item)?.is_some()),
+            _ => {}
+        }
         let items = self.collect(container)?;
+        self.charge_steps(items.len() as u64 / 16)?;
         Ok(items.iter().any(|o| equal(o, item)))
     }
 
@@ -452,7 +477,7 @@ fn plain_int(value: &Value) -> Option<i64> {
     }
 }
 
-fn plain_float(value: &Value) -> Option<f64> {
+pub(super) fn plain_float(value: &Value) -> Option<f64> {
     match value {
         Value::Float(f) => Some(*f),
         other => plain_int(other).map(|i| i as f64),
@@ -520,4 +545,12 @@ fn float_binary(op: BinOp, a: f64, b: f64) -> Result<Value, Fault> {
                 .hint("convert with int(...) first"));
         }
     }))
+}
+
+/// `[x] * t` with a tensor of one whole number: Python asks it for an index, and repeats the sequence.
+fn repeated_by_tensor<'v>(a: &'v Value, b: &'v Value) -> Option<(&'v Value, i64)> {
+    let (sequence, tensor) = if matches!(a, Value::Tensor(_)) { (b, a) } else { (a, b) };
+    let own = tensor.as_tensor().is_some_and(|t| !t.is_numpy());
+    let sequence = Some(sequence).filter(|s| own && matches!(s, Value::Str(_) | Value::Tuple(_) | Value::List(_)))?;
+    Some((sequence, tensor.as_int()?))
 }

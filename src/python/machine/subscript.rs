@@ -3,7 +3,7 @@
 //! Invariant: an index outside a list is Python's IndexError; tensors have their own tables. Must not know calls.
 
 use super::Context;
-use super::operators::equal;
+use super::keyed::Places;
 use crate::python::syntax::ast::*;
 use crate::python::value::scope::Scope;
 use crate::python::value::{Args, Fault, Items, Pairs, VALUE_BYTES, Value};
@@ -82,7 +82,7 @@ impl Context<'_> {
                 sequence_item(&chars, index, join)
             }
             Value::Dict(pairs) => {
-                let found = pairs.borrow().0.iter().find(|(k, _)| equal(k, index)).map(|(_, v)| v.clone());
+                let found = self.place_in_dict(pairs, index)?.map(|at| pairs.borrow().0[at].1.clone());
                 let found = match found {
                     Some(found) => found,
                     None => self.missing_item(container, pairs, index)?,
@@ -148,9 +148,9 @@ impl Context<'_> {
                 if !hashable(index) {
                     return Err(Fault::type_error(format!("{} cannot be a key of a dict", index.type_name())));
                 }
-                self.charge_steps(pairs.borrow().0.len() as u64 / 16)?;
+                let at = self.place_in_dict(pairs, index)?;
                 let mut pairs = pairs.borrow_mut();
-                match pairs.0.iter().position(|(k, _)| equal(k, index)) {
+                match at {
                     Some(at) => {
                         let old = std::mem::replace(&mut pairs.0[at].1, value);
                         drop(pairs);
@@ -190,7 +190,7 @@ impl Context<'_> {
                 Ok(())
             }
             Value::Dict(pairs) => {
-                let at = pairs.borrow().0.iter().position(|(k, _)| equal(k, index));
+                let at = self.place_in_dict(pairs, index)?;
                 let at = at.ok_or_else(|| Fault::new("KeyError", "key-error", "no such key in this dict"))?;
                 let removed = pairs.borrow_mut().0.remove(at);
                 drop(removed);
@@ -203,12 +203,15 @@ impl Context<'_> {
     /// A set of these elements, each once.
     pub(crate) fn set_of(&mut self, items: Vec<Value>) -> Result<Value, Fault> {
         let mut out: Vec<Value> = Vec::new();
+        let mut places = Places::default();
         for item in items {
-            self.charge_steps(out.len() as u64 / 16 + 1)?;
+            self.charge_steps(1)?;
             if !hashable(&item) {
                 return Err(Fault::type_error(format!("{} cannot be in a set", item.type_name())));
             }
-            if !out.iter().any(|o| equal(o, &item)) {
+            if places.find(&item, |at| out.get(at)).is_none() {
+                places.add(&item, out.len());
+                self.charge_bytes(VALUE_BYTES)?;
                 out.push(item);
             }
         }

@@ -4,6 +4,7 @@ use crate::ir::cell::{self, Cell};
 use crate::python::trace::*;
 
 mod aliases;
+mod around;
 mod doorway;
 mod entries;
 mod errors;
