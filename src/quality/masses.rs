@@ -25,6 +25,9 @@ pub struct Masses {
     pub max: Vec<f32>,
     /// [q_len][kv blocks]: mass of each row in each key block, if requested.
     pub rows: Option<Vec<f32>>,
+    /// The factor by which a block's mass may be larger or smaller than stated: 1 for sums made here, above 1 for a
+    /// capture's rounded ones.
+    pub rounding: f64,
 }
 
 /// Bytes that row masses of so many heads take.
@@ -121,6 +124,7 @@ pub fn of_scorer(scorer: &Scorer, block: BlockSize, keep_rows: bool, control: &C
         lse: vec![0.0; lengths.q_len],
         max: vec![0.0; lengths.q_len],
         rows: keep_rows.then(|| vec![0.0; lengths.q_len * columns]),
+        rounding: 1.0,
     };
     let kept: Vec<Option<&mut [f32]>> = match &mut found.rows {
         Some(all) => all.chunks_mut(block.q * columns).map(Some).collect(),

@@ -273,22 +273,33 @@ pub fn troubles(head: &super::head::Head, masses: &Masses) -> Option<String> {
 }
 
 /// Bounds of the mean mass if a capture has block masses only: full blocks count completely, partial ones between
-/// nothing and all.
+/// nothing and all. Rounded outwards: the exact mass lies between them.
 pub fn bounds(masses: &Masses, kept: &Kept, place: (usize, usize)) -> (f64, f64) {
     use crate::analysis::block_mask::BlockKind;
     let (rows, _) = masses.grid();
-    let (mut low, mut high, mut total) = (0.0, 0.0, 0.0);
+    let (up, down) = (masses.rounding, 1.0 / masses.rounding);
+    // what fully, partly and not visited blocks hold at least and at most
+    let (mut full, mut visited, mut whole, mut total) = (0.0, 0.0, 0.0, 0.0);
     for i in 0..rows {
         let weight = masses.judged(i) as f64;
         total += weight;
+        whole += weight * masses.row(i).iter().map(|x| f64::from(*x)).sum::<f64>();
         for run in kept.blocks.runs(place.0, place.1, i) {
             let mass: f64 = masses.row(i)[run.start..run.end].iter().map(|x| f64::from(*x)).sum();
-            high += weight * mass;
+            visited += weight * mass;
             // a block beyond the lengths is partial by name and full by cells only if the mask keeps its cells
-            low += if run.kind == BlockKind::Full { weight * mass } else { 0.0 };
+            full += if run.kind == BlockKind::Full { weight * mass } else { 0.0 };
         }
     }
-    (low / total.max(1.0), high / total.max(1.0))
+    let total = total.max(1.0);
+    let (full, partial, skipped) = (full / total, (visited - full) / total, (whole - visited) / total);
+    if up == 1.0 {
+        return (full, full + partial);
+    }
+    // a row's masses sum to 1: what is kept is known from both sides
+    let low = (full * down).max(1.0 - (partial + skipped) * up).max(0.0);
+    let high = (1.0 - skipped * down).min((full + partial) * up).clamp(low, 1.0);
+    (low, high)
 }
 
 /// Mean, smallest and largest of a measure over captures: how far a mask fitted on one holds on others.

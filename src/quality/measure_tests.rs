@@ -163,6 +163,30 @@ fn bounds_enclose_the_exact_mass_and_meet_on_whole_blocks() {
     assert!(mean > 0.01 && mean < 0.99, "{mean}");
 }
 
+/// A capture's masses are rounded to codes; the bounds made of them still hold the exact mass.
+#[test]
+fn bounds_of_rounded_masses_are_rounded_outwards() {
+    let block = BlockSize::square(16);
+    for seed in 0..8 {
+        let head = head(seed + 20, 64, 64, 8, 2.0);
+        let judge = judge_of(&head, block);
+        let mut known = Masses::clone(&judge.masses);
+        let code = |p: f32| ((255.0 + 12.0 * p.log2()).round().clamp(1.0, 255.0) - 255.0) / 12.0;
+        known.blocks.iter_mut().for_each(|p| *p = if *p == 0.0 { 0.0 } else { code(*p).exp2() });
+        known.rounding = (0.5f64 / 12.0).exp2();
+        let mask = kept(&random::mask(seed, &random::Options::new(64, 64)), &head, block);
+        let mean = judge.judge(&mask, &Control::new()).unwrap().measures.mass.mean;
+        let (low, high) = bounds(&known, &mask, (0, 0));
+        assert!(low <= mean + 1e-6 && mean <= high + 1e-6 && high <= 1.0 && low >= 0.0, "{low} {mean} {high}");
+        let mut g = Builder::new();
+        let (q, k) = (g.q, g.k);
+        let d = g.sub(q, k);
+        let root = g.at_most(d, 1000);
+        let all = kept(&g.mask(root), &head, block);
+        assert_eq!(bounds(&known, &all, (0, 0)).1, 1.0, "nothing is skipped");
+    }
+}
+
 #[test]
 fn a_spread_leaves_out_what_is_not_finite() {
     let spread = Spread::of([0.5, f64::NAN, 1.0]);

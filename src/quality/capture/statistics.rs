@@ -33,8 +33,10 @@ impl Capture {
         let lengths = Lengths::new(i.q_len, i.kv_len)?;
         let (rows, columns) = block.grid(lengths);
         let (dtype, bytes) = self.head_bytes(mass, &[rows, columns], call, batch, head)?;
+        let step = self.file.mass_log2_step.unwrap_or(1.0 / 12.0);
+        // a code stands for every mass within half a step of its own
+        let rounding = if dtype == DType::U8 { (0.5 * step).exp2() } else { 1.0 };
         let mut blocks: Vec<f32> = if dtype == DType::U8 {
-            let step = self.file.mass_log2_step.unwrap_or(1.0 / 12.0);
             let table: Vec<f32> = (0..=255).map(|code| decode_mass(code, step)).collect();
             bytes.iter().map(|code| table[usize::from(*code)]).collect()
         } else {
@@ -61,7 +63,7 @@ impl Capture {
                 line.iter_mut().for_each(|x| *x *= weight);
             }
         }
-        let masses = Masses { lengths, block, blocks, lse, max, rows: None };
+        let masses = Masses { lengths, block, blocks, lse, max, rows: None, rounding };
         Ok(Some(Statistics { masses, entropy: row(&said.entropy, i.q_len)?, columns: row(&said.columns, i.kv_len)? }))
     }
 

@@ -141,7 +141,8 @@ pub fn route(
     for i in 0..rows {
         let at = i * columns..(i + 1) * columns;
         let kept = &mut blocks[at.clone()];
-        if router.forced {
+        let forced = router.forced && matches!(head.own, Own::Causal);
+        if forced {
             let q = i * block.q..(i + 1) * block.q;
             kept[0] = 1;
             (0..columns).filter(|j| q.start < (j + 1) * block.kv && j * block.kv < q.end).for_each(|j| kept[j] = 1);
@@ -151,7 +152,7 @@ pub fn route(
                 *keep = 1;
             }
         }
-        choose(&rank[at], router.budget, kept);
+        choose(&rank[at], router.budget, forced, kept);
     }
     Ok(judged(router, known, block, blocks, pooled::cost(head, block, router.ranking)))
 }
@@ -186,15 +187,17 @@ fn visible(head: &Head, known: &Masses) -> Vec<bool> {
     (0..rows * columns).map(see).collect()
 }
 
-/// Adds the highest ranked blocks of a row to `kept`.
-fn choose(rank: &[f32], budget: Budget, kept: &mut [u8]) {
+/// Adds the highest ranked blocks of a row to `kept`. `counted`: what is kept already counts towards the budget.
+fn choose(rank: &[f32], budget: Budget, counted: bool, kept: &mut [u8]) {
     let mut order: Vec<usize> = (0..rank.len()).filter(|j| rank[*j] > f32::NEG_INFINITY).collect();
-    order.sort_by(|a, b| rank[*b].total_cmp(&rank[*a]));
+    let before = |j: &usize| counted && kept[*j] == 1;
+    order.sort_by(|a, b| before(b).cmp(&before(a)).then(rank[*b].total_cmp(&rank[*a])));
     let count = match budget {
         Budget::TopK(share) => ((share * order.len() as f64).round() as usize).max(1),
         Budget::Count(n) => n,
         Budget::TopP(p) => {
-            let top = order.first().map_or(0.0, |j| rank[*j]);
+            let top = order.iter().map(|j| rank[*j]).fold(f32::NEG_INFINITY, f32::max);
+            let top = if top.is_finite() { top } else { 0.0 };
             let weight = |j: &usize| f64::from(rank[*j] - top).exp();
             let total: f64 = order.iter().map(weight).sum();
             let mut sum = 0.0;

@@ -48,6 +48,24 @@ fn a_router_never_beats_the_ceiling_and_sees_no_later_blocks() {
     }
 }
 
+/// XAttention keeps the diagonal and the first block of a causal model and counts them towards the threshold; without
+/// causality it keeps nothing in any case.
+#[test]
+fn forced_blocks_count_towards_the_threshold() {
+    let block = BlockSize::square(16);
+    let whole = head(4, 128, 128, 16, 2.0);
+    let router = |mass: f64, own: Own| {
+        let head = Head { own, ..whole.clone() };
+        let known = masses(&head, block, false, &Control::new()).unwrap();
+        let router = routers(0.25, mass, None).into_iter().find(|r| r.name == "antidiagonal").unwrap();
+        route(&head, &known, &router, None, &Control::new()).unwrap().blocks
+    };
+    let forced: Vec<u8> = (0..64).map(|at| u8::from(at % 8 == 0 || at % 8 == at / 8)).collect();
+    assert_eq!(router(1e-9, Own::Causal), forced);
+    let one_each = router(1e-9, Own::None);
+    assert!(one_each.chunks(8).all(|row| row.iter().filter(|k| **k == 1).count() == 1), "{one_each:?}");
+}
+
 #[test]
 fn rankings_are_their_formulas() {
     let made = head(2, 48, 64, 8, 1.0);

@@ -72,6 +72,11 @@ fn any_number_of_planted_sinks_is_found_exactly() {
         let found = suggest(&made, &wanted(Target::Mass(0.9999)), &Control::new()).unwrap();
         assert_eq!(named(&found, "window + sinks").form, Form::Window { back, ahead, sinks, causal: false });
     }
+    // beyond those counted one by one, whole blocks of keys are tried
+    let keeps = |q: usize, kv: usize| kv < 448 || (kv <= q && q - kv <= 20);
+    let made = material(vec![planted(640, keeps)], 64, None);
+    let found = suggest(&made, &wanted(Target::Mass(0.9999)), &Control::new()).unwrap();
+    assert_eq!(named(&found, "window + sinks").form, Form::Window { back: 20, ahead: 0, sinks: 448, causal: false });
     let causal = Head { own: Own::Causal, ..planted(256, |q, kv| kv < 5 || q.abs_diff(kv) <= 40) };
     let found = suggest(&material(vec![causal], 32, None), &wanted(Target::Mass(0.9999)), &Control::new()).unwrap();
     assert_eq!(named(&found, "window + sinks").form, Form::Window { back: 40, ahead: 0, sinks: 5, causal: true });

@@ -1,7 +1,7 @@
 //! Windows with sinks: the cheapest band and first keys that keep the mass.
 //!
-//! Invariant: the mean mass of every band with every number of first keys is exact, from sums by distance. Of the bands
-//! that reach the target, the one with the fewest blocks is chosen, of equal ones that with the fewest cells: a planted
+//! Invariant: the mean mass of every band with every looked-at number of first keys is exact, from sums by distance: each
+//! number up to [`MOST_SINKS`], whole blocks of keys beyond. Of the bands that reach the target, the one with the fewest blocks is chosen, of equal ones that with the fewest cells: a planted
 //! window is found. Must not know other forms.
 
 use super::form::{Beside, Form};
@@ -14,6 +14,8 @@ use rayon::prelude::*;
 
 /// First keys up to which sinks are counted one by one.
 const MOST_SINKS: usize = 256;
+/// Larger numbers of sinks that are looked at: whole blocks of keys, as many as this.
+const MOST_GROUPS: usize = 96;
 /// The error of sums of float32 probabilities against a target.
 const ROUNDING: f64 = 5e-7;
 
@@ -53,6 +55,9 @@ pub(super) struct Windows<'a> {
     first: Vec<f32>,
     /// Mean mass of the additional kept cells.
     always: f64,
+    /// The keys after those counted one by one, in groups of whole blocks: where each ends, and its mean mass by
+    /// distance.
+    groups: Vec<(usize, Vec<f32>)>,
 }
 
 /// Sums and buffers of one thread.
@@ -82,7 +87,12 @@ impl<'a> Windows<'a> {
             distance: vec![0.0; lengths.q_len + lengths.kv_len - 1],
             first: vec![0.0; lengths.q_len * most],
             always: 0.0,
+            groups: Vec::new(),
         };
+        let size = material.block().kv;
+        let step = (lengths.kv_len.div_ceil(size).div_ceil(MOST_GROUPS)).max(1) * size;
+        let ends = (1..=lengths.kv_len.div_ceil(step)).map(|n| (n * step).min(lengths.kv_len));
+        made.groups = ends.filter(|end| *end > most).map(|end| (end, vec![0.0; made.distance.len()])).collect();
         material.heads.iter().zip(&material.profiles).for_each(|(head, profile)| made.add(head, profile, control));
         if control.is_cancelled() { Err(cancelled()) } else { Ok(made) }
     }
@@ -93,6 +103,7 @@ impl<'a> Windows<'a> {
         let (beside, most, kv_len) = (self.beside, self.sinks[1], head.masses.lengths.kv_len);
         let weight = 1.0 / (heads * head.masses.lse.iter().filter(|x| x.is_finite()).count().max(1) as f64);
         let keys = if beside.is_some() { kv_len } else { most };
+        self.add_groups(head, weight, control);
         let bins = if beside.is_some() { self.distance.len() } else { 0 };
         let sums = || Sums {
             distance: vec![0.0; bins],
@@ -139,13 +150,56 @@ impl<'a> Windows<'a> {
         }
     }
 
+    /// Adds a head's mass in each group of keys, by distance.
+    fn add_groups(&mut self, head: &LiveHead, weight: f64, control: &Control) {
+        let (beside, most, lengths) = (self.beside, self.sinks[1], head.masses.lengths);
+        let (q_len, kv_len) = (lengths.q_len, lengths.kv_len);
+        let starts: Vec<usize> = std::iter::once(most).chain(self.groups.iter().map(|(end, _)| *end)).collect();
+        let per_task = (q_len.div_ceil(ROWS)).div_ceil(rayon::current_num_threads()).max(1);
+        for ((end, total), start) in self.groups.iter_mut().zip(starts) {
+            if control.is_cancelled() {
+                return;
+            }
+            let scratch = || (vec![0.0f32; total.len()], Vec::new(), vec![0.0; ROWS * STEP], RowScratch::default());
+            let rows = |(mut sums, mut query, mut tile, mut running): (Vec<f32>, Vec<f32>, Vec<f32>, RowScratch),
+                        at: usize| {
+                let rows = at * ROWS..((at + 1) * ROWS).min(q_len);
+                for from in (start..*end).step_by(STEP) {
+                    let first = from;
+                    let (from, columns) = Scorer::columns(&(from..(from + STEP).min(*end)));
+                    let cells = &mut tile[..rows.len() * columns];
+                    head.scorer.tile(&rows, from, columns, &mut query, cells);
+                    head.scorer.probabilities(&head.masses.lse[rows.clone()], columns, cells, &mut running);
+                    for (q, line) in rows.clone().zip(cells.chunks_exact(columns)) {
+                        let own = (from..kv_len).zip(line).filter(|(kv, _)| (first..*end).contains(kv));
+                        for (kv, p) in own.filter(|(kv, _)| beside.is_none_or(|b| !b.keeps(q, *kv))) {
+                            sums[q + kv_len - 1 - kv] += (weight * f64::from(*p)) as f32;
+                        }
+                    }
+                }
+                (sums, query, tile, running)
+            };
+            let tasks = (0..q_len.div_ceil(ROWS)).into_par_iter().with_min_len(per_task);
+            let found: Vec<Vec<f32>> = tasks.fold(scratch, rows).map(|(sums, ..)| sums).collect();
+            found.iter().for_each(|sums| total.iter_mut().zip(sums).for_each(|(to, x)| *to += x));
+        }
+    }
+
     /// The cheapest window of those that reach the target, or the best within the budget. Errors: `cancelled`.
     pub(super) fn best(&self, target: Target, control: &Control) -> Result<Candidate, Diagnostic> {
         let (q_len, kv_len) = (self.material.lengths().q_len, self.material.lengths().kv_len);
         let (mut beyond, mut kept) = (self.distance.clone(), self.always);
         let mut best: Option<Priced> = None;
-        for sinks in 0..=self.sinks[1] {
-            if let Some(kv) = sinks.checked_sub(1) {
+        let numbers = (0..=self.sinks[1]).map(|sinks| (sinks, None));
+        let groups = self.groups.iter().map(|(end, distance)| (*end, Some(distance)));
+        for (sinks, group) in numbers.chain(groups) {
+            if control.is_cancelled() {
+                return Err(cancelled());
+            }
+            if let Some(group) = group {
+                kept += group.iter().map(|p| f64::from(*p)).sum::<f64>();
+                beyond.iter_mut().zip(group).for_each(|(to, p)| *to -= f64::from(*p));
+            } else if let Some(kv) = sinks.checked_sub(1) {
                 for q in 0..q_len {
                     let p = f64::from(self.first[q * self.sinks[1] + kv]);
                     kept += p;
@@ -247,6 +301,14 @@ impl<'a> Windows<'a> {
                 };
                 let more: f64 =
                     (0..self.first.len()).filter(|at| outside(*at)).map(|at| f64::from(self.first[at])).sum();
+                let zero = self.material.lengths().kv_len as i64 - 1;
+                let far = |(at, _): &(usize, &f32)| !(-(s.ahead as i64)..=s.back as i64).contains(&(*at as i64 - zero));
+                let groups = self.groups.iter().filter(|(end, _)| *end <= n);
+                let more = more
+                    + groups
+                        .flat_map(|(_, sums)| sums.iter().enumerate().filter(far))
+                        .map(|(_, p)| f64::from(*p))
+                        .sum::<f64>();
                 let keys = if n == 1 { "the first key".into() } else { format!("the first {n} keys") };
                 format!(", {keys} {:.1}% more", 100.0 * more)
             }

@@ -289,6 +289,7 @@ fn judged(
         lse: of(full),
         max: full.max[at * rows..(at + 1) * rows].to_vec(),
         rows: None,
+        rounding: 1.0,
     };
     let (q_blocks, columns) = masses.grid();
     for q_block in 0..q_blocks {
