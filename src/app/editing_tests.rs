@@ -348,6 +348,28 @@ fn pasted_code_brings_its_sizes_name_and_arguments() {
     assert_eq!(state(&window).document, library::preset("flux_text_padding").unwrap().document().unwrap());
 }
 
+/// Lengths and heads come from the tensors that the code reads, nothing from the document before.
+#[test]
+fn pasted_code_has_the_lengths_of_its_tables() {
+    let mut window = window(None);
+    open_preset(&mut window, "flux_text_padding");
+    let heads = state(&window).document.settings.heads;
+    window.key_press_modifiers(Modifiers::COMMAND.plus(Modifiers::SHIFT), Key::V);
+    window.run_steps(5);
+    let code = "import torch\ndoc_id = torch.arange(2048) // 256\nslopes = torch.ones(6)\n\
+        def mask_mod(b, h, q_idx, kv_idx):\n    return (doc_id[q_idx] == doc_id[kv_idx]) & (slopes[h] > 0)\n";
+    window.event(egui::Event::Text(code.into()));
+    window.run_steps(3);
+    assert!(window.query_by_label_contains("2048 tokens, the length of doc_id").is_some());
+    click(&mut window, "Use this code");
+    settle(&mut window);
+    let document = &state(&window).document;
+    assert_eq!(document.axes.q.to_string(), "tokens 2048");
+    assert!(document.settings.heads == 6 && heads != 6, "{} {heads}", document.settings.heads);
+    let built = state(&window).session.built.as_ref().unwrap();
+    assert!(built.problem.is_ok());
+}
+
 /// Opens Export for SimpleTuner, fills it in and waits for the files.
 fn export(window: &mut Window, folder: &str, config: Option<&str>) {
     command(window, Key::E);

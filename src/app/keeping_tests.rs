@@ -121,3 +121,24 @@ fn all_tabs_come_back_with_their_undo_and_two_windows_share_nothing() {
     third.run_steps(3);
     assert_ne!(state(&third).document.name, "one");
 }
+
+/// A document that somebody has worked on keeps its tab when another is opened; an untouched one makes room.
+#[test]
+fn opening_takes_a_new_tab_unless_the_current_one_is_untouched() {
+    let home = tempfile::tempdir().unwrap();
+    let [one, two, three] = ["alibi", "causal", "prefix_lm"].map(|name| {
+        let path = home.path().join(format!("{name}.json"));
+        std::fs::write(&path, crate::document::library::preset(name).unwrap().text).unwrap();
+        path
+    });
+    let mut window = window(None);
+    open(&mut window, &one);
+    open(&mut window, &two);
+    assert!(state(&window).parked.is_empty(), "nobody touched the first");
+    rename(&mut window, "Worked on");
+    open(&mut window, &three);
+    let tabs = &state(&window).parked;
+    let kept = tabs[0].document.as_ref().unwrap();
+    assert_eq!((tabs.len(), &*kept.name, tabs[0].dirty, tabs[0].path.as_deref()), (1, "Worked on", true, Some(&*two)));
+    assert!(!state(&window).is_dirty() && state(&window).path.as_deref() == Some(&*three));
+}

@@ -6,6 +6,7 @@
 use super::model::*;
 use super::shape;
 use crate::base::{Diagnostic, identity};
+use serde::Deserialize;
 use serde_json::Value;
 
 /// Largest text read as a document.
@@ -39,7 +40,7 @@ pub fn from_json(text: &str) -> Result<Document, Vec<Diagnostic>> {
     if !errors.is_empty() {
         return Err(errors);
     }
-    let document: Document = serde_json::from_value(value.clone()).map_err(|e| vec![blame(&value, &e.to_string())])?;
+    let document: Document = Document::deserialize(&value).map_err(|e| vec![blame(&value, &e.to_string())])?;
     let errors = document.validate();
     if errors.is_empty() { Ok(document) } else { Err(errors) }
 }

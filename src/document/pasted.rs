@@ -4,8 +4,9 @@
 //! are taken, others are left to the text itself. Must not know the window.
 
 use super::model::ArgValue;
+use crate::analysis::access::access;
 use crate::base::{BlockSize, Source, SourceId};
-use crate::ir::graph::ModKind;
+use crate::ir::graph::{Input, Mod, ModKind, Op};
 use crate::python::outline::{Entry, EntryKind, Outline, outline};
 use crate::python::syntax::{self, ast};
 use crate::python::trace::{Limits, TextSizes, TraceRequest, trace};
@@ -23,6 +24,21 @@ pub struct Pasted {
     pub mods: Vec<PastedMod>,
     /// From the text's `create_block_mask`, if it calls one.
     pub sizes: Option<Sizes>,
+    /// From the captured tensors that the mods read by their indices.
+    pub tables: Tables,
+}
+
+/// The lengths of captured tensors that a mod reads at `q_idx`, `kv_idx`, `b` or `h` themselves, and their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tables {
+    /// Query tokens.
+    pub q_len: Option<(usize, String)>,
+    /// Key tokens.
+    pub kv_len: Option<(usize, String)>,
+    /// Entries of the batch.
+    pub batch: Option<(usize, String)>,
+    /// Query heads.
+    pub heads: Option<(usize, String)>,
 }
 
 /// A mod of a text.
@@ -77,9 +93,10 @@ fn looked_at(text: &str) -> Pasted {
     let mut mods = mods_of(&outline, text);
     // deeper nesting is not analysed: reading it needs a larger stack
     if syntax::nesting(&source) > syntax::SHALLOW {
-        return Pasted { mods, sizes: None };
+        return Pasted { mods, ..Pasted::default() };
     }
     let mut asked = None;
+    let mut tables = Tables::default();
     for given in &mut mods {
         let kind = if given.score { ModKind::Score } else { ModKind::Mask };
         let limits = Limits { steps: STEPS, tensor_bytes: TENSOR_BYTES, ..Limits::default() };
@@ -88,6 +105,7 @@ fn looked_at(text: &str) -> Pasted {
             given.entry = chosen.entry;
         }
         asked = asked.or(traced.sizes);
+        traced.result.iter().for_each(|made| tables.read_by(made));
     }
     let parsed = syntax::parse(&source, SourceId(0));
     let values = Values::of(&parsed.module);
@@ -98,7 +116,30 @@ fn looked_at(text: &str) -> Pasted {
     }
     // a call inside a function that did not run is read from its text
     let sizes = asked.map(|s| Sizes::of(&s, &source)).or_else(|| values.sizes(&parsed.module, text));
-    Pasted { mods, sizes }
+    Pasted { mods, sizes, tables }
+}
+
+impl Tables {
+    /// Adds what a mod reads; the first table of each index counts.
+    fn read_by(&mut self, made: &Mod) {
+        for found in access(made) {
+            let capture = made.graph.capture(found.capture);
+            let shape = capture.tensor.shape();
+            for load in &found.loads {
+                let Op::Load(_, places) = &made.graph.node(load.node).op else { continue };
+                for (place, len) in places.iter().zip(shape) {
+                    let own = match made.graph.node(*place).op {
+                        Op::Input(Input::QIdx) => &mut self.q_len,
+                        Op::Input(Input::KvIdx) => &mut self.kv_len,
+                        Op::Input(Input::B) => &mut self.batch,
+                        Op::Input(Input::H) => &mut self.heads,
+                        _ => continue,
+                    };
+                    own.get_or_insert_with(|| (*len, capture.name.to_string()));
+                }
+            }
+        }
+    }
 }
 
 impl Sizes {

@@ -135,7 +135,7 @@ pub(super) fn reopened(
         Err(why) => failed(state, "The document could not be read", why),
         Ok((document, path)) => {
             let name = document.name.clone();
-            super::replace_document(state, *document);
+            super::open_document(state, *document);
             (state.path, state.kept_as, state.saved) = (path, Some(kept), NEVER);
             state.dialog = None;
             state.done(format!("{name} is restored; it is still not saved."));
@@ -161,14 +161,14 @@ pub(super) fn opened(state: &mut State, path: PathBuf, what: Result<Opened, Vec<
     };
     match what {
         Opened::Document(document, seen) => {
-            super::replace_document(state, *document);
+            let before = super::open_document(state, *document);
             (state.path, state.seen) = (Some(path.clone()), Some(seen));
-            state.done(format!("Opened {}. Undo restores the previous document.", path.display()));
+            state.done(format!("Opened {}. {before}", path.display()));
         }
         Opened::Imported(imported) => {
-            super::replace_document(state, imported.document);
+            let before = super::open_document(state, imported.document);
             imported.notes.into_iter().for_each(|note| state.tell(note));
-            state.done(format!("Imported {}. Undo restores the previous document.", path.display()));
+            state.done(format!("Imported {}. {before}", path.display()));
         }
         Opened::Code(text) => super::layers::open_code(state, &path.display().to_string(), &text),
         Opened::Config(text) => {
@@ -208,7 +208,7 @@ fn copy_of(race: &Race) -> Option<CopyOf> {
 
 /// A recorded run with its document: the original, if a smaller copy of it ran.
 fn open_run(state: &mut State, path: PathBuf, run: RunFile) {
-    super::replace_document(state, run.whole().clone());
+    super::open_document(state, run.whole().clone());
     let id = state.session.races.next();
     state.session.race = Some(Race {
         id,

@@ -5,14 +5,15 @@
 
 use crate::app::canvas::Tool;
 use crate::app::opening;
-use crate::app::state::{NEVER, State};
+use crate::app::state::{NEVER, State, empty_document};
 use crate::base::{BlockSize, Diagnostic};
 use crate::document::edit::Edit;
 use crate::document::library;
 use crate::document::model::*;
-use crate::document::pasted::{self, PastedMod, Sizes};
+use crate::document::pasted::{self, Pasted, PastedMod, Sizes};
 use crate::document::reorder;
 use crate::ir::graph::ModKind;
+use crate::python::surroundings;
 use std::collections::BTreeMap;
 
 const NEW_MASK: &str = "def mask_mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n";
@@ -230,6 +231,7 @@ pub(super) fn add_pattern(state: &mut State, name: &str) {
 
 /// Pasted code: a layer for its mask mod, a score mod for its score mod.
 pub(super) fn add_code(state: &mut State, text: &str, replace: bool) {
+    let text = &*surroundings::bare(text);
     match opening::recognise(text) {
         Ok(opening::Opened::Document(document, _)) => {
             super::replace_document(state, *document);
@@ -252,7 +254,7 @@ pub(super) fn add_code(state: &mut State, text: &str, replace: bool) {
     state.history.seal();
     state.history.pointer_down(); // one undo point
     if replace {
-        begin_with_code(state, &mods[0].entry, found.sizes);
+        begin_with_code(state, &mods[0].entry, &found);
     }
     for PastedMod { entry, score, args } in mods {
         let name = if entry.is_empty() { "Code".to_string() } else { entry.clone() };
@@ -266,7 +268,7 @@ pub(super) fn add_code(state: &mut State, text: &str, replace: bool) {
     state.dialog = None;
     if replace {
         state.saved = NEVER;
-        tell_sizes(state, found.sizes);
+        tell_sizes(state, &found);
     } else if let Some(Sizes { line, q_len: Some(q), kv_len: Some(kv), .. }) = found.sizes
         && [q, kv] != [state.document.axes.q.len(), state.document.axes.kv().len()]
     {
@@ -277,17 +279,21 @@ pub(super) fn add_code(state: &mut State, text: &str, replace: bool) {
     }
 }
 
-/// A document for code: its name, plain tokens, its sizes if stated, the present settings.
-fn begin_with_code(state: &mut State, name: &str, sizes: Option<Sizes>) {
-    let sizes = sizes.unwrap_or_default();
-    let old = &state.document;
-    let q = sizes.q_len.unwrap_or(old.axes.q.len());
-    let kv = sizes.kv_len.unwrap_or_else(|| if sizes.q_len.is_some() { q } else { old.axes.kv().len() });
+/// A document for code: its name, plain tokens, the sizes that the code states, else those of the tensors that it reads,
+/// else a new document's. Nothing is taken from the document before.
+fn begin_with_code(state: &mut State, name: &str, found: &Pasted) {
+    let sizes = found.sizes.unwrap_or_default();
+    let of_table = |table: &Option<(usize, String)>| table.as_ref().map(|(len, _)| *len).filter(|len| *len > 0);
+    let (of_q, of_kv) = (of_table(&found.tables.q_len), of_table(&found.tables.kv_len));
+    let new = empty_document("tokens 4096");
+    let q = sizes.q_len.or(of_q).or(sizes.kv_len).or(of_kv).unwrap_or(new.axes.q.len());
+    let kv = sizes.kv_len.or(of_kv).unwrap_or(q);
     let axes = Axes { q: Axis::tokens(q), kv: (kv != q).then(|| Axis::tokens(kv)) };
-    let mut settings = old.settings.clone();
+    let mut settings = new.settings;
     // one entry or head in the call is a mask that serves all of them
-    settings.batch = sizes.batch.filter(|b| *b > 1).unwrap_or(settings.batch);
-    if let Some(heads) = sizes.heads.filter(|h| *h > 1) {
+    let batch = sizes.batch.filter(|b| *b > 1).or(of_table(&found.tables.batch));
+    settings.batch = batch.unwrap_or(settings.batch);
+    if let Some(heads) = sizes.heads.filter(|h| *h > 1).or(of_table(&found.tables.heads)) {
         settings.heads = heads;
         settings.kv_heads = if heads.is_multiple_of(settings.kv_heads) { settings.kv_heads } else { heads };
     }
@@ -302,8 +308,14 @@ fn begin_with_code(state: &mut State, name: &str, sizes: Option<Sizes>) {
 }
 
 /// The source of a new document's sizes; sizes that the text does not state are requested.
-fn tell_sizes(state: &mut State, sizes: Option<Sizes>) {
-    let Some(sizes) = sizes else { return };
+fn tell_sizes(state: &mut State, found: &Pasted) {
+    let table = found.tables.q_len.as_ref().or(found.tables.kv_len.as_ref());
+    let Some(sizes) = found.sizes else {
+        if let Some((len, name)) = table {
+            state.done(format!("{len} tokens, the length of {name}."));
+        }
+        return;
+    };
     let [q, kv] = [state.document.axes.q.len(), state.document.axes.kv().len()];
     match (sizes.q_len, sizes.kv_len) {
         (Some(_), Some(_)) => state.done(format!("{q} x {kv} tokens, from line {} of the code.", sizes.line)),
@@ -327,7 +339,7 @@ pub(super) fn open_code(state: &mut State, path: &str, text: &str) {
     state.history.pointer_down();
     if fresh {
         let stem = std::path::Path::new(path).file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        begin_with_code(state, &stem, found.sizes);
+        begin_with_code(state, &stem, &found);
     }
     for (_, score) in [(masks, false), (scores, true)].into_iter().filter(|(wanted, _)| *wanted) {
         let of = found.mods.iter().find(|m| m.score == score);
@@ -341,7 +353,7 @@ pub(super) fn open_code(state: &mut State, path: &str, text: &str) {
     }
     state.history.pointer_up();
     if fresh {
-        tell_sizes(state, found.sizes);
+        tell_sizes(state, &found);
     } else {
         let name = state.document.name.clone();
         state.done(format!("{path} was added to {name} as a layer; Undo removes it."));

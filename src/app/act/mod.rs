@@ -28,7 +28,7 @@ use super::workspace::{Aside, Workspace};
 use crate::base::Diagnostic;
 use crate::document::edit::Edit;
 use crate::document::library;
-use crate::document::model::Axes;
+use crate::document::model::{Axes, Document};
 use crate::document::resize;
 
 /// Size of everything on a projector.
@@ -135,7 +135,7 @@ pub(super) fn act(state: &mut State, action: Action) {
             match start {
                 Fit::Preset(name) => open_preset(state, &name),
                 Fit::Plain(document) => {
-                    replace_document(state, *document);
+                    open_document(state, *document);
                     state.dialog = None;
                     jobs::run(state, Wanted::Race);
                 }
@@ -400,7 +400,8 @@ fn connections(state: &mut State) {
 
 /// A document that replaces the one there is, as it was opened; undo brings that back, and the new one has no file. Work
 /// that no file has is kept.
-pub(super) fn replace_document(state: &mut State, document: crate::document::model::Document) {
+pub(super) fn replace_document(state: &mut State, document: Document) {
+    state.session.canvas.fit();
     keep_unsaved(state);
     state.history.seal();
     state.edit(Edit::Replace(Box::new(document)));
@@ -415,6 +416,21 @@ pub(super) fn replace_document(state: &mut State, document: crate::document::mod
     // the first click on a document that was just opened draws nothing
     (state.focus.tool, state.focus.is_pinned, state.focus.picked) = (Tool::Pan, false, None);
     (state.focus.drawing, state.focus.stroke) = (false, None);
+}
+
+/// A document that was opened: instead of the one in work if nobody has touched that, else in a tab of its own. Returns
+/// how the one before comes back, in words.
+pub(super) fn open_document(state: &mut State, document: Document) -> &'static str {
+    let untouched = state.revision == state.begun && !state.is_dirty() && state.session.race.is_none();
+    if untouched {
+        replace_document(state, document);
+        return "Undo restores the previous document.";
+    }
+    documents::open(state, document);
+    state.session.canvas.fit();
+    // the first click on a document that was just opened draws nothing
+    (state.focus.tool, state.focus.is_pinned, state.focus.picked) = (Tool::Pan, false, None);
+    "The document before it keeps its tab."
 }
 
 /// The document in work is another: nothing that was derived from the one before is of it.
@@ -453,7 +469,7 @@ fn open_preset(state: &mut State, name: &str) {
     let Some(preset) = library::preset(name) else { return };
     match preset.document() {
         Ok(document) => {
-            replace_document(state, document);
+            open_document(state, document);
             state.dialog = None;
         }
         Err(why) => why.into_iter().for_each(|d| state.tell(d)),

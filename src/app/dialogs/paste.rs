@@ -8,6 +8,7 @@ use crate::app::editor::highlight;
 use crate::app::literal;
 use crate::document::model::ArgValue;
 use crate::document::pasted::{self, PastedMod, Sizes};
+use crate::python::surroundings;
 use egui::{ScrollArea, TextEdit, Ui};
 
 pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PasteDialog, actions: &mut Actions) -> Next {
@@ -50,7 +51,7 @@ fn what(text: &str, replace: bool) -> String {
     if text.trim().is_empty() {
         return "Nothing pasted yet.".into();
     }
-    let found = pasted::read(text);
+    let found = pasted::read(&surroundings::bare(text));
     if found.mods.is_empty() {
         return "No mod found yet; the code is added as a layer with its errors.".into();
     }
@@ -68,6 +69,9 @@ fn what(text: &str, replace: bool) -> String {
         }
         Some(Sizes { line, .. }) if replace => {
             format!("{mods} The sizes in line {line} are not plain numbers: set the axes afterwards.")
+        }
+        None if replace && let Some((len, name)) = found.tables.q_len.as_ref().or(found.tables.kv_len.as_ref()) => {
+            format!("{mods} {len} tokens, the length of {name}.")
         }
         _ => mods,
     }

@@ -183,7 +183,9 @@ fn bar(ui: &mut Ui, share: f32, fill: egui::Color32) {
 
 /// The error in words: whether it may be trusted, and against what.
 fn check(ui: &mut Ui, error: &ErrorStats, passed: bool, colours: &Palette) {
-    let (text, colour) = if passed {
+    let (text, colour) = if passed && error.nan_rows > 0 {
+        (format!("NaN in {} of {} rows", error.nan_rows, error.rows_checked), colours.warning)
+    } else if passed {
         (format!("error {:.1e} ok", error.max_abs()), colours.good)
     } else if error.nan_mismatch() > 0 {
         (format!("{} wrong NaN", error.nan_mismatch()), colours.error)
