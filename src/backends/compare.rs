@@ -108,6 +108,7 @@ pub(crate) fn judge(got: &Got, exact: &Reference, bars: &Bars) -> ErrorStats {
     ErrorStats {
         outputs: std::iter::once(out).chain(others).collect(),
         rows_checked: exact.rows.len() as u64,
+        nan_rows: exact.out.chunks(width.max(1)).filter(|row| row.iter().any(|x| x.is_nan())).count() as u64,
         rows_total: exact.rows_total,
         worst: Some(tally.worst),
     }
@@ -245,7 +246,8 @@ mod tests {
         assert_eq!(poisoned.nan_mismatch(), 2);
         assert!(!poisoned.passed());
         let honest_nan = check([1.0, f32::NAN, 0.0, 0.0], [0.5, 1.0], [1.0, f64::NAN, 0.0, 0.0], [0.5, 1.0]);
-        assert!(honest_nan.passed(), "{honest_nan:?}");
+        assert!(honest_nan.passed() && honest_nan.nan_rows == 1 && good.nan_rows == 0, "{honest_nan:?}");
+        assert!(honest_nan.nan_words().is_some_and(|words| words.contains("NaN in 1 of 2 compared rows")));
         let off = check([1.0, 2.0, 0.0, 0.002], [0.5, 1.0], [1.0, 2.0, 0.0, 0.0], [0.5, 1.0]);
         assert!(!off.passed() && (off.max_abs() - 0.002).abs() < 1e-9, "{off:?}");
     }

@@ -248,7 +248,8 @@ fn checked(report: &RunReport) -> String {
     let memory = if counted { format!("memory: {MEMORY}\n") } else { String::new() };
     first.map_or(String::new(), |e| {
         format!(
-            "{memory}errors: largest against the float64 reference on {} of {} rows; each row has its own limit: {}\n",
+            "{memory}{}errors: largest against the float64 reference on {} of {} rows; each row has its own limit: {}\n",
+            e.nan_words().map(|words| format!("warning: {words}; a score mod that gives NaN does this\n")).unwrap_or_default(),
             e.rows_checked,
             e.rows_total,
             e.allowed_from()
@@ -324,7 +325,7 @@ pub fn rows(name: &str, spec: &ProblemSpec, report: &RunReport) -> Vec<Value> {
                 row["backward_tflops"] = json!(ms.map(|ms| 2.5 * report.work.flop / ms / 1e9));
                 row["both_ms"] = json!(ms.zip(forward).map(|(a, b)| a + b));
                 row["worst_gradient"] =
-                    json!(errors.iter().map(|e| e.max_abs / e.largest.max(1e-30)).fold(0.0, f64::max));
+                    json!(errors.iter().filter(|e| e.largest > 0.0).map(|e| e.max_abs / e.largest).fold(0.0, f64::max));
             }
             Some(GradientOutcome::Refused { why } | GradientOutcome::Failed { why }) => {
                 row["backward_refused"] = json!(why.code);

@@ -291,6 +291,7 @@ mod tests {
         let picture = ExportFile::new("a.png", [1, 2, 3], "a picture");
         let error = |max_abs| ErrorStats {
             outputs: vec![OutputError::plain(OutputName::Out, max_abs, 2e-3)],
+            nan_rows: 0,
             rows_checked: 4,
             rows_total: 4,
             worst: None,

@@ -129,6 +129,9 @@ pub struct ErrorStats {
     pub rows_checked: u64,
     /// All query rows.
     pub rows_total: u64,
+    /// Compared rows whose output is not a number in the reference too: nothing is wrong there, and nothing is right.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub nan_rows: u64,
     /// The error with the largest ratio to its limit; None in files of older versions, which judged by the largest
     /// errors alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -177,6 +180,12 @@ impl ErrorStats {
         self.outputs.iter().all(|row| row.max_abs <= row.allowed)
     }
 
+    /// The rows that are not numbers, in words; None where all are.
+    pub fn nan_words(&self) -> Option<String> {
+        let (nan, all) = (self.nan_rows, self.rows_checked);
+        (nan > 0).then(|| format!("the output is NaN in {nan} of {all} compared rows, here and in the reference"))
+    }
+
     /// The fault, in words; None without one.
     pub fn fault(&self) -> Option<String> {
         if self.passed() {
@@ -212,6 +221,8 @@ struct Wire {
     nan_mismatch: u64,
     rows_checked: u64,
     rows_total: u64,
+    #[serde(default)]
+    nan_rows: u64,
     #[serde(default, with = "crate::base::float::option")]
     allowed: Option<f64>,
     #[serde(default)]
@@ -229,12 +240,12 @@ impl TryFrom<Wire> for ErrorStats {
     type Error = &'static str;
 
     fn try_from(wire: Wire) -> Result<ErrorStats, &'static str> {
-        let Wire { rows_checked, rows_total, .. } = wire;
+        let Wire { rows_checked, rows_total, nan_rows, .. } = wire;
         let (outputs, worst) = match wire.outputs {
             Some(outputs) => (outputs, wire.worst),
             None => (wire.version_1()?, wire.worst),
         };
-        Ok(ErrorStats { outputs, rows_checked, rows_total, worst })
+        Ok(ErrorStats { outputs, rows_checked, rows_total, nan_rows, worst })
     }
 }
 

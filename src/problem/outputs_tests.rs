@@ -21,7 +21,7 @@ fn names_come_back_and_others_are_refused() {
 
 #[test]
 fn every_row_is_judged() {
-    let of = |outputs| ErrorStats { outputs, rows_checked: 1, rows_total: 1, worst: None };
+    let of = |outputs| ErrorStats { outputs, rows_checked: 1, rows_total: 1, nan_rows: 0, worst: None };
     let (out, dq) = (row(OutputName::Out, 1e-3, 2e-3), row(OutputName::DQ, 1e-3, 2e-3));
     assert!(of(vec![out.clone(), dq.clone()]).passed());
     assert!(!of(vec![out.clone(), OutputError { max_abs: 3e-3, ..dq.clone() }]).passed());

@@ -419,7 +419,7 @@ mod tests {
             let outcome = match ms > 0.0 {
                 true => Outcome::Done {
                     kernel: kernel.into(),
-                    error: ErrorStats { outputs, rows_checked: 1, rows_total: 1, worst: None },
+                    error: ErrorStats { outputs, rows_checked: 1, rows_total: 1, nan_rows: 0, worst: None },
                     timings: Timings::forward_only(Some(timing(&[ms, 1.01 * ms, ms, 0.99 * ms]))),
                     artefact: None,
                     ready_ms: None,

@@ -9,7 +9,7 @@ fn report(times: &[(BackendName, f64, &str)]) -> RunReport {
     let one = |(backend, ms, kernel): &(BackendName, f64, &str)| {
         let off = if *kernel == "wrong" { 9.0 } else { 0.0 };
         let outputs = vec![OutputError::plain(OutputName::Out, off, 1.0)];
-        let error = ErrorStats { outputs, rows_checked: 1, rows_total: 1, worst: None };
+        let error = ErrorStats { outputs, rows_checked: 1, rows_total: 1, nan_rows: 0, worst: None };
         let timing = Some(Timing { samples_ms: vec![*ms], median_ms: *ms, spread: 0.01, calls: None });
         let outcome = match *kernel {
             "failed" => Outcome::Failed { why: Diagnostic::error("x", "y") },
