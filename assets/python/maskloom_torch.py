@@ -23,6 +23,8 @@ from maskloom_job import CHUNK_CELLS, NEGATIVE_INFINITY, Job, Prepared, time_pas
 # The protocol keeps a copy of stdout; all that libraries print goes to stderr.
 PROTOCOL = os.fdopen(os.dup(1), "w", encoding="utf-8")
 os.dup2(2, 1)
+# A first line, before torch is imported: a Python that says nothing is told apart from one that takes its time.
+print('{"id": 0}', file=PROTOCOL, flush=True)
 
 # Scores that eager attention materialises at a time.
 EAGER_CELLS = 1 << 31

@@ -16,6 +16,23 @@ pub struct ExportFile {
 impl ExportFile {
     /// A file.
     pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>, what: impl Into<String>) -> ExportFile {
-        ExportFile { name: name.into(), bytes: bytes.into(), what: what.into() }
+        let (name, mut bytes) = (name.into(), bytes.into());
+        // Python reads no source with a NUL in it, wherever the NUL of a name or a text has come to
+        if name.ends_with(".py") && bytes.contains(&0) {
+            bytes = bytes.split(|byte| *byte == 0).collect::<Vec<_>>().join(&b"\\x00"[..]);
+        }
+        ExportFile { name, bytes, what: what.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ExportFile;
+
+    #[test]
+    fn python_has_no_nul() {
+        let file = ExportFile::new("a.py", "NAME = \"a\0b\"\n# c\0\n", "");
+        assert_eq!(file.bytes, b"NAME = \"a\\x00b\"\n# c\\x00\n");
+        assert_eq!(ExportFile::new("a.safetensors", "a\0b", "").bytes, b"a\0b");
     }
 }

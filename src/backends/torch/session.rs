@@ -26,6 +26,8 @@ const MEMORY: &str = include_str!("../../../assets/python/maskloom_memory.py");
 
 /// Importing torch from a cold disk takes tens of seconds.
 const START: Duration = Duration::from_secs(240);
+/// Python itself says a first line before it imports anything of weight.
+const FIRST_LINE: Duration = Duration::from_secs(20);
 /// Number of bytes of stderr kept for a report.
 const LAST_WORDS: usize = 4096;
 
@@ -55,12 +57,16 @@ pub(super) struct Session {
     /// The inputs that the process holds.
     inputs: Option<[HostTensor; 3]>,
     facts: Facts,
+    /// Limit for the first line of a process.
+    first: Duration,
 }
 
 struct Process {
     child: Child,
     stdin: ChildStdin,
     answers: Receiver<String>,
+    /// Until when it must have said a line; None once it has.
+    silent_until: Option<Instant>,
     words: Arc<Mutex<Vec<u8>>>,
 }
 
@@ -83,6 +89,11 @@ struct Failure {
 impl Session {
     /// Starts Python and imports torch. Errors: no Python, no torch, no GPU for it.
     pub(super) fn start(python: PathBuf, device: Device) -> Result<Session, Diagnostic> {
+        Session::start_within(python, device, FIRST_LINE)
+    }
+
+    /// The same with a limit for its first line.
+    pub(super) fn start_within(python: PathBuf, device: Device, first: Duration) -> Result<Session, Diagnostic> {
         let exchange = Exchange::new()?;
         let files = [
             ("maskloom_torch.py", SCRIPT.as_bytes()),
@@ -94,8 +105,18 @@ impl Session {
         ];
         let script = exchange.write_together(&files)?.remove(0);
         let facts = Facts::default();
-        let mut session =
-            Session { python, device, process: None, exchange, script, next_id: 0, generation: 0, inputs: None, facts };
+        let mut session = Session {
+            python,
+            device,
+            process: None,
+            exchange,
+            script,
+            next_id: 0,
+            generation: 0,
+            inputs: None,
+            facts,
+            first,
+        };
         session.ensure()?;
         Ok(session)
     }
@@ -122,7 +143,9 @@ impl Session {
         let mut command = Command::new(&self.python);
         command.arg("-u").arg(&self.script).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = group::own_group(&mut command).spawn().map_err(|why| no_python(&self.python, &why.to_string()))?;
-        self.process = Some(Process::of(child)?);
+        let mut process = Process::of(child)?;
+        process.silent_until = Some(Instant::now() + self.first);
+        self.process = Some(process);
         self.generation += 1;
         self.inputs = None;
         let hello = json!({ "device": self.device.to_string(), "folders": self.exchange.paths() });
@@ -173,7 +196,13 @@ impl Session {
             }
             Ok(_) => Err(Diagnostic::error("torch-protocol", "PyTorch's worker returned an empty reply")),
             Err(RecvTimeoutError::Timeout) => {
-                self.process = None;
+                let silent = self.process.take().is_some_and(|process| process.silent_until.is_some());
+                if silent {
+                    let message =
+                        format!("{} has said nothing for {} s", self.python.display(), self.first.as_secs_f32());
+                    return Err(Diagnostic::error("torch-silent", message)
+                        .hint("check that this Python starts in a terminal, or set MASKLOOM_PYTHON to another"));
+                }
                 let message = format!("{what} took longer than {} s and was stopped", limit.as_secs());
                 Err(Diagnostic::error("torch-timeout", message).hint("try a shorter sequence, or race without torch:*"))
             }
@@ -221,12 +250,14 @@ impl Process {
         let words = Arc::new(Mutex::new(Vec::new()));
         let kept = words.clone();
         std::thread::spawn(move || keep_last(stderr, &kept));
-        Ok(Process { child, stdin, answers, words })
+        Ok(Process { child, stdin, answers, silent_until: None, words })
     }
 
-    fn wait(&self, id: u64, until: Instant) -> Result<Answer, RecvTimeoutError> {
+    fn wait(&mut self, id: u64, until: Instant) -> Result<Answer, RecvTimeoutError> {
         loop {
+            let until = self.silent_until.map_or(until, |silent| until.min(silent));
             let line = self.answers.recv_timeout(until.saturating_duration_since(Instant::now()))?;
+            self.silent_until = None;
             // other lines on this channel are late answers, which are ignored
             if let Some(answer) = serde_json::from_str::<Answer>(&line).ok().filter(|a| a.id == id) {
                 return Ok(answer);

@@ -54,6 +54,20 @@ mod fake {
         assert!(why.message.contains("exit status: 3") && why.message.contains("Segmentation"), "{}", why.message);
     }
 
+    /// What prints nothing is told apart from what takes its time to import torch.
+    #[test]
+    fn a_python_that_says_nothing_is_told_soon() {
+        let (_folder, python) = fake("read line; exec sleep 60");
+        let limit = Duration::from_millis(300);
+        let why = Session::start_within(python.into(), Device::Cpu, limit).err().expect("it says nothing");
+        assert_eq!(why.code, "torch-silent");
+        let (_folder, slow) = fake(
+            "echo '{\"id\": 0}'; read line; sleep 1; echo '{\"id\": 1, \"ok\": {\"versions\": {}, \"device_name\": \"x\", \
+             \"cuda\": false, \"flex_flash\": false}}'",
+        );
+        assert!(Session::start_within(slow.into(), Device::Cpu, Duration::from_millis(800)).is_ok());
+    }
+
     #[test]
     fn what_the_worker_refuses_reaches_the_user() {
         let why = failure(

@@ -88,15 +88,15 @@ fn told(cells: &Cells) -> Vec<Diagnostic> {
 
 /// One mask of a NumPy archive: the only array, or the only one named like a mask.
 fn npz(path: &Path, bytes: &[u8]) -> Result<Cells, Diagnostic> {
-    let members = archive::members(path, bytes)?;
-    let named: Vec<_> = members.iter().filter(|(name, _)| name.to_lowercase().contains("mask")).collect();
-    let all: Vec<_> = members.iter().collect();
-    let chosen = if named.is_empty() { all } else { named };
-    let [(name, data)] = chosen[..] else {
-        let names: Vec<&str> = members.keys().map(|n| n.trim_end_matches(".npy")).collect();
+    let archive = archive::Archive::open(path, bytes)?;
+    let named: Vec<&str> = archive.names().filter(|name| name.to_lowercase().contains("mask")).collect();
+    let chosen = if named.is_empty() { archive.names().collect() } else { named };
+    let [name] = chosen[..] else {
+        let names: Vec<&str> = archive.names().map(|n| n.trim_end_matches(".npy")).collect();
         let message = format!("{} contains {}: it does not name the mask", path.display(), names.join(", "));
         return Err(Diagnostic::error("import-no-mask", message).hint("numpy.savez(path, mask=mask)"));
     };
+    let data = &archive.member(name)?.unwrap_or_default();
     if name.to_lowercase().starts_with("attention_mask")
         && let Some(cells) = read::padding(path, &crate::worker::npy::parse(path, data)?)?
     {

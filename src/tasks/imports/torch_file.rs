@@ -9,7 +9,6 @@ use super::pickle::{self, Value};
 use super::read::{self, Lists};
 use crate::base::tensor::Data;
 use crate::base::{BlockSize, DType, Diagnostic, HostTensor};
-use std::collections::BTreeMap;
 use std::path::Path;
 
 const BLOCK_MASK: &str = "torch.nn.attention.flex_attention.BlockMask";
@@ -23,17 +22,16 @@ pub(super) fn mask(path: &Path, bytes: &[u8], block_size: Option<BlockSize>) -> 
     if !bytes.starts_with(b"PK") {
         return Err(broken("it is not in the current format of torch.save"));
     }
-    let members = archive::members(path, bytes)?;
-    let (pickled, text) = members
-        .iter()
-        .find(|(name, _)| name.ends_with("/data.pkl") || *name == "data.pkl")
-        .ok_or_else(|| broken("it has no data.pkl"))?;
+    let archive = archive::Archive::open(path, bytes)?;
+    let pickled = archive.names().find(|name| name.ends_with("/data.pkl") || *name == "data.pkl");
+    let pickled = pickled.ok_or_else(|| broken("it has no data.pkl"))?;
+    let text = archive.member(pickled)?.unwrap_or_default();
     let root = pickled.trim_end_matches("data.pkl");
-    if members.get(&format!("{root}byteorder")).is_some_and(|order| order.starts_with(b"big")) {
+    if archive.member(&format!("{root}byteorder"))?.is_some_and(|order| order.starts_with(b"big")) {
         return Err(broken("its numbers are big-endian"));
     }
-    let value = pickle::read(text).map_err(|why| broken(&why))?;
-    let file = File { root, members: &members };
+    let value = pickle::read(&text).map_err(|why| broken(&why))?;
+    let file = File { root, archive: &archive };
     let found = file.find(&value, 0).ok_or_else(|| {
         broken("it contains no tensor and no BlockMask, or several tensors without a name like `mask`")
     })?;
@@ -73,7 +71,7 @@ enum Found<'a> {
 
 struct File<'a> {
     root: &'a str,
-    members: &'a BTreeMap<String, Vec<u8>>,
+    archive: &'a archive::Archive<'a>,
 }
 
 impl File<'_> {
@@ -114,12 +112,10 @@ impl File<'_> {
         let dtype = dtype(kind).ok_or_else(|| format!("a tensor of {kind} is not a mask"))?;
         let (shape, strides) = (size.ints().ok_or_else(wrong)?, stride.ints().ok_or_else(wrong)?);
         let offset = offset.int().and_then(|n| usize::try_from(n).ok()).ok_or_else(wrong)?;
-        let data = self
-            .members
-            .get(&format!("{}data/{}", self.root, key.text().ok_or_else(wrong)?))
-            .ok_or("a storage is missing")?;
+        let member = format!("{}data/{}", self.root, key.text().ok_or_else(wrong)?);
+        let data = self.archive.member(&member).map_err(|d| d.message)?.ok_or("a storage is missing")?;
         let bytes =
-            gathered(data, dtype.size(), offset, &shape, &strides).ok_or("a tensor reaches beyond its storage")?;
+            gathered(&data, dtype.size(), offset, &shape, &strides).ok_or("a tensor reaches beyond its storage")?;
         let data = Data::from_le_bytes(dtype, &bytes).map_err(|d| d.message)?;
         HostTensor::new(shape, data).map_err(|d| d.message)
     }
