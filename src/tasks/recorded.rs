@@ -72,12 +72,16 @@ pub fn embedded() -> &'static [Collection] {
     ALL.get_or_init(|| EMBEDDED.iter().filter_map(|text| Collection::from_json(text).ok()).collect())
 }
 
-/// The recorded runs of exactly this document, one a card; those with PyTorch beside us come first.
+/// The recorded runs of exactly this document, one a card; those with more of PyTorch beside us come first.
 pub fn of(document: &Document) -> Vec<&'static Recorded> {
     let wanted = fingerprint(document);
     let mut runs: Vec<_> =
         embedded().iter().flat_map(|c| c.runs.values()).filter(|r| r.fingerprint == wanted).collect();
-    runs.sort_by_key(|run| !run.report.beside_pytorch());
+    let timed = |run: &Recorded| {
+        let torch = run.report.backends.iter().filter(|b| b.backend.is_torch());
+        torch.filter(|b| b.outcome.right().is_some()).count()
+    };
+    runs.sort_by_key(|run| std::cmp::Reverse((run.report.beside_pytorch(), timed(run))));
     runs
 }
 
@@ -346,6 +350,9 @@ mod tests {
         assert!(alibi[0].report.beside_pytorch() && !alibi[1].report.beside_pytorch());
         let line = alibi[0].summary().unwrap();
         assert!(line.contains("x PyTorch 2.11 FlexAttention, Triton"), "{line}");
+        // FlexAttention ran on one card alone: its run comes first
+        let window = runs("sliding_window");
+        assert!(window[0].summary().unwrap().contains("FlexAttention"), "{:?}", window[0].summary());
         // without PyTorch on any card they keep the cards' order
         let graphs = runs("graphormer");
         assert!(graphs[0].report.device_name.contains("H200") && !graphs[0].report.beside_pytorch());

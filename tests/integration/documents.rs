@@ -65,3 +65,23 @@ fn every_link_of_the_documents_leads_to_a_file() {
     }
     assert!(broken.is_empty(), "{broken:#?}");
 }
+
+/// A recipe that names a file which is gone sends a contributor into nothing.
+#[test]
+fn every_path_of_the_recipes_exists() {
+    let mut named = 0;
+    for page in ["CONTRIBUTING.md", "ARCHITECTURE.md"] {
+        let text = std::fs::read_to_string(root().join(page)).expect("a page");
+        for path in text.split('`').skip(1).step_by(2) {
+            let starts = ["src/", "tests/", "docs/", "assets/", "presets/", "kernels/", ".ci/"];
+            let one = path.split([' ', ':', ',']).next().unwrap_or_default();
+            // a pattern such as NAME.py stands for many
+            if !starts.iter().any(|s| one.starts_with(s)) || one.contains(['*', '{']) || one.contains("NAME") {
+                continue;
+            }
+            named += 1;
+            assert!(root().join(one.trim_end_matches('/')).exists(), "{page} names `{one}`, which is not there");
+        }
+    }
+    assert!(named > 50, "{named} paths were found");
+}

@@ -1,5 +1,5 @@
 //! The backward pass on this processor: the texts of its three launches, as NVRTC receives them, on the machine of
-//! `hopper_machine.h` and `backward_machine.h`, compared with the f64 reference.
+//! `machine/hopper.h` and `machine/backward.h`, compared with the f64 reference.
 //!
 //! Invariant: outputs and scratch are poisoned before a run, inputs are random. It does not test speed, spills, the
 //! driver's tensor maps, and GPU behaviour that the machine does not emulate. Prints skipped without a C++ compiler.
@@ -39,8 +39,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-const MORE: &str = include_str!("backward_machine.h");
-const MAIN: &str = include_str!("backward_main.h");
+const MORE: &str = include_str!("../machine/backward.h");
+const MAIN: &str = include_str!("../machine/backward_main.h");
 /// Files that the machine has words for.
 const OWN: &[&str] = &["ptx.cuh", "hopper.cuh", "reduce_sm90.cuh", "words.cuh"];
 /// Blocks of Hopper's kernels, which draw their work.

@@ -1,4 +1,4 @@
-//! Eager's backward pass on this processor: its text, as NVRTC receives it, on the machine of `hopper_machine.h`,
+//! Eager's backward pass on this processor: its text, as NVRTC receives it, on the machine of `machine/hopper.h`,
 //! compared with the f64 reference; and compiled by the real NVRTC for every architecture.
 //!
 //! Invariant: outputs and scratch are poisoned before a run, inputs are random. It does not test speed and GPU
@@ -31,8 +31,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-const MORE: &str = include_str!("backward_machine.h");
-const MAIN: &str = include_str!("eager_backward_main.h");
+const MORE: &str = include_str!("../machine/backward.h");
+const MAIN: &str = include_str!("../machine/eager_backward_main.h");
 const ENTRIES: [&str; 6] =
     ["eager_products", "eager_rows", "eager_captures", "eager_captured", "eager_queries", "eager_keys"];
 

@@ -1,4 +1,4 @@
-//! Hopper's kernel on this processor: its text, as NVRTC receives it, on the machine of `hopper_machine.h`, compared
+//! Hopper's kernel on this processor: its text, as NVRTC receives it, on the machine of `machine/hopper.h`, compared
 //! with the f64 reference.
 //!
 //! It does not test speed, spills and GPU behaviour that the machine does not emulate. Prints skipped without a C++
@@ -28,7 +28,7 @@ use std::ffi::OsStr;
 use std::process::Command;
 use std::sync::Arc;
 
-pub(super) const MACHINE: &str = include_str!("hopper_machine.h");
+pub(super) const MACHINE: &str = include_str!("../machine/hopper.h");
 
 /// Reads what [`input`] wrote, runs all blocks, writes out, lse and the largest scores.
 const MAIN: &str = r#"

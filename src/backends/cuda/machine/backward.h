@@ -1,4 +1,4 @@
-// What the backward kernels' texts want besides hopper_machine.h: reduce_sm90.cuh, words.cuh and what backward_sm80.cu wants of
+// What the backward kernels' texts want besides hopper.h: reduce_sm90.cuh, words.cuh and what backward_sm80.cu wants of
 // ptx.cuh. Sums reach global memory some time after they were asked for, or when a thread waits or fences. Must not know attention.
 
 // Which call of those that wait, arrive, fence or commit is left out, -1: none; and which of them a run came to.
