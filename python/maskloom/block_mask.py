@@ -18,7 +18,8 @@ from torch.nn.attention import flex_attention as flex
 from . import _native
 from ._call import call, uncompiled
 from ._functions import Mod
-from ._mods import traced
+from ._held import Held, shape_of
+from ._mods import kept
 from .errors import ArgumentError, FallbackWarning, RecordingError
 
 __all__ = ["LongBlockMask", "create_block_mask", "create_block_masks"]
@@ -92,7 +93,7 @@ def create_block_mask(
             "torch-version", f"compute_dq_write_order is not known to torch {torch.__version__}", "leave it out"
         )
     try:
-        mask, _ = traced(mask_mod, "mask_mod", device=on)
+        mask, _, read, _ = kept(mask_mod, "mask_mod", device=on)
     except RecordingError as why:
         if fallback is None:
             why.hint = f'{why.hint or "rewrite this line"}; or pass fallback="torch"'
@@ -107,6 +108,7 @@ def create_block_mask(
     made = _block_mask(blocks, mask_mod, groups, lengths, block, named, on, separate_full_blocks)
     # the lists are those of the mask_mod: flex_attention of this package need not compare them
     made.__dict__.update(_maskloom=True, _maskloom_mod=mask_mod)
+    made.__dict__["_maskloom_held"] = Held(mask, mask_mod, read, shape_of(made))
     if compute_dq_write_order:
         order = flex._compute_dq_write_order_from_block_mask(made, dq_kv_order=dq_kv_order)
         made.dq_write_order, made.dq_write_order_full = order

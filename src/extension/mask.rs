@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use std::sync::Arc;
 
 /// A traced mod.
-#[pyclass(frozen, dict, module = "maskloom._native")]
+#[pyclass(frozen, module = "maskloom._native")]
 pub(super) struct Mask {
     pub(super) of: Arc<Mod>,
 }
