@@ -1,7 +1,6 @@
 """Types of the compiled module. It takes addresses of memory: only this package calls it."""
 
 from collections.abc import Sequence
-from typing import Optional
 
 __version__: str
 
@@ -46,7 +45,7 @@ def prepare(
     differentiable: bool,
 ) -> Attention: ...
 
-Place = tuple[int, Optional[str], Sequence[str]]
+Place = tuple[int, str | None, Sequence[str]]
 
 class Pass:
     def live(self) -> list[int]: ...
