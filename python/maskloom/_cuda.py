@@ -341,6 +341,23 @@ def _backward_of(given: Tensors, dims: Any, mods: Mods, factor: float | None, wa
     return Ready(made, index, results)
 
 
+_MERGES: dict[Any, Ready] = {}
+
+
+def merge(out: torch.Tensor, lse: torch.Tensor, part: torch.Tensor, part_lse: torch.Tensor, rows: Any) -> None:
+    """Adds attention over more keys to that over some, in place: out [B, H, S, D] and lse [B, H, S] with the part's at
+    the query tokens `rows`, int64 (None: all). All are contiguous, on the current device."""
+    index = out.get_device()
+    sizes = (out.shape[0] * out.shape[1], out.shape[2], part.shape[2], out.shape[3])
+    kind = (out.dtype, *sizes, index)
+    ready = _MERGES.get(kind)
+    if ready is None:
+        make = lambda: Ready(call(_native.merge_pass, DTYPES[out.dtype], list(sizes), _place(index)), index, [])
+        ready = _keep(_MERGES, kind, make)
+    places = 0 if rows is None else rows.data_ptr()
+    ready.run([out.data_ptr(), lse.data_ptr(), part.data_ptr(), part_lse.data_ptr(), places])
+
+
 class Attend(torch.autograd.Function):
     """Attention without PyTorch's dispatcher, where nothing but autograd watches a call."""
 

@@ -23,6 +23,11 @@ pub(super) struct Attention {
 /// Extents as [B, Hq, Hkv, Q_LEN, KV_LEN, E, Ev].
 pub(super) type Extents = [usize; 7];
 
+/// A dtype by PyTorch's name.
+pub(super) fn named(dtype: &str) -> DType {
+    DType::ALL.into_iter().find(|known| known.torch_name() == dtype).unwrap_or(DType::F64)
+}
+
 /// The problem of two mods.
 pub(super) fn problem(
     (mask, score): (Option<&Mask>, Option<&Mask>),
@@ -34,7 +39,7 @@ pub(super) fn problem(
     let [batch, heads, kv_heads, q_len, kv_len, head_dim, head_dim_v] = extents;
     let mut spec = ProblemSpec::plain(batch, (heads, kv_heads), (q_len, kv_len), head_dim);
     spec.head_dim_v = head_dim_v;
-    spec.dtype = DType::ALL.into_iter().find(|known| known.torch_name() == dtype).unwrap_or(DType::F64);
+    spec.dtype = named(dtype);
     spec.scale = scale;
     spec.max_scores = max_scores;
     spec.mask = mask.map(|mask| mask.of.clone());

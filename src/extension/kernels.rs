@@ -93,6 +93,19 @@ pub(super) fn backward_pass(
     })
 }
 
+/// Merges attention over some keys into that over others, in place. Sizes: pairs of batch entry and head, rows of the whole and of the part,
+/// elements of a row.
+#[pyfunction]
+#[pyo3(signature = (dtype, sizes, place))]
+pub(super) fn merge_pass(py: Python<'_>, dtype: &str, sizes: [usize; 4], place: Place) -> PyResult<Pass> {
+    computed(py, || {
+        let card = card(&place)?;
+        let compiler = card.compiler(&place.2)?;
+        let of = embedded::Pass::merge(attention::named(dtype), sizes, &card, compiler, Cache::user().as_ref())?;
+        Ok(Pass { of, card })
+    })
+}
+
 #[pymethods]
 impl Pass {
     /// Captured tensors of the score mod that a call gives, by their numbers.

@@ -45,6 +45,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(attention::prepare, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::forward_pass, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::backward_pass, module)?)?;
+    module.add_function(wrap_pyfunction!(kernels::merge_pass, module)?)?;
     module.add_function(wrap_pyfunction!(design::design, module)?)?;
     module.add_function(wrap_pyfunction!(ranks::plan_parallel, module)?)?;
     module.add_function(wrap_pyfunction!(guard::panic_on_purpose, module)?)

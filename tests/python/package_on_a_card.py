@@ -2,8 +2,8 @@
 
 python package_on_a_card.py [FILE.json [costs]]
 
-It needs a GPU, PyTorch with CUDA, NVRTC and the installed package. `MASKLOOM_CACHE` should name an empty folder. The first
-part ends with the number of cases; a failure is told with its trace and the script ends with 1.
+It needs a GPU, PyTorch with CUDA, NVRTC and the installed package. `MASKLOOM_CACHE` should name an empty folder. The
+first part ends with the number of cases; a failure is told with its trace and the script ends with 1.
 """
 
 import json
@@ -15,16 +15,16 @@ import threading
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
+import maskloom
 import torch
 import torch._functorch.config as functorch_config
+from maskloom import create_block_mask, flex_attention
 from torch.nn.attention.flex_attention import AuxRequest
 from torch.nn.attention.flex_attention import create_block_mask as torchs_block_mask
 from torch.nn.attention.flex_attention import flex_attention as torchs_attention
-
-import maskloom
-from maskloom import create_block_mask, flex_attention
 
 DEVICE = torch.device("cuda", 0)
 #: Largest error, of the largest number of the result.
@@ -60,7 +60,9 @@ def formula(q, k, v, mask_mod, score_mod, scale):
         scores = scores.masked_fill(~mask_mod(*cells), -math.inf)
     largest = scores.amax(-1)
     lse = scores.logsumexp(-1)
-    weights = torch.where(torch.isneginf(lse)[..., None], 0.0, (scores - lse.masked_fill(torch.isneginf(lse), 0)[..., None]).exp())
+    weights = torch.where(
+        torch.isneginf(lse)[..., None], 0.0, (scores - lse.masked_fill(torch.isneginf(lse), 0)[..., None]).exp()
+    )
     return weights @ v, lse, largest
 
 
@@ -89,7 +91,19 @@ def near(what, found, wanted, most):
     return error
 
 
-def check(shape, dtype, mask=None, score=None, learnt=(), scale=None, maker=create_block_mask, groups=(None, None), with_lse=True, run=None, **how):
+def check(
+    shape,
+    dtype,
+    mask=None,
+    score=None,
+    learnt=(),
+    scale=None,
+    maker=create_block_mask,
+    groups=(None, None),
+    with_lse=True,
+    run=None,
+    **how,
+):
     """One call with gradients beside the formula."""
     q, k, v = inputs(shape, dtype, **how)
     block_mask = None if mask is None else maker(mask, *groups, shape[3], shape[4], device=DEVICE)
@@ -157,7 +171,12 @@ def a_mask_that_changes_in_place():
 
     block_mask = create_block_mask(same, None, None, 512, 512, device=DEVICE)
     for _ in range(2):
-        near("output", flex_attention(q, k, v, block_mask=block_mask), formula(q.double(), k.double(), v.double(), same, None, None)[0], MOST[BF16])
+        near(
+            "output",
+            flex_attention(q, k, v, block_mask=block_mask),
+            formula(q.double(), k.double(), v.double(), same, None, None)[0],
+            MOST[BF16],
+        )
         document.copy_(torch.arange(512, device=DEVICE) // 37)
 
 
@@ -339,7 +358,10 @@ def refusals():
     refused("dtype", lambda: flex_attention(q.float(), k.float(), v.float()))
     refused("device", lambda: flex_attention(q, k.cpu(), v))
     refused("gqa-heads", lambda: flex_attention(q, k[:, :1], v[:, :1]))
-    refused("block-mask-length", lambda: flex_attention(q, k, v, block_mask=create_block_mask(causal, None, None, 128, 128, device=DEVICE)))
+    refused(
+        "block-mask-length",
+        lambda: flex_attention(q, k, v, block_mask=create_block_mask(causal, None, None, 128, 128, device=DEVICE)),
+    )
     mask = create_block_mask(causal, None, None, 256, 256, device=DEVICE)
     flex_attention(q, k, v, block_mask=mask)
     refused("gqa-heads", lambda: flex_attention(q, k[:, :1], v[:, :1], block_mask=mask))
@@ -520,13 +542,17 @@ def costs():
             if size == "tiny" and name != "causal":
                 continue
             own = create_block_mask(mask, None, None, *shape[3:5], device=DEVICE)
-            rows.append(costs_of(f"maskloom {size} {name}", lambda q, k, v: flex_attention(q, k, v, block_mask=own), shape))
-            rows.append(costs_of(f"torch.compile(flex_attention) {size} {name}", lambda q, k, v: compiled(q, k, v, block_mask=own), shape))
+            rows.append(costs_of(f"maskloom {size} {name}", partial(flex_attention, block_mask=own), shape))
+            of_torch = f"torch.compile(flex_attention) {size} {name}"
+            rows.append(costs_of(of_torch, partial(compiled, block_mask=own), shape))
         sdpa = lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         rows.append(costs_of(f"SDPA {size} causal", sdpa, shape))
     q, k, v = inputs(tiny, BF16)
     out, d_out = Nothing.apply(q, k, v), torch.randn_like(q)
-    nothing = {"name": "an autograd Function that does nothing", "training_forward_host_us": host_us(lambda: Nothing.apply(q, k, v))}
+    nothing = {
+        "name": "an autograd Function that does nothing",
+        "training_forward_host_us": host_us(lambda: Nothing.apply(q, k, v)),
+    }
     nothing["backward_host_us"] = host_us(lambda: torch.autograd.grad(out, (q, k, v), d_out, retain_graph=True))
     rows.append(nothing)
     bias = torch.linspace(0, 1, 4, device=DEVICE)

@@ -5,6 +5,7 @@ Invariant: a message has the figures of the rank that found the fault. Must not 
 from __future__ import annotations
 
 import hashlib
+import weakref
 from typing import Any
 
 import torch
@@ -12,7 +13,25 @@ import torch.distributed as dist
 
 from ..errors import ArgumentError
 
-__all__ = ["PlanError", "agree"]
+__all__ = ["PlanError", "agree", "talk"]
+
+#: Groups of hosts, for groups of GPUs.
+_TALKING: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+
+def talk(group: dist.ProcessGroup | None) -> tuple[dist.ProcessGroup | None, torch.device]:
+    """The group in which its ranks agree before a call, and the device of its tensors: for GPUs one of gloo with the
+    same ranks, as a number that a GPU sends waits for all that was enqueued there. A collective at the first call."""
+    host = torch.device("cpu")
+    if "nccl" not in str(dist.get_backend(group)):
+        return group, host
+    whole: Any = group if group is not None else dist.group.WORLD
+    found: Any = _TALKING.get(whole)
+    if found is None:
+        ranks = dist.get_process_group_ranks(whole)
+        made: Any = dist.new_group(ranks, backend="gloo", use_local_synchronization=True)
+        found = _TALKING[whole] = made
+    return found, host
 
 
 class PlanError(ArgumentError):

@@ -8,6 +8,7 @@ mod backward;
 mod block;
 mod forward;
 mod live;
+mod merge;
 mod recipe;
 #[cfg(test)]
 mod tests;
@@ -27,7 +28,7 @@ use crate::backends::cuda::toolchain::library::Places;
 use crate::backends::cuda::toolchain::nvrtc::Nvrtc;
 use crate::backends::cuda::variant::backward::BackwardWays;
 use crate::backends::cuda::variant::limits::Limits;
-use crate::base::Diagnostic;
+use crate::base::{DType, Diagnostic};
 use crate::problem::Problem;
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -148,6 +149,20 @@ impl Pass {
         let ways = BackwardWays { deterministic, d_lse };
         let (recipe, learned, kernel) = backward::recipe(problem, layouts, ways, card, compiler, cache)?;
         Ok(Pass { recipe, live: Live::of(problem).numbers, learned, kernel })
+    }
+
+    /// Merges attention over some keys into that over others, in place: `sizes` are pairs of batch entry and head, rows of the whole and of
+    /// the part, elements of a row. A call gives the output and its lse, the part's, and the places of the part's rows, int64 (0: all in
+    /// their order). All are contiguous. Errors: rows that it cannot merge, the compiler's message.
+    pub fn merge(
+        dtype: DType,
+        sizes: [usize; 4],
+        card: &Card,
+        compiler: &dyn Compiler,
+        cache: Option<&Cache>,
+    ) -> Result<Pass, Diagnostic> {
+        let recipe = merge::recipe(dtype, sizes, card, compiler, cache)?;
+        Ok(Pass { recipe, live: Vec::new(), learned: Vec::new(), kernel: "merge_rows".to_string() })
     }
 
     /// Tensors that the score mod captured and whose contents are read at each call: their numbers in it. They are contiguous, float32 or
