@@ -8,10 +8,12 @@ measured first, then PTRR for as many masks as there is time. Outputs of both ar
 order. Needs CUDA and NCCL."""
 
 import argparse
+import datetime
 import json
 import os
 import sys
 import time
+import traceback
 
 import torch
 import torch.distributed as dist
@@ -30,7 +32,7 @@ parser.add_argument("--json")
 args = parser.parse_args()
 rank, world, began = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), time.time()
 torch.cuda.set_device(rank)
-dist.init_process_group("nccl")
+dist.init_process_group("nccl", timeout=datetime.timedelta(seconds=90))
 S, H, KV, D = args.tokens, args.heads, args.kv_heads, 128
 rows = []
 
@@ -74,8 +76,8 @@ generator = torch.Generator().manual_seed(0)
 cuts = torch.sort(torch.randint(1, S, (S // 4096 - 1,), generator=generator)).values
 doc = torch.bucketize(torch.arange(S), cuts, right=True).to("cuda", torch.int32)
 masks = {
-    "documents 4k, causal": lambda b, h, q, k: (q >= k) & (doc[q] == doc[k]),
     "window 1,024": lambda b, h, q, k: (q >= k) & (q - k < 1024),
+    "documents 4k, causal": lambda b, h, q, k: (q >= k) & (doc[q] == doc[k]),
     "window 4,096": lambda b, h, q, k: (q >= k) & (q - k < 4096),
     "frames of 2,048, two neighbours": lambda b, h, q, k: (q // 2048 - k // 2048).abs() <= 2,
     "causal": lambda b, h, q, k: q >= k,
@@ -193,6 +195,7 @@ def tried(run, mask):
     try:
         return run(mask)
     except Exception as why:
+        traceback.print_exc()
         return {"error": repr(why)[:400]}, None
 
 

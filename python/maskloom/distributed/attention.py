@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask
 
 from .cards import CARDS, all_ready, fits
-from .errors import PlanError, agree, talk
+from .errors import PlanError, agree, asked, talk
 from .exchange import Exchange
 from .local import Mod, Stage, attend
 from .staged import Kernels, Staged, at, settings
@@ -180,10 +180,14 @@ class ContextParallel:
                 name,
             )
         )
-        agree(fault, *self._talk, said)
+        answer = asked(fault, *self._talk, said)
+        if fault is not None:
+            answer()
+        # what takes no other rank is done while these answer
         stages, exchanges = self._made(name, q.device)
         kernels = self._kernels if self._kernels is not None else CARDS if fits(q, k, v) else None
         made = all_ready(kernels, stages, score_mod) if kernels is not None else None
+        answer()
         if made is not None:
             out, lse = Staged.apply(q, k, v, kernels, made, exchanges, scale, deterministic)
             return (out, lse) if return_lse else out
