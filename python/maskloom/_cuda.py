@@ -87,11 +87,12 @@ class Ready:
         *("learned", "live", "results", "scratch", "stream", "without"),
     )
 
-    def __init__(self, made: _native.Pass, index: int, results: list[Any]) -> None:
+    def __init__(self, made: _native.Pass, like: torch.Tensor, results: list[Any]) -> None:
+        """A pass on a tensor's device, and shapes, strides and dtypes of what it computes."""
+        index = like.get_device()
         lists, self.scratch, self.counter = made.bytes()
         host = torch.empty(max(lists, 16), dtype=torch.uint8, device="cpu")
-        device = torch.device("cuda", index)
-        self.arena = torch.empty(max(lists, 16), dtype=torch.uint8, device=device)
+        self.arena = torch.empty(max(lists, 16), dtype=torch.uint8, device=like.device)
         call(made.write, self.arena.data_ptr(), host.data_ptr())
         self.arena.copy_(host)
         self.event: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
@@ -267,7 +268,7 @@ def _forward_of(given: Tensors, dims: tuple[int, int], mods: Mods, how: Any, ind
     wide = (*rows, _padded(dims[1]))
     lse = (rows, (rows[1] * rows[2], rows[2], 1), torch.float32)
     results = [(wide, _contiguous(wide, wide[3]), q.dtype), lse, *([lse] if largest else [])]
-    return Ready(made, index, results)
+    return Ready(made, q, results)
 
 
 def backward(
@@ -338,7 +339,7 @@ def _backward_of(given: Tensors, dims: Any, mods: Mods, factor: float | None, wa
     for tensor, dim in ((q, dims[0]), (k, dims[0]), (v, dims[1])):
         shape = (*tensor.shape[:3], _padded(dim))
         results.append((shape, _contiguous(shape, shape[3]), q.dtype))
-    return Ready(made, index, results)
+    return Ready(made, q, results)
 
 
 _MERGES: dict[Any, Ready] = {}
@@ -352,7 +353,7 @@ def merge(out: torch.Tensor, lse: torch.Tensor, part: torch.Tensor, part_lse: to
     kind = (out.dtype, *sizes, index)
     ready = _MERGES.get(kind)
     if ready is None:
-        make = lambda: Ready(call(_native.merge_pass, DTYPES[out.dtype], list(sizes), _place(index)), index, [])
+        make = lambda: Ready(call(_native.merge_pass, DTYPES[out.dtype], list(sizes), _place(index)), out, [])
         ready = _keep(_MERGES, kind, make)
     places = 0 if rows is None else rows.data_ptr()
     ready.run([out.data_ptr(), lse.data_ptr(), part.data_ptr(), part_lse.data_ptr(), places])
