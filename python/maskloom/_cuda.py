@@ -42,7 +42,9 @@ _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 _guards: Any = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
 _short: Any = getattr(_guards, "_empty_strided_cuda", None)
 _capturing = torch.cuda.is_current_stream_capturing
-_LOCK = threading.RLock()
+_LOCK = threading.Lock()
+#: Locks of what is being prepared.
+_MAKING: dict[Any, threading.Lock] = {}
 #: What captured graphs read; it lives as long as the process.
 _PINNED: set[Any] = set()
 
@@ -138,9 +140,9 @@ class Ready:
         counter = 0 if self.without else lane.data_ptr()  # type: ignore[union-attr]
         if self.scratch:
             scratch = empty((self.scratch,), (1,), torch.uint8, index)
-            self.launches.run(stream, scratch.data_ptr(), counter, addresses)
+            call(self.launches.run, stream, scratch.data_ptr(), counter, addresses)
         else:
-            self.launches.run(stream, 0, counter, addresses)
+            call(self.launches.run, stream, 0, counter, addresses)
         return results
 
 
@@ -181,6 +183,9 @@ def _addresses(live: Tensors, device: torch.device) -> tuple[list[int], list[tor
 def _keep(known: dict[Any, Ready], kind: Any, make: Any) -> Ready:
     """What was prepared for a kind of call. Errors: it has to be prepared while a graph is captured."""
     with _LOCK:
+        making = _MAKING.setdefault((id(known), kind), threading.Lock())
+    # others compile meanwhile
+    with making:
         found = known.get(kind)
         if found is None:
             if _capturing():
@@ -190,9 +195,12 @@ def _keep(known: dict[Any, Ready], kind: Any, make: Any) -> Ready:
                     "call it once before the capture, with tensors of the same shapes and strides",
                 )
             found = make()
-            while len(known) >= MOST:
-                known.pop(next(iter(known)))
-            known[kind] = found
+            with _LOCK:
+                while len(known) >= MOST:
+                    known.pop(next(iter(known)))
+                known[kind] = found
+    with _LOCK:
+        _MAKING.pop((id(known), kind), None)
     return found
 
 

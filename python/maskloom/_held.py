@@ -21,6 +21,8 @@ from .errors import RecordingError
 CPU = torch.device("cpu")
 #: Recordings kept; the oldest goes first.
 MOST = 512
+#: Score mods that are prepared for one mask, each with lists on the card.
+PREPARED = 128
 
 
 def version(tensor: torch.Tensor) -> int:
@@ -151,7 +153,7 @@ def with_score(
             ]
             bound = call(score.mask.rebound, [given(tensor) for tensor in values])
         live = [at for at, tensor in enumerate(tensors) if tensor.is_floating_point()]
-        bounded(known)
+        bounded(known, PREPARED)
         found = known[key] = Mods(mask, bound, [tensors[at] for at in score.ints], live)
     return found, [tensors[at] for at in found.live]
 

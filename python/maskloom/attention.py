@@ -1,4 +1,4 @@
-"""`flex_attention` on the CPU: PyTorch's arguments and meaning, with gradients of all that it reads.
+"""`flex_attention`: PyTorch's arguments and meaning, with gradients of all that it reads; its operators; the CPU's part.
 
 Invariant: the mask is active in every call and pass, or the call is an error. A block mask that lists other blocks than
 its mask_mod keeps is honoured as PyTorch does: unlisted blocks are masked, full ones are not looked at.
@@ -42,24 +42,26 @@ def flex_attention(
     *,
     return_aux: Any = None,
 ) -> Result:
-    """Attention with a score mod and a block mask: PyTorch's arguments, PyTorch's result, with gradients on a CPU.
+    """Attention with a score mod and a block mask: PyTorch's arguments, PyTorch's result, on CPUs and NVIDIA GPUs.
 
     Args:
-        query: [B, Hq, Q_LEN, E], float32, bfloat16 or float16, on the CPU.
+        query: [B, Hq, Q_LEN, E], float32 (CPU only), bfloat16 or float16, on a CPU or an NVIDIA GPU.
         key: [B or 1, Hkv, KV_LEN, E], of the same dtype.
         value: [B or 1, Hkv, KV_LEN, Ev], of the same dtype. E and Ev are 1 to 256.
         score_mod: `(score, b, h, q_idx, kv_idx) -> score`, computed in float32. It is called once, on values that
             record what it does. Float tensors that it reads get gradients where they require them.
-        block_mask: of `maskloom.create_block_mask` or of PyTorch. Its mask_mod is recorded again at each call.
+        block_mask: of `maskloom.create_block_mask` or of PyTorch. On a CPU its mask_mod is recorded again at each call;
+            on a GPU it is the mask that was made, read again where a tensor of it was changed in place.
         scale: factor on the scores; None is 1 / sqrt(E).
         enable_gqa: query head h reads key head h // (Hq / Hkv).
         return_lse: also returns the lse, float32 [B, Hq, Q_LEN], natural logarithm; -inf in a row that keeps nothing.
-        kernel_options: has no effect on a CPU.
+        kernel_options: has no effect.
         return_aux: an `AuxRequest`: also returns an `AuxOutput` with lse and largest scores. These have no gradient.
 
     Returns:
         The output [B, Hq, Q_LEN, Ev] of query's dtype, 0 in a row that keeps nothing. Gradients flow into query, key,
-        value and read tensors, from the output and from the lse. The same bits for any number of threads.
+        value and read tensors, from the output and from the lse. On a CPU the same bits for any number of threads; on a
+        GPU the same in every run under `torch.use_deterministic_algorithms(True)`.
 
     Raises:
         ArgumentError: an argument cannot be used; the message names it.

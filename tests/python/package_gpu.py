@@ -174,6 +174,8 @@ class Pass:
         return self
 
     def run(self, stream, scratch, counter, call):
+        if "broken" in self.log:
+            raise _native.Refused("gpu-driver", "the driver says no", "restart it", None)
         self.log.append((stream, scratch, counter, tuple(call)))
 
 
@@ -315,6 +317,18 @@ def gradients_go_where_the_call_says():
         assert here.made[-1][1][5] == (True, False)
 
 
+def what_the_driver_says_is_an_error_in_words():
+    with Here().put() as here:
+        q, k, v = inputs(length=208)
+        attend(q, k, v)
+        here.log.append("broken")
+        try:
+            attend(q, k, v)
+            raise AssertionError("a launch that failed was taken for one")
+        except maskloom.ArgumentError as why:
+            assert why.code == "gpu-driver" and why.hint == "restart it"
+
+
 def threads_prepare_once():
     with Here().put() as here:
         given = inputs(length=176)
@@ -364,6 +378,7 @@ for name in (
     *(what_may_change_unseen_has_no_signature, a_score_mod_is_recorded_once_for_all_values),
     *(ints_of_a_score_mod_are_read_again_when_they_change, a_mask_is_that_of_its_block_mask),
     *(a_call_of_a_known_kind_prepares_nothing, a_graph_has_counters_of_its_own, threads_prepare_once),
+    what_the_driver_says_is_an_error_in_words,
     *(
         odd_tensors_become_rows_of_whole_chunks,
         gradients_go_where_the_call_says,
