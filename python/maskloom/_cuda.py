@@ -41,7 +41,9 @@ _KNOWN = None not in _WATCHERS
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 _guards: Any = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
 _short: Any = getattr(_guards, "_empty_strided_cuda", None)
-_capturing = torch.cuda.is_current_stream_capturing
+_capturing: Any = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None) or torch.cuda.is_current_stream_capturing
+#: The current device. Where it is asked for there are tensors on a GPU, so that PyTorch has begun with it.
+_device: Any = getattr(torch._C, "_cuda_getDevice", None) or torch.cuda.current_device
 _LOCK = threading.Lock()
 #: Locks of what is being prepared.
 _MAKING: dict[Any, threading.Lock] = {}
@@ -218,7 +220,7 @@ def forward(
     how: scale, whether largest scores are asked for, whether gradients will be, and what else a check depends on;
     check: raises what a call of this kind is refused for; it is called where none of this kind was made before."""
     index = query.get_device()
-    if index != torch.cuda.current_device():
+    if index != _device():
         with torch.cuda.device(index):
             return forward(query, key, value, mods, live, how, check)
     kind = (
@@ -294,7 +296,7 @@ def backward(
         key, value = (t.expand(query.shape[0], -1, -1, -1) for t in (key, value))
         saved = (query, key, value, out)
     index = query.get_device()
-    if index != torch.cuda.current_device():
+    if index != _device():
         with torch.cuda.device(index):
             return backward(saved, lse, d_out, d_lse, mods, live, factor)
     ways = (torch.are_deterministic_algorithms_enabled(), d_lse is not None)

@@ -1,4 +1,4 @@
-"""`flex_attention`: PyTorch's arguments and meaning, with gradients of all that it reads; its operators; the CPU's part.
+"""`flex_attention`: PyTorch's arguments and meaning, with gradients of all that it reads. Its operators, and CPUs.
 
 Invariant: the mask is active in every call and pass, or the call is an error. A block mask that lists other blocks than
 its mask_mod keeps is honoured as PyTorch does: unlisted blocks are masked, full ones are not looked at.

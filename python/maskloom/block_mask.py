@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import operator
 import warnings
 from collections.abc import Sequence
@@ -164,6 +165,44 @@ class LongBlockMask(flex.BlockMask):
         return made
 
 
+class _Arrays:
+    """int32 arrays to be written on the host, for a device: on another one they are parts of one tensor, so that one
+    copy brings them there, for which the host does not wait."""
+
+    #: Elements to which parts are aligned: compiled kernels expect 16 bytes.
+    ALIGNED = 16
+
+    def __init__(self, shapes: dict[str, tuple[int, ...]], device: torch.device) -> None:
+        self.device, self.shapes = device, shapes
+        self.whole: torch.Tensor | None = None
+        if device.type == "cpu":
+            self.host = {name: torch.empty(shape, dtype=torch.int32, device="cpu") for name, shape in shapes.items()}
+        else:
+            ends = [-(-math.prod(shape) // self.ALIGNED) * self.ALIGNED for shape in shapes.values()]
+            pinned = device.type == "cuda"
+            self.whole = torch.empty(sum(ends), dtype=torch.int32, device="cpu", pin_memory=pinned)
+            self.host = self._parts(self.whole)
+        for tensor in self.host.values():
+            if type(tensor) is not torch.Tensor:
+                message = f"create_block_mask makes a {type(tensor).__name__} here, which has no values"
+                hint = "make the mask outside of FakeTensorMode and torch.compile"
+                raise ArgumentError("tensor-values", message, hint)
+
+    def _parts(self, whole: torch.Tensor) -> dict[str, torch.Tensor]:
+        found, at = {}, 0
+        for name, shape in self.shapes.items():
+            count = math.prod(shape)
+            found[name] = whole[at : at + count].view(shape)
+            at += -(-count // self.ALIGNED) * self.ALIGNED
+        return found
+
+    def there(self) -> dict[str, torch.Tensor]:
+        """The arrays on the device."""
+        if self.whole is None:
+            return self.host
+        return self._parts(self.whole.to(self.device, non_blocking=True))
+
+
 def _block_mask(
     blocks: _native.Blocks,
     mask_mod: Mod,
@@ -178,24 +217,22 @@ def _block_mask(
     entries = groups[0] * groups[1] * rows * columns
     long = entries * 4 * (4 if separate else 2) > LONG
     names = PAIRS if separate else {"kv": (False, BOTH), "q": (True, BOTH)}
-    counts: dict[str, torch.Tensor] = {}
-    indices: dict[str, torch.Tensor] = {}
-    asked = []
-    for name, (side, which) in names.items():
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, (side, _) in names.items():
         own, others = (columns, rows) if side else (rows, columns)
-        counts[name] = count = torch.empty((*groups, own), dtype=torch.int32, device="cpu")
-        if type(count) is not torch.Tensor:
-            message = f"create_block_mask makes a {type(count).__name__} here, which has no values"
-            raise ArgumentError("tensor-values", message, "make the mask outside of FakeTensorMode and torch.compile")
-        address = 0
+        shapes[f"{name}_num_blocks"] = (*groups, own)
         if not long:
-            indices[name] = entry = torch.empty((*groups, own, others), dtype=torch.int32, device="cpu")
-            address = entry.data_ptr()
-        asked.append((side, which, count.data_ptr(), address))
+            shapes[f"{name}_indices"] = (*groups, own, others)
+    written = _Arrays(shapes, device)
+    address = {name: tensor.data_ptr() for name, tensor in written.host.items()}
+    asked = [
+        (side, which, address[f"{name}_num_blocks"], address.get(f"{name}_indices", 0))
+        for name, (side, which) in names.items()
+    ]
     call(blocks.write, asked)
-    if device.type != "cpu":
-        counts = {name: tensor.to(device) for name, tensor in counts.items()}
-        indices = {name: tensor.to(device) for name, tensor in indices.items()}
+    there = written.there()
+    counts = {name: there[f"{name}_num_blocks"] for name in names}
+    indices = {} if long else {name: there[f"{name}_indices"] for name in names}
     arrays: dict[str, Any] = {}
     for name in PAIRS:
         arrays[f"{name}_num_blocks"] = counts.get(name)

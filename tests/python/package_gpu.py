@@ -145,6 +145,21 @@ def make_plain():
     return maskloom.create_block_mask(causal, None, None, 128, 128, device="cpu")
 
 
+def arrays_for_a_device_are_parts_of_one():
+    from maskloom.block_mask import _Arrays
+
+    shapes = {"a": (1, 2, 5), "b": (1, 2, 5, 7), "c": (3,)}
+    made = _Arrays(shapes, types.SimpleNamespace(type="elsewhere"))
+    made.device = torch.device("cpu")
+    for number, part in enumerate(made.host.values()):
+        part.fill_(number + 1)
+    found = made.there()
+    assert {name: part.shape for name, part in found.items()} == {name: torch.Size(s) for name, s in shapes.items()}
+    assert all(bool((part == number + 1).all()) for number, part in enumerate(found.values()))
+    starts = [part.data_ptr() - made.whole.data_ptr() for part in found.values()]
+    assert all(start % 64 == 0 for start in starts) and len(set(starts)) == 3
+
+
 # --- what is prepared and launched ---
 
 
@@ -214,7 +229,7 @@ class Here:
         stand_ins = [
             *((_native, "forward_pass", self.forward_pass), (_native, "backward_pass", self.backward_pass)),
             *((_cuda, "stream_of", lambda index: self.stream), (_cuda, "empty", empty)),
-            *((_cuda, "_capturing", lambda: self.capturing), (torch.cuda, "current_device", lambda: -1)),
+            *((_cuda, "_capturing", lambda: self.capturing), (_cuda, "_device", lambda: -1)),
             *((torch.cuda, "Event", Event), (torch.cuda, "current_stream", self.current)),
             (torch.Tensor, "record_stream", lambda tensor, stream: None),
             (_gpu, "alone", lambda *tensors: True),
@@ -377,6 +392,7 @@ for name in (
     *(equal_functions_have_one_signature, tensors_that_are_one_are_told_from_two, a_global_is_part_of_the_signature),
     *(what_may_change_unseen_has_no_signature, a_score_mod_is_recorded_once_for_all_values),
     *(ints_of_a_score_mod_are_read_again_when_they_change, a_mask_is_that_of_its_block_mask),
+    arrays_for_a_device_are_parts_of_one,
     *(a_call_of_a_known_kind_prepares_nothing, a_graph_has_counters_of_its_own, threads_prepare_once),
     what_the_driver_says_is_an_error_in_words,
     *(
