@@ -343,6 +343,55 @@ def inference_and_autocast():
     near("autocast", out, wanted, MOST[BF16])
 
 
+def arrays_on_the_card():
+    document = torch.arange(1000, device=DEVICE) // 170
+    same = lambda b, h, q, k: (document[q] == document[k]) & (q >= k)
+    for mod in (window, same):
+        own = create_block_mask(mod, None, None, 1000, 1000, device=DEVICE)
+        wanted = torchs_block_mask(mod, None, None, 1000, 1000, device=DEVICE)
+        for name in (
+            "kv_num_blocks",
+            "kv_indices",
+            "full_kv_num_blocks",
+            "full_kv_indices",
+            "q_num_blocks",
+            "q_indices",
+        ):
+            a, b = getattr(own, name), getattr(wanted, name)
+            assert a.device == b.device and a.dtype == b.dtype and torch.equal(a, b), name
+
+
+def packed_sequences():
+    cu = torch.tensor([0, 100, 100, 333, 600], device=DEVICE, dtype=torch.int32)
+    rows = [torch.randn(600, heads, 64, device=DEVICE).to(BF16).requires_grad_() for heads in (8, 2, 2)]
+    out = maskloom.flex_attention_varlen(*rows, cu, window_size=(-1, 0), enable_gqa=True)
+    doubles = [row.detach().double().requires_grad_() for row in rows]
+    ends = cu.tolist()
+    parts = [[row[a:b].transpose(0, 1)[None] for row in doubles] for a, b in zip(ends, ends[1:]) if b > a]
+    wanted = torch.cat([formula(*part, causal, None, None)[0][0].transpose(0, 1) for part in parts])
+    near("output", out, wanted, MOST[BF16])
+    d_out = torch.randn_like(out)
+    found = torch.autograd.grad(out, rows, d_out)
+    for name, a, b in zip(("dq", "dk", "dv"), found, torch.autograd.grad(wanted, doubles, d_out.double())):
+        near(name, a, b, 2 * MOST[BF16])
+
+
+def parts_that_are_merged():
+    from maskloom import _cuda
+
+    q, k, v = (t.detach() for t in inputs((2, 4, 2, 300, 500, 64, 64), BF16))
+    attend = partial(flex_attention, enable_gqa=True, return_lse=True)
+    wanted, wanted_lse = attend(q, k, v)
+    out, lse = attend(q, k[:, :, :200], v[:, :, :200])
+    rows = torch.cat([torch.arange(40, 130), torch.arange(200, 300)]).to(DEVICE)
+    before = out.clone()
+    part, part_lse = attend(q.index_select(2, rows), k[:, :, 200:], v[:, :, 200:])
+    _cuda.merge(out, lse, part, part_lse, rows)
+    near("merged rows", out[:, :, rows], wanted[:, :, rows], MOST[BF16])
+    near("their lse", lse[:, :, rows], wanted_lse[:, :, rows], 1e-3)
+    assert torch.equal(out[:, :, :40], before[:, :, :40]) and torch.equal(out[:, :, 130:200], before[:, :, 130:200])
+
+
 def refusals():
     q, k, v = inputs((1, 2, 2, 256, 256, 64, 64), BF16)
 
@@ -374,7 +423,7 @@ CASES = [
     *(documents_by_batch_entry, a_mask_that_changes_in_place, slopes_that_learn, a_table_that_learns, soft_caps),
     *(a_score_by_a_captured_int, no_mask_and_odd_lengths, rows_that_keep_nothing, heads_of_odd_widths, few_queries),
     *(one_batch_of_keys, transposed_tensors, a_block_mask_of_pytorch, another_scale, largest_scores),
-    *(checkpoints, inference_and_autocast, refusals),
+    *(checkpoints, inference_and_autocast, refusals, arrays_on_the_card, packed_sequences, parts_that_are_merged),
 ]
 #: Those that change what holds for the whole process, or look at it.
 ALONE = []
