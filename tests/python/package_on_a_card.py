@@ -421,21 +421,8 @@ CASES = [
     *(one_batch_of_keys, transposed_tensors, a_block_mask_of_pytorch, another_scale, largest_scores),
     *(checkpoints, inference_and_autocast, refusals, arrays_on_the_card, packed_sequences, parts_that_are_merged),
 ]
-#: Those that change what holds for the whole process, or look at it.
-ALONE = []
 
 
-def alone(case):
-    ALONE.append(case)
-    return case
-
-
-alone(a_compiled_graph)
-alone(a_mode_that_watches)
-alone(streams_and_threads)
-
-
-@alone
 def another_length_compiles_nothing():
     folder = Path(os.environ.get("MASKLOOM_CACHE", Path.home() / ".cache/maskloom"))
     kernels = lambda: len(list(folder.rglob("*.mlk")))
@@ -447,7 +434,6 @@ def another_length_compiles_nothing():
     assert before > 0 and kernels() == before, f"{before} kernels became {kernels()}"
 
 
-@alone
 def gradients_in_one_order():
     slopes = torch.linspace(0.01, 0.5, 8, device=DEVICE, requires_grad=True)
 
@@ -468,7 +454,6 @@ def gradients_in_one_order():
         torch.use_deterministic_algorithms(False)
 
 
-@alone
 def captured_graphs():
     q, k, v = inputs((2, 4, 4, 1024, 1024, 64, 64), BF16)
     mask = create_block_mask(causal, None, None, 1024, 1024, device=DEVICE)
@@ -496,6 +481,13 @@ def captured_graphs():
     for _, found in graphs:
         for name, a, b in zip(("output", "dq", "dk", "dv"), found, wanted):
             near(name, a, b.detach(), 1e-2)
+
+
+#: Those that change what holds for the whole process, or look at it.
+ALONE = [
+    *(a_compiled_graph, a_mode_that_watches, streams_and_threads, another_length_compiles_nothing),
+    *(gradients_in_one_order, captured_graphs),
+]
 
 
 def tried(case):
