@@ -286,6 +286,8 @@ def refusals(rank, world):
     raises("plan-calls-differ", run(*([q.double()] * 3 if last else [q] * 3)))
     raises("plan-mask", run(q, q, q, mask=other))
     raises("plan-heads", run(q, q.repeat(1, 2, 1, 1), q.repeat(1, 2, 1, 1)))
+    learned = torch.zeros(96, requires_grad=last)
+    raises("plan-score-gradient", run(q, q, q, score_mod=lambda s, b, h, i, j: s + learned[i]))
     raises("plan-calls-differ", lambda: md.plan_context_parallel(other if last else mask))
     raises("plan-extents", lambda: md.plan_context_parallel({"a": mask, "b": other}))
     raises("plan-no-mask", lambda: md.plan_context_parallel([]))

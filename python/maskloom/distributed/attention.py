@@ -145,7 +145,7 @@ class ContextParallel:
             q: [B, Hq, own queries, D], as `shard` returns it.
             k, v: [B, Hkv, own keys, D] and [B, Hkv, own keys, Dv]; Hkv divides Hq.
             mask: the kind of layer, by name or by its BlockMask; None where there is one.
-            score_mod: as FlexAttention's, on the whole sequence's indices.
+            score_mod: as FlexAttention's, on the whole sequence's indices. Tensors that it reads get no gradient.
             scale: None: 1/sqrt(D).
             return_lse: also the logsumexp, float [B, Hq, own queries], -inf where a row keeps nothing.
             deterministic: PyTorch's deterministic algorithms for the local kernels; the exchange always is.
@@ -161,6 +161,7 @@ class ContextParallel:
         try:
             name = self._kind(mask)
             self._check(q, k, v, name)
+            _check_score(score_mod)
         except PlanError as why:
             fault = why
         said = (
@@ -288,6 +289,19 @@ class ContextParallel:
                 for n in range(1, len(stages))
             ]
         return self._stages[key], self._exchanges[key]
+
+
+def _check_score(score_mod: Mod | None) -> None:
+    """Raises PlanError: a score mod that reads a tensor which waits for a gradient."""
+    if score_mod is None or not torch.is_grad_enabled():
+        return
+    waiting = [name for name, tensor in _read(score_mod) if tensor.requires_grad]
+    if waiting:
+        raise PlanError(
+            "plan-score-gradient",
+            f"the score mod reads {waiting[0]}, which requires a gradient: a plan gives none to what a score mod reads",
+            "read it detached, or train it with maskloom.flex_attention on one GPU",
+        )
 
 
 def _positions(blocks: list[int], of: str, sizes: tuple[int, int], lengths: tuple[int, int]) -> Tensor:
