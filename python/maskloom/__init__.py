@@ -30,6 +30,7 @@ __all__ = [
     "create_block_masks",
     "document_mask",
     "flex_attention",
+    "flex_attention_varlen",
     "from_design",
     "packed_documents",
     "plan_context_parallel",
@@ -45,6 +46,7 @@ _HOMES = {
     "create_block_mask": "block_mask",
     "create_block_masks": "block_mask",
     "flex_attention": "attention",
+    "flex_attention_varlen": "varlen",
 }
 
 

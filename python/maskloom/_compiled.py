@@ -26,6 +26,8 @@ class Template:
 
     def __init__(self, mask: _native.Mask, order: list[int]) -> None:
         self.mask, self.order = mask, order
+        #: as it is prepared on a GPU
+        self.score: Any = None
 
 
 _NUMBERS = itertools.count(1)

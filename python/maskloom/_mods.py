@@ -66,7 +66,7 @@ def kept(
         mask, order = known
         bound = call(mask.rebound, [given_all[at] for at in order]) if order else mask
         return bound, order, tape.tensors, tape.whole
-    mask = _translated(text, tape, score, given_all, fn, argument)
+    mask = translated(text, tape, score, given_all, fn, argument)
     order = [int(name[1:]) if name[1:].isdigit() else -1 for name in mask.captures()]
     if score and -1 in order:
         file, line = place_of(fn)
@@ -146,7 +146,7 @@ def _raised(why: Exception) -> RecordingError:
     )
 
 
-def _translated(
+def translated(
     text: str, tape: Tape, score: bool, given: Sequence[_native.Given], fn: Any, argument: str
 ) -> _native.Mask:
     names = [f"t{at}" for at in range(len(given))]

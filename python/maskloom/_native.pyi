@@ -45,6 +45,42 @@ def prepare(
     differentiable: bool,
 ) -> Attention: ...
 
+Place = tuple[int, str | None, Sequence[str]]
+
+class Pass:
+    def live(self) -> list[int]: ...
+    def learned(self) -> list[tuple[int, int]]: ...
+    def kernel(self) -> str: ...
+    def bytes(self) -> tuple[int, int, int]: ...
+    def write(self, address: int, to: int) -> None: ...
+    def load(self, address: int) -> Launches: ...
+
+class Launches:
+    def run(self, stream: int, scratch: int, counter: int, call: Sequence[int]) -> None: ...
+
+def forward_pass(
+    mask: Mask | None,
+    score: Mask | None,
+    extents: list[int],
+    dtype: str,
+    scale: float | None,
+    max_scores: bool,
+    differentiable: bool,
+    strides: list[list[int]],
+    place: Place,
+) -> Pass: ...
+def backward_pass(
+    mask: Mask | None,
+    score: Mask | None,
+    extents: list[int],
+    dtype: str,
+    scale: float | None,
+    ways: tuple[bool, bool],
+    strides: list[list[int]],
+    place: Place,
+) -> Pass: ...
+def merge_pass(dtype: str, sizes: list[int], place: Place) -> Pass: ...
+
 class Tensors:
     def all(self) -> list[tuple[str, str, list[int], bytes]]: ...
 

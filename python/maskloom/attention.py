@@ -1,4 +1,4 @@
-"""`flex_attention` on the CPU: PyTorch's arguments and meaning, with gradients of all that it reads.
+"""`flex_attention`: PyTorch's arguments and meaning, with gradients of all that it reads. Its operators, and CPUs.
 
 Invariant: the mask is active in every call and pass, or the call is an error. A block mask that lists other blocks than
 its mask_mod keeps is honoured as PyTorch does: unlisted blocks are masked, full ones are not looked at.
@@ -14,8 +14,9 @@ from typing import Any, Union
 import torch
 from torch.nn.attention import flex_attention as flex
 
-from . import _native
+from . import _gpu, _native
 from ._call import call
+from ._checks import DTYPES, cast, check, check_block_mask, lengths, number
 from ._compiled import TEMPLATES, number_of
 from ._functions import Mod
 from ._mods import given, readable, traced
@@ -25,7 +26,6 @@ from .errors import ArgumentError
 __all__ = ["flex_attention"]
 
 CPU = torch.device("cpu")
-DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
 Result = Union[torch.Tensor, "tuple[torch.Tensor, Any]"]
 
 
@@ -42,48 +42,97 @@ def flex_attention(
     *,
     return_aux: Any = None,
 ) -> Result:
-    """Attention with a score mod and a block mask: PyTorch's arguments, PyTorch's result, with gradients on a CPU.
+    """Attention with a score mod and a block mask: PyTorch's arguments, PyTorch's result, on CPUs and NVIDIA GPUs.
 
     Args:
-        query: [B, Hq, Q_LEN, E], float32, bfloat16 or float16, on the CPU.
+        query: [B, Hq, Q_LEN, E], float32 (CPU only), bfloat16 or float16, on a CPU or an NVIDIA GPU.
         key: [B or 1, Hkv, KV_LEN, E], of the same dtype.
         value: [B or 1, Hkv, KV_LEN, Ev], of the same dtype. E and Ev are 1 to 256.
         score_mod: `(score, b, h, q_idx, kv_idx) -> score`, computed in float32. It is called once, on values that
             record what it does. Float tensors that it reads get gradients where they require them.
-        block_mask: of `maskloom.create_block_mask` or of PyTorch. Its mask_mod is recorded again at each call.
+        block_mask: of `maskloom.create_block_mask` or of PyTorch. On a CPU its mask_mod is recorded again at each call;
+            on a GPU it is the mask that was made, read again where a tensor of it was changed in place.
         scale: factor on the scores; None is 1 / sqrt(E).
         enable_gqa: query head h reads key head h // (Hq / Hkv).
         return_lse: also returns the lse, float32 [B, Hq, Q_LEN], natural logarithm; -inf in a row that keeps nothing.
-        kernel_options: has no effect on a CPU.
+        kernel_options: has no effect.
         return_aux: an `AuxRequest`: also returns an `AuxOutput` with lse and largest scores. These have no gradient.
 
     Returns:
         The output [B, Hq, Q_LEN, Ev] of query's dtype, 0 in a row that keeps nothing. Gradients flow into query, key,
-        value and read tensors, from the output and from the lse. The same bits for any number of threads.
+        value and read tensors, from the output and from the lse. On a CPU the same bits for any number of threads; on a
+        GPU the same in every run under `torch.use_deterministic_algorithms(True)`.
 
     Raises:
         ArgumentError: an argument cannot be used; the message names it.
         RecordingError: a mod does what cannot be recorded; with file, line and way out.
     """
-    query, key, value = _cast(query, key, value)
-    _check(query, key, value, enable_gqa, kernel_options)
-    if return_lse and return_aux is not None:
-        raise ArgumentError(
-            "aux", "return_lse and return_aux are both given", "pass return_aux=AuxRequest(lse=True) alone"
+    compiled = torch.compiler.is_compiling()
+    if not compiled and isinstance(query, torch.Tensor) and query.is_cuda:
+        return _on_gpu(
+            query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse, kernel_options, return_aux
         )
+    query, key, value = cast(query, key, value)
+    check(query, key, value, enable_gqa, kernel_options)
+    if return_lse and return_aux is not None:
+        raise _both_asked()
     if key.size(0) != query.size(0):
         key, value = key.expand(query.size(0), -1, -1, -1), value.expand(query.size(0), -1, -1, -1)
     if block_mask is not None:
-        _check_block_mask(block_mask, query, key)
+        check_block_mask(block_mask, query, key)
     wants_max = return_aux is not None and bool(return_aux.max_scores)
-    factor = 1.0 / math.sqrt(query.size(-1)) if scale is None else _number(scale)
-    if torch.compiler.is_compiling():
+    factor = 1.0 / math.sqrt(query.size(-1)) if scale is None else number(scale)
+    if compiled:
         out, lse, largest = _compiled(query, key, value, score_mod, block_mask, factor, wants_max)
     else:
         out, lse, largest = _eager(query, key, value, score_mod, block_mask, factor, wants_max)
     if return_aux is not None:
         return out, flex.AuxOutput(lse=lse if return_aux.lse else None, max_scores=largest if wants_max else None)
     return (out, lse) if return_lse else out
+
+
+def _both_asked() -> ArgumentError:
+    message = "return_lse and return_aux are both given"
+    return ArgumentError("aux", message, "pass return_aux=AuxRequest(lse=True) alone")
+
+
+def _on_gpu(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    score_mod: Mod | None,
+    block_mask: flex.BlockMask | None,
+    scale: float | None,
+    gqa: bool,
+    return_lse: bool,
+    options: Any,
+    aux: Any,
+) -> Result:
+    """The same on an NVIDIA GPU, in as few steps as a call of a known kind needs."""
+    if aux is None:
+        found = _gpu.attend(query, key, value, score_mod, block_mask, scale, gqa, options, False, _operated)
+        return (found[0], found[1]) if return_lse else found[0]
+    if return_lse:
+        raise _both_asked()
+    largest = bool(aux.max_scores)
+    found = _gpu.attend(query, key, value, score_mod, block_mask, scale, gqa, options, largest, _operated_with_max)
+    lse = found[1] if aux.lse else None
+    return found[0], flex.AuxOutput(lse=lse, max_scores=found[2] if largest else None)
+
+
+def _operated(q: Any, k: Any, v: Any, live: Any, plan: Any, scale: float | None, largest: bool = False) -> Any:
+    """The operator's results."""
+    number = next(_NUMBERS)
+    _PLANS[number] = plan
+    scale = 1.0 / math.sqrt(q.size(-1)) if scale is None else scale
+    try:
+        return torch.ops.maskloom.flex_attention(q, k, v, live, (number, 0, 0), scale, largest)
+    finally:
+        del _PLANS[number]
+
+
+def _operated_with_max(q: Any, k: Any, v: Any, live: Any, plan: Any, scale: float | None) -> Any:
+    return _operated(q, k, v, live, plan, scale, True)
 
 
 Three = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -177,7 +226,8 @@ def _plan_of(plan: Sequence[int], captured: Sequence[torch.Tensor]) -> Plan:
     """The plan that an operator names: (its number, 0, 0), or (tensors of the mask, template of mask, of score)."""
     first, mask_number, score_number = plan
     if mask_number == 0 and score_number == 0 and first in _PLANS:
-        return _PLANS[first]
+        found: Plan = _PLANS[first]
+        return found
     captured = list(captured)
     mask, _ = _bound(mask_number, captured[:first])
     score, order = _bound(score_number, captured[first:])
@@ -196,7 +246,7 @@ def _bound(number: int, captured: list[torch.Tensor]) -> tuple[_native.Mask | No
 
 _NUMBERS = itertools.count(1)
 #: Plans by number, while an operator that names it runs.
-_PLANS: dict[int, Plan] = {}
+_PLANS: dict[int, Any] = {}
 
 
 def _plan(score_mod: Mod | None, block_mask: flex.BlockMask | None) -> Plan:
@@ -234,12 +284,13 @@ def effective(block_mask: flex.BlockMask) -> Mod:
 
 def _tables(block_mask: flex.BlockMask) -> tuple[torch.Tensor, torch.Tensor]:
     """Which blocks are listed as partial and as full, bool [B, H, rows, columns]."""
-    kv_len = _lengths(block_mask)[1]
+    kv_len = lengths(block_mask)[1]
     columns = -(-kv_len // block_mask.BLOCK_SIZE[1])
 
     def table(counts: torch.Tensor | None, indices: torch.Tensor | None) -> torch.Tensor:
         if counts is None or indices is None:
             return torch.zeros((*block_mask.kv_num_blocks.shape, columns), dtype=torch.bool, device=CPU)
+        counts, indices = counts.to(CPU), indices.to(CPU)
         listed = torch.arange(indices.size(-1), device=CPU) < counts.unsqueeze(-1)
         out = torch.zeros((*counts.shape, columns + 1), dtype=torch.bool, device=CPU)
         out.scatter_(-1, torch.where(listed, indices.long(), columns), True)
@@ -262,7 +313,7 @@ def _lists_are_of(mod: Mod, block_mask: flex.BlockMask, partial: torch.Tensor, f
         return True
     mask, _ = traced(mod, "block_mask.mask_mod", device=CPU)
     b, h, rows, columns = partial.shape
-    blocks = call(_native.build, mask, (b, h), _lengths(block_mask), block_mask.BLOCK_SIZE)
+    blocks = call(_native.build, mask, (b, h), lengths(block_mask), block_mask.BLOCK_SIZE)
     names = [PARTIAL, FULL] if block_mask.full_kv_num_blocks is not None else [BOTH]
     for which, table in zip(names, (partial, full)):
         counts = torch.empty((b, h, rows), dtype=torch.int32, device=CPU)
@@ -273,96 +324,6 @@ def _lists_are_of(mod: Mod, block_mask: flex.BlockMask, partial: torch.Tensor, f
         if not torch.equal(own, table):
             return False
     return True
-
-
-def _lengths(block_mask: flex.BlockMask) -> tuple[int, int]:
-    lengths = getattr(block_mask, "seq_lengths", None)
-    if lengths is None:
-        rows, columns = block_mask.kv_num_blocks.size(-1), block_mask.kv_indices.size(-1)
-        return rows * block_mask.BLOCK_SIZE[0], columns * block_mask.BLOCK_SIZE[1]
-    return int(lengths[0]), int(lengths[1])
-
-
-def _cast(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """As autocast asks for."""
-    for name, tensor in zip(("query", "key", "value"), tensors):
-        if not isinstance(tensor, torch.Tensor):
-            raise ArgumentError("not-a-tensor", f"{name} is a {type(tensor).__name__}", "pass a tensor [B, H, S, D]")
-    if not torch.is_autocast_enabled("cpu") or any(t.dtype not in DTYPES for t in tensors):
-        return tensors
-    dtype = torch.get_autocast_dtype("cpu")
-    return tuple(tensor.to(dtype) for tensor in tensors)
-
-
-def _check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, gqa: bool, options: object) -> None:
-    for name, tensor in (("query", q), ("key", k), ("value", v)):
-        if not torch.compiler.is_compiling() and torch._C._functorch.is_batchedtensor(tensor):
-            raise ArgumentError("vmap", f"{name} is inside torch.vmap", "pass the batch as B: attention has it already")
-        if tensor.is_nested or tensor.layout is not torch.strided:
-            raise ArgumentError(
-                "tensor-layout", f"{name} is nested or sparse", "pad it, or pack documents into one row"
-            )
-        if tensor.device.type not in ("cpu", "meta") and not isinstance(tensor, torch._subclasses.FakeTensor):
-            raise ArgumentError(
-                "device",
-                f"{name} is on {tensor.device}: this release computes on the CPU only",
-                "use torch.nn.attention.flex_attention.flex_attention there, or a kernel of `maskloom export`",
-            )
-        if tensor.dim() != 4:
-            message = f"NYI: query, key, and value must be 4D tensors; {name} has {tensor.dim()} dimensions"
-            raise ArgumentError("dimensions", message, "pass [B, H, S, D]")
-        if tensor.dtype not in DTYPES:
-            raise ArgumentError("dtype", f"{name} is {tensor.dtype}", "pass float32, bfloat16 or float16")
-        if tensor.dtype != q.dtype:
-            message = f"query, key and value must have one dtype; {name} is {tensor.dtype}, query {q.dtype}"
-            raise ArgumentError("dtype", message, f"{name}.to({q.dtype})")
-    if options is not None and not isinstance(options, dict):
-        raise ArgumentError("kernel-options", f"kernel_options is a {type(options).__name__}", "pass a dict or None")
-    if q.size(-1) != k.size(-1):
-        sizes = f"E={q.size(-1)} and E={k.size(-1)}"
-        message = f"Expect query and key/value to have the same embedding dimension but got {sizes}."
-        raise ArgumentError("head-dim", message, "project them to one size")
-    if k.size(0) != v.size(0) or k.size(1) != v.size(1) or k.size(2) != v.size(2):
-        message = f"key is {tuple(k.shape)} and value {tuple(v.shape)}: B, H and S must agree"
-        raise ArgumentError("shape", message, "pass value [B, Hkv, KV_LEN, Ev]")
-    if k.size(0) not in (1, q.size(0)):
-        message = f"query has batch {q.size(0)} and key {k.size(0)}"
-        raise ArgumentError("shape", message, "pass equal batches, or key and value of batch 1")
-    heads, kv_heads = q.size(1), k.size(1)
-    if heads != kv_heads and not gqa:
-        message = (
-            "Expect query and key/value to have the same number of heads "
-            f"but got Hq={heads} and Hkv={kv_heads}. Try setting enable_gqa=True for GQA."
-        )
-        raise ArgumentError("gqa-heads", message, "pass enable_gqa=True")
-
-
-def _check_block_mask(block_mask: Any, q: torch.Tensor, k: torch.Tensor) -> None:
-    if not isinstance(block_mask, flex.BlockMask):
-        raise ArgumentError(
-            "block-mask", f"block_mask is a {type(block_mask).__name__}", "make one with maskloom.create_block_mask"
-        )
-    counts = block_mask.kv_num_blocks
-    if counts.device.type != "cpu":
-        raise ArgumentError("device", f"block_mask is on {counts.device}, query on {q.device}", "block_mask.to('cpu')")
-    lengths = (q.size(2), k.size(2))
-    if getattr(block_mask, "seq_lengths", None) is not None and _lengths(block_mask) != lengths:
-        made = _lengths(block_mask)
-        word = "smaller" if made[0] < lengths[0] or made[1] < lengths[1] else "larger"
-        message = f"block_mask was created for a {word} length than you're using it for: {made} and {lengths}"
-        raise ArgumentError("block-mask-length", message, "make a block mask for these lengths")
-    own = tuple(counts.shape[:-1])
-    for name, size, wanted in zip(("B", "H"), own[-2:], q.shape[:2]):
-        if size not in (1, wanted):
-            message = f"block_mask has {name}={size}, query {name}={wanted}"
-            raise ArgumentError("block-mask-shape", message, f"make it with {name}={wanted} or None")
-
-
-def _number(scale: object) -> float:
-    try:
-        return float(scale)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise ArgumentError("scale", f"scale is a {type(scale).__name__}", "pass a number or None") from None
 
 
 # --- the operators ---
@@ -414,6 +375,20 @@ def _empty(q: torch.Tensor, v: torch.Tensor, max_scores: bool) -> tuple[torch.Te
     return out, lse, largest
 
 
+@torch.library.impl("maskloom::flex_attention", "CUDA")
+def _forward_gpu(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    captured: Sequence[torch.Tensor],
+    plan: Sequence[int],
+    scale: float,
+    max_scores: bool,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    own = _gpu.plan_of(plan, captured, _PLANS)
+    return _gpu.operator_forward(query, key, value, captured, own, scale, max_scores)
+
+
 @torch.library.register_fake("maskloom::flex_attention")  # type: ignore[untyped-decorator]
 def _forward_fake(
     query: torch.Tensor,
@@ -462,6 +437,23 @@ def _backward(
     for name, gradient in learned.items():
         gradients[at[name]] = gradient.to(captured[at[name]].dtype)
     return dq, dk, dv, gradients
+
+
+@torch.library.impl("maskloom::flex_attention_backward", "CUDA")
+def _backward_gpu(
+    d_out: torch.Tensor,
+    d_lse: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    out: torch.Tensor,
+    lse: torch.Tensor,
+    captured: Sequence[torch.Tensor],
+    plan: Sequence[int],
+    scale: float,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]:
+    own = _gpu.plan_of(plan, captured, _PLANS)
+    return _gpu.operator_backward(d_out, d_lse, (query, key, value, out), lse, captured, own, scale)
 
 
 @torch.library.register_fake("maskloom::flex_attention_backward")  # type: ignore[untyped-decorator]

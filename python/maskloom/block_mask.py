@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import operator
 import warnings
 from collections.abc import Sequence
@@ -18,7 +19,8 @@ from torch.nn.attention import flex_attention as flex
 from . import _native
 from ._call import call, uncompiled
 from ._functions import Mod
-from ._mods import traced
+from ._held import Held, shape_of
+from ._mods import kept
 from .errors import ArgumentError, FallbackWarning, RecordingError
 
 __all__ = ["LongBlockMask", "create_block_mask", "create_block_masks"]
@@ -92,7 +94,7 @@ def create_block_mask(
             "torch-version", f"compute_dq_write_order is not known to torch {torch.__version__}", "leave it out"
         )
     try:
-        mask, _ = traced(mask_mod, "mask_mod", device=on)
+        mask, _, read, _ = kept(mask_mod, "mask_mod", device=on)
     except RecordingError as why:
         if fallback is None:
             why.hint = f'{why.hint or "rewrite this line"}; or pass fallback="torch"'
@@ -107,6 +109,7 @@ def create_block_mask(
     made = _block_mask(blocks, mask_mod, groups, lengths, block, named, on, separate_full_blocks)
     # the lists are those of the mask_mod: flex_attention of this package need not compare them
     made.__dict__.update(_maskloom=True, _maskloom_mod=mask_mod)
+    made.__dict__["_maskloom_held"] = Held(mask, mask_mod, read, shape_of(made))
     if compute_dq_write_order:
         order = flex._compute_dq_write_order_from_block_mask(made, dq_kv_order=dq_kv_order)
         made.dq_write_order, made.dq_write_order_full = order
@@ -162,6 +165,44 @@ class LongBlockMask(flex.BlockMask):
         return made
 
 
+class _Arrays:
+    """int32 arrays to be written on the host, for a device: on another one they are parts of one tensor, so that one
+    copy brings them there, for which the host does not wait."""
+
+    #: Elements to which parts are aligned: compiled kernels expect 16 bytes.
+    ALIGNED = 16
+
+    def __init__(self, shapes: dict[str, tuple[int, ...]], device: torch.device) -> None:
+        self.device, self.shapes = device, shapes
+        self.whole: torch.Tensor | None = None
+        if device.type == "cpu":
+            self.host = {name: torch.empty(shape, dtype=torch.int32, device="cpu") for name, shape in shapes.items()}
+        else:
+            ends = [-(-math.prod(shape) // self.ALIGNED) * self.ALIGNED for shape in shapes.values()]
+            pinned = device.type == "cuda"
+            self.whole = torch.empty(sum(ends), dtype=torch.int32, device="cpu", pin_memory=pinned)
+            self.host = self._parts(self.whole)
+        for tensor in self.host.values():
+            if type(tensor) is not torch.Tensor:
+                message = f"create_block_mask makes a {type(tensor).__name__} here, which has no values"
+                hint = "make the mask outside of FakeTensorMode and torch.compile"
+                raise ArgumentError("tensor-values", message, hint)
+
+    def _parts(self, whole: torch.Tensor) -> dict[str, torch.Tensor]:
+        found, at = {}, 0
+        for name, shape in self.shapes.items():
+            count = math.prod(shape)
+            found[name] = whole[at : at + count].view(shape)
+            at += -(-count // self.ALIGNED) * self.ALIGNED
+        return found
+
+    def there(self) -> dict[str, torch.Tensor]:
+        """The arrays on the device."""
+        if self.whole is None:
+            return self.host
+        return self._parts(self.whole.to(self.device, non_blocking=True))
+
+
 def _block_mask(
     blocks: _native.Blocks,
     mask_mod: Mod,
@@ -176,24 +217,22 @@ def _block_mask(
     entries = groups[0] * groups[1] * rows * columns
     long = entries * 4 * (4 if separate else 2) > LONG
     names = PAIRS if separate else {"kv": (False, BOTH), "q": (True, BOTH)}
-    counts: dict[str, torch.Tensor] = {}
-    indices: dict[str, torch.Tensor] = {}
-    asked = []
-    for name, (side, which) in names.items():
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, (side, _) in names.items():
         own, others = (columns, rows) if side else (rows, columns)
-        counts[name] = count = torch.empty((*groups, own), dtype=torch.int32, device="cpu")
-        if type(count) is not torch.Tensor:
-            message = f"create_block_mask makes a {type(count).__name__} here, which has no values"
-            raise ArgumentError("tensor-values", message, "make the mask outside of FakeTensorMode and torch.compile")
-        address = 0
+        shapes[f"{name}_num_blocks"] = (*groups, own)
         if not long:
-            indices[name] = entry = torch.empty((*groups, own, others), dtype=torch.int32, device="cpu")
-            address = entry.data_ptr()
-        asked.append((side, which, count.data_ptr(), address))
+            shapes[f"{name}_indices"] = (*groups, own, others)
+    written = _Arrays(shapes, device)
+    address = {name: tensor.data_ptr() for name, tensor in written.host.items()}
+    asked = [
+        (side, which, address[f"{name}_num_blocks"], address.get(f"{name}_indices", 0))
+        for name, (side, which) in names.items()
+    ]
     call(blocks.write, asked)
-    if device.type != "cpu":
-        counts = {name: tensor.to(device) for name, tensor in counts.items()}
-        indices = {name: tensor.to(device) for name, tensor in indices.items()}
+    there = written.there()
+    counts = {name: there[f"{name}_num_blocks"] for name in names}
+    indices = {} if long else {name: there[f"{name}_indices"] for name in names}
     arrays: dict[str, Any] = {}
     for name in PAIRS:
         arrays[f"{name}_num_blocks"] = counts.get(name)

@@ -21,7 +21,31 @@ pub(super) struct Attention {
 }
 
 /// Extents as [B, Hq, Hkv, Q_LEN, KV_LEN, E, Ev].
-type Extents = [usize; 7];
+pub(super) type Extents = [usize; 7];
+
+/// A dtype by PyTorch's name.
+pub(super) fn named(dtype: &str) -> DType {
+    DType::ALL.into_iter().find(|known| known.torch_name() == dtype).unwrap_or(DType::F64)
+}
+
+/// The problem of two mods.
+pub(super) fn problem(
+    (mask, score): (Option<&Mask>, Option<&Mask>),
+    extents: Extents,
+    dtype: &str,
+    scale: Option<f64>,
+    max_scores: bool,
+) -> Result<Problem, Diagnostic> {
+    let [batch, heads, kv_heads, q_len, kv_len, head_dim, head_dim_v] = extents;
+    let mut spec = ProblemSpec::plain(batch, (heads, kv_heads), (q_len, kv_len), head_dim);
+    spec.head_dim_v = head_dim_v;
+    spec.dtype = named(dtype);
+    spec.scale = scale;
+    spec.max_scores = max_scores;
+    spec.mask = mask.map(|mask| mask.of.clone());
+    spec.score = score.map(|score| score.of.clone());
+    Problem::new(spec).map_err(|all| all.into_iter().next().unwrap_or_else(unknown))
+}
 
 /// Validates a problem. `differentiable`: whether gradients will be asked for.
 #[pyfunction]
@@ -36,16 +60,8 @@ pub(super) fn prepare(
     max_scores: bool,
     differentiable: bool,
 ) -> PyResult<Attention> {
-    let [batch, heads, kv_heads, q_len, kv_len, head_dim, head_dim_v] = extents;
-    let mut spec = ProblemSpec::plain(batch, (heads, kv_heads), (q_len, kv_len), head_dim);
-    spec.head_dim_v = head_dim_v;
-    spec.dtype = DType::ALL.into_iter().find(|known| known.torch_name() == dtype).unwrap_or(DType::F64);
-    spec.scale = scale;
-    spec.max_scores = max_scores;
-    spec.mask = mask.map(|mask| mask.of.clone());
-    spec.score = score.map(|score| score.of.clone());
     computed(py, || {
-        let problem = Problem::new(spec).map_err(|all| all.into_iter().next().unwrap_or_else(unknown))?;
+        let problem = problem((mask, score), extents, dtype, scale, max_scores)?;
         let backend = backend()?;
         backend.support(&problem)?;
         let mut learned = Vec::new();

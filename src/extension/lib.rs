@@ -19,6 +19,7 @@ mod attention;
 mod blocks;
 mod design;
 mod guard;
+mod kernels;
 mod mask;
 mod memory;
 mod ranks;
@@ -35,11 +36,16 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<mask::Mask>()?;
     module.add_class::<blocks::Blocks>()?;
     module.add_class::<attention::Attention>()?;
+    module.add_class::<kernels::Pass>()?;
+    module.add_class::<kernels::Launches>()?;
     module.add_class::<design::Design>()?;
     module.add_class::<design::Tensors>()?;
     module.add_function(wrap_pyfunction!(mask::translate, module)?)?;
     module.add_function(wrap_pyfunction!(blocks::build, module)?)?;
     module.add_function(wrap_pyfunction!(attention::prepare, module)?)?;
+    module.add_function(wrap_pyfunction!(kernels::forward_pass, module)?)?;
+    module.add_function(wrap_pyfunction!(kernels::backward_pass, module)?)?;
+    module.add_function(wrap_pyfunction!(kernels::merge_pass, module)?)?;
     module.add_function(wrap_pyfunction!(design::design, module)?)?;
     module.add_function(wrap_pyfunction!(ranks::plan_parallel, module)?)?;
     module.add_function(wrap_pyfunction!(guard::panic_on_purpose, module)?)

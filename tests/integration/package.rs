@@ -40,6 +40,12 @@ fn attention_of_the_package_has_the_gradients_of_the_formula() {
     tells("package_attention.py", &[], "have the gradients and results of the float64 formula");
 }
 
+/// Results need a card: `package_on_a_card.py`.
+#[test]
+fn calls_on_a_gpu_are_prepared_once_and_launched_as_they_say() {
+    tells("package_gpu.py", &[], "rules of calls on a GPU hold");
+}
+
 #[test]
 fn attention_of_the_package_compiles_to_one_graph() {
     tells("package_compile.py", &[], "compiled calls have one graph");

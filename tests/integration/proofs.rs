@@ -12,9 +12,11 @@ const RUN: &str = include_str!("../../.ci/run");
 const FORGE: &str = include_str!("../../.github/workflows/ci.yml");
 
 /// Scripts that no machine of the forge can run, with the reason.
-const BY_HAND: [(&str, &str); 3] = [
+const BY_HAND: [(&str, &str); 5] = [
     ("calls", "times calls of exported kernels on a GPU"),
     ("on_a_card", "trains on a GPU"),
+    ("package_costs_on_a_card", "times calls on a GPU"),
+    ("package_on_a_card", "attends on a GPU"),
     ("ranks_on_cards", "times plans on several GPUs"),
 ];
 

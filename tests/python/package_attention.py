@@ -283,7 +283,54 @@ def refusals():
     refused("tensor-layout", lambda: attend(torch.nested.nested_tensor([q[0]]), q, q), "query")
 
 
+def packed_sequences():
+    """Sequences side by side are each by itself; a query's place counts from the end where keys are more."""
+    attend = maskloom.flex_attention_varlen
+    for of_q, of_k, window, tensors in (
+        ([0, 30, 30, 77], None, (-1, -1), False),
+        ([0, 30, 77], None, (-1, 0), True),
+        ([0, 21, 60], [0, 40, 90], (-1, 0), True),
+        ([0, 21, 60], [0, 15, 70], (9, 4), False),
+    ):
+        ends = of_q if of_k is None else of_k
+        rows = [torch.randn(n, h, 16, requires_grad=True) for n, h in ((of_q[-1] + 3, 4), (ends[-1], 2), (ends[-1], 2))]
+        given = [torch.tensor(cu, dtype=torch.int32) if tensors and cu is not None else cu for cu in (of_q, of_k)]
+        score = lambda s, b, h, q_idx, kv_idx: s + 0.01 * kv_idx * (h + 1)
+        out, lse = attend(*rows, *given, score_mod=score, window_size=window, enable_gqa=True, return_lse=True)
+        assert out.shape == rows[0].shape and lse.shape == (4, len(rows[0]))
+        seed = torch.randn_like(out)
+        found = torch.autograd.grad(out, rows, seed)
+        doubles = [row.detach().double().requires_grad_() for row in rows]
+        wanted = torch.zeros_like(out, dtype=torch.float64)
+        for a, b, c, d in zip(of_q, of_q[1:], ends, ends[1:]):
+            place = lambda q_idx, more=(d - c) - (b - a): q_idx + more
+            inside = lambda b, h, q_idx, kv_idx, place=place, window=window: (
+                ((place(q_idx) - kv_idx <= window[0]) | (window[0] < 0))
+                & ((kv_idx - place(q_idx) <= window[1]) | (window[1] < 0))
+            )
+            moved = lambda s, b, h, q_idx, kv_idx, c=c: s + 0.01 * (kv_idx + c) * (h + 1)
+            parts = [row[i:j].transpose(0, 1)[None] for row, (i, j) in zip(doubles, ((a, b), (c, d), (c, d)))]
+            if b > a and d > c:
+                wanted[a:b] = dense(*parts, moved, inside, 0.25)[0][0].transpose(0, 1)
+        near(out, wanted, 1e-5, "packed sequences")
+        for got, want in zip(found, torch.autograd.grad(wanted, doubles, seed.double())):
+            near(got, want, 1e-5, "gradients of packed sequences")
+    for code, given in (
+        ("documents", ([0, 9], [0, 4, 9])),
+        ("documents", ([1, 9],)),
+        ("documents", ([0, 200],)),
+        ("dimensions", None),
+    ):
+        row = torch.zeros(9, 2, 16)
+        try:
+            attend(row[None] if given is None else row, row, row, *(given or ([0, 9],)))
+            raise AssertionError(f"{code} was not refused")
+        except maskloom.ArgumentError as why:
+            assert why.code == code and why.hint, why.code
+
+
 problems()
+packed_sequences()
 block_masks()
 beside_torch()
 modes()

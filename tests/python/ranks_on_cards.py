@@ -1,22 +1,26 @@
-"""Attention over the GPUs of one host: a plan of maskloom.distributed beside PyTorch's PTRR balancer and all-gather, with
-PyTorch's own compiled FlexAttention in both.
+"""Attention over the GPUs of one host: plans of maskloom.distributed with its own kernels, beside PyTorch's PTRR balancer
+and all-gather with PyTorch's compiled FlexAttention, and beside one card that computes the whole.
 
     torchrun --nproc-per-node N ranks_on_cards.py [--tokens 65536] [--heads 16] [--kv-heads 8] [--json FILE] [--limit SECONDS]
 
-Rank 0 prints one JSON line a row: milliseconds of the slowest rank, medians; batch 1, head_dim 128, bfloat16. Outputs of both
-are compared with each other in the original order. Needs CUDA and NCCL."""
+Rank 0 prints one JSON line a row: milliseconds of the slowest rank, medians; batch 1, head_dim 128, bfloat16. All plans are
+measured first, then PTRR for as many masks as there is time. Outputs of both are compared with each other in the original
+order. Needs CUDA and NCCL."""
 
 import argparse
+import datetime
 import json
 import os
 import sys
 import time
+import traceback
 
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
+import maskloom
 import maskloom.distributed as parallel
 
 parser = argparse.ArgumentParser()
@@ -28,7 +32,7 @@ parser.add_argument("--json")
 args = parser.parse_args()
 rank, world, began = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), time.time()
 torch.cuda.set_device(rank)
-dist.init_process_group("nccl")
+dist.init_process_group("nccl", timeout=datetime.timedelta(seconds=90))
 S, H, KV, D = args.tokens, args.heads, args.kv_heads, 128
 rows = []
 
@@ -72,8 +76,8 @@ generator = torch.Generator().manual_seed(0)
 cuts = torch.sort(torch.randint(1, S, (S // 4096 - 1,), generator=generator)).values
 doc = torch.bucketize(torch.arange(S), cuts, right=True).to("cuda", torch.int32)
 masks = {
-    "documents 4k, causal": lambda b, h, q, k: (q >= k) & (doc[q] == doc[k]),
     "window 1,024": lambda b, h, q, k: (q >= k) & (q - k < 1024),
+    "documents 4k, causal": lambda b, h, q, k: (q >= k) & (doc[q] == doc[k]),
     "window 4,096": lambda b, h, q, k: (q >= k) & (q - k < 4096),
     "frames of 2,048, two neighbours": lambda b, h, q, k: (q // 2048 - k // 2048).abs() <= 2,
     "causal": lambda b, h, q, k: q >= k,
@@ -85,8 +89,7 @@ for x in whole:
 
 
 def ours(mask):
-    block_mask = create_block_mask(mask, None, None, S, S, device="cuda", _compile=True)
-    torch.cuda.synchronize()
+    block_mask = maskloom.create_block_mask(mask, None, None, S, S, device="cpu")
     start = time.time()
     plan = parallel.plan_context_parallel(block_mask, heads=H, kv_heads=KV, head_dim=D)
     planned = time.time() - start
@@ -106,7 +109,37 @@ def ours(mask):
     first = time.time() - start
     row = {"forward_ms": slowest(forward), "both_ms": slowest(both), "plan_s": planned, "first_s": first}
     row["stages"] = len(plan.block_masks(device="cuda"))
-    return row, out, plan
+    row |= one_card(block_mask, out) | alone(plan, q, k, v)
+    return row, out
+
+
+def one_card(block_mask, out):
+    """The whole on each card by itself, and how far the ranks' output is from its."""
+    q, k, v, do = (x.detach().requires_grad_(n < 3) for n, x in enumerate(whole))
+    attend = lambda: maskloom.flex_attention(q, k, v, block_mask=block_mask, enable_gqa=H != KV)
+
+    def forward():
+        with torch.no_grad():
+            return attend()
+
+    error = (forward().float() - out.float()).abs().max().item()
+    both = lambda: torch.autograd.grad(attend(), (q, k, v), do)
+    return {"one_card_forward_ms": slowest(forward), "one_card_both_ms": slowest(both), "from one card": error}
+
+
+def alone(plan, q, k, v):
+    """The stages' attention without exchange and merge."""
+    from maskloom.distributed.cards import CARDS
+
+    (name,) = plan._masks
+    stages, _ = plan._made(name, q.device)
+    given = []
+    for number, stage in enumerate(stages):
+        own = q if stage.picked is None else q.index_select(2, stage.picked)
+        keys = [k, v] if number == 0 else [torch.randn_like(k[:, :, :1].expand(-1, -1, len(stage.kv_positions), -1)) for _ in "kv"]
+        if own.shape[2] and keys[0].shape[2]:
+            given.append((CARDS.ready(stage, None), own.detach(), *[x.detach() for x in keys]))
+    return {"local_forward_ms": slowest(lambda: [CARDS.forward(*of, None, False) for of in given])}
 
 
 def ptrr(mask):
@@ -154,23 +187,35 @@ import torch.distributed.distributed_c10d as c10d
 mesh = init_device_mesh("cuda", (world,))
 group = c10d._get_process_group_name(mesh.get_group())
 emit(torch=torch.__version__, gpu=torch.cuda.get_device_name(), ranks=world, tokens=S, heads=H, kv_heads=KV)
+found, outs = {}, {}
+
+
+def tried(run, mask):
+    """A row and an output; one that fails is told, and the others still count."""
+    try:
+        return run(mask)
+    except Exception as why:
+        traceback.print_exc()
+        return {"error": repr(why)[:400]}, None
+
+
 for name, mask in masks.items():
     if late():
         emit(mask=name, skipped="no time left")
         continue
+    found[name], outs[name] = tried(ours, mask)
+    emit(mask=name, plan=found[name])
+for name, out in outs.items():
+    if late():
+        emit(mask=name, **{"PTRR and all-gather": {"skipped": "no time left"}})
+        continue
     torch._dynamo.reset()
-    found, outs = {}, {}
-    for how, run in (("PTRR and all-gather", ptrr), ("plan", ours)):
-        try:
-            found[how], outs[how], *_ = run(mask)
-        except Exception as why:  # one that fails is told, and the other still counts
-            found[how] = {"error": repr(why)[:400]}
-    row = {"mask": name, **found}
-    if len(outs) == 2:
-        a, b = outs.values()
-        row["largest difference"] = (a.float() - b.float()).abs().max().item()
+    theirs, other = tried(ptrr, masks[name])
+    row = {"mask": name, "PTRR and all-gather": theirs, "plan": found[name]}
+    if other is not None and out is not None:
+        row["largest difference"] = (out.float() - other.float()).abs().max().item()
         for of in ("forward_ms", "both_ms"):
-            row["ratio " + of] = found["PTRR and all-gather"][of] / found["plan"][of]
+            row["ratio " + of] = theirs[of] / found[name][of]
     emit(**row)
 dist.destroy_process_group()
 sys.exit(0)

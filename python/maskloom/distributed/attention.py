@@ -16,9 +16,11 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask
 
-from .errors import PlanError, agree
+from .cards import CARDS, all_ready, fits
+from .errors import PlanError, agree, asked, talk
 from .exchange import Exchange
 from .local import Mod, Stage, attend
+from .staged import Kernels, Staged, at, settings
 
 __all__ = ["ContextParallel"]
 
@@ -45,6 +47,10 @@ class ContextParallel:
             planned = [kind["name"] for kind in plan["kinds"]]
             raise PlanError("plan-masks", f"the plan is for {planned}, the masks are {list(masks)}", "plan these masks")
         self.group, self.world_size, self.rank = group, world, dist.get_rank(group)
+        #: None: by the tensors of a call
+        self._kernels: Kernels | None = None
+        #: who is asked before each call, and where: on hosts, so that nobody waits for a GPU
+        self._talk = talk(group)
         self.q_len, self.kv_len = plan["q_len"], plan["kv_len"]
         self.block_size: tuple[int, int] = tuple(plan["block_size"])
         self.figures, self.notes = plan["figures"], plan["notes"]
@@ -110,7 +116,7 @@ class ContextParallel:
                 f"dimension {dim} has {x.shape[dim]} tokens; rank {self.rank} has {wanted} by the plan",
                 "pass what came from plan.shard or plan.flex_attention",
             )
-        agree(fault, self.group, x.device)
+        agree(fault, *self._talk)
         return _Unshard.apply(x, self, dim, of)  # type: ignore[no-any-return]
 
     def _positions(self, rank: int, of: str) -> Tensor:
@@ -139,7 +145,7 @@ class ContextParallel:
             q: [B, Hq, own queries, D], as `shard` returns it.
             k, v: [B, Hkv, own keys, D] and [B, Hkv, own keys, Dv]; Hkv divides Hq.
             mask: the kind of layer, by name or by its BlockMask; None where there is one.
-            score_mod: as FlexAttention's, on the whole sequence's indices.
+            score_mod: as FlexAttention's, on the whole sequence's indices. Tensors that it reads get no gradient.
             scale: None: 1/sqrt(D).
             return_lse: also the logsumexp, float [B, Hq, own queries], -inf where a row keeps nothing.
             deterministic: PyTorch's deterministic algorithms for the local kernels; the exchange always is.
@@ -155,6 +161,7 @@ class ContextParallel:
         try:
             name = self._kind(mask)
             self._check(q, k, v, name)
+            _check_score(score_mod)
         except PlanError as why:
             fault = why
         said = (
@@ -174,8 +181,17 @@ class ContextParallel:
                 name,
             )
         )
-        agree(fault, self.group, q.device, said)
+        answer = asked(fault, *self._talk, said)
+        if fault is not None:
+            answer()
+        # what takes no other rank is done while these answer
         stages, exchanges = self._made(name, q.device)
+        kernels = self._kernels if self._kernels is not None else CARDS if fits(q, k, v) else None
+        made = all_ready(kernels, stages, score_mod) if kernels is not None else None
+        answer()
+        if made is not None:
+            out, lse = Staged.apply(q, k, v, kernels, made, exchanges, scale, deterministic)
+            return (out, lse) if return_lse else out
         out, lse = _Attention.apply(q, k, v, stages, exchanges, score_mod, scale, deterministic)
         return (out, lse) if return_lse else out
 
@@ -275,6 +291,19 @@ class ContextParallel:
         return self._stages[key], self._exchanges[key]
 
 
+def _check_score(score_mod: Mod | None) -> None:
+    """Raises PlanError: a score mod that reads a tensor which waits for a gradient."""
+    if score_mod is None or not torch.is_grad_enabled():
+        return
+    waiting = [name for name, tensor in _read(score_mod) if tensor.requires_grad]
+    if waiting:
+        raise PlanError(
+            "plan-score-gradient",
+            f"the score mod reads {waiting[0]}, which requires a gradient: a plan gives none to what a score mod reads",
+            "read it detached, or train it with maskloom.flex_attention on one GPU",
+        )
+
+
 def _positions(blocks: list[int], of: str, sizes: tuple[int, int], lengths: tuple[int, int]) -> Tensor:
     """The tokens of some blocks in their order."""
     size, length = (sizes[0], lengths[0]) if of == "q" else (sizes[1], lengths[1])
@@ -330,11 +359,6 @@ def _read(fn: Any, depth: int = 4) -> list[tuple[str, Tensor]]:
     return out
 
 
-def _at(x: Tensor, rows: Tensor | None) -> Tensor:
-    """These query tokens of [B, H, tokens, ...]; None: all."""
-    return x if rows is None else x.index_select(2, rows)
-
-
 def _put(x: Tensor, rows: Tensor | None, values: Tensor) -> Tensor:
     """Replaces them in place."""
     return x.copy_(values) if rows is None else x.index_copy_(2, rows, values)
@@ -348,10 +372,10 @@ def _weight(part: Tensor, whole: Tensor) -> Tensor:
 
 def _merge(out: Tensor, lse: Tensor, part: tuple[Tensor, Tensor], rows: Tensor | None) -> None:
     """Adds a part over more keys to its rows of output and logsumexp, in place."""
-    before, more = _at(lse, rows), part[1].to(lse.dtype)
+    before, more = at(lse, rows), part[1].to(lse.dtype)
     both = torch.logaddexp(before, more)
     mine, other = (_weight(x, both).unsqueeze(-1) for x in (before, more))
-    merged = mine * _at(out, rows).to(lse.dtype) + other * part[0].to(lse.dtype)
+    merged = mine * at(out, rows).to(lse.dtype) + other * part[0].to(lse.dtype)
     _put(out, rows, merged.to(out.dtype))
     _put(lse, rows, both)
 
@@ -376,10 +400,10 @@ class _Attention(torch.autograd.Function):
         needs = any(x.requires_grad for x in (q, k, v)) or any(ctx.needs_input_grad[:3])
         pending = [exchange.send(k.detach(), v.detach()) for exchange in exchanges]
         kept: list[tuple[list[Tensor], tuple[Tensor, Tensor] | None]] = []
-        with _settings(deterministic), torch.set_grad_enabled(needs):
+        with settings(deterministic), torch.set_grad_enabled(needs):
             arriving = [lambda: [k.detach(), v.detach()], *pending]
             for stage, wait in zip(stages, arriving):
-                leaves = [x.detach().requires_grad_(needs) for x in (_at(q.detach(), stage.picked), *wait())]
+                leaves = [x.detach().requires_grad_(needs) for x in (at(q.detach(), stage.picked), *wait())]
                 # nothing to compute: no kernel is asked for an empty result
                 empty = leaves[0].shape[2] == 0 or leaves[1].shape[2] == 0
                 found = None if empty else attend(leaves[0], leaves[1], leaves[2], stage, score_mod, scale)
@@ -392,9 +416,9 @@ class _Attention(torch.autograd.Function):
         else:
             out, lse = first[0].detach().clone(), first[1].detach().to(exact, copy=True)
         rows = [stage.picked for stage in stages]
-        for at, (_, found) in zip(rows[1:], kept[1:]):
+        for places, (_, found) in zip(rows[1:], kept[1:]):
             if found is not None:
-                _merge(out, lse, (found[0].detach(), found[1].detach()), at)
+                _merge(out, lse, (found[0].detach(), found[1].detach()), places)
         ctx.kept, ctx.exchanges, ctx.deterministic, ctx.rows = kept, exchanges, deterministic, rows
         ctx.save_for_backward(out, lse)
         ctx.set_materialize_grads(False)
@@ -408,7 +432,7 @@ class _Attention(torch.autograd.Function):
             None if found is None else (found, _given(found, (out, lse), (grad, grad_lse), rows), leaves)
             for (leaves, found), rows in zip(ctx.kept, ctx.rows)
         ]
-        with _settings(ctx.deterministic):
+        with settings(ctx.deterministic):
             sent, of_q = [], []
             # the keys of others first: their gradients travel while the own ones are computed
             for exchange, one, (leaves, _) in zip(ctx.exchanges, grads[1:], ctx.kept[1:]):
@@ -432,13 +456,13 @@ def _given(
     rows: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     """The gradients of a part's output and logsumexp, from those of the whole's at the part's rows."""
-    out, lse = (_at(x, rows) for x in whole)
-    grad = _at(grads[0], rows)
+    out, lse = (at(x, rows) for x in whole)
+    grad = at(grads[0], rows)
     weight = _weight(part[1].detach().to(lse.dtype), lse)
     difference = (part[0].detach() - out).to(lse.dtype)
     of_lse = (grad.to(lse.dtype) * difference).sum(-1)
     if grads[1] is not None:
-        of_lse = of_lse + _at(grads[1], rows)
+        of_lse = of_lse + at(grads[1], rows)
     of_out = (weight.unsqueeze(-1) * grad).to(part[0].dtype)
     return of_out, (weight * of_lse).to(part[1].dtype)
 
@@ -450,19 +474,6 @@ def _grads(of: Any, leaves: list[Tensor]) -> list[Tensor]:
     outputs, given, _ = of
     found = torch.autograd.grad(outputs, leaves, given, allow_unused=True)
     return [torch.zeros_like(x) if g is None else g for g, x in zip(found, leaves)]
-
-
-@contextlib.contextmanager
-def _settings(deterministic: bool) -> Any:
-    """PyTorch's deterministic algorithms, if wanted."""
-    before = torch.are_deterministic_algorithms_enabled()
-    if deterministic:
-        torch.use_deterministic_algorithms(True)
-    try:
-        yield
-    finally:
-        if deterministic:
-            torch.use_deterministic_algorithms(before)
 
 
 class _Unshard(torch.autograd.Function):

@@ -5,6 +5,8 @@ Invariant: a message has the figures of the rank that found the fault. Must not 
 from __future__ import annotations
 
 import hashlib
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,7 +14,25 @@ import torch.distributed as dist
 
 from ..errors import ArgumentError
 
-__all__ = ["PlanError", "agree"]
+__all__ = ["PlanError", "agree", "asked", "talk"]
+
+#: Groups of hosts, for groups of GPUs.
+_TALKING: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+
+def talk(group: dist.ProcessGroup | None) -> tuple[dist.ProcessGroup | None, torch.device]:
+    """The group in which its ranks agree before a call, and the device of its tensors: for GPUs one of gloo with the
+    same ranks, as a number that a GPU sends waits for all that was enqueued there. A collective at the first call."""
+    host = torch.device("cpu")
+    if "nccl" not in str(dist.get_backend(group)):
+        return group, host
+    whole: Any = group if group is not None else dist.group.WORLD
+    found: Any = _TALKING.get(whole)
+    if found is None:
+        ranks = dist.get_process_group_ranks(whole)
+        made: Any = dist.new_group(ranks, backend="gloo", use_local_synchronization=True)
+        found = _TALKING[whole] = made
+    return found, host
 
 
 class PlanError(ArgumentError):
@@ -23,20 +43,34 @@ def agree(
     fault: PlanError | None, group: dist.ProcessGroup | None, device: torch.device, said: tuple[Any, ...] = ()
 ) -> None:
     """Raises on every rank if one of them has a fault, or if they say different things: the lowest such rank's words. A
-    collective of two numbers where all is well.
+    collective of three numbers where all is well.
 
     Raises:
         PlanError: some rank's fault, or what two ranks say.
     """
-    world = dist.get_world_size(group)
+    asked(fault, group, device, said)()
+
+
+def asked(
+    fault: PlanError | None, group: dist.ProcessGroup | None, device: torch.device, said: tuple[Any, ...] = ()
+) -> Callable[[], None]:
+    """Asks the other ranks; the result waits for them and raises as `agree` does."""
     digest = int.from_bytes(hashlib.sha256(repr(said).encode()).digest()[:7], "big")
-    mine = torch.tensor([int(fault is not None), digest], dtype=torch.int64, device=device)
-    all_of = [torch.empty_like(mine) for _ in range(world)]
-    dist.all_gather(all_of, mine, group=group)
-    words = torch.stack(all_of).tolist()
-    if all(bad == 0 and other == digest for bad, other in words):
-        return
-    found: list[Any] = [None] * world
+    # the largest of all, and the smallest
+    numbers = torch.tensor([int(fault is not None), digest, -digest], dtype=torch.int64, device=device)
+    # a list, so that nothing of the group is held by the frames of an exception
+    works = [dist.all_reduce(numbers, op=dist.ReduceOp.MAX, group=group, async_op=True)]
+
+    def answer() -> None:
+        works.pop().wait()
+        if numbers.tolist() != [0, digest, -digest]:
+            _disagreed(fault, group, said)
+
+    return answer
+
+
+def _disagreed(fault: PlanError | None, group: dist.ProcessGroup | None, said: tuple[Any, ...]) -> None:
+    found: list[Any] = [None] * dist.get_world_size(group)
     dist.all_gather_object(found, (fault, said), group=group)
     faulty = next(((rank, one) for rank, (one, _) in enumerate(found) if one is not None), None)
     if faulty is not None:

@@ -63,7 +63,9 @@ class Exchange:
 
     def send(self, k: Tensor, v: Tensor) -> Callable[[], list[Tensor]]:
         """Starts it; the result waits for the keys and values [B, Hkv, tokens, D] of the stage."""
-        packed = torch.cat((k, v), dim=-1).permute(2, 0, 1, 3).index_select(0, self.picked).contiguous()
+        # only what is sent is copied: first its rows, then keys and values side by side, by tokens
+        sent = [x.detach().index_select(2, self.picked).permute(2, 0, 1, 3) for x in (k, v)]
+        packed = torch.cat(sent, dim=-1).contiguous()
         out = packed.new_empty(sum(self.received), *packed.shape[1:])
         work = self._started(out, packed, self.received, self.sent)
         width = k.shape[-1]
@@ -71,8 +73,9 @@ class Exchange:
         def wait() -> list[Tensor]:
             work.wait()
             found = out if self.in_order else out.index_select(0, self.order)
+            # as they lie: kernels read any strides
             both = found.permute(1, 2, 0, 3)
-            return [both[..., :width].contiguous(), both[..., width:].contiguous()]
+            return [both[..., :width], both[..., width:]]
 
         # the buffers live until the exchange has ended
         wait.buffers = (packed, out)  # type: ignore[attr-defined]
@@ -92,15 +95,15 @@ class Exchange:
 
         def wait(k_grad: Tensor, v_grad: Tensor) -> tuple[Tensor, Tensor]:
             work.wait()
-            sums = torch.cat((k_grad, v_grad), dim=-1).permute(2, 0, 1, 3).contiguous()
-            at = 0
+            both, at = out.permute(1, 2, 0, 3), 0
             for count in self.sent:
-                # a rank sends each token once: no two of these places are the same
-                places = self.picked[at : at + count]
-                sums[places] = sums[places] + out[at : at + count]
+                if count > 0:
+                    # a rank sends each token once: no two of these places are the same
+                    places = self.picked[at : at + count]
+                    for of, part in ((k_grad, both[..., :width]), (v_grad, both[..., width:])):
+                        of.index_copy_(2, places, of.index_select(2, places) + part[:, :, at : at + count])
                 at += count
-            both = sums.permute(1, 2, 0, 3)
-            return both[..., :width].contiguous(), both[..., width:].contiguous()
+            return k_grad, v_grad
 
         wait.buffers = (packed, out)  # type: ignore[attr-defined]
         return wait

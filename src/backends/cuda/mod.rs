@@ -8,6 +8,7 @@ pub mod bundle;
 pub(crate) mod choose;
 pub(crate) mod cudnn;
 pub(crate) mod device;
+pub mod embedded;
 pub(crate) mod emit;
 mod experiment;
 #[cfg(test)]

@@ -5,6 +5,7 @@
 pub(crate) mod driver;
 pub(crate) mod errors;
 pub(crate) mod gpu;
+pub(crate) mod guest;
 pub(crate) mod nvml;
 pub(crate) mod tensor_map;
 pub(crate) mod tensors;

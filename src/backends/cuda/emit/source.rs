@@ -42,6 +42,8 @@ const DENSE: Part = part!("dense.cuh");
 const LINKED: Part = part!("linked.cuh");
 const LINKED_MODS: Part = part!("linked_mods.cuh");
 const MAP: Part = part!("map.cu");
+const BEFORE_MERGE: Part = part!("types.cuh");
+const MERGE: Part = part!("merge.cu");
 const BEFORE_BACKWARD_MODS: &[Part] = &[part!("types.cuh"), part!("ptx.cuh"), part!("backward.cuh"), part!("mods.cuh")];
 const FAMILIES: Part = part!("families.cuh");
 const HOPPER_BACKWARD: &[Part] = &[
@@ -154,6 +156,14 @@ pub fn assemble_map(values: &[(&str, usize)], mods: &str) -> String {
     BEFORE_MODS.iter().for_each(|part| push(&mut text, part));
     text.push_str(mods);
     push(&mut text, &MAP);
+    text
+}
+
+/// The text that merges parts of attention.
+pub(crate) fn assemble_merge(dtype: DType) -> String {
+    let mut text =
+        format!("// merge\n#define ML_BF16 {}\n#define ML_MAX_SCORES 0\n", usize::from(dtype == DType::BF16));
+    [BEFORE_MERGE, MERGE].iter().for_each(|part| push(&mut text, part));
     text
 }
 

@@ -82,7 +82,7 @@ impl BackwardParams {
     }
 
     /// As a kernel takes it: the struct ends at a multiple of 8.
-    fn argument(&self) -> Vec<u8> {
+    pub fn argument(&self) -> Vec<u8> {
         let mut bytes = self.bytes();
         bytes.resize(bytes.len().next_multiple_of(8), 0);
         bytes

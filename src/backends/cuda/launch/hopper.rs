@@ -114,11 +114,17 @@ impl Hopper {
     }
 }
 
-/// The map of bitmaps at `address`, as one head's tokens. The elements are plain bits with the kernel's element width.
-fn bits_map(address: u64, bits: &Bitmaps, dtype: DType) -> Result<Vec<u8>, Diagnostic> {
+/// Extents, strides and rows of the map of bitmaps, as one head's tokens. The elements are plain bits with the kernel's element width.
+pub(crate) fn bits_geometry(bits: &Bitmaps) -> (Extents, Strides, usize) {
     let lines = bits.words.len() * 2 / BIT_LINE;
     let extents = Extents { batch: 1, heads: 1, tokens: lines, dim: BIT_LINE };
-    encode(address, dtype, extents, Strides::new(Layout::Bhsd, 1, lines, BIT_LINE), BIT_LINES)
+    (extents, Strides::new(Layout::Bhsd, 1, lines, BIT_LINE), BIT_LINES)
+}
+
+/// The map of bitmaps at `address`.
+fn bits_map(address: u64, bits: &Bitmaps, dtype: DType) -> Result<Vec<u8>, Diagnostic> {
+    let (extents, strides, rows) = bits_geometry(bits);
+    encode(address, dtype, extents, strides, rows)
 }
 
 /// The content of a launch: lists and the kept cells of partial tiles, and the order of its tiles.

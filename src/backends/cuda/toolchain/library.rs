@@ -20,6 +20,8 @@ pub struct Candidate {
 pub struct Places {
     /// `MASKLOOM_NVRTC`: a file or a folder.
     pub user: Option<PathBuf>,
+    /// Folders of Python's packages that a caller knows.
+    pub packages: Vec<PathBuf>,
     /// Maskloom's own folder of fetched libraries.
     pub own: Option<PathBuf>,
     /// Roots of Python environments (`VIRTUAL_ENV`, `CONDA_PREFIX`, the prefixes of `python3` on PATH).
@@ -37,7 +39,7 @@ impl Places {
         environments.extend(python_prefixes());
         let mut toolkits: Vec<PathBuf> = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(variable).collect();
         toolkits.extend(entries(Path::new("/usr/local"), "cuda"));
-        Places { user: variable("MASKLOOM_NVRTC"), own, environments, toolkits }
+        Places { user: variable("MASKLOOM_NVRTC"), packages: Vec::new(), own, environments, toolkits }
     }
 
     /// Every candidate, best first.
@@ -49,6 +51,7 @@ impl Places {
             }
             found.extend(in_folder(user));
         }
+        found.extend(self.packages.iter().flat_map(|packages| in_packages(packages)));
         if let Some(own) = &self.own {
             found.extend(in_folder(own));
             found.extend(in_packages(own));

@@ -52,7 +52,10 @@ impl Nvrtc {
     }
 
     /// Opens the first candidate that works and to whose version `refuse` has nothing to say.
-    fn open_where(places: &Places, refuse: impl Fn((u32, u32)) -> Option<Diagnostic>) -> Result<Nvrtc, Diagnostic> {
+    pub(crate) fn open_where(
+        places: &Places,
+        refuse: impl Fn((u32, u32)) -> Option<Diagnostic>,
+    ) -> Result<Nvrtc, Diagnostic> {
         let mut tried = Vec::new();
         let mut refused = None;
         for candidate in places.candidates() {

@@ -1,0 +1,123 @@
+"""What a call of `flex_attention` may be given: refusals in words, before anything is computed.
+
+Invariant: every refusal names the argument. Must not know who computes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn.attention import flex_attention as flex
+
+from .errors import ArgumentError
+
+DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
+
+
+def lengths(block_mask: flex.BlockMask) -> tuple[int, int]:
+    lengths = getattr(block_mask, "seq_lengths", None)
+    if lengths is None:
+        rows, columns = block_mask.kv_num_blocks.size(-1), block_mask.kv_indices.size(-1)
+        return rows * block_mask.BLOCK_SIZE[0], columns * block_mask.BLOCK_SIZE[1]
+    return int(lengths[0]), int(lengths[1])
+
+
+def cast(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """As autocast asks for."""
+    for name, tensor in zip(("query", "key", "value"), tensors):
+        if not isinstance(tensor, torch.Tensor):
+            raise ArgumentError("not-a-tensor", f"{name} is a {type(tensor).__name__}", "pass a tensor [B, H, S, D]")
+    kind = tensors[0].device.type
+    if kind not in ("cpu", "cuda") or not torch.is_autocast_enabled(kind):
+        return tensors
+    if any(t.dtype not in DTYPES for t in tensors):
+        return tensors
+    dtype = torch.get_autocast_dtype(kind)
+    return tuple(tensor.to(dtype) for tensor in tensors)
+
+
+def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, gqa: bool, options: object) -> None:
+    for name, tensor in (("query", q), ("key", k), ("value", v)):
+        if not torch.compiler.is_compiling() and torch._C._functorch.is_batchedtensor(tensor):
+            raise ArgumentError("vmap", f"{name} is inside torch.vmap", "pass the batch as B: attention has it already")
+        if tensor.is_nested or tensor.layout is not torch.strided:
+            raise ArgumentError(
+                "tensor-layout", f"{name} is nested or sparse", "pad it, or pack documents into one row"
+            )
+        if tensor.device.type not in ("cpu", "cuda", "meta"):
+            raise ArgumentError(
+                "device",
+                f"{name} is on {tensor.device}: attention is computed on CPUs and NVIDIA GPUs",
+                "use torch.nn.attention.flex_attention.flex_attention there",
+            )
+        if tensor.device != q.device:
+            message = f"query is on {q.device} and {name} on {tensor.device}"
+            raise ArgumentError("device", message, f"{name}.to(query.device)")
+        if tensor.is_cuda and torch.version.hip is not None:
+            message = f"{name} is on an AMD GPU: the kernels are for NVIDIA's"
+            raise ArgumentError("device", message, "use torch.nn.attention.flex_attention.flex_attention there")
+        if tensor.dim() != 4:
+            message = f"NYI: query, key, and value must be 4D tensors; {name} has {tensor.dim()} dimensions"
+            raise ArgumentError("dimensions", message, "pass [B, H, S, D]")
+        if tensor.dtype not in DTYPES:
+            raise ArgumentError("dtype", f"{name} is {tensor.dtype}", "pass float32, bfloat16 or float16")
+        if tensor.is_cuda and tensor.dtype == torch.float32:
+            message = f"{name} is torch.float32: on a GPU the kernels compute products of 16-bit numbers"
+            raise ArgumentError("dtype", message, f"{name}.to(torch.bfloat16), or torch.autocast")
+        if tensor.dtype != q.dtype:
+            message = f"query, key and value must have one dtype; {name} is {tensor.dtype}, query {q.dtype}"
+            raise ArgumentError("dtype", message, f"{name}.to({q.dtype})")
+    if options is not None and not isinstance(options, dict):
+        raise ArgumentError("kernel-options", f"kernel_options is a {type(options).__name__}", "pass a dict or None")
+    if q.size(-1) != k.size(-1):
+        sizes = f"E={q.size(-1)} and E={k.size(-1)}"
+        message = f"Expect query and key/value to have the same embedding dimension but got {sizes}."
+        raise ArgumentError("head-dim", message, "project them to one size")
+    if k.size(0) != v.size(0) or k.size(1) != v.size(1) or k.size(2) != v.size(2):
+        message = f"key is {tuple(k.shape)} and value {tuple(v.shape)}: B, H and S must agree"
+        raise ArgumentError("shape", message, "pass value [B, Hkv, KV_LEN, Ev]")
+    if k.size(0) not in (1, q.size(0)):
+        message = f"query has batch {q.size(0)} and key {k.size(0)}"
+        raise ArgumentError("shape", message, "pass equal batches, or key and value of batch 1")
+    heads, kv_heads = q.size(1), k.size(1)
+    if heads != kv_heads and not gqa:
+        message = (
+            "Expect query and key/value to have the same number of heads "
+            f"but got Hq={heads} and Hkv={kv_heads}. Try setting enable_gqa=True for GQA."
+        )
+        raise ArgumentError("gqa-heads", message, "pass enable_gqa=True")
+
+
+def _anywhere(block_mask: Any, q: torch.Tensor) -> bool:
+    """Whether the lists are not looked at: those of create_block_mask are the mask_mod's."""
+    return q.is_cuda and bool(getattr(block_mask, "_maskloom", False))
+
+
+def check_block_mask(block_mask: Any, q: torch.Tensor, k: torch.Tensor) -> None:
+    if not isinstance(block_mask, flex.BlockMask):
+        raise ArgumentError(
+            "block-mask", f"block_mask is a {type(block_mask).__name__}", "make one with maskloom.create_block_mask"
+        )
+    counts = block_mask.kv_num_blocks
+    if counts.device != q.device and not counts.is_meta and not q.is_meta and not _anywhere(block_mask, q):
+        hint = f"block_mask.to('{q.device}')"
+        raise ArgumentError("device", f"block_mask is on {counts.device}, query on {q.device}", hint)
+    used = (q.size(2), k.size(2))
+    if getattr(block_mask, "seq_lengths", None) is not None and lengths(block_mask) != used:
+        made = lengths(block_mask)
+        word = "smaller" if made[0] < used[0] or made[1] < used[1] else "larger"
+        message = f"block_mask was created for a {word} length than you're using it for: {made} and {used}"
+        raise ArgumentError("block-mask-length", message, "make a block mask for these lengths")
+    own = tuple(counts.shape[:-1])
+    for name, size, wanted in zip(("B", "H"), own[-2:], q.shape[:2]):
+        if size not in (1, wanted):
+            message = f"block_mask has {name}={size}, query {name}={wanted}"
+            raise ArgumentError("block-mask-shape", message, f"make it with {name}={wanted} or None")
+
+
+def number(scale: object) -> float:
+    try:
+        return float(scale)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise ArgumentError("scale", f"scale is a {type(scale).__name__}", "pass a number or None") from None
