@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import families
+import masks
 import torch
 from exports import CLOSE, WORK, adapter, export, mask, refused
 from matrix import eager_by_hand, sdpa_by_hand, step
@@ -54,7 +55,7 @@ def compare_says_what_a_language_model_loses():
     model, inputs, _ = families.built("llama")
     with torch.no_grad():
         dense = model(**inputs).logits
-        with eager_by_hand(model, mask("sinks")):
+        with eager_by_hand(model, masks.from_padding(mask("sinks"), inputs["attention_mask"])):
             masked = model(**inputs).logits
     model.set_attn_implementation("sdpa")
     use(model)

@@ -89,9 +89,11 @@ def use(
     design.opener = adapter
     wanted = settings.pattern(wanted, "layers") if isinstance(wanted, str) else wanted
     found = layers.find(model, wanted if wanted is not None else design.layers, design.cross)
+    chosen = wanted is not None or design.layers is not None
+    beside = "" if chosen else layers.told(model)
     if not found:
         kind = "cross-attention" if design.cross else "self-attention"
-        raise ValueError(f"maskloom: no {kind} layer was found in {type(model).__name__}, or none that `layers` accepts")
+        raise ValueError(f"maskloom: no {kind} layer was found in {type(model).__name__}, or none that `layers` accepts{beside}")
     seams.patch_torch()
     if "diffusers.models.attention_dispatch" in sys.modules:
         seams.patch_diffusers(sys.modules["diffusers.models.attention_dispatch"])
@@ -111,7 +113,7 @@ def use(
 
         back.append(hf.take_over(model, adapter))
     settings.say(
-        f"{design.name} ({design.lengths[0]} x {design.lengths[1]}) waits in {len(found)} layers of {type(model).__name__}"
+        f"{design.name} ({design.lengths[0]} x {design.lengths[1]}) waits in {len(found)} layers of {type(model).__name__}{beside}"
     )
     return Handle(model, design, [name for name, _ in found], watched, back)
 
