@@ -35,6 +35,7 @@ const PACKAGE: &[(&str, &str)] = package![
     "maskloom_sidecar/kernels.py",
     "maskloom_sidecar/kinds.py",
     "maskloom_sidecar/layers.py",
+    "maskloom_sidecar/learning.py",
     "maskloom_sidecar/newest.py",
     "maskloom_sidecar/planning.py",
     "maskloom_sidecar/positions.py",

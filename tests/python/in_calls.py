@@ -3,11 +3,14 @@
 A generation's prompt is the beginning of the design, its queries are the newest tokens; nothing of one call is in another.
 """
 
+import contextlib
+import copy
+
 import families
 import torch
-from exports import CLOSE, adapter, mask, refused
+from exports import CLOSE, adapter, lines, mask, refused
 from matrix import apart, eager_by_hand, sdpa_by_hand
-from transformers import FalconConfig, FalconForCausalLM, T5Config, T5ForConditionalGeneration
+from transformers import BartConfig, BartForConditionalGeneration, FalconConfig, FalconForCausalLM, T5Config, T5ForConditionalGeneration
 
 STEPS = dict(max_new_tokens=12, min_new_tokens=12, do_sample=False, pad_token_id=0, output_logits=True, return_dict_in_generate=True)
 
@@ -209,6 +212,73 @@ def encoder_decoders_have_one_record_for_each_layer():
         model(input_ids=torch.randint(3, 32, (1, 80)), decoder_input_ids=torch.randint(3, 32, (1, 80)))
     assert all(one["masked"] == 1 and not one["left"] for one in handle.report().values()), handle.report()
     handle.remove()
+
+
+def a_design_from_one_sequence_to_another_is_in_cross_attention():
+    sizes = dict(encoder_layers=1, decoder_layers=1, encoder_attention_heads=2, decoder_attention_heads=2)
+    config = BartConfig(vocab_size=32, d_model=32, encoder_ffn_dim=32, decoder_ffn_dim=32, pad_token_id=0, **sizes)
+    model = BartForConditionalGeneration(config).eval()
+    real = torch.ones(2, 12, dtype=torch.long)
+    real[0, :3] = 0
+    inputs = dict(input_ids=torch.randint(3, 32, (2, 12)), decoder_input_ids=torch.randint(3, 32, (2, 80)), attention_mask=real)
+    handle = adapter("cross", "transformers").use(model, strict=True)
+    assert handle.layers == ["model.decoder.layers.0.encoder_attn"]
+    with torch.no_grad():
+        got = model(**inputs).logits
+    handle.remove()
+    with torch.no_grad(), sdpa_of_lengths(mask("cross") & real.bool()[:, None, None, :]):
+        assert apart(got, model(**inputs).logits) < CLOSE
+
+
+@contextlib.contextmanager
+def sdpa_of_lengths(mask):
+    """Each call of the mask's very lengths has it."""
+    plain = torch.nn.functional.scaled_dot_product_attention
+
+    def masked(query, key, value, attn_mask=None, **more):
+        here = (query.shape[2], key.shape[2]) == mask.shape[2:]
+        return plain(query, key, value, attn_mask=mask if here else attn_mask, **more)
+
+    torch.nn.functional.scaled_dot_product_attention = masked
+    try:
+        yield
+    finally:
+        torch.nn.functional.scaled_dot_product_attention = plain
+
+
+def learned_tensors_learn_in_a_model():
+    model, inputs, _ = families.built("llama")
+    ids = inputs["input_ids"]
+    with lines() as said:
+        adapter("biased", "transformers").use(model).remove()
+    assert "bias keeps its exported values" in said.getvalue(), said.getvalue()
+    use = adapter("biased", "transformers").use
+    refused(lambda: use(model, learned={"bios": torch.zeros(80)}), "no tensor bios")
+    refused(lambda: use(model, learned={"bias": torch.zeros(8)}), "(8,)")
+    handle = use(model, strict=True, learned=True)
+    bias = handle.learned["bias"]
+    assert dict(model.named_parameters())["maskloom_d_biased_bias"] is bias
+    loss = model(input_ids=ids, use_cache=False).logits.square().mean()
+    (got,) = torch.autograd.grad(loss, [bias])
+    # by hand: the bias as an additive mask
+    own = bias.detach().clone().requires_grad_()
+    places = torch.arange(80)
+    added = torch.where(places[:, None] >= places, own[(places[:, None] - places).abs()], -torch.inf)[None, None]
+    plain, _, _ = families.built("llama")
+    plain.set_attn_implementation("eager")
+    want_loss = plain(input_ids=ids, attention_mask=added, use_cache=False).logits.square().mean()
+    (want,) = torch.autograd.grad(want_loss, [own])
+    assert apart(loss, want_loss) < CLOSE and apart(got, want) < 1e-3 * want.abs().max() and want.abs().max() > 0
+    # copies and saved models have the same tensor
+    with torch.no_grad():
+        before = model(input_ids=ids).logits
+        twin = copy.deepcopy(model)
+        dict(twin.named_parameters())["maskloom_d_biased_bias"].fill_(0.0)
+        assert apart(twin(input_ids=ids).logits, before) > 1e-4 and torch.equal(model(input_ids=ids).logits, before)
+        proof = handle.verify(dict(input_ids=ids))
+    assert proof.ok, proof
+    handle.remove()
+    assert not [name for name, _ in model.named_parameters() if "maskloom" in name]
 
 
 def the_main_sequence_is_found_by_whole_words():

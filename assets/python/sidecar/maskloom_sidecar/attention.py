@@ -126,7 +126,8 @@ def attend(plan: Plan, query: Tensor, key: Tensor, value: Tensor, scale: float |
         if by_kernel is not None:
             return by_kernel
     on_cpu = query.device.type == "cpu"
-    grads = torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad)
+    learned = plan.taken.learned.values()
+    grads = torch.is_grad_enabled() and any([t.requires_grad for t in (query, key, value, *learned)])
     # each step of a generation has other lengths, so a kernel would be compiled for every token
     step = not compiling and plan.place is not None and query.shape[2] <= _STEP
     if plan.loose or step or (on_cpu and (compiling or grads)):

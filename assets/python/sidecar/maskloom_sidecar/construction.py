@@ -65,6 +65,8 @@ def diffusers_dispatch(dispatch: ModuleType) -> None:
 
 def watch(model: nn.Module) -> int:
     """Hooks the design's layers of a model; none in a run without the design. Returns their number."""
+    from .learning import told
+
     named: dict[str, tuple[nn.Module, list[Design]]] = {}
     for design in _designs():
         wanted = settings.layer_pattern() or design.layers
@@ -73,6 +75,8 @@ def watch(model: nn.Module) -> int:
     if not named:
         _refuse_later(model)
         return 0
+    for words in filter(None, map(told, _designs())):
+        say(words)
     if not settings.layer_pattern():
         beside = layers.told(model)
         if beside:
@@ -97,7 +101,8 @@ def _refuse_later(model: nn.Module) -> None:
     if not settings.strict() or settings.dense_run() or not layers.find(model, ".", _designs()[0].cross):
         return
     patterns = [wanted.pattern] if wanted else [d.layers.pattern for d in _designs() if d.layers]
-    why = f"none of its attention layers is accepted by {' or '.join(patterns)}" if patterns else "it has none of the design's layers"
+    named = f"none of its attention layers is accepted by {' or '.join(patterns)}"
+    why = named if patterns else "it has none of the design's layers"
 
     def refuse(*_: object) -> None:
         tally.refusals.append(why)

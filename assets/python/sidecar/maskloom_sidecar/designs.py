@@ -56,6 +56,8 @@ class Design:
         follows = self._beside("_axes.py")
         self.follows = _imported(follows) if follows is not None and self.grids else None
         self.kernel = self._beside("_kernel.py")
+        # tensors of a model that its score_mod reads instead of the exported ones
+        self.learned: dict[str, Tensor] = {}
         # the adapter that applied it to a model
         self.opener: str | None = None
         # The result of `make`, computed once for each key; the least recently used is dropped.
@@ -170,6 +172,7 @@ class At:
         self.module = design.module
         self.name = design.name
         self.cross = design.cross
+        self.learned = design.learned
         self.kernel = None
         self.key = "_".join([design.key, *("x".join(map(str, grid)) for _, grid in axes)])
         self.grids = plain(grid for _, grid in axes)
@@ -265,10 +268,9 @@ def choose(
     reason = None
     if not fitting and part not in (None, q_len):
         lengths = " or ".join(dict.fromkeys("{} x {}".format(*d.lengths) for d in meant))
-        reason = (
-            f"left as it is: the last {part} of {q_len} tokens of a sequence, whose keys are cached: the design is made for {lengths}"
-            + (f" over a grid of {_text(meant[0].grids)}" if meant[0].grids else "")
-        )
+        grid = f" over a grid of {_text(meant[0].grids)}" if meant[0].grids else ""
+        reason = f"the last {part} of {q_len} tokens of a sequence, whose keys are cached: the design is made for {lengths}{grid}"
+        reason = f"left as it is: {reason}"
     elif not fitting:
         lengths = " or ".join(dict.fromkeys("{} x {}".format(*d.lengths) for d in meant))
         reason = f"attention over {q_len} x {kv_len} tokens is left as it is: the design is made for {lengths}"

@@ -62,15 +62,17 @@ _CROSS = re.compile(r"(^|[._])(attn2|cross\w*|encoder_attn|encdecattention|cross
 _ATTENTION = re.compile(r"attention|attn", re.IGNORECASE)
 # parts of a model that attend over other tokens than its main sequence, by their whole names in diffusers and transformers:
 # they are watched only if they are named
-_ASIDE = frozenset(
-    "noise_refiner context_refiner token_refiner siglip_refiner control_noise_refiner add_control_noise_refiner refiner_blocks "
-    "context_embedder context_embedder_2 caption_projection caption_embedder caption_norm time_caption_embed audio_caption_projection "
-    "text_encoder text_encoder_2 text_encoder_3 text_transformer_blocks image_encoder image_embedder "
-    "vision_tower vision_model vision_encoder vision_backbone vision_adapter visual visual_encoder "
-    "audio_tower audio_model audio_encoder audio_attn1 audio_attn2 video_to_audio_attn audio_to_video_attn "
-    "connector connectors text_connector text_connectors video_connector audio_connector projector prior_projector image_projector "
-    "glyph_projector multi_modal_projector encoder_projector decoder_projector seed_projector projector_layer".split()
-)
+_ASIDE = {
+    *("noise_refiner", "context_refiner", "token_refiner", "siglip_refiner", "control_noise_refiner", "refiner_blocks"),
+    *("add_control_noise_refiner", "context_embedder", "context_embedder_2", "caption_projection", "caption_embedder"),
+    *("caption_norm", "time_caption_embed", "audio_caption_projection", "text_encoder", "text_encoder_2", "text_encoder_3"),
+    *("text_transformer_blocks", "image_encoder", "image_embedder", "visual", "visual_encoder", "vision_tower"),
+    *("vision_model", "vision_encoder", "vision_backbone", "vision_adapter", "audio_tower", "audio_model", "audio_encoder"),
+    *("audio_attn1", "audio_attn2", "video_to_audio_attn", "audio_to_video_attn", "connector", "connectors"),
+    *("text_connector", "text_connectors", "video_connector", "audio_connector", "projector", "prior_projector"),
+    *("image_projector", "glyph_projector", "multi_modal_projector", "encoder_projector", "decoder_projector"),
+    *("seed_projector", "projector_layer"),
+}
 # the keys in the __dict__ of watched layers and of watched models
 _LAYER, _MODEL = "_maskloom", "_maskloom_model"
 
@@ -186,7 +188,7 @@ class hidden:
 
 
 def reads_another(q_len: int, kv_len: int) -> bool:
-    """Whether a call of these lengths in the present layer evidently has its keys from another sequence that the layer was given."""
+    """Whether a call of these lengths evidently has its keys from another sequence that the present layer was given."""
     place = current()
     if q_len != kv_len:
         return kv_len in place.others

@@ -19,7 +19,7 @@ from .settings import say
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from .kinds import MaskMod, Place
+    from .kinds import Place
 
 
 def documents_of(boundaries: Tensor, length: int) -> Tensor:

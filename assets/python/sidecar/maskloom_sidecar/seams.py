@@ -36,7 +36,9 @@ def instead(
     if plan is None or not accepted(layer, plan, dropout):
         return None
     if attn_mask is not None:
-        say("the model's own mask applies too: a cell is kept if both masks keep it. The design's positions count from the first key")
+        say("the model's own mask applies too: a cell is kept if both masks keep it")
+        if layer.model.sequential:
+            say("the design's positions count from the first key here, also where a mask hides it as padding")
     elif is_causal:
         say("the model requests a causal mask by a flag: the design replaces it")
     brought = Brought(own=attn_mask)
