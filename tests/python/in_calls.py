@@ -62,6 +62,10 @@ def positions_count_from_the_padding():
             alone = model(input_ids=padded[row : row + 1, first:]).logits
             assert apart(got[row : row + 1, first:], alone) < CLOSE, row
     assert handle.verify(dict(input_ids=padded, attention_mask=real)).ok
+    with torch.no_grad():
+        run = torch.compile(model, backend="aot_eager", fullgraph=True)
+        again = run(input_ids=padded, attention_mask=real, position_ids=(real.cumsum(-1) - 1).clamp(min=0), use_cache=False).logits
+    assert apart(again[real.bool()], got[real.bool()]) < CLOSE
     handle.remove()
 
 
@@ -226,12 +230,12 @@ def a_design_from_one_sequence_to_another_is_in_cross_attention():
     with torch.no_grad():
         got = model(**inputs).logits
     handle.remove()
-    with torch.no_grad(), sdpa_of_lengths(mask("cross") & real.bool()[:, None, None, :]):
+    with torch.no_grad(), _sdpa_of_lengths(mask("cross") & real.bool()[:, None, None, :]):
         assert apart(got, model(**inputs).logits) < CLOSE
 
 
 @contextlib.contextmanager
-def sdpa_of_lengths(mask):
+def _sdpa_of_lengths(mask):
     """Each call of the mask's very lengths has it."""
     plain = torch.nn.functional.scaled_dot_product_attention
 

@@ -211,7 +211,11 @@ def dense(plan: Plan, query: Tensor, key: Tensor, value: Tensor, scale: float | 
     if score_mod is not None:
         scores = score_mod(scores, *_places(scores))
     if plan.mask_mod is not None:
-        mask = create_mask(plan.mask_mod, *plan.extents, q_len, kv_len, device=device)
+        if plan.loose:
+            # torch.export cannot write tensors that are read under vmap
+            mask = plan.mask_mod(*_places(scores))
+        else:
+            mask = create_mask(plan.mask_mod, *plan.extents, q_len, kv_len, device=device)
         scores = scores.masked_fill(~mask, -float("inf"))
     return _weighted(scores, value, brought.sinks)
 

@@ -66,7 +66,7 @@ class Design:
     def __reduce__(self) -> tuple[Any, ...]:
         return maker(self.opener), ("designs", "design_of", str(self.file))
 
-    def __deepcopy__(self, _: object) -> Design:
+    def __deepcopy__(self, memo: Any) -> Design:
         return self
 
     def _beside(self, end: str) -> Path | None:

@@ -23,7 +23,7 @@ from . import layers, positions, proof
 from .attention import Brought, Plan, attend
 from .calls import Call
 from .carried import Carried
-from .grids import fixed, tracing
+from .grids import exporting, fixed, tracing
 from .seams import accepted, planned
 from .settings import say
 
@@ -296,10 +296,13 @@ def _mask_beside(original: str) -> Callable[..., _Given]:
 
 def _starts(real: Tensor) -> tuple[Tensor | None, int | None]:
     """The index of each row's first token, and the smallest of them; None where every row begins with one. real [B, tokens]."""
-    if tracing():
+    if tracing() and real.device.type != "cpu":
+        # a block mask of each batch's padding would be made in every compiled call
         say("compiled: the design's positions count padding at the left as tokens: pad at the right, or compile without padding")
         return None, None
     starts = real.long().argmax(dim=-1)
+    if tracing() or exporting():
+        return starts, 0
     values = starts.tolist()
     return (starts, min(values)) if any(values) else (None, None)
 
@@ -374,16 +377,17 @@ def _instead(
     if not accepted(layer, plan, dropout):
         return None
     by_hand = proof.by_hand_now()
+    whole = plan
     if documents is not None:
         if by_hand:
             return positions.packed_by_hand(plan, documents, query, key, value, scaling, brought)
-        plan = given.once(("packed", plan.taken.key), lambda: positions.packed(plan, documents, q_len, kv_len))
+        plan = given.once(("packed", plan.taken.key), lambda: positions.packed(whole, documents, q_len, kv_len))
     elif padded and given.starts is not None:
         starts = given.starts
         if by_hand:
             return positions.padded_by_hand(plan, starts, query, key, value, scaling, brought)
         key_here = ("padded", plan.taken.key, q_len, kv_len, plan.place)
-        plan = given.once(key_here, lambda: positions.padded(plan, starts, q_len, kv_len))
+        plan = given.once(key_here, lambda: positions.padded(whole, starts, q_len, kv_len))
     elif by_hand:
         return proof.attend(plan, query, key, value, scaling, brought)
     return attend(plan, query, key, value, scaling, brought)

@@ -38,7 +38,7 @@ class Learning(Design):
     def __reduce__(self) -> tuple[Any, ...]:
         return Learning, (self.design, self.learned)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Learning:
+    def __deepcopy__(self, memo: Any) -> Learning:
         return Learning(self.design, {name: copy.deepcopy(tensor, memo) for name, tensor in self.learned.items()})
 
     def mods(self, device: torch.device) -> Mods:

@@ -15,7 +15,7 @@ from torch.nn.attention.flex_attention import create_block_mask
 from . import layers
 from .attention import Plan
 from .designs import choose
-from .grids import of_level, tracing
+from .grids import exporting, of_level, tracing
 from .settings import say
 from .tally import numbered, plans
 
@@ -78,15 +78,17 @@ def _plan(
     if design is None:
         return Plan(None, reason=found.reason)
     extents = (design.module.BATCH, design.module.HEADS)
-    if _exporting():
+    if lead is not None:
+        mask_mod, score_mod = design.mods(device)
+        plan = Plan(None, design, None, None, mask_mod, score_mod, extents, place)
+        plan.loose = exporting()
+        return plan
+    if exporting():
         # values created during tracing are not tensors, so none of them is cached
         mods = design.mods(device) if place is None else shifted(design.mods(device), *place)
         plan = Plan(None, design, None, None, mods[0], mods[1], extents, place)
         plan.loose = True
         return plan
-    if lead is not None:
-        mask_mod, score_mod = design.mods(device)
-        return Plan(None, design, None, None, mask_mod, score_mod, extents, place)
     if place is None or place == (0, 0, q_len) == (0, 0, kv_len):
         mask_mod, score_mod = design.mods(device)
         block_mask = design.block_mask(device, q_len, kv_len)
@@ -117,12 +119,6 @@ def block_mask_of(
         return cast("BlockMask", design.module.block_mask_of(mask_mod, *extents, q_len, kv_len, device))
     size = design.module.BLOCK_SIZE
     return create_block_mask(mask_mod, *extents, q_len, kv_len, device=str(device), BLOCK_SIZE=size)
-
-
-def _exporting() -> bool:
-    """Whether torch.export runs this code on tensors without values."""
-    exporting = getattr(torch.compiler, "is_exporting", None)
-    return exporting is not None and exporting() and not tracing()
 
 
 def shifted(mods: Mods, q_offset: int, kv_offset: int, end: int) -> Mods:

@@ -59,9 +59,11 @@ def packed(plan: Plan, documents: Tensor, q_len: int, kv_len: int) -> Plan:
 
             size = plan.taken.module.BLOCK_SIZE
             block_mask = create_block_mask(mask_mod, *extents, q_len, kv_len, device=documents.device, BLOCK_SIZE=size)
-    else:
+    elif not plan.loose:
         block_mask = block_mask_of(plan.taken, mask_mod, extents, q_len, kv_len, documents.device)
-    return Plan("packed", plan.design, None, block_mask, mask_mod, None if score is None else score_mod, extents)
+    made = Plan("packed", plan.design, None, block_mask, mask_mod, None if score is None else score_mod, extents)
+    made.loose = plan.loose
+    return made
 
 
 def padded(plan: Plan, starts: Tensor, q_len: int, kv_len: int) -> Plan:
@@ -84,9 +86,13 @@ def padded(plan: Plan, starts: Tensor, q_len: int, kv_len: int) -> Plan:
         return score(value, b, h, (q_idx + q_offset - first).clamp(min=0), (kv_idx + kv_offset - first).clamp(min=0))
 
     extents = (starts.shape[0], plan.extents[1])
-    block_mask = block_mask_of(plan.taken, mask_mod, extents, q_len, kv_len, starts.device)
+    block_mask = None
+    if not tracing() and not plan.loose:
+        block_mask = block_mask_of(plan.taken, mask_mod, extents, q_len, kv_len, starts.device)
     score_mod_here = None if score is None else score_mod
-    return Plan("padded", plan.design, None, block_mask, mask_mod, score_mod_here, extents, plan.place)
+    made = Plan("padded", plan.design, None, block_mask, mask_mod, score_mod_here, extents, plan.place)
+    made.loose = plan.loose
+    return made
 
 
 def _place(plan: Plan, kv_len: int) -> Place:
