@@ -69,6 +69,20 @@ fn the_page_about_the_package_is_true() {
     tells("package_pages.py", &[page], "examples ran");
 }
 
+/// Models by each registry beside their own attention, ten training steps each, and the probe that finds a lost mask.
+#[test]
+fn integrations_of_the_package_have_the_mask() {
+    let Some(_models) = python_with(&["torch", "diffusers", "transformers"]) else { return };
+    tells("package_integrations.py", &[], "every integration has the mask");
+}
+
+#[test]
+fn the_page_about_integrations_is_true() {
+    let Some(_models) = python_with(&["torch", "diffusers", "transformers"]) else { return };
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/integrations.md");
+    tells("package_pages.py", &[page], "examples ran");
+}
+
 #[test]
 fn the_packages_bench_prints_its_rows() {
     let Some(text) = told("package_bench.py", &["2048"]) else { return };

@@ -1,9 +1,9 @@
-"""maskloom.integrations: tiny models by each registry beside PyTorch's own attention, and the probe that finds a lost mask.
+"""maskloom.integrations: tiny models by each registry beside PyTorch's own attention, and the probe for lost masks.
 
     python package_integrations.py
 
-Ten models train ten steps; losses equal those with the model's own attention and the same mask. Exit status 77: a library is not
-installed, and what was run is right.
+Ten models train ten steps; losses equal those with the model's own attention and the same mask. Exit status 77: a
+library is not installed, and what was run is right.
 """
 
 import importlib.util
@@ -29,7 +29,10 @@ def near(b, h, q_idx, kv_idx):
 
 
 def dense(mod, batch=1, heads=1, tokens=TOKENS):
-    at = [torch.arange(n).view([-1 if i == j else 1 for j in range(4)]) for i, n in enumerate((batch, heads, tokens, tokens))]
+    at = [
+        torch.arange(n).view([-1 if i == j else 1 for j in range(4)])
+        for i, n in enumerate((batch, heads, tokens, tokens))
+    ]
     return mod(*at).expand(batch, heads, tokens, tokens)
 
 
@@ -67,12 +70,13 @@ def equal_losses(name, got, want, other):
 
 
 SIZES = dict(
-    hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, vocab_size=32, pad_token_id=0
+    hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1,
+    vocab_size=32, pad_token_id=0,
 )  # fmt: skip
 
 
 def language_models():
-    """(name, model) of each family: grouped heads, sliding and mixed layers, sinks, soft caps, both ways, a position bias."""
+    """Models by name: grouped heads, sliding and mixed layers, sinks, soft caps, both ways, a position bias."""
     import transformers as hf
 
     gemma = dict(SIZES, head_dim=16, query_pre_attn_scalar=16, sliding_window=9)
@@ -86,7 +90,9 @@ def language_models():
         "gemma2": lambda: hf.Gemma2ForCausalLM(hf.Gemma2Config(**gemma, attn_logit_softcapping=0.05)),
         "gemma3": lambda: hf.Gemma3ForCausalLM(hf.Gemma3TextConfig(**gemma)),
         "gpt_oss": lambda: hf.GptOssForCausalLM(hf.GptOssConfig(**SIZES, head_dim=16, **moe)),
-        "bert": lambda: hf.BertForMaskedLM(hf.BertConfig(**bert, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)),
+        "bert": lambda: hf.BertForMaskedLM(
+            hf.BertConfig(**bert, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+        ),
         "t5": lambda: hf.T5EncoderModel(hf.T5Config(**t5, dropout_rate=0.0)),
     }
 
@@ -129,12 +135,21 @@ def masks_in_place_of_the_pattern():
             assert (model(input_ids=ids, attention_mask=mask, use_cache=False).logits - want).abs().max() < CLOSE
         padded, real = F.pad(ids, (5, 0)), F.pad(torch.ones_like(ids), (5, 0))
         places = (real.cumsum(-1) - 1).clamp(min=0)
-        assert (model(input_ids=padded, attention_mask=real, position_ids=places).logits[:, 5:] - want).abs().max() < CLOSE
+        assert (
+            model(input_ids=padded, attention_mask=real, position_ids=places).logits[:, 5:] - want
+        ).abs().max() < CLOSE
         places = torch.cat([torch.arange(20), torch.arange(28)])[None]
         packed = model(input_ids=ids, position_ids=places, use_cache=False).logits
         alone = torch.cat([model(input_ids=part, use_cache=False).logits for part in (ids[:, :20], ids[:, 20:])], 1)
         assert (packed - alone).abs().max() < CLOSE
-        given = dict(max_new_tokens=8, min_new_tokens=8, do_sample=False, pad_token_id=0, output_logits=True, return_dict_in_generate=True)
+        given = dict(
+            max_new_tokens=8,
+            min_new_tokens=8,
+            do_sample=False,
+            pad_token_id=0,
+            output_logits=True,
+            return_dict_in_generate=True,
+        )
         from transformers import DynamicCache
 
         cache = {"past_key_values": DynamicCache()}
@@ -156,14 +171,7 @@ def proofs_of_transformers():
         model.set_attn_implementation("near")
         found = maskloom.integrations.proof(model, inputs, mask=dense(near)[0, 0])
         assert found.ok, found
-        # a mask that is not the model's, a wider and a narrower one
-        model.set_attn_implementation("maskloom")
-        refused(lambda: maskloom.integrations.proof(model, inputs, token=20, mask=torch.eye(TOKENS).bool()), "rows changed")
-        both = torch.ones(TOKENS, TOKENS, dtype=torch.bool)
-        refused(lambda: maskloom.integrations.proof(model, inputs, token=20, mask=both), "did not change")
-        # attention that another function took
-        model.set_attn_implementation("eager")
-        refused(lambda: maskloom.integrations.proof(model, inputs), "no attention call")
+        not_proved(model, inputs)
     # one registry alone: the mask does not arrive
     from transformers import AttentionInterface
 
@@ -175,6 +183,17 @@ def proofs_of_transformers():
     refused(lambda: plugged.register("sdpa"), "of transformers")
 
 
+def not_proved(model, inputs):
+    """A mask that is not the model's, a narrower and a wider one; attention that another function took."""
+    proof = maskloom.integrations.proof
+    model.set_attn_implementation("maskloom")
+    refused(lambda: proof(model, inputs, token=20, mask=torch.eye(TOKENS).bool()), "rows changed")
+    both = torch.ones(TOKENS, TOKENS, dtype=torch.bool)
+    refused(lambda: proof(model, inputs, token=20, mask=both), "did not change")
+    model.set_attn_implementation("eager")
+    refused(lambda: proof(model, inputs), "no attention call")
+
+
 def flux(kind):
     model = kind(
         patch_size=1, in_channels=8, num_layers=1, num_single_layers=1, attention_head_dim=16, num_attention_heads=2,
@@ -184,7 +203,8 @@ def flux(kind):
     ids[:, 1], ids[:, 2] = torch.arange(36) // 6, torch.arange(36) % 6
     inputs = dict(
         hidden_states=torch.randn(1, 36, 8), encoder_hidden_states=torch.randn(1, 12, 32), img_ids=ids,
-        pooled_projections=torch.randn(1, 32), timestep=torch.tensor([0.3]), txt_ids=torch.zeros(12, 3), return_dict=False,
+        pooled_projections=torch.randn(1, 32), timestep=torch.tensor([0.3]), txt_ids=torch.zeros(12, 3),
+        return_dict=False,
     )  # fmt: skip
     return model, inputs
 
@@ -197,8 +217,8 @@ def wan():
         freq_dim=16, ffn_dim=32, num_layers=2, cross_attn_norm=True, rope_max_seq_len=32,
     )  # fmt: skip
     inputs = dict(
-        hidden_states=torch.randn(1, 4, 3, 8, 8), timestep=torch.tensor([5]), encoder_hidden_states=torch.randn(1, 12, 16),
-        return_dict=False,
+        hidden_states=torch.randn(1, 4, 3, 8, 8), timestep=torch.tensor([5]),
+        encoder_hidden_states=torch.randn(1, 12, 16), return_dict=False,
     )  # fmt: skip
     return model, inputs
 
@@ -256,8 +276,8 @@ def of_diffusers():
     q, k, v = (torch.randn(2, TOKENS, 2, 16) for _ in range(3))
     keys = torch.rand(2, TOKENS) > 0.3
     for more in (
-        dict(is_causal=True), dict(attn_mask=keys), dict(attn_mask=dense(near)), dict(attn_mask=torch.randn(2, 1, 1, TOKENS)),
-        dict(attn_mask=torch.randn(2, 2, TOKENS, TOKENS), scale=0.3),
+        dict(is_causal=True), dict(attn_mask=keys), dict(attn_mask=dense(near)),
+        dict(attn_mask=torch.randn(2, 1, 1, TOKENS)), dict(attn_mask=torch.randn(2, 2, TOKENS, TOKENS), scale=0.3),
     ):  # fmt: skip
         got = dispatch_attention_fn(q, k, v, **more, backend=AttentionBackendName.MASKLOOM)
         if more.get("attn_mask") is keys:
@@ -411,7 +431,9 @@ def of_comfyui():
     assert (got - F.scaled_dot_product_attention(split, split, split, dense(near) & keys)).abs().max() < CLOSE
     assert override.calls == 6 and not calls
     other = torch.randn(2, 9, 32)
-    assert override(theirs, x, other, other, 2).equal(theirs(x, other, other, 2)) and override.others == {"48 x 9 tokens": 1}
+    assert override(theirs, x, other, other, 2).equal(theirs(x, other, other, 2)) and override.others == {
+        "48 x 9 tokens": 1
+    }
     override(theirs, x, x, x, 2, something=1)
     assert "the call brings something" in override.others and override.calls == 6
     refused(comfyui.override, "neither block_mask nor lengths")

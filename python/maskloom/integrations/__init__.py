@@ -9,9 +9,11 @@
 | `hub` | a folder that Hugging Face's `kernels` loads |
 | `comfyui` | ComfyUI's `optimized_attention_override` |
 
-`proof(model, inputs)` shows that the mask is in a model: it changes one token and compares the rows that changed with the mask.
+`proof(model, inputs)` shows that the mask is in a model: it changes one token and compares the rows that changed with
+the mask.
 
-Invariant: a call whose mask is missing is an error, never a call without a mask. No module imports its library before it is used.
+Invariant: a call whose mask is missing is an error, never a call without a mask. No module imports its library before
+it is used.
 """
 
 from __future__ import annotations

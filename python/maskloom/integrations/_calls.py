@@ -1,6 +1,7 @@
 """One attention call of any library, as `maskloom.flex_attention` takes it, and the record of calls that `proof` reads.
 
-Invariant: what a call brings (a mask, a soft cap, sinks, a bias) is applied or refused in words. Must not know the libraries.
+Invariant: what a call brings (a mask, a soft cap, sinks, a bias) is applied or refused in words. Must not know the
+libraries.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Whether a mask is in a model: one token is changed, and the rows of the output that change are compared with the mask.
+"""Whether a mask is in a model: one token is changed, and the rows of the output that change are compared with the
+mask.
 
-Invariant: rows that the masks of all calls together cannot reach, and that changed, are an error; a model none of whose calls
+Invariant: rows that the masks of all calls together cannot reach, and that changed, are an error; a model none of
+whose calls
 went through Maskloom is one as well.
 """
 
@@ -46,24 +48,28 @@ def proof(
     offset: int = 0,
     exact: bool = True,
 ) -> Proof:
-    """Changes one token of the first sample, counts the rows of the output that change, and compares them with the masks.
+    """Changes one token of the first sample, counts the rows of the output that change, and compares them with the
+    masks.
 
     A row changes if the masks of the model's layers, one after another, let it see the token.
 
     Args:
         model: called as `model(**inputs)`, without gradients, twice. Dropout must be off: `model.eval()`.
-        inputs: its arguments. The first of `input_ids` [B, S], `inputs_embeds` and `hidden_states` [B, S, E] is changed.
+        inputs: its arguments. The first of `input_ids` [B, S], `inputs_embeds` and `hidden_states` [B, S, E] is
+            changed.
         token: which token; None takes the one that reaches neither all rows nor only itself, if there is one.
         mask: what the mask is to be, bool [Q, KV], or one for each layer, if not what the calls were given.
         change: `(inputs, token) -> inputs`, for models whose tokens are none of the three.
         offset: position, in the attention, of the changed tensor's first token, and of the output's first row.
-        exact: rows that the masks let see the token must change, too. False: they may stay, as where a layer mixes nothing.
+        exact: rows that the masks let see the token must change, too. False: they may stay, as where a layer mixes
+            nothing.
 
     Returns:
         A Proof.
 
     Raises:
-        MaskLost: no call went through Maskloom, or rows changed that the mask hides the token from, or stayed that see it.
+        MaskLost: no call went through Maskloom, or rows changed that the mask hides the token from, or stayed that
+            see it.
         ArgumentError: the inputs have no tokens that are known.
     """
     with torch.no_grad(), recorded() as seen:
@@ -84,7 +90,8 @@ def proof(
     found = Proof(len(seen), token, rows, expected.nonzero().flatten().tolist(), tokens)
     leaked = sorted(set(found.changed) - set(found.expected))
     if leaked:
-        message = f"{len(leaked)} rows changed with token {token} from which the mask hides it, the first is {leaked[0]}: {found!r}"
+        text = f"{len(leaked)} rows changed with token {token} from which the mask hides it"
+        message = f"{text}, the first is {leaked[0]}: {found!r}"
         raise MaskLost(
             "mask-lost", message, "another attention function took a call, or the mask given is not the model's"
         )

@@ -3,7 +3,8 @@
     override = maskloom.integrations.comfyui.override(block_mask)
     model.model_options.setdefault("transformer_options", {})["optimized_attention_override"] = override
 
-Invariant: calls of other lengths, and calls with what Maskloom does not know, go to ComfyUI's own function and are counted.
+Invariant: calls of other lengths, and calls with what Maskloom does not know, go to ComfyUI's own function and are
+counted.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def override(
 
 
 class Override:
-    """Called by ComfyUI in place of its attention. `calls` had the mask; `others` is {reason: calls} of those that had not."""
+    """Called by ComfyUI in place of its attention. `calls` had the mask; `others` is {reason: calls} of those that
+    had not."""
 
     def __init__(self, block_mask: flex.BlockMask | None, score_mod: Mod | None, lengths: tuple[int, int]) -> None:
         self.block_mask, self.score_mod, self.lengths = block_mask, score_mod, lengths
@@ -63,7 +65,8 @@ class Override:
         skip_output_reshape: bool = False,
         **more: Any,
     ) -> torch.Tensor:
-        """q, k, v: [B, S, heads * D], or [B, heads, S, D] with skip_reshape. Returns [B, S, heads * D], or as q with skip_output_reshape."""
+        """q, k, v: [B, S, heads * D], or [B, heads, S, D] with skip_reshape. Returns [B, S, heads * D], or as q with
+        skip_output_reshape."""
         axis = 2 if skip_reshape else 1
         lengths = (q.size(axis), k.size(axis))
         unknown = [name for name in more if name not in _HARMLESS | {"scale", "enable_gqa"}]
@@ -80,7 +83,7 @@ class Override:
         self.calls += 1
         if not skip_reshape:
             width = q.size(-1) // heads
-            q, k, v = (t.unflatten(-1, (-1, width)).transpose(1, 2) for t in (q, k, v))
+            q, k, v = (t.reshape(*t.shape[:-1], -1, width).transpose(1, 2) for t in (q, k, v))
         score_mod = self.score_mod
         if mask is not None:
             score_mod = added(_bias(mask, q.dtype), score_mod)

@@ -7,7 +7,8 @@
     with plugged.masked(block_mask):
         pipe(...)
 
-Invariant: every argument of the dispatcher is honoured or refused. Context parallelism is refused: `maskloom.distributed` has it.
+Invariant: every argument of the dispatcher is honoured or refused. Context parallelism is refused:
+`maskloom.distributed` has it.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def install() -> None:
     except (ImportError, AttributeError) as why:
         message = f"this diffusers has no attention dispatcher: {why}"
         raise MaskloomError("diffusers", message, "use diffusers 0.35 or newer") from None
-    member = names._value2member_map_.get(NAME)
+    member: Any = names._value2member_map_.get(NAME)
     if member is None:
         # the enum is closed: its own constructor makes a member that it does not list
         member = str.__new__(names, NAME)

@@ -1,4 +1,5 @@
-"""Hugging Face's `kernels`: a mask as a folder that `get_local_kernel` loads, or that is uploaded as a repository of type `kernel`.
+"""Hugging Face's `kernels`: a mask as a folder that `get_local_kernel` loads, or that is uploaded as a repository of
+type `kernel`.
 
 The folder needs PyTorch alone: no Maskloom, no compiler, any version from 2.5 on.
 
@@ -47,7 +48,8 @@ def block_mask(device, q_len=Q_LEN, kv_len=KV_LEN, batch={batch}, heads={heads})
 
 
 def attend(query, key, value, scale=None, compiled=True):
-    """query [B, Hq, Q, E], key [B, Hkv, KV, E], value [B, Hkv, KV, Ev]. Returns [B, Hq, Q, Ev]. compiled: by torch.compile, on a GPU."""
+    """query [B, Hq, Q, E], key [B, Hkv, KV, E], value [B, Hkv, KV, Ev]. Returns [B, Hq, Q, Ev]. compiled: by
+    torch.compile, on a GPU."""
     run = torch.compile(flex_attention, dynamic=False) if compiled and query.is_cuda else flex_attention
     mask = block_mask(query.device, query.shape[2], key.shape[2])
     gqa = query.shape[1] != key.shape[1]
@@ -82,7 +84,8 @@ def write(design: Any, folder: str | os.PathLike[str], name: str, *, version: in
         per_batch, per_head = traced(design.mask_mod, "mask_mod", device=torch.device("cpu"))[0].depends()
         batch, heads = (design.batch if per_batch else None), (design.heads if per_head else None)
     text = _MODULE.format(
-        title=name, version=__version__, license=license, lengths=(design.q_len, design.kv_len), tensors=_tensors(design),
+        title=name, version=__version__, license=license, lengths=(design.q_len, design.kv_len),
+        tensors=_tensors(design),
         text=design.text, batch=batch, heads=heads, block=design.BLOCK_SIZE,
     )  # fmt: skip
     where = Path(folder)

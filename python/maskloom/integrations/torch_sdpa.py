@@ -8,7 +8,8 @@
 
 PyTorch asks it for calls without a mask and for causal ones; `window` makes the causal ones a sliding window.
 
-Invariant: a call that the registry hands over is computed as asked, or is an error. Masks never come this way: PyTorch's flash attention
+Invariant: a call that the registry hands over is computed as asked, or is an error. Masks never come this way:
+PyTorch's flash attention
 has none on a GPU.
 """
 
@@ -31,7 +32,7 @@ NAME = "maskloom"
 class _Handle:
     """What is registered with the dispatcher until `restore_flash_attention_impl()`."""
 
-    def __init__(self, libraries: list[torch.library.Library]) -> None:
+    def __init__(self, libraries: list[Any]) -> None:
         self.libraries = libraries
 
     def remove(self) -> None:
@@ -42,9 +43,11 @@ class _Handle:
 
 
 def register(window: int | None = None) -> None:
-    """Makes "maskloom" an implementation of PyTorch's registry. It has an effect after `activate_flash_attention_impl("maskloom")`.
+    """Makes "maskloom" an implementation of PyTorch's registry. It has an effect after
+    `activate_flash_attention_impl("maskloom")`.
 
-    On a CPU every call of scaled_dot_product_attention over [B, H, S, D] in float32, bfloat16 and float16 goes there, on a GPU those
+    On a CPU every call of scaled_dot_product_attention over [B, H, S, D] in float32, bfloat16 and float16 goes there,
+    on a GPU those
     that PyTorch would give to flash attention.
 
     Args:
@@ -67,19 +70,20 @@ def register(window: int | None = None) -> None:
 
 
 def _activated(window: int | None) -> _Handle:
-    on_cpu = torch.library.Library("aten", "IMPL", "CPU")
+    libraries: Any = torch.library
+    on_cpu = libraries.Library("aten", "IMPL", "CPU")
     forward, backward = _cpu(window)
     # PyTorch warns that a kernel of its own is replaced, which is what the caller asked for
     on_cpu.impl("_scaled_dot_product_flash_attention_for_cpu", forward, allow_override=True)
     on_cpu.impl("_scaled_dot_product_flash_attention_for_cpu_backward", backward, allow_override=True)
-    libraries = [on_cpu]
+    active = [on_cpu]
     if torch.cuda.is_available() and _takes_cuda():
-        on_cuda = torch.library.Library("aten", "IMPL", "CUDA")
+        on_cuda = libraries.Library("aten", "IMPL", "CUDA")
         forward, backward = _cuda(window)
         on_cuda.impl("_scaled_dot_product_flash_attention", forward, allow_override=True)
         on_cuda.impl("_scaled_dot_product_flash_attention_backward", backward, allow_override=True)
-        libraries.append(on_cuda)
-    return _Handle(libraries)
+        active.append(on_cuda)
+    return _Handle(active)
 
 
 def _takes_cuda() -> bool:

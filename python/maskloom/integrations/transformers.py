@@ -5,7 +5,8 @@
     plugged.register()
     model = AutoModelForCausalLM.from_pretrained(name, attn_implementation="maskloom")
 
-The model's own pattern (causal, sliding, chunked, packed, both ways), padding, sinks, soft cap and position bias are kept.
+The model's own pattern (causal, sliding, chunked, packed, both ways), padding, sinks, soft cap and position bias are
+kept.
 `register("near", mask_mod=...)` gives an implementation whose mask takes the pattern's place.
 
 Invariant: a name is in both registries, and a causal call whose mask did not arrive is an error. Must not know models.
@@ -66,9 +67,11 @@ def register(name: str = "maskloom", mask_mod: Mod | None = None, score_mod: Mod
 
     Args:
         name: what `attn_implementation` is to be. It may be registered again.
-        mask_mod: `(b, h, q_idx, kv_idx) -> bool`, in place of each layer's pattern. Positions count from each row's first token
+        mask_mod: `(b, h, q_idx, kv_idx) -> bool`, in place of each layer's pattern. Positions count from each row's
+            first token
             that is no padding, and in packed documents from each document's beginning. None keeps the pattern.
-        score_mod: `(score, b, h, q_idx, kv_idx) -> score`, after the model's soft cap and position bias. Positions are the call's.
+        score_mod: `(score, b, h, q_idx, kv_idx) -> score`, after the model's soft cap and position bias. Positions
+            are the call's.
 
     Raises:
         ArgumentError: the name is one of transformers' own.
@@ -130,7 +133,8 @@ def _whole(pattern: Mod, padding: torch.Tensor | None, q_offset: int, kv_offset:
 
 
 def _in_place(own: Mod, pattern: Any, padding: torch.Tensor | None, custom: bool) -> Mod:
-    """A user's mask in place of a model's pattern. Errors: MaskloomError where the model's mask is more than a pattern."""
+    """A user's mask in place of a model's pattern. Errors: MaskloomError where the model's mask is more than a
+    pattern."""
     parts = dict(_parts(pattern))
     if custom or "blockwise_overlay" in parts:
         what = (
