@@ -83,6 +83,19 @@ fn the_page_about_integrations_is_true() {
     tells("package_pages.py", &[page], "examples ran");
 }
 
+/// Pictures, explained cells, the shared page and the program's answers beside their definitions.
+#[test]
+fn notebooks_show_what_masks_are() {
+    let capture = format!("{DATA}/captures/lm.safetensors");
+    tells("package_notebook.py", &[env!("CARGO_BIN_EXE_maskloom"), &capture], "notebooks show what masks are");
+}
+
+#[test]
+fn the_page_about_notebooks_is_true() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/notebook.md");
+    tells("package_pages.py", &[page], "examples ran");
+}
+
 #[test]
 fn the_packages_bench_prints_its_rows() {
     let Some(text) = told("package_bench.py", &["2048"]) else { return };

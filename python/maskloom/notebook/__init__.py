@@ -1,6 +1,7 @@
 """Masks in a notebook: pictures, one cell step by step, the program's answers as objects, and one file to share.
 
-Every function takes a mask in any form: a mod with lengths, a BlockMask, a design, the name of a preset or the path of a
+Every function takes a mask in any form: a mod with lengths, a BlockMask, a design, the name of a preset or the path
+of a
 document. Results have `_repr_html_`, `.to_dict()` and a text form.
 
 Invariant: what is shown says what it is of: lengths, batch entry, head, whether shares are exact, and the version.

@@ -1,6 +1,7 @@
 """The program's answers as objects: it is started with `--json`, and its own words are kept.
 
-Invariant: a failure of the program is an exception with its code; its result is not changed. Nothing runs in this process.
+Invariant: a failure of the program is an exception with its code; its result is not changed. Nothing runs in this
+process.
 """
 
 from __future__ import annotations
@@ -59,13 +60,16 @@ class Answer:
         return f"<table><caption>{html.escape(caption)}</caption><tr>{head}</tr>{body}</table>"
 
 
-def race(mask: Mask, lengths: Lengths = None, *, score_mod: Any = None, program: str | None = None, **options: Any) -> Answer:
+def race(
+    mask: Mask, lengths: Lengths = None, *, score_mod: Any = None, program: str | None = None, **options: Any
+) -> Answer:
     """Races backends on a mask: time, error against the float64 reference, refusals.
 
     Args:
         mask, lengths, score_mod: as `show`.
         program: path of the program; None: the installed one.
-        options: of `maskloom run`, by name: `heads=8, head_dim=64, dtype="bf16", device="cpu", backend=["flex", "sdpa"]`.
+        options: of `maskloom run`, by name: `heads=8, head_dim=64, dtype="bf16", device="cpu", backend=["flex",
+            "sdpa"]`.
             True is a flag.
 
     Raises:
@@ -77,7 +81,8 @@ def race(mask: Mask, lengths: Lengths = None, *, score_mod: Any = None, program:
 def verdict(
     mask: Mask, lengths: Lengths = None, *, score_mod: Any = None, program: str | None = None, **options: Any
 ) -> Answer:
-    """Which backends take a mask forward and backward, with the reasons of refusals. Args and errors: those of `race`."""
+    """Which backends take a mask forward and backward, with the reasons of refusals. Args and errors: those of
+    `race`."""
     return _asked("verdict", subject(mask, lengths, score_mod), [], program, options)
 
 
@@ -184,7 +189,8 @@ def _file_name(name: str) -> str:
 
 def _safetensors(tensors: dict[str, torch.Tensor]) -> bytes:
     kinds = {
-        torch.bool: "BOOL", torch.uint8: "U8", torch.int8: "I8", torch.int16: "I16", torch.int32: "I32", torch.int64: "I64",
+        torch.bool: "BOOL", torch.uint8: "U8", torch.int8: "I8", torch.int16: "I16", torch.int32: "I32", torch.int64:
+        "I64",
         torch.float16: "F16", torch.bfloat16: "BF16", torch.float32: "F32", torch.float64: "F64",
     }  # fmt: skip
     header, body = {}, b""
@@ -236,7 +242,16 @@ def _scalars(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _of_quality(data: dict[str, Any]) -> list[dict[str, Any]]:
-    return _scalars(next(value for value in data.values() if isinstance(value, list) and value and isinstance(value[0], dict)))
+    rows = []
+    for one in data["calls"]:
+        for head in one["heads"]:
+            found = head["measures"]
+            row = {"call": one["call"], "head": head["head"]}
+            row |= {"mass": found["mass"]["mean"], "smallest mass": found["mass"]["min"]}
+            row |= {"blocks": found["cost"]["blocks"], "of": found["cost"]["all_blocks"]}
+            row |= {"relative L1 error": found["error"]["relative_l1"], "cosine": found["error"]["cosine"]}
+            rows.append(row)
+    return rows
 
 
 def _of_suggest(data: dict[str, Any]) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import platform
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,16 +40,14 @@ class Shown:
         self.of, self.b, self.h, self.rows, self.cols = of, b, h, rows, cols
         height, width = rows[1] - rows[0], cols[1] - cols[0]
         step = max(1, math.ceil(max(height, width) / size))
-        #: tokens of a pixel's side
+        #: tokens of a pixel's side, rounded up: pixels divide the tokens evenly
         self.tokens_per_pixel = step
         self.height, self.width = math.ceil(height / step), math.ceil(width / step)
         if of.mask is None:
             self.pixels, self.exact = bytes([255]) * (self.height * self.width), True
         else:
-            # whole pixels alone: the last row and column may be smaller
-            ends = (rows[0] + self.height * step, cols[0] + self.width * step)
-            given = ((b, h), (rows[0], min(ends[0], rows[1])), (cols[0], min(ends[1], cols[1])))
-            self.pixels, self.exact = call(_native.picture, of.mask[0], *given, (self.height, self.width))
+            size_here = (self.height, self.width)
+            self.pixels, self.exact = call(_native.picture, of.mask[0], (b, h), rows, cols, size_here)
         self._numbers: dict[str, Any] | None = None
 
     @property
@@ -89,7 +88,7 @@ class Shown:
         fill = {
             "TITLE": html.escape(self.of.name),
             "PICTURE": base64.b64encode(self.png()).decode(),
-            "SHARES": base64.b64encode(self.pixels).decode(),
+            "SHARES": base64.b64encode(zlib.compress(self.pixels, 9)).decode(),
             "NUMBERS": tables,
             "CODE": html.escape(said["code"]),
             "PROVENANCE": made,
@@ -123,6 +122,8 @@ def show(
     rows: tuple[int, int] | None = None,
     cols: tuple[int, int] | None = None,
     score_mod: Callable[..., Any] | None = None,
+    batch: int = 1,
+    heads: int = 1,
     size: int = SIZE,
 ) -> Shown:
     """Draws a mask. In a notebook the result is a picture that zooms; `.png()` and `.html()` are files.
@@ -133,13 +134,14 @@ def show(
         b, h: batch entry and head.
         rows, cols: (from, to) tokens; None: all.
         score_mod: shown as code beside the mask.
+        batch, heads: how many a mod differs between; a BlockMask and a design say it themselves.
         size: pixels along the longer side. Up to so many tokens each pixel is a cell.
 
     Raises:
         ArgumentError: no mask, lengths are missing, rows or columns that it has not.
         RecordingError: a mod does what cannot be recorded.
     """
-    of = subject(mask, lengths, score_mod)
+    of = subject(mask, lengths, score_mod, (batch, heads))
     of.check_place(b, h)
     rows, cols = _part(rows, of.q_len, "rows"), _part(cols, of.kv_len, "cols")
     if not isinstance(size, int) or not 16 <= size <= 4096:
@@ -188,14 +190,12 @@ def _numbers(of: Subject) -> dict[str, Any]:
     cells = batch * heads * of.q_len * of.kv_len
     q, kv = of.block_size
     out: dict[str, Any] = {"batch entries": batch, "heads": heads, "cells": cells}
-    if of.mask is None:
+    if of.mask is None or of.mask_mod is None:
         return {**out, "kept": cells, "density": 1.0}
     blocks = call(_native.build, of.mask[0], (batch, heads), (of.q_len, of.kv_len), of.block_size)
     kept = blocks.kept_cells()
     out |= {"kept": kept, "density": kept / cells, "block_size": f"{q} x {kv}"}
-    found = create_block_mask(
-        of.mask_mod, batch, heads, of.q_len, of.kv_len, device="cpu", BLOCK_SIZE=of.block_size
-    )
+    found = create_block_mask(of.mask_mod, batch, heads, of.q_len, of.kv_len, device="cpu", BLOCK_SIZE=of.block_size)
     full = found.full_kv_num_blocks
     partial, whole = int(found.kv_num_blocks.sum()), 0 if full is None else int(full.sum())
     every = batch * heads * -(-of.q_len // q) * -(-of.kv_len // kv)
@@ -204,7 +204,7 @@ def _numbers(of: Subject) -> dict[str, Any]:
 
 def _words(said: dict[str, Any]) -> dict[str, str]:
     step = said["tokens_per_pixel"]
-    pixel = "one pixel is one cell" if step == 1 else f"one pixel is {step} x {step} cells"
+    pixel = "one pixel is one cell" if step == 1 else f"one pixel is at most {step} x {step} cells"
     exact = "shares are exact" if said["exact"] else "some shares are sampled"
     return {
         "tokens": f"{said['lengths'][0]} queries, {said['lengths'][1]} keys",

@@ -50,7 +50,8 @@ class Subject:
         """PyTorch code that defines mask_mod and score_mod, and the tensors that it reads as globals.
 
         Errors: ArgumentError if both functions read different tensors of one name."""
-        text, tensors = "import math\n\nimport torch\n", {}
+        text = "import math\n\nimport torch\n"
+        tensors: dict[str, torch.Tensor] = {}
         for one in (self.mask, self.score):
             if one is not None:
                 printed, read = call(_native.printed, one[0])
@@ -73,8 +74,13 @@ class Subject:
                 raise ArgumentError("place", f"{what} is {at!r}, of {extent}", "pass the number of one that there is")
 
 
-def subject(mask: Mask, lengths: Lengths = None, score_mod: Callable[..., Any] | None = None) -> Subject:
-    """A Subject of anything that is a mask.
+def subject(
+    mask: Mask,
+    lengths: Lengths = None,
+    score_mod: Callable[..., Any] | None = None,
+    extents: tuple[int, int] = (1, 1),
+) -> Subject:
+    """A Subject of anything that is a mask. `extents`: batch entries and heads of a function.
 
     Errors: ArgumentError for another object, and for a function without lengths."""
     pair = (lengths, lengths) if isinstance(lengths, int) else lengths
@@ -98,7 +104,7 @@ def subject(mask: Mask, lengths: Lengths = None, score_mod: Callable[..., Any] |
     if callable(mask):
         if pair is None:
             raise ArgumentError("lengths", f"{_named(mask)} is a function, which has no lengths", "pass lengths=4096")
-        return Subject(mask, score_mod, pair, _named(mask))
+        return Subject(mask, score_mod, pair, _named(mask), *extents)
     message = f"a {type(mask).__name__} is no mask"
     raise ArgumentError("mask", message, "pass a mod, a BlockMask, a design, a preset's name or a document's path")
 
