@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
-from torch import nn
+from torch import Tensor, nn
 
 import DESIGN as design
 
@@ -63,14 +63,16 @@ def use(
     layers: str | re.Pattern[str] | Callable[[str], object] | None = None,
     strict: bool = False,
     grid: str | None = None,
+    learned: Mapping[str, Tensor] | bool = False,
 ) -> Handle:
     """Applies the design to layers of `model`. Returns a handle with `layers`, `report()`, `verify(inputs)` and `remove()`.
 
     layers: a regular expression or a function that accepts layers' names; default: all of the main sequence. strict: an unmasked
-    call raises an error. grid: "assume" if the model's grid of tokens cannot be read. Errors: ValueError
-    if no layer is found.
+    call raises an error. grid: "assume" if the model's grid of tokens cannot be read. learned: tensors in place of those that
+    `design.LEARNS` names, or True for new parameters of the model with their values: they learn, and `handle.learned` has them.
+    Errors: ValueError if no layer is found, or for a wrong name or shape in `learned`.
     """
-    return cast("Handle", _runtime().use(model, design, _FOLDER / "sidecar.json", layers, strict, grid, __name__))
+    return cast("Handle", _runtime().use(model, design, _FOLDER / "sidecar.json", layers, strict, grid, __name__, learned))
 
 
 def verify(model: nn.Module, inputs: Mapping[str, Any] | Sequence[Any], tolerance: float | None = None) -> Proof:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .block_mask import LongBlockMask, create_block_mask, create_block_masks
     from .design import Design, from_design
     from .distributed import plan_context_parallel
+    from .notebook import explain, quality, race, share, show, suggest, verdict
     from .packed import document_mask, packed_documents
 
 __all__ = [
@@ -29,11 +30,18 @@ __all__ = [
     "create_block_mask",
     "create_block_masks",
     "document_mask",
+    "explain",
     "flex_attention",
     "flex_attention_varlen",
     "from_design",
     "packed_documents",
     "plan_context_parallel",
+    "quality",
+    "race",
+    "share",
+    "show",
+    "suggest",
+    "verdict",
 ]
 
 _HOMES = {
@@ -47,11 +55,18 @@ _HOMES = {
     "create_block_masks": "block_mask",
     "flex_attention": "attention",
     "flex_attention_varlen": "varlen",
+    **dict.fromkeys(("explain", "quality", "race", "share", "show", "suggest", "verdict"), "notebook"),
 }
 
 
 def __getattr__(name: str) -> object:
     """What needs PyTorch is imported at its first use."""
+    if name == "open":  # no name of `from maskloom import *`, which would hide Python's own
+        _needs_torch(name)
+        return importlib.import_module(f"{__name__}.notebook").open_window
+    if name in ("integrations", "notebook"):
+        _needs_torch(name)
+        return importlib.import_module(f"{__name__}.{name}")
     home = _HOMES.get(name)
     if home is not None:
         _needs_torch(name)

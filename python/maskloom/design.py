@@ -36,9 +36,11 @@ class Design:
         self.BLOCK_SIZE = found.block_size
         file = f"<maskloom design {name}>"
         linecache.cache[file] = (len(self.text), None, self.text.splitlines(True), file)
-        space: dict[str, Any] = {
+        #: the tensors that the functions read, by name
+        self.tensors: dict[str, torch.Tensor] = {
             key: _tensor(dtype, shape, content) for key, dtype, shape, content in found.tensors.all()
         }
+        space: dict[str, Any] = dict(self.tensors)
         exec(compile(self.text, file, "exec"), space)
         self.mask_mod: Mod | None = space.get("mask_mod")
         self.score_mod: Mod | None = space.get("score_mod")

@@ -43,7 +43,8 @@ const TRANSFORMERS: Library = Library {
 sequences (each document has the design for itself), sinks, soft cap (if the design has no score_mod) and position bias.
 With a key-value cache the queries keep their positions, and the cache keeps all keys. Unknown features are not changed but
 reported; `strict=True` makes them an error. At other lengths the design is used if it means the same: a formula at any, tables
-and drawings at shorter ones. It works with transformers 5, and with 4.53 and newer.",
+and drawings at shorter ones, as their beginning. Positions count from each row's first token that is no padding. A design
+from one sequence to another goes into the layers of cross-attention. It works with transformers 5, and with 4.53 and newer.",
     what: "applies the design to a transformers model: use(model); verify checks it",
 };
 
@@ -65,10 +66,9 @@ impl Library {
     }
 }
 
-/// The adapters for the module `stem`. transformers has none for attention from one sequence to another.
-pub(super) fn adapters(stem: &str, cross: bool) -> Vec<ExportFile> {
-    let libraries: &[Library] = if cross { &[DIFFUSERS] } else { &[DIFFUSERS, TRANSFORMERS] };
-    libraries.iter().map(|library| library.file(stem)).collect()
+/// The adapters for the module `stem`.
+pub(super) fn adapters(stem: &str) -> Vec<ExportFile> {
+    [DIFFUSERS, TRANSFORMERS].iter().map(|library| library.file(stem)).collect()
 }
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn no_placeholder_stays() {
-        let files = adapters("mine", false);
+        let files = adapters("mine");
         assert_eq!(
             files.iter().map(|f| f.name.as_str()).collect::<Vec<_>>(),
             ["mine_diffusers.py", "mine_transformers.py"]
@@ -89,6 +89,5 @@ mod tests {
                 assert!(!text.contains(placeholder), "{placeholder}: {text}");
             }
         }
-        assert_eq!(adapters("mine", true).len(), 1);
     }
 }

@@ -7,7 +7,7 @@ use super::adapters::adapters;
 use super::following::following;
 use super::picture::{PictureOptions, picture};
 use super::report::{ReportRequest, report};
-use super::sidecar::{is_cross, sidecar};
+use super::sidecar::sidecar;
 use super::{ExportFile, ModuleOptions, about, blocks, torch_module_with};
 use crate::base::{Control, Diagnostic};
 use crate::document::file;
@@ -90,7 +90,7 @@ pub(super) fn code(document: &Document, problem: &Problem, stem: &str) -> Vec<Ex
     let mut files = torch_module_with(problem, &module);
     files.push(gradcheck(stem));
     if problem.mask.is_some() || problem.score.is_some() {
-        files.extend(adapters(stem, is_cross(document, problem)));
+        files.extend(adapters(stem));
         files.extend(sidecar(document, problem, stem));
         files.extend(following(document, stem));
     }

@@ -35,7 +35,7 @@ pub(super) struct Design {
 #[pyclass(frozen, module = "maskloom._native")]
 #[derive(Clone)]
 pub(super) struct Tensors {
-    of: Vec<(String, HostTensor)>,
+    pub(super) of: Vec<(String, HostTensor)>,
 }
 
 #[pymethods]

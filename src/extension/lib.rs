@@ -18,6 +18,7 @@ use maskloom_python as python;
 mod attention;
 mod blocks;
 mod design;
+mod explain;
 mod guard;
 mod kernels;
 mod mask;
@@ -48,5 +49,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(kernels::merge_pass, module)?)?;
     module.add_function(wrap_pyfunction!(design::design, module)?)?;
     module.add_function(wrap_pyfunction!(ranks::plan_parallel, module)?)?;
+    module.add_function(wrap_pyfunction!(explain::explain, module)?)?;
+    module.add_function(wrap_pyfunction!(explain::printed, module)?)?;
+    module.add_function(wrap_pyfunction!(explain::picture, module)?)?;
     module.add_function(wrap_pyfunction!(guard::panic_on_purpose, module)?)
 }

@@ -75,6 +75,33 @@ fn the_page_about_the_package_is_true() {
     tells("package_pages.py", &[page], "examples ran");
 }
 
+/// Models by each registry beside their own attention, ten training steps each, and the probe that finds a lost mask.
+#[test]
+fn integrations_of_the_package_have_the_mask() {
+    let Some(_models) = python_with(&["torch", "diffusers", "transformers"]) else { return };
+    tells("package_integrations.py", &[], "every integration has the mask");
+}
+
+#[test]
+fn the_page_about_integrations_is_true() {
+    let Some(_models) = python_with(&["torch", "diffusers", "transformers"]) else { return };
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/integrations.md");
+    tells("package_pages.py", &[page], "examples ran");
+}
+
+/// Pictures, explained cells, the shared page and the program's answers beside their definitions.
+#[test]
+fn notebooks_show_what_masks_are() {
+    let capture = format!("{DATA}/captures/lm.safetensors");
+    tells("package_notebook.py", &[env!("CARGO_BIN_EXE_maskloom"), &capture], "notebooks show what masks are");
+}
+
+#[test]
+fn the_page_about_notebooks_is_true() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/notebook.md");
+    tells("package_pages.py", &[page], "examples ran");
+}
+
 #[test]
 fn the_packages_bench_prints_its_rows() {
     let Some(text) = told("package_bench.py", &["2048"]) else { return };

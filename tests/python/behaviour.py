@@ -14,7 +14,7 @@ import sys
 import time
 import traceback
 
-MODULES = ("in_adapters", "in_axes", "in_transformers", "in_sidecar", "in_trainers", "in_processes", "in_training", "in_difference", "in_proof")
+MODULES = ("in_adapters", "in_axes", "in_transformers", "in_calls", "in_sidecar", "in_trainers", "in_processes", "in_training", "in_difference", "in_proof")
 
 
 def checks():

@@ -34,6 +34,10 @@ CODE = {
         "def mask_mod(b, h, q_idx, kv_idx):\n    return (doc[q_idx] == doc[kv_idx]) & (q_idx >= kv_idx)\n"
     ),
     "behind": "def mask_mod(b, h, q_idx, kv_idx):\n    return (kv_idx + 8 <= q_idx) & (q_idx < kv_idx + 30)\n",
+    "biased": (
+        "import torch\nbias = torch.linspace(-2, 1, 80)\ndef mask_mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n"
+        "def score_mod(score, b, h, q_idx, kv_idx):\n    return score + bias[abs(q_idx - kv_idx)]\n"
+    ),
     "cross": "def mask_mod(b, h, q_idx, kv_idx):\n    return (q_idx + kv_idx) % 3 > 0\n",
 }
 AXES = {"wide": "video 5x2x8", "tall": "video 5x8x2"}

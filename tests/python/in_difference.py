@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import families
+import masks
 import torch
 from exports import CLOSE, WORK, adapter, export, mask, refused
 from matrix import eager_by_hand, sdpa_by_hand, step
@@ -54,7 +55,7 @@ def compare_says_what_a_language_model_loses():
     model, inputs, _ = families.built("llama")
     with torch.no_grad():
         dense = model(**inputs).logits
-        with eager_by_hand(model, mask("sinks")):
+        with eager_by_hand(model, masks.from_padding(mask("sinks"), inputs["attention_mask"])):
             masked = model(**inputs).logits
     model.set_attn_implementation("sdpa")
     use(model)
@@ -112,12 +113,12 @@ def a_script_runs_without_the_design_and_with_it():
     assert (said["layers"], said["masked"], said["left"], said["compiled"]) == (2, 6, 0, 0), said
     assert "The outputs are those of the first 2 of 3 forward passes" in text and "perplexity" in text, text
     wanted = []
-    for kept in (torch.ones(80, 80, dtype=torch.bool).tril(), mask("sinks")):
+    for kept in (torch.ones(1, 1, 80, 80, dtype=torch.bool).tril(), mask("sinks")):
         model, inputs, _ = families.built("llama")
         labels = inputs["input_ids"].clone()
         labels[:, :8] = -100
         optimizer, losses = torch.optim.SGD(model.parameters(), lr=0.5), []
-        with eager_by_hand(model, kept):
+        with eager_by_hand(model, masks.from_padding(kept, inputs["attention_mask"])):
             for _ in range(3):
                 loss = model(**inputs, labels=labels).loss
                 optimizer.zero_grad()

@@ -72,6 +72,11 @@ def a_strict_sidecar_stops():
     code = "import families\nmodel, inputs, _ = families.sd3()\ninputs['encoder_hidden_states'] = torch.randn(2, 32, 32)\nmodel(**inputs)"
     _, said, status = sidecar(code, "rows", MASKLOOM_SIDECAR_STRICT="1")
     assert status != 0 and "96 x 96 tokens is left as it is" in said, said
+    # a pattern that matches nothing, and a program that goes on after the error
+    swallowed = FLUX.replace("with torch.no_grad(): out = model(**inputs)[0]", "try: model(**inputs)\nexcept RuntimeError: out = torch.ones(1)")
+    settings = {"MASKLOOM_SIDECAR_STRICT": "1", "MASKLOOM_SIDECAR_LAYERS": "no_such_layer"}
+    got, said, status = sidecar(swallowed, "near", **settings)
+    assert status == 1 and got == "1.0\n" and "accepted by no_such_layer" in said, (got, said)
 
 
 def wrong_settings_are_told_at_the_start():
@@ -80,8 +85,11 @@ def wrong_settings_are_told_at_the_start():
         ("MASKLOOM_SIDECAR", os.path.join(WORK, "nowhere"), "no sidecar.json"),
         ("MASKLOOM_SIDECAR_SHAPES", "all", "`any` or `exact`"),
     ):
-        _, said, _ = sidecar("print(1)", "near", **{name: value})
-        assert word in said, said
+        _, said, status = sidecar("print(1)", "near", **{name: value})
+        assert word in said and status == 0, said
+        # strict: no program runs without the design
+        got, said, status = sidecar("print(1)", "near", MASKLOOM_SIDECAR_STRICT="1", **{name: value})
+        assert word in said and status == 1 and not got, (got, said)
     code = "import os; os.chdir('/')\n" + FLUX
     env = {"MASKLOOM_SIDECAR": os.path.relpath(export("near")[0], WORK)}
     _, said, status = sidecar(code, "near", **env)

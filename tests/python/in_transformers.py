@@ -1,6 +1,7 @@
 """The transformers adapter in use: generation, packing, sinks, towers next to the text. Run by behaviour.py."""
 
 import families
+import masks
 import torch
 from exports import CLOSE, adapter, mask, refused
 from matrix import apart, eager_by_hand
@@ -89,7 +90,7 @@ def unselected_layers_are_the_models_own():
 
         def swap(module, args, kwargs):
             padding = inputs["attention_mask"].bool()[:, None, None, :]
-            kept = mask("sinks") & padding
+            kept = masks.from_padding(mask("sinks"), inputs["attention_mask"]) & padding
             kwargs["attention_mask"] = torch.where(kept, 0.0, torch.finfo(torch.float32).min)
             given.append(1)
             return args, kwargs

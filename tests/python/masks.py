@@ -15,6 +15,16 @@ def window(tokens=TOKENS, width=WINDOW):
     return ((kv <= q) & (kv > q - width))[None, None]
 
 
+def from_padding(mask, real):
+    """The mask [1 or B, H, tokens, tokens] of rows that begin with padding, [B, H, ..]: it begins at each row's first token."""
+    out = []
+    for row, here in enumerate(real):
+        first, one = int(here.long().argmax()), mask[row % len(mask)]
+        out.append(torch.zeros_like(one))
+        out[-1][..., first:, first:] = one[..., : one.shape[-2] - first, : one.shape[-1] - first]
+    return torch.stack(out)
+
+
 def of_text(text, lengths, batch=1, heads=1):
     """The dense mask [batch, heads, Q, KV] of a user's own text: its mask_mod as Python runs it, before any export."""
     scope = {}

@@ -30,3 +30,7 @@ if os.environ.get("MASKLOOM_SIDECAR"):
         maskloom_sidecar.install()
     except Exception as error:  # noqa: BLE001, a broken setting must not stop every Python that starts
         print(f"maskloom: the sidecar is not loaded: {error}", file=sys.stderr)
+        if os.environ.get("MASKLOOM_SIDECAR_STRICT", "0") not in ("", "0"):
+            # strict: no program runs without the design
+            sys.stderr.flush()
+            os._exit(1)

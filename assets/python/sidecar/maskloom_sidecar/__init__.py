@@ -33,14 +33,14 @@ from __future__ import annotations
 
 import importlib.abc
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from .difference import Difference
     from .kinds import Inputs, Wanted
@@ -117,11 +117,12 @@ def use(
     strict: bool = False,
     grid: str | None = None,
     adapter: str | None = None,
+    learned: Mapping[str, Tensor] | bool = False,
 ) -> Handle:
     """Applies the design of an exported module to a model: see `using.use`."""
     from . import using
 
-    return using.use(model, module, settings_file, layers, strict, grid, adapter)
+    return using.use(model, module, settings_file, layers, strict, grid, adapter, learned)
 
 
 def verify(model: nn.Module, inputs: Inputs, tolerance: float | None = None) -> Proof:

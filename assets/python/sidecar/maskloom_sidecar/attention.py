@@ -126,7 +126,8 @@ def attend(plan: Plan, query: Tensor, key: Tensor, value: Tensor, scale: float |
         if by_kernel is not None:
             return by_kernel
     on_cpu = query.device.type == "cpu"
-    grads = torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad)
+    learned = plan.taken.learned.values()
+    grads = torch.is_grad_enabled() and any([t.requires_grad for t in (query, key, value, *learned)])
     # each step of a generation has other lengths, so a kernel would be compiled for every token
     step = not compiling and plan.place is not None and query.shape[2] <= _STEP
     if plan.loose or step or (on_cpu and (compiling or grads)):
@@ -210,7 +211,11 @@ def dense(plan: Plan, query: Tensor, key: Tensor, value: Tensor, scale: float | 
     if score_mod is not None:
         scores = score_mod(scores, *_places(scores))
     if plan.mask_mod is not None:
-        mask = create_mask(plan.mask_mod, *plan.extents, q_len, kv_len, device=device)
+        if plan.loose:
+            # torch.export cannot write tensors that are read under vmap
+            mask = plan.mask_mod(*_places(scores))
+        else:
+            mask = create_mask(plan.mask_mod, *plan.extents, q_len, kv_len, device=device)
         scores = scores.masked_fill(~mask, -float("inf"))
     return _weighted(scores, value, brought.sinks)
 

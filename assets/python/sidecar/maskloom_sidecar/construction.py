@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from . import layers, settings
+from . import layers, settings, tally
 from .settings import say
 
 if TYPE_CHECKING:
@@ -65,13 +65,22 @@ def diffusers_dispatch(dispatch: ModuleType) -> None:
 
 def watch(model: nn.Module) -> int:
     """Hooks the design's layers of a model; none in a run without the design. Returns their number."""
+    from .learning import told
+
     named: dict[str, tuple[nn.Module, list[Design]]] = {}
     for design in _designs():
         wanted = settings.layer_pattern() or design.layers
         for name, module in layers.find(model, wanted, design.cross):
             named.setdefault(name, (module, []))[1].append(design)
     if not named:
+        _refuse_later(model)
         return 0
+    for words in filter(None, map(told, _designs())):
+        say(words)
+    if not settings.layer_pattern():
+        beside = layers.told(model)
+        if beside:
+            say(f"{type(model).__name__} has the design{beside} in MASKLOOM_SIDECAR_LAYERS")
     if settings.record_folder():
         from . import recording
 
@@ -84,6 +93,23 @@ def watch(model: nn.Module) -> int:
         if layers.record(module) is not None and id(module) not in chosen:
             layers.unwatch(module)
     return len(layers.watch(model, named, settings.strict(), settings.assumes_grid()).layers)
+
+
+def _refuse_later(model: nn.Module) -> None:
+    """In strict mode: a model with attention layers, none of which is accepted by name, is refused at its first call."""
+    wanted = settings.layer_pattern()
+    if not settings.strict() or settings.dense_run() or not layers.find(model, ".", _designs()[0].cross):
+        return
+    patterns = [wanted.pattern] if wanted else [d.layers.pattern for d in _designs() if d.layers]
+    named = f"none of its attention layers is accepted by {' or '.join(patterns)}"
+    why = named if patterns else "it has none of the design's layers"
+
+    def refuse(*_: object) -> None:
+        tally.refusals.append(why)
+        say(f"{type(model).__name__}: {why}")
+        raise RuntimeError(f"maskloom: {type(model).__name__}: {why}. MASKLOOM_SIDECAR_MODELS names the models that are meant")
+
+    model.register_forward_pre_hook(refuse)
 
 
 def diffusers_models(modeling: Any) -> None:

@@ -56,6 +56,8 @@ class Design:
         follows = self._beside("_axes.py")
         self.follows = _imported(follows) if follows is not None and self.grids else None
         self.kernel = self._beside("_kernel.py")
+        # tensors of a model that its score_mod reads instead of the exported ones
+        self.learned: dict[str, Tensor] = {}
         # the adapter that applied it to a model
         self.opener: str | None = None
         # The result of `make`, computed once for each key; the least recently used is dropped.
@@ -64,7 +66,7 @@ class Design:
     def __reduce__(self) -> tuple[Any, ...]:
         return maker(self.opener), ("designs", "design_of", str(self.file))
 
-    def __deepcopy__(self, _: object) -> Design:
+    def __deepcopy__(self, memo: Any) -> Design:
         return self
 
     def _beside(self, end: str) -> Path | None:
@@ -73,14 +75,24 @@ class Design:
         file = module.with_name(f"{module.stem}{end}")
         return file if file.is_file() else None
 
-    def fits(self, q_len: int, kv_len: int, prefix: bool = False) -> bool:
-        """Whether the design is defined at these lengths; `prefix`: the call is the beginning of the design."""
-        if (q_len, kv_len) == self.lengths:
-            return True
+    def fits(self, q_len: int, kv_len: int) -> bool:
+        """Whether the design is defined at these lengths."""
         inside = q_len <= self.lengths[0] and kv_len <= self.lengths[1]
-        if prefix and inside and not self.grids:
-            return True
-        return self.shapes == "any" and (inside or not self.tables)
+        return (q_len, kv_len) == self.lengths or self.shapes == "any" and (inside or not self.tables)
+
+    def begins(self, q_len: int, end: int, grids: Grids | None, assume: bool) -> bool:
+        """Whether the last q_len of `end` tokens of one sequence are tokens of the design, as its beginning is."""
+        if end > self.lengths[0] or os.environ.get("MASKLOOM_SIDECAR_SHAPES") == "exact":
+            return False
+        if not self.grids or q_len == end:
+            return not self.grids
+        if len(self.axes) > 1 or grids is None and not assume:
+            return False
+        # frames of a video, one after another: whole slices of the grid's slowest axis
+        grid = self.axes[0][1]
+        here = grid if grids is None else alike(grids[0], len(grid)) if len(grids) == 1 else None
+        slice_ = math.prod(grid[1:])
+        return here is not None and here[1:] == grid[1:] and q_len % slice_ == end % slice_ == 0
 
     def mods(self, device: torch.device) -> Mods:
         """mask_mod and score_mod on a device."""
@@ -160,6 +172,7 @@ class At:
         self.module = design.module
         self.name = design.name
         self.cross = design.cross
+        self.learned = design.learned
         self.kernel = None
         self.key = "_".join([design.key, *("x".join(map(str, grid)) for _, grid in axes)])
         self.grids = plain(grid for _, grid in axes)
@@ -236,25 +249,34 @@ def choose(
     batch: int,
     heads: int,
     assume: bool = False,
-    prefix: bool = False,
+    part: int | None = None,
 ) -> Choice:
     """The design among `designs` for a call over q_len x kv_len tokens.
 
     `crosses`: from one sequence to another. `grids`: a function of the number of query tokens that gives the shapes of the
-    call's grids, or None if they cannot be read. batch and heads are the query's.
+    call's grids, or None if they cannot be read. batch and heads are the query's. `part`: the call has so many queries, the last
+    ones of a sequence of q_len tokens.
     """
     meant = [d for d in designs if d.cross == crosses]
     if not meant:
         return Choice()
-    fitting: list[AnyDesign] = [d for d in meant if d.lengths == (q_len, kv_len)]
-    fitting = fitting or [d for d in meant if d.fits(q_len, kv_len, prefix)]
+    part = None if part == q_len and any(d.grids for d in meant) else part
+    fitting: list[AnyDesign] = [d for d in meant if d.lengths == (q_len, kv_len)] if part in (None, q_len) else []
+    fitting = fitting or [d for d in meant if part is not None and d.begins(part, q_len, grids(part), assume)]
+    begins = part is not None and bool(fitting)
+    fitting = fitting or [d for d in meant if d.fits(q_len, kv_len) and (part is None or not d.grids)]
     reason = None
-    if not fitting:
+    if not fitting and part not in (None, q_len):
+        lengths = " or ".join(dict.fromkeys("{} x {}".format(*d.lengths) for d in meant))
+        grid = f" over a grid of {_text(meant[0].grids)}" if meant[0].grids else ""
+        reason = f"the last {part} of {q_len} tokens of a sequence, whose keys are cached: the design is made for {lengths}{grid}"
+        reason = f"left as it is: {reason}"
+    elif not fitting:
         lengths = " or ".join(dict.fromkeys("{} x {}".format(*d.lengths) for d in meant))
         reason = f"attention over {q_len} x {kv_len} tokens is left as it is: the design is made for {lengths}"
-    else:
+    elif not begins:
         fitting, reason = _of_grid(fitting, grids(q_len), assume)
-    if not fitting and not prefix and q_len == kv_len and not crosses:
+    if not fitting and part in (None, q_len) and q_len == kv_len and not crosses:
         followed = [_followed(d, q_len, grids(q_len)) for d in meant]
         fitting = [d for d, _ in followed if d is not None]
         words = next((word for _, word in followed if word is not None), None)

@@ -75,6 +75,12 @@ def tracing() -> bool:
     return torch.compiler.is_dynamo_compiling()
 
 
+def exporting() -> bool:
+    """Whether torch.export runs this code on tensors without values."""
+    asked = getattr(torch.compiler, "is_exporting", None)
+    return asked is not None and asked() and not tracing()
+
+
 def fixed(n: Any) -> int:
     """A length as a number that a compiled caller is specialised to."""
     if type(n) is int:

@@ -6,8 +6,10 @@ position bias are kept. Unknown features are refused by name.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
+import threading
 import zlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
@@ -17,12 +19,12 @@ from torch.nn.attention.flex_attention import BlockMask, create_mask
 from transformers import AttentionInterface, AttentionMaskInterface, cache_utils, masking_utils
 from transformers.cache_utils import DynamicCache
 
-from . import layers, proof
+from . import layers, positions, proof
 from .attention import Brought, Plan, attend
+from .calls import Call
 from .carried import Carried
-from .grids import fixed, tracing
-from .planning import block_mask_of, plan_for
-from .seams import accepted
+from .grids import exporting, fixed, tracing
+from .seams import accepted, planned
 from .settings import say
 
 if TYPE_CHECKING:
@@ -42,14 +44,29 @@ _HARMLESS = {
 }  # fmt: skip
 
 
-class _Packing:
-    """The document of each token, while a mask is being created."""
+class _Creation(threading.local):
+    """What is known of the mask that a model creates now: the document of each token, and blocks that attend both ways.
+
+    It belongs to one mask of one model: every creation begins with a new state, also where its mask is not ours.
+    """
+
+    def __init__(self) -> None:
+        self.ids: Tensor | None = None
+        self.blocks: Tensor | None = None
+
+
+class _TracedCreation:
+    """The same for torch.compile, which cannot trace thread-local values."""
 
     ids: Tensor | None = None
-    blockwise = False
+    blocks: Tensor | None = None
 
 
-_packing = _Packing()
+_now, _traced = _Creation(), _TracedCreation()
+
+
+def _creation() -> _Creation | _TracedCreation:
+    return _traced if tracing() else _now
 
 
 class _Given(BlockMask):
@@ -68,8 +85,13 @@ class _Given(BlockMask):
         documents: Tensor | None,
         unknown: str | None,
         shape: tuple[int, ...] = (1, 1, 1, 1),
+        starts: Tensor | None = None,
+        lead: int | None = None,
     ) -> None:
         self.sizes = shape
+        # the index of each row's first token that is no padding, and the smallest of them; None: 0 in each
+        self.starts = starts
+        self.lead = lead
         self.own = own
         self.q_offset = q_offset
         self.kv_offset = kv_offset
@@ -77,7 +99,13 @@ class _Given(BlockMask):
         self.padding = padding
         self.documents = documents
         self.unknown = unknown
-        self.made: dict[str, Plan] = {}
+        self.made: dict[object, Plan] = {}
+
+    def once(self, key: object, make: Callable[[], Plan]) -> Plan:
+        """The plan with a key, made once for each mask: the layers of a model share it."""
+        if key not in self.made:
+            self.made[key] = make()
+        return self.made[key]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -105,23 +133,31 @@ def _name_for(original: str) -> str:
 
 
 def _patch_packing() -> None:
-    """Masks are built from functions; packed documents are recorded when their function is created."""
+    """Masks are built from functions; documents and blocks are recorded when their functions are created."""
+    begins = getattr(masking_utils, "_preprocess_mask_arguments", None)
     packed = getattr(masking_utils, "packed_sequence_mask_function", None)
     # transformers before 4.54 does not know packing
-    if packed is None or hasattr(packed, "maskloom"):
+    if begins is None or packed is None or hasattr(begins, "maskloom"):
         return
 
+    @functools.wraps(begins)
+    def _preprocess_mask_arguments(*args: Any, **kwargs: Any) -> Any:
+        made = _creation()
+        made.ids = made.blocks = None
+        return begins(*args, **kwargs)
+
     def packed_sequence_mask_function(packed_sequence_mask: Tensor) -> Any:
-        _packing.ids = packed_sequence_mask
+        _creation().ids = packed_sequence_mask
         return packed(packed_sequence_mask)
 
-    cast("Any", packed_sequence_mask_function).maskloom = packed
+    cast("Any", _preprocess_mask_arguments).maskloom = begins
+    masking_utils._preprocess_mask_arguments = _preprocess_mask_arguments
     masking_utils.packed_sequence_mask_function = packed_sequence_mask_function
     blockwise = getattr(masking_utils, "blockwise_overlay", None)
     if blockwise is not None:
 
         def blockwise_overlay(block_sequence_ids: Tensor) -> Any:
-            _packing.blockwise = True
+            _creation().blocks = block_sequence_ids
             return blockwise(block_sequence_ids)
 
         masking_utils.blockwise_overlay = blockwise_overlay
@@ -224,8 +260,9 @@ def _mask_beside(original: str) -> Callable[..., _Given]:
         **more: Any,
     ) -> _Given:
         """transformers calls this once per forward pass."""
-        documents, _packing.ids = _packing.ids, None
-        blockwise, _packing.blockwise = _packing.blockwise, False
+        made = _creation()
+        documents, blocks = made.ids, made.blocks
+        made.ids = made.blocks = None
         places = {"q_length": q_length, "q_offset": q_offset}
         if "cache_position" in more:
             # transformers before 5
@@ -239,21 +276,35 @@ def _mask_beside(original: str) -> Callable[..., _Given]:
         make = _masks().get(original)
         own = None if make is None else make(**given, **places, device=device, **more)
         unknown = None
-        if blockwise:
+        if blocks is not None:
             unknown = "blocks of tokens that attend both ways (block_sequence_ids)"
         elif more.get("use_vmap"):
             unknown = "its own mask function (or_mask_function or and_mask_function)"
-        padding = None
+        padding = starts = lead = None
         if attention_mask is not None:
+            starts, lead = _starts(attention_mask.to(device=device))
             padding = attention_mask.to(device=device, dtype=torch.bool)
             short = kv_length + kv_offset - padding.shape[-1]
             # a cache of fixed size is longer than the seen tokens
             padding = torch.nn.functional.pad(padding, (0, short)) if short > 0 else padding
             padding = padding[:, None, None, kv_offset : kv_offset + kv_length]
         shape = (batch_size, 1, q_length, kv_length)
-        return _Given(own, q_offset, kv_offset, q_offset + q_length, padding, documents, unknown, shape)
+        return _Given(own, q_offset, kv_offset, q_offset + q_length, padding, documents, unknown, shape, starts, lead)
 
     return mask
+
+
+def _starts(real: Tensor) -> tuple[Tensor | None, int | None]:
+    """The index of each row's first token, and the smallest of them; None where every row begins with one. real [B, tokens]."""
+    if tracing() and real.device.type != "cpu":
+        # a block mask of each batch's padding would be made in every compiled call
+        say("compiled: the design's positions count padding at the left as tokens: pad at the right, or compile without padding")
+        return None, None
+    starts = real.long().argmax(dim=-1)
+    if tracing() or exporting():
+        return starts, 0
+    values = starts.tolist()
+    return (starts, min(values)) if any(values) else (None, None)
 
 
 def _attention_beside(original: str) -> Callable[..., tuple[Tensor, Tensor | None]]:
@@ -310,33 +361,50 @@ def _instead(
     kwargs: dict[str, Any],
 ) -> Tensor | None:
     """The design's attention, or None."""
-    unknown = given.unknown or _unknown(kwargs)
-    if unknown is not None:
-        reason = f"left as it is: the model brings {unknown}, which the runtime does not know"
-        accepted(layer, Plan(None, reason=reason), dropout)
-        return None
-    batch, heads, q_len, kv_len = fixed(query.shape[0]), fixed(query.shape[1]), fixed(query.shape[2]), fixed(key.shape[2])
+    batch, heads, q_len, kv_len = (fixed(n) for n in (*query.shape[:3], key.shape[2]))
     documents = given.documents
     if documents is None and kwargs.get("cu_seq_lens_q") is not None and layers.current().layer is not None:
-        documents = _documents_of(kwargs["cu_seq_lens_q"], q_len)
+        documents = positions.documents_of(kwargs["cu_seq_lens_q"], q_len)
     brought = Brought(
         own=given.padding, bias=kwargs.get("position_bias"), softcap=kwargs.get("softcap"), sinks=kwargs.get("s_aux")
     )
-    if isinstance(given.q_offset, torch.Tensor):
-        reason = "left as it is: a compiled model with a cache of fixed size: compile without the cache, or generate uncompiled"
-        accepted(layer, Plan(None, reason=reason), dropout)
+    call = _call(layer, module, given, q_len, kv_len, kwargs)
+    padded = call.place is not None and given.starts is not None
+    plan = planned(layer, call, q_len, kv_len, batch, heads, query.device, given.lead if padded else None)
+    if plan is None:
         return None
-    crossing = bool(getattr(module, "is_cross_attention", False)) or layers.crosses_by_name(layer.name, module)
-    place = None if crossing else _place(given, q_len, kv_len)
-    plan = plan_for(layer, q_len, kv_len, batch, heads, query.device, crossing, place)
-    plan = _checked(plan, brought, place)
+    plan = _checked(plan, brought, call.place)
     if not accepted(layer, plan, dropout):
         return None
+    by_hand = proof.by_hand_now()
+    whole = plan
     if documents is not None:
-        plan = _packed(plan, documents, q_len, kv_len, given)
-    if proof.by_hand_now():
-        return _by_hand(plan, documents, query, key, value, scaling, brought)
+        if by_hand:
+            return positions.packed_by_hand(plan, documents, query, key, value, scaling, brought)
+        plan = given.once(("packed", plan.taken.key), lambda: positions.packed(whole, documents, q_len, kv_len))
+    elif padded and given.starts is not None:
+        starts = given.starts
+        if by_hand:
+            return positions.padded_by_hand(plan, starts, query, key, value, scaling, brought)
+        key_here = ("padded", plan.taken.key, q_len, kv_len, plan.place)
+        plan = given.once(key_here, lambda: positions.padded(whole, starts, q_len, kv_len))
+    elif by_hand:
+        return proof.attend(plan, query, key, value, scaling, brought)
     return attend(plan, query, key, value, scaling, brought)
+
+
+def _call(layer: Layer, module: nn.Module, given: _Given, q_len: int, kv_len: int, kwargs: dict[str, Any]) -> Call:
+    """What a call is; a reason where it cannot have a design."""
+    unknown = given.unknown or _unknown(kwargs)
+    if unknown is not None:
+        return Call(reason=f"left as it is: the model brings {unknown}, which the runtime does not know")
+    if isinstance(given.q_offset, torch.Tensor):
+        reason = "a compiled model with a cache of fixed size: compile without the cache, or generate uncompiled"
+        return Call(reason=f"left as it is: {reason}")
+    if bool(getattr(module, "is_cross_attention", False)) or layers.crosses_by_name(layer.name, module):
+        return Call(crosses=True, aside=not layer.of_cross_attention())
+    # the mask is created for all layers; the cache of a layer may be shorter or longer
+    return Call(place=(fixed(given.q_offset), fixed(given.kv_offset), fixed(given.end)))
 
 
 def _unknown(kwargs: dict[str, Any]) -> str | None:
@@ -345,14 +413,6 @@ def _unknown(kwargs: dict[str, Any]) -> str | None:
         if name not in known and value is not None and value is not False:
             return f"`{name}`"
     return None
-
-
-def _place(given: _Given, q_len: int, kv_len: int) -> Place | None:
-    """(q_offset, kv_offset, end) of a call that is a part of a longer sequence, or has a longer cache; None: the whole."""
-    # the mask is created for all layers; the cache of a layer may be shorter or longer
-    q_offset, end = fixed(given.q_offset), fixed(given.end)
-    kv_offset = fixed(given.kv_offset)
-    return None if (q_offset, kv_offset, end) == (0, 0, q_len) and q_len == kv_len else (q_offset, kv_offset, end)
 
 
 def _checked(plan: Plan, brought: Brought, place: Place | None) -> Plan:
@@ -395,69 +455,3 @@ def _needs_dropped(design: AnyDesign, place: Place) -> bool:
         return bool(cells.any())
 
     return bool(design.keep(("dropped", *place), look))
-
-
-def _documents_of(boundaries: Tensor, length: int) -> Tensor:
-    """cu_seq_lens [documents + 1] as the number of each token's document, [1, length]."""
-    at = torch.arange(length, device=boundaries.device)
-    return torch.searchsorted(boundaries.long(), at, right=True)[None]
-
-
-def _packed(plan: Plan, documents: Tensor, q_len: int, kv_len: int, given: _Given) -> Plan:
-    """The plan for packed documents: the design starts again in each, and no document attends to another."""
-    if plan.place is not None:
-        raise RuntimeError("maskloom: packed sequences with a key-value cache are not known: generate without packing")
-    made = given.made.get(plan.taken.key)
-    if made is not None:
-        return made
-    say("packed sequences: each document has the design for itself")
-    index = torch.arange(documents.shape[1], device=documents.device)
-    first = torch.ones_like(documents, dtype=torch.bool)
-    first[:, 1:] = documents[:, 1:] != documents[:, :-1]
-    starts = torch.where(first, index, torch.zeros_like(index)).cummax(dim=1).values
-    at = index - starts
-    keep, score = plan.taken.mods(documents.device)
-    one = documents.shape[0] == 1
-
-    def mask_mod(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
-        row = b * 0 if one else b
-        same = documents[row, q_idx] == documents[row, kv_idx]
-        return same if keep is None else same & keep(b, h, at[row, q_idx], at[row, kv_idx])
-
-    def score_mod(value: Tensor, b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
-        row = b * 0 if one else b
-        assert score is not None
-        return score(value, b, h, at[row, q_idx], at[row, kv_idx])
-
-    extents = (plan.extents[0] if one else documents.shape[0], plan.extents[1])
-    block_mask = None
-    if tracing():
-        if documents.device.type != "cpu":
-            from torch.nn.attention.flex_attention import create_block_mask
-
-            size = plan.taken.module.BLOCK_SIZE
-            block_mask = create_block_mask(mask_mod, *extents, q_len, kv_len, device=documents.device, BLOCK_SIZE=size)
-    else:
-        block_mask = block_mask_of(plan.taken, mask_mod, extents, q_len, kv_len, documents.device)
-    made = Plan("packed", plan.design, None, block_mask, mask_mod, None if score is None else score_mod, extents)
-    given.made[plan.taken.key] = made
-    return made
-
-
-def _by_hand(
-    plan: Plan, documents: Tensor | None, query: Tensor, key: Tensor, value: Tensor, scale: float | None, brought: Brought
-) -> Tensor:
-    """The same by hand; packed documents one after another."""
-    if documents is None:
-        return proof.attend(plan, query, key, value, scale, brought)
-    out = torch.zeros(*query.shape[:-1], value.shape[-1], dtype=query.dtype, device=query.device)
-    for b in range(query.shape[0]):
-        row = documents[b if documents.shape[0] > 1 else 0]
-        for number in torch.unique(row).tolist():
-            here = (row == number).nonzero().flatten()
-            first, last = int(here[0]), int(here[-1]) + 1
-            q, k, v = (t[b : b + 1, :, first:last] for t in (query, key, value))
-            alone = Brought(softcap=brought.softcap, sinks=brought.sinks)
-            whole = Plan(None, plan.design)
-            out[b : b + 1, :, first:last] = proof.attend(whole, q, k, v, scale, alone)
-    return out

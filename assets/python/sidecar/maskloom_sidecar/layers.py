@@ -17,7 +17,7 @@ import torch
 from . import grids
 from .carried import Carried
 from .grids import tracing
-from .tally import Layer, Model, forget, forget_plans
+from .tally import SILENT, Layer, Model, forget, forget_plans
 
 if TYPE_CHECKING:
     from torch import nn
@@ -33,6 +33,10 @@ class _Now(threading.local):
         self.layer: Layer | None = None
         self.hidden: torch.Size | None = None
         self.context: torch.Size | None = None
+        # lengths of the other sequences that the layer was given
+        self.others: list[int] = []
+        # attention calls since the layer was entered
+        self.calls = 0
 
 
 class _Traced:
@@ -41,6 +45,8 @@ class _Traced:
     layer: Layer | None = None
     hidden: torch.Size | None = None
     context: torch.Size | None = None
+    others: list[int] = []
+    calls = 0
 
 
 now = _Now()
@@ -54,12 +60,19 @@ def current() -> _Now | _Traced:
 
 _CROSS = re.compile(r"(^|[._])(attn2|cross\w*|encoder_attn|encdecattention|crossattn|ca)(\.self)?$", re.IGNORECASE)
 _ATTENTION = re.compile(r"attention|attn", re.IGNORECASE)
-# parts of a model that attend over other tokens than its main sequence: only if they are named
-_ASIDE = re.compile(
-    r"(^|[._])(\w*refiner\w*|context_embedder|caption_\w+|text_encoder\w*|vision\w*|visual\w*|image_encoder\w*|audio\w*"
-    r"|\w*connector\w*|\w*projector)([._]|$)",
-    re.IGNORECASE,
-)
+# parts of a model that attend over other tokens than its main sequence, by their whole names in diffusers and transformers:
+# they are watched only if they are named
+_ASIDE = {
+    *("noise_refiner", "context_refiner", "token_refiner", "siglip_refiner", "control_noise_refiner", "refiner_blocks"),
+    *("add_control_noise_refiner", "context_embedder", "context_embedder_2", "caption_projection", "caption_embedder"),
+    *("caption_norm", "time_caption_embed", "audio_caption_projection", "text_encoder", "text_encoder_2", "text_encoder_3"),
+    *("text_transformer_blocks", "image_encoder", "image_embedder", "visual", "visual_encoder", "vision_tower"),
+    *("vision_model", "vision_encoder", "vision_backbone", "vision_adapter", "audio_tower", "audio_model", "audio_encoder"),
+    *("audio_attn1", "audio_attn2", "video_to_audio_attn", "audio_to_video_attn", "connector", "connectors"),
+    *("text_connector", "text_connectors", "video_connector", "audio_connector", "projector", "prior_projector"),
+    *("image_projector", "glyph_projector", "multi_modal_projector", "encoder_projector", "decoder_projector"),
+    *("seed_projector", "projector_layer"),
+}
 # the keys in the __dict__ of watched layers and of watched models
 _LAYER, _MODEL = "_maskloom", "_maskloom_model"
 
@@ -84,7 +97,9 @@ class _Enter(Carried):
             # a checkpointed layer runs again without its model
             for look in before_calls:
                 look()
-        hidden = args[0] if args else kwargs.get("hidden_states")
+        hidden = kwargs.get("hidden_states")
+        if hidden is None:
+            hidden = _first_tensor((*args, *kwargs.values()))
         context = kwargs.get("encoder_hidden_states", args[1] if len(args) > 1 else None)
         context = None if context is hidden else context
         places = (traced,) if tracing() else (traced, now)
@@ -92,15 +107,42 @@ class _Enter(Carried):
             place.layer = self.layer
             place.hidden = getattr(hidden, "shape", None)
             place.context = getattr(context, "shape", None)
+            place.others = _lengths((*args, *kwargs.values()), hidden)
+            place.calls = 0
         self.layer.reached = True
 
 
 class _Leave(Carried):
-    """After the layer's call, also after a failure."""
+    """After the layer's call, also after a failure. Errors: RuntimeError in strict mode if it called no watched attention."""
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], output: object) -> None:
+        layer, calls = now.layer, now.calls
         for place in (traced,) if tracing() else (traced, now):
             place.layer = place.hidden = place.context = None
+            place.others = []
+        # a layer that failed has no output; compiled code calls no hook's function
+        if not tracing() and layer is not None and calls == 0 and not layer.compiled and output is not None:
+            layer.leaves(SILENT)
+
+
+def _first_tensor(given: tuple[Any, ...]) -> Any:
+    for value in given:
+        if isinstance(value, torch.Tensor) and value.dim() > 2:
+            return value
+    return None
+
+
+def _lengths(given: Any, hidden: Any) -> list[int]:
+    """The numbers of tokens of the sequences among a layer's arguments, [B, tokens, E], but for its own."""
+    found: list[int] = []
+    for value in given:
+        if isinstance(value, list):
+            # an adapter's images: [B, images, tokens, E] each
+            found += [v.shape[1] * v.shape[2] for v in value if isinstance(v, torch.Tensor) and v.dim() == 4]
+            found += [v.shape[1] for v in value if isinstance(v, torch.Tensor) and v.dim() == 3]
+        elif isinstance(value, torch.Tensor) and value is not hidden and value.dim() == 3 and value.is_floating_point():
+            found.append(value.shape[1])
+    return found
 
 
 class _Begin(Carried):
@@ -145,16 +187,22 @@ class hidden:
         self.place.layer = self.layer
 
 
-def crosses(q_len: int, kv_len: int) -> bool:
-    """Whether a call with these lengths, in the present layer, is attention from one sequence to another."""
+def reads_another(q_len: int, kv_len: int) -> bool:
+    """Whether a call of these lengths evidently has its keys from another sequence that the present layer was given."""
     place = current()
     if q_len != kv_len:
-        return True
+        return kv_len in place.others
     hidden, context = place.hidden, place.context
     if hidden is None or context is None or len(hidden) != 3 or len(context) != 3:
         return False
     # joint attention runs over both sequences together; here the queries come from one and the keys from the other
     return hidden[1] == q_len and context[1] == kv_len
+
+
+def given(tokens: int) -> bool:
+    """Whether the present layer was given one sequence of so many tokens, and no context beside it."""
+    place = current()
+    return place.context is None and place.hidden is not None and len(place.hidden) == 3 and place.hidden[1] == tokens
 
 
 def crosses_by_name(name: str, module: nn.Module) -> bool:
@@ -164,6 +212,28 @@ def crosses_by_name(name: str, module: nn.Module) -> bool:
     """
     said = getattr(module, "is_cross_attention", None)
     return said if isinstance(said, bool) else bool(_CROSS.search(name))
+
+
+def aside(name: str) -> str | None:
+    """The part beside the main sequence that a layer belongs to, by the whole words of its name; None: it belongs to none."""
+    parts = name.split(".")
+    return next((".".join(parts[: at + 1]) for at, part in enumerate(parts) if part in _ASIDE), None)
+
+
+def left_out(model: nn.Module) -> dict[str, int]:
+    """The parts beside the main sequence that a model has, with the numbers of their attention layers."""
+    found: dict[str, int] = {}
+    for name, module in model.named_modules():
+        part = aside(name)
+        if part is not None and _is_attention(module) and not crosses_by_name(name, module):
+            found[part] = found.get(part, 0) + 1
+    return found
+
+
+def told(model: nn.Module) -> str:
+    """The parts beside the main sequence in words, to be added to a line; empty if there are none."""
+    parts = ", ".join(f"{part} ({n} layers)" for part, n in left_out(model).items())
+    return f"; not in {parts}: `layers` names them" if parts else ""
 
 
 def _is_attention(module: nn.Module) -> bool:
@@ -180,15 +250,14 @@ def find(model: nn.Module, wanted: Wanted | None = None, cross: bool = False) ->
     """
     wanted = re.compile(wanted) if isinstance(wanted, str) else wanted
     accepts = wanted.search if isinstance(wanted, re.Pattern) else wanted
-    named = [(name, m) for name, m in model.named_modules() if name and crosses_by_name(name, m) == cross]
-    if accepts is not None:
-        named = [(name, m) for name, m in named if accepts(name)]
-    else:
-        named = [(name, m) for name, m in named if not _ASIDE.search(name)]
+    every = [(name, m) for name, m in model.named_modules() if name]
+    attend = [name for name, m in every if _is_attention(m)]
+    # of nested attention layers the inner one calls attention, whichever sequence it reads
+    outer = {name for name in attend if any(other.startswith(name + ".") for other in attend)}
+    named = [(name, m) for name, m in every if crosses_by_name(name, m) == cross]
+    named = [(name, m) for name, m in named if (not aside(name) if accepts is None else accepts(name))]
     found = [(name, m) for name, m in named if _is_attention(m)]
     if found:
-        # of nested attention layers, the inner one calls attention
-        outer = {n for n, _ in found if any(o.startswith(n + ".") for o, _ in found)}
         return [(name, m) for name, m in found if name not in outer]
     if accepts is None:
         return []
@@ -212,6 +281,8 @@ def watch(
         for one in (watched, reader, begin, end):
             one.opener = opener
         watched.hooks = [model.register_forward_pre_hook(begin, with_kwargs=True), model.register_forward_hook(end)]
+    # models of diffusers and those made from them compute pictures
+    watched.sequential = not any(kind.__module__.startswith("diffusers.") for kind in type(model).__mro__)
     watched.strict, watched.assume = watched.strict or strict, watched.assume or assume
     watched.told = False
     for name, (module, designs) in named.items():

@@ -15,7 +15,7 @@ from torch.nn.attention.flex_attention import create_block_mask
 from . import layers
 from .attention import Plan
 from .designs import choose
-from .grids import of_level, tracing
+from .grids import exporting, of_level, tracing
 from .settings import say
 from .tally import numbered, plans
 
@@ -34,11 +34,23 @@ _constant = cast("Callable[[Callable[P, str]], Callable[P, str]]", torch.compile
 
 
 def plan_for(
-    layer: Layer, q_len: int, kv_len: int, batch: int, heads: int, device: torch.device, crosses: bool, place: Place | None = None
+    layer: Layer,
+    q_len: int,
+    kv_len: int,
+    batch: int,
+    heads: int,
+    device: torch.device,
+    crosses: bool,
+    place: Place | None = None,
+    lead: int | None = None,
 ) -> Plan:
-    """The plan for a call in a layer. `place`: (q_offset, kv_offset, end) in the design if the call is a part of it."""
+    """The plan for a call in a layer.
+
+    `place`: (q_offset, kv_offset, end) in the design of a call of one sequence. `lead`: tokens of padding that every row begins
+    with, if rows begin with different numbers of them: the plan has no block mask then, because each row has its own.
+    """
     if not tracing():
-        return _plan(layer, q_len, kv_len, batch, heads, device, crosses, place, layers.grids_of(layer.model))
+        return _plan(layer, q_len, kv_len, batch, heads, device, crosses, place, layers.grids_of(layer.model), lead)
     model = layer.model
     key = _key(layer.number, q_len, kv_len, batch, heads, str(device), crosses, place, model.grids, model.pyramid)
     return cast("Plan", getattr(plans, key))
@@ -54,17 +66,24 @@ def _plan(
     crosses: bool,
     place: Place | None,
     grids: Callable[[int], Grids | None],
+    lead: int | None = None,
 ) -> Plan:
     if torch._C._current_graph_task_id() != -1 and layer.model.wants_grid():
         layer.model.check_recomputed()
     # the end of a part decides whether it fits
-    lengths = (q_len, kv_len) if place is None else (place[2], place[2])
-    found = choose(layer.designs, *lengths, crosses, grids, batch, heads, layer.model.assume, prefix=place is not None)
+    lengths = (q_len, kv_len) if place is None else (place[2] - (lead or 0),) * 2
+    part = None if place is None else q_len
+    found = choose(layer.designs, *lengths, crosses, grids, batch, heads, layer.model.assume, part)
     design = found.design
     if design is None:
         return Plan(None, reason=found.reason)
     extents = (design.module.BATCH, design.module.HEADS)
-    if _exporting():
+    if lead is not None:
+        mask_mod, score_mod = design.mods(device)
+        plan = Plan(None, design, None, None, mask_mod, score_mod, extents, place)
+        plan.loose = exporting()
+        return plan
+    if exporting():
         # values created during tracing are not tensors, so none of them is cached
         mods = design.mods(device) if place is None else shifted(design.mods(device), *place)
         plan = Plan(None, design, None, None, mods[0], mods[1], extents, place)
@@ -100,12 +119,6 @@ def block_mask_of(
         return cast("BlockMask", design.module.block_mask_of(mask_mod, *extents, q_len, kv_len, device))
     size = design.module.BLOCK_SIZE
     return create_block_mask(mask_mod, *extents, q_len, kv_len, device=str(device), BLOCK_SIZE=size)
-
-
-def _exporting() -> bool:
-    """Whether torch.export runs this code on tensors without values."""
-    exporting = getattr(torch.compiler, "is_exporting", None)
-    return exporting is not None and exporting() and not tracing()
 
 
 def shifted(mods: Mods, q_offset: int, kv_offset: int, end: int) -> Mods:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from . import layers, proof
-from .attention import Brought, attend
+from .attention import Brought, Plan, attend
+from .calls import Call, of_lengths
 from .grids import fixed, tracing
 from .planning import plan_for
 from .settings import say
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from .attention import Plan
     from .tally import Layer
 
 
@@ -32,11 +32,13 @@ def instead(
         return None
     q_len, kv_len = fixed(query.shape[-2]), fixed(key.shape[-2])
     batch, heads = fixed(query.shape[0]), fixed(query.shape[1])
-    plan = plan_for(layer, q_len, kv_len, batch, heads, query.device, layers.crosses(q_len, kv_len))
-    if not accepted(layer, plan, dropout):
+    plan = planned(layer, of_lengths(layer, q_len, kv_len), q_len, kv_len, batch, heads, query.device)
+    if plan is None or not accepted(layer, plan, dropout):
         return None
     if attn_mask is not None:
         say("the model's own mask applies too: a cell is kept if both masks keep it")
+        if layer.model.sequential:
+            say("the design's positions count from the first key here, also where a mask hides it as padding")
     elif is_causal:
         say("the model requests a causal mask by a flag: the design replaces it")
     brought = Brought(own=attn_mask)
@@ -45,15 +47,30 @@ def instead(
     return attend(plan, query, key, value, scale, brought)
 
 
+def planned(
+    layer: Layer, call: Call, q_len: int, kv_len: int, batch: int, heads: int, device: torch.device, lead: int | None = None
+) -> Plan | None:
+    """The plan of a call, or None if the call reads another sequence. `lead`: tokens of padding that every row begins with."""
+    if not tracing():
+        layers.now.calls += 1
+    if call.aside:
+        if not tracing() and not proof.plain_now():
+            layer.aside += 1
+        return None
+    if call.reason is not None:
+        return Plan(None, reason=call.reason)
+    return plan_for(layer, q_len, kv_len, batch, heads, device, call.crosses, call.place, lead)
+
+
 def accepted(layer: Layer, plan: Plan, dropout: float) -> bool:
     """Whether a plan is used; both results are counted. Errors: RuntimeError if it must be used and cannot."""
     if plan.design is None:
-        if plan.reason is not None:
-            if tracing():
-                if layer.model.strict:
-                    raise RuntimeError(f"maskloom: {plan.reason}")
-            else:
-                layer.leaves(plan.reason)
+        reason = plan.reason or "left as it is: no design is meant for this call"
+        if not tracing():
+            if not proof.plain_now():
+                layer.leaves(reason)
+        elif layer.model.strict:
+            raise RuntimeError(f"maskloom: {reason}")
         return False
     if dropout:
         raise RuntimeError(f"maskloom: {layer.name} uses dropout {dropout}; FlexAttention has none: set it to 0")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .carried import Carried
 from .newest import Newest
-from .settings import say
+from .settings import say, wanted
 
 if TYPE_CHECKING:
     from torch.nn.attention.flex_attention import BlockMask
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from .designs import Design
     from .kinds import Grid, Grids
 
+# why a watched layer without a watched call is left
+SILENT = "left as it is: the layer's forward called no watched attention: another attention function took its place"
+
+# what strict mode refused in this process
+refusals: list[str] = []
 _models: list[Model] = []
 _numbers = itertools.count()
 _numbered: weakref.WeakValueDictionary[int, Layer] = weakref.WeakValueDictionary()
@@ -64,6 +69,8 @@ class Layer(Carried):
         self.masked = 0
         self.compiled = 0
         self.left: Counter[str] = Counter()
+        # calls that read another sequence, which no design of this layer is meant for
+        self.aside = 0
         self._join()
 
     def _join(self) -> None:
@@ -95,6 +102,11 @@ class Layer(Carried):
         assert self._model is not None, "the layer is watched no more"
         return self._model
 
+    def of_cross_attention(self) -> bool:
+        """Whether its designs are of attention from one sequence to another."""
+        # a list, because PyTorch 2.5 traces no generator
+        return bool(self.designs) and all([design.cross for design in self.designs])
+
     def took(self) -> None:
         """Counts a masked call."""
         self.masked += 1
@@ -104,6 +116,7 @@ class Layer(Carried):
         self.left[reason] += 1
         say(reason)
         if self.model.strict:
+            refusals.append(reason)
             raise RuntimeError(f"maskloom: {self.name} of {self.model.name}: {reason}")
 
     @property
@@ -118,6 +131,8 @@ class Model(Carried):
         self.name = name
         self.strict = strict
         self.assume = assume
+        # its calls over fewer tokens are beginnings: those of a text are, those of a picture are not
+        self.sequential = False
         self.layers: list[Layer] = []
         self.hooks: list[Any] = []
         self.sparsity: float | None = None
@@ -160,12 +175,8 @@ class Model(Carried):
             )
 
     def ended(self) -> None:
-        """After a forward pass: logs its result once. Errors: RuntimeError in strict mode."""
+        """After a forward pass: logs its result once."""
         reached = [layer for layer in self.layers if layer.reached]
-        unseen = [layer for layer in reached if not layer.active and not layer.left]
-        if self.strict and unseen:
-            names = ", ".join(layer.name for layer in unseen[:3])
-            raise RuntimeError(f"maskloom: {names} of {self.name} called no watched attention: the design is not used in it")
         if not self.told and reached:
             self.told = True
             say(self.line())
@@ -191,9 +202,12 @@ class Model(Carried):
             self.sparsity = 0.0 if block_mask is None else max(block_mask.sparsity(), 0.0)
 
     def report(self) -> dict[str, dict[str, Any]]:
-        """Calls masked, compiled and left, as {layer: {"masked", "compiled", "left": {reason: calls}}}."""
+        """Calls masked, compiled, left and of another sequence, as {layer: {"masked", "compiled", "left", "aside"}}.
+
+        "left" is {reason: calls}."""
         return {
-            layer.name: {"masked": layer.masked, "compiled": layer.compiled, "left": dict(layer.left)} for layer in self.layers
+            layer.name: {"masked": layer.masked, "compiled": layer.compiled, "left": dict(layer.left), "aside": layer.aside}
+            for layer in self.layers
         }
 
     def summary(self) -> str:
@@ -213,6 +227,9 @@ class Model(Carried):
         if silent:
             text += f", {silent} layers called no attention"
         text += f"; {left.total()} calls left as they are"
+        apart = sum(layer.aside for layer in self.layers)
+        if apart:
+            text += f", {apart} of another sequence"
         return text + "".join(f"; {n} times in {_named(where[reason])}: {reason}" for reason, n in left.most_common())
 
 
@@ -250,7 +267,16 @@ def at_end(names: str) -> None:
 
 
 def tell(names: str) -> None:
-    """The lines of the end."""
+    """The lines of the end. A process in which strict mode refused a call ends with status 1, also if its program went on."""
+    _lines(names)
+    if refusals and wanted() and not _helper_process():
+        say("at the end: strict mode refused calls that the design could not have, so the process fails", again=True)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def _lines(names: str) -> None:
     models = [m for m in watched() if any(layer.reached for layer in m.layers)]
     for model in models:
         say(f"at the end: {model.summary()}", again=True)

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from . import layers, seams, settings
 from .designs import design_of
+from .learning import learning, parameter_name
+from .learning import told as not_learned
 
 if TYPE_CHECKING:
-    from torch import nn
+    from collections.abc import Mapping
+
+    from torch import Tensor, nn
 
     from .designs import Design
     from .difference import Difference
@@ -22,7 +26,10 @@ if TYPE_CHECKING:
 
 
 class Handle:
-    """A design in a model. `layers` lists its layers; `report()` returns the counts; `remove()` removes it."""
+    """A design in a model. `layers` lists its layers; `report()` returns the counts; `remove()` removes it.
+
+    `learned` has the tensors that learn, by name: one of each for all layers.
+    """
 
     def __init__(
         self, model: nn.Module, design: Design, names: list[str], watched: Model, back: list[Callable[[], None]]
@@ -30,6 +37,7 @@ class Handle:
         self.model = model
         self.design = design
         self.layers = names
+        self.learned = dict(design.learned)
         self._watched = watched
         self._back = back
 
@@ -63,6 +71,10 @@ class Handle:
             layers.unwatch_model(self.model)
             for undo in self._back:
                 undo()
+        for name, tensor in self.learned.items():
+            own = parameter_name(self.design, name)
+            if self.model._parameters.get(own) is tensor:
+                del self.model._parameters[own]
         layers.forget_compiled()
 
 
@@ -74,6 +86,7 @@ def use(
     strict: bool = False,
     grid: str | None = None,
     adapter: str | None = None,
+    learned: Mapping[str, Tensor] | bool = False,
 ) -> Handle:
     """Applies a design to layers of `model`; returns a Handle.
 
@@ -81,17 +94,25 @@ def use(
     except parts outside the model's main sequence. strict: an unmasked watched call raises an error.
     grid: "assume" uses the design's grid if the model's grid of tokens cannot be read. A design for the same tokens and
     grid in a layer is replaced. adapter: the calling module, which a pickled model imports when it is loaded.
-    Errors: ValueError if no layer is found.
+    learned: tensors instead of the exported ones that LEARNS names, float, of their shapes, on the model's device; True: new
+    parameters of the model with the exported values. One of each serves all layers; a model that shards its parameters must
+    leave them whole. Errors: ValueError if no layer is found, or for a wrong name or shape in `learned`.
     """
     if grid not in (None, "assume"):
         raise ValueError(f'grid is {grid!r}: it must be None or "assume"')
     design = design_of(settings_file, module)
     design.opener = adapter
+    if learned:
+        design = learning(design, model, learned)
+    elif not_learned(design):
+        settings.say(not_learned(design))
     wanted = settings.pattern(wanted, "layers") if isinstance(wanted, str) else wanted
     found = layers.find(model, wanted if wanted is not None else design.layers, design.cross)
+    chosen = wanted is not None or design.layers is not None
+    beside = "" if chosen else layers.told(model)
     if not found:
         kind = "cross-attention" if design.cross else "self-attention"
-        raise ValueError(f"maskloom: no {kind} layer was found in {type(model).__name__}, or none that `layers` accepts")
+        raise ValueError(f"maskloom: no {kind} layer was found in {type(model).__name__}, or none that `layers` accepts{beside}")
     seams.patch_torch()
     if "diffusers.models.attention_dispatch" in sys.modules:
         seams.patch_diffusers(sys.modules["diffusers.models.attention_dispatch"])
@@ -110,9 +131,8 @@ def use(
         from . import hf
 
         back.append(hf.take_over(model, adapter))
-    settings.say(
-        f"{design.name} ({design.lengths[0]} x {design.lengths[1]}) waits in {len(found)} layers of {type(model).__name__}"
-    )
+    where = f"{len(found)} layers of {type(model).__name__}{beside}"
+    settings.say(f"{design.name} ({design.lengths[0]} x {design.lengths[1]}) waits in {where}")
     return Handle(model, design, [name for name, _ in found], watched, back)
 
 

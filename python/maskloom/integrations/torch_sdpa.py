@@ -1,0 +1,203 @@
+"""PyTorch's scaled_dot_product_attention: Maskloom behind its registry of flash attention.
+
+    import maskloom.integrations.torch_sdpa as plugged
+    from torch.nn.attention import activate_flash_attention_impl, restore_flash_attention_impl
+
+    plugged.register(window=4096)
+    activate_flash_attention_impl("maskloom")
+
+PyTorch asks it for calls without a mask and for causal ones; `window` makes the causal ones a sliding window.
+
+Invariant: a call that the registry hands over is computed as asked, or is an error. Masks never come this way:
+PyTorch's flash attention
+has none on a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ..block_mask import create_block_mask
+from ..errors import ArgumentError, MaskloomError
+from ._calls import added, attend, of_dense
+
+__all__ = ["register"]
+
+NAME = "maskloom"
+
+
+class _Handle:
+    """What is registered with the dispatcher until `restore_flash_attention_impl()`."""
+
+    def __init__(self, libraries: list[Any]) -> None:
+        self.libraries = libraries
+
+    def remove(self) -> None:
+        """PyTorch's own functions again."""
+        for library in self.libraries:
+            library._destroy()
+        self.libraries = []
+
+
+def register(window: int | None = None) -> None:
+    """Makes "maskloom" an implementation of PyTorch's registry. It has an effect after
+    `activate_flash_attention_impl("maskloom")`.
+
+    On a CPU every call of scaled_dot_product_attention over [B, H, S, D] in float32, bfloat16 and float16 goes there,
+    on a GPU those
+    that PyTorch would give to flash attention.
+
+    Args:
+        window: a causal call lets each query see so many keys, itself included. None: all before it.
+
+    Raises:
+        MaskloomError: this PyTorch has no registry (before 2.11).
+        ArgumentError: `window` is no number of tokens.
+    """
+    if window is not None and (not isinstance(window, int) or window < 1):
+        raise ArgumentError("window", f"window is {window!r}", "pass a number of tokens, at least 1, or None")
+    try:
+        from torch.nn.attention import register_flash_attention_impl as registers
+    except ImportError:
+        hint = "use PyTorch 2.11 or newer, or maskloom.flex_attention"
+        raise MaskloomError(
+            "torch-registry", f"PyTorch {torch.__version__} has no registry of flash attention", hint
+        ) from None
+    registers(NAME, register_fn=lambda: _activated(window))
+
+
+def _activated(window: int | None) -> _Handle:
+    libraries: Any = torch.library
+    on_cpu = libraries.Library("aten", "IMPL", "CPU")
+    forward, backward = _cpu(window)
+    # PyTorch warns that a kernel of its own is replaced, which is what the caller asked for
+    on_cpu.impl("_scaled_dot_product_flash_attention_for_cpu", forward, allow_override=True)
+    on_cpu.impl("_scaled_dot_product_flash_attention_for_cpu_backward", backward, allow_override=True)
+    active = [on_cpu]
+    if torch.cuda.is_available() and _takes_cuda():
+        on_cuda = libraries.Library("aten", "IMPL", "CUDA")
+        forward, backward = _cuda(window)
+        on_cuda.impl("_scaled_dot_product_flash_attention", forward, allow_override=True)
+        on_cuda.impl("_scaled_dot_product_flash_attention_backward", backward, allow_override=True)
+        active.append(on_cuda)
+    return _Handle(active)
+
+
+def _takes_cuda() -> bool:
+    """Whether `flex_attention` computes on this GPU."""
+    probe = torch.zeros(1, 1, 16, 64, dtype=torch.bfloat16, device="cuda")
+    try:
+        attend(probe, probe, probe, None)
+    except MaskloomError:
+        return False
+    return True
+
+
+def _run(
+    qkv: list[torch.Tensor],
+    dropout: float,
+    causal: bool,
+    mask: torch.Tensor | None,
+    scale: float | None,
+    window: int | None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    query, key, value = qkv
+    lengths = (query.size(2), key.size(2))
+    block_mask = score_mod = None
+    if causal:
+
+        def near(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+            kept = q_idx >= kv_idx
+            return kept if window is None else kept & (q_idx - kv_idx < window)
+
+        block_mask = create_block_mask(near, None, None, *lengths, device=query.device)
+    if mask is not None and mask.dtype == torch.bool:
+        block_mask = of_dense(mask, query.size(0), query.size(1), *lengths)
+    elif mask is not None:
+        score_mod = added(mask)
+    return attend(query, key, value, block_mask, score_mod, scale, None, dropout)
+
+
+def _again(
+    qkv: list[torch.Tensor],
+    d_out: torch.Tensor,
+    dropout: float,
+    causal: bool,
+    mask: torch.Tensor | None,
+    scale: float | None,
+    window: int | None,
+) -> tuple[torch.Tensor, ...]:
+    """The gradients, from the forward pass computed again."""
+    with _autograd(), torch.enable_grad():
+        leaves = [t.detach().requires_grad_() for t in qkv]
+        out, _ = _run(leaves, dropout, causal, mask, scale, window)
+        return torch.autograd.grad(out, leaves, d_out)
+
+
+def _autograd() -> Any:
+    """A kernel runs below autograd; here it records again."""
+    excluded = torch._C._dispatch_tls_local_exclude_set()
+    for key in ("AutogradFunctionality", "AutogradCPU", "AutogradCUDA", "AutogradOther", "ADInplaceOrView"):
+        excluded = excluded.remove(getattr(torch._C.DispatchKey, key))
+    return torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), excluded)
+
+
+Pair = tuple[Callable[..., Any], Callable[..., Any]]
+
+
+def _cpu(window: int | None) -> Pair:
+    def forward(
+        query: Any,
+        key: Any,
+        value: Any,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        *,
+        attn_mask: Any = None,
+        scale: Any = None,
+    ) -> Any:
+        return _run([query, key, value], dropout_p, is_causal, attn_mask, scale, window)
+
+    def backward(
+        grad_out: Any,
+        query: Any,
+        key: Any,
+        value: Any,
+        out: Any,
+        logsumexp: Any,
+        dropout_p: float,
+        is_causal: bool,
+        *,
+        attn_mask: Any = None,
+        scale: Any = None,
+    ) -> Any:
+        return _again([query, key, value], grad_out, dropout_p, is_causal, attn_mask, scale, window)
+
+    return forward, backward
+
+
+def _cuda(window: int | None) -> Pair:
+    def forward(
+        query: Any,
+        key: Any,
+        value: Any,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        return_debug_mask: bool = False,
+        *,
+        scale: Any = None,
+    ) -> Any:
+        out, lse = _run([query, key, value], dropout_p, is_causal, None, scale, window)
+        none = torch.empty(0, dtype=torch.int64, device=query.device)
+        # PyTorch's own places for a random state, which an attention without dropout has not
+        return out, lse, None, None, query.size(2), key.size(2), none, none, none
+
+    def backward(grad_out: Any, query: Any, key: Any, value: Any, *rest: Any, scale: Any = None) -> Any:
+        # out, lse, cu_seqlens (2), lengths (2), dropout, causal, random state (2)
+        dropout, causal = rest[6], rest[7]
+        return _again([query, key, value], grad_out, dropout, causal, None, scale, window)
+
+    return forward, backward

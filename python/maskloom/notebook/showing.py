@@ -1,0 +1,212 @@
+"""`show` draws a mask, `share` writes it as one file that needs no network.
+
+Invariant: every picture carries its numbers and where they are from.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import html
+import json
+import math
+import os
+import platform
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .. import _native
+from .._call import call
+from ..block_mask import create_block_mask
+from ..errors import ArgumentError
+from .drawing import png
+from .page import PAGE
+from .subject import Lengths, Mask, Subject, subject
+
+__all__ = ["Shown", "share", "show"]
+
+#: Pixels of a picture along its longer side.
+SIZE = 1024
+
+
+class Shown:
+    """A picture of a mask with its numbers. `_repr_html_` is zoomable, `_repr_png_` is the picture alone."""
+
+    def __init__(self, of: Subject, b: int, h: int, rows: tuple[int, int], cols: tuple[int, int], size: int) -> None:
+        self.of, self.b, self.h, self.rows, self.cols = of, b, h, rows, cols
+        height, width = rows[1] - rows[0], cols[1] - cols[0]
+        step = max(1, math.ceil(max(height, width) / size))
+        #: tokens of a pixel's side, rounded up: pixels divide the tokens evenly
+        self.tokens_per_pixel = step
+        self.height, self.width = math.ceil(height / step), math.ceil(width / step)
+        if of.mask is None:
+            self.pixels, self.exact = bytes([255]) * (self.height * self.width), True
+        else:
+            size_here = (self.height, self.width)
+            self.pixels, self.exact = call(_native.picture, of.mask[0], (b, h), rows, cols, size_here)
+        self._numbers: dict[str, Any] | None = None
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """Kept cells, density, and blocks of the whole mask, over its batch entries and heads."""
+        if self._numbers is None:
+            self._numbers = _numbers(self.of)
+        return self._numbers
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is shown, without the pixels."""
+        return {
+            "name": self.of.name,
+            "lengths": [self.of.q_len, self.of.kv_len],
+            "b": self.b,
+            "h": self.h,
+            "rows": list(self.rows),
+            "cols": list(self.cols),
+            "tokens_per_pixel": self.tokens_per_pixel,
+            "exact": self.exact,
+            "numbers": self.numbers,
+            "code": self.of.texts()[0],
+            "provenance": provenance(),
+        }
+
+    def png(self) -> bytes:
+        """The picture as a PNG file: one pixel for each cell, or for `tokens_per_pixel` in both directions."""
+        return png(self.pixels, self.width, self.height)
+
+    def html(self) -> str:
+        """A whole page: picture, numbers, code, provenance. It loads nothing."""
+        said = {**self.to_dict(), "width": self.width, "height": self.height}
+        tables = "".join(
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
+            for name, value in {**_words(said), **{k.replace("_", " "): v for k, v in said["numbers"].items()}}.items()
+        )
+        made = "".join(f"<li>{html.escape(k)}: {html.escape(str(v))}</li>" for k, v in said["provenance"].items())
+        fill = {
+            "TITLE": html.escape(self.of.name),
+            "PICTURE": base64.b64encode(self.png()).decode(),
+            "SHARES": base64.b64encode(zlib.compress(self.pixels, 9)).decode(),
+            "NUMBERS": tables,
+            "CODE": html.escape(said["code"]),
+            "PROVENANCE": made,
+            "DATA": json.dumps(said).replace("<", "\\u003c"),
+        }
+        page = PAGE
+        for name, value in fill.items():
+            page = page.replace(f"@{name}@", value)
+        return page
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.html(), quote=True)
+        style = "width:100%;height:560px;border:1px solid #ccc"
+        return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{page}"></iframe>'
+
+    def _repr_png_(self) -> bytes:
+        return self.png()
+
+    def __repr__(self) -> str:
+        n = self.numbers
+        lengths = f"{self.of.q_len} x {self.of.kv_len} tokens"
+        return f"{self.of.name} over {lengths}: {n['kept']} of {n['cells']} cells kept, density {n['density']:.4g}"
+
+
+def show(
+    mask: Mask,
+    lengths: Lengths = None,
+    *,
+    b: int = 0,
+    h: int = 0,
+    rows: tuple[int, int] | None = None,
+    cols: tuple[int, int] | None = None,
+    score_mod: Callable[..., Any] | None = None,
+    batch: int = 1,
+    heads: int = 1,
+    size: int = SIZE,
+) -> Shown:
+    """Draws a mask. In a notebook the result is a picture that zooms; `.png()` and `.html()` are files.
+
+    Args:
+        mask: a mod, a BlockMask, a design of `from_design`, a preset's name or a document's path.
+        lengths: tokens, or (q, kv): needed for a mod.
+        b, h: batch entry and head.
+        rows, cols: (from, to) tokens; None: all.
+        score_mod: shown as code beside the mask.
+        batch, heads: how many a mod differs between; a BlockMask and a design say it themselves.
+        size: pixels along the longer side. Up to so many tokens each pixel is a cell.
+
+    Raises:
+        ArgumentError: no mask, lengths are missing, rows or columns that it has not.
+        RecordingError: a mod does what cannot be recorded.
+    """
+    of = subject(mask, lengths, score_mod, (batch, heads))
+    of.check_place(b, h)
+    rows, cols = _part(rows, of.q_len, "rows"), _part(cols, of.kv_len, "cols")
+    if not isinstance(size, int) or not 16 <= size <= 4096:
+        raise ArgumentError("size", f"size is {size!r}", "pass 16 to 4096 pixels")
+    return Shown(of, b, h, rows, cols, size)
+
+
+def share(mask: Mask | Shown, path: str | os.PathLike[str], lengths: Lengths = None, **options: Any) -> Path:
+    """Writes one HTML file: picture that zooms, numbers, code, provenance. It needs no network. Returns its path.
+
+    Args:
+        mask, lengths, options: those of `show`, or its result.
+        path: of the file; an existing one is replaced.
+    """
+    shown = mask if isinstance(mask, Shown) else show(mask, lengths, **options)
+    out = Path(path)
+    part = out.with_name(f".{out.name}.{os.getpid()}.part")
+    part.write_text(shown.html(), encoding="utf-8")
+    os.replace(part, out)
+    return out
+
+
+def provenance() -> dict[str, str]:
+    """What made a picture, and when."""
+    now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    return {
+        "made by": f"Maskloom {_native.__version__}",
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "at": now,
+        "method": "the recorded function, evaluated by intervals; no dense mask",
+    }
+
+
+def _part(part: tuple[int, int] | None, tokens: int, what: str) -> tuple[int, int]:
+    if part is None:
+        return 0, tokens
+    first, last = part
+    if not 0 <= first < last <= tokens:
+        raise ArgumentError(what, f"{what} is {part!r}, of {tokens} tokens", "pass (from, to)")
+    return first, last
+
+
+def _numbers(of: Subject) -> dict[str, Any]:
+    batch, heads = (of.batch if of.per_batch else 1), (of.heads if of.per_head else 1)
+    cells = batch * heads * of.q_len * of.kv_len
+    q, kv = of.block_size
+    out: dict[str, Any] = {"batch entries": batch, "heads": heads, "cells": cells}
+    if of.mask is None or of.mask_mod is None:
+        return {**out, "kept": cells, "density": 1.0}
+    blocks = call(_native.build, of.mask[0], (batch, heads), (of.q_len, of.kv_len), of.block_size)
+    kept = blocks.kept_cells()
+    out |= {"kept": kept, "density": kept / cells, "block_size": f"{q} x {kv}"}
+    found = create_block_mask(of.mask_mod, batch, heads, of.q_len, of.kv_len, device="cpu", BLOCK_SIZE=of.block_size)
+    full = found.full_kv_num_blocks
+    partial, whole = int(found.kv_num_blocks.sum()), 0 if full is None else int(full.sum())
+    every = batch * heads * -(-of.q_len // q) * -(-of.kv_len // kv)
+    return {**out, "full_blocks": whole, "partial_blocks": partial, "empty_blocks": every - whole - partial}
+
+
+def _words(said: dict[str, Any]) -> dict[str, str]:
+    step = said["tokens_per_pixel"]
+    pixel = "one pixel is one cell" if step == 1 else f"one pixel is at most {step} x {step} cells"
+    exact = "shares are exact" if said["exact"] else "some shares are sampled"
+    return {
+        "tokens": f"{said['lengths'][0]} queries, {said['lengths'][1]} keys",
+        "shown": f"batch entry {said['b']}, head {said['h']}; {pixel}; {exact}",
+    }

@@ -1,0 +1,94 @@
+//! A mod for people: the steps of one cell, its text in PyTorch's language, a picture of its cells.
+//!
+//! Invariant: steps and values are the interpreter's, shares of a picture are exact where they say so. Must not know how
+//! they are shown.
+
+use super::design::Tensors;
+use super::guard::computed;
+use super::mask::Mask;
+use crate::analysis::raster::{Effort, Raster, Region};
+use crate::base::{Control, Diagnostic};
+use crate::ir::cell::Cell;
+use crate::ir::graph::{Mod, ModKind};
+use crate::ir::print::{self, Names};
+use crate::ir::steps::steps;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// Most pixels of a picture.
+const PIXELS: usize = 1 << 24;
+
+/// (text, value, distance below the result, whether it is a read outside its tensor) of each sub-expression.
+type Steps = Vec<(String, String, usize, bool)>;
+
+/// The sub-expressions of (b, h, q_idx, kv_idx) in evaluation order, the result last. The text is that of the graph.
+#[pyfunction]
+pub(super) fn explain(py: Python<'_>, mask: &Mask, cell: (i64, i64, i64, i64), score: f64) -> PyResult<Steps> {
+    computed(py, || {
+        let of = &mask.of;
+        // a recording's own text has single operations
+        let plain = Mod { kind: of.kind, graph: of.graph.clone(), root: of.root, sources: Vec::new() };
+        let cell = Cell { b: cell.0, h: cell.1, q_idx: cell.2, kv_idx: cell.3, score };
+        let found = steps(&plain, &cell);
+        Ok(found.into_iter().map(|step| (step.text.clone(), step.shown(), step.depth, step.clamped)).collect())
+    })
+}
+
+/// The mod as PyTorch code, and the tensors that it reads as globals.
+#[pyfunction]
+pub(super) fn printed(py: Python<'_>, mask: &Mask) -> PyResult<(String, Tensors)> {
+    computed(py, || {
+        let mut names = Names::reserving(&["torch", "math", "mask_mod", "score_mod"]);
+        let name = match mask.of.kind {
+            ModKind::Mask => "mask_mod",
+            ModKind::Score => "score_mod",
+        };
+        let text = print::function(name, &mask.of, &mut names, &print::any_range);
+        Ok((text, Tensors { of: names.tensors }))
+    })
+}
+
+/// Kept shares of pixels over rows and columns of tokens, row by row: 0 nothing, 255 everything, 1 to 254 a part; and
+/// whether all are exact.
+#[pyfunction]
+pub(super) fn picture<'py>(
+    py: Python<'py>,
+    mask: &Mask,
+    place: (usize, usize),
+    rows: (usize, usize),
+    cols: (usize, usize),
+    size: (usize, usize),
+) -> PyResult<(Bound<'py, PyBytes>, bool)> {
+    let (pixels, exact) = computed(py, || {
+        let empty = rows.0 >= rows.1 || cols.0 >= cols.1 || size.0 == 0 || size.1 == 0;
+        if empty || size.0.saturating_mul(size.1) > PIXELS {
+            let said = format!("a picture of {} x {} pixels over these rows and columns", size.0, size.1);
+            return Err(Diagnostic::error("picture-size", said)
+                .hint(format!("rows and columns are FROM, TO; at most {PIXELS} pixels")));
+        }
+        let region =
+            Region { b: place.0, h: place.1, q: rows.0..rows.1, kv: cols.0..cols.1, height: size.0, width: size.1 };
+        let drawn = Raster::new(mask.of.clone()).picture(&region, Effort::FULL, &Control::new());
+        Ok((drawn.pixels.iter().map(|share| shade(*share)).collect::<Vec<u8>>(), drawn.exact))
+    })?;
+    Ok((PyBytes::new(py, &pixels), exact))
+}
+
+/// A share as a byte: only nothing is 0, and only everything is 255.
+fn shade(share: f32) -> u8 {
+    match share {
+        share if share <= 0.0 => 0,
+        share if share >= 1.0 => 255,
+        share => (1.0 + share * 253.0).round().clamp(1.0, 254.0) as u8,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_nothing_is_0_and_only_everything_is_255() {
+        assert_eq!([0.0, 1e-9, 0.5, 0.999_999, 1.0].map(shade), [0, 1, 128, 254, 255]);
+    }
+}
