@@ -34,6 +34,7 @@ mod report;
 mod run;
 mod sweep;
 mod table;
+mod target;
 mod tour;
 mod verdict;
 mod watch;
@@ -82,6 +83,7 @@ enum Command {
     Import(import::Args),
     Kernels(kernels::Args),
     Doctor(doctor::Args),
+    Target(target::Args),
     Conform(conform::Args),
     Presets(presets::Args),
     Advise(advise::Args),
@@ -148,6 +150,14 @@ fn not_understood(why: &clap::Error) -> ExitCode {
     if why.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
 }
 
+/// ssh's helper: asks its question on the terminal and prints the answer.
+pub fn answer() -> ExitCode {
+    match crate::worker::asking::answer() {
+        Some(answer) => exit(out::text(&format!("{answer}\n"))),
+        None => ExitCode::FAILURE,
+    }
+}
+
 /// Says what this program cannot do.
 pub fn refuse(why: Diagnostic) -> ExitCode {
     exit(Err(Failure::Told(vec![why])))
@@ -173,6 +183,7 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Import(args) => import::import(args),
         Command::Kernels(args) => kernels::kernels(args),
         Command::Doctor(args) => doctor::doctor(args),
+        Command::Target(args) => target::target(args),
         Command::Conform(args) => conform::conform(args),
         Command::Presets(args) => presets::presets(args),
         Command::Advise(args) => advise::run(args),

@@ -3,12 +3,13 @@
 //! Invariant: each missing requirement of the target is printed once, on stderr. Must not know the requests.
 
 use super::out::{self, Failure, Progress};
-use crate::base::{Device, Diagnostic};
+use crate::base::{Device, Diagnostic, identity};
 use crate::document::model::Document;
 use crate::problem::result::{BackendReport, KernelArtefact, Outcome, RunReport, RunStep};
 use crate::tasks::lab::launched::Carrier;
 use crate::tasks::plan;
 use crate::worker::jobs::{Jobs, News};
+use crate::worker::named;
 use crate::worker::patience::Patience;
 use crate::worker::protocol::{CompileRequest, DoctorReport, MapRequest, RunRequest, WorkerInfo};
 use crate::worker::target::Target;
@@ -23,8 +24,8 @@ pub struct Where {
     /// cpu, cuda or cuda:N; the default is the best device
     #[arg(long, value_parser = super::arguments::device)]
     pub device: Option<Device>,
-    /// Launch command of a remote worker, such as "ssh gpu1 maskloom worker"
-    #[arg(long, value_name = "COMMAND", default_value = "")]
+    /// Name of a target (`maskloom target list`), or the launch command of a worker, such as "ssh gpu1 maskloom worker"
+    #[arg(long, value_name = "NAME|COMMAND", default_value = "")]
     pub target: String,
 }
 
@@ -45,7 +46,10 @@ impl Worker {
         let answer = jobs.wait(job, &mut |_| {});
         drop(answered);
         match answer {
-            News::Hello(info) => Ok(Worker { jobs, info: *info }),
+            News::Hello(info) => {
+                tell_version(target, &info);
+                Ok(Worker { jobs, info: *info })
+            }
             other => Err(failure(other)),
         }
     }
@@ -107,6 +111,16 @@ impl Worker {
             News::Examined(report) => Ok(*report),
             other => Err(failure(other)),
         }
+    }
+}
+
+/// A worker of another build may measure differently.
+fn tell_version(target: &str, info: &WorkerInfo) {
+    let (own, there) = (identity::build().to_string(), &info.version);
+    if own != *there && named::of_command(target).is_some() {
+        let message = format!("the worker on {target} is {there}, this program {own}");
+        let update = format!("maskloom target update {target} puts this one there");
+        out::diagnostics(&[Diagnostic::note("target-version", message).hint(update)]);
     }
 }
 

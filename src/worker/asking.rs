@@ -1,0 +1,138 @@
+//! ssh's own questions (a password, a new host key): asked on the user's terminal by this program as ssh's helper.
+//!
+//! Invariant: a launched command has no terminal of its own, so it never waits for one that nobody sees; where there is a terminal
+//! here, ssh asks through SSH_ASKPASS, and the helper opens that terminal by its path. Without one ssh fails at once with its own
+//! words. Must not know what is launched.
+
+use crate::worker::{folders, leftovers};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The name by which the program knows that it is ssh's helper.
+pub const HELPER: &str = "maskloom-askpass";
+/// The terminal that the helper asks on.
+const TERMINAL: &str = "MASKLOOM_ASKPASS_TERMINAL";
+/// Exists beside the helper while a question is on the screen.
+const OPEN: &str = "open";
+
+/// What a launched command may ask with.
+pub struct Asking {
+    helper: Option<Helper>,
+}
+
+struct Helper {
+    folder: tempfile::TempDir,
+    _held: Option<std::fs::File>,
+    terminal: PathBuf,
+}
+
+impl Asking {
+    /// For the terminal of this process, if there is one.
+    pub fn prepare() -> Asking {
+        Asking { helper: terminal().and_then(Helper::on) }
+    }
+
+    /// For a command that asks nothing.
+    pub fn never() -> Asking {
+        Asking { helper: None }
+    }
+
+    /// Tells ssh of it.
+    pub fn set(&self, command: &mut Command) {
+        let Some(helper) = &self.helper else { return };
+        command.env("SSH_ASKPASS", helper.folder.path().join(HELPER)).env("SSH_ASKPASS_REQUIRE", "force");
+        command.env(TERMINAL, &helper.terminal);
+        // before 8.4 ssh asks its helper only if there seems to be a display
+        if std::env::var_os("DISPLAY").is_none() {
+            command.env("DISPLAY", "none:0");
+        }
+    }
+
+    /// Whether a question waits for its answer.
+    pub fn is_open(&self) -> bool {
+        self.helper.as_ref().is_some_and(|helper| helper.folder.path().join(OPEN).exists())
+    }
+}
+
+impl Helper {
+    #[cfg(unix)]
+    fn on(terminal: PathBuf) -> Option<Helper> {
+        let cache = folders::cache()?;
+        std::fs::create_dir_all(&cache).ok()?;
+        let (folder, held) = leftovers::folder_in(&cache).ok()?;
+        std::os::unix::fs::symlink(std::env::current_exe().ok()?, folder.path().join(HELPER)).ok()?;
+        Some(Helper { folder, _held: held, terminal })
+    }
+
+    #[cfg(not(unix))]
+    fn on(_: PathBuf) -> Option<Helper> {
+        None
+    }
+}
+
+/// The user's terminal: the one that messages go to.
+#[cfg(unix)]
+fn terminal() -> Option<PathBuf> {
+    use crate::worker::process;
+    // what is typed must reach us, too
+    process::terminal_of(0)?;
+    process::terminal_of(2)
+}
+
+#[cfg(not(unix))]
+fn terminal() -> Option<PathBuf> {
+    None
+}
+
+/// Whether this process was started as the helper.
+pub fn is_helper() -> bool {
+    std::env::args_os().next().is_some_and(|own| Path::new(&own).file_name().is_some_and(|name| name == HELPER))
+}
+
+/// The helper: asks the question on the terminal and gives the answer. None: there is no answer, and ssh fails.
+#[cfg(unix)]
+pub fn answer() -> Option<String> {
+    let question = std::env::args_os().nth(1)?.to_string_lossy().into_owned();
+    let own = PathBuf::from(std::env::args_os().next()?);
+    let open = own.with_file_name(OPEN);
+    let _ = std::fs::write(&open, b"");
+    let answered = ask(&PathBuf::from(std::env::var_os(TERMINAL)?), &question);
+    let _ = std::fs::remove_file(&open);
+    answered
+}
+
+#[cfg(not(unix))]
+pub fn answer() -> Option<String> {
+    None
+}
+
+#[cfg(unix)]
+fn ask(terminal: &Path, question: &str) -> Option<String> {
+    use crate::worker::process::Unseen;
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut screen =
+        std::fs::OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open(terminal).ok()?;
+    write!(screen, "\r{} ", question.trim_end()).and_then(|()| screen.flush()).ok()?;
+    // a yes may be seen
+    let unseen = if question.contains("yes/no") { None } else { Unseen::new(&screen) };
+    // whoever ends ssh ends its helper, and the terminal must show letters again
+    if let Ok(mut signals) =
+        signal_hook::iterator::Signals::new([signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP])
+        && let Ok(same) = screen.try_clone()
+    {
+        let seen = !question.contains("yes/no");
+        std::thread::spawn(move || {
+            if signals.forever().next().is_some() {
+                if seen {
+                    Unseen::show(&same);
+                }
+                std::process::exit(1);
+            }
+        });
+    }
+    let mut line = String::new();
+    let read = BufReader::new(&screen).read_line(&mut line).ok()?;
+    drop(unseen);
+    (read > 0).then(|| line.trim_end_matches(['\n', '\r']).to_string())
+}
