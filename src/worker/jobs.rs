@@ -10,6 +10,7 @@ use crate::base::tensor::Data;
 use crate::problem::result::{KernelArtefact, Outcome, RunReport, RunStep};
 use crate::worker::client::{self, Event};
 use crate::worker::patience::Patience;
+use crate::worker::protocol::detached::{Ask, Told};
 use crate::worker::protocol::{
     CompileRequest, DoctorReport, MapRequest, PROTOCOL_VERSION, Reply, RequestBody, ResponseBody, RunRequest,
     WorkerInfo,
@@ -59,6 +60,8 @@ pub enum News {
     Compiled(Box<KernelArtefact>),
     /// The doctor's report.
     Examined(Box<DoctorReport>),
+    /// About detached jobs.
+    Detached(Box<Told>),
     /// It failed; a dead worker's last words are in the diagnostic `worker-died`.
     Failed {
         /// Why.
@@ -132,6 +135,11 @@ impl Jobs {
     /// Examines the installed software: ends in [`News::Examined`].
     pub fn doctor(&mut self) -> JobId {
         self.start(true, RequestBody::Doctor)
+    }
+
+    /// About work that goes on without this process: ends in [`News::Detached`].
+    pub fn detached(&mut self, ask: Ask) -> JobId {
+        self.start(true, RequestBody::Detached(ask))
     }
 
     /// Whether a job has not ended yet.
@@ -265,6 +273,7 @@ fn news(body: ResponseBody, payloads: Vec<Payload>) -> News {
             Reply::Run(report) => News::Ran { report, payloads },
             Reply::Compile(artefact) => News::Compiled(artefact),
             Reply::Doctor(report) => News::Examined(Box::new(report)),
+            Reply::Detached(told) => News::Detached(Box::new(told)),
             Reply::Map { height, width } => map_news(height, width, &payloads),
             other @ (Reply::Bye {} | Reply::CompileText { .. }) => {
                 News::Failed { why: vec![client::unexpected(&other)] }

@@ -14,6 +14,7 @@ use maskloom_problem as problem;
 
 pub mod asking;
 pub mod client;
+pub mod detached;
 pub mod display;
 pub mod examine;
 pub mod far;

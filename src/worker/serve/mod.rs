@@ -11,6 +11,7 @@ mod racers;
 mod run;
 
 use crate::base::{Diagnostic, identity};
+use crate::worker::detached;
 use crate::worker::examine;
 use crate::worker::patience::PULSE;
 use crate::worker::process;
@@ -154,6 +155,7 @@ impl<W: Write> Worker<'_, W> {
             RequestBody::Hello { protocol } => hello(protocol),
             RequestBody::Doctor => Ok((Reply::Doctor(examine::examine()), Vec::new())),
             RequestBody::Shutdown => Ok((Reply::Bye {}, Vec::new())),
+            RequestBody::Detached(ask) => detached::answer(ask).map(|told| (Reply::Detached(told), Vec::new())),
             RequestBody::Run(request) => self.run(*request),
             RequestBody::Map(request) => map::map(self.kept.as_ref(), &mut self.gpus, &request),
             RequestBody::Compile(request) => compile::compile(*request),
