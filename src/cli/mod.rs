@@ -11,6 +11,7 @@ mod blocks;
 mod check;
 mod compare;
 mod conform;
+mod detach;
 mod doctor;
 mod ending;
 mod export;
@@ -18,6 +19,7 @@ mod export;
 mod golden_tests;
 mod import;
 mod inputs;
+mod jobs;
 mod kernels;
 mod lab;
 mod opened;
@@ -32,6 +34,7 @@ mod record;
 mod render;
 mod report;
 mod run;
+mod spread;
 mod sweep;
 mod table;
 mod target;
@@ -84,6 +87,9 @@ enum Command {
     Kernels(kernels::Args),
     Doctor(doctor::Args),
     Target(target::Args),
+    Jobs(jobs::Args),
+    Attach(jobs::Attach),
+    Cancel(jobs::Cancel),
     Conform(conform::Args),
     Presets(presets::Args),
     Advise(advise::Args),
@@ -99,6 +105,12 @@ enum Command {
     /// Serve a window or a command line over stdin and stdout
     #[command(hide = true)]
     Worker,
+    /// Do the work of a detached job
+    #[command(hide = true)]
+    Job {
+        /// Its folder
+        folder: std::path::PathBuf,
+    },
 }
 
 /// The action that the arguments request.
@@ -184,6 +196,9 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Kernels(args) => kernels::kernels(args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Target(args) => target::target(args),
+        Command::Jobs(args) => jobs::jobs(args),
+        Command::Attach(args) => jobs::attach(args),
+        Command::Cancel(args) => jobs::cancel(args),
         Command::Conform(args) => conform::conform(args),
         Command::Presets(args) => presets::presets(args),
         Command::Advise(args) => advise::run(args),
@@ -195,6 +210,7 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Atlas(args) => lab::atlas::atlas(args),
         Command::Tour(args) => tour::command(args),
         Command::Schema => out::text(&crate::document::file::json_schema()),
+        Command::Job { folder } => Err(Failure::Exit(crate::worker::detached::run::main(&folder))),
         Command::Worker => Err(Failure::Exit(crate::worker::serve::main())),
     }
 }

@@ -11,6 +11,7 @@ use crate::tasks::plan;
 use crate::worker::jobs::{Jobs, News};
 use crate::worker::named;
 use crate::worker::patience::Patience;
+use crate::worker::protocol::detached::{Ask, Told};
 use crate::worker::protocol::{CompileRequest, DoctorReport, MapRequest, RunRequest, WorkerInfo};
 use crate::worker::target::Target;
 use crate::worker::transport::Payload;
@@ -32,6 +33,8 @@ pub struct Where {
 /// A greeted worker.
 pub struct Worker {
     jobs: Jobs,
+    /// Whether its progress stays unsaid: several work at once.
+    pub quiet: bool,
     pub info: WorkerInfo,
 }
 
@@ -48,7 +51,7 @@ impl Worker {
         match answer {
             News::Hello(info) => {
                 tell_version(target, &info);
-                Ok(Worker { jobs, info: *info })
+                Ok(Worker { jobs, quiet: false, info: *info })
             }
             other => Err(failure(other)),
         }
@@ -69,9 +72,15 @@ impl Worker {
         out::diagnostics(&unusable.chain(self.info.notes.iter().cloned()).collect::<Vec<_>>());
     }
 
+    /// Whether it still answers; one that has ended is started again.
+    pub fn answers(&mut self) -> bool {
+        let job = self.jobs.hello();
+        matches!(self.jobs.wait(job, &mut |_| {}), News::Hello(_))
+    }
+
     /// Races, with progress on the terminal.
     pub fn run(&mut self, request: RunRequest) -> Result<(RunReport, Vec<Payload>), Failure> {
-        let progress = Progress::new();
+        let progress = if self.quiet { Progress::none() } else { Progress::new() };
         let job = self.jobs.run(request);
         let end = self.jobs.wait(job, &mut |news| {
             if let News::Progress(RunStep { what, fraction, report, .. }) = news {
@@ -91,6 +100,15 @@ impl Worker {
         let job = self.jobs.map(request);
         match self.jobs.wait(job, &mut |_| {}) {
             News::Mapped { pixels, .. } => Ok(pixels),
+            other => Err(failure(other)),
+        }
+    }
+
+    /// About work that goes on without this program.
+    pub fn detached(&mut self, ask: Ask) -> Result<Told, Failure> {
+        let job = self.jobs.detached(ask);
+        match self.jobs.wait(job, &mut |_| {}) {
+            News::Detached(told) => Ok(*told),
             other => Err(failure(other)),
         }
     }
