@@ -177,7 +177,8 @@ pub fn show(followed: Followed, show: &Show) -> Result<(), Failure> {
             Some(Diagnostic::note("job-running", format!("the job still runs: {}", detach::line(&info))))
         }
         over => {
-            let message = format!("the job {} {}, with {} of {} results", info.id, over.words(), info.done, info.steps);
+            let message =
+                format!("the job {}: {}; {} of {} results are there", info.id, over.words(), info.done, info.steps);
             let why = Diagnostic::error("job-unfinished", message);
             Some(why.hint("start it again; a sweep with --journal takes up what is missing"))
         }

@@ -17,7 +17,7 @@ use crate::worker::target::{self, Target};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Name other machines, put a worker there, and try it: --target NAME then runs on them
 #[derive(Debug, clap::Args)]
@@ -153,7 +153,12 @@ fn put(name: &str, words: Vec<String>, with: &With) -> Result<(), Failure> {
     let asked = began.elapsed().as_secs_f64();
     let began = Instant::now();
     progress.say(&format!("packing {}", words::bytes(program.bytes.len() as u64)));
+    let mut told = began;
     let copied = install::install(&mut shell, &probed, &program, &whose, &mut |n, all| {
+        if told.elapsed() < Duration::from_millis(100) {
+            return;
+        }
+        told = Instant::now();
         progress.say(&format!("copying the worker: {} of {}", words::bytes(n as u64), words::bytes(all as u64)));
     })?;
     let took = began.elapsed().as_secs_f64();

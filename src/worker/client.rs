@@ -113,7 +113,15 @@ impl Client {
             move || words.listen(stderr)
         })?;
         let (vital, over) = (Arc::new(Vital::new()), Arc::new(AtomicBool::new(false)));
-        let reader = Arc::new(Reader { child: child.clone(), words, events: incoming, wake, vital, over, asking });
+        let reader = Arc::new(Reader {
+            child: child.clone(),
+            words,
+            events: incoming,
+            wake,
+            vital,
+            over,
+            asking: Mutex::new(asking),
+        });
         spawn("worker-watch", {
             let watch = reader.clone();
             move || watch.watch(&patience)
@@ -344,7 +352,8 @@ struct Reader {
     vital: Arc<Vital>,
     /// Its end was told.
     over: Arc<AtomicBool>,
-    asking: Asking,
+    /// Until it is greeted.
+    asking: Mutex<Asking>,
 }
 
 /// The mark by which a shell says that its stdin is the worker's.
@@ -376,6 +385,9 @@ impl Reader {
             match read {
                 Ok(Incoming::Message((response, payloads))) => {
                     noise = 0;
+                    if !self.vital.is_greeted() {
+                        *lock(&self.asking) = Asking::never();
+                    }
                     self.vital.message();
                     if !matches!(response.body, ResponseBody::Alive) {
                         self.tell(Event::Message { id: response.id, body: response.body, payloads });
@@ -412,7 +424,7 @@ impl Reader {
                     return self
                         .end(false, |child| format!("{}; something that it started holds its output open", child));
                 }
-            } else if self.asking.is_open() {
+            } else if lock(&self.asking).is_open() {
                 // a question to the user is on the screen
                 self.vital.again();
             } else if let Some(missing) = self.vital.missing(patience) {
