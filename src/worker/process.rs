@@ -246,6 +246,33 @@ mod tests {
     }
 
     #[test]
+    fn a_terminal_shows_letters_again() {
+        use std::os::fd::{AsRawFd, FromRawFd};
+        let (mut ours, mut theirs) = (0, 0);
+        let nothing = std::ptr::null_mut();
+        // SAFETY: two live integers; no name, settings or size.
+        let made = unsafe { libc::openpty(&mut ours, &mut theirs, nothing, nothing.cast(), nothing.cast()) };
+        assert_eq!(made, 0);
+        // SAFETY: openpty has just made both, and nothing else owns them.
+        let (_ours, terminal) = unsafe { (File::from_raw_fd(ours), File::from_raw_fd(theirs)) };
+        let echoes = || {
+            // SAFETY: termios is plain data, for which zeros are a value.
+            let mut now: libc::termios = unsafe { std::mem::zeroed() };
+            // SAFETY: an open descriptor and a live termios.
+            assert_eq!(unsafe { libc::tcgetattr(terminal.as_raw_fd(), &mut now) }, 0);
+            now.c_lflag & libc::ECHO != 0
+        };
+        assert!(echoes() && terminal_of(terminal.as_raw_fd()).is_some_and(|path| path.exists()));
+        let unseen = Unseen::new(&terminal).expect("a terminal");
+        assert!(!echoes());
+        // a helper that is killed
+        Unseen::show(&terminal);
+        assert!(echoes());
+        drop(unseen);
+        assert!(echoes() && terminal_of(File::open("/dev/null").expect("there").as_raw_fd()).is_none());
+    }
+
+    #[test]
     fn killing_a_group_takes_grandchildren_along() {
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 60 & echo started; wait"]).stdout(Stdio::piped());

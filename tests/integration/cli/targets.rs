@@ -372,3 +372,92 @@ fn a_sweep_over_three_targets_loses_one_and_is_taken_up_after_a_kill() {
     let again = far.run(&sweep).ok();
     assert!(again.err.contains("60 of 60 points"), "{}", again.err);
 }
+
+/// A server of ssh for this user on this machine; it ends with this.
+struct Server(std::process::Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts one, and writes `ssh.conf` with the host `gpu1`, which is known, and `new`, which is not.
+fn server(far: &Far, sshd: &std::path::Path) -> Server {
+    let at = |name: &str| far.bench.path(name).display().to_string();
+    for key in ["host", "own", "other"] {
+        let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &at(key)]).status();
+        assert!(made.expect("ssh-keygen").success());
+    }
+    // as root it wants its own empty folder
+    let _ = std::fs::create_dir_all("/run/sshd");
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    far.bench.write(
+        "sshd.conf",
+        &format!(
+            "ListenAddress 127.0.0.1:{port}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\n\
+             PermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nSetEnv XDG_CACHE_HOME={}\n",
+            at("host"), at("own.pub"), at("cache-there")
+        ),
+    );
+    let public = std::fs::read_to_string(far.bench.path("host.pub")).expect("a key");
+    far.bench.write("known", &format!("[127.0.0.1]:{port} {public}"));
+    let host = |name: &str, known: &str, key: &str| {
+        format!(
+            "Host {name}\n HostName 127.0.0.1\n Port {port}\n IdentityFile {}\n UserKnownHostsFile {}\n \
+             IdentitiesOnly yes\n GlobalKnownHostsFile /dev/null\n",
+            at(key),
+            at(known)
+        )
+    };
+    let all = [host("gpu1", "known", "own"), host("new", "unknown", "own"), host("locked", "known", "other")];
+    far.bench.write("ssh.conf", &all.concat());
+    let started =
+        Command::new(sshd).args(["-D", "-e", "-f", &at("sshd.conf")]).stderr(std::process::Stdio::null()).spawn();
+    let server = Server(started.expect("sshd starts"));
+    let patience = Instant::now() + Duration::from_secs(20);
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(Instant::now() < patience, "sshd does not listen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    server
+}
+
+#[test]
+fn a_real_line_of_ssh_is_added_cut_and_taken_up() {
+    let found = [maskloom::worker::user_python::on_path("sshd"), Some("/usr/sbin/sshd".into())];
+    let Some(sshd) = found.into_iter().flatten().find(|path| path.is_file()) else {
+        return maskloom_testing::needs::missing("sshd", "no sshd on this machine");
+    };
+    let far = Far::new();
+    let server = server(&far, &sshd);
+    let line = |host: &str| format!("ssh -F {} {host}", quoted(&far.bench.path("ssh.conf").display().to_string()));
+    far.run(&["target", "add", "n", &line("new")]).fails(1, &["error[target-unreachable]", "answer its question"]);
+    far.run(&["target", "add", "n", &line("locked")]).fails(1, &["error[target-unreachable]", "ssh-copy-id"]);
+    far.run(&["target", "add", "a", &line("gpu1")]).ok();
+    let run = ["run", "band.json", "--device", "cpu", "--rounds", "1", "--backend", "flex", "--target", "a"];
+    assert!(far.run(&run).ok().out.contains("our CPU flex kernel"));
+    let id = far.detach("300,301,302,303", "300");
+    // the line is cut while a client waits: it comes back by itself
+    let attached = far
+        .command(&["attach", &id, "--target", "a", "--json"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn();
+    let attached = attached.expect("starts");
+    far.job(&id, |job| job["fraction"].as_f64() > Some(0.0));
+    let own = format!("/proc/{}/task/{}/children", attached.id(), attached.id());
+    let cut = format!("for t in /proc/{}/task/*; do kill -9 $(cat $t/children); done 2>/dev/null; true", attached.id());
+    assert!(
+        std::path::Path::new(&own).exists() && Command::new("sh").args(["-c", &cut]).status().expect("sh").success()
+    );
+    let ended = attached.wait_with_output().expect("it ends");
+    let (out, err) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert!(ended.status.success() && err.contains("the line to a is cut"), "{out}\n{err}");
+    let json: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(json["rows"].as_array().map(Vec::len), Some(4));
+    far.run(&["target", "remove", "a"]).ok();
+    assert!(!far.bench.path("cache-there/maskloom").exists());
+    drop(server);
+}
