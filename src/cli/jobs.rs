@@ -2,7 +2,7 @@
 //!
 //! Invariant: what a job shows is what its command would have shown. Must not know how jobs run.
 
-use super::detach::{self, Followed, at, unexpected};
+use super::detach::{self, Followed, Show, at, failures, unexpected};
 use super::out::{self, Failure};
 use super::table::Table;
 use super::work::Worker;
@@ -62,13 +62,6 @@ pub struct Cancel {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-}
-
-/// How results are shown.
-pub struct Show {
-    pub json: bool,
-    pub into: Option<PathBuf>,
-    pub target: String,
 }
 
 /// Lists.
@@ -196,15 +189,6 @@ pub fn show(followed: Followed, show: &Show) -> Result<(), Failure> {
         (Ok(()), Some(why)) => Err(why.into()),
         (printed, Some(_)) => printed,
     }
-}
-
-/// The diagnostics of failed steps.
-pub fn failures(pieces: &[Piece]) -> Vec<Diagnostic> {
-    let of = |piece: &Piece| match &piece.end {
-        PieceEnd::Failed { why } => why.clone(),
-        _ => Vec::new(),
-    };
-    pieces.iter().flat_map(of).collect()
 }
 
 /// What a command printed and wrote, put where it would have put it here.

@@ -15,6 +15,7 @@ mod detach;
 mod doctor;
 mod ending;
 mod export;
+mod far;
 #[cfg(test)]
 mod golden_tests;
 mod import;
@@ -28,12 +29,15 @@ mod overrides;
 mod pair;
 mod parallel;
 mod picture;
+mod point;
 mod presets;
 mod race;
+mod ray;
 mod record;
 mod render;
 mod report;
 mod run;
+mod slurm;
 mod spread;
 mod sweep;
 mod table;
@@ -105,6 +109,8 @@ enum Command {
     /// Serve a window or a command line over stdin and stdout
     #[command(hide = true)]
     Worker,
+    #[command(hide = true)]
+    Point(point::Args),
     /// Do the work of a detached job
     #[command(hide = true)]
     Job {
@@ -210,6 +216,7 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Atlas(args) => lab::atlas::atlas(args),
         Command::Tour(args) => tour::command(args),
         Command::Schema => out::text(&crate::document::file::json_schema()),
+        Command::Point(args) => point::point(&args),
         Command::Job { folder } => Err(Failure::Exit(crate::worker::detached::run::main(&folder))),
         Command::Worker => Err(Failure::Exit(crate::worker::serve::main())),
     }

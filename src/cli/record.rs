@@ -8,7 +8,7 @@ use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::work::{Where, Worker};
-use super::{arguments, detach, jobs, race};
+use super::{arguments, detach, race};
 use crate::base::{BackendName, Device, Diagnostic};
 use crate::document::library;
 use crate::document::model::Document;
@@ -104,7 +104,7 @@ fn detached(args: &Args, worker: &mut Worker, steps: Vec<Step>) -> Result<(), Fa
 }
 
 /// Adds the runs of a detached job to the file.
-pub fn show_job(batch: &Batch, pieces: &[Piece], how: &jobs::Show) -> Result<(), Failure> {
+pub fn show_job(batch: &Batch, pieces: &[Piece], how: &detach::Show) -> Result<(), Failure> {
     let named = || batch.notes["into"].as_str().map(PathBuf::from);
     let Some(into) = how.into.clone().or_else(named) else {
         let why = Diagnostic::error("record-into", "the job does not say which file its runs are for");

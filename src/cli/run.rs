@@ -3,13 +3,13 @@
 //! Invariant: the status is 0 only if a backend ran and all that ran were right. Must not know the protocol.
 
 use super::arguments::{self, Pass};
+use super::detach;
 use super::inputs::InputArgs;
 use super::opened::{self, CodeArgs, Opened};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::race;
 use super::work::{Where, Worker};
-use super::{detach, jobs};
 use crate::backends::race::RaceOptions;
 use crate::base::{BackendName, Control, Diagnostic};
 use crate::document::compile::Compiled;
@@ -156,13 +156,13 @@ fn detached(target: &str, worker: &mut Worker, view: &View, request: RunRequest,
 }
 
 /// The result of a detached run.
-pub fn show_job(batch: &Batch, pieces: &[Piece], how: &jobs::Show) -> Result<(), Failure> {
+pub fn show_job(batch: &Batch, pieces: &[Piece], how: &detach::Show) -> Result<(), Failure> {
     let view: View = serde_json::from_value(batch.notes.clone())
         .map_err(|e| Diagnostic::error("job-file", format!("the job's notes cannot be read: {e}")))?;
     let step = batch.steps.first().map(|step| &step.work);
     match (step, pieces.first().map(|piece| &piece.end)) {
         (Some(Work::Race { request }), Some(PieceEnd::Ran { report })) => show(&view, request, report, how.json),
-        _ => Err(jobs::failures(pieces).into()),
+        _ => Err(detach::failures(pieces).into()),
     }
 }
 

@@ -13,6 +13,7 @@ use crate::problem::result::RunReport;
 use crate::tasks::journal::{self, Done, Journal};
 use crate::worker::protocol::RunRequest;
 use crate::worker::target::Target;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ use std::sync::{Mutex, PoisonError};
 const DEATHS: u32 = 2;
 
 /// A point.
+#[derive(Serialize, Deserialize)]
 pub struct Point {
     /// `seq 4096, heads 8`
     pub label: String,
@@ -73,7 +75,7 @@ pub fn rows(name: &str, target: &str, problem: &ProblemSpec, report: &RunReport)
 
 impl Spread {
     /// Runs every point that the journal does not have. Errors: no machine answers, or the journal cannot be written.
-    pub fn run(&mut self, points: &[Point]) -> Result<Vec<End>, Failure> {
+    pub fn run(&self, points: &[Point]) -> Result<Vec<End>, Failure> {
         let mut journal = self.journal.as_deref().map(Journal::open).transpose()?;
         let keys: Vec<String> = points.iter().map(|point| journal::key(&point.request)).collect();
         let known = |key: &String| journal.as_ref().and_then(|journal| journal.known.get(key).cloned());

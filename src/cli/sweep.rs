@@ -9,10 +9,11 @@ use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::race;
+use super::slurm::{self, Array, SlurmArgs};
 use super::spread::{self, Point, Spread};
 use super::table::{self, Table};
 use super::work::Worker;
-use super::{detach, jobs};
+use super::{detach, ray};
 use crate::base::{BackendName, Device, Diagnostic};
 use crate::tasks::plan;
 use crate::worker::protocol::detached::{Batch, Piece, PieceEnd, Step, Work};
@@ -50,6 +51,11 @@ pub struct Args {
     #[arg(long, conflicts_with = "journal")]
     detach: bool,
     #[command(flatten)]
+    array: SlurmArgs,
+    /// Run through Ray (`pip install ray`): an address of a cluster (auto, ray://HOST:10001), or `local` for workers of this machine
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["targets", "detach", "slurm"])]
+    ray: Option<String>,
+    #[command(flatten)]
     code: CodeArgs,
     #[command(flatten)]
     overrides: Overrides,
@@ -81,8 +87,17 @@ pub fn sweep(args: Args) -> Result<(), Failure> {
     if args.detach {
         return detached(&args, &targets, planned, failed);
     }
-    let mut spread = Spread { targets, device: args.device, journal: args.journal.clone() };
-    let ends = spread.run(&planned)?;
+    let ends = if let Some(folder) = &args.array.slurm {
+        match slurm::array(&args.array, folder, &planned, args.device)? {
+            Array::Ends(ends) => ends,
+            Array::Submitted if failed.is_empty() => return Ok(()),
+            Array::Submitted => return Err(failed.into()),
+        }
+    } else if let Some(address) = &args.ray {
+        ray::run(address, &planned, args.device, args.journal.as_deref())?
+    } else {
+        Spread { targets, device: args.device, journal: args.journal.clone() }.run(&planned)?
+    };
     let mut rows = Vec::new();
     for (point, end) in planned.iter().zip(ends) {
         match end {
@@ -119,9 +134,9 @@ fn detached(args: &Args, targets: &[String], planned: Vec<Point>, failed: Vec<Di
 }
 
 /// The rows of a detached sweep.
-pub fn show_job(batch: &Batch, pieces: &[Piece], how: &jobs::Show) -> Result<(), Failure> {
+pub fn show_job(batch: &Batch, pieces: &[Piece], how: &detach::Show) -> Result<(), Failure> {
     let name = batch.notes["name"].as_str().unwrap_or_default();
-    let (mut rows, mut failed) = (Vec::new(), jobs::failures(pieces));
+    let (mut rows, mut failed) = (Vec::new(), detach::failures(pieces));
     for piece in pieces {
         let Some(Step { label, work: Work::Race { request } }) = batch.steps.get(piece.step) else { continue };
         if let PieceEnd::Ran { report } = &piece.end {

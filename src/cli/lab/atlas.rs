@@ -4,7 +4,7 @@
 
 use super::page::Page;
 use crate::base::{BlockSize, Control, Diagnostic};
-use crate::cli::detach::{self, Far};
+use crate::cli::far::{self, Far};
 use crate::cli::out::{self, Failure, Progress};
 use crate::cli::table::{Table, percent};
 use crate::quality::capture::{Call, Capture};
@@ -70,11 +70,7 @@ pub fn atlas(args: Args) -> Result<(), Failure> {
     if args.far.is_far() {
         let title = format!("atlas of {}", args.capture.display());
         let written = args.out.iter().chain(&args.page).cloned().collect();
-        return detach::command(
-            &args.far,
-            detach::Command { what: "atlas", title, document: None, written },
-            args.json,
-        );
+        return far::command(&args.far, far::Command { what: "atlas", title, document: None, written }, args.json);
     }
     let capture = super::open(&args.capture)?;
     let rows = heads(&args, &capture, by)?;

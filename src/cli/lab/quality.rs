@@ -5,7 +5,7 @@
 use super::Part;
 use super::page::Page;
 use crate::base::{Control, Device, Diagnostic};
-use crate::cli::detach::{self, Far};
+use crate::cli::far::{self, Far};
 use crate::cli::opened::{self, CodeArgs};
 use crate::cli::out::{self, Failure, Progress};
 use crate::cli::overrides::Overrides;
@@ -81,7 +81,7 @@ struct Worst {
 /// Runs the command.
 pub fn quality(args: Args) -> Result<(), Failure> {
     if args.far.is_far() {
-        return far(&args);
+        return measured_there(&args);
     }
     let opened = opened::open(&args.preset, &args.code, &args.overrides)?;
     let problem = from_document(&opened.document, &opened.compile()?)?;
@@ -117,7 +117,7 @@ pub fn quality(args: Args) -> Result<(), Failure> {
 }
 
 /// Measures where the capture is.
-fn far(args: &Args) -> Result<(), Failure> {
+fn measured_there(args: &Args) -> Result<(), Failure> {
     if !(args.code.tensors.is_empty() && args.code.packages.is_empty()) {
         let why = Diagnostic::error("detach-files", "the files of --tensors and --package stay on this machine");
         return Err(Failure::WrongUse(why.hint("put them into a document first: `maskloom import`")));
@@ -125,7 +125,7 @@ fn far(args: &Args) -> Result<(), Failure> {
     let title = format!("quality of {} on {}", args.preset, args.capture.display());
     let written = args.picture.iter().chain(&args.page).cloned().collect();
     let document = Some(args.preset.clone());
-    detach::command(&args.far, detach::Command { what: "quality", title, document, written }, args.json)
+    far::command(&args.far, far::Command { what: "quality", title, document, written }, args.json)
 }
 
 fn calls<'a>(args: &Args, problem: &Problem, capture: &'a Capture) -> Result<Vec<&'a Call>, Diagnostic> {

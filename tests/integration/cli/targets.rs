@@ -461,3 +461,94 @@ fn a_real_line_of_ssh_is_added_cut_and_taken_up() {
     assert!(!far.bench.path("cache-there/maskloom").exists());
     drop(server);
 }
+
+/// Submits as Slurm does, and runs every task at once; task 1 fails the first time.
+const SBATCH: &str = r#"echo "$*" >> sbatch.words
+for word; do case $word in --array=*) tasks=${word#--array=} ;; --refuse) echo 'sbatch: error: Invalid partition' >&2; exit 1 ;; esac; script=$word; done
+for task in $(echo "$tasks" | tr , ' '); do
+  if [ "$task" = 1 ] && [ ! -e failed ]; then touch failed; echo 'node lost' > "${script%/*}/logs/1"; continue; fi
+  SLURM_ARRAY_TASK_ID=$task sh "$script"
+done
+echo '4711;cluster'"#;
+
+/// Ray's functions that the script calls, in one process.
+const RAY: &str = r#"
+import sys
+def init(address=None, **options):
+    if address == "nowhere": raise ConnectionError("no cluster at nowhere")
+    print("Ray prints on stdout, too")
+def cluster_resources(): return {"CPU": 2.0}
+def put(value): return value
+def get(ready): return ready[0]()
+def wait(waiting, num_returns=1): return waiting[:1], waiting[1:]
+class Task:
+    def __init__(self, function): self.function = function
+    def remote(self, *given): return (lambda: self.function(*given), len(given), id(given))
+def remote(**options): return Task
+"#;
+
+#[test]
+fn a_sweep_is_one_array_job_of_slurm_and_its_lost_tasks_are_submitted_again() {
+    let far = Far::new();
+    let path = format!("{}:{}", far.bench.path("").display(), std::env::var("PATH").expect("a path"));
+    let sweep =
+        ["sweep", "band.json", "--lengths", "300,301,302", "--rounds", "1", "--backend", "flex", "--device", "cpu"];
+    let run = |more: &[&str]| Bench::ran(far.command(&[&sweep[..], more].concat()).env("PATH", &path));
+    run(&["--slurm", "array 1"]).fails(1, &["error[slurm-submit]", "cannot start sbatch"]);
+    far.program("sbatch", SBATCH);
+    run(&["--slurm", "array 1", "--sbatch=--refuse"]).fails(1, &["error[slurm-submit]", "Invalid partition"]);
+    let told = run(&["--slurm", "array 1", "--sbatch=--gres=gpu:1"]).ok();
+    assert!(told.err.contains("array job 4711: 3 points"), "{}", told.err);
+    let words = std::fs::read_to_string(far.bench.path("sbatch.words")).expect("called");
+    assert!(words.contains("--array=0,1,2 --gres=gpu:1"), "{words}");
+    // the same command shows what is there, and nothing is submitted twice
+    let shown =
+        run(&["--slurm", "array 1"]).fails(1, &["error[slurm-missing]", "seq 301", "node lost", "squeue -j 4711"]);
+    assert!(shown.out.contains(" 302 ") && !shown.out.contains(" 301 "), "{}", shown.out);
+    run(&["--slurm", "array 1", "--again"]).ok();
+    let words = std::fs::read_to_string(far.bench.path("sbatch.words")).expect("called");
+    assert!(
+        words.lines().count() == 3 && words.lines().last().is_some_and(|last| last.contains("--array=1 ")),
+        "{words}"
+    );
+    let rows = run(&["--slurm", "array 1", "--json"]).ok().json();
+    assert_eq!(rows["rows"].as_array().map(Vec::len), Some(3));
+    run(&["--slurm", "array 1", "--rounds", "2"]).fails(2, &["cannot be used multiple times"]);
+    let other = ["sweep", "band.json", "--lengths", "300", "--slurm", "array 1"];
+    Bench::ran(far.command(&other).env("PATH", &path)).fails(2, &["error[slurm-folder]"]);
+}
+
+#[test]
+fn a_sweep_runs_through_ray_and_its_journal_counts() {
+    let python = maskloom::worker::user_python::on_path("python3").expect("the tests of documents need a Python, too");
+    let far = Far::new();
+    std::fs::create_dir(far.bench.path("ray")).expect("made");
+    far.bench.write("ray/__init__.py", RAY);
+    let sweep = [
+        "sweep",
+        "band.json",
+        "--rounds",
+        "1",
+        "--backend",
+        "flex",
+        "--device",
+        "cpu",
+        "--journal",
+        "r.jsonl",
+        "--json",
+    ];
+    let run = |more: &[&str]| {
+        let mut command = far.command(&[&sweep[..], more].concat());
+        command.env("MASKLOOM_PYTHON", &python).env("PYTHONPATH", far.bench.path("")).env("HOME", far.home());
+        Bench::ran(command.env_remove("XDG_CACHE_HOME"))
+    };
+    run(&["--lengths", "300", "--ray", "nowhere"]).fails(1, &["error[ray-failed]", "no cluster at nowhere"]);
+    let json = run(&["--lengths", "300,301", "--ray", "local"]).ok().json();
+    let rows = json["rows"].as_array().expect("rows");
+    assert!(
+        rows.len() == 2 && rows.iter().all(|row| row["target"].as_str().is_some_and(|at| at.starts_with("ray: "))),
+        "{json}"
+    );
+    let again = run(&["--lengths", "300,301,302", "--ray", "local"]).ok();
+    assert!(again.err.contains("2 of 3 points are in the journal"), "{}", again.err);
+}
