@@ -9,11 +9,12 @@ use crate::base::Diagnostic;
 use crate::base::tensor::Data;
 use crate::problem::result::{KernelArtefact, Outcome, RunReport, RunStep};
 use crate::worker::client::{self, Event};
+use crate::worker::named;
 use crate::worker::patience::Patience;
 use crate::worker::protocol::detached::{Ask, Told};
 use crate::worker::protocol::{
-    CompileRequest, DoctorReport, MapRequest, PROTOCOL_VERSION, Reply, RequestBody, ResponseBody, RunRequest,
-    WorkerInfo,
+    CompileRequest, DoctorReport, MapRequest, OTHER_VERSION, PROTOCOL_VERSION, Reply, RequestBody, ResponseBody,
+    RunRequest, WorkerInfo,
 };
 use crate::worker::supervisor::Supervisor;
 use crate::worker::target::Target;
@@ -240,7 +241,7 @@ impl Lane {
             Event::Message { id, body, payloads } => {
                 let Some(at) = self.waiting.iter().position(|(request, _)| *request == id) else { return Vec::new() };
                 let job = self.waiting[at].1;
-                let news = news(body, payloads);
+                let news = mended(news(body, payloads), target);
                 if news.is_end() {
                     self.waiting.remove(at);
                 }
@@ -280,6 +281,14 @@ fn news(body: ResponseBody, payloads: Vec<Payload>) -> News {
             }
         },
     }
+}
+
+/// A worker of another version on a target with a name: the command that replaces it.
+fn mended(news: News, target: &Target) -> News {
+    let News::Failed { why } = news else { return news };
+    let is_old = |why: &Diagnostic| why.code == OTHER_VERSION && named::of_command(&target.command).is_some();
+    let hint = || format!("maskloom target update {target} puts this program's version there");
+    News::Failed { why: why.into_iter().map(|why| if is_old(&why) { why.hint(hint()) } else { why }).collect() }
 }
 
 fn map_news(height: usize, width: usize, payloads: &[Payload]) -> News {

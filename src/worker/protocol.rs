@@ -16,6 +16,9 @@ pub mod detached;
 /// Raised when either side could no longer understand the other.
 pub const PROTOCOL_VERSION: u32 = 4;
 
+/// The code of the refusal of another version.
+pub const OTHER_VERSION: &str = "protocol-version";
+
 /// A request with its number, counted up by the client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Request {

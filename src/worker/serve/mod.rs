@@ -15,7 +15,9 @@ use crate::worker::detached;
 use crate::worker::examine;
 use crate::worker::patience::PULSE;
 use crate::worker::process;
-use crate::worker::protocol::{PROTOCOL_VERSION, Reply, Request, RequestBody, Response, ResponseBody, RunRequest};
+use crate::worker::protocol::{
+    OTHER_VERSION, PROTOCOL_VERSION, Reply, Request, RequestBody, Response, ResponseBody, RunRequest,
+};
 use crate::worker::transport::{self, Incoming, Payload};
 use std::io::{BufReader, Read, Write};
 use std::process::ExitCode;
@@ -191,9 +193,7 @@ fn hello(protocol: u32) -> Outcome {
     }
     let version = identity::build();
     let message = format!("this worker (Maskloom {version}) speaks protocol {PROTOCOL_VERSION}, not {protocol}");
-    Err(vec![
-        Diagnostic::error("protocol-version", message).hint("install the same version of Maskloom on both machines"),
-    ])
+    Err(vec![Diagnostic::error(OTHER_VERSION, message).hint("install the same version of Maskloom on both machines")])
 }
 
 #[cfg(test)]
