@@ -38,15 +38,29 @@ def done(text, packed, digest):
     return {"node": node, "failed": ran.stderr[-2000:] or f"exit status {ran.returncode}"}
 
 
+def reach(address):
+    """Ray itself tries for minutes where nothing listens."""
+    import socket
+
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        try:
+            socket.create_connection((host, int(port)), timeout=5).close()
+        except OSError as why:
+            raise ConnectionError(f"nothing answers at {address}: {why}") from None
+
+
 def main():
     import ray
 
     work = json.loads(sys.stdin.readline())
     points = [json.loads(line) for line in sys.stdin if line.strip()]
-    address = None if work["address"] == "local" else work["address"]
-    ray.init(address=address, log_to_driver=False, include_dashboard=False) if address is None else ray.init(
-        address=address, log_to_driver=False
-    )
+    address = work["address"]
+    if address == "local":
+        ray.init(log_to_driver=False, include_dashboard=False)
+    else:
+        reach(address)
+        ray.init(address=address, log_to_driver=False)
     gpu = work["gpu"]
     if gpu is None:
         gpu = ray.cluster_resources().get("GPU", 0) >= 1
