@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     let (commit, dirty) = (env!("BUILD_COMMIT"), env!("BUILD_DIRTY") == "true");
     identity::set(Build::of(env!("CARGO_PKG_VERSION"), commit, dirty, env!("BUILD_PROFILE")));
     if asking::is_helper() {
-        return cli::answer();
+        return cli::answer(question);
     }
     match cli::run() {
         cli::Asked::Done(code) => code,
@@ -45,6 +45,17 @@ fn window(file: Option<String>) -> ExitCode {
         Err(Ended::NoWindow(why)) => cli::tour(&why),
         Err(Ended::Broke(why)) => cli::refuse(why),
     }
+}
+
+/// A question of ssh in a window of its own.
+#[cfg(feature = "window")]
+fn question(words: &str, secret: bool) -> Option<String> {
+    maskloom_app::ask(words, secret)
+}
+
+#[cfg(not(feature = "window"))]
+fn question(_: &str, _: bool) -> Option<String> {
+    None
 }
 
 #[cfg(not(feature = "window"))]

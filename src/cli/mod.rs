@@ -168,9 +168,9 @@ fn not_understood(why: &clap::Error) -> ExitCode {
     if why.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
 }
 
-/// ssh's helper: asks its question on the terminal and prints the answer.
-pub fn answer() -> ExitCode {
-    match crate::worker::asking::answer() {
+/// ssh's helper: asks its question on the terminal, or by `window` in one, and prints the answer.
+pub fn answer(window: impl FnOnce(&str, bool) -> Option<String>) -> ExitCode {
+    match crate::worker::asking::answer(window) {
         Some(answer) => exit(out::text(&format!("{answer}\n"))),
         None => ExitCode::FAILURE,
     }

@@ -1,17 +1,28 @@
-//! ssh's own questions (a password, a new host key): asked on the user's terminal by this program as ssh's helper.
+//! ssh's own questions (a password, a new host key): asked by this program as ssh's helper, on the user's terminal or in a window.
 //!
-//! Invariant: a launched command has no terminal of its own, so it never waits for one that nobody sees; where there is a terminal
-//! here, ssh asks through SSH_ASKPASS, and the helper opens that terminal by its path. Without one ssh fails at once with its own
-//! words. Must not know what is launched.
+//! Invariant: a launched command has no terminal of its own, so it never waits for one that nobody sees; ssh asks through
+//! SSH_ASKPASS, and the helper opens the terminal by its path. With neither terminal nor window ssh fails at once with its own
+//! words. Must not know what is launched, nor how a window is drawn.
 
 use crate::worker::{folders, leftovers};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The name by which the program knows that it is ssh's helper.
 pub const HELPER: &str = "maskloom-askpass";
-/// The terminal that the helper asks on.
+/// The terminal that the helper asks on; [`WINDOW`]: it opens a window.
 const TERMINAL: &str = "MASKLOOM_ASKPASS_TERMINAL";
+/// See [`TERMINAL`].
+const WINDOW: &str = "window";
+/// Whether this process has a window, whose user looks at no terminal.
+static IN_A_WINDOW: AtomicBool = AtomicBool::new(false);
+
+/// From here on questions are asked in windows.
+pub fn in_a_window() {
+    IN_A_WINDOW.store(true, Ordering::Relaxed);
+}
+
 /// Exists beside the helper while a question is on the screen.
 const OPEN: &str = "open";
 
@@ -27,9 +38,10 @@ struct Helper {
 }
 
 impl Asking {
-    /// For the terminal of this process, if there is one.
+    /// In a window of this process's user, or on the terminal of this process, if there is one.
     pub fn prepare() -> Asking {
-        Asking { helper: terminal().and_then(Helper::on) }
+        let place = if IN_A_WINDOW.load(Ordering::Relaxed) { Some(WINDOW.into()) } else { terminal() };
+        Asking { helper: place.and_then(Helper::on) }
     }
 
     /// For a command that asks nothing.
@@ -89,21 +101,30 @@ pub fn is_helper() -> bool {
     std::env::args_os().next().is_some_and(|own| Path::new(&own).file_name().is_some_and(|name| name == HELPER))
 }
 
-/// The helper: asks the question on the terminal and gives the answer. None: there is no answer, and ssh fails.
+/// The helper: asks the question and gives the answer; `window` asks in a window, and is told whether the answer is secret. None:
+/// there is no answer, and ssh fails.
 #[cfg(unix)]
-pub fn answer() -> Option<String> {
+pub fn answer(window: impl FnOnce(&str, bool) -> Option<String>) -> Option<String> {
     let question = std::env::args_os().nth(1)?.to_string_lossy().into_owned();
     let own = PathBuf::from(std::env::args_os().next()?);
     let open = own.with_file_name(OPEN);
     let _ = std::fs::write(&open, b"");
-    let answered = ask(&PathBuf::from(std::env::var_os(TERMINAL)?), &question);
+    let place = PathBuf::from(std::env::var_os(TERMINAL)?);
+    let answered =
+        if place == Path::new(WINDOW) { window(&question, is_secret(&question)) } else { ask(&place, &question) };
     let _ = std::fs::remove_file(&open);
     answered
 }
 
 #[cfg(not(unix))]
-pub fn answer() -> Option<String> {
+pub fn answer(_: impl FnOnce(&str, bool) -> Option<String>) -> Option<String> {
     None
+}
+
+/// A yes may be seen.
+#[cfg(unix)]
+fn is_secret(question: &str) -> bool {
+    !question.contains("yes/no")
 }
 
 #[cfg(unix)]
@@ -114,17 +135,16 @@ fn ask(terminal: &Path, question: &str) -> Option<String> {
     let mut screen =
         std::fs::OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open(terminal).ok()?;
     write!(screen, "\r{} ", question.trim_end()).and_then(|()| screen.flush()).ok()?;
-    // a yes may be seen
-    let unseen = if question.contains("yes/no") { None } else { Unseen::new(&screen) };
+    let unseen = if is_secret(question) { Unseen::new(&screen) } else { None };
     // whoever ends ssh ends its helper, and the terminal must show letters again
     if let Ok(mut signals) =
         signal_hook::iterator::Signals::new([signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP])
         && let Ok(same) = screen.try_clone()
     {
-        let seen = !question.contains("yes/no");
+        let secret = is_secret(question);
         std::thread::spawn(move || {
             if signals.forever().next().is_some() {
-                if seen {
+                if secret {
                     Unseen::show(&same);
                 }
                 std::process::exit(1);

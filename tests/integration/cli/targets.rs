@@ -550,7 +550,8 @@ fn a_sweep_runs_through_ray_and_its_journal_counts() {
         Bench::ran(command.env_remove("XDG_CACHE_HOME"))
     };
     run(&["--lengths", "300", "--ray", "nowhere"]).fails(1, &["error[ray-failed]", "no cluster at nowhere"]);
-    run(&["--lengths", "300", "--ray", "127.0.0.1:1"]).fails(1, &["error[ray-failed]", "nothing answers at 127.0.0.1:1"]);
+    run(&["--lengths", "300", "--ray", "127.0.0.1:1"])
+        .fails(1, &["error[ray-failed]", "nothing answers at 127.0.0.1:1"]);
     let json = run(&["--lengths", "300,301", "--ray", "local"]).ok().json();
     let rows = json["rows"].as_array().expect("rows");
     assert!(
