@@ -11,6 +11,7 @@ use crate::worker::launch::Launch;
 use crate::worker::protocol::detached::{Ask, Batch, JobInfo, JobState, Piece, PieceEnd, Told};
 use crate::worker::target::Target;
 use serde_json::json;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -81,7 +82,7 @@ pub fn follow(target: &str, id: &str, now: bool) -> Result<Followed, Failure> {
     let progress = Progress::new();
     let (mut batch, mut pieces) = (None, Vec::new());
     let mut worker = Some(Worker::connect(target)?);
-    let mut pause = Duration::from_secs(1);
+    let (mut pause, mut told) = (Duration::from_secs(1), false);
     loop {
         let part = match &mut worker {
             Some(worker) => worker.detached(Ask::Read { id: id.into(), after: pieces.len() }),
@@ -113,6 +114,9 @@ pub fn follow(target: &str, id: &str, now: bool) -> Result<Followed, Failure> {
             drop(progress);
             let batch = batch.ok_or_else(|| Diagnostic::error("protocol-answer", "the job came without its work"))?;
             return Ok(Followed { batch, pieces, info });
+        }
+        if !std::mem::replace(&mut told, true) && !std::io::stderr().is_terminal() {
+            out::note(&format!("job {}: {}", info.id, line(&info)));
         }
         progress.say(&line(&info));
         std::thread::sleep(LOOK);

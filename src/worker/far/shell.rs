@@ -165,9 +165,9 @@ impl Shell {
         }
     }
 
-    /// A login and a queue may take longer than a script.
+    /// A login and a queue take as long as the user allows, whatever the script.
     fn patience(&self, limit: Duration) -> Duration {
-        if self.fresh { limit.max(Patience::default().greeting) } else { limit }
+        if self.fresh { Patience::default().greeting } else { limit }
     }
 
     fn line(&mut self, until: Instant) -> Result<String, Diagnostic> {

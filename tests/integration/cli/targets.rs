@@ -4,9 +4,10 @@
 #![cfg(target_os = "linux")]
 
 use super::{Bench, Ran};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Joins its words for a shell there, as ssh does.
@@ -350,7 +351,7 @@ fn a_sweep_over_three_targets_loses_one_and_is_taken_up_after_a_kill() {
         "--json",
     ];
     let count = || std::fs::read_to_string(far.bench.path("s.jsonl")).map_or(0, |text| text.lines().count());
-    let mut first = far.command(&sweep).stdout(std::process::Stdio::null()).spawn().expect("starts");
+    let mut first = far.command(&sweep).stdout(Stdio::null()).spawn().expect("starts");
     let patience = Instant::now() + Duration::from_secs(60);
     while count() < 9 {
         assert!(Instant::now() < patience, "no points");
@@ -418,8 +419,7 @@ fn server(far: &Far, sshd: &std::path::Path) -> Server {
     };
     let all = [host("gpu1", "known", "own"), host("new", "unknown", "own"), host("locked", "known", "other")];
     far.bench.write("ssh.conf", &all.concat());
-    let started =
-        Command::new(sshd).args(["-D", "-e", "-f", &at("sshd.conf")]).stderr(std::process::Stdio::null()).spawn();
+    let started = Command::new(sshd).args(["-D", "-e", "-f", &at("sshd.conf")]).stderr(Stdio::null()).spawn();
     let server = Server(started.expect("sshd starts"));
     let patience = Instant::now() + Duration::from_secs(20);
     while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
@@ -443,22 +443,20 @@ fn a_real_line_of_ssh_is_added_cut_and_taken_up() {
     far.run(&["target", "add", "a", &line("gpu1")]).ok();
     let run = ["run", "band.json", "--device", "cpu", "--rounds", "1", "--backend", "flex", "--target", "a"];
     assert!(far.run(&run).ok().out.contains("our CPU flex kernel"));
-    let id = far.detach("300,301,302,303", "300");
+    let id = far.detach("300,301,302,303", "400");
     // the line is cut while a client waits: it comes back by itself
-    let attached = far
-        .command(&["attach", &id, "--target", "a", "--json"])
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn();
-    let attached = attached.expect("starts");
-    far.job(&id, |job| job["fraction"].as_f64() > Some(0.0));
-    let own = format!("/proc/{}/task/{}/children", attached.id(), attached.id());
+    let mut attach = far.command(&["attach", &id, "--target", "a", "--json"]);
+    let mut attached = attach.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    let mut said = BufReader::new(attached.stderr.take().expect("piped"));
+    let mut first = String::new();
+    said.read_line(&mut first).expect("it says how far the job is");
+    assert!(first.starts_with(&format!("job {id}: ")), "{first}");
     let cut = format!("for t in /proc/{}/task/*; do kill -9 $(cat $t/children); done 2>/dev/null; true", attached.id());
-    assert!(
-        std::path::Path::new(&own).exists() && Command::new("sh").args(["-c", &cut]).status().expect("sh").success()
-    );
+    assert!(Command::new("sh").args(["-c", &cut]).status().expect("sh").success());
+    let mut err = String::new();
+    said.read_to_string(&mut err).expect("to its end");
     let ended = attached.wait_with_output().expect("it ends");
-    let (out, err) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    let out = String::from_utf8_lossy(&ended.stdout);
     assert!(ended.status.success() && err.contains("the line to a is cut"), "{out}\n{err}");
     let json: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(json["rows"].as_array().map(Vec::len), Some(4));
