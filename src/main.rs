@@ -3,6 +3,7 @@
 use maskloom::base::identity::{self, Build};
 use maskloom::base::memory::Counting;
 use maskloom::cli;
+use maskloom::worker::asking;
 use std::process::ExitCode;
 
 /// Races show what each backend holds; on the CPU that is counted here.
@@ -13,6 +14,9 @@ fn main() -> ExitCode {
     // from build.rs
     let (commit, dirty) = (env!("BUILD_COMMIT"), env!("BUILD_DIRTY") == "true");
     identity::set(Build::of(env!("CARGO_PKG_VERSION"), commit, dirty, env!("BUILD_PROFILE")));
+    if asking::is_helper() {
+        return cli::answer(question);
+    }
     match cli::run() {
         cli::Asked::Done(code) => code,
         cli::Asked::Window { file } => window(file),
@@ -41,6 +45,17 @@ fn window(file: Option<String>) -> ExitCode {
         Err(Ended::NoWindow(why)) => cli::tour(&why),
         Err(Ended::Broke(why)) => cli::refuse(why),
     }
+}
+
+/// A question of ssh in a window of its own.
+#[cfg(feature = "window")]
+fn question(words: &str, secret: bool) -> Option<String> {
+    maskloom_app::ask(words, secret)
+}
+
+#[cfg(not(feature = "window"))]
+fn question(_: &str, _: bool) -> Option<String> {
+    None
 }
 
 #[cfg(not(feature = "window"))]

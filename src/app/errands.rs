@@ -8,6 +8,7 @@ use super::background::Wake;
 use super::browse::{self, Listing};
 use super::compile::{self, Built};
 use super::exporting::{self, ExportWish, Pieces};
+use super::hosts::Names;
 use super::mishaps::guarded;
 use super::opening::{self, Opened, Thumbnail};
 use super::races::SmallerCopy;
@@ -68,7 +69,7 @@ pub(crate) enum Done {
     /// Who takes the document with this number and revision at a place.
     Verdicts { of: [u64; 2], place: Place, found: Result<Vec<Verdict>, Diagnostic> },
     /// Names of the user's ssh configuration.
-    SshNames(Vec<String>),
+    SshNames(Names),
     /// A length of a race over lengths: which race, which length, and its document.
     Length { sweep: u64, at: usize, made: Result<Box<Built>, Diagnostic> },
     /// A small picture of a preset by its name, or of a document by its path.
@@ -190,7 +191,7 @@ impl Errands {
 
     /// Reads the names of the user's ssh configuration.
     pub fn ssh_names(&self) {
-        self.start("ssh names", || Done::SshNames(super::hosts::read_ssh_names()));
+        self.start("ssh names", || Done::SshNames(super::hosts::read_names()));
     }
 
     /// Reads tensors of a file.

@@ -1,8 +1,9 @@
-//! Machines to connect to: those that answered before, and the names in the user's ssh configuration.
+//! Machines to connect to: those that answered before, targets with a name, and the names in the user's ssh configuration.
 //!
 //! Invariant: the newest first, each once; patterns of the ssh configuration are not machines. Must not know the
 //! worker.
 
+use crate::worker::named::{self, Named};
 use crate::worker::target::Target;
 use serde::{Deserialize, Serialize};
 
@@ -50,10 +51,25 @@ pub(crate) fn ssh_names(config: &str) -> Vec<String> {
     names
 }
 
-/// The same for this user's own file; empty if it cannot be read. Reads a file: not for the window's thread.
-pub(crate) fn read_ssh_names() -> Vec<String> {
+/// Names that are offered to connect to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    /// Of the list of targets, each with what is there in words.
+    pub targets: Vec<(String, String)>,
+    /// Of the ssh configuration.
+    pub ssh: Vec<String>,
+}
+
+/// Those of this user's files; empty if they cannot be read. Reads files: not for the window's thread.
+pub(crate) fn read_names() -> Names {
     let home = directories::BaseDirs::new().map(|dirs| dirs.home_dir().join(".ssh/config"));
-    home.and_then(|path| std::fs::read_to_string(path).ok()).map_or_else(Vec::new, |text| ssh_names(&text))
+    let ssh = home.and_then(|path| std::fs::read_to_string(path).ok()).map_or_else(Vec::new, |text| ssh_names(&text));
+    let words = |of: Named| {
+        let line = Target::from_words(&of.words);
+        (of.name, format!("{line}: {}, {}.", of.found.system_words(), of.found.gpu_words()))
+    };
+    let targets = named::list().map_or_else(|_| Vec::new(), |list| list.targets.into_iter().map(words).collect());
+    Names { targets, ssh }
 }
 
 #[cfg(test)]

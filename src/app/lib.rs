@@ -61,6 +61,7 @@ mod opening;
 mod painting;
 mod panels;
 mod panics;
+mod question;
 mod races;
 mod reading;
 mod recovery;
@@ -88,8 +89,10 @@ mod workspace;
 mod writing;
 
 pub use frame::Workbench;
+pub use question::ask;
 
 use crate::base::Diagnostic;
+use crate::worker::asking;
 use crate::worker::display::{self, Display, X11_PACKAGES};
 use crate::worker::target::Target;
 use std::panic::AssertUnwindSafe;
@@ -131,6 +134,7 @@ pub enum Ended {
 /// Opens the window and stays until it is closed.
 pub fn run(options: Options) -> Result<(), Ended> {
     let timings = timings::Timings::begin();
+    asking::in_a_window();
     match display::probe() {
         Display::Ready(_) | Display::ReadyWithoutWayland(_) => {}
         Display::Missing(why) => return Err(Ended::NoWindow(why)),

@@ -91,7 +91,7 @@ fn explained(text: &str, json: bool) -> Result<(), Failure> {
     if known { Ok(()) } else { Err(Failure::Exit(ExitCode::FAILURE)) }
 }
 
-fn render(report: &DoctorReport) -> String {
+pub fn render(report: &DoctorReport) -> String {
     let mut table = Table::new(&["", "check", "found"]);
     for check in &report.checks {
         let light = match check.health {

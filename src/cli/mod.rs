@@ -11,13 +11,16 @@ mod blocks;
 mod check;
 mod compare;
 mod conform;
+mod detach;
 mod doctor;
 mod ending;
 mod export;
+mod far;
 #[cfg(test)]
 mod golden_tests;
 mod import;
 mod inputs;
+mod jobs;
 mod kernels;
 mod lab;
 mod opened;
@@ -26,14 +29,19 @@ mod overrides;
 mod pair;
 mod parallel;
 mod picture;
+mod point;
 mod presets;
 mod race;
+mod ray;
 mod record;
 mod render;
 mod report;
 mod run;
+mod slurm;
+mod spread;
 mod sweep;
 mod table;
+mod target;
 mod tour;
 mod verdict;
 mod watch;
@@ -82,6 +90,10 @@ enum Command {
     Import(import::Args),
     Kernels(kernels::Args),
     Doctor(doctor::Args),
+    Target(target::Args),
+    Jobs(jobs::Args),
+    Attach(jobs::Attach),
+    Cancel(jobs::Cancel),
     Conform(conform::Args),
     Presets(presets::Args),
     Advise(advise::Args),
@@ -97,6 +109,14 @@ enum Command {
     /// Serve a window or a command line over stdin and stdout
     #[command(hide = true)]
     Worker,
+    #[command(hide = true)]
+    Point(point::Args),
+    /// Do the work of a detached job
+    #[command(hide = true)]
+    Job {
+        /// Its folder
+        folder: std::path::PathBuf,
+    },
 }
 
 /// The action that the arguments request.
@@ -148,6 +168,14 @@ fn not_understood(why: &clap::Error) -> ExitCode {
     if why.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
 }
 
+/// ssh's helper: asks its question on the terminal, or by `window` in one, and prints the answer.
+pub fn answer(window: impl FnOnce(&str, bool) -> Option<String>) -> ExitCode {
+    match crate::worker::asking::answer(window) {
+        Some(answer) => exit(out::text(&format!("{answer}\n"))),
+        None => ExitCode::FAILURE,
+    }
+}
+
 /// Says what this program cannot do.
 pub fn refuse(why: Diagnostic) -> ExitCode {
     exit(Err(Failure::Told(vec![why])))
@@ -173,6 +201,10 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Import(args) => import::import(args),
         Command::Kernels(args) => kernels::kernels(args),
         Command::Doctor(args) => doctor::doctor(args),
+        Command::Target(args) => target::target(args),
+        Command::Jobs(args) => jobs::jobs(args),
+        Command::Attach(args) => jobs::attach(args),
+        Command::Cancel(args) => jobs::cancel(args),
         Command::Conform(args) => conform::conform(args),
         Command::Presets(args) => presets::presets(args),
         Command::Advise(args) => advise::run(args),
@@ -184,6 +216,8 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Atlas(args) => lab::atlas::atlas(args),
         Command::Tour(args) => tour::command(args),
         Command::Schema => out::text(&crate::document::file::json_schema()),
+        Command::Point(args) => point::point(&args),
+        Command::Job { folder } => Err(Failure::Exit(crate::worker::detached::run::main(&folder))),
         Command::Worker => Err(Failure::Exit(crate::worker::serve::main())),
     }
 }

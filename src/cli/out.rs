@@ -98,6 +98,11 @@ impl Progress {
         Progress { shown: std::io::stderr().is_terminal() }
     }
 
+    /// Never shows anything.
+    pub fn none() -> Progress {
+        Progress { shown: false }
+    }
+
     /// Replaces the line.
     pub fn say(&self, line: &str) {
         if self.shown {

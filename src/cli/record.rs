@@ -8,13 +8,17 @@ use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::work::{Where, Worker};
-use super::{arguments, race};
+use super::{arguments, detach, race};
 use crate::base::{BackendName, Device, Diagnostic};
 use crate::document::library;
 use crate::document::model::Document;
+use crate::problem::result::RunReport;
 use crate::tasks::plan::{self, ROUNDS};
 use crate::tasks::recorded::{Collection, RECORDED_VERSION, Recorded, fingerprint};
 use crate::tasks::run_file::RunFile;
+use crate::worker::protocol::RunRequest;
+use crate::worker::protocol::detached::{Batch, Piece, PieceEnd, Step, Work};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 
 /// Race presets on a GPU and store the results as recorded runs
@@ -42,6 +46,9 @@ pub struct Args {
     pass: Pass,
     #[command(flatten)]
     at: Where,
+    /// Go on without this program: `maskloom attach` adds the runs to the file
+    #[arg(long, conflicts_with = "from")]
+    detach: bool,
 }
 
 /// Runs the command.
@@ -54,6 +61,7 @@ pub fn record(args: &Args) -> Result<(), Failure> {
     let all = || library::presets().iter().map(|p| p.name.to_string()).collect();
     let names: Vec<String> = if args.presets.is_empty() { all() } else { args.presets.clone() };
     let mut worker = Worker::connect(&args.at.target)?;
+    let mut waiting = Vec::new();
     let mut failed = Vec::new();
     for name in names {
         let opened = opened::open(&name, &CodeArgs::default(), &Overrides::default())?;
@@ -66,29 +74,75 @@ pub fn record(args: &Args) -> Result<(), Failure> {
             let why = Diagnostic::error("record-no-gpu", "presets are recorded on a GPU, and this machine has none");
             return Err(Failure::WrongUse(why.hint("use a machine with one: --target \"ssh HOST maskloom worker\"")));
         }
-        match one(args, &opened, device, &mut worker) {
+        let request = request(args, &opened, device)?;
+        if args.detach {
+            waiting.push(Step { label: name, work: Work::Race { request: Box::new(request) } });
+            continue;
+        }
+        match one(&opened.document, &request, &mut worker) {
             Ok((run, line)) => {
                 out::text(&format!("{name}: {line}\n"))?;
                 collection.runs.insert(name, run);
                 collection.save(&args.into)?;
             }
-            Err(Failure::Told(why)) => {
-                out::text(&format!("{name}: not recorded\n"))?;
-                out::diagnostics(&why);
-                failed.push(name);
-            }
+            Err(Failure::Told(why)) => failed.push(not_recorded(&name, &why)?),
             Err(other) => return Err(other),
         }
+    }
+    if args.detach {
+        return detached(args, &mut worker, waiting);
     }
     end(&collection, &args.into, failed)
 }
 
-fn one(
-    args: &Args,
-    opened: &opened::Opened,
-    device: Device,
-    worker: &mut Worker,
-) -> Result<(Recorded, String), Failure> {
+fn detached(args: &Args, worker: &mut Worker, steps: Vec<Step>) -> Result<(), Failure> {
+    let title = format!("record of {} presets", steps.len());
+    let into = std::path::absolute(&args.into).unwrap_or_else(|_| args.into.clone());
+    let notes = json!({ "into": into.to_string_lossy() });
+    let batch = Batch { what: "record".into(), title, steps, notes };
+    detach::start(&args.at.target, worker, batch)?.tell(false)
+}
+
+/// Adds the runs of a detached job to the file.
+pub fn show_job(batch: &Batch, pieces: &[Piece], how: &detach::Show) -> Result<(), Failure> {
+    let named = || batch.notes["into"].as_str().map(PathBuf::from);
+    let Some(into) = how.into.clone().or_else(named) else {
+        let why = Diagnostic::error("record-into", "the job does not say which file its runs are for");
+        return Err(Failure::WrongUse(why.hint("name it: --into presets/recorded/nvidia_h200.json")));
+    };
+    let mut collection = Collection::open(&into)?;
+    collection.maskloom_recorded = RECORDED_VERSION;
+    let mut failed = Vec::new();
+    for piece in pieces {
+        let Some(Step { label: name, work: Work::Race { request } }) = batch.steps.get(piece.step) else { continue };
+        let kept = match &piece.end {
+            PieceEnd::Ran { report } => {
+                let opened = opened::open(name, &CodeArgs::default(), &Overrides::default())?;
+                race::notes(report);
+                recorded(&opened.document, request, report).map_err(|why| vec![why])
+            }
+            PieceEnd::Failed { why } => Err(why.clone()),
+            PieceEnd::Said { .. } => Err(Vec::new()),
+        };
+        match kept {
+            Ok((run, line)) => {
+                out::text(&format!("{name}: {line}\n"))?;
+                collection.runs.insert(name.clone(), run);
+            }
+            Err(why) => failed.push(not_recorded(name, &why)?),
+        }
+    }
+    collection.save(&into)?;
+    end(&collection, &into, failed)
+}
+
+fn not_recorded(name: &str, why: &[Diagnostic]) -> Result<String, Failure> {
+    out::text(&format!("{name}: not recorded\n"))?;
+    out::diagnostics(why);
+    Ok(name.to_string())
+}
+
+fn request(args: &Args, opened: &opened::Opened, device: Device) -> Result<RunRequest, Failure> {
     let compiled = opened.compile()?;
     let mut request = plan::run_request(&opened.problem(&compiled)?, &opened.document.settings, device);
     request.options.rounds = args.rounds;
@@ -96,9 +150,17 @@ fn one(
         request.backends = args.backend.clone();
     }
     args.pass.ask(&mut request, 0, false);
+    Ok(request)
+}
+
+fn one(document: &Document, request: &RunRequest, worker: &mut Worker) -> Result<(Recorded, String), Failure> {
     let (report, _) = worker.run(request.clone())?;
     race::notes(&report);
-    let run = Recorded::new(&opened.document, &request, &report)?;
+    Ok(recorded(document, request, &report)?)
+}
+
+fn recorded(document: &Document, request: &RunRequest, report: &RunReport) -> Result<(Recorded, String), Diagnostic> {
+    let run = Recorded::new(document, request, report)?;
     let line = run.summary().unwrap_or_else(|| "flex was not timed".into());
     Ok((run, line))
 }

@@ -3,6 +3,7 @@
 //! Invariant: the status is 0 only if a backend ran and all that ran were right. Must not know the protocol.
 
 use super::arguments::{self, Pass};
+use super::detach;
 use super::inputs::InputArgs;
 use super::opened::{self, CodeArgs, Opened};
 use super::out::{self, Failure};
@@ -12,12 +13,15 @@ use super::work::{Where, Worker};
 use crate::backends::race::RaceOptions;
 use crate::base::{BackendName, Control, Diagnostic};
 use crate::document::compile::Compiled;
+use crate::problem::result::RunReport;
 use crate::tasks::plan::{self, ROUNDS};
 use crate::tasks::run_file::{CopyOf, RunFile};
 use crate::tasks::smaller::{self, Wish};
+use crate::worker::protocol::detached::{Batch, Piece, PieceEnd, Step, Work};
 use crate::worker::protocol::{InputSource, RunRequest};
 use crate::worker::transport::Payload;
 use crate::worker::{files, machine, tensors};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -72,6 +76,9 @@ pub struct Args {
     /// Save the run: environment, preset, every sample, errors, small pictures
     #[arg(long, value_name = "F.json", value_parser = super::ending::one_of(&["json"]))]
     save_run: Option<PathBuf>,
+    /// Go on without this program: `maskloom attach` shows the results
+    #[arg(long, conflicts_with_all = ["out", "save_run"])]
+    detach: bool,
     /// Print one JSON object instead of tables
     #[arg(long)]
     json: bool,
@@ -116,31 +123,67 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if let Some(base) = args.baseline.filter(|base| !request.backends.contains(base)) {
         request.backends.insert(0, base);
     }
+    let view = View { name: opened.document.name.clone(), baseline: args.baseline, max_scores: args.max_scores, copy };
+    if args.detach {
+        return detached(&args.at.target, &mut worker, &view, request, args.json);
+    }
     let (report, payloads) = worker.run(request.clone())?;
-    race::notes(&report);
     if let Some(path) = &args.out {
         save_outputs(path, &payloads)?;
     }
     if let Some(path) = &args.save_run {
         let mut run = RunFile::new(&opened.document, &compiled, &request, report.clone());
-        run.copy_of = copy.clone().map(Box::new);
+        run.copy_of = view.copy.clone().map(Box::new);
         run.save(path)?;
     }
-    let name = &opened.document.name;
-    if args.json {
-        let mut value = race::json(name, &request.problem, &report, args.baseline);
-        if let Some(of) = &copy {
+    show(&view, &request, &report, args.json)
+}
+
+/// What the tables need beside the report.
+#[derive(Clone, Serialize, Deserialize)]
+struct View {
+    name: String,
+    baseline: Option<BackendName>,
+    max_scores: bool,
+    copy: Option<CopyOf>,
+}
+
+fn detached(target: &str, worker: &mut Worker, view: &View, request: RunRequest, as_json: bool) -> Result<(), Failure> {
+    let title = format!("run of {}", view.name);
+    let step = Step { label: String::new(), work: Work::Race { request: Box::new(request) } };
+    let batch = Batch { what: "run".into(), title, steps: vec![step], notes: json!(view) };
+    detach::start(target, worker, batch)?.tell(as_json)
+}
+
+/// The result of a detached run.
+pub fn show_job(batch: &Batch, pieces: &[Piece], how: &detach::Show) -> Result<(), Failure> {
+    let view: View = serde_json::from_value(batch.notes.clone())
+        .map_err(|e| Diagnostic::error("job-file", format!("the job's notes cannot be read: {e}")))?;
+    let step = batch.steps.first().map(|step| &step.work);
+    match (step, pieces.first().map(|piece| &piece.end)) {
+        (Some(Work::Race { request }), Some(PieceEnd::Ran { report })) => show(&view, request, report, how.json),
+        _ => Err(detach::failures(pieces).into()),
+    }
+}
+
+/// Prints a run. Errors: no backend ran, or one was wrong.
+fn show(view: &View, request: &RunRequest, report: &RunReport, as_json: bool) -> Result<(), Failure> {
+    let View { name, baseline, max_scores, copy } = view;
+    race::notes(report);
+    if as_json {
+        let mut value = race::json(name, &request.problem, report, *baseline);
+        if let Some(of) = copy {
             value["smaller_copy_of"] = json!({"sizes": smaller::sizes(&of.document), "kept": of.kept});
         }
         out::json(&value)?;
     } else {
-        let heads = if args.max_scores { race::max_scores(&report) } else { String::new() };
-        let of = copy.map(|of| copy_words(&of, report.work.density)).unwrap_or_default();
-        let title = race::title(name, &request.problem, &report);
-        let back = race::gradients(&report);
-        out::text(&format!("{of}{title}\n{}{heads}{back}", race::render_against(&report, args.baseline)))?;
+        let heads = if *max_scores { race::max_scores(report) } else { String::new() };
+        let of = copy.as_ref().map(|of| copy_words(of, report.work.density)).unwrap_or_default();
+        let title = race::title(name, &request.problem, report);
+        let back = race::gradients(report);
+        out::text(&format!("{of}{title}\n{}{heads}{back}", race::render_against(report, *baseline)))?;
     }
-    if race::succeeded(&report) { Ok(()) } else { Err(Failure::Told(Vec::new())) }
+    if race::succeeded(report) { Ok(()) } else { Err(Failure::Told(Vec::new())) }
 }
 
 /// Replaces the document by a smaller copy. Returns a description of the original.

@@ -3,13 +3,15 @@
 //! Invariant: each missing requirement of the target is printed once, on stderr. Must not know the requests.
 
 use super::out::{self, Failure, Progress};
-use crate::base::{Device, Diagnostic};
+use crate::base::{Device, Diagnostic, identity};
 use crate::document::model::Document;
 use crate::problem::result::{BackendReport, KernelArtefact, Outcome, RunReport, RunStep};
 use crate::tasks::lab::launched::Carrier;
 use crate::tasks::plan;
 use crate::worker::jobs::{Jobs, News};
+use crate::worker::named;
 use crate::worker::patience::Patience;
+use crate::worker::protocol::detached::{Ask, Told};
 use crate::worker::protocol::{CompileRequest, DoctorReport, MapRequest, RunRequest, WorkerInfo};
 use crate::worker::target::Target;
 use crate::worker::transport::Payload;
@@ -23,14 +25,16 @@ pub struct Where {
     /// cpu, cuda or cuda:N; the default is the best device
     #[arg(long, value_parser = super::arguments::device)]
     pub device: Option<Device>,
-    /// Launch command of a remote worker, such as "ssh gpu1 maskloom worker"
-    #[arg(long, value_name = "COMMAND", default_value = "")]
+    /// Name of a target (`maskloom target list`), or the launch command of a worker, such as "ssh gpu1 maskloom worker"
+    #[arg(long, value_name = "NAME|COMMAND", default_value = "")]
     pub target: String,
 }
 
 /// A greeted worker.
 pub struct Worker {
     jobs: Jobs,
+    /// Whether its progress stays unsaid: several work at once.
+    pub quiet: bool,
     pub info: WorkerInfo,
 }
 
@@ -45,7 +49,10 @@ impl Worker {
         let answer = jobs.wait(job, &mut |_| {});
         drop(answered);
         match answer {
-            News::Hello(info) => Ok(Worker { jobs, info: *info }),
+            News::Hello(info) => {
+                tell_version(target, &info);
+                Ok(Worker { jobs, quiet: false, info: *info })
+            }
             other => Err(failure(other)),
         }
     }
@@ -65,9 +72,15 @@ impl Worker {
         out::diagnostics(&unusable.chain(self.info.notes.iter().cloned()).collect::<Vec<_>>());
     }
 
+    /// Whether it still answers; one that has ended is started again.
+    pub fn answers(&mut self) -> bool {
+        let job = self.jobs.hello();
+        matches!(self.jobs.wait(job, &mut |_| {}), News::Hello(_))
+    }
+
     /// Races, with progress on the terminal.
     pub fn run(&mut self, request: RunRequest) -> Result<(RunReport, Vec<Payload>), Failure> {
-        let progress = Progress::new();
+        let progress = if self.quiet { Progress::none() } else { Progress::new() };
         let job = self.jobs.run(request);
         let end = self.jobs.wait(job, &mut |news| {
             if let News::Progress(RunStep { what, fraction, report, .. }) = news {
@@ -91,6 +104,15 @@ impl Worker {
         }
     }
 
+    /// About work that goes on without this program.
+    pub fn detached(&mut self, ask: Ask) -> Result<Told, Failure> {
+        let job = self.jobs.detached(ask);
+        match self.jobs.wait(job, &mut |_| {}) {
+            News::Detached(told) => Ok(*told),
+            other => Err(failure(other)),
+        }
+    }
+
     /// Compiles one kernel.
     pub fn compile(&mut self, request: CompileRequest) -> Result<KernelArtefact, Failure> {
         let job = self.jobs.compile(request);
@@ -107,6 +129,16 @@ impl Worker {
             News::Examined(report) => Ok(*report),
             other => Err(failure(other)),
         }
+    }
+}
+
+/// A worker of another build may measure differently.
+fn tell_version(target: &str, info: &WorkerInfo) {
+    let (own, there) = (identity::build().to_string(), &info.version);
+    if own != *there && named::of_command(target).is_some() {
+        let message = format!("the worker on {target} is {there}, this program {own}");
+        let update = format!("maskloom target update {target} puts this one there");
+        out::diagnostics(&[Diagnostic::note("target-version", message).hint(update)]);
     }
 }
 

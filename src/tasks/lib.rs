@@ -23,6 +23,7 @@ pub mod doctor;
 pub mod environment;
 pub mod exporting;
 pub mod imports;
+pub mod journal;
 pub mod kernel_files;
 pub mod lab;
 pub mod lengths;

@@ -10,9 +10,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Names of requirements: PyTorch, attention-gym, diffusers with transformers and what trains them, the Python package of
-/// this tree, a C++ compiler, NVRTC, cuDNN, a GPU. `.ci/run` promises all but the last.
+/// this tree, a C++ compiler, NVRTC, cuDNN, a server of ssh, a GPU. `.ci/run` promises all but the last.
 #[doc(hidden)]
-pub const NEEDS: [&str; 8] = ["torch", "gym", "models", "package", "cxx", "nvrtc", "cudnn", "gpu"];
+pub const NEEDS: [&str; 9] = ["torch", "gym", "models", "package", "cxx", "nvrtc", "cudnn", "sshd", "gpu"];
 
 /// Says that a test is skipped because `what`, one of [`NEEDS`], is not there, and lists it.
 ///

@@ -4,6 +4,9 @@
 //! Must not know what requests do.
 
 use crate::base::Diagnostic;
+use crate::worker::asking::Asking;
+use crate::worker::launch::{Launch, Opening};
+use crate::worker::named;
 use crate::worker::patience::{Patience, Vital};
 use crate::worker::process::{self, End};
 use crate::worker::protocol::{PROTOCOL_VERSION, Reply, Request, RequestBody, ResponseBody, WorkerInfo};
@@ -12,8 +15,8 @@ use crate::worker::signals;
 use crate::worker::target::Target;
 use crate::worker::transport::{self, Incoming, Payload};
 use std::collections::VecDeque;
-use std::io::{BufReader, Read};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Stdio};
+use std::io::{BufReader, Read, Write};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -84,8 +87,11 @@ impl Client {
     /// Launches a worker that calls `wake` whenever [`Client::poll`] would give something, and that has ended when it
     /// keeps silent for longer than `patience` allows.
     pub fn launch_with(target: &Target, patience: Patience, wake: Wake) -> Result<Client, Diagnostic> {
-        let mut command = target.to_command()?;
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let launch = Launch::of(target)?;
+        let mut command = Command::new(&launch.words[0]);
+        command.args(&launch.words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let asking = if target.is_local() { Asking::never() } else { Asking::prepare() };
+        asking.set(&mut command);
         let mut child = process::own_group(&mut command).spawn().map_err(|e| cannot_start(target, &e))?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
@@ -98,18 +104,29 @@ impl Client {
         let (requests, outgoing) = channel();
         let (incoming, events) = channel();
         let words = Arc::new(LastWords::default());
-        spawn("worker-stdin", move || write_requests(stdin, &outgoing))?;
+        let (opened, shell) = channel();
+        let ready = launch.opening.as_ref().map(|opening| Ready { mark: opening.ready.clone(), opened });
+        let opening = launch.opening.map(|opening| (opening, shell));
+        spawn("worker-stdin", move || write_requests(stdin, opening, &outgoing))?;
         spawn("worker-stderr", {
             let words = words.clone();
             move || words.listen(stderr)
         })?;
         let (vital, over) = (Arc::new(Vital::new()), Arc::new(AtomicBool::new(false)));
-        let reader = Arc::new(Reader { child: child.clone(), words, events: incoming, wake, vital, over });
+        let reader = Arc::new(Reader {
+            child: child.clone(),
+            words,
+            events: incoming,
+            wake,
+            vital,
+            over,
+            asking: Mutex::new(asking),
+        });
         spawn("worker-watch", {
             let watch = reader.clone();
             move || watch.watch(&patience)
         })?;
-        spawn("worker-stdout", move || reader.run(stdout))?;
+        spawn("worker-stdout", move || reader.run(stdout, ready))?;
         let requests = Some(requests);
         Ok(Client { target: target.clone(), child, requests, events, backlog: VecDeque::new(), alive: true })
     }
@@ -239,9 +256,16 @@ pub fn died(target: &Target, last_words: &str, silent: bool) -> Diagnostic {
 }
 
 fn cannot_start(target: &Target, error: &std::io::Error) -> Diagnostic {
-    let program = target.words().map(|w| w[0].clone()).unwrap_or_default();
-    Diagnostic::error("target-launch", format!("cannot start `{program}`: {error}"))
-        .hint("check that the program exists and is executable; the launch command is a program and its arguments")
+    let program = Launch::of(target).map(|launch| launch.words[0].clone()).unwrap_or_default();
+    let why = Diagnostic::error("target-launch", format!("cannot start `{program}`: {error}"));
+    // one word may be meant as a name
+    match named::list().map(|list| list.find(&target.command).err().and_then(|none| none.hint)) {
+        Ok(Some(hint)) if named::is_name(&target.command) => {
+            why.hint(format!("if a target with a name is meant: {hint}"))
+        }
+        _ => why
+            .hint("check that the program exists and is executable; the launch command is a program and its arguments"),
+    }
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Diagnostic> {
@@ -255,7 +279,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn write_requests(mut stdin: ChildStdin, requests: &Receiver<Request>) {
+/// A shell in front of the worker is told to become it, and is waited for: it might take requests for commands.
+fn write_requests(mut stdin: ChildStdin, opening: Option<(Opening, Receiver<()>)>, requests: &Receiver<Request>) {
+    if let Some((opening, shell)) = opening {
+        let told = stdin.write_all(opening.script.as_bytes()).and_then(|()| stdin.flush());
+        if told.is_err() || shell.recv().is_err() {
+            return;
+        }
+    }
     for request in requests {
         if transport::write_request(&mut stdin, &request).is_err() {
             return; // the reader notices the death and tells it
@@ -321,6 +352,14 @@ struct Reader {
     vital: Arc<Vital>,
     /// Its end was told.
     over: Arc<AtomicBool>,
+    /// Until it is greeted.
+    asking: Mutex<Asking>,
+}
+
+/// The mark by which a shell says that its stdin is the worker's.
+struct Ready {
+    mark: String,
+    opened: Sender<()>,
 }
 
 /// A worker's stdout, every byte of which is a sign of life.
@@ -335,7 +374,7 @@ impl Read for Heard<'_> {
 }
 
 impl Reader {
-    fn run(&self, stdout: ChildStdout) {
+    fn run(&self, stdout: ChildStdout, mut ready: Option<Ready>) {
         let mut stdout = BufReader::with_capacity(1 << 16, Heard(stdout, &self.vital));
         let mut noise = 0;
         let complaint = loop {
@@ -346,12 +385,18 @@ impl Reader {
             match read {
                 Ok(Incoming::Message((response, payloads))) => {
                     noise = 0;
+                    if !self.vital.is_greeted() {
+                        *lock(&self.asking) = Asking::never();
+                    }
                     self.vital.message();
                     if !matches!(response.body, ResponseBody::Alive) {
                         self.tell(Event::Message { id: response.id, body: response.body, payloads });
                     }
                 }
                 Ok(Incoming::Noise(_)) if noise > MOST_NOISE => break Some("it prints lines without an end".into()),
+                Ok(Incoming::Noise(line)) if ready.as_ref().is_some_and(|ready| line.contains(&ready.mark)) => {
+                    ready.take().map(|ready| ready.opened.send(()));
+                }
                 Ok(Incoming::Noise(line)) => {
                     noise += 1;
                     self.words.add(format!("{line}\n").as_bytes());
@@ -379,6 +424,9 @@ impl Reader {
                     return self
                         .end(false, |child| format!("{}; something that it started holds its output open", child));
                 }
+            } else if lock(&self.asking).is_open() {
+                // a question to the user is on the screen
+                self.vital.again();
             } else if let Some(missing) = self.vital.missing(patience) {
                 return self.end(true, |_| missing);
             }

@@ -36,3 +36,13 @@ pub fn nvrtc() -> Option<PathBuf> {
 pub fn cache() -> Option<PathBuf> {
     from_variable("MASKLOOM_CACHE").or_else(|| Some(project()?.cache_dir().to_path_buf()))
 }
+
+/// The list of targets with a name: `MASKLOOM_TARGETS`, or `targets.json` in the configuration folder.
+pub fn targets() -> Option<PathBuf> {
+    from_variable("MASKLOOM_TARGETS").or_else(|| Some(project()?.config_dir().join("targets.json")))
+}
+
+/// Detached jobs of this machine.
+pub fn jobs() -> Option<PathBuf> {
+    Some(cache()?.join("jobs"))
+}

@@ -9,10 +9,12 @@ use crate::base::Diagnostic;
 use crate::base::tensor::Data;
 use crate::problem::result::{KernelArtefact, Outcome, RunReport, RunStep};
 use crate::worker::client::{self, Event};
+use crate::worker::named;
 use crate::worker::patience::Patience;
+use crate::worker::protocol::detached::{Ask, Told};
 use crate::worker::protocol::{
-    CompileRequest, DoctorReport, MapRequest, PROTOCOL_VERSION, Reply, RequestBody, ResponseBody, RunRequest,
-    WorkerInfo,
+    CompileRequest, DoctorReport, MapRequest, OTHER_VERSION, PROTOCOL_VERSION, Reply, RequestBody, ResponseBody,
+    RunRequest, WorkerInfo,
 };
 use crate::worker::supervisor::Supervisor;
 use crate::worker::target::Target;
@@ -59,6 +61,8 @@ pub enum News {
     Compiled(Box<KernelArtefact>),
     /// The doctor's report.
     Examined(Box<DoctorReport>),
+    /// About detached jobs.
+    Detached(Box<Told>),
     /// It failed; a dead worker's last words are in the diagnostic `worker-died`.
     Failed {
         /// Why.
@@ -132,6 +136,11 @@ impl Jobs {
     /// Examines the installed software: ends in [`News::Examined`].
     pub fn doctor(&mut self) -> JobId {
         self.start(true, RequestBody::Doctor)
+    }
+
+    /// About work that goes on without this process: ends in [`News::Detached`].
+    pub fn detached(&mut self, ask: Ask) -> JobId {
+        self.start(true, RequestBody::Detached(ask))
     }
 
     /// Whether a job has not ended yet.
@@ -232,7 +241,7 @@ impl Lane {
             Event::Message { id, body, payloads } => {
                 let Some(at) = self.waiting.iter().position(|(request, _)| *request == id) else { return Vec::new() };
                 let job = self.waiting[at].1;
-                let news = news(body, payloads);
+                let news = mended(news(body, payloads), target);
                 if news.is_end() {
                     self.waiting.remove(at);
                 }
@@ -265,12 +274,21 @@ fn news(body: ResponseBody, payloads: Vec<Payload>) -> News {
             Reply::Run(report) => News::Ran { report, payloads },
             Reply::Compile(artefact) => News::Compiled(artefact),
             Reply::Doctor(report) => News::Examined(Box::new(report)),
+            Reply::Detached(told) => News::Detached(Box::new(told)),
             Reply::Map { height, width } => map_news(height, width, &payloads),
             other @ (Reply::Bye {} | Reply::CompileText { .. }) => {
                 News::Failed { why: vec![client::unexpected(&other)] }
             }
         },
     }
+}
+
+/// A worker of another version on a target with a name: the command that replaces it.
+fn mended(news: News, target: &Target) -> News {
+    let News::Failed { why } = news else { return news };
+    let is_old = |why: &Diagnostic| why.code == OTHER_VERSION && named::of_command(&target.command).is_some();
+    let hint = || format!("maskloom target update {target} puts this program's version there");
+    News::Failed { why: why.into_iter().map(|why| if is_old(&why) { why.hint(hint()) } else { why }).collect() }
 }
 
 fn map_news(height: usize, width: usize, payloads: &[Payload]) -> News {

@@ -31,7 +31,7 @@ impl Default for Patience {
 /// What has come from a worker so far.
 #[derive(Debug)]
 pub(super) struct Vital {
-    began: Instant,
+    began: Mutex<Instant>,
     last: Mutex<Instant>,
     greeted: AtomicBool,
 }
@@ -39,7 +39,7 @@ pub(super) struct Vital {
 impl Vital {
     pub fn new() -> Vital {
         let now = Instant::now();
-        Vital { began: now, last: Mutex::new(now), greeted: AtomicBool::new(false) }
+        Vital { began: Mutex::new(now), last: Mutex::new(now), greeted: AtomicBool::new(false) }
     }
 
     /// A message has come.
@@ -53,6 +53,11 @@ impl Vital {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
+    /// The wait for a greeting begins again.
+    pub fn again(&self) {
+        *self.began.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
     /// Whether a message has come.
     pub fn is_greeted(&self) -> bool {
         self.greeted.load(Ordering::Acquire)
@@ -61,7 +66,8 @@ impl Vital {
     /// What is missing for too long, in words.
     pub fn missing(&self, patience: &Patience) -> Option<String> {
         if !self.is_greeted() {
-            let late = self.began.elapsed() >= patience.greeting;
+            let began = *self.began.lock().unwrap_or_else(PoisonError::into_inner);
+            let late = began.elapsed() >= patience.greeting;
             return late.then(|| format!("no answer for {}", seconds(patience.greeting)));
         }
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);

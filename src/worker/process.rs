@@ -1,5 +1,5 @@
 //! Process functions that the standard library lacks: killing a whole group, reserving stdout for the protocol, threads
-//! with low priority.
+//! with low priority, questions on a terminal without an echo.
 //!
 //! Invariant: only groups made by [`own_group`] are killed. Must not know what the processes do.
 #![allow(unsafe_code)] // libc's kill, waitid, setsid, dup, dup2 and setpriority have no safe form in the standard library
@@ -136,6 +136,75 @@ pub fn take_stdout() -> io::Result<io::Stdout> {
     Ok(io::stdout())
 }
 
+/// The path of the terminal that a descriptor of this process is: `/dev/pts/3`.
+#[cfg(unix)]
+pub fn terminal_of(descriptor: i32) -> Option<std::path::PathBuf> {
+    let mut name = [0 as libc::c_char; 256];
+    // SAFETY: the buffer is as long as is said; ttyname_r ends the name with a zero where it succeeds.
+    if unsafe { libc::ttyname_r(descriptor, name.as_mut_ptr(), name.len()) } != 0 {
+        return None;
+    }
+    // SAFETY: see above.
+    let name = unsafe { std::ffi::CStr::from_ptr(name.as_ptr()) };
+    let name: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(name.to_bytes());
+    Some(name.into())
+}
+
+/// The user who runs this process.
+#[cfg(unix)]
+pub fn user() -> u32 {
+    // SAFETY: it always succeeds.
+    unsafe { libc::geteuid() }
+}
+
+/// Asks a process to end, or ends it. Returns whether there was one of this user's.
+#[cfg(unix)]
+pub fn end(process: u32, how: End) -> bool {
+    let signal = if how == End::Ask { libc::SIGTERM } else { libc::SIGKILL };
+    // SAFETY: plain system call; the caller knows that the number is still that process's.
+    process > 1 && unsafe { libc::kill(process as libc::pid_t, signal) } == 0
+}
+
+/// A terminal that does not show what is typed, until this is dropped.
+#[cfg(unix)]
+pub struct Unseen(std::os::fd::RawFd, libc::termios);
+
+#[cfg(unix)]
+impl Unseen {
+    /// None: it is no terminal.
+    pub fn new(terminal: &File) -> Option<Unseen> {
+        let descriptor = std::os::fd::AsRawFd::as_raw_fd(terminal);
+        // SAFETY: termios is plain data, for which zeros are a value.
+        let mut before: libc::termios = unsafe { std::mem::zeroed() };
+        // SAFETY: an open descriptor and a live termios.
+        if unsafe { libc::tcgetattr(descriptor, &mut before) } != 0 {
+            return None;
+        }
+        let mut unseen = before;
+        unseen.c_lflag &= !libc::ECHO;
+        unseen.c_lflag |= libc::ECHONL;
+        // SAFETY: as above.
+        unsafe { libc::tcsetattr(descriptor, libc::TCSAFLUSH, &unseen) };
+        Some(Unseen(descriptor, before))
+    }
+
+    /// Shows what is typed, whatever was before.
+    pub fn show(terminal: &File) {
+        if let Some(mut unseen) = Unseen::new(terminal) {
+            unseen.1.c_lflag |= libc::ECHO;
+            unseen.1.c_lflag &= !libc::ECHONL;
+        }
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Unseen {
+    fn drop(&mut self) {
+        // SAFETY: a termios that tcgetattr gave; a descriptor that was closed is an error and changes nothing.
+        unsafe { libc::tcsetattr(self.0, libc::TCSAFLUSH, &self.1) };
+    }
+}
+
 /// Why a process ended, in words: `exit status 1`, `killed by signal 9 (SIGKILL)`.
 pub fn ending(status: std::process::ExitStatus) -> String {
     #[cfg(unix)]
@@ -174,6 +243,33 @@ mod tests {
         let inside = inside.join().expect("no panic");
         assert!(inside > before || before >= 19, "{before} {inside}");
         assert_eq!(now(), before);
+    }
+
+    #[test]
+    fn a_terminal_shows_letters_again() {
+        use std::os::fd::{AsRawFd, FromRawFd};
+        let (mut ours, mut theirs) = (0, 0);
+        let nothing = std::ptr::null_mut();
+        // SAFETY: two live integers; no name, settings or size.
+        let made = unsafe { libc::openpty(&mut ours, &mut theirs, nothing, nothing.cast(), nothing.cast()) };
+        assert_eq!(made, 0);
+        // SAFETY: openpty has just made both, and nothing else owns them.
+        let (_ours, terminal) = unsafe { (File::from_raw_fd(ours), File::from_raw_fd(theirs)) };
+        let echoes = || {
+            // SAFETY: termios is plain data, for which zeros are a value.
+            let mut now: libc::termios = unsafe { std::mem::zeroed() };
+            // SAFETY: an open descriptor and a live termios.
+            assert_eq!(unsafe { libc::tcgetattr(terminal.as_raw_fd(), &mut now) }, 0);
+            now.c_lflag & libc::ECHO != 0
+        };
+        assert!(echoes() && terminal_of(terminal.as_raw_fd()).is_some_and(|path| path.exists()));
+        let unseen = Unseen::new(&terminal).expect("a terminal");
+        assert!(!echoes());
+        // a helper that is killed
+        Unseen::show(&terminal);
+        assert!(echoes());
+        drop(unseen);
+        assert!(echoes() && terminal_of(File::open("/dev/null").expect("there").as_raw_fd()).is_none());
     }
 
     #[test]

@@ -11,8 +11,13 @@ use crate::problem::{Problem, ProblemSpec};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+pub mod detached;
+
 /// Raised when either side could no longer understand the other.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
+
+/// The code of the refusal of another version.
+pub const OTHER_VERSION: &str = "protocol-version";
 
 /// A request with its number, counted up by the client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -50,6 +55,8 @@ pub enum RequestBody {
     },
     /// The installed and the missing software.
     Doctor,
+    /// Work that goes on without its client.
+    Detached(detached::Ask),
     /// End in good order.
     Shutdown,
 }
@@ -258,6 +265,8 @@ pub enum Reply {
     },
     /// To `Doctor`.
     Doctor(DoctorReport),
+    /// To `Detached`.
+    Detached(detached::Told),
     /// To `Shutdown`.
     Bye {},
 }

@@ -31,11 +31,11 @@ pub fn end_workers_too() {
 }
 
 /// A worker was started as the leader of this group.
-pub(super) fn started(group: u32) {
+pub fn started(group: u32) {
     groups().insert(group);
 }
 
 /// It is about to be reaped.
-pub(super) fn ended(group: u32) {
+pub fn ended(group: u32) {
     groups().remove(&group);
 }

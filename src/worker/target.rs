@@ -1,12 +1,11 @@
 //! A target: the launch of a worker, here or on another machine.
 //!
-//! Invariant: a target is only its launch command, as the user typed it. Must not know the protocol.
+//! Invariant: a target is only its launch command, or the name of one, as the user typed it. Must not know the protocol.
 
 use crate::base::Diagnostic;
 use serde::{Deserialize, Serialize};
-use std::process::Command;
 
-/// A launch command: empty for this machine, else such as `ssh gpu1 maskloom worker`.
+/// A launch command: empty for this machine, a name of the list of targets, else such as `ssh gpu1 maskloom worker`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Target {
@@ -50,14 +49,6 @@ impl Target {
                 .hint("pass the launch command: --target \"/path/to/maskloom worker\"")
         })?;
         Ok(vec![own.to_string_lossy().into_owned(), "worker".into()])
-    }
-
-    /// The command to spawn.
-    pub fn to_command(&self) -> Result<Command, Diagnostic> {
-        let words = self.words()?;
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]);
-        Ok(command)
     }
 }
 

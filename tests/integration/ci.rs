@@ -54,7 +54,7 @@ fn run(missing: &[&str], ci: bool, variables: &[(&str, &str)]) -> (Option<i32>, 
     program(&programs.join("cargo"), CARGO);
     program(&programs.join("python3"), PYTHON);
     program(&programs.join("id"), "echo 1000\n");
-    for name in ["cargo-deny", "rustdoc", "c++", "Xvfb", "xdotool", "import", "identify"] {
+    for name in ["cargo-deny", "rustdoc", "c++", "Xvfb", "xdotool", "import", "identify", "sshd"] {
         if !missing.contains(&name) {
             program(&programs.join(name), "exit 0\n");
         }

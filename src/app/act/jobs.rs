@@ -266,7 +266,7 @@ pub(in crate::app) fn ended(state: &mut State, of: JobFor, news: News) {
         (of, News::Failed { why }) => failed(state, of, why),
         (of, News::Cancelled) => cancelled(state, of),
         // a reply to another request, or one that is not the end
-        (_, News::Ran { .. } | News::Mapped { .. } | News::Compiled(_) | News::Progress(_)) => {}
+        (_, News::Ran { .. } | News::Mapped { .. } | News::Compiled(_) | News::Detached(_) | News::Progress(_)) => {}
     }
 }
 

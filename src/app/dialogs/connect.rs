@@ -20,7 +20,7 @@ const EXAMPLES: [(&str, &str); 4] = [
 
 pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actions: &mut Actions) -> Next {
     title(ui, "Connect a GPU");
-    ui.label("A worker does all work on devices. Enter the command that starts one; empty means this machine.");
+    ui.label("A worker does all work on devices. Enter the name of a target, or the command that starts a worker; empty means this machine.");
     let mut entered = false;
     ui.horizontal(|ui| {
         let label = ui.label("Launch command");
@@ -94,12 +94,22 @@ fn known(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actions: &mut A
             }
         });
     }
-    if dialog.names.is_empty() {
+    if !dialog.names.targets.is_empty() {
+        ui.horizontal_wrapped(|ui| {
+            ui.weak("Targets:");
+            for (name, words) in dialog.names.targets.clone() {
+                if ui.link(&name).on_hover_text(words).clicked() {
+                    dialog.command = name;
+                }
+            }
+        });
+    }
+    if dialog.names.ssh.is_empty() {
         return;
     }
     ui.horizontal_wrapped(|ui| {
         ui.weak("By ssh:");
-        for name in dialog.names.clone() {
+        for name in dialog.names.ssh.clone() {
             let words = format!("{name} of ~/.ssh/config, where maskloom must be installed.");
             if ui.link(&name).on_hover_text(words).clicked() {
                 dialog.command = format!("ssh {name} maskloom worker");

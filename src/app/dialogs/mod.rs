@@ -25,6 +25,7 @@ use super::drafts::gallery::GalleryDialog;
 use super::drafts::paste::PasteDialog;
 use super::drafts::path::{PathDialog, Purpose, beside_home, file_name};
 use super::drafts::unsaved::UnsavedDialog;
+use super::hosts::Names;
 use super::opening::Thumbnail;
 use super::state::State;
 use super::unsaved::Kept;
@@ -158,7 +159,7 @@ pub(super) fn picked(state: &mut State, picked: Option<PathBuf>, shown: bool) {
 }
 
 /// Names of the ssh configuration have been read.
-pub(super) fn ssh_names(state: &mut State, names: Vec<String>) {
+pub(super) fn ssh_names(state: &mut State, names: Names) {
     if let Some(Dialog::Connect(dialog)) = &mut state.dialog {
         dialog.put(names);
     }

@@ -3,6 +3,7 @@
 //! Invariant: starts from the active worker. Must not know the worker, nor how it is shown.
 
 use crate::app::connecting::LIMIT;
+use crate::app::hosts::Names;
 use crate::app::view::View;
 
 /// The draft.
@@ -12,8 +13,8 @@ pub(crate) struct ConnectDialog {
     pub python: String,
     /// Seconds that the worker may take to answer.
     pub seconds: u64,
-    /// Names of the ssh configuration.
-    pub names: Vec<String>,
+    /// Names that are offered.
+    pub names: Names,
     pub focused: bool,
 }
 
@@ -22,11 +23,11 @@ impl ConnectDialog {
     pub fn new(view: &View) -> Self {
         let command = view.target.command.clone();
         let python = view.python.clone().unwrap_or_default();
-        Self { command, python, seconds: LIMIT.as_secs(), names: Vec::new(), focused: false }
+        Self { command, python, seconds: LIMIT.as_secs(), names: Names::default(), focused: false }
     }
 
-    /// Names of the ssh configuration have been read.
-    pub fn put(&mut self, names: Vec<String>) {
+    /// Names have been read.
+    pub fn put(&mut self, names: Names) {
         self.names = names;
     }
 }

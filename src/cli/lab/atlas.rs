@@ -4,6 +4,7 @@
 
 use super::page::Page;
 use crate::base::{BlockSize, Control, Diagnostic};
+use crate::cli::far::{self, Far};
 use crate::cli::out::{self, Failure, Progress};
 use crate::cli::table::{Table, percent};
 use crate::quality::capture::{Call, Capture};
@@ -47,6 +48,8 @@ pub struct Args {
     /// Page with the table and the picture
     #[arg(long, value_name = "F.html", value_parser = crate::cli::ending::one_of(&["html"]))]
     page: Option<PathBuf>,
+    #[command(flatten)]
+    far: Far,
     /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
@@ -64,6 +67,11 @@ pub fn atlas(args: Args) -> Result<(), Failure> {
                 .hint(format!("one of {names}")),
         )
     })?;
+    if args.far.is_far() {
+        let title = format!("atlas of {}", args.capture.display());
+        let written = args.out.iter().chain(&args.page).cloned().collect();
+        return far::command(&args.far, far::Command { what: "atlas", title, document: None, written }, args.json);
+    }
     let capture = super::open(&args.capture)?;
     let rows = heads(&args, &capture, by)?;
     let across = match by {

@@ -5,6 +5,7 @@
 use super::Part;
 use super::page::Page;
 use crate::base::{Control, Device, Diagnostic};
+use crate::cli::far::{self, Far};
 use crate::cli::opened::{self, CodeArgs};
 use crate::cli::out::{self, Failure, Progress};
 use crate::cli::overrides::Overrides;
@@ -54,6 +55,8 @@ pub struct Args {
     code: CodeArgs,
     #[command(flatten)]
     overrides: Overrides,
+    #[command(flatten)]
+    far: Far,
     /// Print one JSON object instead of tables
     #[arg(long)]
     json: bool,
@@ -77,6 +80,9 @@ struct Worst {
 
 /// Runs the command.
 pub fn quality(args: Args) -> Result<(), Failure> {
+    if args.far.is_far() {
+        return measured_there(&args);
+    }
     let opened = opened::open(&args.preset, &args.code, &args.overrides)?;
     let problem = from_document(&opened.document, &opened.compile()?)?;
     let capture = super::open(&args.capture)?;
@@ -108,6 +114,18 @@ pub fn quality(args: Args) -> Result<(), Failure> {
         out::text(&render(&capture, &seen, worst.as_ref()))?;
     }
     super::guarded(missed)
+}
+
+/// Measures where the capture is.
+fn measured_there(args: &Args) -> Result<(), Failure> {
+    if !(args.code.tensors.is_empty() && args.code.packages.is_empty()) {
+        let why = Diagnostic::error("detach-files", "the files of --tensors and --package stay on this machine");
+        return Err(Failure::WrongUse(why.hint("put them into a document first: `maskloom import`")));
+    }
+    let title = format!("quality of {} on {}", args.preset, args.capture.display());
+    let written = args.picture.iter().chain(&args.page).cloned().collect();
+    let document = Some(args.preset.clone());
+    far::command(&args.far, far::Command { what: "quality", title, document, written }, args.json)
 }
 
 fn calls<'a>(args: &Args, problem: &Problem, capture: &'a Capture) -> Result<Vec<&'a Call>, Diagnostic> {

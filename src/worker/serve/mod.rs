@@ -11,10 +11,13 @@ mod racers;
 mod run;
 
 use crate::base::{Diagnostic, identity};
+use crate::worker::detached;
 use crate::worker::examine;
 use crate::worker::patience::PULSE;
 use crate::worker::process;
-use crate::worker::protocol::{PROTOCOL_VERSION, Reply, Request, RequestBody, Response, ResponseBody, RunRequest};
+use crate::worker::protocol::{
+    OTHER_VERSION, PROTOCOL_VERSION, Reply, Request, RequestBody, Response, ResponseBody, RunRequest,
+};
 use crate::worker::transport::{self, Incoming, Payload};
 use std::io::{BufReader, Read, Write};
 use std::process::ExitCode;
@@ -154,6 +157,7 @@ impl<W: Write> Worker<'_, W> {
             RequestBody::Hello { protocol } => hello(protocol),
             RequestBody::Doctor => Ok((Reply::Doctor(examine::examine()), Vec::new())),
             RequestBody::Shutdown => Ok((Reply::Bye {}, Vec::new())),
+            RequestBody::Detached(ask) => detached::answer(ask).map(|told| (Reply::Detached(told), Vec::new())),
             RequestBody::Run(request) => self.run(*request),
             RequestBody::Map(request) => map::map(self.kept.as_ref(), &mut self.gpus, &request),
             RequestBody::Compile(request) => compile::compile(*request),
@@ -189,9 +193,7 @@ fn hello(protocol: u32) -> Outcome {
     }
     let version = identity::build();
     let message = format!("this worker (Maskloom {version}) speaks protocol {PROTOCOL_VERSION}, not {protocol}");
-    Err(vec![
-        Diagnostic::error("protocol-version", message).hint("install the same version of Maskloom on both machines"),
-    ])
+    Err(vec![Diagnostic::error(OTHER_VERSION, message).hint("install the same version of Maskloom on both machines")])
 }
 
 #[cfg(test)]

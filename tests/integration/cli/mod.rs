@@ -9,6 +9,7 @@ mod machine;
 mod mistakes;
 mod parallel;
 mod races;
+mod targets;
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

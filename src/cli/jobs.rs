@@ -1,0 +1,217 @@
+//! `maskloom jobs`, `attach` and `cancel`: work that goes on without a client.
+//!
+//! Invariant: what a job shows is what its command would have shown. Must not know how jobs run.
+
+use super::detach::{self, Followed, Show, at, failures, unexpected};
+use super::out::{self, Failure};
+use super::table::Table;
+use super::work::Worker;
+use super::{record, run, sweep};
+use crate::base::Diagnostic;
+use crate::worker::protocol::detached::{Ask, JobInfo, JobState, Piece, PieceEnd, Told};
+use crate::worker::{files, named};
+use base64::Engine;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// List detached jobs: here, on a target, or everywhere
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Name of a target, or the launch command of a worker
+    #[arg(long, value_name = "NAME|COMMAND", default_value = "")]
+    target: String,
+    /// This machine and every target of the list
+    #[arg(long, conflicts_with = "target")]
+    all: bool,
+    /// Remove the jobs that are over, with their results
+    #[arg(long, conflicts_with = "all")]
+    clear: bool,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Show a detached job: wait for its end and print its results
+#[derive(Debug, clap::Args)]
+pub struct Attach {
+    /// Its number, or the beginning of it
+    id: String,
+    /// Name of a target, or the launch command of a worker
+    #[arg(long, value_name = "NAME|COMMAND", default_value = "")]
+    target: String,
+    /// Print the results so far and do not wait
+    #[arg(long)]
+    now: bool,
+    /// For a job of `presets record`: the file to add its runs to, if not the one that was named then
+    #[arg(long, value_name = "F.json", value_parser = super::ending::one_of(&["json"]))]
+    into: Option<PathBuf>,
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+/// End a detached job
+#[derive(Debug, clap::Args)]
+pub struct Cancel {
+    /// Its number, or the beginning of it
+    id: String,
+    /// Name of a target, or the launch command of a worker
+    #[arg(long, value_name = "NAME|COMMAND", default_value = "")]
+    target: String,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists.
+pub fn jobs(args: Args) -> Result<(), Failure> {
+    if args.clear {
+        return match Worker::connect(&args.target)?.detached(Ask::Clear { id: None })? {
+            Told::Cleared { jobs } if args.json => out::json(&json!({ "removed": jobs })),
+            Told::Cleared { jobs } => out::text(&format!("{jobs} jobs removed\n")),
+            other => Err(unexpected(&other)),
+        };
+    }
+    let mut places = vec![args.target.clone()];
+    if args.all {
+        places.extend(named::list()?.targets.into_iter().map(|target| target.name));
+    }
+    let (mut rows, mut failed) = (Vec::new(), Vec::new());
+    for place in &places {
+        match listed(place) {
+            Ok(jobs) => rows.extend(jobs.into_iter().map(|job| (place.clone(), job))),
+            Err(Failure::Told(why)) if args.all => failed.extend(why),
+            Err(other) => return Err(other),
+        }
+    }
+    if args.json {
+        let object = |(place, job): &(String, JobInfo)| {
+            let mut value = serde_json::to_value(job).unwrap_or(Value::Null);
+            value["target"] = json!(place);
+            value
+        };
+        out::json(&json!({ "jobs": rows.iter().map(object).collect::<Vec<_>>() }))?;
+    } else {
+        out::text(&render(&rows))?;
+    }
+    if failed.is_empty() { Ok(()) } else { Err(failed.into()) }
+}
+
+fn listed(target: &str) -> Result<Vec<JobInfo>, Failure> {
+    match Worker::connect(target)?.detached(Ask::List)? {
+        Told::Listed { jobs } => Ok(jobs),
+        other => Err(unexpected(&other)),
+    }
+}
+
+fn render(rows: &[(String, JobInfo)]) -> String {
+    if rows.is_empty() {
+        return "no jobs; `maskloom run PRESET --detach` starts one\n".into();
+    }
+    let mut table = Table::new(&["job", "machine", "what", "state", "time", "done"]);
+    for (place, job) in rows {
+        let place = if place.is_empty() { "this machine" } else { place };
+        let done = match job.state {
+            JobState::Running => detach::line(job),
+            _ => format!("{} of {}", job.done, job.steps),
+        };
+        let state =
+            if job.own { job.state.words().to_string() } else { format!("{} (another user's)", job.state.words()) };
+        table.row([job.id.clone(), place.into(), job.title.clone(), state, time(job.seconds), done]);
+    }
+    table.render()
+}
+
+fn time(seconds: f64) -> String {
+    match seconds {
+        ..120.0 => format!("{seconds:.0} s"),
+        120.0..7200.0 => format!("{:.0} min", seconds / 60.0),
+        _ => format!("{:.1} h", seconds / 3600.0),
+    }
+}
+
+/// Waits and shows.
+pub fn attach(args: Attach) -> Result<(), Failure> {
+    let followed = detach::follow(&args.target, &args.id, args.now)?;
+    show(followed, &Show { json: args.json, into: args.into, target: args.target })
+}
+
+/// Ends.
+pub fn cancel(args: Cancel) -> Result<(), Failure> {
+    match Worker::connect(&args.target)?.detached(Ask::Cancel { id: args.id })? {
+        Told::Cancelled(info) if args.json => out::json(&info),
+        Told::Cancelled(info) => {
+            let left = format!("{} of {} results are kept", info.done, info.steps);
+            out::text(&format!(
+                "job {}: {}; {left}: maskloom attach {}{}\n",
+                info.id,
+                info.state.words(),
+                info.id,
+                at(&args.target)
+            ))
+        }
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Prints the results as the job's command would have, and fails as it would have.
+pub fn show(followed: Followed, show: &Show) -> Result<(), Failure> {
+    let Followed { batch, pieces, info } = followed;
+    let printed = match batch.what.as_str() {
+        "run" => run::show_job(&batch, &pieces, show),
+        "sweep" => sweep::show_job(&batch, &pieces, show),
+        "record" => record::show_job(&batch, &pieces, show),
+        _ => said(&batch.notes, &pieces),
+    };
+    let state = match info.state {
+        JobState::Ended => None,
+        JobState::Running => {
+            Some(Diagnostic::note("job-running", format!("the job still runs: {}", detach::line(&info))))
+        }
+        over => {
+            let message =
+                format!("the job {}: {}; {} of {} results are there", info.id, over.words(), info.done, info.steps);
+            let why = Diagnostic::error("job-unfinished", message);
+            Some(why.hint("start it again; a sweep with --journal takes up what is missing"))
+        }
+    };
+    match (printed, state) {
+        (printed, None) => printed,
+        (Err(Failure::Told(mut all)), Some(why)) => {
+            all.push(why);
+            Err(all.into())
+        }
+        (Ok(()), Some(why)) if !why.is_error() => {
+            out::diagnostics(&[why]);
+            Ok(())
+        }
+        (Ok(()), Some(why)) => Err(why.into()),
+        (printed, Some(_)) => printed,
+    }
+}
+
+/// What a command printed and wrote, put where it would have put it here.
+fn said(notes: &Value, pieces: &[Piece]) -> Result<(), Failure> {
+    let mut worst = 0;
+    for piece in pieces {
+        let PieceEnd::Said { code, out, err, files: written } = &piece.end else { continue };
+        if !err.trim().is_empty() {
+            out::note(err.trim_end());
+        }
+        for (name, packed) in written {
+            let Some(path) = notes["files"][name].as_str() else { continue };
+            let bytes = base64::engine::general_purpose::STANDARD.decode(packed);
+            let bytes = bytes.map_err(|e| Diagnostic::error("job-file", format!("{name} came broken: {e}")))?;
+            files::save(&PathBuf::from(path), &bytes)?;
+        }
+        out::text(out)?;
+        worst = worst.max(*code);
+    }
+    let failed = failures(pieces);
+    match (failed.is_empty(), worst) {
+        (false, _) => Err(failed.into()),
+        (true, 0) => Ok(()),
+        (true, code) => Err(Failure::Exit(ExitCode::from(code.clamp(1, 255) as u8))),
+    }
+}

@@ -1,0 +1,127 @@
+//! A sweep as one array job of Slurm: a folder with the points, the script, and a result for each.
+//!
+//! Invariant: the folder alone tells what is done; the same command shows it, and submits nothing twice unless it is asked to; Slurm
+//! schedules, not we. Must not know how points are made.
+
+use super::out::{self, Failure};
+use super::point;
+use super::spread::{End, Point};
+use crate::base::{Device, Diagnostic};
+use crate::tasks::journal::{self, Done};
+use crate::worker::far::script::quoted;
+use crate::worker::files;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The flags.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "As an array job")]
+pub struct SlurmArgs {
+    /// Submit the sweep to Slurm as one array job; points and results are in this folder, which every node must see. The same
+    /// command shows the results
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["targets", "journal", "detach"])]
+    pub slurm: Option<PathBuf>,
+    /// Submit again the points that have no result
+    #[arg(long, requires = "slurm")]
+    pub again: bool,
+    /// A word for sbatch, such as --sbatch=--gres=gpu:1; may be repeated
+    #[arg(long = "sbatch", value_name = "WORD", requires = "slurm", allow_hyphen_values = true)]
+    pub words: Vec<String>,
+}
+
+/// What came of it.
+pub enum Array {
+    /// It waits or runs.
+    Submitted,
+    /// The results so far, one for each point.
+    Ends(Vec<End>),
+}
+
+/// Submits the points, or gives their results. Errors: the folder is another sweep's, or Slurm refuses.
+pub fn array(args: &SlurmArgs, folder: &Path, points: &[Point], device: Option<Device>) -> Result<Array, Failure> {
+    let at = std::path::absolute(folder).map_err(|e| files::cannot_write(folder, &e))?;
+    let keys: Vec<String> = points.iter().map(|point| journal::key(&point.request)).collect();
+    let known = at.join("array.sh").exists();
+    if known && keys != said_keys(&at)? {
+        let why = Diagnostic::error("slurm-folder", format!("{} holds another sweep", at.display()));
+        return Err(Failure::WrongUse(why.hint("give each sweep a folder of its own")));
+    }
+    let ends: Vec<Option<Done>> = (0..points.len()).map(|n| done(&at, n, &keys[n])).collect();
+    let missing: Vec<usize> = (0..points.len()).filter(|n| ends[*n].is_none()).collect();
+    if known && (!args.again || missing.is_empty()) {
+        if !missing.is_empty() {
+            let job = std::fs::read_to_string(at.join("submitted")).unwrap_or_default();
+            let last = job.lines().last().unwrap_or_default();
+            out::note(&format!(
+                "{} of {} points are there; `squeue -j {last}` shows the others, and --again submits them again",
+                points.len() - missing.len(),
+                points.len()
+            ));
+        }
+        let end = |(n, done): (usize, Option<Done>)| done.ok_or_else(|| vec![unfinished(&at, n, &points[n])]);
+        return Ok(Array::Ends(ends.into_iter().enumerate().map(end).collect()));
+    }
+    if !known {
+        for (n, point) in points.iter().enumerate() {
+            files::save_with_folders(&at.join(format!("points/{n}.json")), point::text(point, device)?.as_bytes())?;
+        }
+        files::save(&at.join("keys"), (keys.join("\n") + "\n").as_bytes())?;
+    }
+    submit(args, &at, &missing)?;
+    Ok(Array::Submitted)
+}
+
+fn said_keys(at: &Path) -> Result<Vec<String>, Diagnostic> {
+    Ok(files::read_text(&at.join("keys"))?.lines().map(String::from).collect())
+}
+
+/// The result of a point. A part of one has no newline.
+fn done(at: &Path, n: usize, key: &str) -> Option<Done> {
+    let text = std::fs::read_to_string(at.join(format!("done/{n}.json"))).ok()?;
+    serde_json::from_str::<Done>(&text).ok().filter(|done| text.ends_with('\n') && done.key == key)
+}
+
+fn unfinished(at: &Path, n: usize, point: &Point) -> Diagnostic {
+    let said = std::fs::read_to_string(at.join(format!("logs/{n}"))).unwrap_or_default();
+    let last: Vec<&str> = said.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
+    let said: String = last.iter().rev().map(|line| format!("\n  {line}")).collect();
+    Diagnostic::error("slurm-missing", format!("at {}: no result{said}", point.label))
+        .hint("--again submits the missing points again")
+}
+
+/// One array job with these indices.
+fn submit(args: &SlurmArgs, at: &Path, missing: &[usize]) -> Result<(), Failure> {
+    let program = std::env::current_exe()
+        .map_err(|e| Diagnostic::error("slurm-submit", format!("cannot find the running program: {e}")))?;
+    let indices = missing.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+    for folder in ["done", "logs"] {
+        std::fs::create_dir_all(at.join(folder)).map_err(|e| files::cannot_write(at, &e))?;
+    }
+    let (folder, program) = (quoted(&at.to_string_lossy()), quoted(&program.to_string_lossy()));
+    // written beside and renamed: a killed task leaves no half result
+    let script = format!(
+        "#!/bin/sh\ncd {folder} || exit 1\nn=$SLURM_ARRAY_TASK_ID\nexec 2>\"logs/$n\"\n{program} point \"points/$n.json\" >\"done/.$n.$$\" && \
+         mv -f \"done/.$n.$$\" \"done/$n.json\"\nstatus=$?\nrm -f \"done/.$n.$$\"\nexit $status\n"
+    );
+    files::save(&at.join("array.sh"), script.as_bytes())?;
+    let mut sbatch = Command::new("sbatch");
+    sbatch.args(["--parsable", "--job-name=maskloom", "--output=/dev/null"]).arg(format!("--array={indices}"));
+    sbatch.args(&args.words).arg(at.join("array.sh"));
+    let undo = || drop(std::fs::remove_file(at.join("array.sh")));
+    let said = sbatch.output().map_err(|e| {
+        undo();
+        Diagnostic::error("slurm-submit", format!("cannot start sbatch: {e}"))
+            .hint("run this on a machine of the cluster from which jobs are submitted")
+    })?;
+    let (answer, complaint) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+    if !said.status.success() {
+        undo();
+        let message = format!("sbatch refused the array job: {}", complaint.trim());
+        return Err(Diagnostic::error("slurm-submit", message).hint("words for it are given by --sbatch=WORD").into());
+    }
+    let job = answer.trim().split(';').next().unwrap_or_default().to_string();
+    let before = std::fs::read_to_string(at.join("submitted")).unwrap_or_default();
+    files::save(&at.join("submitted"), format!("{before}{job}\n").as_bytes())?;
+    out::note(&format!("array job {job}: {} points; the same command shows the results", missing.len()));
+    Ok(())
+}

@@ -1,0 +1,276 @@
+//! `maskloom target`: other machines by name. A worker is put there, tried, brought up to date and taken away.
+//!
+//! Invariant: a target is in the list only when its worker has run there. Must not know how programs travel.
+
+use super::doctor;
+use super::out::{self, Failure, Progress};
+use super::table::Table;
+use super::work::Worker;
+use crate::base::{Diagnostic, identity, words};
+use crate::worker::far::install::{self, Copied, Taken, Whose};
+use crate::worker::far::probe::{self, Probed};
+use crate::worker::far::program::Program;
+use crate::worker::far::shell::Shell;
+use crate::worker::named::{self, Named};
+use crate::worker::protocol::Health;
+use crate::worker::target::{self, Target};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Name other machines, put a worker there, and try it: --target NAME then runs on them
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    Add(Add),
+    List(List),
+    Test(Test),
+    Update(Update),
+    Remove(Remove),
+}
+
+/// Find out what a machine has, copy a worker there and remember it under a name
+#[derive(Debug, clap::Args)]
+struct Add {
+    /// Its name: letters, digits, `-`, `_` and `.`
+    name: String,
+    /// The command that gives a pipe to it: "ssh gpu1", "kubectl exec -i pod --", "docker exec -i trainer", "srun --gres=gpu:1"
+    command: String,
+    #[command(flatten)]
+    with: With,
+}
+
+#[derive(Debug, Default, clap::Args)]
+struct With {
+    /// The program that becomes the worker there, if this one does not fit; also MASKLOOM_REMOTE_WORKER
+    #[arg(long, value_name = "PATH")]
+    worker: Option<PathBuf>,
+    /// Folder there for the worker and its files; the default is ~/.cache/maskloom/remote there
+    #[arg(long, value_name = "DIR")]
+    folder: Option<String>,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// List the targets
+#[derive(Debug, clap::Args)]
+struct List {
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Start a target's worker and examine its machine
+#[derive(Debug, clap::Args)]
+struct Test {
+    /// Name of the target
+    name: String,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Put this program's version on a target
+#[derive(Debug, clap::Args)]
+struct Update {
+    /// Name of the target
+    name: String,
+    #[command(flatten)]
+    with: With,
+}
+
+/// Take the worker and its files away from a target, and forget it
+#[derive(Debug, clap::Args)]
+struct Remove {
+    /// Name of the target
+    name: String,
+    /// Also if jobs run there
+    #[arg(long)]
+    force: bool,
+    /// Forget it without reaching the machine: what is there stays
+    #[arg(long, conflicts_with = "force")]
+    only_here: bool,
+}
+
+/// Runs the command.
+pub fn target(args: Args) -> Result<(), Failure> {
+    match args.what {
+        What::Add(args) => add(args),
+        What::List(args) => list(&args),
+        What::Test(args) => test(&args.name, args.json),
+        What::Update(args) => update(args),
+        What::Remove(args) => remove(&args),
+    }
+}
+
+fn add(args: Add) -> Result<(), Failure> {
+    named::check_name(&args.name).map_err(Failure::WrongUse)?;
+    let words = target::split(&args.command).map_err(Failure::WrongUse)?;
+    if let [_, .., last] = &words[..]
+        && last == "worker"
+    {
+        let why = "the command must give a shell there, not a worker: the worker is put there now";
+        let shorter = Target::from_words(&words[..words.len() - 2]).command;
+        let why = Diagnostic::error("target-command", why);
+        return Err(Failure::WrongUse(why.hint(format!("maskloom target add {} \"{shorter}\"", args.name))));
+    }
+    if let Some(there) = named::list()?.get(&args.name)
+        && there.words != words
+    {
+        let has = Target::from_words(&there.words);
+        let message = format!("there is a target `{}` already: {has}", args.name);
+        let hint = format!("choose another name, or `maskloom target remove {}` first", args.name);
+        return Err(Diagnostic::error("target-exists", message).hint(hint).into());
+    }
+    put(&args.name, words, &args.with)
+}
+
+fn update(args: Update) -> Result<(), Failure> {
+    let list = named::list()?;
+    let known = list.find(&args.name)?;
+    // a folder that was chosen stays the folder
+    let folder = args.with.folder.clone().or_else(|| Some(known.found.folder.clone()));
+    put(&args.name, known.words.clone(), &With { folder, ..args.with })
+}
+
+/// Probes, copies, tries and remembers.
+fn put(name: &str, words: Vec<String>, with: &With) -> Result<(), Failure> {
+    let client = named::change(|list| list.client.clone())?;
+    let whose = Whose { client: &client, name };
+    let program = Program::chosen(with.worker.as_deref())?;
+    let progress = Progress::new();
+    progress.say(&format!("asking {name} what it has"));
+    let began = Instant::now();
+    let mut shell = Shell::open(&words)?;
+    let probed = probe::probe(&mut shell, with.folder.as_deref())?;
+    let asked = began.elapsed().as_secs_f64();
+    let began = Instant::now();
+    progress.say(&format!("packing {}", words::bytes(program.bytes.len() as u64)));
+    let mut told = began;
+    let copied = install::install(&mut shell, &probed, &program, &whose, &mut |n, all| {
+        if told.elapsed() < Duration::from_millis(100) {
+            return;
+        }
+        told = Instant::now();
+        progress.say(&format!("copying the worker: {} of {}", words::bytes(n as u64), words::bytes(all as u64)));
+    })?;
+    let took = began.elapsed().as_secs_f64();
+    drop(progress);
+    let found = probed.found.clone();
+    named::change(|list| list.put(Named { name: name.into(), words, found, worker: copied.worker.clone() }))?;
+    install::clear(&mut shell, &probed.found.folder)?;
+    drop(shell);
+    tell(name, &program, &probed, &copied, [asked, took], with.json)?;
+    test(name, with.json)
+}
+
+/// What was found and what was copied: for people on stdout, else on stderr, where it spoils no object.
+fn tell(
+    name: &str,
+    program: &Program,
+    probed: &Probed,
+    copied: &Copied,
+    [asked, took]: [f64; 2],
+    json: bool,
+) -> Result<(), Failure> {
+    let found = &probed.found;
+    let all = words::bytes(program.bytes.len() as u64);
+    let sent = match copied.sent {
+        0 => format!("the worker ({all}) is there already"),
+        sent => format!("copied the worker: {all}, packed {}, {took:.1} s", words::bytes(sent)),
+    };
+    let missing = |what: &Option<String>| what.clone().unwrap_or_else(|| "none found".into());
+    let text = format!(
+        "{name}: {} on {}, {} ({asked:.1} s)\n  {}; NVRTC {}; Python {}\n  {sent}\n  {}\n",
+        found.user,
+        found.host,
+        found.system_words(),
+        found.gpu_words(),
+        missing(&found.nvrtc),
+        missing(&found.python),
+        copied.worker.path,
+    );
+    if json {
+        out::note(text.trim_end());
+        return Ok(());
+    }
+    out::text(&text)
+}
+
+fn list(args: &List) -> Result<(), Failure> {
+    let list = named::list()?;
+    if args.json {
+        let rows: Vec<Value> = list.targets.iter().map(object).collect();
+        return out::json(&json!({ "targets": rows }));
+    }
+    if list.targets.is_empty() {
+        return out::text("no targets; `maskloom target add gpu1 \"ssh gpu1\"` adds one\n");
+    }
+    let mut table = Table::new(&["target", "command", "system", "GPUs", "worker"]);
+    for of in &list.targets {
+        let build = if is_old(of) { format!("{} (another version)", of.worker.build) } else { of.worker.build.clone() };
+        let command = Target::from_words(&of.words).command;
+        table.row([of.name.clone(), command, of.found.system_words(), of.found.gpu_words(), build]);
+    }
+    out::text(&table.render())
+}
+
+/// Whether the worker there is another build than this program.
+pub fn is_old(of: &Named) -> bool {
+    of.worker.build != identity::build().to_string()
+}
+
+fn object(of: &Named) -> Value {
+    json!({ "name": of.name, "words": of.words, "found": of.found, "worker": of.worker, "other_version": is_old(of) })
+}
+
+fn test(name: &str, json: bool) -> Result<(), Failure> {
+    let list = named::list()?;
+    let known = list.find(name)?;
+    let began = Instant::now();
+    let mut worker = Worker::connect(name)?;
+    let connected = began.elapsed().as_secs_f64();
+    let report = worker.doctor()?;
+    if json {
+        out::json(&json!({ "target": object(known), "seconds": connected, "info": worker.info, "doctor": report }))?;
+    } else {
+        let text = format!("{name}: the worker {} answered in {connected:.1} s\n\n", worker.info.version);
+        out::text(&(text + &doctor::render(&report)))?;
+    }
+    if report.worst() == Health::Red { Err(Failure::Exit(ExitCode::FAILURE)) } else { Ok(()) }
+}
+
+fn remove(args: &Remove) -> Result<(), Failure> {
+    let list = named::list()?;
+    let known = list.find(&args.name)?.clone();
+    let forget = || named::change(|list| list.targets.retain(|of| of.name != args.name));
+    if args.only_here {
+        forget()?;
+        return out::text(&format!("{} is forgotten; {} stays there\n", args.name, known.found.folder));
+    }
+    let whose = Whose { client: &list.client, name: &args.name };
+    let only_here = |why: Diagnostic| {
+        let also = format!("or `maskloom target remove {} --only-here`", args.name);
+        let hint = why.hint.as_ref().map_or(also.clone(), |hint| format!("{hint}; {also}"));
+        why.hint(hint)
+    };
+    let mut shell = Shell::open(&known.words).map_err(only_here)?;
+    let taken = install::remove(&mut shell, &known.found.folder, &whose, args.force)
+        .map_err(|why| if why.code == "target-busy" { why } else { only_here(why) })?;
+    forget()?;
+    let folder = &known.found.folder;
+    out::text(&match taken {
+        Taken::All => format!("{}: {folder} is gone there\n", args.name),
+        Taken::Shared(others) => {
+            let who = if others == 1 { "another client uses it".into() } else { format!("{others} others use it") };
+            format!("{}: forgotten; {folder} stays there, because {who}\n", args.name)
+        }
+    })
+}

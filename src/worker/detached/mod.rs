@@ -1,0 +1,54 @@
+//! Detached jobs: work that goes on when its client, and the line to it, are gone.
+//!
+//! Invariant: everything about a job is in its folder; a job is running only while its process lives, which is known by its number,
+//! the boot and its start; jobs of other users are seen and not touched. Must not know clients.
+
+pub mod folder;
+pub mod run;
+mod start;
+
+use crate::base::Diagnostic;
+use crate::worker::folders;
+use crate::worker::protocol::detached::{Ask, JobState, Told};
+use folder::{Folder, all};
+use std::path::PathBuf;
+
+/// Answers a request about jobs of this machine.
+pub fn answer(ask: Ask) -> Result<Told, Vec<Diagnostic>> {
+    told(ask).map_err(|why| vec![why])
+}
+
+fn told(ask: Ask) -> Result<Told, Diagnostic> {
+    let jobs = jobs()?;
+    Ok(match ask {
+        Ask::Start { batch } => Told::Started { id: start::start(&jobs, &batch)? },
+        Ask::List => Told::Listed { jobs: all(&jobs).iter().filter_map(|job| job.info().ok()).collect() },
+        Ask::Read { id, after } => Told::Part(Box::new(Folder::find(&jobs, &id)?.part(after)?)),
+        Ask::Cancel { id } => Told::Cancelled(start::cancel(&Folder::find(&jobs, &id)?)?),
+        Ask::Clear { id: Some(id) } => {
+            clear(&Folder::find(&jobs, &id)?)?;
+            Told::Cleared { jobs: 1 }
+        }
+        Ask::Clear { id: None } => Told::Cleared { jobs: all(&jobs).iter().filter(|job| clear(job).is_ok()).count() },
+    })
+}
+
+fn jobs() -> Result<PathBuf, Diagnostic> {
+    folders::jobs().ok_or_else(|| {
+        Diagnostic::error("job-folder", "there is no home folder to keep jobs in")
+            .hint("name one: MASKLOOM_CACHE=/path")
+    })
+}
+
+/// Removes a job that is over. Errors: it runs, or belongs to another user.
+fn clear(job: &Folder) -> Result<(), Diagnostic> {
+    let info = job.info()?;
+    if !info.own {
+        return Err(job.of_another());
+    }
+    if !info.state.is_over() && info.state != JobState::Elsewhere {
+        let message = format!("the job {} is running", job.id());
+        return Err(Diagnostic::error("job-running", message).hint(format!("maskloom cancel {} ends it", job.id())));
+    }
+    job.remove()
+}

@@ -1,0 +1,356 @@
+//! A shell on another machine, over the pipe of any command: it is told a script, and its answer is awaited before the next.
+//!
+//! Invariant: nothing is sent before the answer to what was sent last, so that a shell that reads ahead takes nothing that is
+//! meant for its commands; every wait has an end; what a login prints is passed over; dropping it ends the command. Must not
+//! know what the scripts do.
+
+use crate::base::Diagnostic;
+use crate::worker::asking::Asking;
+use crate::worker::far::script;
+use crate::worker::patience::Patience;
+use crate::worker::process::{self, End};
+#[cfg(unix)]
+use crate::worker::signals;
+use crate::worker::target::Target;
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// For the answer to a script that does little.
+pub const SOON: Duration = Duration::from_secs(30);
+/// Bytes that are written at once, between looks at the time.
+const PIECE: usize = 1 << 16;
+/// Longest line that is read, bytes.
+const LONGEST: u64 = 1 << 20;
+/// Lines of noise that are kept.
+const KEPT: usize = 12;
+/// Between looks at a question that may be on the screen.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// A shell there.
+pub struct Shell {
+    words: Vec<String>,
+    child: Child,
+    /// Pieces to be written; the other end says when one is.
+    writer: Sender<Vec<u8>>,
+    written: Receiver<bool>,
+    lines: Receiver<String>,
+    /// The end of its stderr, and lines that are no answer.
+    heard: Arc<Mutex<VecDeque<String>>>,
+    asking: Asking,
+    /// No answer has come yet: a login, a queue.
+    fresh: bool,
+}
+
+/// The answer to a script.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The lines that it printed.
+    pub lines: Vec<String>,
+    /// Its status.
+    pub status: i32,
+}
+
+impl Answer {
+    /// The value of `key=value`.
+    pub fn value(&self, key: &str) -> Option<&str> {
+        let of = |line: &'_ String| -> bool { line.split_once('=').is_some_and(|(k, _)| k == key) };
+        self.lines.iter().find(|line| of(line)).map(|line| line[key.len() + 1..].trim()).filter(|text| !text.is_empty())
+    }
+}
+
+impl Shell {
+    /// Starts it. Errors: the command cannot be started.
+    pub fn open(words: &[String]) -> Result<Shell, Diagnostic> {
+        let all = script::shell(words);
+        let asking = Asking::prepare();
+        let mut command = Command::new(&all[0]);
+        command.args(&all[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        asking.set(&mut command);
+        let mut child = process::own_group(&mut command).spawn().map_err(|e| {
+            Diagnostic::error("target-launch", format!("cannot start `{}`: {e}", all[0]))
+                .hint("check that the program exists and is executable: the command is a program and its arguments")
+        })?;
+        let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            process::kill_group(&mut child);
+            return Err(Diagnostic::error("target-launch", "the command was started without pipes"));
+        };
+        #[cfg(unix)]
+        signals::started(child.id());
+        let heard = Arc::new(Mutex::new(VecDeque::new()));
+        let (writer, pieces) = channel();
+        let (done, written) = channel();
+        let (line, lines) = channel();
+        std::thread::spawn(move || write(stdin, &pieces, &done));
+        std::thread::spawn(move || listen(stdout, |text| line.send(text).is_ok()));
+        let kept = heard.clone();
+        std::thread::spawn(move || listen(stderr, |text| keep(&kept, text)));
+        Ok(Shell { words: words.to_vec(), child, writer, written, lines, heard, asking, fresh: true })
+    }
+
+    /// Runs a script and gives what it printed. Errors: no answer in time, or the end of the command.
+    pub fn run(&mut self, text: &str, limit: Duration) -> Result<Answer, Diagnostic> {
+        let nonce = script::nonce();
+        self.begin(text, &nonce)?;
+        self.finish(&nonce, limit)
+    }
+
+    /// Runs a script that reads these bytes from its stdin once it has called `ready`. `on_way` hears how many are written.
+    pub fn feed(
+        &mut self,
+        text: &str,
+        bytes: &[u8],
+        limit: Duration,
+        on_way: &mut dyn FnMut(usize),
+    ) -> Result<Answer, Diagnostic> {
+        let nonce = script::nonce();
+        let with_ready = format!("ready() {{ printf '\\n%s%s\\n' maskloom-ready- {nonce}; }}\n{text}");
+        self.begin(&with_ready, &nonce)?;
+        let (ready, end) = (script::ready(&nonce), ending(&nonce));
+        let until = Instant::now() + self.patience(SOON);
+        loop {
+            let line = self.line(until)?;
+            if line.contains(&ready) {
+                break;
+            }
+            if let Some(status) = status_in(&line, &end) {
+                // it did not want them
+                return Ok(Answer { lines: Vec::new(), status });
+            }
+        }
+        for (n, piece) in bytes.chunks(PIECE).enumerate() {
+            self.write(piece.to_vec(), limit)?;
+            on_way((n * PIECE + piece.len()).min(bytes.len()));
+        }
+        self.collect(&end, limit)
+    }
+
+    /// One compound command: it has been read to its end before it does anything.
+    fn begin(&mut self, text: &str, nonce: &str) -> Result<(), Diagnostic> {
+        let raw = script::RAW;
+        let whole = format!(
+            "{{ {raw}; printf '\\n%s%s\\n' maskloom-begin- {nonce}; ( {text}\n); printf '\\n%s%s=%s\\n' maskloom-end- {nonce} \"$?\"; }}\n"
+        );
+        let limit = self.patience(SOON);
+        self.write(whole.into_bytes(), limit)
+    }
+
+    fn finish(&mut self, nonce: &str, limit: Duration) -> Result<Answer, Diagnostic> {
+        let (begin, until) = (format!("maskloom-begin-{nonce}"), Instant::now() + self.patience(limit));
+        loop {
+            let line = self.line(until)?;
+            if line.contains(&begin) {
+                break;
+            }
+            keep(&self.heard, line);
+        }
+        self.fresh = false;
+        self.collect(&ending(nonce), limit)
+    }
+
+    fn collect(&mut self, end: &str, limit: Duration) -> Result<Answer, Diagnostic> {
+        let until = Instant::now() + self.patience(limit);
+        let mut lines = Vec::new();
+        loop {
+            let line = self.line(until)?;
+            if let Some(status) = status_in(&line, end) {
+                self.fresh = false;
+                return Ok(Answer { lines, status });
+            }
+            lines.push(line);
+        }
+    }
+
+    /// A login and a queue take as long as the user allows, whatever the script.
+    fn patience(&self, limit: Duration) -> Duration {
+        if self.fresh { Patience::default().greeting } else { limit }
+    }
+
+    fn line(&mut self, until: Instant) -> Result<String, Diagnostic> {
+        let mut until = until;
+        loop {
+            match self.lines.recv_timeout(LOOK) {
+                Ok(line) => return Ok(line),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
+                // while a question is on the screen nothing else is waited for
+                Err(RecvTimeoutError::Timeout) if self.asking.is_open() => until = until.max(Instant::now() + SOON),
+                Err(RecvTimeoutError::Timeout) if Instant::now() >= until => return Err(self.silent()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn write(&mut self, piece: Vec<u8>, limit: Duration) -> Result<(), Diagnostic> {
+        if self.writer.send(piece).is_err() {
+            return Err(self.ended());
+        }
+        let until = Instant::now() + limit;
+        loop {
+            match self.written.recv_timeout(LOOK) {
+                Ok(true) => return Ok(()),
+                Ok(false) | Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
+                Err(RecvTimeoutError::Timeout) if Instant::now() >= until => return Err(self.silent()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn command(&self) -> String {
+        Target::from_words(&self.words).command
+    }
+
+    fn said(&self) -> String {
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.iter().map(|line| format!("\n  {line}")).collect()
+    }
+
+    /// The command ended, with what it said.
+    fn ended(&mut self) -> Diagnostic {
+        let patience = Instant::now() + Duration::from_millis(500);
+        while !process::has_ended(&mut self.child) && Instant::now() < patience {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let had = process::has_ended(&mut self.child);
+        #[cfg(unix)]
+        signals::ended(self.child.id());
+        let status = process::kill_group(&mut self.child);
+        let how = status.filter(|_| had).map_or_else(|| "its output ended".into(), process::ending);
+        // the last lines of its stderr are on their way
+        std::thread::sleep(Duration::from_millis(50));
+        let said = self.said();
+        let command = self.command();
+        let message = format!("`{command}` gave no shell, or lost it: {how}{said}");
+        Diagnostic::error("target-unreachable", message).hint(way_out(&said, &command))
+    }
+
+    fn silent(&self) -> Diagnostic {
+        let message = format!("no answer from a shell of `{}`{}", self.command(), self.said());
+        Diagnostic::error("target-silent", message).hint(format!(
+            "try `{} sh` in a terminal: it must give a POSIX shell; for a queue give it more time (MASKLOOM_PATIENCE, in seconds)",
+            self.command()
+        ))
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        signals::ended(self.child.id());
+        process::signal_group(&mut self.child, End::Ask);
+        process::kill_group(&mut self.child);
+    }
+}
+
+/// What helps against the usual words of ssh.
+fn way_out(said: &str, command: &str) -> String {
+    let has = |words: &str| said.contains(words);
+    if has("Host key verification failed") || has("authenticity of host") {
+        return format!(
+            "the host is new here, or its key has changed: run `{command} true` in a terminal once and answer its question"
+        );
+    }
+    if has("Permission denied") {
+        return format!(
+            "run `{command} true` in a terminal: it must not ask for a password (ssh-copy-id, ssh-add), or run this command in a terminal, where it may ask"
+        );
+    }
+    if has("sh") && (has("not recognized") || has("not found") || has("No such file")) {
+        return "a target must have a POSIX shell named `sh`".into();
+    }
+    format!("try `{command} sh` in a terminal: it must give a POSIX shell")
+}
+
+fn ending(nonce: &str) -> String {
+    format!("maskloom-end-{nonce}=")
+}
+
+fn status_in(line: &str, end: &str) -> Option<i32> {
+    line.split_once(end)?.1.trim().parse().ok()
+}
+
+fn keep(heard: &Mutex<VecDeque<String>>, line: String) -> bool {
+    let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+    if !line.trim().is_empty() {
+        heard.push_back(line.trim_end().chars().take(300).collect());
+    }
+    if heard.len() > KEPT {
+        heard.pop_front();
+    }
+    true
+}
+
+fn write(mut stdin: ChildStdin, pieces: &Receiver<Vec<u8>>, done: &Sender<bool>) {
+    for piece in pieces {
+        let written = stdin.write_all(&piece).and_then(|()| stdin.flush()).is_ok();
+        if done.send(written).is_err() || !written {
+            return;
+        }
+    }
+}
+
+fn listen(from: impl Read, mut heard: impl FnMut(String) -> bool) {
+    let mut from = BufReader::new(from);
+    loop {
+        let mut line = Vec::new();
+        match from.by_ref().take(LONGEST).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {
+                let text = String::from_utf8_lossy(&line);
+                if !heard(text.trim_end_matches(['\n', '\r']).to_string()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use sha2::Digest;
+
+    /// `sh` is appended to the words: `--` makes it an argument that is not used.
+    fn open(script: &str) -> Shell {
+        Shell::open(&["sh", "-c", script, "--"].map(String::from)).unwrap()
+    }
+
+    #[test]
+    fn scripts_are_answered_one_after_another_whatever_a_login_prints() {
+        let mut shell = open("echo '{ motd }'; printf 'no newline'; exec sh");
+        let one = shell.run("echo a=1; echo b=' two words '; exit 3", SOON).unwrap();
+        assert_eq!(
+            (one.value("a"), one.value("b"), one.value("c"), one.status),
+            (Some("1"), Some("two words"), None, 3)
+        );
+        let bytes: Vec<u8> = (0..200_000u32).flat_map(|n| n.to_le_bytes()).collect();
+        let mut seen = 0;
+        let fed = shell.feed("ready; head -c 800000 | sha256sum", &bytes, SOON, &mut |n| seen = n).unwrap();
+        let sum: String = sha2::Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!((seen, fed.status), (800_000, 0));
+        assert!(fed.lines.iter().any(|line| line.starts_with(&sum)), "{fed:?}");
+        assert_eq!(shell.run("echo c=3", SOON).unwrap().value("c"), Some("3"));
+    }
+
+    #[test]
+    fn a_script_that_wants_no_bytes_gets_none() {
+        let mut shell = open("exec sh");
+        assert_eq!(shell.feed("exit 7", b"never", SOON, &mut |_| {}).unwrap().status, 7);
+        assert_eq!(shell.run("echo a=1", SOON).unwrap().value("a"), Some("1"));
+    }
+
+    #[test]
+    fn an_end_and_a_silence_are_told_with_what_was_said() {
+        let why = open("echo 'Host key verification failed.' >&2; exit 255").run("true", SOON).unwrap_err();
+        assert!(why.code == "target-unreachable" && why.message.contains("exit status 255"), "{why}");
+        assert!(why.hint.unwrap().contains("answer its question"));
+        let mut shell = open("echo 'in a queue' >&2; exec sleep 60");
+        shell.fresh = false;
+        let why = shell.finish("x", Duration::from_millis(600)).unwrap_err();
+        assert!(why.code == "target-silent" && why.message.contains("in a queue"), "{why}");
+        assert_eq!(Shell::open(&["no-such-program-of-ours".into()]).err().unwrap().code, "target-launch");
+    }
+}
