@@ -83,8 +83,8 @@ fn a_race_belongs_to_the_document_that_was_raced() {
     assert!(state(&window).session.race.is_none());
     assert_eq!(window.query_all_by_label_contains("recorded on").count(), 3);
     assert!(window.query_by_label("stale").is_none());
-    // and back: the race is there again
-    command(&mut window, Key::Z);
+    // and back in its tab: the race is there again
+    command(&mut window, Key::PageUp);
     settle(&mut window);
     assert_eq!(state(&window).session.race.as_ref().map(|r| (r.id, r.stale)), Some((id, false)));
 }
@@ -206,7 +206,7 @@ fn a_race_under_way_reports_to_its_own_document() {
     window.run_steps(2);
     assert!(state(&window).session.race.is_none(), "not shown for another document");
     assert!(window.state_mut().state.session.find_race(id).unwrap().report.is_some());
-    command(&mut window, Key::Z);
+    command(&mut window, Key::PageUp);
     settle(&mut window);
     assert!(state(&window).session.race.as_ref().unwrap().report.is_some());
 }
