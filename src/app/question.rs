@@ -72,7 +72,7 @@ impl Question {
 
 impl eframe::App for Question {
     fn ui(&mut self, ui: &mut Ui, _frame: &mut eframe::Frame) {
-        egui::Frame::central_panel(ui.style()).show(ui, |ui| self.show(ui));
+        egui::CentralPanel::default().show(ui, |ui| self.show(ui));
     }
 }
 

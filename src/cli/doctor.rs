@@ -27,7 +27,7 @@ pub struct Args {
     /// Answer yes to every question of --fix
     #[arg(long, requires = "fix")]
     yes: bool,
-    /// Launch command of a remote worker: examine that machine
+    /// Name of a target, or the launch command of a worker: examine that machine
     #[arg(long, value_name = "COMMAND", default_value = "")]
     target: String,
     /// Print one JSON object instead of a table

@@ -52,7 +52,7 @@ struct Build {
     code: CodeArgs,
     #[command(flatten)]
     overrides: Overrides,
-    /// Launch command of a remote worker
+    /// Name of a target, or the launch command of a worker
     #[arg(long, value_name = "COMMAND", default_value = "")]
     target: String,
 }

@@ -130,14 +130,6 @@ fn copy(
     head: &str,
     on_way: &mut dyn FnMut(usize, usize),
 ) -> Result<u64, Diagnostic> {
-    let packed;
-    let (bytes, unpack) = match probed.unpacks {
-        true => {
-            packed = program.packed();
-            (&packed, "gzip -dc")
-        }
-        false => (&program.bytes, "cat"),
-    };
     let needed = program.bytes.len() as u64;
     let folder = &probed.found.folder;
     let full = || {
@@ -151,14 +143,17 @@ fn copy(
     if probed.found.free < needed {
         return Err(full());
     }
-    let script = format!("{head}count={}\nunpack='{unpack}'\n{COPY}", bytes.len());
-    let fed = shell.feed(&script, bytes, COPYING, &mut |n| on_way(n, bytes.len()));
-    let status = match fed {
-        Ok(answer) => answer.status,
-        // a shell that ended while it was fed may have met a full disk
-        Err(why) => return Err(why),
+    let packed;
+    let (bytes, unpack) = match probed.unpacks {
+        true => {
+            packed = program.packed();
+            (&packed, "gzip -dc")
+        }
+        false => (&program.bytes, "cat"),
     };
-    match status {
+    let script = format!("{head}count={}\nunpack='{unpack}'\n{COPY}", bytes.len());
+    let fed = shell.feed(&script, bytes, COPYING, &mut |n| on_way(n, bytes.len()))?;
+    match fed.status {
         0 => Ok(bytes.len() as u64),
         FULL => Err(full()),
         83 => Err(Diagnostic::error("target-copy", "what arrived there is not what was sent: its SHA-256 differs")
