@@ -14,12 +14,14 @@ mod conform;
 mod doctor;
 mod ending;
 mod export;
+mod gallery;
 #[cfg(test)]
 mod golden_tests;
 mod import;
 mod inputs;
 mod kernels;
 mod lab;
+mod manual;
 mod opened;
 mod out;
 mod overrides;
@@ -32,6 +34,7 @@ mod record;
 mod render;
 mod report;
 mod run;
+mod svg;
 mod sweep;
 mod table;
 mod tour;
@@ -44,7 +47,7 @@ mod workloads;
 pub use bench::Frames;
 
 use crate::base::{Diagnostic, identity};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use out::Failure;
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -92,11 +95,20 @@ enum Command {
     Suggest(lab::suggest::Args),
     Atlas(lab::atlas::Args),
     Tour(tour::Args),
-    /// Print the JSON Schema of documents
-    Schema,
+    Schema(Schema),
+    Completions(manual::Completions),
+    Man(manual::Man),
     /// Serve a window or a command line over stdin and stdout
     #[command(hide = true)]
     Worker,
+}
+
+/// Print the JSON Schema of documents
+#[derive(Debug, clap::Args)]
+struct Schema {
+    /// The output is one JSON object with and without this flag
+    #[arg(long)]
+    json: bool,
 }
 
 /// The action that the arguments request.
@@ -183,7 +195,9 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Suggest(args) => lab::suggest::suggest(args),
         Command::Atlas(args) => lab::atlas::atlas(args),
         Command::Tour(args) => tour::command(args),
-        Command::Schema => out::text(&crate::document::file::json_schema()),
+        Command::Schema(_) => out::text(&crate::document::file::json_schema()),
+        Command::Completions(args) => manual::completions(&args, Line::command()),
+        Command::Man(args) => manual::man(&args, Line::command()),
         Command::Worker => Err(Failure::Exit(crate::worker::serve::main())),
     }
 }
@@ -207,7 +221,6 @@ pub fn exit(result: Result<(), Failure>) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_flags_are_consistent_and_every_command_says_what_it_does() {
@@ -220,7 +233,7 @@ mod tests {
     #[test]
     fn a_file_of_another_format_than_its_ending_says_is_never_written() {
         // by their names: what the others take is read, or is a folder
-        const WRITTEN: [&str; 6] = ["out", "page", "picture", "save_run", "into", "to"];
+        const WRITTEN: [&str; 7] = ["out", "page", "picture", "save_run", "into", "to", "chart"];
         fn refused(path: &[&str], command: &clap::Command, found: &mut Vec<String>) {
             for arg in command.get_arguments().filter(|arg| WRITTEN.contains(&arg.get_id().as_str())) {
                 if arg.get_value_names().is_some_and(|names| names.iter().any(|name| name.as_str() == "DIR")) {
@@ -244,7 +257,7 @@ mod tests {
         let mut line = Line::command();
         line.build();
         refused(&["maskloom"], &line, &mut found);
-        assert_eq!(found.len(), 14, "{found:#?}");
+        assert_eq!(found.len(), 15, "{found:#?}");
         for taken in [["render", "x", "--out", "A.PNG"], ["blocks", "x", "--out", "a.json"]] {
             assert!(Line::try_parse_from([&["maskloom"], &taken[..]].concat()).is_ok());
         }
