@@ -130,7 +130,7 @@ fn drawn(collection: &Collection) -> Result<Svg, Diagnostic> {
     }
     let words = Words::of(collection, rows.len());
     let bottom = TOP + ROW * (rows.len() + 2) as f64;
-    let mut svg = Svg::new(PAGE, bottom + 62.0, &format!("{}. {}", words.title, words.run));
+    let mut svg = Svg::new(PAGE, bottom + 78.0, &format!("{}. {}", words.title, words.run));
     words.head(&mut svg);
     let labels = rows.iter().map(|(name, _)| width(name, PLAIN.size, false));
     let label = labels.fold(width(MEAN, PLAIN.size, true), f64::max) + MARGIN + 12.0;
@@ -187,6 +187,14 @@ fn shown(ratio: f64) -> String {
     format!("{ratio:.2}")
 }
 
+/// cuDNN's number as its version: `91900` as `9.19.0`. Other words stay.
+fn dotted(number: &str) -> String {
+    match number.parse::<u32>() {
+        Ok(n) if n >= 10_000 => format!("{}.{}.{}", n / 10_000, n / 100 % 100, n % 100),
+        _ => number.into(),
+    }
+}
+
 /// The texts around the bars.
 struct Words {
     title: String,
@@ -204,7 +212,7 @@ impl Words {
                 "{card}, {}, PyTorch {}, cuDNN {}, Triton {}; {presets} presets",
                 said("date"),
                 said("torch"),
-                said("torch cudnn"),
+                dotted(&said("torch cudnn")),
                 said("triton")
             ),
         }
@@ -229,8 +237,9 @@ impl Words {
 
     fn foot(&self, svg: &mut Svg, bottom: f64) {
         let lines = [
-            "Logarithmic scale. 1x is as fast as Maskloom's kernel, longer is slower. Each number is a quotient of the medians of one run;",
-            "times are those of the GPU's work. The mean over SDPA mixes both kinds of it; the mean over the faster takes, for each preset, what ran faster.",
+            "Logarithmic scale. 1x: as fast as Maskloom's kernel; longer: PyTorch takes so many times as long; no bar: it was not timed.",
+            "Each number is a quotient of the medians of one run, of the GPU's work alone. The mean over SDPA mixes both kinds of it.",
+            "The mean over the faster takes for each preset the faster of FlexAttention and SDPA, where both were timed.",
         ];
         for (at, line) in lines.into_iter().enumerate() {
             svg.text(SMALL, MARGIN, bottom + 26.0 + 17.0 * at as f64, line);
@@ -266,6 +275,11 @@ mod tests {
         svg::assert_readable(&one);
         let shown = format!("{:.2} (n 1)", flex / ms(BackendName::Flex));
         assert!(one.texts.iter().any(|(_, words)| *words == shown), "{shown}");
+    }
+
+    #[test]
+    fn a_version_is_written_with_dots() {
+        assert_eq!(["91900", "91002", "unknown"].map(dotted), ["9.19.0", "9.10.2", "unknown"]);
     }
 
     #[test]
