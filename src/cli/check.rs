@@ -188,7 +188,8 @@ impl Found {
         Some(told.into_iter().map(|(name, t)| json!({ "name": name, "shape": t.shape() })).collect())
     }
 
-    fn json(&self) -> Value {
+    /// The report as one JSON object.
+    pub fn json(&self) -> Value {
         let s = &self.stats;
         let cell = self.cell.as_ref().map(|(cell, mods)| {
             let steps = |list: &[(String, String)]| -> Vec<Value> {

@@ -16,6 +16,7 @@ mod doctor;
 mod ending;
 mod export;
 mod far;
+mod gallery;
 #[cfg(test)]
 mod golden_tests;
 mod import;
@@ -23,6 +24,7 @@ mod inputs;
 mod jobs;
 mod kernels;
 mod lab;
+mod manual;
 mod opened;
 mod out;
 mod overrides;
@@ -39,6 +41,7 @@ mod report;
 mod run;
 mod slurm;
 mod spread;
+mod svg;
 mod sweep;
 mod table;
 mod target;
@@ -52,7 +55,7 @@ mod workloads;
 pub use bench::Frames;
 
 use crate::base::{Diagnostic, identity};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use out::Failure;
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -104,8 +107,9 @@ enum Command {
     Suggest(lab::suggest::Args),
     Atlas(lab::atlas::Args),
     Tour(tour::Args),
-    /// Print the JSON Schema of documents
-    Schema,
+    Schema(Schema),
+    Completions(manual::Completions),
+    Man(manual::Man),
     /// Serve a window or a command line over stdin and stdout
     #[command(hide = true)]
     Worker,
@@ -117,6 +121,14 @@ enum Command {
         /// Its folder
         folder: std::path::PathBuf,
     },
+}
+
+/// Print the JSON Schema of documents
+#[derive(Debug, clap::Args)]
+struct Schema {
+    /// The output is one JSON object with and without this flag
+    #[arg(long)]
+    json: bool,
 }
 
 /// The action that the arguments request.
@@ -215,9 +227,11 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Suggest(args) => lab::suggest::suggest(args),
         Command::Atlas(args) => lab::atlas::atlas(args),
         Command::Tour(args) => tour::command(args),
-        Command::Schema => out::text(&crate::document::file::json_schema()),
         Command::Point(args) => point::point(&args),
         Command::Job { folder } => Err(Failure::Exit(crate::worker::detached::run::main(&folder))),
+        Command::Schema(_) => out::text(&crate::document::file::json_schema()),
+        Command::Completions(args) => manual::completions(&args, Line::command()),
+        Command::Man(args) => manual::man(&args, Line::command()),
         Command::Worker => Err(Failure::Exit(crate::worker::serve::main())),
     }
 }
@@ -241,7 +255,6 @@ pub fn exit(result: Result<(), Failure>) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_flags_are_consistent_and_every_command_says_what_it_does() {
@@ -254,7 +267,7 @@ mod tests {
     #[test]
     fn a_file_of_another_format_than_its_ending_says_is_never_written() {
         // by their names: what the others take is read, or is a folder
-        const WRITTEN: [&str; 6] = ["out", "page", "picture", "save_run", "into", "to"];
+        const WRITTEN: [&str; 7] = ["out", "page", "picture", "save_run", "into", "to", "chart"];
         fn refused(path: &[&str], command: &clap::Command, found: &mut Vec<String>) {
             for arg in command.get_arguments().filter(|arg| WRITTEN.contains(&arg.get_id().as_str())) {
                 if arg.get_value_names().is_some_and(|names| names.iter().any(|name| name.as_str() == "DIR")) {
@@ -278,7 +291,7 @@ mod tests {
         let mut line = Line::command();
         line.build();
         refused(&["maskloom"], &line, &mut found);
-        assert_eq!(found.len(), 14, "{found:#?}");
+        assert_eq!(found.len(), 15, "{found:#?}");
         for taken in [["render", "x", "--out", "A.PNG"], ["blocks", "x", "--out", "a.json"]] {
             assert!(Line::try_parse_from([&["maskloom"], &taken[..]].concat()).is_ok());
         }

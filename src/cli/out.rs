@@ -56,6 +56,11 @@ pub fn json(value: &impl Serialize) -> Result<(), Failure> {
     text(&(line + "\n"))
 }
 
+/// Writes one JSON object to stdout, on a line of its own.
+pub fn json_line(value: &Value) -> Result<(), Failure> {
+    text(&format!("{value}\n"))
+}
+
 /// Diagnostics on stderr; nothing can be done if it is closed.
 pub fn diagnostics(all: &[Diagnostic]) {
     all.iter().for_each(|d| note(&d.render()));
@@ -72,8 +77,13 @@ pub fn failed(all: &[Diagnostic]) {
     if !wants_json() || all.is_empty() || WROTE.load(Ordering::Relaxed) {
         return;
     }
+    let _ = json(&failure_json(all));
+}
+
+/// A failure as scripts read it.
+pub fn failure_json(all: &[Diagnostic]) -> Value {
     let shown: Vec<Value> = all.iter().map(diagnostic_json).collect();
-    let _ = json(&json!({ "error": shown.first(), "diagnostics": shown }));
+    json!({ "error": shown.first(), "diagnostics": shown })
 }
 
 fn diagnostic_json(told: &Diagnostic) -> Value {

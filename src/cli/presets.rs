@@ -7,7 +7,7 @@ use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::table::Table;
-use super::{race, record, verdict};
+use super::{gallery, race, record, verdict};
 use crate::base::{BackendName, Diagnostic};
 use crate::document::from_document;
 use crate::document::model::Document;
@@ -46,6 +46,7 @@ enum What {
         json: bool,
     },
     Record(record::Args),
+    Page(gallery::Args),
 }
 
 struct Row {
@@ -59,6 +60,7 @@ pub fn presets(args: Args) -> Result<(), Failure> {
     match &args.what {
         Some(What::Show { preset, baseline, json }) => return show(preset, *baseline, *json),
         Some(What::Record(args)) => return record::record(args),
+        Some(What::Page(args)) => return gallery::page(args),
         None => {}
     }
     let word = args.word.clone().unwrap_or_default();

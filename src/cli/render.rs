@@ -3,12 +3,13 @@
 //! Invariant: only the requested rectangle is evaluated, at any length. Must not know workers.
 
 use super::opened::{self, CodeArgs};
-use super::out::Failure;
+use super::out::{self, Failure};
 use super::overrides::Overrides;
 use crate::analysis::raster::{BiasRaster, Raster, Region};
 use crate::base::{Control, Diagnostic, Lengths};
 use crate::worker::files;
 use image::{ExtendedColorType, ImageEncoder, codecs::png::PngEncoder};
+use serde_json::json;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -42,6 +43,9 @@ pub struct Args {
     /// Draw the score mods' result for a score of zero
     #[arg(long)]
     bias: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
 }
 
 fn range(text: &str) -> Result<Range<usize>, String> {
@@ -80,7 +84,14 @@ pub fn render(args: Args) -> Result<(), Failure> {
         };
         png(&view, &shares.iter().flat_map(|s| viridis(*s)).collect::<Vec<_>>())?
     };
-    Ok(files::save(&args.out, &png)?)
+    files::save(&args.out, &png)?;
+    if args.json {
+        let shown = json!({ "b": args.b, "h": args.h, "rows": [view.q.start, view.q.end], "cols": [view.kv.start, view.kv.end] });
+        out::json(
+            &json!({ "picture": args.out, "width": view.width, "height": view.height, "bytes": png.len(), "shown": shown }),
+        )?;
+    }
+    Ok(())
 }
 
 struct View {

@@ -18,6 +18,7 @@ use crate::problem::Problem;
 use crate::tasks::plan;
 use crate::tasks::run_file::CopyOf;
 use crate::tasks::smaller::{self, HEADS, Wish};
+use serde_json::{Value, json};
 
 /// Show presets at small sizes on the best device: pictures as text, timings, errors
 #[derive(Debug, clap::Args)]
@@ -27,6 +28,9 @@ pub struct Args {
     /// Largest number of tokens of a preset
     #[arg(long, value_name = "N")]
     tokens: Option<usize>,
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs the command.
@@ -37,7 +41,7 @@ pub fn command(args: Args) -> Result<(), Failure> {
 /// The replacement of the window: all presets, after the reason.
 pub fn tour(why: &Diagnostic) -> Result<(), Failure> {
     out::diagnostics(std::slice::from_ref(why));
-    show_all(Args { presets: Vec::new(), tokens: None })
+    show_all(Args { presets: Vec::new(), tokens: None, json: false })
 }
 
 /// Largest number of tokens of a preset in the tour, on a CPU.
@@ -51,29 +55,45 @@ fn show_all(args: Args) -> Result<(), Failure> {
     let mut worker = Worker::connect("")?;
     worker.tell_notes();
     let device = worker.info.devices.iter().find(|d| d.unusable.is_none()).cloned();
-    let name = device.as_ref().map_or("the cpu", |d| d.name.as_str()).to_string();
+    let device_name = device.as_ref().map_or("the cpu", |d| d.name.as_str()).to_string();
     let on_gpu = device.is_some_and(|d| d.compute_capability.is_some());
     let limit = args.tokens.unwrap_or(if on_gpu { LARGER } else { SMALL });
     let all = || library::presets().iter().map(|p| p.name.to_string()).collect();
     let names: Vec<String> = if args.presets.is_empty() { all() } else { args.presets };
-    out::text(&format!("The tour: presets at up to {limit} tokens and {HEADS} heads on {name}\n"))?;
-    let mut failed = Vec::new();
+    let say = |text: &str| if args.json { Ok(()) } else { out::text(text) };
+    say(&format!("The tour: presets at up to {limit} tokens and {HEADS} heads on {device_name}\n"))?;
+    let (mut failed, mut rows) = (false, Vec::new());
     for name in names {
         match show(&name, limit, &mut worker) {
-            Ok(()) => {}
+            Ok(shown) => {
+                say(&shown.text)?;
+                rows.push(shown.row);
+            }
             Err(Failure::Told(why)) => {
-                out::text(&format!("\n{name}: failed\n"))?;
+                say(&format!("\n{name}: failed\n"))?;
                 out::diagnostics(&why);
-                failed.push(name);
+                let mut row = out::failure_json(&why);
+                row["preset"] = json!(name);
+                rows.push(row);
+                failed = true;
             }
             Err(other) => return Err(other),
         }
     }
-    out::text("\nmore: maskloom presets; maskloom run sliding_window; maskloom --help\n")?;
-    if failed.is_empty() { Ok(()) } else { Err(Failure::Told(Vec::new())) }
+    if args.json {
+        out::json(&json!({ "device": device_name, "tokens": limit, "presets": rows }))?;
+    }
+    say("\nmore: maskloom presets; maskloom run sliding_window; maskloom --help\n")?;
+    if failed { Err(Failure::Told(Vec::new())) } else { Ok(()) }
 }
 
-fn show(name: &str, limit: usize, worker: &mut Worker) -> Result<(), Failure> {
+/// One preset, for people and for scripts.
+struct Shown {
+    text: String,
+    row: Value,
+}
+
+fn show(name: &str, limit: usize, worker: &mut Worker) -> Result<Shown, Failure> {
     let opened = opened::open(name, &CodeArgs::default(), &Overrides::default())?;
     let compiled = opened.compile()?;
     let device = plan::choose_device(None, &opened.document, &worker.info);
@@ -85,25 +105,29 @@ fn show(name: &str, limit: usize, worker: &mut Worker) -> Result<(), Failure> {
             let problem = from_document(&opened.document, &compiled)?;
             let (title, sizes) = (&opened.document.name, smaller::words(problem.spec()));
             let picture = picture(&compiled, &problem);
-            return out::text(&format!("\n{title}: {sizes}; {}: maskloom run {name}\n{picture}", why.message));
+            let text = format!("\n{title}: {sizes}; {}: maskloom run {name}\n{picture}", why.message);
+            return Ok(Shown { text, row: json!({ "preset": name, "not_run": why.message }) });
         }
     };
     let mut request = plan::run_request(&copy.problem, &copy.document.settings, device);
     request.backends = vec![BackendName::Eager, BackendName::Sdpa, BackendName::Flex];
     request.options = RaceOptions { rounds: 3, warmup: 1, reference_rows: 64, ..RaceOptions::USUAL };
     let (report, _) = worker.run(request)?;
+    if !race::succeeded(&report) {
+        out::note(&race::render(&report));
+        return Err(Diagnostic::error("tour-wrong", format!("a backend failed or was wrong on {name}"))
+            .hint("please report it, with the lines above")
+            .into());
+    }
     let title = race::title(&opened.document.name, copy.problem.spec(), &report);
     let is_whole = copy.document == opened.document;
     let of = CopyOf { document: opened.document, kept: copy.kept_of };
     let of = if is_whole { String::new() } else { super::run::copy_words(&of, copy.kept) };
     let picture = picture(&copy.compiled, &copy.problem);
-    out::text(&format!("\n{of}{title}{picture}{}", race::render(&report)))?;
-    if race::succeeded(&report) {
-        return Ok(());
-    }
-    Err(Diagnostic::error("tour-wrong", format!("a backend failed or was wrong on {name}"))
-        .hint("please report it, with the lines above")
-        .into())
+    let mut row = race::json(name, copy.problem.spec(), &report, None);
+    row["preset"] = json!(name);
+    row["smaller"] = json!(!is_whole);
+    Ok(Shown { text: format!("\n{of}{title}{picture}{}", race::render(&report)), row })
 }
 
 fn picture(compiled: &Compiled, problem: &Problem) -> String {

@@ -1,9 +1,10 @@
 //! `maskloom watch`: checks code again whenever the file, or a module that it imports, is saved.
 //!
-//! Invariant: it ends only after --checks checks or when its reader is gone; errors are shown and the watch continues.
+//! Invariant: it ends only after --times checks or when its reader is gone; errors are shown and the watch continues. With --json
+//! stdout has one line of JSON for each check and nothing else.
 //! Must not know workers.
 
-use super::check;
+use super::check::{self, Found};
 use super::out::{self, Failure};
 use crate::tasks::environment::{Stamp, stamp};
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 pub struct Args {
     #[command(flatten)]
     check: check::Args,
-    /// Stop after this many checks
+    /// Stop after this many checks; the exit status is that of the last
     #[arg(long, value_name = "N")]
     times: Option<u64>,
 }
@@ -25,17 +26,27 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Runs the command.
 pub fn watch(args: Args) -> Result<(), Failure> {
     let (mut watch, mut left) = (Watch::new(args.check), args.times);
+    let mut right;
     loop {
         let start = Instant::now();
         match watch.look(|| ()) {
-            Ok(text) => out::text(&format!("{text}({:.0} ms)\n\n", ms(start)))?,
-            Err(Failure::Told(why)) => out::diagnostics(&why),
+            Ok(found) => {
+                right = true;
+                watch.tell(&found, ms(start))?;
+            }
+            Err(Failure::Told(why)) => {
+                right = false;
+                out::diagnostics(&why);
+                if watch.check.json {
+                    out::json_line(&out::failure_json(&why))?;
+                }
+            }
             Err(other) => return Err(other),
         }
         if let Some(n) = &mut left {
             *n -= 1;
             if *n == 0 {
-                return Ok(());
+                return if right { Ok(()) } else { Err(Failure::Told(Vec::new())) };
             }
         }
         watch.wait();
@@ -56,13 +67,23 @@ impl Watch {
         Watch { check, paths: Vec::new(), before: Vec::new() }
     }
 
-    /// Checks, and returns the report with its picture; `traced` is called when the code has compiled.
-    pub(super) fn look(&mut self, traced: impl FnOnce()) -> Result<String, Failure> {
+    /// Checks, and returns what was found; `traced` is called when the code has compiled.
+    pub(super) fn look(&mut self, traced: impl FnOnce()) -> Result<Found, Failure> {
         // times are read first, so that a save during the check is seen after it
         (self.paths, self.before) = watched(&self.check);
         let (opened, compiled) = check::traced(&self.check)?;
         traced();
-        check::found(&self.check, &opened, &compiled).map(|found| found.text(self.check.json))
+        check::found(&self.check, &opened, &compiled)
+    }
+
+    /// The report of one check.
+    fn tell(&self, found: &Found, took_ms: f64) -> Result<(), Failure> {
+        if !self.check.json {
+            return out::text(&format!("{}({took_ms:.0} ms)\n\n", found.text(false)));
+        }
+        let mut line = found.json();
+        line["took_ms"] = serde_json::json!(took_ms);
+        out::json_line(&line)
     }
 
     /// Returns when a file has changed since its time was read.

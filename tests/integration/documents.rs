@@ -51,7 +51,10 @@ fn every_environment_variable_is_listed() {
 fn every_link_of_the_documents_leads_to_a_file() {
     let mut pages = Vec::new();
     files(&root().join("docs"), &["md"], &mut pages);
-    pages.extend(["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|page| root().join(page)));
+    pages.extend(
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
+            .map(|page| root().join(page)),
+    );
     let mut broken = Vec::new();
     for page in &pages {
         let text = std::fs::read_to_string(page).expect("UTF-8");

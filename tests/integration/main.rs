@@ -6,6 +6,7 @@ mod ci;
 mod cli;
 mod conform;
 mod documents;
+mod guide;
 mod gym;
 mod gym_blocks;
 mod layering;

@@ -6,6 +6,7 @@
 mod backward;
 mod blocks;
 mod canvas;
+mod chart;
 mod dense;
 mod edits;
 mod first_output;
@@ -33,7 +34,7 @@ use crate::backends::stats;
 use crate::base::{BackendName, Diagnostic, Lengths};
 use crate::ir::graph::Mod;
 use crate::problem::result::Timing;
-use crate::worker::machine;
+use crate::worker::{files, machine};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -70,6 +71,9 @@ pub struct Args {
     /// For recorded: the run to print
     #[arg(long, value_name = "F.json")]
     from: Option<std::path::PathBuf>,
+    /// For recorded: draw the ratios to PyTorch as a chart into this file; without --from, of the shipped runs with most of PyTorch
+    #[arg(long, value_name = "F.svg", value_parser = crate::cli::ending::one_of(&["svg"]))]
+    chart: Option<std::path::PathBuf>,
     /// For kernels: file of the run, complete after every workload, so that an interrupted run leaves its results
     #[arg(long, value_name = "F.json", value_parser = crate::cli::ending::one_of(&["json"]))]
     out: Option<std::path::PathBuf>,
@@ -168,15 +172,7 @@ pub fn bench(args: Args) -> Result<(), Failure> {
             return if right { Ok(()) } else { Err(Failure::Told(Vec::new())) };
         }
         What::Edits => first_output::rows(&args)?,
-        What::Recorded => {
-            let Some(from) = &args.from else {
-                return Err(Diagnostic::error("no-run", "recorded needs a file to print")
-                    .hint("add --from docs/measurements/NAME.json")
-                    .into());
-            };
-            print!("{}", recorded::table(from)?);
-            return Ok(());
-        }
+        What::Recorded => return printed(&args),
         What::Predict => {
             let right = predict::run(&args)?;
             return if right { Ok(()) } else { Err(Failure::Told(Vec::new())) };
@@ -188,6 +184,21 @@ pub fn bench(args: Args) -> Result<(), Failure> {
     };
     tell(&args, rows)?;
     if right { Ok(()) } else { Err(Failure::Told(Vec::new())) }
+}
+
+/// A recorded run: its chart into a file, or its table.
+fn printed(args: &Args) -> Result<(), Failure> {
+    match (&args.chart, &args.from) {
+        (Some(chart), from) => {
+            let drawn = chart::of(from.as_deref())?;
+            files::save(chart, drawn.as_bytes())?;
+            if args.json { out::json(&json!({ "chart": chart })) } else { Ok(()) }
+        }
+        (None, Some(from)) => out::text(&recorded::table(from)?),
+        (None, None) => Err(Diagnostic::error("no-run", "recorded needs a file to print")
+            .hint("add --from docs/measurements/NAME.json, or --chart F.svg for a chart of the shipped runs")
+            .into()),
+    }
 }
 
 fn tell(args: &Args, rows: Vec<Value>) -> Result<(), Failure> {

@@ -151,12 +151,17 @@ fn pytorch<'a>(reports: impl Iterator<Item = &'a RunReport> + Clone) -> String {
 
 /// `2.10x (15 presets)`.
 fn mean(ratios: Vec<f64>) -> String {
+    format!("{:.2}x ({} presets)", mean_of(&ratios).unwrap_or(f64::NAN), ratios.len())
+}
+
+/// The geometric mean; None of nothing.
+pub(super) fn mean_of(ratios: &[f64]) -> Option<f64> {
     let logs: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
-    format!("{:.2}x ({} presets)", (logs / ratios.len() as f64).exp(), ratios.len())
+    (!ratios.is_empty()).then(|| (logs / ratios.len() as f64).exp())
 }
 
 /// The least and the greatest, or the one that all are.
-fn range<T: Ord + std::fmt::Display>(values: impl Iterator<Item = T> + Clone) -> String {
+pub(super) fn range<T: Ord + std::fmt::Display>(values: impl Iterator<Item = T> + Clone) -> String {
     match (values.clone().min(), values.max()) {
         (Some(least), Some(most)) if least == most => least.to_string(),
         (Some(least), Some(most)) => format!("{least} to {most}"),
@@ -165,7 +170,7 @@ fn range<T: Ord + std::fmt::Display>(values: impl Iterator<Item = T> + Clone) ->
 }
 
 /// The backward pass of a backend, where it was recorded.
-fn backward(report: &RunReport, backend: BackendName) -> Option<&Timing> {
+pub(super) fn backward(report: &RunReport, backend: BackendName) -> Option<&Timing> {
     report.gradients.iter().find(|row| row.backend == backend)?.outcome.right()
 }
 

@@ -56,6 +56,49 @@ fn a_cell_is_evaluated_step_by_step() {
     assert!(watched.contains("Band: ok") && watched.contains(" ms)"), "{watched}");
 }
 
+#[test]
+fn a_watch_prints_a_line_of_json_for_each_check_and_ends_as_the_last_one_did() {
+    let bench = Bench::new();
+    let line = |args: &[&str], code: i32| {
+        let ran = bench.run(&[args, &["--times", "1", "--json"]].concat());
+        assert_eq!((ran.code, ran.out.lines().count()), (code, 1), "{}\n{}", ran.out, ran.err);
+        ran.json()
+    };
+    let right = line(&["watch", "band.json"], 0);
+    assert_eq!(right["name"], "Band");
+    assert!(right["took_ms"].as_f64().is_some_and(|ms| ms > 0.0), "{right}");
+    assert_eq!(line(&["watch", "nofile.py"], 1)["error"]["code"], "no-such-file");
+    let told = bench.run(&["watch", "nofile.py", "--times", "1"]).fails(1, &["error[no-such-file]"]);
+    assert!(told.out.is_empty(), "{}", told.out);
+}
+
+#[test]
+fn pictures_schema_tour_and_manual_are_one_json_object_each() {
+    let bench = Bench::new();
+    let json = |args: &[&str]| bench.run(&[args, &["--json"]].concat()).ok().json();
+    let picture = json(&["render", "band.json", "--out", "a.png", "--rows", "0..10", "--cols", "0..20"]);
+    assert_eq!((picture["width"].as_u64(), picture["height"].as_u64()), (Some(20), Some(10)));
+    let size = std::fs::metadata(bench.path("a.png")).expect("a file").len();
+    assert_eq!(picture["bytes"].as_u64(), Some(size));
+    assert_eq!(json(&["schema"])["properties"]["maskloom"]["type"], "integer");
+    let tour = json(&["tour", "causal", "--tokens", "64"]);
+    assert_eq!((&tour["presets"][0]["preset"], &tour["presets"][0]["succeeded"]), (&"causal".into(), &true.into()));
+    assert!(json(&["completions", "bash"])["script"].as_str().is_some_and(|s| s.contains("complete -F _maskloom")));
+    assert!(json(&["man", "run"])["page"].as_str().is_some_and(|s| s.contains("maskloom\\-run")));
+    // and so are their failures
+    for (args, code, why) in [
+        (&["render", "band.json", "--out", "a.png", "--h", "9"][..], 2, "picture-head"),
+        (&["render", "band.json", "--out", "no/folder/a.png"], 1, "cannot-write"),
+        (&["tour", "no_such_preset"], 2, "unknown-preset"),
+        (&["schema", "--flag"], 2, "wrong-use"),
+        (&["man", "rum"], 2, "unknown-command"),
+    ] {
+        let ran = bench.run(&[args, &["--json"]].concat());
+        assert_eq!((ran.code, &ran.json()["error"]["code"]), (code, &why.into()), "{args:?}\n{}", ran.err);
+    }
+    bench.run(&["man", "rum"]).fails(2, &["did you mean `run`?"]);
+}
+
 const MODS: &str = r#"
 import torch
 from mine.helpers import near

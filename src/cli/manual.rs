@@ -1,0 +1,67 @@
+//! `maskloom completions` and `maskloom man`: what shells and manuals want to know of the command line.
+//!
+//! Invariant: both are made from the commands and flags of this program; nothing is written by hand. Must not know what commands do.
+
+use super::out::{self, Failure};
+use crate::base::Diagnostic;
+use crate::base::nearest::nearest;
+use clap::Command;
+use clap_complete::Shell;
+
+/// Print a script that completes commands and flags in a shell
+#[derive(Debug, clap::Args)]
+pub struct Completions {
+    /// Shell that reads the script
+    #[arg(value_enum)]
+    shell: Shell,
+    /// Print one JSON object with the script
+    #[arg(long)]
+    json: bool,
+}
+
+/// Print a manual page, for `man -l -`
+#[derive(Debug, clap::Args)]
+pub struct Man {
+    /// Command of the page; the default is the program
+    command: Option<String>,
+    /// Print one JSON object with the page
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `completions`.
+pub fn completions(args: &Completions, mut line: Command) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut line, "maskloom", &mut script);
+    told("script", &script, args.json)
+}
+
+/// Runs `man`.
+pub fn man(args: &Man, mut line: Command) -> Result<(), Failure> {
+    // gives commands their whole names and flags
+    line.build();
+    let page = match &args.command {
+        None => line,
+        Some(name) => match line.find_subcommand(name) {
+            Some(found) => found.clone(),
+            None => return Err(Failure::WrongUse(unknown(name, &line))),
+        },
+    };
+    let mut roff = Vec::new();
+    clap_mangen::Man::new(page)
+        .render(&mut roff)
+        .map_err(|why| Diagnostic::error("man", format!("the page cannot be written: {why}")))?;
+    told("page", &roff, args.json)
+}
+
+fn unknown(name: &str, line: &Command) -> Diagnostic {
+    let known: Vec<&str> = line.get_subcommands().map(Command::get_name).collect();
+    let hint = nearest(name, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+    Diagnostic::error("unknown-command", format!("`{name}` is not a command"))
+        .hint(hint.unwrap_or_else(|| "`maskloom --help` lists the commands".into()))
+}
+
+fn told(what: &str, bytes: &[u8], as_json: bool) -> Result<(), Failure> {
+    let text = String::from_utf8_lossy(bytes);
+    if as_json { out::json(&serde_json::json!({ what: text })) } else { out::text(&text) }
+}
