@@ -279,6 +279,8 @@ fn no_source_file_is_longer_than_600_lines() {
         .iter()
         .for_each(|dir| files_below(&root.join(dir), &sources, &mut files));
     assert!(files.iter().any(|f| f.ends_with("kernels/eager.cu")), "kernels are read too");
+    // written by the program from the presets, a section for each
+    files.retain(|file| !file.ends_with("docs/gallery/README.md"));
     let lines = |file: &PathBuf| std::fs::read_to_string(file).expect("UTF-8").lines().count();
     let long: Vec<_> = files.iter().map(|f| (f, lines(f))).filter(|(_, n)| *n > 600).collect();
     assert!(long.is_empty(), "{long:?}");
