@@ -436,7 +436,7 @@ A column that names a backend is its time over that of `flex`; an empty field is
     #[test]
     fn pytorchs_columns_stand_where_it_ran_and_its_version_beside_each_ratio() {
         let mut collection = crate::tasks::recorded::embedded()[1].clone();
-        let kept = ["alibi", "bigbird"];
+        let kept = ["alibi", "axial_image"];
         collection.runs.retain(|name, _| kept.contains(&name.as_str()));
         let both = of_presets(&collection);
         let row = |table: &str, name: &str| {
@@ -448,7 +448,7 @@ A column that names a backend is its time over that of `flex`; an empty field is
         );
         let alibi = row(&both, "alibi");
         assert_eq!(alibi.matches("x PyTorch 2.11 FlexAttention, Triton").count(), 2, "{alibi}");
-        assert!(row(&both, "bigbird").contains("x our dense-mask kernel |"));
+        assert!(row(&both, "axial_image").contains("x our dense-mask kernel |"));
         assert!(both.contains("PyTorch: 2.11.0+cu130 in 1 runs.") && both.contains("x (1 presets)"), "{both}");
         // nothing of PyTorch: none of its columns
         collection.runs.remove("alibi");
