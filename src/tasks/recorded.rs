@@ -119,13 +119,17 @@ impl Recorded {
         report: &RunReport,
     ) -> Result<Recorded, Diagnostic> {
         let refuse = |what: String| {
-            Err(Diagnostic::error("not-recorded", format!("{}: {what}; the run is not recorded", document.name))
-                .hint("only runs in which every backend was right or refused are recorded"))
+            Diagnostic::error("not-recorded", format!("{}: {what}; the run is not recorded", document.name))
+                .hint("only runs in which every backend was right or refused are recorded")
+        };
+        // one of PyTorch is left out by name, one of ours refuses the run
+        let without = |of: BackendName, fault: String| match of.is_torch() {
+            true => Ok(Diagnostic::error("recorded-without", format!("{fault}; its timing is not recorded"))),
+            false => Err(refuse(fault)),
         };
         let mut report = report.clone();
         let mut timed = 0;
         for backend in &mut report.backends {
-            let foreign = backend.backend.is_torch();
             let fault = match &mut backend.outcome {
                 Outcome::Done { error, timings, artefact, .. } if error.passed() => {
                     timed += usize::from(timings.forward().is_some());
@@ -140,13 +144,10 @@ impl Recorded {
                 }
                 Outcome::Failed { why } => format!("failed: {}", why.message),
             };
-            if !foreign {
-                return refuse(format!("{} {fault}", backend.backend));
-            }
-            backend.outcome = Outcome::Refused { why: left_out(format!("{} {fault}", backend.backend)) };
+            let why = without(backend.backend, format!("{} {fault}", backend.backend))?;
+            backend.outcome = Outcome::Refused { why };
         }
         for backend in &mut report.gradients {
-            let foreign = backend.backend.is_torch();
             let fault = match &mut backend.outcome {
                 GradientOutcome::Done { errors, timing, .. } => {
                     timing.iter_mut().for_each(shorten);
@@ -162,13 +163,10 @@ impl Recorded {
                 GradientOutcome::Failed { why } => format!("failed: {}", why.message),
             };
             let fault = format!("the backward pass of {} {fault}", backend.backend);
-            if !foreign {
-                return refuse(fault);
-            }
-            backend.outcome = GradientOutcome::Refused { why: left_out(fault) };
+            backend.outcome = GradientOutcome::Refused { why: without(backend.backend, fault)? };
         }
         if timed == 0 {
-            return refuse("no backend was timed".into());
+            return Err(refuse("no backend was timed".into()));
         }
         // the name of a rented machine is meaningless to others
         report.environment.remove("host");
@@ -189,11 +187,6 @@ impl Recorded {
         let versus = versus.map(|(base, versus)| format!(", {}", versus.words_of(&base.words)));
         Some(format!("flex {flex:.2} ms{}", versus.unwrap_or_default()))
     }
-}
-
-/// Where a backend of the user's PyTorch would stand: it says why it has no result, and ours beside it are kept.
-fn left_out(fault: String) -> Diagnostic {
-    Diagnostic::error("recorded-without", format!("{fault}; its timing is not recorded"))
 }
 
 /// Five digits are more than a clock gives.

@@ -52,7 +52,11 @@ pub(crate) struct Places {
 impl Places {
     /// The place of a key among `keys`.
     pub(crate) fn find<'k>(&self, key: &Value, keys: impl Fn(usize) -> Option<&'k Value>) -> Option<usize> {
-        let places = self.at.get(&hashed(key))?;
+        self.find_hashed(hashed(key), key, keys)
+    }
+
+    fn find_hashed<'k>(&self, hash: u64, key: &Value, keys: impl Fn(usize) -> Option<&'k Value>) -> Option<usize> {
+        let places = self.at.get(&hash)?;
         places.iter().map(|at| *at as usize).find(|at| keys(*at).is_some_and(|k| equal(k, key)))
     }
 
@@ -82,7 +86,7 @@ impl<'v> Members<'v> {
     }
 }
 
-/// The remembered places of one container.
+/// The remembered places of one container; none of them at first.
 struct Known {
     /// Keeps its address from being taken by another.
     _alive: Weak<dyn Any>,
@@ -92,6 +96,13 @@ struct Known {
     last: u64,
     /// Lookups until the places are found again.
     wait: u32,
+}
+
+impl Known {
+    /// Elements have moved: their places are found again after some lookups by comparing.
+    fn forget(&mut self) {
+        (self.places, self.len, self.wait) = (Places::default(), 0, PATIENCE);
+    }
 }
 
 /// The places of the containers that were asked last.
@@ -121,28 +132,22 @@ impl Remembered {
         let moved =
             known.len > 0 && (len < known.len || keys(known.len - 1).is_none_or(|last| hashed(last) != known.last));
         if moved {
-            known.places = Places::default();
-            known.len = 0;
-            known.wait = PATIENCE;
+            known.forget();
         }
         if known.wait > 0 {
             known.wait -= 1;
             return None;
         }
-        for at in known.len..len {
-            known.places.add(keys(at)?, at);
+        if known.len < len {
+            (known.len..len).try_for_each(|at| keys(at).map(|key| known.places.add(key, at)))?;
+            (known.len, known.last) = (len, hashed(keys(len - 1)?));
         }
-        known.len = len;
-        known.last = hashed(keys(len - 1)?);
-        let places = known.places.at.get(&hashed(key));
-        let found =
-            places.and_then(|p| p.iter().map(|at| *at as usize).find(|at| keys(*at).is_some_and(|k| equal(k, key))));
+        let hash = hashed(key);
+        let found = known.places.find_hashed(hash, key, keys);
         // a place that holds another key's hash was left by a removal
-        let stale = |at: &u32| keys(*at as usize).is_none_or(|k| hashed(k) != hashed(key));
-        if found.is_none() && places.is_some_and(|p| p.iter().any(stale)) {
-            known.places = Places::default();
-            known.len = 0;
-            known.wait = PATIENCE;
+        let stale = |at: &u32| keys(*at as usize).is_none_or(|k| hashed(k) != hash);
+        if found.is_none() && known.places.at.get(&hash).is_some_and(|places| places.iter().any(stale)) {
+            known.forget();
             return None;
         }
         Some(found)
