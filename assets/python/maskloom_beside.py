@@ -14,9 +14,18 @@ import types
 class Refused(Exception):
     """What the user should read instead of a traceback: a code, what is wrong, what to do."""
 
+    # whether PyTorch does not offer what was asked for: a refusal, and no failure
+    refusal = False
+
     def __init__(self, code, message, hint=""):
         super().__init__(message)
         self.code, self.message, self.hint = code, message, hint
+
+
+class NoGradient(Refused):
+    """PyTorch gives no gradient here."""
+
+    refusal = True
 
 
 # ---- safetensors, so that the package need not be installed

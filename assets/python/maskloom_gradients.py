@@ -9,7 +9,7 @@ import importlib
 import warnings
 
 import maskloom_clock
-from maskloom_beside import Refused
+from maskloom_beside import NoGradient
 
 
 class Backward:
@@ -26,8 +26,8 @@ class Backward:
         pairs = [(out, laid_like(out, seeds["do"]))]
         if "dlse" in seeds:
             if lse is None:
-                raise Refused("no-lse-gradient", "this call of PyTorch gives no lse, so none of its gradients either",
-                              "leave out the gradient of the lse, or use torch:eager")
+                raise NoGradient("no-lse-gradient", "this call of PyTorch gives no lse, so none of its gradients either",
+                                 "leave out the gradient of the lse, or use torch:eager")
             kept = lse > float("-inf")
             # a row that keeps nothing has no lse to differentiate
             pairs.append((lse.masked_fill(~kept, 0.0), seeds["dlse"].to(lse).masked_fill(~kept, 0.0)))
@@ -111,7 +111,8 @@ def keep_activations():
 
 
 def prepare(job, backend, ways):
-    """The backward pass of a backend. `ways` are its runs as (name, run) for a score mod: the fastest that is finite is kept."""
+    """The backward pass of a backend. `ways` are its runs as (name, facts, run) for a score mod: the fastest
+    that is finite is kept."""
     import torch
 
     keep_activations()
@@ -119,7 +120,7 @@ def prepare(job, backend, ways):
     with_lse = backend == "torch:eager"
     best, tried = None, []
     zero = {"do": torch.ones(job.batch, job.heads, job.q_len, job.spec["head_dim_v"])}
-    for name, run in ways(score_mod, with_lse):
+    for name, facts, run in ways(score_mod, with_lse):
         made = Backward(job, run, learned)
         try:
             with warnings.catch_warnings():
@@ -128,7 +129,7 @@ def prepare(job, backend, ways):
                 if not all(bool(t.isfinite().all()) for t in found.values()):
                     tried.append(f"{name}: gives NaN")
                     # what the user's own call gives is reported, not left out
-                    best = best or (float("inf"), made, name)
+                    best = best or (float("inf"), made, name, facts)
                     continue
                 took = min(made.time(zero, 2)["samples_ms"])
         except (RuntimeError, NotImplementedError) as why:
@@ -137,11 +138,11 @@ def prepare(job, backend, ways):
             tried.append(f"{name}: {first_line(why)}")
             continue
         if best is None or took < best[0]:
-            best = (took, made, name)
+            best = (took, made, name, facts)
     if best is None:
-        raise Refused("torch-backward", f"PyTorch {torch.__version__} gives no gradients here ({'; '.join(tried)})",
-                      way_out(job, backend))
-    return best[1], best[2]
+        raise NoGradient("torch-backward", f"PyTorch {torch.__version__} gives no gradients here ({'; '.join(tried)})",
+                         way_out(job, backend))
+    return best[1:]
 
 
 def flex_refusal(device):
@@ -172,6 +173,11 @@ def way_out(job, backend):
         other = "use torch:eager or torch:sdpa, or flex here; the exported module trains on the cpu"
         return f"FlexAttention trains on a GPU only: {other}"
     return "use another backend, or flex"
+
+
+def mask_read(arguments):
+    """What SDPA reads of the mask with these arguments."""
+    return "dense" if "attn_mask" in arguments else "causal" if arguments.get("is_causal") else "nothing"
 
 
 def sdpa_ways(job, forms_of):
@@ -206,8 +212,10 @@ def sdpa_ways(job, forms_of):
             backend = getattr(SDPBackend, kernel, None)
             for form, arguments in forms if backend is not None else ():
                 for repeat in (False, True) if job.group > 1 else (False,):
-                    name = kernel.split("_")[0].lower() + (f", {form}" if form else "")
-                    yield name + (", kv heads repeated" if repeat else ""), made(backend, arguments, repeat)
+                    choice = kernel.split("_")[0].lower()
+                    name = choice + (f", {form}" if form else "") + (", kv heads repeated" if repeat else "")
+                    mask = "dense" if learns else mask_read(arguments)
+                    yield name, (mask, choice), made(backend, arguments, repeat)
 
     return ways
 

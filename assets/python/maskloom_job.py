@@ -122,19 +122,28 @@ def load_mods(spec, device):
 
 
 class Prepared:
-    """A forward pass: `run(q, k, v)` gives out and lse (or None). `ways(score_mod, with_lse)` are (name, run) that autograd
-    goes through."""
+    """A forward pass: `run(q, k, v)` gives out and lse (or None). `ways(score_mod, with_lse)` are (name, facts, run) that autograd
+    goes through. `kernel` is for people. `facts` are for code: the mask that it reads (nothing, causal, dense, blocks) and PyTorch's
+    own choice of a kernel, or None."""
 
-    def __init__(self, job, kernel, run, ways):
+    def __init__(self, job, kernel, run, ways, facts):
         self.job, self.kernel, self.run, self.ways, self.trained = job, kernel, run, ways, None
+        self.facts = facts
         self.meter, self.known = None, {}
 
     def backward(self, backend):
         if self.trained is None:
-            self.trained, name = maskloom_gradients.prepare(self.job, backend, self.ways)
+            self.trained, name, facts = maskloom_gradients.prepare(self.job, backend, self.ways)
             if name:
                 self.kernel += f", backward {name}"
+                self.facts = facts
         return self.trained
+
+    def described(self):
+        """What the protocol says of the kernel."""
+        mask, choice = self.facts
+        facts = {"library": "torch", "version": self.job.torch.__version__, "mask": mask, "choice": choice}
+        return {"kernel": self.kernel, "kernel_facts": facts}
 
     def output(self):
         torch, job = self.job.torch, self.job

@@ -49,9 +49,9 @@ def prepare_eager(job):
             with maskloom_gradients.with_mod(job, score_mod):
                 return run(q, k, v, with_lse)
 
-        return [("", trained)]
+        return [("", None, trained)]
 
-    return Prepared(job, f"torch {torch.__version__} eager", run, ways)
+    return Prepared(job, f"torch {torch.__version__} eager", run, ways, ("nothing" if keep is None else "dense", None))
 
 
 def eager_rows(job, q, k, v, keep, rows, with_lse):
@@ -92,7 +92,8 @@ def prepare_sdpa(job):
     for kernel in ("FLASH_ATTENTION", "CUDNN_ATTENTION", "EFFICIENT_ATTENTION", "MATH"):
         for form, arguments in masks:
             for repeat in ((False, True) if job.group > 1 else (False,)):
-                name = kernel.split("_")[0].lower() + (f", {form}" if form else "")
+                choice = kernel.split("_")[0].lower()
+                name = choice + (f", {form}" if form else "")
                 name += ", kv heads repeated beforehand" if repeat else ""
                 attempt = try_kernel(job, kernel, arguments, repeat, samples)
                 if isinstance(attempt, str):
@@ -101,13 +102,14 @@ def prepare_sdpa(job):
                 run, took = attempt
                 tried[name] = f"{took:.4g} ms"
                 if best is None or took < best[1]:
-                    best = (run, took, name)
+                    best = (run, took, name, (maskloom_gradients.mask_read(arguments), choice))
                 break  # without repeating the heads, nothing is gained by trying it
     if best is None:
         reasons = "; ".join(f"{name}: {why}" for name, why in tried.items())
         raise Refused("sdpa-no-kernel", f"no kernel of PyTorch's SDPA gives a correct result here ({reasons})",
                       "use torch:flex")
-    return Prepared(job, f"torch {torch.__version__} SDPA {best[2]}", best[0], maskloom_gradients.sdpa_ways(job, mask_forms))
+    ways = maskloom_gradients.sdpa_ways(job, mask_forms)
+    return Prepared(job, f"torch {torch.__version__} SDPA {best[2]}", best[0], ways, best[3])
 
 
 def mask_forms(job, keep, bias):
@@ -262,13 +264,14 @@ def prepare_flex(job, flash):
             raise
         raise Refused("torch-flex-compile", f"PyTorch could not compile flex_attention: {compile_reason(why)}",
                       compile_hint(job, why)) from why
-    words = "flex, FlashAttention-4" if flash else "flex, C++" if job.device == "cpu" else "flex, Triton"
+    choice = "FlashAttention-4" if flash else "C++" if job.device == "cpu" else "Triton"
 
     def ways(score_mod, _with_lse):
-        return [("", lambda q, k, v: (compiled(q, k, v, **{**options, "score_mod": score_mod, **no_aux}), None))]
+        return [("", None, lambda q, k, v: (compiled(q, k, v, **{**options, "score_mod": score_mod, **no_aux}), None))]
 
     no_aux = {name: None if name == "return_aux" else False for name in options if name.startswith("return_")}
-    return Prepared(job, f"torch {torch.__version__} {words}", run, ways)
+    facts = ("nothing" if block_mask is None else "blocks", choice)
+    return Prepared(job, f"torch {torch.__version__} flex, {choice}", run, ways, facts)
 
 
 def make_block_mask(job, flex):
@@ -349,7 +352,7 @@ class Server:
             prepared = prepare_flex(job, flash=backend == "torch:flex-flash")
         handle, self.next = self.next, self.next + 1
         self.prepared[handle], prepared.meter = prepared, meter
-        return {"handle": handle, "kernel": prepared.kernel}
+        return {"handle": handle, **prepared.described()}
 
     def do_output(self, request):
         return self.written(request, self.prepared[request["handle"]].output())
@@ -366,7 +369,7 @@ class Server:
             # the gradient of the output is there twice: also in the output's own order of dimensions
             given = prepared.job.given() + maskloom_memory.size([*seeds.values(), seeds["do"]])
             found, memory = prepared.meter.peak(lambda: passes.named(seeds), given)
-        return {**self.written(request, found), "kernel": prepared.kernel, "memory_bytes": memory}
+        return {**self.written(request, found), **prepared.described(), "memory_bytes": memory}
 
     def do_time_backward(self, request):
         prepared, seeds = self.seeded(request)
@@ -411,7 +414,7 @@ class Server:
 
 def failure(why):
     if isinstance(why, Refused):
-        return {"code": why.code, "message": why.message, "hint": why.hint}
+        return {"code": why.code, "message": why.message, "hint": why.hint, "refusal": why.refusal}
     name = type(why).__name__
     if "OutOfMemory" in name or isinstance(why, MemoryError) or "DefaultCPUAllocator" in str(why):
         return {"code": "torch-out-of-memory", "message": f"PyTorch ran out of memory: {first_line(str(why))}",

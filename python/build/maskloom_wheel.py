@@ -4,16 +4,21 @@ Invariant: the command `maskloom` of a wheel is the program itself, so that it s
 standard library and maturin is imported.
 
 MASKLOOM_WHEEL=terminal builds the program without its window; =none leaves the program out; =PATH takes a program that
-is built already.
+is built already. MASKLOOM_WHEEL_MODULE=PATH takes a compiled module that is built already: the tests' own build has one,
+and a second build with other features would take minutes.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
 import os
 import shutil
 import subprocess
 import tarfile
+import tempfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +51,33 @@ def _program() -> None:
 def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
     """PEP 517."""
     _program()
+    module = os.environ.get("MASKLOOM_WHEEL_MODULE")
+    if module:
+        return _assembled(Path(module), Path(wheel_directory))
     return str(maturin.build_wheel(wheel_directory, config_settings, metadata_directory))
+
+
+def _assembled(module: Path, directory: Path) -> str:
+    """The wheel of a module that is built already, with maturin's metadata. Errors: the module is no file."""
+    with tempfile.TemporaryDirectory() as folder:
+        info = Path(folder) / prepare_metadata_for_build_wheel(folder)
+        stem = info.name.removesuffix(".dist-info")
+        tag = next(line for line in (info / "WHEEL").read_text().splitlines() if line.startswith("Tag: "))[5:]
+        package = (file for file in (ROOT / "python" / "maskloom").rglob("*") if file.suffix in (".py", ".pyi", ".typed"))
+        files = {file.relative_to(ROOT / "python").as_posix(): file for file in package}
+        files["maskloom/_native.abi3.so"] = module
+        files |= {f"{stem}.data/scripts/{file.name}": file for file in SCRIPTS.iterdir()}
+        files |= {f"{info.name}/{file.relative_to(info).as_posix()}": file for file in info.rglob("*") if file.is_file()}
+        files.pop(f"{info.name}/RECORD", None)
+        name = f"{stem}-{tag}.whl"
+        with zipfile.ZipFile(directory / name, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            record = []
+            for place, file in sorted(files.items()):
+                digest = base64.urlsafe_b64encode(hashlib.sha256(file.read_bytes()).digest()).rstrip(b"=").decode()
+                record.append(f"{place},sha256={digest},{file.stat().st_size}\n")
+                archive.write(file, place)
+            archive.writestr(f"{info.name}/RECORD", "".join([*record, f"{info.name}/RECORD,,\n"]))
+    return name
 
 
 def build_editable(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:

@@ -13,8 +13,8 @@ use crate::base::{BackendName, Diagnostic};
 use crate::document::edit::Edit;
 use crate::document::library;
 use crate::document::model::*;
+use crate::problem::facts::Busy;
 use crate::problem::result::{GradientError, GradientOutcome, GradientReport};
-use crate::problem::verdict::Busy;
 use crate::tasks::plan;
 use crate::tasks::recorded;
 use crate::tasks::run_file::{CopyOf, RunFile};
@@ -96,7 +96,7 @@ fn the_headline_says_what_makes_its_ratio_loose() {
     window.state_mut().state.tell(lost);
     let id = begin(&mut window.state_mut().state);
     let mut report = recorded::of(&preset("alibi"))[0].report.clone();
-    report.environment.insert(Busy::KEY.into(), Busy { others: 1.5, cores: 2 }.to_string());
+    report.load = Some(Busy { others: 1.5, cores: 2 });
     let news = News::Ran { report: Box::new(report), payloads: Vec::new() };
     jobs::ended(&mut window.state_mut().state, JobFor::Run(id), news);
     window.run_steps(3);

@@ -105,7 +105,7 @@ mod tests {
 
     fn order(folder: &Path, config: &Path, before: &str, after: &str) -> Order {
         let merged = Merged { path: config.into(), before: before.into(), after: after.into() };
-        let files = vec![ExportFile::new("mask.py", "x", "")];
+        let files = vec![ExportFile::new(crate::base::ExportKind::Module, "mask.py", "x", "")];
         Order { folder: folder.into(), files, merged: Some(merged), overwrite: false }
     }
 

@@ -12,9 +12,6 @@ use crate::base::{BackendName, Control, Diagnostic};
 use crate::problem::Problem;
 use crate::problem::result::{GradientOutcome, GradientReport};
 
-/// Refusals that come only when a backend runs.
-const LATE: [&str; 3] = ["no-lse-gradient", "torch-backward", "no-fixed-order"];
-
 /// Its results.
 #[derive(Debug)]
 pub struct GradientRace {
@@ -91,9 +88,7 @@ pub fn race(
                     made.gradients.push((name, found));
                 }
             }
-            Err(why) if LATE.contains(&why.code.as_ref()) => {
-                made.reports.push(report(name, GradientOutcome::Refused { why }));
-            }
+            Err(why) if why.refusal => made.reports.push(report(name, GradientOutcome::Refused { why })),
             Err(why) => made.reports.push(report(name, GradientOutcome::Failed { why })),
         }
     }
@@ -141,7 +136,7 @@ mod tests {
     }
 
     impl Prepared for Ready {
-        fn kernel(&self) -> String {
+        fn kernel(&self) -> crate::problem::facts::KernelReport {
             "spoilt".into()
         }
         fn output(&mut self) -> Result<Output, Diagnostic> {

@@ -40,6 +40,7 @@ pub use given::learning;
 
 use crate::base::{BackendName, Diagnostic, HostTensor};
 use crate::problem::Problem;
+use crate::problem::facts::KernelReport;
 use crate::problem::result::{KernelArtefact, Timed};
 use gradients::{Gradients, Seeds};
 
@@ -85,8 +86,8 @@ pub trait Backend {
 
 /// One backend ready to run one problem again and again.
 pub trait Prepared {
-    /// Which kernel runs, in words.
-    fn kernel(&self) -> String;
+    /// Which kernel runs.
+    fn kernel(&self) -> KernelReport;
 
     /// The compiled kernel, for the Code tab.
     fn artefact(&self) -> Option<&KernelArtefact> {
@@ -120,7 +121,7 @@ pub trait Prepared {
     /// Runs forward and backward once. Errors: it has no backward pass; what the device reported.
     fn gradients(&mut self, seeds: &Seeds) -> Result<Gradients, Diagnostic> {
         let _ = seeds;
-        Err(gradients::missing(&self.kernel()))
+        Err(gradients::missing(&self.kernel().words))
     }
 
     /// The gradients of a forward pass whose results were kept elsewhere: the backward pass alone where it can do without another
@@ -133,7 +134,7 @@ pub trait Prepared {
     /// Runs the backward pass alone `count` times, on what one forward pass saved.
     fn time_backward(&mut self, seeds: &Seeds, count: usize) -> Result<Timed, Diagnostic> {
         let _ = (seeds, count);
-        Err(gradients::missing(&self.kernel()))
+        Err(gradients::missing(&self.kernel().words))
     }
 
     /// Whether a gradient race may go on with it after a race. Not where memory is measured from its preparation on.

@@ -54,9 +54,6 @@ pub struct Race {
 /// A backend that is prepared for the problem and inputs of a race.
 pub type Ready = (BackendName, Box<dyn Prepared>);
 
-/// The step with which timing begins.
-pub const WARMING_UP: &str = "warming up";
-
 /// Share of the progress bar before timing.
 const CHECKING: f32 = 0.6;
 
@@ -69,7 +66,7 @@ pub fn race(
     control: &Control,
     on_step: &mut dyn FnMut(RunStep),
 ) -> Result<Race, Diagnostic> {
-    let mut progress = Progress { control, on_step };
+    let mut progress = Progress { control, on_step, stage: Stage::Checking };
     progress.say("counting the mask's blocks", 0.0)?;
     let blocks = problem.block_mask(problem.block_size, control)?;
     let work = work_of(problem, &blocks, control)?;
@@ -110,6 +107,7 @@ fn work_of(problem: &Problem, blocks: &BlockMask, control: &Control) -> Result<W
 struct Progress<'a> {
     control: &'a Control,
     on_step: &'a mut dyn FnMut(RunStep),
+    stage: Stage,
 }
 
 impl Progress<'_> {
@@ -118,19 +116,26 @@ impl Progress<'_> {
             return Err(super::reference::cancelled());
         }
         self.control.set_progress(f64::from(fraction));
-        (self.on_step)(RunStep::new(what, fraction));
+        let step = self.step(what, fraction);
+        (self.on_step)(step);
         Ok(())
     }
 
     /// The times so far, for progress reports; outside of the timed code.
     fn medians(&mut self, lanes: &[Lane], what: String, fraction: f32) {
         let so_far = lanes.iter().filter_map(|lane| Some((lane.backend, lane.timing()?))).collect();
-        (self.on_step)(RunStep { so_far, ..RunStep::new(what, fraction) });
+        let step = RunStep { so_far, ..self.step(what, fraction) };
+        (self.on_step)(step);
     }
 
     fn report(&mut self, report: &BackendReport, fraction: f32) {
         let what = format!("{} is done", report.backend);
-        (self.on_step)(RunStep { report: Some(Box::new(report.clone())), ..RunStep::new(what, fraction) });
+        let step = RunStep { report: Some(Box::new(report.clone())), ..self.step(what, fraction) };
+        (self.on_step)(step);
+    }
+
+    fn step(&self, what: impl Into<String>, fraction: f32) -> RunStep {
+        RunStep { stage: self.stage, ..RunStep::new(what, fraction) }
     }
 }
 
@@ -299,7 +304,8 @@ fn time_all(lanes: &mut [Lane], options: &RaceOptions, progress: &mut Progress) 
     if options.rounds == 0 {
         return Ok(());
     }
-    progress.say(WARMING_UP, CHECKING)?;
+    progress.stage = Stage::Timing;
+    progress.say("warming up", CHECKING)?;
     if options.warmup > 0 {
         lanes.iter_mut().for_each(|lane| lane.time(options.warmup as usize, false));
     }
@@ -370,6 +376,7 @@ mod tests {
     use crate::backends::testing::{causal, distance_score, problem, spec, with_mods};
     use crate::backends::{cpu, inputs};
     use crate::base::{DType, tensor::Data};
+    use crate::problem::facts::KernelReport;
 
     /// Answers with zeros, refuses or fails.
     struct Odd(&'static str);
@@ -393,7 +400,7 @@ mod tests {
     struct Zeros([usize; 4]);
 
     impl Prepared for Zeros {
-        fn kernel(&self) -> String {
+        fn kernel(&self) -> KernelReport {
             "zeros".into()
         }
         fn output(&mut self) -> Result<Output, Diagnostic> {
@@ -428,7 +435,7 @@ mod tests {
     }
 
     impl Prepared for Provisional {
-        fn kernel(&self) -> String {
+        fn kernel(&self) -> KernelReport {
             if self.settled { "settled".into() } else { "first".into() }
         }
         fn output(&mut self) -> Result<Output, Diagnostic> {
@@ -458,7 +465,7 @@ mod tests {
             let mut watch = |s: RunStep| {
                 let outcome = s.report.map(|report| report.outcome);
                 if let Some(Outcome::Done { kernel, error, .. }) = outcome {
-                    told.push((kernel, error.passed()));
+                    told.push((kernel.words, error.passed()));
                 }
             };
             let mut backends: Vec<Box<dyn Backend>> = vec![Box::new(InStages(right))];

@@ -53,6 +53,9 @@ pub struct Diagnostic {
     /// The same as text to paste, if it is known exactly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rewrite: Option<Rewrite>,
+    /// Whether what was asked for is not offered, in contrast to a failure of what is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refusal: bool,
     /// The texts that the labels' spans point into, indexed by `SourceId`. Filled before it leaves the language module.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
@@ -82,8 +85,16 @@ impl Diagnostic {
             labels: Vec::new(),
             hint: None,
             rewrite: None,
+            refusal: false,
             sources: Vec::new(),
         }
+    }
+
+    /// As a refusal.
+    #[must_use]
+    pub fn refused(mut self) -> Self {
+        self.refusal = true;
+        self
     }
 
     /// Adds a marked place.

@@ -25,7 +25,7 @@ pub mod words;
 pub use control::Control;
 pub use diagnostic::{Diagnostic, Label, Rewrite, Severity};
 pub use dtype::DType;
-pub use export_file::ExportFile;
+pub use export_file::{ExportFile, ExportKind};
 pub use identity::Build;
 pub use names::{BackendName, Device, Layout};
 pub use shape::{BlockSize, Lengths};

@@ -2,17 +2,23 @@
 //!
 //! Invariant: every bit of every tensor is in the file. Must not know what the tensors are.
 
-use crate::base::{Diagnostic, ExportFile, HostTensor, file_dtype};
+use crate::base::{Diagnostic, ExportFile, ExportKind, HostTensor, file_dtype};
 use safetensors::tensor::TensorView;
 use std::collections::BTreeMap;
 
 /// Named tensors as a safetensors file. Errors: two of one name.
-pub fn tensor_file(name: String, tensors: &[(String, HostTensor)], what: &str) -> Result<ExportFile, Diagnostic> {
-    tensor_file_with(name, tensors, &BTreeMap::new(), what)
+pub fn tensor_file(
+    kind: ExportKind,
+    name: String,
+    tensors: &[(String, HostTensor)],
+    what: &str,
+) -> Result<ExportFile, Diagnostic> {
+    tensor_file_with(kind, name, tensors, &BTreeMap::new(), what)
 }
 
 /// The same with further text in the file's header. Errors: two of one name.
 pub fn tensor_file_with(
+    kind: ExportKind,
     name: String,
     tensors: &[(String, HostTensor)],
     metadata: &BTreeMap<String, String>,
@@ -29,7 +35,7 @@ pub fn tensor_file_with(
     });
     let views = views.collect::<Result<Vec<_>, _>>().map_err(failed)?;
     let file = safetensors::serialize(views, None).map_err(failed)?;
-    Ok(ExportFile::new(name.clone(), with_metadata(file, metadata), what))
+    Ok(ExportFile::new(kind, name.clone(), with_metadata(file, metadata), what))
 }
 
 /// A safetensors file with text in its header. The library would take it as a map without an order, and write it in another
@@ -62,7 +68,8 @@ mod tests {
         let names = ["kv_len", "q_len", "a", "ä", "block_size_kv", "\"quoted\""];
         let metadata: BTreeMap<String, String> = names.map(|name| (name.to_string(), format!("{name} \\ 1"))).into();
         for tensors in [vec![("t".to_string(), tensor.clone())], vec![]] {
-            let made = tensor_file_with("t.safetensors".into(), &tensors, &metadata, "").expect("made");
+            let made =
+                tensor_file_with(ExportKind::Blocks, "t.safetensors".into(), &tensors, &metadata, "").expect("made");
             let (_, header) = SafeTensors::read_metadata(&made.bytes).expect("a header");
             let read: BTreeMap<_, _> = header.metadata().clone().expect("metadata").into_iter().collect();
             assert_eq!(read, metadata);

@@ -153,7 +153,13 @@ fn line(r: &BackendReport, report: &RunReport, wanted: Option<BackendName>, call
     let verdict =
         if error.passed() { table::error(error.max_abs()) } else { format!("{} WRONG", table::error(error.max_abs())) };
     let lse = error.max_abs_of(&OutputName::Lse).map_or("-".into(), table::error);
-    cells.extend([table::memory(r.outcome.memory()), verdict, table::error(error.allowed()), lse, kernel.clone()]);
+    cells.extend([
+        table::memory(r.outcome.memory()),
+        verdict,
+        table::error(error.allowed()),
+        lse,
+        kernel.words.clone(),
+    ]);
     Some(cells)
 }
 
@@ -306,7 +312,7 @@ pub fn rows(name: &str, spec: &ProblemSpec, report: &RunReport) -> Vec<Value> {
             "batch": spec.batch, "heads": spec.heads, "kv_heads": spec.kv_heads, "head_dim": spec.head_dim,
             "dtype": spec.dtype, "density": report.work.density, "median_ms": forward, "spread": t.map(|t| t.spread),
             "tflops": forward.map(|ms| report.work.flop / ms / 1e9), "max_abs_error": error.max_abs(), "allowed": error.allowed(),
-            "kernel": kernel, "ran": what_ran(r.backend, kernel), "versus": report.versus(r.backend),
+            "kernel": kernel.words, "kernel_facts": kernel.facts, "ran": what_ran(r.backend, kernel), "versus": report.versus(r.backend),
             "samples_ms": t.map(|t| &t.samples_ms), "memory_bytes": r.outcome.memory(),
         });
         if let Some(calls) = t.and_then(|t| t.calls) {

@@ -95,7 +95,7 @@ pub(super) fn markdown(run: &RunFile) -> String {
         out.push_str("```\n");
     }
     out.push_str("\nEnvironment:\n\n");
-    r.environment.iter().for_each(|(k, v)| out.push_str(&format!("- {k}: {v}\n")));
+    r.conditions().for_each(|(k, v)| out.push_str(&format!("- {k}: {v}\n")));
     if let Some(card) = &r.card {
         out.push_str(&format!("- the card before timing: {}\n- after it: {}\n", card.start, card.end));
     }

@@ -3,14 +3,15 @@
 //! Invariant: each imports the module next to it and the runtime in its folder `sidecar`. Must not know how either is
 //! written.
 
-use super::ExportFile;
 use super::sidecar::identified;
+use super::{ExportFile, ExportKind};
 
 const ADAPTER: &str = include_str!("../../assets/python/adapter.py");
 
 /// The differences between the adapters.
 struct Library {
     kind: &'static str,
+    file: ExportKind,
     model: &'static str,
     object: &'static str,
     layers: &'static str,
@@ -21,6 +22,7 @@ struct Library {
 
 const DIFFUSERS: Library = Library {
     kind: "diffusers",
+    file: ExportKind::Diffusers,
     model: "a diffusers model",
     object: "pipe.transformer",
     layers: "\"single_transformer_blocks\"",
@@ -35,6 +37,7 @@ compiled (before or after), with gradient checkpointing.",
 
 const TRANSFORMERS: Library = Library {
     kind: "transformers",
+    file: ExportKind::Transformers,
     model: "a transformers model",
     object: "model",
     layers: "r\"layers\\\\.(0|2)\\\\.\"",
@@ -62,7 +65,7 @@ impl Library {
         ] {
             text = text.replace(placeholder, value);
         }
-        ExportFile::new(format!("{stem}_{}.py", self.kind), identified(&text), self.what)
+        ExportFile::new(self.file, format!("{stem}_{}.py", self.kind), identified(&text), self.what)
     }
 }
 

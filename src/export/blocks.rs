@@ -3,7 +3,7 @@
 //! Invariant: batch or heads are 1 if the mask does not read them, as with `B=None` or `H=None`. Must not know how
 //! blocks are found.
 
-use super::ExportFile;
+use super::{ExportFile, ExportKind};
 use crate::base::{Control, Diagnostic};
 use crate::problem::Problem;
 
@@ -22,5 +22,5 @@ pub fn block_mask(name: &str, problem: &Problem, control: &Control) -> Result<Ex
     ];
     // the lists alone do not contain the end of the last block
     let metadata = numbers.map(|(name, n)| (name.to_string(), n.to_string())).into();
-    crate::base::tensor_file_with(name.to_string(), &named, &metadata, &what)
+    crate::base::tensor_file_with(ExportKind::Blocks, name.to_string(), &named, &metadata, &what)
 }

@@ -8,7 +8,7 @@ use super::following::following;
 use super::picture::{PictureOptions, picture};
 use super::report::{ReportRequest, report};
 use super::sidecar::sidecar;
-use super::{ExportFile, ModuleOptions, about, blocks, torch_module_with};
+use super::{ExportFile, ExportKind, ModuleOptions, about, blocks, torch_module_with};
 use crate::base::{Control, Diagnostic};
 use crate::document::file;
 use crate::document::model::Document;
@@ -100,12 +100,17 @@ pub(super) fn code(document: &Document, problem: &Problem, stem: &str) -> Vec<Ex
 /// The script that checks the module's gradients, and the kernel's if one is exported.
 fn gradcheck(stem: &str) -> ExportFile {
     let text = include_str!("../../assets/python/gradcheck.py").replace("DESIGN", stem);
-    ExportFile::new(format!("{stem}_gradcheck.py"), text, "checks gradients against float64 and finite differences")
+    ExportFile::new(
+        ExportKind::Module,
+        format!("{stem}_gradcheck.py"),
+        text,
+        "checks gradients against float64 and finite differences",
+    )
 }
 
 /// The document as a preset file.
 pub fn preset(document: &Document, name: &str) -> ExportFile {
-    ExportFile::new(name, file::to_json(document), "the design: opens in Maskloom again")
+    ExportFile::new(ExportKind::Design, name, file::to_json(document), "the design: opens in Maskloom again")
 }
 
 impl Bundle {

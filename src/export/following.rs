@@ -5,7 +5,7 @@
 
 use super::about;
 use super::sidecar::identified;
-use super::{ExportFile, file_stem, lines};
+use super::{ExportFile, ExportKind, file_stem, lines};
 use crate::document::compile::BuiltIn;
 use crate::document::controls::{Control, controls};
 use crate::document::library;
@@ -82,7 +82,7 @@ pub(super) fn following(document: &Document, stem: &str) -> Option<ExportFile> {
         score.push(text.score(layer)?);
     }
     let what = "the design's patterns over other axes: masks for aspect buckets and trimmed prompts";
-    Some(ExportFile::new(format!("{stem}_axes.py"), text.file(stem, &mask, &score), what))
+    Some(ExportFile::new(ExportKind::Module, format!("{stem}_axes.py"), text.file(stem, &mask, &score), what))
 }
 
 struct Text<'a> {

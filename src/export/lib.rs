@@ -35,8 +35,8 @@ mod torch_tests;
 #[cfg(test)]
 mod width_tests;
 
-pub use crate::base::ExportFile;
 pub use crate::base::tensor_file;
+pub use crate::base::{ExportFile, ExportKind};
 pub use blocks::block_mask;
 pub use bundle::{Bundle, ExportOptions, export_all, file_stem, preset};
 pub use module::{ModuleOptions, OtherLengths, names, torch_module, torch_module_with};

@@ -6,7 +6,7 @@
 
 use super::ranges::index_ranges;
 use super::tensors::{self, Literal};
-use super::{ExportFile, lines};
+use super::{ExportFile, ExportKind, lines};
 use crate::base::{HostTensor, identity};
 use crate::ir::graph::{CaptureId, Input, Mod};
 use crate::ir::made::Made;
@@ -141,6 +141,7 @@ pub fn torch_module_with(problem: &Problem, options: &ModuleOptions) -> Vec<Expo
     let text = Text { problem, options, mask: mask.as_ref(), tensors: &names.tensors, with_file };
     let module = text.module(texts);
     let mut files = vec![ExportFile::new(
+        ExportKind::Module,
         format!("{}.py", options.name),
         module,
         "PyTorch module: mask_mod, score_mod, make_block_mask(device), attend(q, k, v)",
@@ -150,6 +151,7 @@ pub fn torch_module_with(problem: &Problem, options: &ModuleOptions) -> Vec<Expo
         let stored: Vec<_> = names.tensors.iter().filter(|(_, t)| in_file(t)).cloned().collect();
         let name = format!("{}.safetensors", options.name);
         let made = crate::base::tensor_file(
+            ExportKind::Module,
             name,
             &stored,
             "captured tensors of the PyTorch module; keep this file next to the .py",

@@ -3,7 +3,7 @@
 //! Invariant: a pixel is dark only if every cell under it is kept, and light only if none is. Must not know the
 //! window's colours.
 
-use super::ExportFile;
+use super::{ExportFile, ExportKind};
 use crate::analysis::raster::{Raster, Region};
 use crate::base::{Control, Diagnostic, Lengths};
 use crate::ir::graph::Mod;
@@ -64,7 +64,7 @@ pub fn picture(
     }
     let bytes = encoded(&magnified(&shares, width, scale), width * scale, height * scale)?;
     let what = format!("picture of batch {} head {}: blue kept, white dropped, orange mixed", options.b, options.h);
-    Ok(ExportFile::new(name, bytes, what))
+    Ok(ExportFile::new(ExportKind::Page, name, bytes, what))
 }
 
 /// The colour of a share.

@@ -3,7 +3,7 @@
 //! Invariant: the files are complete copies of those in `assets/python`, so that the written script runs by itself.
 //! Must not know the use of a capture.
 
-use super::ExportFile;
+use super::{ExportFile, ExportKind};
 
 /// The script's name.
 pub const SCRIPT: &str = "maskloom_capture.py";
@@ -20,7 +20,9 @@ const PACKAGE: [(&str, &str); 5] = [
 /// The script first, then the package.
 pub fn recorder() -> Vec<ExportFile> {
     let script = include_str!("../../assets/python/maskloom_capture.py");
-    let script = ExportFile::new(SCRIPT, script, "captures q, k and v of a running model");
-    let package = PACKAGE.iter().map(|(name, text)| ExportFile::new(*name, *text, "a part of the capture script"));
+    let script = ExportFile::new(ExportKind::Recorder, SCRIPT, script, "captures q, k and v of a running model");
+    let package = PACKAGE
+        .iter()
+        .map(|(name, text)| ExportFile::new(ExportKind::Recorder, *name, *text, "a part of the capture script"));
     std::iter::once(script).chain(package).collect()
 }

@@ -4,7 +4,7 @@
 //! Invariant: a time comes with the error of the same kernel, and only from a run. Must not know who ran it.
 
 use super::plate::{escaped, plates};
-use super::{ExportFile, about};
+use super::{ExportFile, ExportKind, about};
 use crate::base::words::{MEMORY, memory};
 use crate::base::{Control, Diagnostic, identity};
 use crate::document::model::{Document, MaskContent, ScoreContent};
@@ -68,6 +68,7 @@ pub fn report(request: &ReportRequest, control: &Control) -> Result<ExportFile, 
     }
     out.push_str("</body></html>\n");
     Ok(ExportFile::new(
+        ExportKind::Page,
         request.name,
         out,
         "the design on one page: axes, heads, layers, sparsity, use, timings and errors",
@@ -187,8 +188,8 @@ fn race(run: &RunReport, what: &str) -> String {
         let _ = writeln!(out, "<p>{}</p>", escaped(&note.message));
     }
     out.push_str("<table>\n");
-    for (name, value) in &run.environment {
-        let _ = writeln!(out, "<tr><th>{}</th><td>{}</td></tr>", escaped(name), escaped(value));
+    for (name, value) in run.conditions() {
+        let _ = writeln!(out, "<tr><th>{}</th><td>{}</td></tr>", escaped(name), escaped(&value));
     }
     for (when, state) in run.card.iter().flat_map(|card| [("before timing", card.start), ("after timing", card.end)]) {
         let _ = writeln!(out, "<tr><th>the card {when}</th><td>{state}</td></tr>");
@@ -217,7 +218,7 @@ fn line(report: &BackendReport, run: &RunReport) -> String {
             );
             let memory = memory(report.outcome.memory());
             let ran = escaped(&what_ran(report.backend, kernel));
-            let kernel = escaped(kernel);
+            let kernel = escaped(&kernel.words);
             return format!(
                 "<tr><td>{}</td><td>{ran}</td>{numbers}<td class=\"n\">{memory}</td>{errors}<td>{kernel}</td></tr>\n",
                 report.backend
@@ -288,7 +289,7 @@ mod tests {
         let mut document = library::preset("sliding_window").expect("there").document().expect("loads");
         document.name = "<script>mine</script>".into();
         let problem = from_document(&document, &compile(&document, &BuiltIn)).expect("compiles");
-        let picture = ExportFile::new("a.png", [1, 2, 3], "a picture");
+        let picture = ExportFile::new(ExportKind::Page, "a.png", [1, 2, 3], "a picture");
         let error = |max_abs| ErrorStats {
             outputs: vec![OutputError::plain(OutputName::Out, max_abs, 2e-3)],
             nan_rows: 0,
@@ -320,6 +321,7 @@ mod tests {
             device: Device::Cpu,
             environment: [("driver".to_string(), "1".to_string())].into(),
             card: None,
+            load: None,
             work: WorkStats { flop: 4e9, ..WorkStats::default() },
             backends: [
                 (BackendName::Flex, done(error(1e-3))),

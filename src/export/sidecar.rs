@@ -3,9 +3,9 @@
 //! Invariant: the package is the same for every design; the differences are in `sidecar.json`. Must not know how the
 //! module is written.
 
-use super::ExportFile;
 use super::about;
 use super::module::OtherLengths;
+use super::{ExportFile, ExportKind};
 use crate::base::identity;
 use crate::document::model::{Axis, Document};
 use crate::problem::Problem;
@@ -65,13 +65,15 @@ pub fn sidecar(document: &Document, problem: &Problem, stem: &str) -> Vec<Export
     });
     let settings = format!("{settings:#}\n");
     let what = "the sidecar's settings: which module it loads, for which tokens, and which layers (\"layers\")";
-    let mut files = vec![ExportFile::new(format!("{FOLDER}/sidecar.json"), settings, what)];
+    let mut files = vec![ExportFile::new(ExportKind::Sidecar, format!("{FOLDER}/sidecar.json"), settings, what)];
     let what = |name: &str| match name {
         "sitecustomize.py" => "loads the sidecar into a trainer: PYTHONPATH=.../sidecar, MASKLOOM_SIDECAR=...",
         _ => "the runtime: replaces a model's attention by the design, for the sidecar and the adapters",
     };
     let text = |text: &str| identified(text);
-    files.extend(PACKAGE.iter().map(|(n, t)| ExportFile::new(format!("{FOLDER}/{n}"), text(t), what(n))));
+    files.extend(
+        PACKAGE.iter().map(|(n, t)| ExportFile::new(ExportKind::Sidecar, format!("{FOLDER}/{n}"), text(t), what(n))),
+    );
     files
 }
 

@@ -10,6 +10,7 @@ use maskloom_base as base;
 use maskloom_ir as ir;
 
 pub mod card;
+pub mod facts;
 mod fingerprint;
 mod outputs;
 pub mod pattern;

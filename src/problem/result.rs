@@ -4,6 +4,7 @@
 //! serde.
 
 use super::card::CardStates;
+use super::facts::{Busy, KernelReport};
 pub use super::outputs::*;
 use crate::base::{BackendName, Device, Diagnostic};
 use serde::{Deserialize, Serialize};
@@ -51,8 +52,9 @@ pub struct KernelArtefact {
 pub enum Outcome {
     /// It ran and was compared with the reference.
     Done {
-        /// Which kernel ran, in words: `flex_sm80 128x64`, `cpu flex f32`, `torch 2.11 SDPA flash`.
-        kernel: String,
+        /// Which kernel ran.
+        #[serde(flatten)]
+        kernel: KernelReport,
         /// Against the f64 reference.
         error: ErrorStats,
         /// A row a phase; no forward passes when only correctness was asked. Version 1 held those alone, as `timing`.
@@ -124,6 +126,17 @@ pub struct BackendReport {
     pub outcome: Outcome,
 }
 
+/// The parts of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Preparing, running once and comparing.
+    #[default]
+    Checking,
+    /// From the first pass that only warms the machine to the last that is timed.
+    Timing,
+}
+
 /// How far a run is. A report comes as soon as its backend's outcome is known, and again with its timing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunStep {
@@ -131,6 +144,9 @@ pub struct RunStep {
     pub what: String,
     /// 0..=1; 0 where nothing is known.
     pub fraction: f32,
+    /// What this work is a part of.
+    #[serde(default)]
+    pub stage: Stage,
     /// A backend whose outcome has just become known.
     pub report: Option<Box<BackendReport>>,
     /// Samples of forward passes so far, of backends that are being timed.
@@ -141,7 +157,7 @@ pub struct RunStep {
 impl RunStep {
     /// A step that brings no report.
     pub fn new(what: impl Into<String>, fraction: f32) -> RunStep {
-        RunStep { what: what.into(), fraction, report: None, so_far: Vec::new() }
+        RunStep { what: what.into(), fraction, stage: Stage::Checking, report: None, so_far: Vec::new() }
     }
 }
 
@@ -219,8 +235,9 @@ impl GradientError {
 pub enum GradientOutcome {
     /// It ran and was compared with the reference.
     Done {
-        /// Which kernel ran, in words.
-        kernel: String,
+        /// Which kernel ran.
+        #[serde(flatten)]
+        kernel: KernelReport,
         /// One for each gradient.
         errors: Vec<GradientError>,
         /// For the backward pass alone. Absent if only correctness was requested, or a gradient was wrong.
@@ -293,6 +310,10 @@ pub struct RunReport {
     /// The GPU's clocks and power around the timing; absent on a CPU, in older files, and where nothing reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<CardStates>,
+    /// Other programs while it was timed on a CPU, where they took enough to matter. In older files it is a row of
+    /// `environment`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<Busy>,
     /// The kept cells and blocks.
     pub work: WorkStats,
     /// One for each requested backend, in that order.
@@ -305,6 +326,12 @@ pub struct RunReport {
 }
 
 impl RunReport {
+    /// Versions, hardware and load for people: names with texts.
+    pub fn conditions(&self) -> impl Iterator<Item = (&str, String)> {
+        let load = self.load.map(|load| (Busy::KEY, load.to_string()));
+        self.environment.iter().map(|(name, value)| (name.as_str(), value.clone())).chain(load)
+    }
+
     /// The median of one backend, if it was timed.
     pub fn median_ms(&self, backend: BackendName) -> Option<f64> {
         self.timing(backend).map(|timing| timing.median_ms)

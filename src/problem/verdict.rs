@@ -3,6 +3,7 @@
 //! Invariant: one function decides whether a difference is shown, and one names what ran; every table, chart, card and
 //! file uses them. One of our backends is never shown under the name of the library that it replaces. Must not measure.
 
+use super::facts::{Busy, KernelFacts, KernelReport, Library, MaskRead};
 use super::result::{BackendReport, GradientOutcome, GradientReport, Outcome, RunReport, Timing};
 use crate::base::BackendName;
 use serde::{Deserialize, Serialize};
@@ -96,76 +97,37 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64)
 }
 
-/// Processors that other programs took while backends were timed on the cpu.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Busy {
-    /// On average, such as 1.2.
-    pub others: f64,
-    /// Total number.
-    pub cores: usize,
-}
-
-impl Busy {
-    /// Its name in a run's environment.
-    pub const KEY: &str = "busy";
-}
-
-impl std::fmt::Display for Busy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "other programs used {:.1} of {} cores", self.others, self.cores)
-    }
-}
-
-impl std::str::FromStr for Busy {
-    type Err = ();
-    fn from_str(text: &str) -> Result<Busy, ()> {
-        let numbers =
-            text.strip_prefix("other programs used ").and_then(|rest| rest.strip_suffix(" cores")).ok_or(())?;
-        let (others, cores) = numbers.split_once(" of ").ok_or(())?;
-        Ok(Busy { others: others.parse().map_err(|_| ())?, cores: cores.parse().map_err(|_| ())? })
-    }
-}
-
 /// Who ran, in words: `cuDNN 9.19 SDPA`, `our dense-mask kernel`, `our CPU flex kernel`, `PyTorch 2.15 SDPA, efficient`.
-/// `kernel` is the report's own text.
-pub fn what_ran(backend: BackendName, kernel: &str) -> String {
-    if backend.is_torch() {
-        return torch_words(backend, kernel);
-    }
-    if let Some(version) = cudnn(kernel) {
-        return format!("cuDNN {version} SDPA");
-    }
-    let cpu = if kernel.starts_with("cpu ") { "CPU " } else { "" };
-    let name = match backend {
-        BackendName::Sdpa if kernel.contains("causal") => "causal",
-        BackendName::Sdpa if kernel.contains("no mask") || kernel.contains("mask:none") => "maskless",
-        BackendName::Sdpa => "dense-mask",
-        BackendName::FlashAttention2 => "FlashAttention-2",
-        BackendName::Eager => "eager",
+pub fn what_ran(backend: BackendName, kernel: &KernelReport) -> String {
+    let KernelFacts { library, version, mask, choice } = &kernel.facts;
+    let version = version.as_deref().unwrap_or_default();
+    let cpu = match library {
+        Library::Torch => return torch_words(backend, version, choice.as_deref()),
+        Library::Cudnn => return format!("cuDNN {version} SDPA"),
+        Library::MaskloomCpu => "CPU ",
+        Library::Maskloom => "",
+    };
+    let name = match (backend, mask) {
+        (BackendName::Sdpa, MaskRead::Causal) => "causal",
+        (BackendName::Sdpa, MaskRead::Nothing) => "maskless",
+        (BackendName::Sdpa, MaskRead::Dense | MaskRead::Blocks) => "dense-mask",
+        (BackendName::FlashAttention2, _) => "FlashAttention-2",
+        (BackendName::Eager, _) => "eager",
         _ => "flex",
     };
     format!("our {cpu}{name} kernel")
 }
 
-/// The version of cuDNN, if it ran.
-fn cudnn(kernel: &str) -> Option<&str> {
-    kernel.strip_prefix("cuDNN ").map(|rest| rest.split(' ').next().unwrap_or_default())
-}
-
-/// `torch 2.15.0+cu128 SDPA efficient, dense mask` as `PyTorch 2.15 SDPA, efficient`.
-fn torch_words(backend: BackendName, kernel: &str) -> String {
-    let mut words = kernel.strip_prefix("torch ").unwrap_or_default().splitn(2, ' ');
-    let version: Vec<&str> = words.next().unwrap_or_default().split(['.', '+']).take(2).collect();
-    let rest = words.next().unwrap_or_default();
-    // a backward pass names its own kernel last
-    let rest = rest.rsplit_once(", backward ").map_or_else(|| rest.to_string(), |(_, own)| format!("SDPA {own}"));
-    let (name, which) = match backend {
-        BackendName::TorchSdpa => ("SDPA", rest.strip_prefix("SDPA ").and_then(|r| r.split(',').next())),
-        BackendName::TorchEager => ("eager", None),
-        _ => ("FlexAttention", rest.strip_prefix("flex, ")),
+/// `PyTorch 2.15 SDPA, efficient`, of version `2.15.0+cu128`.
+fn torch_words(backend: BackendName, version: &str, choice: Option<&str>) -> String {
+    let version: Vec<&str> = version.split(['.', '+']).take(2).collect();
+    let name = match backend {
+        BackendName::TorchSdpa => "SDPA",
+        BackendName::TorchEager => "eager",
+        _ => "FlexAttention",
     };
-    let which = which.filter(|w| !w.is_empty()).map(|w| format!(", {w}")).unwrap_or_default();
-    format!("PyTorch {} {name}{which}", version.join("."))
+    let choice = choice.map(|c| format!(", {c}")).unwrap_or_default();
+    format!("PyTorch {} {name}{choice}", version.join("."))
 }
 
 /// The baseline of the others in a race.
@@ -175,8 +137,8 @@ pub struct Baseline<'a> {
     pub backend: BackendName,
     /// How long it took.
     pub timing: &'a Timing,
-    /// The report's own text.
-    pub kernel: &'a str,
+    /// The report's own.
+    pub kernel: &'a KernelReport,
     /// Its implementation; see [`what_ran`].
     pub words: String,
 }
@@ -195,12 +157,12 @@ impl Baseline<'_> {
 }
 
 /// How near a backend is to what the user would run instead, lower is nearer. None: it is a candidate itself.
-fn rank(backend: BackendName, kernel: &str) -> Option<u8> {
+fn rank(backend: BackendName, kernel: &KernelReport) -> Option<u8> {
     use BackendName::{Eager, FlashAttention2, Flex, Sdpa, TorchEager, TorchFlex, TorchFlexFlash, TorchSdpa};
     match backend {
         TorchSdpa | TorchFlex | TorchFlexFlash => Some(0),
         // the library that PyTorch calls, too
-        Sdpa if cudnn(kernel).is_some() => Some(0),
+        Sdpa if kernel.facts.library == Library::Cudnn => Some(0),
         TorchEager => Some(1),
         Sdpa => Some(2),
         Eager => Some(3),
@@ -213,7 +175,7 @@ fn rank(backend: BackendName, kernel: &str) -> Option<u8> {
 /// no alternative beside it: a user meets PyTorch's choice.
 pub fn baseline(reports: &[BackendReport]) -> Option<Baseline<'_>> {
     best(reports.iter().filter_map(|r| match &r.outcome {
-        Outcome::Done { kernel, .. } => Some((r.backend, r.outcome.right()?, kernel.as_str())),
+        Outcome::Done { kernel, .. } => Some((r.backend, r.outcome.right()?, kernel)),
         _ => None,
     }))
 }
@@ -221,13 +183,13 @@ pub fn baseline(reports: &[BackendReport]) -> Option<Baseline<'_>> {
 /// The same of backward passes.
 pub fn backward_baseline(reports: &[GradientReport]) -> Option<Baseline<'_>> {
     best(reports.iter().filter_map(|r| match &r.outcome {
-        GradientOutcome::Done { kernel, .. } => Some((r.backend, r.outcome.right()?, kernel.as_str())),
+        GradientOutcome::Done { kernel, .. } => Some((r.backend, r.outcome.right()?, kernel)),
         _ => None,
     }))
 }
 
 /// Of those who were timed and right.
-fn best<'a>(timed: impl Iterator<Item = (BackendName, &'a Timing, &'a str)>) -> Option<Baseline<'a>> {
+fn best<'a>(timed: impl Iterator<Item = (BackendName, &'a Timing, &'a KernelReport)>) -> Option<Baseline<'a>> {
     let ranked = timed.filter_map(|(backend, timing, kernel)| Some((rank(backend, kernel)?, backend, timing, kernel)));
     let mut ranked: Vec<_> = ranked.collect();
     if ranked.iter().any(|(_, backend, ..)| *backend == BackendName::TorchSdpa) {
@@ -250,7 +212,7 @@ pub fn versus(reports: &[BackendReport], backend: BackendName, busy: Option<Busy
 fn unraced(base: &Baseline<'_>, mut asked: impl Iterator<Item = BackendName>) -> Option<String> {
     use BackendName::{TorchFlex, TorchFlexFlash, TorchSdpa};
     let flex = asked.any(|backend| matches!(backend, TorchFlex | TorchFlexFlash));
-    let dense = base.backend == TorchSdpa && base.kernel.contains("dense");
+    let dense = base.backend == TorchSdpa && base.kernel.facts.mask == MaskRead::Dense;
     (dense && !flex).then(|| format!("{TorchFlex} did not run"))
 }
 
@@ -280,7 +242,7 @@ impl RunReport {
 
     /// The load of other programs while it was timed, if relevant.
     pub fn busy(&self) -> Option<Busy> {
-        self.environment.get(Busy::KEY)?.parse().ok()
+        self.load.or_else(|| self.environment.get(Busy::KEY)?.parse().ok())
     }
 
     /// A backend against the baseline; see [`versus`].
@@ -403,7 +365,7 @@ mod tests {
             (TorchFlex, "torch 2.11.0 flex, Triton", "PyTorch 2.11 FlexAttention, Triton"),
             (TorchEager, "torch 2.11.0 eager", "PyTorch 2.11 eager"),
         ] {
-            assert_eq!(what_ran(backend, kernel), words);
+            assert_eq!(what_ran(backend, &kernel.into()), words);
         }
     }
 
@@ -436,6 +398,7 @@ mod tests {
             device: Device::Cuda(0),
             environment: Default::default(),
             card: None,
+            load: None,
             work: WorkStats::default(),
             backends: rows.iter().map(report).collect(),
             gradients: Vec::new(),

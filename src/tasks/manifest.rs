@@ -2,7 +2,7 @@
 //!
 //! Invariant: it is the last file of an export, and equal for equal files; it has no date. Must not know folders.
 
-use crate::base::{ExportFile, identity};
+use crate::base::{ExportFile, ExportKind, identity};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -16,6 +16,7 @@ pub(super) fn manifest(stem: &str, design: &str, problem: &str, all: &[ExportFil
     let files: Vec<Value> = all.iter().map(file).collect();
     let text = json!({ "maskloom": identity::build(), "design": design, "problem": problem, "files": files });
     ExportFile::new(
+        ExportKind::Manifest,
         format!("{stem}{ENDING}"),
         format!("{text:#}\n"),
         "every file of the export with its SHA-256, and the build of Maskloom that made them",
@@ -48,7 +49,7 @@ mod tests {
     #[test]
     fn hashes_are_those_of_sha256sum() {
         assert_eq!(sha256(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-        let made = manifest("mine", "Mine", "f00", &[ExportFile::new("a/b.py", "abc", "")]);
+        let made = manifest("mine", "Mine", "f00", &[ExportFile::new(ExportKind::Module, "a/b.py", "abc", "")]);
         let read: Value = serde_json::from_slice(&made.bytes).expect("JSON");
         assert_eq!(made.name, "mine_manifest.json");
         assert_eq!(read["files"][0]["name"], "a/b.py");
@@ -58,7 +59,8 @@ mod tests {
 
     #[test]
     fn a_part_of_an_export_has_a_manifest_of_this_part() {
-        let all = ["config.json", "mask.py", "mask.png"].map(|name| ExportFile::new(name, name, ""));
+        let all =
+            ["config.json", "mask.py", "mask.png"].map(|name| ExportFile::new(ExportKind::Module, name, name, ""));
         let mut chosen = vec![all[1].clone(), manifest("mask", "Mask", "f00", &all)];
         only(&mut chosen);
         let alone = manifest("mask", "Mask", "f00", &all[1..2]);

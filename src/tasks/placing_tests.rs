@@ -3,11 +3,12 @@
 //! Invariant: a folder is compared whole, with hidden names. Only compiled for tests.
 
 use super::*;
+use crate::base::ExportKind;
 use std::collections::BTreeMap;
 
 fn export(what: &str) -> Vec<ExportFile> {
     ["config.json", "mask.py", "sidecar/sidecar.json", "sidecar/maskloom_sidecar/__init__.py", "mask_manifest.json"]
-        .map(|name| ExportFile::new(name, format!("{what} {name}"), ""))
+        .map(|name| ExportFile::new(ExportKind::Module, name, format!("{what} {name}"), ""))
         .into()
 }
 
@@ -92,7 +93,7 @@ fn a_run_that_was_killed_leaves_the_old_files_or_is_finished_by_the_next_one() {
         for f in &new[..placed] {
             std::fs::rename(stage.join(NEW).join(&f.name), home.path().join(&f.name)).expect("is renamed");
         }
-        place(home.path(), &[ExportFile::new("other.py", "other", "")]).expect("is written");
+        place(home.path(), &[ExportFile::new(ExportKind::Module, "other.py", "other", "")]).expect("is written");
         let mut wanted = is(&new);
         wanted.insert("other.py".into(), "other".into());
         assert_eq!(content(home.path()), wanted, "after {placed}");

@@ -36,6 +36,7 @@ fn run(median_ms: f64) -> RunFile {
         device: Device::Cpu,
         environment: BTreeMap::from([("os".into(), "linux".into())]),
         card: None,
+        load: None,
         work: WorkStats::default(),
         backends: vec![
             BackendReport { backend: BackendName::Flex, outcome },

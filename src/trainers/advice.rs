@@ -8,6 +8,7 @@ use super::config::Trainer;
 use super::effects::{self, Setup};
 use super::known;
 use crate::base::BackendName;
+use crate::problem::facts::{KernelFacts, Library};
 use crate::problem::result::{GradientOutcome, Outcome, RunReport};
 use serde::Serialize;
 
@@ -272,7 +273,7 @@ fn entries(trainer: Trainer, report: &RunReport) -> Vec<Entry> {
             backend: r.backend,
             ms: t.median_ms,
             spread: t.spread,
-            value: selects(trainer, r.backend, kernel),
+            value: selects(trainer, r.backend, &kernel.facts),
         }),
         _ => None,
     };
@@ -281,11 +282,11 @@ fn entries(trainer: Trainer, report: &RunReport) -> Vec<Entry> {
 
 /// The value that selects the measured backend. A trainer's `flex` or `flash-attn` does not run Maskloom's own kernels:
 /// their times do not apply to those.
-fn selects(trainer: Trainer, backend: BackendName, kernel: &str) -> Option<&'static str> {
+fn selects(trainer: Trainer, backend: BackendName, kernel: &KernelFacts) -> Option<&'static str> {
     use BackendName::{Sdpa, TorchEager, TorchFlex, TorchSdpa};
     match backend {
         TorchSdpa | TorchFlex | TorchEager => Some(trainer.value(backend).0),
-        Sdpa if kernel.to_lowercase().contains("cudnn") => match trainer {
+        Sdpa if kernel.library == Library::Cudnn => match trainer {
             Trainer::SimpleTuner => Some("cudnn"),
             Trainer::Transformers => Some("sdpa"),
         },

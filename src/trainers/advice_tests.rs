@@ -31,6 +31,7 @@ fn report(times: &[(BackendName, f64, &str)]) -> RunReport {
         device: Device::Cuda(0),
         environment: Default::default(),
         card: None,
+        load: None,
         work: WorkStats::default(),
         backends: times.iter().map(one).collect(),
         gradients: Vec::new(),

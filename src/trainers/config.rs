@@ -8,8 +8,8 @@ use super::json_edit::Object;
 use super::known::{self, Does};
 use super::programs::{Program, program};
 use super::settings_file::SettingsFile;
-use crate::base::ExportFile;
 use crate::base::{BackendName, Diagnostic};
+use crate::base::{ExportFile, ExportKind};
 
 /// The owner of the setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -187,7 +187,7 @@ pub fn config(request: &ConfigRequest) -> Result<ConfigExport, Diagnostic> {
         None if object.is_some() => format!("the trainer's config with \"{key}\": {written} added"),
         None => format!("a trainer's config with \"{key}\": {written}"),
     };
-    Ok(ConfigExport { file: ExportFile::new(name, text, what), value, before, notes })
+    Ok(ConfigExport { file: ExportFile::new(ExportKind::Config, name, text, what), value, before, notes })
 }
 
 /// The file of a program with keys of its own. Errors: the program has no key for this.
@@ -213,7 +213,7 @@ fn of_program(
             Some(before) => format!("{}'s config with \"{key}\" {value}, before {before}", program.name()),
             None => format!("{}'s config with \"{key}\": {value} added", program.name()),
         };
-        ConfigExport { file: ExportFile::new(file_name(name), text, what), value, before, notes }
+        ConfigExport { file: ExportFile::new(ExportKind::Config, file_name(name), text, what), value, before, notes }
     };
     if let Some(found) = program.value(backend) {
         let (key, value) = found?;

@@ -3,7 +3,7 @@
 //! Invariant: reading changes nothing; unknown facts are omitted. Must not know GPUs.
 
 use crate::base::identity;
-use crate::problem::verdict::Busy;
+use crate::problem::facts::Busy;
 use std::collections::BTreeMap;
 
 /// Name of the host, or `localhost`.

@@ -83,9 +83,9 @@ impl Device {
             match &report.outcome {
                 Outcome::Done { error, kernel, .. } => {
                     ran.push(report.backend);
-                    kernels.push(kernel.clone());
+                    kernels.push(kernel.words.clone());
                     let expected = self.expected(report.backend, problem);
-                    if !expected.iter().any(|name| kernel.starts_with(name)) {
+                    if !expected.iter().any(|name| kernel.words.starts_with(name)) {
                         wrong.push(format!("{} ran {kernel}, not {}", report.backend, expected.join(" or ")));
                     }
                     if !error.passed() {

@@ -7,9 +7,12 @@ use super::uses::Use;
 use crate::app::exporting::{ExportWish, Pieces};
 use crate::app::writing::Changed;
 use crate::base::BackendName;
-use crate::export::ExportFile;
+use crate::export::{ExportFile, ExportKind};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+/// The file of the runtime that stands for all of them.
+pub(crate) const SIDECAR: &str = "sidecar/sidecar.json";
 
 /// The user's request; stored while the document is open.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,9 +47,11 @@ impl ExportChoices {
     }
 
     /// Whether a file is to be written.
-    pub fn takes(&self, file: &ExportFile, first: bool) -> bool {
-        let by_use = self.of.is_some_and(|of| of.takes(file, first, self.config_path().is_some()));
-        self.ticked.get(&file.name).copied().unwrap_or(by_use)
+    pub fn takes(&self, file: &ExportFile) -> bool {
+        let by_use = self.of.is_some_and(|of| of.takes(file.kind, self.config_path().is_some()));
+        // the runtime is one thing of many files, with one tick
+        let ticked = if file.kind == ExportKind::Sidecar { SIDECAR } else { &file.name };
+        self.ticked.get(ticked).copied().unwrap_or(by_use)
     }
 }
 

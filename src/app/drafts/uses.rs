@@ -2,7 +2,7 @@
 //!
 //! Invariant: every use takes the design itself and the list of the files; a command names real paths. Must not know how files are made.
 
-use crate::export::ExportFile;
+use crate::export::ExportKind;
 use crate::trainers::Trainer;
 use std::path::Path;
 
@@ -57,27 +57,22 @@ impl Use {
         }
     }
 
-    /// Whether it takes this file. `first`: the file is the configuration; `named`: the user named one to change.
-    pub fn takes(self, file: &ExportFile, first: bool, named: bool) -> bool {
-        let name = file.name.as_str();
-        if first {
-            return matches!(self, Use::SimpleTuner | Use::Everything) || named && self.trainer().is_some();
-        }
-        let kernel = name.starts_with("kernels/") || name.ends_with("_kernel.py");
-        let adapter = name.ends_with("_diffusers.py") || name.ends_with("_transformers.py");
-        let blocks = name.ends_with("_blocks.safetensors");
-        let sidecar = name.starts_with("sidecar/");
-        let page = name.ends_with(".png") || name.ends_with("_report.html");
-        let module = !(kernel || adapter || blocks || sidecar || page || name.ends_with(".maskloom.json"));
-        match self {
-            _ if name.ends_with(".maskloom.json") || name.ends_with("_manifest.json") => true,
-            Use::Everything => !kernel,
-            Use::SimpleTuner => sidecar || module,
-            Use::Diffusers => sidecar || module || name.ends_with("_diffusers.py"),
-            Use::Transformers => sidecar || module || name.ends_with("_transformers.py"),
-            Use::PyTorch => module || blocks,
-            Use::Kernels => kernel || module,
-            Use::Mask => blocks || page,
+    /// Whether it takes a file of this kind. `named`: the user named a configuration to change.
+    pub fn takes(self, kind: ExportKind, named: bool) -> bool {
+        use ExportKind::{
+            Blocks, Config, Design, Diffusers, Kernel, Manifest, Module, Page, Recorder, Sidecar, Transformers,
+        };
+        match (self, kind) {
+            (_, Design | Manifest) => true,
+            (_, Recorder) => false,
+            (_, Config) => matches!(self, Use::SimpleTuner | Use::Everything) || named && self.trainer().is_some(),
+            (Use::Everything, _) => kind != Kernel,
+            (Use::SimpleTuner, _) => matches!(kind, Sidecar | Module),
+            (Use::Diffusers, _) => matches!(kind, Sidecar | Module | Diffusers),
+            (Use::Transformers, _) => matches!(kind, Sidecar | Module | Transformers),
+            (Use::PyTorch, _) => matches!(kind, Module | Blocks),
+            (Use::Kernels, _) => matches!(kind, Kernel | Module),
+            (Use::Mask, _) => matches!(kind, Blocks | Page),
         }
     }
 
@@ -118,49 +113,30 @@ fn quoted(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::export::ExportKind::*;
 
-    fn taken(of: Use, names: &[&str]) -> Vec<String> {
-        let file = |name: &&str| ExportFile::new(*name, *b"", "");
-        let files: Vec<_> = names.iter().map(file).collect();
-        let wanted = files.iter().enumerate().filter(|(at, f)| of.takes(f, *at == 0, false));
-        wanted.map(|(_, f)| f.name.clone()).collect()
+    fn taken(of: Use) -> Vec<ExportKind> {
+        ALL.into_iter().filter(|kind| of.takes(*kind, false)).collect()
     }
+
+    const ALL: [ExportKind; 10] =
+        [Config, Design, Manifest, Module, Diffusers, Transformers, Sidecar, Blocks, Page, Kernel];
 
     #[test]
     fn each_use_takes_its_files_and_the_design() {
-        let names = [
-            "config.json",
-            "m.maskloom.json",
-            "m.py",
-            "m.safetensors",
-            "m_diffusers.py",
-            "m_transformers.py",
-            "sidecar/sidecar.json",
-            "m_blocks.safetensors",
-            "m.png",
-            "m_report.html",
-            "kernels/launch.json",
-            "m_kernel.py",
-        ];
         for of in Use::ALL {
-            assert!(taken(of, &names).contains(&"m.maskloom.json".to_string()), "{of:?}");
+            assert!(taken(of).starts_with(&[Config, Design, Manifest]) || taken(of).starts_with(&[Design, Manifest]));
         }
-        let design = "m.maskloom.json";
-        assert_eq!(
-            taken(Use::SimpleTuner, &names),
-            ["config.json", design, "m.py", "m.safetensors", "sidecar/sidecar.json"]
-        );
-        assert_eq!(
-            taken(Use::Diffusers, &names),
-            [design, "m.py", "m.safetensors", "m_diffusers.py", "sidecar/sidecar.json"]
-        );
-        assert_eq!(taken(Use::PyTorch, &names), [design, "m.py", "m.safetensors", "m_blocks.safetensors"]);
-        assert_eq!(taken(Use::Mask, &names), [design, "m_blocks.safetensors", "m.png", "m_report.html"]);
-        assert_eq!(taken(Use::Everything, &names).len(), 10);
+        assert_eq!(taken(Use::SimpleTuner), [Config, Design, Manifest, Module, Sidecar]);
+        assert_eq!(taken(Use::Diffusers), [Design, Manifest, Module, Diffusers, Sidecar]);
+        assert_eq!(taken(Use::Transformers), [Design, Manifest, Module, Transformers, Sidecar]);
+        assert_eq!(taken(Use::PyTorch), [Design, Manifest, Module, Blocks]);
+        assert_eq!(taken(Use::Kernels), [Design, Manifest, Module, Kernel]);
+        assert_eq!(taken(Use::Mask), [Design, Manifest, Blocks, Page]);
+        assert_eq!(taken(Use::Everything), ALL[..9]);
         // a named configuration is changed, whichever program reads it
-        let config = ExportFile::new("config.json", *b"{}", "");
-        assert!(Use::Transformers.takes(&config, true, true) && !Use::Transformers.takes(&config, true, false));
-        assert!(!Use::Diffusers.takes(&config, true, true));
+        assert!(Use::Transformers.takes(Config, true) && !Use::Transformers.takes(Config, false));
+        assert!(!Use::Diffusers.takes(Config, true));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::backends::{Inputs, Output, Prepared};
 use crate::base::Diagnostic;
 use crate::micro::{Kernels, PANEL, Running, Tile};
 use crate::problem::Problem;
+use crate::problem::facts::{KernelFacts, KernelReport, Library, MaskRead};
 use rayon::prelude::*;
 
 /// Bytes of the materialised scores, padding included.
@@ -136,8 +137,10 @@ impl<T: Element> Eager<T> {
 }
 
 impl<T: Element> passes::Passes for Eager<T> {
-    fn kernel(&self) -> String {
-        format!("cpu eager {} f32 d{}", self.kernels.level().name(), self.problem.head_dim)
+    fn kernel(&self) -> KernelReport {
+        let words = format!("cpu eager {} f32 d{}", self.kernels.level().name(), self.problem.head_dim);
+        let mask = if self.problem.mask.is_some() { MaskRead::Blocks } else { MaskRead::Nothing };
+        KernelReport { words, facts: KernelFacts::ours(Library::MaskloomCpu, mask) }
     }
 
     fn poison(&mut self) {

@@ -17,6 +17,7 @@ use crate::base::tensor::Data;
 use crate::base::{BackendName, BlockSize, Control, Diagnostic, HostTensor};
 use crate::micro::{Kernels, LANE_PAD, PANEL, Running, Tile};
 use crate::problem::Problem;
+use crate::problem::facts::{KernelFacts, KernelReport, Library, MaskRead};
 use crate::problem::pattern::Pattern;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -106,6 +107,15 @@ impl Plan {
             Plan::Causal { .. } => "causal",
             Plan::Dense(_) => "dense mask",
             Plan::Blocks(..) => "block-sparse",
+        }
+    }
+
+    fn reads(&self) -> MaskRead {
+        match self {
+            Plan::Full => MaskRead::Nothing,
+            Plan::Causal { .. } => MaskRead::Causal,
+            Plan::Dense(_) => MaskRead::Dense,
+            Plan::Blocks(..) => MaskRead::Blocks,
         }
     }
 
@@ -334,11 +344,13 @@ fn tasks<'a, T>(problem: &Problem, out: &'a mut [T], ends: &'a mut [RowEnd]) -> 
 }
 
 impl<T: Element> Passes for Fused<T> {
-    fn kernel(&self) -> String {
+    fn kernel(&self) -> KernelReport {
         let s = self.problem.spec();
         let mods = if self.mods.has_score() { ", score mod" } else { "" };
         let level = self.kernels.level().name();
-        format!("cpu {} {level} f32 {ROWS}x{PANEL} d{}, {}{mods}", self.name, s.head_dim, self.plan.words())
+        let words =
+            format!("cpu {} {level} f32 {ROWS}x{PANEL} d{}, {}{mods}", self.name, s.head_dim, self.plan.words());
+        KernelReport { words, facts: KernelFacts::ours(Library::MaskloomCpu, self.plan.reads()) }
     }
 
     fn poison(&mut self) {

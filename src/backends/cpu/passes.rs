@@ -7,13 +7,14 @@ use crate::backends::gradients::{Gradients, Seeds};
 use crate::backends::{Output, Prepared};
 use crate::base::Diagnostic;
 use crate::base::memory::Meter;
+use crate::problem::facts::KernelReport;
 use crate::problem::result::Timed;
 use std::time::Instant;
 
 /// One problem's passes with their own buffers.
 pub(super) trait Passes {
-    /// Which kernel runs, in words.
-    fn kernel(&self) -> String;
+    /// Which kernel runs.
+    fn kernel(&self) -> KernelReport;
 
     /// Writes NaN over what the last pass left.
     fn poison(&mut self);
@@ -55,7 +56,7 @@ impl<P: Passes> Runner<P> {
 }
 
 impl<P: Passes> Prepared for Runner<P> {
-    fn kernel(&self) -> String {
+    fn kernel(&self) -> KernelReport {
         self.passes.kernel()
     }
 

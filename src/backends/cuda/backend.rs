@@ -27,6 +27,7 @@ use super::variant::spec::{Kernel, MaskKind};
 use crate::backends::{Backend, Inputs, Prepared, gradients};
 use crate::base::{BackendName, Diagnostic};
 use crate::problem::Problem;
+use crate::problem::facts::{KernelFacts, KernelReport, Library, MaskRead};
 use std::sync::Arc;
 
 /// In the order in which they are shown.
@@ -224,9 +225,21 @@ impl OnCuda {
     ) -> Result<Box<dyn Forward>, Diagnostic> {
         let mut artefact = program.artefact;
         artefact.blocks_per_sm = blocks_per_sm;
-        let kernel = format!("{} {}, {how}", artefact.name, artefact.arch);
-        let what = (kernel, program.spec.max_scores);
+        let words = format!("{} {}, {how}", artefact.name, artefact.arch);
+        let facts = KernelFacts::ours(Library::Maskloom, mask_read(self.name, program.spec.mask));
+        let what = (KernelReport { words, facts }, program.spec.max_scores);
         Ok(Box::new(Runner::new(&self.gpu, problem, inputs, made, what, Some(artefact))?))
+    }
+}
+
+/// What a kernel reads of the mask.
+fn mask_read(name: BackendName, mask: MaskKind) -> MaskRead {
+    match mask {
+        MaskKind::None => MaskRead::Nothing,
+        MaskKind::Formula if name == BackendName::FlashAttention2 => MaskRead::Causal,
+        MaskKind::Formula | MaskKind::Bitmap | MaskKind::Interval => MaskRead::Blocks,
+        MaskKind::Dense => MaskRead::Dense,
+        MaskKind::Causal => MaskRead::Causal,
     }
 }
 

@@ -13,6 +13,7 @@ use crate::ir::graph::{CaptureId, Mod};
 use crate::ir::passes::derive::derive;
 use crate::ir::passes::simplify::simplify;
 use crate::problem::Problem;
+use crate::problem::facts::KernelReport;
 use crate::problem::result::Timed;
 use safetensors::SafeTensors;
 use serde::Deserialize;
@@ -123,7 +124,8 @@ impl Run {
         #[derive(Deserialize)]
         struct Written {
             path: PathBuf,
-            kernel: String,
+            #[serde(flatten)]
+            kernel: KernelReport,
             memory_bytes: Option<u64>,
         }
         let written: Written = self.ask_backward(("differentiating", "gradients"), seeds, 1)?;

@@ -20,6 +20,7 @@ use super::gradients::{Gradients, Seeds};
 use super::{Backend, Inputs, Output, Prepared};
 use crate::base::{BackendName, Control, Device, Diagnostic};
 use crate::problem::Problem;
+use crate::problem::facts::KernelReport;
 use crate::problem::pattern::Pattern;
 use crate::problem::result::{Clock, Timed};
 use safetensors::SafeTensors;
@@ -249,7 +250,8 @@ fn describe(
 #[derive(Deserialize)]
 struct PreparedAnswer {
     handle: u64,
-    kernel: String,
+    #[serde(flatten)]
+    kernel: KernelReport,
 }
 
 /// Samples of passes, of either direction.
@@ -271,7 +273,7 @@ struct Run {
     session: Arc<Mutex<Session>>,
     generation: u64,
     handle: u64,
-    kernel: String,
+    kernel: KernelReport,
     name: BackendName,
     learned: gradients::Learned,
     /// Whether it has given an output.
@@ -293,7 +295,7 @@ impl Run {
 }
 
 impl Prepared for Run {
-    fn kernel(&self) -> String {
+    fn kernel(&self) -> KernelReport {
         self.kernel.clone()
     }
 

@@ -84,6 +84,8 @@ struct Failure {
     hint: String,
     #[serde(default)]
     fatal: bool,
+    #[serde(default)]
+    refusal: bool,
 }
 
 impl Session {
@@ -192,7 +194,8 @@ impl Session {
                 if why.fatal {
                     self.process = None;
                 }
-                Err(Diagnostic::error(why.code, why.message).hint(why.hint))
+                let told = Diagnostic::error(why.code, why.message).hint(why.hint);
+                Err(if why.refusal { told.refused() } else { told })
             }
             Ok(_) => Err(Diagnostic::error("torch-protocol", "PyTorch's worker returned an empty reply")),
             Err(RecvTimeoutError::Timeout) => {

@@ -6,6 +6,7 @@
 use super::super::svg::{Anchor, Look, Svg, width};
 use super::recorded::{backward, mean_of, range};
 use crate::base::{BackendName, Diagnostic};
+use crate::problem::facts::MaskRead;
 use crate::problem::result::{GradientOutcome, Outcome, RunReport};
 use crate::tasks::recorded::{Collection, embedded};
 use crate::worker::files;
@@ -51,7 +52,8 @@ fn beside(collection: &Collection) -> impl Iterator<Item = (&String, &RunReport)
 
 fn forward_of(report: &RunReport) -> Ratios {
     let ratio = |backend| Some(report.median_ms(backend)? / report.median_ms(BackendName::Flex)?);
-    let dense = |outcome: &Outcome| matches!(outcome, Outcome::Done { kernel, .. } if kernel.contains("dense"));
+    let dense =
+        |outcome: &Outcome| matches!(outcome, Outcome::Done { kernel, .. } if kernel.facts.mask == MaskRead::Dense);
     let sdpa = report.backends.iter().find(|b| b.backend == BackendName::TorchSdpa);
     Ratios {
         flex: ratio(BackendName::TorchFlex),
@@ -63,8 +65,7 @@ fn forward_of(report: &RunReport) -> Ratios {
 fn backward_of(report: &RunReport) -> Ratios {
     let ms = |backend| backward(report, backend).map(|timing| timing.median_ms);
     let ratio = |backend| Some(ms(backend)? / ms(BackendName::Flex)?);
-    let dense =
-        |outcome: &GradientOutcome| matches!(outcome, GradientOutcome::Done { kernel, .. } if kernel.contains("dense"));
+    let dense = |outcome: &GradientOutcome| matches!(outcome, GradientOutcome::Done { kernel, .. } if kernel.facts.mask == MaskRead::Dense);
     let sdpa = report.gradients.iter().find(|b| b.backend == BackendName::TorchSdpa);
     Ratios {
         flex: ratio(BackendName::TorchFlex),

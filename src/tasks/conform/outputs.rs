@@ -46,7 +46,7 @@ pub fn check(
     asked.gradients = gradients::request(case, path);
     let (report, gradients_found, payloads) = runner.run(asked)?;
     let (kernel, error) = match report.outcome {
-        Outcome::Done { kernel, error, .. } => (kernel, error),
+        Outcome::Done { kernel, error, .. } => (kernel.words, error),
         Outcome::Refused { why } => return Ok(Err(why)),
         Outcome::Failed { why } => return Err(vec![why]),
     };

@@ -38,7 +38,7 @@ pub fn check(seed: u64, runner: &mut Runner) -> CaseReport {
                 report.fail(Diagnostic::error("output-missing", format!("{} returned no max_scores", runner.backend)));
             }
             report.measured = Some(Measured {
-                kernel,
+                kernel: kernel.words,
                 out: Some(error.max_abs()),
                 lse: error.max_abs_of(&OutputName::Lse),
                 max_scores: error.max_abs_of(&OutputName::MaxScores),

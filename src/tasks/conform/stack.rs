@@ -66,7 +66,7 @@ impl Stack {
             Some(GradientOutcome::Done { kernel, errors, .. }) => {
                 let words = errors.iter().filter_map(GradientError::words);
                 made.wrong.extend(words.map(|words| Diagnostic::error("gradient-differs", words)));
-                (made.kernel, made.gradients) = (kernel, errors);
+                (made.kernel, made.gradients) = (kernel.words, errors);
             }
             Some(GradientOutcome::Refused { why } | GradientOutcome::Failed { why }) => {
                 // one reason is enough where neither pass can be run

@@ -9,8 +9,7 @@ use crate::backends::race;
 use crate::backends::{Backend, Inputs, Output, gradient_race, inputs};
 use crate::base::{BackendName, Control, DType, Device, Diagnostic, HostTensor};
 use crate::problem::card::CardStates;
-use crate::problem::result::{BackendReport, Outcome, RunReport, RunStep};
-use crate::problem::verdict::Busy;
+use crate::problem::result::{BackendReport, Outcome, RunReport, RunStep, Stage};
 use crate::problem::{Problem, ProblemSpec};
 use crate::worker::faults;
 use crate::worker::protocol::{InputSource, PayloadInfo, RunRequest, SeedSource};
@@ -87,6 +86,7 @@ pub(super) fn run(
     let control = Control::new();
     let state = || found.card.as_ref().and_then(|gpu| gpu.state());
     let before_timing = state();
+    let mut busy = None;
     let (work, reports, outputs, ready) = match all_refused(&problem, &mut backends) {
         Some(reports) => {
             let refused =
@@ -97,16 +97,14 @@ pub(super) fn run(
         None => {
             let mut load = machine::LoadWatch::default();
             let mut watched = |step: RunStep| {
-                if step.what == race::WARMING_UP {
+                if step.stage == Stage::Timing {
                     load.begin();
                 }
                 tell(step);
             };
             let race = race::race(&problem, &inputs, &mut backends, &request.options, &control, &mut watched);
             let race = race.map_err(|d| vec![d])?;
-            if let Some(busy) = load.end(machine::threads()).filter(|_| request.device == Device::Cpu) {
-                environment.insert(Busy::KEY.into(), busy.to_string());
-            }
+            busy = load.end(machine::threads()).filter(|_| request.device == Device::Cpu);
             (race.work, race.reports, race.outputs, race.ready)
         }
     };
@@ -134,6 +132,7 @@ pub(super) fn run(
         device: request.device,
         environment,
         card,
+        load: busy,
         work,
         backends: reports,
         gradients,

@@ -7,7 +7,7 @@ mod preview;
 
 use crate::app::action::{Action, Actions, Pick};
 use crate::app::drafts::ExportPage;
-use crate::app::drafts::export::{Done, ExportChoices, Picture};
+use crate::app::drafts::export::{Done, ExportChoices, Picture, SIDECAR};
 use crate::app::drafts::path::{beside_home, expand};
 use crate::app::drafts::uses::Use;
 use crate::app::exporting::{ExportWish, Made};
@@ -16,7 +16,7 @@ use crate::app::theme;
 use crate::app::widgets::{diagnostic_below, painted, path_label, primary_button, section};
 use crate::app::writing::Order;
 use crate::base::{BackendName, Diagnostic};
-use crate::export::{ExportFile, file_stem};
+use crate::export::{ExportFile, ExportKind, file_stem};
 use crate::problem::result::{BackendReport, RunReport};
 use crate::trainers::Trainer;
 use egui::{RichText, ScrollArea, Sense, TextEdit, Ui, Vec2};
@@ -130,7 +130,7 @@ fn contents(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &mut Act
     files(ui, &made, choices, &mut page.shown, &mut page.picture);
     let folder = choices.folder.clone();
     // notes about a configuration are shown if one is written
-    let config = choices.changes_file() || made.files.first().is_some_and(|file| choices.takes(file, true));
+    let config = choices.changes_file() || made.files.first().is_some_and(|file| choices.takes(file));
     let said = made.notes.iter().filter(|note| config || !note.code.starts_with("config-"));
     said.for_each(|note| diagnostic_below(ui, &with_folder(note, &folder)));
     if let Some(done) = page.done.clone().filter(|done| done.of == of) {
@@ -302,13 +302,12 @@ fn files(
 ) {
     section(ui, "Files to write");
     let changes = choices.changes_file() && made.merged.is_some();
-    for (at, file) in made.files.iter().enumerate().skip(usize::from(changes)) {
-        let first = at == 0;
+    for file in made.files.iter().skip(usize::from(changes)) {
         // the runtime is one thing of many files
-        if file.name.starts_with("sidecar/") && file.name != "sidecar/sidecar.json" {
+        if file.kind == ExportKind::Sidecar && file.name != SIDECAR {
             continue;
         }
-        let mut on = choices.takes(file, first);
+        let mut on = choices.takes(file);
         let open = shown.as_ref() == Some(&file.name);
         ui.horizontal(|ui| {
             if ui.checkbox(&mut on, "").accessible_name(format!("Write {}", file.name)).changed() {
@@ -333,10 +332,7 @@ fn taken(choices: &ExportChoices, made: &Made, at: usize, file: &ExportFile) -> 
     if at == 0 && made.merged.is_some() && choices.changes_file() {
         return false;
     }
-    match file.name.starts_with("sidecar/") {
-        true => choices.takes(&ExportFile::new("sidecar/sidecar.json", *b"", ""), false),
-        false => choices.takes(file, at == 0),
-    }
+    choices.takes(file)
 }
 
 /// The files to write.

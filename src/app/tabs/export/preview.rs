@@ -75,7 +75,9 @@ mod tests {
     fn every_kind_of_file_has_a_preview() {
         let tensor = crate::base::HostTensor::vector(crate::base::tensor::Data::I32(vec![1, 2, 3]));
         let bytes = crate::worker::tensors::write([("kv_indices".to_string(), &tensor)]).expect("written");
-        let shown = |name: &str, bytes: &[u8]| text_of(&ExportFile::new(name, bytes, "what"));
+        let shown = |name: &str, bytes: &[u8]| {
+            text_of(&ExportFile::new(crate::export::ExportKind::Module, name, bytes, "what"))
+        };
         assert_eq!(shown("a.safetensors", &bytes), "kv_indices: I32 [3]\n");
         assert_eq!(shown("a.py", "# Ünicode".as_bytes()), "# Ünicode");
         assert!(shown("a.cubin", &[0xff, 0xfe, 0x00, 0x80]).starts_with("machine code"));

@@ -43,7 +43,7 @@ fn line(ui: &mut Ui, of: &GradientReport, report: &RunReport, stale: bool) {
         ui.weak(if matches!(of.outcome, GradientOutcome::Refused { .. }) { "refused" } else { "failed" });
         return;
     };
-    ui.label(of.backend.as_str()).on_hover_text(kernel);
+    ui.label(of.backend.as_str()).on_hover_text(&kernel.words);
     let median = timing.as_ref().map(|t| t.median_ms);
     let both = median.zip(report.median_ms(of.backend)).map(|(a, b)| a + b);
     for ms in [median, both] {

@@ -6,6 +6,7 @@
 use crate::app::theme::{Palette, palette};
 use crate::app::widgets::milliseconds;
 use crate::base::{BackendName, words};
+use crate::problem::facts::KernelReport;
 use crate::problem::result::{BackendReport, ErrorStats, Outcome, RunReport, Timing};
 use crate::problem::verdict::{Baseline, Versus, baseline, versus, what_ran};
 use egui::{Align, Layout, RichText, Sense, Ui, Vec2};
@@ -103,13 +104,13 @@ impl Line<'_> {
                     .on_hover_text(format!("Memory {}.", words::MEMORY));
             }
         });
-        ui.add(egui::Label::new(RichText::new(kernel).small().weak()).truncate()).on_hover_text(kernel);
+        ui.add(egui::Label::new(RichText::new(&kernel.words).small().weak()).truncate()).on_hover_text(&kernel.words);
         ui.add_space(6.0);
     }
 
     /// `3.42x our dense-mask kernel`, and its useful work; and the same in full. A ratio is highlighted only if nothing
     /// makes it doubtful; a ratio without a difference is grey and says so.
-    fn speed(&self, kernel: &str, passed: bool, timing: &Timing, colours: &Palette) -> (RichText, String) {
+    fn speed(&self, kernel: &KernelReport, passed: bool, timing: &Timing, colours: &Palette) -> (RichText, String) {
         if !passed {
             return (RichText::new("wrong result").color(colours.error), "It is not timed.".into());
         }

@@ -327,7 +327,7 @@ fn racing(ui: &mut Ui, state: &State, actions: &mut Actions) {
 
 fn environment(ui: &mut Ui, report: &RunReport) {
     ui.label(RichText::new("environment").weak().underline()).on_hover_ui(|ui| {
-        for (name, value) in &report.environment {
+        for (name, value) in report.conditions() {
             ui.label(format!("{name}: {value}"));
         }
         if let Some(card) = &report.card {

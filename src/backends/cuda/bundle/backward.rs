@@ -11,7 +11,7 @@ use crate::backends::cuda::variant::backward::{BackwardKernel, BackwardWays};
 use crate::backends::cuda::variant::limits::Limits;
 use crate::backends::cuda::variant::spec::MaskKind;
 use crate::base::tensor::Data;
-use crate::base::{Diagnostic, ExportFile, HostTensor};
+use crate::base::{Diagnostic, ExportFile, ExportKind, HostTensor};
 use crate::ir::graph::{CaptureId, Mod};
 use crate::ir::made::Made;
 use crate::ir::passes::derive::derive;
@@ -71,9 +71,14 @@ pub(super) fn variant(
     let spec = &draft.spec;
     let mut kernel = |what: &str, text: &str, cubin: &[u8]| {
         let name = format!("{what}.{arch}");
-        files.push(ExportFile::new(format!("kernels/{name}.cu"), text, "the kernel's complete text, without includes"));
+        files.push(ExportFile::new(
+            ExportKind::Kernel,
+            format!("kernels/{name}.cu"),
+            text,
+            "the kernel's complete text, without includes",
+        ));
         let made = format!("machine code for {arch}, made by {}", compiler.version());
-        files.push(ExportFile::new(format!("kernels/{name}.cubin"), cubin.to_vec(), made));
+        files.push(ExportFile::new(ExportKind::Kernel, format!("kernels/{name}.cubin"), cubin.to_vec(), made));
         format!("{name}.cubin")
     };
     let main = kernel(spec.entry(), &draft.text, &code.main.cubin);

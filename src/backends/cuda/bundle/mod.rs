@@ -21,7 +21,7 @@ use crate::backends::cuda::variant::bound;
 use crate::backends::cuda::variant::limits::Limits;
 use crate::backends::cuda::variant::spec::{Copies, Kernel, KernelSpec, ScoreKind};
 use crate::base::tensor::Data;
-use crate::base::{BackendName, Control, Diagnostic, ExportFile, HostTensor, identity, tensor_file};
+use crate::base::{BackendName, Control, Diagnostic, ExportFile, ExportKind, HostTensor, identity, tensor_file};
 use crate::ir::graph::{Input, Mod, NodeId, Op};
 use crate::problem::Problem;
 use serde_json::{Value, json};
@@ -36,9 +36,19 @@ const PLANS: &str = include_str!("../../../../assets/python/kernel_plans.py");
 /// `STEM_kernel.py` and the files by which it launches.
 pub fn loader(stem: &str) -> [ExportFile; 3] {
     let what = "Maskloom's kernel as a PyTorch operator, loaded by the driver alone: attend(q, k, v)";
-    let operators = ExportFile::new(format!("{stem}_kernel.py"), OPERATORS.replace("DESIGN", stem), what);
-    let launcher = ExportFile::new("kernels/launch.py", LAUNCHER.replace("DESIGN", stem), "launches the kernels");
-    [operators, launcher, ExportFile::new("kernels/plans.py", PLANS, "the parameters of launches, and the driver")]
+    let operators =
+        ExportFile::new(ExportKind::Kernel, format!("{stem}_kernel.py"), OPERATORS.replace("DESIGN", stem), what);
+    let launcher = ExportFile::new(
+        ExportKind::Kernel,
+        "kernels/launch.py",
+        LAUNCHER.replace("DESIGN", stem),
+        "launches the kernels",
+    );
+    [
+        operators,
+        launcher,
+        ExportFile::new(ExportKind::Kernel, "kernels/plans.py", PLANS, "the parameters of launches, and the driver"),
+    ]
 }
 
 /// What a bundle is asked for.
@@ -79,9 +89,14 @@ pub fn kernel_bundle(
         let program = compile::program(problem, BackendName::Flex, limits, arch, compiler, cache)?;
         let name = format!("{}.{arch}", program.spec.kernel.name());
         let text = program.artefact.source.as_str();
-        files.push(ExportFile::new(format!("kernels/{name}.cu"), text, "the kernel's complete text, without includes"));
+        files.push(ExportFile::new(
+            ExportKind::Kernel,
+            format!("kernels/{name}.cu"),
+            text,
+            "the kernel's complete text, without includes",
+        ));
         let what = format!("machine code for {arch}, made by {}", compiler.version());
-        files.push(ExportFile::new(format!("kernels/{name}.cubin"), program.cubin.clone(), what));
+        files.push(ExportFile::new(ExportKind::Kernel, format!("kernels/{name}.cubin"), program.cubin.clone(), what));
         let mut made = variant(problem, &program, place, &name, &mut tensors)?;
         made["backward"] =
             backward::variant(problem, deterministic, (limits, arch), (compiler, cache), &mut files, &mut tensors)?;
@@ -104,9 +119,14 @@ pub fn kernel_bundle(
         "deterministic": deterministic,
         "variants": variants,
     });
-    files.push(ExportFile::new("kernels/launch.json", format!("{launch:#}\n"), "launch parameters of every variant"));
+    files.push(ExportFile::new(
+        ExportKind::Kernel,
+        "kernels/launch.json",
+        format!("{launch:#}\n"),
+        "launch parameters of every variant",
+    ));
     let what = "block lists, bitmaps and captured tensors of every variant";
-    files.push(tensor_file("kernels/tensors.safetensors".into(), &tensors, what)?);
+    files.push(tensor_file(ExportKind::Kernel, "kernels/tensors.safetensors".into(), &tensors, what)?);
     Ok(files)
 }
 

@@ -10,6 +10,7 @@ use crate::backends::cuda::device::tensors::{InputSet, Outputs, Strides};
 use crate::backends::cuda::launch::runner::Pass;
 use crate::base::{DType, Diagnostic};
 use crate::problem::Problem;
+use crate::problem::facts::{KernelFacts, KernelReport, Library, MaskRead};
 use std::sync::Arc;
 
 /// Numbers that name the tensors of a pass.
@@ -77,10 +78,16 @@ impl CudnnSdpa {
         Ok(CudnnSdpa { library, handle, plan, workspace, scalars, causal })
     }
 
-    /// In words.
-    pub fn describe(&self) -> String {
-        let mask = if self.causal { "is_causal" } else { "no mask" };
-        format!("cuDNN {} fused attention, {mask}", self.library.version_text())
+    /// What it is.
+    pub fn describe(&self) -> KernelReport {
+        let (mask, read) = match self.causal {
+            true => ("is_causal", MaskRead::Causal),
+            false => ("no mask", MaskRead::Nothing),
+        };
+        let version = self.library.version_text();
+        let words = format!("cuDNN {version} fused attention, {mask}");
+        let facts = KernelFacts { library: Library::Cudnn, version: Some(version), mask: read, choice: None };
+        KernelReport { words, facts }
     }
 }
 

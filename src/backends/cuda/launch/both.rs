@@ -18,6 +18,7 @@ use crate::backends::gradients::{Gradients, Seeds};
 use crate::backends::{Inputs, Output, Prepared};
 use crate::base::{BackendName, Diagnostic};
 use crate::problem::Problem;
+use crate::problem::facts::KernelReport;
 use crate::problem::result::{Clock, KernelArtefact, Timed};
 use std::sync::Arc;
 
@@ -86,7 +87,7 @@ impl Both {
 }
 
 impl Prepared for Both {
-    fn kernel(&self) -> String {
+    fn kernel(&self) -> KernelReport {
         self.forward.kernel()
     }
 

@@ -8,6 +8,7 @@ use crate::backends::cuda::device::tensors::{InputSet, Outputs, Rotation, padded
 use crate::backends::{Inputs, Output, Prepared};
 use crate::base::Diagnostic;
 use crate::problem::Problem;
+use crate::problem::facts::KernelReport;
 use crate::problem::result::{Clock, KernelArtefact, Timed};
 use std::sync::Arc;
 use std::time::Instant;
@@ -40,7 +41,7 @@ pub(crate) struct Runner<P> {
     outputs: Arc<Outputs>,
     gpu: Arc<Gpu>,
     problem: Problem,
-    kernel: String,
+    kernel: KernelReport,
     artefact: Option<KernelArtefact>,
     passes: usize,
     last_ms: Option<f64>,
@@ -56,7 +57,7 @@ impl<P: Pass> Runner<P> {
         problem: &Problem,
         inputs: &Inputs,
         (pass, held): (P, u64),
-        (kernel, max_scores): (String, bool),
+        (kernel, max_scores): (KernelReport, bool),
         artefact: Option<KernelArtefact>,
     ) -> Result<Runner<P>, Diagnostic> {
         let rotation = Rotation::of(gpu, inputs, problem.layout)?;
@@ -94,7 +95,7 @@ impl<P: Pass> Forward for Runner<P> {
 }
 
 impl<P: Pass> Prepared for Runner<P> {
-    fn kernel(&self) -> String {
+    fn kernel(&self) -> KernelReport {
         self.kernel.clone()
     }
 

@@ -6,6 +6,7 @@ use super::runner::Forward;
 use crate::backends::cuda::device::tensors::Outputs;
 use crate::backends::{Output, Prepared};
 use crate::base::Diagnostic;
+use crate::problem::facts::KernelReport;
 use crate::problem::result::{KernelArtefact, Timed};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -38,9 +39,10 @@ pub(crate) fn join<P>(compiling: Compiling<P>) -> Result<P, Diagnostic> {
 }
 
 impl<P> Prepared for Staged<P> {
-    fn kernel(&self) -> String {
+    fn kernel(&self) -> KernelReport {
         let wait = if self.is_provisional() { "; the kernel that is timed still compiles" } else { "" };
-        self.serving.kernel() + wait
+        let KernelReport { words, facts } = self.serving.kernel();
+        KernelReport { words: words + wait, facts }
     }
 
     fn artefact(&self) -> Option<&KernelArtefact> {
@@ -89,8 +91,8 @@ mod tests {
     struct Numbered(f32);
 
     impl Prepared for Numbered {
-        fn kernel(&self) -> String {
-            format!("kernel {}", self.0)
+        fn kernel(&self) -> KernelReport {
+            format!("kernel {}", self.0).as_str().into()
         }
         fn output(&mut self) -> Result<Output, Diagnostic> {
             Ok(Output { out: HostTensor::vector(Data::F32(vec![self.0])), lse: None, max_scores: None })
@@ -115,10 +117,10 @@ mod tests {
     fn the_first_kernel_serves_until_the_other_is_there_and_is_never_timed() {
         let value = |s: &mut Staged<()>| s.output().unwrap().out.to_f32_vec()[0];
         let mut both = staged(Ok(()));
-        assert!(value(&mut both) == 1.0 && both.kernel().contains("still compiles"));
+        assert!(value(&mut both) == 1.0 && both.kernel().words.contains("still compiles"));
         assert!(both.is_provisional());
         both.settle().unwrap();
-        assert!(value(&mut both) == 2.0 && both.kernel() == "kernel 2" && !both.is_provisional());
+        assert!(value(&mut both) == 2.0 && both.kernel().words == "kernel 2" && !both.is_provisional());
         assert_eq!(staged(Ok(())).time(2).unwrap().passes_ms, [2.0, 2.0]);
     }
 

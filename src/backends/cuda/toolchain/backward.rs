@@ -216,6 +216,7 @@ pub(crate) fn most_additions(problem: &Problem, gradient: &LiftedGradient, spec:
 /// Gradients of captured tensors that flex does not compute with the same bits in every run.
 pub(crate) fn no_fixed_order(message: String) -> Diagnostic {
     Diagnostic::error("no-fixed-order", message)
+        .refused()
         .hint("use eager, whose gradients have the same bits in every run, or turn deterministic gradients off")
 }
 
