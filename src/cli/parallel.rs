@@ -8,12 +8,13 @@ use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::table::{self, Table};
-use crate::base::Diagnostic;
+use crate::base::{Control, Diagnostic};
 use crate::document::from_document;
 use crate::parallel::cost::{CARD, Cost};
 use crate::parallel::figures::{Exchange, Figures};
 use crate::parallel::json as forms;
 use crate::parallel::links::{Links, NVLINK};
+use crate::parallel::paths::{Path as FarPath, paths};
 use crate::parallel::plan::Plan;
 use crate::parallel::request::{Kind, Request, Shape, check_ranks};
 use crate::parallel::rivals::{Rival, rivals};
@@ -64,8 +65,9 @@ pub struct Args {
 
 /// Runs the command.
 pub fn parallel(args: Args) -> Result<(), Failure> {
-    let request = match &args.request {
-        Some(path) => forms::request(&written(path)?)?,
+    // of a request nobody knows whether its blocks are a causal mask's
+    let (request, paths) = match &args.request {
+        Some(path) => (forms::request(&written(path)?)?, Vec::new()),
         None => asked(&args)?,
     };
     let plan = Plan::new(&request);
@@ -73,10 +75,23 @@ pub fn parallel(args: Args) -> Result<(), Failure> {
     if args.json {
         let mut value = forms::plan(&request, &plan);
         value["others"] = others.iter().map(other).collect();
+        value["paths"] = json!(paths);
         return out::json(&value);
     }
     out::diagnostics(&plan.notes);
-    out::text(&render(&request, &plan, &others))
+    out::text(&(render(&request, &plan, &others) + &told(&paths)))
+}
+
+/// What the ways of other libraries do with these masks.
+fn told(paths: &[FarPath]) -> String {
+    if paths.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&["way", "read in", "mask", "how"]);
+    for path in paths {
+        table.row([path.name, path.release, path.fate.word(), path.how].map(str::to_string));
+    }
+    format!("\nWhat other ways do with these masks\n{}", table.render())
 }
 
 fn written(path: &Path) -> Result<String, Failure> {
@@ -90,7 +105,7 @@ fn written(path: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-fn asked(args: &Args) -> Result<Request, Failure> {
+fn asked(args: &Args) -> Result<(Request, Vec<FarPath>), Failure> {
     check_ranks(args.ranks).map_err(Failure::WrongUse)?;
     if !args.layers.is_empty() && args.layers.len() != args.presets.len() {
         let message =
@@ -100,11 +115,12 @@ fn asked(args: &Args) -> Result<Request, Failure> {
     }
     let links = links(args)?;
     let cost = Cost::of_card(&args.card).map_err(Failure::WrongUse)?;
-    let (mut kinds, mut shape) = (Vec::new(), None);
+    let (mut kinds, mut patterns, mut shape) = (Vec::new(), Vec::new(), None);
     for (n, name) in args.presets.iter().enumerate() {
         let opened = opened::open(name, &args.code, &args.overrides)?;
         let problem = from_document(&opened.document, &opened.compile()?)?;
         let rows = MaskRows::from(&check::block_mask(&problem)?);
+        patterns.push(problem.pattern(&Control::new())?);
         let layers = args.layers.get(n).copied().unwrap_or(1);
         kinds.push(Kind { name: opened.document.name.clone(), layers, rows });
         let own = Shape::from(problem.spec());
@@ -116,7 +132,7 @@ fn asked(args: &Args) -> Result<Request, Failure> {
         }
     }
     let shape = shape.ok_or_else(|| Diagnostic::error("parallel-no-mask", "there is no mask to plan"))?;
-    Ok(Request::new(kinds, links, shape, &cost, !args.forward)?)
+    Ok((Request::new(kinds, links, shape, &cost, !args.forward)?, paths(&patterns)))
 }
 
 fn links(args: &Args) -> Result<Links, Failure> {

@@ -16,6 +16,7 @@ pub mod json;
 pub mod links;
 pub mod local;
 pub mod needs;
+pub mod paths;
 pub mod plan;
 pub mod request;
 pub mod rivals;

@@ -2,8 +2,9 @@
 and all-gather with PyTorch's compiled FlexAttention, and beside one card that computes the whole.
 
     torchrun --nproc-per-node N ranks_on_cards.py [--tokens 65536] [--heads 16] [--kv-heads 8] [--json FILE] [--limit SECONDS]
+        [--masks NAME,NAME] [--hybrid]
 
-Rank 0 prints one JSON line a row: milliseconds of the slowest rank, medians; batch 1, head_dim 128, bfloat16. All plans are
+`--hybrid` measures six layers under one division, five of window 1,024 and one causal, as many models mix them. Rank 0 prints one JSON line a row: milliseconds of the slowest rank, medians; batch 1, head_dim 128, bfloat16. All plans are
 measured first, then PTRR for as many masks as there is time. Outputs of both are compared with each other in the original
 order. Needs CUDA and NCCL."""
 
@@ -17,7 +18,11 @@ import traceback
 
 import torch
 import torch.distributed as dist
+import torch.distributed.distributed_c10d as c10d
 from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor.experimental._context_parallel import _load_balancer as balancers
+from torch.distributed.tensor.experimental._context_parallel._attention import _create_cp_block_mask
+from torch.distributed.tensor.experimental._context_parallel._cp_custom_ops import flex_cp_allgather
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 import maskloom
@@ -28,6 +33,8 @@ parser.add_argument("--tokens", type=int, default=65536)
 parser.add_argument("--heads", type=int, default=16)
 parser.add_argument("--kv-heads", type=int, default=8)
 parser.add_argument("--limit", type=float, default=200)
+parser.add_argument("--masks", help="names, or the beginnings of names, separated by commas; all without it")
+parser.add_argument("--hybrid", action="store_true")
 parser.add_argument("--json")
 args = parser.parse_args()
 rank, world, began = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), time.time()
@@ -82,6 +89,7 @@ masks = {
     "frames of 2,048, two neighbours": lambda b, h, q, k: (q // 2048 - k // 2048).abs() <= 2,
     "causal": lambda b, h, q, k: q >= k,
     "prefix 8,192": lambda b, h, q, k: (k < 8192) | (q >= k),
+    "full": lambda b, h, q, k: k >= 0,
 }
 whole = [torch.randn(1, heads, S, D, device="cuda", dtype=torch.bfloat16) for heads in (H, KV, KV, H)]
 for x in whole:
@@ -142,13 +150,12 @@ def alone(plan, q, k, v):
     return {"local_forward_ms": slowest(lambda: [CARDS.forward(*of, None, False) for of in given])}
 
 
-def ptrr(mask):
-    from torch.distributed.tensor.experimental._context_parallel import _load_balancer as balancers
-    from torch.distributed.tensor.experimental._context_parallel._attention import _create_cp_block_mask
-    from torch.distributed.tensor.experimental._context_parallel._cp_custom_ops import flex_cp_allgather
+def ptrr_of(mask):
+    return balancers._PTRRLoadBalancer(create_block_mask(mask, None, None, S, S, device="cuda", _compile=True), world)
 
-    block_mask = create_block_mask(mask, None, None, S, S, device="cuda", _compile=True)
-    balancer = balancers._PTRRLoadBalancer(block_mask, world)
+
+def ptrr(mask):
+    balancer = ptrr_of(mask)
     order = balancer._generate_indices(restore=False).to("cuda").flatten()
     start = time.time()
     local = _create_cp_block_mask(mask, 1, 1, S, S, mesh, load_balancer=balancer)
@@ -182,8 +189,38 @@ def ptrr(mask):
     return row, out
 
 
-import torch.distributed.distributed_c10d as c10d
+def layers_of(run):
+    """One step of the hybrid: five layers of the first mask and one of the second."""
+    return [run(HYBRID[0]) for _ in range(5)] + [run(HYBRID[1])]
 
+
+def hybrid_ours():
+    made = {name: maskloom.create_block_mask(masks[name], None, None, S, S, device="cpu") for name in HYBRID}
+    plan = parallel.plan_context_parallel(made, layers={HYBRID[0]: 5, HYBRID[1]: 1}, heads=H, kv_heads=KV, head_dim=D)
+    q, k, v, do = (plan.shard(x).contiguous().requires_grad_(n < 3) for n, x in enumerate(whole))
+    step = lambda name: torch.autograd.grad(plan.flex_attention(q, k, v, mask=name), (q, k, v), do)
+    return {"both_ms": slowest(lambda: layers_of(step), rounds=5)}
+
+
+def hybrid_ptrr():
+    """PyTorch's balancer of the causal mask: one division serves both kinds."""
+    local = {}
+    balancer = ptrr_of(masks[HYBRID[1]])
+    own = balancer._generate_indices(restore=False).to("cuda").flatten().chunk(world)[rank]
+    for name in HYBRID:
+        local[name] = _create_cp_block_mask(masks[name], 1, 1, S, S, mesh, load_balancer=balancer)
+    q, k, v, do = (x.index_select(2, own).contiguous().requires_grad_(n < 3) for n, x in enumerate(whole))
+    flex = torch.compile(flex_attention, dynamic=False)
+
+    def step(name):
+        keys, values = flex_cp_allgather(k, v, 2, group)
+        out = flex(q, keys, values, block_mask=local[name], enable_gqa=H != KV)
+        return torch.autograd.grad(out, (q, k, v), do)
+
+    return {"both_ms": slowest(lambda: layers_of(step), rounds=5)}
+
+
+HYBRID = ("window 1,024", "causal")
 mesh = init_device_mesh("cuda", (world,))
 group = c10d._get_process_group_name(mesh.get_group())
 emit(torch=torch.__version__, gpu=torch.cuda.get_device_name(), ranks=world, tokens=S, heads=H, kv_heads=KV)
@@ -199,7 +236,11 @@ def tried(run, mask):
         return {"error": repr(why)[:400]}, None
 
 
-for name, mask in masks.items():
+asked = args.masks.split(",") if args.masks else [""]
+chosen = {name: mask for name, mask in masks.items() if any(name.startswith(word) for word in asked)}
+if not chosen:
+    sys.exit(f"--masks {args.masks} names none of {'; '.join(masks)}")
+for name, mask in chosen.items():
     if late():
         emit(mask=name, skipped="no time left")
         continue
@@ -217,5 +258,13 @@ for name, out in outs.items():
         for of in ("forward_ms", "both_ms"):
             row["ratio " + of] = theirs[of] / found[name][of]
     emit(**row)
+if args.hybrid and not late():
+    torch._dynamo.reset()
+    row = {"layers": f"5 of {HYBRID[0]}, 1 of {HYBRID[1]}", "plan": hybrid_ours()}
+    emit(**row)
+    if not late():
+        row["PTRR and all-gather"] = hybrid_ptrr()
+        row["ratio both_ms"] = row["PTRR and all-gather"]["both_ms"] / row["plan"]["both_ms"]
+        emit(**row)
 dist.destroy_process_group()
 sys.exit(0)

@@ -8,6 +8,7 @@ use crate::app::theme::palette;
 use crate::app::widgets::{milliseconds, percent};
 use crate::base::words;
 use crate::parallel::figures::{Exchange, Figures};
+use crate::parallel::paths::{Fate, Path};
 use egui::{Color32, Grid, Rect, RichText, Sense, Ui, Vec2};
 
 /// Ranks beyond which a matrix has no numbers.
@@ -71,10 +72,27 @@ fn bar(ui: &mut Ui, share: f64, fill: Color32, words: &str, name: &str) {
     });
 }
 
+/// What the ways of other libraries do with these masks.
+pub(super) fn paths(ui: &mut Ui, paths: &[Path]) {
+    ui.add_space(6.0);
+    ui.strong("What other ways do with these masks");
+    let colours = palette(ui.visuals());
+    Grid::new("paths").num_columns(3).striped(true).show(ui, |ui| {
+        for path in paths {
+            ui.label(path.name).on_hover_text(format!("read in {}", path.release));
+            let word = RichText::new(path.fate.word());
+            ui.label(if path.fate == Fate::Kept { word } else { word.strong().color(colours.warning) });
+            ui.add(egui::Label::new(path.how).truncate()).on_hover_text(path.how);
+            ui.end_row();
+        }
+    });
+    ui.add_space(4.0);
+}
+
 /// What each rank computes.
-pub(super) fn loads(ui: &mut Ui, seen: &Seen) {
+pub(super) fn loads(ui: &mut Ui, seen: &Seen, kind: usize) {
     let figures = &seen.plan.figures;
-    let Some(kind) = figures.kinds.first() else { return };
+    let Some(kind) = figures.kinds.get(kind) else { return };
     let back = |rank: usize| kind.backward.as_ref().map_or(0.0, |pass| pass.compute_ms[rank]);
     let times: Vec<f64> = kind.forward.compute_ms.iter().enumerate().map(|(rank, ms)| ms + back(rank)).collect();
     let most = times.iter().copied().fold(0.0, f64::max);
@@ -94,8 +112,8 @@ pub(super) fn loads(ui: &mut Ui, seen: &Seen) {
 }
 
 /// Bytes from each rank to each other.
-pub(super) fn sent(ui: &mut Ui, seen: &Seen) {
-    let Some(kind) = seen.plan.figures.kinds.first() else { return };
+pub(super) fn sent(ui: &mut Ui, seen: &Seen, kind: usize) {
+    let Some(kind) = seen.plan.figures.kinds.get(kind) else { return };
     let ranks = kind.bytes.len();
     if ranks < 2 {
         return;

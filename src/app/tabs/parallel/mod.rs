@@ -10,21 +10,32 @@ mod tests;
 mod work;
 
 use crate::app::background::Latest;
+use crate::app::recovery::Tab;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::diagnostic_below;
+use crate::document::library;
+use crate::document::model::Document;
 use crate::parallel::links::NVLINK;
-use egui::{Label, RichText, ScrollArea, Slider, Ui};
+use egui::{DragValue, Label, RichText, ScrollArea, Slider, Ui};
 use picture::Picture;
-use work::{Answer, Question};
+use std::sync::Arc;
+use work::{Answer, Further, Question};
 
 /// The most ranks of the slider; the command line takes more.
 const MOST_RANKS: usize = 64;
+/// The most layers of a kind.
+const MOST_LAYERS: usize = 1000;
 
 /// The page's state between frames.
 pub(crate) struct ParallelPage {
     ranks: usize,
     bandwidth: f64,
+    /// Layers of the open document's mask.
+    layers: usize,
+    further: Vec<Further>,
+    /// The kind whose loads and bytes are shown.
+    kind: usize,
     work: Option<Latest<Question, Answer>>,
     asked: Option<Question>,
     answer: Option<Answer>,
@@ -38,6 +49,9 @@ impl Default for ParallelPage {
         Self {
             ranks: 4,
             bandwidth: NVLINK,
+            layers: 1,
+            further: Vec::new(),
+            kind: 0,
             work: None,
             asked: None,
             answer: None,
@@ -57,7 +71,9 @@ impl ParallelPage {
         }
         let problem = state.session.built.as_ref().and_then(|built| built.problem.as_ref().ok());
         let Some(problem) = problem else { return };
-        let wanted = Question { problem: problem.clone(), ranks: self.ranks, bandwidth: self.bandwidth };
+        let (layers, further) = (self.layers, self.further.clone());
+        let wanted =
+            Question { problem: problem.clone(), layers, further, ranks: self.ranks, bandwidth: self.bandwidth };
         if self.asked.as_ref() != Some(&wanted) {
             work.ask(wanted.clone());
             self.asked = Some(wanted);
@@ -74,6 +90,7 @@ impl ParallelPage {
 pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ParallelPage) {
     page.follow(state);
     controls(ui, page);
+    kinds(ui, state, page);
     let built = state.session.built.as_ref();
     if let Some(why) = built.and_then(|built| built.problem.as_ref().err()) {
         ui.label("There is no plan for a document with errors.");
@@ -105,14 +122,69 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ParallelPage) {
             before.show(ui, ("The mask by rank", half), &seen.before, (page.number, answer.question.ranks));
             after.show(ui, ("In the order of ranks", half), &seen.after, (page.number, answer.question.ranks));
         });
-        figures::loads(ui, seen);
-        figures::sent(ui, seen);
+        let shown = &mut page.kind;
+        if seen.kinds.len() > 1 {
+            ui.horizontal_wrapped(|ui| {
+                ui.label("Figures of");
+                for (n, name) in seen.kinds.iter().enumerate() {
+                    ui.selectable_value(shown, n, name);
+                }
+            });
+        }
+        *shown = (*shown).min(seen.kinds.len() - 1);
+        figures::loads(ui, seen, *shown);
+        figures::sent(ui, seen, *shown);
+        figures::paths(ui, &seen.paths);
         weak(ui, &format!("Predicted, not run: block times {}.", seen.source));
-        weak(
-            ui,
-            "A document is one kind of layer. Kinds of layers under one division: maskloom parallel A B --layers 1,5.",
-        );
     });
+}
+
+/// The layers of the model: the open document's, and those of other documents and presets under the same division.
+fn kinds(ui: &mut Ui, state: &State, page: &mut ParallelPage) {
+    ui.horizontal_wrapped(|ui| {
+        let name = ui.label("Layers of this mask");
+        ui.add(DragValue::new(&mut page.layers).range(1..=MOST_LAYERS)).labelled_by(name.id);
+        let mut gone = None;
+        for (n, further) in page.further.iter_mut().enumerate() {
+            ui.separator();
+            let name = ui.label(&further.name);
+            ui.add(DragValue::new(&mut further.layers).range(1..=MOST_LAYERS)).labelled_by(name.id);
+            let words = format!("Leave out {}", further.name);
+            if ui.small_button("×").on_hover_text(&words).accessible_name(words).clicked() {
+                gone = Some(n);
+            }
+        }
+        gone.map(|n| page.further.remove(n));
+        ui.separator();
+        ui.menu_button("Add a kind of layer", |ui| {
+            ScrollArea::vertical().max_height(320.0).show(ui, |ui| {
+                if let Some((name, document)) = further_masks(ui, state) {
+                    page.further.push(Further { name, layers: 1, document: Arc::new(document) });
+                    ui.close();
+                }
+            });
+        });
+    });
+}
+
+/// The masks that can be added: the other open documents, and the presets. The one that was pressed.
+fn further_masks(ui: &mut Ui, state: &State) -> Option<(String, Document)> {
+    let others: Vec<Tab<'_>> = state.tabs().into_iter().filter(|tab| tab.id != state.id).collect();
+    let mut pressed = None;
+    for tab in &others {
+        if ui.button(&tab.document.name).clicked() {
+            pressed = Some((tab.document.name.clone(), tab.document.clone()));
+        }
+    }
+    if !others.is_empty() {
+        ui.separator();
+    }
+    for preset in library::presets() {
+        if ui.button(preset.name).clicked() {
+            pressed = preset.document().ok().map(|document| (preset.name.to_string(), document));
+        }
+    }
+    pressed
 }
 
 fn weak(ui: &mut Ui, text: &str) {

@@ -7,13 +7,18 @@ use crate::analysis::block_mask::BlockKind;
 use crate::app::background::{Latest, Wake};
 use crate::app::mishaps::guarded;
 use crate::base::{Control, Diagnostic};
+use crate::document::compile::{BuiltIn, compile};
+use crate::document::from_document;
+use crate::document::model::{Axes, Axis, Document};
 use crate::parallel::cost::{CARD, Cost};
 use crate::parallel::links::Links;
+use crate::parallel::paths::{Path, paths};
 use crate::parallel::plan::Plan;
 use crate::parallel::request::{Kind, Request, Shape};
 use crate::parallel::rivals::{Rival, rivals};
 use crate::parallel::rows::MaskRows;
 use crate::problem::Problem;
+use std::sync::Arc;
 
 /// Largest side of a picture, in cells.
 const SIDE: usize = 256;
@@ -22,9 +27,21 @@ const SIDE: usize = 256;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Question {
     pub problem: Problem,
+    /// Layers that have the open document's mask.
+    pub layers: usize,
+    /// Further kinds of layers of the same model.
+    pub further: Vec<Further>,
     pub ranks: usize,
     /// GB/s that a rank receives.
     pub bandwidth: f64,
+}
+
+/// A kind of layer beside the open document's: another document's mask at the open one's lengths, heads and head dims.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Further {
+    pub name: String,
+    pub layers: usize,
+    pub document: Arc<Document>,
 }
 
 /// The result.
@@ -37,6 +54,10 @@ pub(super) struct Answer {
 pub(super) struct Seen {
     pub plan: Plan,
     pub rivals: Vec<Rival>,
+    /// What the ways of other libraries do with these masks.
+    pub paths: Vec<Path>,
+    /// The names of the kinds.
+    pub kinds: Vec<String>,
     pub source: String,
     /// The mask as it is, and with the tokens in the order of ranks.
     pub before: Cells,
@@ -60,14 +81,23 @@ pub(super) fn thread(wake: Wake) -> Latest<Question, Answer> {
     })
 }
 
-/// Plans the mask of a document: one kind of layer.
+/// Plans the open document's mask together with the further kinds.
 pub(super) fn answer(question: &Question, control: &Control) -> Result<Seen, Diagnostic> {
-    let problem = &question.problem;
-    let shape = Shape::from(problem.spec());
-    let rows = MaskRows::from(&problem.block_mask(problem.block_size, control)?);
-    let kind = Kind { name: "mask".into(), layers: 1, rows };
+    let own = &question.problem;
+    let shape = Shape::from(own.spec());
+    let (mut kinds, mut patterns) = (Vec::new(), Vec::new());
+    let mut add = |name: &str, layers: usize, problem: &Problem| -> Result<(), Diagnostic> {
+        let rows = MaskRows::from(&problem.block_mask(problem.block_size, control)?);
+        kinds.push(Kind { name: name.into(), layers, rows });
+        patterns.push(problem.pattern(control)?);
+        Ok(())
+    };
+    add("this mask", question.layers, own)?;
+    for further in &question.further {
+        add(&further.name, further.layers, &like(further, own)?)?;
+    }
     let links = Links::uniform(question.ranks, question.bandwidth)?;
-    let request = Request::new(vec![kind], links, shape, &Cost::of_card(CARD)?, true)?;
+    let request = Request::new(kinds, links, shape, &Cost::of_card(CARD)?, true)?;
     let plan = Plan::new(&request);
     let rows = &request.kinds()[0].rows;
     let (height, width) = rows.grid();
@@ -79,7 +109,31 @@ pub(super) fn answer(question: &Question, control: &Control) -> Result<Seen, Dia
     let natural = cells(rows, &plan, &(0..height).collect::<Vec<_>>(), &(0..width).collect::<Vec<_>>());
     let sorted = cells(rows, &plan, &by_rank(&plan.split.q_rank), &by_rank(&plan.split.kv_rank));
     let source = request.cost().source.clone();
-    Ok(Seen { before: natural, after: sorted, rivals: rivals(&request), source, plan })
+    let kinds = request.kinds().iter().map(|kind| kind.name.clone()).collect();
+    Ok(Seen { before: natural, after: sorted, rivals: rivals(&request), paths: paths(&patterns), kinds, source, plan })
+}
+
+/// The first of several errors.
+fn first(told: Vec<Diagnostic>) -> Diagnostic {
+    told.into_iter().next().unwrap_or_else(|| Diagnostic::error("parallel-mask", "the mask has errors"))
+}
+
+/// A further kind's problem in the open document's shape. Errors: its own, with its name; a mask for other lengths.
+fn like(further: &Further, own: &Problem) -> Result<Problem, Diagnostic> {
+    let mut document = (*further.document).clone();
+    let spec = own.spec();
+    let named = |why: Diagnostic| Diagnostic { message: format!("{}: {}", further.name, why.message), ..why };
+    let lengths = document.axes.lengths().map_err(named)?;
+    if (lengths.q_len, lengths.kv_len) != (spec.q_len, spec.kv_len) {
+        let axis = Axis::tokens(spec.q_len);
+        let kv = (spec.q_len != spec.kv_len).then(|| Axis::tokens(spec.kv_len));
+        document.axes = Axes { kv, ..Axes::same(axis) };
+    }
+    let settings = &mut document.settings;
+    (settings.batch, settings.heads, settings.kv_heads) = (spec.batch, spec.heads, spec.kv_heads);
+    (settings.head_dim, settings.head_dim_v) = (spec.head_dim, Some(spec.head_dim_v));
+    (settings.dtype, settings.block_size) = (spec.dtype, spec.block_size);
+    from_document(&document, &compile(&document, &BuiltIn)).map_err(|why| named(first(why)))
 }
 
 /// The first group's blocks in these orders; a cell of a small picture has the kind of its most kept block.
@@ -106,14 +160,13 @@ mod tests {
     use super::*;
     use crate::analysis::examples;
     use crate::problem::ProblemSpec;
-    use std::sync::Arc;
 
     #[test]
     fn every_rank_is_in_both_pictures_and_the_second_is_in_their_order() {
         let spec =
             ProblemSpec { mask: Some(Arc::new(examples::causal())), ..ProblemSpec::plain(1, (4, 4), (2048, 2048), 64) };
         let problem = Problem::new(spec).expect("valid");
-        let question = Question { problem, ranks: 4, bandwidth: 200.0 };
+        let question = Question { problem, layers: 1, further: Vec::new(), ranks: 4, bandwidth: 200.0 };
         let seen = answer(&question, &Control::new()).expect("a plan");
         assert_eq!((seen.before.height, seen.before.width), (16, 16));
         let kept = |cells: &Cells| cells.cells.iter().flatten().count();
@@ -124,5 +177,26 @@ mod tests {
             .collect();
         assert!(ranks.is_sorted() && ranks.len() == 16, "{ranks:?}");
         assert!((0..4).all(|rank| ranks.contains(&rank)));
+    }
+
+    #[test]
+    fn a_further_kind_is_planned_at_the_open_documents_lengths() {
+        let causal = Arc::new(examples::causal());
+        let spec = ProblemSpec { mask: Some(causal), ..ProblemSpec::plain(1, (4, 4), (2048, 2048), 64) };
+        let problem = Problem::new(spec).expect("valid");
+        let window = crate::document::library::preset("sliding_window").expect("a preset").document().expect("opens");
+        let further = vec![Further { name: "local".into(), layers: 5, document: Arc::new(window) }];
+        let both = Question { problem, layers: 1, further, ranks: 4, bandwidth: 200.0 };
+        let alone = Question { further: Vec::new(), ..both.clone() };
+        let [both, alone] = [both, alone].map(|question| answer(&question, &Control::new()).expect("a plan"));
+        assert_eq!(both.kinds, ["this mask", "local"]);
+        assert_eq!(both.plan.figures.kinds.len(), 2);
+        // five cheap layers more, and no more tokens
+        assert!(both.plan.figures.ms() > alone.plan.figures.ms());
+        assert_eq!(both.plan.figures.tokens.iter().sum::<usize>(), 2048);
+        // what a causal flag can say, a window cannot
+        let lost =
+            |seen: &Seen| seen.paths.iter().filter(|path| path.fate == crate::parallel::paths::Fate::Lost).count();
+        assert_eq!((lost(&alone), lost(&both)), (0, 2));
     }
 }
