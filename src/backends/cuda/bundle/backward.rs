@@ -4,6 +4,7 @@
 //! Python fills in is named with its type, in the struct's order. Must not know folders or devices.
 
 use crate::backends::cuda::emit::layout::capture_bytes;
+use crate::backends::cuda::lists::words::{Item, words};
 use crate::backends::cuda::toolchain::backward::{BIN_BYTES, BackwardDraft, MOST_ADDITIONS, most_additions};
 use crate::backends::cuda::toolchain::cache::Cache;
 use crate::backends::cuda::toolchain::compile::Compiler;
@@ -125,13 +126,13 @@ fn refusal(why: &Diagnostic) -> String {
 /// Lists as `launch/backward.rs` uploads them; draws of one batch entry if the mask is the same in all.
 fn lists(problem: &Problem, draft: &BackwardDraft, arch: &str, tensors: &mut Vec<(String, HostTensor)>) {
     let (lists, bits) = (&draft.lists, &draft.bits);
-    let one_batch = |item: &&[u32; 4]| problem.mask_per_batch() || item[0] == 0;
-    let items: Vec<u32> = lists.items.iter().filter(one_batch).flatten().copied().collect();
+    let one_batch = |item: &&Item| problem.mask_per_batch() || item.batch == 0;
+    let items: Vec<Item> = lists.items.iter().filter(one_batch).copied().collect();
     let blank = vec![0u32; draft.spec.bit_words()];
     let is_bitmap = draft.spec.mask == MaskKind::Bitmap;
     let or_blank = |words: &Vec<u32>, kept: bool| if !kept || words.is_empty() { blank.clone() } else { words.clone() };
     let all = [
-        ("items", items),
+        ("items", words(&items)),
         ("row_start", lists.row_start.clone()),
         ("runs", lists.runs.as_flattened().to_vec()),
         ("bitmap_start", or_blank(&bits.start, is_bitmap)),

@@ -10,6 +10,7 @@ use crate::backends::cuda::emit::layout::capture_bytes;
 use crate::backends::cuda::launch::backward::BackwardParams;
 use crate::backends::cuda::launch::decode::{JOIN_ENTRY, JOIN_THREADS};
 use crate::backends::cuda::launch::params::{Decode, Hopper, Params};
+use crate::backends::cuda::lists;
 use crate::backends::cuda::lists::decode_plan::{self, Cut};
 use crate::backends::cuda::lists::kept::Kept;
 use crate::backends::cuda::lists::of_problem;
@@ -209,7 +210,7 @@ fn variant(
         keep("kv_num_tiles", words(&plan.kv_num_tiles()));
     }
     for (batch, draws) in draws.iter().filter(|(_, draws)| !draws.pieces.is_empty()) {
-        keep(&format!("pieces{batch}"), words(draws.pieces.as_flattened()));
+        keep(&format!("pieces{batch}"), words(&lists::words::words(&draws.pieces)));
     }
     if let Some(kept) = &kept {
         for (name, array) in ["bitmap_start", "bitmap_ids", "bitmaps"].into_iter().zip(kept.arrays()) {

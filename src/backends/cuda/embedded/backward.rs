@@ -9,6 +9,7 @@ use crate::backends::cuda::device::tensor_map::Extents;
 use crate::backends::cuda::device::tensors::Strides;
 use crate::backends::cuda::launch::backward::BackwardParams;
 use crate::backends::cuda::lists::drawn::Drawn;
+use crate::backends::cuda::lists::words::words;
 use crate::backends::cuda::toolchain::backward::{BIN_BYTES, BackwardCode, BackwardDraft};
 use crate::backends::cuda::toolchain::cache::Cache;
 use crate::backends::cuda::toolchain::compile::Compiler;
@@ -177,7 +178,7 @@ impl Own<'_> {
             _ => Default::default(),
         };
         for (name, words) in [
-            ("items", drawn.items().as_flattened().to_vec()),
+            ("items", words(drawn.items())),
             ("row_start", lists.row_start.clone()),
             ("runs", lists.runs.as_flattened().to_vec()),
             ("order_start", lists.order_start.clone()),
@@ -201,7 +202,7 @@ impl Own<'_> {
         let sums = recipe.scratch(bytes);
         recipe.steps.push(Step::Zero(sums, bytes));
         places.extend([("part_sums", sums), ("part_counts", sums.plus(floats * 4))]);
-        places.push(("parts", recipe.words(parts.parts.as_flattened())));
+        places.push(("parts", recipe.words(&words(&parts.parts))));
     }
 
     /// Maps of q, k, v, d_o, dk, dv, rows, bits and the sums of dq, in the kernel's order.

@@ -17,6 +17,7 @@ use crate::backends::cuda::lists::kept::Kept;
 use crate::backends::cuda::lists::of_problem;
 use crate::backends::cuda::lists::pieces;
 use crate::backends::cuda::lists::plan::Plan;
+use crate::backends::cuda::lists::words::words;
 use crate::backends::cuda::toolchain::cache::Cache;
 use crate::backends::cuda::toolchain::compile::{Compiler, Draft, Program};
 use crate::backends::cuda::variant::spec::Kernel;
@@ -110,7 +111,7 @@ impl Own<'_> {
         let mut places = vec![("counter", counter), ("kv_num_tiles", recipe.words(&work.plan.kv_num_tiles()))];
         let pieces = &work.draws.pieces;
         if !pieces.is_empty() {
-            places.push(("pieces", recipe.words(pieces.as_flattened())));
+            places.push(("pieces", recipe.words(&words(pieces))));
             places.push(("arrived", recipe.counter(pieces.len() * spec.consumers())));
             places.push(("parts", recipe.scratch(pieces.len() * pieces::part_bytes(spec))));
         }

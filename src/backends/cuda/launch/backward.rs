@@ -9,6 +9,7 @@ use crate::backends::cuda::device::gpu::{Buffer, Function, Gpu, Grid};
 use crate::backends::cuda::device::tensor_map::{Extents, encode, encode_words};
 use crate::backends::cuda::device::tensors::{InputSet, Strides};
 use crate::backends::cuda::lists::drawn::Drawn;
+use crate::backends::cuda::lists::words::words;
 use crate::backends::cuda::toolchain::backward::{BIN_BYTES, BackwardCode, BackwardDraft, no_fixed_order};
 use crate::backends::cuda::variant::backward::{BackwardKernel, BackwardSpec};
 use crate::backends::cuda::variant::spec::MaskKind;
@@ -306,7 +307,7 @@ fn upload_lists(
     p: &mut BackwardParams,
 ) -> Result<(Vec<Buffer>, Option<Buffer>), Diagnostic> {
     let (lists, what) = (&drawn.lists, "the block lists of the backward pass");
-    let items = gpu.upload(drawn.items().as_flattened(), what)?;
+    let items = gpu.upload(&words(drawn.items()), what)?;
     let runs = gpu.upload(lists.runs.as_flattened(), what)?;
     p.items = items.address();
     p.runs = runs.address();
@@ -317,7 +318,7 @@ fn upload_lists(
         let sums = gpu.alloc((floats * 4 + parts.slots * 8).max(8), "the sums of shared key tiles")?;
         (p.part_sums, p.part_counts) = (sums.address(), sums.address() + floats as u64 * 4);
         shared = Some(sums);
-        let words = gpu.upload(parts.parts.as_flattened(), what)?;
+        let words = gpu.upload(&words(&parts.parts), what)?;
         p.parts = words.address();
         held.push(words);
     }

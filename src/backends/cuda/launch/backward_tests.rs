@@ -16,6 +16,7 @@ use crate::backends::cuda::emit::source;
 use crate::backends::cuda::emit::tests::soft_cap;
 use crate::backends::cuda::lists::bitmap::Bitmaps;
 use crate::backends::cuda::lists::drawn::Drawn;
+use crate::backends::cuda::lists::words::words as to_words;
 use crate::backends::cuda::toolchain::backward::{BackwardDraft, lifted};
 use crate::backends::cuda::variant::backward::{BackwardSpec, BackwardWays};
 use crate::backends::cuda::variant::limits::Limits;
@@ -170,7 +171,7 @@ impl Ready {
             false => draft.drawn(self.blocks),
         };
         let (items, draws) = (drawn.items(), drawn.items().len());
-        let shares = drawn.parts.as_ref().map_or(&[][..], |made| made.parts.as_flattened());
+        let shares = drawn.parts.as_ref().map_or_else(Vec::new, |made| to_words(&made.parts));
         let mut params = BackwardParams::new(problem, draft, &drawn).bytes();
         params.resize(params.len().next_multiple_of(8), 0);
         put(params);
@@ -193,14 +194,14 @@ impl Ready {
         put(floats(forward.lse.iter().map(|x| *x as f32).collect()));
         put(floats(self.seeds.d_lse.as_ref().map_or(Vec::new(), HostTensor::to_f32_vec)));
         let lists = &drawn.lists;
-        put(words(items.as_flattened()));
+        put(words(&to_words(items)));
         put(words(&lists.row_start));
         put(words(lists.runs.as_flattened()));
         let bits = &drawn.bits;
         for list in [&bits.start, &bits.ids, &bits.words, &drawn.ranges.to_vec(), &lists.order_start, &lists.order] {
             put(words(list));
         }
-        put(words(shares));
+        put(words(&shares));
         for (name, tensor) in captures {
             put(capture_bytes(name, tensor).expect("a tensor"));
         }

@@ -14,6 +14,7 @@ use crate::backends::cuda::lists::kept::Kept;
 use crate::backends::cuda::lists::of_problem;
 use crate::backends::cuda::lists::pieces::{self, Draws};
 use crate::backends::cuda::lists::plan::Plan;
+use crate::backends::cuda::lists::words::words;
 use crate::backends::cuda::toolchain::compile::Program;
 use crate::backends::cuda::variant::bound;
 use crate::backends::cuda::variant::spec::KernelSpec;
@@ -180,7 +181,7 @@ impl Work {
             return Ok(None);
         }
         let what = "the pieces of the last tiles";
-        let list = gpu.upload(cut.as_flattened(), what)?;
+        let list = gpu.upload(&words(cut), what)?;
         let arrived = gpu.upload(&vec![0u32; cut.len() * spec.consumers()], what)?;
         let parts = gpu.alloc(cut.len() * pieces::part_bytes(spec), what)?;
         [extra.pieces, extra.arrived, extra.parts] = [&list, &arrived, &parts].map(Buffer::address);

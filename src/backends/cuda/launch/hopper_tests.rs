@@ -12,6 +12,7 @@ use crate::backends::cuda::emit::run_tests::{PRELUDE, compiled, fill_uniforms};
 use crate::backends::cuda::emit::tests::soft_cap;
 use crate::backends::cuda::launch::params::Params;
 use crate::backends::cuda::lists::kept::Kept;
+use crate::backends::cuda::lists::words::words as to_words;
 use crate::backends::cuda::toolchain::compile::Draft;
 use crate::backends::cuda::variant::limits::Limits;
 use crate::backends::cuda::variant::spec::{Kernel, KernelSpec, MaskKind};
@@ -139,7 +140,7 @@ fn input(problem: &Problem, spec: &KernelSpec, given: &Inputs) -> Vec<u8> {
         put(words(list));
     }
     put(words(&plan.kv_num_tiles()));
-    put(words(work.draws.pieces.as_flattened()));
+    put(words(&to_words(&work.draws.pieces)));
     file
 }
 

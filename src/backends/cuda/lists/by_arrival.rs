@@ -10,15 +10,13 @@ use super::bitmap::Bitmaps;
 use super::in_order::{ADDITION, FOLLOWED, Followed, Launch, TILE, cuts, missed};
 use super::parts::{ITEM, PART, Parts, can_be_cut, whole};
 use super::transposed::{Transposed, Visit};
+use super::words::{Item, Part};
 use rayon::prelude::*;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Time that a block leaves between the addition before and its own, if it finds such a query tile: launches do not keep the model's times.
 const SLACK: u64 = TILE;
-
-/// No draw: a block that finds it is done.
-const NONE: ([u32; 4], [u32; 4]) = ([0, 0, 0, u32::MAX], [0, 0, 1, 0]);
 
 /// The lists of a launch in which every head has rows of its own.
 pub(crate) struct Arrival {
@@ -32,7 +30,7 @@ pub(crate) struct Arrival {
 /// follow.
 pub(crate) fn arranged(lists: &Transposed, bits: &Bitmaps, launch: Launch, most: f64) -> Option<Arrival> {
     let items = lists.by_weight();
-    let steps: usize = items.iter().map(|item| item[3] as usize).sum();
+    let steps: usize = items.iter().map(|item| item.count as usize).sum();
     if steps == 0 || steps > FOLLOWED {
         return None;
     }
@@ -42,25 +40,26 @@ pub(crate) fn arranged(lists: &Transposed, bits: &Bitmaps, launch: Launch, most:
     let (_, mut parts) = tried.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).filter(|(time, _)| *time < most)?;
     let found = Model::new(lists, &parts, launch).run();
     for (part, index) in parts.parts.iter_mut().zip(&found.index) {
-        part[3] = *index;
+        part.index = *index;
     }
     let (lists, bits) = lists.visited(bits, &found.rows(lists, &parts));
     Some(Arrival { lists, bits, parts: by_block(&parts, &found.blocks) })
 }
 
-/// The draws with the n-th of each block beside each other. A block that has fewer than others gets [`NONE`] behind them.
+/// The draws with the n-th of each block beside each other. A block that has fewer than others gets [`Item::NONE`] behind them.
 fn by_block(parts: &Parts, blocks: &[usize]) -> Parts {
     let mut of_block = vec![Vec::new(); blocks.iter().max().map_or(0, |most| most + 1)];
     (0..blocks.len()).for_each(|draw| of_block[blocks[draw]].push(draw));
     let rounds = of_block.iter().map(Vec::len).max().unwrap_or(0);
     let nth = |n: usize| of_block.iter().map(move |draws| draws.get(n));
-    let draw = |draw: Option<&usize>| draw.map_or(NONE, |draw| (parts.items[*draw], parts.parts[*draw]));
+    let draw =
+        |draw: Option<&usize>| draw.map_or((Item::NONE, Part::WHOLE), |draw| (parts.items[*draw], parts.parts[*draw]));
     let (items, parts_of): (Vec<_>, Vec<_>) = (0..rounds).flat_map(nth).map(draw).unzip();
     Parts { items, parts: parts_of, slots: parts.slots }
 }
 
 /// The draws that are tried: items as they are, and some of them cut.
-fn draws(items: &[[u32; 4]], blocks: usize) -> Vec<Parts> {
+fn draws(items: &[Item], blocks: usize) -> Vec<Parts> {
     let mut made = vec![whole(items)];
     if can_be_cut(items, blocks) {
         made.extend(cuts(items, blocks, false));
@@ -83,7 +82,7 @@ impl Found {
     /// Of each row (batch entry, head, key tile) the query tiles in the order in which its parts visit them.
     fn rows(&self, lists: &Transposed, parts: &Parts) -> Vec<Vec<Visit>> {
         let mut draws: Vec<usize> = (0..parts.items.len()).collect();
-        draws.sort_by_key(|draw| parts.parts[*draw][0]);
+        draws.sort_by_key(|draw| parts.parts[*draw].first);
         let mut rows = vec![Vec::new(); lists.rows_of_heads()];
         for draw in draws {
             for visit in &self.visits[draw] {
@@ -168,8 +167,8 @@ impl<'a> Model<'a> {
         let draw = Some(self.drawn).filter(|draw| *draw < self.made.items.len())?;
         self.drawn += 1;
         self.found.blocks[draw] = block;
-        let ([first, ..], item) = (self.made.parts[draw], &self.made.items[draw]);
-        let mut left = self.lists.of_heads(item, first as usize, item[3] as usize);
+        let (part, item) = (self.made.parts[draw], &self.made.items[draw]);
+        let mut left = self.lists.of_heads(item, part.first as usize, item.count as usize);
         left.reverse();
         self.blocks[block] = Block { draw: Some(draw), left, at: 0, ended: self.blocks[block].ended };
         Some(now + ITEM as u64 * TILE)
@@ -202,7 +201,7 @@ impl<'a> Model<'a> {
 
     /// The sums of a part are added after those of the parts that came to their ends before.
     fn end_draw(&mut self, now: u64, draw: usize) -> u64 {
-        let [_, slot, parts, _] = self.made.parts[draw];
+        let Part { slot, parts, .. } = self.made.parts[draw];
         if parts < 2 {
             return now;
         }
@@ -236,15 +235,15 @@ mod tests {
 
     /// Without those that are none.
     fn drawn(parts: &Parts) -> Parts {
-        let is_one = |(item, _): &(&[u32; 4], &[u32; 4])| item[3] != u32::MAX;
+        let is_one = |(item, _): &(&Item, &Part)| item.is_drawn();
         let (items, of) = parts.items.iter().zip(&parts.parts).filter(is_one).unzip();
         Parts { items, parts: of, slots: parts.slots }
     }
 
     /// Of each draw the query tiles of all heads in order, and how many key tiles add to each before.
     fn walks(made: &Arrival) -> Vec<Vec<(usize, u32)>> {
-        let of_draw = |(item, part): (&[u32; 4], &[u32; 4])| {
-            if item[3] == u32::MAX {
+        let of_draw = |(item, part): (&Item, &Part)| {
+            if !item.is_drawn() {
                 return Vec::new();
             }
             let first = made.lists.row_of_head(item, 0);
@@ -258,7 +257,7 @@ mod tests {
                 })
                 .collect();
             let all: Vec<(usize, u32)> = made.lists.walked(item, false).zip(turns).collect();
-            all[part[0] as usize..(part[0] + item[3]) as usize].to_vec()
+            all[part.first as usize..(part.first + item.count) as usize].to_vec()
         };
         made.parts.items.iter().zip(&made.parts.parts).map(of_draw).collect()
     }
@@ -270,7 +269,7 @@ mod tests {
         let mut joined = vec![0u32; made.parts.slots];
         // of each block its draw and its place in it
         let mut at: Vec<(usize, usize)> = (0..blocks.min(walks.len())).map(|block| (block, 0)).collect();
-        let is_drawn = |draw: usize| draw < walks.len() && made.parts.items[draw][3] != u32::MAX;
+        let is_drawn = |draw: usize| draw < walks.len() && made.parts.items[draw].is_drawn();
         loop {
             let from = random.below(at.len());
             let next = (0..at.len()).map(|n| (from + n) % at.len()).find(|block| {
@@ -279,7 +278,7 @@ mod tests {
                     && match walks[draw].get(step) {
                         Some((line, turn)) => added[*line] == *turn,
                         None => {
-                            let [_, slot, parts, index] = made.parts.parts[draw];
+                            let Part { slot, parts, index, .. } = made.parts.parts[draw];
                             parts < 2 || joined[slot as usize] == index
                         }
                     }
@@ -291,7 +290,7 @@ mod tests {
                 at[block].1 += 1;
                 continue;
             }
-            let [_, slot, parts, _] = made.parts.parts[draw];
+            let Part { slot, parts, .. } = made.parts.parts[draw];
             if parts > 1 {
                 joined[slot as usize] += 1;
             }
@@ -353,7 +352,7 @@ mod tests {
     #[test]
     fn a_long_launch_is_not_followed() {
         let made = lists(&mask("(ge q_idx 0)"), 16 * 64, heads(80, 1));
-        assert!(made.items.iter().map(|item| item[3] as usize).sum::<usize>() > FOLLOWED);
+        assert!(made.items.iter().map(|item| item.count as usize).sum::<usize>() > FOLLOWED);
         assert!(arranged(&made, &Bitmaps::default(), launch(132), f64::INFINITY).is_none());
     }
 }

@@ -8,6 +8,7 @@ use super::by_arrival;
 use super::in_order::{self, Launch};
 use super::parts::{self, Parts};
 use super::transposed::Transposed;
+use super::words::Item;
 use std::borrow::Cow;
 
 /// The lists of a launch.
@@ -35,7 +36,7 @@ impl<'a> Drawn<'a> {
     }
 
     /// The draws.
-    pub fn items(&self) -> &[[u32; 4]] {
+    pub fn items(&self) -> &[Item] {
         self.parts.as_ref().map_or(&self.lists.items, |parts| &parts.items)
     }
 

@@ -6,6 +6,7 @@
 
 use super::parts::{ITEM, LEAST, PART, Parts, can_be_cut, cut, late, long, whole};
 use super::transposed::Transposed;
+use super::words::Item;
 use rayon::prelude::*;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -77,9 +78,9 @@ pub(crate) fn shared(lists: &Transposed, blocks: usize) -> Option<Parts> {
 }
 
 /// The draws that are tried where several blocks share an item, as many as are followed, in the items' order or behind the others.
-pub(super) fn cuts(items: &[[u32; 4]], blocks: usize, in_order: bool) -> Vec<Parts> {
+pub(super) fn cuts(items: &[Item], blocks: usize, in_order: bool) -> Vec<Parts> {
     let ((late, even), long) = (late(items, blocks), long(items));
-    let steps: usize = items.iter().map(|item| item[3] as usize).sum();
+    let steps: usize = items.iter().map(|item| item.count as usize).sum();
     let pieces = (0..4).map(|n| even >> n).chain((2..=7).rev().map(|n| 1 << n)).filter(|piece| *piece >= LEAST);
     let ways = pieces.flat_map(|piece| [(&late, piece), (&long, piece)]).take(CUTS_FOLLOWED / steps.max(1));
     ways.map(|(which, piece)| cut(items, which, piece, in_order)).filter(|made| made.slots > 0).collect()
@@ -125,10 +126,10 @@ fn follow(lists: &Transposed, made: &Parts, launch: Launch, together: bool, most
             all = false;
             break;
         }
-        steps += item[3] as usize;
+        steps += item.count as usize;
         let Some(Reverse((from, block))) = free.pop() else { break };
         let mut now = from + ITEM as u64 * TILE;
-        for line in lists.walked(item, together).skip(part[0] as usize).take(item[3] as usize) {
+        for line in lists.walked(item, together).skip(part.first as usize).take(item.count as usize) {
             if launch.cached < lists.lines() {
                 seen.push((now as u32, line as u32));
             }
@@ -136,9 +137,9 @@ fn follow(lists: &Transposed, made: &Parts, launch: Launch, together: bool, most
             added[line] = now.max(added[line]) + ADDITION;
             ended[block] = added[line];
         }
-        if part[2] > 1 {
-            now = now.max(joined[part[1] as usize]) + PART as u64 * TILE;
-            joined[part[1] as usize] = now;
+        if part.parts > 1 {
+            now = now.max(joined[part.slot as usize]) + PART as u64 * TILE;
+            joined[part.slot as usize] = now;
         }
         free.push(Reverse((now, block)));
     }
@@ -205,13 +206,13 @@ pub(super) mod tests {
             check(&made.items, &parts);
             cuts += 1;
             // a part waits for those before it, and a tile's additions for key tiles before its own
-            let place = |item: &[u32; 4]| made.items.iter().position(|i| i[..3] == item[..3]);
-            let places = parts.items.iter().zip(&parts.parts).map(|(item, part)| (place(item), part[0], part[3]));
+            let place = |item: &Item| made.items.iter().position(|i| i.place() == item.place());
+            let places = parts.items.iter().zip(&parts.parts).map(|(item, part)| (place(item), part.first, part.index));
             assert!(places.is_sorted(), "{:?}", parts.parts);
             let mut last = std::collections::HashMap::new();
-            for [b, head, tile, _] in &made.items {
-                let before = last.insert((*b, *head), *tile);
-                assert!(before.is_none_or(|before| before < *tile), "a head's key tiles ascend");
+            for item in &made.items {
+                let before = last.insert((item.batch, item.kv_head), item.tile);
+                assert!(before.is_none_or(|before| before < item.tile), "a head's key tiles ascend");
             }
         }
         assert!(cuts > 10, "{cuts} of 60 were cut");

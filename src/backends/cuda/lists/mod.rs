@@ -14,3 +14,4 @@ pub(crate) mod pieces;
 pub(crate) mod plan;
 pub(crate) mod ranges;
 pub(crate) mod transposed;
+pub(crate) mod words;

@@ -3,6 +3,7 @@
 //! Invariant: the parts of an item walk each of its query tiles once; an item is cut only if the launch then takes fewer steps by
 //! the model below. Plain data, tested without a device. Must not know masks or kernels.
 
+use super::words::{Item, Part};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -21,16 +22,16 @@ const GAIN: usize = 1;
 /// Draws of a launch, with what each is of its item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Parts {
-    /// `b, kv_head, tile, count` of each draw.
-    pub items: Vec<[u32; 4]>,
-    /// `first, slot, parts, index` of each draw; parts is 1 for a whole item.
-    pub parts: Vec<[u32; 4]>,
+    /// Each draw.
+    pub items: Vec<Item>,
+    /// What each draw is of its item.
+    pub parts: Vec<Part>,
     /// Items that were cut.
     pub slots: usize,
 }
 
 /// The items of a launch of so many blocks, each of which draws its next item when it has finished one. None: as they are.
-pub(crate) fn shared(items: &[[u32; 4]], blocks: usize) -> Option<Parts> {
+pub(crate) fn shared(items: &[Item], blocks: usize) -> Option<Parts> {
     if !can_be_cut(items, blocks) {
         return None;
     }
@@ -43,28 +44,28 @@ pub(crate) fn shared(items: &[[u32; 4]], blocks: usize) -> Option<Parts> {
 }
 
 /// Whether cutting items can save time: some blocks would wait for others, and the last round is no small share of all.
-pub(super) fn can_be_cut(items: &[[u32; 4]], blocks: usize) -> bool {
+pub(super) fn can_be_cut(items: &[Item], blocks: usize) -> bool {
     blocks >= 2 && !items.is_empty() && items.len() <= MOST_ROUNDS * blocks
 }
 
 /// Items that are long enough for two parts.
-pub(super) fn long(items: &[[u32; 4]]) -> Vec<usize> {
-    (0..items.len()).filter(|i| items[*i][3] as usize >= 2 * LEAST).collect()
+pub(super) fn long(items: &[Item]) -> Vec<usize> {
+    (0..items.len()).filter(|i| items[*i].count as usize >= 2 * LEAST).collect()
 }
 
-pub(super) fn whole(items: &[[u32; 4]]) -> Parts {
-    Parts { items: items.to_vec(), parts: items.iter().map(|_| [0, 0, 1, 0]).collect(), slots: 0 }
+pub(super) fn whole(items: &[Item]) -> Parts {
+    Parts { items: items.to_vec(), parts: vec![Part::WHOLE; items.len()], slots: 0 }
 }
 
 /// Items that can be cut and end later than if all blocks were busy until the end, and when that would be.
-pub(super) fn late(items: &[[u32; 4]], blocks: usize) -> (Vec<usize>, usize) {
+pub(super) fn late(items: &[Item], blocks: usize) -> (Vec<usize>, usize) {
     let (ends, _) = drawn(&whole(items), blocks);
     let even = ends.len().max(items.iter().map(cost).sum::<usize>()) / blocks;
     (long(items).into_iter().filter(|i| ends[*i] > even).collect(), even)
 }
 
-fn cost(item: &[u32; 4]) -> usize {
-    item[3] as usize + ITEM
+fn cost(item: &Item) -> usize {
+    item.count as usize + ITEM
 }
 
 /// The end of every draw, and of the last.
@@ -73,7 +74,7 @@ fn drawn(made: &Parts, blocks: usize) -> (Vec<usize>, usize) {
     let mut ends = Vec::with_capacity(made.items.len());
     for (item, part) in made.items.iter().zip(&made.parts) {
         let Reverse(from) = free.pop().unwrap_or(Reverse(0));
-        let end = from + cost(item) + if part[2] > 1 { PART } else { 0 };
+        let end = from + cost(item) + if part.parts > 1 { PART } else { 0 };
         ends.push(end);
         free.push(Reverse(end));
     }
@@ -83,31 +84,31 @@ fn drawn(made: &Parts, blocks: usize) -> (Vec<usize>, usize) {
 
 /// The items with those at `late` cut into parts of at most `piece` query tiles, which are drawn after the others, the largest first, unless
 /// they are drawn in the items' order.
-pub(super) fn cut(items: &[[u32; 4]], late: &[usize], piece: usize, in_order: bool) -> Parts {
+pub(super) fn cut(items: &[Item], late: &[usize], piece: usize, in_order: bool) -> Parts {
     let (mut draws, mut behind, mut slots) = (Vec::new(), Vec::new(), 0);
     let mut waits = late.iter().copied().peekable();
     for (at, item) in items.iter().enumerate() {
         let is_late = waits.next_if_eq(&at).is_some();
-        let count = item[3] as usize;
+        let count = item.count as usize;
         let parts = if is_late { count.div_ceil(piece) } else { 1 };
         if parts == 1 {
-            draws.push((*item, [0, 0, 1, 0]));
+            draws.push((*item, Part::WHOLE));
             continue;
         }
         for part in 0..parts {
             let (first, past) = (count * part / parts, count * (part + 1) / parts);
-            let own = [item[0], item[1], item[2], (past - first) as u32];
+            let own = Item { count: (past - first) as u32, ..*item };
             let to = if in_order { &mut draws } else { &mut behind };
-            to.push((own, [first as u32, slots, parts as u32, part as u32]));
+            to.push((own, Part { first: first as u32, slot: slots, parts: parts as u32, index: part as u32 }));
         }
         slots += 1;
     }
-    let is_sorted = !in_order && draws.is_sorted_by(|a, b| a.0[3] >= b.0[3]);
+    let is_sorted = !in_order && draws.is_sorted_by(|a, b| a.0.count >= b.0.count);
     if is_sorted {
         draws.extend(behind);
-        draws.sort_by_key(|(item, _)| Reverse(item[3]));
+        draws.sort_by_key(|(item, _)| Reverse(item.count));
     } else {
-        behind.sort_by_key(|(item, _)| Reverse(item[3]));
+        behind.sort_by_key(|(item, _)| Reverse(item.count));
         draws.extend(behind);
     }
     let (items, parts) = draws.into_iter().unzip();
@@ -120,20 +121,20 @@ pub(super) mod tests {
     use crate::base::rng::Rng;
     use std::collections::HashMap;
 
-    fn items(counts: impl IntoIterator<Item = u32>) -> Vec<[u32; 4]> {
-        counts.into_iter().enumerate().map(|(tile, count)| [0, 0, tile as u32, count]).collect()
+    fn items(counts: impl IntoIterator<Item = u32>) -> Vec<Item> {
+        let item = |(tile, count)| Item { batch: 0, kv_head: 0, tile: tile as u32, count };
+        counts.into_iter().enumerate().map(item).collect()
     }
 
     /// Each query tile of each item is walked once, and parts of an item share a slot of their own.
-    pub(in crate::backends::cuda::lists) fn check(items: &[[u32; 4]], made: &Parts) {
+    pub(in crate::backends::cuda::lists) fn check(items: &[Item], made: &Parts) {
         // of each item whether a query tile was walked, and the slot, number and indices of its parts
         type Walked = (Vec<bool>, Vec<[u32; 3]>);
         let mut walked: HashMap<[u32; 3], Walked> = HashMap::new();
-        for (item, [first, slot, parts, index]) in made.items.iter().zip(&made.parts) {
-            let [b, kv_head, tile, count] = *item;
-            let whole = items.iter().find(|i| i[..3] == item[..3]).expect("an item")[3];
-            let (seen, of) = walked.entry([b, kv_head, tile]).or_insert((vec![false; whole as usize], Vec::new()));
-            (*first..first + count).for_each(|step| assert!(!std::mem::replace(&mut seen[step as usize], true)));
+        for (item, Part { first, slot, parts, index }) in made.items.iter().zip(&made.parts) {
+            let whole = items.iter().find(|i| i.place() == item.place()).expect("an item").count;
+            let (seen, of) = walked.entry(item.place()).or_insert((vec![false; whole as usize], Vec::new()));
+            (*first..first + item.count).for_each(|step| assert!(!std::mem::replace(&mut seen[step as usize], true)));
             of.push([*slot, *parts, *index]);
         }
         assert_eq!(walked.len(), items.len());

@@ -6,6 +6,7 @@
 
 use super::kept::Kept;
 use super::plan::Plan;
+use super::words::Piece;
 use crate::backends::cuda::variant::spec::KernelSpec;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -40,10 +41,6 @@ impl Price {
         if spec.head_dim_v > 128 { Price { leave: 4, join: 2.0 } } else { Price { leave: 2, join: 0.5 } }
     }
 }
-
-/// A piece as `pipeline_sm90.cuh` reads it: the tile's draw, the piece's row of the lists, its place among the parts and that of
-/// the tile's first piece, and how many the tile has.
-pub(crate) type Piece = [u32; 5];
 
 /// How to cut the last `tail` draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +144,7 @@ impl Draws {
         let (_, section, cut, rows, work) = sections.iter().map(drawn).reduce(better).expect("there is a section");
         let pieces = cut.map_or_else(Vec::new, |cut| pieces(plan, kept, &rows, &work, cut));
         // of the pieces of a tile one is the first
-        let cut_tiles = pieces.iter().filter(|piece| piece[2] == piece[3]).count();
+        let cut_tiles = pieces.iter().filter(|piece| piece.part == piece.first).count();
         Draws { section, pieces, whole: whole.whole - cut_tiles }
     }
 }
@@ -233,7 +230,8 @@ fn pieces(plan: &mut Plan, mut kept: Option<&mut Kept>, rows: &[usize], work: &[
         for (begin, length) in &tile {
             let (row, range) = (rows[draw], (*begin, begin + length));
             let own = *known.entry((row, range)).or_insert_with(|| push_piece(plan, kept.as_deref_mut(), row, range));
-            made.push((*length, [draw as u32, own, made.len() as u32, first, tile.len() as u32]));
+            let (part, pieces) = (made.len() as u32, tile.len() as u32);
+            made.push((*length, Piece { draw: draw as u32, row: own, part, first, pieces }));
         }
     }
     made.sort_by_key(|(length, _)| Reverse(*length));
@@ -298,18 +296,18 @@ mod tests {
         let Draws { pieces, whole, .. } = draws;
         let cut_bits = cut_bits.bits().expect("still bits");
         let mut by_part = pieces.clone();
-        by_part.sort_by_key(|piece| piece[2]);
-        assert!(by_part.iter().enumerate().all(|(at, piece)| piece[2] as usize == at));
-        let mut draws: Vec<u32> = by_part.iter().map(|piece| piece[0]).collect();
+        by_part.sort_by_key(|piece| piece.part);
+        assert!(by_part.iter().enumerate().all(|(at, piece)| piece.part as usize == at));
+        let mut draws: Vec<u32> = by_part.iter().map(|piece| piece.draw).collect();
         draws.dedup();
         assert_eq!(rows.len() - draws.len(), whole);
         assert_eq!(draws, (whole as u32..rows.len() as u32).collect::<Vec<_>>());
-        for tile in by_part.chunk_by(|a, b| a[0] == b[0]) {
-            assert!(tile.iter().all(|piece| piece[3] == tile[0][2] && piece[4] as usize == tile.len()));
-            let joined: Vec<_> = tile.iter().flat_map(|piece| tiles(&cut_plan, cut_bits, piece[1] as usize)).collect();
-            assert_eq!(joined, tiles(plan, bits, rows[tile[0][0] as usize]));
+        for tile in by_part.chunk_by(|a, b| a.draw == b.draw) {
+            assert!(tile.iter().all(|piece| piece.first == tile[0].part && piece.pieces as usize == tile.len()));
+            let joined: Vec<_> = tile.iter().flat_map(|piece| tiles(&cut_plan, cut_bits, piece.row as usize)).collect();
+            assert_eq!(joined, tiles(plan, bits, rows[tile[0].draw as usize]));
         }
-        let length = |piece: &Piece| cut_plan.work(piece[1] as usize);
+        let length = |piece: &Piece| cut_plan.work(piece.row as usize);
         assert!(pieces.is_sorted_by_key(|piece| Reverse(length(piece))));
         pieces.len()
     }

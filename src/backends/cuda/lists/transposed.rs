@@ -6,6 +6,7 @@
 
 use super::bitmap::Bitmaps;
 use super::plan::Plan;
+use super::words::Item;
 use crate::base::Lengths;
 use crate::ir::graph::Mod;
 use crate::ir::tiles::Program;
@@ -23,8 +24,8 @@ pub(crate) struct Transposed {
     pub order_start: Vec<u32>,
     /// For every tile of the lists: the number of key tiles that add to its query tile before.
     pub order: Vec<u32>,
-    /// `b, kv_head, tile, count` of each draw.
-    pub items: Vec<[u32; 4]>,
+    /// Each draw.
+    pub items: Vec<Item>,
     pub kv_tiles: usize,
     /// Distinct batch entries and heads.
     pub batch: usize,
@@ -131,15 +132,16 @@ impl Transposed {
     }
 
     /// Items in sections of so many heads, in each by ascending key tile.
-    pub fn items_in_order(&self, section: usize) -> Vec<[u32; 4]> {
+    pub fn items_in_order(&self, section: usize) -> Vec<Item> {
         let Extent { batch, kv_heads, group, .. } = self.extent;
         let heads: Vec<(usize, usize)> = (0..batch).flat_map(|b| (0..kv_heads).map(move |h| (b, h))).collect();
         let item = |b: usize, kv_head: usize, tile: usize| {
             let own = kv_head * group..(kv_head + 1) * group;
             let count: usize = own.map(|h| self.rows[self.list(b, h) * self.kv_tiles + tile].len()).sum();
-            [b, kv_head, tile, count].map(|word| word as u32)
+            let [batch, kv_head, tile, count] = [b, kv_head, tile, count].map(|word| word as u32);
+            Item { batch, kv_head, tile, count }
         };
-        let of_section = |section: &[(usize, usize)]| -> Vec<[u32; 4]> {
+        let of_section = |section: &[(usize, usize)]| -> Vec<Item> {
             (0..self.kv_tiles).flat_map(|tile| section.iter().map(move |(b, h)| item(*b, *h, tile))).collect()
         };
         heads.chunks(section.max(1)).flat_map(of_section).collect()
@@ -177,7 +179,7 @@ impl Transposed {
     }
 
     /// The numbers of the query tiles that an item walks in order, of all heads and batch entries.
-    pub fn walked(&self, item: &[u32; 4], together: bool) -> impl Iterator<Item = usize> {
+    pub fn walked(&self, item: &Item, together: bool) -> impl Iterator<Item = usize> {
         let (item, group) = (*item, self.extent.group);
         let together = if together { group } else { 1 };
         (0..group / together).flat_map(move |n| {
@@ -188,15 +190,15 @@ impl Transposed {
     }
 
     /// Items in sections of the launch, in each the heaviest first.
-    pub fn by_weight(&self) -> Vec<[u32; 4]> {
+    pub fn by_weight(&self) -> Vec<Item> {
         let mut items = self.items_in_order(self.section());
         let of_section = self.section() * self.kv_tiles.max(1);
-        items.chunks_mut(of_section).for_each(|items| items.sort_by_key(|item| std::cmp::Reverse(item[3])));
+        items.chunks_mut(of_section).for_each(|items| items.sort_by_key(|item| std::cmp::Reverse(item.count)));
         items
     }
 
     /// Of each head of an item's group the query tiles that are among `count` behind the first `skip` of the item; a head without any has none.
-    pub fn of_heads(&self, item: &[u32; 4], skip: usize, count: usize) -> Vec<Vec<Visit>> {
+    pub fn of_heads(&self, item: &Item, skip: usize, count: usize) -> Vec<Vec<Visit>> {
         let mut from = 0;
         let of_head = |head: usize| {
             let row = &self.rows[self.row(item, head)];
@@ -208,24 +210,24 @@ impl Transposed {
     }
 
     /// The number of a visit's query tile of all heads and batch entries.
-    pub fn line(&self, item: &[u32; 4], visit: &Visit) -> usize {
+    pub fn line(&self, item: &Item, visit: &Visit) -> usize {
         self.number(item, visit.head as usize) * self.q_tiles + visit.tile as usize
     }
 
     /// The number of a head of an item's group, of all heads of all batch entries.
-    fn number(&self, item: &[u32; 4], head: usize) -> usize {
-        (item[0] as usize * self.extent.kv_heads + item[1] as usize) * self.extent.group + head
+    fn number(&self, item: &Item, head: usize) -> usize {
+        (item.batch as usize * self.extent.kv_heads + item.kv_head as usize) * self.extent.group + head
     }
 
     /// The row of an item's key tile for one head of its group.
-    fn row(&self, item: &[u32; 4], head: usize) -> usize {
-        let [b, kv_head, tile] = [item[0], item[1], item[2]].map(|i| i as usize);
+    fn row(&self, item: &Item, head: usize) -> usize {
+        let [b, kv_head, tile] = item.place().map(|i| i as usize);
         self.list(b, kv_head * self.extent.group + head) * self.kv_tiles + tile
     }
 
     /// Its number if each head of each batch entry has rows of its own.
-    pub fn row_of_head(&self, item: &[u32; 4], head: usize) -> usize {
-        self.number(item, head) * self.kv_tiles + item[2] as usize
+    pub fn row_of_head(&self, item: &Item, head: usize) -> usize {
+        self.number(item, head) * self.kv_tiles + item.tile as usize
     }
 
     /// How many those rows are.
@@ -402,7 +404,7 @@ mod tests {
         let (lists, _) = made(&mask, 64, 64, true);
         assert_eq!(lists.items.len(), 2 * 2 * lists.kv_tiles);
         let mut added = std::collections::HashMap::new();
-        for [b, kv_head, tile, count] in &lists.items {
+        for Item { batch: b, kv_head, tile, count } in &lists.items {
             let mut walked = 0;
             for h in kv_head * 2..kv_head * 2 + 2 {
                 let row = lists.list(*b as usize, h as usize) * lists.kv_tiles + *tile as usize;
