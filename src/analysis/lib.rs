@@ -15,6 +15,7 @@ pub mod examples;
 pub mod intent;
 pub mod interval;
 pub mod lint;
+pub mod lowered;
 pub mod ranges;
 pub mod raster;
 pub mod settled;
