@@ -159,6 +159,11 @@ fn torch_words(backend: BackendName, kernel: &str) -> String {
     let rest = words.next().unwrap_or_default();
     // a backward pass names its own kernel last
     let rest = rest.rsplit_once(", backward ").map_or_else(|| rest.to_string(), |(_, own)| format!("SDPA {own}"));
+    if backend == BackendName::CudnnFlex {
+        // `cudnn.flex_attention 1.32.0, nfunc 3, 96 KiB`
+        let own = rest.split(',').next().unwrap_or_default();
+        return own.rsplit_once('.').map_or(own, |(version, _)| version).to_string();
+    }
     let (name, which) = match backend {
         BackendName::TorchSdpa => ("SDPA", rest.strip_prefix("SDPA ").and_then(|r| r.split(',').next())),
         BackendName::TorchEager => ("eager", None),
@@ -196,9 +201,11 @@ impl Baseline<'_> {
 
 /// How near a backend is to what the user would run instead, lower is nearer. None: it is a candidate itself.
 fn rank(backend: BackendName, kernel: &str) -> Option<u8> {
-    use BackendName::{Eager, FlashAttention2, Flex, Sdpa, TorchEager, TorchFlex, TorchFlexFlash, TorchSdpa};
+    use BackendName::{
+        CudnnFlex, Eager, FlashAttention2, Flex, Sdpa, TorchEager, TorchFlex, TorchFlexFlash, TorchSdpa,
+    };
     match backend {
-        TorchSdpa | TorchFlex | TorchFlexFlash => Some(0),
+        TorchSdpa | TorchFlex | TorchFlexFlash | CudnnFlex => Some(0),
         // the library that PyTorch calls, too
         Sdpa if cudnn(kernel).is_some() => Some(0),
         TorchEager => Some(1),
@@ -248,8 +255,8 @@ pub fn versus(reports: &[BackendReport], backend: BackendName, busy: Option<Busy
 
 /// What makes PyTorch's SDPA a poor rival: it was given the whole mask, and nobody asked PyTorch's FlexAttention.
 fn unraced(base: &Baseline<'_>, mut asked: impl Iterator<Item = BackendName>) -> Option<String> {
-    use BackendName::{TorchFlex, TorchFlexFlash, TorchSdpa};
-    let flex = asked.any(|backend| matches!(backend, TorchFlex | TorchFlexFlash));
+    use BackendName::{CudnnFlex, TorchFlex, TorchFlexFlash, TorchSdpa};
+    let flex = asked.any(|backend| matches!(backend, TorchFlex | TorchFlexFlash | CudnnFlex));
     let dense = base.backend == TorchSdpa && base.kernel.contains("dense");
     (dense && !flex).then(|| format!("{TorchFlex} did not run"))
 }

@@ -20,6 +20,7 @@ use crate::base::words::grouped;
 
 /// A row or column has more ranges than the form may have.
 fn too_many(found: usize, most: usize, of: &str) -> Diagnostic {
-    let message = format!("{of} has {} ranges, and at most {} are written", grouped(found as u128), grouped(most as u128));
+    let message =
+        format!("{of} has {} ranges, and at most {} are written", grouped(found as u128), grouped(most as u128));
     Diagnostic::error("too-many-ranges", message)
 }
