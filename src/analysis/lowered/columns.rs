@@ -3,10 +3,9 @@
 //! Invariant: the bounds hide exactly the cells that the mask drops. A causal form also hides queries before the key. Must not know who
 //! reads them.
 
-use super::{Spans, spans};
-use crate::analysis::block_mask::BlockMask;
+use super::{Lowered, Spans};
 use crate::base::tensor::Data;
-use crate::base::{Control, Diagnostic, HostTensor};
+use crate::base::{Diagnostic, HostTensor};
 use std::ops::Range;
 
 /// Two hidden ranges leave at most three kept ones.
@@ -44,24 +43,20 @@ const FORMS: [Form; 4] = [
     Form { causal: false, count: 4 },
 ];
 
-/// The bounds of a mask's columns, as few as it needs. Errors: a key is kept by more ranges of rows than bounds can say, rows keep too
-/// many ranges, it was cancelled.
-pub fn column_bounds(blocks: &BlockMask, most: usize, control: &Control) -> Result<ColumnBounds, Diagnostic> {
-    let (shape, lengths) = (blocks.shape(), blocks.shape().lengths);
-    let mut found: Vec<Spans> = Vec::new();
-    for b in 0..shape.batch {
-        for h in 0..shape.heads {
-            let rows = spans(blocks, (b, h), most, control)?;
-            found.push(rows.transposed(lengths.kv_len, KEPT).map_err(|_| unfit())?);
+impl Lowered {
+    /// The bounds of all columns, as few as they need. Errors: a key is kept by more ranges of rows than bounds can say.
+    pub fn column_bounds(&self) -> Result<ColumnBounds, Diagnostic> {
+        let (shape, lengths) = (self.shape, self.shape.lengths);
+        let columns = |rows: &Spans| rows.transposed(lengths.kv_len, KEPT).map_err(|_| unfit());
+        let found: Vec<Spans> = self.spans.iter().map(columns).collect::<Result<_, _>>()?;
+        let square = lengths.q_len == lengths.kv_len;
+        for form in FORMS.into_iter().filter(|form| square || !form.causal) {
+            let Some(values) = written(&found, form, lengths.q_len as u32) else { continue };
+            let bounds = HostTensor::new([shape.batch, shape.heads, lengths.kv_len, form.count], Data::I32(values))?;
+            return Ok(ColumnBounds { bounds, causal: form.causal });
         }
+        Err(unfit())
     }
-    let square = lengths.q_len == lengths.kv_len;
-    for form in FORMS.into_iter().filter(|form| square || !form.causal) {
-        let Some(values) = written(&found, form, lengths.q_len as u32) else { continue };
-        let bounds = HostTensor::new([shape.batch, shape.heads, lengths.kv_len, form.count], Data::I32(values))?;
-        return Ok(ColumnBounds { bounds, causal: form.causal });
-    }
-    Err(unfit())
 }
 
 fn unfit() -> Diagnostic {

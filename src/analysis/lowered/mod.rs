@@ -10,13 +10,42 @@ mod spans;
 #[cfg(test)]
 mod tests;
 
-pub use columns::{ColumnBounds, column_bounds};
-pub use row_ends::{RowEnds, row_ends};
-pub use slices::{Slice, SliceKind, slices};
-pub use spans::{Spans, spans};
+pub use columns::ColumnBounds;
+pub use row_ends::RowEnds;
+pub use slices::{Slice, SliceKind};
+pub use spans::Spans;
 
-use crate::base::Diagnostic;
+use crate::analysis::block_mask::{BlockMask, MaskShape};
 use crate::base::words::grouped;
+use crate::base::{Control, Diagnostic};
+
+/// A mask as ranges of keys, of which the forms are made.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    shape: MaskShape,
+    /// By batch entry, then head.
+    spans: Vec<Spans>,
+}
+
+impl Lowered {
+    /// The ranges of all rows. Errors: a row has more than `most`, it was cancelled.
+    pub fn new(blocks: &BlockMask, most: usize, control: &Control) -> Result<Lowered, Diagnostic> {
+        let shape = blocks.shape();
+        let pairs = (0..shape.batch).flat_map(|b| (0..shape.heads).map(move |h| (b, h)));
+        let spans = pairs.map(|at| spans::spans(blocks, at, most, control)).collect::<Result<_, _>>()?;
+        Ok(Lowered { shape, spans })
+    }
+
+    /// Batch entries and heads that differ, and lengths.
+    pub fn shape(&self) -> MaskShape {
+        self.shape
+    }
+
+    /// The ranges of a batch entry and head.
+    pub fn spans(&self, b: usize, h: usize) -> &Spans {
+        &self.spans[b % self.shape.batch * self.shape.heads + h % self.shape.heads]
+    }
+}
 
 /// A row or column has more ranges than the form may have.
 fn too_many(found: usize, most: usize, of: &str) -> Diagnostic {

@@ -2,11 +2,10 @@
 //!
 //! Invariant: a row's ends ascend and lie within its keys; a row with fewer ranges repeats its last end. Must not know who reads them.
 
-use super::spans;
-use crate::analysis::block_mask::BlockMask;
+use super::Lowered;
+use crate::base::HostTensor;
 use crate::base::tensor::Data;
 use crate::base::words::{bytes, grouped};
-use crate::base::{Control, Diagnostic, HostTensor};
 use std::ops::Range;
 
 /// The ends of all rows.
@@ -40,32 +39,29 @@ impl RowEnds {
     }
 }
 
-/// The ends of a mask's rows. Errors: a row has more than `most` ranges, it was cancelled.
-pub fn row_ends(blocks: &BlockMask, most: usize, control: &Control) -> Result<RowEnds, Diagnostic> {
-    let (shape, lengths) = (blocks.shape(), blocks.shape().lengths);
-    let mut found = Vec::new();
-    for h in 0..shape.heads {
-        for b in 0..shape.batch {
-            found.push(spans(blocks, (b, h), most, control)?);
-        }
-    }
-    let count = found.iter().flat_map(|s| s.rows()).map(|row| 1 + 2 * pairs(row).1.len()).max().unwrap_or(1);
-    let rows = shape.batch * lengths.q_len;
-    let mut ends = vec![0i32; shape.heads * count * rows];
-    for (at, own) in found.iter().enumerate() {
-        let (h, b) = (at / shape.batch, at % shape.batch);
-        for (q, row) in own.rows().enumerate() {
-            let place = |n: usize| (h * count + n) * rows + b * lengths.q_len + q;
+impl Lowered {
+    /// The ends of all rows, as many a row as the longest one needs.
+    pub fn row_ends(&self) -> RowEnds {
+        let (shape, q_len) = (self.shape, self.shape.lengths.q_len);
+        let all_rows = || self.spans.iter().flat_map(|s| s.rows());
+        let count = all_rows().map(|row| 1 + 2 * pairs(row).1.len()).max().unwrap_or(1);
+        let rows = shape.batch * q_len;
+        let mut ends = vec![0i32; shape.heads * count * rows];
+        for (at, row) in all_rows().enumerate() {
+            let (pair, q) = (at / q_len, at % q_len);
+            let (b, h) = (pair / shape.heads, pair % shape.heads);
+            let place = |n: usize| (h * count + n) * rows + b * q_len + q;
             let (first, others) = pairs(row);
-            let all = std::iter::once(first).chain(others.iter().flat_map(|r| [r.start, r.end]));
+            let own = std::iter::once(first).chain(others.iter().flat_map(|r| [r.start, r.end]));
             let last = row.last().map_or(0, |r| r.end);
-            for (n, end) in all.chain(std::iter::repeat(last)).take(count).enumerate() {
+            for (n, end) in own.chain(std::iter::repeat(last)).take(count).enumerate() {
                 ends[place(n)] = end as i32;
             }
         }
+        let ends =
+            HostTensor::new([shape.heads, count, rows], Data::I32(ends)).expect("its shape has as many elements");
+        RowEnds { ends, batch: shape.batch }
     }
-    let ends = HostTensor::new([shape.heads, count, rows], Data::I32(ends))?;
-    Ok(RowEnds { ends, batch: shape.batch })
 }
 
 /// How many of the first keys a row keeps, and its other ranges.

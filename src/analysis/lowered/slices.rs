@@ -2,10 +2,9 @@
 //!
 //! Invariant: no cell is in two slices, each kept cell is in one. Must not know who reads them.
 
-use super::spans;
-use crate::analysis::block_mask::BlockMask;
+use super::{Lowered, Spans};
+use crate::base::Diagnostic;
 use crate::base::words::grouped;
-use crate::base::{Control, Diagnostic};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -81,14 +80,14 @@ impl Track {
     }
 }
 
-/// The slices of one batch entry and head, by their first query. Errors: more than `most`, rows keep too many ranges, it was cancelled.
-pub fn slices(
-    blocks: &BlockMask,
-    at: (usize, usize),
-    most: usize,
-    control: &Control,
-) -> Result<Vec<Slice>, Diagnostic> {
-    let rows = spans(blocks, at, most, control)?;
+impl Lowered {
+    /// The slices of a batch entry and head, by their first query. Errors: more than `most`.
+    pub fn slices(&self, b: usize, h: usize, most: usize) -> Result<Vec<Slice>, Diagnostic> {
+        sliced(self.spans(b, h), most)
+    }
+}
+
+fn sliced(rows: &Spans, most: usize) -> Result<Vec<Slice>, Diagnostic> {
     let (mut done, mut open): (Vec<Slice>, Vec<Track>) = (Vec::new(), Vec::new());
     for (q, row) in rows.rows().enumerate() {
         let q = q as u32;

@@ -92,7 +92,12 @@ fn changed(a: &[Range<u32>], b: &[Range<u32>]) -> Vec<Range<u32>> {
 }
 
 /// The ranges of keys of every row of a batch entry and head. Errors: a row has more than `most`, or it was cancelled.
-pub fn spans(blocks: &BlockMask, (b, h): (usize, usize), most: usize, control: &Control) -> Result<Spans, Diagnostic> {
+pub(super) fn spans(
+    blocks: &BlockMask,
+    (b, h): (usize, usize),
+    most: usize,
+    control: &Control,
+) -> Result<Spans, Diagnostic> {
     let program = blocks.mask_mod().map(|mask| Program::new(mask));
     let of = |row: usize| -> Result<Vec<Vec<Range<u32>>>, Diagnostic> {
         if control.is_cancelled() {

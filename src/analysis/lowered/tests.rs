@@ -42,7 +42,8 @@ impl Case {
 /// How many of the forms a mask has; all that it has are right.
 fn check(case: &Case) -> [bool; 3] {
     let (control, (q_len, kv_len)) = (Control::new(), case.extent());
-    let ends = row_ends(&case.blocks, kv_len, &control).expect("any mask has row ends");
+    let lowered = Lowered::new(&case.blocks, kv_len, &control).expect("few ranges");
+    let ends = lowered.row_ends();
     let end = |n: usize, q: usize| ends.ends.int_at(n * q_len + q);
     case.same("row ends", |q, k| {
         let k = k as i64;
@@ -52,7 +53,7 @@ fn check(case: &Case) -> [bool; 3] {
         let row: Vec<i64> = (0..ends.count()).map(|n| end(n, q)).collect();
         assert!(row.is_sorted() && row[0] >= 0 && row[ends.count() - 1] <= kv_len as i64, "{row:?}");
     }
-    let columns = column_bounds(&case.blocks, kv_len, &control);
+    let columns = lowered.column_bounds();
     if let Ok(columns) = &columns {
         let bound = |k: usize, n: usize| columns.bounds.int_at(k * columns.count() + n);
         case.same("column bounds", |q, k| {
@@ -66,7 +67,7 @@ fn check(case: &Case) -> [bool; 3] {
             !hidden && !(columns.causal && q < k as i64)
         });
     }
-    let cut = slices(&case.blocks, (0, 0), 200, &control);
+    let cut = lowered.slices(0, 0, 200);
     if let Ok(cut) = &cut {
         let holds = |q: usize, k: usize| {
             let (q, k) = (q as u32, k as u32);

@@ -3,13 +3,13 @@
 //! Invariant: the rules are those of their sources (nvidia-cudnn-frontend 1.32.0; flash-attn-4 4.0.0b36 below PyTorch 2.15), in their
 //! words where these are fixed. Must not know whether they are installed.
 
-use crate::analysis::lowered::{RowEnds, row_ends};
+use crate::analysis::lowered::{Lowered, RowEnds};
 use crate::base::words::bytes;
 use crate::base::{BlockSize, Control, DType, Diagnostic};
 use crate::problem::Problem;
 
 /// Ranges of keys a row that a plan is made of, at most: each one is looked at for every tile.
-const RANGES: usize = 1024;
+pub const RANGES: usize = 1024;
 /// Bytes of a plan's row ends, at most.
 const BYTES: u64 = 1 << 30;
 
@@ -53,23 +53,30 @@ pub fn cudnn_flex_gradients(problem: &Problem, capability: u32) -> Result<(), Di
 
 /// A problem's mask as cudnn.flex_attention takes it. Errors: rows keep too many ranges, it takes too many bytes, it was cancelled.
 pub fn mask_func(problem: &Problem, control: &Control) -> Result<RowEnds, Diagnostic> {
-    let told = |message: String| {
-        Diagnostic::error("cudnn-flex-mask", message).hint("use torch:flex or flex, which take masks as block lists")
-    };
     let blocks = problem.block_mask(BlockSize::DEFAULT, control)?;
-    let ends = row_ends(&blocks, RANGES, control).map_err(|why| match why.code.as_ref() {
+    let lowered = Lowered::new(&blocks, RANGES, control).map_err(|why| match why.code.as_ref() {
         "too-many-ranges" => {
             told(format!("cudnn.flex_attention takes each row as ranges of keys, and {}", why.message))
         }
         _ => why,
     })?;
-    let size = ends.bytes(problem.batch);
+    ends_of(&lowered, problem.batch)
+}
+
+/// The same of a mask whose ranges are known.
+pub fn ends_of(lowered: &Lowered, batch: usize) -> Result<RowEnds, Diagnostic> {
+    let ends = lowered.row_ends();
+    let size = ends.bytes(batch);
     if size > BYTES {
-        let words = ends.words(problem.batch);
+        let words = ends.words(batch);
         let message = format!("the mask as cudnn.flex_attention takes it ({words}) is larger than {}", bytes(BYTES));
         return Err(told(message));
     }
     Ok(ends)
+}
+
+fn told(message: String) -> Diagnostic {
+    Diagnostic::error("cudnn-flex-mask", message).hint("use torch:flex or flex, which take masks as block lists")
 }
 
 /// Whether FlashAttention-4 under FlexAttention takes a problem. Errors: its refusal.
@@ -128,8 +135,8 @@ fn fits_tiles(problem: &Problem) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backends::testing::{causal, distance_score, modulo_rows, spec, with_mods};
-    use crate::base::Lengths;
+    use crate::backends::testing::{causal, distance_score, spec, with_mods};
+    use crate::ir::text::parse;
     use crate::problem::ProblemSpec;
 
     fn half(heads: (usize, usize), dims: (usize, usize)) -> Problem {
@@ -166,12 +173,10 @@ mod tests {
     #[test]
     fn masks_with_too_many_ranges_are_refused_with_their_number() {
         let causal = mask_func(&half((2, 2), (64, 64)), &Control::new()).expect("one range a row");
-        assert_eq!((causal.count(), causal.words(1)), (1, "nfunc 1, 1.0 KiB".to_string()));
+        assert_eq!((causal.count(), causal.words(1)), (1, "nfunc 1, 1.00 KiB".to_string()));
         let given = ProblemSpec { dtype: DType::BF16, ..spec(1, 1, 1, 4096, 4096, 64) };
-        let striped = with_mods(given, Some(modulo_rows(2, 3)), None);
-        assert_eq!(striped.lengths(), Lengths::new(4096, 4096).unwrap());
-        let found = mask_func(&striped, &Control::new());
-        let words = found.expect_err("every third key").message;
+        let striped = with_mods(given, Some(parse("(eq (mod kv_idx 3) 0)", &[]).expect("a mask")), None);
+        let words = mask_func(&striped, &Control::new()).expect_err("every third key").message;
         assert!(words.contains("a row has") && words.contains("at most 1,024"), "{words}");
     }
 
