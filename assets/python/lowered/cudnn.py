@@ -1,12 +1,14 @@
 def make_mask_func(batch: int, device: Device) -> Tensor:
-    """int32 [1 or HEADS, NFUNC, batch * Q_LEN] on the device: each row keeps the keys before its first end, then those between each
-    further pair of ends."""
+    """int32 [1 or HEADS, NFUNC, batch * Q_LEN] on the device.
+
+    Each row keeps the keys before its first end, then those between each further pair of ends.
+    """
     func = _tensors(device)["mask_func"]
     return func if BATCH is not None else func.repeat(1, 1, batch)
 
 
 def make_plan(query: Tensor, key: Tensor, value: Tensor, *, build_backward: bool | None = None) -> Any:
-    """The mask plan for tensors of these shapes, [B, S, H, D] in float16 or bfloat16 on a GPU. Make it once and pass it to every layer.
+    """The mask plan for tensors of these shapes: [B, S, H, D] in float16 or bfloat16 on a GPU. One plan serves every layer.
 
     build_backward: whether gradients are wanted; None is whether a tensor requires them. Errors: ValueError for other lengths.
     """
@@ -30,7 +32,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, *, plan: Any = None, deter
 
 def make_mask(device: Device = "cpu") -> Tensor:
     """The cells that the ends keep: bool [BATCH or 1, HEADS or 1, Q_LEN, KV_LEN]."""
-    ends = make_mask_func(1, device).unflatten(2, (BATCH or 1, Q_LEN)).permute(2, 0, 1, 3)
+    ends = make_mask_func(1, device).reshape(HEADS or 1, NFUNC, BATCH or 1, Q_LEN).permute(2, 0, 1, 3)
     at = torch.arange(KV_LEN, device=device)
     kept = at < ends[:, :, 0, :, None]
     for n in range(1, NFUNC, 2):

@@ -17,13 +17,15 @@ def attend(query: Tensor, key: Tensor, value: Tensor, *, bounds: Tensor | None =
 
 def make_mask(device: Device = "cpu") -> Tensor:
     """The cells that the bounds leave: bool [BATCH or 1, HEADS or 1, Q_LEN, KV_LEN]."""
-    first, second, third, last = (*make_bounds(1, device)[:, :, None].unbind(-1), None, None, None)[:4]
+    bounds = make_bounds(1, device)[:, :, None]
     rows = torch.arange(Q_LEN, device=device)[:, None]
-    below = rows >= first
-    if CAUSAL:
-        hidden = (below if second is None else below & (rows < second)) | (rows < torch.arange(KV_LEN, device=device))
-    elif third is None or last is None:
-        hidden = below | (rows < second)
+    below = rows >= bounds[..., 0]
+    if BOUNDS == 1:
+        hidden = below
+    elif BOUNDS == 4:
+        hidden = (below & (rows < bounds[..., 1])) | ((rows >= bounds[..., 2]) & (rows < bounds[..., 3]))
     else:
-        hidden = (below & (rows < second)) | ((rows >= third) & (rows < last))
+        hidden = below & (rows < bounds[..., 1]) if CAUSAL else below | (rows < bounds[..., 1])
+    if CAUSAL:
+        hidden = hidden | (rows < torch.arange(KV_LEN, device=device))
     return ~hidden

@@ -1,5 +1,8 @@
 def make_slices(batch: int, device: Device) -> tuple[Tensor, Tensor, Tensor]:
-    """`q_ranges`, `k_ranges` int32 [n, 2] and `attn_type_map` int32 [n] on the device, over the tokens of all batch entries in one row."""
+    """`q_ranges`, `k_ranges` int32 [n, 2] and `attn_type_map` int32 [n] on the device.
+
+    They count tokens through all batch entries.
+    """
     own = _tensors(device)
     queries, keys, kinds = (own[name] for name in ("q_ranges", "k_ranges", "attn_type_map"))
     if BATCH is None:
@@ -19,7 +22,8 @@ def attend(query: Tensor, key: Tensor, value: Tensor, *, slices: tuple[Tensor, T
     call = importlib.import_module("magi_attention.functional").flex_flash_attn_func
     packed = (t.flatten(0, 1) for t in (query, key, value))
     out = call(*packed, q_ranges=queries, k_ranges=keys, attn_type_map=kinds, softmax_scale=SCALE)
-    return cast(Tensor, out[0] if isinstance(out, tuple) else out).unflatten(0, (batch, Q_LEN))
+    out = cast(Tensor, out[0] if isinstance(out, tuple) else out)
+    return out.reshape(batch, Q_LEN, query.shape[2], value.shape[3])
 
 
 def make_mask(device: Device = "cpu") -> Tensor:

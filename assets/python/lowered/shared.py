@@ -9,7 +9,8 @@ def _check(query: Tensor, key: Tensor) -> int:
     """The batch size. Errors: ValueError for other lengths, heads or batch sizes than the design's."""
     batch, q_len, heads = query.shape[:3]
     if (q_len, key.shape[1]) != (Q_LEN, KV_LEN):
-        raise ValueError(f"the mask is of {Q_LEN} queries and {KV_LEN} keys, not of {q_len} and {key.shape[1]}: export it for these lengths")
+        given = f"{q_len} and {key.shape[1]}"
+        raise ValueError(f"the mask is of {Q_LEN} queries and {KV_LEN} keys, not of {given}: export it for these lengths")
     if HEADS is not None and heads != HEADS:
         raise ValueError(f"the mask differs between {HEADS} heads, and there are {heads}")
     if BATCH is not None and batch != BATCH:
