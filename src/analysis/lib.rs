@@ -16,6 +16,7 @@ pub mod intent;
 pub mod interval;
 pub mod lint;
 pub mod lowered;
+pub mod promises;
 pub mod ranges;
 pub mod raster;
 pub mod settled;
