@@ -7,6 +7,7 @@ import contextlib
 import importlib.metadata
 import importlib.util
 import json
+import os
 import sys
 import types
 
@@ -103,7 +104,8 @@ def facts(device):
     except ImportError as why:
         raise Refused("no-torch", f"{sys.executable} has no PyTorch that can be imported: {why}",
                       f"{sys.executable} -m pip install torch") from None
-    named = ("torch", "triton", "flash-attn", "flash-attn-3", "flash-attn-4", "nvidia-cutlass-dsl", "diffusers", "transformers")
+    named = ("torch", "triton", "flash-attn", "flash-attn-3", "flash-attn-4", "nvidia-cudnn-frontend", "nvidia-cutlass-dsl",
+             "diffusers", "transformers")
     versions = {name: version_of(name) for name in named}
     versions["python"] = sys.version.split()[0]
     versions["torch"] = torch.__version__
@@ -116,7 +118,16 @@ def facts(device):
         check_cuda(torch, device)
     name = torch.cuda.get_device_name(device) if device.startswith("cuda") else f"cpu ({torch.get_num_threads()} threads)"
     return {"versions": {k: v for k, v in versions.items() if v}, "device_name": name,
-            "cuda": torch.cuda.is_available(), "flex_flash": flash_available()}
+            "cuda": torch.cuda.is_available(), "flex_flash": flash_available(), "cudnn_flex": cudnn_available(),
+            "capability": capability(torch, device)}
+
+
+def capability(torch, device):
+    """90 for compute capability 9.0; None without a GPU."""
+    if not device.startswith("cuda"):
+        return None
+    major, minor = torch.cuda.get_device_capability(device)
+    return 10 * major + minor
 
 
 def check_cuda(torch, device):
@@ -131,6 +142,14 @@ def check_cuda(torch, device):
     if index >= torch.cuda.device_count():
         raise Refused("torch-no-gpu", f"PyTorch sees {torch.cuda.device_count()} GPUs; there is no {device}",
                       "choose another device, or check CUDA_VISIBLE_DEVICES")
+
+
+def cudnn_available():
+    """Whether the package cudnn has flex_attention, without importing it: that loads the library."""
+    with contextlib.suppress(Exception):
+        places = importlib.util.find_spec("cudnn").submodule_search_locations
+        return any(os.path.isdir(os.path.join(place, "flex_attention")) for place in places)
+    return False
 
 
 def flash_available():

@@ -117,7 +117,7 @@ def prepare(job, backend, ways):
 
     keep_activations()
     learned, score_mod = learning(job)
-    with_lse = backend == "torch:eager"
+    with_lse = backend in ("torch:eager", "cudnn:flex")
     best, tried = None, []
     zero = {"do": torch.ones(job.batch, job.heads, job.q_len, job.spec["head_dim_v"])}
     for name, facts, run in ways(score_mod, with_lse):

@@ -124,11 +124,11 @@ def load_mods(spec, device):
 class Prepared:
     """A forward pass: `run(q, k, v)` gives out and lse (or None). `ways(score_mod, with_lse)` are (name, facts, run) that autograd
     goes through. `kernel` is for people. `facts` are for code: the mask that it reads (nothing, causal, dense, blocks) and PyTorch's
-    own choice of a kernel, or None."""
+    own choice of a kernel, or None. `version` is that of the library, PyTorch's without it."""
 
-    def __init__(self, job, kernel, run, ways, facts):
+    def __init__(self, job, kernel, run, ways, facts, version=None):
         self.job, self.kernel, self.run, self.ways, self.trained = job, kernel, run, ways, None
-        self.facts = facts
+        self.facts, self.version = facts, version or job.torch.__version__
         self.meter, self.known = None, {}
 
     def backward(self, backend):
@@ -142,7 +142,7 @@ class Prepared:
     def described(self):
         """What the protocol says of the kernel."""
         mask, choice = self.facts
-        facts = {"library": "torch", "version": self.job.torch.__version__, "mask": mask, "choice": choice}
+        facts = {"library": "torch", "version": self.version, "mask": mask, "choice": choice}
         return {"kernel": self.kernel, "kernel_facts": facts}
 
     def output(self):

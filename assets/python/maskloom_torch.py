@@ -15,6 +15,7 @@ import sys
 import threading
 import warnings
 
+import maskloom_cudnn
 import maskloom_gradients
 import maskloom_memory
 from maskloom_beside import Refused, facts, flash_available, read_tensors, write_tensors
@@ -348,6 +349,8 @@ class Server:
             prepared = prepare_eager(job)
         elif backend == "torch:sdpa":
             prepared = prepare_sdpa(job)
+        elif backend == "cudnn:flex":
+            prepared = maskloom_cudnn.prepare(job)
         else:
             prepared = prepare_flex(job, flash=backend == "torch:flex-flash")
         handle, self.next = self.next, self.next + 1

@@ -15,6 +15,8 @@ pub mod examples;
 pub mod intent;
 pub mod interval;
 pub mod lint;
+pub mod lowered;
+pub mod promises;
 pub mod ranges;
 pub mod raster;
 pub mod settled;

@@ -73,6 +73,7 @@ pub(crate) fn pieces(built: &Built, wish: &ExportWish) -> Pieces {
         shown: wish.shown,
         kernels: if wish.kernels { &USUAL_ARCHITECTURES } else { &[] },
         deterministic: false,
+        lowered: &[],
     };
     let environment = Files::new(wish.base.clone(), Vec::new());
     let made = exporting::make(&built.document, problem, &environment, &asked).map_err(|why| vec![why])?;

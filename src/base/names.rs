@@ -36,11 +36,13 @@ pub enum BackendName {
     TorchFlex,
     #[serde(rename = "torch:flex-flash")]
     TorchFlexFlash,
+    #[serde(rename = "cudnn:flex")]
+    CudnnFlex,
 }
 
 impl BackendName {
     /// All of them, in the order they are shown.
-    pub const ALL: [BackendName; 8] = [
+    pub const ALL: [BackendName; 9] = [
         BackendName::Eager,
         BackendName::Sdpa,
         BackendName::FlashAttention2,
@@ -49,6 +51,7 @@ impl BackendName {
         BackendName::TorchSdpa,
         BackendName::TorchFlex,
         BackendName::TorchFlexFlash,
+        BackendName::CudnnFlex,
     ];
 
     /// The name as typed and shown.
@@ -62,12 +65,17 @@ impl BackendName {
             BackendName::TorchSdpa => "torch:sdpa",
             BackendName::TorchFlex => "torch:flex",
             BackendName::TorchFlexFlash => "torch:flex-flash",
+            BackendName::CudnnFlex => "cudnn:flex",
         }
     }
 
+    /// Other names that are understood: those of the packages that compute.
+    const ALIASES: [(&'static str, BackendName); 2] =
+        [("fa4", BackendName::TorchFlexFlash), ("flash_attention_4", BackendName::TorchFlexFlash)];
+
     /// Whether it runs in the user's own PyTorch.
     pub fn is_torch(self) -> bool {
-        self.as_str().starts_with("torch:")
+        self.as_str().starts_with("torch:") || self == BackendName::CudnnFlex
     }
 }
 
@@ -80,10 +88,11 @@ impl std::fmt::Display for BackendName {
 impl std::str::FromStr for BackendName {
     type Err = Diagnostic;
     fn from_str(text: &str) -> Result<Self, Diagnostic> {
-        Self::ALL.into_iter().find(|b| b.as_str() == text).ok_or_else(|| {
+        let known = Self::ALL.map(|b| (b.as_str(), b));
+        known.into_iter().chain(Self::ALIASES).find(|(name, _)| *name == text).map(|(_, b)| b).ok_or_else(|| {
             let names = Self::ALL.map(Self::as_str).join(", ");
             Diagnostic::error("unknown-backend", format!("there is no backend named `{text}`"))
-                .hint(format!("one of: {names}"))
+                .hint(format!("one of: {names}; fa4 is torch:flex-flash"))
         })
     }
 }

@@ -11,6 +11,7 @@ use super::table::{self, Table};
 use crate::base::{BackendName, Diagnostic};
 use crate::document::from_document;
 use crate::export::ExportFile;
+use crate::export::lowered::Target;
 use crate::tasks::exporting;
 use crate::tasks::kernel_files::USUAL_ARCHITECTURES;
 use crate::tasks::placing;
@@ -49,6 +50,15 @@ pub struct Args {
     /// With --kernels: gradients have the same bits in every run
     #[arg(long, requires = "kernels")]
     deterministic: bool,
+    /// Also write the mask for cudnn.flex_attention, as the ends of each row's ranges of keys, with its plan and call
+    #[arg(long)]
+    to_cudnn: bool,
+    /// Also write the mask for FlashMask, as startend_row_indices
+    #[arg(long)]
+    to_flashmask: bool,
+    /// Also write the mask for MagiAttention, as slices: q_ranges, k_ranges, attn_type_map
+    #[arg(long)]
+    to_magi: bool,
     /// A saved run; the report uses its timings and errors
     #[arg(long, value_name = "F.json")]
     run: Option<PathBuf>,
@@ -70,6 +80,14 @@ enum TrainerName {
     Simpletuner,
     /// `attn_implementation`
     Transformers,
+}
+
+impl Args {
+    fn lowered(&self) -> Vec<Target> {
+        let all =
+            [(self.to_cudnn, Target::Cudnn), (self.to_flashmask, Target::FlashMask), (self.to_magi, Target::Magi)];
+        all.into_iter().filter(|(wanted, _)| *wanted).map(|(_, target)| target).collect()
+    }
 }
 
 /// Runs the command.
@@ -104,6 +122,7 @@ pub fn export(args: Args) -> Result<(), Failure> {
         shown: (0, 0),
         kernels: &kernels,
         deterministic: args.deterministic,
+        lowered: &args.lowered(),
     };
     let exported = exporting::make(&opened.document, &problem, &opened.files, &wish)?;
     if let Some(why) = exported.no_kernel {

@@ -31,7 +31,7 @@ pub struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
     preset: String,
     /// Backends to race, in order: eager, sdpa, flash_attention_2, flex, torch:eager, torch:sdpa, torch:flex,
-    /// torch:flex-flash
+    /// torch:flex-flash (or fa4), cudnn:flex
     #[arg(long, value_delimiter = ',', value_parser = arguments::backend)]
     backend: Vec<BackendName>,
     /// Backend that the others' times are compared with, instead of the fastest SDPA: eager for the tables of guides
@@ -56,7 +56,7 @@ pub struct Args {
     /// Largest number of query rows compared with the float64 reference; small problems are compared whole
     #[arg(long, value_name = "N", default_value_t = 1024)]
     reference_rows: u32,
-    /// Python with your PyTorch, for torch:* backends
+    /// Python with your PyTorch, for torch:* and cudnn:flex
     #[arg(long, value_name = "PATH")]
     python: Option<String>,
     /// Also compute the largest score of each row, like flex_attention's AuxRequest(max_scores=True): prints the

@@ -79,7 +79,7 @@ const MASKS: &[Pattern] = patterns![Mask:
     "natten_2d", "natten_3d", "natten_tiled", "natten_morton", "sta_2d", "sta_3d", "shifted_windows", "axial",
     "radial", "svg_spatial", "svg_temporal", "joint_blocks", "regional_prompting", "vision_cross_attention",
     "shared_prefix", "shared_prefixes", "document_mask", "batched", "block_diffusion", "block_topk", "tree_decoding",
-    "speculative_training", "alternate_heads",
+    "token_tree", "packed_targets", "speculative_training", "alternate_heads",
 ];
 
 const SCORES: &[Pattern] = patterns![Score:
@@ -149,6 +149,10 @@ const PRESETS: &[Preset] = presets![
     "packed_prefix_lm",
     "packed_images",
     "tree_decoding",
+    "tree_depth_first",
+    "tree_breadth_first",
+    "packed_hstu",
+    "sink_local",
     "speculative_training",
     "llama32_vision_cross",
     "natten_tiled",

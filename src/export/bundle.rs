@@ -86,6 +86,7 @@ pub(super) fn code(document: &Document, problem: &Problem, stem: &str) -> Vec<Ex
         title: format!("{}: an attention mask made with Maskloom.", document.name),
         about: about::lines(document),
         other_lengths: Some(about::other_lengths(document, problem)),
+        promises: true,
     };
     let mut files = torch_module_with(problem, &module);
     files.push(gradcheck(stem));

@@ -20,6 +20,7 @@ mod blocks;
 pub mod bundle;
 mod following;
 mod lines;
+pub mod lowered;
 pub mod module;
 pub mod picture;
 mod plate;

@@ -7,7 +7,8 @@
 use super::ranges::index_ranges;
 use super::tensors::{self, Literal};
 use super::{ExportFile, ExportKind, lines};
-use crate::base::{HostTensor, identity};
+use crate::analysis::promises::promises;
+use crate::base::{Control, HostTensor, identity};
 use crate::ir::graph::{CaptureId, Input, Mod};
 use crate::ir::made::Made;
 use crate::ir::passes::derive::derive;
@@ -77,6 +78,7 @@ const OWN: &[&str] = &[
     "BLOCK_SIZE",
     "OTHER_LENGTHS",
     "AXES",
+    "KERNEL_OPTIONS",
 ];
 
 /// The name of a module.
@@ -90,6 +92,8 @@ pub struct ModuleOptions {
     pub about: Vec<String>,
     /// Other lengths at which the mods keep their meaning; None: any if they capture no tensor, otherwise shorter ones.
     pub other_lengths: Option<OtherLengths>,
+    /// Whether `attend` tells PyTorch's kernels what the mask promises, which takes a look at its blocks.
+    pub promises: bool,
 }
 
 /// At which lengths but its own a design means something.
@@ -121,13 +125,14 @@ impl Default for ModuleOptions {
             title: "An attention mask made with Maskloom.".into(),
             about: Vec::new(),
             other_lengths: None,
+            promises: false,
         }
     }
 }
 
 /// The module of a problem under its default name: the `.py` first, then the captured tensors' file if it needs one.
 ///
-/// It defines `Q_LEN`, `KV_LEN`, `BATCH` and `HEADS` (None: broadcast), `HEAD_DIM`, `SCALE`, `BLOCK_SIZE`, `mask_mod`
+/// It defines `Q_LEN`, `KV_LEN`, `BATCH` and `HEADS` (None: broadcast), `HEAD_DIM`, `SCALE`, `BLOCK_SIZE`, `KERNEL_OPTIONS`, `mask_mod`
 /// and `score_mod` (on the CPU, None if absent), `make_mods(device)`, `make_mask(device)` (dense bool [B or 1, H or 1,
 /// Q, KV]), `make_block_mask(device)` and `attend(query, key, value)` on [B, H, S, D].
 pub fn torch_module(problem: &Problem) -> Vec<ExportFile> {
@@ -268,11 +273,32 @@ impl Text<'_> {
         let _ = writeln!(out, "HEAD_DIM = {}", p.head_dim);
         let _ = writeln!(out, "BLOCK_SIZE = ({}, {})", p.block_size.q, p.block_size.kv);
         let _ = writeln!(out, "SCALE = {:?}", p.scale());
+        out.push_str(&self.promised());
         let learns: Vec<String> = self.learns().iter().map(|name| format!("\"{name}\"")).collect();
         let head = "LEARNS: tuple[str, ...] = ";
         let _ = writeln!(out, "# float tensors of score_mod that `attend` takes others for, so that they learn");
         out.push_str(&self.computed());
         let _ = writeln!(out, "{head}{}", lines::tuple(0, head.len(), &learns));
+        out
+    }
+
+    /// `KERNEL_OPTIONS` with the reasons. PyTorch's kernel for fewer than 128 queries reads keys in another order.
+    fn promised(&self) -> String {
+        let p = self.problem;
+        let asked = self.options.promises && p.mask.is_some() && p.q_len >= 128;
+        let blocks = asked.then(|| p.block_mask(p.block_size, &Control::new()).ok()).flatten();
+        let found = blocks.map(|blocks| promises(&blocks)).unwrap_or_default();
+        let all = [
+            // a score_mod may give -inf, which hides a cell
+            (found.rows_safe && p.score.is_none(), "ROWS_GUARANTEED_SAFE", SAFE),
+            (found.contiguous, "BLOCKS_ARE_CONTIGUOUS", SIDE_BY_SIDE),
+        ];
+        let mut out =
+            "# what the mask promises to FlexAttention's kernels at these lengths and this BLOCK_SIZE\n".to_string();
+        let made = || all.iter().filter(|(holds, ..)| *holds);
+        made().for_each(|(_, name, why)| out.push_str(&lines::prose("# ", &format!("{name}: {why}"))));
+        let values: Vec<String> = made().map(|(_, name, _)| format!("\"{name}\": True")).collect();
+        let _ = writeln!(out, "KERNEL_OPTIONS: dict[str, bool] = {{{}}}", values.join(", "));
         out
     }
 
@@ -383,6 +409,8 @@ fn safe(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+const SAFE: &str = "each query keeps one of the first 16 keys of the first block that is read for it";
+const SIDE_BY_SIDE: &str = "the partial blocks of each row and column lie side by side, and the full ones too";
 /// The mods of a device.
 const MODS: &str = "tuple[MaskMod | None, ScoreMod | None]";
 const LICENCE: &str = "SPDX-License-Identifier: MIT (the text around the design; the design is its maker's).";

@@ -87,6 +87,33 @@ fn tensors_are_written_decoded_or_stored_by_size() {
 }
 
 #[test]
+fn promises_are_written_where_they_hold() {
+    let causal = || {
+        made(ModKind::Mask, |g| {
+            let (q, k) = (g.input(Input::QIdx), g.input(Input::KvIdx));
+            g.binary(BinaryOp::Ge, q, k)
+        })
+    };
+    let options = ModuleOptions { promises: true, ..ModuleOptions::default() };
+    let of = |q_len, kv_len, score| {
+        let given = problem(causal(), score);
+        let given = Problem::new(ProblemSpec { q_len, kv_len, ..given.spec().clone() }).expect("valid");
+        text(&torch_module_with(&given, &options)).to_string()
+    };
+    let both = of(256, 256, None);
+    let told = "KERNEL_OPTIONS: dict[str, bool] = {\"ROWS_GUARANTEED_SAFE\": True, \"BLOCKS_ARE_CONTIGUOUS\": True}\n";
+    assert!(both.contains(told) && both.contains("# ROWS_GUARANTEED_SAFE: each query keeps"), "{both}");
+    // a score_mod may hide what the mask keeps
+    let scored = made(ModKind::Score, |g| g.input(Input::Score));
+    assert!(of(256, 256, scored).contains("bool] = {\"BLOCKS_ARE_CONTIGUOUS\": True}\n"));
+    // 300 queries end in a cut block; few queries go to another kernel
+    assert!(of(300, 300, None).contains("bool] = {\"ROWS_GUARANTEED_SAFE\": True}\n"));
+    assert!(of(64, 64, None).contains("KERNEL_OPTIONS: dict[str, bool] = {}\n"));
+    // nobody looked
+    assert!(text(&torch_module(&problem(causal(), None))).contains("KERNEL_OPTIONS: dict[str, bool] = {}\n"));
+}
+
+#[test]
 fn a_computed_tensor_that_learns_names_its_parameter() {
     use crate::ir::made::{Made, Part, Way};
     let table = HostTensor::vector(Data::F32(vec![0.5, 1.5]));

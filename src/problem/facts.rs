@@ -116,7 +116,10 @@ fn read(words: &str) -> KernelFacts {
     }
     if let Some(rest) = words.strip_prefix("torch ") {
         let mask = mask(MaskRead::Nothing);
-        return KernelFacts { library: Library::Torch, version: first(rest), mask, choice: choice(rest) };
+        // NVIDIA's, which the user's Python calls as it calls PyTorch's
+        let own = rest.split_once("cudnn.flex_attention ").and_then(|(_, own)| own.split(',').next());
+        let version = own.map(str::to_string).or_else(|| first(rest));
+        return KernelFacts { library: Library::Torch, version, mask, choice: choice(rest) };
     }
     let library = if words.starts_with("cpu ") { Library::MaskloomCpu } else { Library::Maskloom };
     KernelFacts::ours(library, mask(MaskRead::Blocks))

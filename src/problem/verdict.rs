@@ -121,13 +121,15 @@ pub fn what_ran(backend: BackendName, kernel: &KernelReport) -> String {
 /// `PyTorch 2.15 SDPA, efficient`, of version `2.15.0+cu128`.
 fn torch_words(backend: BackendName, version: &str, choice: Option<&str>) -> String {
     let version: Vec<&str> = version.split(['.', '+']).take(2).collect();
+    let version = version.join(".");
     let name = match backend {
+        BackendName::CudnnFlex => return format!("cudnn.flex_attention {version}"),
         BackendName::TorchSdpa => "SDPA",
         BackendName::TorchEager => "eager",
         _ => "FlexAttention",
     };
     let choice = choice.map(|c| format!(", {c}")).unwrap_or_default();
-    format!("PyTorch {} {name}{choice}", version.join("."))
+    format!("PyTorch {version} {name}{choice}")
 }
 
 /// The baseline of the others in a race.
@@ -158,9 +160,11 @@ impl Baseline<'_> {
 
 /// How near a backend is to what the user would run instead, lower is nearer. None: it is a candidate itself.
 fn rank(backend: BackendName, kernel: &KernelReport) -> Option<u8> {
-    use BackendName::{Eager, FlashAttention2, Flex, Sdpa, TorchEager, TorchFlex, TorchFlexFlash, TorchSdpa};
+    use BackendName::{
+        CudnnFlex, Eager, FlashAttention2, Flex, Sdpa, TorchEager, TorchFlex, TorchFlexFlash, TorchSdpa,
+    };
     match backend {
-        TorchSdpa | TorchFlex | TorchFlexFlash => Some(0),
+        TorchSdpa | TorchFlex | TorchFlexFlash | CudnnFlex => Some(0),
         // the library that PyTorch calls, too
         Sdpa if kernel.facts.library == Library::Cudnn => Some(0),
         TorchEager => Some(1),
@@ -210,8 +214,8 @@ pub fn versus(reports: &[BackendReport], backend: BackendName, busy: Option<Busy
 
 /// What makes PyTorch's SDPA a poor rival: it was given the whole mask, and nobody asked PyTorch's FlexAttention.
 fn unraced(base: &Baseline<'_>, mut asked: impl Iterator<Item = BackendName>) -> Option<String> {
-    use BackendName::{TorchFlex, TorchFlexFlash, TorchSdpa};
-    let flex = asked.any(|backend| matches!(backend, TorchFlex | TorchFlexFlash));
+    use BackendName::{CudnnFlex, TorchFlex, TorchFlexFlash, TorchSdpa};
+    let flex = asked.any(|backend| matches!(backend, TorchFlex | TorchFlexFlash | CudnnFlex));
     let dense = base.backend == TorchSdpa && base.kernel.facts.mask == MaskRead::Dense;
     (dense && !flex).then(|| format!("{TorchFlex} did not run"))
 }

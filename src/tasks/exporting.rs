@@ -7,10 +7,12 @@
 use crate::base::{Control, Diagnostic};
 use crate::document::compile::{BuiltIn, Environment, compile};
 use crate::document::model::*;
+use crate::export::lowered::{Target, lowered};
 use crate::export::{Bundle, ExportOptions, export_all, file_stem};
 use crate::problem::Problem;
 use crate::problem::result::RunReport;
 use crate::tasks::kernel_files::kernel_files;
+use crate::tasks::lowering;
 use crate::tasks::manifest::manifest;
 use crate::tasks::recorded;
 use crate::trainers::ConfigRequest;
@@ -33,6 +35,8 @@ pub struct Wish<'a> {
     pub kernels: &'a [&'a str],
     /// Whether its gradients must have the same bits in every run.
     pub deterministic: bool,
+    /// Libraries that the mask is written for as numbers.
+    pub lowered: &'a [Target],
 }
 
 /// The files, with notes.
@@ -44,7 +48,8 @@ pub struct Exported {
     pub no_kernel: Option<Diagnostic>,
 }
 
-/// Makes every file. Errors: a linked file or the trainer's config cannot be read.
+/// Makes every file. Errors: a linked file or the trainer's config cannot be read, or the mask has not the
+/// form of a library that it is written for.
 pub fn make(
     document: &Document,
     problem: &Problem,
@@ -78,6 +83,11 @@ pub fn make(
             Err(why) => Some(why),
         }
     };
+    for target in wish.lowered {
+        let form = lowering::form(problem, *target, &Control::new())?;
+        let title = format!("The mask of {}", document.name);
+        bundle.files.extend(lowered(&stem, &title, problem, &form)?);
+    }
     let of = problem.fingerprint().to_string();
     bundle.files.push(manifest(&stem, &document.name, &of, &bundle.files));
     Ok(Exported { bundle, no_kernel })
@@ -173,6 +183,7 @@ mod tests {
             shown: (0, 0),
             kernels: &[],
             deterministic: false,
+            lowered: &[],
         };
         let made = make(&document, &problem, &env, &wish).expect("made");
         assert!(made.no_kernel.is_none());

@@ -9,9 +9,11 @@ mod arch;
 mod known_scores;
 mod neighbourhood;
 mod others;
+mod rivals;
 
 use self::known_scores::Known;
 use self::neighbourhood::Neighbourhood;
+use crate::analysis::lowered::Lowered;
 use crate::analysis::ranges::row_ranges;
 use crate::backends::cpu;
 use crate::backends::cuda::{Limits, verdict};
@@ -23,7 +25,7 @@ use serde::Serialize;
 use std::ops::Range;
 
 /// The PyTorch whose sources the verdicts on it are read from.
-pub const READ: &str = "PyTorch 2.15, flash-attn 2.8, NATTEN 0.21";
+pub const READ: &str = "PyTorch 2.15, flash-attn 2.8, flash-attn-4 4.0.0b36, nvidia-cudnn-frontend 1.32, NATTEN 0.21";
 
 /// Where it would run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -212,6 +214,8 @@ struct Facts<'a> {
     grid: Option<&'a [usize]>,
     /// The mask, if it is a neighbourhood of that grid, or of the sequence.
     neighbourhood: Option<Neighbourhood>,
+    /// The mask as ranges, for libraries on GPUs that take it as data; why it has too many.
+    lowered: Result<Lowered, Diagnostic>,
 }
 
 impl<'a> Facts<'a> {
@@ -227,7 +231,8 @@ impl<'a> Facts<'a> {
         let learns = learns.into_iter().map(|(name, _)| name).collect();
         let known = problem.score.as_deref().and_then(|score| known_scores::recognise(score, problem.heads));
         let neighbourhood = neighbourhood::find(problem, grid, control)?;
-        Ok(Facts { problem, place, form: form(problem, control)?, derived, learns, known, grid, neighbourhood })
+        let (form, lowered) = (form(problem, control)?, rivals::lowered(problem, place, control)?);
+        Ok(Facts { problem, place, form, derived, learns, known, grid, neighbourhood, lowered })
     }
 
     fn single(&self) -> bool {
@@ -375,26 +380,8 @@ impl<'a> Facts<'a> {
             ),
             Place::Gpu(_) => self.triton_backward(),
         };
-        let flash = |words: &str| (Answer::Refuses(words.into()), Answer::Refuses(words.into()));
-        let (flash_forward, flash_backward) = match self.place {
-            Place::Cpu => flash("FlashAttention 4 runs on CUDA only"),
-            Place::Gpu(_) if self.single() => flash("supports float16 and bfloat16"),
-            Place::Gpu(arch) if !matches!(digits(arch), 90..=119) => {
-                flash("FlashAttention 4 supports mods and block masks on compute capability 9, 10 and 11 only")
-            }
-            Place::Gpu(_) if !self.learns.is_empty() => (
-                Answer::Refuses(format!(
-                    "Input buffers require gradients (not supported by flash attention): {} needs gradients; `.detach()` it",
-                    self.learnt()
-                )),
-                Answer::Refuses("NYI: Flex Flash Attention bwd doesn't support captured grads yet.".into()),
-            ),
-            Place::Gpu(_) => (lists(), lists()),
-        };
-        vec![
-            Verdict { who: "torch:flex".into(), forward: lists(), backward: triton, call: call.clone() },
-            Verdict { who: "torch:flex-flash".into(), forward: flash_forward, backward: flash_backward, call },
-        ]
+        let flash = self.flash_4(call.clone());
+        vec![Verdict { who: "torch:flex".into(), forward: lists(), backward: triton, call }, flash, self.cudnn_flex()]
     }
 
     fn triton_backward(&self) -> Answer {

@@ -68,6 +68,27 @@ fn gates_that_learn_are_taken_at_every_width() {
 }
 
 #[test]
+fn libraries_that_take_masks_as_numbers_are_told_how_many() {
+    let hopper = Place::Gpu("sm_90a".into());
+    let sinks = "(and (ge q_idx kv_idx) (or (lt (sub q_idx kv_idx) 40) (lt kv_idx 4)))";
+    let all = of(&problem(Some(sinks), None, DType::BF16), &hopper);
+    let words = |who: &str| row(&all, who).forward.words();
+    assert_eq!(words("cudnn:flex"), "ranges of keys a row: nfunc 3, 3.52 KiB");
+    assert_eq!((words("FlashMask"), words("MagiAttention")), ("1 bound a key, causal", "3 slices"));
+    assert!(row(&all, "cudnn:flex").call.as_deref().is_some_and(|call| call.contains("create_mask_plan(mask_func")));
+    let scored = problem(Some(sinks), Some(distance_score()), DType::BF16);
+    let all = of(&scored, &hopper);
+    for who in ["cudnn:flex", "FlashMask", "MagiAttention"] {
+        assert!(row(&all, who).forward.words().contains("score"), "{who}: {:?}", row(&all, who));
+    }
+    let ampere = of(&problem(Some(sinks), None, DType::BF16), &Place::Gpu("sm_80".into()));
+    assert!(row(&ampere, "cudnn:flex").forward.words().contains("supports SM90, SM100, and SM103; got SM80"));
+    let cross = of(&problem(Some("(eq (mod (add q_idx kv_idx) 3) 0)"), None, DType::BF16), &hopper);
+    assert!(row(&cross, "FlashMask").forward.words().contains("more than two ranges"));
+    assert!(row(&cross, "cudnn:flex").forward.takes());
+}
+
+#[test]
 fn documents_become_cu_seqlens() {
     let p = problem(Some("(eq (load doc q_idx) (load doc kv_idx))"), None, DType::BF16);
     let all = of(&p, &Place::Gpu("sm_80".into()));

@@ -189,7 +189,7 @@ fn training<N: std::fmt::Display + Copy>(
                 Some(words) => format!("{name} computes wrong gradients ({words})"),
                 None => format!("{name} was not timed backward"),
             },
-            Some(GradientOutcome::Refused { .. }) if !entry.backend.as_str().starts_with("torch:") => {
+            Some(GradientOutcome::Refused { .. }) if !entry.backend.is_torch() => {
                 // the trainer's kernel of this name is another one, which may well have gradients
                 own.push(entry.backend.as_str());
                 continue;
@@ -320,7 +320,7 @@ fn fastest(question: &Question, measured: Measured, entries: &[Entry], advice: &
     let key = question.trainer.key();
     let mut choices: Vec<&Entry> = entries.iter().filter(|e| e.value.is_some()).collect();
     // one value, one time: PyTorch's own is what the trainer runs
-    let own = |e: &Entry| e.backend.as_str().starts_with("torch:");
+    let own = |e: &Entry| e.backend.is_torch();
     let stands_in = |e: &Entry| !own(e) && entries.iter().any(|o| own(o) && o.value == e.value);
     choices.retain(|e| !stands_in(e));
     advice.why.extend(without_effect(question, &mut choices));

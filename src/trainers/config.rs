@@ -42,6 +42,7 @@ impl Trainer {
     pub fn value(self, backend: BackendName) -> (&'static str, Option<&'static str>) {
         use BackendName::*;
         let nearest = "it has no eager backend; `native-math`, PyTorch's unfused SDPA, is the closest";
+        let cudnn = "it has no setting for cudnn.flex_attention; `flex` uses Triton's kernels";
         let kernel = "it has no setting for FlexAttention's flash kernels; `flex` uses Triton's";
         match (self, backend) {
             (Trainer::SimpleTuner, Eager | TorchEager) => ("native-math", Some(nearest)),
@@ -49,11 +50,13 @@ impl Trainer {
             (Trainer::SimpleTuner, FlashAttention2) => ("flash-attn", None),
             (Trainer::SimpleTuner, Flex | TorchFlex) => ("flex", None),
             (Trainer::SimpleTuner, TorchFlexFlash) => ("flex", Some(kernel)),
+            (Trainer::SimpleTuner, CudnnFlex) => ("flex", Some(cudnn)),
             (Trainer::Transformers, Eager | TorchEager) => ("eager", None),
             (Trainer::Transformers, Sdpa | TorchSdpa) => ("sdpa", None),
             (Trainer::Transformers, FlashAttention2) => ("flash_attention_2", None),
             (Trainer::Transformers, Flex | TorchFlex) => ("flex_attention", None),
             (Trainer::Transformers, TorchFlexFlash) => ("flex_attention", Some(kernel)),
+            (Trainer::Transformers, CudnnFlex) => ("flex_attention", Some(cudnn)),
         }
     }
 }
@@ -327,7 +330,7 @@ fn remarks(request: &ConfigRequest, backend: BackendName, setup: Setup, precisio
     use BackendName::*;
     let mut notes = Vec::new();
     let key = request.trainer.key();
-    let flex = matches!(backend, Flex | TorchFlex | TorchFlexFlash);
+    let flex = matches!(backend, Flex | TorchFlex | TorchFlexFlash | CudnnFlex);
     if request.designed {
         let message = format!("`{key}` selects a backend; no key of the file contains a mask or score mod");
         let hint = "the exported sidecar applies the mask in an unchanged trainer: set PYTHONPATH=EXPORT/sidecar and MASKLOOM_SIDECAR=EXPORT";

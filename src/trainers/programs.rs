@@ -145,22 +145,26 @@ impl Program {
 
     /// The key and value of a program with one key. None: it has switches.
     pub fn value(self, backend: BackendName) -> Option<Result<(&'static str, &'static str), Diagnostic>> {
-        use BackendName::{Eager, FlashAttention2, Flex, Sdpa, TorchEager, TorchFlex, TorchFlexFlash, TorchSdpa};
+        use BackendName::{
+            CudnnFlex, Eager, FlashAttention2, Flex, Sdpa, TorchEager, TorchFlex, TorchFlexFlash, TorchSdpa,
+        };
         (self == Program::LlamaFactory).then(|| match backend {
             Sdpa | TorchSdpa => Ok(("flash_attn", "sdpa")),
             FlashAttention2 => Ok(("flash_attn", "fa2")),
             Eager | TorchEager => Ok(("flash_attn", "disabled")),
-            Flex | TorchFlex | TorchFlexFlash => Err(self.lacks(backend)),
+            Flex | TorchFlex | TorchFlexFlash | CudnnFlex => Err(self.lacks(backend)),
         })
     }
 
     /// The switch of a program with several. Errors: it has none for this backend.
     pub fn switch(self, backend: BackendName) -> Result<Switch, Diagnostic> {
-        use BackendName::{Eager, FlashAttention2, Flex, Sdpa, TorchEager, TorchFlex, TorchFlexFlash, TorchSdpa};
+        use BackendName::{
+            CudnnFlex, Eager, FlashAttention2, Flex, Sdpa, TorchEager, TorchFlex, TorchFlexFlash, TorchSdpa,
+        };
         let kind = match backend {
             Sdpa | TorchSdpa => 0,
             FlashAttention2 => 1,
-            Flex | TorchFlex | TorchFlexFlash => 2,
+            Flex | TorchFlex | TorchFlexFlash | CudnnFlex => 2,
             Eager | TorchEager => 3,
         };
         let (names, others): ([Option<&'static str>; 4], &'static [&'static str]) = match self {

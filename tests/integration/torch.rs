@@ -279,7 +279,7 @@ fn saved_masks_are_imported() {
 fn exported_python_is_clean() {
     let Some(python) = python_with(&["torch", "diffusers", "transformers"]) else { return };
     let bench = Bench::new();
-    let out = exported(&bench, "natten_2d", &["--axes", "text 16 | image 8x8"]);
+    let out = exported(&bench, "natten_2d", &["--axes", "text 16 | image 8x8", "--to-cudnn", "--to-magi"]);
     let Some(text) = said(script(&python, "clean.py").arg(&out)) else { return };
     // the modules, and the sidecar
     assert_eq!(text.lines().collect::<Vec<_>>(), ["ruff: clean", "mypy: clean", "mypy: clean"]);
@@ -292,6 +292,17 @@ fn pytorchs_kernels_are_timed_apart_from_their_host() {
     let assets = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/python");
     let Some(text) = said(script(&python, "clock.py").arg(assets)) else { return };
     assert!(text.contains("tells the GPU from its host"), "{text}");
+}
+
+/// Masks as the numbers of other libraries, in the calls that these define; and NVIDIA's racer.
+#[test]
+fn masks_leave_in_the_forms_of_other_libraries() {
+    let Some(python) = python_with(&["torch", "safetensors"]) else { return };
+    let work = tempfile::tempdir().expect("a folder");
+    let assets = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/python");
+    let mut command = script(&python, "lowered.py");
+    let Some(text) = said(command.arg(env!("CARGO_BIN_EXE_maskloom")).arg(work.path()).arg(assets)) else { return };
+    assert!(text.contains("8 masks keep their cells in every form"), "{text}");
 }
 
 /// The operators of a kernel bundle: gradients, compilation, checkpointing, fakes, and every launch's parameters.

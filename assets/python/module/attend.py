@@ -88,15 +88,18 @@ def attend(
 
     query: [B, Hq, Q, E]; key: [B, Hkv, KV, E]; value: [B, Hkv, KV, Ev], Hq a multiple of Hkv. block_mask: one of
     make_block_mask's; by default created and cached for the lengths. scale: of the scores; default SCALE.
-    compiled: False materialises all scores, for tests, and for
+    KERNEL_OPTIONS go to the kernel with such a mask. compiled: False materialises all scores, for tests, and for
     torch.export.save, which cannot write FlexAttention. learned: tensors that replace those named in LEARNS, such as
     parameters: they receive gradients, on a GPU or uncompiled. Returns [B, Hq, Q, Ev]. Errors: ValueError for shapes, lengths,
     batch, heads or devices that the design does not support.
     """
     _check(query, key, value, scale)
     device = str(query.device)
+    options = None
     if block_mask is None:
         q_len, kv_len = _fixed(query.shape[2]), _fixed(key.shape[2])
+        if KERNEL_OPTIONS and device != "cpu" and (q_len, kv_len) == (Q_LEN, KV_LEN):
+            options = KERNEL_OPTIONS
         _check_lengths(q_len, kv_len)
         traced = torch.compiler.is_compiling()
         block_mask = getattr(_masks, _mask_for(device, q_len, kv_len)) if traced else _mask_at(device, q_len, kv_len)
@@ -113,8 +116,8 @@ def attend(
     if not compiled and torch.compiler.is_compiling():
         return _in_memory(query, key, value, score, block_mask, scale)
     if not compiled or torch.compiler.is_compiling():
-        return _attention(query, key, value, score, block_mask, scale, gqa)
-    return _fused(query, key, value, block_mask)(query, key, value, score, block_mask, scale, gqa)
+        return _attention(query, key, value, score, block_mask, scale, gqa, options)
+    return _fused(query, key, value, block_mask, options)(query, key, value, score, block_mask, scale, gqa, options)
 
 
 def _check(query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> None:
@@ -156,10 +159,14 @@ def _attention(
     block_mask: BlockMask | None,
     scale: float,
     gqa: bool,
+    options: dict[str, bool] | None,
 ) -> Tensor:
     width = value.shape[-1]
     query, key, value = _widened(query), _widened(key), _widened(value)
-    out = flex_attention(query, key, value, score_mod=score, block_mask=block_mask, scale=scale, enable_gqa=gqa)
+    told = cast("Any", options)
+    out = flex_attention(
+        query, key, value, score_mod=score, block_mask=block_mask, scale=scale, enable_gqa=gqa, kernel_options=told
+    )
     # with lse the result would be a tuple
     out = out if isinstance(out, Tensor) else out[0]
     return out if out.shape[-1] == width else out[..., :width]
@@ -193,11 +200,13 @@ def _in_memory(
     return (weights @ value).to(query.dtype)
 
 
-def _fused(query: Tensor, key: Tensor, value: Tensor, block_mask: BlockMask | None) -> Callable[..., Tensor]:
+def _fused(
+    query: Tensor, key: Tensor, value: Tensor, block_mask: BlockMask | None, options: dict[str, bool] | None
+) -> Callable[..., Tensor]:
     """Compiled FlexAttention for calls of this kind."""
     inputs = tuple((tuple(t.shape), t.stride(), t.dtype, t.device, t.requires_grad) for t in (query, key, value))
     lists = None if block_mask is None else tuple(block_mask.shape)
-    kind = (inputs, lists, torch.is_grad_enabled(), torch.is_inference_mode_enabled())
+    kind = (inputs, lists, options is None, torch.is_grad_enabled(), torch.is_inference_mode_enabled())
 
     def make() -> Callable[..., Tensor]:
         # PyTorch stops compiling a function after 8 compilations and runs it uncompiled: each kind has its own code

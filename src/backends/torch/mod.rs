@@ -9,6 +9,7 @@ mod exchange;
 mod gradients;
 mod group;
 mod module;
+pub mod rivals;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -144,7 +145,8 @@ impl Backend for TorchBackend {
             BackendName::TorchEager => {
                 self.refuse_large(problem, "the materialised scores", dense_bytes(problem, 1) + score_bytes(problem))
             }
-            BackendName::TorchFlexFlash => self.refuse_flash(),
+            BackendName::TorchFlexFlash => self.refuse_flash(problem),
+            BackendName::CudnnFlex => self.refuse_cudnn(problem),
             _ => Ok(()),
         }
     }
@@ -171,7 +173,7 @@ impl Backend for TorchBackend {
 }
 
 impl TorchBackend {
-    fn refuse_flash(&self) -> Result<(), Diagnostic> {
+    fn refuse_flash(&self, problem: &Problem) -> Result<(), Diagnostic> {
         if self.torch.device == Device::Cpu {
             return Err(Diagnostic::error("no-flash-attn-4", "FlashAttention-4 runs on Hopper and newer GPUs only")
                 .hint("use torch:flex, or choose a cuda device"));
@@ -180,7 +182,24 @@ impl TorchBackend {
             let message = "kernel_options BACKEND=FLASH needs FlashAttention-4, which is missing in this Python";
             return Err(Diagnostic::error("no-flash-attn-4", message).hint("pip install flash-attn-4"));
         }
-        Ok(())
+        self.torch.facts.capability.map_or(Ok(()), |capability| rivals::flash(problem, capability))
+    }
+
+    fn refuse_cudnn(&self, problem: &Problem) -> Result<(), Diagnostic> {
+        if self.torch.device == Device::Cpu {
+            return Err(Diagnostic::error(
+                "no-cudnn-flex",
+                "cudnn.flex_attention runs on Hopper and Blackwell GPUs only",
+            )
+            .hint("use torch:flex, or choose a cuda device"));
+        }
+        if !self.torch.facts.cudnn_flex {
+            let message = "cudnn.flex_attention is missing in this Python";
+            return Err(Diagnostic::error("no-cudnn-flex", message)
+                .hint("pip install 'nvidia-cudnn-frontend>=1.32', which brings nvidia-cutlass-dsl"));
+        }
+        self.torch.facts.capability.map_or(Ok(()), |capability| rivals::cudnn_flex(problem, capability))?;
+        rivals::mask_func(problem, &Control::new()).map(|_| ())
     }
 
     /// On the CPU, a problem that cannot fit is refused before the system kills the process; a GPU reports it itself.
@@ -225,6 +244,9 @@ fn describe(
     module_text: ModuleText,
     session: &mut Session,
 ) -> Result<Value, Diagnostic> {
+    if name == BackendName::CudnnFlex {
+        return describe_ranges(problem, session);
+    }
     let s = problem.spec();
     let kind = match &problem.mask {
         None => Pattern::Full,
@@ -238,13 +260,34 @@ fn describe(
     // SDPA needs no mask that keeps everything
     let has_mask = s.mask.is_some() && (name != BackendName::TorchSdpa || kind != Pattern::Full);
     let module = module::write(problem, module_text, session.next_number(), &session.exchange)?;
-    Ok(json!({
+    let mut spec = shape(problem);
+    spec["pattern"] = json!(pattern);
+    (spec["has_mask"], spec["has_score"]) = (json!(has_mask), json!(s.score.is_some()));
+    spec["module"] = json!(module);
+    Ok(spec)
+}
+
+/// What every backend is told.
+fn shape(problem: &Problem) -> Value {
+    let s = problem.spec();
+    json!({
         "batch": s.batch, "heads": s.heads, "kv_heads": s.kv_heads, "q_len": s.q_len, "kv_len": s.kv_len,
         "head_dim_v": s.head_dim_v, "scale": problem.scale(), "dtype": s.dtype.torch_name(), "layout": s.layout,
-        "block_size": [s.block_size.q, s.block_size.kv], "pattern": pattern,
-        "has_mask": has_mask, "has_score": s.score.is_some(),
-        "mask_per_batch": problem.mask_per_batch(), "mask_per_head": problem.mask_per_head(), "module": module,
-    }))
+        "block_size": [s.block_size.q, s.block_size.kv],
+        "mask_per_batch": problem.mask_per_batch(), "mask_per_head": problem.mask_per_head(),
+    })
+}
+
+/// A problem for cudnn.flex_attention: the mask as row ends in a file, and no module.
+fn describe_ranges(problem: &Problem, session: &mut Session) -> Result<Value, Diagnostic> {
+    let found = rivals::mask_func(problem, &Control::new())?;
+    let file = format!("mask_func_{}.safetensors", session.next_number());
+    let path = session.exchange.write_tensors(&file, &[("mask_func", &found.ends)])?;
+    let mut spec = shape(problem);
+    (spec["pattern"], spec["has_mask"], spec["has_score"]) = (json!("ranges"), json!(true), json!(false));
+    (spec["module"], spec["mask_func"]) = (Value::Null, json!(path));
+    spec["mask_words"] = json!(found.words(problem.batch));
+    Ok(spec)
 }
 
 #[derive(Deserialize)]

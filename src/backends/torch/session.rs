@@ -20,6 +20,7 @@ const SCRIPT: &str = include_str!("../../../assets/python/maskloom_torch.py");
 /// The modules that the script imports from its folder.
 const BESIDE: &str = include_str!("../../../assets/python/maskloom_beside.py");
 const CLOCK: &str = include_str!("../../../assets/python/maskloom_clock.py");
+const CUDNN: &str = include_str!("../../../assets/python/maskloom_cudnn.py");
 const GRADIENTS: &str = include_str!("../../../assets/python/maskloom_gradients.py");
 const JOB: &str = include_str!("../../../assets/python/maskloom_job.py");
 const MEMORY: &str = include_str!("../../../assets/python/maskloom_memory.py");
@@ -42,6 +43,12 @@ pub struct Facts {
     pub cuda: bool,
     /// Whether FlashAttention-4 is there for flex_attention.
     pub flex_flash: bool,
+    /// Whether cudnn.flex_attention can be imported.
+    #[serde(default)]
+    pub cudnn_flex: bool,
+    /// The GPU's compute capability, 90 for 9.0.
+    #[serde(default)]
+    pub capability: Option<u32>,
 }
 
 /// The worker and the data sent to it.
@@ -101,6 +108,7 @@ impl Session {
             ("maskloom_torch.py", SCRIPT.as_bytes()),
             ("maskloom_beside.py", BESIDE.as_bytes()),
             ("maskloom_clock.py", CLOCK.as_bytes()),
+            ("maskloom_cudnn.py", CUDNN.as_bytes()),
             ("maskloom_gradients.py", GRADIENTS.as_bytes()),
             ("maskloom_job.py", JOB.as_bytes()),
             ("maskloom_memory.py", MEMORY.as_bytes()),

@@ -28,8 +28,8 @@ use std::collections::BTreeMap;
 /// Text of the mods.
 const MODS: &str = include_str!("peers.py");
 
-use BackendName::{Eager, FlashAttention2, Flex, Sdpa, TorchFlex, TorchFlexFlash, TorchSdpa};
-const RACERS: [BackendName; 7] = [Eager, Sdpa, FlashAttention2, Flex, TorchSdpa, TorchFlex, TorchFlexFlash];
+use BackendName::{CudnnFlex, Eager, FlashAttention2, Flex, Sdpa, TorchFlex, TorchFlexFlash, TorchSdpa};
+const RACERS: [BackendName; 8] = [Eager, Sdpa, FlashAttention2, Flex, TorchSdpa, TorchFlex, TorchFlexFlash, CudnnFlex];
 
 /// One row: a shape and the entries of [`MODS`] that it uses.
 #[derive(Clone, Copy, Debug)]

@@ -201,6 +201,30 @@ fn trees() -> Vec<MaskCase> {
                 k < 7
             },
         ),
+        // texts of one token each: the order in which a tree of 7 is written down
+        mask("token_tree", "tokens 7", json!({"depth": 3, "tokens": 7, "breadth_first": true}), |_, _, q, k| {
+            let mut text = q + 1;
+            while text > k + 1 {
+                text /= 2;
+            }
+            text == k + 1
+        }),
+        mask("token_tree", "tokens 7", json!({"depth": 3, "tokens": 7}), |_, _, q, k| {
+            const LAST_BELOW: [i64; 7] = [6, 3, 2, 3, 6, 5, 6];
+            (k..=LAST_BELOW[k as usize]).contains(&q)
+        }),
+        mask(
+            "packed_targets",
+            "tokens 14",
+            json!({"contexts": [3, 2], "targets": [2, 4], "total": 14}),
+            |_, _, q, k| match q {
+                0..3 => k <= q,
+                3..5 => k < 3 || k == q,
+                5..7 => (5..=q).contains(&k),
+                7..11 => (5..7).contains(&k) || k == q,
+                _ => (11..=q).contains(&k),
+            },
+        ),
         mask("speculative_training", "tokens 9 -> tokens 14", json!({"prefix": 5, "steps": 3}), |_, _, q, k| {
             k < 5 || (q / 3 == (k - 5) / 3 && (k - 5) % 3 <= q % 3)
         }),

@@ -12,7 +12,7 @@ const FLASH_SCORES: &str =
 
 /// How a library takes a design.
 #[derive(Clone)]
-struct Taken {
+pub(super) struct Taken {
     how: String,
     call: String,
     /// Why it gives no gradients, if it gives none.
@@ -20,7 +20,7 @@ struct Taken {
 }
 
 impl Taken {
-    fn new(how: impl Into<String>, call: impl Into<String>) -> Taken {
+    pub(super) fn new(how: impl Into<String>, call: impl Into<String>) -> Taken {
         Taken { how: how.into(), call: call.into(), untrained: None }
     }
 }
@@ -36,13 +36,11 @@ struct Scored {
 impl Facts<'_> {
     /// Other libraries.
     pub(super) fn others(&self) -> Vec<Verdict> {
-        let ranges = self.ranges();
-        let with = |call: &str| ranges.clone().map(|how| Taken::new(how, call));
         vec![
             self.on_gpu("flash-attn", self.half_only(self.flash())),
             self.on_gpu("flash-attn varlen", self.half_only(self.varlen())),
-            self.on_gpu("MagiAttention", self.half_only(with("AttnSlice: q_ranges, k_ranges, attn_type_map"))),
-            self.on_gpu("FlashMask", self.half_only(with("flashmask_attention(q, k, v, startend_row_indices)"))),
+            self.on_gpu("MagiAttention", self.half_only(self.magi())),
+            self.on_gpu("FlashMask", self.half_only(self.flashmask())),
             self.on_gpu("NATTEN", self.natten()),
             self.diffusers_flex(),
         ]
@@ -170,15 +168,6 @@ impl Facts<'_> {
                     untrained: untrained("alibi_slopes"),
                 })
             }
-        }
-    }
-
-    /// For libraries of ranges.
-    fn ranges(&self) -> Result<String, String> {
-        match (&self.form, self.problem.score.is_some()) {
-            (_, true) => Err("supports no score_mod".into()),
-            (Form::Other, _) => Err("a row keeps more than one range of keys, or heads differ".into()),
-            _ => Ok("one range of keys for each row".into()),
         }
     }
 

@@ -276,6 +276,7 @@ fn colour(backend: BackendName, colours: &Palette) -> Color32 {
         BackendName::TorchSdpa => colours.number,
         BackendName::TorchEager => colours.error,
         BackendName::TorchFlexFlash => colours.bar,
+        BackendName::CudnnFlex => colours.comment,
     }
 }
 

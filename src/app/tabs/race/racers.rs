@@ -73,5 +73,6 @@ fn words(backend: BackendName) -> &'static str {
         BackendName::TorchSdpa => "scaled_dot_product_attention of your own PyTorch.",
         BackendName::TorchFlex => "flex_attention of your own PyTorch, compiled.",
         BackendName::TorchFlexFlash => "flex_attention of your own PyTorch with the flash backend.",
+        BackendName::CudnnFlex => "cudnn.flex_attention of your own Python: masks as ranges of keys.",
     }
 }
