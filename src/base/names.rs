@@ -128,3 +128,19 @@ impl std::str::FromStr for Device {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_name_the_backend_that_they_compute() {
+        for name in BackendName::ALL {
+            assert_eq!(name.as_str().parse(), Ok(name));
+        }
+        assert_eq!("fa4".parse(), Ok(BackendName::TorchFlexFlash));
+        let why = "fa5".parse::<BackendName>().unwrap_err();
+        assert!(why.hint.is_some_and(|hint| hint.contains("cudnn:flex") && hint.contains("fa4 is torch:flex-flash")));
+        assert!(BackendName::CudnnFlex.is_torch() && !BackendName::Flex.is_torch());
+    }
+}

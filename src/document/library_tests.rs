@@ -21,7 +21,7 @@ fn every_preset_loads_and_says_where_it_is_from() {
     for preset in presets() {
         let document = preset.document().unwrap_or_else(|e| panic!("{}: {e:?}", preset.name));
         let about = &document.about;
-        let from = ["arXiv:", "diffusers'", "transformers'", "attention-gym", "painted by hand"];
+        let from = ["arXiv:", "diffusers'", "transformers'", "attention-gym", "cudnn-frontend", "painted by hand"];
         assert!(about.len() > 40 && from.iter().any(|f| about.contains(f)), "{}: {about}", preset.name);
         let again = file::from_json(&file::to_json(&document)).unwrap();
         assert_eq!(again, document, "{}", preset.name);

@@ -368,6 +368,11 @@ mod tests {
             (TorchSdpa, "torch 2.15.0 SDPA flash", "PyTorch 2.15 SDPA, flash"),
             (TorchFlex, "torch 2.11.0 flex, Triton", "PyTorch 2.11 FlexAttention, Triton"),
             (TorchEager, "torch 2.11.0 eager", "PyTorch 2.11 eager"),
+            (
+                CudnnFlex,
+                "torch 2.11.0+cu130 cudnn.flex_attention 1.32.0, nfunc 3, 384 KiB",
+                "cudnn.flex_attention 1.32",
+            ),
         ] {
             assert_eq!(what_ran(backend, &kernel.into()), words);
         }

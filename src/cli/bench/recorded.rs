@@ -71,7 +71,7 @@ fn of_text(text: &str) -> Result<String, serde_json::Error> {
 /// The presets' runs on one card: flex and the other backends, and flex against what a user would run instead. Columns of
 /// backends that ran nowhere are left out.
 fn of_presets(collection: &Collection) -> String {
-    use BackendName::{Eager, FlashAttention2, Flex, Sdpa, TorchFlex, TorchSdpa};
+    use BackendName::{CudnnFlex, Eager, FlashAttention2, Flex, Sdpa, TorchFlex, TorchFlexFlash, TorchSdpa};
     let reports = || collection.runs.values().map(|run| &run.report);
     let said = |key: &'static str| range(reports().filter_map(move |report| report.environment.get(key)));
     let card = reports().next().and_then(|report| report.environment.get("gpu")).map_or("unknown", String::as_str);
@@ -81,11 +81,12 @@ fn of_presets(collection: &Collection) -> String {
         "The presets on {card}, {dates}, median of {rounds} rounds; forward pass unless a column says backward.\n"
     );
     let _ = writeln!(out, "Builds of Maskloom: {}.{}\n", each(reports(), "maskloom"), pytorch(reports()));
-    let others = [TorchSdpa, TorchFlex, Sdpa, FlashAttention2, Eager];
+    let others = [TorchSdpa, TorchFlex, TorchFlexFlash, CudnnFlex, Sdpa, FlashAttention2, Eager];
     let ran = |b: &BackendName| reports().any(|report| report.timing(*b).is_some());
     let others: Vec<BackendName> = others.into_iter().filter(ran).collect();
     let back = |b: &BackendName| *b == Flex || b.is_torch() && reports().any(|report| backward(report, *b).is_some());
-    let backs: Vec<BackendName> = [Flex, TorchSdpa, TorchFlex].into_iter().filter(back).collect();
+    let backs: Vec<BackendName> =
+        [Flex, TorchSdpa, TorchFlex, TorchFlexFlash, CudnnFlex].into_iter().filter(back).collect();
     let mut heads: Vec<String> = ["preset", "cells kept", "flex ms", "spread", "TFLOP/s"].map(String::from).into();
     heads.extend(others.iter().map(|b| format!("{b} ms")));
     heads.push("flex is faster than".into());

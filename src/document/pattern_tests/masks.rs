@@ -202,14 +202,19 @@ fn trees() -> Vec<MaskCase> {
             },
         ),
         // texts of one token each: the order in which a tree of 7 is written down
-        mask("token_tree", "tokens 7", json!({"depth": 3, "tokens": 7, "breadth_first": true}), |_, _, q, k| {
-            let mut text = q + 1;
-            while text > k + 1 {
-                text /= 2;
-            }
-            text == k + 1
-        }),
-        mask("token_tree", "tokens 7", json!({"depth": 3, "tokens": 7}), |_, _, q, k| {
+        mask(
+            "token_tree",
+            "tokens 7",
+            json!({"depth": 3, "tokens": 7, "spread": 0, "breadth_first": true}),
+            |_, _, q, k| {
+                let mut text = q + 1;
+                while text > k + 1 {
+                    text /= 2;
+                }
+                text == k + 1
+            },
+        ),
+        mask("token_tree", "tokens 7", json!({"depth": 3, "tokens": 7, "spread": 0}), |_, _, q, k| {
             const LAST_BELOW: [i64; 7] = [6, 3, 2, 3, 6, 5, 6];
             (k..=LAST_BELOW[k as usize]).contains(&q)
         }),
