@@ -47,7 +47,7 @@ impl Card {
 
     /// A race on the card.
     fn run(&self, fault: &[(&str, &str)], backends: &str) -> Ran {
-        let args = ["run", "band.json", "--device", "cuda", "--backend", backends, "--rounds", "1", "--json"];
+        let args = ["run", "plain.json", "--device", "cuda", "--backend", backends, "--rounds", "1", "--json"];
         Bench::ran(&mut self.command(fault, &args))
     }
 
@@ -81,7 +81,7 @@ fn a_fault_of_the_card_is_a_row_and_the_next_run_is_fine() {
     let Some(card) = Card::new() else { return };
     let fine = [("sdpa".to_string(), "ran".to_string()), ("flex".to_string(), "ran".to_string())];
     assert_eq!(outcomes(&card.run(&[], "sdpa,flex")), fine);
-    let before = std::fs::read(card.bench.path("band.json")).expect("a document");
+    let before = std::fs::read(card.bench.path("plain.json")).expect("a document");
     for (fault, first, second) in [
         ("illegal:2", "gpu-context-lost", "gpu-context-lost"),
         ("lost:1", "gpu-context-lost", "gpu-context-lost"),
@@ -95,7 +95,7 @@ fn a_fault_of_the_card_is_a_row_and_the_next_run_is_fine() {
         assert_eq!(ran.code, 1, "{fault}");
         assert_eq!(outcomes(&card.run(&[], "sdpa,flex")), fine, "after {fault}");
     }
-    assert_eq!(std::fs::read(card.bench.path("band.json")).expect("a document"), before);
+    assert_eq!(std::fs::read(card.bench.path("plain.json")).expect("a document"), before);
 }
 
 /// A lost context ends with its worker: the next point of a sweep has a new one.
@@ -129,7 +129,7 @@ fn damaged_kernels_are_built_again_and_two_processes_build_one() {
         assert!(again.len() > whole.len() / 2 && again != damaged, "built again");
     }
     std::fs::remove_file(kernel).expect("removed");
-    let args = ["run", "band.json", "--device", "cuda", "--backend", "sdpa", "--rounds", "1", "--json"];
+    let args = ["run", "plain.json", "--device", "cuda", "--backend", "sdpa", "--rounds", "1", "--json"];
     let start = || {
         let mut command = card.command(&[], &args);
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());

@@ -166,6 +166,7 @@ fn a_routers_pick_is_a_mask_of_the_mass_that_it_kept() {
     let material = material(&capture, call, 0, &[0, 2], block, None, &control).unwrap();
     let (routed, layers) = router_layers(&material, Target::Blocks(0.3), None, &control).unwrap();
     assert_eq!(layers.len(), 7, "all that cut rows of tokens");
+    assert!(routed.len() >= layers.len(), "a layer without its router");
     for (of, layer) in routed.iter().zip(&layers) {
         assert_eq!(layer.name, format!("router {}", of.router.name));
         assert!((layer.mass - of.mass).abs() < 1e-4, "{}: {} {}", layer.name, layer.mass, of.mass);

@@ -172,6 +172,7 @@ fn ask(mut stdin: ChildStdin, mut stdout: impl BufRead, body: RequestBody, tell:
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+    use crate::worker::protocol::Response;
 
     /// What a compiler that is a shell script comes to, and how long it took.
     fn of(script: &str, limits: Limits) -> (Diagnostic, Duration) {
@@ -192,8 +193,12 @@ mod tests {
         let (silent, took) = of("exec sleep 60", SHORT);
         assert!(silent.code == "compiler-died" && silent.message.contains("no sign of life for 0.3 s"), "{silent}");
         assert!(took < Duration::from_secs(5), "{took:?}");
-        let life = r#"while true; do echo '{"id":1,"answer":"alive"}'; sleep 0.1; done"#;
-        let (endless, took) = of(life, SHORT);
+        let mut line = Vec::new();
+        let alive = Response { id: 1, body: ResponseBody::Alive, payloads: Vec::new() };
+        transport::write_response(&mut line, &alive, &[]).expect("into memory");
+        let line = String::from_utf8(line).expect("a line of JSON");
+        let life = format!("while true; do echo '{}'; sleep 0.1; done", line.trim());
+        let (endless, took) = of(&life, SHORT);
         assert_eq!(endless.code, "compiler-endless", "{endless}");
         assert!(took < Duration::from_secs(5), "{took:?}");
     }

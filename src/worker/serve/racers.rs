@@ -50,9 +50,13 @@ impl Awaited {
         let (heard, asked) = (Heard::default(), python.map(String::from));
         let told = heard.clone();
         std::thread::spawn(move || {
-            let found = asked.or_else(|| Some(user_python::find()?.path.display().to_string()));
+            let found = asked.clone().or_else(|| Some(user_python::find()?.path.display().to_string()));
+            let opened = match user_python::chosen_but_silent().filter(|_| asked.is_none()) {
+                Some(why) => Err(why),
+                None => torch::open_kept(found.as_deref(), device, crate::export::module_text, told),
+            };
             // nobody waits any more if the worker's run has ended
-            let _ = tell.send(torch::open_kept(found.as_deref(), device, crate::export::module_text, told));
+            let _ = tell.send(opened);
         });
         Some((Awaited { names, opened }, heard))
     }
