@@ -88,7 +88,7 @@ fn a_fault_of_the_card_is_a_row_and_the_next_run_is_fine() {
         ("memory:4", "gpu-out-of-memory", "ran"),
     ] {
         let began = Instant::now();
-        let ran = card.run(&[("MASKLOOM_FAULT", fault)], "sdpa,flex");
+        let ran = card.run(&[("STAND_IN_FAULT", fault)], "sdpa,flex");
         assert!(began.elapsed() < Duration::from_secs(20), "{fault}: {:?}", began.elapsed());
         let rows: Vec<String> = outcomes(&ran).into_iter().map(|(_, outcome)| outcome).collect();
         assert_eq!(rows, [first, second], "{fault}: {}{}", ran.out, ran.err);
@@ -104,7 +104,7 @@ fn a_sweep_goes_on_after_a_lost_card() {
     let Some(card) = Card::new() else { return };
     card.bench.write("once", "");
     let once = card.bench.path("once");
-    let fault = [("MASKLOOM_FAULT", "illegal:2"), ("MASKLOOM_FAULT_ONCE", once.to_str().expect("a path"))];
+    let fault = [("STAND_IN_FAULT", "illegal:2"), ("STAND_IN_ONCE", once.to_str().expect("a path"))];
     let args =
         ["sweep", "plain.json", "--lengths", "128,256", "--device", "cuda", "--backend", "sdpa", "--rounds", "1"];
     let ran = Bench::ran(&mut card.command(&fault, &args));

@@ -1,7 +1,7 @@
-/* A stand-in for NVIDIA's driver: device memory is this process's, kernels do nothing, and MASKLOOM_FAULT says what goes wrong:
+/* A stand-in for NVIDIA's driver: device memory is this process's, kernels do nothing, and STAND_IN_FAULT says what goes wrong:
    "illegal:N" the N-th synchronisation reports an illegal address, "lost:N" the N-th launch and all calls after it an unknown error,
    "memory:N" the N-th allocation finds no memory. Once lost, always lost, as with a real context. Only the process that finds and
-   removes the file MASKLOOM_FAULT_ONCE has the fault. */
+   removes the file STAND_IN_ONCE has the fault. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +13,9 @@ typedef int status;
 static int sticky, launches, synchronisations, allocations;
 
 static int fault(const char *kind, int count) {
-    const char *asked = getenv("MASKLOOM_FAULT");
+    const char *asked = getenv("STAND_IN_FAULT");
     size_t length = strlen(kind);
-    const char *once = getenv("MASKLOOM_FAULT_ONCE");
+    const char *once = getenv("STAND_IN_ONCE");
     int now = asked && !strncmp(asked, kind, length) && asked[length] == ':' && atoi(asked + length + 1) == count;
     return now && (!once || !unlink(once));
 }
