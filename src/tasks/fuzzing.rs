@@ -13,8 +13,11 @@ use crate::trainers::read::TrainerConfig;
 use crate::worker::transport::{self, Incoming};
 use std::path::Path;
 
-/// The targets by name.
-pub const TARGETS: [(&str, fn(&[u8])); 7] = [
+/// A reader by its name.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// The targets.
+pub const TARGETS: [Target; 7] = [
     ("text", text),
     ("document", document),
     ("tensors", tensors),

@@ -180,7 +180,7 @@ mod tests {
         command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let began = Instant::now();
         let body = RequestBody::CompileText { source: "x".into(), arch: "sm_80".into(), form: Form::Kernel };
-        (asked(command, body, limits).err().expect("no kernel"), began.elapsed())
+        (asked(command, body, limits).expect_err("no kernel"), began.elapsed())
     }
 
     const SHORT: Limits = Limits { silence: Duration::from_millis(300), whole: Duration::from_millis(900) };
