@@ -12,6 +12,7 @@ use crate::base::BackendName;
 use crate::document::edit::Edit;
 use crate::document::heads::Heads;
 use crate::document::model::{Axes, Document, Settings};
+use crate::document::pasted::OwnSizes;
 use crate::document::resize::Resize;
 use crate::tasks::doctor::mend::FetchPlan;
 use crate::tasks::verdicts::Place;
@@ -44,6 +45,8 @@ pub(crate) enum Action {
     SetAxes(Axes),
     /// The answer to that question.
     Resize(Axes, Resize),
+    /// The lengths and heads that a layer's code is made for, as the document's.
+    TakeSizes(OwnSizes),
     Select(Option<u64>),
     /// Moves a layer or score mod to a place in its own list.
     MoveLayer(u64, usize),

@@ -14,6 +14,7 @@ use crate::document::compile::{Compiled, Compiler};
 use crate::document::controls::{Control, controls};
 use crate::document::from_document;
 use crate::document::model::Document;
+use crate::document::pasted::{OwnSizes, own_sizes};
 use crate::ir::graph::Mod;
 use crate::problem::{MaskPlans, Problem};
 use crate::tasks::environment::Files;
@@ -58,6 +59,8 @@ pub(crate) struct Built {
     pub problem: Result<Problem, Vec<Diagnostic>>,
     /// Files that were read.
     pub watched: Vec<PathBuf>,
+    /// Sizes that a layer's code is made for, where they are not the document's.
+    pub own_sizes: Option<OwnSizes>,
 }
 
 impl Built {
@@ -168,7 +171,8 @@ impl CompileState {
         let lengths = document.axes.lengths().ok();
         let watched = self.files.watched();
         let (revision, number) = (question.revision, question.number);
-        Built { revision, number, lengths, controls, learns, problem, watched, compiled, document }
+        let own_sizes = own_sizes(&document, &compiled);
+        Built { revision, number, lengths, controls, learns, problem, watched, own_sizes, compiled, document }
     }
 }
 

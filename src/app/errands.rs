@@ -123,7 +123,8 @@ impl Errands {
 
     /// Reads a file and determines its kind; `config`: it is stated to be a trainer's configuration.
     pub fn open(&self, path: &Path, config: bool) {
-        let path = path.to_path_buf();
+        // a relative path means another file when the next window starts elsewhere
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         self.start("open", move || {
             let read = || if config { opening::open_config(&path) } else { opening::open(&path) };
             let what = guarded("reading a file", read).unwrap_or_else(|why| Err(vec![why]));

@@ -142,3 +142,14 @@ fn opening_takes_a_new_tab_unless_the_current_one_is_untouched() {
     assert_eq!((tabs.len(), &*kept.name, tabs[0].dirty, tabs[0].path.as_deref()), (1, "Worked on", true, Some(&*two)));
     assert!(!state(&window).is_dirty() && state(&window).path.as_deref() == Some(&*three));
 }
+
+/// A file is remembered by its whole path: the next window may start in another folder.
+#[test]
+fn a_relative_path_is_remembered_whole() {
+    let mut window = window(None);
+    let relative = Path::new("../../presets/alibi.json");
+    let whole = std::path::absolute(relative).unwrap();
+    super::act::act(&mut window.state_mut().state, super::action::Action::Open(relative.to_path_buf()));
+    step_until(&mut window, "the file is open", |s| s.path.is_some());
+    assert_eq!(state(&window).path.as_deref(), Some(&*whole));
+}

@@ -272,6 +272,40 @@ fn pasted_code_replaces_the_first_document_and_its_errors_are_told() {
     assert!(window.query_all_by_label_contains("error").count() > 1);
 }
 
+/// Code that is added to an open document keeps its axes, and one button sets them to the code's; one undo takes them back.
+#[test]
+fn one_button_sets_the_sizes_that_the_code_is_made_for() {
+    let mut window = window(None);
+    click(&mut window, "Paste or open FlexAttention code");
+    window.run_steps(2);
+    let code = "import torch\ndoc_id = torch.arange(2048) // 100\nslopes = torch.ones(4)\ndef packed(b, h, q_idx, kv_idx):\n    \
+                return (doc_id[q_idx] == doc_id[kv_idx]) & (slopes[h] > 0)\n";
+    window.event(egui::Event::Text(code.into()));
+    window.run_steps(3);
+    click(&mut window, "Use this code");
+    settle(&mut window);
+    let sizes = |window: &Window| {
+        let document = &state(window).document;
+        (document.axes.q.len(), document.axes.kv().len(), document.settings.heads)
+    };
+    let before = sizes(&window);
+    assert_eq!(before, (2048, 2048, 4), "a new document takes them at once");
+    let mut axes = state(&window).document.axes.clone();
+    axes.q = crate::document::model::Axis::tokens(3072);
+    super::act::act(&mut window.state_mut().state, super::action::Action::SetAxes(axes));
+    settle(&mut window);
+    command(&mut window, Key::Num8);
+    window.run_steps(2);
+    assert!(window.query_by_label_contains("is made for 2048 x 2048 tokens, 4 heads").is_some());
+    click(&mut window, "Use the code's sizes");
+    settle(&mut window);
+    assert_eq!(sizes(&window), before);
+    assert!(window.query_by_label("Use the code's sizes").is_none());
+    command(&mut window, Key::Z);
+    settle(&mut window);
+    assert_eq!(sizes(&window), (3072, 3072, 4));
+}
+
 #[test]
 fn a_suggested_rewrite_is_applied_and_undone() {
     let mut window = window(None);

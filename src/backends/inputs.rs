@@ -239,13 +239,20 @@ fn read_tensor(view: &TensorView, name: &str, layout: Layout, dtype: DType) -> R
         };
         return Err(Diagnostic::error(code, message).hint(hint));
     }
+    heads_first(tensor, layout)
+}
+
+/// A tensor of four axes as [batch, heads, tokens, dim]. Errors: another number of axes.
+pub fn heads_first(tensor: HostTensor, layout: Layout) -> Result<HostTensor, Diagnostic> {
     if layout == Layout::Bhsd {
         return Ok(tensor);
     }
-    let s = tensor.shape();
-    let (batch, tokens, heads, dim) = (s[0], s[1], s[2], s[3]);
+    let [batch, tokens, heads, dim] = tensor.shape()[..] else {
+        let message = format!("{:?} is not [batch, tokens, heads, dim]", tensor.shape());
+        return Err(Diagnostic::error("input-shape", message).hint("save a tensor of four axes"));
+    };
     let bytes = tensor.data().to_le_bytes();
-    let row = dim * dtype.size();
+    let row = dim * tensor.dtype().size();
     let mut swapped = Vec::with_capacity(bytes.len());
     for (b, h) in (0..batch).flat_map(|b| (0..heads).map(move |h| (b, h))) {
         for t in 0..tokens {
@@ -253,7 +260,7 @@ fn read_tensor(view: &TensorView, name: &str, layout: Layout, dtype: DType) -> R
             swapped.extend_from_slice(&bytes[from..from + row]);
         }
     }
-    HostTensor::new([batch, heads, tokens, dim], Data::from_le_bytes(dtype, &swapped)?)
+    HostTensor::new([batch, heads, tokens, dim], Data::from_le_bytes(tensor.dtype(), &swapped)?)
 }
 
 #[cfg(test)]

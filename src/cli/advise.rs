@@ -8,7 +8,7 @@ use super::opened::{self, CodeArgs, Opened};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::work::{Where, Worker};
-use crate::base::{BackendName, Diagnostic};
+use crate::base::{BackendName, Diagnostic, Severity};
 use crate::document::model::Document;
 use crate::problem::result::RunReport;
 use crate::tasks::environment::Files;
@@ -72,6 +72,10 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let config = config.transpose()?;
     let opened = args.design.as_ref().map(|name| opened::open(name, &CodeArgs::default(), &Overrides::default()));
     let design = opened.transpose()?;
+    if let Some(design) = &design {
+        let compiled = design.compile_telling(Severity::Note)?;
+        super::verdict::notes(&design.problem(&compiled)?)?;
+    }
     let plain =
         config.as_ref().and_then(TrainerConfig::document).or_else(|| design.as_ref().map(|d| bare(&d.document)));
     let (plain_race, design_race) = races(&args, plain.as_ref(), design.as_ref())?;
@@ -102,7 +106,7 @@ fn attended<'a>(document: &Document, axis: &'a str) -> Attended<'a> {
 fn tell(args: &Args, config: Option<&TrainerConfig>, plain: Option<&Document>, advice: &Advice) -> Result<(), Failure> {
     if args.json {
         let found = config.map(
-            |c| json!({ "family": c.family, "setting": c.setting, "precision": c.precision, "meaning": c.meaning() }),
+            |c| json!({ "family": c.family, "setting": c.setting, "precision": c.precision, "meaning": c.meaning(), "own_masks": c.own_masks() }),
         );
         return out::json(&json!({ "config": found, "document": plain, "advice": advice }));
     }
@@ -111,6 +115,7 @@ fn tell(args: &Args, config: Option<&TrainerConfig>, plain: Option<&Document>, a
         text.push_str(&format!("family: {}\n", config.family.as_deref().unwrap_or("not given")));
         text.push_str(&format!("{}: {}\n", config.trainer.key(), config.setting.as_deref().unwrap_or("not set")));
         text.push_str(&format!("  today: {}\n", config.meaning()));
+        config.own_masks().iter().for_each(|line| text.push_str(&format!("  mask: {line}\n")));
         match plain {
             Some(d) => {
                 let s = &d.settings;

@@ -269,7 +269,7 @@ fn joined(path: &Path, [first, second]: [Opened; 2], asked: bool) -> Result<Open
         mask.said.insert(0, line);
     }
     let entry = format!("{mask_name},{score_name}");
-    mask.chosen = Some(Chosen { entry, asked, others: Vec::new() });
+    mask.chosen = Some(Chosen { entry, asked, ..Chosen::default() });
     Ok(mask)
 }
 
@@ -293,7 +293,11 @@ fn taken(chosen: &Chosen) -> Option<String> {
         [] => return (!chosen.asked && chosen.entry.contains('.')).then(|| format!("taken: `{}`", chosen.entry)),
         others => others.iter().map(|o| format!("`{o}`")).collect::<Vec<_>>().join(", "),
     };
-    (!chosen.asked).then(|| format!("chosen: `{}`; FILE.py:NAME chooses another: {others}", chosen.entry))
+    let meant = chosen.meant.as_ref().map(|maker| {
+        format!(" (create_block_mask gets what `{maker}` makes; its arguments are not in the text: FILE.py:{maker} --arg NAME=VALUE)")
+    });
+    let meant = meant.unwrap_or_default();
+    (!chosen.asked).then(|| format!("chosen: `{}`{meant}; FILE.py:NAME chooses another: {others}", chosen.entry))
 }
 
 fn name_after(document: &mut Document, path: &Path, entry: &str) {

@@ -191,6 +191,9 @@ pub(super) fn render(request: &Request, plan: &Plan, others: &[Rival]) -> String
     );
     out.push_str(&format!("Predicted, not run. Block times {}\n\n", request.cost().source));
     out.push_str(&divisions(plan, others));
+    if request.kinds().len() > 1 {
+        out.push_str(&by_kind(request, plan, others));
+    }
     for (n, kind) in request.kinds().iter().enumerate() {
         out.push_str(&format!("\n{}, {}\n", kind.name, words(kind.layers, "layer")));
         out.push_str(&loads(&plan.figures, n));
@@ -243,6 +246,18 @@ fn divisions(plan: &Plan, others: &[Rival]) -> String {
         }
     }
     table.render() + &refused
+}
+
+/// Each division's imbalance in each kind of layer: a plan that balances one mask may leave another one crooked.
+fn by_kind(request: &Request, plan: &Plan, others: &[Rival]) -> String {
+    let head = std::iter::once("imbalance by kind").chain(request.kinds().iter().map(|kind| kind.name.as_str()));
+    let mut table = Table::new(&head.collect::<Vec<_>>());
+    let own = std::iter::once(("this plan", &plan.figures));
+    for (name, figures) in own.chain(others.iter().filter_map(|r| Some((r.name, r.figures.as_ref().ok()?)))) {
+        let cells = figures.kinds.iter().map(|kind| format!("{:.3}", kind.imbalance));
+        table.row(std::iter::once(name.to_string()).chain(cells));
+    }
+    format!("\n{}", table.render())
 }
 
 fn loads(figures: &Figures, kind: usize) -> String {

@@ -48,7 +48,12 @@ pub fn point(args: &Args) -> Result<(), Failure> {
     let (report, _) = worker.run(request.clone())?;
     let mut rows = race::rows(&alone.point.document.name, &request.problem, &report);
     rows.iter_mut().for_each(|row| row["target"] = json!(machine::host()));
-    let done = Done { key: journal::key(&alone.point.request), rows, right: race::succeeded(&report) };
+    let done = Done {
+        key: journal::key(&alone.point.request),
+        rows,
+        right: race::succeeded(&report),
+        why: race::shortfalls(&report),
+    };
     let line = serde_json::to_string(&done)
         .map_err(|e| Diagnostic::error("sweep-point", format!("the result cannot be written: {e}")))?;
     out::text(&(line + "\n"))

@@ -16,6 +16,25 @@ use crate::problem::verdict::what_ran;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+/// What kept a run from success, a backend each: it failed, with the reason, or it was wrong; where none ran, the refusals.
+pub fn shortfalls(report: &RunReport) -> Vec<String> {
+    let none_ran = !report.backends.iter().any(|r| matches!(r.outcome, Outcome::Done { .. }));
+    let forward = report.backends.iter().filter_map(|r| match &r.outcome {
+        Outcome::Failed { why } => Some(format!("{} failed: {}", r.backend, why.message)),
+        Outcome::Refused { why } if none_ran => Some(format!("{} refused: {}", r.backend, why.message)),
+        Outcome::Done { error, .. } if !error.passed() => Some(format!("{} was wrong", r.backend)),
+        _ => None,
+    });
+    let backward = report.gradients.iter().filter_map(|r| match &r.outcome {
+        GradientOutcome::Failed { why } => Some(format!("{} failed backward: {}", r.backend, why.message)),
+        GradientOutcome::Done { errors, .. } if !errors.iter().all(GradientError::passed) => {
+            Some(format!("{} computed wrong gradients", r.backend))
+        }
+        _ => None,
+    });
+    forward.chain(backward).collect()
+}
+
 /// Whether every backend was right or refused, and at least one ran.
 pub fn succeeded(report: &RunReport) -> bool {
     let fine = |r: &BackendReport| match &r.outcome {

@@ -18,7 +18,7 @@ use crate::tasks::plan::{self, ROUNDS};
 use crate::tasks::run_file::{CopyOf, RunFile};
 use crate::tasks::smaller::{self, Wish};
 use crate::worker::protocol::detached::{Batch, Piece, PieceEnd, Step, Work};
-use crate::worker::protocol::{InputSource, RunRequest};
+use crate::worker::protocol::{InputSource, RunRequest, SeedSource};
 use crate::worker::transport::Payload;
 use crate::worker::{files, machine, tensors};
 use serde::{Deserialize, Serialize};
@@ -70,7 +70,7 @@ pub struct Args {
     /// Gradients must have the same bits in every run: a second run is compared, and the time of a free order of addition is shown
     #[arg(long)]
     deterministic: bool,
-    /// Save every backend's output and lse: tensors BACKEND.out and BACKEND.lse
+    /// Save every backend's output and lse, with --pass both also its gradients: tensors BACKEND.out, .lse, .dq, .dk and .dv
     #[arg(long, value_name = "F.safetensors", value_parser = super::ending::one_of(&["safetensors"]))]
     out: Option<PathBuf>,
     /// Save the run: environment, preset, every sample, errors, small pictures
@@ -82,6 +82,15 @@ pub struct Args {
     /// Print one JSON object instead of tables
     #[arg(long)]
     json: bool,
+}
+
+fn given_gradient(seeds: &SeedSource) -> String {
+    match seeds {
+        SeedSource::File { path, d_out, .. } => {
+            format!("note[inputs-do]: the output's gradient is `{d_out}` of {path}")
+        }
+        SeedSource::Random { seed } => format!("note[inputs-do]: the output's gradient is random, of seed {seed}"),
+    }
 }
 
 fn only_gradients() -> Failure {
@@ -101,6 +110,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let copy = if args.smaller { Some(shrink(&mut opened, &mut compiled, &inputs)?) } else { None };
     // an invalid problem is reported before a worker starts
     let problem = opened.problem(&compiled)?.with_max_scores(args.max_scores);
+    let seeds = args.inputs.seeds(&inputs, args.at.target.trim().is_empty())?;
     let mut worker = Worker::connect(&args.at.target)?;
     let device = worker.device(args.at.device, &opened.document);
     let mut request = plan::run_request(&problem, &opened.document.settings, device);
@@ -111,7 +121,13 @@ pub fn run(args: Args) -> Result<(), Failure> {
     request.options = RaceOptions { rounds: args.rounds, reference_rows: args.reference_rows, ..RaceOptions::USUAL };
     args.pass.ask(&mut request, opened.document.settings.seed, args.out.is_some());
     match request.gradients.as_mut() {
-        Some(asked) => asked.deterministic = args.deterministic,
+        Some(asked) => {
+            asked.deterministic = args.deterministic;
+            if let Some(given) = seeds {
+                out::note(&given_gradient(&given));
+                asked.seeds = given;
+            }
+        }
         None if args.deterministic => return Err(only_gradients()),
         None => {}
     }

@@ -172,7 +172,12 @@ impl Machine<'_> {
             let end = match worker.run(request.clone()) {
                 Ok((report, _)) => {
                     let rows = rows(&point.document.name, self.target, &request.problem, &report);
-                    Ok(Done { key: self.keys[n].clone(), rows, right: race::succeeded(&report) })
+                    Ok(Done {
+                        key: self.keys[n].clone(),
+                        rows,
+                        right: race::succeeded(&report),
+                        why: race::shortfalls(&report),
+                    })
                 }
                 Err(Failure::Told(why)) if why.iter().any(|why| why.code == "worker-died") => {
                     if deaths + 1 < DEATHS {

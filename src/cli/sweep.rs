@@ -104,7 +104,7 @@ pub fn sweep(args: Args) -> Result<(), Failure> {
             Ok(done) => {
                 rows.extend(done.rows);
                 if !done.right {
-                    failed.push(wrong(&point.label));
+                    failed.push(wrong(&point.label, &done.why));
                 }
             }
             Err(why) => failed.extend(why),
@@ -142,7 +142,7 @@ pub fn show_job(batch: &Batch, pieces: &[Piece], how: &detach::Show) -> Result<(
         if let PieceEnd::Ran { report } = &piece.end {
             rows.extend(spread::rows(name, &how.target, &request.problem, report));
             if !race::succeeded(report) {
-                failed.push(wrong(label));
+                failed.push(wrong(label, &race::shortfalls(report)));
             }
         }
     }
@@ -210,9 +210,10 @@ fn plan_at(args: &Args, point: &Overrides) -> Result<Point, Failure> {
     Ok(Point { label, document: opened.document, request })
 }
 
-fn wrong(point: &str) -> Diagnostic {
-    Diagnostic::error("sweep-point", format!("at {point} a backend failed, was wrong, or none could run"))
-        .hint("`maskloom run` with these values shows the reason")
+fn wrong(point: &str, why: &[String]) -> Diagnostic {
+    let said =
+        if why.is_empty() { "a backend failed, was wrong, or none could run".to_string() } else { why.join("; ") };
+    Diagnostic::error("sweep-point", format!("at {point} {said}")).hint("`maskloom run` with these values shows more")
 }
 
 fn render(rows: &[Value]) -> String {

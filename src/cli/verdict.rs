@@ -10,7 +10,7 @@ use super::watched::watched;
 use crate::analysis::intent;
 use crate::analysis::lint::Sizes;
 use crate::backends::learning;
-use crate::base::{Control, HostTensor};
+use crate::base::{Control, Diagnostic, HostTensor};
 use crate::problem::Problem;
 use crate::tasks::verdicts::{Answer, Place, READ, Verdict, verdicts_on_grid};
 use serde_json::json;
@@ -38,12 +38,7 @@ pub fn verdict(args: Args) -> Result<(), Failure> {
     let compiled = opened.compile()?;
     let place = args.arch.clone().map_or(Place::Cpu, Place::Gpu);
     let problem = opened.problem(&compiled)?;
-    if let Some(mask) = &problem.mask {
-        let sizes = Sizes { batch: problem.batch, heads: problem.heads, lengths: problem.lengths() };
-        let blocks = watched("finding the blocks", |control| problem.block_mask(problem.block_size, control))?;
-        let stats = watched("counting the cells of partial blocks", |control| blocks.stats_with(control));
-        out::diagnostics(&intent::intent(mask, sizes, &stats.unwrap_or_default()));
-    }
+    notes(&problem)?;
     let all = verdicts_on_grid(&problem, opened.document.axes.grid(), &place, &Control::new())?;
     if args.json {
         let learns: Vec<String> = problem
@@ -59,6 +54,16 @@ pub fn verdict(args: Args) -> Result<(), Failure> {
     }
     let at = args.arch.as_deref().unwrap_or("the cpu");
     out::text(&format!("{} on {at}; others as of {READ}\n{}{}", opened.document.name, learns(&problem), render(&all)))
+}
+
+/// Tells what a mask computes where its author probably meant something else.
+pub fn notes(problem: &Problem) -> Result<(), Diagnostic> {
+    let Some(mask) = &problem.mask else { return Ok(()) };
+    let sizes = Sizes { batch: problem.batch, heads: problem.heads, lengths: problem.lengths() };
+    let blocks = watched("finding the blocks", |control| problem.block_mask(problem.block_size, control))?;
+    let stats = watched("counting the cells of partial blocks", |control| blocks.stats_with(control));
+    out::diagnostics(&intent::intent(mask, sizes, &stats.unwrap_or_default()));
+    Ok(())
 }
 
 /// The tensors of a design that receive gradients: `learns: table [32, 12]`; empty without a score mod.

@@ -125,7 +125,17 @@ impl Worker {
     /// Examines its machine.
     pub fn doctor(&mut self) -> Result<DoctorReport, Failure> {
         let job = self.jobs.doctor();
-        match self.jobs.wait(job, &mut |_| {}) {
+        let (ended, waiting) = channel::<()>();
+        std::thread::spawn(move || {
+            if waiting.recv_timeout(Duration::from_secs(5)) == Err(RecvTimeoutError::Timeout) {
+                out::note(
+                    "the examination waits for a program that does not answer, such as a Python; it is waited for 15 s",
+                );
+            }
+        });
+        let answer = self.jobs.wait(job, &mut |_| {});
+        drop(ended);
+        match answer {
             News::Examined(report) => Ok(*report),
             other => Err(failure(other)),
         }

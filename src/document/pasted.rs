@@ -3,7 +3,8 @@
 //! Invariant: the mod and the sizes are those that a check of the text chooses; only arguments written as plain values
 //! are taken, others are left to the text itself. Must not know the window.
 
-use super::model::ArgValue;
+use super::compile::Compiled;
+use super::model::{ArgValue, Document, MaskContent, ScoreContent};
 use crate::analysis::access::access;
 use crate::base::{BlockSize, Source, SourceId};
 use crate::ir::graph::{Input, Mod, ModKind, Op};
@@ -140,6 +141,61 @@ impl Tables {
             }
         }
     }
+}
+
+/// Sizes that a layer's own code is made for, where they are not the document's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnSizes {
+    /// The layer or score mod.
+    pub layer: u64,
+    /// What the document's axes and settings would be.
+    pub q_len: usize,
+    /// Key tokens.
+    pub kv_len: usize,
+    /// Query heads.
+    pub heads: usize,
+    /// Entries of the batch.
+    pub batch: usize,
+    /// What says so, and the sizes.
+    pub words: String,
+}
+
+/// The first layer whose code says other sizes: its create_block_mask does, or a table that it reads is shorter than the document.
+pub fn own_sizes(document: &Document, compiled: &Compiled) -> Option<OwnSizes> {
+    let settings = &document.settings;
+    let [q, kv] = [document.axes.q.len(), document.axes.kv().len()];
+    compiled.layers.iter().find_map(|layer| {
+        let made = layer.result.as_ref().filter(|_| has_text(document, layer.id))?;
+        let mut tables = Tables::default();
+        tables.read_by(made);
+        let short =
+            |table: &Option<(usize, String)>, has: usize| table.clone().filter(|(len, _)| *len > 0 && *len < has);
+        let asked = layer.sizes.unwrap_or_default();
+        let (of_q, of_kv) = (short(&tables.q_len, q), short(&tables.kv_len, kv));
+        let (of_h, of_b) = (short(&tables.heads, settings.heads), short(&tables.batch, settings.batch));
+        let length = |table: &Option<(usize, String)>| table.as_ref().map(|(len, _)| *len);
+        let new_q = asked.q_len.or(length(&of_q)).or(if q == kv { length(&of_kv) } else { None }).unwrap_or(q);
+        let new_kv = asked.kv_len.or(length(&of_kv)).or(if q == kv { Some(new_q) } else { None }).unwrap_or(kv);
+        let heads = asked.heads.filter(|n| *n > 1).or(length(&of_h)).unwrap_or(settings.heads);
+        let batch = asked.batch.filter(|n| *n > 1).or(length(&of_b)).unwrap_or(settings.batch);
+        if (new_q, new_kv, heads, batch) == (q, kv, settings.heads, settings.batch) {
+            return None;
+        }
+        let named = [of_q, of_kv, of_h, of_b].into_iter().flatten().next();
+        let from = match (named, layer.sizes) {
+            (Some((len, name)), _) => format!("`{name}` has {len} entries"),
+            (None, _) => "its create_block_mask says so".to_string(),
+        };
+        let words = format!("{new_q} x {new_kv} tokens, {heads} heads, batch {batch} ({from})");
+        Some(OwnSizes { layer: layer.id, q_len: new_q, kv_len: new_kv, heads, batch, words })
+    })
+}
+
+/// Whether a layer or score mod is made of its user's code.
+fn has_text(document: &Document, id: u64) -> bool {
+    let mask = document.layer(id).map(|l| matches!(l.content, MaskContent::Text(_) | MaskContent::Linked(_)));
+    let score = || document.score(id).map(|s| matches!(s.content, ScoreContent::Text(_) | ScoreContent::Linked(_)));
+    mask.or_else(score).unwrap_or(false)
 }
 
 impl Sizes {

@@ -36,10 +36,14 @@ pub fn rivals(request: &Request) -> Vec<Rival> {
         Rival { name, about, figures: chunks.map(made) }
     };
     let (rows, ranks) = (grain.chunks(request).0, request.ranks());
+    let balanced = match request.kinds() {
+        [_] => "PyTorch's balancer for FlexAttention",
+        _ => "PyTorch's balancer, which takes one mask: the first",
+    };
     vec![
         of("contiguous", "PyTorch without a balancer", Exchange::AllGather, Ok(contiguous(rows, ranks))),
         of("head-tail", "PyTorch's head-tail balancer", Exchange::AllGather, Ok(head_tail(rows, ranks))),
-        of("PTRR", "PyTorch's balancer for FlexAttention", Exchange::AllGather, ptrr(request, grain)),
+        of("PTRR", balanced, Exchange::AllGather, ptrr(request, grain)),
         of("heap", "a heap over chunks of 2,048 tokens", Exchange::Needed, Ok(heap(request, grain))),
         Rival { name: "Ulysses", about: "heads for tokens", figures: ulysses(request) },
     ]
@@ -56,10 +60,10 @@ fn head_tail(rows: usize, ranks: usize) -> Vec<u16> {
     pieces.iter().enumerate().flat_map(|(piece, n)| std::iter::repeat_n(rank(piece), *n)).collect()
 }
 
-/// Blocks of each chunk of queries over all kinds and layers, full and partial alike.
-fn blocks(request: &Request, grain: Grain) -> Vec<f64> {
+/// Blocks of each chunk of queries over these kinds' layers, full and partial alike.
+fn blocks(request: &Request, kinds: &[Kind], grain: Grain) -> Vec<f64> {
     let mut out = vec![0.0; grain.chunks(request).0];
-    for kind in request.kinds() {
+    for kind in kinds {
         for row in 0..request.block_size().grid(request.lengths()).0 {
             let of = |group: &crate::rows::Group| {
                 let (full, partial) = group.counts(row);
@@ -71,20 +75,19 @@ fn blocks(request: &Request, grain: Grain) -> Vec<f64> {
     out
 }
 
-/// Rows sorted by their blocks and dealt out to and fro. PyTorch takes one mask without heads and equal shares.
+/// Rows sorted by the first mask's blocks and dealt out to and fro. PyTorch takes one mask without heads and equal shares.
 fn ptrr(request: &Request, grain: Grain) -> Result<Vec<u16>, Diagnostic> {
     let (rows, ranks) = (grain.chunks(request).0, request.ranks());
-    let differs = request.kinds().iter().any(|kind| kind.rows.distinct.1 > 1);
-    let refusal = match (request.kinds().len(), differs, rows % ranks) {
-        (2.., ..) => Some("it balances one mask".to_string()),
-        (_, true, _) => Some("its mask may not differ between heads".to_string()),
-        (.., 1..) => Some(format!("{rows} blocks of queries cannot be shared equally by {ranks} ranks")),
+    let first = &request.kinds()[..1];
+    let refusal = match (first[0].rows.distinct.1 > 1, rows % ranks) {
+        (true, _) => Some("its mask may not differ between heads".to_string()),
+        (_, 1..) => Some(format!("{rows} blocks of queries cannot be shared equally by {ranks} ranks")),
         _ => None,
     };
     if let Some(why) = refusal {
         return Err(Diagnostic::note("parallel-rival", why).hint("the other divisions take this request"));
     }
-    let blocks = blocks(request, grain);
+    let blocks = blocks(request, first, grain);
     let mut order: Vec<usize> = (0..rows).collect();
     order.sort_by(|a, b| blocks[*b].total_cmp(&blocks[*a]).then(a.cmp(b)));
     let mut out = vec![0; rows];
@@ -99,7 +102,7 @@ fn ptrr(request: &Request, grain: Grain) -> Result<Vec<u16>, Diagnostic> {
 fn heap(request: &Request, grain: Grain) -> Vec<u16> {
     let rows = grain.chunks(request).0;
     let each = (HEAP_TOKENS / (grain.q * request.block_size().q)).max(1);
-    let blocks = blocks(request, grain);
+    let blocks = blocks(request, request.kinds(), grain);
     let chunks: Vec<f64> = blocks.chunks(each).map(|rows| rows.iter().sum()).collect();
     let mut order: Vec<usize> = (0..chunks.len()).collect();
     order.sort_by(|a, b| chunks[*b].total_cmp(&chunks[*a]).then(a.cmp(b)));

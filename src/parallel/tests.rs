@@ -277,6 +277,17 @@ fn the_figures_of_others_are_those_of_their_rules() {
     assert_eq!(found(&window, "contiguous"), (1.004, 0.01));
     assert_eq!(found(&window, "head-tail"), (1.004, 0.02));
     assert_eq!(found(&window, "PTRR"), (1.0, 1.0));
+    // a balancer of one mask: the second kind of layer has what the first one's order gives it
+    let size = BlockSize::DEFAULT;
+    let two = [(examples::causal(), "causal"), (examples::sliding_window(1023), "window")];
+    let kinds = two.iter().map(|(mask, name)| kind(name, 1, Some(mask), (tokens, tokens), size)).collect();
+    let both = rivals(&request(kinds, 4));
+    let imbalances = |name: &str| {
+        let figures = both.iter().find(|r| r.name == name).expect("a rival").figures.clone().expect("figures");
+        figures.kinds.iter().map(|kind| (kind.imbalance * 1e3).round() / 1e3).collect::<Vec<_>>()
+    };
+    assert_eq!(imbalances("contiguous"), [1.749, 1.004]);
+    assert_eq!(imbalances("PTRR")[0], 1.0);
     let ulysses = |all: &[crate::rivals::Rival]| all.last().expect("Ulysses").figures.clone();
     assert_eq!(ulysses(&causal).expect("8 key heads over 4 ranks").imbalance, 1.0);
     assert_eq!(ulysses(&of(&examples::causal(), 3)).unwrap_err().code, "parallel-rival");

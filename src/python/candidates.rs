@@ -37,7 +37,7 @@ impl Candidate {
 /// Every function of a text that may be a mod, in text order, by its parameters' names or by its use.
 pub(crate) fn candidates(module: &Module) -> Vec<Candidate> {
     let mut used = Vec::new();
-    used_in(&module.body, &mut used);
+    used_in(&module.body, &mut used, &mut Vec::new());
     let mut out = Vec::new();
     gather(&module.body, "", false, &used, &mut out);
     out
@@ -114,29 +114,64 @@ pub(crate) fn names_indices(params: &[&str]) -> bool {
     is_b(b) && is_h(h) && is_index(q) && is_index(kv)
 }
 
-/// Names of functions that are passed on as mods.
-fn used_in(body: &[Stmt], out: &mut Vec<Name>) {
+/// Names of functions whose result is passed on as a mod: `create_block_mask(f(x), ...)`, or `m = f(x)` and m is passed on.
+pub(crate) fn makers(module: &Module) -> Vec<Name> {
+    let (mut used, mut makers, mut made) = (Vec::new(), Vec::new(), Vec::new());
+    used_in(&module.body, &mut used, &mut makers);
+    assigned_in(&module.body, &mut made);
+    makers.extend(made.into_iter().filter(|(name, _)| used.contains(name)).map(|(_, maker)| maker));
+    makers
+}
+
+/// Every `name = f(...)` of a text, at any nesting.
+fn assigned_in(body: &[Stmt], out: &mut Vec<(Name, Name)>) {
+    for statement in body {
+        walk::statements(statement, &mut |s| match &s.kind {
+            StmtKind::Assign { targets, value: Expr { kind: ExprKind::Call(callee, _), .. } } => {
+                if let ([Expr { kind: ExprKind::Name(name), .. }], ExprKind::Name(maker)) = (&targets[..], &callee.kind)
+                {
+                    out.push((name.clone(), maker.clone()));
+                }
+            }
+            StmtKind::Function(def) => {
+                if let Body::Block(body) = &def.body {
+                    assigned_in(body, out);
+                }
+            }
+            StmtKind::Class(class) => assigned_in(&class.body, out),
+            _ => {}
+        });
+    }
+}
+
+/// Names of functions that are passed on as mods, and of those whose result is.
+fn used_in(body: &[Stmt], out: &mut Vec<Name>, makers: &mut Vec<Name>) {
     for statement in body {
         walk::statements(statement, &mut |s| {
-            walk::own_expressions(s, &mut |e| walk::within(e, &mut |e| used_by(e, out)));
+            walk::own_expressions(s, &mut |e| walk::within(e, &mut |e| used_by(e, out, makers)));
             match &s.kind {
                 StmtKind::Function(def) => {
                     if let Body::Block(body) = &def.body {
-                        used_in(body, out);
+                        used_in(body, out, makers);
                     }
                 }
-                StmtKind::Class(class) => used_in(&class.body, out),
+                StmtKind::Class(class) => used_in(&class.body, out, makers),
                 _ => {}
             }
         });
     }
 }
 
-fn used_by(e: &Expr, out: &mut Vec<Name>) {
+fn used_by(e: &Expr, out: &mut Vec<Name>, makers: &mut Vec<Name>) {
     let ExprKind::Call(callee, arguments) = &e.kind else { return };
     let (ExprKind::Name(function) | ExprKind::Attribute(_, function)) = &callee.kind else { return };
     let mut takes = |e: &Expr| match &e.kind {
         ExprKind::Name(name) | ExprKind::Attribute(_, name) => out.push(name.clone()),
+        ExprKind::Call(made, _) => {
+            if let ExprKind::Name(maker) = &made.kind {
+                makers.push(maker.clone());
+            }
+        }
         _ => {}
     };
     let of_masks = matches!(&**function, "and_masks" | "or_masks");

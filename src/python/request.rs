@@ -95,4 +95,6 @@ pub struct Chosen {
     pub asked: bool,
     /// The other functions that may be mods or make them.
     pub others: Vec<String>,
+    /// The factory whose result the text gives to create_block_mask, if another function was taken because its arguments are not known.
+    pub meant: Option<String>,
 }

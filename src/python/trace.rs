@@ -157,7 +157,8 @@ impl<'a> Order<'a> {
         let mut cx = Context::new(&super::library::LIBRARY, self.limits, load);
         cx.shaken = seed;
         let mut sizes = None;
-        let root = self.root(&mut cx, &mut sizes).and_then(|root| {
+        let mut names = Vec::new();
+        let root = self.root(&mut cx, &mut sizes, &mut names).and_then(|root| {
             match too_long_a_chain(&cx.graph, root, self.limits.chain) {
                 Some(why) => Err(vec![why]),
                 None => Ok(root),
@@ -192,11 +193,20 @@ impl<'a> Order<'a> {
             None => result,
         };
         let result = result.map(|made| if self.kind == ModKind::Mask { without_stops(made) } else { made });
+        if seed.is_none() && self.kind == ModKind::Mask {
+            diagnostics.extend(result.as_ref().and_then(|made| packed::mixed(made, &names)));
+        }
         let chosen = cx.chosen.take();
         Traced { result, diagnostics, chosen, sizes, doubts: Vec::new() }
     }
 
-    fn root(&self, cx: &mut Context<'_>, sizes: &mut Option<TextSizes>) -> Result<NodeId, Vec<Diagnostic>> {
+    /// The mod's root, the sizes that the text asks for, and the text's own names.
+    fn root(
+        &self,
+        cx: &mut Context<'_>,
+        sizes: &mut Option<TextSizes>,
+        names: &mut Vec<(Name, Value)>,
+    ) -> Result<NodeId, Vec<Diagnostic>> {
         let globals = self.globals.iter().map(|(name, tensor)| {
             let value = TensorCell::new(tensor.clone());
             let name: Name = name.as_str().into();
@@ -213,6 +223,7 @@ impl<'a> Order<'a> {
         }
         cx.given = if self.call == Call::Factory { globals.clone() } else { given.clone() };
         let scope = entry::run(cx, self.source.clone(), globals)?;
+        *names = scope.names();
         let wanted = Wanted { entry: self.entry, kind: self.kind, call: self.call, args: self.args, given: &given };
         let function = entry::find_mod(cx, &scope, &wanted, 0)?;
         *sizes = super::met::sizes_for(&cx.met, &function);
@@ -293,6 +304,7 @@ fn skipped(fault: &Fault) -> Diagnostic {
 mod doubts;
 pub(crate) mod entry;
 pub(crate) mod given;
+mod packed;
 pub(crate) mod result;
 #[cfg(test)]
 mod tests;

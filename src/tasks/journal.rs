@@ -22,6 +22,9 @@ pub struct Done {
     pub rows: Vec<Value>,
     /// Whether every backend was right.
     pub right: bool,
+    /// What went wrong, a backend each.
+    #[serde(default)]
+    pub why: Vec<String>,
 }
 
 /// The file.
@@ -86,7 +89,7 @@ mod tests {
     use super::*;
 
     fn done(key: &str) -> Done {
-        Done { key: key.into(), rows: vec![serde_json::json!({"median_ms": 1.5})], right: true }
+        Done { key: key.into(), rows: vec![serde_json::json!({"median_ms": 1.5})], right: true, why: Vec::new() }
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub mod conform;
 pub mod doctor;
 pub mod environment;
 pub mod exporting;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzzing;
 pub mod imports;
 pub mod journal;
 pub mod kernel_files;

@@ -17,6 +17,7 @@ use crate::analysis::lowered::Lowered;
 use crate::analysis::ranges::row_ranges;
 use crate::backends::cpu;
 use crate::backends::cuda::{Limits, verdict};
+use crate::base::words::bytes;
 use crate::base::{BackendName, Control, DType, Diagnostic};
 use crate::ir::passes::derive::{Derived, derive};
 use crate::problem::Problem;
@@ -267,19 +268,26 @@ impl<'a> Facts<'a> {
                 (forward.clone(), forward.and_then(|()| derived()))
             }
         };
-        let how = match name {
-            BackendName::Flex => "block lists; masks as bits, mods compiled in",
-            BackendName::Eager => "all scores in memory",
-            BackendName::Sdpa if self.is_plain() => "no mask, or causal",
-            BackendName::Sdpa => "a dense mask",
-            _ => "full or causal",
+        let (how, dense) = match name {
+            BackendName::Flex => ("block lists; masks as bits, mods compiled in".to_string(), false),
+            BackendName::Eager => (self.scores_in_memory(), true),
+            BackendName::Sdpa if self.is_plain() => ("no mask, or causal".to_string(), false),
+            BackendName::Sdpa => ("a dense mask".to_string(), true),
+            _ => ("full or causal".to_string(), false),
         };
         let answer = |result: Result<(), Diagnostic>| match result {
             Err(why) => refused(why),
-            Ok(()) if matches!(name, BackendName::Eager) || how == "a dense mask" => Answer::Dense(how.into()),
-            Ok(()) => Answer::Takes(how.into()),
+            Ok(()) if dense => Answer::Dense(how.clone()),
+            Ok(()) => Answer::Takes(how.clone()),
         };
         Ok(Verdict { who: name.to_string(), forward: answer(forward), backward: answer(backward), call: None })
+    }
+
+    /// What materialising the scores costs: 4 bytes each, once more as probabilities, and kept for a backward pass.
+    fn scores_in_memory(&self) -> String {
+        let s = self.problem.spec();
+        let scores = s.batch as f64 * s.heads as f64 * s.q_len as f64 * s.kv_len as f64 * 4.0;
+        format!("all scores in memory: {} for each layer, twice that with their softmax", bytes(scores as u64))
     }
 
     /// Full, or causal from the top left.
@@ -344,7 +352,7 @@ impl<'a> Facts<'a> {
             }
         };
         let forward = match (plain, part) {
-            (_, "math") => Answer::Dense(format!("all scores in memory, {mask}")),
+            (_, "math") => Answer::Dense(format!("{}; {mask}", self.scores_in_memory())),
             (true, _) => Answer::Takes(mask.into()),
             (false, _) => Answer::Dense(format!("{mask}: computes every block")),
         };
@@ -371,7 +379,10 @@ impl<'a> Facts<'a> {
     fn flex(&self) -> Vec<Verdict> {
         let scale = self.scale("scale");
         let call = Some(format!("flex_attention(q, k, v, score_mod=score_mod, block_mask=block_mask{scale})"));
-        let lists = || Answer::Takes("block lists, mods compiled in".into());
+        let compiled = Answer::Takes(format!(
+            "block lists, mods compiled in; without torch.compile it keeps {}",
+            self.scores_in_memory()
+        ));
         let triton = match self.place {
             Place::Cpu => Answer::Refuses(
                 "FlexAttention does not support backward on CPU. Please set the input requires_grad to False or use another \
@@ -381,7 +392,7 @@ impl<'a> Facts<'a> {
             Place::Gpu(_) => self.triton_backward(),
         };
         let flash = self.flash_4(call.clone());
-        vec![Verdict { who: "torch:flex".into(), forward: lists(), backward: triton, call }, flash, self.cudnn_flex()]
+        vec![Verdict { who: "torch:flex".into(), forward: compiled, backward: triton, call }, flash, self.cudnn_flex()]
     }
 
     fn triton_backward(&self) -> Answer {

@@ -14,6 +14,7 @@ pub mod effects;
 mod flat_edit;
 pub(crate) mod json_edit;
 pub mod known;
+mod own_masks;
 mod programs;
 pub mod read;
 mod settings_file;

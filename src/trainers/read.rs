@@ -103,6 +103,12 @@ impl TrainerConfig {
         }
     }
 
+    /// What the family's own mask is, where it is not plain causal or full attention, one line each.
+    pub fn own_masks(&self) -> Vec<String> {
+        let family = self.family.as_deref().unwrap_or_default();
+        super::own_masks::own_masks(family, &self.values, self.setup().batch)
+    }
+
     /// Attention of the model as it is trained, without a designed mask. None: the family's shape is not known.
     pub fn document(&self) -> Option<Document> {
         let shape = match self.trainer {

@@ -7,7 +7,7 @@
 use crate::backends::cuda::CONTEXT_LOST;
 use crate::base::Diagnostic;
 use crate::base::tensor::Data;
-use crate::problem::result::{KernelArtefact, Outcome, RunReport, RunStep};
+use crate::problem::result::{GradientOutcome, KernelArtefact, Outcome, RunReport, RunStep};
 use crate::worker::client::{self, Event};
 use crate::worker::named;
 use crate::worker::patience::Patience;
@@ -258,10 +258,17 @@ impl Lane {
     }
 }
 
-/// Whether a backend failed in a way that leaves its worker's GPU context unusable.
+/// Whether something failed in a way that leaves its worker's GPU context unusable.
 fn lost_its_gpu(news: &News) -> bool {
-    let News::Ran { report, .. } = news else { return false };
-    report.backends.iter().any(|b| matches!(&b.outcome, Outcome::Failed { why } if why.code == CONTEXT_LOST))
+    let lost = |why: &Diagnostic| why.code == CONTEXT_LOST;
+    match news {
+        News::Failed { why } => why.iter().any(lost),
+        News::Ran { report, .. } => {
+            report.backends.iter().any(|b| matches!(&b.outcome, Outcome::Failed { why } if lost(why)))
+                || report.gradients.iter().any(|b| matches!(&b.outcome, GradientOutcome::Failed { why } if lost(why)))
+        }
+        _ => false,
+    }
 }
 
 fn news(body: ResponseBody, payloads: Vec<Payload>) -> News {

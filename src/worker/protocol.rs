@@ -157,6 +157,9 @@ pub enum SeedSource {
         d_out: String,
         /// Name of the lse's, if there is one.
         d_lse: Option<String>,
+        /// Order of the output's dimensions in the file.
+        #[serde(default)]
+        layout: Layout,
     },
 }
 

@@ -3,12 +3,14 @@
 //! Invariant: reads package metadata only; never imports torch (seconds) and never installs. Must not know the
 //! packages' use.
 
+use crate::base::Diagnostic;
 use crate::worker::limited;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// A Python and its installed packages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -74,11 +76,46 @@ pub fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(&name)).find(|p| p.is_file())
 }
 
+/// How long an interpreter may take to list its packages.
+const ANSWER: Duration = Duration::from_secs(15);
+
+/// Interpreters that have not answered in this process: nobody waits for them twice.
+static SILENT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Whether it was waited for in vain.
+pub fn is_silent(path: &Path) -> bool {
+    SILENT.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|known| known == path)
+}
+
+/// The interpreter that `MASKLOOM_PYTHON` names, if it was waited for in vain.
+pub fn chosen_but_silent() -> Option<Diagnostic> {
+    let chosen = std::env::var_os("MASKLOOM_PYTHON").map(PathBuf::from).filter(|path| is_silent(path))?;
+    let message = format!("{} (MASKLOOM_PYTHON) has said nothing for {} s", chosen.display(), ANSWER.as_secs());
+    Some(
+        Diagnostic::error("torch-silent", message)
+            .hint("check that this Python starts in a terminal, or unset MASKLOOM_PYTHON"),
+    )
+}
+
 /// Asks one interpreter. None: it does not answer within some seconds.
 pub fn ask(path: &Path) -> Option<Python> {
+    ask_within(path, ANSWER)
+}
+
+fn ask_within(path: &Path, limit: Duration) -> Option<Python> {
+    if is_silent(path) {
+        return None;
+    }
     let mut command = Command::new(path);
     command.args(["-I", "-c", ASK]).args(PACKAGES);
-    let said = limited::run(command, Duration::from_secs(20)).filter(|s| s.success)?;
+    let began = Instant::now();
+    let Some(said) = limited::run(command, limit) else {
+        if began.elapsed() >= limit {
+            SILENT.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_path_buf());
+        }
+        return None;
+    };
+    let said = Some(said).filter(|s| s.success)?;
     let mut python: Python = serde_json::from_str(said.stdout.lines().last()?).ok()?;
     python.path = path.to_path_buf();
     Some(python)
@@ -111,5 +148,14 @@ mod tests {
         let python = ask(&fake).expect("answers");
         assert_eq!((python.version.as_str(), python.packages["torch"].as_str()), ("3.11.2", "2.11"));
         assert_eq!(ask(Path::new("/bin/true")), None);
+        assert!(!is_silent(Path::new("/bin/true")), "it has answered, with nothing");
+        // a silent one is waited for once
+        let silent = folder.path().join("silent");
+        std::fs::write(&silent, "#!/bin/sh\nexec sleep 60\n").unwrap();
+        std::fs::set_permissions(&silent, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let began = Instant::now();
+        assert_eq!(ask_within(&silent, Duration::from_millis(400)), None);
+        assert_eq!((ask(&silent), is_silent(&silent)), (None, true));
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     }
 }

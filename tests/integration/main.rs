@@ -6,6 +6,8 @@ mod ci;
 mod cli;
 mod conform;
 mod documents;
+#[cfg(target_os = "linux")]
+mod driver;
 mod guide;
 mod gym;
 mod gym_blocks;

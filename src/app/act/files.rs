@@ -28,6 +28,7 @@ use std::sync::Arc;
 /// Saves the document as it is now.
 pub(super) fn save_to(state: &mut State, path: PathBuf) {
     let path = with_extension(path, "json");
+    let path = std::path::absolute(&path).unwrap_or(path);
     let (document, revision) = (state.document.clone(), state.revision);
     let seen = state.seen.clone().filter(|_| state.path.as_ref() == Some(&path));
     state.session.errands.write(move || {

@@ -28,7 +28,8 @@ use super::workspace::{Aside, Workspace};
 use crate::base::Diagnostic;
 use crate::document::edit::Edit;
 use crate::document::library;
-use crate::document::model::{Axes, Document};
+use crate::document::model::{Axes, Axis, Document};
+use crate::document::pasted::OwnSizes;
 use crate::document::resize;
 
 /// Size of everything on a projector.
@@ -43,6 +44,7 @@ pub(super) fn act(state: &mut State, action: Action) {
             state.edit(edit);
         }
         Action::SetAxes(axes) => set_axes(state, axes),
+        Action::TakeSizes(sizes) => take_sizes(state, &sizes),
         Action::Resize(axes, how) => match resize::follow_axes(&state.document, axes, how) {
             Ok(edit) => {
                 state.history.seal();
@@ -490,6 +492,29 @@ fn redo(state: &mut State) {
         state.turned(&step);
         state.done(format!("Done again: {}", step.title));
     }
+}
+
+/// One undo point. A segment's name and grid stay where its length does.
+fn take_sizes(state: &mut State, sizes: &OwnSizes) {
+    state.history.seal();
+    state.history.pointer_down();
+    let mut settings = state.document.settings.clone();
+    settings.batch = sizes.batch;
+    if settings.heads != sizes.heads {
+        settings.heads = sizes.heads;
+        settings.kv_heads = if sizes.heads.is_multiple_of(settings.kv_heads) { settings.kv_heads } else { sizes.heads };
+    }
+    if settings != state.document.settings {
+        state.edit(Edit::SetSettings(Box::new(settings)));
+    }
+    let old = &state.document.axes;
+    let axis = |old: &Axis, len: usize| if old.len() == len { old.clone() } else { Axis::tokens(len) };
+    let (q, kv) = (axis(&old.q, sizes.q_len), axis(old.kv(), sizes.kv_len));
+    let axes = Axes { kv: (kv != q).then_some(kv), q };
+    if axes != state.document.axes {
+        set_axes(state, axes);
+    }
+    state.history.pointer_up();
 }
 
 fn set_axes(state: &mut State, axes: Axes) {

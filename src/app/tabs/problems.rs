@@ -20,6 +20,17 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         let colours = palette(ui.visuals());
         ui.colored_label(colours.good, "No problems: the document compiles and can run.");
     }
+    if let Some(sizes) = &built.own_sizes {
+        ui.horizontal_wrapped(|ui| {
+            let name = state.document.layer(sizes.layer).map(|l| &*l.name);
+            let name = name.or_else(|| state.document.score(sizes.layer).map(|s| &*s.name)).unwrap_or("the code");
+            ui.label(format!("{name} is made for {}.", sizes.words));
+            let tip = "Sets the document's lengths, heads and batch to those that the code is made for.";
+            if ui.small_button("Use the code's sizes").on_hover_text(tip).clicked() {
+                actions.push(Action::TakeSizes(sizes.clone()));
+            }
+        });
+    }
     ScrollArea::both().auto_shrink([false, false]).show(ui, |ui| {
         for (layer, diagnostic) in &all {
             one(ui, state, *layer, diagnostic, actions);

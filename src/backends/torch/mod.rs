@@ -14,7 +14,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-pub use session::Facts;
+pub use session::{Facts, Heard};
 
 use super::absent::absent;
 use super::gradients::{Gradients, Seeds};
@@ -53,8 +53,17 @@ pub type ModuleText = fn(&Problem, &str) -> Vec<(String, Vec<u8>)>;
 /// Starts the user's Python (None: `MASKLOOM_PYTHON`, the active environment, `python3`) and imports torch, which takes
 /// seconds. Errors: no Python, no torch, torch without CUDA or without that GPU.
 pub fn open(python: Option<&str>, device: Device, module_text: ModuleText) -> Result<Torch, Diagnostic> {
+    open_heard(python, device, module_text, Heard::default())
+}
+
+fn open_heard(
+    python: Option<&str>,
+    device: Device,
+    module_text: ModuleText,
+    heard: Heard,
+) -> Result<Torch, Diagnostic> {
     let python = python.map_or_else(default_python, PathBuf::from);
-    let session = Session::start(python, device)?;
+    let session = Session::start(python, device, heard)?;
     let facts = session.facts().clone();
     Ok(Torch { session: Arc::new(Mutex::new(session)), facts, device, module_text })
 }
@@ -62,41 +71,41 @@ pub fn open(python: Option<&str>, device: Device, module_text: ModuleText) -> Re
 /// The last used PyTorch, so that the next race does not wait for `import torch` again.
 static KEPT: Mutex<Option<(Option<String>, Torch)>> = Mutex::new(None);
 
-/// As [`open`], but the process stays until another one is requested.
-fn open_kept(python: Option<&str>, device: Device, module_text: ModuleText) -> Result<Torch, Diagnostic> {
+/// As [`open`], but the process stays until another one is requested. `heard` is set with its first line.
+pub fn open_kept(
+    python: Option<&str>,
+    device: Device,
+    module_text: ModuleText,
+    heard: Heard,
+) -> Result<Torch, Diagnostic> {
     let mut kept = KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some((of, torch)) = &*kept
         && (of.as_deref(), torch.device) == (python, device)
     {
+        heard.set();
         return Ok(torch.clone());
     }
     // two of them would hold memory of the device for nothing
     *kept = None;
-    let torch = open(python, device, module_text)?;
+    let torch = open_heard(python, device, module_text, heard)?;
     *kept = Some((python.map(String::from), torch.clone()));
     Ok(torch)
 }
 
 /// Versions of torch, triton, flash-attn, diffusers and the rest, by really importing torch.
 pub fn probe(python: Option<&str>) -> Result<Facts, Diagnostic> {
-    Ok(Session::start(python.map_or_else(default_python, PathBuf::from), Device::Cpu)?.facts().clone())
+    Ok(Session::start(python.map_or_else(default_python, PathBuf::from), Device::Cpu, Heard::default())?
+        .facts()
+        .clone())
 }
 
-/// The `torch:*` backends among `names`, in order, and PyTorch's versions. Where PyTorch cannot be started each of them
-/// refuses with the reason; without such names nothing is started. The process stays for the next race.
-pub fn backends(
-    names: &[BackendName],
-    python: Option<&str>,
-    device: Device,
-    module_text: ModuleText,
-) -> (Vec<Box<dyn Backend>>, Option<Facts>) {
-    let wanted = || names.iter().copied().filter(|n| n.is_torch());
-    if wanted().next().is_none() {
-        return (Vec::new(), None);
-    }
-    match open_kept(python, device, module_text) {
-        Ok(torch) => (wanted().filter_map(|n| torch.backend(n)).collect(), Some(torch.facts)),
-        Err(why) => (wanted().map(|name| absent(name, why.clone())).collect(), None),
+/// The `torch:*` backends among `names`, in order, and PyTorch's versions. Where PyTorch could not be started each of them
+/// refuses with the reason.
+pub fn backends(names: &[BackendName], opened: Result<Torch, Diagnostic>) -> (Vec<Box<dyn Backend>>, Option<Facts>) {
+    let wanted = names.iter().copied().filter(|n| n.is_torch());
+    match opened {
+        Ok(torch) => (wanted.filter_map(|n| torch.backend(n)).collect(), Some(torch.facts)),
+        Err(why) => (wanted.map(|name| absent(name, why.clone())).collect(), None),
     }
 }
 

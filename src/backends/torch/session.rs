@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -66,6 +67,23 @@ pub(super) struct Session {
     facts: Facts,
     /// Limit for the first line of a process.
     first: Duration,
+    /// Set with the first line.
+    heard: Heard,
+}
+
+/// Whether a Python that is being started has said a line: whoever waits for it can go on without it until then.
+#[derive(Clone, Debug, Default)]
+pub struct Heard(Arc<AtomicBool>);
+
+impl Heard {
+    /// Whether it has.
+    pub fn is(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 struct Process {
@@ -97,12 +115,22 @@ struct Failure {
 
 impl Session {
     /// Starts Python and imports torch. Errors: no Python, no torch, no GPU for it.
-    pub(super) fn start(python: PathBuf, device: Device) -> Result<Session, Diagnostic> {
-        Session::start_within(python, device, FIRST_LINE)
+    pub(super) fn start(python: PathBuf, device: Device, heard: Heard) -> Result<Session, Diagnostic> {
+        let mut session = Session::new(python, device, FIRST_LINE)?;
+        session.heard = heard;
+        session.ensure()?;
+        Ok(session)
     }
 
     /// The same with a limit for its first line.
+    #[cfg(test)]
     pub(super) fn start_within(python: PathBuf, device: Device, first: Duration) -> Result<Session, Diagnostic> {
+        let mut session = Session::new(python, device, first)?;
+        session.ensure()?;
+        Ok(session)
+    }
+
+    fn new(python: PathBuf, device: Device, first: Duration) -> Result<Session, Diagnostic> {
         let exchange = Exchange::new()?;
         let files = [
             ("maskloom_torch.py", SCRIPT.as_bytes()),
@@ -114,8 +142,7 @@ impl Session {
             ("maskloom_memory.py", MEMORY.as_bytes()),
         ];
         let script = exchange.write_together(&files)?.remove(0);
-        let facts = Facts::default();
-        let mut session = Session {
+        Ok(Session {
             python,
             device,
             process: None,
@@ -124,11 +151,10 @@ impl Session {
             next_id: 0,
             generation: 0,
             inputs: None,
-            facts,
+            facts: Facts::default(),
             first,
-        };
-        session.ensure()?;
-        Ok(session)
+            heard: Heard::default(),
+        })
     }
 
     pub(super) fn facts(&self) -> &Facts {
@@ -193,7 +219,7 @@ impl Session {
         let Some(process) = &mut self.process else { return Err(gone(what)) };
         let sent = writeln!(process.stdin, "{body}").and_then(|()| process.stdin.flush());
         let answer = match sent {
-            Ok(()) => process.wait(id, until),
+            Ok(()) => process.wait(id, until, &self.heard),
             Err(_) => Err(RecvTimeoutError::Disconnected),
         };
         match answer {
@@ -264,11 +290,12 @@ impl Process {
         Ok(Process { child, stdin, answers, silent_until: None, words })
     }
 
-    fn wait(&mut self, id: u64, until: Instant) -> Result<Answer, RecvTimeoutError> {
+    fn wait(&mut self, id: u64, until: Instant, heard: &Heard) -> Result<Answer, RecvTimeoutError> {
         loop {
             let until = self.silent_until.map_or(until, |silent| until.min(silent));
             let line = self.answers.recv_timeout(until.saturating_duration_since(Instant::now()))?;
             self.silent_until = None;
+            heard.set();
             // other lines on this channel are late answers, which are ignored
             if let Some(answer) = serde_json::from_str::<Answer>(&line).ok().filter(|a| a.id == id) {
                 return Ok(answer);

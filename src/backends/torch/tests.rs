@@ -18,7 +18,7 @@ fn none(_: &Problem, _: &str) -> Vec<(String, Vec<u8>)> {
 #[test]
 fn no_python_is_a_refusal_of_each_backend() {
     let names = [BackendName::TorchSdpa, BackendName::Flex, BackendName::TorchFlex];
-    let (found, facts) = backends(&names, Some("/no/such/python"), Device::Cpu, none);
+    let (found, facts) = backends(&names, open(Some("/no/such/python"), Device::Cpu, none));
     assert_eq!(facts, None);
     let p = problem(1, 1, 1, 8, 8, 16);
     let refusals: Vec<_> = found.iter().map(|b| (b.name(), b.support(&p).unwrap_err().code.to_string())).collect();
@@ -84,7 +84,7 @@ mod fake {
             "read line; echo '{\"id\": 1, \"ok\": {\"versions\": {}, \"device_name\": \"x\", \"cuda\": false, \
              \"flex_flash\": false}}'; /bin/sh -c 'kill -STOP $$' & echo $! > ${0%/*}/child; wait",
         );
-        let mut session = Session::start(python.into(), Device::Cpu).expect("it says hello");
+        let mut session = Session::start(python.into(), Device::Cpu, Heard::default()).expect("it says hello");
         let why = session.ask("waiting", "time", json!({}), Duration::from_millis(300)).unwrap_err();
         assert_eq!(why.code, "torch-timeout");
         let child = std::fs::read_to_string(folder.path().join("child")).expect("a process id");

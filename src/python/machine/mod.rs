@@ -88,6 +88,8 @@ pub struct Context<'a> {
     pub(crate) met: Vec<super::met::Met>,
     /// The functions of the first text that may be mods.
     pub(crate) candidates: Vec<super::candidates::Candidate>,
+    /// Names of functions whose result the user's text gives to create_block_mask.
+    pub(crate) makers: Vec<Name>,
     /// The function that was taken, and the others that could have been.
     pub(crate) chosen: Option<super::request::Chosen>,
     /// Names of Python and PyTorch that the text has set to something else.
@@ -166,6 +168,7 @@ impl<'a> Context<'a> {
             given: Vec::new(),
             met: Vec::new(),
             candidates: Vec::new(),
+            makers: Vec::new(),
             chosen: None,
             patched: Vec::new(),
             rough: None,
@@ -303,6 +306,7 @@ impl<'a> Context<'a> {
             let given: Vec<Name> = globals.iter().map(|(name, _)| name.clone()).collect();
             super::notes::notes(&parsed.module, &given).into_iter().for_each(|note| self.warn(note));
             self.candidates = super::candidates::candidates(&parsed.module);
+            self.makers = super::candidates::makers(&parsed.module);
             let open = super::candidates::open_names(&parsed.module);
             let params = super::candidates::params(&parsed.module);
             // a name that a function takes is given to the function

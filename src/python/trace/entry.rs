@@ -197,7 +197,7 @@ fn at_path(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>, path: &str)
     let mut parts = path.split('.');
     let first = parts.next().unwrap_or_default();
     let Some(value) = scope.own(first) else { return nested_of_name(cx, scope, wanted, path) };
-    cx.chosen = Some(Chosen { entry: path.to_string(), asked: true, others: Vec::new() });
+    cx.chosen = Some(Chosen { entry: path.to_string(), asked: true, ..Chosen::default() });
     let mut value = cx.use_value(value)?;
     let mut owner: Option<Rc<ClassValue>> = None;
     let parts: Vec<&str> = parts.collect();
@@ -356,7 +356,12 @@ fn note(cx: &mut Context, chosen: &str, all: &[(u8, Name, Value)]) {
     let mut others: Vec<String> =
         top.chain(nested).filter(|name| *name != *chosen && !name.starts_with(&inside)).collect();
     others.dedup();
-    cx.chosen = Some(Chosen { entry: chosen.to_string(), asked: false, others });
+    // a helper that factories are called with is taken only because their arguments are not known
+    let taken =
+        cx.makers.iter().any(|maker| **maker == *chosen) || cx.candidates.iter().any(|c| c.path == chosen && c.used);
+    let meant = cx.makers.iter().find(|maker| !taken && others.iter().any(|other| **other == ***maker));
+    let meant = meant.map(|maker| maker.to_string());
+    cx.chosen = Some(Chosen { entry: chosen.to_string(), asked: false, others, meant });
 }
 
 /// A text of one function that takes as many parameters as a mod does: with any names, that is the one meant.

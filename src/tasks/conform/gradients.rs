@@ -6,7 +6,7 @@
 
 use super::cases::{Arrays, Case};
 use super::{CaseReport, Runner, outputs};
-use crate::base::{BackendName, Device, Diagnostic, HostTensor};
+use crate::base::{BackendName, Device, Diagnostic, HostTensor, Layout};
 use crate::problem::Problem;
 use crate::problem::result::{GradientError, GradientOutcome, GradientReport};
 use crate::worker::protocol::{GradientRequest, SeedSource};
@@ -23,6 +23,7 @@ pub fn request(case: &Case, path: &Path) -> Option<GradientRequest> {
         path: path.to_string_lossy().into_owned(),
         d_out: format!("{}.do", case.name),
         d_lse: case.dlse.then(|| format!("{}.dlse", case.name)),
+        layout: Layout::Bhsd,
     };
     Some(GradientRequest { seeds, rounds: 0, keep: true, deterministic: false })
 }

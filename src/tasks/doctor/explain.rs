@@ -5,14 +5,14 @@
 
 use super::matching::{Text, plain, words};
 pub use super::messages::{Entry, checked};
-use super::{messages, reports, training};
+use super::{installs, libraries, messages, reports, training};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// The result of an explanation.
 #[derive(Clone, Debug)]
 pub enum Explanation {
-    /// These entries match.
+    /// These entries match, the one that says most about the text first.
     Known(Vec<&'static Entry>),
     /// None matches; these share the most words, nearest first. May be empty.
     Nearest(Vec<&'static Entry>),
@@ -20,15 +20,21 @@ pub enum Explanation {
 
 /// Every message that is known.
 fn all() -> impl Iterator<Item = &'static Entry> {
-    messages::MESSAGES.iter().chain(training::MESSAGES).chain(reports::MESSAGES)
+    [messages::MESSAGES, training::MESSAGES, reports::MESSAGES, libraries::MESSAGES, installs::MESSAGES]
+        .into_iter()
+        .flatten()
 }
 
 /// Looks a text up.
 pub fn explain(text: &str) -> Explanation {
     let (code, read) = (plain(text), Text::new(text));
-    let known: Vec<&Entry> = all().filter(|e| names(&code, e.code) || e.patterns.iter().any(|p| read.has(p))).collect();
+    let matched = |e: &&Entry| e.patterns.iter().filter(|p| read.has(p)).map(|p| weight(p)).reduce(f64::max);
+    let mut known: Vec<(f64, &Entry)> = all()
+        .filter_map(|e| if names(&code, e.code) { Some((f64::MAX, e)) } else { matched(&e).map(|weight| (weight, e)) })
+        .collect();
     if !known.is_empty() {
-        return Explanation::Known(known);
+        known.sort_by(|a, b| b.0.total_cmp(&a.0));
+        return Explanation::Known(known.into_iter().map(|(_, e)| e).collect());
     }
     let asked = telling(text);
     let mut scored: Vec<(f64, &Entry)> = all().map(|e| (likeness(&asked, e), e)).collect();
@@ -52,7 +58,9 @@ fn telling(text: &str) -> Vec<String> {
 }
 
 /// Words that say nothing about which message it is.
-const COMMON: [&str; 16] = [
+const COMMON: [&str; 18] = [
+    "modul",
+    "nam",
     "the",
     "and",
     "not",
@@ -74,15 +82,24 @@ const COMMON: [&str; 16] = [
 /// Below this an entry is no help: it leads astray.
 const LIKE: f64 = 0.2;
 
-/// The share of the asked words that an entry's patterns have, each by its rarity: 1 if few entries have it.
-fn likeness(asked: &[String], entry: &Entry) -> f64 {
+/// How much a word tells: 1 if one entry has it.
+fn rarity(word: &String) -> f64 {
     static SPREAD: LazyLock<HashMap<String, f64>> = LazyLock::new(|| {
         let mut counts: HashMap<String, f64> = HashMap::new();
         all().flat_map(own).for_each(|word| *counts.entry(word).or_default() += 1.0);
         counts
     });
+    1.0 / SPREAD.get(word).copied().unwrap_or(1.0).sqrt()
+}
+
+/// How much a pattern tells.
+fn weight(pattern: &str) -> f64 {
+    telling(pattern).iter().map(rarity).sum()
+}
+
+/// The share of the asked words that an entry's patterns have, each by its rarity.
+fn likeness(asked: &[String], entry: &Entry) -> f64 {
     let has = own(entry);
-    let rarity = |word: &String| 1.0 / SPREAD.get(word).copied().unwrap_or(1.0).sqrt();
     let shared: Vec<f64> = asked.iter().filter(|w| has.contains(w)).map(rarity).collect();
     if shared.len() < 2 {
         return 0.0;
@@ -101,8 +118,10 @@ pub fn render(text: &str) -> String {
     let one = |e: &Entry| format!("{}\n  means: {}\n  do:    {}\n  as of: {}\n", e.code, e.cause, e.fix, checked(e));
     match explain(text) {
         Explanation::Known(entries) => {
+            let codes: Vec<&str> = entries.iter().map(|e| e.code).collect();
             let list = entries.into_iter().map(one).collect::<Vec<_>>().join("\n");
-            list + &quotient(text).map(|line| format!("  here:  {line}\n")).unwrap_or_default()
+            let divided = codes.contains(&"reshape-lost-heads").then(|| quotient(text)).flatten();
+            list + &divided.map(|line| format!("  here:  {line}\n")).unwrap_or_default()
         }
         Explanation::Nearest(entries) if entries.is_empty() => {
             "This message is unknown, and no known message is similar.\n  do:    run `maskloom doctor`, which checks driver, NVRTC, Python and display\n"
@@ -115,14 +134,19 @@ pub fn render(text: &str) -> String {
     }
 }
 
-/// How often a refused shape goes into the tensor: `151947264 / (2 x 24731 x 128) = 24`.
+/// How often a refused shape goes into the tensor: `151947264 / (2 x 24731 x 128) = 24`. The number is the first behind
+/// `size`, `elements` or `numel` outside of the shape, or the first large one.
 fn quotient(text: &str) -> Option<String> {
-    let behind = |word: &str| text.find(word).map(|at| &text[at + word.len()..]);
-    let shape = behind("shape")?.split_once('[')?.1.split_once(']')?.0;
+    let numbers = |text: &str| -> Vec<u64> {
+        text.split(|c: char| !c.is_ascii_digit()).filter(|n| !n.is_empty()).filter_map(|n| n.parse().ok()).collect()
+    };
+    let (before, rest) = text.split_once(['[', '('])?;
+    let (shape, behind) = rest.split_once([']', ')'])?;
     let sizes: Vec<u64> = shape.split(',').map(|n| n.trim().parse().ok()).collect::<Option<_>>()?;
-    let rest = behind("input of size")?.trim_start();
-    let all: u64 = rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
     let product = sizes.iter().try_fold(1u64, |a, b| a.checked_mul(*b)).filter(|n| *n > 0)?;
+    let spread = text.contains("shape") || text.contains("reshape") || text.contains("view");
+    let outside = numbers(behind).into_iter().chain(numbers(before));
+    let all = outside.filter(|_| spread && sizes.len() > 1).find(|n| *n > product.min(1000))?;
     let list: Vec<String> = sizes.iter().map(u64::to_string).collect();
     let factor = if all.is_multiple_of(product) {
         format!("{}: an axis of that length, such as the heads, was lost", all / product)

@@ -373,3 +373,99 @@ fn every_entry_says_how_it_was_checked() {
     }
     assert!(render("No available kernel. Aborting execution").contains("as of: "));
 }
+
+/// Messages of public reports in the words of a search box or of another version: the entry about them stands first.
+#[test]
+fn the_entry_that_says_most_stands_first() {
+    let mut wrong: Vec<(&str, &str, String)> = Vec::new();
+    for (text, code) in [
+        ("block_sparsity.py: sparse block size (128) is not divisible by 256 on this arch", "fa4-block-size"),
+        ("FLASH backend with BlockMask under context parallel fails on B200", "fa4-block-size"),
+        ("no compatible build variant of flash-attn2 for torch 2.13", "hub-kernel-no-variant"),
+        ("kernels-community/flash-attn2 has no build that fits torch213-cxx11-cu130", "hub-kernel-no-variant"),
+        ("Kernel at path /x does not have build: torch28-cxx11-cu128-x86_64-linux", "hub-kernel-stale"),
+        ("the kernel in my hub cache lacks the build torch28-cxx11-cu128", "hub-kernel-stale"),
+        ("set_attention_backend on one block with sage_hub: NoneType is not callable", "hub-kernel-not-loaded"),
+        ("flash-attn 2 does not support attn_mask since diffusers 0.37", "flash-mask-refused-since-037"),
+        ("aiter attention does not support attn_mask on my NVIDIA card", "aiter-mask"),
+        ("TypeError: unsupported operand type(s) for +: 'Tensor' and 'BlockMask'", "block-mask-is-no-tensor"),
+        ("q, k, v are on cpu but block_mask is on cuda:0", "block-mask-device-default"),
+        ("TypeError: list indices must be integers or slices, not Tensor", "vmap-index"),
+        ("shape [4, 100, 64] invalid, input has size 614400", "reshape-lost-heads"),
+        ("cannot reshape tensor of 151947264 elements into shape [2, 24731, 128]", "reshape-lost-heads"),
+        ("libcudart.so.11.0 not found when importing flash_attn_2_cuda", "cuda-runtime-library"),
+        ("pip install flash-attn: Guessing wheel URL ... HTTP Error 404", "wheel-not-found"),
+        ("xformers: flash-attention version 2.8.3 is not in the supported range", "xformers-flash-version"),
+        ("sageattn: head dimension 40 not supported", "sage-head-dim"),
+        ("cannot import name 'create_nested_block_mask'", "nested-tensor"),
+        ("flash_attn_interface returns a tensor instead of a tuple", "flash-3-unpack"),
+        ("RuntimeError: Bq and Bkv must broadcast. Got Bq=4 and Bkv=2", "block-mask-broadcast"),
+        (
+            "NYI: embedding dimension of the query, key, and value must be at least 16 but got E=8",
+            "flex-head-dim-small",
+        ),
+        ("Q and KV block size must be divisible by BLOCK_M and BLOCK_N", "flex-block-divides-tile"),
+        ("Number of shared query heads sharing the same KV head must be power of 2.", "flex-decode-groups"),
+        ("DDPOptimizer backend: Found a higher order op in the graph. This is not supported.", "ddp-optimizer"),
+        ("There was no rule registered for HOP flex_attention and mode <FlopCounterMode>", "higher-order-op-rule"),
+        ("Detected that you are using FX to symbolically trace a dynamo-optimized function.", "fx-on-compiled"),
+        ("UserWarning: 1Torch was not compiled with flash attention. (Triggered internally", "flash-not-compiled-in"),
+        ("Flash Attention does not support non-null attn_mask.", "sdpa-why-not"),
+        ("RuntimeError: p.attn_bias_ptr is not correctly aligned", "attn-bias-aligned"),
+        ("RuntimeError: cutlassF: no kernel found to launch!", "cutlass-no-kernel"),
+        ("NotImplementedError: No operator found for `memory_efficient_attention_forward`", "xformers-no-operator"),
+        ("RuntimeError: CUDA error: invalid configuration argument", "grid-limit"),
+        ("AssertionError: expected size 64==64, stride 4096==64 at dim=1", "stride-changed"),
+        ("RuntimeError: cu_seqlens_q must have shape (batch_size + 1)", "varlen-offsets"),
+        ("Backward pass is not implemented for Sage attention.", "diffusers-no-backward"),
+        ("flash_attn is installed but failed to import: x. Falling back to native", "diffusers-import-failed"),
+        ("The product of `ring_degree` (4) and `ulysses_degree` (4) must not exceed the world size (8)", "cp-degrees"),
+        ("Q_LEN 4100 is not divisible by CP mesh world size 4 * Q_BLOCK_SIZE 128.", "cp-length"),
+        ("Load balancing requires `is_causal=True`.", "cp-what-it-takes"),
+        ("`sdpa` attention does not support `output_attentions=True`.", "output-attentions"),
+        (
+            "Sliding Window Attention is enabled but not implemented for `sdpa`; unexpected results may be encountered.",
+            "window-not-applied",
+        ),
+        (
+            "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch installation.",
+            "card-newer-than-torch",
+        ),
+        ("AssertionError: Torch not compiled with CUDA enabled", "torch-without-cuda"),
+        ("RuntimeError: No CUDA GPUs are available", "no-gpu-visible"),
+        (
+            "Getting requirements to build wheel ... ModuleNotFoundError: No module named 'torch'",
+            "build-without-isolation",
+        ),
+        ("/lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.32' not found", "glibc-too-old"),
+        ("ImportError: DLL load failed while importing flash_attn_2_cuda", "dll-load-failed"),
+        (
+            "ImportError: This modeling file requires the following packages that were not found in your environment: flash_attn.",
+            "flash-import-name",
+        ),
+        ("ModuleNotFoundError: No module named 'torch.nn.attention.flex_attention'", "flex-import-name"),
+        ("TypeError: create_block_mask() got an unexpected keyword argument 'separate_full_blocks'", "flex-keyword"),
+        ("AssertionError: SM89 kernel is not available.", "sage-build"),
+        ("RuntimeError: PassManager::run failed", "triton-failed"),
+        ("CUDA error: unspecified launch failure", "launch-failure"),
+        ("[rank0]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3)", "nccl"),
+        ("OSError: [Errno 28] No space left on device", "read-only-cache"),
+    ] {
+        match explain(text) {
+            Explanation::Known(found) if found[0].code == code => {}
+            other => wrong.push((text, code, format!("{other:?}").chars().take(160).collect())),
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn a_division_is_done_whatever_the_words_around_it() {
+    for (text, want) in [
+        ("shape [4, 100, 64] invalid, input has size 614400", "614400 / (4 x 100 x 64) = 24"),
+        ("cannot reshape tensor of 151947264 elements into shape [2, 24731, 128]", "= 24: an axis"),
+        ("shape '[4, 77, 64]' is invalid for input of size 157697", "8.000, no whole number"),
+    ] {
+        assert!(render(text).contains(want), "{text}: {}", render(text));
+    }
+}

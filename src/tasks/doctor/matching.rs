@@ -112,16 +112,64 @@ pub(super) fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The words of a text, in a common form: lower case, without endings, without words that say nothing. `#` stays.
+/// The words of a text, in a common form: lower case, without endings, without words that say nothing, synonyms by one
+/// name. `#` stays.
 pub(super) fn words(text: &str) -> Vec<String> {
-    let lower = text.to_lowercase();
+    let lower = text.to_lowercase().replace("head size", "head dim").replace('’', "'");
+    let lower = lower.replace("n't ", " not ").replace("headdim", "head dim").replace("data type", "dtype");
     let split = lower.split(|c: char| !(c.is_alphanumeric() || c == '#'));
-    split.filter(|w| !w.is_empty() && !EMPTY.contains(w)).map(stem).collect()
+    let known = split.filter(|w| !w.is_empty() && !EMPTY.contains(w));
+    known
+        .flat_map(|word| match SAME.iter().find(|(from, _)| *from == word) {
+            Some((_, to)) => to.split(' ').map(stem).collect(),
+            None => vec![stem(word)],
+        })
+        .collect()
 }
 
 /// Words whose absence or presence changes no message.
-const EMPTY: [&str; 16] =
-    ["the", "a", "an", "is", "are", "was", "were", "be", "been", "to", "of", "that", "it", "its", "has", "have"];
+const EMPTY: [&str; 21] = [
+    "the", "a", "an", "is", "are", "was", "were", "be", "been", "to", "of", "that", "it", "its", "has", "have", "can",
+    "could", "do", "does", "by",
+];
+
+/// Words that messages and their readers use for the same thing.
+const SAME: [(&str, &str); 34] = [
+    ("q", "query"),
+    ("k", "key"),
+    ("v", "value"),
+    ("queries", "query"),
+    ("attn", "attention"),
+    ("flashattention", "flash attention"),
+    ("flashattn", "flash attention"),
+    ("flashattention2", "flash attention 2"),
+    ("flashattention3", "flash attention 3"),
+    ("flexattention", "flex attention"),
+    ("sageattention", "sage attention"),
+    ("sageattn", "sage attention"),
+    ("blockmask", "block mask"),
+    ("fa2", "flash attention 2"),
+    ("fa3", "flash attention 3"),
+    ("fa4", "flash attention 4"),
+    ("flash4", "flash attention 4"),
+    ("dimension", "dim"),
+    ("dimensions", "dim"),
+    ("divisible", "multiple"),
+    ("unsupported", "not support"),
+    ("refuses", "not support"),
+    ("refused", "not support"),
+    ("rejects", "not support"),
+    ("unable", "not"),
+    ("cannot", "not"),
+    ("no", "not"),
+    ("lacks", "not"),
+    ("without", "not"),
+    ("invalid", "not valid"),
+    ("incompatible", "not compatible"),
+    ("oom", "out memory"),
+    ("cards", "gpu"),
+    ("card", "gpu"),
+];
 
 /// A word without the endings of plural and verb.
 fn stem(word: &str) -> String {

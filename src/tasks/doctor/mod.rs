@@ -4,6 +4,8 @@
 
 pub mod explain;
 pub mod guide;
+mod installs;
+mod libraries;
 mod matching;
 pub mod mend;
 mod messages;

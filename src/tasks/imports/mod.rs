@@ -6,6 +6,7 @@
 mod archive;
 mod cells;
 mod module;
+pub mod named;
 mod pickle;
 mod read;
 mod torch_file;
@@ -34,19 +35,34 @@ pub fn import(path: &Path) -> Result<Option<Imported>, Diagnostic> {
 
 /// The same, with the user's values for the missing information of block lists.
 pub fn import_blocks(path: &Path, block_size: Option<BlockSize>) -> Result<Option<Imported>, Diagnostic> {
-    let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
+    match ending(path).as_str() {
+        "py" => module::module(path),
+        "npy" | "png" | "npz" | "pt" | "pth" | "safetensors" => of_bytes(path, &files::read(path)?, block_size),
+        _ => Ok(None),
+    }
+}
+
+/// The same from the bytes of a file of such a name.
+#[cfg(any(test, feature = "testing"))]
+pub fn import_bytes(path: &Path, bytes: &[u8]) -> Result<Option<Imported>, Diagnostic> {
+    of_bytes(path, bytes, None)
+}
+
+fn ending(path: &Path) -> String {
+    path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default()
+}
+
+fn of_bytes(path: &Path, bytes: &[u8], block_size: Option<BlockSize>) -> Result<Option<Imported>, Diagnostic> {
     let name = path.file_stem().map_or("mask".into(), |n| n.to_string_lossy().into_owned());
-    let cells = match extension.as_str() {
-        "py" => return module::module(path),
-        "npy" => read::npy(path, &files::read(path)?)?,
-        "png" => read::png(path, &files::read(path)?)?,
-        "npz" => npz(path, &files::read(path)?)?,
-        "pt" | "pth" => torch_file::mask(path, &files::read(path)?, block_size)?,
-        "safetensors" => match from_tensors(path, block_size)? {
+    let cells = match ending(path).as_str() {
+        "npy" => read::npy(path, bytes)?,
+        "png" => read::png(path, bytes)?,
+        "npz" => npz(path, bytes)?,
+        "safetensors" => match from_tensors(path, bytes, block_size)? {
             Some(cells) => cells,
             None => return Ok(None),
         },
-        _ => return Ok(None),
+        _ => torch_file::mask(path, bytes, block_size)?,
     };
     let mut notes = told(&cells);
     if cells.partial > 0 {
@@ -106,15 +122,14 @@ fn npz(path: &Path, bytes: &[u8]) -> Result<Cells, Diagnostic> {
 }
 
 /// The cells of a safetensors file: exported block lists, or one dense mask.
-fn from_tensors(path: &Path, block_size: Option<BlockSize>) -> Result<Option<Cells>, Diagnostic> {
-    let bytes = files::read(path)?;
+fn from_tensors(path: &Path, bytes: &[u8], block_size: Option<BlockSize>) -> Result<Option<Cells>, Diagnostic> {
     let broken = |why: String| {
         Diagnostic::error("safetensors", format!("{} is not a safetensors file: {why}", path.display()))
             .hint("write it with safetensors.torch.save_file({\"mask\": mask}, path)")
     };
-    let file = SafeTensors::deserialize(&bytes).map_err(|e| broken(e.to_string()))?;
+    let file = SafeTensors::deserialize(bytes).map_err(|e| broken(e.to_string()))?;
     if file.tensor("kv_indices").is_ok() {
-        let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|e| broken(e.to_string()))?;
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|e| broken(e.to_string()))?;
         return read::blocks(path, &file, header.metadata().as_ref(), block_size).map(Some);
     }
     read::dense(path, &file)

@@ -19,19 +19,10 @@ pub(super) fn mask(path: &Path, bytes: &[u8], block_size: Option<BlockSize>) -> 
         Diagnostic::error("import-torch", format!("{} contains no readable mask: {why}", path.display()))
             .hint("torch.save(mask, path) with a bool tensor or a BlockMask; or safetensors.torch.save_file({\"mask\": mask}, path)")
     };
-    if !bytes.starts_with(b"PK") {
-        return Err(broken("it is not in the current format of torch.save"));
-    }
-    let archive = archive::Archive::open(path, bytes)?;
-    let pickled = archive.names().find(|name| name.ends_with("/data.pkl") || *name == "data.pkl");
-    let pickled = pickled.ok_or_else(|| broken("it has no data.pkl"))?;
-    let text = archive.member(pickled)?.unwrap_or_default();
-    let root = pickled.trim_end_matches("data.pkl");
-    if archive.member(&format!("{root}byteorder"))?.is_some_and(|order| order.starts_with(b"big")) {
-        return Err(broken("its numbers are big-endian"));
-    }
-    let value = pickle::read(&text).map_err(|why| broken(&why))?;
-    let file = File { root, archive: &archive };
+    let archive = opened(path, bytes)
+        .map_err(|why| why.unwrap_or_else(|| broken("it is not in the current format of torch.save")))?;
+    let (root, value) = pickled(&archive, &broken)?;
+    let file = File { root: &root, archive: &archive };
     let found = file.find(&value, 0).ok_or_else(|| {
         broken("it contains no tensor and no BlockMask, or several tensors without a name like `mask`")
     })?;
@@ -61,6 +52,46 @@ pub(super) fn mask(path: &Path, bytes: &[u8], block_size: Option<BlockSize>) -> 
             read::block_lists(path, &tensor, &lists)
         }
     }
+}
+
+/// The archive of a file; `None` as error: it is none.
+fn opened<'a>(path: &'a Path, bytes: &'a [u8]) -> Result<archive::Archive<'a>, Option<Diagnostic>> {
+    if !bytes.starts_with(b"PK") {
+        return Err(None);
+    }
+    archive::Archive::open(path, bytes).map_err(Some)
+}
+
+/// The folder inside of the archive, and what was saved.
+fn pickled(archive: &archive::Archive<'_>, broken: &dyn Fn(&str) -> Diagnostic) -> Result<(String, Value), Diagnostic> {
+    let pickled = archive.names().find(|name| name.ends_with("/data.pkl") || *name == "data.pkl");
+    let pickled = pickled.ok_or_else(|| broken("it has no data.pkl"))?;
+    let text = archive.member(pickled)?.unwrap_or_default();
+    let root = pickled.trim_end_matches("data.pkl").to_string();
+    if archive.member(&format!("{root}byteorder"))?.is_some_and(|order| order.starts_with(b"big")) {
+        return Err(broken("its numbers are big-endian"));
+    }
+    let value = pickle::read(&text).map_err(|why| broken(&why))?;
+    Ok((root, value))
+}
+
+/// The tensors of a saved dictionary under these names; a tensor alone has the name "".
+pub(super) fn named(path: &Path, bytes: &[u8], wanted: &[&str]) -> Result<Vec<(String, HostTensor)>, Diagnostic> {
+    let broken = |why: &str| {
+        Diagnostic::error("tensors-file", format!("{} cannot be read: {why}", path.display()))
+            .hint("torch.save({\"q\": q, \"k\": k, \"v\": v}, path)")
+    };
+    let archive = opened(path, bytes)
+        .map_err(|why| why.unwrap_or_else(|| broken("it is not in the current format of torch.save")))?;
+    let (root, value) = pickled(&archive, &broken)?;
+    let file = File { root: &root, archive: &archive };
+    let read = |name: &str, value: &Value| {
+        file.tensor(value).map(|t| (name.to_string(), t)).map_err(|why| broken(&format!("`{name}`: {why}")))
+    };
+    if is_tensor(&value) {
+        return Ok(vec![read("", &value)?]);
+    }
+    wanted.iter().filter_map(|name| value.get(name).filter(|v| is_tensor(v)).map(|v| read(name, v))).collect()
 }
 
 /// The mask in a file.

@@ -11,6 +11,7 @@ pub mod launched;
 mod layers;
 mod others;
 mod pictures;
+mod plain;
 mod routing;
 mod sample;
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub use file::CaptureFile;
 pub use layers::{blank, document, layers, take};
 pub use others::{Mask, OfCall, dense_places, on_all, spread, words};
 pub use pictures::{Tile, heat, sheet};
+pub use plain::PlainFile;
 pub use routing::{RoutedCall, routed, routed_calls, router_layers, router_schedule, settings_of};
 pub use sample::sample;
 pub use times::times;
@@ -47,9 +49,18 @@ const HEAD_MEMORY: usize = 4 << 30;
 /// Memory that row masses of a layer may take; beyond it they are counted again where an edit needs them.
 pub const ROW_MEMORY: u128 = 1 << 30;
 
-/// Opens a capture. Errors: no such file, not a capture, a newer format, a truncated file.
+/// Opens a capture, or a plain file with tensors q, k and v. Errors: no such file, neither of both, a newer format, a truncated
+/// file.
 pub fn open(path: &Path) -> Result<Capture, Diagnostic> {
-    Capture::open(Box::new(CaptureFile::open(path)?))
+    if path.extension().is_some_and(|ending| ["npz", "npy", "pt", "pth"].iter().any(|e| ending.eq_ignore_ascii_case(e)))
+    {
+        return Capture::open(Box::new(PlainFile::open(path)?));
+    }
+    let file = CaptureFile::open(path)?;
+    match crate::quality::capture::Tensors::metadata(&file, "maskloom") {
+        None if plain::has_names(&file) => Capture::open(Box::new(PlainFile::open(path)?)),
+        _ => Capture::open(Box::new(file)),
+    }
 }
 
 /// Whether a safetensors file is marked as a capture; reads its header alone. Errors: it is truncated, or unfinished.

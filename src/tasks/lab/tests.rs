@@ -166,6 +166,7 @@ fn a_routers_pick_is_a_mask_of_the_mass_that_it_kept() {
     let material = material(&capture, call, 0, &[0, 2], block, None, &control).unwrap();
     let (routed, layers) = router_layers(&material, Target::Blocks(0.3), None, &control).unwrap();
     assert_eq!(layers.len(), 7, "all that cut rows of tokens");
+    assert!(routed.len() >= layers.len(), "a layer without its router");
     for (of, layer) in routed.iter().zip(&layers) {
         assert_eq!(layer.name, format!("router {}", of.router.name));
         assert!((layer.mass - of.mass).abs() < 1e-4, "{}: {} {}", layer.name, layer.mass, of.mass);
@@ -342,4 +343,41 @@ fn proposals_on_trained_models_are_no_worse_than_the_plain_window() {
         assert!(best.mass >= 0.95 - 1e-6 && best.density <= plain.density, "{name}: {best:?} {plain:?}");
         println!("{name}: {} {:.4} of {} {:.4}", best.name, best.density, plain.form.words(), plain.density);
     }
+}
+
+/// q, k and v as people save them: by names in safetensors, or stacked in one array.
+#[test]
+fn plain_files_of_q_k_and_v_are_captures_of_one_call() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let values =
+        |seed: usize, n: usize| (0..n).map(|at| ((at * 7 + seed * 13) % 11) as f32 - 5.0).collect::<Vec<f32>>();
+    let tensor = |seed: usize, heads: usize| {
+        HostTensor::new([1, heads, 6, 16], Data::F32(values(seed, heads * 96))).expect("a tensor")
+    };
+    let named = |names: [&str; 3], file: &str| {
+        let all = [tensor(1, 4), tensor(2, 2), tensor(3, 2)];
+        let path = folder.path().join(file);
+        let parts = names.iter().zip(&all).map(|(name, t)| (name.to_string(), t));
+        files::save(&path, &tensors::write(parts).expect("bytes")).expect("written");
+        open(&path)
+    };
+    for names in [["q", "k", "v"], ["query", "key", "value"]] {
+        let capture = named(names, "qkv.safetensors").expect("a capture");
+        let [call] = capture.calls() else { panic!("one call") };
+        let i = &call.info;
+        assert_eq!((i.heads, i.kv_heads, i.q_len, i.kv_len, i.head_dim, i.is_causal), (4, 2, 6, 6, 16, false));
+        let head = capture.head(call, 0, 3).expect("a head");
+        assert_eq!(head.q(), &values(1, 4 * 96)[3 * 96..]);
+        assert_eq!(head.k(), &values(2, 2 * 96)[96..]);
+        assert_eq!(head.v().expect("v"), &values(3, 2 * 96)[96..]);
+    }
+    // [3, heads, tokens, head_dim] in NumPy's format
+    let header = format!("{:<117}\n", "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2, 6, 16), }");
+    let stacked: Vec<u8> = (1..4).flat_map(|seed| values(seed, 192)).flat_map(f32::to_le_bytes).collect();
+    let npy = [b"\x93NUMPY\x01\x00", &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), &stacked].concat();
+    std::fs::write(folder.path().join("qkv.npy"), npy).expect("written");
+    let capture = open(&folder.path().join("qkv.npy")).expect("a capture");
+    assert_eq!(capture.head(&capture.calls()[0], 0, 1).expect("a head").k(), &values(2, 192)[96..]);
+    let refused = named(["q", "keys", "v"], "odd.safetensors").err().expect("no k");
+    assert_eq!(refused.code, "not-a-capture");
 }

@@ -6,11 +6,14 @@
 use super::child;
 use crate::backends::absent::absent;
 use crate::backends::cuda::{self, Cache, Gpu, Nvrtc};
+use crate::backends::torch::{Heard, Torch};
 use crate::backends::{Backend, cpu, torch};
 use crate::base::{BackendName, Device, Diagnostic};
 use crate::worker::{machine, user_python};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
 /// The racers and their device.
 pub(super) struct Found {
@@ -21,6 +24,69 @@ pub(super) struct Found {
     pub card: Option<Arc<Gpu>>,
     /// Remarks for the report.
     pub notes: Vec<Diagnostic>,
+    /// PyTorch's backends, while their Python has said nothing yet: the others need not wait for it.
+    pub awaited: Option<Awaited>,
+}
+
+/// PyTorch that is being started beside the race.
+pub(super) struct Awaited {
+    names: Vec<BackendName>,
+    opened: Receiver<Result<Torch, Diagnostic>>,
+}
+
+/// How long a race waits for the first line of a Python before it begins without it.
+const SILENT: Duration = if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(3) };
+/// Where only PyTorch races there is nothing to begin with; Python's own limits end the wait.
+const FOREVER: Duration = Duration::from_secs(3600);
+
+impl Awaited {
+    /// Starts the requested Python, otherwise the first with torch; None if no name is PyTorch's.
+    fn start(names: &[BackendName], device: Device, python: Option<&str>) -> Option<(Awaited, Heard)> {
+        let names: Vec<BackendName> = names.iter().copied().filter(|n| n.is_torch()).collect();
+        if names.is_empty() {
+            return None;
+        }
+        let (tell, opened) = channel();
+        let (heard, asked) = (Heard::default(), python.map(String::from));
+        let told = heard.clone();
+        std::thread::spawn(move || {
+            let found = asked.clone().or_else(|| Some(user_python::find()?.path.display().to_string()));
+            let opened = match user_python::chosen_but_silent().filter(|_| asked.is_none()) {
+                Some(why) => Err(why),
+                None => torch::open_kept(found.as_deref(), device, crate::export::module_text, told),
+            };
+            // nobody waits any more if the worker's run has ended
+            let _ = tell.send(opened);
+        });
+        Some((Awaited { names, opened }, heard))
+    }
+
+    /// Its backends, once Python has answered or its limits have passed.
+    pub(super) fn backends(self, environment: &mut BTreeMap<String, String>) -> Vec<Box<dyn Backend>> {
+        let ended =
+            || Err(Diagnostic::error("torch-died", "the thread that starts Python has ended").hint("run it again"));
+        let (backends, facts) = torch::backends(&self.names, self.opened.recv().unwrap_or_else(|_| ended()));
+        environment.extend(facts.into_iter().flat_map(|f| f.versions));
+        backends
+    }
+
+    /// Whether it can be waited for: it has said a line, or has ended, within the patience of the others.
+    fn answers(&mut self, heard: &Heard, within: Duration) -> bool {
+        let until = Instant::now() + within;
+        while !heard.is() && Instant::now() < until {
+            match self.opened.recv_timeout(Duration::from_millis(20)) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return true,
+                Ok(opened) => {
+                    let (tell, ready) = channel();
+                    let _ = tell.send(opened);
+                    self.opened = ready;
+                    return true;
+                }
+            }
+        }
+        heard.is()
+    }
 }
 
 /// Finds the racers; versions that matter for the result go into `environment`. Errors: the device is not there.
@@ -34,6 +100,7 @@ pub(super) fn find(
     let (mut notes, mut card) = (Vec::new(), None);
     let mut made: Vec<(BackendName, Box<dyn Backend>)> = Vec::new();
     let own: Vec<BackendName> = names.iter().copied().filter(|n| !n.is_torch()).collect();
+    let started = Awaited::start(names, device, python);
     let device_name = match device {
         Device::Cpu => {
             made.extend(own.iter().map(|n| (*n, on_cpu(*n))));
@@ -47,14 +114,22 @@ pub(super) fn find(
             gpu.info().name.clone()
         }
     };
-    let torch = on_torch(names, device, python, environment);
-    made.extend(torch.into_iter().map(|b| (b.name(), b)));
+    let mut awaited = None;
+    if let Some((mut started, heard)) = started {
+        if started.answers(&heard, if own.is_empty() { FOREVER } else { SILENT }) {
+            made.extend(started.backends(environment).into_iter().map(|b| (b.name(), b)));
+        } else {
+            awaited = Some(started);
+        }
+    }
     let mut take = |name: &BackendName| {
         let at = made.iter().position(|(n, _)| n == name)?;
         Some(made.swap_remove(at).1)
     };
-    let backends = names.iter().map(|name| take(name).unwrap_or_else(|| absent(*name, not_here(*name)))).collect();
-    Ok(Found { backends, device_name, card, notes })
+    let later = |name: &BackendName| awaited.is_some() && name.is_torch();
+    let now = names.iter().filter(|name| !later(name));
+    let backends = now.map(|name| take(name).unwrap_or_else(|| absent(*name, not_here(*name)))).collect();
+    Ok(Found { backends, device_name, card, notes, awaited })
 }
 
 /// GPUs by ordinal, opened on first use.
@@ -113,22 +188,6 @@ fn on_cuda(
 
 fn on_cpu(name: BackendName) -> Box<dyn Backend> {
     cpu::backend(name).unwrap_or_else(|| absent(name, not_here(name)))
-}
-
-/// PyTorch's backends among the names, in the requested Python, otherwise in the first with torch.
-fn on_torch(
-    names: &[BackendName],
-    device: Device,
-    python: Option<&str>,
-    environment: &mut BTreeMap<String, String>,
-) -> Vec<Box<dyn Backend>> {
-    if !names.iter().any(|n| n.is_torch()) {
-        return Vec::new();
-    }
-    let found = python.map(String::from).or_else(|| Some(user_python::find()?.path.display().to_string()));
-    let (backends, facts) = torch::backends(names, found.as_deref(), device, crate::export::module_text);
-    environment.extend(facts.into_iter().flat_map(|f| f.versions));
-    backends
 }
 
 fn not_here(name: BackendName) -> Diagnostic {

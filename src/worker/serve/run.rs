@@ -5,7 +5,7 @@
 
 use super::racers;
 use crate::backends::gradients::{self, Seeds};
-use crate::backends::race;
+use crate::backends::race::{self, Race};
 use crate::backends::{Backend, Inputs, Output, gradient_race, inputs};
 use crate::base::{BackendName, Control, DType, Device, Diagnostic, HostTensor};
 use crate::problem::card::CardStates;
@@ -87,27 +87,44 @@ pub(super) fn run(
     let state = || found.card.as_ref().and_then(|gpu| gpu.state());
     let before_timing = state();
     let mut busy = None;
-    let (work, reports, outputs, ready) = match all_refused(&problem, &mut backends) {
-        Some(reports) => {
-            let refused =
-                |r: &BackendReport| RunStep { report: Some(Box::new(r.clone())), ..RunStep::new("refused", 1.0) };
-            reports.iter().for_each(|r| tell(refused(r)));
-            (race::work_stats(&problem, &control).map_err(|d| vec![d])?, reports, Vec::new(), Vec::new())
-        }
-        None => {
-            let mut load = machine::LoadWatch::default();
-            let mut watched = |step: RunStep| {
-                if step.stage == Stage::Timing {
-                    load.begin();
-                }
-                tell(step);
-            };
-            let race = race::race(&problem, &inputs, &mut backends, &request.options, &control, &mut watched);
-            let race = race.map_err(|d| vec![d])?;
-            busy = load.end(machine::threads()).filter(|_| request.device == Device::Cpu);
-            (race.work, race.reports, race.outputs, race.ready)
-        }
-    };
+    let mut one =
+        |backends: &mut Vec<Box<dyn Backend>>, tell: &mut dyn FnMut(RunStep)| match all_refused(&problem, backends) {
+            Some(reports) => {
+                let refused =
+                    |r: &BackendReport| RunStep { report: Some(Box::new(r.clone())), ..RunStep::new("refused", 1.0) };
+                reports.iter().for_each(|r| tell(refused(r)));
+                let work = race::work_stats(&problem, &control)?;
+                Ok(Race { work, reports, outputs: Vec::new(), ready: Vec::new() })
+            }
+            None => {
+                let mut load = machine::LoadWatch::default();
+                let mut watched = |step: RunStep| {
+                    if step.stage == Stage::Timing {
+                        load.begin();
+                    }
+                    tell(step);
+                };
+                let race = race::race(&problem, &inputs, backends, &request.options, &control, &mut watched)?;
+                busy = busy.or(load.end(machine::threads()).filter(|_| request.device == Device::Cpu));
+                Ok(race)
+            }
+        };
+    let mut race = one(&mut backends, tell).map_err(|why| vec![why])?;
+    let mut notes = found.notes;
+    if let Some(awaited) = found.awaited {
+        tell(RunStep::new("waiting for Python, which has said nothing yet", 0.95));
+        let mut late = awaited.backends(&mut environment);
+        let after = one(&mut late, tell).map_err(|why| vec![why])?;
+        notes.extend(raced_later(&after));
+        race.reports.extend(after.reports);
+        race.outputs.extend(after.outputs);
+        race.ready.extend(after.ready);
+        backends.extend(late);
+        let place = |name: BackendName| request.backends.iter().position(|asked| *asked == name);
+        race.reports.sort_by_key(|report| place(report.backend));
+        backends.sort_by_key(|backend| place(backend.name()));
+    }
+    let Race { work, reports, outputs, ready } = race;
     let kept = outputs.iter().filter(|_| request.keep_outputs);
     let mut payloads: Vec<Payload> = kept.flat_map(|(name, output)| output_payloads(*name, output)).collect();
     let mut gradients = Vec::new();
@@ -124,7 +141,6 @@ pub(super) fn run(
         }
     }
     let card = before_timing.zip(state()).map(|(start, end)| CardStates { start, end });
-    let mut notes = found.notes;
     let (on_gpu, torch) = (request.device != Device::Cpu, environment.get("torch").map(String::as_str));
     notes.extend(faults::notes(&problem, on_gpu, torch, &gradients));
     let report = RunReport {
@@ -139,6 +155,16 @@ pub(super) fn run(
         notes,
     };
     Ok(Ran { report, payloads, kept: Kept { problem, inputs, device: request.device, source: request.inputs } })
+}
+
+/// Times of two races of one run are not interleaved: the reader is told.
+fn raced_later(after: &Race) -> Option<Diagnostic> {
+    let timed = after.reports.iter().any(|r| matches!(r.outcome, Outcome::Done { .. }));
+    let message =
+        "Python was silent at first, so that the others raced without PyTorch; its times are of a race after theirs";
+    timed.then(|| {
+        Diagnostic::note("raced-later", message).hint("run it again: Python is running now, and all are timed by turns")
+    })
 }
 
 /// If no backend can run, neither reference nor timing is computed.
@@ -193,7 +219,7 @@ fn read_inputs(problem: &Problem, source: &InputSource, device: Device) -> Resul
 fn read_seeds(problem: &Problem, source: &SeedSource) -> Result<Seeds, Diagnostic> {
     let (path, names) = match source {
         SeedSource::Random { seed } => return Ok(gradients::random(problem, *seed)),
-        SeedSource::File { path, d_out, d_lse } => (Path::new(path), (d_out, d_lse)),
+        SeedSource::File { path, d_out, d_lse, layout } => (Path::new(path), (d_out, d_lse, *layout)),
     };
     let file = tensors::TensorFile::open(path)?;
     let get = |name: &String| {
@@ -204,7 +230,11 @@ fn read_seeds(problem: &Problem, source: &SeedSource) -> Result<Seeds, Diagnosti
     };
     let d_lse = names.1.as_ref().map(get).transpose()?;
     let single = |t: HostTensor| HostTensor::new(t.shape(), crate::base::tensor::Data::F32(t.to_f32_vec()));
-    Ok(Seeds { d_out: get(names.0)?, d_lse: d_lse.map(single).transpose()?, deterministic: false })
+    Ok(Seeds {
+        d_out: inputs::heads_first(get(names.0)?, names.2)?,
+        d_lse: d_lse.map(single).transpose()?,
+        deterministic: false,
+    })
 }
 
 /// On a GPU the way out of float32 tensors is not a float32 problem.
@@ -294,5 +324,31 @@ mod tests {
         let huge = Problem::new(ProblemSpec { batch: 1 << 16, q_len: 1 << 30, ..spec() }).unwrap();
         assert_eq!(check_memory(&huge).unwrap_err().code, "inputs-too-large");
         assert!(check_memory(&Problem::new(spec()).unwrap()).is_ok());
+    }
+
+    /// The other backends race before Python has said a word, and PyTorch is reported in its place when it has ended.
+    #[cfg(unix)]
+    #[test]
+    fn a_silent_python_delays_no_other_backend() {
+        let folder = tempfile::tempdir().unwrap();
+        let python = folder.path().join("python3");
+        std::fs::write(&python, "#!/bin/sh\nsleep 2\nexit 3\n").unwrap();
+        std::fs::set_permissions(&python, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let names = vec![BackendName::TorchSdpa, BackendName::Flex];
+        let problem = Problem::new(ProblemSpec { dtype: DType::F32, ..spec() }).unwrap();
+        let mut request = RunRequest::new(&problem, InputSource::Random { seed: 1 }, names.clone(), Device::Cpu);
+        request.python = Some(python.display().to_string());
+        let mut steps = Vec::new();
+        let ran = run(request, None, &mut racers::Gpus::default(), &mut |step| steps.push(step)).expect("a report");
+        let at = |what: &str| steps.iter().position(|step| step.what.contains(what)).expect(what);
+        assert!(
+            at("flex is done") < at("waiting for Python"),
+            "{:?}",
+            steps.iter().map(|s| &s.what).collect::<Vec<_>>()
+        );
+        let outcomes: Vec<_> = ran.report.backends.iter().map(|r| (r.backend, &r.outcome)).collect();
+        assert_eq!(outcomes.iter().map(|o| o.0).collect::<Vec<_>>(), names);
+        assert!(matches!(outcomes[0].1, Outcome::Refused { why } if why.code == "torch-died"), "{:?}", outcomes[0].1);
+        assert!(matches!(outcomes[1].1, Outcome::Done { .. }), "{:?}", outcomes[1].1);
     }
 }

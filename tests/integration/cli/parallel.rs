@@ -14,6 +14,8 @@ fn a_plan_is_printed_beside_the_divisions_of_others() {
     let two = ["parallel", "band.json", "plain.json", "--layers", "1,5", "--ranks", "2", "--json"];
     let plan = bench.run(&two).ok().json();
     assert_eq!((&plan["kinds"][1]["layers"], &plan["q_len"]), (&json!(5), &json!(300)));
+    let two = bench.run(&two[..two.len() - 1]).ok().out;
+    assert!(two.contains("imbalance by kind   Band   Band"), "{two}");
     let tokens: u64 = plan["ranks"].as_array().unwrap().iter().map(|rank| rank["q_len"].as_u64().unwrap()).sum();
     assert_eq!(tokens, 300);
     assert_eq!(plan["others"].as_array().unwrap().len(), 5);

@@ -193,6 +193,60 @@ fn q_k_and_v_come_from_a_file_by_names_and_layout() {
     run("qkv.safetensors", "query,key", &[]).fails(2, &["three names"]);
 }
 
+/// The output's gradient comes from the file that has one, in the file's layout, and the gradients are written.
+#[test]
+fn the_gradient_of_the_output_comes_from_the_file() {
+    use safetensors::tensor::{SafeTensors, TensorView};
+    let bench = Bench::new();
+    let floats = |n: usize, seed: u32| -> Vec<u8> {
+        (0..n as u32).flat_map(|at| (((at * 37 + seed * 11) % 19) as f32 / 19.0 - 0.5).to_le_bytes()).collect()
+    };
+    let save = |file: &str, d_out: Option<Vec<u8>>| {
+        let all: Vec<(&str, Vec<u8>)> =
+            [("q", 1), ("k", 2), ("v", 3)].map(|(name, seed)| (name, floats(300 * 2 * 16, seed))).into_iter().collect();
+        let all: Vec<_> = all.into_iter().chain(d_out.map(|bytes| ("do", bytes))).collect();
+        let view = |bytes| TensorView::new(safetensors::Dtype::F32, vec![1, 300, 2, 16], bytes).expect("a tensor");
+        let views = all.iter().map(|(name, bytes)| (*name, view(bytes)));
+        std::fs::write(bench.path(file), safetensors::serialize(views, None).expect("a file")).expect("written");
+    };
+    // a gradient for head 1 of token 299 alone
+    let mut one = vec![0u8; 300 * 2 * 16 * 4];
+    one[(299 * 2 + 1) * 64..].copy_from_slice(&1f32.to_le_bytes().repeat(16));
+    save("given.safetensors", Some(one));
+    save("without.safetensors", None);
+    let run = |file: &str, more: &[&str]| {
+        let args = [
+            "run",
+            "band.json",
+            "--device",
+            "cpu",
+            "--rounds",
+            "0",
+            "--backend",
+            "flex",
+            "--pass",
+            "both",
+            "--layout",
+            "bshd",
+        ];
+        bench.run(&[&args[..], &["--inputs", file, "--out", "out.safetensors"], more].concat())
+    };
+    let told = run("given.safetensors", &[]).ok();
+    assert!(told.err.contains("the output's gradient is `do` of"), "{}", told.err);
+    let bytes = std::fs::read(bench.path("out.safetensors")).expect("written");
+    let out = SafeTensors::deserialize(&bytes).expect("tensors");
+    let rows = |name: &str| -> Vec<usize> {
+        let tensor = out.tensor(name).expect(name);
+        assert_eq!(tensor.shape(), [1, 2, 300, 16]);
+        let row = |at: &usize| tensor.data()[at * 64..at * 64 + 64].iter().any(|byte| *byte != 0);
+        (0..600).filter(row).collect()
+    };
+    assert_eq!(rows("flex.dq"), [599], "the one query with a gradient, in its place among heads");
+    assert!(rows("flex.dv").iter().all(|row| *row >= 300) && !rows("flex.dk").is_empty());
+    assert!(!run("without.safetensors", &[]).ok().err.contains("inputs-do"), "random, as before");
+    run("without.safetensors", &["--grad", "dout"]).fails(1, &["no-such-tensor", "it has: k, q, v"]);
+}
+
 #[test]
 fn a_sweep_has_a_row_a_point_and_a_benchmark_its_environment() {
     let bench = Bench::new();

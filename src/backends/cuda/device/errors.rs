@@ -62,6 +62,10 @@ fn fatal(what: &str, code: Code, name: &str) -> Diagnostic {
         Code::CUDA_ERROR_CONTEXT_IS_DESTROYED | Code::CUDA_ERROR_DEINITIALIZED | Code::CUDA_ERROR_INVALID_CONTEXT => {
             lost("the GPU's context is gone", "restart the worker")
         }
+        Code::CUDA_ERROR_UNKNOWN | Code::CUDA_ERROR_DEVICE_UNAVAILABLE => lost(
+            "the driver has lost the GPU",
+            "look at `nvidia-smi` and at Xid in `dmesg`; restart the worker, and if that fails the machine",
+        ),
         _ => Diagnostic::error("gpu-driver", format!("{what}: the driver says {name}"))
             .hint("run `maskloom doctor`; if it finds nothing, please report this message"),
     }

@@ -86,3 +86,50 @@ fn a_mask_of_lists_has_the_lengths_of_its_lists() {
         assert_eq!((found.q_len, found.block_size.map(|b| b.q)), (Some(q), Some(block)), "{sizes}");
     }
 }
+
+/// Positions that begin again, beside a mask that does not look: the cells between samples are counted.
+#[test]
+fn packed_samples_under_a_causal_mask_are_told() {
+    let causal = "def m(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n";
+    let mixed = |table: &str, mask: &str| {
+        let traced = trace(&request(&format!("import torch\n{table}\n{mask}"), ModKind::Mask));
+        let told: Vec<String> =
+            traced.diagnostics.iter().filter(|d| d.code == "packed-samples-mixed").map(|d| d.message.clone()).collect();
+        told.join("; ")
+    };
+    // rows of the second sample see six keys of the first: 24 of 55 cells
+    let positions = "position_ids = torch.tensor([0, 1, 2, 3, 4, 5, 0, 1, 2, 3])";
+    let told = mixed(positions, causal);
+    assert!(told.contains("packs 2 samples into 10 tokens") && told.contains(": 24 of 55 kept cells"), "{told}");
+    for table in [
+        "position_ids = torch.tensor([[0, 1, 2, 3, 4, 5, 0, 1, 2, 3]])",
+        "cu_seqlens = torch.tensor([0, 6, 10], dtype=torch.int32)",
+        "doc_ids = torch.tensor([0] * 6 + [7] * 4)",
+    ] {
+        assert!(mixed(table, causal).contains(": 24 of 55 kept cells"), "{table}");
+    }
+    let apart = "doc = (position_ids == 0).cumsum(-1)\ndef m(b, h, q, k):\n    return (q >= k) & (doc[q] == doc[k])\n";
+    assert_eq!(mixed(positions, apart), "");
+    for alone in [
+        "position_ids = torch.arange(10)",
+        "table = torch.tensor([3, 1, 4, 1, 5])",
+        "sizes = torch.tensor([0, 0, 0, 0])",
+    ] {
+        assert_eq!(mixed(alone, causal), "", "{alone}");
+    }
+}
+
+/// A helper is taken where the factory's arguments are not known, and the factory is named.
+#[test]
+fn the_factory_that_create_block_mask_gets_is_named() {
+    let text = "def causal_mask(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\ndef docs(mask_mod, offsets):\n    \
+                def doc_mask(b, h, q_idx, kv_idx):\n        return mask_mod(b, h, q_idx - offsets[0], kv_idx)\n    return doc_mask\n\
+                def build(offsets, n):\n    m = docs(causal_mask, offsets)\n    return create_block_mask(m, None, None, n, n)\n";
+    let meant = |text: &str| trace(&request(text, ModKind::Mask)).chosen.and_then(|c| c.meant);
+    assert_eq!(meant(text), Some("docs".into()));
+    assert_eq!(
+        meant(&text.replace("create_block_mask(m,", "create_block_mask(docs(causal_mask, offsets),")),
+        Some("docs".into())
+    );
+    assert_eq!(meant(&text.replace("create_block_mask(m,", "create_block_mask(causal_mask,")), None);
+}
