@@ -50,6 +50,8 @@ pub(crate) enum Done {
     RunSaved { path: PathBuf, result: Result<(), Diagnostic> },
     /// The capture script was written, or not.
     RecorderSaved { path: PathBuf, result: Result<(), Diagnostic> },
+    /// The design was written as a page, or not.
+    HtmlSaved { path: PathBuf, result: Result<(), Diagnostic> },
     /// An export was written, or not.
     Written(Result<Written, Diagnostic>),
     /// Tensors for a layer were read.

@@ -12,6 +12,7 @@ use super::layout::{self, Dock, Plan};
 use super::panics::Part;
 use super::recovery::{KeptTab, Recovered, Recovery};
 use super::session::{JobKind, Session, Shown};
+use super::sharing;
 use super::state::{Focus, NEVER, Parked, State, first_document};
 use super::tabs::{Pages, ParallelPage, QualityPage};
 use super::timings::Timings;
@@ -84,6 +85,7 @@ impl Workbench {
             now: 0.0,
             editing_document: false,
             calls: false,
+            sharing: Default::default(),
             quit: false,
             into_page: false,
             reset_layout: false,
@@ -230,6 +232,7 @@ impl Workbench {
         }
         panels::toasts::show(&ctx, &self.state, &mut self.actions);
         panels::toasts::drop_hint(&ctx);
+        sharing::follow(&ctx, &mut self.state);
         // actions of this frame are carried out before the next
         if !self.actions.is_empty() {
             ctx.request_repaint();
@@ -299,6 +302,7 @@ fn parts(ui: &mut Ui, state: &mut State, mut pages: Pages<'_>, actions: &mut Act
     let below = Rect::from_min_max(pos2(middle.left(), tools.bottom()), middle.max);
     let mut child = ui.new_child(UiBuilder::new().id_salt("canvas").max_rect(below));
     child.set_clip_rect(below);
+    sharing::drawn(ui, below, places.page);
     canvas(&mut child, state, pages.quality, actions);
     // over the rulers, which reach to the edge
     for (part, rect) in [(layout::Part::Layers, places.layers), (layout::Part::Page, places.page)] {

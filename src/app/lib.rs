@@ -29,6 +29,7 @@ mod captured;
 mod captured_tests;
 mod cards;
 mod changed_lines;
+mod clipboard;
 mod command;
 mod compile;
 mod connecting;
@@ -66,6 +67,9 @@ mod races;
 mod reading;
 mod recovery;
 mod session;
+mod sharing;
+#[cfg(test)]
+mod sharing_tests;
 #[cfg(test)]
 mod snapshot_tests;
 #[cfg(test)]

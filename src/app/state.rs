@@ -125,6 +125,8 @@ pub(crate) struct State {
     pub editing_document: bool,
     /// Whether the system is to say that the window has news.
     pub calls: bool,
+    /// What is handed on at the end of a frame.
+    pub sharing: super::clipboard::Waiting,
     /// Whether the window is to close.
     pub quit: bool,
     /// Whether the keyboard is to go to the page at the side.
@@ -246,6 +248,8 @@ impl State {
             Redo => self.history.redo_title().is_some(),
             Cancel => self.session.running().is_some() || self.session.shrinking.is_some(),
             Run | RunWhole | RaceLengths => !self.session.is_racing() && self.session.shrinking.is_none(),
+            CopyCode | SaveHtml => self.session.built.as_ref().is_some_and(|built| built.problem.is_ok()),
+            CopyChart => self.view.right,
             SaveRun => self.session.race.as_ref().is_some_and(|race| race.report.is_some()),
             CloseTab | NextTab | PreviousTab => !self.parked.is_empty(),
             StopComparing => self.session.compared.is_some(),

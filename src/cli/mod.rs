@@ -39,6 +39,7 @@ mod record;
 mod render;
 mod report;
 mod run;
+mod share;
 mod slurm;
 mod spread;
 mod svg;
@@ -86,6 +87,7 @@ enum Command {
     Watch(watch::Args),
     Blocks(blocks::Args),
     Render(render::Args),
+    Share(share::Args),
     Bench(bench::Args),
     Sweep(sweep::Args),
     Report(report::Args),
@@ -206,6 +208,7 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Watch(args) => watch::watch(args),
         Command::Blocks(args) => blocks::blocks(args),
         Command::Render(args) => render::render(args),
+        Command::Share(args) => share::share(args),
         Command::Bench(args) => bench::bench(args),
         Command::Sweep(args) => sweep::sweep(args),
         Command::Report(args) => report::report(args),

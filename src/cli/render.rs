@@ -7,6 +7,7 @@ use super::out::{self, Failure};
 use super::overrides::Overrides;
 use crate::analysis::raster::{BiasRaster, Raster, Region};
 use crate::base::{Control, Diagnostic, Lengths};
+use crate::document::model::Document;
 use crate::worker::files;
 use image::{ExtendedColorType, ImageEncoder, codecs::png::PngEncoder};
 use serde_json::json;
@@ -61,13 +62,8 @@ pub fn render(args: Args) -> Result<(), Failure> {
     let opened = opened::open(&args.preset, &args.code, &args.overrides)?;
     let compiled = opened.compile()?;
     let lengths = opened.document.axes.lengths()?;
-    let settings = &opened.document.settings;
     let view = View::new(&args, lengths).map_err(Failure::WrongUse)?;
-    if args.b >= settings.batch || args.h >= settings.heads {
-        let message =
-            format!("no batch {}, head {}: the document has {} x {}", args.b, args.h, settings.batch, settings.heads);
-        return Err(Failure::WrongUse(Diagnostic::error("picture-head", message).hint("indices count from 0")));
-    }
+    check_head(&opened.document, args.b, args.h)?;
     let control = Control::new();
     let (q, kv) = (view.q.clone(), view.kv.clone());
     let region = Region { b: args.b, h: args.h, q, kv, height: view.height, width: view.width };
@@ -92,6 +88,16 @@ pub fn render(args: Args) -> Result<(), Failure> {
         )?;
     }
     Ok(())
+}
+
+/// Errors: the document has no such batch entry or head.
+pub(super) fn check_head(document: &Document, b: usize, h: usize) -> Result<(), Failure> {
+    let settings = &document.settings;
+    if b < settings.batch && h < settings.heads {
+        return Ok(());
+    }
+    let message = format!("no batch {b}, head {h}: the document has {} x {}", settings.batch, settings.heads);
+    Err(Failure::WrongUse(Diagnostic::error("picture-head", message).hint("indices count from 0")))
 }
 
 struct View {

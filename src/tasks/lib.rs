@@ -32,5 +32,6 @@ pub mod placing;
 pub mod plan;
 pub mod recorded;
 pub mod run_file;
+pub mod sharing;
 pub mod smaller;
 pub mod verdicts;

@@ -49,6 +49,7 @@ pub(super) fn event(state: &mut State, event: CanvasEvent) {
             (state.focus.pinned, state.focus.is_pinned) = (cell, true);
             state.view.show_aside(Aside::Cell);
         }
+        CanvasEvent::Wished(command) => super::run_command(state, command),
         CanvasEvent::Selected(layer) => state.focus.layer = Some(layer),
         CanvasEvent::Picked(heads) => state.focus.picked = heads,
         CanvasEvent::Chosen { b, h } => (state.focus.b, state.focus.h) = (b, h),

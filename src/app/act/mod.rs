@@ -14,6 +14,7 @@ mod tensors;
 
 use super::action::{Action, Fit};
 use super::canvas::{Picture, Tool};
+use super::clipboard;
 use super::command::Command;
 use super::connecting::{self, Answer, Connecting};
 use super::dialogs;
@@ -22,6 +23,7 @@ use super::errands::Done;
 use super::layout::{Dock, Part};
 use super::races::Wanted;
 use super::session::JobKind;
+use super::sharing;
 use super::state::{State, empty_document};
 use super::theme::ThemeChoice;
 use super::workspace::{Aside, Workspace};
@@ -83,6 +85,7 @@ pub(super) fn act(state: &mut State, action: Action) {
         Action::Outside(choice) => outside::choose(state, choice),
         Action::SaveRunTo(path) => files::save_run_to(state, path),
         Action::SaveRecorderTo(path) => files::save_recorder_to(state, path),
+        Action::SaveHtmlTo(path) => files::save_html_to(state, path),
         Action::AddCode { text, replace } => layers::add_code(state, &text, replace),
         Action::LinkCode { path, score } => layers::link_code(state, path, score),
         Action::Connect { target, python, limit } => {
@@ -160,6 +163,7 @@ pub(super) fn listen(state: &mut State) {
             Done::Compared { path, theirs } => outside::compared(state, &path, theirs),
             Done::RunSaved { path, result } => files::run_saved(state, &path, result),
             Done::RecorderSaved { path, result } => files::recorder_saved(state, path, result),
+            Done::HtmlSaved { path, result } => files::html_saved(state, &path, result),
             Done::Written(what) => files::written(state, what),
             Done::Tensors { asked, tensors } => tensors::loaded(state, asked, tensors),
             Done::Unsaved(list) => dialogs::unsaved(state, list),
@@ -201,6 +205,10 @@ fn run_command(state: &mut State, command: Command) {
         SaveRun => ask(state, dialogs::save_run(state)),
         OpenSample => state.session.errands.sample(),
         SaveRecorder => ask(state, Dialog::save_recorder()),
+        CopyPicture => state.sharing.picture(clipboard::Part::Canvas),
+        CopyChart => state.sharing.picture(clipboard::Part::Page),
+        CopyCode => state.sharing.text = sharing::code(state),
+        SaveHtml => ask(state, Dialog::save_html(&state.document.name)),
         Unsaved => {
             let dialog = dialogs::list_unsaved(state);
             ask(state, dialog);

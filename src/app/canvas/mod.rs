@@ -32,6 +32,7 @@ pub use scene::{Against, Loss, Numbers, Picture, Scene, SceneLayer, Walk};
 pub use texts::Texts;
 pub use view::{AxisMap, ScreenFromWorld, View};
 
+use crate::app::command::Command;
 use crate::base::{BlockSize, Lengths};
 use crate::document::heads::Heads;
 use crate::document::model::Stroke;
@@ -111,6 +112,8 @@ pub enum CanvasEvent {
     Clicked([usize; 2]),
     /// This cell's steps are to be shown.
     Inspected([usize; 2]),
+    /// A command of the window was chosen.
+    Wished(Command),
     /// The layer that decided a cell is to be selected.
     Selected(u64),
     /// These heads are to be painted on; None: all.

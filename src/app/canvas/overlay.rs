@@ -7,6 +7,7 @@ use super::hover::{decided_by, keeps};
 use super::rulers::digits;
 use super::view::ScreenFromWorld;
 use super::{Canvas, CanvasEvent, Scene};
+use crate::app::command::Command;
 use crate::ir::cell::Cell;
 use egui::{Key, Rect, RichText, TextEdit, Ui, UiBuilder, pos2};
 
@@ -156,6 +157,13 @@ impl Canvas {
             if ui.button("Go to a cell\u{2026}").clicked() {
                 self.go_to();
                 ui.close();
+            }
+            ui.separator();
+            for command in [Command::CopyPicture, Command::CopyCode, Command::SaveHtml] {
+                if ui.button(command.text()).on_hover_text(command.tooltip(ui.ctx())).clicked() {
+                    events.push(CanvasEvent::Wished(command));
+                    ui.close();
+                }
             }
         });
     }

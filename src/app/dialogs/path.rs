@@ -23,10 +23,10 @@ fn typed_folder(dialog: &PathDialog, state: &State) -> PathBuf {
 /// The request to the system's dialog.
 fn native(dialog: &PathDialog) -> Pick {
     match dialog.purpose {
-        Purpose::Open => Pick::File("documents, code, tensors", &["json", "py", "safetensors"]),
+        Purpose::Open => Pick::File("documents, code, tensors", &["json", "py", "html", "safetensors"]),
         Purpose::Config => Pick::File("config.json", &["json"]),
         Purpose::Link { .. } => Pick::File("Python", &["py"]),
-        Purpose::Save | Purpose::SaveRun | Purpose::SaveRecorder => {
+        Purpose::Save | Purpose::SaveRun | Purpose::SaveRecorder | Purpose::SaveHtml => {
             let name = PathBuf::from(&dialog.text).file_name().map(|n| n.to_string_lossy().into_owned());
             Pick::Save(name.unwrap_or_else(|| "mask.json".into()))
         }

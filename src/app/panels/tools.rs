@@ -59,6 +59,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             if !state.view.right {
                 shows(ui, state.view.workspace.page(), Command::ToggleRight, actions);
             }
+            super::share::menu(ui, state, super::share::CANVAS, actions);
             count(ui, state, actions);
             empty_rows(ui, state);
         });

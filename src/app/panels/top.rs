@@ -102,6 +102,7 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
             &[
                 &[New, Open, OpenConfig, PasteCode, Gallery],
                 &[Save, SaveAs, SaveRun, ShowExport],
+                &[CopyPicture, CopyChart, CopyCode, SaveHtml],
                 &[OpenSample, SaveRecorder],
                 &[NewTab, NextTab, PreviousTab, CloseTab],
                 &[Unsaved],

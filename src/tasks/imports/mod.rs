@@ -12,6 +12,7 @@ mod torch_file;
 
 use crate::base::{BlockSize, Diagnostic};
 use crate::document::model::Document;
+use crate::document::page;
 use crate::worker::files;
 use cells::Cells;
 use safetensors::SafeTensors;
@@ -38,6 +39,7 @@ pub fn import_blocks(path: &Path, block_size: Option<BlockSize>) -> Result<Optio
     let name = path.file_stem().map_or("mask".into(), |n| n.to_string_lossy().into_owned());
     let cells = match extension.as_str() {
         "py" => return module::module(path),
+        "html" | "htm" => return shared(path).map(Some),
         "npy" => read::npy(path, &files::read(path)?)?,
         "png" => read::png(path, &files::read(path)?)?,
         "npz" => npz(path, &files::read(path)?)?,
@@ -60,6 +62,18 @@ pub fn import_blocks(path: &Path, block_size: Option<BlockSize>) -> Result<Optio
     }
     let document = cells.into_document(&name)?;
     Ok(Some(Imported { document, notes }))
+}
+
+/// The design of a page that Maskloom shared. Errors: the first mistake.
+fn shared(path: &Path) -> Result<Imported, Diagnostic> {
+    let named = |why: Diagnostic| Diagnostic { message: format!("{}: {}", path.display(), why.message), ..why };
+    let text = files::read_text(path)?;
+    let none = || {
+        Diagnostic::error("page-design", "the file is no HTML page").hint("open the page that was shared, unchanged")
+    };
+    let found = page::read(&text).ok_or_else(|| named(none()))?;
+    let document = found.map_err(|mut all| named(all.swap_remove(0)))?;
+    Ok(Imported { document, notes: Vec::new() })
 }
 
 /// The assumptions.

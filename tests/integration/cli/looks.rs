@@ -42,6 +42,31 @@ fn pictures_have_the_size_asked_for() {
 }
 
 #[test]
+fn a_shared_page_is_opened_as_its_design() {
+    let bench = Bench::new();
+    let json = bench.run(&["share", "band.json", "--out", "x.html", "--h", "1", "--json"]).ok().json();
+    let page = std::fs::read_to_string(bench.path("x.html")).expect("a page");
+    assert_eq!(json["bytes"].as_u64(), Some(page.len() as u64));
+    let shown = |name: &str| bench.run(&["blocks", name, "--json"]).ok().json();
+    let (mut before, mut after) = (shown("band.json"), shown("x.html"));
+    [&mut before, &mut after].map(|json| json.as_object_mut().expect("an object").remove("file"));
+    assert_eq!(before, after);
+    // a page shared again, and a run with its page
+    bench.run(&["share", "x.html", "--out", "y.html"]).ok();
+    assert_eq!(shown("y.html")["density"], after["density"]);
+    bench.run(&["run", "band.json", "--backend", "flex", "--rounds", "1", "--save-run", "run.json"]).ok();
+    bench.run(&["share", "run.json", "--out", "z.html"]).ok();
+    let page = std::fs::read_to_string(bench.path("z.html")).expect("a page");
+    assert!(page.contains("<h2>Race on ") && page.contains("<td>flex</td>"), "its run is in it");
+    bench
+        .run(&["share", "band.json", "--seq", "64", "--run", "run.json", "--out", "w.html"])
+        .fails(1, &["error[run-of-another]"]);
+    bench.run(&["share", "band.json", "--out", "x.pptx"]).fails(2, &["no .pptx file is written here"]);
+    std::fs::write(bench.path("mine.html"), "<html><p>mine</p></html>").expect("written");
+    bench.run(&["blocks", "mine.html"]).fails(1, &["error[page-design]", "mine.html"]);
+}
+
+#[test]
 fn a_cell_is_evaluated_step_by_step() {
     let bench = Bench::new();
     let json = bench.run(&["check", "band.json", "--at", "0,1,70,6", "--score-value", "0.5", "--json"]).ok().json();
