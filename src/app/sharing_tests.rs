@@ -36,12 +36,12 @@ fn pictures_and_code_are_copied_from_canvas_page_and_palette() {
     // one Share for the canvas, one for the page
     let menus = window.get_all_by_label("Share").count();
     assert_eq!(menus, 2);
-    window.get_all_by_label("Share").last().expect("one").click();
+    window.get_all_by_label("Share").next().expect("the page is drawn first").click();
     window.run_steps(2);
     window.get_by_label("Copy the page as a picture").click();
     assert!(is_photographed(&mut window), "from the page");
     window.run_steps(3);
-    window.get_all_by_label("Share").next().expect("one").click();
+    window.get_all_by_label("Share").last().expect("the canvas").click();
     window.run_steps(2);
     window.get_by_label("Copy as code").click();
     let text = copied(&mut window).expect("copied");

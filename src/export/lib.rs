@@ -18,6 +18,7 @@ mod about;
 mod adapters;
 mod blocks;
 pub mod bundle;
+pub mod figure;
 mod following;
 mod lines;
 pub mod module;

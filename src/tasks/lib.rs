@@ -27,6 +27,7 @@ pub mod journal;
 pub mod kernel_files;
 pub mod lab;
 pub mod lengths;
+pub mod licences;
 pub mod manifest;
 pub mod placing;
 pub mod plan;
