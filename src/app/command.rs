@@ -100,6 +100,7 @@ commands! {
     ToolEraser: "Eraser", "Removes the cells under it, from every layer that keeps them.", plain(Key::E);
     ToolRectangle: "Rectangle", "Draws a rectangle as a new layer.", plain(Key::R);
     ToolBand: "Band", "Draws a diagonal band as a new layer.", plain(Key::D);
+    ToolArea: "Select an area", "Tells kept cells, blocks, waste and bytes of the area that is dragged over.", plain(Key::A);
     AddRectangle: "Add a rectangle", "Adds a rectangle layer with editable edges.", None;
     AddBand: "Add a band", "Adds a diagonal band layer with editable distances.", None;
     AddPainted: "Add a painted layer", "Adds an empty layer to paint on.", None;
@@ -176,7 +177,11 @@ impl Command {
 
     /// Its keys as shown.
     pub fn keys(self, ctx: &egui::Context) -> String {
-        self.spec().shortcut.map(|s| ctx.format_shortcut(&s)).unwrap_or_default()
+        let keys = self.spec().shortcut.map(|s| ctx.format_shortcut(&s)).unwrap_or_default();
+        // as they stand on the keys
+        [("OpenBracket", "["), ("CloseBracket", "]"), ("Plus", "+"), ("Minus", "-"), ("Period", ".")]
+            .into_iter()
+            .fold(keys, |keys, (name, key)| keys.replace(name, key))
     }
 
     /// Tooltip with the keys behind it.

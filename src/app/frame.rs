@@ -141,7 +141,8 @@ impl Workbench {
         }
         act::listen(state);
         let typing = ctx.text_edit_focused();
-        let on_canvas = state.session.canvas.has_focus() && !typing;
+        // tools are taken wherever the pointer is over the picture
+        let on_canvas = (state.session.canvas.has_focus() || state.focus.hovered.is_some()) && !typing;
         let brush = matches!(state.focus.tool, Tool::Brush | Tool::Eraser | Tool::Line);
         let focused = ctx.memory(|m| m.focused());
         state.editing_document = state.focus.layer.is_some_and(|layer| focused == Some(editor::editor_id(layer)));
@@ -359,6 +360,9 @@ fn handle(ui: &mut Ui, plan: &Plan, part: layout::Part, panel: Rect, middle: Rec
 fn begin(state: &mut State, options: Options, recovered: Recovered) {
     recovered.told.into_iter().for_each(|d| state.tell(d));
     restore(state, recovered.tabs, recovered.active);
+    if let Some(root) = state.recovery.folder() {
+        state.session.races.remember(|number| super::past::read(root, number));
+    }
     if let Some(name) = options.preset {
         match library::preset(&name).map(|p| p.document()) {
             Some(Ok(document)) => act::replace_document(state, document),
@@ -473,6 +477,7 @@ fn canvas(ui: &mut Ui, state: &mut State, quality: &QualityPage, actions: &mut A
         painted_cell: Some(state.painting_cell()),
         pinned: state.focus.is_pinned.then_some(state.focus.pinned),
         selected: state.selected_rectangle(),
+        area: state.focus.area.as_ref().map(|area| area.place),
         picture: state.focus.picture,
         map: Some(numbers),
         loss: quality.rows(state),
@@ -484,7 +489,9 @@ fn canvas(ui: &mut Ui, state: &mut State, quality: &QualityPage, actions: &mut A
         }),
         before: (!before.is_empty()).then(|| format!("state before the error in {}", before.join(", "))),
     };
+    let place = ui.max_rect();
     let events = state.session.canvas.show(ui, &scene);
+    panels::area::show(ui, place, state, actions);
     events.into_iter().for_each(|event| actions.push(Action::Canvas(event)));
 }
 

@@ -21,6 +21,7 @@ use maskloom_worker as worker;
 
 mod act;
 mod action;
+mod area;
 mod background;
 mod browse;
 pub mod canvas;
@@ -62,6 +63,7 @@ mod opening;
 mod painting;
 mod panels;
 mod panics;
+mod past;
 mod question;
 mod races;
 mod reading;

@@ -53,6 +53,8 @@ pub(crate) struct Focus {
     pub step: Option<usize>,
     /// Whether brush or eraser is down.
     pub drawing: bool,
+    /// The area whose figures are told.
+    pub area: Option<super::area::Area>,
     /// The stroke in work, from its first cells on.
     pub stroke: Option<Gesture>,
 }
@@ -258,6 +260,13 @@ impl State {
             }
             _ => true,
         }
+    }
+
+    /// What figures of an area are to be of now.
+    pub fn area_of(&self) -> super::area::Of {
+        let built = self.session.built.as_ref();
+        let (number, revision) = built.map_or((0, 0), |built| (built.number, built.revision));
+        [number, revision, self.focus.b as u64, self.focus.h as u64]
     }
 
     /// The texts of queries and keys, if the open capture has them and matches the document's lengths.

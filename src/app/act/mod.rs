@@ -85,6 +85,10 @@ pub(super) fn act(state: &mut State, action: Action) {
         Action::Outside(choice) => outside::choose(state, choice),
         Action::SaveRunTo(path) => files::save_run_to(state, path),
         Action::SaveRecorderTo(path) => files::save_recorder_to(state, path),
+        Action::SetArea(place) => {
+            state.focus.area = place.map(|place| super::area::Area { place, figures: None });
+            canvas::count_area(state);
+        }
         Action::SaveHtmlTo(path) => files::save_html_to(state, path),
         Action::AddCode { text, replace } => layers::add_code(state, &text, replace),
         Action::LinkCode { path, score } => layers::link_code(state, path, score),
@@ -164,6 +168,8 @@ pub(super) fn listen(state: &mut State) {
             Done::RunSaved { path, result } => files::run_saved(state, &path, result),
             Done::RecorderSaved { path, result } => files::recorder_saved(state, path, result),
             Done::HtmlSaved { path, result } => files::html_saved(state, &path, result),
+            Done::RaceKept => {}
+            Done::Area { place, figures } => canvas::area_counted(state, place, figures),
             Done::Written(what) => files::written(state, what),
             Done::Tensors { asked, tensors } => tensors::loaded(state, asked, tensors),
             Done::Unsaved(list) => dialogs::unsaved(state, list),
@@ -182,6 +188,7 @@ pub(super) fn listen(state: &mut State) {
     super::mishaps::ours().take().into_iter().for_each(|what| state.tell(what));
     let path = state.path.clone();
     state.session.follow(&state.document, state.revision, path.as_deref());
+    canvas::count_area(state);
     state.session.follow_file(path.as_deref());
 }
 
@@ -306,6 +313,7 @@ fn run_command(state: &mut State, command: Command) {
         ToolEraser => layers::take_tool(state, Tool::Eraser),
         ToolRectangle => layers::take_tool(state, Tool::Rectangle),
         ToolBand => layers::take_tool(state, Tool::Band),
+        ToolArea => layers::take_tool(state, Tool::Area),
         AddRectangle => layers::add(state, layers::New::Rectangle),
         AddBand => layers::add(state, layers::New::Band),
         AddPainted => layers::add(state, layers::New::Painted),

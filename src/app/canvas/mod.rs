@@ -71,6 +71,8 @@ pub enum Tool {
     Band,
     /// Paints the cells of a straight line.
     Line,
+    /// Selects an area, whose figures are told.
+    Area,
 }
 
 /// The user's actions on the canvas. A stroke is `StrokeBegan`, then at least one `Stroke` with the rectangles added
@@ -92,6 +94,8 @@ pub enum CanvasEvent {
         /// Columns.
         kv: [usize; 2],
     },
+    /// An area was selected (half-open, tokens).
+    AreaSelected([[usize; 2]; 2]),
     /// The selected rectangle was dragged by a handle (half-open, tokens).
     Reshaped {
         /// Rows.
@@ -378,6 +382,9 @@ impl Canvas {
         self.tools.paint(&painter, &palette, &step, brush_at);
         if let Some(of) = scene.selected.filter(|_| scene.tool == Tool::Pan) {
             handles::paint(&painter, map, of, &palette);
+        }
+        if let Some(area) = scene.area {
+            self.tools.paint_area(&painter, &palette, &step, area);
         }
         if let Some(at) = scene.pinned {
             cross_hair(&painter, map, at, palette.accent);

@@ -7,7 +7,7 @@ use crate::app::browse::Listing;
 use std::path::{Path, PathBuf};
 
 /// The purpose of the path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Purpose {
     Open,
     Config,

@@ -4,6 +4,7 @@
 //! carried out.
 
 mod add;
+pub(super) mod area;
 mod args;
 mod axes;
 mod curve;
