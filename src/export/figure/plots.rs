@@ -52,7 +52,7 @@ pub fn mask(plot: &MaskPlot) -> Figure {
     let side = |n: usize| (SIDE * n as f64 / longer).max(24.0);
     let (tall, wide) = (side(tokens[0]), side(tokens[1]));
     let numbers = many[0].map(|n| width(&n.to_string(), SMALL)).into_iter().fold(0.0, f64::max);
-    let (left, top) = (MARGIN + 24.0 + numbers + 8.0, MARGIN + TITLE + 40.0);
+    let (left, top) = (MARGIN + 24.0 + numbers + 8.0, MARGIN + TITLE + 44.0);
     let across = (left + wide + MARGIN + 12.0).max(240.0);
     let mut figure = Figure::new([across, 0.0], format!("{}. {}", plot.title, plot.caption));
     figure.text(Text::new(fitting(plot.title, TITLE, across - 2.0 * MARGIN), [MARGIN, MARGIN + TITLE], TITLE));
