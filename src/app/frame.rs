@@ -86,6 +86,7 @@ impl Workbench {
             editing_document: false,
             calls: false,
             sharing: Default::default(),
+            named_for_fonts: String::new(),
             quit: false,
             into_page: false,
             reset_layout: false,
@@ -165,6 +166,7 @@ impl Workbench {
         }
         self.quality.follow(ctx, state, &mut self.actions);
         dropped_files(ctx, state);
+        missing_font(state);
         self.keep(ctx, false);
         self.follow_window(ctx);
     }
@@ -408,6 +410,17 @@ fn restore(state: &mut State, tabs: Vec<KeptTab>, active: usize) {
         (state.revision, state.begun) = (1, 1);
         state.saved = if place.dirty { NEVER } else { 1 };
     }
+}
+
+/// Says once of each name that no font of this system can show it.
+fn missing_font(state: &mut State) {
+    if state.named_for_fonts == state.document.name {
+        return;
+    }
+    let Some((writing, package)) = super::fonts::missing(&state.document.name) else { return };
+    state.named_for_fonts = state.document.name.clone();
+    let message = format!("this system has no font for {writing}: such text is drawn as boxes");
+    state.tell(Diagnostic::warning("no-font", message).hint(format!("install one, such as Noto: sudo apt-get install -y {package}")));
 }
 
 /// Files dropped on the window are opened.

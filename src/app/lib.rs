@@ -42,6 +42,7 @@ mod editor;
 mod errands;
 mod exporting;
 mod file_choices;
+mod fonts;
 mod frame;
 pub mod frames;
 mod gesture;
@@ -201,6 +202,7 @@ fn open(options: Options, mut timings: Option<timings::Timings>, fate: Fate) -> 
     let start = move |cc: &eframe::CreationContext<'_>| {
         fate.shown.store(true, Ordering::Relaxed);
         timings.iter_mut().for_each(timings::Timings::ready);
+        fonts::start(&cc.egui_ctx);
         Ok(Box::new(Workbench::new(&cc.egui_ctx, options).timed(timings).ending(fate.ended)) as Box<dyn eframe::App>)
     };
     eframe::run_native("Maskloom", native, Box::new(start))

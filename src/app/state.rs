@@ -127,6 +127,8 @@ pub(crate) struct State {
     pub editing_document: bool,
     /// Whether the system is to say that the window has news.
     pub calls: bool,
+    /// The name of a document of which it was said that no font has its characters.
+    pub named_for_fonts: String,
     /// What is handed on at the end of a frame.
     pub sharing: super::clipboard::Waiting,
     /// Whether the window is to close.
