@@ -20,22 +20,65 @@ const SCRIPTS: [Script; 7] = [
         name: "Chinese, Japanese and Korean",
         sample: '\u{6ed1}',
         files: &[
-            "NotoSansCJK-Regular", "NotoSansCJKsc-Regular", "NotoSansSC", "SourceHanSans-Regular", "SourceHanSansSC-Regular", "wqy-microhei",
-            "wqy-zenhei", "DroidSansFallbackFull", "msyh", "PingFang", "Hiragino Sans GB", "STHeiti",
+            "NotoSansCJK-Regular",
+            "NotoSansCJKsc-Regular",
+            "NotoSansSC",
+            "SourceHanSans-Regular",
+            "SourceHanSansSC-Regular",
+            "wqy-microhei",
+            "wqy-zenhei",
+            "DroidSansFallbackFull",
+            "msyh",
+            "PingFang",
+            "Hiragino Sans GB",
+            "STHeiti",
         ],
         package: "fonts-noto-cjk",
     },
     Script {
         name: "Devanagari",
         sample: '\u{935}',
-        files: &["NotoSansDevanagari-Regular", "NotoSansDevanagari", "Lohit-Devanagari", "Nirmala", "mangal", "Kohinoor", "FreeSans"],
+        files: &[
+            "NotoSansDevanagari-Regular",
+            "NotoSansDevanagari",
+            "Lohit-Devanagari",
+            "Nirmala",
+            "mangal",
+            "Kohinoor",
+            "FreeSans",
+        ],
         package: "fonts-noto-core",
     },
-    Script { name: "Arabic", sample: '\u{627}', files: &["NotoSansArabic-Regular", "NotoNaskhArabic-Regular", "DejaVuSans", "Geeza"], package: "fonts-noto-core" },
-    Script { name: "Hebrew", sample: '\u{5d0}', files: &["NotoSansHebrew-Regular", "DejaVuSans", "arial"], package: "fonts-noto-core" },
-    Script { name: "Thai", sample: '\u{e01}', files: &["NotoSansThai-Regular", "Loma", "Garuda", "Thonburi"], package: "fonts-noto-core" },
-    Script { name: "Bengali", sample: '\u{995}', files: &["NotoSansBengali-Regular", "Lohit-Bengali"], package: "fonts-noto-core" },
-    Script { name: "Tamil", sample: '\u{b95}', files: &["NotoSansTamil-Regular", "Lohit-Tamil"], package: "fonts-noto-core" },
+    Script {
+        name: "Arabic",
+        sample: '\u{627}',
+        files: &["NotoSansArabic-Regular", "NotoNaskhArabic-Regular", "DejaVuSans", "Geeza"],
+        package: "fonts-noto-core",
+    },
+    Script {
+        name: "Hebrew",
+        sample: '\u{5d0}',
+        files: &["NotoSansHebrew-Regular", "DejaVuSans", "arial"],
+        package: "fonts-noto-core",
+    },
+    Script {
+        name: "Thai",
+        sample: '\u{e01}',
+        files: &["NotoSansThai-Regular", "Loma", "Garuda", "Thonburi"],
+        package: "fonts-noto-core",
+    },
+    Script {
+        name: "Bengali",
+        sample: '\u{995}',
+        files: &["NotoSansBengali-Regular", "Lohit-Bengali"],
+        package: "fonts-noto-core",
+    },
+    Script {
+        name: "Tamil",
+        sample: '\u{b95}',
+        files: &["NotoSansTamil-Regular", "Lohit-Tamil"],
+        package: "fonts-noto-core",
+    },
 ];
 
 /// Folders below a folder of fonts that are looked into.
@@ -48,9 +91,10 @@ static FOUND: OnceLock<Vec<&'static str>> = OnceLock::new();
 
 /// Where systems keep fonts.
 fn folders() -> Vec<PathBuf> {
-    let mut all: Vec<PathBuf> = ["/usr/share/fonts", "/usr/local/share/fonts", "/run/host/fonts", "/System/Library/Fonts", "/Library/Fonts"]
-        .map(PathBuf::from)
-        .into();
+    let mut all: Vec<PathBuf> =
+        ["/usr/share/fonts", "/usr/local/share/fonts", "/run/host/fonts", "/System/Library/Fonts", "/Library/Fonts"]
+            .map(PathBuf::from)
+            .into();
     if let Some(dirs) = directories::UserDirs::new() {
         let home = dirs.home_dir();
         all.extend([".local/share/fonts", ".fonts", "Library/Fonts"].map(|below| home.join(below)));
@@ -78,7 +122,10 @@ fn choose(all: &[PathBuf]) -> Vec<(&'static str, PathBuf)> {
         // the plain weight has the shortest name
         all.iter().filter(fits).min_by_key(|path| path.as_os_str().len())
     };
-    SCRIPTS.iter().filter_map(|script| Some((script.name, script.files.iter().find_map(|begin| named(begin))?.clone()))).collect()
+    SCRIPTS
+        .iter()
+        .filter_map(|script| Some((script.name, script.files.iter().find_map(|begin| named(begin))?.clone())))
+        .collect()
 }
 
 /// The window's fonts, and behind them those of files.
@@ -147,14 +194,21 @@ mod tests {
         let deep = home.path().join("truetype/noto");
         std::fs::create_dir_all(&deep).expect("made");
         let bytes = FontDefinitions::default().font_data["Hack"].font.to_vec();
-        for name in ["wqy-microhei.ttc", "NotoSansCJK-Regular.ttc", "NotoSansDevanagari-Regular.ttf", "NotoSansDevanagari-Bold.ttf", "x.txt"] {
+        for name in [
+            "wqy-microhei.ttc",
+            "NotoSansCJK-Regular.ttc",
+            "NotoSansDevanagari-Regular.ttf",
+            "NotoSansDevanagari-Bold.ttf",
+            "x.txt",
+        ] {
             std::fs::write(deep.join(name), &bytes).expect("written");
         }
         let mut all = Vec::new();
         files(home.path(), DEEP, &mut all);
         assert_eq!(all.len(), 4);
         let found = choose(&all);
-        let names: Vec<_> = found.iter().map(|(_, path)| path.file_name().expect("a name").to_string_lossy().into_owned()).collect();
+        let names: Vec<_> =
+            found.iter().map(|(_, path)| path.file_name().expect("a name").to_string_lossy().into_owned()).collect();
         assert_eq!(names, ["NotoSansCJK-Regular.ttc", "NotoSansDevanagari-Regular.ttf"]);
         let fonts = with(&found);
         let (own, all) = (FontDefinitions::default(), &fonts.families[&FontFamily::Proportional]);
@@ -166,7 +220,14 @@ mod tests {
 
     #[test]
     fn a_character_tells_its_writing() {
-        for (text, name) in [("滑动窗口", "Chinese, Japanese and Korean"), ("विंडो", "Devanagari"), ("窓", "Chinese, Japanese and Korean"), ("창", "Chinese, Japanese and Korean"), ("نافذة", "Arabic"), ("หน้า", "Thai")] {
+        for (text, name) in [
+            ("滑动窗口", "Chinese, Japanese and Korean"),
+            ("विंडो", "Devanagari"),
+            ("窓", "Chinese, Japanese and Korean"),
+            ("창", "Chinese, Japanese and Korean"),
+            ("نافذة", "Arabic"),
+            ("หน้า", "Thai"),
+        ] {
             assert_eq!(text.chars().find_map(script_of).map(|s| s.name), Some(name), "{text}");
         }
         assert!("plain é Ω ж ≤ µ".chars().find_map(script_of).is_none());

@@ -420,7 +420,10 @@ fn missing_font(state: &mut State) {
     let Some((writing, package)) = super::fonts::missing(&state.document.name) else { return };
     state.named_for_fonts = state.document.name.clone();
     let message = format!("this system has no font for {writing}: such text is drawn as boxes");
-    state.tell(Diagnostic::warning("no-font", message).hint(format!("install one, such as Noto: sudo apt-get install -y {package}")));
+    state.tell(
+        Diagnostic::warning("no-font", message)
+            .hint(format!("install one, such as Noto: sudo apt-get install -y {package}")),
+    );
 }
 
 /// Files dropped on the window are opened.

@@ -47,6 +47,8 @@ mod frame;
 pub mod frames;
 mod gesture;
 #[cfg(test)]
+mod hands_tests;
+#[cfg(test)]
 mod heads_tests;
 mod hints;
 mod hosts;
