@@ -62,7 +62,8 @@ pub(super) fn figures(built: &Built, lengths: Lengths, place: Place, of: Of, con
         }
         None => (vec![1.0; height * width], true),
     };
-    let (whole, exact) = picture(q, kv, 1, 1);
+    let (whole, mut exact) = picture(q, kv, 1, 1);
+    let mut share = f64::from(whole[0]);
     let size = settings.block_size;
     // only whole blocks: the last ones reach beyond the tokens, and are cut there
     let around = |[from, to]: [usize; 2], size: usize, all: usize| {
@@ -75,7 +76,7 @@ pub(super) fn figures(built: &Built, lengths: Lengths, place: Place, of: Of, con
         let mut found = Blocks { full: 0, partial: 0, empty: 0, waste: 0.0, bytes: 0.0 };
         let (mut computed, mut kept) = (0.0, 0.0);
         let dims = (settings.head_dim + settings.head_dim_v.unwrap_or(settings.head_dim)) as f64;
-        let shares = shares_of(&rows, &columns, &picture);
+        let (shares, counted) = shares_of(&rows, &columns, &picture);
         for (row, line) in rows.iter().zip(shares.chunks(columns.len())) {
             for (column, share) in columns.iter().zip(line) {
                 let (high, wide) = ((row[1] - row[0]) as f64, (column[1] - column[0]) as f64);
@@ -94,23 +95,28 @@ pub(super) fn figures(built: &Built, lengths: Lengths, place: Place, of: Of, con
                 }
             }
         }
+        // an area of whole blocks holds what they hold
+        let edges = |all: &[[usize; 2]]| [all[0][0], all[all.len() - 1][1]];
+        if counted && !exact && (edges(&rows), edges(&columns)) == (q, kv) {
+            (share, exact) = (kept / ((q[1] - q[0]) * (kv[1] - kv[0])) as f64, true);
+        }
         found.waste = if computed > 0.0 { 1.0 - kept / computed } else { 0.0 };
         found
     });
-    Figures { of, kept: f64::from(whole[0]), exact, blocks }
+    Figures { of, kept: share, exact, blocks }
 }
 
-/// The kept share of each block: whole ones in one picture, the cut ones at the ends in strips of their own.
+/// The kept share of each block, and whether all are exact: whole ones in one picture, the cut ones at the ends in strips of their own.
 fn shares_of(
     rows: &[[usize; 2]],
     columns: &[[usize; 2]],
     picture: &dyn Fn([usize; 2], [usize; 2], usize, usize) -> (Vec<f32>, bool),
-) -> Vec<f32> {
+) -> (Vec<f32>, bool) {
     let uneven = |all: &[[usize; 2]]| {
         let (first, last) = (all[0], all[all.len() - 1]);
         if all.len() > 1 && last[1] - last[0] != first[1] - first[0] { all.len() - 1 } else { all.len() }
     };
-    let mut out = vec![0.0; rows.len() * columns.len()];
+    let (mut out, mut exact) = (vec![0.0; rows.len() * columns.len()], true);
     let (whole_rows, whole_columns) = (uneven(rows), uneven(columns));
     for (from, to) in [(0, whole_rows), (whole_rows, rows.len())] {
         for (left, right) in [(0, whole_columns), (whole_columns, columns.len())] {
@@ -118,13 +124,14 @@ fn shares_of(
                 continue;
             }
             let (q, kv) = ([rows[from][0], rows[to - 1][1]], [columns[left][0], columns[right - 1][1]]);
-            let (shares, _) = picture(q, kv, to - from, right - left);
+            let (shares, counted) = picture(q, kv, to - from, right - left);
+            exact &= counted;
             for (n, share) in shares.into_iter().enumerate() {
                 out[(from + n / (right - left)) * columns.len() + left + n % (right - left)] = share;
             }
         }
     }
-    out
+    (out, exact)
 }
 
 #[cfg(test)]

@@ -38,11 +38,11 @@ enum Way {
 fn way(kernel: &str) -> Option<Way> {
     let says = |words: &str| kernel.contains(words);
     Some(match () {
-        () if says("materialised") => Way::Scores,
+        () if says("materialised") || says("eager") => Way::Scores,
         () if says("dense mask") || says("dense bias") || says("mask:dense") => Way::Dense,
-        () if says("block-sparse") || says("torch flex") => Way::Skips,
-        () if says("is_causal") => Way::Causal,
-        () if says("no mask") || says("mask:none") => Way::Plain,
+        () if says("block-sparse") || (says("torch") && says(" flex")) => Way::Skips,
+        () if says("causal") => Way::Causal,
+        () if says("no mask") || says("mask:none") || says("SDPA") => Way::Plain,
         () => return None,
     })
 }
@@ -74,7 +74,10 @@ fn between(own: &str, base: &str) -> Option<String> {
         (Way::Plain, Way::Plain) | (Way::Causal, Way::Causal) => {
             "the same arithmetic: the difference is the kernel's own".into()
         }
+        (Way::Causal, Way::Skips) => "both skip what is masked: the difference is the kernel's own".into(),
+        (Way::Plain, Way::Skips) => "nothing is masked: the difference is the kernel's own".into(),
         (_, Way::Dense) => "the other reads the mask as a dense tensor and skips nothing".into(),
+        (Way::Dense, _) => "it reads the mask as a dense tensor and skips nothing".into(),
         _ => return None,
     })
 }
@@ -106,7 +109,7 @@ mod tests {
             said,
             "it computes 11.7% of the tiles; the other reads the mask as a dense tensor and skips nothing"
         );
-        assert!(between(flex, "torch 2.13 flex, Triton").expect("a reason").starts_with("both skip"));
+        assert!(between(flex, "torch 2.11.0+cu130 flex, Triton").expect("a reason").starts_with("both skip"));
         assert!(between("something new", dense).is_none());
     }
 }

@@ -52,7 +52,7 @@ pub fn mask(plot: &MaskPlot) -> Figure {
     let side = |n: usize| (SIDE * n as f64 / longer).max(24.0);
     let (tall, wide) = (side(tokens[0]), side(tokens[1]));
     let numbers = many[0].map(|n| width(&n.to_string(), SMALL)).into_iter().fold(0.0, f64::max);
-    let (left, top) = (MARGIN + 24.0 + numbers + 8.0, MARGIN + TITLE + 44.0);
+    let (left, top) = (MARGIN + 24.0 + numbers + 8.0, MARGIN + TITLE + 47.0);
     let across = (left + wide + MARGIN + 12.0).max(240.0);
     let mut figure = Figure::new([across, 0.0], format!("{}. {}", plot.title, plot.caption));
     figure.text(Text::new(fitting(plot.title, TITLE, across - 2.0 * MARGIN), [MARGIN, MARGIN + TITLE], TITLE));
@@ -67,7 +67,7 @@ pub fn mask(plot: &MaskPlot) -> Figure {
     ] {
         figure.push(Item::Line(from, to, 0.5, false, INK));
     }
-    let middle = Text::new("keys (kv_idx, tokens)", [left + wide / 2.0, top - 30.0], PLAIN);
+    let middle = Text::new("keys (kv_idx, tokens)", [left + wide / 2.0, top - 33.0], PLAIN);
     figure.text(middle.anchored(Anchor::Middle));
     let upwards = Text::new("queries (q_idx, tokens)", [MARGIN + 8.0, top + tall / 2.0], PLAIN);
     figure.text(Text { up: true, ..upwards.anchored(Anchor::Middle) });
@@ -104,7 +104,7 @@ fn axis(
         figure.push(Item::Line(from, to, 0.5, false, INK));
         let text = match down {
             true => Text::new(words, [left - 5.0, top + p + SMALL * 0.35], SMALL).anchored(Anchor::End),
-            false => Text::new(words, [left + p, top - 5.0], SMALL).anchored(Anchor::Middle),
+            false => Text::new(words, [left + p, top - 8.0], SMALL).anchored(Anchor::Middle),
         };
         figure.text(text);
     }
@@ -128,7 +128,7 @@ fn axis(
         }
         let text = match down {
             true => Text { up: true, ..Text::new(name, [MARGIN + 20.0, top + (a + b) / 2.0], SMALL) },
-            false => Text::new(name, [left + (a + b) / 2.0, top - 17.0], SMALL),
+            false => Text::new(name, [left + (a + b) / 2.0, top - 20.0], SMALL),
         };
         figure.text(text.anchored(Anchor::Middle).in_colour(BORDER));
     }

@@ -17,7 +17,7 @@ use crate::tasks::recorded::Recorded;
 
 const TITLE: &str = "Costs";
 /// How far estimates are off: measured by leaving each recorded run out.
-const ABOUT: &str = "Flex, forward pass. Of the recorded designs half are estimated within 10%, four of five within 1.5x; score mods that \
+const ABOUT: &str = "Flex, forward pass. Of the recorded designs half are estimated within 15%, four of five within 1.6x; score mods that \
                      read much from memory can take many times as long. A race shows the time.";
 
 /// The card of costs.
