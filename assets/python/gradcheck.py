@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Checks the gradients of DESIGN.
 
     python DESIGN_gradcheck.py [--device cuda] [--rows 64] [--seed 0]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The kernel of DESIGN as a PyTorch operator. It needs PyTorch and the driver.
 
     import DESIGN_kernel as kernel

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Launches the kernels of DESIGN.
 
 It owns the variant for a device, the arrays of a variant, and what is kept between calls: for each kind of call (device,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Plans of launches: the parameters of kernels in memory, ready but for the addresses of a call's tensors.
 
 It owns the driver's functions, the bytes of parameters, and their blocks. A plan's bytes are those that a plan made anew would

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Captures attention from a running PyTorch model into a safetensors file for Maskloom: q, k, v of chosen layers,
 steps and heads, and exact statistics of all heads, which fit on a disk even if q, k, v do not.
 

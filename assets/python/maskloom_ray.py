@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs the points of a sweep as tasks of Ray.
 
 The first line on stdin describes the work, each further one is a point. A line on stdout is a result. The program travels through

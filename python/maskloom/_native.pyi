@@ -103,3 +103,16 @@ def printed(mask: Mask) -> tuple[str, Tensors]: ...
 def picture(
     mask: Mask, place: tuple[int, int], rows: tuple[int, int], cols: tuple[int, int], size: tuple[int, int]
 ) -> tuple[bytes, bool]: ...
+def shared_page(
+    title: str,
+    picture: bytes,
+    shares: bytes,
+    pairs: tuple[list[tuple[str, str]], list[tuple[str, str]]],
+    code: str,
+    data: str,
+    mask: Mask | None,
+    score: Mask | None,
+    lengths: tuple[int, int],
+    extents: tuple[int, int],
+    blocks: tuple[int, int],
+) -> str: ...

@@ -81,6 +81,10 @@ pub(crate) enum Action {
     SaveRunTo(PathBuf),
     /// The capture script, under this name, and the package that it imports next to it.
     SaveRecorderTo(PathBuf),
+    /// The area whose figures are told; None: none.
+    SetArea(Option<super::area::Place>),
+    /// Saves the design as a page.
+    SaveHtmlTo(PathBuf),
     /// FlexAttention text as layers; `replace`: instead of those there are.
     AddCode {
         text: String,

@@ -55,6 +55,10 @@ commands! {
     Save: "Save", "Saves the document.", ctrl(Key::S);
     SaveAs: "Save as…", "Saves the document under another name.", ctrl_shift(Key::S);
     SaveRun: "Save the run…", "Saves the last run: environment, document, every sample and error.", ctrl_shift(Key::R);
+    CopyPicture: "Copy the picture", "Copies the canvas with its rulers as a picture, as it is shown.", ctrl_shift(Key::C);
+    CopyChart: "Copy the page as a picture", "Copies the page at the side, with its bars, plots and tables, as it is shown.", None;
+    CopyCode: "Copy as code", "Copies mask_mod and score_mod as PyTorch code.", None;
+    SaveHtml: "Save as HTML…", "Saves one file for others: a picture that zooms, numbers, runs, code; Maskloom opens it again.", None;
     Unsaved: "Unsaved documents…", "Lists documents that were replaced before they were saved.", None;
     OpenSample: "Open the sample capture", "Opens q, k and v of a small language model that come with Maskloom.", None;
     SaveRecorder: "Save the capture script…", "Saves maskloom_capture.py, which records q, k and v of a model that you run.", None;
@@ -96,6 +100,7 @@ commands! {
     ToolEraser: "Eraser", "Removes the cells under it, from every layer that keeps them.", plain(Key::E);
     ToolRectangle: "Rectangle", "Draws a rectangle as a new layer.", plain(Key::R);
     ToolBand: "Band", "Draws a diagonal band as a new layer.", plain(Key::D);
+    ToolArea: "Select an area", "Tells kept cells, blocks, waste and bytes of the area that is dragged over.", plain(Key::A);
     AddRectangle: "Add a rectangle", "Adds a rectangle layer with editable edges.", None;
     AddBand: "Add a band", "Adds a diagonal band layer with editable distances.", None;
     AddPainted: "Add a painted layer", "Adds an empty layer to paint on.", None;
@@ -172,7 +177,11 @@ impl Command {
 
     /// Its keys as shown.
     pub fn keys(self, ctx: &egui::Context) -> String {
-        self.spec().shortcut.map(|s| ctx.format_shortcut(&s)).unwrap_or_default()
+        let keys = self.spec().shortcut.map(|s| ctx.format_shortcut(&s)).unwrap_or_default();
+        // as they stand on the keys
+        [("OpenBracket", "["), ("CloseBracket", "]"), ("Plus", "+"), ("Minus", "-"), ("Period", ".")]
+            .into_iter()
+            .fold(keys, |keys, (name, key)| keys.replace(name, key))
     }
 
     /// Tooltip with the keys behind it.

@@ -4,6 +4,7 @@
 //! requests. Must not know what is done with the answers.
 
 use super::action::TensorsFor;
+use super::area::{self, Figures, Of};
 use super::background::Wake;
 use super::browse::{self, Listing};
 use super::compile::{self, Built};
@@ -14,7 +15,7 @@ use super::opening::{self, Opened, Thumbnail};
 use super::races::SmallerCopy;
 use super::unsaved::{self, Kept};
 use super::writing::{self, Order, Written};
-use crate::base::{Control, Diagnostic, HostTensor};
+use crate::base::{Control, Diagnostic, HostTensor, Lengths};
 use crate::document::model::Document;
 use crate::document::scaling::Groups;
 use crate::tasks::doctor::mend::{self, FetchPlan};
@@ -50,6 +51,12 @@ pub(crate) enum Done {
     RunSaved { path: PathBuf, result: Result<(), Diagnostic> },
     /// The capture script was written, or not.
     RecorderSaved { path: PathBuf, result: Result<(), Diagnostic> },
+    /// The design was written as a page, or not.
+    HtmlSaved { path: PathBuf, result: Result<(), Diagnostic> },
+    /// An area was counted.
+    Area { place: area::Place, figures: Figures },
+    /// A race was kept for later windows.
+    RaceKept,
     /// An export was written, or not.
     Written(Result<Written, Diagnostic>),
     /// Tensors for a layer were read.
@@ -273,6 +280,16 @@ impl Errands {
             let made = guarded("exporting", || exporting::pieces(&built, &wish));
             let pieces = made.unwrap_or_else(|why| Err(vec![why]));
             Done::Exported { wish, pieces }
+        });
+    }
+
+    /// Counts an area of a design.
+    pub fn area(&self, built: Arc<Built>, lengths: Lengths, place: area::Place, of: Of) {
+        self.start("area", move || {
+            let q = [place[0][0], place[0][1].min(lengths.q_len)];
+            let kv = [place[1][0], place[1][1].min(lengths.kv_len)];
+            let figures = area::figures(&built, lengths, [q, kv], of, &Control::new());
+            Done::Area { place, figures }
         });
     }
 

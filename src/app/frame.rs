@@ -12,6 +12,7 @@ use super::layout::{self, Dock, Plan};
 use super::panics::Part;
 use super::recovery::{KeptTab, Recovered, Recovery};
 use super::session::{JobKind, Session, Shown};
+use super::sharing;
 use super::state::{Focus, NEVER, Parked, State, first_document};
 use super::tabs::{Pages, ParallelPage, QualityPage};
 use super::timings::Timings;
@@ -84,6 +85,8 @@ impl Workbench {
             now: 0.0,
             editing_document: false,
             calls: false,
+            sharing: Default::default(),
+            named_for_fonts: String::new(),
             quit: false,
             into_page: false,
             reset_layout: false,
@@ -139,7 +142,8 @@ impl Workbench {
         }
         act::listen(state);
         let typing = ctx.text_edit_focused();
-        let on_canvas = state.session.canvas.has_focus() && !typing;
+        // tools are taken wherever the pointer is over the picture
+        let on_canvas = (state.session.canvas.has_focus() || state.focus.hovered.is_some()) && !typing;
         let brush = matches!(state.focus.tool, Tool::Brush | Tool::Eraser | Tool::Line);
         let focused = ctx.memory(|m| m.focused());
         state.editing_document = state.focus.layer.is_some_and(|layer| focused == Some(editor::editor_id(layer)));
@@ -162,6 +166,7 @@ impl Workbench {
         }
         self.quality.follow(ctx, state, &mut self.actions);
         dropped_files(ctx, state);
+        missing_font(state);
         self.keep(ctx, false);
         self.follow_window(ctx);
     }
@@ -230,6 +235,7 @@ impl Workbench {
         }
         panels::toasts::show(&ctx, &self.state, &mut self.actions);
         panels::toasts::drop_hint(&ctx);
+        sharing::follow(&ctx, &mut self.state);
         // actions of this frame are carried out before the next
         if !self.actions.is_empty() {
             ctx.request_repaint();
@@ -299,6 +305,7 @@ fn parts(ui: &mut Ui, state: &mut State, mut pages: Pages<'_>, actions: &mut Act
     let below = Rect::from_min_max(pos2(middle.left(), tools.bottom()), middle.max);
     let mut child = ui.new_child(UiBuilder::new().id_salt("canvas").max_rect(below));
     child.set_clip_rect(below);
+    sharing::drawn(ui, below, places.page);
     canvas(&mut child, state, pages.quality, actions);
     // over the rulers, which reach to the edge
     for (part, rect) in [(layout::Part::Layers, places.layers), (layout::Part::Page, places.page)] {
@@ -355,6 +362,9 @@ fn handle(ui: &mut Ui, plan: &Plan, part: layout::Part, panel: Rect, middle: Rec
 fn begin(state: &mut State, options: Options, recovered: Recovered) {
     recovered.told.into_iter().for_each(|d| state.tell(d));
     restore(state, recovered.tabs, recovered.active);
+    if let Some(root) = state.recovery.folder() {
+        state.session.races.remember(|number| super::past::read(root, number));
+    }
     if let Some(name) = options.preset {
         match library::preset(&name).map(|p| p.document()) {
             Some(Ok(document)) => act::replace_document(state, document),
@@ -400,6 +410,20 @@ fn restore(state: &mut State, tabs: Vec<KeptTab>, active: usize) {
         (state.revision, state.begun) = (1, 1);
         state.saved = if place.dirty { NEVER } else { 1 };
     }
+}
+
+/// Says once of each name that no font of this system can show it.
+fn missing_font(state: &mut State) {
+    if state.named_for_fonts == state.document.name {
+        return;
+    }
+    let Some((writing, package)) = super::fonts::missing(&state.document.name) else { return };
+    state.named_for_fonts = state.document.name.clone();
+    let message = format!("this system has no font for {writing}: such text is drawn as boxes");
+    state.tell(
+        Diagnostic::warning("no-font", message)
+            .hint(format!("install one, such as Noto: sudo apt-get install -y {package}")),
+    );
 }
 
 /// Files dropped on the window are opened.
@@ -469,6 +493,7 @@ fn canvas(ui: &mut Ui, state: &mut State, quality: &QualityPage, actions: &mut A
         painted_cell: Some(state.painting_cell()),
         pinned: state.focus.is_pinned.then_some(state.focus.pinned),
         selected: state.selected_rectangle(),
+        area: state.focus.area.as_ref().map(|area| area.place),
         picture: state.focus.picture,
         map: Some(numbers),
         loss: quality.rows(state),
@@ -480,7 +505,9 @@ fn canvas(ui: &mut Ui, state: &mut State, quality: &QualityPage, actions: &mut A
         }),
         before: (!before.is_empty()).then(|| format!("state before the error in {}", before.join(", "))),
     };
+    let place = ui.max_rect();
     let events = state.session.canvas.show(ui, &scene);
+    panels::area::show(ui, place, state, actions);
     events.into_iter().for_each(|event| actions.push(Action::Canvas(event)));
 }
 

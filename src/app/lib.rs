@@ -21,6 +21,7 @@ use maskloom_worker as worker;
 
 mod act;
 mod action;
+mod area;
 mod background;
 mod browse;
 pub mod canvas;
@@ -29,6 +30,7 @@ mod captured;
 mod captured_tests;
 mod cards;
 mod changed_lines;
+mod clipboard;
 mod command;
 mod compile;
 mod connecting;
@@ -40,9 +42,12 @@ mod editor;
 mod errands;
 mod exporting;
 mod file_choices;
+mod fonts;
 mod frame;
 pub mod frames;
 mod gesture;
+#[cfg(test)]
+mod hands_tests;
 #[cfg(test)]
 mod heads_tests;
 mod hints;
@@ -61,11 +66,15 @@ mod opening;
 mod painting;
 mod panels;
 mod panics;
+mod past;
 mod question;
 mod races;
 mod reading;
 mod recovery;
 mod session;
+mod sharing;
+#[cfg(test)]
+mod sharing_tests;
 #[cfg(test)]
 mod snapshot_tests;
 #[cfg(test)]
@@ -195,6 +204,7 @@ fn open(options: Options, mut timings: Option<timings::Timings>, fate: Fate) -> 
     let start = move |cc: &eframe::CreationContext<'_>| {
         fate.shown.store(true, Ordering::Relaxed);
         timings.iter_mut().for_each(timings::Timings::ready);
+        fonts::start(&cc.egui_ctx);
         Ok(Box::new(Workbench::new(&cc.egui_ctx, options).timed(timings).ending(fate.ended)) as Box<dyn eframe::App>)
     };
     eframe::run_native("Maskloom", native, Box::new(start))

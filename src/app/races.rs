@@ -29,7 +29,7 @@ pub const OWN: [BackendName; 2] = [BackendName::TorchSdpa, BackendName::TorchFle
 /// Races of other documents that are kept, at most.
 const KEPT: usize = 12;
 /// Races that can be looked back at, at most.
-const PAST: usize = 40;
+pub(super) const PAST: usize = 40;
 
 /// A race, running or over.
 #[derive(Clone, Debug)]
@@ -104,6 +104,10 @@ pub(crate) struct Past {
     pub id: u64,
     /// The document's name.
     pub design: String,
+    /// When it ended, in UTC.
+    pub at: String,
+    /// Whether it is of an earlier window.
+    pub before: bool,
     /// `8192 x 8192 tokens, 32 heads`; those of the copy, if one was raced.
     pub sizes: String,
     pub report: Box<RunReport>,
@@ -147,6 +151,18 @@ impl Races {
         self.past.push(past);
         let extra = self.past.len().saturating_sub(PAST);
         self.past.drain(..extra);
+    }
+
+    /// Races of earlier windows come before those of this one.
+    pub fn remember(&mut self, read: impl FnOnce(&mut dyn FnMut() -> u64) -> Vec<Past>) {
+        let mut last = self.last;
+        let mut next = || {
+            last += 1;
+            last
+        };
+        let earlier = read(&mut next);
+        self.last = last;
+        self.past.splice(0..0, earlier);
     }
 
     /// A number for a race that begins.

@@ -195,6 +195,8 @@ pub(crate) struct Session {
     /// The last request, and the reason why its map is missing.
     pub numbers_asked: Option<(u64, MapRequest)>,
     pub numbers_error: Option<Diagnostic>,
+    /// The area that is being counted, and of what.
+    pub counting_area: Option<(super::area::Place, super::area::Of)>,
     /// Maps so far.
     maps: u64,
     pub kernel: Option<Kernel>,
@@ -278,6 +280,7 @@ impl Session {
             map_error: None,
             numbers: None,
             numbers_asked: None,
+            counting_area: None,
             numbers_error: None,
             maps: 0,
             kernel: None,

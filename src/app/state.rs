@@ -53,6 +53,8 @@ pub(crate) struct Focus {
     pub step: Option<usize>,
     /// Whether brush or eraser is down.
     pub drawing: bool,
+    /// The area whose figures are told.
+    pub area: Option<super::area::Area>,
     /// The stroke in work, from its first cells on.
     pub stroke: Option<Gesture>,
 }
@@ -125,6 +127,10 @@ pub(crate) struct State {
     pub editing_document: bool,
     /// Whether the system is to say that the window has news.
     pub calls: bool,
+    /// The name of a document of which it was said that no font has its characters.
+    pub named_for_fonts: String,
+    /// What is handed on at the end of a frame.
+    pub sharing: super::clipboard::Waiting,
     /// Whether the window is to close.
     pub quit: bool,
     /// Whether the keyboard is to go to the page at the side.
@@ -246,6 +252,8 @@ impl State {
             Redo => self.history.redo_title().is_some(),
             Cancel => self.session.running().is_some() || self.session.shrinking.is_some(),
             Run | RunWhole | RaceLengths => !self.session.is_racing() && self.session.shrinking.is_none(),
+            CopyCode | SaveHtml => self.session.built.as_ref().is_some_and(|built| built.problem.is_ok()),
+            CopyChart => self.view.right,
             SaveRun => self.session.race.as_ref().is_some_and(|race| race.report.is_some()),
             CloseTab | NextTab | PreviousTab => !self.parked.is_empty(),
             StopComparing => self.session.compared.is_some(),
@@ -254,6 +262,13 @@ impl State {
             }
             _ => true,
         }
+    }
+
+    /// What figures of an area are to be of now.
+    pub fn area_of(&self) -> super::area::Of {
+        let built = self.session.built.as_ref();
+        let (number, revision) = built.map_or((0, 0), |built| (built.number, built.revision));
+        [number, revision, self.focus.b as u64, self.focus.h as u64]
     }
 
     /// The texts of queries and keys, if the open capture has them and matches the document's lengths.

@@ -62,12 +62,12 @@ pub(crate) fn palette(visuals: &Visuals) -> Palette {
             keyword: Color32::from_rgb(0xc7, 0x92, 0xea),
             string: Color32::from_rgb(0xa5, 0xc9, 0x7e),
             number: Color32::from_rgb(0xf0, 0xa4, 0x6c),
-            comment: Color32::from_rgb(0x77, 0x82, 0x90),
+            comment: Color32::from_rgb(0x87, 0x92, 0xa1),
             name: Color32::from_rgb(0x6f, 0xb8, 0xf0),
         }
     } else {
         Palette {
-            accent: Color32::from_rgb(0x0c, 0x7c, 0x72),
+            accent: Color32::from_rgb(0x0b, 0x75, 0x6b),
             on_accent: Color32::WHITE,
             good: Color32::from_rgb(0x1f, 0x7a, 0x35),
             warning: Color32::from_rgb(0x8f, 0x5b, 0x00),
@@ -77,7 +77,7 @@ pub(crate) fn palette(visuals: &Visuals) -> Palette {
             keyword: Color32::from_rgb(0x7b, 0x2f, 0xa8),
             string: Color32::from_rgb(0x3a, 0x6f, 0x12),
             number: Color32::from_rgb(0xa1, 0x4a, 0x00),
-            comment: Color32::from_rgb(0x6c, 0x75, 0x80),
+            comment: Color32::from_rgb(0x60, 0x69, 0x74),
             name: Color32::from_rgb(0x0b, 0x5c, 0xa8),
         }
     }
@@ -172,7 +172,14 @@ mod tests {
         for theme in [Theme::Dark, Theme::Light] {
             let visuals = visuals(theme);
             let colours = palette(&visuals);
-            for on in [visuals.panel_fill, visuals.extreme_bg_color] {
+            // WCAG 2.2, level AA, for text of any size
+            for on in [
+                visuals.panel_fill,
+                visuals.extreme_bg_color,
+                visuals.window_fill,
+                visuals.faint_bg_color,
+                visuals.code_bg_color,
+            ] {
                 for (name, text) in [
                     ("weak", colours.weak),
                     ("warning", colours.warning),
@@ -183,12 +190,19 @@ mod tests {
                     ("number", colours.number),
                     ("name", colours.name),
                     ("comment", colours.comment),
+                    ("accent", colours.accent),
                     ("text", visuals.text_color()),
                 ] {
-                    assert!(contrast(text, on) >= 4.0, "{theme:?} {name}: {}", contrast(text, on));
+                    assert!(contrast(text, on) >= 4.5, "{theme:?} {name}: {}", contrast(text, on));
                 }
             }
             assert!(contrast(colours.on_accent, colours.accent) >= 4.5, "{theme:?}");
+            let chosen = &visuals.selection;
+            assert!(contrast(chosen.stroke.color, chosen.bg_fill) >= 4.5, "{theme:?} a selection");
+            // 1.4.11: what is no text but must be seen, at least 3
+            for (name, mark) in [("bar", colours.bar), ("accent", colours.accent)] {
+                assert!(contrast(mark, visuals.panel_fill) >= 3.0, "{theme:?} {name}");
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use super::action::Actions;
 use super::command::Command;
 use super::hints::words;
 use super::theme;
+use crate::base::words::count;
 pub(super) use crate::base::words::{grouped, percent, time as milliseconds};
 use crate::base::{Diagnostic, diagnostic::Severity};
 use egui::{Id, Response, RichText, TextEdit, Ui};
@@ -202,6 +203,7 @@ pub(super) fn whole(ui: &mut Ui, name: &str, value: usize, range: std::ops::Rang
     let mut new = value;
     // a value outside the range (from a file) is shown unchanged and reported among the problems
     let drag = egui::DragValue::new(&mut new).range(range).clamp_existing_to_range(false).speed(0.2);
+    let drag = drag.custom_parser(|text| count(text).map(|n| n as f64).or_else(|| text.trim().parse().ok()));
     let changed = ui.add(drag).accessible_name(name).changed();
     (changed && new != value).then_some(new)
 }

@@ -26,6 +26,20 @@ pub fn grouped(n: u128) -> String {
     out
 }
 
+/// A count as people type it: `8192`, `8_192`, `8k` for 8 x 1024, `1m` for 1024 x 1024. None: it is none, or too large.
+pub fn count(text: &str) -> Option<usize> {
+    let text = text.trim();
+    let (digits, unit) = match text.as_bytes().last()? {
+        b'k' | b'K' => (&text[..text.len() - 1], 1 << 10),
+        b'm' | b'M' => (&text[..text.len() - 1], 1 << 20),
+        _ => (text, 1),
+    };
+    // as in Python: between digits, one at a time
+    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let whole = digits.split('_').all(is_digits).then(|| digits.replace('_', ""))?;
+    whole.parse::<usize>().ok()?.checked_mul(unit)
+}
+
 /// A time in a sentence, in the unit that fits it: `12.3 µs`, `1.23 ms`, `12.3 s`.
 pub fn time(ms: f64) -> String {
     match ms {
@@ -86,6 +100,31 @@ pub const MEMORY: &str =
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_are_read_as_they_are_typed() {
+        for (text, n) in [("8192", 8192), ("1_024", 1024), ("8k", 8192), ("128K", 131_072), ("1m", 1 << 20), (" 0 ", 0)]
+        {
+            assert_eq!(count(text), Some(n), "{text}");
+        }
+        for text in [
+            "",
+            "k",
+            "_1",
+            "1_",
+            "1__0",
+            "8kk",
+            "-1",
+            "+8",
+            "1.5k",
+            "8 k",
+            "0x10",
+            "99999999999999999999",
+            "18014398509481984k",
+        ] {
+            assert_eq!(count(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn numbers_read_well() {

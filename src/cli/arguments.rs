@@ -3,6 +3,7 @@
 //! Invariant: a word that does not parse is wrong usage, reported with an example.
 
 use crate::base::tensor::Data;
+use crate::base::words::count;
 use crate::base::{BackendName, DType, Device, Diagnostic, HostTensor, Layout};
 use crate::document::model::{ArgValue, CodeRef};
 use crate::worker::protocol::{GradientRequest, RunRequest, SeedSource};
@@ -42,9 +43,23 @@ pub fn names(text: &str) -> Result<[String; 3], String> {
     names.try_into().map_err(|_| "three names, of q, k and v: --names q,k,v".into())
 }
 
+/// A number of tokens: `8192`, `8_192` or `8k` for 8 x 1024.
+pub fn tokens(text: &str) -> Result<usize, String> {
+    count(text).ok_or_else(|| "a number of tokens: 8192, 8_192, or 8k for 8 x 1024".into())
+}
+
+/// `FROM..TO`
+pub fn range(text: &str) -> Result<std::ops::Range<usize>, String> {
+    let (from, to) = text.split_once("..").ok_or("such as 0..512")?;
+    match (count(from), count(to)) {
+        (Some(from), Some(to)) if from < to => Ok(from..to),
+        _ => Err("such as 0..512 or 4k..8k".into()),
+    }
+}
+
 /// `128` or `64x128`
 pub fn block_size(text: &str) -> Result<crate::base::BlockSize, String> {
-    let number = |t: &str| t.parse::<usize>().ok().filter(|n| *n > 0);
+    let number = |t: &str| count(t).filter(|n| *n > 0);
     let (q, kv) = text.split_once('x').unwrap_or((text, text));
     match (number(q), number(kv)) {
         (Some(q), Some(kv)) => Ok(crate::base::BlockSize { q, kv }),

@@ -16,6 +16,7 @@ mod doctor;
 mod ending;
 mod export;
 mod far;
+mod figures;
 mod gallery;
 #[cfg(test)]
 mod golden_tests;
@@ -24,6 +25,7 @@ mod inputs;
 mod jobs;
 mod kernels;
 mod lab;
+mod licences;
 mod manual;
 mod opened;
 mod out;
@@ -39,6 +41,7 @@ mod record;
 mod render;
 mod report;
 mod run;
+mod share;
 mod slurm;
 mod spread;
 mod svg;
@@ -67,6 +70,9 @@ use std::sync::OnceLock;
 struct Line {
     #[command(subcommand)]
     command: Option<Command>,
+    /// How commands print their tables; all other lines become comments of CSV or TeX
+    #[arg(long, global = true, value_name = "FORM", value_enum)]
+    table: Option<table::Form>,
     /// Document, preset or run file to open in the window
     #[arg(value_name = "FILE")]
     file: Option<String>,
@@ -86,6 +92,7 @@ enum Command {
     Watch(watch::Args),
     Blocks(blocks::Args),
     Render(render::Args),
+    Share(share::Args),
     Bench(bench::Args),
     Sweep(sweep::Args),
     Report(report::Args),
@@ -108,6 +115,7 @@ enum Command {
     Atlas(lab::atlas::Args),
     Tour(tour::Args),
     Schema(Schema),
+    Licences(licences::Args),
     Completions(manual::Completions),
     Man(manual::Man),
     /// Serve a window or a command line over stdin and stdout
@@ -153,13 +161,14 @@ pub fn run() -> Asked {
         Ok(line) => line,
         Err(why) => return Asked::Done(not_understood(&why)),
     };
+    table::print_as(line.table.unwrap_or_default());
     match line {
-        Line { command: None, file: Some(name) } if !opened::exists(&name) => {
+        Line { command: None, file: Some(name), .. } if !opened::exists(&name) => {
             let why = Diagnostic::error("unknown-command", format!("`{name}` is not a command, a preset or a file"));
             let why = why.hint("`maskloom --help` lists the commands, `maskloom presets` the presets");
             Asked::Done(exit(Err(Failure::WrongUse(why))))
         }
-        Line { command: None, file } => Asked::Window { file },
+        Line { command: None, file, .. } => Asked::Window { file },
         Line { command: Some(Command::Bench(args)), .. } => match bench::frames(args) {
             Ok(frames) => Asked::Frames(Box::new(frames)),
             Err(args) => Asked::Done(exit(bench::bench(args))),
@@ -206,6 +215,7 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Watch(args) => watch::watch(args),
         Command::Blocks(args) => blocks::blocks(args),
         Command::Render(args) => render::render(args),
+        Command::Share(args) => share::share(args),
         Command::Bench(args) => bench::bench(args),
         Command::Sweep(args) => sweep::sweep(args),
         Command::Report(args) => report::report(args),
@@ -230,6 +240,7 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Point(args) => point::point(&args),
         Command::Job { folder } => Err(Failure::Exit(crate::worker::detached::run::main(&folder))),
         Command::Schema(_) => out::text(&crate::document::file::json_schema()),
+        Command::Licences(args) => licences::licences(&args),
         Command::Completions(args) => manual::completions(&args, Line::command()),
         Command::Man(args) => manual::man(&args, Line::command()),
         Command::Worker => Err(Failure::Exit(crate::worker::serve::main())),

@@ -2,6 +2,7 @@
 //!
 //! Invariant: only this file writes to stdout; a closed pipe ends the command silently, a full disk is reported.
 
+use super::table::{form, in_form};
 use crate::base::Diagnostic;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -40,8 +41,9 @@ static WROTE: AtomicBool = AtomicBool::new(false);
 /// Writes text to stdout.
 pub fn text(text: &str) -> Result<(), Failure> {
     WROTE.store(true, Ordering::Relaxed);
+    let shown = if wants_json() { text.into() } else { in_form(text, form()) };
     let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|e| match e.kind() {
+    stdout.write_all(shown.as_bytes()).and_then(|()| stdout.flush()).map_err(|e| match e.kind() {
         ErrorKind::BrokenPipe => Failure::ReaderGone,
         _ => Diagnostic::error("cannot-write", format!("cannot write the output: {e}"))
             .hint("redirect it to a disk with space")

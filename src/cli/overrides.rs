@@ -13,11 +13,11 @@ use crate::python::TextSizes;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Changes to the document")]
 pub struct Overrides {
-    /// Tokens of an axis with one segment, for queries and keys
-    #[arg(long, value_name = "N", conflicts_with = "axes")]
+    /// Tokens of an axis with one segment, for queries and keys: 8192, 8_192 or 8k
+    #[arg(long, value_name = "N", value_parser = arguments::tokens, conflicts_with = "axes")]
     pub seq: Option<usize>,
     /// Key tokens, if they differ from the queries
-    #[arg(long, value_name = "N", conflicts_with = "axes")]
+    #[arg(long, value_name = "N", value_parser = arguments::tokens, conflicts_with = "axes")]
     pub kv_seq: Option<usize>,
     /// Query axis in words: "text 512 | image 64x64"
     #[arg(long, value_name = "AXIS")]

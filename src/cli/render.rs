@@ -1,25 +1,27 @@
-//! `maskloom render`: the picture of a mask or a bias as PNG.
+//! `maskloom render`: the picture of a mask or a bias as PNG, or as a figure with axes.
 //!
 //! Invariant: only the requested rectangle is evaluated, at any length. Must not know workers.
 
+use super::figures::{self, Shown};
 use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
 use crate::analysis::raster::{BiasRaster, Raster, Region};
 use crate::base::{Control, Diagnostic, Lengths};
+use crate::document::model::Document;
 use crate::worker::files;
 use image::{ExtendedColorType, ImageEncoder, codecs::png::PngEncoder};
 use serde_json::json;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Draw a mask (or with --bias a score mod) as PNG
+/// Draw a mask (or with --bias a score mod) as PNG, or as a figure with axes, legend and caption (SVG, PDF)
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
     preset: String,
     /// File of the picture
-    #[arg(long, value_name = "F.png", value_parser = super::ending::one_of(&["png"]))]
+    #[arg(long, value_name = "F.png|svg|pdf", value_parser = super::ending::one_of(&["png", "svg", "pdf"]))]
     out: PathBuf,
     #[command(flatten)]
     code: CodeArgs,
@@ -35,10 +37,10 @@ pub struct Args {
     #[arg(long, default_value_t = 0)]
     h: usize,
     /// Query tokens shown, FROM..TO
-    #[arg(long, value_name = "RANGE", value_parser = range)]
+    #[arg(long, value_name = "RANGE", value_parser = super::arguments::range)]
     rows: Option<Range<usize>>,
     /// Key tokens shown, FROM..TO
-    #[arg(long, value_name = "RANGE", value_parser = range)]
+    #[arg(long, value_name = "RANGE", value_parser = super::arguments::range)]
     cols: Option<Range<usize>>,
     /// Draw the score mods' result for a score of zero
     #[arg(long)]
@@ -48,50 +50,61 @@ pub struct Args {
     json: bool,
 }
 
-fn range(text: &str) -> Result<Range<usize>, String> {
-    let (from, to) = text.split_once("..").ok_or("such as 0..512")?;
-    match (from.parse::<usize>(), to.parse::<usize>()) {
-        (Ok(from), Ok(to)) if from < to => Ok(from..to),
-        _ => Err("such as 0..512".into()),
-    }
-}
-
 /// Runs the command.
 pub fn render(args: Args) -> Result<(), Failure> {
     let opened = opened::open(&args.preset, &args.code, &args.overrides)?;
     let compiled = opened.compile()?;
     let lengths = opened.document.axes.lengths()?;
-    let settings = &opened.document.settings;
     let view = View::new(&args, lengths).map_err(Failure::WrongUse)?;
-    if args.b >= settings.batch || args.h >= settings.heads {
-        let message =
-            format!("no batch {}, head {}: the document has {} x {}", args.b, args.h, settings.batch, settings.heads);
-        return Err(Failure::WrongUse(Diagnostic::error("picture-head", message).hint("indices count from 0")));
-    }
+    check_head(&opened.document, args.b, args.h)?;
     let control = Control::new();
     let (q, kv) = (view.q.clone(), view.kv.clone());
     let region = Region { b: args.b, h: args.h, q, kv, height: view.height, width: view.width };
-    let png = if args.bias {
+    let shown = Shown {
+        document: &opened.document,
+        place: [args.b, args.h],
+        q: view.q.clone(),
+        kv: view.kv.clone(),
+        pixels: [view.width, view.height],
+    };
+    let figure = figures::is_figure(&args.out);
+    let (png, figure) = if args.bias {
         let score = compiled.score.ok_or_else(|| {
             Diagnostic::error("no-bias", "the document has no score mods").hint("leave out --bias to draw the mask")
         })?;
         let values = BiasRaster::new(score).tile(&region, &control);
-        png(&view, &bias_colours(&values))?
+        let rgb = bias_colours(&values);
+        (png(&view, &rgb)?, figure.then(|| shown.bias(&values, rgb)))
     } else {
         let shares = match compiled.mask {
             Some(mask) => Raster::new(mask).tile(&region, &control),
             None => vec![1.0; view.height * view.width],
         };
-        png(&view, &shares.iter().flat_map(|s| viridis(*s)).collect::<Vec<_>>())?
+        (png(&view, &shares.iter().flat_map(|s| viridis(*s)).collect::<Vec<_>>())?, figure.then(|| shown.mask(&shares)))
     };
-    files::save(&args.out, &png)?;
+    match &figure {
+        Some(figure) => drop(figures::write(figure, &args.out)?),
+        None => files::save(&args.out, &png)?,
+    }
     if args.json {
+        // a device such as /dev/stdout has no length
+        let written = std::fs::metadata(&args.out).map_or(png.len() as u64, |meta| meta.len());
         let shown = json!({ "b": args.b, "h": args.h, "rows": [view.q.start, view.q.end], "cols": [view.kv.start, view.kv.end] });
         out::json(
-            &json!({ "picture": args.out, "width": view.width, "height": view.height, "bytes": png.len(), "shown": shown }),
+            &json!({ "picture": args.out, "width": view.width, "height": view.height, "bytes": written, "shown": shown }),
         )?;
     }
     Ok(())
+}
+
+/// Errors: the document has no such batch entry or head.
+pub(super) fn check_head(document: &Document, b: usize, h: usize) -> Result<(), Failure> {
+    let settings = &document.settings;
+    if b < settings.batch && h < settings.heads {
+        return Ok(());
+    }
+    let message = format!("no batch {b}, head {h}: the document has {} x {}", settings.batch, settings.heads);
+    Err(Failure::WrongUse(Diagnostic::error("picture-head", message).hint("indices count from 0")))
 }
 
 struct View {

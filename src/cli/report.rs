@@ -3,7 +3,7 @@
 //! Invariant: the report contains the file's data and nothing else. Must not know workers.
 
 use super::out::{self, Failure};
-use super::{picture, race, table};
+use super::{figures, picture, race, table};
 use crate::backends::race::RaceOptions;
 use crate::base::Diagnostic;
 use crate::base::words::MEMORY;
@@ -22,8 +22,8 @@ pub struct Args {
     /// A later run for the comparison
     #[arg(long, value_name = "RUN")]
     compare: Option<PathBuf>,
-    /// Write to a file instead of stdout
-    #[arg(long, value_name = "F.md", value_parser = super::ending::one_of(&["md"]))]
+    /// Write to a file instead of stdout: Markdown, the times as a figure with their numbers beside it, or the tables as CSV or TeX
+    #[arg(long, value_name = "F.md|svg|pdf|csv|tex", value_parser = super::ending::one_of(&["md", "svg", "pdf", "csv", "tex"]))]
     out: Option<PathBuf>,
     /// Print one JSON object instead of Markdown
     #[arg(long)]
@@ -46,9 +46,21 @@ pub fn report(args: Args) -> Result<(), Failure> {
             }
         }
     };
+    let ending = args.out.as_deref().and_then(super::ending::of).unwrap_or_default();
     match &args.out {
-        Some(path) => Ok(files::save(path, text.as_bytes())?),
-        None => out::text(&text),
+        Some(path) if figures::is_figure(path) && other.is_some() => {
+            let why = Diagnostic::error("report-figure", "a comparison of two runs has no figure");
+            Err(Failure::WrongUse(why.hint("write it as .md, .csv or .tex, or the figure of each run")))
+        }
+        Some(path) if figures::is_figure(path) => figures::write(&figures::race(&run), path).map(drop),
+        Some(path) => {
+            let text = if args.json { None } else { figures::tables(&text, &ending) }.unwrap_or(text);
+            Ok(files::save(path, text.as_bytes())?)
+        }
+        None => match figures::tables(&text, table::form().ending()).filter(|_| !args.json) {
+            Some(tables) => out::text(&table::marked(&tables)),
+            None => out::text(&text),
+        },
     }
 }
 

@@ -27,7 +27,7 @@ pub struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
     preset: String,
     /// Lengths, such as 1024,4096,16384; the default is the document's own
-    #[arg(long = "lengths", value_name = "N,...", value_delimiter = ',')]
+    #[arg(long = "lengths", value_name = "N,...", value_delimiter = ',', value_parser = super::arguments::tokens)]
     lengths: Vec<usize>,
     /// Numbers of query heads
     #[arg(long = "head-counts", value_name = "N,...", value_delimiter = ',')]

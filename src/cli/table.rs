@@ -1,8 +1,70 @@
-//! Aligned tables in plain text.
+//! Tables: aligned plain text, or what `--table` asks for.
 //!
-//! Invariant: columns are separated by two spaces; number columns are aligned to the right; no line ends in a space.
+//! Invariant: in text, columns are separated by two spaces, number columns are aligned to the right, and no line ends in a space; as CSV and
+//! TeX, lines of tables are marked, so that `out` makes comments of all other lines.
+
+use crate::export::figure::{csv, tex};
+use std::sync::OnceLock;
 
 pub use crate::base::words::{big, bytes, digits, error, memory, milliseconds, percent};
+
+/// How tables are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Form {
+    /// Aligned columns
+    #[default]
+    Text,
+    /// Comma-separated values
+    Csv,
+    /// LaTeX, in the rules of booktabs
+    Tex,
+}
+
+impl Form {
+    /// The ending of its files.
+    pub fn ending(self) -> &'static str {
+        match self {
+            Form::Text => "txt",
+            Form::Csv => "csv",
+            Form::Tex => "tex",
+        }
+    }
+}
+
+static FORM: OnceLock<Form> = OnceLock::new();
+
+/// Begins a line of a table that is no plain text.
+const MARK: char = '\u{1}';
+
+/// Says once how tables are printed.
+pub fn print_as(form: Form) {
+    let _ = FORM.set(form);
+}
+
+/// How they are printed.
+pub fn form() -> Form {
+    FORM.get().copied().unwrap_or_default()
+}
+
+/// Lines of tables that are no plain text.
+pub fn marked(text: &str) -> String {
+    text.lines().map(|line| format!("{MARK}{line}\n")).collect()
+}
+
+/// Output in a form: tables as they are, all other lines as comments.
+pub fn in_form(text: &str, form: Form) -> String {
+    let comment = match form {
+        Form::Text => return text.into(),
+        Form::Csv => "# ",
+        Form::Tex => "% ",
+    };
+    let line = |line: &str| match line.strip_prefix(MARK) {
+        Some(row) => format!("{row}\n"),
+        None if line.trim().is_empty() => "\n".into(),
+        None => format!("{comment}{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
 
 /// A table under construction.
 #[derive(Clone, Debug, Default)]
@@ -27,8 +89,34 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// The table as text with a final newline.
+    /// Its titles, if it has some, then its rows.
+    pub fn cells(&self) -> Vec<Vec<String>> {
+        self.lines().cloned().collect()
+    }
+
+    /// The table as a file of this ending; None: another ending.
+    pub fn file(&self, ending: &str) -> Option<String> {
+        match ending {
+            "csv" => Some(csv(&self.cells())),
+            "tex" => Some(tex(&self.cells())),
+            _ => None,
+        }
+    }
+
+    /// The table with a final newline, as `--table` asks for it.
     pub fn render(&self) -> String {
+        self.rendered(form())
+    }
+
+    fn rendered(&self, form: Form) -> String {
+        match form {
+            Form::Text => self.aligned(),
+            Form::Csv => marked(&csv(&self.cells())),
+            Form::Tex => marked(&tex(&self.cells())),
+        }
+    }
+
+    fn aligned(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).chain([self.head.len()]).max().unwrap_or(0);
         let cell = |row: &'_ Vec<String>, at: usize| row.get(at).cloned().unwrap_or_default();
         let width = |at: usize| self.lines().map(|r| cell(r, at).chars().count()).max().unwrap_or(0);
@@ -73,5 +161,20 @@ mod tests {
             "backend             median  kernel\nflex               1.25 ms  cpu flex\nflash_attention_2   110 ms\n"
         );
         assert_eq!(Table::new(&[]).render(), "");
+    }
+
+    #[test]
+    fn other_forms_hold_the_cells_and_make_comments_of_the_words_around() {
+        let mut table = Table::new(&["backend", "median"]);
+        table.row(["flex, ours", "1.25 ms"]);
+        let text = |form| in_form(&format!("Title\n\n{}2 more\n", table.rendered(form)), form);
+        assert_eq!(text(Form::Csv), "# Title\n\nbackend,median\n\"flex, ours\",1.25 ms\n# 2 more\n");
+        assert!(
+            text(Form::Tex).starts_with("% Title\n\n\\begin{tabular}{lr}\n\\toprule\nbackend & median \\\\\n"),
+            "{}",
+            text(Form::Tex)
+        );
+        assert!(text(Form::Text).starts_with("Title\n\nbackend"));
+        assert_eq!(table.file("csv").as_deref(), Some("backend,median\n\"flex, ours\",1.25 ms\n"));
     }
 }

@@ -5,6 +5,7 @@
 
 use super::model::{Axes, Axis, Segment};
 use crate::base::shape::MAX_LENGTH;
+use crate::base::words::count;
 use crate::base::{Diagnostic, Lengths};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -194,10 +195,10 @@ impl Segment {
         }
         let mut grid = Vec::new();
         for extent in extents.split(['x', 'X', '×']) {
-            let value: usize = match extent.parse() {
-                Ok(value) => value,
-                Err(_) if !extent.is_empty() && extent.bytes().all(|b| b.is_ascii_digit()) => usize::MAX,
-                Err(_) => {
+            let value: usize = match count(extent) {
+                Some(value) => value,
+                None if !extent.is_empty() && extent.bytes().all(|b| b.is_ascii_digit()) => usize::MAX,
+                None => {
                     return Err(malformed(format!("`{text}`: `{extents}` is not a number or a grid such as 64x64")));
                 }
             };
@@ -241,6 +242,18 @@ impl std::fmt::Display for Segment {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn lengths_are_typed_as_people_write_them() {
+        for (text, shown) in [
+            ("8k", "tokens 8192"),
+            ("text 1_024 | image 64x64", "text 1024 | image 64x64"),
+            ("video 2x1k", "video 2x1024"),
+        ] {
+            assert_eq!(Axis::parse(text).expect("an axis").to_string(), shown, "{text}");
+        }
+        assert!(Axis::parse("8kb").is_err() && Axis::parse("1__0").is_err());
+    }
 
     #[test]
     fn a_grid_holds_all_tokens_of_both_axes() {

@@ -27,6 +27,7 @@ pub mod library;
 #[cfg(test)]
 mod lint_tests;
 pub mod model;
+pub mod page;
 mod painted;
 pub mod pasted;
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod about;
 mod adapters;
 mod blocks;
 pub mod bundle;
+pub mod figure;
 mod following;
 mod lines;
 pub mod lowered;
@@ -27,6 +28,7 @@ mod plate;
 mod ranges;
 mod recorder;
 mod report;
+mod share;
 mod sidecar;
 mod tensors;
 #[cfg(test)]
@@ -44,6 +46,7 @@ pub use module::{ModuleOptions, OtherLengths, names, torch_module, torch_module_
 pub use picture::{PictureOptions, picture};
 pub use recorder::{SCRIPT as RECORDER, recorder};
 pub use report::{ReportRequest, report};
+pub use share::{ShareRequest, share};
 pub use sidecar::sidecar;
 
 /// The module of a problem under a separate name, as files by name: the user's own PyTorch runs it in a race.

@@ -97,6 +97,11 @@ pub fn encoded(rgb: &[u8], width: usize, height: usize) -> Result<Vec<u8>, Diagn
     Ok(bytes)
 }
 
+/// Bytes packed by zlib.
+pub(super) fn packed(bytes: &[u8]) -> Vec<u8> {
+    miniz_oxide::deflate::compress_to_vec_zlib(bytes, 9)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

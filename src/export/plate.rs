@@ -6,6 +6,7 @@ use super::ExportFile;
 use super::picture::{PictureOptions, picture};
 use crate::base::{Control, Diagnostic};
 use crate::document::model::{Axis, Document};
+use crate::document::page::escaped;
 use crate::problem::Problem;
 use base64::Engine;
 use std::fmt::Write;
@@ -152,11 +153,6 @@ fn ruler(axis: &Axis, along: f64, across: f64, is_keys: bool) -> String {
         }
     }
     out
-}
-
-/// Text that stays text in HTML.
-pub(super) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 //!
 //! Invariant: a time comes with the error of the same kernel, and only from a run. Must not know who ran it.
 
-use super::plate::{escaped, plates};
+use super::plate::plates;
 use super::{ExportFile, ExportKind, about};
 use crate::base::words::{MEMORY, memory};
 use crate::base::{Control, Diagnostic, identity};
 use crate::document::model::{Document, MaskContent, ScoreContent};
+use crate::document::page::escaped;
 use crate::problem::Problem;
 use crate::problem::result::{BackendReport, GradientError, GradientOutcome, Outcome, RunReport};
 use crate::problem::verdict::what_ran;
@@ -53,9 +54,9 @@ pub fn report(request: &ReportRequest, control: &Control) -> Result<ExportFile, 
     for paragraph in about::description(document).unwrap_or_default().split("\n\n").filter(|p| !p.trim().is_empty()) {
         let _ = writeln!(out, "<p>{}</p>", escaped(paragraph));
     }
-    out.push_str(&shape(document, problem));
+    out.push_str(&rows(&shape(document, problem)));
     out.push_str(&layers(document));
-    out.push_str(&sparsity(problem, control)?);
+    out.push_str(&rows(&counts(problem, control)?));
     out.push_str(&plates(document, problem, request.picture, control)?);
     out.push_str(&uses(request));
     match request.run {
@@ -119,7 +120,7 @@ fn uses(request: &ReportRequest) -> String {
     )
 }
 
-fn rows(rows: &[(&str, String)]) -> String {
+fn rows(rows: &[(String, String)]) -> String {
     let mut out = String::from("<table>\n");
     for (name, value) in rows {
         let _ = writeln!(out, "<tr><th>{name}</th><td>{}</td></tr>", escaped(value));
@@ -127,7 +128,8 @@ fn rows(rows: &[(&str, String)]) -> String {
     out + "</table>\n"
 }
 
-fn shape(document: &Document, problem: &Problem) -> String {
+/// Axes, heads and format.
+pub(super) fn shape(document: &Document, problem: &Problem) -> Vec<(String, String)> {
     let heads = match problem.heads == problem.kv_heads {
         true => format!("{} of {}", problem.heads, problem.head_dim),
         false => format!("{} query heads over {} kv heads, of {}", problem.heads, problem.kv_heads, problem.head_dim),
@@ -140,26 +142,29 @@ fn shape(document: &Document, problem: &Problem) -> String {
         all.push(("key axis", kv.to_string()));
     }
     all.extend([("batch", problem.batch.to_string()), ("heads", heads), ("format", problem.dtype.to_string())]);
-    rows(&all)
+    all.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
 }
 
-fn sparsity(problem: &Problem, control: &Control) -> Result<String, Diagnostic> {
+/// Kept cells, and blocks by kind. Errors: cancelled.
+pub(super) fn counts(problem: &Problem, control: &Control) -> Result<Vec<(String, String)>, Diagnostic> {
     let mask = problem.block_mask(problem.block_size, control)?;
     let Some(stats) = mask.stats_with(control) else {
         return Err(Diagnostic::error("cancelled", "the report was cancelled"));
     };
     let blocks =
         |n: u64| format!("{n} ({:.1}%)", 100.0 * n as f64 / (stats.full + stats.partial + stats.empty).max(1) as f64);
-    Ok(rows(&[
+    let all = [
         ("cells kept", format!("{:.2}%", 100.0 * stats.density)),
         ("sparsity of blocks", format!("{} at BLOCK_SIZE {}", stats.sparsity_words(), problem.block_size)),
         ("full blocks", blocks(stats.full)),
         ("partial blocks", blocks(stats.partial)),
         ("empty blocks", blocks(stats.empty)),
-    ]))
+    ];
+    Ok(all.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
 }
 
-fn race(run: &RunReport, what: &str) -> String {
+/// A run's tables.
+pub(super) fn race(run: &RunReport, what: &str) -> String {
     let mut out = format!("<h2>{what} on {}</h2>\n<table>\n<tr>", escaped(&run.device_name));
     for head in [
         "backend",

@@ -7,7 +7,8 @@ use super::design::Tensors;
 use super::guard::computed;
 use super::mask::Mask;
 use crate::analysis::raster::{Effort, Raster, Region};
-use crate::base::{Control, Diagnostic};
+use crate::base::{BlockSize, Control, Diagnostic, Lengths};
+use crate::document::page::{self, Page, shade};
 use crate::ir::cell::Cell;
 use crate::ir::graph::{Mod, ModKind};
 use crate::ir::print::{self, Names};
@@ -74,21 +75,40 @@ pub(super) fn picture<'py>(
     Ok((PyBytes::new(py, &pixels), exact))
 }
 
-/// A share as a byte: only nothing is 0, and only everything is 255.
-fn shade(share: f32) -> u8 {
-    match share {
-        share if share <= 0.0 => 0,
-        share if share >= 1.0 => 255,
-        share => (1.0 + share * 253.0).round().clamp(1.0, 254.0) as u8,
-    }
+/// The page of `share`: the template filled. `pairs`: numbers, then provenance; `data`: a JSON object. With lengths and extents the page
+/// holds a document of these mods, which the program opens.
+#[pyfunction]
+#[pyo3(signature = (title, picture, shares, pairs, code, data, mask, score, lengths, extents, blocks))]
+pub(super) fn shared_page(
+    py: Python<'_>,
+    title: &str,
+    picture: &[u8],
+    shares: &[u8],
+    pairs: (Pairs, Pairs),
+    code: &str,
+    data: &str,
+    mask: Option<&Mask>,
+    score: Option<&Mask>,
+    lengths: (usize, usize),
+    extents: (usize, usize),
+    blocks: (usize, usize),
+) -> PyResult<String> {
+    computed(py, || {
+        let data = serde_json::from_str(data).map_err(|e| Diagnostic::error("page-data", e.to_string()))?;
+        let printed = page::printed(mask.map(|m| &*m.of), score.map(|m| &*m.of));
+        let design = page::of_mods(
+            title,
+            printed,
+            Lengths::new(lengths.0, lengths.1)?,
+            [extents.0, extents.1],
+            BlockSize { q: blocks.0, kv: blocks.1 },
+        );
+        let (numbers, provenance) = pairs;
+        let design = Some(design);
+        let page = Page { title, about: "", picture, shares, numbers, sections: "", code, provenance, data, design };
+        Ok(page.text())
+    })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_nothing_is_0_and_only_everything_is_255() {
-        assert_eq!([0.0, 1e-9, 0.5, 0.999_999, 1.0].map(shade), [0, 1, 128, 254, 255]);
-    }
-}
+/// Names and values.
+type Pairs = Vec<(String, String)>;

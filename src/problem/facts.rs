@@ -34,7 +34,7 @@ pub enum MaskRead {
 }
 
 /// What a report's kernel is, for code that decides by it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KernelFacts {
     /// Whose it is.
     pub library: Library,
@@ -43,6 +43,9 @@ pub struct KernelFacts {
     pub version: Option<String>,
     /// What it reads of the mask.
     pub mask: MaskRead,
+    /// The share of tiles that it computes, 0..=1, where it knows that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tiles: Option<f64>,
     /// Which of the library's kernels, in its own words, such as `efficient` or `Triton`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<String>,
@@ -51,12 +54,12 @@ pub struct KernelFacts {
 impl KernelFacts {
     /// Of one of our own kernels.
     pub fn ours(library: Library, mask: MaskRead) -> KernelFacts {
-        KernelFacts { library, version: None, mask, choice: None }
+        KernelFacts { library, version: None, mask, tiles: None, choice: None }
     }
 }
 
 /// The kernel of a result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Written")]
 pub struct KernelReport {
     /// For people: `flex_sm80 128x64`, `cpu flex f32`, `torch 2.11 SDPA flash`.
@@ -111,6 +114,7 @@ fn read(words: &str) -> KernelFacts {
             library: Library::Cudnn,
             version: first(rest),
             mask: mask(MaskRead::Nothing),
+            tiles: None,
             choice: None,
         };
     }
@@ -119,10 +123,16 @@ fn read(words: &str) -> KernelFacts {
         // NVIDIA's, which the user's Python calls as it calls PyTorch's
         let own = rest.split_once("cudnn.flex_attention ").and_then(|(_, own)| own.split(',').next());
         let version = own.map(str::to_string).or_else(|| first(rest));
-        return KernelFacts { library: Library::Torch, version, mask, choice: choice(rest) };
+        return KernelFacts { library: Library::Torch, version, mask, tiles: None, choice: choice(rest) };
     }
     let library = if words.starts_with("cpu ") { Library::MaskloomCpu } else { Library::Maskloom };
-    KernelFacts::ours(library, mask(MaskRead::Blocks))
+    KernelFacts { tiles: tiles(words), ..KernelFacts::ours(library, mask(MaskRead::Blocks)) }
+}
+
+/// 0.508 of `block-sparse, 50.8% of tiles`.
+fn tiles(words: &str) -> Option<f64> {
+    let (before, _) = words.split_once("% of tiles")?;
+    Some(before.rsplit([' ', ',']).next()?.parse::<f64>().ok()? / 100.0)
 }
 
 /// `2.15.0 SDPA efficient, dense mask` as `efficient`. A backward pass names its own kernel last.
@@ -176,6 +186,7 @@ mod tests {
             library: Library::Torch,
             version: Some("2.11.0+cu130".into()),
             mask: MaskRead::Dense,
+            tiles: None,
             choice: Some("cudnn".into()),
         };
         let new = KernelReport { words: "torch 2.11.0+cu130 SDPA cudnn, dense bias".into(), facts };
@@ -209,6 +220,8 @@ mod tests {
         ] {
             assert_eq!(KernelReport::from(words).facts.mask, mask, "{words}");
         }
+        let sparse = KernelReport::from("flex_sm90 d128 mask:bitmap sm_90a, block-sparse, 12.5% of tiles, in 3 pieces");
+        assert_eq!(sparse.facts.tiles, Some(0.125));
         let trained = KernelReport::from("torch 2.11.0 SDPA cudnn, dense bias, backward efficient, dense bias");
         assert_eq!(trained.facts.choice.as_deref(), Some("efficient"));
     }

@@ -99,7 +99,7 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
 
 /// Who ran, in words: `cuDNN 9.19 SDPA`, `our dense-mask kernel`, `our CPU flex kernel`, `PyTorch 2.15 SDPA, efficient`.
 pub fn what_ran(backend: BackendName, kernel: &KernelReport) -> String {
-    let KernelFacts { library, version, mask, choice } = &kernel.facts;
+    let KernelFacts { library, version, mask, choice, .. } = &kernel.facts;
     let version = version.as_deref().unwrap_or_default();
     let cpu = match library {
         Library::Torch => return torch_words(backend, version, choice.as_deref()),

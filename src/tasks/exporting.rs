@@ -102,7 +102,10 @@ pub fn config_at(path: &Path) -> Result<(String, Vec<u8>), Diagnostic> {
 /// The document with the text of linked files in it, and a note for each file whose own imports stay outside.
 ///
 /// Errors: a linked file that cannot be read.
-fn embedded(document: &Document, environment: &dyn Environment) -> Result<(Document, Vec<Diagnostic>), Diagnostic> {
+pub(crate) fn embedded(
+    document: &Document,
+    environment: &dyn Environment,
+) -> Result<(Document, Vec<Diagnostic>), Diagnostic> {
     let mut made = document.clone();
     let (mut linked, mut notes) = (Vec::new(), Vec::new());
     for layer in &mut made.layers {

@@ -156,6 +156,13 @@ pub fn is_run(text: &str) -> bool {
         && serde_json::from_str::<serde_json::Value>(text).is_ok_and(|value| value.get("maskloom_run").is_some())
 }
 
+/// A run whose numbers belong to another problem than the one it is named for.
+pub fn of_another(path: &Path) -> Diagnostic {
+    let message = format!("the run in {} is of another problem: mask, lengths, heads or format differ", path.display());
+    Diagnostic::error("run-of-another", message)
+        .hint("race this design and save that run: maskloom run DESIGN --save-run RUN.json")
+}
+
 fn not_a_run(why: &str) -> Diagnostic {
     Diagnostic::error("run-file", format!("this is not a run file: {why}"))
         .hint("run files are written by `maskloom run PRESET --save-run F` and by the window's Race workspace")

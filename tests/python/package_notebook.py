@@ -131,6 +131,14 @@ def one_file():
     data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL).group(1))
     assert data["numbers"]["kept"] == 96 * 97 // 2 and "def mask_mod" in data["code"] and data["exact"]
     assert set(data["provenance"]) == {"made by", "python", "torch", "at", "method"}
+    # the program opens what Python shared
+    lean = lambda b, h, q_idx, kv_idx: (q_idx >= kv_idx) & (q_idx - kv_idx < 20 + 30 * h)
+    with tempfile.TemporaryDirectory() as folder:
+        path = maskloom.share(lean, os.path.join(folder, "lean.html"), (300, 200), heads=2)
+        ran = subprocess.run([PROGRAM, "blocks", str(path), "--json"], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    kept = sum(int(cells(lean, 300, 200, h=h).sum()) for h in range(2))
+    assert abs(json.loads(ran.stdout)["density"] * 2 * 300 * 200 - kept) < 0.5, ran.stdout
     shown = maskloom.show(near, 64)
     frame = shown._repr_html_()
     assert frame.startswith("<iframe") and html.unescape(re.search(r'srcdoc="([^"]*)"', frame).group(1)).startswith(

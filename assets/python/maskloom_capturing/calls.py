@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The arguments of one attention call: q, k and v as [B, H, S, D], the changes of its scores, and its own mask.
 
 Invariant: nothing here keeps a tensor alive. Must not know files, layers or steps.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A safetensors file that grows while a model runs: tensors are written at once, the header last.
 
 Invariant: PATH is complete or does not exist; during a run, and after a killed run, PATH.part exists. Must not know what the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The wrappers of a capture: functions, modules and tables that are replaced while it runs and restored at its end.
 
 Invariant: `remove` undoes every `put`, in reverse order. Must not know what is captured.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Exact statistics of attention over strips of rows: block masses, row statistics, column masses, offset histograms.
 
 Invariant: every row and every key counts, in float32 with float64 sums; memory is bounded by `STRIP` cells, never by the

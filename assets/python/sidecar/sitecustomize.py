@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Run by Python at its start when this folder is on PYTHONPATH: loads Maskloom's sidecar if MASKLOOM_SIDECAR is set.
 
 Another sitecustomize later on the path still runs.

@@ -5,7 +5,6 @@ Invariant: every picture carries its numbers and where they are from.
 
 from __future__ import annotations
 
-import base64
 import datetime
 import html
 import json
@@ -24,7 +23,6 @@ from .._call import call
 from ..block_mask import create_block_mask
 from ..errors import ArgumentError
 from .drawing import png
-from .page import PAGE
 from .subject import Lengths, Mask, Subject, subject
 
 __all__ = ["Shown", "share", "show"]
@@ -78,25 +76,18 @@ class Shown:
         return png(self.pixels, self.width, self.height)
 
     def html(self) -> str:
-        """A whole page: picture, numbers, code, provenance. It loads nothing."""
-        said = {**self.to_dict(), "width": self.width, "height": self.height}
-        tables = "".join(
-            f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
-            for name, value in {**_words(said), **{k.replace("_", " "): v for k, v in said["numbers"].items()}}.items()
+        """A whole page: picture, numbers, code, provenance, and the design, which `maskloom FILE.html` opens. It loads
+        nothing."""
+        of, said = self.of, {**self.to_dict(), "width": self.width, "height": self.height}
+        numbers = {**_words(said), **{k.replace("_", " "): v for k, v in said["numbers"].items()}}
+        table, made = ([(k, str(v)) for k, v in all.items()] for all in (numbers, said["provenance"]))
+        mods = [None if one is None else one[0] for one in (of.mask, of.score)]
+        extents = (of.batch if of.per_batch else 1), (of.heads if of.per_head else 1)
+        lengths, packed = (of.q_len, of.kv_len), zlib.compress(self.pixels, 9)
+        texts = ((table, made), said["code"], json.dumps(said))
+        page: str = call(
+            _native.shared_page, of.name, self.png(), packed, *texts, *mods, lengths, extents, of.block_size
         )
-        made = "".join(f"<li>{html.escape(k)}: {html.escape(str(v))}</li>" for k, v in said["provenance"].items())
-        fill = {
-            "TITLE": html.escape(self.of.name),
-            "PICTURE": base64.b64encode(self.png()).decode(),
-            "SHARES": base64.b64encode(zlib.compress(self.pixels, 9)).decode(),
-            "NUMBERS": tables,
-            "CODE": html.escape(said["code"]),
-            "PROVENANCE": made,
-            "DATA": json.dumps(said).replace("<", "\\u003c"),
-        }
-        page = PAGE
-        for name, value in fill.items():
-            page = page.replace(f"@{name}@", value)
         return page
 
     def _repr_html_(self) -> str:

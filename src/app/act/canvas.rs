@@ -4,12 +4,44 @@
 //! know how the canvas draws.
 
 use super::layers;
+use crate::app::area::{Area, Figures, Place};
 use crate::app::canvas::CanvasEvent;
 use crate::app::gesture::{Gesture, Rest};
 use crate::app::state::State;
 use crate::app::workspace::Aside;
 use crate::document::edit::Edit;
 use crate::document::model::*;
+
+/// Counts the selected area, if its figures are not those of the newest compiled design.
+pub(super) fn count_area(state: &mut State) {
+    let of = state.area_of();
+    let Some(area) = state.focus.area.as_mut() else { return };
+    let Some(built) = state.session.built.clone() else { return };
+    let Some(lengths) = built.lengths else { return };
+    let inside = |[from, to]: [usize; 2], all: usize| from < to.min(all);
+    if !inside(area.place[0], lengths.q_len) || !inside(area.place[1], lengths.kv_len) {
+        // the axes have become shorter
+        state.focus.area = None;
+        return;
+    }
+    if area.figures.as_ref().is_some_and(|figures| figures.of == of)
+        || state.session.counting_area == Some((area.place, of))
+    {
+        return;
+    }
+    state.session.counting_area = Some((area.place, of));
+    state.session.errands.area(built, lengths, area.place, of);
+}
+
+/// An area was counted; another may have been selected since.
+pub(super) fn area_counted(state: &mut State, place: Place, figures: Figures) {
+    if state.session.counting_area == Some((place, figures.of)) {
+        state.session.counting_area = None;
+    }
+    if let Some(area) = state.focus.area.as_mut().filter(|area| area.place == place) {
+        area.figures = Some(figures);
+    }
+}
 
 /// Carries an event of the canvas out.
 pub(super) fn event(state: &mut State, event: CanvasEvent) {
@@ -28,6 +60,10 @@ pub(super) fn event(state: &mut State, event: CanvasEvent) {
         CanvasEvent::RectangleDrawn { q, kv } => {
             begins(state, "drawn");
             layers::add_mask(state, "Rectangle", MaskContent::Rectangle { q, kv });
+        }
+        CanvasEvent::AreaSelected(place) => {
+            state.focus.area = Some(Area { place, figures: None });
+            count_area(state);
         }
         CanvasEvent::Reshaped { q, kv } => {
             if let Some(id) = state.focus.layer.filter(|_| state.selected_rectangle().is_some()) {
@@ -49,6 +85,7 @@ pub(super) fn event(state: &mut State, event: CanvasEvent) {
             (state.focus.pinned, state.focus.is_pinned) = (cell, true);
             state.view.show_aside(Aside::Cell);
         }
+        CanvasEvent::Wished(command) => super::run_command(state, command),
         CanvasEvent::Selected(layer) => state.focus.layer = Some(layer),
         CanvasEvent::Picked(heads) => state.focus.picked = heads,
         CanvasEvent::Chosen { b, h } => (state.focus.b, state.focus.h) = (b, h),

@@ -8,8 +8,10 @@ use crate::app::action::Action;
 use crate::app::drafts::Dialog;
 use crate::app::drafts::export::Done as ExportDone;
 use crate::app::errands::Done;
+use crate::app::mishaps::guarded;
 use crate::app::opening::Opened;
 use crate::app::races::{Race, SmallerCopy};
+use crate::app::sharing::PageWish;
 use crate::app::state::{NEVER, State};
 use crate::app::view::FileInputs;
 use crate::app::workspace::Workspace;
@@ -116,6 +118,28 @@ pub(super) fn recorder_saved(state: &mut State, path: PathBuf, result: Result<()
             close_saving(state);
         }
         Err(why) => failed(state, "The capture script could not be saved", vec![why]),
+    }
+}
+
+/// Saves the design as a page.
+pub(super) fn save_html_to(state: &mut State, path: PathBuf) {
+    let Some(wish) = PageWish::of(state) else { return };
+    let path = with_extension(path, "html");
+    state.session.errands.write(move || {
+        let made = guarded("making the page", || wish.make()).and_then(|made| made);
+        let result = made.and_then(|page| seen::save_over(&path, &page.bytes, None).map(drop));
+        Done::HtmlSaved { path, result }
+    });
+}
+
+/// It was saved, or not.
+pub(super) fn html_saved(state: &mut State, path: &Path, result: Result<(), Diagnostic>) {
+    match result {
+        Ok(()) => {
+            state.done(format!("Saved {}. Maskloom opens it again.", path.display()));
+            close_saving(state);
+        }
+        Err(why) => failed(state, "The page could not be saved", vec![why]),
     }
 }
 

@@ -4,8 +4,9 @@
 //! arrive. Must not know how results are drawn.
 
 use crate::app::compile::Built;
-use crate::app::errands::Shrunk;
+use crate::app::errands::{Done, Shrunk};
 use crate::app::numbers;
+use crate::app::past;
 use crate::app::races::{OWN, Past, Race, SmallerCopy, Wanted};
 use crate::app::session::{JobFor, JobKind, Kernel, MapPicture, NoCopy, Verdicts};
 use crate::app::state::State;
@@ -16,7 +17,9 @@ use crate::tasks::plan;
 use crate::tasks::smaller::{self, is_heavy};
 use crate::tasks::verdicts::{Place, Verdict};
 use crate::worker::jobs::News;
+use crate::worker::machine;
 use crate::worker::protocol::{GradientRequest, MapRequest, SeedSource};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Starts a race.
@@ -238,7 +241,15 @@ pub(in crate::app) fn ended(state: &mut State, of: JobFor, news: News) {
                 race.report = Some(report.clone());
                 let document = race.request.as_ref().map(|(_, built)| &built.document);
                 let (design, sizes) = document.map_or_else(Default::default, |d| (d.name.clone(), smaller::sizes(d)));
-                state.session.races.keep(Past { id, design, sizes, report });
+                let past = Past { id, at: machine::moment(), before: false, design, sizes, report };
+                if let Some(root) = state.recovery.folder().map(Path::to_path_buf) {
+                    let kept = past.clone();
+                    state.session.errands.write(move || {
+                        past::keep(&root, &kept);
+                        Done::RaceKept
+                    });
+                }
+                state.session.races.keep(past);
             }
         }
         (JobFor::Map(race, request), News::Mapped { height, width, pixels }) => {

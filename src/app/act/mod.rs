@@ -14,6 +14,7 @@ mod tensors;
 
 use super::action::{Action, Fit};
 use super::canvas::{Picture, Tool};
+use super::clipboard;
 use super::command::Command;
 use super::connecting::{self, Answer, Connecting};
 use super::dialogs;
@@ -22,6 +23,7 @@ use super::errands::Done;
 use super::layout::{Dock, Part};
 use super::races::Wanted;
 use super::session::JobKind;
+use super::sharing;
 use super::state::{State, empty_document};
 use super::theme::ThemeChoice;
 use super::workspace::{Aside, Workspace};
@@ -85,6 +87,11 @@ pub(super) fn act(state: &mut State, action: Action) {
         Action::Outside(choice) => outside::choose(state, choice),
         Action::SaveRunTo(path) => files::save_run_to(state, path),
         Action::SaveRecorderTo(path) => files::save_recorder_to(state, path),
+        Action::SetArea(place) => {
+            state.focus.area = place.map(|place| super::area::Area { place, figures: None });
+            canvas::count_area(state);
+        }
+        Action::SaveHtmlTo(path) => files::save_html_to(state, path),
         Action::AddCode { text, replace } => layers::add_code(state, &text, replace),
         Action::LinkCode { path, score } => layers::link_code(state, path, score),
         Action::Connect { target, python, limit } => {
@@ -162,6 +169,9 @@ pub(super) fn listen(state: &mut State) {
             Done::Compared { path, theirs } => outside::compared(state, &path, theirs),
             Done::RunSaved { path, result } => files::run_saved(state, &path, result),
             Done::RecorderSaved { path, result } => files::recorder_saved(state, path, result),
+            Done::HtmlSaved { path, result } => files::html_saved(state, &path, result),
+            Done::RaceKept => {}
+            Done::Area { place, figures } => canvas::area_counted(state, place, figures),
             Done::Written(what) => files::written(state, what),
             Done::Tensors { asked, tensors } => tensors::loaded(state, asked, tensors),
             Done::Unsaved(list) => dialogs::unsaved(state, list),
@@ -180,6 +190,7 @@ pub(super) fn listen(state: &mut State) {
     super::mishaps::ours().take().into_iter().for_each(|what| state.tell(what));
     let path = state.path.clone();
     state.session.follow(&state.document, state.revision, path.as_deref());
+    canvas::count_area(state);
     state.session.follow_file(path.as_deref());
 }
 
@@ -203,6 +214,10 @@ fn run_command(state: &mut State, command: Command) {
         SaveRun => ask(state, dialogs::save_run(state)),
         OpenSample => state.session.errands.sample(),
         SaveRecorder => ask(state, Dialog::save_recorder()),
+        CopyPicture => state.sharing.picture(clipboard::Part::Canvas),
+        CopyChart => state.sharing.picture(clipboard::Part::Page),
+        CopyCode => state.sharing.text = sharing::code(state),
+        SaveHtml => ask(state, Dialog::save_html(&state.document.name)),
         Unsaved => {
             let dialog = dialogs::list_unsaved(state);
             ask(state, dialog);
@@ -300,6 +315,7 @@ fn run_command(state: &mut State, command: Command) {
         ToolEraser => layers::take_tool(state, Tool::Eraser),
         ToolRectangle => layers::take_tool(state, Tool::Rectangle),
         ToolBand => layers::take_tool(state, Tool::Band),
+        ToolArea => layers::take_tool(state, Tool::Area),
         AddRectangle => layers::add(state, layers::New::Rectangle),
         AddBand => layers::add(state, layers::New::Band),
         AddPainted => layers::add(state, layers::New::Painted),

@@ -207,6 +207,9 @@ impl Canvas {
                 self.tools.drag(&through, &step, events);
             }
             if !ui.input(|i| i.pointer.primary_down()) {
+                if self.tools.is_click() {
+                    return self.tools.cancel(events);
+                }
                 self.tools.release(&step, events);
             }
         }

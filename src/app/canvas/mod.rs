@@ -32,6 +32,7 @@ pub use scene::{Against, Loss, Numbers, Picture, Scene, SceneLayer, Walk};
 pub use texts::Texts;
 pub use view::{AxisMap, ScreenFromWorld, View};
 
+use crate::app::command::Command;
 use crate::base::{BlockSize, Lengths};
 use crate::document::heads::Heads;
 use crate::document::model::Stroke;
@@ -70,6 +71,8 @@ pub enum Tool {
     Band,
     /// Paints the cells of a straight line.
     Line,
+    /// Selects an area, whose figures are told.
+    Area,
 }
 
 /// The user's actions on the canvas. A stroke is `StrokeBegan`, then at least one `Stroke` with the rectangles added
@@ -91,6 +94,8 @@ pub enum CanvasEvent {
         /// Columns.
         kv: [usize; 2],
     },
+    /// An area was selected (half-open, tokens).
+    AreaSelected([[usize; 2]; 2]),
     /// The selected rectangle was dragged by a handle (half-open, tokens).
     Reshaped {
         /// Rows.
@@ -111,6 +116,8 @@ pub enum CanvasEvent {
     Clicked([usize; 2]),
     /// This cell's steps are to be shown.
     Inspected([usize; 2]),
+    /// A command of the window was chosen.
+    Wished(Command),
     /// The layer that decided a cell is to be selected.
     Selected(u64),
     /// These heads are to be painted on; None: all.
@@ -375,6 +382,9 @@ impl Canvas {
         self.tools.paint(&painter, &palette, &step, brush_at);
         if let Some(of) = scene.selected.filter(|_| scene.tool == Tool::Pan) {
             handles::paint(&painter, map, of, &palette);
+        }
+        if let Some(area) = scene.area {
+            self.tools.paint_area(&painter, &palette, &step, area);
         }
         if let Some(at) = scene.pinned {
             cross_hair(&painter, map, at, palette.accent);

@@ -7,6 +7,8 @@ use super::hover::{decided_by, keeps};
 use super::rulers::digits;
 use super::view::ScreenFromWorld;
 use super::{Canvas, CanvasEvent, Scene};
+use crate::app::command::Command;
+use crate::base::words::count;
 use crate::ir::cell::Cell;
 use egui::{Key, Rect, RichText, TextEdit, Ui, UiBuilder, pos2};
 
@@ -31,9 +33,8 @@ pub(super) fn zoom_words(scale: f64) -> String {
 
 /// `q, kv` as typed; a single number is a place on the diagonal.
 pub fn cell_of(text: &str) -> Option<[usize; 2]> {
-    let numbers: Result<Vec<usize>, _> =
-        text.split([',', ' ', ';']).filter(|part| !part.is_empty()).map(|part| part.replace('_', "").parse()).collect();
-    match numbers.ok()?.as_slice() {
+    let numbers: Option<Vec<usize>> = text.split([',', ' ', ';']).filter(|part| !part.is_empty()).map(count).collect();
+    match numbers?.as_slice() {
         [one] => Some([*one, *one]),
         [q, kv] => Some([*q, *kv]),
         _ => None,
@@ -157,6 +158,13 @@ impl Canvas {
                 self.go_to();
                 ui.close();
             }
+            ui.separator();
+            for command in [Command::CopyPicture, Command::CopyCode, Command::SaveHtml] {
+                if ui.button(command.text()).on_hover_text(command.tooltip(ui.ctx())).clicked() {
+                    events.push(CanvasEvent::Wished(command));
+                    ui.close();
+                }
+            }
         });
     }
 
@@ -203,7 +211,9 @@ mod tests {
 
     #[test]
     fn cells_are_typed_as_people_write_them() {
-        for (text, cell) in [("3, 5", [3, 5]), ("3 5", [3, 5]), ("1_000;2", [1000, 2]), ("7", [7, 7])] {
+        for (text, cell) in
+            [("3, 5", [3, 5]), ("3 5", [3, 5]), ("1_000;2", [1000, 2]), ("8k 4_096", [8192, 4096]), ("7", [7, 7])]
+        {
             assert_eq!(cell_of(text), Some(cell), "{text}");
         }
         for text in ["", "a", "1,2,3", "-1, 2"] {

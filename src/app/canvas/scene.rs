@@ -49,6 +49,8 @@ pub struct Scene<'a> {
     pub painted_cell: Option<BlockSize>,
     /// The cell (q_idx, kv_idx) that a cross stays on.
     pub pinned: Option<[usize; 2]>,
+    /// The area whose figures are told, rows and columns in tokens.
+    pub area: Option<[[usize; 2]; 2]>,
     /// The selected rectangle, rows and columns in tokens; its handles are drawn with the pan tool.
     pub selected: Option<Extent>,
     /// The kind of picture.

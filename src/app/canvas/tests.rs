@@ -58,6 +58,7 @@ fn harness(state: State) -> Harness<'static, State> {
             tool: state.tool,
             painted_cell: state.painted_cell,
             pinned: None,
+            area: None,
             selected: None,
             picture: state.picture,
             before: None,

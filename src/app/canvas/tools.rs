@@ -17,6 +17,8 @@ const SMALLEST_BRUSH: f64 = 4.0;
 /// Brushes up to so many cells wide paint cell by cell; wider ones leave stamps.
 const FINE: u32 = 8;
 /// Seconds after which a stroke that changed nothing is no longer shown.
+/// Points that the pointer moves at least to draw a rectangle or a band.
+const DRAG: f32 = 3.0;
 const FORGET: f64 = 3.0;
 /// Seconds after which one new revision is believed to hold a stroke; two always are.
 const BELIEVE: f64 = 0.25;
@@ -39,6 +41,9 @@ struct Span {
     tool: Tool,
     from: [i64; 2],
     to: [i64; 2],
+    /// Where the pointer went down, and how far from there it has been, in points.
+    at: Pos2,
+    reach: f32,
 }
 
 /// Rectangles shown until the picture has them.
@@ -106,6 +111,19 @@ impl Tools {
         self.active.is_some() || self.span.is_some()
     }
 
+    /// Whether the pointer has only been pressed: a shape of a click is none.
+    pub fn is_click(&self) -> bool {
+        self.span.is_some_and(|span| span.tool != Tool::Line && span.reach < DRAG)
+    }
+
+    /// Frames a selected area.
+    pub fn paint_area(&self, painter: &Painter, palette: &Palette, step: &Step<'_>, [q, kv]: [[usize; 2]; 2]) {
+        let rect = step.map.rect_of(q.map(|v| v as f64), kv.map(|v| v as f64));
+        let line = egui::Stroke::new(1.5, palette.accent);
+        let corners = [rect.left_top(), rect.right_top(), rect.right_bottom(), rect.left_bottom(), rect.left_top()];
+        painter.extend(Shape::dashed_line(&corners, line, 6.0, 4.0));
+    }
+
     /// Whether it is a rectangle or a band.
     pub fn spanning(&self) -> bool {
         self.span.is_some()
@@ -135,7 +153,9 @@ impl Tools {
                 events.push(CanvasEvent::StrokeBegan);
                 self.drag(&[at], step, events);
             }
-            Tool::Rectangle | Tool::Band | Tool::Line => self.span = Some(Span { tool, from: cell, to: cell }),
+            Tool::Rectangle | Tool::Band | Tool::Line | Tool::Area => {
+                self.span = Some(Span { tool, from: cell, to: cell, at, reach: 0.0 });
+            }
         }
     }
 
@@ -143,6 +163,7 @@ impl Tools {
     pub fn drag(&mut self, through: &[Pos2], step: &Step<'_>, events: &mut Vec<CanvasEvent>) {
         if let (Some(span), Some(at)) = (&mut self.span, through.last()) {
             span.to = step.cell_at(*at);
+            span.reach = through.iter().map(|p| p.distance(span.at)).fold(span.reach, f32::max);
         }
         let Some(active) = &mut self.active else { return };
         let mut rects = Vec::new();
@@ -168,6 +189,9 @@ impl Tools {
                 if let Some([q, kv]) = span.rectangle(step) {
                     events.push(CanvasEvent::RectangleDrawn { q, kv });
                 }
+            }
+            Some(span) if span.tool == Tool::Area => {
+                events.extend(span.rectangle(step).map(CanvasEvent::AreaSelected));
             }
             Some(span) if span.tool == Tool::Line => self.line(span, step, events),
             Some(span) => {
@@ -349,7 +373,7 @@ impl Span {
     fn paint(&self, painter: &Painter, palette: &Palette, step: &Step<'_>, width: [u32; 2]) {
         let fill = Color32::from_rgba_unmultiplied(palette.accent.r(), palette.accent.g(), palette.accent.b(), 60);
         let line = egui::Stroke::new(1.5, palette.accent);
-        if self.tool == Tool::Rectangle {
+        if matches!(self.tool, Tool::Rectangle | Tool::Area) {
             if let Some([q, kv]) = self.rectangle(step) {
                 let rect = step.map.rect_of(q.map(|v| v as f64), kv.map(|v| v as f64));
                 painter.rect(rect, 0.0, fill, line, StrokeKind::Inside);

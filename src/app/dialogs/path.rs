@@ -6,7 +6,9 @@
 use super::{Action, Actions, Next, State, buttons, title};
 use crate::app::action::Pick;
 use crate::app::drafts::path::{PathDialog, Purpose, expand, home};
-use crate::app::widgets::diagnostic_below;
+use crate::app::widgets::{diagnostic_below, id};
+use egui::text::{CCursor, CCursorRange};
+use egui::text_edit::TextEditState;
 use egui::{ScrollArea, TextEdit, Ui};
 use std::path::{Path, PathBuf};
 
@@ -23,10 +25,10 @@ fn typed_folder(dialog: &PathDialog, state: &State) -> PathBuf {
 /// The request to the system's dialog.
 fn native(dialog: &PathDialog) -> Pick {
     match dialog.purpose {
-        Purpose::Open => Pick::File("documents, code, tensors", &["json", "py", "safetensors"]),
+        Purpose::Open => Pick::File("documents, code, tensors", &["json", "py", "html", "safetensors"]),
         Purpose::Config => Pick::File("config.json", &["json"]),
         Purpose::Link { .. } => Pick::File("Python", &["py"]),
-        Purpose::Save | Purpose::SaveRun | Purpose::SaveRecorder => {
+        Purpose::Save | Purpose::SaveRun | Purpose::SaveRecorder | Purpose::SaveHtml => {
             let name = PathBuf::from(&dialog.text).file_name().map(|n| n.to_string_lossy().into_owned());
             Pick::Save(name.unwrap_or_else(|| "mask.json".into()))
         }
@@ -70,10 +72,13 @@ fn field(ui: &mut Ui, dialog: &mut PathDialog, actions: &mut Actions) -> bool {
     let row = ui.horizontal(|ui| {
         let label = ui.label("Path");
         let width = ui.available_width() - 90.0;
-        let response = ui.add(TextEdit::singleline(&mut dialog.text).desired_width(width)).labelled_by(label.id);
+        // a field of its own for each purpose: the caret of another text means nothing here
+        let field = TextEdit::singleline(&mut dialog.text).id(id("path").with(dialog.purpose)).desired_width(width);
+        let response = ui.add(field).labelled_by(label.id);
         if !dialog.focused {
             response.request_focus();
             dialog.focused = true;
+            select_stem(ui, response.id, dialog);
         }
         if ui.button("Browse…").on_hover_text("Opens the system's file dialog, if there is one.").clicked() {
             actions.push(Action::Pick(native(dialog)));
@@ -81,6 +86,21 @@ fn field(ui: &mut Ui, dialog: &mut PathDialog, actions: &mut Actions) -> bool {
         response.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter))
     });
     row.inner
+}
+
+/// Selects the name without its folder and ending, so that typing names a file.
+fn select_stem(ui: &Ui, field: egui::Id, dialog: &PathDialog) {
+    let text = &dialog.text;
+    let start = text.rfind(['/', '\\']).map_or(0, |at| at + 1);
+    let end = text[start..].rfind('.').filter(|at| *at > 0).map_or(text.len(), |at| start + at);
+    let place = |at: usize| CCursor::new(text[..at].chars().count());
+    let range = match dialog.saves() {
+        true => CCursorRange::two(place(start), place(end)),
+        false => CCursorRange::one(place(text.len())),
+    };
+    let mut state = TextEditState::load(ui.ctx(), field).unwrap_or_default();
+    state.cursor.set_char_range(Some(range));
+    state.store(ui.ctx(), field);
 }
 
 /// The content of the path's folder: a click chooses an entry.

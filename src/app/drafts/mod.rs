@@ -73,6 +73,10 @@ impl Dialog {
         Dialog::Path(PathDialog::new(Purpose::SaveRecorder, &beside_home(crate::export::RECORDER)))
     }
 
+    pub fn save_html(name: &str) -> Self {
+        Dialog::Path(PathDialog::new(Purpose::SaveHtml, &beside_home(&path::file_name(name, "html"))))
+    }
+
     pub fn palette() -> Self {
         Dialog::Palette(PaletteDialog::default())
     }

@@ -7,7 +7,7 @@ use crate::app::browse::Listing;
 use std::path::{Path, PathBuf};
 
 /// The purpose of the path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Purpose {
     Open,
     Config,
@@ -15,6 +15,8 @@ pub(crate) enum Purpose {
     SaveRun,
     /// The capture script.
     SaveRecorder,
+    /// The design as a page.
+    SaveHtml,
     Link {
         score: bool,
     },
@@ -55,14 +57,15 @@ impl PathDialog {
     /// Of the listed files.
     pub fn extensions(&self) -> &'static [&'static str] {
         match self.purpose {
-            Purpose::Open => &["json", "py", "safetensors", "npy", "pt", "txt"],
+            Purpose::Open => &["json", "py", "html", "safetensors", "npy", "pt", "txt"],
             Purpose::Config | Purpose::Save | Purpose::SaveRun => &["json"],
             Purpose::Link { .. } | Purpose::SaveRecorder => &["py"],
+            Purpose::SaveHtml => &["html"],
         }
     }
 
     pub fn saves(&self) -> bool {
-        matches!(self.purpose, Purpose::Save | Purpose::SaveRun | Purpose::SaveRecorder)
+        matches!(self.purpose, Purpose::Save | Purpose::SaveRun | Purpose::SaveRecorder | Purpose::SaveHtml)
     }
 
     /// The action after the decision.
@@ -74,6 +77,7 @@ impl PathDialog {
             Purpose::Save => Action::SaveTo(path),
             Purpose::SaveRun => Action::SaveRunTo(path),
             Purpose::SaveRecorder => Action::SaveRecorderTo(path),
+            Purpose::SaveHtml => Action::SaveHtmlTo(path),
             Purpose::Link { score } => Action::LinkCode { path: path.display().to_string(), score },
         }
     }
@@ -86,6 +90,7 @@ impl PathDialog {
             Purpose::Save => ("Save the document", "Save"),
             Purpose::SaveRun => ("Save the run", "Save"),
             Purpose::SaveRecorder => ("Save the capture script", "Save"),
+            Purpose::SaveHtml => ("Save the design as one HTML file", "Save"),
             Purpose::Link { .. } => ("Link a Python file with FlexAttention code", "Link"),
         }
     }

@@ -127,9 +127,9 @@ fn learns(ui: &mut Ui, state: &State, id: u64) {
     let Some(tensors) = state.session.built.as_ref().and_then(|b| b.learns.get(&id)) else { return };
     let one = |(name, shape): &(String, Vec<usize>)| format!("{name} {shape:?}");
     let words = match tensors {
-        Err(why) => format!("learns: nothing: {why}"),
-        Ok(tensors) if tensors.is_empty() => "learns: nothing, it reads no float tensor".to_string(),
-        Ok(tensors) => format!("learns: {}", tensors.iter().map(one).collect::<Vec<_>>().join(", ")),
+        Err(why) => format!("can learn nothing: {why}"),
+        Ok(tensors) if tensors.is_empty() => "can learn nothing: it reads no float tensor".to_string(),
+        Ok(tensors) => format!("can learn: {}", tensors.iter().map(one).collect::<Vec<_>>().join(", ")),
     };
     ui.add_space(4.0);
     ui.add(egui::Label::new(egui::RichText::new(words).weak()).wrap())

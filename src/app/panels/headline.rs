@@ -79,6 +79,8 @@ fn card_ui(ui: &mut Ui, rect: Rect, card: &Card) -> egui::Response {
         ui.painter().rect_filled(filled, 1.5, colours.accent);
     }
     response.on_hover_ui(|ui| {
+        // a narrow window would break words
+        ui.set_min_width(260.0);
         ui.strong(&card.value);
         for line in [&card.detail].into_iter().chain(&card.more).filter(|l| !l.is_empty()) {
             ui.label(line);

@@ -13,6 +13,7 @@ pub(super) enum Icon {
     Rectangle,
     Band,
     Line,
+    Area,
 }
 
 /// Draws one in the middle of a rectangle.
@@ -47,6 +48,14 @@ pub(super) fn paint(painter: &Painter, rect: Rect, icon: Icon, color: Color32) {
         Icon::Rectangle => {
             let inner = Rect::from_min_max(at(0.06, 0.2), at(0.94, 0.82));
             painter.rect_stroke(inner, 0.0, line, StrokeKind::Middle);
+        }
+        Icon::Area => {
+            let corners = [(0.06, 0.2), (0.94, 0.2), (0.94, 0.82), (0.06, 0.82)];
+            for (n, (x, y)) in corners.into_iter().enumerate() {
+                let ((ax, ay), (bx, by)) = (corners[(n + 3) % 4], corners[(n + 1) % 4]);
+                let toward = |to: f32, from: f32| from + (to - from).clamp(-0.26, 0.26);
+                path(&[(toward(ax, x), toward(ay, y)), (x, y), (toward(bx, x), toward(by, y))]);
+            }
         }
         Icon::Line => {
             path(&[(0.1, 0.9), (0.9, 0.1)]);

@@ -4,6 +4,7 @@
 //! carried out.
 
 mod add;
+pub(super) mod area;
 mod args;
 mod axes;
 mod curve;
@@ -15,6 +16,7 @@ mod icons;
 pub(super) mod layers;
 pub(super) mod outside;
 pub(super) mod problem;
+mod share;
 pub(super) mod side;
 pub(super) mod start;
 pub(super) mod status;

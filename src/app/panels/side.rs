@@ -121,6 +121,9 @@ fn hide(ui: &mut Ui, state: &State, actions: &mut Actions) {
         if hide.clicked() {
             actions.command(Command::ToggleRight);
         }
+        if ui.available_width() >= 84.0 {
+            super::share::menu(ui, state, super::share::PAGE, actions);
+        }
         if ui.available_width() >= 40.0 {
             let dock = ui.menu_button(RichText::new("Dock").small(), |ui| super::top::docks(ui, state, actions));
             enter(ui, &dock.response);

@@ -18,13 +18,14 @@ use std::time::Duration;
 /// A count that is done by then is not worth a word about its progress.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-const TOOLS: [(Tool, Command, Icon); 6] = [
+const TOOLS: [(Tool, Command, Icon); 7] = [
     (Tool::Pan, Command::ToolPan, Icon::Move),
     (Tool::Brush, Command::ToolBrush, Icon::Brush),
     (Tool::Eraser, Command::ToolEraser, Icon::Eraser),
     (Tool::Line, Command::ToolLine, Icon::Line),
     (Tool::Rectangle, Command::ToolRectangle, Icon::Rectangle),
     (Tool::Band, Command::ToolBand, Icon::Band),
+    (Tool::Area, Command::ToolArea, Icon::Area),
 ];
 
 const PICTURES: [(Picture, &str, &str); 3] = [
@@ -59,6 +60,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             if !state.view.right {
                 shows(ui, state.view.workspace.page(), Command::ToggleRight, actions);
             }
+            super::share::menu(ui, state, super::share::CANVAS, actions);
             count(ui, state, actions);
             empty_rows(ui, state);
         });
@@ -200,6 +202,7 @@ pub(in crate::app) fn tool_words(state: &State) -> String {
         Tool::Rectangle if empty => begins("The first rectangle"),
         Tool::Band if empty => begins("The first band"),
         Tool::Rectangle => "Keeps a rectangle of cells, as a new layer.".into(),
+        Tool::Area => "Drag over an area: its kept cells, blocks, waste and bytes are told; nothing is changed.".into(),
         Tool::Band => "Keeps a diagonal band of cells, as a new layer.".into(),
     }
 }

@@ -102,6 +102,7 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
             &[
                 &[New, Open, OpenConfig, PasteCode, Gallery],
                 &[Save, SaveAs, SaveRun, ShowExport],
+                &[CopyPicture, CopyChart, CopyCode, SaveHtml],
                 &[OpenSample, SaveRecorder],
                 &[NewTab, NextTab, PreviousTab, CloseTab],
                 &[Unsaved],
@@ -119,10 +120,8 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
         (
             "View",
             &[
-                &[ShowDesign, ShowRace, ShowQuality, ShowCode, ShowExport, ShowLearn, ShowParallel],
-                &[ShowCell, ShowProblems, ShowSetup, SwitchFocus],
+                &[],
                 &[ToggleLeft, ToggleRight, CanvasOnly, SwapSides, ResetLayout, StartStrip],
-                &[LargerText, SmallerText, NormalText, ThemeSystem, ThemeLight, ThemeDark],
                 &[ZoomIn, ZoomOut, FitMask, GoToCell, Present],
                 &[Compare, StopComparing],
                 &[NextHead, PreviousHead],
@@ -142,12 +141,43 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 }
                 match (*name, at) {
                     ("File", 0) => recent(ui, state, actions),
-                    ("View", 2) => drop(ui.menu_button("Dock", |ui| docks(ui, state, actions))),
+                    ("View", 0) => submenu(ui, state, "Go to", GO_TO, actions),
+                    ("View", 1) => {
+                        ui.menu_button("Dock", |ui| docks(ui, state, actions));
+                        submenu(ui, state, "Text and theme", LOOKS, actions);
+                    }
                     _ => {}
                 }
             }
         });
     }
+}
+
+/// Workspaces and pages.
+const GO_TO: &[Command] = {
+    use Command::*;
+    &[
+        ShowDesign,
+        ShowRace,
+        ShowQuality,
+        ShowCode,
+        ShowExport,
+        ShowLearn,
+        ShowParallel,
+        ShowCell,
+        ShowProblems,
+        ShowSetup,
+        SwitchFocus,
+    ]
+};
+/// Sizes and colours.
+const LOOKS: &[Command] = {
+    use Command::*;
+    &[LargerText, SmallerText, NormalText, ThemeSystem, ThemeLight, ThemeDark]
+};
+
+fn submenu(ui: &mut Ui, state: &State, name: &str, commands: &[Command], actions: &mut Actions) {
+    ui.menu_button(name, |ui| commands.iter().for_each(|c| command_entry(ui, *c, state.can(*c), actions)));
 }
 
 /// The positions of the panels, with the present ones marked.

@@ -170,25 +170,28 @@ impl OnCuda {
             Kernel::FlexSm90 => {
                 let (pass, held) = self.gpu.counted(|| Hopper::new(&self.gpu, problem, &program))?;
                 let blocks = pass.occupancy(&self.gpu);
+                let share = Some(pass.share());
                 let how = how(self.name, program.spec.mask, pass.share()) + &pass.cut();
-                self.runner(problem, inputs, (pass, held), how, program, blocks)
+                self.runner(problem, inputs, (pass, held), (how, share), program, blocks)
             }
             Kernel::FlexSm80 => {
                 let (pass, held) = self.gpu.counted(|| Flash::new(&self.gpu, problem, &program))?;
                 let blocks = pass.occupancy(&self.gpu);
+                let share = Some(pass.share());
                 let how = how(self.name, program.spec.mask, pass.share()) + library;
-                self.runner(problem, inputs, (pass, held), how, program, blocks)
+                self.runner(problem, inputs, (pass, held), (how, share), program, blocks)
             }
             Kernel::DecodeSm80 => {
                 let (pass, held) = self.gpu.counted(|| Decode::new(&self.gpu, problem, &program))?;
                 let blocks = pass.occupancy(&self.gpu);
+                let share = Some(pass.share());
                 let how = format!("{}, {}", how(self.name, program.spec.mask, pass.share()), pass.cut());
-                self.runner(problem, inputs, (pass, held), how, program, blocks)
+                self.runner(problem, inputs, (pass, held), (how, share), program, blocks)
             }
             Kernel::Eager => {
                 let (pass, held) = self.gpu.counted(|| Eager::new(&self.gpu, problem, &program))?;
-                let (blocks, how) = (pass.occupancy(&self.gpu), pass.cut());
-                self.runner(problem, inputs, (pass, held), how, program, blocks)
+                let (blocks, how, share) = (pass.occupancy(&self.gpu), pass.cut(), None);
+                self.runner(problem, inputs, (pass, held), (how, share), program, blocks)
             }
         }
     }
@@ -219,14 +222,16 @@ impl OnCuda {
         problem: &Problem,
         inputs: &Inputs,
         made: (P, u64),
-        how: String,
+        (how, share): (String, Option<f64>),
         program: Program,
         blocks_per_sm: Option<u32>,
     ) -> Result<Box<dyn Forward>, Diagnostic> {
         let mut artefact = program.artefact;
         artefact.blocks_per_sm = blocks_per_sm;
         let words = format!("{} {}, {how}", artefact.name, artefact.arch);
-        let facts = KernelFacts::ours(Library::Maskloom, mask_read(self.name, program.spec.mask));
+        let mask = mask_read(self.name, program.spec.mask);
+        let tiles = share.filter(|_| mask == MaskRead::Blocks);
+        let facts = KernelFacts { tiles, ..KernelFacts::ours(Library::Maskloom, mask) };
         let what = (KernelReport { words, facts }, program.spec.max_scores);
         Ok(Box::new(Runner::new(&self.gpu, problem, inputs, made, what, Some(artefact))?))
     }

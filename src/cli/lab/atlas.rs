@@ -3,10 +3,13 @@
 //! Invariant: table and picture list the same heads in the same order. Must not know how heads are analysed.
 
 use super::page::Page;
-use crate::base::{BlockSize, Control, Diagnostic};
+use crate::base::{BlockSize, Control, Diagnostic, identity};
 use crate::cli::far::{self, Far};
+use crate::cli::figures;
 use crate::cli::out::{self, Failure, Progress};
 use crate::cli::table::{Table, percent};
+use crate::export::figure::Figure;
+use crate::export::figure::plots::sheet;
 use crate::quality::capture::{Call, Capture};
 use crate::tasks::lab::{self, AtlasHead, Sort};
 use crate::worker::files;
@@ -42,8 +45,9 @@ pub struct Args {
     /// BLOCK_SIZE if the capture has no statistics: 128 or 64x128
     #[arg(long, value_parser = crate::cli::arguments::block_size)]
     block_size: Option<BlockSize>,
-    /// Picture: a thumbnail of block masses for each head; in the order of the capture, one line for each call
-    #[arg(long, value_name = "F.png", value_parser = crate::cli::ending::one_of(&["png"]))]
+    /// Picture: a thumbnail of block masses for each head; in the order of the capture, one line for each call. A .svg or .pdf has their
+    /// names, a legend and a caption, and the table beside it as .csv; a .csv or .tex is the table
+    #[arg(long, value_name = "F.png|svg|pdf|csv|tex", value_parser = crate::cli::ending::one_of(&["png", "svg", "pdf", "csv", "tex"]))]
     out: Option<PathBuf>,
     /// Page with the table and the picture
     #[arg(long, value_name = "F.html", value_parser = crate::cli::ending::one_of(&["html"]))]
@@ -80,7 +84,15 @@ pub fn atlas(args: Args) -> Result<(), Failure> {
     };
     let picture = || picture(&rows, by == Sort::Capture && args.kind.is_none(), across);
     if let Some(path) = &args.out {
-        files::save(path, &picture()?)?;
+        let ending = crate::cli::ending::of(path).unwrap_or_default();
+        match table(&rows).file(&ending) {
+            Some(text) => files::save(path, text.as_bytes())?,
+            None if figures::is_figure(path) => {
+                let by_call = by == Sort::Capture && args.kind.is_none();
+                drop(figures::write(&figure(&rows, by_call, across, &capture.name()), path)?);
+            }
+            None => files::save(path, &picture()?)?,
+        }
     }
     if let Some(path) = &args.page {
         let mut page = Page::new(&format!("Atlas of {}", capture.name()));
@@ -141,7 +153,40 @@ fn picture(rows: &[AtlasHead], by_call: bool, across: usize) -> Result<Vec<u8>, 
     lab::sheet(&tiles, across, 96)
 }
 
+/// The same as a figure with names, legend and caption.
+fn figure(rows: &[AtlasHead], by_call: bool, across: usize, capture: &str) -> Figure {
+    let tile = |r: &AtlasHead| {
+        let (rgb, size) = r.tile.colours();
+        (format!("{} h{}", r.call, r.head), Some((rgb, size)))
+    };
+    let tiles = match by_call {
+        false => rows.iter().map(tile).collect(),
+        true => {
+            let lines: Vec<&[AtlasHead]> = rows.chunk_by(|a, b| a.call == b.call).collect();
+            let mut tiles = vec![(String::new(), None); lines.len() * across];
+            for (n, line) in lines.iter().enumerate() {
+                line.iter().for_each(|r| tiles[n * across + r.head] = tile(r));
+            }
+            tiles
+        }
+    };
+    let caption = format!(
+        "Block masses of {} heads of {capture}: rows are blocks of queries, columns blocks of keys, on a logarithmic scale over four \
+         decades. Made by Maskloom {}.",
+        rows.len(),
+        identity::build()
+    );
+    let legend = [1.0, 1e-1, 1e-2, 1e-3, 0.0].map(|mass| (lab::colour(mass), format!("{mass}")));
+    let mut made = sheet(&format!("Atlas of {capture}"), &tiles, across, &legend, &caption);
+    made.data = Some(table(rows).cells());
+    made
+}
+
 fn render(rows: &[AtlasHead]) -> String {
+    table(rows).render()
+}
+
+fn table(rows: &[AtlasHead]) -> Table {
     let heads =
         ["call", "head", "kind", "group", "effective keys", "first block", "prefix", "diagonal", "blocks for 95%"];
     let mut table = Table::new(&heads);
@@ -158,7 +203,7 @@ fn render(rows: &[AtlasHead]) -> String {
             percent(r.needed),
         ]);
     }
-    table.render()
+    table
 }
 
 fn object(r: &AtlasHead) -> Value {

@@ -13,6 +13,7 @@ mod torch_file;
 
 use crate::base::{BlockSize, Diagnostic};
 use crate::document::model::Document;
+use crate::document::page;
 use crate::worker::files;
 use cells::Cells;
 use safetensors::SafeTensors;
@@ -37,6 +38,7 @@ pub fn import(path: &Path) -> Result<Option<Imported>, Diagnostic> {
 pub fn import_blocks(path: &Path, block_size: Option<BlockSize>) -> Result<Option<Imported>, Diagnostic> {
     match ending(path).as_str() {
         "py" => module::module(path),
+        "html" | "htm" => shared(path).map(Some),
         "npy" | "png" | "npz" | "pt" | "pth" | "safetensors" => of_bytes(path, &files::read(path)?, block_size),
         _ => Ok(None),
     }
@@ -76,6 +78,18 @@ fn of_bytes(path: &Path, bytes: &[u8], block_size: Option<BlockSize>) -> Result<
     }
     let document = cells.into_document(&name)?;
     Ok(Some(Imported { document, notes }))
+}
+
+/// The design of a page that Maskloom shared. Errors: the first mistake.
+fn shared(path: &Path) -> Result<Imported, Diagnostic> {
+    let named = |why: Diagnostic| Diagnostic { message: format!("{}: {}", path.display(), why.message), ..why };
+    let text = files::read_text(path)?;
+    let none = || {
+        Diagnostic::error("page-design", "the file is no HTML page").hint("open the page that was shared, unchanged")
+    };
+    let found = page::read(&text).ok_or_else(|| named(none()))?;
+    let document = found.map_err(|mut all| named(all.swap_remove(0)))?;
+    Ok(Imported { document, notes: Vec::new() })
 }
 
 /// The assumptions.

@@ -23,7 +23,7 @@ pub use doubts::doubts;
 pub use file::CaptureFile;
 pub use layers::{blank, document, layers, take};
 pub use others::{Mask, OfCall, dense_places, on_all, spread, words};
-pub use pictures::{Tile, heat, sheet};
+pub use pictures::{Tile, colour, heat, sheet};
 pub use plain::PlainFile;
 pub use routing::{RoutedCall, routed, routed_calls, router_layers, router_schedule, settings_of};
 pub use sample::sample;

@@ -17,8 +17,16 @@ pub struct Tile {
     pub mark: f32,
 }
 
+impl Tile {
+    /// Its values as red, green and blue bytes, and the pixels across and down.
+    pub fn colours(&self) -> (Vec<u8>, [usize; 2]) {
+        let across = self.columns.max(1);
+        (self.values.iter().flat_map(|value| colour(*value)).collect(), [across, self.values.len() / across])
+    }
+}
+
 /// A value's colour: viridis over four decades below 1.
-fn colour(value: f32) -> [u8; 3] {
+pub fn colour(value: f32) -> [u8; 3] {
     let share = if value > 0.0 { 1.0 + f64::from(value).log10() / 4.0 } else { 0.0 };
     let c = colorous::VIRIDIS.eval_continuous(share.clamp(0.0, 1.0));
     [c.r, c.g, c.b]

@@ -108,6 +108,11 @@ fn what_is_written_says_which_build_wrote_it() {
     bench.run(&["export", "band.json", "--to", "out"]).ok();
     let files = content(&bench.path("out"));
     let text = |name: &str| String::from_utf8_lossy(&files[name]).into_owned();
+    let python: Vec<&String> = files.keys().filter(|name| name.ends_with(".py")).collect();
+    assert!(python.len() > 10, "{python:?}");
+    for name in python {
+        assert!(text(name).contains("SPDX-License-Identifier: MIT"), "{name} says nothing of its licence");
+    }
     for name in ["band.py", "band_diffusers.py", "band_report.html", "sidecar/sidecar.json"] {
         assert!(text(name).contains(words), "{name}: no `{words}`");
     }

@@ -39,6 +39,53 @@ fn pictures_have_the_size_asked_for() {
     bench.run(&["render", "band.json", "--out", "a.png", "--h", "9"]).fails(2, &["error[picture-head]"]);
     bench.run(&["render", "band.json", "--out", "no/folder/a.png"]).fails(1, &["error[cannot-write]"]);
     assert_eq!(image::image_dimensions(bench.path("a.png")).expect("the last one is whole"), (20, 10));
+    // with axes, legend and caption
+    bench.run(&["render", "band.json", "--out", "a.svg", "--rows", "0..128", "--cols", "64..256"]).ok();
+    let figure = std::fs::read_to_string(bench.path("a.svg")).expect("a figure");
+    for words in [">keys (kv_idx, tokens)</text>", ">128</text>", "Batch entry 0, head 0.", ">dropped</text>"] {
+        assert!(figure.contains(words), "{words}: {figure}");
+    }
+    let json = bench.run(&["render", "band.json", "--out", "a.pdf", "--bias", "--seq", "1k", "--json"]).ok().json();
+    let pdf = std::fs::read(bench.path("a.pdf")).expect("a figure");
+    assert!(pdf.starts_with(b"%PDF-") && json["bytes"].as_u64() == Some(pdf.len() as u64), "{json}");
+}
+
+#[test]
+fn a_shared_page_is_opened_as_its_design() {
+    let bench = Bench::new();
+    let json = bench.run(&["share", "band.json", "--out", "x.html", "--h", "1", "--json"]).ok().json();
+    let page = std::fs::read_to_string(bench.path("x.html")).expect("a page");
+    assert_eq!(json["bytes"].as_u64(), Some(page.len() as u64));
+    let shown = |name: &str| bench.run(&["blocks", name, "--json"]).ok().json();
+    let (mut before, mut after) = (shown("band.json"), shown("x.html"));
+    for json in [&mut before, &mut after] {
+        json.as_object_mut().expect("an object").remove("file");
+    }
+    assert_eq!(before, after);
+    // a page shared again, and a run with its page
+    bench.run(&["share", "x.html", "--out", "y.html"]).ok();
+    assert_eq!(shown("y.html")["density"], after["density"]);
+    bench.run(&["run", "band.json", "--backend", "flex", "--rounds", "1", "--save-run", "run.json"]).ok();
+    bench.run(&["share", "run.json", "--out", "z.html"]).ok();
+    bench.run(&["share", "run.json", "--out", "z.svg"]).ok();
+    bench.run(&["report", "run.json", "--out", "r.pdf"]).ok();
+    for name in ["z.csv", "r.csv"] {
+        let data = std::fs::read_to_string(bench.path(name)).expect("the numbers beside the chart");
+        assert!(data.starts_with("pass,backend,median_ms,") && data.contains("Forward pass,flex,"), "{data}");
+    }
+    bench.run(&["report", "run.json", "--out", "r.tex"]).ok();
+    let table = std::fs::read_to_string(bench.path("r.tex")).expect("a table");
+    assert!(table.starts_with("\\begin{tabular}") && table.contains("flex & "), "{table}");
+    let csv = bench.run(&["blocks", "band.json", "--table", "csv"]).ok().out;
+    assert!(csv.starts_with("# Band\n"), "{csv}");
+    let page = std::fs::read_to_string(bench.path("z.html")).expect("a page");
+    assert!(page.contains("<h2>Race on ") && page.contains("<td>flex</td>"), "its run is in it");
+    bench
+        .run(&["share", "band.json", "--seq", "64", "--run", "run.json", "--out", "w.html"])
+        .fails(1, &["error[run-of-another]"]);
+    bench.run(&["share", "band.json", "--out", "x.pptx"]).fails(2, &["no .pptx file is written here"]);
+    std::fs::write(bench.path("mine.html"), "<html><p>mine</p></html>").expect("written");
+    bench.run(&["blocks", "mine.html"]).fails(1, &["error[page-design]", "mine.html"]);
 }
 
 #[test]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Maskloom's runtime: exported designs inside a model, with no change to the model.
 
 As a sidecar in an unchanged trainer:

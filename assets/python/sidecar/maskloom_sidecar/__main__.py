@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs a script once without the exported design and once with it, and prints the changes.
 
     PYTHONPATH=EXPORT/sidecar python -m maskloom_sidecar [options] SCRIPT.py [ARGUMENTS]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Attention with a design and the model's own features, by FlexAttention, or with all scores in memory (short calls, CPU).
 
 Must not know layers or libraries.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What an attention call in a watched layer is: the whole sequence, its newest tokens, or attention to another sequence.
 
 The rule of every seam: a call of a watched layer is masked, or left with a reason; only a call that evidently reads another

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The runtime's part of a model (hooks, the records of its layers), pickled so that another process can load the model.
 
 A process that has not imported the runtime imports it through the adapter if it is on no path, and patches attention.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The sidecar's seams: models are watched when they are built, libraries are patched when they are imported."""
 
 from __future__ import annotations

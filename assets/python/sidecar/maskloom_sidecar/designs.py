@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The exported designs: their lengths, grids and layers, and the choice for a call.
 
 Must not know models or where attention is called.

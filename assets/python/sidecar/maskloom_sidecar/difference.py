@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The effect of a design: a model's outputs without it and with it, in numbers. Must not know layers, designs or files."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The grid of tokens of a model's call: rows and columns of an image, frames of a video.
 
 Invariant: an unreadable grid is None, never a guess. Must not know designs.

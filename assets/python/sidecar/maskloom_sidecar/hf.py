@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """transformers' seam: the design replaces the model's own pattern; the model's other features are kept.
 
 The pattern of a model (causal, sliding, chunked, both ways) is replaced. Padding, packed sequences, sinks, a soft cap and a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The exported kernel instead of FlexAttention, for calls without gradients at exactly its compiled shape.
 
 Must not know layers or models.

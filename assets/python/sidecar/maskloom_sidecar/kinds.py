@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Names of types that several modules share."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The layer that runs now: the attention layers of a model are found once and watched by hooks.
 
 The runtime's part of a model (a record in each layer, the hooks) can be copied and pickled with it. Must not know designs

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A design whose score_mod reads tensors of a model instead of the exported ones, so that they learn.
 
 Invariant: one tensor serves all layers that the design is in. Must not know layers or libraries.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A cache of the newest values by key, for block masks and compiled functions.
 
 Threads may use one at once: each step is one operation of a dict, no lock is held while a value is computed, and the caller

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The plan of a call: the design and its block mask, or the reason why the call is not masked.
 
 A caller that torch.compile traces gets plans that were created during tracing, and is specialised to their lengths, grid and

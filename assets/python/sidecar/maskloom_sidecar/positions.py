@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Where the tokens of a call stand in the design, if not each where its index says: packed documents, padding at the left.
 
 In a packed sequence the design begins again in each document. In a padded one it begins at each row's first token. Must not know

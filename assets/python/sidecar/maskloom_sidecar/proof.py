@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Check of a user's model: its output with the design, compared with its own attention and the mask passed by hand."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Recording in a compared script: the outputs of each model's forward passes, and the losses, written into a folder.
 
 `python -m maskloom_sidecar SCRIPT` runs a script twice with recording. Must not know the comparison.

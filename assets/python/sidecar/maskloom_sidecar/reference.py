@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Attention with a design step by step, with all scores in memory, in float64: what `verify` compares `attend` with.
 
 It computes everything itself and imports no code of this package, so that no fault of `attention` or `planning` is on both sides.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The attention functions of PyTorch and diffusers, and their replacements while a watched layer runs."""
 
 from __future__ import annotations

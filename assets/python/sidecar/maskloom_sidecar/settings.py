@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The settings of the environment and of the exported sidecar.json, and the lines on stderr.
 
 This module does not import torch: it is loaded when Python starts.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Counts: the masked and the unmasked calls of each watched layer, with reasons.
 
 They count what ran, not what was planned. Code from torch.compile counts as compiled, because it runs without the runtime.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The adapters: apply a design to one model on demand, and remove it again."""
 
 from __future__ import annotations

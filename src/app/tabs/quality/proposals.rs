@@ -68,7 +68,7 @@ impl Proposals {
         busy: bool,
         actions: &mut Actions,
     ) -> Option<Study> {
-        section(ui, "Masks that lose less");
+        section(ui, "Masks that lose less, or cost less");
         let mut wished = self.wish(ui, line, busy);
         let found = self.found(seen);
         if found.is_empty() {

@@ -1,4 +1,4 @@
-//! Races of this session, newest first, and two of them side by side.
+//! Races of this and earlier windows, newest first, and two of them side by side.
 //!
 //! Invariant: each names its design; two races are compared by the samples of both. Must not know how a race runs.
 
@@ -23,11 +23,13 @@ pub(super) fn show(ui: &mut Ui, state: &State) {
     egui::CollapsingHeader::new(format!("Races so far ({})", past.len())).id_salt("past").show(ui, |ui| {
         let memory = id("compared races");
         let mut chosen = ui.data(|d| d.get_temp::<Chosen>(memory)).unwrap_or_default();
-        Grid::new("past races").num_columns(4).striped(true).show(ui, |ui| {
+        Grid::new("past races").num_columns(6).striped(true).show(ui, |ui| {
             ui.weak("A");
             ui.weak("B");
             ui.weak("of");
             ui.weak("fastest");
+            ui.weak("when, where");
+            ui.weak("all");
             ui.end_row();
             for one in past.iter().rev() {
                 for (side, letter) in ["A", "B"].into_iter().enumerate() {
@@ -41,6 +43,11 @@ pub(super) fn show(ui: &mut Ui, state: &State) {
                 ui.label(
                     one.fastest().map_or("nothing was timed".into(), |(b, ms)| format!("{b} {}", milliseconds(ms))),
                 );
+                let passes = if one.report.gradients.is_empty() { "forward" } else { "forward and backward" };
+                let place = format!("{}, {}, {passes}", one.at, one.report.device_name);
+                let when = if one.before { RichText::new(&one.at).weak() } else { RichText::new(&one.at) };
+                ui.label(when).on_hover_text(place);
+                small_chart(ui, one);
                 ui.end_row();
             }
         });
@@ -51,6 +58,25 @@ pub(super) fn show(ui: &mut Ui, state: &State) {
             _ => drop(ui.weak("Choose A and B to compare two races.")),
         }
     });
+}
+
+/// The times of a race as small bars, each backend's in the order of its name.
+fn small_chart(ui: &mut Ui, of: &Past) {
+    const SIZE: egui::Vec2 = egui::vec2(56.0, 18.0);
+    let timed = of.report.backends.iter().filter_map(|r| Some((r.backend, of.right(r.backend)?.median_ms)));
+    let mut timed: Vec<(BackendName, f64)> = timed.collect();
+    timed.sort_by_key(|(backend, _)| *backend);
+    let (rect, response) = ui.allocate_exact_size(SIZE, egui::Sense::hover());
+    let most = timed.iter().map(|(_, ms)| *ms).fold(0.0, f64::max).max(1e-9);
+    let (colours, step) = (palette(ui.visuals()), SIZE.y / timed.len().max(1) as f32);
+    for (at, (backend, ms)) in timed.iter().enumerate() {
+        let top = rect.top() + step * at as f32;
+        let size = egui::vec2((SIZE.x * (ms / most) as f32).max(1.0), (step - 1.0).max(1.0));
+        let fill = if *backend == BackendName::Flex { colours.accent } else { colours.bar };
+        ui.painter().rect_filled(egui::Rect::from_min_size(egui::pos2(rect.left(), top), size), 0.0, fill);
+    }
+    let words: Vec<String> = timed.iter().map(|(backend, ms)| format!("{backend} {}", milliseconds(*ms))).collect();
+    response.on_hover_text(words.join("\n"));
 }
 
 fn side_by_side(ui: &mut Ui, a: &Past, b: &Past) {

@@ -9,6 +9,7 @@ use crate::base::{BackendName, words};
 use crate::problem::facts::KernelReport;
 use crate::problem::result::{BackendReport, ErrorStats, Outcome, RunReport, Timing};
 use crate::problem::verdict::{Baseline, Versus, baseline, versus, what_ran};
+use crate::tasks::why;
 use egui::{Align, Layout, RichText, Sense, Ui, Vec2};
 
 /// Height of a bar.
@@ -104,6 +105,10 @@ impl Line<'_> {
                     .on_hover_text(format!("Memory {}.", words::MEMORY));
             }
         });
+        let reason = self.baseline.as_ref().filter(|_| passed && timing.is_some());
+        if let Some(words) = reason.and_then(|base| why::line(self.report, base)) {
+            ui.add(egui::Label::new(RichText::new(format!("Why: {words}.")).small()).wrap());
+        }
         ui.add(egui::Label::new(RichText::new(&kernel.words).small().weak()).truncate()).on_hover_text(&kernel.words);
         ui.add_space(6.0);
     }

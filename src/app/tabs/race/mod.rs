@@ -82,6 +82,13 @@ fn raced(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
         }
     }
     advice(ui, state, race);
+    // what is measured here and what was recorded elsewhere can be read together
+    if !race.stale && !recorded_runs(ui, state).is_empty() {
+        let title = "Recorded on known cards";
+        egui::CollapsingHeader::new(title).id_salt("recorded too").default_open(true).show(ui, |ui| {
+            recorded(ui, state);
+        });
+    }
 }
 
 /// Who races, over which inputs, how often.

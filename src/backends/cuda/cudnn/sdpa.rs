@@ -86,7 +86,8 @@ impl CudnnSdpa {
         };
         let version = self.library.version_text();
         let words = format!("cuDNN {version} fused attention, {mask}");
-        let facts = KernelFacts { library: Library::Cudnn, version: Some(version), mask: read, choice: None };
+        let facts =
+            KernelFacts { library: Library::Cudnn, version: Some(version), mask: read, tiles: None, choice: None };
         KernelReport { words, facts }
     }
 }

@@ -1,0 +1,55 @@
+//! The figures of a selected area, over the canvas.
+//!
+//! Invariant: figures that are of an earlier state of the design are not shown. Must not know how they are counted.
+
+use crate::app::action::{Action, Actions};
+use crate::app::area::Area as Selected;
+use crate::app::state::State;
+use crate::app::widgets::{grouped, id, percent};
+use crate::base::words::bytes;
+use egui::{Align2, Area, Frame, Order, Rect, RichText, Ui, Vec2};
+
+/// Draws them in the lower left corner of the canvas.
+pub(in crate::app) fn show(ui: &Ui, canvas: Rect, state: &State, actions: &mut Actions) {
+    let Some(selected) = &state.focus.area else { return };
+    let corner = canvas.left_bottom() + Vec2::new(70.0, -30.0);
+    let area = Area::new(id("area")).order(Order::Middle).pivot(Align2::LEFT_BOTTOM).fixed_pos(corner);
+    area.show(ui.ctx(), |ui| {
+        Frame::popup(ui.style()).show(ui, |ui| {
+            ui.set_max_width(300.0);
+            ui.horizontal(|ui| {
+                let [q, kv] = selected.place;
+                ui.label(RichText::new(format!("q {}..{}, kv {}..{}", q[0], q[1], kv[0], kv[1])).strong());
+                let close = ui.small_button("×").on_hover_text("Forgets the area.").accessible_name("Forget the area");
+                if close.clicked() {
+                    actions.push(Action::SetArea(None));
+                }
+            });
+            match selected.figures.as_ref().filter(|figures| figures.of == state.area_of()) {
+                Some(_) => figures(ui, selected, state),
+                None => drop(ui.weak("counting…")),
+            }
+        });
+    });
+}
+
+fn figures(ui: &mut Ui, selected: &Selected, state: &State) {
+    let Some(found) = &selected.figures else { return };
+    let about = if found.exact { "" } else { "\u{2248} " };
+    ui.label(format!("keeps {about}{} of its cells", percent(found.kept)));
+    let Some(blocks) = &found.blocks else {
+        ui.weak("More blocks than are counted one by one: select less.");
+        return;
+    };
+    let size = state.document.settings.block_size;
+    ui.label(format!(
+        "blocks of {size}: {} full, {} partial, {} skipped",
+        grouped(blocks.full as u128),
+        grouped(blocks.partial as u128),
+        grouped(blocks.empty as u128)
+    ));
+    ui.label(format!("waste: {} of the computed cells are dropped", percent(blocks.waste)));
+    ui.label(format!("keys and values read: {} a head", bytes(blocks.bytes as u64))).on_hover_text(
+        "Each computed block reads its keys and values once; a kernel may find some of them in its cache.",
+    );
+}

@@ -1,0 +1,22 @@
+//! The menu that hands on what the window shows.
+//!
+//! Invariant: every entry is a command of the table. Must not know how they are carried out.
+
+use crate::app::action::Actions;
+use crate::app::command::Command;
+use crate::app::state::State;
+use crate::app::widgets::command_entry;
+use egui::{Response, RichText, Ui};
+
+/// Of the canvas.
+pub(super) const CANVAS: &[Command] = &[Command::CopyPicture, Command::CopyCode, Command::SaveHtml];
+/// Of the page at the side.
+pub(super) const PAGE: &[Command] = &[Command::CopyChart, Command::CopyCode, Command::SaveHtml];
+
+/// A small button with the entries.
+pub(super) fn menu(ui: &mut Ui, state: &State, entries: &[Command], actions: &mut Actions) -> Response {
+    let button = ui.menu_button(RichText::new("Share").small(), |ui| {
+        entries.iter().for_each(|command| command_entry(ui, *command, state.can(*command), actions));
+    });
+    button.response.on_hover_text("Copies a picture or the code, or saves everything as one HTML file.")
+}

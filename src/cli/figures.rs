@@ -1,0 +1,229 @@
+//! Figures and tables for papers: what `render`, `share`, `report` and `atlas` write with the endings svg, pdf, csv and tex.
+//!
+//! Invariant: numbers are those of the printed tables. Must not know how files are read.
+
+use super::out::Failure;
+use super::table;
+use crate::base::{BackendName, identity};
+use crate::document::model::Document;
+use crate::export::ExportFile;
+use crate::export::figure::plots::{Bar, MaskPlot, bars, mask};
+use crate::export::figure::{Colour, Figure};
+use crate::export::picture::{EMPTY, FULL, colour};
+use crate::problem::result::{GradientOutcome, Outcome, RunReport, Timing};
+use crate::tasks::run_file::RunFile;
+use crate::worker::files;
+use std::ops::Range;
+use std::path::Path;
+
+/// Endings of figures.
+pub const FIGURES: [&str; 2] = ["svg", "pdf"];
+
+/// Whether a path asks for a figure.
+pub fn is_figure(path: &Path) -> bool {
+    super::ending::of(path).is_some_and(|ending| FIGURES.contains(&ending.as_str()))
+}
+
+/// Writes a figure, and beside a chart its numbers. Errors: it cannot be written.
+pub fn write(figure: &Figure, path: &Path) -> Result<Vec<String>, Failure> {
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let made: Vec<ExportFile> = figure.files(&name)?;
+    let beside = |file: &ExportFile| path.with_file_name(&file.name);
+    for file in &made {
+        files::save(&beside(file), &file.bytes)?;
+    }
+    Ok(made.iter().map(|file| beside(file).display().to_string()).collect())
+}
+
+/// What a picture shows.
+pub struct Shown<'a> {
+    /// Of which design.
+    pub document: &'a Document,
+    /// Batch entry and head.
+    pub place: [usize; 2],
+    /// Query tokens.
+    pub q: Range<usize>,
+    /// Key tokens.
+    pub kv: Range<usize>,
+    /// Pixels across and down.
+    pub pixels: [usize; 2],
+}
+
+impl Shown<'_> {
+    fn plot(&self, rgb: Vec<u8>, caption: &str, legend: Vec<(Colour, String)>) -> Figure {
+        let axes = &self.document.axes;
+        mask(&MaskPlot {
+            title: &self.document.name,
+            caption,
+            rgb,
+            pixels: self.pixels,
+            rows: [self.q.start, self.q.end],
+            cols: [self.kv.start, self.kv.end],
+            q_axis: &axes.q,
+            kv_axis: axes.kv(),
+            legend,
+        })
+    }
+
+    /// `Batch entry 0, head 0. One pixel is at most 4 x 4 cells. Made by Maskloom ...`
+    fn words(&self) -> String {
+        let [across, down] = self.pixels;
+        let (high, wide) = (self.q.len().div_ceil(down.max(1)), self.kv.len().div_ceil(across.max(1)));
+        let scale = match high.max(wide) {
+            1 => "One pixel is one cell.".to_string(),
+            _ => format!("One pixel is at most {high} x {wide} cells."),
+        };
+        let [b, h] = self.place;
+        format!("Batch entry {b}, head {h}. {scale} Made by Maskloom {}.", identity::build())
+    }
+
+    /// The kept share of each pixel.
+    pub fn mask(&self, shares: &[f32]) -> Figure {
+        let rgb = shares.iter().flat_map(|share| colour(*share)).collect();
+        let mean = shares.iter().map(|s| f64::from(*s)).sum::<f64>() / shares.len().max(1) as f64;
+        let caption = format!("Keeps {} of the cells shown. {}", table::percent(mean), self.words());
+        let legend = [(FULL, "kept"), (EMPTY, "dropped"), (colour(0.6), "part of its cells kept (lighter: fewer)")];
+        self.plot(rgb, &caption, legend.map(|(colour, words)| (colour, words.to_string())).into())
+    }
+
+    /// What score mods add, in colours from the smallest to the largest value.
+    pub fn bias(&self, values: &[f32], rgb: Vec<u8>) -> Figure {
+        let finite = || values.iter().copied().filter(|v| v.is_finite());
+        let (low, high) = finite().fold((f32::INFINITY, f32::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
+        let at = |share: f64| {
+            let c = colorous::CIVIDIS.eval_continuous(share);
+            [c.r, c.g, c.b]
+        };
+        let mut legend = vec![
+            (at(0.0), format!("{low:.4}")),
+            (at(0.5), format!("{:.4}", (low + high) / 2.0)),
+            (at(1.0), format!("{high:.4}")),
+        ];
+        if finite().count() < values.len() {
+            legend.push(([255; 3], "not finite".into()));
+        }
+        let caption = format!("The score mods' result for a score of zero, sampled at pixels. {}", self.words());
+        self.plot(rgb, &caption, legend)
+    }
+}
+
+/// Ours, and those of others.
+fn colour_of(backend: BackendName) -> Colour {
+    match backend {
+        BackendName::Flex => [0x0b, 0x57, 0xa4],
+        other if other.is_torch() => [0xb3, 0x59, 0x00],
+        _ => [0x8a, 0x99, 0xb3],
+    }
+}
+
+fn range(timing: &Timing) -> Option<[f64; 2]> {
+    let all = || timing.samples_ms.iter().copied();
+    let (least, most) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
+    least.is_finite().then_some([least, most])
+}
+
+/// The times of a run as bars.
+pub fn race(run: &RunFile) -> Figure {
+    let report = &run.report;
+    let forward: Vec<Bar> = report.backends.iter().map(|b| forward_bar(b.backend, &b.outcome, report)).collect();
+    let backward: Vec<Bar> = report.gradients.iter().map(|g| backward_bar(g.backend, &g.outcome)).collect();
+    let said = |name: &str| report.environment.get(name).map(|value| format!(", {name} {value}")).unwrap_or_default();
+    let (date, torch) = (said("date"), said("torch"));
+    let settings = &run.document.settings;
+    let caption = format!(
+        "{}{date}{torch}. {} x {} tokens, batch {}, {} heads of {}, {}; the mask keeps {} of its cells. Every time is of a result that \
+         was checked against a float64 reference. Made by Maskloom {}.",
+        report.device_name,
+        run.document.axes.q.len(),
+        run.document.axes.kv().len(),
+        settings.batch,
+        settings.heads,
+        settings.head_dim,
+        settings.dtype,
+        table::percent(report.work.density),
+        identity::build()
+    );
+    bars(&run.document.name, &[("Forward pass", forward), ("Backward pass", backward)], &caption)
+}
+
+fn forward_bar(backend: BackendName, outcome: &Outcome, report: &RunReport) -> Bar {
+    let bar = |words: String, timing: Option<&Timing>| Bar {
+        name: backend.to_string(),
+        ms: timing.map(|t| t.median_ms),
+        range: timing.and_then(range),
+        words,
+        colour: colour_of(backend),
+    };
+    match outcome {
+        Outcome::Done { error, timings, .. } if error.passed() => {
+            let timing = timings.forward();
+            let ratio =
+                report.baseline().zip(report.versus(backend)).map(|(base, v)| format!(", {}", v.words_of(&base.words)));
+            let words =
+                timing.map_or("not timed".into(), |t| table::milliseconds(t.median_ms) + &ratio.unwrap_or_default());
+            bar(words, timing)
+        }
+        Outcome::Done { .. } => bar("wrong result: no time".into(), None),
+        Outcome::Refused { why } => bar(format!("refused: {}", why.message), None),
+        Outcome::Failed { why } => bar(format!("failed: {}", why.message), None),
+    }
+}
+
+fn backward_bar(backend: BackendName, outcome: &GradientOutcome) -> Bar {
+    let timing = outcome.right();
+    let words = match (timing, outcome) {
+        (Some(timing), _) => table::milliseconds(timing.median_ms),
+        (None, GradientOutcome::Refused { why }) => format!("refused: {}", why.message),
+        (None, GradientOutcome::Failed { why }) => format!("failed: {}", why.message),
+        (None, GradientOutcome::Done { .. }) => "no time of a right result".into(),
+    };
+    let (name, colour) = (backend.to_string(), colour_of(backend));
+    Bar { name, ms: timing.map(|t| t.median_ms), range: timing.and_then(range), words, colour }
+}
+
+/// A Markdown table's rows: titles, then cells, of every table in the text.
+pub fn rows_of(markdown: &str) -> Vec<Vec<Vec<String>>> {
+    let mut tables: Vec<Vec<Vec<String>>> = Vec::new();
+    let mut before = false;
+    for line in markdown.lines() {
+        let inner = line.strip_prefix('|').and_then(|rest| rest.strip_suffix('|'));
+        let Some(inner) = inner else {
+            before = false;
+            continue;
+        };
+        if !before {
+            tables.push(Vec::new());
+        }
+        before = true;
+        let cells: Vec<String> = inner.split('|').map(|cell| cell.trim().replace("**", "").replace('`', "")).collect();
+        let is_rule = cells.iter().all(|cell| !cell.is_empty() && cell.chars().all(|c| c == '-' || c == ':'));
+        if let Some(last) = tables.last_mut().filter(|_| !is_rule) {
+            last.push(cells);
+        }
+    }
+    tables
+}
+
+/// The tables of a Markdown text in a file of this ending; None: another ending.
+pub fn tables(markdown: &str, ending: &str) -> Option<String> {
+    let form = match ending {
+        "csv" => crate::export::figure::csv,
+        "tex" => crate::export::figure::tex,
+        _ => return None,
+    };
+    Some(rows_of(markdown).iter().map(|rows| form(rows)).collect::<Vec<_>>().join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_of_markdown_become_rows_and_the_words_around_them_go() {
+        let text = "# Title\n\n| a | b |\n|---|---:|\n| `x` | **1** ms |\n\nwords\n| c |\n|---|\n";
+        let rows = rows_of(text);
+        assert_eq!(rows, [vec![vec!["a", "b"], vec!["x", "1 ms"]], vec![vec!["c"]]]);
+        assert_eq!(tables(text, "csv").as_deref(), Some("a,b\nx,1 ms\n\nc\n"));
+        assert!(tables(text, "md").is_none());
+    }
+}

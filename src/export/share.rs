@@ -1,0 +1,131 @@
+//! A design as one HTML file to hand on: the picture with its shares, numbers, runs, code, and the document itself.
+//!
+//! Invariant: every number is of the design in the page; a run says its card and where it is from. Must not know who ran it, nor files.
+
+use super::report::{counts, race, shape};
+use super::{ExportFile, ExportKind, about, picture};
+use crate::analysis::raster::{Effort, Raster, Region};
+use crate::base::{Control, Diagnostic, identity};
+use crate::document::model::Document;
+use crate::document::page::{self, Page};
+use crate::problem::Problem;
+use crate::problem::result::RunReport;
+use serde_json::json;
+use std::sync::Arc;
+
+/// Pixels of the picture's longer side, at most.
+const SIDE: usize = 1024;
+
+/// The content of a page.
+#[derive(Clone, Copy, Debug)]
+pub struct ShareRequest<'a> {
+    /// The file's name.
+    pub name: &'a str,
+    /// The design; its layers follow no files.
+    pub document: &'a Document,
+    /// The same, compiled.
+    pub problem: &'a Problem,
+    /// Batch entry and head of the picture.
+    pub shown: (usize, usize),
+    /// The race, if there was one.
+    pub run: Option<&'a RunReport>,
+    /// Runs of exactly this design that ship with Maskloom.
+    pub recorded: &'a [&'a RunReport],
+    /// Day on which it is made; None: it is not said.
+    pub date: Option<&'a str>,
+}
+
+/// The page. Errors: cancelled, or it cannot be encoded.
+pub fn share(request: &ShareRequest, control: &Control) -> Result<ExportFile, Diagnostic> {
+    let (document, problem) = (request.document, request.problem);
+    let (b, h) = request.shown;
+    let longer = problem.q_len.max(problem.kv_len);
+    let side = |n: usize| (n as u128 * SIDE.min(longer) as u128).div_ceil(longer as u128).max(1) as usize;
+    let (height, width) = (side(problem.q_len), side(problem.kv_len));
+    let (pixels, exact) = match &problem.mask {
+        Some(mask) => {
+            let region = Region::whole([b, h], problem.lengths(), [height, width]);
+            let drawn = Raster::new(Arc::clone(mask)).picture(&region, Effort::FULL, control);
+            (drawn.pixels, drawn.exact)
+        }
+        None => (vec![1.0; height * width], true),
+    };
+    let mut numbers = shape(document, problem);
+    numbers.extend(counts(problem, control)?);
+    if control.is_cancelled() {
+        return Err(Diagnostic::error("cancelled", "the page was cancelled"));
+    }
+    let pixel = longer.div_ceil(SIDE);
+    let of = if pixel == 1 {
+        "one pixel is one cell".into()
+    } else {
+        format!("one pixel is at most {pixel} x {pixel} cells")
+    };
+    let whole = if exact { "shares are exact" } else { "some shares are sampled" };
+    numbers.push(("shown".into(), format!("batch entry {b}, head {h}; {of}; {whole}")));
+    let rgb: Vec<u8> = pixels.iter().flat_map(|share| picture::colour(*share)).collect();
+    let code = page::printed(problem.mask.as_deref(), problem.score.as_deref()).code;
+    let mut sections = request.run.map(|run| race(run, "Race")).unwrap_or_default();
+    request.recorded.iter().for_each(|run| sections.push_str(&race(run, "Recorded run")));
+    let mut made = vec![("made by".to_string(), format!("Maskloom {}", identity::build()))];
+    made.extend(request.date.map(|day| ("at".to_string(), day.to_string())));
+    made.push(("method".into(), "the expression graph of the design, evaluated by intervals; no dense mask".into()));
+    made.push(("design".into(), "this file holds it: `maskloom FILE.html` or Open reads it back".into()));
+    let axes = &document.axes;
+    let text = Page {
+        title: &document.name,
+        about: &about::description(document).unwrap_or_default(),
+        picture: &picture::encoded(&rgb, width, height)?,
+        shares: &picture::packed(&pixels.iter().map(|share| page::shade(*share)).collect::<Vec<u8>>()),
+        data: json!({
+            "name": document.name, "lengths": [problem.q_len, problem.kv_len], "b": b, "h": h, "exact": exact,
+            "rows": [0, problem.q_len], "cols": [0, problem.kv_len], "width": width, "height": height,
+            "numbers": numbers.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+            "segments": {"q": page::segments(&axes.q), "kv": page::segments(axes.kv())},
+        }),
+        numbers,
+        sections: &sections,
+        code: &code,
+        provenance: made,
+        design: Some(document.clone()),
+    };
+    Ok(ExportFile::new(
+        ExportKind::Page,
+        request.name,
+        text.text(),
+        "the design as one page: picture, numbers, runs, code, the design itself",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::compile::{BuiltIn, compile};
+    use crate::document::{from_document, library};
+
+    #[test]
+    fn a_page_holds_picture_numbers_code_and_its_own_design() {
+        let document = library::preset("flux_text_padding").expect("there").document().expect("loads");
+        let problem = from_document(&document, &compile(&document, &BuiltIn)).expect("compiles");
+        let request = ShareRequest {
+            name: "x.html",
+            document: &document,
+            problem: &problem,
+            shown: (0, 0),
+            run: None,
+            recorded: &[],
+            date: Some("2026-11-27"),
+        };
+        let made = share(&request, &Control::new()).expect("made");
+        let text = String::from_utf8(made.bytes).expect("text");
+        assert_eq!(page::read(&text).expect("a page").expect("a design"), document);
+        for part in ["def mask_mod(b, h, q_idx, kv_idx)", "<th>cells kept</th>", "2026-11-27", "head 0", "\"segments\""]
+        {
+            assert!(text.contains(part), "{part}");
+        }
+        assert!(text.split("src=\"").skip(1).all(|after| after.starts_with("data:")), "it loads nothing");
+        let control = Control::new();
+        control.cancel();
+        assert_eq!(share(&request, &control).expect_err("cancelled").code, "cancelled");
+    }
+}
