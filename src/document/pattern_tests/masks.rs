@@ -230,6 +230,9 @@ fn trees() -> Vec<MaskCase> {
                 _ => (11..=q).contains(&k),
             },
         ),
+        mask("packed_targets", "tokens 6", json!({"contexts": [3], "targets": [9], "total": 6}), |_, _, q, k| {
+            (k < 3 && k <= q) || k == q
+        }),
         mask("speculative_training", "tokens 9 -> tokens 14", json!({"prefix": 5, "steps": 3}), |_, _, q, k| {
             k < 5 || (q / 3 == (k - 5) / 3 && (k - 5) % 3 <= q % 3)
         }),
