@@ -415,3 +415,17 @@ fn each_program_gets_its_own_key() {
         assert_eq!(merged(name, text, sdpa), Err("config-other-file".into()), "{name}");
     }
 }
+
+/// Keys with dashes are keys in YAML too: a second merge finds what the first one wrote.
+#[test]
+fn dashed_keys_of_yaml_are_found_again() {
+    let text = "\"--model_family\": flux\n--resolution: 1024\nlist:\n- a\n";
+    let merge = |bytes: &[u8]| {
+        let request = ConfigRequest { existing: Some(("config.yaml", bytes)), ..ConfigRequest::default() };
+        config(&request).expect("merged").file.bytes
+    };
+    let once = merge(text.as_bytes());
+    let shown = String::from_utf8_lossy(&once);
+    assert_eq!(shown.matches("--attention_mechanism").count(), 1, "{shown}");
+    assert_eq!(merge(&once), once);
+}

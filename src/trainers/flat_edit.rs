@@ -67,6 +67,8 @@ impl<'a> Flat<'a> {
                         .wrong(at, "config-many-documents", "the file holds more than one YAML document")
                         .hint("a trainer reads only one: remove the others"));
                 }
+                // `--key: value` is a key: an item of a list has a space behind its dash
+                Some(b'-') if line.len() > 1 && !line[1..].starts_with([' ', '\t']) => self.yaml_key(at, line)?,
                 Some(b'-') if !self.members.is_empty() => self.goes_on(line),
                 Some(b'.') if line.trim_end() == "..." => {
                     self.end = at;

@@ -399,6 +399,9 @@ fn the_entry_that_says_most_stands_first() {
         ("sageattn: head dimension 40 not supported", "sage-head-dim"),
         ("cannot import name 'create_nested_block_mask'", "nested-tensor"),
         ("flash_attn_interface returns a tensor instead of a tuple", "flash-3-unpack"),
+        ("77 GiB allocated by uncompiled flex_attention at 16384 tokens", "flex-eager-memory"),
+        ("create_block_mask takes 65 ms per step", "block-mask-slow"),
+        ("scaled_dot_product_attention() got an unexpected keyword argument 'enable_gqa'", "sdpa-keyword"),
         ("RuntimeError: Bq and Bkv must broadcast. Got Bq=4 and Bkv=2", "block-mask-broadcast"),
         (
             "NYI: embedding dimension of the query, key, and value must be at least 16 but got E=8",

@@ -12,6 +12,42 @@ const USERS: &str = "users' words";
 /// All of them.
 pub static MESSAGES: &[Entry] = &[
     reported(
+        "flex-eager-memory",
+        &[
+            "uncompiled flex_attention & GiB",
+            "uncompiled flex_attention & memory",
+            "flex_attention & not compiled & memory",
+            "flex_attention & without torch.compile & memory",
+            "GiB & flex_attention & eager",
+        ],
+        "Uncompiled FlexAttention materialises all scores in float32: batch x heads x q_len x kv_len x 4 bytes for each layer, and as much again for their softmax.",
+        "flex_attention = torch.compile(flex_attention) once at module level; `maskloom verdict` prints the bytes of a design before a run",
+        "PyTorch 2.5 to 2.15; OLMo-core#847, read",
+    ),
+    reported(
+        "block-mask-slow",
+        &[
+            "create_block_mask takes # ms",
+            "create_block_mask & ms per step",
+            "create_block_mask & slow",
+            "create_block_mask & every step",
+            "create_block_mask & H=# & memory",
+        ],
+        "create_block_mask evaluates every cell of B x H masks. A mod that does not read `b` or `h` gives the same lists B x H times.",
+        "pass B=None and H=None where the mod does not read them (`maskloom check FILE.py` says which it reads), make the mask once for all layers and steps of one length, or use maskloom.create_block_mask",
+        "PyTorch 2.5 to 2.15; pytorch#174813 and SpecForge#452, read",
+    ),
+    reported(
+        "sdpa-keyword",
+        &[
+            "scaled_dot_product_attention got unexpected keyword argument",
+            "scaled_dot_product_attention & unexpected keyword",
+        ],
+        "This PyTorch is older than the argument: scale came with 2.1, enable_gqa with 2.5.",
+        "pip install -U torch; without enable_gqa repeat the keys: k.repeat_interleave(groups, 1)",
+        USERS,
+    ),
+    reported(
         "flex-head-dim-small",
         &[
             "embedding dimension & at least 16 & got",

@@ -35,3 +35,32 @@ pub fn tensors_named(path: &Path, wanted: &[&str]) -> Result<Vec<(String, HostTe
             .hint("save q, k and v as .safetensors, .npz, .npy or .pt")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kept case of fuzzing without the byte that chooses its kind, under a name of that kind.
+    fn kept(folder: &Path, name: &str) -> std::path::PathBuf {
+        let case = maskloom_testing::repository().join("tests/data/fuzz/archive").join(name);
+        let path = folder.join(name);
+        std::fs::write(&path, &std::fs::read(case).expect("a kept case")[1..]).expect("written");
+        path
+    }
+
+    #[test]
+    fn tensors_are_found_by_name_in_archives_of_numpy_and_pytorch() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let shapes = |name: &str, wanted: &[&str]| -> Vec<(String, Vec<usize>)> {
+            let found = tensors_named(&kept(folder.path(), name), wanted).expect("readable");
+            found.into_iter().map(|(name, t)| (name, t.shape().to_vec())).collect()
+        };
+        assert_eq!(shapes("mask.npz", &["mask", "q"]), [("mask".to_string(), vec![6, 6])]);
+        assert_eq!(shapes("mask.npz", &["q"]), []);
+        // torch.save of a tensor alone
+        assert_eq!(shapes("mask.pt", &["q"]), [(String::new(), vec![6, 6])]);
+        let other = folder.path().join("q.txt");
+        std::fs::write(&other, "q").expect("written");
+        assert_eq!(tensors_named(&other, &["q"]).expect_err("no tensors").code, "tensors-file");
+    }
+}
