@@ -193,7 +193,7 @@ mod tests {
         let home = tempfile::tempdir().expect("a folder");
         let deep = home.path().join("truetype/noto");
         std::fs::create_dir_all(&deep).expect("made");
-        let bytes = FontDefinitions::default().font_data["Hack"].font.to_vec();
+        let bytes = FontDefinitions::default().font_data["Hack"].font.as_ref().as_ref().to_vec();
         for name in [
             "wqy-microhei.ttc",
             "NotoSansCJK-Regular.ttc",
