@@ -15,7 +15,9 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = ROOT / "assets" / "licences.txt.gz"
-NAMED = re.compile(r"^(licen[cs]e|copying|copyright|notice|unlicense|ofl|ufl)([-_.].*)?$|.*[-_.]licen[cs]e(\.txt|\.md)?$", re.I)
+NAMED = re.compile(
+    r"^(licen[cs]e|copying|copyright|notice|unlicense|ofl|ufl)([-_.].*)?$|.*[-_.]licen[cs]e(\.txt|\.md)?$", re.I
+)
 
 
 def texts(folder):
@@ -60,7 +62,10 @@ def main():
     body = "".join(f"\n===== text {at} =====\n\n{text}\n" for at, text in enumerate(kept, 1))
     own = (ROOT / "LICENSE").read_text(encoding="utf-8").strip()
     whole = f"{words}\n===== Maskloom =====\n\n{own}\n\n===== packages =====\n\n" + "\n".join(heads) + body
-    with OUT.open("wb") as file, gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=9) as packed:
+    with (
+        OUT.open("wb") as file,
+        gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=9) as packed,
+    ):
         packed.write(whole.encode("utf-8"))
     missing = [p["name"] for p, own in rows if not own and p["license"] not in borrowed]
     print(f"{len(others)} packages, {len(kept)} texts, {OUT.stat().st_size} bytes; without a text: {missing}")
