@@ -2,8 +2,8 @@
 
     python .ci/licences.py
 
-It reads what cargo has already fetched. Equal texts are written once. A package without a text of its own gets the text of its licence's
-name from another package, or is listed by its name alone.
+It reads what cargo has already fetched. Equal texts are written once. A package without a text of its own gets the text
+of its licence's name from another package, or is listed by its name alone.
 """
 
 import gzip
@@ -55,8 +55,9 @@ def main():
         home = package["repository"] or package["homepage"] or "https://crates.io/crates/" + package["name"]
         heads.append(f"{package['name']} {package['version']}\n  {package['license']}; {where}\n  {home}\n")
     words = (
-        "Maskloom is under the MIT licence. It holds or is built with the following packages of Rust; the program for one system links a\n"
-        "part of them. The fonts Ubuntu Light, Hack, Noto Emoji and emoji-icon-font come with epaint_default_fonts, whose texts name\n"
+        "Maskloom is under the MIT licence. It holds or is built with the following packages of Rust; the "
+        "program for one system links a\npart of them. The fonts Ubuntu Light, Hack, Noto Emoji and emoji-icon-font "
+        "come with epaint_default_fonts, whose texts name\n"
         "their licences.\n"
     )
     body = "".join(f"\n===== text {at} =====\n\n{text}\n" for at, text in enumerate(kept, 1))
