@@ -2,8 +2,8 @@
 
     python .ci/licences.py
 
-It reads what cargo has already fetched. Equal texts are written once. A package without a text of its own gets the text of its licence's
-name from another package, or is listed by its name alone.
+It reads what cargo has already fetched. Equal texts are written once. A package without a text of its own gets the text
+of its licence's name from another package, or is listed by its name alone.
 """
 
 import gzip
@@ -15,7 +15,9 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = ROOT / "assets" / "licences.txt.gz"
-NAMED = re.compile(r"^(licen[cs]e|copying|copyright|notice|unlicense|ofl|ufl)([-_.].*)?$|.*[-_.]licen[cs]e(\.txt|\.md)?$", re.I)
+NAMED = re.compile(
+    r"^(licen[cs]e|copying|copyright|notice|unlicense|ofl|ufl)([-_.].*)?$|.*[-_.]licen[cs]e(\.txt|\.md)?$", re.I
+)
 
 
 def texts(folder):
@@ -53,14 +55,18 @@ def main():
         home = package["repository"] or package["homepage"] or "https://crates.io/crates/" + package["name"]
         heads.append(f"{package['name']} {package['version']}\n  {package['license']}; {where}\n  {home}\n")
     words = (
-        "Maskloom is under the MIT licence. It holds or is built with the following packages of Rust; the program for one system links a\n"
-        "part of them. The fonts Ubuntu Light, Hack, Noto Emoji and emoji-icon-font come with epaint_default_fonts, whose texts name\n"
+        "Maskloom is under the MIT licence. It holds or is built with the following packages of Rust; the "
+        "program for one system links a\npart of them. The fonts Ubuntu Light, Hack, Noto Emoji and emoji-icon-font "
+        "come with epaint_default_fonts, whose texts name\n"
         "their licences.\n"
     )
     body = "".join(f"\n===== text {at} =====\n\n{text}\n" for at, text in enumerate(kept, 1))
     own = (ROOT / "LICENSE").read_text(encoding="utf-8").strip()
     whole = f"{words}\n===== Maskloom =====\n\n{own}\n\n===== packages =====\n\n" + "\n".join(heads) + body
-    with OUT.open("wb") as file, gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=9) as packed:
+    with (
+        OUT.open("wb") as file,
+        gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=9) as packed,
+    ):
         packed.write(whole.encode("utf-8"))
     missing = [p["name"] for p, own in rows if not own and p["license"] not in borrowed]
     print(f"{len(others)} packages, {len(kept)} texts, {OUT.stat().st_size} bytes; without a text: {missing}")

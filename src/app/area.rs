@@ -152,7 +152,7 @@ mod tests {
         let lengths = built.lengths.expect("lengths");
         let mask = built.compiled.mask.clone().expect("a mask");
         let keeps = |q: usize, kv: usize| {
-            eval(&mask, &Cell { b: 0, h: 0, q_idx: q as i64, kv_idx: kv as i64, score: 0.0 }).as_float() != 0.0
+            eval(&mask, &Cell { b: 0, h: 0, q_idx: q as i64, kv_idx: kv as i64, score: 0.0 }).as_bool()
         };
         let count = |q: [usize; 2], kv: [usize; 2]| {
             (q[0]..q[1]).map(|q| (kv[0]..kv[1]).filter(|kv| keeps(q, *kv)).count()).sum::<usize>()

@@ -72,7 +72,7 @@ pub(crate) fn palette(visuals: &Visuals) -> Palette {
             good: Color32::from_rgb(0x1f, 0x7a, 0x35),
             warning: Color32::from_rgb(0x8f, 0x5b, 0x00),
             error: Color32::from_rgb(0xb4, 0x25, 0x22),
-            bar: Color32::from_rgb(0x8a, 0x99, 0xb3),
+            bar: Color32::from_rgb(0x7c, 0x8b, 0xa6),
             weak: Color32::from_rgb(0x5c, 0x64, 0x70),
             keyword: Color32::from_rgb(0x7b, 0x2f, 0xa8),
             string: Color32::from_rgb(0x3a, 0x6f, 0x12),

@@ -125,7 +125,9 @@ pub(super) fn command_button(ui: &mut Ui, command: Command, enabled: bool, actio
 /// A menu entry for a command, with its keys.
 pub(super) fn command_entry(ui: &mut Ui, command: Command, enabled: bool, actions: &mut Actions) {
     let keys = command.keys(ui.ctx());
-    let button = egui::Button::new(command.text()).shortcut_text(keys);
+    let button = egui::Button::new(command.text());
+    // an empty one would end the name in a space
+    let button = if keys.is_empty() { button } else { button.shortcut_text(keys) };
     if ui.add_enabled(enabled, button).on_hover_text(command.spec().tooltip).clicked() {
         actions.command(command);
         ui.close();

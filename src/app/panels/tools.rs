@@ -42,6 +42,9 @@ const MAPS: [(MapKind, &str, &str); 2] = [
 /// Room that the names of all pictures and the heads want, in points.
 const WIDE: f32 = 640.0;
 
+/// Room that the menu of what is handed on wants, in points.
+const SHARE: f32 = 56.0;
+
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.horizontal(|ui| {
@@ -60,7 +63,10 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             if !state.view.right {
                 shows(ui, state.view.workspace.page(), Command::ToggleRight, actions);
             }
-            super::share::menu(ui, state, super::share::CANVAS, actions);
+            // where it would cover the heads, the File menu and the palette have it
+            if ui.available_width() >= SHARE {
+                super::share::menu(ui, state, super::share::CANVAS, actions);
+            }
             count(ui, state, actions);
             empty_rows(ui, state);
         });
