@@ -69,7 +69,10 @@ pub fn mask(plot: &MaskPlot) -> Figure {
     }
     let middle = Text::new("keys (kv_idx, tokens)", [left + wide / 2.0, top - 33.0], PLAIN);
     figure.text(middle.anchored(Anchor::Middle));
-    let upwards = Text::new("queries (q_idx, tokens)", [MARGIN + 8.0, top + tall / 2.0], PLAIN);
+    // a side that is too short for the words has the index alone
+    let words = "queries (q_idx, tokens)";
+    let words = if width(words, PLAIN) <= tall { words } else { "q_idx" };
+    let upwards = Text::new(words, [MARGIN + 8.0, top + tall / 2.0], PLAIN);
     figure.text(Text { up: true, ..upwards.anchored(Anchor::Middle) });
     let mut y = top + tall + 18.0;
     y = legend(&mut figure, &plot.legend, y, across);
