@@ -260,10 +260,13 @@ fn tick_words(ms: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
+/// Red, green and blue bytes; pixels across and down.
+pub type Tile = (Vec<u8>, [usize; 2]);
+
 /// Small pictures with their names, `across` a line.
 pub fn sheet(
     title: &str,
-    tiles: &[(String, Option<(Vec<u8>, [usize; 2])>)],
+    tiles: &[(String, Option<Tile>)],
     across: usize,
     legend_of: &[(Colour, String)],
     caption: &str,
