@@ -106,11 +106,14 @@ pub(super) fn figures(built: &Built, lengths: Lengths, place: Place, of: Of, con
     Figures { of, kept: share, exact, blocks }
 }
 
+/// Shares of pixels, and whether all are exact.
+type Drawn = (Vec<f32>, bool);
+
 /// The kept share of each block, and whether all are exact: whole ones in one picture, the cut ones at the ends in strips of their own.
 fn shares_of(
     rows: &[[usize; 2]],
     columns: &[[usize; 2]],
-    picture: &dyn Fn([usize; 2], [usize; 2], usize, usize) -> (Vec<f32>, bool),
+    picture: &dyn Fn([usize; 2], [usize; 2], usize, usize) -> Drawn,
 ) -> (Vec<f32>, bool) {
     let uneven = |all: &[[usize; 2]]| {
         let (first, last) = (all[0], all[all.len() - 1]);

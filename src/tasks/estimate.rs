@@ -15,6 +15,8 @@ use std::sync::OnceLock;
 const FLOOR: f64 = 0.004;
 /// Runs that an estimate is made of.
 const NEAR: usize = 3;
+/// Distance below which work is the same.
+const SAME: f64 = 1e-9;
 /// Cards without recorded runs whose times are scaled by their data sheets.
 const OTHERS: [&str; 5] =
     ["NVIDIA A100-SXM4-80GB", "NVIDIA H100 PCIe", "NVIDIA L40S", "NVIDIA GeForce RTX 5090", "NVIDIA GeForce RTX 4090"];
@@ -105,7 +107,9 @@ fn recorded() -> &'static [(String, Vec<Known>)] {
 pub fn from_runs(work: &Work, runs: &[Known]) -> Option<f64> {
     let mut near: Vec<(f64, &Known)> = runs.iter().map(|run| (work.distance(&run.work), run)).collect();
     near.sort_by(|a, b| a.0.total_cmp(&b.0));
-    near.truncate(NEAR);
+    // a run of this very work is what it takes
+    let same = near.iter().take_while(|(far, _)| *far < SAME).count();
+    near.truncate(if same > 0 { same } else { NEAR });
     let rate = |run: &Known| ((run.ms - FLOOR).max(1e-4) / run.work.computed.max(1.0)).ln();
     let weight: f64 = near.iter().map(|(far, _)| (-4.0 * far).exp().max(1e-12)).sum();
     let mean: f64 = near.iter().map(|(far, run)| rate(run) * (-4.0 * far).exp().max(1e-12)).sum();

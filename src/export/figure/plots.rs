@@ -69,7 +69,10 @@ pub fn mask(plot: &MaskPlot) -> Figure {
     }
     let middle = Text::new("keys (kv_idx, tokens)", [left + wide / 2.0, top - 33.0], PLAIN);
     figure.text(middle.anchored(Anchor::Middle));
-    let upwards = Text::new("queries (q_idx, tokens)", [MARGIN + 8.0, top + tall / 2.0], PLAIN);
+    // a side that is too short for the words has the index alone
+    let words = "queries (q_idx, tokens)";
+    let words = if width(words, PLAIN) <= tall { words } else { "q_idx" };
+    let upwards = Text::new(words, [MARGIN + 8.0, top + tall / 2.0], PLAIN);
     figure.text(Text { up: true, ..upwards.anchored(Anchor::Middle) });
     let mut y = top + tall + 18.0;
     y = legend(&mut figure, &plot.legend, y, across);
@@ -257,10 +260,13 @@ fn tick_words(ms: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
+/// Red, green and blue bytes; pixels across and down.
+pub type Tile = (Vec<u8>, [usize; 2]);
+
 /// Small pictures with their names, `across` a line.
 pub fn sheet(
     title: &str,
-    tiles: &[(String, Option<(Vec<u8>, [usize; 2])>)],
+    tiles: &[(String, Option<Tile>)],
     across: usize,
     legend_of: &[(Colour, String)],
     caption: &str,
