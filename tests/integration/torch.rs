@@ -297,7 +297,7 @@ fn pytorchs_kernels_are_timed_apart_from_their_host() {
 /// Masks as the numbers of other libraries, in the calls that these define; and NVIDIA's racer.
 #[test]
 fn masks_leave_in_the_forms_of_other_libraries() {
-    let Some(python) = python_with(&["torch", "safetensors"]) else { return };
+    let Some(python) = python_with(&["torch", "diffusers", "transformers"]) else { return };
     let work = tempfile::tempdir().expect("a folder");
     let assets = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/python");
     let mut command = script(&python, "lowered.py");
