@@ -4,8 +4,8 @@ Invariant: the command `maskloom` of a wheel is the program itself, so that it s
 standard library and maturin is imported.
 
 MASKLOOM_WHEEL=terminal builds the program without its window; =none leaves the program out; =PATH takes a program that
-is built already. MASKLOOM_WHEEL_MODULE=PATH takes a compiled module that is built already: the tests' own build has one,
-and a second build with other features would take minutes.
+is built already. MASKLOOM_WHEEL_MODULE=PATH takes a compiled module that is built already: the tests' own build has
+one, and a second build with other features would take minutes.
 """
 
 from __future__ import annotations
@@ -63,11 +63,15 @@ def _assembled(module: Path, directory: Path) -> str:
         info = Path(folder) / prepare_metadata_for_build_wheel(folder)
         stem = info.name.removesuffix(".dist-info")
         tag = next(line for line in (info / "WHEEL").read_text().splitlines() if line.startswith("Tag: "))[5:]
-        package = (file for file in (ROOT / "python" / "maskloom").rglob("*") if file.suffix in (".py", ".pyi", ".typed"))
+        package = (
+            file for file in (ROOT / "python" / "maskloom").rglob("*") if file.suffix in (".py", ".pyi", ".typed")
+        )
         files = {file.relative_to(ROOT / "python").as_posix(): file for file in package}
         files["maskloom/_native.abi3.so"] = module
         files |= {f"{stem}.data/scripts/{file.name}": file for file in SCRIPTS.iterdir()}
-        files |= {f"{info.name}/{file.relative_to(info).as_posix()}": file for file in info.rglob("*") if file.is_file()}
+        files |= {
+            f"{info.name}/{file.relative_to(info).as_posix()}": file for file in info.rglob("*") if file.is_file()
+        }
         files.pop(f"{info.name}/RECORD", None)
         name = f"{stem}-{tag}.whl"
         with zipfile.ZipFile(directory / name, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:

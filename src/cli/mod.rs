@@ -302,7 +302,7 @@ mod tests {
         let mut line = Line::command();
         line.build();
         refused(&["maskloom"], &line, &mut found);
-        assert_eq!(found.len(), 16, "{found:#?}");
+        assert_eq!(found.len(), 17, "{found:#?}");
         for taken in [["render", "x", "--out", "A.PNG"], ["blocks", "x", "--out", "a.json"]] {
             assert!(Line::try_parse_from([&["maskloom"], &taken[..]].concat()).is_ok());
         }

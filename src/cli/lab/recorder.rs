@@ -76,6 +76,10 @@ mod tests {
         assert!(write(&args(home.path(), false)).is_err());
         assert_eq!(std::fs::read_to_string(home.path().join(RECORDER)).expect("is there"), "mine");
         assert!(write(&args(home.path(), true)).is_ok());
-        assert!(std::fs::read_to_string(home.path().join(RECORDER)).expect("is there").starts_with("\"\"\""));
+        assert!(
+            std::fs::read_to_string(home.path().join(RECORDER))
+                .expect("is there")
+                .starts_with("# SPDX-License-Identifier: MIT\n\"\"\"")
+        );
     }
 }
