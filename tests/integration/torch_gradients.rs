@@ -74,7 +74,7 @@ fn heads_of_any_width_run_in_the_first_flex_attention() {
     let text = "def score_mod(score, b, h, q_idx, kv_idx):\n    return score - (q_idx - kv_idx).abs()\n";
     let out = exported(&bench, text);
     let script = "import lean, torch\nlean._FIRST = True\nq = torch.randn(1, 2, 40, 24)\n\
-                  one = lean._attention(q, q, q, lean.score_mod, None, 0.2, False)\n\
+                  one = lean._attention(q, q, q, lean.score_mod, None, 0.2, False, None)\n\
                   print(one.shape, torch.allclose(one, lean.attend(q, q, q, scale=0.2), atol=1e-5))";
     let told = said(&python, &["-c", script], &out);
     let errors = String::from_utf8_lossy(&told.stderr);
