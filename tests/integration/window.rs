@@ -154,7 +154,7 @@ fn draw_undo_run_look_save_and_export() {
     // a change makes the result stale, and it is labelled so
     press(&mut window, Modifiers::COMMAND, Key::Num1);
     press(&mut window, Modifiers::COMMAND, Key::Z);
-    wait(&mut window, "not timed yet");
+    wait(&mut window, "from the last race here");
     press(&mut window, Modifiers::COMMAND, Key::Num3);
     wait(&mut window, "stale");
 }
