@@ -3,9 +3,8 @@
 //! Invariant: the figures are of the design, head and area that they name; what is sampled says so. Must not know how it is drawn.
 
 use super::compile::Built;
-use crate::analysis::raster::{Effort, Raster, Region};
+use crate::analysis::raster::{self, Picture, Region};
 use crate::base::{Control, Lengths};
-use std::sync::Arc;
 
 /// Blocks that are counted one by one, at most.
 const MOST: usize = 400_000;
@@ -54,15 +53,11 @@ pub(super) fn figures(built: &Built, lengths: Lengths, place: Place, of: Of, con
     let [q, kv] = place;
     let (b, h) = (of[2] as usize, of[3] as usize);
     let settings = &built.document.settings;
-    let picture = |q: [usize; 2], kv: [usize; 2], height: usize, width: usize| match &built.compiled.mask {
-        Some(mask) => {
-            let region = Region { b, h, q: q[0]..q[1], kv: kv[0]..kv[1], height, width };
-            let drawn = Raster::new(Arc::clone(mask)).picture(&region, Effort::FULL, control);
-            (drawn.pixels, drawn.exact)
-        }
-        None => (vec![1.0; height * width], true),
+    let picture = |q: [usize; 2], kv: [usize; 2], height: usize, width: usize| {
+        let region = Region { b, h, q: q[0]..q[1], kv: kv[0]..kv[1], height, width };
+        raster::picture(built.compiled.mask.as_ref(), &region, control)
     };
-    let (whole, mut exact) = picture(q, kv, 1, 1);
+    let Picture { pixels: whole, mut exact } = picture(q, kv, 1, 1);
     let mut share = f64::from(whole[0]);
     let size = settings.block_size;
     // only whole blocks: the last ones reach beyond the tokens, and are cut there
@@ -106,14 +101,11 @@ pub(super) fn figures(built: &Built, lengths: Lengths, place: Place, of: Of, con
     Figures { of, kept: share, exact, blocks }
 }
 
-/// Shares of pixels, and whether all are exact.
-type Drawn = (Vec<f32>, bool);
-
 /// The kept share of each block, and whether all are exact: whole ones in one picture, the cut ones at the ends in strips of their own.
 fn shares_of(
     rows: &[[usize; 2]],
     columns: &[[usize; 2]],
-    picture: &dyn Fn([usize; 2], [usize; 2], usize, usize) -> Drawn,
+    picture: &dyn Fn([usize; 2], [usize; 2], usize, usize) -> Picture,
 ) -> (Vec<f32>, bool) {
     let uneven = |all: &[[usize; 2]]| {
         let (first, last) = (all[0], all[all.len() - 1]);
@@ -127,9 +119,9 @@ fn shares_of(
                 continue;
             }
             let (q, kv) = ([rows[from][0], rows[to - 1][1]], [columns[left][0], columns[right - 1][1]]);
-            let (shares, counted) = picture(q, kv, to - from, right - left);
-            exact &= counted;
-            for (n, share) in shares.into_iter().enumerate() {
+            let drawn = picture(q, kv, to - from, right - left);
+            exact &= drawn.exact;
+            for (n, share) in drawn.pixels.into_iter().enumerate() {
                 out[(from + n / (right - left)) * columns.len() + left + n % (right - left)] = share;
             }
         }

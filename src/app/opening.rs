@@ -3,7 +3,7 @@
 //! Invariant: decided by content if possible, otherwise by extension; reading changes nothing. Must not know the
 //! further use.
 
-use crate::analysis::raster::{Raster, Region};
+use crate::analysis::raster::{self, Region};
 use crate::base::{Control, Diagnostic};
 use crate::document::compile::{BuiltIn, Environment, compile};
 use crate::document::model::Document;
@@ -192,11 +192,9 @@ fn drawn(document: &Document, environment: &dyn Environment, side: usize) -> Res
     if let Some(why) = compiled.all_diagnostics().find(|d| d.is_error()) {
         return Err(why.clone());
     }
-    let longer = lengths.q_len.max(lengths.kv_len);
-    let pixels = |n: usize| (n * side).div_ceil(longer).max(1);
-    let size = [pixels(lengths.q_len), pixels(lengths.kv_len)];
-    let Some(mask) = compiled.mask else { return Ok(Thumbnail { size, pixels: vec![1.0; size[0] * size[1]] }) };
-    let pixels = Raster::new(mask).tile(&Region::whole([0, 0], lengths, size), &Control::new());
+    let size = lengths.in_pixels(side);
+    let region = Region::whole([0, 0], lengths, size);
+    let pixels = raster::picture(compiled.mask.as_ref(), &region, &Control::new()).pixels;
     Ok(Thumbnail { size, pixels })
 }
 

@@ -35,6 +35,17 @@ impl Lengths {
         }
         Ok(Self { q_len, kv_len })
     }
+
+    /// The longer of both.
+    pub fn longer(self) -> usize {
+        self.q_len.max(self.kv_len)
+    }
+
+    /// Rows and columns of pixels of a picture whose longer side has `side` of them; at least one each.
+    pub fn in_pixels(self, side: usize) -> [usize; 2] {
+        let longer = self.longer().max(1) as u128;
+        [self.q_len, self.kv_len].map(|n| (n as u128 * side as u128).div_ceil(longer).max(1) as usize)
+    }
 }
 
 /// BLOCK_SIZE of a block mask, in tokens.

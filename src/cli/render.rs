@@ -6,7 +6,7 @@ use super::figures::{self, Shown};
 use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
-use crate::analysis::raster::{BiasRaster, Raster, Region};
+use crate::analysis::raster::{self, BiasRaster, Region};
 use crate::base::{Control, Diagnostic, Lengths};
 use crate::document::model::Document;
 use crate::worker::files;
@@ -67,28 +67,31 @@ pub fn render(args: Args) -> Result<(), Failure> {
         kv: view.kv.clone(),
         pixels: [view.width, view.height],
     };
-    let figure = figures::is_figure(&args.out);
-    let (png, figure) = if args.bias {
+    let is_figure = figures::is_figure(&args.out);
+    let (rgb, figure) = if args.bias {
         let score = compiled.score.ok_or_else(|| {
             Diagnostic::error("no-bias", "the document has no score mods").hint("leave out --bias to draw the mask")
         })?;
         let values = BiasRaster::new(score).tile(&region, &control);
         let rgb = bias_colours(&values);
-        (png(&view, &rgb)?, figure.then(|| shown.bias(&values, rgb)))
+        let figure = is_figure.then(|| shown.bias(&values, rgb.clone()));
+        (rgb, figure)
     } else {
-        let shares = match compiled.mask {
-            Some(mask) => Raster::new(mask).tile(&region, &control),
-            None => vec![1.0; view.height * view.width],
-        };
-        (png(&view, &shares.iter().flat_map(|s| viridis(*s)).collect::<Vec<_>>())?, figure.then(|| shown.mask(&shares)))
+        let shares = raster::picture(compiled.mask.as_ref(), &region, &control).pixels;
+        (shares.iter().flat_map(|s| viridis(*s)).collect(), is_figure.then(|| shown.mask(&shares)))
     };
+    let mut bytes = 0;
     match &figure {
         Some(figure) => drop(figures::write(figure, &args.out)?),
-        None => files::save(&args.out, &png)?,
+        None => {
+            let png = png(&view, &rgb)?;
+            files::save(&args.out, &png)?;
+            bytes = png.len() as u64;
+        }
     }
     if args.json {
         // a device such as /dev/stdout has no length
-        let written = std::fs::metadata(&args.out).map_or(png.len() as u64, |meta| meta.len());
+        let written = std::fs::metadata(&args.out).map_or(bytes, |meta| meta.len());
         let shown = json!({ "b": args.b, "h": args.h, "rows": [view.q.start, view.q.end], "cols": [view.kv.start, view.kv.end] });
         out::json(
             &json!({ "picture": args.out, "width": view.width, "height": view.height, "bytes": written, "shown": shown }),
@@ -123,11 +126,9 @@ impl View {
                 format!("rows {q:?} and columns {kv:?} are outside {} x {} tokens", lengths.q_len, lengths.kv_len);
             return Err(Diagnostic::error("picture-outside", message).hint("ranges are half-open: 0..512"));
         }
-        let longer = q.len().max(kv.len());
-        let side = |n: usize| {
-            ((n as u128 * (args.size as usize).min(longer) as u128).div_ceil(longer as u128) as usize).max(1)
-        };
-        Ok(View { height: side(q.len()), width: side(kv.len()), q, kv })
+        let shown = Lengths { q_len: q.len(), kv_len: kv.len() };
+        let [height, width] = shown.in_pixels(shown.longer().min(args.size as usize));
+        Ok(View { height, width, q, kv })
     }
 }
 

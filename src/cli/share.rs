@@ -7,7 +7,7 @@ use super::opened::{self, CodeArgs, Opened};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::render::check_head;
-use crate::analysis::raster::{Raster, Region};
+use crate::analysis::raster::{self, Region};
 use crate::base::Control;
 use crate::ir::graph::Mod;
 use crate::tasks::run_file::{self, RunFile};
@@ -84,13 +84,9 @@ fn figure(args: &Args, opened: &Opened, mask: Option<Arc<Mod>>, run: Option<&Run
         return figures::write(&figures::race(run), &args.out);
     }
     let lengths = opened.document.axes.lengths()?;
-    let longer = lengths.q_len.max(lengths.kv_len);
-    let side = |n: usize| (n as u128 * longer.min(PIXELS) as u128).div_ceil(longer as u128).max(1) as usize;
-    let (high, wide) = (side(lengths.q_len), side(lengths.kv_len));
-    let shares = match mask {
-        Some(mask) => Raster::new(mask).tile(&Region::whole([args.b, args.h], lengths, [high, wide]), &Control::new()),
-        None => vec![1.0; high * wide],
-    };
+    let [high, wide] = lengths.in_pixels(PIXELS.min(lengths.longer()));
+    let region = Region::whole([args.b, args.h], lengths, [high, wide]);
+    let shares = raster::picture(mask.as_ref(), &region, &Control::new()).pixels;
     let (q, kv) = (0..lengths.q_len, 0..lengths.kv_len);
     let shown = Shown { document: &opened.document, place: [args.b, args.h], q, kv, pixels: [wide, high] };
     figures::write(&shown.mask(&shares), &args.out)

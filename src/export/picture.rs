@@ -4,7 +4,7 @@
 //! window's colours.
 
 use super::{ExportFile, ExportKind};
-use crate::analysis::raster::{Raster, Region};
+use crate::analysis::raster::{self, Region};
 use crate::base::{Control, Diagnostic, Lengths};
 use crate::ir::graph::Mod;
 use image::codecs::png::PngEncoder;
@@ -45,20 +45,14 @@ pub fn picture(
     options: &PictureOptions,
     control: &Control,
 ) -> Result<ExportFile, Diagnostic> {
-    let longer = lengths.q_len.max(lengths.kv_len);
+    let longer = lengths.longer();
     let size = options.size.clamp(1, 16_384);
     let scale = options.scale.unwrap_or(size / longer).clamp(1, 256);
     // tokens of the longer side per pixel, before it is magnified
     let across = (size / scale).clamp(1, longer);
-    let side = |n: usize| (n as u128 * across as u128).div_ceil(longer as u128).max(1) as usize;
-    let (height, width) = (side(lengths.q_len), side(lengths.kv_len));
-    let shares = match mask {
-        Some(mask) => {
-            let raster = Raster::new(Arc::clone(mask));
-            raster.tile(&Region::whole([options.b, options.h], lengths, [height, width]), control)
-        }
-        None => vec![1.0; height * width],
-    };
+    let [height, width] = lengths.in_pixels(across);
+    let region = Region::whole([options.b, options.h], lengths, [height, width]);
+    let shares = raster::picture(mask, &region, control).pixels;
     if control.is_cancelled() {
         return Err(Diagnostic::error("cancelled", "the picture was cancelled"));
     }

@@ -4,14 +4,13 @@
 
 use super::report::{counts, race, shape};
 use super::{ExportFile, ExportKind, about, picture};
-use crate::analysis::raster::{Effort, Raster, Region};
+use crate::analysis::raster::{self, Picture, Region};
 use crate::base::{Control, Diagnostic, identity};
 use crate::document::model::Document;
 use crate::document::page::{self, Page};
 use crate::problem::Problem;
 use crate::problem::result::RunReport;
 use serde_json::json;
-use std::sync::Arc;
 
 /// Pixels of the picture's longer side, at most.
 const SIDE: usize = 1024;
@@ -39,17 +38,10 @@ pub struct ShareRequest<'a> {
 pub fn share(request: &ShareRequest, control: &Control) -> Result<ExportFile, Diagnostic> {
     let (document, problem) = (request.document, request.problem);
     let (b, h) = request.shown;
-    let longer = problem.q_len.max(problem.kv_len);
-    let side = |n: usize| (n as u128 * SIDE.min(longer) as u128).div_ceil(longer as u128).max(1) as usize;
-    let (height, width) = (side(problem.q_len), side(problem.kv_len));
-    let (pixels, exact) = match &problem.mask {
-        Some(mask) => {
-            let region = Region::whole([b, h], problem.lengths(), [height, width]);
-            let drawn = Raster::new(Arc::clone(mask)).picture(&region, Effort::FULL, control);
-            (drawn.pixels, drawn.exact)
-        }
-        None => (vec![1.0; height * width], true),
-    };
+    let longer = problem.lengths().longer();
+    let [height, width] = problem.lengths().in_pixels(SIDE.min(longer));
+    let region = Region::whole([b, h], problem.lengths(), [height, width]);
+    let Picture { pixels, exact } = raster::picture(problem.mask.as_ref(), &region, control);
     let mut numbers = shape(document, problem);
     numbers.extend(counts(problem, control)?);
     if control.is_cancelled() {

@@ -279,9 +279,7 @@ impl PassChange {
 /// Small pictures of the cells that a document's mask keeps and the bias that it adds, for batch 0 and head 0.
 pub fn pictures(document: &Document, compiled: &Compiled) -> Vec<Thumbnail> {
     let Ok(lengths) = document.axes.lengths() else { return Vec::new() };
-    let longer = lengths.q_len.max(lengths.kv_len);
-    let side = |n: usize| (n * SIDE.min(longer)).div_ceil(longer).max(1);
-    let (height, width) = (side(lengths.q_len), side(lengths.kv_len));
+    let [height, width] = lengths.in_pixels(SIDE.min(lengths.longer()));
     let (region, control) = (Region::whole([0, 0], lengths, [height, width]), Control::new());
     let mut pictures = Vec::new();
     if let Some(mask) = &compiled.mask {

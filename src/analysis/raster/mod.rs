@@ -98,6 +98,14 @@ impl Region {
     }
 }
 
+/// The picture of a mask; without one everything is kept. Cancelled, it returns early with the rest zero.
+pub fn picture(mask: Option<&Arc<Mod>>, region: &Region, control: &Control) -> Picture {
+    match mask {
+        Some(mask) => Raster::new(Arc::clone(mask)).picture(region, Effort::FULL, control),
+        None => Picture { pixels: vec![1.0; region.height * region.width], exact: true },
+    }
+}
+
 impl Raster {
     /// Compiles a mask_mod.
     pub fn new(mask: Arc<Mod>) -> Self {
