@@ -126,13 +126,17 @@ fn kind(of: SliceKind) -> i32 {
     }
 }
 
+/// The refusal of a score mod, which no target takes.
+pub fn no_score(target: Target) -> Diagnostic {
+    let message = format!("{} takes a mask, and this design has a score mod", target.library());
+    Diagnostic::error("lowered-score", message)
+}
+
 /// The module `STEM_TARGET.py` and its numbers. Errors: the design has a score mod, which no target takes.
 pub fn lowered(stem: &str, title: &str, problem: &Problem, form: &Form) -> Result<[ExportFile; 2], Diagnostic> {
     let target = form.target();
     if problem.score.is_some() {
-        let message = format!("{} takes a mask, and this design has a score mod", target.library());
-        return Err(Diagnostic::error("lowered-score", message)
-            .hint("export the PyTorch module or a kernel, or switch the score mod off"));
+        return Err(no_score(target).hint("export the PyTorch module or a kernel, or switch the score mod off"));
     }
     let name = format!("{stem}_{}", target.name());
     let (constants, tensors) = form.numbers(problem.q_len as u32, problem.kv_len as u32);

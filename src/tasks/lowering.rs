@@ -4,8 +4,8 @@
 
 use crate::analysis::lowered::{Lowered, Slice};
 use crate::backends::torch::rivals;
-use crate::base::{BlockSize, Control, Diagnostic};
-use crate::export::lowered::{Form, Target};
+use crate::base::{Control, Diagnostic};
+use crate::export::lowered::{Form, Target, no_score};
 use crate::problem::Problem;
 
 /// Slices that are written, at most.
@@ -28,18 +28,12 @@ pub fn form(problem: &Problem, target: Target, control: &Control) -> Result<Form
         return Ok(Form::Ends(rivals::mask_func(problem, control)?));
     }
     refuse_heads(problem, target).map_err(refused)?;
-    let blocks = problem.block_mask(BlockSize::DEFAULT, control)?;
-    let lowered = Lowered::new(&blocks, rivals::RANGES, control).map_err(refused)?;
+    let lowered = rivals::ranges(problem, control).map_err(refused)?;
     let made = match target {
         Target::Magi => slices(&lowered).map(Form::Slices),
         _ => lowered.column_bounds().map(Form::Bounds),
     };
     made.map_err(refused)
-}
-
-fn no_score(target: Target) -> Diagnostic {
-    let message = format!("{} takes a mask, and this design has a score mod", target.library());
-    Diagnostic::error("lowered-score", message)
 }
 
 /// The slices of each batch entry that differs. Errors: there are too many.

@@ -19,6 +19,7 @@ pub use session::{Facts, Heard};
 use super::absent::absent;
 use super::gradients::{Gradients, Seeds};
 use super::{Backend, Inputs, Output, Prepared};
+use crate::analysis::lowered::RowEnds;
 use crate::base::{BackendName, Control, Device, Diagnostic};
 use crate::problem::Problem;
 use crate::problem::facts::KernelReport;
@@ -78,7 +79,7 @@ pub fn open_kept(
     module_text: ModuleText,
     heard: Heard,
 ) -> Result<Torch, Diagnostic> {
-    let mut kept = KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut kept = locked(&KEPT);
     if let Some((of, torch)) = &*kept
         && (of.as_deref(), torch.device) == (python, device)
     {
@@ -126,18 +127,25 @@ impl Torch {
 
     /// One of its backends; None for names that are not PyTorch's.
     pub fn backend(&self, name: BackendName) -> Option<Box<dyn Backend>> {
-        name.is_torch().then(|| Box::new(TorchBackend { torch: self.clone(), name }) as Box<dyn Backend>)
+        name.is_torch().then(|| {
+            Box::new(TorchBackend { torch: self.clone(), name, mask_func: Mutex::default() }) as Box<dyn Backend>
+        })
     }
 }
 
-fn locked(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
+fn locked<T>(kept: &Mutex<T>) -> MutexGuard<'_, T> {
     // a panic in another holder leaves at worst a request without its answer, which `wait` skips
-    session.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
+
+/// A mask as cudnn.flex_attention takes it, or its refusal.
+type MaskFunc = Result<Arc<RowEnds>, Diagnostic>;
 
 struct TorchBackend {
     torch: Torch,
     name: BackendName,
+    /// Of the last problem: it is asked for before a race, in it and before its gradients.
+    mask_func: Mutex<Option<(Problem, MaskFunc)>>,
 }
 
 impl Backend for TorchBackend {
@@ -165,7 +173,10 @@ impl Backend for TorchBackend {
         let mut session = locked(&shared);
         session.ensure()?;
         session.give_inputs([&inputs.q, &inputs.k, &inputs.v], PASS)?;
-        let spec = describe(problem, self.name, self.torch.module_text, &mut session)?;
+        let spec = match self.name {
+            BackendName::CudnnFlex => describe_ranges(problem, &*self.mask_func(problem)?, &mut session)?,
+            name => describe(problem, name, self.torch.module_text, &mut session)?,
+        };
         let what = format!("preparing {}", self.name);
         let answer = session.ask(&what, "prepare", json!({ "backend": self.name.as_str(), "spec": spec }), PREPARE)?;
         let (generation, answer) = (session.generation(), read_answer::<PreparedAnswer>(answer)?);
@@ -208,7 +219,20 @@ impl TorchBackend {
                 .hint("pip install 'nvidia-cudnn-frontend>=1.32', which brings nvidia-cutlass-dsl"));
         }
         self.torch.facts.capability.map_or(Ok(()), |capability| rivals::cudnn_flex(problem, capability))?;
-        rivals::mask_func(problem, &Control::new()).map(|_| ())
+        self.mask_func(problem).map(|_| ())
+    }
+
+    /// The mask as cudnn.flex_attention takes it. Errors: its refusal.
+    fn mask_func(&self, problem: &Problem) -> MaskFunc {
+        let mut last = locked(&self.mask_func);
+        if let Some((of, made)) = &*last
+            && of == problem
+        {
+            return made.clone();
+        }
+        let made = rivals::mask_func(problem, &Control::new()).map(Arc::new);
+        *last = Some((problem.clone(), made.clone()));
+        made
     }
 
     /// On the CPU, a problem that cannot fit is refused before the system kills the process; a GPU reports it itself.
@@ -253,9 +277,6 @@ fn describe(
     module_text: ModuleText,
     session: &mut Session,
 ) -> Result<Value, Diagnostic> {
-    if name == BackendName::CudnnFlex {
-        return describe_ranges(problem, session);
-    }
     let s = problem.spec();
     let kind = match &problem.mask {
         None => Pattern::Full,
@@ -288,8 +309,7 @@ fn shape(problem: &Problem) -> Value {
 }
 
 /// A problem for cudnn.flex_attention: the mask as row ends in a file, and no module.
-fn describe_ranges(problem: &Problem, session: &mut Session) -> Result<Value, Diagnostic> {
-    let found = rivals::mask_func(problem, &Control::new())?;
+fn describe_ranges(problem: &Problem, found: &RowEnds, session: &mut Session) -> Result<Value, Diagnostic> {
     let file = format!("mask_func_{}.safetensors", session.next_number());
     let path = session.exchange.write_tensors(&file, &[("mask_func", &found.ends)])?;
     let mut spec = shape(problem);

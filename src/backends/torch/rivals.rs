@@ -9,7 +9,7 @@ use crate::base::{BlockSize, Control, DType, Diagnostic};
 use crate::problem::Problem;
 
 /// Ranges of keys a row that a plan is made of, at most: each one is looked at for every tile.
-pub const RANGES: usize = 1024;
+const RANGES: usize = 1024;
 /// Bytes of a plan's row ends, at most.
 const BYTES: u64 = 1 << 30;
 
@@ -51,10 +51,14 @@ pub fn cudnn_flex_gradients(problem: &Problem, capability: u32) -> Result<(), Di
     Ok(())
 }
 
+/// A problem's mask as ranges of keys, of which all forms for other libraries are made. Errors: rows keep too many, it was cancelled.
+pub fn ranges(problem: &Problem, control: &Control) -> Result<Lowered, Diagnostic> {
+    Lowered::new(&problem.block_mask(BlockSize::DEFAULT, control)?, RANGES, control)
+}
+
 /// A problem's mask as cudnn.flex_attention takes it. Errors: rows keep too many ranges, it takes too many bytes, it was cancelled.
 pub fn mask_func(problem: &Problem, control: &Control) -> Result<RowEnds, Diagnostic> {
-    let blocks = problem.block_mask(BlockSize::DEFAULT, control)?;
-    let lowered = Lowered::new(&blocks, RANGES, control).map_err(|why| match why.code.as_ref() {
+    let lowered = ranges(problem, control).map_err(|why| match why.code.as_ref() {
         "too-many-ranges" => {
             told(format!("cudnn.flex_attention takes each row as ranges of keys, and {}", why.message))
         }

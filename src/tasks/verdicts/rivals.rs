@@ -7,7 +7,7 @@ use super::others::Taken;
 use super::{Answer, Facts, Place, Verdict, digits, one_line};
 use crate::analysis::lowered::Lowered;
 use crate::backends::torch::rivals;
-use crate::base::{BackendName, BlockSize, Control, Diagnostic};
+use crate::base::{BackendName, Control, Diagnostic};
 use crate::export::lowered::{Form, Target};
 use crate::problem::Problem;
 use crate::tasks::lowering;
@@ -21,8 +21,7 @@ pub(super) fn lowered(
     if *place == Place::Cpu || problem.score.is_some() {
         return Ok(Err(Diagnostic::error("unasked", "nobody takes it as data here")));
     }
-    let blocks = problem.block_mask(BlockSize::DEFAULT, control)?;
-    match Lowered::new(&blocks, rivals::RANGES, control) {
+    match rivals::ranges(problem, control) {
         Err(why) if why.code == "cancelled" => Err(why),
         found => Ok(found),
     }
