@@ -12,7 +12,7 @@ use crate::base::{BackendName, Device, Diagnostic};
 use crate::worker::{machine, user_python};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The racers and their device.
@@ -31,7 +31,9 @@ pub(super) struct Found {
 /// PyTorch that is being started beside the race.
 pub(super) struct Awaited {
     names: Vec<BackendName>,
-    opened: Receiver<Result<Torch, Diagnostic>>,
+    opening: JoinHandle<Result<Torch, Diagnostic>>,
+    /// Set with Python's first line.
+    heard: Heard,
 }
 
 /// How long a race waits for the first line of a Python before it begins without it.
@@ -41,51 +43,40 @@ const FOREVER: Duration = Duration::from_secs(3600);
 
 impl Awaited {
     /// Starts the requested Python, otherwise the first with torch; None if no name is PyTorch's.
-    fn start(names: &[BackendName], device: Device, python: Option<&str>) -> Option<(Awaited, Heard)> {
+    fn start(names: &[BackendName], device: Device, python: Option<&str>) -> Option<Awaited> {
         let names: Vec<BackendName> = names.iter().copied().filter(|n| n.is_torch()).collect();
         if names.is_empty() {
             return None;
         }
-        let (tell, opened) = channel();
         let (heard, asked) = (Heard::default(), python.map(String::from));
         let told = heard.clone();
-        std::thread::spawn(move || {
+        let opening = std::thread::spawn(move || {
             let found = asked.clone().or_else(|| Some(user_python::find()?.path.display().to_string()));
-            let opened = match user_python::chosen_but_silent().filter(|_| asked.is_none()) {
+            match user_python::chosen_but_silent().filter(|_| asked.is_none()) {
                 Some(why) => Err(why),
                 None => torch::open_kept(found.as_deref(), device, crate::export::module_text, told),
-            };
-            // nobody waits any more if the worker's run has ended
-            let _ = tell.send(opened);
+            }
         });
-        Some((Awaited { names, opened }, heard))
+        Some(Awaited { names, opening, heard })
     }
 
     /// Its backends, once Python has answered or its limits have passed.
     pub(super) fn backends(self, environment: &mut BTreeMap<String, String>) -> Vec<Box<dyn Backend>> {
         let ended =
             || Err(Diagnostic::error("torch-died", "the thread that starts Python has ended").hint("run it again"));
-        let (backends, facts) = torch::backends(&self.names, self.opened.recv().unwrap_or_else(|_| ended()));
+        let (backends, facts) = torch::backends(&self.names, self.opening.join().unwrap_or_else(|_| ended()));
         environment.extend(facts.into_iter().flat_map(|f| f.versions));
         backends
     }
 
     /// Whether it can be waited for: it has said a line, or has ended, within the patience of the others.
-    fn answers(&mut self, heard: &Heard, within: Duration) -> bool {
+    fn answers(&self, within: Duration) -> bool {
         let until = Instant::now() + within;
-        while !heard.is() && Instant::now() < until {
-            match self.opened.recv_timeout(Duration::from_millis(20)) {
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return true,
-                Ok(opened) => {
-                    let (tell, ready) = channel();
-                    let _ = tell.send(opened);
-                    self.opened = ready;
-                    return true;
-                }
-            }
+        let has_answered = || self.heard.is() || self.opening.is_finished();
+        while !has_answered() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
         }
-        heard.is()
+        has_answered()
     }
 }
 
@@ -115,8 +106,8 @@ pub(super) fn find(
         }
     };
     let mut awaited = None;
-    if let Some((mut started, heard)) = started {
-        if started.answers(&heard, if own.is_empty() { FOREVER } else { SILENT }) {
+    if let Some(started) = started {
+        if started.answers(if own.is_empty() { FOREVER } else { SILENT }) {
             made.extend(started.backends(environment).into_iter().map(|b| (b.name(), b)));
         } else {
             awaited = Some(started);

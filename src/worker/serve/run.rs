@@ -9,6 +9,7 @@ use crate::backends::race::{self, Race};
 use crate::backends::{Backend, Inputs, Output, gradient_race, inputs};
 use crate::base::{BackendName, Control, DType, Device, Diagnostic, HostTensor};
 use crate::problem::card::CardStates;
+use crate::problem::facts::Busy;
 use crate::problem::result::{BackendReport, Outcome, RunReport, RunStep, Stage};
 use crate::problem::{Problem, ProblemSpec};
 use crate::worker::faults;
@@ -87,34 +88,14 @@ pub(super) fn run(
     let state = || found.card.as_ref().and_then(|gpu| gpu.state());
     let before_timing = state();
     let mut busy = None;
-    let mut one =
-        |backends: &mut Vec<Box<dyn Backend>>, tell: &mut dyn FnMut(RunStep)| match all_refused(&problem, backends) {
-            Some(reports) => {
-                let refused =
-                    |r: &BackendReport| RunStep { report: Some(Box::new(r.clone())), ..RunStep::new("refused", 1.0) };
-                reports.iter().for_each(|r| tell(refused(r)));
-                let work = race::work_stats(&problem, &control)?;
-                Ok(Race { work, reports, outputs: Vec::new(), ready: Vec::new() })
-            }
-            None => {
-                let mut load = machine::LoadWatch::default();
-                let mut watched = |step: RunStep| {
-                    if step.stage == Stage::Timing {
-                        load.begin();
-                    }
-                    tell(step);
-                };
-                let race = race::race(&problem, &inputs, backends, &request.options, &control, &mut watched)?;
-                busy = busy.or(load.end(machine::threads()).filter(|_| request.device == Device::Cpu));
-                Ok(race)
-            }
-        };
-    let mut race = one(&mut backends, tell).map_err(|why| vec![why])?;
+    let on_cpu = request.device == Device::Cpu;
+    let asked = Asked { problem: &problem, inputs: &inputs, options: &request.options, on_cpu, control: &control };
+    let mut race = asked.race(&mut backends, &mut busy, tell).map_err(|why| vec![why])?;
     let mut notes = found.notes;
     if let Some(awaited) = found.awaited {
         tell(RunStep::new("waiting for Python, which has said nothing yet", 0.95));
         let mut late = awaited.backends(&mut environment);
-        let after = one(&mut late, tell).map_err(|why| vec![why])?;
+        let after = asked.race(&mut late, &mut busy, tell).map_err(|why| vec![why])?;
         notes.extend(raced_later(&after));
         race.reports.extend(after.reports);
         race.outputs.extend(after.outputs);
@@ -155,6 +136,44 @@ pub(super) fn run(
         notes,
     };
     Ok(Ran { report, payloads, kept: Kept { problem, inputs, device: request.device, source: request.inputs } })
+}
+
+/// What the races of a run have in common.
+struct Asked<'a> {
+    problem: &'a Problem,
+    inputs: &'a Inputs,
+    options: &'a race::RaceOptions,
+    on_cpu: bool,
+    control: &'a Control,
+}
+
+impl Asked<'_> {
+    /// A race of these backends. `busy` is set to the load of other programs while a CPU was timed, where it matters. Errors: those of
+    /// the reference, or it was cancelled.
+    fn race(
+        &self,
+        backends: &mut [Box<dyn Backend>],
+        busy: &mut Option<Busy>,
+        tell: &mut dyn FnMut(RunStep),
+    ) -> Result<Race, Diagnostic> {
+        if let Some(reports) = all_refused(self.problem, backends) {
+            for report in &reports {
+                tell(RunStep { report: Some(Box::new(report.clone())), ..RunStep::new("refused", 1.0) });
+            }
+            let work = race::work_stats(self.problem, self.control)?;
+            return Ok(Race { work, reports, outputs: Vec::new(), ready: Vec::new() });
+        }
+        let mut load = machine::LoadWatch::default();
+        let mut watched = |step: RunStep| {
+            if step.stage == Stage::Timing {
+                load.begin();
+            }
+            tell(step);
+        };
+        let race = race::race(self.problem, self.inputs, backends, self.options, self.control, &mut watched)?;
+        *busy = busy.or(load.end(machine::threads()).filter(|_| self.on_cpu));
+        Ok(race)
+    }
 }
 
 /// Times of two races of one run are not interleaved: the reader is told.
