@@ -12,16 +12,21 @@ fn layers(window: &Window) -> usize {
     state(window).document.layers.len()
 }
 
+/// A key with the pointer over the picture.
+fn press_over_the_canvas(window: &mut Window, key: Key) {
+    let canvas = window.get_by_label("Mask canvas").rect();
+    window.hover_at(canvas.center());
+    window.run_steps(3);
+    window.key_press(key);
+    window.run_steps(3);
+}
+
 #[test]
 fn tools_are_taken_under_the_pointer_and_a_click_draws_no_shape() {
     let mut window = window(None);
     // a button has the keyboard, the pointer is over the picture
     click(&mut window, "Blocks");
-    let canvas = window.get_by_label("Mask canvas").rect();
-    window.hover_at(canvas.center());
-    window.run_steps(3);
-    window.key_press(Key::D);
-    window.run_steps(3);
+    press_over_the_canvas(&mut window, Key::D);
     assert_eq!(state(&window).focus.tool, Tool::Band);
     let before = layers(&window);
     drag(&mut window, &[(0.5, 0.5)]);
@@ -34,11 +39,7 @@ fn tools_are_taken_under_the_pointer_and_a_click_draws_no_shape() {
 #[test]
 fn an_area_tells_its_figures_and_follows_the_design() {
     let mut window = window(None);
-    let canvas = window.get_by_label("Mask canvas").rect();
-    window.hover_at(canvas.center());
-    window.run_steps(3);
-    window.key_press(Key::A);
-    window.run_steps(3);
+    press_over_the_canvas(&mut window, Key::A);
     assert_eq!(state(&window).focus.tool, Tool::Area);
     let before = layers(&window);
     drag(&mut window, &[(0.3, 0.3), (0.5, 0.6)]);

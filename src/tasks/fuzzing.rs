@@ -128,27 +128,40 @@ mod tests {
     use super::*;
     use crate::base::rng::Rng;
 
-    /// Every kept case: what fuzzing found, and one whole file of each kind.
+    /// Cases that lie elsewhere in the tree: whole files of a target's kind.
+    const ELSEWHERE: [(&str, &str); 6] = [
+        ("text", "assets/patterns/causal.py"),
+        ("text", "assets/patterns/sliding_window.py"),
+        ("document", "presets/alibi.json"),
+        ("document", "presets/natten_2d.json"),
+        ("document", "presets/painted_blocks.json"),
+        ("run_file", "tests/data/run_version_1.json"),
+    ];
+
+    /// The cases of a target: what fuzzing found, and whole files of its kind.
+    fn cases(name: &str) -> Vec<Vec<u8>> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let kept = std::fs::read_dir(root.join("tests/data/fuzz").join(name)).into_iter().flatten();
+        let kept = kept.map(|case| case.expect("an entry").path());
+        let elsewhere = ELSEWHERE.iter().filter(|(of, _)| *of == name).map(|(_, path)| root.join(path));
+        kept.chain(elsewhere).map(|path| std::fs::read(path).expect("a file")).collect()
+    }
+
     #[test]
     fn kept_cases_of_fuzzing_are_read_without_a_panic() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/fuzz");
         for (name, target) in TARGETS {
-            let cases: Vec<_> = std::fs::read_dir(folder.join(name)).expect("a folder for each target").collect();
+            let cases = cases(name);
             assert!(!cases.is_empty(), "{name} has no case");
-            for case in cases {
-                target(&std::fs::read(case.expect("an entry").path()).expect("a file"));
-            }
+            cases.iter().for_each(|case| target(case));
         }
     }
 
     /// The kept cases, cut, repeated and with bytes changed: a few of what `fuzz/` tries by the million.
     #[test]
     fn changed_cases_are_read_without_a_panic() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/fuzz");
         let mut rng = Rng::new(20_261_127);
         for (name, target) in TARGETS {
-            for case in std::fs::read_dir(folder.join(name)).expect("a folder for each target") {
-                let whole = std::fs::read(case.expect("an entry").path()).expect("a file");
+            for whole in cases(name) {
                 for _ in 0..40 {
                     target(&changed(&whole, &mut rng));
                 }

@@ -3,6 +3,7 @@
 //! Invariant: text of the user is escaped. Must not know measures.
 
 use crate::base::identity;
+use crate::document::page::escaped;
 use base64::Engine;
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1b1b;background:#fff}\
@@ -97,10 +98,6 @@ impl Page {
     pub fn end(self) -> String {
         self.out + "</body></html>\n"
     }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -19,9 +19,7 @@ pub(super) fn mask(path: &Path, bytes: &[u8], block_size: Option<BlockSize>) -> 
         Diagnostic::error("import-torch", format!("{} contains no readable mask: {why}", path.display()))
             .hint("torch.save(mask, path) with a bool tensor or a BlockMask; or safetensors.torch.save_file({\"mask\": mask}, path)")
     };
-    let archive = opened(path, bytes)
-        .map_err(|why| why.unwrap_or_else(|| broken("it is not in the current format of torch.save")))?;
-    let (root, value) = pickled(&archive, &broken)?;
+    let (archive, root, value) = saved(path, bytes, &broken)?;
     let file = File { root: &root, archive: &archive };
     let found = file.find(&value, 0).ok_or_else(|| {
         broken("it contains no tensor and no BlockMask, or several tensors without a name like `mask`")
@@ -54,16 +52,15 @@ pub(super) fn mask(path: &Path, bytes: &[u8], block_size: Option<BlockSize>) -> 
     }
 }
 
-/// The archive of a file; `None` as error: it is none.
-fn opened<'a>(path: &'a Path, bytes: &'a [u8]) -> Result<archive::Archive<'a>, Option<Diagnostic>> {
-    if !bytes.starts_with(b"PK") {
-        return Err(None);
-    }
-    archive::Archive::open(path, bytes).map_err(Some)
-}
+/// The archive, the folder inside of it, and what was saved.
+type Saved<'a> = (archive::Archive<'a>, String, Value);
 
-/// The folder inside of the archive, and what was saved.
-fn pickled(archive: &archive::Archive<'_>, broken: &dyn Fn(&str) -> Diagnostic) -> Result<(String, Value), Diagnostic> {
+/// Opens a file. Errors: it is not one of torch.save, as `broken` says.
+fn saved<'a>(path: &'a Path, bytes: &'a [u8], broken: &dyn Fn(&str) -> Diagnostic) -> Result<Saved<'a>, Diagnostic> {
+    if !bytes.starts_with(b"PK") {
+        return Err(broken("it is not in the current format of torch.save"));
+    }
+    let archive = archive::Archive::open(path, bytes)?;
     let pickled = archive.names().find(|name| name.ends_with("/data.pkl") || *name == "data.pkl");
     let pickled = pickled.ok_or_else(|| broken("it has no data.pkl"))?;
     let text = archive.member(pickled)?.unwrap_or_default();
@@ -72,7 +69,7 @@ fn pickled(archive: &archive::Archive<'_>, broken: &dyn Fn(&str) -> Diagnostic) 
         return Err(broken("its numbers are big-endian"));
     }
     let value = pickle::read(&text).map_err(|why| broken(&why))?;
-    Ok((root, value))
+    Ok((archive, root, value))
 }
 
 /// The tensors of a saved dictionary under these names; a tensor alone has the name "".
@@ -81,9 +78,7 @@ pub(super) fn named(path: &Path, bytes: &[u8], wanted: &[&str]) -> Result<Vec<(S
         Diagnostic::error("tensors-file", format!("{} cannot be read: {why}", path.display()))
             .hint("torch.save({\"q\": q, \"k\": k, \"v\": v}, path)")
     };
-    let archive = opened(path, bytes)
-        .map_err(|why| why.unwrap_or_else(|| broken("it is not in the current format of torch.save")))?;
-    let (root, value) = pickled(&archive, &broken)?;
+    let (archive, root, value) = saved(path, bytes, &broken)?;
     let file = File { root: &root, archive: &archive };
     let read = |name: &str, value: &Value| {
         file.tensor(value).map(|t| (name.to_string(), t)).map_err(|why| broken(&format!("`{name}`: {why}")))

@@ -154,6 +154,9 @@ fn inputs(bench: &Bench, name: &str, dtype: safetensors::Dtype, tokens: usize) {
     std::fs::write(bench.path(name), safetensors::serialize(views, None).expect("a file")).expect("written");
 }
 
+/// The band's flex on the CPU, compared and not timed.
+const CHECKED: [&str; 8] = ["run", "band.json", "--device", "cpu", "--rounds", "0", "--backend", "flex"];
+
 #[test]
 fn q_k_and_v_come_from_a_file_by_names_and_layout() {
     let bench = Bench::new();
@@ -161,23 +164,7 @@ fn q_k_and_v_come_from_a_file_by_names_and_layout() {
     inputs(&bench, "short.safetensors", safetensors::Dtype::F16, 200);
     inputs(&bench, "ints.safetensors", safetensors::Dtype::I32, 300);
     let run = |file: &str, names: &str, more: &[&str]| {
-        let args = [
-            "run",
-            "band.json",
-            "--device",
-            "cpu",
-            "--rounds",
-            "0",
-            "--backend",
-            "flex",
-            "--inputs",
-            file,
-            "--names",
-            names,
-            "--layout",
-            "bshd",
-        ];
-        bench.run(&[&args[..], more].concat())
+        bench.run(&[&CHECKED[..], &["--inputs", file, "--names", names, "--layout", "bshd"], more].concat())
     };
     let fine = run("qkv.safetensors", "query,key,value", &["--json"]).ok();
     assert!(fine.err.contains("note[inputs-fit]") && fine.err.contains("heads 6"), "{}", fine.err);
@@ -215,21 +202,8 @@ fn the_gradient_of_the_output_comes_from_the_file() {
     save("given.safetensors", Some(one));
     save("without.safetensors", None);
     let run = |file: &str, more: &[&str]| {
-        let args = [
-            "run",
-            "band.json",
-            "--device",
-            "cpu",
-            "--rounds",
-            "0",
-            "--backend",
-            "flex",
-            "--pass",
-            "both",
-            "--layout",
-            "bshd",
-        ];
-        bench.run(&[&args[..], &["--inputs", file, "--out", "out.safetensors"], more].concat())
+        let files = ["--pass", "both", "--layout", "bshd", "--inputs", file, "--out", "out.safetensors"];
+        bench.run(&[&CHECKED[..], &files, more].concat())
     };
     let told = run("given.safetensors", &[]).ok();
     assert!(told.err.contains("the output's gradient is `do` of"), "{}", told.err);

@@ -89,17 +89,15 @@ fn counted(state: &State) -> Option<Card> {
     let stats = state.session.current_stats()?.result.as_ref().ok()?;
     let problem = state.session.built.as_ref()?.problem.as_ref().ok()?;
     let p = problem.spec();
-    let dense =
-        2.0 * (p.batch * p.heads) as f64 * p.q_len as f64 * p.kv_len as f64 * (p.head_dim + p.head_dim_v) as f64;
-    let computed = dense * stats.computed;
+    let computed = Work::of(p, stats.density, stats.computed).computed;
+    if let Some(card) = estimated(state, p, stats, &flops(computed, "FLOP")) {
+        return Some(card);
+    }
     let less = if stats.computed > 0.0 && stats.computed < 0.995 {
         format!("{:.1}x less than every cell; not timed yet", 1.0 / stats.computed)
     } else {
         "the same arithmetic as without a mask; not timed yet".into()
     };
-    if let Some(card) = estimated(state, p, stats, &flops(computed, "FLOP")) {
-        return Some(card);
-    }
     let card = Card::new(TITLE, flops(computed, "FLOP"), Command::ShowRace).detail(less);
     Some(card.more("Arithmetic of the computed blocks. A race shows the time."))
 }
