@@ -137,6 +137,7 @@ impl<Q> Slot<Q> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::{Duration, Instant};
 
     fn wait<T>(mut poll: impl FnMut() -> Option<T>) -> T {
@@ -153,9 +154,12 @@ mod tests {
     #[test]
     fn the_newest_question_is_answered_and_stops_the_one_before() {
         let (started, begun) = channel();
+        let release = Arc::new(AtomicBool::new(false));
+        let free = Arc::clone(&release);
         let latest = Latest::new("test", true, Arc::new(|| ()), move |n: u32, control: &Control| {
             let _ = started.send(n);
-            while n == 1 && !control.is_cancelled() {
+            // the last answer does not come before it was looked at
+            while (n == 1 && !control.is_cancelled()) || (n == 3 && !free.load(Ordering::SeqCst)) {
                 std::thread::sleep(Duration::from_millis(1));
             }
             (!control.is_cancelled()).then_some(n * 10)
@@ -165,6 +169,7 @@ mod tests {
         latest.ask(2);
         latest.ask(3);
         assert!(latest.is_busy());
+        release.store(true, Ordering::SeqCst);
         let answer = wait(|| latest.poll());
         assert!(answer == 20 || answer == 30);
         if answer == 20 {
