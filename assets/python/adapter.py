@@ -23,14 +23,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
+import DESIGN as design
 from torch import Tensor, nn
 
-import DESIGN as design
-
 if TYPE_CHECKING:
+    from sidecar.maskloom_sidecar.applied import Handle
     from sidecar.maskloom_sidecar.difference import Difference
-    from sidecar.maskloom_sidecar.proof import Proof
-    from sidecar.maskloom_sidecar.using import Handle
+    from sidecar.maskloom_sidecar.verified import Proof
 
 _FOLDER = Path(__file__).resolve().with_name("sidecar")
 _VERSION = "MASKLOOM_VERSION"
@@ -55,7 +54,7 @@ def _runtime() -> ModuleType:
 
 def _remade(module: str, name: str, *given: object) -> object:
     """Restores the runtime's part of a pickled model, in a process that may not have imported the runtime."""
-    return cast("object", importlib.import_module(f"{_runtime().__name__}.carried").remade(module, name, *given))
+    return cast("object", importlib.import_module(f"{_runtime().__name__}.patched").remade(module, name, *given))
 
 
 def use(

@@ -14,6 +14,7 @@ from torch.nn.attention import flex_attention as flex
 from . import _native
 from ._call import call
 from ._functions import Mod, check
+from ._lists import effective
 from ._mods import given, kept, place_of, readable, record, translated
 from ._signature import signature
 from .errors import RecordingError
@@ -80,8 +81,6 @@ def held_of(block_mask: flex.BlockMask | None) -> Held:
     mod = block_mask.mask_mod
     if found is not None and found.is_of(mod):
         return found
-    from .attention import effective  # it imports this module
-
     wanted = effective(block_mask)
     watched: list[torch.Tensor] = []
     mask = None

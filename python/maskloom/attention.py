@@ -16,11 +16,11 @@ from torch.nn.attention import flex_attention as flex
 
 from . import _gpu, _native
 from ._call import call
-from ._checks import DTYPES, cast, check, check_block_mask, lengths, number
+from ._checks import DTYPES, cast, check, check_block_mask, number
 from ._compiled import TEMPLATES, number_of
 from ._functions import Mod
+from ._lists import effective
 from ._mods import given, readable, traced
-from .block_mask import BOTH, FULL, PARTIAL
 from .errors import ArgumentError
 
 __all__ = ["flex_attention"]
@@ -262,68 +262,6 @@ def _plan(score_mod: Mod | None, block_mask: flex.BlockMask | None) -> Plan:
         score, read = traced(score_mod, "score_mod", score=True, device=CPU)
         captured = [*captured, *read]
     return Plan(mask, score, captured, masked)
-
-
-def effective(block_mask: flex.BlockMask) -> Mod:
-    """The mask_mod that a block mask amounts to: its own, or that within the listed blocks where these are others."""
-    mod: Mod = block_mask.mask_mod
-    if block_mask.__dict__.get("_maskloom_mod") is mod:
-        return block_mask.mask_mod
-    partial, full = _tables(block_mask)
-    block = block_mask.BLOCK_SIZE
-    if _lists_are_of(mod, block_mask, partial, full):
-        return mod
-    many_b, many_h = partial.size(0) > 1, partial.size(1) > 1
-
-    def listed(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
-        at = (b if many_b else 0, h if many_h else 0, q_idx // block[0], kv_idx // block[1])
-        return full[at] | (partial[at] & mod(b, h, q_idx, kv_idx))
-
-    return listed
-
-
-def _tables(block_mask: flex.BlockMask) -> tuple[torch.Tensor, torch.Tensor]:
-    """Which blocks are listed as partial and as full, bool [B, H, rows, columns]."""
-    kv_len = lengths(block_mask)[1]
-    columns = -(-kv_len // block_mask.BLOCK_SIZE[1])
-
-    def table(counts: torch.Tensor | None, indices: torch.Tensor | None) -> torch.Tensor:
-        if counts is None or indices is None:
-            return torch.zeros((*block_mask.kv_num_blocks.shape, columns), dtype=torch.bool, device=CPU)
-        counts, indices = counts.to(CPU), indices.to(CPU)
-        listed = torch.arange(indices.size(-1), device=CPU) < counts.unsqueeze(-1)
-        out = torch.zeros((*counts.shape, columns + 1), dtype=torch.bool, device=CPU)
-        out.scatter_(-1, torch.where(listed, indices.long(), columns), True)
-        out[..., columns] = False
-        return out[..., :columns]
-
-    both = (
-        table(block_mask.kv_num_blocks, block_mask.kv_indices),
-        table(block_mask.full_kv_num_blocks, block_mask.full_kv_indices),
-    )
-    if both[0].dim() == 4:
-        return both
-    wide = [t.reshape((1,) * (4 - t.dim()) + tuple(t.shape)) for t in both]
-    return wide[0], wide[1]
-
-
-def _lists_are_of(mod: Mod, block_mask: flex.BlockMask, partial: torch.Tensor, full: torch.Tensor) -> bool:
-    """Whether the lists are those that create_block_mask finds for this mask_mod."""
-    if mod is flex.noop_mask and bool(full.all()):
-        return True
-    mask, _ = traced(mod, "block_mask.mask_mod", device=CPU)
-    b, h, rows, columns = partial.shape
-    blocks = call(_native.build, mask, (b, h), lengths(block_mask), block_mask.BLOCK_SIZE)
-    names = [PARTIAL, FULL] if block_mask.full_kv_num_blocks is not None else [BOTH]
-    for which, table in zip(names, (partial, full)):
-        counts = torch.empty((b, h, rows), dtype=torch.int32, device=CPU)
-        indices = torch.empty((b, h, rows, columns), dtype=torch.int32, device=CPU)
-        call(blocks.write, [(False, which, counts.data_ptr(), indices.data_ptr())])
-        own = torch.zeros((b, h, rows, columns), dtype=torch.bool, device=CPU)
-        own.scatter_(-1, indices.long(), torch.arange(columns, device=CPU) < counts.unsqueeze(-1))
-        if not torch.equal(own, table):
-            return False
-    return True
 
 
 # --- the operators ---

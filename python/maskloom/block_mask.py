@@ -20,6 +20,7 @@ from . import _native
 from ._call import call, uncompiled
 from ._functions import Mod
 from ._held import Held, shape_of
+from ._lists import BOTH, FULL, PARTIAL
 from ._mods import kept
 from .errors import ArgumentError, FallbackWarning, RecordingError
 
@@ -27,7 +28,6 @@ __all__ = ["LongBlockMask", "create_block_mask", "create_block_masks"]
 
 #: Bytes of the index arrays from which on they are made at their first use.
 LONG = 256 << 20
-PARTIAL, FULL, BOTH = 0, 1, 2
 #: PyTorch's names of a pair of arrays: whether seen from the kv blocks, and which blocks.
 PAIRS = {
     "kv": (False, PARTIAL),

@@ -338,7 +338,7 @@ fn arrows(root: &Path) -> BTreeMap<String, BTreeMap<String, BTreeSet<String>>> {
 }
 
 /// The rooms that lead back to themselves, in sets: of any length.
-fn circles(arrows: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<Vec<String>> {
+pub fn circles(arrows: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<Vec<String>> {
     let reached = |from: &String| {
         let (mut seen, mut next) = (BTreeSet::new(), vec![from.clone()]);
         while let Some(room) = next.pop() {
@@ -383,9 +383,6 @@ fn super_paths(code: &str, module: &[String]) -> Vec<Vec<String>> {
 /// Circles inside a folder, with what makes the thing itself recursive; a circle that is not named here is a fault.
 /// Without rooms: whichever they are.
 const RECURSIVE: &[(&str, &[&str], &str)] = &[
-    ("backends/cpu", &["backward", "fused"], "both passes are sweeps over one plan"),
-    ("backends/cuda/device", &["gpu", "tensors"], "the GPU remembers the tensors that it was sent"),
-    ("backends/cuda/emit", &["functions", "mods"], "a derivative is a template that is lifted as its mod is"),
     ("python/library", &[], "functions of functions call any function; moves compute places, and computing moves"),
     ("python/machine", &[], "the grammar of Python is recursive"),
     ("python/symbolic", &["functions", "tensors"], "a row of the table reads dimensions as its other rows do"),

@@ -16,6 +16,7 @@ mod manifest;
 mod mutation;
 mod package;
 mod proofs;
+mod python_layering;
 mod scripts;
 mod torch;
 mod torch_gradients;

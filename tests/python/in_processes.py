@@ -59,7 +59,7 @@ import sys
 sys.path.append(sys.argv[1])
 import families, torch
 model, inputs, _ = families.built("flux")
-import maskloom_sidecar.proof as proof
+import maskloom_sidecar.verified as proof
 with torch.no_grad():
     want = model(**inputs)[0]
     with proof._run("plain"):
@@ -269,7 +269,7 @@ def threads_share_what_is_kept():
     import threading
 
     adapter("near")._runtime()
-    newest = importlib.import_module("maskloom_sidecar.newest").Newest(3)
+    newest = importlib.import_module("maskloom_sidecar.cache").Newest(3)
     design = export("near")[1]
     before, design.KEPT_MASKS = design.KEPT_MASKS, 2
     wrong = []
@@ -307,7 +307,7 @@ def plans_of_compiled_models_go_with_them():
     import gc
 
     adapter("near")._runtime()
-    from maskloom_sidecar.tally import plans
+    from maskloom_sidecar.counts import plans
 
     gc.collect()
     model, inputs, _ = families.built("flux")

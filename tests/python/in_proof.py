@@ -26,7 +26,7 @@ def proof_of_a_step(family, design, cached, queries=2):
     model, inputs, _ = built(family)
     handle = adapter(design, "transformers").use(model, strict=True)
     ids = inputs["input_ids"][1:]
-    verify = importlib.import_module("maskloom_sidecar.proof").verify
+    verify = importlib.import_module("maskloom_sidecar.verified").verify
     try:
         with torch.no_grad():
             return verify(Step(model, ids[:, :cached]), {"input_ids": ids[:, cached : cached + queries]})

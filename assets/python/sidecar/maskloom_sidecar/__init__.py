@@ -43,10 +43,10 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from .aliases import Inputs, Wanted
+    from .applied import Handle
     from .difference import Difference
-    from .kinds import Inputs, Wanted
-    from .proof import Proof
-    from .using import Handle
+    from .verified import Proof
 
 Callback = Callable[[ModuleType], None]
 VERSION = "MASKLOOM_VERSION"
@@ -83,8 +83,8 @@ def _call_after(loader: Any, callback: Callback) -> None:
     loader.exec_module = exec_module
 
 
-def _seam(name: str) -> Callback:
-    # the seams need torch, so they are imported together with it
+def _after(name: str) -> Callback:
+    # what patches attention needs torch, so it is imported together with it
     def callback(module: ModuleType) -> None:
         from . import construction
 
@@ -94,15 +94,15 @@ def _seam(name: str) -> Callback:
 
 
 def install() -> None:
-    """Prepares every seam; each is patched when its library is imported. Errors: a setting is wrong."""
+    """Prepares to patch each library when it is imported. Errors: a setting is wrong."""
     from . import settings
 
     settings.check()
     callbacks = {
-        "torch": _seam("torch_ready"),
-        "diffusers.models.attention_dispatch": _seam("diffusers_dispatch"),
-        "diffusers.models.modeling_utils": _seam("diffusers_models"),
-        "transformers.modeling_utils": _seam("transformers_models"),
+        "torch": _after("torch_ready"),
+        "diffusers.models.attention_dispatch": _after("diffusers_dispatch"),
+        "diffusers.models.modeling_utils": _after("diffusers_models"),
+        "transformers.modeling_utils": _after("transformers_models"),
     }
     for name in list(callbacks):
         if name in sys.modules:
@@ -120,21 +120,21 @@ def use(
     adapter: str | None = None,
     learned: Mapping[str, Tensor] | bool = False,
 ) -> Handle:
-    """Applies the design of an exported module to a model: see `using.use`."""
-    from . import using
+    """Applies the design of an exported module to a model: see `applied.use`."""
+    from . import applied
 
-    return using.use(model, module, settings_file, layers, strict, grid, adapter, learned)
+    return applied.use(model, module, settings_file, layers, strict, grid, adapter, learned)
 
 
 def verify(model: nn.Module, inputs: Inputs, tolerance: float | None = None) -> Proof:
-    """Checks that a watched model equals its own attention with the mask passed by hand: see `proof.verify`."""
-    from . import proof
+    """Checks that a watched model equals its own attention with the mask passed by hand: see `verified.verify`."""
+    from . import verified
 
-    return proof.verify(model, inputs, tolerance)
+    return verified.verify(model, inputs, tolerance)
 
 
 def compare(model: nn.Module, inputs: Inputs) -> Difference:
-    """The design's effect on a watched model's output, loss and perplexity: see `proof.compare`."""
-    from . import proof
+    """The design's effect on a watched model's output, loss and perplexity: see `verified.compare`."""
+    from . import verified
 
-    return proof.compare(model, inputs)
+    return verified.compare(model, inputs)

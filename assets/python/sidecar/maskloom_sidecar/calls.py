@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What an attention call in a watched layer is: the whole sequence, its newest tokens, or attention to another sequence.
 
-The rule of every seam: a call of a watched layer is masked, or left with a reason; only a call that evidently reads another
-sequence is neither, and is counted apart. Must not know designs, libraries or tensors' values.
+The rule of every patched function: a call of a watched layer is masked, or left with a reason; only a call that evidently reads
+another sequence is neither, and is counted apart. Must not know designs, libraries or tensors' values.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from . import layers
 
 if TYPE_CHECKING:
-    from .kinds import Place
-    from .tally import Layer
+    from .aliases import Place
+    from .counts import Layer
 
 
 class Call:

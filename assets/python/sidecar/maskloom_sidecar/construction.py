@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The sidecar's seams: models are watched when they are built, libraries are patched when they are imported."""
+"""The sidecar in an unchanged trainer: models are watched when they are built, libraries are patched when they are imported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from . import layers, settings, tally
+from . import counts, layers, settings
 from .settings import say
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @functools.cache
 def _designs() -> list[Design]:
+    from .counts import at_end
     from .designs import of_environment
-    from .tally import at_end
 
     found = of_environment()
     names = ", ".join(f"{d.name} ({d.lengths[0]} x {d.lengths[1]})" for d in found)
@@ -36,9 +36,9 @@ def _designs() -> list[Design]:
 
 def torch_ready(torch: ModuleType) -> None:
     """scaled_dot_product_attention, and plain modules if their class was named."""
-    from . import seams
+    from . import patched
 
-    seams.patch_torch()
+    patched.patch_torch()
     atexit.register(_at_end_of_any)
     if settings.record_folder():
         from . import recording
@@ -51,7 +51,7 @@ def torch_ready(torch: ModuleType) -> None:
 
 def _at_end_of_any() -> None:
     """A process that used torch but neither library also prints the last line."""
-    from .tally import tell
+    from .counts import tell
 
     if _designs.cache_info().currsize == 0 and not settings.dense_run():
         tell(", ".join(said.get("design", said["module"]) for said in map(settings.read, settings.files())))
@@ -59,9 +59,9 @@ def _at_end_of_any() -> None:
 
 def diffusers_dispatch(dispatch: ModuleType) -> None:
     """diffusers' dispatcher."""
-    from . import seams
+    from . import patched
 
-    seams.patch_diffusers(dispatch)
+    patched.patch_diffusers(dispatch)
 
 
 def watch(model: nn.Module) -> int:
@@ -106,7 +106,7 @@ def _refuse_later(model: nn.Module) -> None:
     why = named if patterns else "it has none of the design's layers"
 
     def refuse(*_: object) -> None:
-        tally.refusals.append(why)
+        counts.refusals.append(why)
         say(f"{type(model).__name__}: {why}")
         raise RuntimeError(f"maskloom: {type(model).__name__}: {why}. MASKLOOM_SIDECAR_MODELS names the models that are meant")
 

@@ -20,15 +20,15 @@ import torch
 from torch.nn.attention.flex_attention import create_mask
 
 from . import settings
-from .carried import maker
+from .cache import Newest
 from .grids import alike, plain
-from .newest import Newest
+from .pickled import maker
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn.attention.flex_attention import BlockMask
 
-    from .kinds import Axes, Grids, Mods
+    from .aliases import Axes, Grids, Mods
 
 # Number of cached block masks per design: one bucket of shapes each, on few devices.
 KEPT = 32

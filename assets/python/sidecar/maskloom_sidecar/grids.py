@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from .carried import Carried
+from .pickled import Carried
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from .kinds import Grid, Grids
+    from .aliases import Grid, Grids
 
 
 class Reader(Carried):

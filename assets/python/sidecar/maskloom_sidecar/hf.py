@@ -20,20 +20,21 @@ from torch.nn.attention.flex_attention import BlockMask, create_mask
 from transformers import AttentionInterface, AttentionMaskInterface, cache_utils, masking_utils
 from transformers.cache_utils import DynamicCache
 
-from . import layers, positions, proof
-from .attention import Brought, Plan, attend
+from . import layers, positions, verified
+from .attention import attend
 from .calls import Call
-from .carried import Carried
 from .grids import exporting, fixed, tracing
-from .seams import accepted, planned
+from .patched import accepted, planned
+from .pickled import Carried
+from .plan import Brought, Plan
 from .settings import say
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from .aliases import Place
+    from .counts import Layer
     from .designs import AnyDesign
-    from .kinds import Place
-    from .tally import Layer
 
 # keyword arguments of attention without effect here: the design replaces the window, and the cache was read before
 _HARMLESS = {
@@ -377,7 +378,7 @@ def _instead(
     plan = _checked(plan, brought, call.place)
     if not accepted(layer, plan, dropout):
         return None
-    by_hand = proof.by_hand_now()
+    by_hand = verified.by_hand_now()
     whole = plan
     if documents is not None:
         if by_hand:
@@ -390,7 +391,7 @@ def _instead(
         key_here = ("padded", plan.taken.key, q_len, kv_len, plan.place)
         plan = given.once(key_here, lambda: positions.padded(whole, starts, q_len, kv_len))
     elif by_hand:
-        return proof.attend(plan, query, key, value, scaling, brought)
+        return verified.attend(plan, query, key, value, scaling, brought)
     return attend(plan, query, key, value, scaling, brought)
 
 

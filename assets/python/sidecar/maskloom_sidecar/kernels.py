@@ -20,7 +20,7 @@ from .settings import say
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from .attention import Brought, Plan
+    from .plan import Brought, Plan
 
 _loaded: dict[Path, Any] = {}
 

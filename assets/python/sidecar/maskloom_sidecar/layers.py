@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from . import grids
-from .carried import Carried
+from .counts import SILENT, Layer, Model, forget, forget_plans
 from .grids import tracing
-from .tally import SILENT, Layer, Model, forget, forget_plans
+from .pickled import Carried
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from .aliases import Grids, Wanted
     from .designs import Design
-    from .kinds import Grids, Wanted
 
 
 class _Now(threading.local):
@@ -78,7 +78,7 @@ _ASIDE = {
 _LAYER, _MODEL = "_maskloom", "_maskloom_model"
 
 
-# what runs before each call of a watched model or layer: the seams look whether they are still there
+# what runs before each call of a watched model or layer: `patched` looks whether its functions are still there
 before_calls: list[Callable[[], None]] = []
 
 

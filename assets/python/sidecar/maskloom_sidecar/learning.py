@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
+from .cache import Newest
 from .designs import KEPT, Design
-from .newest import Newest
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from .kinds import Mods
+    from .aliases import Mods
 
 _numbers = itertools.count()
 

@@ -14,19 +14,19 @@ import torch
 from torch.nn.attention.flex_attention import create_block_mask
 
 from . import layers
-from .attention import Plan
+from .counts import numbered, plans
 from .designs import choose
 from .grids import exporting, of_level, tracing
+from .plan import Plan
 from .settings import say
-from .tally import numbered, plans
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn.attention.flex_attention import BlockMask
 
+    from .aliases import Extents, Grid, Grids, MaskMod, Mods, Place
+    from .counts import Layer
     from .designs import AnyDesign
-    from .kinds import Extents, Grid, Grids, MaskMod, Mods, Place
-    from .tally import Layer
 
 
 P = ParamSpec("P")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from .attention import Brought, Plan
 from .grids import tracing
+from .plan import Brought, Plan
 from .planning import block_mask_of
 from .reference import attend
 from .settings import say
@@ -20,7 +20,7 @@ from .settings import say
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from .kinds import Place
+    from .aliases import Place
 
 
 def documents_of(boundaries: Tensor, length: int) -> Tensor:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from . import settings
+from .counts import watched
 from .difference import seen
 from .settings import say
-from .tally import watched
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -15,9 +15,9 @@ import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from .attention import Brought
+    from .aliases import Place
     from .designs import AnyDesign
-    from .kinds import Place
+    from .plan import Brought
 
 # Number of scores that are held at once.
 _HELD = 2**25

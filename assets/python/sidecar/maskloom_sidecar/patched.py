@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from . import layers, proof
-from .attention import Brought, Plan, attend
+from . import layers, pickled, verified
+from .attention import attend
 from .calls import Call, of_lengths
 from .grids import fixed, tracing
+from .plan import Brought, Plan
 from .planning import plan_for
 from .settings import say
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from .tally import Layer
+    from .counts import Layer
 
 
 def instead(
@@ -43,8 +45,8 @@ def instead(
     elif is_causal:
         say("the model requests a causal mask by a flag: the design replaces it")
     brought = Brought(own=attn_mask)
-    if proof.by_hand_now():
-        return proof.attend(plan, query, key, value, scale, brought)
+    if verified.by_hand_now():
+        return verified.attend(plan, query, key, value, scale, brought)
     return attend(plan, query, key, value, scale, brought)
 
 
@@ -55,7 +57,7 @@ def planned(
     if not tracing():
         layers.now.calls += 1
     if call.aside:
-        if not tracing() and not proof.plain_now():
+        if not tracing() and not verified.plain_now():
             layer.aside += 1
         return None
     if call.reason is not None:
@@ -68,7 +70,7 @@ def accepted(layer: Layer, plan: Plan, dropout: float) -> bool:
     if plan.design is None:
         reason = plan.reason or "left as it is: no design is meant for this call"
         if not tracing():
-            if not proof.plain_now():
+            if not verified.plain_now():
                 layer.leaves(reason)
         elif layer.model.strict:
             raise RuntimeError(f"maskloom: {reason}")
@@ -76,7 +78,7 @@ def accepted(layer: Layer, plan: Plan, dropout: float) -> bool:
     if dropout:
         raise RuntimeError(f"maskloom: {layer.name} uses dropout {dropout}; FlexAttention has none: set it to 0")
     if not tracing():
-        if proof.plain_now():
+        if verified.plain_now():
             return False
         layer.took()
         layer.model.note_sparsity(plan.block_mask)
@@ -146,15 +148,20 @@ def _wrapped(original: Any, replaces: bool) -> Any:
     return own
 
 
-def look_again() -> None:
-    """Before a call of a watched model or layer: a trainer may have replaced a function in the meantime."""
-    if tracing():
-        _look_while_traced()
-        return
+def patch() -> None:
+    """Both, as far as they are imported. It may be called again at any time."""
     patch_torch()
     dispatch = sys.modules.get("diffusers.models.attention_dispatch")
     if dispatch is not None:
         patch_diffusers(dispatch)
+
+
+def look_again() -> None:
+    """Before a call of a watched model or layer: a trainer may have replaced a function in the meantime."""
+    if tracing():
+        _look_while_traced()
+    else:
+        patch()
 
 
 def _patched() -> str:
@@ -209,3 +216,16 @@ def _replace(name: str, original: object, own: object) -> None:
         names = getattr(module, "__dict__", None)
         if isinstance(names, dict) and names.get(name) is original and not module.__name__.startswith("torch"):
             setattr(module, name, own)
+
+
+def remade(module: str, name: str, *given: Any) -> Any:
+    """An object of a class of the runtime, without its state, or the result of a function of the runtime.
+
+    A loaded model runs with its design, so attention is patched.
+    """
+    patch()
+    found = getattr(importlib.import_module(f"{__package__}.{module}"), name)
+    return found(*given) if given else found.__new__(found)
+
+
+pickled.remade = remade

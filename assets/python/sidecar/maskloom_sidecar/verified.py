@@ -17,9 +17,9 @@ from .settings import say
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from .attention import Brought, Plan
+    from .aliases import Inputs
     from .difference import Difference
-    from .kinds import Inputs
+    from .plan import Brought, Plan
 
 
 class _Mode(threading.local):

@@ -14,15 +14,15 @@ import weakref
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from .carried import Carried
-from .newest import Newest
+from .cache import Newest
+from .pickled import Carried
 from .settings import say, wanted
 
 if TYPE_CHECKING:
     from torch.nn.attention.flex_attention import BlockMask
 
+    from .aliases import Grid, Grids
     from .designs import Design
-    from .kinds import Grid, Grids
 
 # why a watched layer without a watched call is left
 SILENT = "left as it is: the layer's forward called no watched attention: another attention function took its place"

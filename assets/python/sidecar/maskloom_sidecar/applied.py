@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from . import layers, seams, settings
+from . import layers, patched, settings
 from .designs import design_of
 from .learning import learning, parameter_name
 from .learning import told as not_learned
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from torch import Tensor, nn
 
+    from .aliases import Inputs, Wanted
+    from .counts import Model
     from .designs import Design
     from .difference import Difference
-    from .kinds import Inputs, Wanted
-    from .proof import Proof
-    from .tally import Model
+    from .verified import Proof
 
 
 class Handle:
@@ -48,15 +48,15 @@ class Handle:
 
     def verify(self, inputs: Inputs, tolerance: float | None = None) -> Proof:
         """See `maskloom_sidecar.verify`."""
-        from . import proof
+        from . import verified
 
-        return proof.verify(self.model, inputs, tolerance)
+        return verified.verify(self.model, inputs, tolerance)
 
     def compare(self, inputs: Inputs) -> Difference:
         """See `maskloom_sidecar.compare`."""
-        from . import proof
+        from . import verified
 
-        return proof.compare(self.model, inputs)
+        return verified.compare(self.model, inputs)
 
     def remove(self) -> None:
         """Restores the layers; other designs stay in them."""
@@ -114,9 +114,7 @@ def use(
     if not found:
         kind = "cross-attention" if design.cross else "self-attention"
         raise ValueError(f"maskloom: no {kind} layer was found in {type(model).__name__}, or none that `layers` accepts{beside}")
-    seams.patch_torch()
-    if "diffusers.models.attention_dispatch" in sys.modules:
-        seams.patch_diffusers(sys.modules["diffusers.models.attention_dispatch"])
+    patched.patch()
     replaced = 0
     for _, part in found:
         layer = layers.record(part)
