@@ -5,7 +5,7 @@
 //! partial sums are added in order; pairs of tiles without kept cells are skipped. Must not know why a plan was chosen.
 
 use super::backward_inputs::{Prepped, Queries};
-use super::fused::{Plan, ROWS};
+use super::plan::{Plan, ROWS};
 use crate::backends::gradients::{Gradients, rounded, shapes};
 use crate::backends::mod_gradient::ModGradient;
 use crate::backends::mods::{Mods, Place};

@@ -6,7 +6,7 @@
 
 use super::backward::Raw;
 use super::backward_inputs::Prepped;
-use super::fused::ROWS;
+use super::plan::ROWS;
 use crate::backends::mod_gradient::ModGradient;
 use crate::backends::mods::Place;
 use crate::micro::{Kernels, PANEL, Tile};

@@ -13,6 +13,7 @@ mod fused;
 pub(crate) mod memory;
 mod pack;
 mod passes;
+mod plan;
 
 use super::mod_gradient::ModGradient;
 use super::{Backend, Inputs, Prepared, refusals};
@@ -89,9 +90,9 @@ impl Backend for Cpu {
     fn prepare(&mut self, problem: &Problem, inputs: &Inputs) -> Result<Box<dyn Prepared>, Diagnostic> {
         let plan = match self {
             Cpu::Eager => return eager::prepare(problem, inputs),
-            Cpu::Sdpa => fused::Plan::dense(problem, problem.pattern(&Control::new())?),
-            Cpu::Flash => fused::Plan::dense(problem, flash_pattern(problem)?),
-            Cpu::Flex => fused::Plan::blocks(problem)?,
+            Cpu::Sdpa => plan::Plan::dense(problem, problem.pattern(&Control::new())?),
+            Cpu::Flash => plan::Plan::dense(problem, flash_pattern(problem)?),
+            Cpu::Flex => plan::Plan::blocks(problem)?,
         };
         fused::prepare(problem, inputs, self.name(), plan)
     }

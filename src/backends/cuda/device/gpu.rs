@@ -27,7 +27,7 @@ pub struct Gpu {
     /// Loaded kernels by cache key, the latest last.
     modules: Mutex<Vec<(String, Arc<Module>)>>,
     /// Inputs that backends of one race share.
-    pub(crate) uploads: Mutex<Vec<std::sync::Weak<super::tensors::Rotation>>>,
+    pub(crate) uploads: Mutex<Vec<std::sync::Weak<dyn std::any::Any + Send + Sync>>>,
     /// Bytes of all live buffers.
     held: AtomicUsize,
 }

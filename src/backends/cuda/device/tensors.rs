@@ -12,8 +12,9 @@ use crate::problem::Problem;
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 use rayon::prelude::*;
+use std::any::Any;
 use std::borrow::Cow;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, Weak};
 
 /// Elements between neighbours along batch, head and token; along the head dimension it is 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -141,7 +142,8 @@ impl Rotation {
     pub fn of(gpu: &Arc<Gpu>, inputs: &Inputs, layout: Layout) -> Result<Arc<Rotation>, Diagnostic> {
         let mut shared = gpu.uploads.lock().unwrap_or_else(PoisonError::into_inner);
         shared.retain(|known| known.strong_count() > 0);
-        let known = shared.iter().find_map(|known| known.upgrade().filter(|r| r.is_of(inputs, layout)));
+        let of_these = |known: &Weak<dyn Any + Send + Sync>| known.upgrade()?.downcast::<Rotation>().ok();
+        let known = shared.iter().filter_map(of_these).find(|rotation| rotation.is_of(inputs, layout));
         if let Some(rotation) = known {
             return Ok(rotation);
         }
@@ -153,7 +155,8 @@ impl Rotation {
             sets.push(sets[0].copy(gpu)?);
         }
         let rotation = Arc::new(Rotation { inputs: inputs.clone(), layout, sets });
-        shared.push(Arc::downgrade(&rotation));
+        let any: Arc<dyn Any + Send + Sync> = rotation.clone();
+        shared.push(Arc::downgrade(&any));
         Ok(rotation)
     }
 

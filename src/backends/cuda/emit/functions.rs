@@ -8,7 +8,7 @@
 use super::fold::{self, Product};
 use super::hoist::{self, Held, Holder};
 use super::layout::ModsLayout;
-use super::mods::LiftedGradient;
+use super::mods::{LiftedGradient, Template};
 use super::ops::{self, Precision};
 use crate::backends::cuda::variant::spec::{HEAVY, LIGHT};
 use crate::base::{Source, Span};
@@ -28,25 +28,6 @@ pub(super) type Strides = HashMap<NodeId, u32>;
 const CALLED: u32 = 320;
 /// Groups of columns of a light mod: all.
 const ALL_GROUPS: usize = 64;
-
-/// The input of the emitter: one lifted graph and its results.
-#[derive(Clone, Copy, Debug)]
-pub struct Template<'a> {
-    /// The lifted graph.
-    pub graph: &'a Graph,
-    /// Result of the mask mod, Bool.
-    pub mask: Option<NodeId>,
-    /// Result of the score mod, Float.
-    pub score: Option<NodeId>,
-    /// Additional parts for the backward pass.
-    pub gradient: Option<&'a LiftedGradient>,
-    /// How many ints the uniform buffer holds.
-    pub ints: usize,
-    /// How many floats.
-    pub floats: usize,
-    /// Texts that the spans point into.
-    pub sources: &'a [Source],
-}
 
 /// Emitted text and the layout of its struct `Mods`.
 #[derive(Clone, Debug, PartialEq)]

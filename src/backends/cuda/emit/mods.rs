@@ -3,12 +3,30 @@
 //! Invariant: the template (graph and counts) decides the text; the values only fill `Mods`. Divisors stay in the text,
 //! other literals are values. Must not know kernels.
 
-use super::functions::Template;
 use crate::base::{HostTensor, Source, Span};
 use crate::ir::graph::{CaptureId, Graph, Input, Mod, NodeId, Op};
 use crate::ir::passes::derive::{Derived, ReadGradient};
 use crate::ir::passes::difference::follow_the_difference;
 use crate::ir::passes::lift::{Lift, lift};
+
+/// The input of the emitter: one lifted graph and its results.
+#[derive(Clone, Copy, Debug)]
+pub struct Template<'a> {
+    /// The lifted graph.
+    pub graph: &'a Graph,
+    /// Result of the mask mod, Bool.
+    pub mask: Option<NodeId>,
+    /// Result of the score mod, Float.
+    pub score: Option<NodeId>,
+    /// Additional parts for the backward pass.
+    pub gradient: Option<&'a LiftedGradient>,
+    /// How many ints the uniform buffer holds.
+    pub ints: usize,
+    /// How many floats.
+    pub floats: usize,
+    /// Texts that the spans point into.
+    pub sources: &'a [Source],
+}
 
 /// The backward pass's values of a score mod, in the same lifted graph.
 #[derive(Clone, Debug, Default)]
