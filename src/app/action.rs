@@ -5,6 +5,7 @@
 use super::canvas::{CanvasEvent, Picture};
 use super::command::Command;
 use super::exporting::ExportWish;
+use super::far_jobs::JobWish;
 use super::layout::Part;
 use super::view::FileInputs;
 use super::writing::Order;
@@ -103,6 +104,8 @@ pub(crate) enum Action {
         /// How long it may take to answer.
         limit: Duration,
     },
+    /// About jobs that go on without the window.
+    Job(JobWish),
     /// Removes a machine from the list of those that answered.
     ForgetHost(Target),
     /// Waits for it no longer.

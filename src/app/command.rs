@@ -72,6 +72,8 @@ commands! {
     Run: "Run", "Races the chosen backends and checks each against the float64 reference.", ctrl(Key::Enter);
     RunWhole: "Run all of it", "Races the whole document on the CPU too, where Run uses a smaller copy.", ctrl_shift(Key::Enter);
     RaceLengths: "Race over lengths", "Races this design at several shorter lengths, and plots time over length.", None;
+    Detach: "Race without waiting", "Starts the race as a job that goes on without this window; Jobs shows it.", None;
+    Jobs: "Jobs…", "Lists the jobs on the worker's machine that go on without this window, and opens their results.", None;
     Cancel: "Cancel", "Stops the work by ending the worker; a new worker starts when it is needed.", ctrl(Key::Period);
     Compile: "Compile the kernel", "Generates and compiles the CUDA kernel of this mask; needs NVRTC, no GPU.", ctrl(Key::B);
     Examine: "Examine this setup", "Looks at driver, NVRTC, PyTorch and display, and shows how to fix each problem.", None;

@@ -41,6 +41,7 @@ mod editing_tests;
 mod editor;
 mod errands;
 mod exporting;
+mod far_jobs;
 mod file_choices;
 mod fonts;
 mod frame;
@@ -60,6 +61,7 @@ mod literal;
 mod looking_tests;
 mod mending;
 mod mishaps;
+mod names;
 mod notices;
 mod numbers;
 mod opening;
@@ -205,6 +207,7 @@ fn open(options: Options, mut timings: Option<timings::Timings>, fate: Fate) -> 
         fate.shown.store(true, Ordering::Relaxed);
         timings.iter_mut().for_each(timings::Timings::ready);
         fonts::start(&cc.egui_ctx);
+        names::begin(&cc.egui_ctx);
         Ok(Box::new(Workbench::new(&cc.egui_ctx, options).timed(timings).ending(fate.ended)) as Box<dyn eframe::App>)
     };
     eframe::run_native("Maskloom", native, Box::new(start))

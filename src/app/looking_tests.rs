@@ -136,6 +136,19 @@ fn enter_opens_the_first_preset_that_the_gallery_finds() {
 }
 
 #[test]
+fn the_gallery_shows_two_dozen_tiles_at_once() {
+    let mut window = window(None);
+    window.set_size(Vec2::new(1600.0, 960.0));
+    command(&mut window, Key::G);
+    window.run_steps(4);
+    let (close, first) = (window.get_by_label("Close").rect(), window.get_by_label("Prefix LM").rect());
+    let nodes = window.query_all_by_role(egui::accesskit::Role::Button);
+    let tiles = nodes.map(|node| node.rect()).filter(|rect| rect.size() == first.size() && rect.bottom() < close.top());
+    let tiles = tiles.count();
+    assert!(tiles >= 24, "{tiles} tiles of {:?} above {close:?}", first.size());
+}
+
+#[test]
 fn a_presentation_ends_as_it_began() {
     let mut window = window(None);
     window.key_press(Key::F11);

@@ -9,6 +9,7 @@ use super::canvas::heat::HeatData;
 use super::captured::Captured;
 use super::compile::{self, Built, CountQuestion, Counted, Question};
 use super::errands::Errands;
+use super::far_jobs::FarJobs;
 use super::races::{Race, Races, Wanted};
 use super::watch::{self, Watch};
 use crate::base::{Control, Device, Diagnostic};
@@ -39,6 +40,8 @@ pub(crate) enum JobFor {
     /// The kernel of this problem.
     Compile(Box<Problem>),
     Doctor,
+    /// A question about jobs that go on without the window.
+    Detached,
 }
 
 impl JobFor {
@@ -49,6 +52,7 @@ impl JobFor {
             JobFor::Map(..) | JobFor::Numbers(..) => JobKind::Map,
             JobFor::Compile(_) => JobKind::Compile,
             JobFor::Doctor => JobKind::Doctor,
+            JobFor::Detached => JobKind::Detached,
         }
     }
 }
@@ -61,6 +65,7 @@ pub(crate) enum JobKind {
     Map,
     Compile,
     Doctor,
+    Detached,
 }
 
 impl JobKind {
@@ -72,6 +77,7 @@ impl JobKind {
             JobKind::Map => "computing the attention map",
             JobKind::Compile => "compiling the kernel",
             JobKind::Doctor => "examining the setup",
+            JobKind::Detached => "asking for jobs",
         }
     }
 }
@@ -214,6 +220,7 @@ pub(crate) struct Session {
     pub worker: Option<Box<WorkerInfo>>,
     pub worker_error: Option<Vec<Diagnostic>>,
     pub jobs: Jobs,
+    pub far: FarJobs,
     pub jobs_running: Vec<Running>,
     pub canvas: Canvas,
     pub errands: Errands,
@@ -294,6 +301,7 @@ impl Session {
             worker: None,
             worker_error: None,
             jobs: Jobs::new(target, wake.clone()),
+            far: FarJobs::default(),
             jobs_running: Vec::new(),
             canvas: Canvas::default(),
             errands: Errands::new(wake.clone()),
@@ -522,6 +530,7 @@ impl Session {
         self.jobs = jobs;
         (self.worker, self.worker_error, self.doctor) = (None, None, None);
         self.on_worker = None;
+        self.far = FarJobs::default();
         self.forget_map();
     }
 

@@ -252,7 +252,7 @@ impl State {
             Redo => self.history.redo_title().is_some(),
             Cancel => self.session.running().is_some() || self.session.shrinking.is_some(),
             Run | RunWhole | RaceLengths => !self.session.is_racing() && self.session.shrinking.is_none(),
-            CopyCode | SaveHtml => self.session.built.as_ref().is_some_and(|built| built.problem.is_ok()),
+            CopyCode | SaveHtml | Detach => self.session.built.as_ref().is_some_and(|built| built.problem.is_ok()),
             CopyChart => self.view.right,
             SaveRun => self.session.race.as_ref().is_some_and(|race| race.report.is_some()),
             CloseTab | NextTab | PreviousTab => !self.parked.is_empty(),

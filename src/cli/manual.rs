@@ -5,8 +5,10 @@
 use super::out::{self, Failure};
 use crate::base::Diagnostic;
 use crate::base::nearest::nearest;
+use crate::worker::files;
 use clap::Command;
 use clap_complete::Shell;
+use std::path::{Path, PathBuf};
 
 /// Print a script that completes commands and flags in a shell
 #[derive(Debug, clap::Args)]
@@ -24,6 +26,9 @@ pub struct Completions {
 pub struct Man {
     /// Command of the page; the default is the program
     command: Option<String>,
+    /// Write the pages of the program and of all commands into this folder instead
+    #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
+    into: Option<PathBuf>,
     /// Print one JSON object with the page
     #[arg(long)]
     json: bool,
@@ -40,6 +45,9 @@ pub fn completions(args: &Completions, mut line: Command) -> Result<(), Failure>
 pub fn man(args: &Man, mut line: Command) -> Result<(), Failure> {
     // gives commands their whole names and flags
     line.build();
+    if let Some(folder) = &args.into {
+        return pages(line, folder, args.json);
+    }
     let page = match &args.command {
         None => line,
         Some(name) => match line.find_subcommand(name) {
@@ -47,11 +55,30 @@ pub fn man(args: &Man, mut line: Command) -> Result<(), Failure> {
             None => return Err(Failure::WrongUse(unknown(name, &line))),
         },
     };
+    told("page", &roff(page)?, args.json)
+}
+
+fn roff(page: Command) -> Result<Vec<u8>, Diagnostic> {
     let mut roff = Vec::new();
     clap_mangen::Man::new(page)
         .render(&mut roff)
         .map_err(|why| Diagnostic::error("man", format!("the page cannot be written: {why}")))?;
-    told("page", &roff, args.json)
+    Ok(roff)
+}
+
+/// A page for each command that help lists, as `man` looks for them: `maskloom-run.1`.
+fn pages(line: Command, folder: &Path, as_json: bool) -> Result<(), Failure> {
+    let commands: Vec<Command> = line.get_subcommands().filter(|command| !command.is_hide_set()).cloned().collect();
+    let mut written = Vec::new();
+    for page in std::iter::once(line).chain(commands) {
+        let name = format!("{}.1", page.get_display_name().unwrap_or(page.get_name()));
+        files::save_with_folders(&folder.join(&name), &roff(page)?)?;
+        written.push(name);
+    }
+    if as_json {
+        return out::json(&serde_json::json!({ "folder": folder, "pages": written }));
+    }
+    out::text(&format!("{} pages in {}\n", written.len(), folder.display()))
 }
 
 fn unknown(name: &str, line: &Command) -> Diagnostic {

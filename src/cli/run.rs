@@ -14,14 +14,14 @@ use crate::backends::race::RaceOptions;
 use crate::base::{BackendName, Control, Diagnostic};
 use crate::document::compile::Compiled;
 use crate::problem::result::RunReport;
+use crate::tasks::detached::RunNotes;
 use crate::tasks::plan::{self, ROUNDS};
 use crate::tasks::run_file::{CopyOf, RunFile};
 use crate::tasks::smaller::{self, Wish};
-use crate::worker::protocol::detached::{Batch, Piece, PieceEnd, Step, Work};
+use crate::worker::protocol::detached::{Batch, Piece, PieceEnd, Work};
 use crate::worker::protocol::{InputSource, RunRequest, SeedSource};
 use crate::worker::transport::Payload;
 use crate::worker::{files, machine, tensors};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -139,9 +139,10 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if let Some(base) = args.baseline.filter(|base| !request.backends.contains(base)) {
         request.backends.insert(0, base);
     }
-    let view = View { name: opened.document.name.clone(), baseline: args.baseline, max_scores: args.max_scores, copy };
+    let (name, document) = (opened.document.name.clone(), Some(opened.document.clone()));
+    let view = RunNotes { name, baseline: args.baseline, max_scores: args.max_scores, copy, document };
     if args.detach {
-        return detached(&args.at.target, &mut worker, &view, request, args.json);
+        return detach::start(&args.at.target, &mut worker, view.batch(request))?.tell(args.json);
     }
     let (report, payloads) = worker.run(request.clone())?;
     if let Some(path) = &args.out {
@@ -155,25 +156,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
     show(&view, &request, &report, args.json)
 }
 
-/// What the tables need beside the report.
-#[derive(Clone, Serialize, Deserialize)]
-struct View {
-    name: String,
-    baseline: Option<BackendName>,
-    max_scores: bool,
-    copy: Option<CopyOf>,
-}
-
-fn detached(target: &str, worker: &mut Worker, view: &View, request: RunRequest, as_json: bool) -> Result<(), Failure> {
-    let title = format!("run of {}", view.name);
-    let step = Step { label: String::new(), work: Work::Race { request: Box::new(request) } };
-    let batch = Batch { what: "run".into(), title, steps: vec![step], notes: json!(view) };
-    detach::start(target, worker, batch)?.tell(as_json)
-}
-
 /// The result of a detached run.
 pub fn show_job(batch: &Batch, pieces: &[Piece], how: &detach::Show) -> Result<(), Failure> {
-    let view: View = serde_json::from_value(batch.notes.clone())
+    let view: RunNotes = serde_json::from_value(batch.notes.clone())
         .map_err(|e| Diagnostic::error("job-file", format!("the job's notes cannot be read: {e}")))?;
     let step = batch.steps.first().map(|step| &step.work);
     match (step, pieces.first().map(|piece| &piece.end)) {
@@ -183,8 +168,8 @@ pub fn show_job(batch: &Batch, pieces: &[Piece], how: &detach::Show) -> Result<(
 }
 
 /// Prints a run. Errors: no backend ran, or one was wrong.
-fn show(view: &View, request: &RunRequest, report: &RunReport, as_json: bool) -> Result<(), Failure> {
-    let View { name, baseline, max_scores, copy } = view;
+fn show(view: &RunNotes, request: &RunRequest, report: &RunReport, as_json: bool) -> Result<(), Failure> {
+    let RunNotes { name, baseline, max_scores, copy, .. } = view;
     race::notes(report);
     if as_json {
         let mut value = race::json(name, &request.problem, report, *baseline);

@@ -19,6 +19,7 @@ use maskloom_worker as worker;
 
 pub mod comparing;
 pub mod conform;
+pub mod detached;
 pub mod doctor;
 pub mod environment;
 pub mod estimate;

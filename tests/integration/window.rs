@@ -30,8 +30,11 @@ const DOCUMENT: &str = r#"{
 }"#;
 
 fn window(open: &Path) -> Window {
-    let target = Some(Target::from_words(&[env!("CARGO_BIN_EXE_maskloom"), "worker"]));
-    let options = Options { target, open: Some(open.into()), ..Options::default() };
+    window_on(open, Target::from_words(&[env!("CARGO_BIN_EXE_maskloom"), "worker"]))
+}
+
+fn window_on(open: &Path, target: Target) -> Window {
+    let options = Options { target: Some(target), open: Some(open.into()), ..Options::default() };
     let builder = Harness::builder().with_size(Vec2::new(1500.0, 950.0)).with_step_dt(0.05);
     builder.build_eframe(|cc| Workbench::new(&cc.egui_ctx, options))
 }
@@ -215,4 +218,38 @@ fn a_worker_that_is_killed_is_told_and_started_again() {
     wait(&mut window, "cancelled");
     press(&mut window, Modifiers::COMMAND, Key::Enter);
     wait(&mut window, "our CPU");
+}
+
+/// Carries a command out by its name.
+fn command(window: &mut Window, name: &str) {
+    press(window, Modifiers::COMMAND, Key::P);
+    window.event(egui::Event::Text(name.into()));
+    window.run_steps(4);
+    press(window, Modifiers::NONE, Key::Enter);
+}
+
+#[test]
+fn a_race_goes_on_without_its_window_and_opens_in_another() {
+    let home = tempfile::tempdir().unwrap();
+    let document = home.path().join("band.json");
+    std::fs::write(&document, DOCUMENT).unwrap();
+    let cache = format!("MASKLOOM_CACHE={}", home.path().join("cache").display());
+    let target = Target::from_words(&["env", &cache, env!("CARGO_BIN_EXE_maskloom"), "worker"]);
+    let mut first = window_on(&document, target.clone());
+    wait(&mut first, "% of cells");
+    command(&mut first, "Race without waiting");
+    wait(&mut first, "goes on as job");
+    drop(first);
+
+    let mut second = window_on(&home.path().join("absent.json"), target);
+    command(&mut second, "Jobs");
+    wait(&mut second, "Open run of Small band");
+    second.get_by_label("Open run of Small band").click();
+    // with its document, as a run file opens
+    wait(&mut second, "our CPU eager kernel");
+    wait(&mut second, "Near");
+    command(&mut second, "Jobs");
+    wait(&mut second, "Remove what is over");
+    second.get_by_label("Remove what is over").click();
+    wait(&mut second, "There are none.");
 }

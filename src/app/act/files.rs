@@ -232,7 +232,7 @@ fn copy_of(race: &Race) -> Option<CopyOf> {
 }
 
 /// A recorded run with its document: the original, if a smaller copy of it ran.
-fn open_run(state: &mut State, path: PathBuf, run: RunFile) {
+pub(super) fn open_run(state: &mut State, path: PathBuf, run: RunFile) {
     super::open_document(state, run.whole().clone());
     let id = state.session.races.next();
     state.session.race = Some(Race {

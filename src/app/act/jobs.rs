@@ -18,7 +18,7 @@ use crate::tasks::smaller::{self, is_heavy};
 use crate::tasks::verdicts::{Place, Verdict};
 use crate::worker::jobs::News;
 use crate::worker::machine;
-use crate::worker::protocol::{GradientRequest, MapRequest, SeedSource};
+use crate::worker::protocol::{GradientRequest, MapRequest, RunRequest, SeedSource};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ pub(super) fn run(state: &mut State, wanted: Wanted) {
 
 /// The reason why the document cannot run: Problems lists its errors, the message shows the first. The message
 /// disappears by itself, because it would outlive the fix.
-fn cannot(state: &mut State) {
+pub(super) fn cannot(state: &mut State) {
     state.view.show_aside(Aside::Problems);
     if let Some(words) = cannot_run(state) {
         state.tell(Diagnostic::warning("cannot-run", words));
@@ -96,12 +96,15 @@ pub(super) fn verdicts_found(state: &mut State, of: [u64; 2], place: &Place, fou
     }
 }
 
-/// Races `built`, which is `of` itself or its smaller copy.
-fn start(state: &mut State, built: Arc<Built>, of: Arc<Built>, copy: Option<SmallerCopy>, wanted: Wanted) {
+/// The request for a race of `built`. None: there is no problem or no backend, which the user is told.
+pub(super) fn request(state: &mut State, built: &Built, wanted: Wanted) -> Option<RunRequest> {
     let device = state.session.device(&state.document);
     let problem = match &built.problem {
         Ok(problem) => problem,
-        Err(why) => return why.clone().into_iter().for_each(|d| state.tell(d)),
+        Err(why) => {
+            why.clone().into_iter().for_each(|d| state.tell(d));
+            return None;
+        }
     };
     let mut request = plan::run_request(problem, &built.document.settings, device);
     let own_gradients = wanted == Wanted::OwnGradients;
@@ -110,20 +113,23 @@ fn start(state: &mut State, built: Arc<Built>, of: Arc<Built>, copy: Option<Smal
     }
     if request.backends.is_empty() {
         let why = Diagnostic::error("no-backends", "no backend is selected for the race");
-        return state.tell(why.hint("select at least one on the right, under Backends"));
+        state.tell(why.hint("select at least one on the right, under Backends"));
+        return None;
     }
     request.inputs = state.input_source();
     request.options.rounds = state.view.rounds;
     if state.view.backward || own_gradients {
         let seeds = SeedSource::Random { seed: built.document.settings.seed };
-        request.gradients = Some(GradientRequest {
-            seeds,
-            rounds: state.view.rounds,
-            keep: false,
-            deterministic: state.view.deterministic,
-        });
+        let (rounds, deterministic) = (state.view.rounds, state.view.deterministic);
+        request.gradients = Some(GradientRequest { seeds, rounds, keep: false, deterministic });
     }
     request.python = state.view.python.clone();
+    Some(request)
+}
+
+/// Races `built`, which is `of` itself or its smaller copy.
+fn start(state: &mut State, built: Arc<Built>, of: Arc<Built>, copy: Option<SmallerCopy>, wanted: Wanted) {
+    let Some(request) = request(state, &built, wanted) else { return };
     state.session.forget_map();
     let (whole, copy) = (Some(of.clone()), copy.map(Arc::new));
     let of = of.problem.as_ref().ok().cloned();
@@ -272,6 +278,7 @@ pub(in crate::app) fn ended(state: &mut State, of: JobFor, news: News) {
             let stale = now != Some(&*problem);
             state.session.kernel = Some(Kernel { artefact, problem: *problem, stale });
         }
+        (JobFor::Detached, News::Detached(told)) => super::far::told(state, *told),
         (_, News::Hello(info)) => hello(state, info),
         (_, News::Examined(report)) => state.session.doctor = Some(report),
         (of, News::Failed { why }) => failed(state, of, why),
@@ -311,6 +318,7 @@ fn failed(state: &mut State, of: JobFor, why: Vec<Diagnostic>) {
         }
         JobFor::Numbers(..) => return state.session.numbers_error = why.into_iter().next(),
         JobFor::Compile(_) => return state.session.kernel_error = Some(why),
+        JobFor::Detached => return super::far::failed(state, why),
         JobFor::Run(id) => state.session.end_race(id),
         // taken before, by the race over lengths
         JobFor::Doctor | JobFor::Sweep(..) => {}

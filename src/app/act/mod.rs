@@ -5,6 +5,7 @@
 
 mod canvas;
 mod documents;
+mod far;
 mod files;
 pub(super) mod jobs;
 mod layers;
@@ -99,6 +100,7 @@ pub(super) fn act(state: &mut State, action: Action) {
             state.connect_error = None;
             state.connecting = Some(Connecting::start(target, python, limit, wake));
         }
+        Action::Job(wish) => far::wish(state, wish),
         Action::ForgetHost(target) => state.view.hosts.retain(|host| host.target != target),
         Action::CancelConnect => (state.connecting, state.connect_error) = (None, None),
         Action::SetInputs(inputs) => match inputs {
@@ -228,6 +230,8 @@ fn run_command(state: &mut State, command: Command) {
         Run => jobs::run(state, Wanted::Race),
         RunWhole => jobs::run(state, Wanted::Whole),
         RaceLengths => sweep::start(state),
+        Detach => far::detach(state),
+        Jobs => ask(state, Dialog::Jobs),
         Cancel => jobs::cancel(state),
         Compile => jobs::compile(state, crate::base::BackendName::Flex, None),
         Examine => jobs::examine(state),

@@ -56,7 +56,7 @@ pub(super) fn show(ui: &mut Ui, dialog: &mut GalleryDialog, actions: &mut Action
     if let Some(first) = cards.first().filter(|_| entered) {
         actions.push(first.opens());
     }
-    let height = super::room(ui, 200.0).min(640.0);
+    let height = super::room(ui, 200.0);
     ScrollArea::vertical().max_height(height).min_scrolled_height(height).auto_shrink([false, true]).show(ui, |ui| {
         for group in Group::ALL {
             let these: Vec<&Card> = cards.iter().filter(|card| card.group == group).collect();

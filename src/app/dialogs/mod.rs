@@ -7,6 +7,7 @@ mod connect;
 mod difference;
 mod fetch;
 mod gallery;
+mod jobs;
 mod lists;
 mod palette;
 mod paste;
@@ -82,8 +83,12 @@ const TOP: f32 = 24.0;
 
 /// Shows the open dialog. Returns it unless it was closed.
 pub(super) fn show(ctx: &egui::Context, state: &State, mut dialog: Dialog, actions: &mut Actions) -> Option<Dialog> {
-    let wide = matches!(dialog, Dialog::Gallery(_) | Dialog::Paste(_) | Dialog::Shortcuts | Dialog::Difference { .. });
-    let width: f32 = if wide { 760.0 } else { 520.0 };
+    let width: f32 = match dialog {
+        // pictures to look through: as many as fit
+        Dialog::Gallery(_) => 1300.0,
+        Dialog::Paste(_) | Dialog::Shortcuts | Dialog::Difference { .. } => 760.0,
+        _ => 520.0,
+    };
     // anchored at the top: the text field stays in its place while lines appear and disappear below
     let area = egui::Modal::default_area(widgets::id("dialog")).anchor(egui::Align2::CENTER_TOP, [0.0, TOP]);
     let modal = egui::Modal::new(widgets::id("dialog")).area(area).show(ctx, |ui| {
@@ -126,6 +131,7 @@ fn contents(ui: &mut Ui, state: &State, dialog: &mut Dialog, actions: &mut Actio
         Dialog::Fetch(plan) => fetch::show(ui, plan, actions),
         Dialog::Unsaved(dialog) => unsaved::show(ui, dialog, actions),
         Dialog::Difference { path, theirs, mine } => difference::show(ui, path, [theirs, mine], actions),
+        Dialog::Jobs => jobs::show(ui, state, actions),
         Dialog::Shortcuts => lists::shortcuts(ui),
         Dialog::Messages => lists::messages(ui, state),
     }

@@ -52,6 +52,8 @@ pub(crate) enum Dialog {
         theirs: String,
         mine: String,
     },
+    /// Jobs that go on without the window.
+    Jobs,
     Shortcuts,
     Messages,
 }
@@ -96,7 +98,7 @@ impl Dialog {
     /// Whether a click outside may close it: nothing was typed or chosen in it.
     pub fn is_light(&self) -> bool {
         use Dialog::*;
-        matches!(self, Gallery(_) | Palette(_) | Shortcuts | Messages | Difference { .. } | Failure { .. })
+        matches!(self, Gallery(_) | Palette(_) | Shortcuts | Messages | Jobs | Difference { .. } | Failure { .. })
     }
 
     pub fn failure(title: &str, why: Vec<Diagnostic>, behind: Option<Dialog>) -> Self {

@@ -127,7 +127,7 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 &[NextHead, PreviousHead],
             ],
         ),
-        ("Run", &[&[Run, RunWhole, RaceLengths, Cancel], &[Compile, Examine, Connect]]),
+        ("Run", &[&[Run, RunWhole, RaceLengths, Detach, Jobs, Cancel], &[Compile, Examine, Connect]]),
         ("Help", &[&[ShowLearn], &[Palette, Shortcuts, Messages]]),
     ];
     for (name, groups) in groups {

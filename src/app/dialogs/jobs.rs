@@ -1,0 +1,108 @@
+//! The list of jobs that go on without the window.
+//!
+//! Invariant: it asks for the list while it is open, at most once in two seconds; a job's end and the removal of results are asked
+//! for by their names. Must not know how jobs run.
+
+use super::{Action, Actions, Next, title};
+use crate::app::command::Command;
+use crate::app::far_jobs::{JobWish, can_end, is_race};
+use crate::app::session::JobKind;
+use crate::app::state::State;
+use crate::app::widgets::{command_button, diagnostic_below};
+use crate::base::control::remaining;
+use crate::worker::protocol::detached::{JobInfo, JobState};
+use crate::worker::target::quote;
+use egui::{ProgressBar, ScrollArea, Ui};
+use std::time::Duration;
+
+pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) -> Next {
+    let far = &state.session.far;
+    let host = state.session.worker.as_ref().map_or_else(|| state.view.target.to_string(), |info| info.host.clone());
+    title(ui, &format!("Jobs on {host}"));
+    ui.label(
+        "They go on when this window closes or the line is cut. Another machine's jobs are shown when it is connected.",
+    );
+    ui.add_space(6.0);
+    keep_asking(ui, state, actions);
+    match &far.listed {
+        None if far.error.is_none() => drop(ui.spinner()),
+        None => {}
+        Some(list) if list.is_empty() => drop(ui.weak("There are none.")),
+        Some(list) => drop(ScrollArea::vertical().max_height(360.0).show(ui, |ui| {
+            list.iter().for_each(|job| row(ui, state, job, actions));
+        })),
+    }
+    far.error.iter().for_each(|why| diagnostic_below(ui, why));
+    ui.add_space(8.0);
+    let mut next = Next::Stay;
+    ui.horizontal(|ui| {
+        command_button(ui, Command::Detach, state.can(Command::Detach), actions);
+        let over = far.listed.iter().flatten().any(|job| job.own && job.state.is_over());
+        let clear = ui.add_enabled(over, egui::Button::new("Remove what is over"));
+        if clear.on_hover_text("Removes the jobs that are over, with their results.").clicked() {
+            actions.push(Action::Job(JobWish::Clear));
+        }
+        if ui.button("Close").clicked() {
+            next = Next::Close;
+        }
+    });
+    next
+}
+
+fn keep_asking(ui: &Ui, state: &State, actions: &mut Actions) {
+    match state.session.far.rest() {
+        Some(rest) => ui.ctx().request_repaint_after(rest),
+        None if state.session.has(JobKind::Detached) => ui.ctx().request_repaint_after(Duration::from_millis(200)),
+        None => actions.push(Action::Job(JobWish::List)),
+    }
+}
+
+fn row(ui: &mut Ui, state: &State, job: &JobInfo, actions: &mut Actions) {
+    ui.horizontal(|ui| {
+        ui.strong(&job.title);
+        ui.weak(&job.id);
+        let opens = state.session.far.reading.as_ref().is_some_and(|reading| reading.id == job.id);
+        if opens {
+            ui.spinner();
+        } else if is_race(job) && ui.button("Open").accessible_name(format!("Open {}", job.title)).clicked() {
+            actions.push(Action::Job(JobWish::Open(job.id.clone())));
+        }
+        if can_end(job) && ui.button("End").accessible_name(format!("End {}", job.title)).clicked() {
+            actions.push(Action::Job(JobWish::Cancel(job.id.clone())));
+        }
+        if !is_race(job) && job.done > 0 {
+            let command = attach(job, &state.view.target.command);
+            if ui.button("Copy the command").on_hover_text(&command).clicked() {
+                ui.ctx().copy_text(command);
+            }
+        }
+    });
+    ui.horizontal(|ui| {
+        if job.state == JobState::Running {
+            ui.add(ProgressBar::new(job.fraction as f32).desired_width(120.0).show_percentage());
+        }
+        ui.weak(words(job));
+    });
+    ui.add_space(4.0);
+}
+
+/// How it is with a job, in one line.
+fn words(job: &JobInfo) -> String {
+    let whose = if job.own { "" } else { ", another user's" };
+    let of = if job.steps > 1 { format!(", {} of {}", job.done, job.steps) } else { String::new() };
+    let seconds = Duration::from_secs_f64(job.seconds.max(0.0));
+    match job.state {
+        JobState::Running => {
+            let left = remaining(seconds, job.fraction).map_or(String::new(), |left| format!(", {left}"));
+            format!("{}{of}{left}{whose}", job.now)
+        }
+        over => format!("{}{of}, {:.0} s{whose}", over.words(), job.seconds),
+    }
+}
+
+/// Shows the results of a job in a terminal.
+fn attach(job: &JobInfo, target: &str) -> String {
+    let target = target.trim();
+    let at = if target.is_empty() { String::new() } else { format!(" --target {}", quote(target)) };
+    format!("maskloom attach {}{at}", job.id)
+}

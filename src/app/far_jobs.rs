@@ -1,0 +1,134 @@
+//! Jobs on the worker's machine that go on without this window, as far as the window has heard of them.
+//!
+//! Invariant: nothing is remembered over a restart or another worker: a job's folder on its machine tells all of it. Must not know
+//! how a job runs, nor how it is drawn.
+
+use crate::base::Diagnostic;
+use crate::worker::protocol::detached::{Batch, JobInfo, JobPart, JobState, Piece};
+use std::time::{Duration, Instant};
+
+/// Between two looks at the list.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// A wish about such jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum JobWish {
+    /// The list anew.
+    List,
+    /// The results of one.
+    Open(String),
+    /// The end of one.
+    Cancel(String),
+    /// That jobs which are over go, with their results.
+    Clear,
+}
+
+/// What is known.
+#[derive(Debug, Default)]
+pub(crate) struct FarJobs {
+    /// The newest first; None before the first answer.
+    pub listed: Option<Vec<JobInfo>>,
+    /// Why the last question had no answer.
+    pub error: Option<Diagnostic>,
+    /// When the list was asked for.
+    asked: Option<Instant>,
+    /// The job whose results are on their way.
+    pub reading: Option<Reading>,
+}
+
+/// Results on their way.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    pub id: String,
+    pub batch: Option<Box<Batch>>,
+    pub pieces: Vec<Piece>,
+}
+
+impl FarJobs {
+    /// How long the list may stay as it is; None: it is to be asked for now.
+    pub fn rest(&self) -> Option<Duration> {
+        LOOK.checked_sub(self.asked?.elapsed()).filter(|rest| !rest.is_zero())
+    }
+
+    /// It is asked for.
+    pub fn ask(&mut self) {
+        self.asked = Some(Instant::now());
+    }
+
+    /// A list has come, the newest job last.
+    pub fn put(&mut self, jobs: Vec<JobInfo>) {
+        (self.listed, self.error) = (Some(jobs.into_iter().rev().collect()), None);
+    }
+
+    /// A job is as it is told.
+    pub fn note(&mut self, info: &JobInfo) {
+        let known = self.listed.iter_mut().flatten().find(|job| job.id == info.id);
+        known.into_iter().for_each(|job| *job = info.clone());
+    }
+
+    /// Results are wanted; those of another job are not any more.
+    pub fn read(&mut self, id: &str) {
+        self.reading = Some(Reading { id: id.into(), batch: None, pieces: Vec::new() });
+    }
+
+    /// A part of the wanted results has come. Returns all of them once there are no more.
+    pub fn part(&mut self, part: JobPart) -> Option<Reading> {
+        self.note(&part.info);
+        let reading = self.reading.as_mut().filter(|reading| reading.id == part.info.id)?;
+        reading.batch = part.batch.or(reading.batch.take());
+        reading.pieces.extend(part.pieces);
+        if part.more { None } else { self.reading.take() }
+    }
+}
+
+/// Whether its results are a race that the window can show.
+pub(crate) fn is_race(job: &JobInfo) -> bool {
+    job.what == "run" && job.done > 0
+}
+
+/// Whether this user can end it.
+pub(crate) fn can_end(job: &JobInfo) -> bool {
+    job.own && job.state == JobState::Running
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(id: &str, state: JobState) -> JobInfo {
+        let (what, title, host) = ("run".into(), format!("run of {id}"), "gpu1".into());
+        let (steps, done, fraction, seconds) = (1, 1, 1.0, 3.0);
+        JobInfo {
+            id: id.into(),
+            what,
+            title,
+            state,
+            steps,
+            done,
+            fraction,
+            now: String::new(),
+            seconds,
+            host,
+            own: true,
+        }
+    }
+
+    #[test]
+    fn results_of_a_job_that_is_no_longer_wanted_are_dropped() {
+        let mut jobs = FarJobs::default();
+        assert!(jobs.rest().is_none());
+        jobs.ask();
+        assert!(jobs.rest().is_some_and(|rest| rest <= LOOK));
+        jobs.put(vec![job("a", JobState::Ended), job("b", JobState::Running)]);
+        assert_eq!(jobs.listed.as_ref().expect("listed")[0].id, "b");
+        jobs.read("a");
+        jobs.read("b");
+        let part = |id: &str, more| JobPart { info: job(id, JobState::Ended), batch: None, pieces: Vec::new(), more };
+        assert!(jobs.part(part("a", false)).is_none());
+        assert!(jobs.part(part("b", true)).is_none());
+        assert_eq!(jobs.part(part("b", false)).expect("all of it").id, "b");
+        // and the list has heard that it is over
+        assert!(jobs.listed.iter().flatten().all(|job| job.state == JobState::Ended));
+        assert!(jobs.part(part("b", false)).is_none());
+    }
+}
