@@ -65,6 +65,9 @@ fn of_text(text: &str) -> Result<String, serde_json::Error> {
         return Ok(of_presets(&collection));
     }
     let object: serde_json::Value = serde_json::from_str(text)?;
+    if let Some(table) = super::tables::of(&object) {
+        return table;
+    }
     if object.get("ratios").is_some() { Ok(of_kernels(&serde_json::from_value(object)?)) } else { markdown(text) }
 }
 
