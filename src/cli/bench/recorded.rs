@@ -448,6 +448,38 @@ A column that names a backend is its time over that of `flex`; an empty field is
     }
 
     #[test]
+    fn the_readmes_figures_are_those_of_the_recorded_runs() {
+        let readme = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).replace('\n', " ");
+        let collection = &crate::tasks::recorded::embedded()[0];
+        let said = pytorch(collection.runs.values().map(|run| &run.report));
+        let number = |word: &str, after: &str| {
+            let rest = said.split_once(after).and_then(|(_, rest)| rest.split_once(word)).expect("said").1;
+            rest.split(|c: char| !c.is_ascii_digit() && c != '.').next().expect("a number").to_string()
+        };
+        let (all, alone) = ("The fastest of", "The faster of");
+        let claims = [
+            format!("recorded runs of {} presets on an H200", number("(", all)),
+            format!(
+                "Forward the kernels are {} times as fast, and slower in {} presets",
+                number("mean ", all),
+                number("slower in ", all)
+            ),
+            format!(
+                "the median is {}: they are slower in {} of {}",
+                number("median ", "; backward"),
+                number("slower in ", "; backward"),
+                number("(", "; backward")
+            ),
+            format!(
+                "they are {} and {} times as fast",
+                number("mean ", alone),
+                said.rsplit("mean ").next().and_then(|r| r.split('x').next()).expect("said")
+            ),
+        ];
+        claims.iter().for_each(|claim| assert!(readme.contains(claim.as_str()), "{claim}"));
+    }
+
+    #[test]
     fn backward_passes_that_stand_out_are_explained() {
         let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/kernels/recorded.md"));
         let outliers =

@@ -1,4 +1,5 @@
-//! Tables of the committed runs in the folders of docs/measurements: calls, costs in Python, the price of a fixed order, several GPUs.
+//! Tables of the committed runs in the folders of docs/measurements: calls, costs in Python, masks, the price of a fixed order, several
+//! GPUs.
 //!
 //! Invariant: every figure is one of the file's or a quotient of two; none is typed. Must not know who measured, or which page shows it.
 
@@ -20,6 +21,9 @@ pub(super) fn of(run: &Value) -> Option<Result<String, serde_json::Error>> {
     }
     if run["rows"][0].get("fixed_order").is_some() {
         return Some(read(run).map(orders));
+    }
+    if run["rows"][0].get("blocks_ms").is_some() {
+        return Some(read(run).map(masks));
     }
     first?.get("ranks").map(|_| read(run).map(|rows: Vec<Value>| ranks(&rows)))
 }
@@ -161,6 +165,38 @@ fn orders(run: Orders) -> String {
     );
     for Order { preset, any_order: Median { median_ms: any }, fixed_order: Median { median_ms: fixed } } in &run.rows {
         let _ = writeln!(out, "| {preset} | {any:.3} | {fixed:.3} | {:+.0}% |", 100.0 * (fixed / any - 1.0));
+    }
+    out
+}
+
+#[derive(Deserialize)]
+struct Masks {
+    environment: BTreeMap<String, Value>,
+    rows: Vec<Mask>,
+}
+
+#[derive(Deserialize)]
+struct Mask {
+    name: String,
+    tokens: usize,
+    ms: f64,
+    blocks_ms: Option<f64>,
+    torch_ms: Option<f64>,
+}
+
+fn masks(run: Masks) -> String {
+    let said = |key: &str| {
+        run.environment.get(key).map_or("unknown".into(), |v| v.as_str().map_or(v.to_string(), String::from))
+    };
+    let mut out = format!(
+        "create_block_mask on the processor, {} threads, PyTorch {}.\n\n\
+         | mask | tokens | maskloom (ms) | its lists alone (ms) | PyTorch (ms) |\n|---|---|---|---|---|\n",
+        said("threads"),
+        said("torch")
+    );
+    for Mask { name, tokens, ms, blocks_ms, torch_ms } in &run.rows {
+        let (lists, torch) = (optional(*blocks_ms, 3), optional(*torch_ms, 0));
+        let _ = writeln!(out, "| {name} | {tokens} | {ms:.2} | {lists} | {torch} |");
     }
     out
 }
