@@ -6,13 +6,15 @@
 use std::fmt::Write as _;
 
 /// A class, its colour on a light page and that on a dark one.
-const COLOURS: [(&str, &str, &str); 7] = [
+const COLOURS: [(&str, &str, &str); 9] = [
     ("page", "#ffffff", "#0d1117"),
     ("ink", "#1f2328", "#e6edf3"),
     ("quiet", "#59636e", "#9198a1"),
     ("grid", "#d1d9e0", "#3d444d"),
     ("first", "#0b57a4", "#4f9cf5"),
     ("second", "#b35900", "#e08b35"),
+    ("third", "#1a7f37", "#3fb950"),
+    ("fourth", "#8250df", "#a371f7"),
     ("faint", "#e3b587", "#7d5528"),
 ];
 

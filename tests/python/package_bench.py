@@ -97,5 +97,10 @@ rows = [
     for name, mod in masks(tokens).items()
 ]
 rows.append(batches())
-environment = {"torch": torch.__version__, "threads": torch.get_num_threads(), "machine": platform.processor()}
+environment = {
+    "torch": torch.__version__,
+    "date": time.strftime("%Y-%m-%d"),
+    "threads": torch.get_num_threads(),
+    "machine": platform.processor(),
+}
 print(json.dumps({"environment": environment, "rows": rows}, indent=1))

@@ -1,34 +1,43 @@
-//! `maskloom bench recorded --chart F.svg`: how much faster flex is than PyTorch in the recorded runs, as a picture.
+//! `maskloom bench recorded --chart F.svg`: how much faster flex is than what a user would run instead in the recorded runs, as a picture.
 //!
-//! Invariant: every bar is a quotient of two recorded medians of one run; card, date and PyTorch's version are those of
-//! the runs that are drawn. Must not know how they were measured.
+//! Invariant: every bar is a quotient of two recorded medians of one run, to the fastest of the others; card, date and versions are those
+//! of the runs that are drawn. Must not know how they were measured.
 
 use super::super::svg::{Anchor, Look, Svg, width};
-use super::recorded::{backward, mean_of, range};
+use super::recorded::{backward, mean_of, nearest, range};
 use crate::base::{BackendName, Diagnostic};
 use crate::problem::facts::MaskRead;
-use crate::problem::result::{GradientOutcome, Outcome, RunReport};
+use crate::problem::result::{GradientOutcome, Outcome, RunReport, Timing};
 use crate::tasks::recorded::{Collection, embedded};
 use crate::worker::files;
 use std::path::Path;
 
-/// The times of PyTorch's FlexAttention and SDPA over that of flex, in one pass of one preset.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Ratios {
-    flex: Option<f64>,
-    sdpa: Option<f64>,
-    /// Whether SDPA read the mask as a tensor.
-    dense: bool,
-}
+/// What a user would run instead: backend, class of its bars, word behind its number, words of the legend.
+const OTHERS: [(BackendName, &str, &str, &str); 4] = [
+    (BackendName::TorchFlex, "first", "Triton", "FlexAttention, Triton"),
+    (BackendName::TorchFlexFlash, "third", "FLASH", "FlexAttention, FlashAttention-4"),
+    (BackendName::CudnnFlex, "fourth", "cuDNN", "cudnn.flex_attention"),
+    (BackendName::TorchSdpa, "second", "SDPA", "SDPA"),
+];
+/// SDPA that reads the mask as a tensor.
+const DENSE: (&str, &str) = ("faint", "SDPA, dense mask");
 
-impl Ratios {
-    fn nearest(self) -> Option<f64> {
-        [self.flex, self.sdpa].into_iter().flatten().min_by(f64::total_cmp)
-    }
+type TimeOf = fn(&RunReport, BackendName) -> Option<&Timing>;
+/// The times of both passes.
+const PASSES: [(&str, TimeOf); 2] =
+    [("Forward pass", |report, backend| report.timing(backend)), ("Backward pass", backward)];
+
+/// The fastest of the others in one pass of one preset.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Nearest {
+    /// Its time over that of flex.
+    ratio: f64,
+    class: &'static str,
+    word: &'static str,
 }
 
 /// A preset: forward, backward.
-type Row = (String, [Ratios; 2]);
+type Row<'a> = (&'a String, [Option<Nearest>; 2]);
 
 /// The chart of a file of recorded runs; None: of the shipped one with most of PyTorch. Errors: no such file, no PyTorch in it.
 pub(super) fn of(from: Option<&Path>) -> Result<String, Diagnostic> {
@@ -44,34 +53,28 @@ fn richest(all: &[Collection]) -> Option<&Collection> {
 
 fn beside(collection: &Collection) -> impl Iterator<Item = (&String, &RunReport)> + Clone {
     let reports = collection.runs.iter().map(|(name, run)| (name, &run.report));
-    let timed = |report: &RunReport| {
-        [BackendName::TorchFlex, BackendName::TorchSdpa].iter().any(|b| report.timing(*b).is_some())
+    reports.filter(|(_, report)| nearest_of(report, 0).is_some())
+}
+
+fn nearest_of(report: &RunReport, pass: usize) -> Option<Nearest> {
+    let timing = PASSES[pass].1;
+    let ratio = |backend| nearest(report, &[backend], timing);
+    let found = OTHERS.iter().filter_map(|(b, class, word, _)| Some((*b, Nearest { ratio: ratio(*b)?, class, word })));
+    let (backend, found) = found.min_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio))?;
+    let class = if reads_dense(report, backend, pass) { DENSE.0 } else { found.class };
+    Some(Nearest { class, ..found })
+}
+
+/// Whether SDPA read the mask as a tensor.
+fn reads_dense(report: &RunReport, backend: BackendName, pass: usize) -> bool {
+    let mut forward = report.backends.iter().filter(|row| row.backend == backend);
+    let mut back = report.gradients.iter().filter(|row| row.backend == backend);
+    let kernel = match pass {
+        0 => forward.find_map(|row| if let Outcome::Done { kernel, .. } = &row.outcome { Some(kernel) } else { None }),
+        _ => back
+            .find_map(|row| if let GradientOutcome::Done { kernel, .. } = &row.outcome { Some(kernel) } else { None }),
     };
-    reports.filter(move |(_, report)| timed(report) && report.timing(BackendName::Flex).is_some())
-}
-
-fn forward_of(report: &RunReport) -> Ratios {
-    let ratio = |backend| Some(report.median_ms(backend)? / report.median_ms(BackendName::Flex)?);
-    let dense =
-        |outcome: &Outcome| matches!(outcome, Outcome::Done { kernel, .. } if kernel.facts.mask == MaskRead::Dense);
-    let sdpa = report.backends.iter().find(|b| b.backend == BackendName::TorchSdpa);
-    Ratios {
-        flex: ratio(BackendName::TorchFlex),
-        sdpa: ratio(BackendName::TorchSdpa),
-        dense: sdpa.is_some_and(|b| dense(&b.outcome)),
-    }
-}
-
-fn backward_of(report: &RunReport) -> Ratios {
-    let ms = |backend| backward(report, backend).map(|timing| timing.median_ms);
-    let ratio = |backend| Some(ms(backend)? / ms(BackendName::Flex)?);
-    let dense = |outcome: &GradientOutcome| matches!(outcome, GradientOutcome::Done { kernel, .. } if kernel.facts.mask == MaskRead::Dense);
-    let sdpa = report.gradients.iter().find(|b| b.backend == BackendName::TorchSdpa);
-    Ratios {
-        flex: ratio(BackendName::TorchFlex),
-        sdpa: ratio(BackendName::TorchSdpa),
-        dense: sdpa.is_some_and(|b| dense(&b.outcome)),
-    }
+    backend == BackendName::TorchSdpa && kernel.is_some_and(|kernel| kernel.facts.mask == MaskRead::Dense)
 }
 
 /// The file. Errors: PyTorch was timed in none of the runs.
@@ -82,12 +85,11 @@ fn chart(collection: &Collection) -> Result<String, Diagnostic> {
 const PAGE: f64 = 900.0;
 const MARGIN: f64 = 20.0;
 const TOP: f64 = 134.0;
-const ROW: f64 = 33.0;
-const BAR: f64 = 11.0;
-const STEP: f64 = 13.0;
+const ROW: f64 = 15.0;
+const BAR: f64 = 10.0;
 /// Kept free behind the longest bar for its number.
-const NUMBER: f64 = 66.0;
-const TICKS: [f64; 8] = [0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
+const NUMBER: f64 = 84.0;
+const TICKS: [f64; 8] = [0.1, 0.5, 1.0, 2.0, 5.0, 20.0, 100.0, 500.0];
 const PLAIN: Look = Look { class: "ink", size: 12.0, bold: false, anchor: Anchor::Start };
 const SMALL: Look = Look { class: "quiet", size: 11.0, bold: false, anchor: Anchor::Start };
 
@@ -115,77 +117,76 @@ impl Panel {
         }
     }
 
-    fn bar(&self, svg: &mut Svg, class: &str, y: f64, ratio: f64, words: &str) {
-        let (one, end) = (self.x(1.0), self.x(ratio));
+    fn bar(&self, svg: &mut Svg, class: &str, row: usize, ratio: f64, words: &str) {
+        let (one, end, y) = (self.x(1.0), self.x(ratio), top(row));
         svg.rectangle(class, [one.min(end), y, (end - one).abs().max(1.0), BAR]);
-        svg.text(Look { size: 10.0, class: "ink", ..SMALL }, one.max(end) + 4.0, y + BAR - 2.0, words);
+        svg.text(Look { size: 10.0, class: "ink", ..SMALL }, one.max(end) + 4.0, y + BAR - 1.5, words);
     }
 }
 
+/// Where the bars of a row begin.
+fn top(row: usize) -> f64 {
+    TOP + ROW * row as f64 + (ROW - BAR) / 2.0
+}
+
+/// Means over each of the others, then over the fastest, then a free row.
+const MEANS: usize = OTHERS.len() + 2;
+
 fn drawn(collection: &Collection) -> Result<Svg, Diagnostic> {
-    let rows: Vec<Row> = beside(collection).map(|(name, r)| (name.clone(), [forward_of(r), backward_of(r)])).collect();
+    let rows: Vec<Row<'_>> =
+        beside(collection).map(|(name, r)| (name, [0, 1].map(|pass| nearest_of(r, pass)))).collect();
     if rows.is_empty() {
         return Err(Diagnostic::error("no-pytorch", "PyTorch was timed in none of these runs").hint(
             "name a file of recorded runs with torch:flex or torch:sdpa, such as presets/recorded/nvidia_h100.json",
         ));
     }
     let words = Words::of(collection, rows.len());
-    let bottom = TOP + ROW * (rows.len() + 2) as f64;
+    let bottom = TOP + ROW * (rows.len() + MEANS) as f64;
     let mut svg = Svg::new(PAGE, bottom + 78.0, &format!("{}. {}", words.title, words.run));
     words.head(&mut svg);
-    let labels = rows.iter().map(|(name, _)| width(name, PLAIN.size, false));
-    let label = labels.fold(width(MEAN, PLAIN.size, true), f64::max) + MARGIN + 12.0;
+    let named: Vec<(usize, String)> = labels(&rows);
+    let widths = named.iter().map(|(row, name)| width(name, PLAIN.size, *row < MEANS));
+    let label = widths.fold(0.0, f64::max) + MARGIN + 12.0;
     let half = (PAGE - label - MARGIN) / 2.0;
-    for pass in [0, 1] {
+    for (pass, (title, _)) in PASSES.iter().enumerate() {
         let left = label + half * pass as f64;
-        let all = || rows.iter().flat_map(move |(_, passes)| [passes[pass].flex, passes[pass].sdpa]).flatten();
+        let means = means(collection, &rows, pass);
+        let all = || rows.iter().filter_map(|(_, of)| Some(of[pass]?.ratio)).chain(means.iter().map(|mean| mean.2));
         let (least, most) = (all().fold(1.0, f64::min) / 1.05, all().fold(2.0, f64::max) * 1.05);
         let panel = Panel { left, right: left + half - 12.0, least, most };
-        panel.grid(&mut svg, ["Forward pass", "Backward pass"][pass], bottom);
-        means(&mut svg, &panel, &rows, pass);
-        for (at, (_, passes)) in rows.iter().enumerate() {
-            bars(&mut svg, &panel, passes[pass], TOP + ROW * (at + 2) as f64);
+        panel.grid(&mut svg, title, bottom);
+        means.iter().for_each(|(row, class, mean, count)| {
+            panel.bar(&mut svg, class, *row, *mean, &format!("{mean:.2} (n {count})"))
+        });
+        for (at, (_, of)) in rows.iter().enumerate() {
+            let Some(Nearest { ratio, class, word }) = of[pass] else { continue };
+            panel.bar(&mut svg, class, at + MEANS, ratio, &format!("{ratio:.2} {word}"));
         }
     }
-    let named = [MEAN, NEAREST].into_iter().chain(rows.iter().map(|(name, _)| name.as_str()));
-    for (at, name) in named.enumerate() {
-        let look = Look { bold: at < 2, anchor: Anchor::End, ..PLAIN };
-        svg.text(look, label - 10.0, TOP + ROW * at as f64 + STEP + 4.0, name);
+    for (row, name) in named {
+        let look = Look { bold: row < MEANS, anchor: Anchor::End, ..PLAIN };
+        svg.text(look, label - 10.0, top(row) + BAR - 1.0, &name);
     }
     words.foot(&mut svg, bottom);
     Ok(svg)
 }
 
-const MEAN: &str = "geometric mean";
-const NEAREST: &str = "over the faster";
-
-fn bars(svg: &mut Svg, panel: &Panel, of: Ratios, top: f64) {
-    if let Some(ratio) = of.flex {
-        panel.bar(svg, "first", top + 3.0, ratio, &shown(ratio));
-    }
-    if let Some(ratio) = of.sdpa {
-        panel.bar(svg, if of.dense { "faint" } else { "second" }, top + 3.0 + STEP, ratio, &shown(ratio));
-    }
+/// The names of the rows, with their places.
+fn labels(rows: &[Row<'_>]) -> Vec<(usize, String)> {
+    let of = |(at, (_, _, word, _)): (usize, &(BackendName, &str, &str, &str))| (at, format!("mean over {word}"));
+    let mut named: Vec<(usize, String)> = OTHERS.iter().enumerate().map(of).collect();
+    named.push((OTHERS.len(), "mean over the fastest".into()));
+    named.extend(rows.iter().enumerate().map(|(at, (name, _))| (at + MEANS, name.to_string())));
+    named
 }
 
-/// The first two rows: the means over each, and over the faster of both where both ran.
-fn means(svg: &mut Svg, panel: &Panel, rows: &[Row], pass: usize) {
-    let of = |pick: fn(Ratios) -> Option<f64>| rows.iter().filter_map(|(_, p)| pick(p[pass])).collect::<Vec<_>>();
-    let both = |r: Ratios| r.flex.and(r.sdpa).and(r.nearest());
-    let picks: [(&str, f64, Vec<f64>); 3] = [
-        ("first", TOP + 3.0, of(|r| r.flex)),
-        ("second", TOP + 3.0 + STEP, of(|r| r.sdpa)),
-        ("ink", TOP + ROW + 3.0 + STEP / 2.0, of(both)),
-    ];
-    for (class, y, ratios) in picks {
-        if let Some(mean) = mean_of(&ratios) {
-            panel.bar(svg, class, y, mean, &format!("{} (n {})", shown(mean), ratios.len()));
-        }
-    }
-}
-
-fn shown(ratio: f64) -> String {
-    format!("{ratio:.2}")
+/// Geometric means: row, class, the mean and of how many.
+fn means(collection: &Collection, rows: &[Row<'_>], pass: usize) -> Vec<(usize, &'static str, f64, usize)> {
+    let over = |backend| beside(collection).filter_map(move |(_, r)| nearest(r, &[backend], PASSES[pass].1)).collect();
+    let mut all: Vec<(usize, &'static str, Vec<f64>)> =
+        OTHERS.iter().enumerate().map(|(at, (backend, class, ..))| (at, *class, over(*backend))).collect();
+    all.push((OTHERS.len(), "ink", rows.iter().filter_map(|(_, of)| Some(of[pass]?.ratio)).collect()));
+    all.into_iter().filter_map(|(row, class, ratios)| Some((row, class, mean_of(&ratios)?, ratios.len()))).collect()
 }
 
 /// cuDNN's number as its version: `91900` as `9.19.0`. Other words stay.
@@ -206,15 +207,21 @@ impl Words {
     fn of(collection: &Collection, presets: usize) -> Words {
         let reports = || beside(collection).map(|(_, report)| report);
         let said = |key: &'static str| range(reports().filter_map(move |report| report.environment.get(key)));
+        let named = |words: &str, key: &'static str| match said(key).as_str() {
+            "unknown" => String::new(),
+            version => format!(", {words} {version}"),
+        };
         let card = range(reports().map(|report| &report.device_name));
         Words {
-            title: "Times of PyTorch's attention over that of Maskloom's flex kernels".into(),
+            title: "Time of the fastest of what a user would run instead, over that of Maskloom's flex kernel".into(),
             run: format!(
-                "{card}, {}, PyTorch {}, cuDNN {}, Triton {}; {presets} presets",
+                "{card}, {}, PyTorch {}, cuDNN {}, Triton {}{}{}; {presets} presets",
                 said("date"),
                 said("torch"),
                 dotted(&said("torch cudnn")),
-                said("triton")
+                said("triton"),
+                named("flash-attn-4", "flash-attn-4"),
+                named("nvidia-cudnn-frontend", "nvidia-cudnn-frontend"),
             ),
         }
     }
@@ -223,24 +230,18 @@ impl Words {
         svg.text(Look { size: 16.0, bold: true, ..PLAIN }, MARGIN, 30.0, &self.title);
         svg.text(SMALL, MARGIN, 50.0, &self.run);
         let mut x = MARGIN;
-        let legend = [
-            ("first", "FlexAttention (torch:flex)"),
-            ("second", "SDPA (torch:sdpa)"),
-            ("faint", "SDPA that reads the mask as a dense tensor"),
-            ("ink", "the faster of both"),
-        ];
-        for (class, words) in legend {
+        for (class, words) in OTHERS.iter().map(|(_, class, _, words)| (*class, *words)).chain([DENSE]) {
             svg.rectangle(class, [x, 64.0, BAR, BAR]);
-            svg.text(SMALL, x + BAR + 5.0, 74.0, words);
-            x += BAR + 5.0 + width(words, SMALL.size, false) + 18.0;
+            svg.text(SMALL, x + BAR + 5.0, 73.0, words);
+            x += BAR + 5.0 + width(words, SMALL.size, false) + 14.0;
         }
     }
 
     fn foot(&self, svg: &mut Svg, bottom: f64) {
         let lines = [
-            "Logarithmic scale. 1x: as fast as Maskloom's kernel; longer: PyTorch takes so many times as long; no bar: it was not timed.",
-            "Each number is a quotient of the medians of one run, of the GPU's work alone. The mean over SDPA mixes both kinds of it.",
-            "The mean over the faster takes for each preset the faster of FlexAttention and SDPA, where both were timed.",
+            "Logarithmic scale. 1x: as fast as Maskloom's kernel; longer to the right: the other takes so many times as long; to the left: it is faster.",
+            "Each number is a quotient of the medians of one run, of the GPU's work alone. No bar: none of the others was timed and right.",
+            "The first rows are geometric means over each of the others, where it was timed, and over the fastest in each preset.",
         ];
         for (at, line) in lines.into_iter().enumerate() {
             svg.text(SMALL, MARGIN, bottom + 26.0 + 17.0 * at as f64, line);
@@ -268,14 +269,26 @@ mod tests {
         collection.runs.retain(|name, _| name == "causal");
         let report = &collection.runs["causal"].report;
         let ms = |backend| report.median_ms(backend).expect("timed");
-        let (flex, sdpa) = (ms(BackendName::TorchFlex), ms(BackendName::TorchSdpa));
-        let of = forward_of(report);
-        assert_eq!((of.flex, of.sdpa), (Some(flex / ms(BackendName::Flex)), Some(sdpa / ms(BackendName::Flex))));
-        assert!(!of.dense && backward_of(report).flex.is_some());
+        let fastest = OTHERS.map(|(backend, ..)| ms(backend)).into_iter().fold(f64::INFINITY, f64::min);
+        let of = nearest_of(report, 0).expect("one was timed");
+        assert_eq!((of.ratio, of.word), (fastest / ms(BackendName::Flex), "cuDNN"));
+        // is_causal is no dense mask
+        assert!(!reads_dense(report, BackendName::TorchSdpa, 0) && nearest_of(report, 1).is_some());
         let one = drawn(&collection).expect("drawn");
         svg::assert_readable(&one);
-        let shown = format!("{:.2} (n 1)", flex / ms(BackendName::Flex));
-        assert!(one.texts.iter().any(|(_, words)| *words == shown), "{shown}");
+        for shown in [
+            format!("{:.2} cuDNN", of.ratio),
+            format!("{:.2} (n 1)", ms(BackendName::TorchFlex) / ms(BackendName::Flex)),
+        ] {
+            assert!(one.texts.iter().any(|(_, words)| *words == shown), "{shown}");
+        }
+    }
+
+    #[test]
+    fn sdpa_that_reads_a_dense_mask_has_bars_of_its_own() {
+        let collection = richest(embedded()).expect("runs");
+        let report = &collection.runs["kerple"].report;
+        assert_eq!(nearest_of(report, 0).map(|of| (of.word, of.class)), Some(("SDPA", DENSE.0)));
     }
 
     #[test]
@@ -286,7 +299,7 @@ mod tests {
     #[test]
     fn runs_without_pytorch_have_no_chart() {
         let mut collection = embedded()[0].clone();
-        collection.runs.retain(|name, _| name == "alibi");
+        collection.runs.retain(|name, _| name == "wan_natten_3d");
         assert_eq!(chart(&collection).unwrap_err().code, "no-pytorch");
     }
 }

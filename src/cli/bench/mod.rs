@@ -22,6 +22,7 @@ mod raced;
 mod races;
 mod recorded;
 mod saves;
+mod tables;
 
 use super::arguments::Pass;
 use super::out::{self, Failure};

@@ -6,7 +6,7 @@ use super::super::out::Failure;
 use crate::backends::stats;
 use crate::base::{BackendName, Diagnostic};
 use crate::problem::result::{RunReport, Timing};
-use crate::problem::verdict::{Baseline, Versus};
+use crate::problem::verdict::{Baseline, Versus, quantile};
 use crate::tasks::recorded::Collection;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -65,6 +65,9 @@ fn of_text(text: &str) -> Result<String, serde_json::Error> {
         return Ok(of_presets(&collection));
     }
     let object: serde_json::Value = serde_json::from_str(text)?;
+    if let Some(table) = super::tables::of(&object) {
+        return table;
+    }
     if object.get("ratios").is_some() { Ok(of_kernels(&serde_json::from_value(object)?)) } else { markdown(text) }
 }
 
@@ -130,29 +133,56 @@ fn each<'a>(reports: impl Iterator<Item = &'a RunReport>, key: &str) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// Where PyTorch ran, and how much faster flex is than its faster backend; empty where it ran nowhere.
+/// Where PyTorch ran, and how much faster flex is than the fastest of what a user would run instead, then than PyTorch alone; empty
+/// where it ran nowhere.
 fn pytorch<'a>(reports: impl Iterator<Item = &'a RunReport> + Clone) -> String {
-    use BackendName::{Flex, TorchFlex};
+    use BackendName::{CudnnFlex, Flex, TorchFlex, TorchFlexFlash, TorchSdpa};
     let versions = each(reports.clone(), "torch");
     if versions.is_empty() {
         return String::new();
     }
+    let mut out = format!(" PyTorch: {versions}. Ratios are of kernels.");
+    let torchs = |base: &Baseline<'_>| base.backend.is_torch();
+    if reports.clone().any(|r| r.timing(TorchFlexFlash).or(r.timing(CudnnFlex)).is_some()) {
+        let forward = reports.clone().filter(|r| r.baseline().as_ref().is_some_and(torchs));
+        let back = reports.clone().filter(|r| r.backward_baseline().as_ref().is_some_and(torchs));
+        let forward = summary(forward.filter_map(|r| Some(r.versus(Flex)?.ratio)).collect());
+        let back = summary(back.filter_map(|r| Some(r.backward_versus(Flex)?.ratio)).collect());
+        let _ = write!(
+            out,
+            " The fastest of PyTorch's SDPA, its FlexAttention in Triton and in FlashAttention-4, and \
+             cudnn.flex_attention, over flex: forward {forward}; backward {back}."
+        );
+    }
+    // a user of PyTorch alone has these two
+    let alone = [TorchSdpa, TorchFlex];
     let both = || reports.clone().filter(|report| report.timing(TorchFlex).is_some());
-    let beside = |base: Option<Baseline<'_>>| base.is_some_and(|base| base.backend.is_torch());
-    let forward = both().filter(|r| beside(r.baseline())).filter_map(|r| Some(r.versus(Flex)?.ratio)).collect();
-    let back = both().filter(|r| beside(r.backward_baseline()));
-    let back = back.filter_map(|r| Some(r.backward_versus(Flex)?.ratio)).collect();
-    format!(
-        " PyTorch: {versions}. Geometric mean of flex over the faster of PyTorch's SDPA and FlexAttention where both were \
-         asked: forward {}, backward {}.",
-        mean(forward),
-        mean(back)
-    )
+    let forward = summary(both().filter_map(|r| nearest(r, &alone, |r, b| r.timing(b))).collect());
+    let back = summary(both().filter_map(|r| nearest(r, &alone, backward)).collect());
+    let _ = write!(
+        out,
+        " The faster of PyTorch's SDPA and its FlexAttention in Triton, where both were asked and the latter ran, over \
+         flex: forward {forward}; backward {back}."
+    );
+    out
 }
 
-/// `2.10x (15 presets)`.
-fn mean(ratios: Vec<f64>) -> String {
-    format!("{:.2}x ({} presets)", mean_of(&ratios).unwrap_or(f64::NAN), ratios.len())
+/// The time of the fastest of `others` over that of flex; None where flex or all of them have none.
+pub(super) fn nearest(
+    report: &RunReport,
+    others: &[BackendName],
+    timing: fn(&RunReport, BackendName) -> Option<&Timing>,
+) -> Option<f64> {
+    let ms = |backend| timing(report, backend).map(|timing| timing.median_ms);
+    Some(others.iter().filter_map(|b| ms(*b)).min_by(f64::total_cmp)? / ms(BackendName::Flex)?)
+}
+
+/// `geometric mean 1.14x, median 1.14x (66 presets, slower in 6)`.
+fn summary(mut ratios: Vec<f64>) -> String {
+    let Some(mean) = mean_of(&ratios) else { return "nowhere".into() };
+    ratios.sort_by(f64::total_cmp);
+    let (median, slower) = (quantile(&ratios, 0.5), ratios.iter().filter(|ratio| **ratio < 1.0).count());
+    format!("geometric mean {mean:.2}x, median {median:.2}x ({} presets, slower in {slower})", ratios.len())
 }
 
 /// The geometric mean; None of nothing.
@@ -418,6 +448,38 @@ A column that names a backend is its time over that of `flex`; an empty field is
     }
 
     #[test]
+    fn the_readmes_figures_are_those_of_the_recorded_runs() {
+        let readme = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).replace('\n', " ");
+        let collection = &crate::tasks::recorded::embedded()[0];
+        let said = pytorch(collection.runs.values().map(|run| &run.report));
+        let number = |word: &str, after: &str| {
+            let rest = said.split_once(after).and_then(|(_, rest)| rest.split_once(word)).expect("said").1;
+            rest.split(|c: char| !c.is_ascii_digit() && c != '.').next().expect("a number").to_string()
+        };
+        let (all, alone) = ("The fastest of", "The faster of");
+        let claims = [
+            format!("recorded runs of {} presets on an H200", number("(", all)),
+            format!(
+                "Forward the kernels are {} times as fast, and slower in {} presets",
+                number("mean ", all),
+                number("slower in ", all)
+            ),
+            format!(
+                "the median is {}: they are slower in {} of {}",
+                number("median ", "; backward"),
+                number("slower in ", "; backward"),
+                number("(", "; backward")
+            ),
+            format!(
+                "they are {} and {} times as fast",
+                number("mean ", alone),
+                said.rsplit("mean ").next().and_then(|r| r.split('x').next()).expect("said")
+            ),
+        ];
+        claims.iter().for_each(|claim| assert!(readme.contains(claim.as_str()), "{claim}"));
+    }
+
+    #[test]
     fn backward_passes_that_stand_out_are_explained() {
         let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/kernels/recorded.md"));
         let outliers =
@@ -450,7 +512,8 @@ A column that names a backend is its time over that of `flex`; an empty field is
         let alibi = row(&both, "alibi");
         assert_eq!(alibi.matches("x PyTorch 2.11 FlexAttention, Triton").count(), 2, "{alibi}");
         assert!(row(&both, "axial_image").contains("x our dense-mask kernel |"));
-        assert!(both.contains("PyTorch: 2.11.0+cu130 in 1 runs.") && both.contains("x (1 presets)"), "{both}");
+        assert!(both.contains("PyTorch: 2.11.0+cu130 in 1 runs. Ratios are of kernels. The faster of"), "{both}");
+        assert_eq!(both.matches("x (1 presets, slower in 0)").count(), 2, "{both}");
         // nothing of PyTorch: none of its columns
         collection.runs.remove("alibi");
         let without = of_presets(&collection);
