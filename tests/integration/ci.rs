@@ -44,7 +44,7 @@ fn run(missing: &[&str], ci: bool, variables: &[(&str, &str)]) -> (Option<i32>, 
     for made in [&tree.join(".ci"), &programs] {
         std::fs::create_dir_all(made).expect("made");
     }
-    for file in [".ci/run", "README.md", "Cargo.lock"] {
+    for file in [".ci/run", ".ci/real-window", "README.md", "Cargo.lock"] {
         std::fs::copy(own.join(file), tree.join(file)).expect("copied");
     }
     for name in SYSTEM {
