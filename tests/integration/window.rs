@@ -30,11 +30,11 @@ const DOCUMENT: &str = r#"{
 }"#;
 
 fn window(open: &Path) -> Window {
-    window_on(open, Target::from_words(&[env!("CARGO_BIN_EXE_maskloom"), "worker"]))
+    window_on(Some(open), Target::from_words(&[env!("CARGO_BIN_EXE_maskloom"), "worker"]))
 }
 
-fn window_on(open: &Path, target: Target) -> Window {
-    let options = Options { target: Some(target), open: Some(open.into()), ..Options::default() };
+fn window_on(open: Option<&Path>, target: Target) -> Window {
+    let options = Options { target: Some(target), open: open.map(Into::into), ..Options::default() };
     let builder = Harness::builder().with_size(Vec2::new(1500.0, 950.0)).with_step_dt(0.05);
     builder.build_eframe(|cc| Workbench::new(&cc.egui_ctx, options))
 }
@@ -235,13 +235,13 @@ fn a_race_goes_on_without_its_window_and_opens_in_another() {
     std::fs::write(&document, DOCUMENT).unwrap();
     let cache = format!("MASKLOOM_CACHE={}", home.path().join("cache").display());
     let target = Target::from_words(&["env", &cache, env!("CARGO_BIN_EXE_maskloom"), "worker"]);
-    let mut first = window_on(&document, target.clone());
+    let mut first = window_on(Some(&document), target.clone());
     wait(&mut first, "% of cells");
     command(&mut first, "Race without waiting");
     wait(&mut first, "goes on as job");
     drop(first);
 
-    let mut second = window_on(&home.path().join("absent.json"), target);
+    let mut second = window_on(None, target);
     command(&mut second, "Jobs");
     wait(&mut second, "Open run of Small band");
     second.get_by_label("Open run of Small band").click();

@@ -186,7 +186,8 @@ impl Proposals {
                         .on_hover_text("Median of flex on this CPU, forward, all captured heads.");
                 }
                 let words = "Replaces the enabled layers; undo restores them.";
-                if ui.button("Take").on_hover_text(words).clicked() {
+                let take = ui.button("Take").on_hover_text(words);
+                if take.accessible_name(format!("Take {}", candidate.name)).clicked() {
                     taken = Some(n);
                 }
                 ui.end_row();

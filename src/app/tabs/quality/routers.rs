@@ -106,7 +106,7 @@ fn table<'a>(ui: &mut Ui, routed: &[Routed], layers: &'a [Candidate]) -> Option<
             let layer = layers.iter().find(|layer| layer.name.strip_prefix("router ") == Some(r.router.name));
             let words = "Replaces the enabled layers by the blocks that the router picked on this capture.";
             if let Some(layer) = layer
-                && ui.button("Take").on_hover_text(words).clicked()
+                && ui.button("Take").on_hover_text(words).accessible_name(format!("Take {}", r.router.name)).clicked()
             {
                 taken = Some(layer);
             }

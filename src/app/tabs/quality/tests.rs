@@ -145,9 +145,9 @@ fn a_capture_is_opened_judged_and_a_proposal_taken_and_undone() {
     click(&mut window, "Suggest");
     wait(&mut window, "Lost mass against blocks");
     let before = state(&window).document.clone();
-    window.get_all_by_label("Take").next().expect("a candidate").scroll_to_me();
+    window.get_all_by_label_contains("Take ").next().expect("a candidate").scroll_to_me();
     window.run_steps(4);
-    window.get_all_by_label("Take").next().expect("a candidate").click();
+    window.get_all_by_label_contains("Take ").next().expect("a candidate").click();
     window.run_steps(3);
     step_until(&mut window, "taken", |state| state.document.layers.len() > before.layers.len());
     assert!(!state(&window).document.layers[0].enabled);
@@ -202,16 +202,16 @@ fn the_first_screen_makes_way_and_leads_to_a_mask_for_each_head() {
     click(&mut window, "Suggest masks");
     for _ in 0..2000 {
         window.run_steps(1);
-        if window.query_all_by_label("Take").next().is_some() {
+        if window.query_all_by_label_contains("Take ").next().is_some() {
             break;
         }
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     // the second row: heads have different masks
     assert!(window.query_all_by_label_contains(" masks").next().is_some());
-    window.get_all_by_label("Take").nth(1).expect("a candidate").scroll_to_me();
+    window.get_all_by_label_contains("Take ").nth(1).expect("a candidate").scroll_to_me();
     window.run_steps(4);
-    window.get_all_by_label("Take").nth(1).expect("a candidate").click();
+    window.get_all_by_label_contains("Take ").nth(1).expect("a candidate").click();
     window.run_steps(3);
     step_until(&mut window, "judged", |state| {
         state.session.loss.as_ref().is_some_and(|loss| loss.value != "0% of mass")
