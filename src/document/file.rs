@@ -4,7 +4,7 @@
 //! A task writes the file.
 
 use super::model::*;
-use super::shape;
+use super::schema;
 use crate::base::{Diagnostic, identity};
 use serde::Deserialize;
 use serde_json::Value;
@@ -23,7 +23,7 @@ pub fn to_json(document: &Document) -> String {
 
 /// The JSON Schema of documents.
 pub fn json_schema() -> String {
-    format!("{:#}\n", shape::schema())
+    format!("{:#}\n", *schema::DOCUMENT)
 }
 
 /// Reads a document. Errors: all mistakes found, each with its path.
@@ -35,8 +35,7 @@ pub fn from_json(text: &str) -> Result<Document, Vec<Diagnostic>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let value = unique::parse(text).map_err(|e| vec![not_json(&e)])?;
     check_version(&value).map_err(|d| vec![d])?;
-    let mut errors = Vec::new();
-    shape::check(&shape::document(), &value, "", &mut errors);
+    let errors = schema::check(&value);
     if !errors.is_empty() {
         return Err(errors);
     }
@@ -344,6 +343,7 @@ mod tests {
                 ("m".to_string(), ArgValue::Mask { mask: inner }),
                 ("s".to_string(), ArgValue::Text("x".into())),
                 ("n".to_string(), ArgValue::None),
+                ("p".to_string(), ArgValue::Python { python: "torch.arange(4)".into() }),
             ]
             .into(),
             tensors: [("table".to_string(), tensor)].into(),
@@ -396,6 +396,11 @@ mod tests {
         check("/layers/1/content/strokes/0/rects/1/2", "x".into(), &["layers[1].content.strokes[0].rects[1][2]"]);
         check("/layers/1/content/strokes/0/rects/1", Value::Array(vec![]), &["a list of 0", "4 items"]);
         check("/layers/2/content/args/a", serde_json::json!({"some": 1}), &["layers[2].content.args.a", "null"]);
+        let both = serde_json::json!({"mask": {"name": "causal"}, "more": 1});
+        check("/layers/2/content/args/m", both, &["`layers[2].content.args.m.more` is not a field"]);
+        check("/layers/2/content/args/t/tensor/dtype", "f8".into(), &["args.t.tensor.dtype` is `f8`", "bool, u8"]);
+        check("/layers/2/combine", "xor".into(), &["`layers[2].combine` is `xor`", "and, or, and_not"]);
+        check("/settings/device", "gpu".into(), &["`settings.device` is `gpu`", "\"cpu\" or {\"cuda\": ...} or null"]);
         check("/layers/2/content/tensors/table/data", "AAAA".into(), &["layers[2].content.tensors.table"]);
         check("/layers/2/content/tensors/table/shape/0", (1 << 29).into(), &["layers[2].content.tensors.table"]);
         check("/layers/2/id", 1.into(), &["two layers have the id 1"]);

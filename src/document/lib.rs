@@ -35,7 +35,8 @@ mod pattern_tests;
 pub mod reorder;
 pub mod resize;
 pub mod scaling;
-mod shape;
+mod schema;
+mod schema_parts;
 pub mod shapes;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -4,7 +4,9 @@
 //! files are named here and read elsewhere.
 
 use super::heads::Heads;
+use super::schema_parts as parts;
 use crate::base::{BackendName, BlockSize, DType, Device, HostTensor, Layout};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -12,10 +14,12 @@ use std::collections::BTreeMap;
 pub const DOCUMENT_VERSION: u32 = 1;
 
 /// A document.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(title = "Maskloom document")]
 pub struct Document {
     /// Format version of the file, [`DOCUMENT_VERSION`] when saved.
+    #[schemars(range(min = 1, max = DOCUMENT_VERSION))]
     pub maskloom: u32,
     /// Title.
     pub name: String,
@@ -43,13 +47,15 @@ impl Document {
 }
 
 /// Query and key axes; self-attention has one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Axes {
     /// Query axis, and the key axis too when `kv` is None.
+    #[schemars(with = "String")]
     pub q: Axis,
     /// Key axis of cross-attention.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub kv: Option<Axis>,
 }
 
@@ -79,7 +85,7 @@ pub struct Segment {
 
 /// How a layer joins the mask made by those below it. The bottom layer replaces "everything kept"; a bottom
 /// `AndNot` keeps everything else.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Combine {
     /// below & layer
@@ -92,10 +98,11 @@ pub enum Combine {
 }
 
 /// One mask layer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Layer {
     /// Stable within the document; never reused.
+    #[schemars(range(max = i64::MAX))]
     pub id: u64,
     /// Shown in the list.
     pub name: String,
@@ -105,6 +112,7 @@ pub struct Layer {
     pub combine: Combine,
     /// For which query heads it is; None: all. For the others it is as if it were not there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<[usize; 2]>>", inner(inner(range(max = 1 << 20))))]
     pub heads: Option<Heads>,
     /// The kept cells.
     pub content: MaskContent,
@@ -123,7 +131,7 @@ impl Layer {
 }
 
 /// The content of a mask layer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
 pub enum MaskContent {
     /// A factory from `assets/patterns` or the user's pattern folder.
@@ -131,15 +139,19 @@ pub enum MaskContent {
     /// Cells with q_idx in `q` and kv_idx in `kv` (half-open, tokens).
     Rectangle {
         /// Rows.
+        #[schemars(inner(range(max = 1 << 30)))]
         q: [usize; 2],
         /// Columns.
+        #[schemars(inner(range(max = 1 << 30)))]
         kv: [usize; 2],
     },
     /// Cells with `lo <= q_idx - kv_idx <= hi` (tokens; either may be open).
     Band {
         /// Smallest distance kept.
+        #[schemars(range(min = -(1 << 30), max = 1 << 30))]
         lo: Option<i64>,
         /// Largest distance kept.
+        #[schemars(range(min = -(1 << 30), max = 1 << 30))]
         hi: Option<i64>,
     },
     /// Cells painted by hand.
@@ -151,7 +163,7 @@ pub enum MaskContent {
 }
 
 /// A named factory and its arguments.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CodeRef {
     /// Pattern name: the file's stem in the pattern library.
@@ -162,7 +174,7 @@ pub struct CodeRef {
 }
 
 /// Code in the document.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TextCode {
     /// The whole text.
@@ -175,11 +187,12 @@ pub struct TextCode {
     pub args: BTreeMap<String, ArgValue>,
     /// Captured tensors, visible to the text as globals.
     #[serde(default)]
+    #[schemars(schema_with = "parts::tensors")]
     pub tensors: BTreeMap<String, HostTensor>,
 }
 
 /// Code in a file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkedCode {
     /// As the user gave it; relative paths are relative to the document.
@@ -192,12 +205,13 @@ pub struct LinkedCode {
     pub args: BTreeMap<String, ArgValue>,
     /// Captured tensors, visible to the text as globals.
     #[serde(default)]
+    #[schemars(schema_with = "parts::tensors")]
     pub tensors: BTreeMap<String, HostTensor>,
 }
 
 /// An argument of a factory.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, deny_unknown_fields)]
 pub enum ArgValue {
     /// `null`: Python's None.
     None,
@@ -214,6 +228,7 @@ pub enum ArgValue {
     /// `{"tensor": {...}}`
     Tensor {
         /// Its values.
+        #[schemars(schema_with = "parts::tensor")]
         tensor: HostTensor,
     },
     /// `{"python": "torch.arange(40)"}`: an expression, evaluated where the code runs.
@@ -229,32 +244,36 @@ pub enum ArgValue {
 }
 
 /// Painted cells: a list of strokes over a grid of `cell` tokens, the last stroke over a place decides.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Painted {
     /// Tokens a painted cell covers, rows and columns (block or single-token painting).
+    #[schemars(schema_with = "parts::block_size")]
     pub cell: BlockSize,
     /// Lengths for which it was painted, [q_len, kv_len]: what "keep, scale or repeat" starts from.
+    #[schemars(inner(range(min = 1, max = 1 << 30)))]
     pub lengths: [usize; 2],
     /// In the order they were made.
     pub strokes: Vec<Stroke>,
 }
 
 /// One stroke: rectangles in cell units, half-open [q0, q1, kv0, kv1], all painted or all erased.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stroke {
     /// Paint (true) or erase.
     pub paint: bool,
     /// Covered cells; rectangles may overlap.
+    #[schemars(inner(inner(range(max = 1 << 30))))]
     pub rects: Vec<[u32; 4]>,
 }
 
 /// One score mod.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScoreLayer {
     /// Stable within the document, shared numbering with mask layers.
+    #[schemars(range(max = i64::MAX))]
     pub id: u64,
     /// Shown in the list.
     pub name: String,
@@ -265,7 +284,7 @@ pub struct ScoreLayer {
 }
 
 /// The content of a score mod.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
 pub enum ScoreContent {
     /// A factory from the pattern library (ALiBi, soft cap and others live there).
@@ -282,34 +301,45 @@ pub enum ScoreContent {
 }
 
 /// Shapes and formats, and what to race. Lengths come from the axes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)] // FlexAttention's own names; see ProblemSpec
 pub struct Settings {
+    #[schemars(range(min = 1, max = 1 << 16))]
     pub batch: usize,
+    #[schemars(range(min = 1, max = 1 << 12))]
     pub heads: usize,
+    #[schemars(range(min = 1, max = 1 << 12))]
     pub kv_heads: usize,
+    #[schemars(range(min = 1, max = 1 << 12))]
     pub head_dim: usize,
     /// None: the same as head_dim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1 << 12))]
     pub head_dim_v: Option<usize>,
+    #[schemars(schema_with = "parts::dtype")]
     pub dtype: DType,
     #[serde(default)]
+    #[schemars(schema_with = "parts::layout")]
     pub layout: Layout,
     /// None: 1/sqrt(head_dim).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<f64>,
+    #[schemars(schema_with = "parts::block_size")]
     pub block_size: BlockSize,
     /// Whether score mods may use the GPU's approximate tanh (relative error below 2^-11).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fast_math: bool,
     /// Seed of random inputs.
     #[serde(default)]
+    #[schemars(range(max = i64::MAX))]
     pub seed: u64,
     /// Backends to race, in order.
+    #[schemars(schema_with = "parts::backends")]
     pub backends: Vec<BackendName>,
     /// None: the best there is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "parts::device")]
     pub device: Option<Device>,
 }
 

@@ -125,38 +125,20 @@ impl<'a> Flat<'a> {
     }
 
     fn toml(&mut self) -> Result<(), Diagnostic> {
-        let mut at = if self.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-        self.end = at;
-        while at < self.text.len() {
-            let rest = &self.text[at..];
-            let line = rest.lines().next().unwrap_or("");
-            let next = at + rest.find('\n').map_or(rest.len(), |n| n + 1);
-            let indent = line.len() - line.trim_start().len();
-            let body = line.trim_start();
-            if body.starts_with('[') {
-                return Ok(());
-            }
-            if body.is_empty() || body.starts_with('#') {
-                at = next;
-                continue;
-            }
-            let Some(equals) = body.find('=') else {
-                return Err(self
-                    .wrong(at, "config-not-toml", "`key = value` was expected")
-                    .hint("tables begin with `[name]`"));
-            };
-            let key = body[..equals].trim();
-            let from = at + indent + equals + 1;
-            let start = from + self.text[from..].len() - self.text[from..].trim_start_matches([' ', '\t']).len();
-            let Some(end) = toml_end(&self.text[start..]) else {
-                return Err(self.wrong(start, "config-not-toml", "this value does not end"));
-            };
-            let key_at = at + indent..at + indent + key.len();
-            let key = key.trim_matches(['"', '\'']).to_string();
-            self.long.push(self.text[start..start + end].contains('\n'));
-            self.members.push(Member { key, key_at, value_at: start..start + end });
-            at = self.text[start + end..].find('\n').map_or(self.text.len(), |n| start + end + n + 1);
-            self.end = at;
+        let read = toml_edit::Document::parse(self.text).map_err(|error| {
+            let what = format!("this is not TOML: {}", error.message());
+            self.wrong(error.span().map_or(0, |span| span.start), "config-not-toml", &what)
+                .hint("write one setting a line, `key = value`, with strings in quotes; tables begin with `[name]`")
+        })?;
+        self.end = if self.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        for (keys, value) in read.as_table().get_values() {
+            let key = keys.iter().map(|key| key.get()).collect::<Vec<_>>().join(".");
+            let ends = keys[0].span().zip(keys[keys.len() - 1].span()).zip(value.span());
+            let ((first, last), value_at) = ends.expect("what was read has its place");
+            let line_end = self.text[value_at.end..].find('\n').map_or(self.text.len(), |n| value_at.end + n + 1);
+            self.end = self.end.max(line_end);
+            self.long.push(self.text[value_at.clone()].contains('\n'));
+            self.members.push(Member { key, key_at: first.start..last.end, value_at });
         }
         Ok(())
     }
@@ -233,42 +215,6 @@ fn scalar_end(text: &str) -> usize {
     text[..comment.unwrap_or(text.len())].trim_end().len()
 }
 
-/// Bytes of a TOML value; None if it does not end.
-fn toml_end(text: &str) -> Option<usize> {
-    for quote in ["\"\"\"", "'''"] {
-        if let Some(rest) = text.strip_prefix(quote) {
-            return rest.find(quote).map(|n| n + 2 * quote.len());
-        }
-    }
-    let (mut depth, mut quote, mut escaped, mut comment) = (0usize, None, false, false);
-    for (at, c) in text.char_indices() {
-        if comment {
-            comment = c != '\n';
-            continue;
-        }
-        if let Some(open) = quote {
-            let closes = c == open && !escaped;
-            escaped = c == '\\' && open == '"' && !escaped;
-            if closes {
-                quote = None;
-            }
-            if c == '\n' {
-                return None;
-            }
-            continue;
-        }
-        match c {
-            '"' | '\'' => quote = Some(c),
-            '[' | '{' => depth += 1,
-            ']' | '}' => depth = depth.checked_sub(1)?,
-            '\n' | '#' if depth == 0 => return Some(text[..at].trim_end().len()),
-            '#' => comment = true,
-            _ => {}
-        }
-    }
-    (depth == 0 && quote.is_none()).then(|| text.trim_end().len())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -319,11 +265,20 @@ mod tests {
                 "a = [\n  1, # ]\n  2\n]\nattn = \"sdpa\"\n\n[t]\nattn = 1\n",
             ),
             ("[t]\nb = 2\n", "attn = \"sdpa\"\n[t]\nb = 2\n"),
+            ("\u{feff}[t]\nb = 2\n", "\u{feff}attn = \"sdpa\"\n[t]\nb = 2\n"),
+            ("x.attn = 1\nb = 2 # c\nx.y = 3\n\n[t]\n", "x.attn = 1\nb = 2 # c\nx.y = 3\nattn = \"sdpa\"\n\n[t]\n"),
             ("a = \"\"\"x\n[y]\n\"\"\"\r\n", "a = \"\"\"x\n[y]\n\"\"\"\r\nattn = \"sdpa\"\r\n"),
         ] {
             assert_eq!(set("a.toml", text, "attn", "sdpa").unwrap_or_else(|e| panic!("{text}: {}", e.render())), want);
         }
-        assert_eq!(set("a.toml", "a = [1\n", "attn", "sdpa").expect_err("open").code, "config-not-toml");
-        assert_eq!(set("a.toml", "words\n", "attn", "sdpa").expect_err("no key").code, "config-not-toml");
+        for (text, place) in [
+            ("a = [1\n", "line 1"),
+            ("words\n", "line 1"),
+            ("a = 1\n[t]\nb = 'x\n", "line 3"),
+            ("a = 1\nb = 2\na = 3\n", "line 3, column 1"),
+        ] {
+            let why = set("a.toml", text, "attn", "sdpa").expect_err(text);
+            assert!(why.code == "config-not-toml" && why.message.contains(place), "{text}: {why}");
+        }
     }
 }

@@ -3,16 +3,14 @@
 //! Invariant: a pattern has CPython's meaning, or is refused in words; positions count characters. Must not know
 //! tensors.
 
-mod machine;
-mod parse;
+mod pattern;
 #[cfg(test)]
 mod tests;
 
-use self::machine::{Mode, Program, Search, Spans};
-use self::parse::{Flags, Refusal};
+use self::pattern::{Flags, Mode, Program, Refusal, Spans};
 use crate::python::machine::Context;
 use crate::python::machine::iterator;
-use crate::python::value::{Args, Fault, Items, Opaque, Pairs, VALUE_BYTES, Value};
+use crate::python::value::{Args, Fault, Opaque, Pairs, VALUE_BYTES, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -46,7 +44,7 @@ struct Pattern {
 #[derive(Clone)]
 struct Matched {
     program: Rc<Program>,
-    text: Rc<[char]>,
+    text: Rc<str>,
     spans: Spans,
 }
 
@@ -126,7 +124,7 @@ fn compiled(pattern: &Value, flags: i64) -> Result<Pattern, Fault> {
         false => Fault::unsupported(format!("{}: {text:?}", refusal.message))
             .hint("split the text with `str.split`, or use a simpler pattern"),
     };
-    let program = Flags::of(flags).and_then(|flags| parse::compile(text, flags)).map_err(told)?;
+    let program = Flags::of(flags).and_then(|flags| Program::new(text, flags)).map_err(told)?;
     Ok(Pattern { text: text.clone(), program: Rc::new(program) })
 }
 
@@ -148,7 +146,7 @@ fn run(name: &str, method: bool, args: &Args, cx: &mut Context) -> Result<Value,
     let pattern = args.need(name, 0, "pattern")?.clone();
     let replaces = matches!(name, "sub" | "subn");
     let at = 1 + usize::from(replaces);
-    let text: Rc<[char]> = text_of(name, args, at, "string")?.chars().collect();
+    let text = text_of(name, args, at, "string")?;
     let counts = replaces || name == "split";
     let limit = match args.get(at + 1, if replaces { "count" } else { "maxsplit" }).filter(|_| counts) {
         None => 0,
@@ -162,9 +160,6 @@ fn run(name: &str, method: bool, args: &Args, cx: &mut Context) -> Result<Value,
     }
     let flags = if method { 0 } else { flags_at(args, at + 1 + usize::from(counts))? };
     let program = compiled(&pattern, flags)?.program;
-    if text.iter().any(|c| !c.is_ascii() && c.is_numeric()) {
-        return Err(Fault::unsupported("non-ASCII digits are not supported here"));
-    }
     let mode = match name {
         "match" => Mode::Here,
         "fullmatch" => Mode::Whole,
@@ -196,47 +191,46 @@ fn run(name: &str, method: bool, args: &Args, cx: &mut Context) -> Result<Value,
 /// Matches one after the other, at most so many.
 fn all(
     program: &Rc<Program>,
-    text: &Rc<[char]>,
-    mode: Mode,
+    text: &Rc<str>,
+    mut mode: Mode,
     most: usize,
     cx: &mut Context,
 ) -> Result<Vec<Matched>, Fault> {
-    let mut search = Search { program, text, work: 0 };
-    let (mut out, mut from, mut moves) = (Vec::new(), 0, false);
+    let (mut out, mut from) = (Vec::new(), 0);
     while out.len() < most {
-        let before = search.work;
-        let found = search.find(from, mode, moves).map_err(|_| {
+        cx.charge_steps(1 + (text.len() - from) as u64 / 8)?;
+        let found = program.find(text, from, mode).map_err(|_| {
             Fault::limit("too-many-steps", "this pattern needs too many steps for this text")
                 .hint("avoid repeats within repeats, as in `(a+)+`")
         })?;
-        cx.charge_steps((search.work - before) / 8)?;
         let Some(spans) = found else { break };
         let (start, end) = spans[0].unwrap_or_default();
         // an empty match may follow another match directly, but not twice at one position
-        (from, moves) = (end, start == end);
+        mode = if start == end { Mode::Further } else { Mode::Anywhere };
+        from = end;
         out.push(Matched { program: program.clone(), text: text.clone(), spans });
     }
     Ok(out)
 }
 
-fn split(text: &[char], found: &[Matched]) -> Vec<Value> {
+fn split(text: &str, found: &[Matched]) -> Vec<Value> {
     let (mut out, mut last) = (Vec::new(), 0);
     for matched in found {
         let (start, end) = matched.spans[0].unwrap_or_default();
-        out.push(Value::str(text[last..start].iter().collect::<String>()));
+        out.push(Value::str(&text[last..start]));
         out.extend((1..matched.spans.len()).map(|n| matched.group(n)));
         last = end;
     }
-    out.push(Value::str(text[last..].iter().collect::<String>()));
+    out.push(Value::str(&text[last..]));
     out
 }
 
 /// The text with its matches replaced by a template's text or a function's result.
-fn replaced(text: &[char], found: &[Matched], by: &Value, cx: &mut Context) -> Result<String, Fault> {
+fn replaced(text: &str, found: &[Matched], by: &Value, cx: &mut Context) -> Result<String, Fault> {
     let (mut out, mut last) = (String::new(), 0);
     for matched in found {
         let (start, end) = matched.spans[0].unwrap_or_default();
-        out.extend(&text[last..start]);
+        out.push_str(&text[last..start]);
         last = end;
         let new: Rc<str> = match by {
             Value::Str(template) => matched.expanded(template)?.into(),
@@ -250,7 +244,7 @@ fn replaced(text: &[char], found: &[Matched], by: &Value, cx: &mut Context) -> R
         cx.charge_bytes(new.len() as u64)?;
         out.push_str(&new);
     }
-    out.extend(&text[last..]);
+    out.push_str(&text[last..]);
     Ok(out)
 }
 
@@ -258,9 +252,15 @@ impl Matched {
     /// The text of a group; None if it did not take part.
     fn group(&self, n: usize) -> Value {
         match self.spans[n] {
-            Some((start, end)) => Value::str(self.text[start..end].iter().collect::<String>()),
+            Some((start, end)) => Value::str(&self.text[start..end]),
             None => Value::None,
         }
+    }
+
+    /// A group's start and end in characters; -1 if it did not take part.
+    fn place(&self, n: usize) -> (Value, Value) {
+        let count = |at: usize| Value::Int(self.text[..at].chars().count() as i64);
+        self.spans[n].map_or((Value::Int(-1), Value::Int(-1)), |(start, end)| (count(start), count(end)))
     }
 
     /// As `findall` lists it.
@@ -342,8 +342,7 @@ impl Matched {
 fn of_match(name: &str, args: &Args) -> Option<Result<Value, Fault>> {
     let (receiver, rest) = args.positional.split_first()?;
     let matched = state::<Matched>(receiver, MATCH)?;
-    let span = |of: Option<&Value>| matched.number(of.unwrap_or(&Value::Int(0))).map(|n| matched.spans[n]);
-    let place = |n: Option<usize>| Value::Int(n.map_or(-1, |n| n as i64));
+    let place = |of: Option<&Value>| matched.number(of.unwrap_or(&Value::Int(0))).map(|n| matched.place(n));
     let default = || args.get(1, "default").cloned().unwrap_or(Value::None);
     let or_default = |n: usize| match matched.group(n) {
         Value::None => default(),
@@ -364,9 +363,9 @@ fn of_match(name: &str, args: &Args) -> Option<Result<Value, Fault>> {
             let pairs = matched.program.names.iter().map(|(name, n)| (Value::str(name.as_str()), or_default(*n)));
             Ok(Value::Dict(Rc::new(RefCell::new(Pairs(pairs.collect())))))
         }
-        "start" => span(rest.first()).map(|s| place(s.map(|s| s.0))),
-        "end" => span(rest.first()).map(|s| place(s.map(|s| s.1))),
-        "span" => span(rest.first()).map(|s| Value::tuple(vec![place(s.map(|s| s.0)), place(s.map(|s| s.1))])),
+        "start" => place(rest.first()).map(|(start, _)| start),
+        "end" => place(rest.first()).map(|(_, end)| end),
+        "span" => place(rest.first()).map(|(start, end)| Value::tuple(vec![start, end])),
         "expand" => args.need(name, 1, "template").and_then(|template| {
             let text = template.as_str().ok_or_else(|| Fault::type_error("a template is a string"))?;
             matched.expanded(text).map(Value::str)
@@ -394,13 +393,13 @@ pub(crate) fn attribute(value: &Value, name: &str) -> Option<Value> {
     }
     let matched = state::<Matched>(value, MATCH)?;
     match name {
-        "string" => Some(Value::str(matched.text.iter().collect::<String>())),
+        "string" => Some(Value::Str(matched.text)),
         "regs" => {
-            let pair = |s: &Option<(usize, usize)>| match s {
-                Some((start, end)) => Items(vec![Value::Int(*start as i64), Value::Int(*end as i64)]),
-                None => Items(vec![Value::Int(-1), Value::Int(-1)]),
+            let pair = |n| {
+                let (start, end) = matched.place(n);
+                Value::tuple(vec![start, end])
             };
-            Some(Value::tuple(matched.spans.iter().map(|s| Value::Tuple(Rc::new(pair(s)))).collect()))
+            Some(Value::tuple((0..matched.spans.len()).map(pair).collect()))
         }
         _ => None,
     }
