@@ -89,10 +89,14 @@ fn text_code(first: &'static str) -> Vec<Field> {
     vec![must(first, Text), may("entry", Text), may("args", map(Arg)), may("tensors", map(tensor()))]
 }
 
+/// One stroke of a painted mask.
+pub(crate) fn stroke() -> Shape {
+    Object(vec![must("paint", Bool), must("rects", list(list(Int(0, 1 << 30), Some(4)), None))])
+}
+
 fn mask_content() -> Shape {
     let range = || list(Int(0, 1 << 30), Some(2));
     let distance = || nullable(Int(-(1 << 30), 1 << 30));
-    let stroke = vec![must("paint", Bool), must("rects", list(list(Int(0, 1 << 30), Some(4)), None))];
     Tagged(vec![
         ("pattern", code_ref()),
         ("rectangle", vec![must("q", range()), must("kv", range())]),
@@ -102,7 +106,7 @@ fn mask_content() -> Shape {
             vec![
                 must("cell", block()),
                 must("lengths", list(count(1 << 30), Some(2))),
-                must("strokes", list(Object(stroke), None)),
+                must("strokes", list(stroke(), None)),
             ],
         ),
         ("text", text_code("source")),

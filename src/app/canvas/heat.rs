@@ -6,7 +6,7 @@
 use super::colors::{Palette, Ramp};
 use super::rulers::digits;
 use super::view::{ScreenFromWorld, View};
-use crate::base::Lengths;
+use crate::base::{Lengths, Provenance};
 use egui::{Align2, Color32, ColorImage, FontId, Mesh, Rect, Sense, TextureHandle, TextureOptions, Ui, pos2, vec2};
 use std::sync::Arc;
 
@@ -39,8 +39,8 @@ pub struct HeatData {
     pub kv: [usize; 2],
     /// The name of the numbers, such as `probability`.
     pub quantity: String,
-    /// Whose they are, such as `random q and k`.
-    pub source: String,
+    /// Whose they are.
+    pub source: Provenance,
     /// Whether masked cells count as zero, as among probabilities. Minus infinity still marks them, so that a kept cell
     /// with value zero stays distinct.
     pub masked_is_zero: bool,
@@ -397,7 +397,7 @@ mod tests {
             q,
             kv,
             quantity: "score".into(),
-            source: "random q and k".into(),
+            source: Provenance::Random,
             masked_is_zero: false,
             revision: 1,
         }

@@ -3,9 +3,10 @@
 //! Invariant: every bar is a quotient of two recorded medians of one run; card, date and PyTorch's version are those of
 //! the runs that are drawn. Must not know how they were measured.
 
-use super::super::svg::{Anchor, Look, Svg, width};
 use super::recorded::{backward, mean_of, range};
-use crate::base::{BackendName, Diagnostic};
+use crate::base::provenance::Place;
+use crate::base::{BackendName, Diagnostic, Provenance};
+use crate::export::figure::{Anchor, Colour, Figure, GRID, INK, Item, QUIET, Text, width};
 use crate::problem::facts::MaskRead;
 use crate::problem::result::{GradientOutcome, Outcome, RunReport};
 use crate::tasks::recorded::{Collection, embedded};
@@ -31,10 +32,10 @@ impl Ratios {
 type Row = (String, [Ratios; 2]);
 
 /// The chart of a file of recorded runs; None: of the shipped one with most of PyTorch. Errors: no such file, no PyTorch in it.
-pub(super) fn of(from: Option<&Path>) -> Result<String, Diagnostic> {
+pub(super) fn of(from: Option<&Path>) -> Result<Figure, Diagnostic> {
     let read = from.map(|path| Collection::from_json(&files::read_text(path)?)).transpose()?;
     let found = read.as_ref().or_else(|| richest(embedded()));
-    chart(found.ok_or_else(|| Diagnostic::error("no-run", "no recorded run ships with this program"))?)
+    drawn(found.ok_or_else(|| Diagnostic::error("no-run", "no recorded run ships with this program"))?)
 }
 
 /// Of the collections, the one with most presets beside PyTorch.
@@ -74,11 +75,6 @@ fn backward_of(report: &RunReport) -> Ratios {
     }
 }
 
-/// The file. Errors: PyTorch was timed in none of the runs.
-fn chart(collection: &Collection) -> Result<String, Diagnostic> {
-    drawn(collection).map(|svg| svg.finish())
-}
-
 const PAGE: f64 = 900.0;
 const MARGIN: f64 = 20.0;
 const TOP: f64 = 134.0;
@@ -88,8 +84,22 @@ const STEP: f64 = 13.0;
 /// Kept free behind the longest bar for its number.
 const NUMBER: f64 = 66.0;
 const TICKS: [f64; 8] = [0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
-const PLAIN: Look = Look { class: "ink", size: 12.0, bold: false, anchor: Anchor::Start };
-const SMALL: Look = Look { class: "quiet", size: 11.0, bold: false, anchor: Anchor::Start };
+const PLAIN: f64 = 12.0;
+const SMALL: f64 = 11.0;
+/// Sizes of the names of rows and of the numbers behind bars.
+const NUMBERS: f64 = 10.0;
+/// How much wider than the font that is measured a reader's own font may be.
+const ROOM: f64 = 1.25;
+
+/// Over FlexAttention, over SDPA, over SDPA with a dense mask.
+const FIRST: Colour = [0x0b, 0x57, 0xa4];
+const SECOND: Colour = [0xb3, 0x59, 0x00];
+const FAINT: Colour = [0xe3, 0xb5, 0x87];
+
+/// The width of a text in a wide font.
+fn wide(words: &str, size: f64) -> f64 {
+    ROOM * width(words, size)
+}
 
 /// One pass: where its bars begin, and its scale.
 struct Panel {
@@ -106,80 +116,92 @@ impl Panel {
         self.left + share * (self.right - NUMBER - self.left)
     }
 
-    fn grid(&self, svg: &mut Svg, title: &str, bottom: f64) {
-        let heading = Look { bold: true, ..PLAIN };
-        svg.text(heading, self.left, TOP - 26.0, title);
+    fn grid(&self, figure: &mut Figure, title: &str, bottom: f64) {
+        figure.text(Text::new(title, [self.left, TOP - 26.0], PLAIN));
         for tick in TICKS.into_iter().filter(|tick| (self.least..=self.most).contains(tick)) {
-            svg.upright(if tick == 1.0 { "quiet" } else { "grid" }, self.x(tick), TOP - 4.0, bottom);
-            svg.text(Look { anchor: Anchor::Middle, ..SMALL }, self.x(tick), TOP - 8.0, &format!("{tick}x"));
+            let (x, colour) = (self.x(tick), if tick == 1.0 { QUIET } else { GRID });
+            figure.push(Item::Line([x, TOP - 4.0], [x, bottom], 1.0, false, colour));
+            let words = Text::new(format!("{tick}x"), [x, TOP - 8.0], SMALL);
+            figure.text(words.anchored(Anchor::Middle).in_colour(QUIET));
         }
     }
 
-    fn bar(&self, svg: &mut Svg, class: &str, y: f64, ratio: f64, words: &str) {
+    fn bar(&self, figure: &mut Figure, colour: Colour, y: f64, ratio: f64, words: &str) {
         let (one, end) = (self.x(1.0), self.x(ratio));
-        svg.rectangle(class, [one.min(end), y, (end - one).abs().max(1.0), BAR]);
-        svg.text(Look { size: 10.0, class: "ink", ..SMALL }, one.max(end) + 4.0, y + BAR - 2.0, words);
+        figure.push(Item::Box([one.min(end), y, (end - one).abs().max(1.0), BAR], colour));
+        figure.text(Text::new(words, [one.max(end) + 4.0, y + BAR - 2.0], NUMBERS));
     }
 }
 
-fn drawn(collection: &Collection) -> Result<Svg, Diagnostic> {
+/// The chart. Errors: PyTorch was timed in none of the runs.
+fn drawn(collection: &Collection) -> Result<Figure, Diagnostic> {
     let rows: Vec<Row> = beside(collection).map(|(name, r)| (name.clone(), [forward_of(r), backward_of(r)])).collect();
     if rows.is_empty() {
         return Err(Diagnostic::error("no-pytorch", "PyTorch was timed in none of these runs").hint(
             "name a file of recorded runs with torch:flex or torch:sdpa, such as presets/recorded/nvidia_h100.json",
         ));
     }
-    let words = Words::of(collection, rows.len());
+    let (from, with) = source(collection);
     let bottom = TOP + ROW * (rows.len() + 2) as f64;
-    let mut svg = Svg::new(PAGE, bottom + 78.0, &format!("{}. {}", words.title, words.run));
-    words.head(&mut svg);
-    let labels = rows.iter().map(|(name, _)| width(name, PLAIN.size, false));
-    let label = labels.fold(width(MEAN, PLAIN.size, true), f64::max) + MARGIN + 12.0;
+    let mut figure = Figure::new([PAGE, bottom + 78.0], &format!("{TITLE}."), &from);
+    figure.follows_theme = true;
+    head(&mut figure, &format!("{} {with}; {} presets.", from.sentence(), rows.len()));
+    let labels = rows.iter().map(|(name, _)| wide(name, PLAIN));
+    let label = labels.fold(wide(MEAN, PLAIN), f64::max) + MARGIN + 12.0;
     let half = (PAGE - label - MARGIN) / 2.0;
     for pass in [0, 1] {
         let left = label + half * pass as f64;
         let all = || rows.iter().flat_map(move |(_, passes)| [passes[pass].flex, passes[pass].sdpa]).flatten();
         let (least, most) = (all().fold(1.0, f64::min) / 1.05, all().fold(2.0, f64::max) * 1.05);
         let panel = Panel { left, right: left + half - 12.0, least, most };
-        panel.grid(&mut svg, ["Forward pass", "Backward pass"][pass], bottom);
-        means(&mut svg, &panel, &rows, pass);
+        panel.grid(&mut figure, ["Forward pass", "Backward pass"][pass], bottom);
+        means(&mut figure, &panel, &rows, pass);
         for (at, (_, passes)) in rows.iter().enumerate() {
-            bars(&mut svg, &panel, passes[pass], TOP + ROW * (at + 2) as f64);
+            bars(&mut figure, &panel, passes[pass], TOP + ROW * (at + 2) as f64);
         }
     }
     let named = [MEAN, NEAREST].into_iter().chain(rows.iter().map(|(name, _)| name.as_str()));
     for (at, name) in named.enumerate() {
-        let look = Look { bold: at < 2, anchor: Anchor::End, ..PLAIN };
-        svg.text(look, label - 10.0, TOP + ROW * at as f64 + STEP + 4.0, name);
+        let place = [label - 10.0, TOP + ROW * at as f64 + STEP + 4.0];
+        figure.text(Text::new(name, place, PLAIN).anchored(Anchor::End));
     }
-    words.foot(&mut svg, bottom);
-    Ok(svg)
+    for (at, line) in FOOT.into_iter().enumerate() {
+        let place = [MARGIN, bottom + 26.0 + 17.0 * at as f64];
+        figure.text(Text::new(line, place, SMALL).in_colour(QUIET));
+    }
+    Ok(figure)
 }
 
 const MEAN: &str = "geometric mean";
 const NEAREST: &str = "over the faster";
+const TITLE: &str = "Times of PyTorch's attention over that of Maskloom's flex kernels";
+const FOOT: [&str; 3] = [
+    "Logarithmic scale. 1x: as fast as Maskloom's kernel; longer: PyTorch takes so many times as long; no bar: it was not timed.",
+    "Each number is a quotient of the medians of one run, of the GPU's work alone. The mean over SDPA mixes both kinds of it.",
+    "The mean over the faster takes for each preset the faster of FlexAttention and SDPA, where both were timed.",
+];
 
-fn bars(svg: &mut Svg, panel: &Panel, of: Ratios, top: f64) {
+fn bars(figure: &mut Figure, panel: &Panel, of: Ratios, top: f64) {
     if let Some(ratio) = of.flex {
-        panel.bar(svg, "first", top + 3.0, ratio, &shown(ratio));
+        panel.bar(figure, FIRST, top + 3.0, ratio, &shown(ratio));
     }
     if let Some(ratio) = of.sdpa {
-        panel.bar(svg, if of.dense { "faint" } else { "second" }, top + 3.0 + STEP, ratio, &shown(ratio));
+        panel.bar(figure, if of.dense { FAINT } else { SECOND }, top + 3.0 + STEP, ratio, &shown(ratio));
     }
 }
 
 /// The first two rows: the means over each, and over the faster of both where both ran.
-fn means(svg: &mut Svg, panel: &Panel, rows: &[Row], pass: usize) {
+fn means(figure: &mut Figure, panel: &Panel, rows: &[Row], pass: usize) {
     let of = |pick: fn(Ratios) -> Option<f64>| rows.iter().filter_map(|(_, p)| pick(p[pass])).collect::<Vec<_>>();
     let both = |r: Ratios| r.flex.and(r.sdpa).and(r.nearest());
-    let picks: [(&str, f64, Vec<f64>); 3] = [
-        ("first", TOP + 3.0, of(|r| r.flex)),
-        ("second", TOP + 3.0 + STEP, of(|r| r.sdpa)),
-        ("ink", TOP + ROW + 3.0 + STEP / 2.0, of(both)),
+    let picks: [(Colour, f64, Vec<f64>); 3] = [
+        (FIRST, TOP + 3.0, of(|r| r.flex)),
+        (SECOND, TOP + 3.0 + STEP, of(|r| r.sdpa)),
+        (INK, TOP + ROW + 3.0 + STEP / 2.0, of(both)),
     ];
-    for (class, y, ratios) in picks {
+    for (colour, y, ratios) in picks {
         if let Some(mean) = mean_of(&ratios) {
-            panel.bar(svg, class, y, mean, &format!("{} (n {})", shown(mean), ratios.len()));
+            panel.bar(figure, colour, y, mean, &format!("{} (n {})", shown(mean), ratios.len()));
         }
     }
 }
@@ -196,75 +218,70 @@ fn dotted(number: &str) -> String {
     }
 }
 
-/// The texts around the bars.
-struct Words {
-    title: String,
-    run: String,
+/// Where the runs are from, and with which libraries they were made.
+fn source(collection: &Collection) -> (Provenance, String) {
+    let reports = || beside(collection).map(|(_, report)| report);
+    let said = |key: &'static str| range(reports().filter_map(move |report| report.environment.get(key)));
+    let device = range(reports().map(|report| &report.device_name));
+    let from = Provenance::Recorded(Place { device, date: Some(said("date")), ..Place::default() });
+    let cudnn = dotted(&said("torch cudnn"));
+    (from, format!("PyTorch {}, cuDNN {cudnn}, Triton {}", said("torch"), said("triton")))
 }
 
-impl Words {
-    fn of(collection: &Collection, presets: usize) -> Words {
-        let reports = || beside(collection).map(|(_, report)| report);
-        let said = |key: &'static str| range(reports().filter_map(move |report| report.environment.get(key)));
-        let card = range(reports().map(|report| &report.device_name));
-        Words {
-            title: "Times of PyTorch's attention over that of Maskloom's flex kernels".into(),
-            run: format!(
-                "{card}, {}, PyTorch {}, cuDNN {}, Triton {}; {presets} presets",
-                said("date"),
-                said("torch"),
-                dotted(&said("torch cudnn")),
-                said("triton")
-            ),
-        }
-    }
-
-    fn head(&self, svg: &mut Svg) {
-        svg.text(Look { size: 16.0, bold: true, ..PLAIN }, MARGIN, 30.0, &self.title);
-        svg.text(SMALL, MARGIN, 50.0, &self.run);
-        let mut x = MARGIN;
-        let legend = [
-            ("first", "FlexAttention (torch:flex)"),
-            ("second", "SDPA (torch:sdpa)"),
-            ("faint", "SDPA that reads the mask as a dense tensor"),
-            ("ink", "the faster of both"),
-        ];
-        for (class, words) in legend {
-            svg.rectangle(class, [x, 64.0, BAR, BAR]);
-            svg.text(SMALL, x + BAR + 5.0, 74.0, words);
-            x += BAR + 5.0 + width(words, SMALL.size, false) + 18.0;
-        }
-    }
-
-    fn foot(&self, svg: &mut Svg, bottom: f64) {
-        let lines = [
-            "Logarithmic scale. 1x: as fast as Maskloom's kernel; longer: PyTorch takes so many times as long; no bar: it was not timed.",
-            "Each number is a quotient of the medians of one run, of the GPU's work alone. The mean over SDPA mixes both kinds of it.",
-            "The mean over the faster takes for each preset the faster of FlexAttention and SDPA, where both were timed.",
-        ];
-        for (at, line) in lines.into_iter().enumerate() {
-            svg.text(SMALL, MARGIN, bottom + 26.0 + 17.0 * at as f64, line);
-        }
+/// Title, source and legend.
+fn head(figure: &mut Figure, source: &str) {
+    figure.text(Text::new(TITLE, [MARGIN, 30.0], 16.0));
+    figure.text(Text::new(source, [MARGIN, 50.0], SMALL).in_colour(QUIET));
+    let mut x = MARGIN;
+    let legend = [
+        (FIRST, "FlexAttention (torch:flex)"),
+        (SECOND, "SDPA (torch:sdpa)"),
+        (FAINT, "SDPA that reads the mask as a dense tensor"),
+        (INK, "the faster of both"),
+    ];
+    for (colour, words) in legend {
+        figure.push(Item::Box([x, 64.0, BAR, BAR], colour));
+        figure.text(Text::new(words, [x + BAR + 5.0, 74.0], SMALL).in_colour(QUIET));
+        x += BAR + 5.0 + wide(words, SMALL) + 18.0;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::svg;
+
+    /// All texts lie inside the page and none touches another, in a font that is somewhat wider than the measured one, too.
+    #[track_caller]
+    fn assert_readable(figure: &Figure) {
+        let texts: Vec<&Text> =
+            figure.items.iter().filter_map(|i| if let Item::Text(t) = i { Some(t) } else { None }).collect();
+        let room = |text: &Text| Text { size: text.size * 1.04, ..text.clone() }.room();
+        for (at, text) in texts.iter().enumerate() {
+            let [l, t, r, b] = room(text);
+            let inside = l >= 0.0 && t >= 0.0 && r <= figure.size[0] && b <= figure.size[1];
+            assert!(inside, "`{}` leaves the page", text.words);
+            for other in &texts[..at] {
+                let [ol, ot, or, ob] = room(other);
+                assert!(l >= or || ol >= r || t >= ob || ot >= b, "`{}` touches `{}`", text.words, other.words);
+            }
+        }
+    }
 
     #[test]
     fn the_readmes_chart_is_drawn_from_the_committed_runs() {
         let collection = richest(embedded()).expect("runs");
         let kept = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/images/recorded.svg"));
-        let made = chart(collection).expect("a chart");
-        assert!(made == kept, "draw it anew: maskloom bench recorded --chart docs/images/recorded.svg");
+        let made = drawn(collection).expect("a chart").files("recorded.svg").expect("a file");
+        assert!(
+            made[0].bytes == kept.as_bytes(),
+            "draw it anew: maskloom bench recorded --chart docs/images/recorded.svg"
+        );
     }
 
     #[test]
     fn no_text_touches_another_and_each_ratio_is_a_quotient_of_medians() {
         let mut collection = richest(embedded()).expect("runs").clone();
-        svg::assert_readable(&drawn(&collection).expect("drawn"));
+        assert_readable(&drawn(&collection).expect("drawn"));
         collection.runs.retain(|name, _| name == "causal");
         let report = &collection.runs["causal"].report;
         let ms = |backend| report.median_ms(backend).expect("timed");
@@ -273,9 +290,15 @@ mod tests {
         assert_eq!((of.flex, of.sdpa), (Some(flex / ms(BackendName::Flex)), Some(sdpa / ms(BackendName::Flex))));
         assert!(!of.dense && backward_of(report).flex.is_some());
         let one = drawn(&collection).expect("drawn");
-        svg::assert_readable(&one);
+        assert_readable(&one);
         let shown = format!("{:.2} (n 1)", flex / ms(BackendName::Flex));
-        assert!(one.texts.iter().any(|(_, words)| *words == shown), "{shown}");
+        let has = |words: &str| one.items.iter().any(|i| matches!(i, Item::Text(t) if t.words == words));
+        assert!(has(&shown), "{shown}");
+        assert!(
+            one.described.ends_with("Recorded on NVIDIA H100 80GB HBM3, 2026-11-27; not measured here."),
+            "{}",
+            one.described
+        );
     }
 
     #[test]
@@ -287,6 +310,6 @@ mod tests {
     fn runs_without_pytorch_have_no_chart() {
         let mut collection = embedded()[0].clone();
         collection.runs.retain(|name, _| name == "alibi");
-        assert_eq!(chart(&collection).unwrap_err().code, "no-pytorch");
+        assert_eq!(drawn(&collection).unwrap_err().code, "no-pytorch");
     }
 }
