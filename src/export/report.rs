@@ -372,7 +372,7 @@ mod tests {
             "mine_transformers.use(model)",
             "MASKLOOM_SIDECAR=EXPORT",
             "on 2026-11-23",
-            &identity::build().to_string(),
+            &crate::base::identity::build().to_string(),
             "queries (q_idx)",
         ] {
             assert!(text.contains(part), "{part}: {text}");

@@ -419,3 +419,44 @@ impl Bands {
         (best.1, best.2)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quality::profile::Grid;
+    use crate::quality::suggest::Protect;
+    use crate::quality::suggest::tests::material;
+    use crate::quality::testing;
+
+    /// With protected cells, the first keys and the groups behind them hold each cell once: additional cells in `always`, all others by
+    /// their distance, as plain attention in float64 has them.
+    #[test]
+    fn sums_beside_protected_cells_hold_each_cell_once() {
+        let n = 420;
+        let grid = Grid { start: 20, extents: [4, 10, 10] };
+        let head = testing::head(5, n, n, 16, 2.0);
+        let dense = testing::dense(&head);
+        let wanted = Wanted {
+            target: Target::Mass(0.9),
+            protect: Protect { text: true, first_frame: true, ..Protect::NONE },
+            grid: Some(grid),
+            most_masks: 2,
+        };
+        let made = material(vec![head], 64, Some(grid));
+        let sums = Windows::new(&made, &wanted, true, &Control::new()).expect("summed");
+        let beside = sums.beside.expect("protected cells");
+        assert!(sums.groups.len() > 1, "keys beyond the first {MOST_SINKS}");
+        let (mut always, mut distance) = (0.0, vec![0.0; 2 * n - 1]);
+        for (at, p) in dense.p.iter().enumerate() {
+            let (q, kv, p) = (at / n, at % n, p / n as f64);
+            match beside.keeps(q, kv) {
+                true => always += p,
+                false => distance[q + n - 1 - kv] += p,
+            }
+        }
+        assert!((sums.always - always).abs() < 1e-6, "{} {always}", sums.always);
+        for (at, (found, want)) in sums.distance.iter().zip(&distance).enumerate() {
+            assert!((found - want).abs() < 1e-7, "{at}: {found} {want}");
+        }
+    }
+}
