@@ -91,7 +91,7 @@ fn a_difference_looks_as_it_did() {
     code.args.insert("lengths".into(), ArgValue::List(vec![ArgValue::Int(77)]));
     window.state_mut().state.edit(Edit::Replace(Box::new(changed)));
     settle(&mut window);
-    click(&mut window, "Difference");
+    window.state_mut().state.focus.picture = super::canvas::Picture::Difference;
     step_until(&mut window, "the cells are counted", |state| {
         state.session.differing_of().is_some_and(|of| state.session.differing.of(of).is_some())
     });

@@ -104,14 +104,11 @@ fn layers(document: &Document) -> String {
 /// The use of the other exported files.
 fn uses(request: &ReportRequest) -> String {
     let stem = request.stem;
-    let cross = super::sidecar::is_cross(request.document, request.problem);
     let mut text = format!("import {stem}\nout = {stem}.attend(query, key, value)  # [B, H, S, D]\n\n");
     text.push_str(&format!(
         "import {stem}_diffusers\nhandle = {stem}_diffusers.use(pipe.transformer)\nprint(handle.verify(inputs))\n"
     ));
-    if !cross {
-        text.push_str(&format!("\nimport {stem}_transformers\nhandle = {stem}_transformers.use(model)\n"));
-    }
+    text.push_str(&format!("\nimport {stem}_transformers\nhandle = {stem}_transformers.use(model)\n"));
     let shell =
         "export PYTHONPATH=EXPORT/sidecar:$PYTHONPATH\nexport MASKLOOM_SIDECAR=EXPORT\naccelerate launch train.py ...";
     format!(

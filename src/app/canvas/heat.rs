@@ -51,7 +51,12 @@ pub struct HeatData {
 impl HeatData {
     /// What the numbers are, and whose.
     pub(super) fn title(&self) -> String {
-        format!("{} of {}", self.quantity, self.source)
+        // a legend has little room: the file alone, the rest where the pointer is
+        let whose = match &self.source {
+            Provenance::Inputs { file } => file.clone(),
+            other => other.to_string(),
+        };
+        format!("{} of {whose}", self.quantity)
     }
 
     fn value(&self, row: usize, col: usize) -> f32 {
