@@ -508,6 +508,7 @@ fn canvas(ui: &mut Ui, state: &mut State, quality: &QualityPage, actions: &mut A
     let place = ui.max_rect();
     let events = state.session.canvas.show(ui, &scene);
     panels::area::show(ui, place, state, actions);
+    panels::differing::show(ui, place, state, actions);
     events.into_iter().for_each(|event| actions.push(Action::Canvas(event)));
 }
 

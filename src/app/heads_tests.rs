@@ -3,9 +3,11 @@
 //! Invariant: as in `tests`. The run itself needs the program and is tested with it.
 
 use super::canvas::Picture;
+use super::state::State;
 use super::tests::*;
+use crate::document::edit::Edit;
 use crate::document::heads::Heads;
-use crate::document::model::MaskContent;
+use crate::document::model::{ArgValue, Document, MaskContent};
 use crate::ir::cell::{Cell, eval};
 use egui::{Key, Modifiers};
 use egui_kittest::kittest::Queryable;
@@ -94,6 +96,45 @@ fn a_mask_is_compared_with_what_it_was() {
     command(&mut window, Key::N);
     settle(&mut window);
     assert!(state(&window).session.compared.is_some() && window.query_by_label("Difference").is_some());
+}
+
+/// The first document with 64 tokens and this window.
+fn short(window: i64) -> Document {
+    let mut document = super::state::first_document();
+    document.axes.q.segments[0].grid = vec![64];
+    let MaskContent::Pattern(code) = &mut document.layers[0].content else { panic!("a pattern") };
+    code.args.insert("window".into(), ArgValue::Int(window));
+    document
+}
+
+/// A window with 10 keys compared with one with 8: the list says where, and a cell of it leads there.
+#[test]
+fn the_cells_that_differ_are_listed_and_lead_to_their_place() {
+    let mut window = window(None);
+    window.state_mut().state.edit(Edit::Replace(Box::new(short(8))));
+    settle(&mut window);
+    window.key_press_modifiers(Modifiers::COMMAND.plus(Modifiers::SHIFT), Key::D);
+    window.run_steps(3);
+    window.state_mut().state.edit(Edit::Replace(Box::new(short(10))));
+    settle(&mut window);
+    assert!(window.query_by_label_contains("cells differ").is_none(), "it is counted where it is shown");
+    click(&mut window, "Difference");
+    let counted =
+        |state: &State| state.session.differing_of().is_some_and(|of| state.session.differing.of(of).is_some());
+    step_until(&mut window, "the cells are counted", counted);
+    window.run_steps(3);
+    // rows from the 8th on see one key more, from the 9th on two
+    let all = (64 - 8) + (64 - 9);
+    assert!(window.query_by_label_contains(&format!("{all} cells differ (2.7%)")).is_some());
+    assert!(window.query_by_label_contains(&format!("and {} more", all - 40)).is_some());
+    click(&mut window, "q 8, kv 0");
+    assert_eq!((state(&window).focus.pinned, state(&window).focus.is_pinned), ([8, 0], true));
+    // the same mask again: nothing differs
+    window.state_mut().state.edit(Edit::Replace(Box::new(short(8))));
+    settle(&mut window);
+    step_until(&mut window, "the cells are counted again", counted);
+    window.run_steps(3);
+    assert!(window.query_by_label_contains("keeps the same cells as").is_some());
 }
 
 #[test]

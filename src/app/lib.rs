@@ -35,6 +35,7 @@ mod command;
 mod compile;
 mod connecting;
 mod dialogs;
+mod differing;
 mod drafts;
 #[cfg(test)]
 mod editing_tests;

@@ -93,7 +93,7 @@ pub(crate) fn data(map: &MapPicture, inputs: &InputSource) -> HeatData {
         q: map.request.q,
         kv: map.request.kv,
         quantity: quantity.into(),
-        source: inputs.words(),
+        source: inputs.provenance(),
         masked_is_zero: map.request.kind == MapKind::Probabilities,
         revision: map.number,
     }

@@ -8,6 +8,7 @@ use super::canvas::Canvas;
 use super::canvas::heat::HeatData;
 use super::captured::Captured;
 use super::compile::{self, Built, CountQuestion, Counted, Question};
+use super::differing::Differing;
 use super::errands::Errands;
 use super::far_jobs::FarJobs;
 use super::races::{Race, Races, Wanted};
@@ -203,6 +204,8 @@ pub(crate) struct Session {
     pub numbers_error: Option<Diagnostic>,
     /// The area that is being counted, and of what.
     pub counting_area: Option<(super::area::Place, super::area::Of)>,
+    /// The cells in which the mask differs from the compared one.
+    pub differing: Differing,
     /// Maps so far.
     maps: u64,
     pub kernel: Option<Kernel>,
@@ -288,6 +291,7 @@ impl Session {
             numbers: None,
             numbers_asked: None,
             counting_area: None,
+            differing: Differing::default(),
             numbers_error: None,
             maps: 0,
             kernel: None,

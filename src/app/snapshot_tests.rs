@@ -79,6 +79,25 @@ fn dialogs_look_as_they_did() {
     assert!(state(&window).dialog.is_some());
 }
 
+/// Flux with fewer text tokens, against what it was.
+#[test]
+fn a_difference_looks_as_it_did() {
+    use crate::document::edit::Edit;
+    use crate::document::model::{ArgValue, MaskContent};
+    let mut window = painted(Some("flux_text_padding"), Vec2::new(1280.0, 800.0), 1.0);
+    window.state_mut().state.session.compare_with_this().expect("a mask");
+    let mut changed = state(&window).document.clone();
+    let MaskContent::Pattern(code) = &mut changed.layers[0].content else { panic!("a pattern") };
+    code.args.insert("lengths".into(), ArgValue::List(vec![ArgValue::Int(77)]));
+    window.state_mut().state.edit(Edit::Replace(Box::new(changed)));
+    settle(&mut window);
+    window.state_mut().state.focus.picture = super::canvas::Picture::Difference;
+    step_until(&mut window, "the cells are counted", |state| {
+        state.session.differing_of().is_some_and(|of| state.session.differing.of(of).is_some())
+    });
+    shoot(&mut window, "difference");
+}
+
 #[test]
 fn a_plan_of_several_gpus_looks_as_it_did() {
     let mut window = painted(Some("packed_documents"), Vec2::new(1280.0, 900.0), 1.0);

@@ -71,8 +71,8 @@ fn edit_window(window: &mut Window, value: ArgValue) {
 fn a_race_belongs_to_the_document_that_was_raced() {
     let mut window = window(None);
     command(&mut window, Key::Num2);
-    // two cards, and the best of them in the headline
-    assert_eq!(window.query_all_by_label_contains("recorded on").count(), 3);
+    // two cards, the best of them in the headline, and the roofline's source
+    assert_eq!(window.query_all_by_label_contains("recorded on").count(), 4);
     let id = begin(&mut window.state_mut().state);
     end(&mut window.state_mut().state, id);
     window.run_steps(3);
@@ -83,7 +83,7 @@ fn a_race_belongs_to_the_document_that_was_raced() {
     // another document: its own recorded numbers, and nothing of the race
     open(&mut window, "alibi");
     assert!(state(&window).session.race.is_none());
-    assert_eq!(window.query_all_by_label_contains("recorded on").count(), 3);
+    assert_eq!(window.query_all_by_label_contains("recorded on").count(), 4);
     assert!(window.query_by_label("stale").is_none());
     // and back in its tab: the race is there again
     command(&mut window, Key::PageUp);
@@ -196,7 +196,7 @@ fn a_stale_race_does_not_hide_what_was_recorded_of_the_open_document() {
     assert!(state(&window).session.race.as_ref().unwrap().stale);
     command(&mut window, Key::Num2);
     assert!(window.query_by_label("stale").is_some());
-    assert_eq!(window.query_all_by_label_contains("recorded on").count(), 3);
+    assert_eq!(window.query_all_by_label_contains("recorded on").count(), 4);
 }
 
 #[test]

@@ -92,3 +92,31 @@ impl Meter {
         INSTALLED.load(Relaxed).then(|| MOST.load(Relaxed).saturating_sub(self.before) as u64)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The allocator's own calls, as a program makes them: Miri sees every byte of them.
+    #[test]
+    fn large_pieces_are_counted_while_they_are_held_and_small_ones_never() {
+        let meter = Meter::start();
+        let (small, large) = (LEAST / 2, 3 * LEAST);
+        let layout = |size| Layout::from_size_align(size, 16).expect("a layout");
+        // SAFETY: sizes are above zero; each piece is given back once, with the layout that it has then.
+        unsafe {
+            let at = Counting.alloc_zeroed(layout(small));
+            assert!((0..small).all(|n| *at.add(n) == 0));
+            let before = HELD.load(Relaxed);
+            let at = Counting.realloc(at, layout(small), large);
+            assert!(HELD.load(Relaxed) >= before + large && *at.add(small - 1) == 0);
+            let other = Counting.alloc(layout(large));
+            other.write_bytes(7, large);
+            assert!(meter.most().expect("counted") >= 2 * large as u64);
+            Counting.dealloc(at, layout(large));
+            Counting.dealloc(other, layout(large));
+        }
+        meter.forget();
+        assert!(meter.most().expect("counted") < large as u64);
+    }
+}

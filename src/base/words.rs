@@ -40,6 +40,11 @@ pub fn count(text: &str) -> Option<usize> {
     whole.parse::<usize>().ok()?.checked_mul(unit)
 }
 
+/// Whether a cell of a table stands right: it is empty, a dash, or begins with a number.
+pub fn is_number(cell: &str) -> bool {
+    cell.trim_start_matches(['-', '+']).chars().next().is_none_or(|c| c.is_ascii_digit())
+}
+
 /// A time in a sentence, in the unit that fits it: `12.3 µs`, `1.23 ms`, `12.3 s`.
 pub fn time(ms: f64) -> String {
     match ms {
@@ -124,6 +129,13 @@ mod tests {
         ] {
             assert_eq!(count(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn cells_with_numbers_stand_right() {
+        let right = ["", "-", "1.25 ms", "-3", "+1.2%", "0"];
+        let left = ["a1", "-abc", "+x", "\u{2248} 3"];
+        assert!(right.iter().all(|cell| is_number(cell)) && !left.iter().any(|cell| is_number(cell)));
     }
 
     #[test]

@@ -14,6 +14,9 @@ use crate::problem::Problem;
 use crate::tasks::comparing::{Difference, difference, parts};
 use serde_json::json;
 
+/// Cells that are named.
+const NAMED: usize = 5;
+
 /// List the cells in which two masks differ, with counts by region
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -52,7 +55,8 @@ pub fn compare(args: Args) -> Result<(), Failure> {
     let (queries, keys) = (parts(&axes.q), parts(axes.kv()));
     let extents = [a.1.batch.max(b.1.batch), a.1.heads.max(b.1.heads)];
     let masks = [a.1.mask.as_deref(), b.1.mask.as_deref()];
-    let found = watched("comparing the cells", |control| difference(masks, extents, [&queries, &keys], control))?;
+    let found =
+        watched("comparing the cells", |control| difference(masks, extents, [&queries, &keys], NAMED, control))?;
     let names = [&a.0.document.name, &b.0.document.name];
     if args.json {
         return out::json(&json!({ "first": names[0], "second": names[1], "difference": found }));

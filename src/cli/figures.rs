@@ -4,7 +4,8 @@
 
 use super::out::Failure;
 use super::table;
-use crate::base::{BackendName, identity};
+use crate::base::provenance::Looked;
+use crate::base::{BackendName, Provenance};
 use crate::document::model::Document;
 use crate::export::ExportFile;
 use crate::export::figure::plots::{Bar, MaskPlot, bars, mask};
@@ -50,8 +51,9 @@ pub struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    fn plot(&self, rgb: Vec<u8>, caption: &str, legend: Vec<(Colour, String)>) -> Figure {
+    fn plot(&self, rgb: Vec<u8>, caption: &str, legend: Vec<(Colour, String)>, looked: Looked) -> Figure {
         let axes = &self.document.axes;
+        let ([across, down], cells) = (self.pixels, [self.q.len(), self.kv.len()]);
         mask(&MaskPlot {
             title: &self.document.name,
             caption,
@@ -62,28 +64,18 @@ impl Shown<'_> {
             q_axis: &axes.q,
             kv_axis: axes.kv(),
             legend,
+            from: Provenance::design(self.place, cells, [down, across], looked),
         })
     }
 
-    /// `Batch entry 0, head 0. One pixel is at most 4 x 4 cells. Made by Maskloom ...`
-    fn words(&self) -> String {
-        let [across, down] = self.pixels;
-        let (high, wide) = (self.q.len().div_ceil(down.max(1)), self.kv.len().div_ceil(across.max(1)));
-        let scale = match high.max(wide) {
-            1 => "One pixel is one cell.".to_string(),
-            _ => format!("One pixel is at most {high} x {wide} cells."),
-        };
-        let [b, h] = self.place;
-        format!("Batch entry {b}, head {h}. {scale} Made by Maskloom {}.", identity::build())
-    }
-
-    /// The kept share of each pixel.
-    pub fn mask(&self, shares: &[f32]) -> Figure {
+    /// The kept share of each pixel; whether all are exact.
+    pub fn mask(&self, shares: &[f32], exact: bool) -> Figure {
         let rgb = shares.iter().flat_map(|share| colour(*share)).collect();
         let mean = shares.iter().map(|s| f64::from(*s)).sum::<f64>() / shares.len().max(1) as f64;
-        let caption = format!("Keeps {} of the cells shown. {}", table::percent(mean), self.words());
+        let caption = format!("Keeps {} of the cells shown.", table::percent(mean));
         let legend = [(FULL, "kept"), (EMPTY, "dropped"), (colour(0.6), "part of its cells kept (lighter: fewer)")];
-        self.plot(rgb, &caption, legend.map(|(colour, words)| (colour, words.to_string())).into())
+        let legend = legend.map(|(colour, words)| (colour, words.to_string()));
+        self.plot(rgb, &caption, legend.into(), Looked::of(exact))
     }
 
     /// What score mods add, in colours from the smallest to the largest value.
@@ -102,8 +94,7 @@ impl Shown<'_> {
         if finite().count() < values.len() {
             legend.push(([255; 3], "not finite".into()));
         }
-        let caption = format!("The score mods' result for a score of zero, sampled at pixels. {}", self.words());
-        self.plot(rgb, &caption, legend)
+        self.plot(rgb, "The score mods' result for a score of zero.", legend, Looked::One)
     }
 }
 
@@ -127,13 +118,11 @@ pub fn race(run: &RunFile) -> Figure {
     let report = &run.report;
     let forward: Vec<Bar> = report.backends.iter().map(|b| forward_bar(b.backend, &b.outcome, report)).collect();
     let backward: Vec<Bar> = report.gradients.iter().map(|g| backward_bar(g.backend, &g.outcome)).collect();
-    let said = |name: &str| report.environment.get(name).map(|value| format!(", {name} {value}")).unwrap_or_default();
-    let (date, torch) = (said("date"), said("torch"));
+    let torch = report.environment.get("torch").map(|version| format!(" PyTorch {version}.")).unwrap_or_default();
     let settings = &run.document.settings;
     let caption = format!(
-        "{}{date}{torch}. {} x {} tokens, batch {}, {} heads of {}, {}; the mask keeps {} of its cells. Every time is of a result that \
-         was checked against a float64 reference. Made by Maskloom {}.",
-        report.device_name,
+        "{} x {} tokens, batch {}, {} heads of {}, {}; the mask keeps {} of its cells. Every time is of a result that was checked \
+         against {}.{torch}",
         run.document.axes.q.len(),
         run.document.axes.kv().len(),
         settings.batch,
@@ -141,9 +130,10 @@ pub fn race(run: &RunFile) -> Figure {
         settings.head_dim,
         settings.dtype,
         table::percent(report.work.density),
-        identity::build()
+        Provenance::Reference
     );
-    bars(&run.document.name, &[("Forward pass", forward), ("Backward pass", backward)], &caption)
+    let from = Provenance::Measured(report.place());
+    bars(&run.document.name, &[("Forward pass", forward), ("Backward pass", backward)], &caption, &from)
 }
 
 fn forward_bar(backend: BackendName, outcome: &Outcome, report: &RunReport) -> Bar {
@@ -179,51 +169,4 @@ fn backward_bar(backend: BackendName, outcome: &GradientOutcome) -> Bar {
     };
     let (name, colour) = (backend.to_string(), colour_of(backend));
     Bar { name, ms: timing.map(|t| t.median_ms), range: timing.and_then(range), words, colour }
-}
-
-/// A Markdown table's rows: titles, then cells, of every table in the text.
-pub fn rows_of(markdown: &str) -> Vec<Vec<Vec<String>>> {
-    let mut tables: Vec<Vec<Vec<String>>> = Vec::new();
-    let mut before = false;
-    for line in markdown.lines() {
-        let inner = line.strip_prefix('|').and_then(|rest| rest.strip_suffix('|'));
-        let Some(inner) = inner else {
-            before = false;
-            continue;
-        };
-        if !before {
-            tables.push(Vec::new());
-        }
-        before = true;
-        let cells: Vec<String> = inner.split('|').map(|cell| cell.trim().replace("**", "").replace('`', "")).collect();
-        let is_rule = cells.iter().all(|cell| !cell.is_empty() && cell.chars().all(|c| c == '-' || c == ':'));
-        if let Some(last) = tables.last_mut().filter(|_| !is_rule) {
-            last.push(cells);
-        }
-    }
-    tables
-}
-
-/// The tables of a Markdown text in a file of this ending; None: another ending.
-pub fn tables(markdown: &str, ending: &str) -> Option<String> {
-    let form = match ending {
-        "csv" => crate::export::figure::csv,
-        "tex" => crate::export::figure::tex,
-        _ => return None,
-    };
-    Some(rows_of(markdown).iter().map(|rows| form(rows)).collect::<Vec<_>>().join("\n"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tables_of_markdown_become_rows_and_the_words_around_them_go() {
-        let text = "# Title\n\n| a | b |\n|---|---:|\n| `x` | **1** ms |\n\nwords\n| c |\n|---|\n";
-        let rows = rows_of(text);
-        assert_eq!(rows, [vec![vec!["a", "b"], vec!["x", "1 ms"]], vec![vec!["c"]]]);
-        assert_eq!(tables(text, "csv").as_deref(), Some("a,b\nx,1 ms\n\nc\n"));
-        assert!(tables(text, "md").is_none());
-    }
 }

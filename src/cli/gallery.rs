@@ -127,7 +127,7 @@ fn times(run: &Recorded) -> String {
     let Some(forward) = report.median_ms(BackendName::Flex) else { return String::new() };
     let against = report.versus(BackendName::Flex).zip(report.baseline());
     let against = against.map(|(versus, base)| format!(", {}", versus.words_of(&base.words))).unwrap_or_default();
-    let mut line = format!("- {}: forward {forward:.3} ms{against}", run.place());
+    let mut line = format!("- {}: forward {forward:.3} ms{against}", run.report.place());
     let flex = |row: &&GradientReport| row.backend == BackendName::Flex;
     if let Some(timing) = report.gradients.iter().find(flex).and_then(|row| row.outcome.right()) {
         let against = report.backward_versus(BackendName::Flex).zip(report.backward_baseline());

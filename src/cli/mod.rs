@@ -44,7 +44,6 @@ mod run;
 mod share;
 mod slurm;
 mod spread;
-mod svg;
 mod sweep;
 mod table;
 mod target;

@@ -189,7 +189,7 @@ pub(super) fn render(request: &Request, plan: &Plan, others: &[Rival]) -> String
         shape.head_dim,
         shape.dtype,
     );
-    out.push_str(&format!("Predicted, not run. Block times {}\n\n", request.cost().source));
+    out.push_str(&format!("{}\n\n", request.cost().source.sentence()));
     out.push_str(&divisions(plan, others));
     if request.kinds().len() > 1 {
         out.push_str(&by_kind(request, plan, others));

@@ -89,7 +89,7 @@ pub fn presets(args: Args) -> Result<(), Failure> {
 }
 
 fn recorded_line(run: &Recorded) -> String {
-    format!("recorded on {}: {}", run.place(), run.summary().unwrap_or_default())
+    format!("{}: {}", run.provenance(), run.summary().unwrap_or_default())
 }
 
 fn show(name: &str, baseline: Option<BackendName>, as_json: bool) -> Result<(), Failure> {
@@ -122,7 +122,7 @@ fn show(name: &str, baseline: Option<BackendName>, as_json: bool) -> Result<(), 
     text.push_str(&format!("axes: {axes}\n{}", verdict::learns(&problem)));
     for run in &runs {
         let passes = if run.report.gradients.is_empty() { "; forward only" } else { "" };
-        text.push_str(&format!("\nrecorded on {} (not measured here{passes}):\n", run.place()));
+        text.push_str(&format!("\n{}{passes}:\n", run.provenance()));
         let title = race::title(&document.name, problem.spec(), &run.report);
         text.push_str(&format!(
             "{title}{}{}",

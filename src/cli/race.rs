@@ -6,7 +6,7 @@
 use super::table::{self, Table};
 use crate::analysis::block_mask::sparsity_words;
 use crate::base::words::MEMORY;
-use crate::base::{BackendName, Device, Severity};
+use crate::base::{BackendName, Device, Provenance, Severity};
 use crate::problem::ProblemSpec;
 use crate::problem::result::{
     BackendReport, GradientError, GradientOutcome, GradientReport, HeadMaximum, Outcome, OutputName, RunReport, Timing,
@@ -215,7 +215,7 @@ pub fn gradients(report: &RunReport) -> String {
         }
     }
     let table = if table.is_empty() { String::new() } else { table.render() };
-    format!("\nbackward pass, gradients against the float64 reference\n{table}{below}")
+    format!("\nbackward pass, gradients against {}\n{table}{below}", Provenance::Reference)
 }
 
 /// A backward pass as cells: backend, time, sum with the forward time, memory of both, worst gradient, its error and limit.
@@ -273,8 +273,11 @@ fn checked(report: &RunReport) -> String {
     let memory = if counted { format!("memory: {MEMORY}\n") } else { String::new() };
     first.map_or(String::new(), |e| {
         format!(
-            "{memory}{}errors: largest against the float64 reference on {} of {} rows; each row has its own limit: {}\n",
-            e.nan_words().map(|words| format!("warning: {words}; a score mod that gives NaN does this\n")).unwrap_or_default(),
+            "{memory}{}errors: largest against {} on {} of {} rows; each row has its own limit: {}\n",
+            e.nan_words()
+                .map(|words| format!("warning: {words}; a score mod that gives NaN does this\n"))
+                .unwrap_or_default(),
+            Provenance::Reference,
             e.rows_checked,
             e.rows_total,
             e.allowed_from()

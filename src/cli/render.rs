@@ -6,7 +6,7 @@ use super::figures::{self, Shown};
 use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
-use crate::analysis::raster::{self, BiasRaster, Region};
+use crate::analysis::raster::{self, BiasRaster, Picture, Region};
 use crate::base::{Control, Diagnostic, Lengths};
 use crate::document::model::Document;
 use crate::worker::files;
@@ -77,8 +77,8 @@ pub fn render(args: Args) -> Result<(), Failure> {
         let figure = is_figure.then(|| shown.bias(&values, rgb.clone()));
         (rgb, figure)
     } else {
-        let shares = raster::picture(compiled.mask.as_ref(), &region, &control).pixels;
-        (shares.iter().flat_map(|s| viridis(*s)).collect(), is_figure.then(|| shown.mask(&shares)))
+        let Picture { pixels, exact } = raster::picture(compiled.mask.as_ref(), &region, &control);
+        (pixels.iter().flat_map(|s| viridis(*s)).collect(), is_figure.then(|| shown.mask(&pixels, exact)))
     };
     let mut bytes = 0;
     match &figure {

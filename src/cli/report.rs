@@ -3,10 +3,11 @@
 //! Invariant: the report contains the file's data and nothing else. Must not know workers.
 
 use super::out::{self, Failure};
+use super::table::Table;
 use super::{figures, picture, race, table};
 use crate::backends::race::RaceOptions;
-use crate::base::Diagnostic;
 use crate::base::words::MEMORY;
+use crate::base::{Diagnostic, Provenance};
 use crate::problem::result::{BackendReport, GradientOutcome, GradientReport, Outcome, RunReport};
 use crate::problem::verdict::what_ran;
 use crate::tasks::run_file::{self, Change, PassChange, RunFile};
@@ -34,17 +35,18 @@ pub struct Args {
 pub fn report(args: Args) -> Result<(), Failure> {
     let run = RunFile::open(&args.run)?;
     let other = args.compare.as_deref().map(RunFile::open).transpose()?;
-    let text = match (&other, args.json) {
+    let compared = other.as_ref().map(|other| run_file::compare(&run, other));
+    let text = match (&compared, args.json) {
         (None, false) => markdown(&run),
         (None, true) => run.to_json()?,
-        (Some(other), as_json) => {
-            let (changes, differences) = run_file::compare(&run, other);
-            if as_json {
-                format!("{:#}\n", json!({ "changes": changes, "differences": differences }))
-            } else {
-                comparison(&changes, &differences)
-            }
+        (Some((changes, differences)), true) => {
+            format!("{:#}\n", json!({ "changes": changes, "differences": differences }))
         }
+        (Some((changes, differences)), false) => comparison(changes, differences),
+    };
+    let tables = || match &compared {
+        None => tables(&run.report),
+        Some((changes, _)) => vec![changed(changes)],
     };
     let ending = args.out.as_deref().and_then(super::ending::of).unwrap_or_default();
     match &args.out {
@@ -54,14 +56,44 @@ pub fn report(args: Args) -> Result<(), Failure> {
         }
         Some(path) if figures::is_figure(path) => figures::write(&figures::race(&run), path).map(drop),
         Some(path) => {
-            let text = if args.json { None } else { figures::tables(&text, &ending) }.unwrap_or(text);
+            let text = if args.json { None } else { file(&tables(), &ending) }.unwrap_or(text);
             Ok(files::save(path, text.as_bytes())?)
         }
-        None => match figures::tables(&text, table::form().ending()).filter(|_| !args.json) {
+        None => match file(&tables(), table::form().ending()).filter(|_| !args.json) {
             Some(tables) => out::text(&table::marked(&tables)),
             None => out::text(&text),
         },
     }
+}
+
+/// Tables as a file of this ending, an empty line between them; None: another ending.
+fn file(tables: &[Table], ending: &str) -> Option<String> {
+    Some(tables.iter().map(|table| table.file(ending)).collect::<Option<Vec<_>>>()?.join("\n"))
+}
+
+/// The forward passes, and the backward passes where there are some.
+fn tables(run: &RunReport) -> Vec<Table> {
+    let mut forward = Table::new(&[
+        "backend",
+        "what ran",
+        "median",
+        "spread",
+        "TFLOP/s",
+        "versus",
+        "memory",
+        "largest error",
+        "allowed",
+        "kernel",
+    ]);
+    run.backends.iter().for_each(|b| forward.row(line(b, run)));
+    let mut all = vec![forward];
+    if !run.gradients.is_empty() {
+        let mut backward =
+            Table::new(&["backend", "backward", "forward + backward", "memory", "worst gradient", "error", "allowed"]);
+        run.gradients.iter().for_each(|g| backward.row(gradient_line(g, run)));
+        all.push(backward);
+    }
+    all
 }
 
 pub(super) fn markdown(run: &RunFile) -> String {
@@ -72,9 +104,9 @@ pub(super) fn markdown(run: &RunFile) -> String {
         out.push_str(&format!("{}\n\n", d.about));
     }
     out.push_str(&format!(
-        "On **{}**: batch {}, {} query heads, {} kv heads, `{}` x `{}`, head_dim {}, {}.\nThe mask keeps {} of the cells \
+        "{} Batch {}, {} query heads, {} kv heads, `{}` x `{}`, head_dim {}, {}.\nThe mask keeps {} of the cells \
          ({}FLOP) and computes {} in {} blocks.\n\n",
-        r.device_name,
+        Provenance::Measured(r.place()).sentence(),
         s.batch,
         s.heads,
         s.kv_heads,
@@ -87,15 +119,7 @@ pub(super) fn markdown(run: &RunFile) -> String {
         table::percent(r.work.computed),
         s.block_size
     ));
-    out.push_str(
-        "| backend | what ran | median | spread | TFLOP/s | versus | memory | largest error | allowed | kernel |\n\
-         |---|---|---|---|---|---|---|---|---|---|\n",
-    );
-    r.backends.iter().for_each(|b| out.push_str(&line(b, r)));
-    if !r.gradients.is_empty() {
-        out.push_str("\n| backend | backward | forward + backward | memory | worst gradient | error | allowed |\n|---|---|---|---|---|---|---|\n");
-        r.gradients.iter().for_each(|g| out.push_str(&gradient_line(g, r)));
-    }
+    out.push_str(&tables(r).iter().map(Table::markdown).collect::<Vec<_>>().join("\n"));
     if r.backends.iter().any(|b| b.outcome.memory().is_some()) {
         out.push_str(&format!("\nMemory: {MEMORY}.\n"));
     }
@@ -117,20 +141,22 @@ pub(super) fn markdown(run: &RunFile) -> String {
 }
 
 /// A backward pass: its time, the sum with the forward time, its worst gradient, or the reason for its absence.
-fn gradient_line(g: &GradientReport, run: &RunReport) -> String {
+fn gradient_line(g: &GradientReport, run: &RunReport) -> Vec<String> {
     match &g.outcome {
-        GradientOutcome::Refused { why } => format!("| {} | refused: {} | | | | | |\n", g.backend, why.message),
-        GradientOutcome::Failed { why } => format!("| {} | failed: {} | | | | | |\n", g.backend, why.message),
+        GradientOutcome::Refused { why } => vec![g.backend.to_string(), format!("refused: {}", why.message)],
+        GradientOutcome::Failed { why } => vec![g.backend.to_string(), format!("failed: {}", why.message)],
         GradientOutcome::Done { errors, timing, .. } => {
-            let median = timing.as_ref().map(|t| t.median_ms);
-            format!("| {} |\n", race::gradient_line(g, errors, median, run).join(" | "))
+            race::gradient_line(g, errors, timing.as_ref().map(|t| t.median_ms), run)
         }
     }
 }
 
-fn line(b: &BackendReport, run: &RunReport) -> String {
-    let refused =
-        |word: &str, why: &Diagnostic| format!("| {} | {word} | | | | | | | | {} |\n", b.backend, why.message);
+fn line(b: &BackendReport, run: &RunReport) -> Vec<String> {
+    let refused = |word: &str, why: &Diagnostic| {
+        let mut cells = vec![String::new(); 10];
+        (cells[0], cells[1], cells[9]) = (b.backend.to_string(), word.to_string(), why.message.clone());
+        cells
+    };
     match &b.outcome {
         Outcome::Refused { why } => refused("refused", why),
         Outcome::Failed { why } => refused("failed", why),
@@ -142,38 +168,44 @@ fn line(b: &BackendReport, run: &RunReport) -> String {
                 }
                 None => ["-", "-", "-"].map(String::from),
             };
-            let wrong = error.fault().map(|fault| format!(" **wrong**: {fault}")).unwrap_or_default();
+            let wrong = error.fault().map(|fault| format!(" WRONG: {fault}")).unwrap_or_default();
             let base = run.baseline();
             let versus = match (&base, run.versus(b.backend)) {
                 (Some(base), Some(versus)) => versus.words_of(&base.words),
                 (Some(base), None) if base.backend == b.backend => "baseline".into(),
                 _ => String::new(),
             };
-            let ran = what_ran(b.backend, kernel);
-            let memory = table::memory(b.outcome.memory());
-            let (max, allowed) = (table::error(error.max_abs()), table::error(error.allowed()));
-            format!(
-                "| {} | {ran} | {median} | {spread} | {tflops} | {versus} | {memory} | {max}{wrong} | {allowed} | {kernel} |\n",
-                b.backend
-            )
+            vec![
+                b.backend.to_string(),
+                what_ran(b.backend, kernel),
+                median,
+                spread,
+                tflops,
+                versus,
+                table::memory(b.outcome.memory()),
+                format!("{}{wrong}", table::error(error.max_abs())),
+                table::error(error.allowed()),
+                kernel.words.clone(),
+            ]
         }
     }
 }
 
-fn comparison(changes: &[Change], differences: &[String]) -> String {
+fn changed(changes: &[Change]) -> Table {
     let backward = changes.iter().any(|c| c.backward.is_some());
-    let mut out = match backward {
-        false => String::from("| backend | before | after | speed-up | |\n|---|---|---|---|---|\n"),
-        true => String::from(
-            "| backend | before | after | speed-up | | backward before | backward after | speed-up | |\n\
-             |---|---|---|---|---|---|---|---|---|\n",
-        ),
-    };
+    let mut head = vec!["backend", "before", "after", "speed-up", ""];
+    head.extend(["backward before", "backward after", "speed-up", ""].into_iter().filter(|_| backward));
+    let mut table = Table::new(&head);
     for c in changes {
-        let forward = pass_cells(Some(&c.forward));
-        let more = if backward { format!(" {} |", pass_cells(c.backward.as_ref())) } else { String::new() };
-        out.push_str(&format!("| {} | {forward} |{more}\n", c.backend));
+        let more = backward.then(|| pass_cells(c.backward.as_ref()));
+        let cells = std::iter::once(c.backend.to_string()).chain(pass_cells(Some(&c.forward)));
+        table.row(cells.chain(more.into_iter().flatten()));
     }
+    table
+}
+
+fn comparison(changes: &[Change], differences: &[String]) -> String {
+    let mut out = changed(changes).markdown();
     if !differences.is_empty() {
         out.push_str("\nThe runs differ in more than time:\n\n");
         differences.iter().for_each(|d| out.push_str(&format!("- {d}\n")));
@@ -182,12 +214,12 @@ fn comparison(changes: &[Change], differences: &[String]) -> String {
 }
 
 /// One pass of two runs: times, ratio, doubts.
-fn pass_cells(pass: Option<&PassChange>) -> String {
+fn pass_cells(pass: Option<&PassChange>) -> [String; 4] {
     let ms = |t: Option<f64>| t.map_or("-".into(), table::milliseconds);
     let ratio = pass.and_then(|p| p.speed_up).map_or("-".into(), |s| format!("{}x", table::digits(s)));
-    let verdict = pass.and_then(|p| p.verdict.as_deref()).unwrap_or_default();
+    let verdict = pass.and_then(|p| p.verdict.clone()).unwrap_or_default();
     let (before, after) = (pass.and_then(|p| p.before_ms), pass.and_then(|p| p.after_ms));
-    format!("{} | {} | {ratio} | {verdict}", ms(before), ms(after))
+    [ms(before), ms(after), ratio, verdict]
 }
 
 /// How the run was timed: `10 rounds of 1 passes after 2 untimed`, `3 backward passes`.

@@ -7,7 +7,7 @@ use super::opened::{self, CodeArgs, Opened};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::render::check_head;
-use crate::analysis::raster::{self, Region};
+use crate::analysis::raster::{self, Picture, Region};
 use crate::base::Control;
 use crate::ir::graph::Mod;
 use crate::tasks::run_file::{self, RunFile};
@@ -86,10 +86,10 @@ fn figure(args: &Args, opened: &Opened, mask: Option<Arc<Mod>>, run: Option<&Run
     let lengths = opened.document.axes.lengths()?;
     let [high, wide] = lengths.in_pixels(PIXELS.min(lengths.longer()));
     let region = Region::whole([args.b, args.h], lengths, [high, wide]);
-    let shares = raster::picture(mask.as_ref(), &region, &Control::new()).pixels;
+    let Picture { pixels, exact } = raster::picture(mask.as_ref(), &region, &Control::new());
     let (q, kv) = (0..lengths.q_len, 0..lengths.kv_len);
     let shown = Shown { document: &opened.document, place: [args.b, args.h], q, kv, pixels: [wide, high] };
-    figures::write(&shown.mask(&shares), &args.out)
+    figures::write(&shown.mask(&pixels, exact), &args.out)
 }
 
 /// The run that the design was opened from.

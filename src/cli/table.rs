@@ -3,6 +3,7 @@
 //! Invariant: in text, columns are separated by two spaces, number columns are aligned to the right, and no line ends in a space; as CSV and
 //! TeX, lines of tables are marked, so that `out` makes comments of all other lines.
 
+use crate::base::words::is_number;
 use crate::export::figure::{csv, tex};
 use std::sync::OnceLock;
 
@@ -108,6 +109,20 @@ impl Table {
         self.rendered(form())
     }
 
+    /// The table in Markdown.
+    pub fn markdown(&self) -> String {
+        let line = |cells: &[String]| {
+            let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+            format!("| {} |\n", cells.join(" | "))
+        };
+        let full = |row: &Vec<String>| {
+            let more = self.head.len().saturating_sub(row.len());
+            line(&[row.clone(), vec![String::new(); more]].concat())
+        };
+        let rule = format!("|{}\n", "---|".repeat(self.head.len()));
+        line(&self.head) + &rule + &self.rows.iter().map(full).collect::<String>()
+    }
+
     fn rendered(&self, form: Form) -> String {
         match form {
             Form::Text => self.aligned(),
@@ -142,11 +157,6 @@ impl Table {
     }
 }
 
-fn is_number(text: &str) -> bool {
-    let first = text.trim_start_matches(['-', '+']).chars().next();
-    first.is_none_or(|c| c.is_ascii_digit() || c == '-')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,6 +171,13 @@ mod tests {
             "backend             median  kernel\nflex               1.25 ms  cpu flex\nflash_attention_2   110 ms\n"
         );
         assert_eq!(Table::new(&[]).render(), "");
+    }
+
+    #[test]
+    fn markdown_has_as_many_cells_in_each_row_and_a_bar_stays_in_its_cell() {
+        let mut table = Table::new(&["a", "b"]);
+        table.row(["x|y"]);
+        assert_eq!(table.markdown(), "| a | b |\n|---|---|\n| x\\|y |  |\n");
     }
 
     #[test]

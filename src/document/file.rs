@@ -1,10 +1,11 @@
 //! Documents as JSON: versioned, readable in a diff, with the path of every mistake.
 //!
-//! Invariant: a written document reads back equal; no input causes a panic or an allocation much larger than itself.
+//! Invariant: a written document reads back equal; no input causes a panic, or takes more than eight times its size and 64 MiB in memory.
 //! A task writes the file.
 
 use super::model::*;
 use super::schema;
+use super::tree::{self, Tree};
 use crate::base::{Diagnostic, identity};
 use serde::Deserialize;
 use serde_json::Value;
@@ -33,95 +34,22 @@ pub fn from_json(text: &str) -> Result<Document, Vec<Diagnostic>> {
         return Err(vec![Diagnostic::error("document-too-large", message).hint("keep large tensors in linked files")]);
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let value = unique::parse(text).map_err(|e| vec![not_json(&e)])?;
+    let Tree { value, strokes, errors: in_strokes } = tree::parse(text).map_err(|why| vec![why])?;
     check_version(&value).map_err(|d| vec![d])?;
-    let errors = schema::check(&value);
+    let mut errors = schema::check(&value);
+    errors.extend(in_strokes);
     if !errors.is_empty() {
         return Err(errors);
     }
-    let document: Document = Document::deserialize(&value).map_err(|e| vec![blame(&value, &e.to_string())])?;
+    let mut document: Document = Document::deserialize(&value).map_err(|e| vec![blame(&value, &e.to_string())])?;
+    drop(value);
+    for (at, strokes) in strokes {
+        if let Some(MaskContent::Painted(painted)) = document.layers.get_mut(at).map(|layer| &mut layer.content) {
+            painted.strokes = strokes;
+        }
+    }
     let errors = document.validate();
     if errors.is_empty() { Ok(document) } else { Err(errors) }
-}
-
-fn not_json(error: &serde_json::Error) -> Diagnostic {
-    Diagnostic::error("document-json", format!("the document is not JSON: {error}"))
-        .hint("open a .json file that Maskloom saved, or paste FlexAttention code instead")
-}
-
-/// JSON in which an object has a key once.
-mod unique {
-    use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-    use serde_json::{Map, Value};
-    use std::fmt;
-
-    struct Unique(Value);
-    struct Reader;
-
-    pub(super) fn parse(text: &str) -> serde_json::Result<Value> {
-        serde_json::from_str::<Unique>(text).map(|u| u.0)
-    }
-
-    impl<'de> Deserialize<'de> for Unique {
-        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Unique, D::Error> {
-            from.deserialize_any(Reader).map(Unique)
-        }
-    }
-
-    impl<'de> Visitor<'de> for Reader {
-        type Value = Value;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("JSON")
-        }
-
-        fn visit_bool<E: Error>(self, v: bool) -> Result<Value, E> {
-            Ok(v.into())
-        }
-
-        fn visit_i64<E: Error>(self, v: i64) -> Result<Value, E> {
-            Ok(v.into())
-        }
-
-        fn visit_u64<E: Error>(self, v: u64) -> Result<Value, E> {
-            Ok(v.into())
-        }
-
-        fn visit_f64<E: Error>(self, v: f64) -> Result<Value, E> {
-            Ok(v.into())
-        }
-
-        fn visit_str<E: Error>(self, v: &str) -> Result<Value, E> {
-            Ok(v.into())
-        }
-
-        fn visit_string<E: Error>(self, v: String) -> Result<Value, E> {
-            Ok(v.into())
-        }
-
-        fn visit_unit<E: Error>(self) -> Result<Value, E> {
-            Ok(Value::Null)
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
-            let mut list = Vec::new();
-            while let Some(Unique(item)) = from.next_element()? {
-                list.push(item);
-            }
-            Ok(Value::Array(list))
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
-            let mut map = Map::new();
-            while let Some(key) = from.next_key::<String>()? {
-                if map.contains_key(&key) {
-                    return Err(A::Error::custom(format!("the key `{key}` occurs twice in one object")));
-                }
-                map.insert(key, from.next_value::<Unique>()?.0);
-            }
-            Ok(Value::Object(map))
-        }
-    }
 }
 
 fn check_version(value: &Value) -> Result<(), Diagnostic> {

@@ -41,5 +41,6 @@ pub mod shapes;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod to_problem;
+mod tree;
 
 pub use to_problem::from_document;

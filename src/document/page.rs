@@ -5,7 +5,8 @@
 
 use super::file;
 use super::model::{Axes, Axis, Document, Layer, MaskContent, ScoreContent, ScoreLayer, Settings, TextCode};
-use crate::base::{BlockSize, Diagnostic, Lengths};
+use crate::base::provenance::maskloom;
+use crate::base::{BlockSize, Diagnostic, Lengths, Provenance};
 use crate::ir::graph::Mod;
 use crate::ir::passes::simplify::simplify;
 use crate::ir::print::{Names, any_range, function};
@@ -17,7 +18,7 @@ const OPENS: &str = "<script type=\"application/json\" id=\"maskloom-design\">";
 const CLOSES: &str = "</script>";
 
 /// What a page holds.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Page<'a> {
     /// Its title.
     pub title: &'a str,
@@ -33,8 +34,10 @@ pub struct Page<'a> {
     pub sections: &'a str,
     /// PyTorch code.
     pub code: &'a str,
-    /// What made it, and when.
-    pub provenance: Vec<(String, String)>,
+    /// Where the picture's numbers come from.
+    pub from: Provenance,
+    /// More about how it was made: when, by which versions.
+    pub made: Vec<(String, String)>,
     /// width, height, rows and cols of the picture, and segments of the axes if they have some.
     pub data: Value,
     /// Read back when the page is opened.
@@ -46,8 +49,9 @@ impl Page<'_> {
     pub fn text(&self) -> String {
         let base64 = |bytes: &[u8]| base64::engine::general_purpose::STANDARD.encode(bytes);
         let numbers: String = self.numbers.iter().map(|(name, value)| row(name, value)).collect();
-        let made: String =
-            self.provenance.iter().map(|(k, v)| format!("<li>{}: {}</li>", escaped(k), escaped(v))).collect();
+        let first = [("picture".to_string(), self.from.to_string()), ("made by".to_string(), maskloom())];
+        let made = first.iter().chain(&self.made);
+        let made: String = made.map(|(k, v)| format!("<li>{}: {}</li>", escaped(k), escaped(v))).collect();
         let about = self.about.split("\n\n").filter(|p| !p.trim().is_empty());
         let design = self.design.as_ref().map(|document| format!("{OPENS}{}{CLOSES}", quiet(&file::to_json(document))));
         filled(&[
@@ -211,6 +215,7 @@ fn filled(parts: &[(&str, &str)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::provenance::Looked;
     use crate::document::compile::{BuiltIn, compile};
     use crate::document::library;
 
@@ -220,7 +225,13 @@ mod tests {
             code: "</pre><script>@DESIGN@",
             data: json!({"width": 1, "note": "</script>"}),
             design: Some(document.clone()),
-            ..Page::default()
+            about: "",
+            picture: &[],
+            shares: &[],
+            numbers: Vec::new(),
+            sections: "",
+            from: Provenance::design([0, 0], [8, 8], [8, 8], Looked::All),
+            made: Vec::new(),
         }
     }
 
@@ -240,6 +251,10 @@ mod tests {
         let text = Page { code: "a < b", title: "<i>", ..page(&document) }.text();
         let left: Vec<&str> = text.split('@').skip(1).filter(|after| after.starts_with(char::is_uppercase)).collect();
         assert!(left.is_empty(), "{left:?}");
+        assert!(
+            text.contains("<li>picture: batch entry 0, head 0; one pixel is one cell</li><li>made by: Maskloom "),
+            "{text}"
+        );
         assert!(text.contains("<pre>a &lt; b</pre>") && text.contains("<title>&lt;i&gt;</title>"), "{text}");
         assert_eq!(text.matches(CLOSES).count(), 3, "nothing of the data ends its script");
     }

@@ -3,23 +3,33 @@
 //! Invariant: accepted JSON deserialises, except for values whose text has its own rules (axes, tensors). Must not know
 //! the values' meaning.
 
-use super::model::Document;
+use super::model::{Document, Stroke};
 use crate::base::Diagnostic;
+use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 use std::sync::LazyLock;
 
 /// The schema of a whole document.
-pub(super) static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
+pub(super) static DOCUMENT: LazyLock<Value> = LazyLock::new(schema_of::<Document>);
+/// That of a stroke, which is read and checked before the rest of its layer.
+static STROKE: LazyLock<Value> = LazyLock::new(schema_of::<Stroke>);
+
+fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    settings.into_generator().into_root_schema_for::<Document>().to_value()
-});
+    settings.into_generator().into_root_schema_for::<T>().to_value()
+}
 
 /// A diagnostic for every place of a document's JSON that does not match the schema.
 pub(super) fn check(value: &Value) -> Vec<Diagnostic> {
     let mut out = Vec::new();
     at(&DOCUMENT, value, "", &mut out);
     out
+}
+
+/// Adds a diagnostic for every place of a stroke's JSON that does not match its schema.
+pub(super) fn check_stroke(value: &Value, path: &str, out: &mut Vec<Diagnostic>) {
+    at(&STROKE, value, path, out);
 }
 
 /// Enough to see what is wrong.

@@ -5,8 +5,9 @@
 
 use super::plate::plates;
 use super::{ExportFile, ExportKind, about};
+use crate::base::provenance::made_on;
 use crate::base::words::{MEMORY, memory};
-use crate::base::{Control, Diagnostic, identity};
+use crate::base::{Control, Diagnostic, Provenance};
 use crate::document::model::{Document, MaskContent, ScoreContent};
 use crate::document::page::escaped;
 use crate::problem::Problem;
@@ -49,8 +50,7 @@ pub fn report(request: &ReportRequest, control: &Control) -> Result<ExportFile, 
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title><style>{STYLE}</style></head><body>\n<h1>{title}</h1>\n"
     );
-    let date = request.date.map(|d| format!(" on {d}")).unwrap_or_default();
-    let _ = writeln!(out, "<p class=\"weak\">Made by Maskloom {}{}.</p>", identity::build(), escaped(&date));
+    let _ = writeln!(out, "<p class=\"weak\">{}</p>", escaped(&made_on(request.date)));
     for paragraph in about::description(document).unwrap_or_default().split("\n\n").filter(|p| !p.trim().is_empty()) {
         let _ = writeln!(out, "<p>{}</p>", escaped(paragraph));
     }
@@ -60,12 +60,12 @@ pub fn report(request: &ReportRequest, control: &Control) -> Result<ExportFile, 
     out.push_str(&plates(document, problem, request.picture, control)?);
     out.push_str(&uses(request));
     match request.run {
-        Some(run) => out.push_str(&race(run, "Race")),
+        Some(run) => out.push_str(&race(run, &Provenance::Measured(run.place()))),
         None => out
             .push_str("<p class=\"weak\">No race was run here: the report contains no timings of this machine.</p>\n"),
     }
     for run in request.recorded {
-        out.push_str(&race(run, "Recorded run"));
+        out.push_str(&race(run, &Provenance::Recorded(run.place())));
     }
     out.push_str("</body></html>\n");
     Ok(ExportFile::new(
@@ -104,14 +104,11 @@ fn layers(document: &Document) -> String {
 /// The use of the other exported files.
 fn uses(request: &ReportRequest) -> String {
     let stem = request.stem;
-    let cross = super::sidecar::is_cross(request.document, request.problem);
     let mut text = format!("import {stem}\nout = {stem}.attend(query, key, value)  # [B, H, S, D]\n\n");
     text.push_str(&format!(
         "import {stem}_diffusers\nhandle = {stem}_diffusers.use(pipe.transformer)\nprint(handle.verify(inputs))\n"
     ));
-    if !cross {
-        text.push_str(&format!("\nimport {stem}_transformers\nhandle = {stem}_transformers.use(model)\n"));
-    }
+    text.push_str(&format!("\nimport {stem}_transformers\nhandle = {stem}_transformers.use(model)\n"));
     let shell =
         "export PYTHONPATH=EXPORT/sidecar:$PYTHONPATH\nexport MASKLOOM_SIDECAR=EXPORT\naccelerate launch train.py ...";
     format!(
@@ -164,8 +161,8 @@ pub(super) fn counts(problem: &Problem, control: &Control) -> Result<Vec<(String
 }
 
 /// A run's tables.
-pub(super) fn race(run: &RunReport, what: &str) -> String {
-    let mut out = format!("<h2>{what} on {}</h2>\n<table>\n<tr>", escaped(&run.device_name));
+pub(super) fn race(run: &RunReport, from: &Provenance) -> String {
+    let mut out = format!("<h2>{}</h2>\n<table>\n<tr>", escaped(&from.title()));
     for head in [
         "backend",
         "what ran",
@@ -186,7 +183,8 @@ pub(super) fn race(run: &RunReport, what: &str) -> String {
     let passes = if run.gradients.is_empty() { "Forward only. " } else { "" };
     let _ = writeln!(
         out,
-        "<p class=\"weak\">{passes}Errors are measured against a float64 reference. Memory: {MEMORY}.</p>"
+        "<p class=\"weak\">{passes}Errors are measured against {}. Memory: {MEMORY}.</p>",
+        Provenance::Reference
     );
     out.push_str(&backward(run));
     for note in &run.notes {
@@ -371,13 +369,16 @@ mod tests {
             "mine_transformers.use(model)",
             "MASKLOOM_SIDECAR=EXPORT",
             "on 2026-11-23",
-            &identity::build().to_string(),
+            &crate::base::identity::build().to_string(),
             "queries (q_idx)",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
         let without = ReportRequest { run: None, recorded: &[&run], ..request };
         let text = String::from_utf8(report(&without, &Control::new()).expect("made").bytes).expect("text");
-        assert!(text.contains("No race was run here") && text.contains("<h2>Recorded run on card</h2>"), "{text}");
+        assert!(
+            text.contains("No race was run here") && text.contains("<h2>Recorded on card; not measured here</h2>"),
+            "{text}"
+        );
     }
 }

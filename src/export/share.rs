@@ -5,7 +5,8 @@
 use super::report::{counts, race, shape};
 use super::{ExportFile, ExportKind, about, picture};
 use crate::analysis::raster::{self, Picture, Region};
-use crate::base::{Control, Diagnostic, identity};
+use crate::base::provenance::Looked;
+use crate::base::{Control, Diagnostic, Provenance};
 use crate::document::model::Document;
 use crate::document::page::{self, Page};
 use crate::problem::Problem;
@@ -47,20 +48,12 @@ pub fn share(request: &ShareRequest, control: &Control) -> Result<ExportFile, Di
     if control.is_cancelled() {
         return Err(Diagnostic::error("cancelled", "the page was cancelled"));
     }
-    let pixel = longer.div_ceil(SIDE);
-    let of = if pixel == 1 {
-        "one pixel is one cell".into()
-    } else {
-        format!("one pixel is at most {pixel} x {pixel} cells")
-    };
-    let whole = if exact { "shares are exact" } else { "some shares are sampled" };
-    numbers.push(("shown".into(), format!("batch entry {b}, head {h}; {of}; {whole}")));
+    let from = Provenance::design([b, h], [problem.q_len, problem.kv_len], [height, width], Looked::of(exact));
     let rgb: Vec<u8> = pixels.iter().flat_map(|share| picture::colour(*share)).collect();
     let code = page::printed(problem.mask.as_deref(), problem.score.as_deref()).code;
-    let mut sections = request.run.map(|run| race(run, "Race")).unwrap_or_default();
-    request.recorded.iter().for_each(|run| sections.push_str(&race(run, "Recorded run")));
-    let mut made = vec![("made by".to_string(), format!("Maskloom {}", identity::build()))];
-    made.extend(request.date.map(|day| ("at".to_string(), day.to_string())));
+    let mut sections = request.run.map(|run| race(run, &Provenance::Measured(run.place()))).unwrap_or_default();
+    request.recorded.iter().for_each(|run| sections.push_str(&race(run, &Provenance::Recorded(run.place()))));
+    let mut made: Vec<_> = request.date.map(|day| ("at".to_string(), day.to_string())).into_iter().collect();
     made.push(("method".into(), "the expression graph of the design, evaluated by intervals; no dense mask".into()));
     made.push(("design".into(), "this file holds it: `maskloom FILE.html` or Open reads it back".into()));
     let axes = &document.axes;
@@ -78,7 +71,8 @@ pub fn share(request: &ShareRequest, control: &Control) -> Result<ExportFile, Di
         numbers,
         sections: &sections,
         code: &code,
-        provenance: made,
+        from,
+        made,
         design: Some(document.clone()),
     };
     Ok(ExportFile::new(

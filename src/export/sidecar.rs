@@ -90,7 +90,7 @@ pub(super) fn identified(text: &str) -> String {
 }
 
 /// Whether a design is of attention from one sequence to another.
-pub(super) fn is_cross(document: &Document, problem: &Problem) -> bool {
+fn is_cross(document: &Document, problem: &Problem) -> bool {
     document.axes.kv.is_some() || problem.q_len != problem.kv_len
 }
 

@@ -7,7 +7,8 @@ use super::design::Tensors;
 use super::guard::computed;
 use super::mask::Mask;
 use crate::analysis::raster::{Effort, Raster, Region};
-use crate::base::{BlockSize, Control, Diagnostic, Lengths};
+use crate::base::provenance::Looked;
+use crate::base::{BlockSize, Control, Diagnostic, Lengths, Provenance};
 use crate::document::page::{self, Page, shade};
 use crate::ir::cell::Cell;
 use crate::ir::graph::{Mod, ModKind};
@@ -75,7 +76,7 @@ pub(super) fn picture<'py>(
     Ok((PyBytes::new(py, &pixels), exact))
 }
 
-/// The page of `share`: the template filled. `pairs`: numbers, then provenance; `data`: a JSON object. With lengths and extents the page
+/// The page of `share`: the template filled. `pairs`: numbers, then versions and time; `data`: a JSON object. With lengths and extents the page
 /// holds a document of these mods, which the program opens.
 #[pyfunction]
 #[pyo3(signature = (title, picture, shares, pairs, code, data, mask, score, lengths, extents, blocks))]
@@ -103,11 +104,20 @@ pub(super) fn shared_page(
             [extents.0, extents.1],
             BlockSize { q: blocks.0, kv: blocks.1 },
         );
-        let (numbers, provenance) = pairs;
-        let design = Some(design);
-        let page = Page { title, about: "", picture, shares, numbers, sections: "", code, provenance, data, design };
+        let (numbers, made) = pairs;
+        let (design, from) = (Some(design), shown(&data));
+        let page = Page { title, about: "", picture, shares, numbers, sections: "", code, from, made, data, design };
         Ok(page.text())
     })
+}
+
+/// Where the picture's numbers come from: the cells that its data name.
+fn shown(data: &serde_json::Value) -> Provenance {
+    let number = |value: &serde_json::Value| value.as_u64().unwrap_or(0) as usize;
+    let span = |name: &str| number(&data[name][1]).saturating_sub(number(&data[name][0]));
+    let [b, h, height, width] = ["b", "h", "height", "width"].map(|name| number(&data[name]));
+    let looked = Looked::of(data["exact"] == true);
+    Provenance::design([b, h], [span("rows"), span("cols")], [height, width], looked)
 }
 
 /// Names and values.

@@ -3,7 +3,8 @@
 //! Invariant: a card's constants reproduce its measured runs (the tests read them); a card that was not measured is
 //! scaled by its data sheet and says so. Must not know plans.
 
-use crate::base::{BlockSize, DType, Diagnostic};
+use crate::base::provenance::Basis;
+use crate::base::{BlockSize, DType, Diagnostic, Provenance};
 use crate::problem::roofs::Roof;
 use serde::{Deserialize, Serialize};
 
@@ -31,8 +32,8 @@ pub struct Cost {
     pub forward: Pass,
     /// The backward pass.
     pub backward: Pass,
-    /// Where the constants come from.
-    pub source: String,
+    /// Where the constants, and every time that they predict, come from.
+    pub source: Provenance,
 }
 
 /// Measured cards: part of the name, forward, backward, the runs that they reproduce.
@@ -58,7 +59,7 @@ impl Cost {
     /// That of a card, as its driver names it. Errors: a card of which nothing is known.
     pub fn of_card(name: &str) -> Result<Cost, Diagnostic> {
         if let Some((_, forward, backward, source)) = MEASURED.iter().find(|row| name.contains(row.0)) {
-            let source = format!("measured: {source}");
+            let source = Provenance::estimated(name, Basis::Blocks((*source).into()));
             return Ok(Cost { forward: *forward, backward: *backward, source });
         }
         let (base, forward, backward, _) = &MEASURED[0];
@@ -70,14 +71,14 @@ impl Cost {
         Ok(Cost {
             forward: forward.scaled(slower, slower),
             backward: backward.scaled(slower, slower),
-            source: format!("not measured: that of an H100, times {slower:.2} by the data sheets"),
+            source: Provenance::estimated(name, Basis::BlocksScaled("an H100".into(), (100.0 * slower).round() as u32)),
         })
     }
 
     /// Every full, partial and row block counts the same: the unit is a block.
     pub fn blocks() -> Cost {
         let pass = Pass { full: 1.0, partial: 1.0, row: 0.0 };
-        Cost { forward: pass, backward: pass, source: "blocks counted".into() }
+        Cost { forward: pass, backward: pass, source: Provenance::Estimated { device: None, basis: Basis::Count } }
     }
 
     /// The same for other blocks, head sizes and types.
@@ -149,7 +150,11 @@ mod tests {
     #[test]
     fn other_cards_are_scaled_and_say_so() {
         let scaled = Cost::of_card("NVIDIA A100-SXM4-80GB").unwrap();
-        assert!(scaled.source.starts_with("not measured") && scaled.forward.full > 30.0, "{scaled:?}");
+        assert!(
+            matches!(&scaled.source, Provenance::Estimated { basis: Basis::BlocksScaled(..), .. })
+                && scaled.forward.full > 30.0,
+            "{scaled:?}"
+        );
         assert_eq!(Cost::of_card("Abacus").unwrap_err().code, "parallel-card");
         let half = Cost::of_card("H100").unwrap().shaped(BlockSize { q: 128, kv: 64 }, 128, DType::F32);
         assert_eq!(half.forward.full, 10.42 / 2.0);

@@ -6,6 +6,7 @@
 use super::card::CardStates;
 use super::facts::{Busy, KernelReport};
 pub use super::outputs::*;
+use crate::base::provenance::Place;
 use crate::base::{BackendName, Device, Diagnostic};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -326,6 +327,12 @@ pub struct RunReport {
 }
 
 impl RunReport {
+    /// Where and when it ran.
+    pub fn place(&self) -> Place {
+        let said = |name: &str| self.environment.get(name).cloned();
+        Place { device: self.device_name.clone(), date: said("date"), build: said("maskloom"), copy: false }
+    }
+
     /// Versions, hardware and load for people: names with texts.
     pub fn conditions(&self) -> impl Iterator<Item = (&str, String)> {
         let load = self.load.map(|load| (Busy::KEY, load.to_string()));

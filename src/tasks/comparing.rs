@@ -11,9 +11,6 @@ use std::ops::Range;
 
 /// Cells that are evaluated at most.
 pub const MOST: u128 = 1 << 34;
-/// Cells that are named.
-const NAMED: usize = 5;
-
 /// The difference of two masks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
@@ -66,11 +63,12 @@ pub fn parts(axis: &crate::document::model::Axis) -> Vec<Part> {
     cuts.windows(2).filter(|w| w[0] < w[1]).map(quarter).collect()
 }
 
-/// Compares two masks over the same lengths; None keeps every cell. Errors: `cancelled`, more than [`MOST`] cells.
+/// Compares two masks over the same lengths; None keeps every cell. The first `named` differing cells are named. Errors: `cancelled`, more than [`MOST`] cells.
 pub fn difference(
     masks: [Option<&Mod>; 2],
     [batch, heads]: [usize; 2],
     [queries, keys]: [&[Part]; 2],
+    named: usize,
     control: &Control,
 ) -> Result<Difference, Diagnostic> {
     let length = |parts: &[Part]| parts.last().map_or(0, |p| p.1.end);
@@ -111,7 +109,7 @@ pub fn difference(
                     for kv in columns.clone().filter(|kv| rows[0][*kv] != rows[1][*kv]) {
                         let second = usize::from(rows[0][kv] == 0);
                         counts[at * keys.len() + to][second] += 1;
-                        if found.first.len() < NAMED {
+                        if found.first.len() < named {
                             found.first.push(([b, h, q, kv], second == 0));
                         }
                     }
@@ -141,7 +139,7 @@ mod tests {
     fn check(a: &str, b: &str, axis: &Axis) -> Difference {
         let [a, b] = [a, b].map(|text| parse(text, &[]).expect("a mask"));
         let parts = parts(axis);
-        difference([Some(&a), Some(&b)], [2, 3], [&parts, &parts], &Control::new()).expect("compared")
+        difference([Some(&a), Some(&b)], [2, 3], [&parts, &parts], 5, &Control::new()).expect("compared")
     }
 
     /// `(causal & window) | image` against `causal | image`, counted by a loop.

@@ -3,7 +3,8 @@
 //! Invariant: an estimate says that it is one, of which card, and from what. A run that is named counts as its own nearest. Must not know how
 //! it is shown.
 
-use crate::base::BackendName;
+use crate::base::provenance::Basis;
+use crate::base::{BackendName, Provenance};
 use crate::document::library;
 use crate::problem::ProblemSpec;
 use crate::problem::result::RunReport;
@@ -78,8 +79,15 @@ pub struct Estimate {
     pub ms: f64,
     /// The card's name.
     pub card: String,
-    /// Whether runs of that card are recorded; otherwise the nearest card's are scaled by data sheets.
-    pub recorded: bool,
+    /// Recorded runs of that card, or the nearest card's scaled by data sheets.
+    pub basis: Basis,
+}
+
+impl Estimate {
+    /// Where it comes from.
+    pub fn provenance(&self) -> Provenance {
+        Provenance::estimated(&*self.card, self.basis.clone())
+    }
 }
 
 /// The runs of one card, by the cards' names.
@@ -123,7 +131,7 @@ pub fn on_cards(p: &ProblemSpec, density: f64, computed: f64) -> Vec<Estimate> {
         return Vec::new();
     }
     let own = |(card, runs): &(String, Vec<Known>)| {
-        Some(Estimate { ms: from_runs(&work, runs)?, card: card.clone(), recorded: true })
+        Some(Estimate { ms: from_runs(&work, runs)?, card: card.clone(), basis: Basis::Runs })
     };
     let mut out: Vec<Estimate> = recorded().iter().filter_map(own).collect();
     let intensity = work.computed / least_bytes(p).max(1.0);
@@ -131,7 +139,7 @@ pub fn on_cards(p: &ProblemSpec, density: f64, computed: f64) -> Vec<Estimate> {
     if let Some((first, at)) = out.first().and_then(|first| Some((first.ms, roof(&first.card)?))) {
         let scaled = |card: &&str| {
             let ms = (first - FLOOR) * at / roof(card)? + FLOOR;
-            Some(Estimate { ms, card: (*card).into(), recorded: false })
+            Some(Estimate { ms, card: (*card).into(), basis: Basis::Sheets })
         };
         out.extend(OTHERS.iter().filter_map(scaled));
     }
@@ -171,7 +179,7 @@ mod tests {
         let p = ProblemSpec::plain(1, (32, 32), (8192, 8192), 128);
         let ms = |computed: f64| on_cards(&p, computed * 0.9, computed);
         let (less, more) = (ms(0.06), ms(0.5));
-        assert!(less[0].recorded && less[0].ms < more[0].ms, "{less:?} {more:?}");
+        assert!(less[0].basis == Basis::Runs && less[0].ms < more[0].ms, "{less:?} {more:?}");
         let on = |part: &str| more.iter().find(|e| e.card.contains(part)).expect("known").ms;
         assert!(on("4090") > on("A100") && on("A100") > on("H200"), "{more:?}");
         assert!(on_cards(&p, 0.0, 0.0).is_empty(), "nothing is computed");

@@ -4,7 +4,7 @@
 //! wrong or failed backends are never recorded: one of ours refuses the run, one of PyTorch is left out by name.
 //! Must not know how a run is shown.
 
-use crate::base::{BackendName, Diagnostic};
+use crate::base::{BackendName, Diagnostic, Provenance};
 use crate::document::model::{Document, Layer};
 use crate::problem::result::{GradientError, GradientOutcome, Outcome, RunReport, Timing};
 use crate::problem::{Fingerprint, ProblemSpec};
@@ -179,10 +179,9 @@ impl Recorded {
         Ok(Recorded { fingerprint: fingerprint(document), problem, conditions, report })
     }
 
-    /// `NVIDIA H200, 2026-11-21`.
-    pub fn place(&self) -> String {
-        let date = self.report.environment.get("date").map(|d| format!(", {d}")).unwrap_or_default();
-        format!("{}{date}", self.report.device_name)
+    /// Where its numbers come from.
+    pub fn provenance(&self) -> Provenance {
+        Provenance::Recorded(self.report.place())
     }
 
     /// `flex 0.31 ms, 2.10x cuDNN 9.19 SDPA`; None where flex was not timed.

@@ -7,7 +7,7 @@
 use super::config::Trainer;
 use super::effects::{self, Setup};
 use super::known;
-use crate::base::BackendName;
+use crate::base::{BackendName, Provenance};
 use crate::problem::facts::{KernelFacts, Library};
 use crate::problem::result::{GradientOutcome, Outcome, RunReport};
 use serde::Serialize;
@@ -200,7 +200,7 @@ fn training<N: std::fmt::Display + Copy>(
         });
     }
     if !told.is_empty() {
-        why.push(format!("{}, {of}, forward + backward: {}", place(measured), told.join(", ")));
+        why.push(format!("{}; {of}, forward + backward: {}", place(measured), told.join(", ")));
     }
     if !own.is_empty() {
         why.push(format!(
@@ -294,9 +294,9 @@ fn selects(trainer: Trainer, backend: BackendName, kernel: &KernelFacts) -> Opti
     }
 }
 
-fn place(measured: Measured) -> String {
-    let verb = if measured.recorded { "recorded on" } else { "measured on" };
-    format!("{verb} {}", measured.report.device_name)
+fn place(measured: Measured) -> Provenance {
+    let place = measured.report.place();
+    if measured.recorded { Provenance::Recorded(place) } else { Provenance::Measured(place) }
 }
 
 /// Takes out the choices that do not reach the family's attention, and says which.
@@ -328,7 +328,7 @@ fn fastest(question: &Question, measured: Measured, entries: &[Entry], advice: &
     let Some(best) = choices.first() else { return };
     let value = best.value.unwrap_or_default();
     let list = choices.iter().map(|e| format!("{} {:.2} ms", e.value.unwrap_or_default(), e.ms));
-    advice.why.push(format!("{}, without the design: {}", place(measured), list.collect::<Vec<_>>().join(", ")));
+    advice.why.push(format!("{}; without the design: {}", place(measured), list.collect::<Vec<_>>().join(", ")));
     if choices.iter().all(|e| e.value == best.value) {
         advice.forward = Some(value);
         advice.headline = format!("`{value}` is the only measured choice of `{key}`, so there is no comparison");
@@ -379,7 +379,7 @@ fn design(question: &Question, plain: Option<&[Entry]>, advice: &mut Advice) {
         let at = place(measured);
         let of = if fits { "" } else { " in its own shape" };
         advice.why.push(format!(
-            "{at}, with the design{of}: {:.2} ms by {words}{}",
+            "{at}; with the design{of}: {:.2} ms by {words}{}",
             entry.ms,
             versus.unwrap_or_default()
         ));

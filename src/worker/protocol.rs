@@ -5,7 +5,7 @@
 
 use crate::backends::cuda::Form;
 use crate::backends::race::RaceOptions;
-use crate::base::{BackendName, DType, Device, Diagnostic, Layout};
+use crate::base::{BackendName, DType, Device, Diagnostic, Layout, Provenance};
 use crate::problem::result::{KernelArtefact, RunReport, RunStep};
 use crate::problem::{Problem, ProblemSpec};
 use serde::{Deserialize, Serialize};
@@ -82,13 +82,13 @@ pub enum InputSource {
 }
 
 impl InputSource {
-    /// Whose q and k numbers are that were computed from these inputs: `random q and k`, `q and k of lm.safetensors`.
-    pub fn words(&self) -> String {
+    /// Whose q and k numbers are that were computed from these inputs.
+    pub fn provenance(&self) -> Provenance {
         match self {
-            InputSource::Random { .. } => "random q and k".into(),
+            InputSource::Random { .. } => Provenance::Random,
             InputSource::File { path, .. } => {
                 let name = std::path::Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned());
-                format!("q and k of {}", name.as_deref().unwrap_or(path))
+                Provenance::inputs(name.as_deref().unwrap_or(path))
             }
         }
     }

@@ -474,3 +474,38 @@ fn no_wgpu_in_the_lock_file() {
     let lock = include_str!("../../Cargo.lock");
     assert!(!lock.contains("name = \"wgpu"), "wgpu is in Cargo.lock");
 }
+
+/// What a reader is told of where numbers come from has one home.
+const SOURCES: [&str; 9] = [
+    "random q and k",
+    "not measured here",
+    "q and k of {",
+    "one pixel is",
+    "shares are",
+    "before the last change",
+    "Made by ",
+    "recorded on {",
+    "measured on {",
+];
+
+#[test]
+fn the_words_for_where_numbers_come_from_stand_in_one_file() {
+    let tree = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    rust_files(&tree.join("src"), &mut files);
+    files_below(&tree.join("python/maskloom"), &["py"], &mut files);
+    let mut home = 0;
+    let mut strays = Vec::new();
+    for file in files {
+        let own = file.strip_prefix(tree).expect("below the tree");
+        let text = code(&file);
+        let text = if is_test(own) { "" } else { without_tests(&text) };
+        let said = SOURCES.iter().filter(|words| text.contains(**words));
+        match own == Path::new("src/base/provenance.rs") {
+            true => home += said.count(),
+            false => strays.extend(said.map(|words| format!("{}: {words}", own.display()))),
+        }
+    }
+    assert!(strays.is_empty(), "use base::Provenance:\n{}", strays.join("\n"));
+    assert_eq!(home, SOURCES.len(), "the list no longer knows its words");
+}

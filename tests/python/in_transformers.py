@@ -41,7 +41,9 @@ def steps_of_a_generation_compile_nothing():
 
     attention.flex_attention = watching
     try:
-        model.generate(inputs["input_ids"][:1, :40], max_new_tokens=6, min_new_tokens=6, do_sample=False, pad_token_id=0)
+        model.generate(
+            inputs["input_ids"][:1, :40], max_new_tokens=6, min_new_tokens=6, do_sample=False, pad_token_id=0
+        )
     finally:
         attention.flex_attention = real
     assert lengths == [40, 40], lengths
@@ -110,7 +112,9 @@ def a_vision_tower_is_left_alone():
         hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, image_size=16, patch_size=2
     )
     text = LlamaConfig(**families.SIZES, head_dim=16)
-    model = LlavaForConditionalGeneration(LlavaConfig(vision_config=vision, text_config=text, image_token_index=31)).eval()
+    model = LlavaForConditionalGeneration(
+        LlavaConfig(vision_config=vision, text_config=text, image_token_index=31)
+    ).eval()
     tower = model.model.vision_tower
     pixels = torch.randn(1, 3, 16, 16)
     before = tower(pixels)[0]
@@ -120,6 +124,81 @@ def a_vision_tower_is_left_alone():
     ids = torch.randint(3, 30, (1, 80))
     assert handle.verify(dict(input_ids=ids)).ok
     handle.remove()
+
+
+def _with_images(name):
+    """A tiny PaliGemma or Gemma-3 whose image tokens attend both ways, and its inputs."""
+    import transformers as hf
+
+    tower = dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, image_size=16)
+    vision = hf.SiglipVisionConfig(**tower, patch_size=4, vision_use_head=False, projection_dim=32)
+    sizes = dict(
+        vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, head_dim=16
+    )
+    if name == "paligemma":
+        text = hf.GemmaConfig(**sizes, num_key_value_heads=1)
+        model = hf.PaliGemmaForConditionalGeneration(
+            hf.PaliGemmaConfig(
+                vision_config=vision, text_config=text, image_token_index=63, projection_dim=32, hidden_size=32
+            )
+        )
+        before, image = 0, 16
+    else:
+        text = hf.Gemma3TextConfig(**sizes, num_key_value_heads=2, sliding_window=64, query_pre_attn_scalar=16)
+        model = hf.Gemma3ForConditionalGeneration(
+            hf.Gemma3Config(vision_config=vision, text_config=text, mm_tokens_per_image=4, image_token_index=63)
+        )
+        before, image = 8, 4
+    ids = torch.randint(1, 60, (1, 40))
+    ids[:, before : before + image] = 63
+    # PaliGemma: which tokens are the answer; Gemma-3: which are images
+    types = torch.arange(40)[None] >= 30 if name == "paligemma" else ids == 63
+    pixels = torch.randn(1, 3, 16, 16)
+    return model.eval(), dict(
+        input_ids=ids, pixel_values=pixels, attention_mask=torch.ones_like(ids), token_type_ids=types.long()
+    )
+
+
+def images_that_attend_both_ways_are_left_as_a_whole_or_replaced_as_a_whole():
+    import os
+
+    for name in ("paligemma", "gemma3"):
+        model, inputs = _with_images(name)
+        refused(lambda model=model, inputs=inputs: _strictly(model, inputs), "MASKLOOM_SIDECAR_REPLACE")
+        four = dict(max_new_tokens=4, min_new_tokens=4, do_sample=False, pad_token_id=0)
+        with torch.no_grad():
+            plain = model.generate(**inputs, **four)
+            handle = adapter("sinks", "transformers").use(model)
+            assert torch.equal(model.generate(**inputs, **four), plain), name
+            # neither the prompt nor the tokens that follow it
+            assert all(layer["masked"] == 0 for layer in handle.report().values()), handle.report()
+            handle.remove()
+            os.environ["MASKLOOM_SIDECAR_REPLACE"] = "1"
+            try:
+                handle = adapter("sinks", "transformers").use(model, strict=True)
+                assert handle.verify(inputs).ok
+                got, want = model.generate(**inputs, **four), inputs["input_ids"]
+                for _ in range(4):
+                    more = torch.full((1, want.shape[1] - 40), int(name == "paligemma"))
+                    step = dict(
+                        input_ids=want,
+                        attention_mask=torch.ones_like(want),
+                        token_type_ids=torch.cat([inputs["token_type_ids"], more], dim=1),
+                    )
+                    logits = model(**inputs | step, use_cache=False).logits
+                    want = torch.cat([want, logits[:, -1:].argmax(-1)], dim=1)
+                assert torch.equal(got, want), name
+                handle.remove()
+            finally:
+                del os.environ["MASKLOOM_SIDECAR_REPLACE"]
+
+
+def _strictly(model, inputs):
+    handle = adapter("sinks", "transformers").use(model, strict=True)
+    try:
+        model(**inputs)
+    finally:
+        handle.remove()
 
 
 def what_is_not_known_is_refused_by_name():

@@ -79,8 +79,10 @@ class Shown:
         """A whole page: picture, numbers, code, provenance, and the design, which `maskloom FILE.html` opens. It loads
         nothing."""
         of, said = self.of, {**self.to_dict(), "width": self.width, "height": self.height}
-        numbers = {**_words(said), **{k.replace("_", " "): v for k, v in said["numbers"].items()}}
+        tokens = {"tokens": f"{of.q_len} queries, {of.kv_len} keys"}
+        numbers = {**tokens, **{k.replace("_", " "): v for k, v in said["numbers"].items()}}
         table, made = ([(k, str(v)) for k, v in all.items()] for all in (numbers, said["provenance"]))
+        made = [pair for pair in made if pair[0] != "made by"]  # the page says it of itself
         mods = [None if one is None else one[0] for one in (of.mask, of.score)]
         extents = (of.batch if of.per_batch else 1), (of.heads if of.per_head else 1)
         lengths, packed = (of.q_len, of.kv_len), zlib.compress(self.pixels, 9)
@@ -191,13 +193,3 @@ def _numbers(of: Subject) -> dict[str, Any]:
     partial, whole = int(found.kv_num_blocks.sum()), 0 if full is None else int(full.sum())
     every = batch * heads * -(-of.q_len // q) * -(-of.kv_len // kv)
     return {**out, "full_blocks": whole, "partial_blocks": partial, "empty_blocks": every - whole - partial}
-
-
-def _words(said: dict[str, Any]) -> dict[str, str]:
-    step = said["tokens_per_pixel"]
-    pixel = "one pixel is one cell" if step == 1 else f"one pixel is at most {step} x {step} cells"
-    exact = "shares are exact" if said["exact"] else "some shares are sampled"
-    return {
-        "tokens": f"{said['lengths'][0]} queries, {said['lengths'][1]} keys",
-        "shown": f"batch entry {said['b']}, head {said['h']}; {pixel}; {exact}",
-    }

@@ -193,6 +193,7 @@ pub(super) fn listen(state: &mut State) {
     let path = state.path.clone();
     state.session.follow(&state.document, state.revision, path.as_deref());
     canvas::count_area(state);
+    state.session.follow_difference(state.focus.picture == Picture::Difference);
     state.session.follow_file(path.as_deref());
 }
 

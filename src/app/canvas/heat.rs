@@ -6,7 +6,7 @@
 use super::colors::{Palette, Ramp};
 use super::rulers::digits;
 use super::view::{ScreenFromWorld, View};
-use crate::base::Lengths;
+use crate::base::{Lengths, Provenance};
 use egui::{Align2, Color32, ColorImage, FontId, Mesh, Rect, Sense, TextureHandle, TextureOptions, Ui, pos2, vec2};
 use std::sync::Arc;
 
@@ -39,8 +39,8 @@ pub struct HeatData {
     pub kv: [usize; 2],
     /// The name of the numbers, such as `probability`.
     pub quantity: String,
-    /// Whose they are, such as `random q and k`.
-    pub source: String,
+    /// Whose they are.
+    pub source: Provenance,
     /// Whether masked cells count as zero, as among probabilities. Minus infinity still marks them, so that a kept cell
     /// with value zero stays distinct.
     pub masked_is_zero: bool,
@@ -51,7 +51,12 @@ pub struct HeatData {
 impl HeatData {
     /// What the numbers are, and whose.
     pub(super) fn title(&self) -> String {
-        format!("{} of {}", self.quantity, self.source)
+        // a legend has little room: the file alone, the rest where the pointer is
+        let whose = match &self.source {
+            Provenance::Inputs { file } => file.clone(),
+            other => other.to_string(),
+        };
+        format!("{} of {whose}", self.quantity)
     }
 
     fn value(&self, row: usize, col: usize) -> f32 {
@@ -397,7 +402,7 @@ mod tests {
             q,
             kv,
             quantity: "score".into(),
-            source: "random q and k".into(),
+            source: Provenance::Random,
             masked_is_zero: false,
             revision: 1,
         }

@@ -4,8 +4,12 @@
 
 use super::colors::Palette;
 use super::render::Source;
+use super::tiles::Tiles;
 use super::view::ScreenFromWorld;
 use super::{Canvas, Picture, Scene, hover};
+use crate::base::Provenance;
+use crate::base::provenance::Looked;
+use egui::text::{LayoutJob, TextWrapping};
 use egui::{FontId, Rect, Ui, pos2, vec2};
 
 impl Canvas {
@@ -14,10 +18,15 @@ impl Canvas {
         let palette = Palette::of(ui.visuals());
         let painter = ui.painter_at(rect);
         let mut right = rect.right() - 6.0;
-        let mut put = |text: &str, colors: &[egui::Color32]| {
+        // what says where numbers come from is cut where there is no room for it; the rest is left out
+        let mut put_or_cut = |text: &str, colors: &[egui::Color32], cut: bool| {
             let color = ui.visuals().text_color();
-            let galley = painter.layout_no_wrap(text.to_string(), FontId::proportional(11.0), color);
             let width = if colors.is_empty() { 0.0 } else { 14.0_f32.max(3.0 * colors.len() as f32) };
+            let mut job = LayoutJob::simple_singleline(text.to_string(), FontId::proportional(11.0), color);
+            if cut {
+                job.wrap = TextWrapping::truncate_at_width((right - width - 4.0 - rect.left()).max(0.0));
+            }
+            let galley = painter.layout_job(job);
             let left = right - galley.size().x - width - 4.0;
             if left < rect.left() {
                 return;
@@ -36,6 +45,17 @@ impl Canvas {
             painter.galley(pos2(bar.right() + 4.0, rect.center().y - galley.size().y / 2.0), galley, color);
             right = left - 10.0;
         };
+        if self.tiles.as_ref().is_some_and(Tiles::stood_in) && !scene.picture.is_numbers() {
+            put_or_cut(&format!("of {}", Provenance::Before), &[], true);
+        }
+        let numbers = scene.map.and_then(|numbers| numbers.data).filter(|_| scene.picture.is_numbers());
+        if scene.picture == Picture::Map && numbers.is_some() && self.heat.scale().is_some() {
+            put_or_cut("masked", &[palette.empty], false);
+        }
+        if let (Some(data), Some((ends, bar))) = (numbers, self.heat.scale()) {
+            put_or_cut(&format!("{}: {ends}", data.title()), &bar, true);
+        }
+        let mut put = |text: &str, colors: &[egui::Color32]| put_or_cut(text, colors, false);
         let shades = |f: &dyn Fn(f32) -> egui::Color32| (0..8).map(|n| f(n as f32 / 7.0)).collect::<Vec<_>>();
         match scene.picture {
             Picture::Blocks => {
@@ -51,13 +71,6 @@ impl Canvas {
                 }
             }
             Picture::Map | Picture::Loss => {
-                let data = scene.map.and_then(|numbers| numbers.data);
-                if let (Some(data), Some((ends, bar))) = (data, self.heat.scale()) {
-                    if scene.picture == Picture::Map {
-                        put("masked", &[palette.empty]);
-                    }
-                    put(&format!("{}: {ends}", data.title()), &bar);
-                }
                 if scene.picture == Picture::Loss && scene.loss.is_some() {
                     put("row keeps all to none", &super::loss::bar(&palette));
                 }
@@ -84,7 +97,7 @@ impl Canvas {
             && scene.picture != Picture::Bias
             && !scene.picture.is_numbers()
         {
-            put("\u{2248} some shares sampled", &[]);
+            put(&format!("\u{2248} {}", Looked::Some), &[]);
         }
     }
 }

@@ -83,6 +83,8 @@ pub struct Tiles {
     /// Whether everything visible was drawn from its own tile in the last frame.
     settled: bool,
     exact: bool,
+    /// Whether something of an earlier revision was drawn for longer than a blink.
+    stood_in: bool,
 }
 
 impl Tiles {
@@ -106,6 +108,7 @@ impl Tiles {
             carried: None,
             settled: false,
             exact: true,
+            stood_in: false,
         }
     }
 
@@ -117,6 +120,11 @@ impl Tiles {
     /// Whether every pixel of the last frame was exact.
     pub fn exact(&self) -> bool {
         self.exact
+    }
+
+    /// Whether the last frame showed the mask before the last change where its own tiles are late.
+    pub fn stood_in(&self) -> bool {
+        self.stood_in
     }
 
     /// Words of the analysis that failed on a tile, if any did.
@@ -278,7 +286,7 @@ impl Tiles {
         wishes.extend(visible.iter().map(|key| ancestor(key, COARSE, top)));
         wishes.extend(&visible);
         wishes.extend(extra);
-        (self.settled, self.exact) = (true, true);
+        (self.settled, self.exact, self.stood_in) = (true, true, false);
         for key in &visible {
             self.paint_tile(painter, key, look, first);
         }
@@ -349,13 +357,12 @@ impl Tiles {
         }
         let same = |n: &TileKey| TileKey { revision: key.revision, level: key.level, at: key.at, ..*n } == *key;
         let newest = self.newest.filter(|n| same(n) && is_whole(n, look.lengths));
-        let drawn = self.draw_ancestor(painter, key, look, coarsest)
-            || newest.is_some_and(|newest| self.draw(painter, &newest, key, look));
-        if !drawn
-            && let Some(stale) = stale
-            && !self.draw(painter, &stale, key, look)
-        {
-            self.draw_ancestor(painter, &stale, look, coarsest);
+        if !self.draw_ancestor(painter, key, look, coarsest) {
+            let newer = newest.is_some_and(|newest| self.draw(painter, &newest, key, look));
+            let old = |tiles: &mut Tiles, stale: TileKey| {
+                tiles.draw(painter, &stale, key, look) || tiles.draw_ancestor(painter, &stale, look, coarsest)
+            };
+            self.stood_in |= newer || stale.is_some_and(|stale| old(self, stale));
         }
         self.draw_children(painter, key, look);
     }

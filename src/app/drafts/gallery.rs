@@ -108,7 +108,7 @@ pub(crate) struct Card {
     pub about: String,
     pub axes: String,
     pub group: Group,
-    /// `Recorded on NVIDIA H200, 2026-11-21: flex 0.31 ms, 2.10x cuDNN 9.19 SDPA`, one a card.
+    /// `Recorded on NVIDIA H200, 2026-11-21; not measured here: flex 0.31 ms, 2.10x cuDNN 9.19 SDPA`, one a card.
     pub recorded: Vec<String>,
     /// `2.1x PyTorch 2.11`: the first of them, if it is clear.
     pub times: Option<String>,
@@ -120,7 +120,7 @@ impl GalleryDialog {
         let card = |preset: &library::Preset| {
             let document = preset.document().ok()?;
             let axes = document.axes.q.to_string();
-            let line = |r: &recorded::Recorded| Some(format!("Recorded on {}: {}", r.place(), r.summary()?));
+            let line = |r: &recorded::Recorded| Some(format!("{}: {}", r.provenance().title(), r.summary()?));
             let runs = recorded::of(&document);
             let first = runs.first().map(|run| &run.report);
             let versus = first.and_then(|run| run.versus(BackendName::Flex).zip(run.baseline()));

@@ -9,6 +9,7 @@ mod args;
 mod axes;
 mod curve;
 pub(super) mod detail;
+pub(super) mod differing;
 pub(super) mod documents;
 mod generate;
 pub(super) mod headline;

@@ -88,11 +88,12 @@ pub(super) fn show(ui: &mut Ui, state: &State, cache: &mut MapCache, actions: &m
 
 /// Says whose q and k the map is of, and offers those of the open capture.
 fn whose(ui: &mut Ui, state: &State, inputs: &InputSource, actions: &mut Actions) {
+    let from = inputs.provenance();
     ui.horizontal_wrapped(|ui| {
-        let words = RichText::new(format!("Of {}.", inputs.words()));
-        match inputs {
-            InputSource::Random { .. } => ui.label(words.color(palette(ui.visuals()).warning)),
-            InputSource::File { .. } => ui.weak(words),
+        let words = RichText::new(format!("Of {from}."));
+        match from.is_random() {
+            true => ui.label(words.color(palette(ui.visuals()).warning)),
+            false => ui.weak(words),
         };
         let captured = state.session.captured.as_ref().and_then(|captured| {
             let lengths = state.document.axes.lengths().ok()?;

@@ -26,16 +26,16 @@ mod tables;
 
 use super::arguments::Pass;
 use super::out::{self, Failure};
-use super::race;
 use super::table::{self, Table};
 use super::work::Where;
 use super::workloads;
+use super::{figures, race};
 use crate::analysis::examples;
 use crate::backends::stats;
 use crate::base::{BackendName, Diagnostic, Lengths};
 use crate::ir::graph::Mod;
 use crate::problem::result::Timing;
-use crate::worker::{files, machine};
+use crate::worker::machine;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -73,7 +73,7 @@ pub struct Args {
     #[arg(long, value_name = "F.json")]
     from: Option<std::path::PathBuf>,
     /// For recorded: draw the ratios to PyTorch as a chart into this file; without --from, of the shipped runs with most of PyTorch
-    #[arg(long, value_name = "F.svg", value_parser = crate::cli::ending::one_of(&["svg"]))]
+    #[arg(long, value_name = "F.svg|pdf", value_parser = crate::cli::ending::one_of(&["svg", "pdf"]))]
     chart: Option<std::path::PathBuf>,
     /// For kernels: file of the run, complete after every workload, so that an interrupted run leaves its results
     #[arg(long, value_name = "F.json", value_parser = crate::cli::ending::one_of(&["json"]))]
@@ -192,7 +192,7 @@ fn printed(args: &Args) -> Result<(), Failure> {
     match (&args.chart, &args.from) {
         (Some(chart), from) => {
             let drawn = chart::of(from.as_deref())?;
-            files::save(chart, drawn.as_bytes())?;
+            figures::write(&drawn, chart)?;
             if args.json { out::json(&json!({ "chart": chart })) } else { Ok(()) }
         }
         (None, Some(from)) => out::text(&recorded::table(from)?),

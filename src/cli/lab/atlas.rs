@@ -2,8 +2,9 @@
 //!
 //! Invariant: table and picture list the same heads in the same order. Must not know how heads are analysed.
 
+use super::Plain;
 use super::page::Page;
-use crate::base::{BlockSize, Control, Diagnostic, identity};
+use crate::base::{BlockSize, Control, Diagnostic};
 use crate::cli::far::{self, Far};
 use crate::cli::figures;
 use crate::cli::out::{self, Failure, Progress};
@@ -19,8 +20,10 @@ use std::path::PathBuf;
 /// List all layers and heads of a capture, and where their attention goes
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A capture written by maskloom_capture.py
+    /// A capture written by maskloom_capture.py, or a file with q, k and v
     capture: PathBuf,
+    #[command(flatten)]
+    plain: Plain,
     /// Order: capture, keys (fewest effective keys first), sinks, local, needed (fewest blocks for 95% first), cluster
     #[arg(long, value_name = "BY", default_value = "capture")]
     sort: String,
@@ -76,7 +79,7 @@ pub fn atlas(args: Args) -> Result<(), Failure> {
         let written = args.out.iter().chain(&args.page).cloned().collect();
         return far::command(&args.far, far::Command { what: "atlas", title, document: None, written }, args.json);
     }
-    let capture = super::open(&args.capture)?;
+    let capture = super::open(&args.capture, &args.plain)?;
     let rows = heads(&args, &capture, by)?;
     let across = match by {
         Sort::Capture if args.kind.is_none() => capture.calls().iter().map(|c| c.info.heads).max().unwrap_or(1),
@@ -89,19 +92,21 @@ pub fn atlas(args: Args) -> Result<(), Failure> {
             Some(text) => files::save(path, text.as_bytes())?,
             None if figures::is_figure(path) => {
                 let by_call = by == Sort::Capture && args.kind.is_none();
-                drop(figures::write(&figure(&rows, by_call, across, &capture.name()), path)?);
+                drop(figures::write(&figure(&rows, by_call, across, &capture), path)?);
             }
             None => files::save(path, &picture()?)?,
         }
     }
     if let Some(path) = &args.page {
-        let mut page = Page::new(&format!("Atlas of {}", capture.name()));
+        let mut page = Page::new(&format!("Atlas of {}", capture.name()), &capture.provenance());
         page.picture(&picture()?, PICTURE);
         page.lines(&render(&rows));
         files::save(path, page.end().as_bytes())?;
     }
     if args.json {
-        return out::json(&json!({"capture": capture.name(), "heads": rows.iter().map(object).collect::<Vec<_>>()}));
+        return out::json(
+            &json!({"capture": capture.name(), "provenance": capture.provenance(), "heads": rows.iter().map(object).collect::<Vec<_>>()}),
+        );
     }
     out::text(&render(&rows))
 }
@@ -154,7 +159,7 @@ fn picture(rows: &[AtlasHead], by_call: bool, across: usize) -> Result<Vec<u8>, 
 }
 
 /// The same as a figure with names, legend and caption.
-fn figure(rows: &[AtlasHead], by_call: bool, across: usize, capture: &str) -> Figure {
+fn figure(rows: &[AtlasHead], by_call: bool, across: usize, capture: &Capture) -> Figure {
     let tile = |r: &AtlasHead| {
         let (rgb, size) = r.tile.colours();
         (format!("{} h{}", r.call, r.head), Some((rgb, size)))
@@ -171,13 +176,12 @@ fn figure(rows: &[AtlasHead], by_call: bool, across: usize, capture: &str) -> Fi
         }
     };
     let caption = format!(
-        "Block masses of {} heads of {capture}: rows are blocks of queries, columns blocks of keys, on a logarithmic scale over four \
-         decades. Made by Maskloom {}.",
-        rows.len(),
-        identity::build()
+        "Block masses of {} heads: rows are blocks of queries, columns blocks of keys, on a logarithmic scale over four decades.",
+        rows.len()
     );
     let legend = [1.0, 1e-1, 1e-2, 1e-3, 0.0].map(|mass| (lab::colour(mass), format!("{mass}")));
-    let mut made = sheet(&format!("Atlas of {capture}"), &tiles, across, &legend, &caption);
+    let title = format!("Atlas of {}", capture.name());
+    let mut made = sheet(&title, &tiles, across, &legend, &caption, &capture.provenance());
     made.data = Some(table(rows).cells());
     made
 }

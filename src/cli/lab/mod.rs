@@ -11,7 +11,7 @@ pub mod recorder;
 pub mod suggest;
 
 use super::out::{self, Failure};
-use crate::base::Diagnostic;
+use crate::base::{Diagnostic, Layout};
 use crate::quality::capture::{Call, Capture};
 use crate::tasks::lab;
 use std::path::Path;
@@ -61,9 +61,17 @@ impl Part {
     }
 }
 
-/// Opens a capture and prints what is missing from it.
-pub fn open(path: &Path) -> Result<Capture, Failure> {
-    let capture = lab::open(path)?;
+/// The order of axes of a file without it.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Plain {
+    /// Order of dimensions of q, k and v in a file that is no capture: bhsd or bshd; a capture says its own
+    #[arg(long, value_parser = super::arguments::layout)]
+    pub layout: Option<Layout>,
+}
+
+/// Opens a capture and prints what is missing from it. Errors: those of [`lab::open_as`].
+pub fn open(path: &Path, plain: &Plain) -> Result<Capture, Failure> {
+    let capture = lab::open_as(path, plain.layout)?;
     out::diagnostics(&capture.warnings());
     Ok(capture)
 }

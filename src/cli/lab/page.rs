@@ -2,7 +2,7 @@
 //!
 //! Invariant: text of the user is escaped. Must not know measures.
 
-use crate::base::identity;
+use crate::base::Provenance;
 use crate::document::page::escaped;
 use base64::Engine;
 
@@ -15,13 +15,12 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page with a title.
-    pub fn new(title: &str) -> Page {
-        let title = escaped(title);
+    /// A page with a title, which says where its numbers come from.
+    pub fn new(title: &str, from: &Provenance) -> Page {
+        let (title, from) = (escaped(title), escaped(&from.caption()));
         let out = format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title><style>{STYLE}</style></head><body>\n<h1>{title}</h1>\n\
-             <p>Made by Maskloom {}.</p>\n",
-            identity::build()
+             <p>{from}</p>\n"
         );
         Page { out }
     }
@@ -106,10 +105,11 @@ mod tests {
 
     #[test]
     fn a_users_text_stays_text() {
-        let mut page = Page::new("<b>mine</b>");
+        let mut page = Page::new("<b>mine</b>", &Provenance::inputs("a<b>.safetensors"));
         page.lines("a < b");
         page.picture(&[1, 2, 3], "\"x\"");
         let text = page.end();
+        assert!(text.contains("<p>Q and k of a&lt;b&gt;.safetensors. Made by Maskloom "), "{text}");
         assert!(!text.contains("<b>") && text.contains("a &lt; b") && text.contains("base64,AQID"), "{text}");
     }
 }

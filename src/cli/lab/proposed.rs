@@ -3,7 +3,8 @@
 //! Invariant: the three forms show the same results. Must not know how they were found.
 
 use super::page::Page;
-use crate::base::Diagnostic;
+use crate::base::provenance::Place;
+use crate::base::{Diagnostic, Provenance};
 use crate::cli::table::{Table, percent};
 use crate::quality::capture::{Call, Capture};
 use crate::quality::routers::Routed;
@@ -104,9 +105,8 @@ pub(super) fn render(capture: &Capture, call: &Call, found: &Found) -> String {
     let mut out = format!("{}, {} x {} tokens\n", call.title(capture), call.info.q_len, call.info.kv_len);
     out.push_str(&candidates(found));
     if let Some(dense) = found.times.last() {
-        out.push_str(&format!(
-            "ms: flex on this CPU, forward, all heads of the capture; without a mask {dense:.2} ms\n"
-        ));
+        let from = Provenance::Measured(Place { device: "this CPU".into(), ..Place::default() });
+        out.push_str(&format!("ms: flex, forward, all heads of the capture, {from}; without a mask {dense:.2} ms\n"));
     }
     for c in &found.candidates {
         out.push_str(&format!("{}: {}\n", c.name, c.why));
@@ -253,14 +253,15 @@ pub(super) fn object(capture: &Capture, call: &Call, found: &Found) -> Value {
         .collect();
     let orders: Vec<Value> =
         found.ordered.iter().map(|g| json!({"order": g.order.name(), "density": g.density})).collect();
-    json!({"capture": capture.name(), "call": call.key, "proposals": proposals, "plain_window": of(&found.plain),
+    json!({"capture": capture.name(), "provenance": capture.provenance(), "call": call.key, "proposals": proposals, "plain_window": of(&found.plain),
         "dense_ms": found.times.last(), "verdict": against(found), "least_density": found.least, "routers": routers,
         "routers_by_call": everywhere, "orders": orders})
 }
 
 /// The tables and the plot.
 pub(super) fn page(capture: &Capture, call: &Call, found: &Found) -> Result<String, Diagnostic> {
-    let mut page = Page::new(&format!("Masks for {} of {}", call.title(capture), capture.name()));
+    let mut page =
+        Page::new(&format!("Masks for {} of {}", call.title(capture), capture.name()), &capture.provenance());
     page.plot(
         &found.candidates.iter().map(|c| (c.name.as_str(), [c.density, 1.0 - c.mass])).collect::<Vec<_>>(),
         ["blocks", "mass lost"],

@@ -2,9 +2,10 @@
 //!
 //! Invariant: the mask is the document's own; heads are measured one at a time, so that memory holds one head.
 
-use super::Part;
 use super::page::Page;
-use crate::base::{Control, Device, Diagnostic};
+use super::{Part, Plain};
+use crate::base::provenance::Place;
+use crate::base::{Control, Device, Diagnostic, Provenance};
 use crate::cli::far::{self, Far};
 use crate::cli::opened::{self, CodeArgs};
 use crate::cli::out::{self, Failure, Progress};
@@ -28,8 +29,10 @@ use std::path::PathBuf;
 pub struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
     preset: String,
-    /// A capture written by maskloom_capture.py
+    /// A capture written by maskloom_capture.py, or a file with q, k and v
     capture: PathBuf,
+    #[command(flatten)]
+    plain: Plain,
     #[command(flatten)]
     part: Part,
     /// Measure every call of the capture with the document's lengths, and print the spread
@@ -85,7 +88,7 @@ pub fn quality(args: Args) -> Result<(), Failure> {
     }
     let opened = opened::open(&args.preset, &args.code, &args.overrides)?;
     let problem = from_document(&opened.document, &opened.compile()?)?;
-    let capture = super::open(&args.capture)?;
+    let capture = super::open(&args.capture, &args.plain)?;
     let calls = calls(&args, &problem, &capture)?;
     out::diagnostics(&calls.first().map(|call| lab::doubts(&opened.document, &capture, call)).unwrap_or_default());
     let mut worker = args.device.map(|_| Worker::connect("")).transpose()?;
@@ -283,7 +286,8 @@ fn render(capture: &Capture, seen: &[Seen], worst: Option<&Worst>) -> String {
         out.push_str(&table.render());
         if let Some((device, masked, full)) = &s.launches {
             let (masked, full) = (milliseconds(*masked), milliseconds(*full));
-            out.push_str(&format!("measured by flex on {device}: {masked} under the mask, {full} without it\n"));
+            let from = Provenance::Measured(Place { device: device.to_string(), ..Place::default() });
+            out.push_str(&format!("flex, {from}: {masked} under the mask, {full} without it\n"));
         }
         let empty: usize = s.heads.iter().map(|(_, m)| m.mass.empty_rows).sum();
         if let Some((head, m)) = s.heads.iter().find(|(_, m)| m.mass.empty_rows > 0) {
@@ -348,7 +352,7 @@ fn object(name: &str, capture: &Capture, seen: &[Seen], missed: &[Diagnostic]) -
         })
         .collect();
     let missed: Vec<Value> = missed.iter().map(|d| json!({"code": d.code, "message": d.message})).collect();
-    json!({"name": name, "capture": capture.name(), "calls": calls, "stability": spread(seen), "missed": missed})
+    json!({"name": name, "capture": capture.name(), "provenance": capture.provenance(), "calls": calls, "stability": spread(seen), "missed": missed})
 }
 
 fn picture(worst: &Worst) -> Result<Vec<u8>, Diagnostic> {
@@ -362,7 +366,7 @@ fn page(
     worst: Option<&Worst>,
     entry: usize,
 ) -> Result<String, Diagnostic> {
-    let mut page = Page::new(&format!("{name} on {}", capture.name()));
+    let mut page = Page::new(&format!("{name} on {}", capture.name()), &capture.provenance());
     page.text("Mass kept is the share of full attention's probability on the kept keys. The ceiling is the largest mass that the same number of blocks could keep. The regret is the ceiling minus the mass kept.");
     for s in seen {
         page.heading(&s.call.title(capture));

@@ -2,8 +2,8 @@
 //!
 //! Invariant: the printed figures were measured on the written mask. Must not know how proposals are found.
 
-use super::Part;
 use super::proposed::{self, Found};
+use super::{Part, Plain};
 use crate::base::tensor::Data;
 use crate::base::{BlockSize, Control, Diagnostic, HostTensor};
 use crate::cli::out::{self, Failure, Progress};
@@ -18,8 +18,10 @@ use std::path::{Path, PathBuf};
 /// Propose masks from captured q and k, each an editable document
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A capture written by maskloom_capture.py
+    /// A capture written by maskloom_capture.py, or a file with q, k and v
     capture: PathBuf,
+    #[command(flatten)]
+    plain: Plain,
     #[command(flatten)]
     part: Part,
     /// Mass to keep, as a mean over heads and rows (default: 0.95)
@@ -69,7 +71,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn suggest(args: Args) -> Result<(), Failure> {
-    let capture = super::open(&args.capture)?;
+    let capture = super::open(&args.capture, &args.plain)?;
     let call = capture.find(args.part.layer.as_deref(), args.part.step, args.part.prompt)?;
     let heads = args.part.heads(&capture, call)?;
     let wanted = wanted(&args, &capture, call).map_err(Failure::WrongUse)?;

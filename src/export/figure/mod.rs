@@ -8,7 +8,8 @@ mod svg;
 mod text;
 
 use super::{ExportFile, ExportKind};
-use crate::base::Diagnostic;
+use crate::base::words::is_number;
+use crate::base::{Diagnostic, Provenance};
 pub use text::width;
 
 /// Red, green, blue.
@@ -20,6 +21,18 @@ pub const INK: Colour = [0x1f, 0x23, 0x28];
 pub const QUIET: Colour = [0x59, 0x63, 0x6e];
 /// Lines behind data.
 pub const GRID: Colour = [0xd1, 0xd9, 0xe0];
+/// Colours on a white page, and on a dark one.
+const DARK: [(Colour, Colour); 9] = [
+    ([0xff, 0xff, 0xff], [0x0d, 0x11, 0x17]),
+    (INK, [0xe6, 0xed, 0xf3]),
+    (QUIET, [0x91, 0x98, 0xa1]),
+    (GRID, [0x3d, 0x44, 0x4d]),
+    ([0x0b, 0x57, 0xa4], [0x4f, 0x9c, 0xf5]),
+    ([0xb3, 0x59, 0x00], [0xe0, 0x8b, 0x35]),
+    ([0x1a, 0x7f, 0x37], [0x3f, 0xb9, 0x50]),
+    ([0x82, 0x50, 0xdf], [0xa3, 0x71, 0xf7]),
+    ([0xe3, 0xb5, 0x87], [0x7d, 0x55, 0x28]),
+];
 /// Borders of segments.
 pub const BORDER: Colour = [0xaa, 0x00, 0x55];
 
@@ -101,18 +114,26 @@ pub enum Item {
 pub struct Figure {
     /// Points across and down.
     pub size: [f64; 2],
-    /// A description for those who cannot see it.
+    /// A description for those who cannot see it, with where its numbers come from.
     pub described: String,
     /// In the order of drawing.
     pub items: Vec<Item>,
     /// The numbers behind it as a table: names, then rows. None: it has no chart.
     pub data: Option<Vec<Vec<String>>>,
+    /// Whether it is dark on dark pages, as SVG: for pages, not for paper.
+    pub follows_theme: bool,
 }
 
 impl Figure {
-    /// An empty one.
-    pub fn new(size: [f64; 2], described: impl Into<String>) -> Figure {
-        Figure { size, described: described.into(), items: Vec::new(), data: None }
+    /// An empty one. What is drawn also says where its numbers come from, as [`Figure::sign`] does.
+    pub fn new(size: [f64; 2], described: &str, from: &Provenance) -> Figure {
+        let described = format!("{described} {}", from.sentence());
+        Figure { size, described, items: Vec::new(), data: None, follows_theme: false }
+    }
+
+    /// A caption, and below it where the numbers come from and what made the figure. Gives the line below.
+    fn sign(&mut self, caption: &str, from: &Provenance, at: [f64; 2], size: f64, across: f64) -> f64 {
+        self.prose(format!("{caption} {}", from.caption()).trim_start(), at, size, across)
     }
 
     /// Adds an item.
@@ -126,7 +147,7 @@ impl Figure {
     }
 
     /// Paragraphs below each other from a line on, broken to a width. Gives the line below.
-    pub fn prose(&mut self, words: &str, [x, mut y]: [f64; 2], size: f64, across: f64) -> f64 {
+    fn prose(&mut self, words: &str, [x, mut y]: [f64; 2], size: f64, across: f64) -> f64 {
         for line in text::broken(words, size, across) {
             self.text(Text::new(line, [x, y], size).in_colour(QUIET));
             y += size * 1.35;
@@ -170,8 +191,6 @@ pub fn csv(rows: &[Vec<String>]) -> String {
 /// Rows as a LaTeX table in the rules of booktabs, the first row as titles; columns of numbers stand right.
 pub fn tex(rows: &[Vec<String>]) -> String {
     let Some((titles, body)) = rows.split_first() else { return String::new() };
-    let is_number =
-        |text: &str| text.is_empty() || text == "-" || text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
     let column =
         |at: usize| if body.iter().all(|row| row.get(at).is_none_or(|cell| is_number(cell))) { 'r' } else { 'l' };
     let columns: String = (0..titles.len()).map(column).collect();

@@ -1,8 +1,9 @@
 //! The figures of this program: a mask with its axes, times as bars, a sheet of small pictures.
 //!
-//! Invariant: every figure says what it is of and its units; texts leave room for each other. Must not know files.
+//! Invariant: every figure says what it is of, where its numbers come from, and its units; texts leave room for each other. Must not know files.
 
 use super::{Anchor, BORDER, Colour, Figure, GRID, INK, Item, QUIET, Text, width};
+use crate::base::Provenance;
 use crate::document::model::Axis;
 
 /// Points of a mask's longer side.
@@ -33,6 +34,8 @@ pub struct MaskPlot<'a> {
     pub kv_axis: &'a Axis,
     /// Colours with their meaning.
     pub legend: Vec<(Colour, String)>,
+    /// Where its numbers come from.
+    pub from: Provenance,
 }
 
 /// Places of tokens that people like: multiples of a power of two, at most about six.
@@ -54,7 +57,7 @@ pub fn mask(plot: &MaskPlot) -> Figure {
     let numbers = many[0].map(|n| width(&n.to_string(), SMALL)).into_iter().fold(0.0, f64::max);
     let (left, top) = (MARGIN + 24.0 + numbers + 8.0, MARGIN + TITLE + 47.0);
     let across = (left + wide + MARGIN + 12.0).max(240.0);
-    let mut figure = Figure::new([across, 0.0], format!("{}. {}", plot.title, plot.caption));
+    let mut figure = Figure::new([across, 0.0], &format!("{}. {}", plot.title, plot.caption), &plot.from);
     figure.text(Text::new(fitting(plot.title, TITLE, across - 2.0 * MARGIN), [MARGIN, MARGIN + TITLE], TITLE));
     figure.push(Item::Pixels([left, top, wide, tall], plot.rgb.clone(), plot.pixels));
     axis(&mut figure, plot.kv_axis, plot.cols, [left, top], [wide, tall], false);
@@ -76,7 +79,7 @@ pub fn mask(plot: &MaskPlot) -> Figure {
     figure.text(Text { up: true, ..upwards.anchored(Anchor::Middle) });
     let mut y = top + tall + 18.0;
     y = legend(&mut figure, &plot.legend, y, across);
-    y = figure.prose(plot.caption, [MARGIN, y + 6.0], SMALL, across - 2.0 * MARGIN);
+    y = figure.sign(plot.caption, &plot.from, [MARGIN, y + 6.0], SMALL, across - 2.0 * MARGIN);
     figure.size[1] = y + MARGIN - SMALL;
     figure
 }
@@ -183,7 +186,7 @@ pub struct Bar {
 }
 
 /// Times as bars from zero, with whiskers over all samples.
-pub fn bars(title: &str, groups: &[(&str, Vec<Bar>)], caption: &str) -> Figure {
+pub fn bars(title: &str, groups: &[(&str, Vec<Bar>)], caption: &str, from: &Provenance) -> Figure {
     const ACROSS: f64 = 460.0;
     const ROW: f64 = 20.0;
     let groups: Vec<_> = groups.iter().filter(|(_, bars)| !bars.is_empty()).collect();
@@ -191,7 +194,8 @@ pub fn bars(title: &str, groups: &[(&str, Vec<Bar>)], caption: &str) -> Figure {
     let label = all().map(|bar| width(&bar.name, PLAIN)).fold(0.0, f64::max) + MARGIN + 8.0;
     let behind = all().filter(|b| b.ms.is_some()).map(|bar| width(&bar.words, SMALL)).fold(0.0, f64::max) + 10.0;
     let right = (ACROSS - MARGIN - behind).max(label + 80.0);
-    let mut figure = Figure::new([ACROSS.max(right + behind + MARGIN), 0.0], format!("{title}. {caption}"));
+    let size = [ACROSS.max(right + behind + MARGIN), 0.0];
+    let mut figure = Figure::new(size, &format!("{title}. {caption}"), from);
     let across = figure.size[0];
     figure.text(Text::new(fitting(title, TITLE, across - 2.0 * MARGIN), [MARGIN, MARGIN + TITLE], TITLE));
     let mut y = MARGIN + TITLE + 14.0;
@@ -240,7 +244,7 @@ pub fn bars(title: &str, groups: &[(&str, Vec<Bar>)], caption: &str) -> Figure {
         }
         y = bottom + SMALL + 18.0;
     }
-    y = figure.prose(caption, [MARGIN, y + 4.0], SMALL, across - 2.0 * MARGIN);
+    y = figure.sign(caption, from, [MARGIN, y + 4.0], SMALL, across - 2.0 * MARGIN);
     figure.size[1] = y + MARGIN - SMALL;
     figure.data = Some(data);
     figure
@@ -270,12 +274,13 @@ pub fn sheet(
     across: usize,
     legend_of: &[(Colour, String)],
     caption: &str,
+    from: &Provenance,
 ) -> Figure {
     let across = across.clamp(1, 24);
     let side = (520.0 / across as f64).clamp(18.0, 72.0);
     let (wide, high) = (side + 6.0, side + SMALL + 6.0);
     let page = (2.0 * MARGIN + wide * across as f64).max(260.0);
-    let mut figure = Figure::new([page, 0.0], format!("{title}. {caption}"));
+    let mut figure = Figure::new([page, 0.0], &format!("{title}. {caption}"), from);
     figure.text(Text::new(fitting(title, TITLE, page - 2.0 * MARGIN), [MARGIN, MARGIN + TITLE], TITLE));
     let top = MARGIN + TITLE + 10.0;
     for (at, (name, tile)) in tiles.iter().enumerate() {
@@ -287,7 +292,7 @@ pub fn sheet(
     }
     let mut y = top + high * tiles.len().div_ceil(across) as f64 + 8.0;
     y = legend(&mut figure, legend_of, y, page);
-    y = figure.prose(caption, [MARGIN, y + 6.0], SMALL, page - 2.0 * MARGIN);
+    y = figure.sign(caption, from, [MARGIN, y + 6.0], SMALL, page - 2.0 * MARGIN);
     figure.size[1] = y + MARGIN - SMALL;
     figure
 }

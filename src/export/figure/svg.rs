@@ -2,7 +2,7 @@
 //!
 //! Invariant: it loads nothing. Must not know what is drawn.
 
-use super::{Anchor, Figure, Item};
+use super::{Anchor, Colour, DARK, Figure, Item};
 use crate::document::page::escaped;
 use crate::export::picture::encoded;
 use base64::Engine;
@@ -15,11 +15,22 @@ pub(super) fn text(figure: &Figure) -> String {
     let [w, h] = figure.size;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w:.0}pt\" height=\"{h:.0}pt\" viewBox=\"0 0 {w:.2} {h:.2}\" role=\"img\" \
-         font-family=\"{FONTS}\">\n<title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
+         font-family=\"{FONTS}\">\n{}<title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
+        if figure.follows_theme { dark() } else { String::new() },
         escaped(&figure.described)
     );
     figure.items.iter().for_each(|item| out.push_str(&one(item)));
     out + "</svg>\n"
+}
+
+/// Each colour that has another on a dark page.
+fn dark() -> String {
+    let one = |(light, dark): &(Colour, Colour)| {
+        let (light, dark) = (hex(*light), hex(*dark));
+        format!("[fill=\"{light}\"]{{fill:{dark}}}[stroke=\"{light}\"]{{stroke:{dark}}}")
+    };
+    let rules: String = DARK.iter().map(one).collect();
+    format!("<style>@media (prefers-color-scheme: dark){{{rules}}}</style>\n")
 }
 
 fn hex([r, g, b]: [u8; 3]) -> String {

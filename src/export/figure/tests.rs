@@ -2,6 +2,7 @@
 
 use super::plots::{Bar, MaskPlot, bars, mask, sheet};
 use super::*;
+use crate::base::provenance::{Looked, Place};
 use crate::document::model::Axis;
 
 /// Asserts that all texts lie on the page and none touches another.
@@ -29,7 +30,7 @@ fn drawn(axis: &str, [rows, cols]: [[usize; 2]; 2]) -> Figure {
     let axis = Axis::parse(axis).expect("an axis");
     mask(&MaskPlot {
         title: "A mask <with> a long name that would not fit on a page of this width & more of it",
-        caption: "Keeps 12.5% of its cells; batch entry 0, head 0; one pixel is at most 4 x 4 cells. Made by Maskloom 0.1.0.",
+        caption: "Keeps 12.5% of its cells.",
         rgb: [0, 0, 0].repeat(16),
         pixels: [4, 4],
         rows,
@@ -39,7 +40,32 @@ fn drawn(axis: &str, [rows, cols]: [[usize; 2]; 2]) -> Figure {
         legend: [("kept", [11, 47, 91]), ("dropped", [244, 243, 238]), ("some of its cells kept", [213, 106, 10])]
             .map(|(words, colour)| (colour, words.to_string()))
             .into(),
+        from: Provenance::design([0, 0], [rows[1] - rows[0], cols[1] - cols[0]], [4, 4], Looked::All),
     })
+}
+
+fn card() -> Place {
+    let build = Some("0.1.0 (825843d5c, release)".into());
+    Place { device: "NVIDIA H200".into(), date: Some("2026-11-21".into()), build, copy: false }
+}
+
+/// All words of a figure in the order of drawing.
+fn words(figure: &Figure) -> String {
+    let texts = figure.items.iter().filter_map(|item| match item {
+        Item::Text(text) => Some(text.words.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_figure_says_where_its_numbers_come_from_and_what_made_it() {
+    let run = "Measured on NVIDIA H200, 2026-11-21, by Maskloom 0.1.0 (825843d5c, release). Made by Maskloom ";
+    assert!(words(&raced()).contains(&format!("Four heads. {run}")), "{}", words(&raced()));
+    assert!(raced().described.ends_with("Four heads. Measured on NVIDIA H200, 2026-11-21."), "{}", raced().described);
+    let mask = drawn("64", [[0, 64], [0, 32]]);
+    let shown = "Batch entry 0, head 0; one pixel is at most 16 x 8 cells; shares are exact. Made by Maskloom ";
+    assert!(words(&mask).contains(shown), "{}", words(&mask));
 }
 
 fn raced() -> Figure {
@@ -55,7 +81,8 @@ fn raced() -> Figure {
         bar("torch:flex-flash", Some(1.2), "1.20 ms, 3.87x"),
         bar("eager", None, "refused: the scores would take 2.1 TB, \"too much\""),
     ];
-    bars("Times, of a run", &[("forward", rows.clone()), ("backward", rows), ("none", vec![])], "On a card.")
+    let groups = [("forward", rows.clone()), ("backward", rows), ("none", vec![])];
+    bars("Times, of a run", &groups, "Four heads.", &Provenance::Measured(card()))
 }
 
 #[test]
@@ -75,6 +102,7 @@ fn texts_stay_on_the_page_and_leave_each_other_room() {
             across,
             &[([0; 3], "mass".into())],
             "One a head.",
+            &Provenance::inputs("lm.safetensors"),
         ));
     }
 }
@@ -87,6 +115,10 @@ fn both_files_are_of_the_figure_and_the_data_stands_beside_a_chart() {
     assert_eq!(names, ["a.b.svg", "a.b.csv"]);
     let svg = String::from_utf8_lossy(&files[0].bytes);
     assert!(svg.contains(">torch:flex-flash</text>") && svg.ends_with("</svg>\n"), "{svg}");
+    assert!(!svg.contains("<style>"), "paper is white");
+    let themed = Figure { follows_theme: true, ..figure.clone() }.files("a.svg").expect("made");
+    let style = "<style>@media (prefers-color-scheme: dark){[fill=\"#ffffff\"]{fill:#0d1117}";
+    assert!(String::from_utf8_lossy(&themed[0].bytes).contains(style));
     let csv = String::from_utf8_lossy(&files[1].bytes);
     assert!(
         csv.starts_with("pass,backend,median_ms") && csv.contains("forward,flex,0.310000,0.279000,0.403000,0.310 ms\n"),
@@ -105,7 +137,7 @@ fn a_pdf_holds_its_font_and_its_text_can_be_read_back() {
         assert!(text.contains(part), "{part}");
     }
     assert!(bytes.len() < 60_000, "only the glyphs that it needs: {}", bytes.len());
-    let mut figure = Figure::new([100.0, 40.0], "x");
+    let mut figure = Figure::new([100.0, 40.0], "x", &Provenance::Random);
     figure.text(Text::new("滑", [10.0, 20.0], 9.0));
     let why = figure.files("a.pdf").expect_err("the font has no such glyph");
     assert!(why.code == "figure-character" && why.message.contains("U+6ED1"), "{}", why.message);

@@ -14,7 +14,7 @@ pub use info::{CallInfo, StatisticsInfo};
 pub use statistics::{Statistics, decode_mass};
 
 use super::profile::Grid;
-use crate::base::{BlockSize, DType, Diagnostic};
+use crate::base::{BlockSize, DType, Diagnostic, Provenance};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -134,6 +134,11 @@ impl Capture {
     /// The file's name.
     pub fn name(&self) -> String {
         self.tensors.name()
+    }
+
+    /// Where numbers of its q and k come from.
+    pub fn provenance(&self) -> Provenance {
+        Provenance::inputs(self.name())
     }
 
     /// All calls, by layer, step and prompt.

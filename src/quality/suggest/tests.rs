@@ -18,7 +18,7 @@ fn planted(n: usize, keeps: impl Fn(usize, usize) -> bool) -> Head {
     Head { scale: 1.0, ..Head::new((n, n), n, q, k, None).unwrap() }
 }
 
-fn material(heads: Vec<Head>, block: usize, grid: Option<Grid>) -> Material {
+pub(super) fn material(heads: Vec<Head>, block: usize, grid: Option<Grid>) -> Material {
     let control = Control::new();
     let mut made = Vec::new();
     let mut profiles = Vec::new();

@@ -97,12 +97,11 @@ impl<'a> Windows<'a> {
         if control.is_cancelled() { Err(cancelled()) } else { Ok(made) }
     }
 
-    /// Adds a head. Without additional places, sums by distance are known and only the first keys are evaluated.
+    /// Adds a head: its first keys here, the others by groups. Without additional places, sums by distance are known.
     fn add(&mut self, head: &LiveHead, profile: &Profile, control: &Control) {
         let heads = self.material.heads.len() as f64;
         let (beside, most, kv_len) = (self.beside, self.sinks[1], head.masses.lengths.kv_len);
         let weight = 1.0 / (heads * head.masses.lse.iter().filter(|x| x.is_finite()).count().max(1) as f64);
-        let keys = if beside.is_some() { kv_len } else { most };
         self.add_groups(head, weight, control);
         let bins = if beside.is_some() { self.distance.len() } else { 0 };
         let sums = || Sums {
@@ -114,22 +113,20 @@ impl<'a> Windows<'a> {
         };
         let rows = |mut sums: Sums, (at, first): (usize, &mut [f32])| {
             let rows = at * ROWS..at * ROWS + first.len() / most;
-            for from in (0..if control.is_cancelled() { 0 } else { keys }).step_by(STEP) {
-                let (from, columns) = Scorer::columns(&(from..(from + STEP).min(keys)));
+            for start in (0..if control.is_cancelled() { 0 } else { most }).step_by(STEP) {
+                let (from, columns) = Scorer::columns(&(start..(start + STEP).min(most)));
                 let cells = &mut sums.tile[..rows.len() * columns];
                 head.scorer.tile(&rows, from, columns, &mut sums.query, cells);
                 head.scorer.probabilities(&head.masses.lse[rows.clone()], columns, cells, &mut sums.running);
                 let lines = cells.chunks_exact(columns).zip(first.chunks_exact_mut(most));
                 for (q, (p, first)) in rows.clone().zip(lines) {
-                    for (kv, p) in (from..kv_len).zip(p) {
+                    for (kv, p) in (from..most).zip(p).filter(|(kv, _)| *kv >= start) {
                         let p = weight * f64::from(*p);
                         if beside.is_some_and(|b| b.keeps(q, kv)) {
                             sums.always += p;
                             continue;
                         }
-                        if kv < most {
-                            first[kv] += p as f32;
-                        }
+                        first[kv] += p as f32;
                         if bins > 0 {
                             sums.distance[q + kv_len - 1 - kv] += p;
                         }
@@ -150,39 +147,54 @@ impl<'a> Windows<'a> {
         }
     }
 
-    /// Adds a head's mass in each group of keys, by distance.
+    /// Adds a head's mass in each group of keys, by distance; with additional places, also to all distances and to theirs.
     fn add_groups(&mut self, head: &LiveHead, weight: f64, control: &Control) {
         let (beside, most, lengths) = (self.beside, self.sinks[1], head.masses.lengths);
         let (q_len, kv_len) = (lengths.q_len, lengths.kv_len);
+        let (mut always, mut distance) = (0.0, std::mem::take(&mut self.distance));
         let starts: Vec<usize> = std::iter::once(most).chain(self.groups.iter().map(|(end, _)| *end)).collect();
         let per_task = (q_len.div_ceil(ROWS)).div_ceil(rayon::current_num_threads()).max(1);
         for ((end, total), start) in self.groups.iter_mut().zip(starts) {
             if control.is_cancelled() {
-                return;
+                break;
             }
-            let scratch = || (vec![0.0f32; total.len()], Vec::new(), vec![0.0; ROWS * STEP], RowScratch::default());
-            let rows = |(mut sums, mut query, mut tile, mut running): (Vec<f32>, Vec<f32>, Vec<f32>, RowScratch),
-                        at: usize| {
+            let scratch = || Sums {
+                distance: vec![0.0; total.len()],
+                always: 0.0,
+                query: Vec::new(),
+                tile: vec![0.0; ROWS * STEP],
+                running: RowScratch::default(),
+            };
+            let rows = |mut sums: Sums, at: usize| {
                 let rows = at * ROWS..((at + 1) * ROWS).min(q_len);
                 for from in (start..*end).step_by(STEP) {
                     let first = from;
                     let (from, columns) = Scorer::columns(&(from..(from + STEP).min(*end)));
-                    let cells = &mut tile[..rows.len() * columns];
-                    head.scorer.tile(&rows, from, columns, &mut query, cells);
-                    head.scorer.probabilities(&head.masses.lse[rows.clone()], columns, cells, &mut running);
+                    let cells = &mut sums.tile[..rows.len() * columns];
+                    head.scorer.tile(&rows, from, columns, &mut sums.query, cells);
+                    head.scorer.probabilities(&head.masses.lse[rows.clone()], columns, cells, &mut sums.running);
                     for (q, line) in rows.clone().zip(cells.chunks_exact(columns)) {
                         let own = (from..kv_len).zip(line).filter(|(kv, _)| (first..*end).contains(kv));
-                        for (kv, p) in own.filter(|(kv, _)| beside.is_none_or(|b| !b.keeps(q, *kv))) {
-                            sums[q + kv_len - 1 - kv] += (weight * f64::from(*p)) as f32;
+                        for (kv, p) in own {
+                            match beside.is_some_and(|b| b.keeps(q, kv)) {
+                                true => sums.always += weight * f64::from(*p),
+                                false => sums.distance[q + kv_len - 1 - kv] += weight * f64::from(*p),
+                            }
                         }
                     }
                 }
-                (sums, query, tile, running)
+                sums
             };
             let tasks = (0..q_len.div_ceil(ROWS)).into_par_iter().with_min_len(per_task);
-            let found: Vec<Vec<f32>> = tasks.fold(scratch, rows).map(|(sums, ..)| sums).collect();
-            found.iter().for_each(|sums| total.iter_mut().zip(sums).for_each(|(to, x)| *to += x));
+            for found in tasks.fold(scratch, rows).collect::<Vec<Sums>>() {
+                total.iter_mut().zip(&found.distance).for_each(|(to, x)| *to += *x as f32);
+                if beside.is_some() {
+                    always += found.always;
+                    distance.iter_mut().zip(&found.distance).for_each(|(to, x)| *to += x);
+                }
+            }
         }
+        (self.distance, self.always) = (distance, self.always + always);
     }
 
     /// The cheapest window of those that reach the target, or the best within the budget. Errors: `cancelled`.
@@ -405,5 +417,46 @@ impl Bands {
             }
         }
         (best.1, best.2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quality::profile::Grid;
+    use crate::quality::suggest::Protect;
+    use crate::quality::suggest::tests::material;
+    use crate::quality::testing;
+
+    /// With protected cells, the first keys and the groups behind them hold each cell once: additional cells in `always`, all others by
+    /// their distance, as plain attention in float64 has them.
+    #[test]
+    fn sums_beside_protected_cells_hold_each_cell_once() {
+        let n = 420;
+        let grid = Grid { start: 20, extents: [4, 10, 10] };
+        let head = testing::head(5, n, n, 16, 2.0);
+        let dense = testing::dense(&head);
+        let wanted = Wanted {
+            target: Target::Mass(0.9),
+            protect: Protect { text: true, first_frame: true, ..Protect::NONE },
+            grid: Some(grid),
+            most_masks: 2,
+        };
+        let made = material(vec![head], 64, Some(grid));
+        let sums = Windows::new(&made, &wanted, true, &Control::new()).expect("summed");
+        let beside = sums.beside.expect("protected cells");
+        assert!(sums.groups.len() > 1, "keys beyond the first {MOST_SINKS}");
+        let (mut always, mut distance) = (0.0, vec![0.0; 2 * n - 1]);
+        for (at, p) in dense.p.iter().enumerate() {
+            let (q, kv, p) = (at / n, at % n, p / n as f64);
+            match beside.keeps(q, kv) {
+                true => always += p,
+                false => distance[q + n - 1 - kv] += p,
+            }
+        }
+        assert!((sums.always - always).abs() < 1e-6, "{} {always}", sums.always);
+        for (at, (found, want)) in sums.distance.iter().zip(&distance).enumerate() {
+            assert!((found - want).abs() < 1e-7, "{at}: {found} {want}");
+        }
     }
 }

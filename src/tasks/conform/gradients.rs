@@ -6,7 +6,7 @@
 
 use super::cases::{Arrays, Case};
 use super::{CaseReport, Runner, outputs};
-use crate::base::{BackendName, Device, Diagnostic, HostTensor, Layout};
+use crate::base::{BackendName, Device, Diagnostic, HostTensor, Layout, Provenance};
 use crate::problem::Problem;
 use crate::problem::result::{GradientError, GradientOutcome, GradientReport};
 use crate::worker::protocol::{GradientRequest, SeedSource};
@@ -50,7 +50,8 @@ pub fn judge_own(found: &GradientReport, report: &mut CaseReport) {
     match &found.outcome {
         GradientOutcome::Done { errors, .. } => {
             for words in errors.iter().filter_map(GradientError::words) {
-                report.fail(Diagnostic::error("gradient-differs", format!("against the float64 reference: {words}")));
+                report
+                    .fail(Diagnostic::error("gradient-differs", format!("against {}: {words}", Provenance::Reference)));
             }
         }
         // the output is judged all the same; the reason stands below the table
@@ -80,7 +81,7 @@ pub fn judge(
     match found.map(|f| f.outcome) {
         Some(GradientOutcome::Done { errors, .. }) => {
             for words in errors.iter().filter_map(GradientError::words) {
-                let message = format!("against the float64 reference: {words}");
+                let message = format!("against {}: {words}", Provenance::Reference);
                 wrong.push(Diagnostic::error("gradient-differs", message));
             }
             own = errors;

@@ -7,7 +7,7 @@ use super::cases::{Arrays, Case};
 use super::masks::Ours;
 use super::{Measured, Runner, gradients};
 use crate::backends::race::RaceOptions;
-use crate::base::{BackendName, DType, Device, Diagnostic, HostTensor, Layout};
+use crate::base::{BackendName, DType, Device, Diagnostic, HostTensor, Layout, Provenance};
 use crate::ir::graph::Mod;
 use crate::problem::result::{BackendReport, Outcome};
 use crate::problem::{Problem, ProblemSpec};
@@ -55,7 +55,7 @@ pub fn check(
         Device::Cuda(_) => (error.allowed(), GPU_LSE_ALLOWED),
     };
     if let Some(fault) = error.fault() {
-        wrong.push(Diagnostic::error("output-differs", format!("against the float64 reference: {fault}")));
+        wrong.push(Diagnostic::error("output-differs", format!("against {}: {fault}", Provenance::Reference)));
     }
     let mut measured =
         Measured { kernel, allowed, allowed_from: error.allowed_from().to_string(), ..Measured::default() };

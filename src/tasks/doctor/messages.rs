@@ -583,6 +583,14 @@ pub static MESSAGES: &[Entry] = &[
         "choose layers that do not need it (layers=, MASKLOOM_SIDECAR_LAYERS), and report its name to Maskloom's developers",
     ),
     entry(
+        "sidecar-beside-pattern",
+        &["beside its pattern: MASKLOOM_SIDECAR_REPLACE"],
+        "The model brings more than a pattern, such as images whose tokens attend both ways (PaliGemma, Gemma-3), so its calls run without the \
+         design, and so do the tokens that it generates after them.",
+        "set MASKLOOM_SIDECAR_REPLACE=1 where the design alone is to count, with the images drawn into it; MASKLOOM_SIDECAR_STRICT=1 makes \
+         such a call an error",
+    ),
+    entry(
         "sidecar-grid-unknown",
         &["this model's grid cannot be read"],
         "The design needs a grid of tokens, and the model's arguments do not contain one.",

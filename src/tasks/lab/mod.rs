@@ -30,7 +30,7 @@ pub use sample::sample;
 pub use times::times;
 
 use crate::analysis::block_mask::{BlockMask, MaskShape};
-use crate::base::{BlockSize, Control, Diagnostic};
+use crate::base::{BlockSize, Control, Diagnostic, Layout};
 use crate::ir::graph::Mod;
 use crate::problem::Problem;
 use crate::quality::attend::Kept;
@@ -49,16 +49,26 @@ const HEAD_MEMORY: usize = 4 << 30;
 /// Memory that row masses of a layer may take; beyond it they are counted again where an edit needs them.
 pub const ROW_MEMORY: u128 = 1 << 30;
 
-/// Opens a capture, or a plain file with tensors q, k and v. Errors: no such file, neither of both, a newer format, a truncated
-/// file.
+/// Opens a capture, or a plain file with tensors q, k and v, [batch, heads, tokens, head_dim]. Errors: those of [`open_as`].
 pub fn open(path: &Path) -> Result<Capture, Diagnostic> {
+    open_as(path, None)
+}
+
+/// The same of a plain file whose axes are in this order. Errors: no such file, neither of both, a newer format, a truncated file, an
+/// order for a capture, which says its own.
+pub fn open_as(path: &Path, layout: Option<Layout>) -> Result<Capture, Diagnostic> {
+    let plain = || Capture::open(Box::new(PlainFile::open(path, layout.unwrap_or_default())?));
     if path.extension().is_some_and(|ending| ["npz", "npy", "pt", "pth"].iter().any(|e| ending.eq_ignore_ascii_case(e)))
     {
-        return Capture::open(Box::new(PlainFile::open(path)?));
+        return plain();
     }
     let file = CaptureFile::open(path)?;
-    match crate::quality::capture::Tensors::metadata(&file, "maskloom") {
-        None if plain::has_names(&file) => Capture::open(Box::new(PlainFile::open(path)?)),
+    match (crate::quality::capture::Tensors::metadata(&file, "maskloom"), layout) {
+        (None, _) if plain::has_names(&file) => plain(),
+        (Some(_), Some(_)) => {
+            let message = format!("{} is a capture, which says the order of its own axes", path.display());
+            Err(Diagnostic::error("capture-layout", message).hint("leave out --layout"))
+        }
         _ => Capture::open(Box::new(file)),
     }
 }

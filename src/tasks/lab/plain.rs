@@ -3,7 +3,8 @@
 //! Invariant: nothing is invented: no layer's name, no mask, no tokens; a scale is 1/sqrt(head_dim) as everywhere. Must not know what
 //! is measured.
 
-use crate::base::{DType, Diagnostic, HostTensor};
+use crate::base::tensor::Data;
+use crate::base::{DType, Diagnostic, HostTensor, Layout};
 use crate::quality::capture::Tensors;
 use crate::tasks::imports::named::tensors_named;
 use serde_json::json;
@@ -39,7 +40,7 @@ fn refused(path: &Path, why: &str) -> Diagnostic {
 
 impl PlainFile {
     /// Reads the tensors. Errors: none of these names, other axes, lengths that do not belong together.
-    pub fn open(path: &Path) -> Result<PlainFile, Diagnostic> {
+    pub fn open(path: &Path, layout: Layout) -> Result<PlainFile, Diagnostic> {
         let found = tensors_named(path, &NAMES.concat())?;
         let all = match &found[..] {
             [(name, stacked)] if name.is_empty() => stacked_parts(path, stacked)?,
@@ -52,17 +53,22 @@ impl PlainFile {
         };
         let tensors: Vec<(&'static str, HostTensor)> = all
             .into_iter()
-            .map(|(name, t)| Ok((name, four_axes(path, name, t)?)))
+            .map(|(name, t)| Ok((name, four_axes(path, name, t, layout)?)))
             .collect::<Result<_, Diagnostic>>()?;
         let shape = |wanted: &str| {
             let found = tensors.iter().find(|(name, _)| *name == wanted);
             found.map(|(_, t)| t.shape().to_vec()).ok_or_else(|| refused(path, &format!("there is no `{wanted}`")))
         };
         let (q, k) = (shape("q")?, shape("k")?);
+        let other = if layout == Layout::Bhsd {
+            "; tensors of [batch, tokens, heads, head_dim] need --layout bshd"
+        } else {
+            ""
+        };
         let belongs = q[0] == k[0] && q[3] == k[3] && k[1] > 0 && q[1].is_multiple_of(k[1]);
         let v = tensors.iter().find(|(name, _)| *name == "v").map_or(k.clone(), |(_, t)| t.shape().to_vec());
         if !belongs || v[..3] != k[..3] {
-            return Err(refused(path, &format!("q {q:?}, k {k:?} and v {v:?} do not belong together")));
+            return Err(refused(path, &format!("q {q:?}, k {k:?} and v {v:?} do not belong together{other}")));
         }
         let call = json!({
             "source": "plain tensors", "layer": 0, "name": "qkv", "batch": q[0], "heads": q[1], "kv_heads": k[1], "q_len": q[2],
@@ -96,22 +102,40 @@ fn stacked_parts(path: &Path, stacked: &HostTensor) -> Result<Vec<(&'static str,
     let bytes = stacked.data().to_le_bytes();
     let part = bytes.len() / 3;
     let one = |(at, name): (usize, &'static str)| {
-        let data = crate::base::tensor::Data::from_le_bytes(stacked.dtype(), &bytes[at * part..(at + 1) * part])?;
+        let data = Data::from_le_bytes(stacked.dtype(), &bytes[at * part..(at + 1) * part])?;
         Ok((name, HostTensor::new(&shape[1..], data)?))
     };
     ["q", "k", "v"].into_iter().enumerate().map(one).collect()
 }
 
-/// [heads, tokens, head_dim] is a batch of one, [tokens, head_dim] a head of one.
-fn four_axes(path: &Path, name: &str, tensor: HostTensor) -> Result<HostTensor, Diagnostic> {
+/// [heads, tokens, head_dim] is a batch of one, [tokens, head_dim] a head of one; the same with heads behind the tokens.
+fn four_axes(path: &Path, name: &str, tensor: HostTensor, layout: Layout) -> Result<HostTensor, Diagnostic> {
     let shape = tensor.shape().to_vec();
     if !tensor.dtype().is_float() {
         return Err(refused(path, &format!("`{name}` holds {} numbers", tensor.dtype())));
     }
     match shape.len() {
-        2..=4 => tensor.reshaped([vec![1; 4 - shape.len()], shape].concat()),
+        2 => tensor.reshaped([vec![1, 1], shape].concat()),
+        3 | 4 => {
+            let whole = tensor.reshaped([vec![1; 4 - shape.len()], shape].concat())?;
+            if layout == Layout::Bshd { heads_before_tokens(&whole) } else { Ok(whole) }
+        }
         _ => Err(refused(path, &format!("`{name}` is {shape:?}, not [batch, heads, tokens, head_dim]"))),
     }
+}
+
+/// [batch, tokens, heads, head_dim] as [batch, heads, tokens, head_dim].
+fn heads_before_tokens(tensor: &HostTensor) -> Result<HostTensor, Diagnostic> {
+    let &[batch, tokens, heads, dim] = tensor.shape() else { unreachable!("four axes") };
+    let (bytes, row) = (tensor.data().to_le_bytes(), dim * tensor.dtype().size());
+    let mut out = Vec::with_capacity(bytes.len());
+    for (b, h) in (0..batch).flat_map(|b| (0..heads).map(move |h| (b, h))) {
+        for t in 0..tokens {
+            let at = ((b * tokens + t) * heads + h) * row;
+            out.extend_from_slice(&bytes[at..at + row]);
+        }
+    }
+    HostTensor::new(&[batch, heads, tokens, dim], Data::from_le_bytes(tensor.dtype(), &out)?)
 }
 
 impl Tensors for PlainFile {

@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::base::tensor::Data;
-use crate::base::{HostTensor, Lengths};
+use crate::base::{HostTensor, Layout, Lengths};
 use crate::document::compile::{BuiltIn, compile};
 use crate::document::edit;
 use crate::document::model::{Axes, Axis, Document, Settings};
@@ -371,6 +371,27 @@ fn plain_files_of_q_k_and_v_are_captures_of_one_call() {
         assert_eq!(head.k(), &values(2, 2 * 96)[96..]);
         assert_eq!(head.v().expect("v"), &values(3, 2 * 96)[96..]);
     }
+    // heads behind tokens, as flash-attn and diffusers have them
+    let turned = |seed: usize, heads: usize| {
+        let own = values(seed, heads * 96);
+        let of = |at: usize| own[(at / 16 % heads) * 96 + at / 16 / heads * 16 + at % 16];
+        HostTensor::new([1, 6, heads, 16], Data::F32((0..heads * 96).map(of).collect())).expect("a tensor")
+    };
+    let all = [turned(1, 4), turned(2, 2), turned(3, 2)];
+    let path = folder.path().join("bshd.safetensors");
+    let parts = ["q", "k", "v"].iter().zip(&all).map(|(name, t)| (name.to_string(), t));
+    files::save(&path, &tensors::write(parts).expect("bytes")).expect("written");
+    let capture = open_as(&path, Some(Layout::Bshd)).expect("a capture");
+    let head = capture.head(&capture.calls()[0], 0, 3).expect("a head");
+    assert_eq!((head.q(), head.k()), (&values(1, 4 * 96)[3 * 96..], &values(2, 2 * 96)[96..]));
+    let odd = [[1, 6, 4, 16], [1, 7, 2, 16]]
+        .map(|shape| HostTensor::new(shape, Data::F32(vec![1.0; shape.iter().product()])).expect("a tensor"));
+    let parts = ["q", "k"].iter().zip(&odd).map(|(name, t)| (name.to_string(), t));
+    files::save(&path, &tensors::write(parts).expect("bytes")).expect("written");
+    let why = open(&path).err().expect("7 heads of k for 6 of q");
+    assert!(why.code == "plain-qkv" && why.message.contains("--layout bshd"), "{why:?}");
+    let lm = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/captures/lm.safetensors");
+    assert_eq!(open_as(&lm, Some(Layout::Bshd)).err().expect("its own order").code, "capture-layout");
     // [3, heads, tokens, head_dim] in NumPy's format
     let header = format!("{:<117}\n", "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2, 6, 16), }");
     let stacked: Vec<u8> = (1..4).flat_map(|seed| values(seed, 192)).flat_map(f32::to_le_bytes).collect();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 fn a_plan_is_printed_beside_the_divisions_of_others() {
     let bench = Bench::new();
     let text = bench.run(&["parallel", "band.json", "--ranks", "3"]).ok().out;
-    for words in ["this plan", "contiguous", "head-tail", "PTRR: ", "Predicted, not run", "MB    0", "1 layer"] {
+    for words in ["this plan", "contiguous", "head-tail", "PTRR: ", "not measured", "MB    0", "1 layer"] {
         assert!(text.contains(words), "no `{words}` in:\n{text}");
     }
     assert!(text.contains("5 blocks of queries cannot be shared equally by 3 ranks"), "{text}");

@@ -15,6 +15,7 @@ MASKLOOM_SIDECAR_LAYERS   regular expression: the layers to change, by name ("si
                           `"layers"` in a folder's sidecar.json sets this for its design only
 MASKLOOM_SIDECAR_MODELS   class names of models, comma-separated, `*` matches anything; default: the models of
                           diffusers except autoencoders, and those of transformers only if diffusers is not in use
+MASKLOOM_SIDECAR_REPLACE  1: the design also takes the place of images that attend both ways (PaliGemma, Gemma-3)
 MASKLOOM_SIDECAR_SHAPES   `any`: use the design's formula at other lengths too; `exact`: only at its own lengths
 MASKLOOM_SIDECAR_STRICT   `1`: an unmasked watched call is an error, not a line
 MASKLOOM_SIDECAR_GRID     `assume`: use the design's grid if the model's grid of tokens cannot be read

@@ -2,7 +2,8 @@
 """transformers' seam: the design replaces the model's own pattern; the model's other features are kept.
 
 The pattern of a model (causal, sliding, chunked, both ways) is replaced. Padding, packed sequences, sinks, a soft cap and a
-position bias are kept. Unknown features are refused by name.
+position bias are kept. Unknown features are refused by name; blocks that attend both ways and mask functions of its own are replaced only
+where the settings say so. A cache whose prompt was left as it is stays so: a sequence is masked as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from torch.nn.attention.flex_attention import BlockMask, create_mask
 from transformers import AttentionInterface, AttentionMaskInterface, cache_utils, masking_utils
 from transformers.cache_utils import DynamicCache
 
-from . import layers, positions, verified
+from . import layers, positions, settings, verified
 from .attention import attend
 from .calls import Call
 from .grids import exporting, fixed, tracing
@@ -55,6 +56,9 @@ class _Creation(threading.local):
     def __init__(self) -> None:
         self.ids: Tensor | None = None
         self.blocks: Tensor | None = None
+        # of the model's pass: whether a mask of it was left as it is, and whether one of its cache was before
+        self.left = False
+        self.was_left = False
 
 
 class _TracedCreation:
@@ -62,6 +66,8 @@ class _TracedCreation:
 
     ids: Tensor | None = None
     blocks: Tensor | None = None
+    left = False
+    was_left = False
 
 
 _now, _traced = _Creation(), _TracedCreation()
@@ -184,16 +190,21 @@ def take_over(model: nn.Module, opener: str | None = None) -> Callable[[], None]
         if own not in _names.values():
             config._attn_implementation = _name_for(own or "eager")
             changed.append((config, own))
-    hook = None
+    hooks = []
     if changed:
         whole = _WholeCache([own or "eager" for _, own in changed])
-        whole.opener = opener
-        hook = model.register_forward_pre_hook(whole, with_kwargs=True)
+        begins, ends = _Begins(), _Ends()
+        whole.opener = begins.opener = ends.opener = opener
+        hooks = [
+            model.register_forward_pre_hook(whole, with_kwargs=True),
+            model.register_forward_pre_hook(begins, with_kwargs=True),
+            model.register_forward_hook(ends, with_kwargs=True),
+        ]
 
     def undo() -> None:
         for config, own in changed:
             config._attn_implementation = own
-        if hook is not None:
+        for hook in hooks:
             hook.remove()
 
     return undo
@@ -223,8 +234,7 @@ class _WholeCache(Carried):
         config = getattr(module, "config", None)
         if config is None or not _slides(config):
             return None
-        given = kwargs.get("cache")
-        cache = kwargs.get("past_key_values") if given is None else given
+        cache = _cache_of(kwargs)
         if cache is None:
             wanted = kwargs.get("use_cache")
             wanted = getattr(config, "use_cache", False) if wanted is None else wanted
@@ -237,6 +247,37 @@ class _WholeCache(Carried):
             say("the model's cache keeps all keys, not a sliding window of them: the design may keep older ones")
             cache.layers = [_layer() if getattr(layer, "is_sliding", False) else layer for layer in kept]
         return None
+
+
+class _Begins(Carried):
+    """Before a model's call: whether the prompt in its cache was left as it is. Its next tokens are left, too."""
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if not tracing():
+            _now.left = False
+            _now.was_left = bool(getattr(_cache_of(kwargs), "maskloom_left", False))
+
+
+class _Ends(Carried):
+    """After a model's call: its cache knows whether a mask of this call was left as it is."""
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        if tracing():
+            return
+        left = _now.left or _now.was_left
+        _now.left = _now.was_left = False
+        if not left:
+            return
+        cache = _cache_of(kwargs)
+        names = () if cache is not None else ("cache", "past_key_values")
+        cache = next((found for name in names if (found := getattr(output, name, None)) is not None), cache)
+        if hasattr(cache, "__dict__"):
+            cache.maskloom_left = True
+
+
+def _cache_of(kwargs: dict[str, Any]) -> Any:
+    given = kwargs.get("cache")
+    return kwargs.get("past_key_values") if given is None else given
 
 
 def _cache_name(model: nn.Module) -> str:
@@ -282,6 +323,13 @@ def _mask_beside(original: str) -> Callable[..., _Given]:
             unknown = "blocks of tokens that attend both ways (block_sequence_ids)"
         elif more.get("use_vmap"):
             unknown = "its own mask function (or_mask_function or and_mask_function)"
+        if settings.replaces():
+            unknown = None
+        elif unknown is not None:
+            made.left = True
+            unknown += f" beside its pattern: {settings.REPLACE}=1 puts the design in the place of both"
+        elif made.was_left:
+            unknown = "a cache whose first tokens were left as they are"
         padding = starts = lead = None
         if attention_mask is not None:
             starts, lead = _starts(attention_mask.to(device=device))
@@ -300,7 +348,9 @@ def _starts(real: Tensor) -> tuple[Tensor | None, int | None]:
     """The index of each row's first token, and the smallest of them; None where every row begins with one. real [B, tokens]."""
     if tracing() and real.device.type != "cpu":
         # a block mask of each batch's padding would be made in every compiled call
-        say("compiled: the design's positions count padding at the left as tokens: pad at the right, or compile without padding")
+        say(
+            "compiled: the design's positions count padding at the left as tokens: pad at the right, or compile without padding"
+        )
         return None, None
     starts = real.long().argmax(dim=-1)
     if tracing() or exporting():
@@ -346,7 +396,7 @@ def _without_places(mask: Any, query: Tensor, key: Tensor) -> _Given:
     """A mask that is not ours: the caller's own, or none."""
     q_len, kv_len = fixed(query.shape[2]), fixed(key.shape[2])
     is_mask = mask is None or isinstance(mask, torch.Tensor)
-    unknown = None if is_mask else f"a {type(mask).__name__} as its mask"
+    unknown = None if is_mask else f"a {type(mask).__name__} as its mask, which the runtime does not know"
     # the queries are the newest tokens
     return _Given(mask, max(kv_len - q_len, 0), 0, kv_len, mask if is_mask else None, None, unknown)
 
@@ -399,7 +449,7 @@ def _call(layer: Layer, module: nn.Module, given: _Given, q_len: int, kv_len: in
     """What a call is; a reason where it cannot have a design."""
     unknown = given.unknown or _unknown(kwargs)
     if unknown is not None:
-        return Call(reason=f"left as it is: the model brings {unknown}, which the runtime does not know")
+        return Call(reason=f"left as it is: the model brings {unknown}")
     if isinstance(given.q_offset, torch.Tensor):
         reason = "a compiled model with a cache of fixed size: compile without the cache, or generate uncompiled"
         return Call(reason=f"left as it is: {reason}")
@@ -413,7 +463,7 @@ def _unknown(kwargs: dict[str, Any]) -> str | None:
     known = _HARMLESS | {"position_bias", "softcap", "s_aux", "cu_seq_lens_q"}
     for name, value in kwargs.items():
         if name not in known and value is not None and value is not False:
-            return f"`{name}`"
+            return f"`{name}`, which the runtime does not know"
     return None
 
 
@@ -422,7 +472,9 @@ def _checked(plan: Plan, brought: Brought, place: Place | None) -> Plan:
     if plan.design is None:
         return plan
     if brought.bias is not None and plan.score_mod is not None and not bool_constant(brought.bias):
-        reason = "left as it is: the model adds a position bias and the design has a score_mod: which one counts is not said"
+        reason = (
+            "left as it is: the model adds a position bias and the design has a score_mod: which one counts is not said"
+        )
         return Plan(None, reason=reason)
     if brought.softcap is not None and plan.score_mod is not None:
         say(f"the design's score_mod takes the place of the model's soft cap of {brought.softcap}")
@@ -453,7 +505,9 @@ def _needs_dropped(design: AnyDesign, place: Place) -> bool:
         def moved(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
             return mask_mod(b, h, q_idx + q_offset, kv_idx)
 
-        cells = create_mask(moved, design.module.BATCH, design.module.HEADS, max(end - q_offset, 1), kv_offset, device="cpu")
+        cells = create_mask(
+            moved, design.module.BATCH, design.module.HEADS, max(end - q_offset, 1), kv_offset, device="cpu"
+        )
         return bool(cells.any())
 
     return bool(design.keep(("dropped", *place), look))

@@ -83,6 +83,14 @@ def kernel() -> bool:
     return _flag("MASKLOOM_SIDECAR_KERNEL", "1")
 
 
+REPLACE = "MASKLOOM_SIDECAR_REPLACE"
+
+
+def replaces() -> bool:
+    """Whether the design also takes the place of what a model brings beside its pattern: images that attend both ways."""
+    return _flag(REPLACE)
+
+
 def _flag(name: str, default: str = "") -> bool:
     value = os.environ.get(name, "") or default
     if value not in ("", "0", "1"):
@@ -127,7 +135,7 @@ def pattern(text: str, of: str) -> re.Pattern[str] | None:
 
 def check() -> None:
     """Reads every setting once, so that a mistake is reported when Python starts, not at the first attention call."""
-    strict(), assumes_grid(), layer_pattern(), kernel()
+    strict(), assumes_grid(), layer_pattern(), kernel(), replaces()
     shapes = os.environ.get("MASKLOOM_SIDECAR_SHAPES", "")
     if shapes not in ("", "any", "exact"):
         raise ValueError(f"MASKLOOM_SIDECAR_SHAPES is {shapes!r}: it must be `any` or `exact`")

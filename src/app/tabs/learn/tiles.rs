@@ -10,6 +10,7 @@ use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::trace::{Question, Running, Trace, trace};
 use crate::app::widgets::{grouped, id, primary_button, whole};
+use crate::base::Provenance;
 use egui::{Grid, ProgressBar, RichText, Ui};
 use std::sync::Arc;
 
@@ -190,8 +191,10 @@ fn numbers(ui: &mut Ui, trace: &Trace, step: usize) {
         ui.label(format!("m has increased: l and o are first multiplied by exp({:.3} - {:.3}).", before.m, now.m));
     }
     ui.label(format!("{} keys of this tile are kept for query {}.", now.kept, trace.q_idx));
-    let words = "The products of q and k are random numbers of a normal distribution; mask_mod and \
-                 score_mod are those of the document.";
+    let words = format!(
+        "Scores are those of {}, numbers of a normal distribution; mask_mod and score_mod are those of the document.",
+        Provenance::Random
+    );
     ui.add(egui::Label::new(RichText::new(words).small().weak()).wrap());
 }
 

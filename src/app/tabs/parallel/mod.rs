@@ -14,6 +14,7 @@ use crate::app::recovery::Tab;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::diagnostic_below;
+use crate::base::Provenance;
 use crate::document::library;
 use crate::document::model::Document;
 use crate::parallel::links::NVLINK;
@@ -102,7 +103,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ParallelPage) {
             ui.label("planning");
             if page.answer.is_some() {
                 let colours = palette(ui.visuals());
-                ui.label(RichText::new("below: before the last change").strong().color(colours.warning));
+                ui.label(RichText::new(format!("below: {}", Provenance::Before)).strong().color(colours.warning));
             }
         });
     }
@@ -135,7 +136,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ParallelPage) {
         figures::loads(ui, seen, *shown);
         figures::sent(ui, seen, *shown);
         figures::paths(ui, &seen.paths);
-        weak(ui, &format!("Predicted, not run: block times {}.", seen.source));
+        weak(ui, &seen.source.sentence());
     });
 }
 

@@ -38,7 +38,7 @@ fn a_plan_is_shown_beside_the_divisions_of_others_and_follows_the_slider() {
     for name in ["The mask by rank", "In the order of ranks", "Bytes between GPUs"] {
         assert!(window.query_all_by_label(name).next().is_some(), "{name}");
     }
-    assert!(window.query_by_label_contains("Predicted, not run").is_some());
+    assert!(window.query_by_label_contains("from block times of").is_some());
     assert!(window.query_all_by_label_contains("GPU 4").next().is_none());
     let slider = window.get_by_role_and_label(egui::accesskit::Role::Slider, "GPUs");
     slider.focus();

@@ -6,7 +6,7 @@
 use crate::analysis::block_mask::BlockKind;
 use crate::app::background::{Latest, Wake};
 use crate::app::mishaps::guarded;
-use crate::base::{Control, Diagnostic};
+use crate::base::{Control, Diagnostic, Provenance};
 use crate::document::compile::{BuiltIn, compile};
 use crate::document::from_document;
 use crate::document::model::{Axes, Axis, Document};
@@ -58,7 +58,8 @@ pub(super) struct Seen {
     pub paths: Vec<Path>,
     /// The names of the kinds.
     pub kinds: Vec<String>,
-    pub source: String,
+    /// Where the predicted times come from.
+    pub source: Provenance,
     /// The mask as it is, and with the tokens in the order of ranks.
     pub before: Cells,
     pub after: Cells,

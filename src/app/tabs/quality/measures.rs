@@ -9,6 +9,7 @@ use crate::app::canvas::Picture;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::percent;
+use crate::base::Provenance;
 use egui::text::{LayoutJob, TextFormat};
 use egui::{Color32, RichText, TextStyle, Ui};
 
@@ -26,7 +27,7 @@ pub(super) fn show(ui: &mut Ui, line: &Line, stale: bool) {
         );
         if stale {
             ui.label(RichText::new("stale").strong().color(colours.warning))
-                .on_hover_text("For the mask before the last change; the new mask is being measured.");
+                .on_hover_text(format!("Of {}; the new mask is being measured.", Provenance::Before));
         }
     });
     ui.horizontal_wrapped(|ui| {

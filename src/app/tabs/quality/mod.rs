@@ -24,6 +24,7 @@ use crate::app::session::LossFigure;
 use crate::app::state::State;
 use crate::app::widgets::{diagnostic_below, percent, primary_button};
 use crate::app::workspace::Workspace;
+use crate::base::Provenance;
 use crate::document::edit::Edit;
 use crate::document::model::Document;
 use crate::quality::loss::Shows;
@@ -407,9 +408,9 @@ impl QualityPage {
             return Wanted { words: "The capture has other lengths than the document.".into(), ..Wanted::default() };
         }
         let stale = self.asked.as_ref().is_some_and(|asked| !same_line(asked, &answer.question));
-        let words = if stale { "for the mask before the last change" } else { "" };
+        let words = if stale { format!("of {}", Provenance::Before) } else { String::new() };
         let data = line.cells.as_ref().unwrap_or(&line.blocks).clone();
-        Wanted { data: Some(data), words: words.into(), ask: None }
+        Wanted { data: Some(data), words, ask: None }
     }
 
     /// The mass that rows keep, for the strip next to that picture.
@@ -448,7 +449,10 @@ impl QualityPage {
             detail: format!("worst row loses {} (head {worst})", lost(row)),
             more: vec![
                 of,
-                "Mean over heads and rows of the attention probability outside the mask, on the open capture.".into(),
+                format!(
+                    "Mean over heads and rows of the attention probability outside the mask: {}.",
+                    line.blocks.source
+                ),
             ],
             weak: stale,
         })

@@ -10,6 +10,7 @@ use crate::app::command::Command;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{diagnostic_below, percent, section};
+use crate::base::Provenance;
 use crate::quality::suggest::{Candidate, Protect, pareto};
 use crate::tasks::lab;
 use egui::{ComboBox, DragValue, Grid, Slider, Ui};
@@ -283,6 +284,6 @@ fn raced(state: &State) -> Option<String> {
     let report = race.report.as_deref()?;
     let timed = report.backends.iter().filter_map(|r| Some((r.backend, r.outcome.right()?)));
     let (backend, timing) = timed.min_by(|a, b| a.1.median_ms.total_cmp(&b.1.median_ms))?;
-    let (name, device) = (backend.as_str(), &report.device_name);
-    Some(format!("This document raced: {:.3} ms by {name}, measured on {device}.", timing.median_ms))
+    let (name, from) = (backend.as_str(), Provenance::Measured(report.place()));
+    Some(format!("This document raced: {:.3} ms by {name}, {from}.", timing.median_ms))
 }

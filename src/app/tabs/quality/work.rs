@@ -6,7 +6,7 @@
 use crate::analysis::block_mask::{BlockMask, MaskShape};
 use crate::analysis::raster::Region;
 use crate::app::canvas::heat::HeatData;
-use crate::base::{BlockSize, Control, Diagnostic};
+use crate::base::{BlockSize, Control, Diagnostic, Provenance};
 use crate::problem::Problem;
 use crate::quality::attend::Kept;
 use crate::quality::capture::{Call, Capture};
@@ -312,7 +312,10 @@ impl Layer {
             Shows::Lost => loss::by_block(&head.scorer, &head.masses, &kept, control)?,
             Shows::All => head.masses.blocks.clone(),
         };
-        let cells = question.cells.map(|of| cells(&head, &kept, of, question.shows, control)).transpose()?;
+        let cells = question
+            .cells
+            .map(|of| cells((&head, &kept), of, question.shows, capture.provenance(), control))
+            .transpose()?;
         let (mut error, mut efficiency, mut character) = (None, None, self.characters[shown].clone());
         if question.more {
             let judge = Judge::new(head.scorer.clone(), head.masses.clone(), control)?;
@@ -331,7 +334,7 @@ impl Layer {
             thumbs: self.thumbs.clone(),
             live: self.heads.clone(),
             shown,
-            blocks: by_block(&head, blocks, question.shows),
+            blocks: by_block(&head, blocks, question.shows, capture.provenance()),
             cells,
             rows: self.live.rows(shown).into(),
             row,
@@ -390,7 +393,7 @@ impl Character {
 }
 
 /// A picture by block; the last blocks may reach beyond the tokens.
-fn by_block(head: &LiveHead, values: Vec<f32>, shows: Shows) -> Arc<HeatData> {
+fn by_block(head: &LiveHead, values: Vec<f32>, shows: Shows, source: Provenance) -> Arc<HeatData> {
     let (rows, cols) = head.masses.grid();
     let what = if shows == Shows::Lost { "lost mass" } else { "mass" };
     Arc::new(HeatData {
@@ -400,20 +403,17 @@ fn by_block(head: &LiveHead, values: Vec<f32>, shows: Shows) -> Arc<HeatData> {
         q: [0, rows * head.masses.block.q],
         kv: [0, cols * head.masses.block.kv],
         quantity: format!("{what} of a block of head {}, mean over its rows", head.scorer.head().place.1),
-        source: CAPTURE.into(),
+        source,
         masked_is_zero: false,
         revision: PICTURES.fetch_add(1, Ordering::Relaxed),
     })
 }
 
-/// Whose numbers these are.
-const CAPTURE: &str = "the capture";
-
 fn cells(
-    head: &LiveHead,
-    kept: &Kept,
+    (head, kept): (&LiveHead, &Kept),
     of: Cells,
     shows: Shows,
+    source: Provenance,
     control: &Control,
 ) -> Result<Arc<HeatData>, Diagnostic> {
     let (q, kv) = (of.q[0]..of.q[1], of.kv[0]..of.kv[1]);
@@ -429,7 +429,7 @@ fn cells(
         q: of.q,
         kv: of.kv,
         quantity: if one { what } else { format!("{what} per pixel") },
-        source: CAPTURE.into(),
+        source,
         masked_is_zero: false,
         revision: PICTURES.fetch_add(1, Ordering::Relaxed),
     }))

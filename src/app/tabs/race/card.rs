@@ -9,7 +9,8 @@ use crate::app::cards::{Card, Tone};
 use crate::app::command::Command;
 use crate::app::state::State;
 use crate::app::widgets::milliseconds;
-use crate::base::BackendName;
+use crate::base::provenance::Basis;
+use crate::base::{BackendName, Provenance};
 use crate::problem::ProblemSpec;
 use crate::problem::result::RunReport;
 use crate::tasks::estimate::{self, Known, Work, from_runs};
@@ -34,7 +35,7 @@ pub(in crate::app) fn best_time(state: &State, recorded: &[&'static Recorded]) -
     }
     let race = state.session.race.as_ref().filter(|race| !race.stale && race.is_whole());
     if let Some(report) = race.and_then(|race| race.report.as_deref())
-        && let Some(card) = of_report(report, "measured on")
+        && let Some(card) = of_report(report, &Provenance::Measured(report.place()))
     {
         return card;
     }
@@ -42,7 +43,7 @@ pub(in crate::app) fn best_time(state: &State, recorded: &[&'static Recorded]) -
     let here = state.session.worker.as_ref().map(|w| w.devices.iter().map(|d| d.name.clone()).collect::<Vec<_>>());
     let mine = |run: &&&Recorded| here.as_ref().is_some_and(|names| names.contains(&run.report.device_name));
     if let Some(run) = recorded.iter().find(mine).or(recorded.first())
-        && let Some(card) = of_report(&run.report, "recorded on")
+        && let Some(card) = of_report(&run.report, &run.provenance())
     {
         return card;
     }
@@ -53,7 +54,7 @@ pub(in crate::app) fn best_time(state: &State, recorded: &[&'static Recorded]) -
 }
 
 /// The fastest backend that was right.
-fn of_report(report: &RunReport, how: &str) -> Option<Card> {
+fn of_report(report: &RunReport, from: &Provenance) -> Option<Card> {
     let timed = report.backends.iter().filter_map(|r| Some((r.backend, r.outcome.right()?)));
     let (backend, timing) = timed.min_by(|a, b| a.1.median_ms.total_cmp(&b.1.median_ms))?;
     let baseline = report.baseline();
@@ -72,7 +73,7 @@ fn of_report(report: &RunReport, how: &str) -> Option<Card> {
     let doubt = versus.as_ref().filter(|(.., v)| v.shown).and_then(|(.., v)| v.doubts.first());
     let doubt = doubt.map_or(String::new(), |doubt| format!("{doubt}; "));
     // the rival is named first: the rest of a long line is seen on a hover
-    let detail = format!("{than}{doubt}{}, {how} {}", name(backend), report.device_name);
+    let detail = format!("{than}{doubt}{}, {}", name(backend), from.brief());
     let card = Card { winner, ..Card::new(TITLE, value, Command::ShowRace).detail(detail).tone(tone) };
     Some(match versus {
         Some((words, ..)) => card.more(format!("{}: {words}, forward pass", name(backend))),
@@ -113,16 +114,15 @@ fn estimated(state: &State, p: &ProblemSpec, stats: &Stats, arithmetic: &str) ->
         Some((ms, report.device_name.clone()))
     });
     let (ms, from) = match (here, cards.first()) {
-        (Some((ms, name)), _) => (ms, format!("estimate for {name} from the last race here")),
-        (None, Some(first)) => (first.ms, format!("estimate for {} from recorded runs", first.card)),
+        (Some((ms, name)), _) => (ms, Provenance::estimated(name, Basis::LastRace)),
+        (None, Some(first)) => (first.ms, first.provenance()),
         (None, None) => return None,
     };
     let value = format!("\u{2248} {}", milliseconds(ms));
-    let mut card = Card::new(TITLE, value, Command::ShowRace).detail(format!("{from}; not measured")).tone(Tone::Weak);
+    let mut card = Card::new(TITLE, value, Command::ShowRace).detail(from.to_string()).tone(Tone::Weak);
     card.more.push(format!("Arithmetic of the computed blocks: {arithmetic}."));
     for one in &cards {
-        let how = if one.recorded { "from recorded runs like it" } else { "scaled by data sheets" };
-        card.more.push(format!("{}: about {}, {how}", one.card, milliseconds(one.ms)));
+        card.more.push(format!("{}: about {}, {}", one.card, milliseconds(one.ms), one.basis));
     }
     card.more.push(ABOUT.into());
     Some(card)

@@ -5,7 +5,7 @@
 
 use crate::app::theme::{Palette, palette};
 use crate::app::widgets::milliseconds;
-use crate::base::{BackendName, words};
+use crate::base::{BackendName, Provenance, words};
 use crate::problem::facts::KernelReport;
 use crate::problem::result::{BackendReport, ErrorStats, Outcome, RunReport, Timing};
 use crate::problem::verdict::{Baseline, Versus, baseline, versus, what_ran};
@@ -204,8 +204,9 @@ fn check(ui: &mut Ui, error: &ErrorStats, passed: bool, colours: &Palette) {
     let rows = format!("{} of {} rows", error.rows_checked, error.rows_total);
     let verdict = error.fault().map(|fault| format!("Wrong: {fault}.\n")).unwrap_or_default();
     ui.label(RichText::new(text).small().color(colour)).on_hover_text(format!(
-        "{verdict}Largest error against the float64 reference: {:.3e}; relative rms {:.2e}{given}.\n\
+        "{verdict}Largest error against {}: {:.3e}; relative rms {:.2e}{given}.\n\
          Each row has its own limit, the largest is {:.3e}: {}.\nCompared: {rows}.",
+        Provenance::Reference,
         error.max_abs(),
         relative,
         error.allowed(),

@@ -22,8 +22,8 @@ use crate::app::races::{Race, SmallerCopy};
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{command_button, percent, primary_button};
-use crate::base::Device;
 use crate::base::control::remaining;
+use crate::base::{Device, Provenance};
 use crate::problem::result::RunReport;
 use crate::tasks::recorded::{Recorded, of_problem};
 use crate::tasks::smaller::{self, is_heavy};
@@ -221,8 +221,11 @@ fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {
     }
     ui.add(
         egui::Label::new(
-            RichText::new("Each backend is first checked against the float64 reference, then timed round by round.")
-                .weak(),
+            RichText::new(format!(
+                "Each backend is first checked against {}, then timed round by round.",
+                Provenance::Reference
+            ))
+            .weak(),
         )
         .wrap(),
     );
@@ -260,10 +263,10 @@ fn recorded(ui: &mut Ui, state: &State) -> bool {
     for run in &runs {
         ui.add_space(8.0);
         ui.horizontal_wrapped(|ui| {
-            ui.label(RichText::new(format!("recorded on {}", run.report.device_name)).strong());
-            let date = run.report.environment.get("date").cloned().unwrap_or_default();
+            let from = run.provenance();
+            ui.label(RichText::new(from.brief()).strong());
             let passes = if run.report.gradients.is_empty() { ", forward only" } else { "" };
-            ui.weak(format!("{date}; not measured here{passes}"));
+            ui.weak(format!("{}{passes}", from.rest()));
             environment(ui, &run.report);
         });
         ui.push_id(&run.report.device_name, |ui| {

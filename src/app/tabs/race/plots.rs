@@ -10,8 +10,9 @@ use crate::app::state::State;
 use crate::app::sweeps::{Step, Sweep};
 use crate::app::theme::{Palette, palette};
 use crate::app::widgets::{command_button, milliseconds, percent};
-use crate::base::BackendName;
 use crate::base::control::remaining;
+use crate::base::provenance::Place;
+use crate::base::{BackendName, Provenance};
 use crate::problem::ProblemSpec;
 use crate::problem::result::RunReport;
 use crate::problem::roofs::{Roof, least_bytes};
@@ -178,20 +179,20 @@ fn roofline(ui: &mut Ui, state: &State, recorded: &[&'static Recorded]) {
     let Some(problem) = problem else { return };
     let race = state.session.race.as_ref().filter(|race| !race.stale);
     let raced = race.and_then(|race| Some((race, race.report.as_deref()?)));
-    let (report, dots, how) = match (raced, recorded.first()) {
+    let (report, dots, from) = match (raced, recorded.first()) {
         (Some((race, report)), _) => {
             let of = race.request.as_ref().map_or(problem.spec(), |(request, _)| &request.problem);
-            let how = if race.is_whole() { "measured" } else { "measured, a smaller copy" };
-            (report, dots(of, report), how)
+            let from = Provenance::Measured(Place { copy: !race.is_whole(), ..report.place() });
+            (report, dots(of, report), from)
         }
-        (None, Some(run)) => (&run.report, dots(problem.spec(), &run.report), "recorded"),
+        (None, Some(run)) => (&run.report, dots(problem.spec(), &run.report), run.provenance()),
         (None, None) => return,
     };
     if dots.is_empty() {
         return;
     }
     let roof = Roof::of(&report.device_name, problem.dtype);
-    let title = format!("Roofline: {}, {how}", report.device_name);
+    let title = format!("Roofline: {from}");
     egui::CollapsingHeader::new(title).id_salt("roofline").show(ui, |ui| {
         let shares = |dot: &Dot| roof.map(|roof| format!(", {} of the roof", percent(dot.at[1] / roof.at(dot.at[0]))));
         let words = dots.iter().map(|dot| {

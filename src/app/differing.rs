@@ -1,0 +1,102 @@
+//! The cells in which the design differs from the mask that it is compared with, counted off the window's thread.
+//!
+//! Invariant: an answer is of the comparison, document and revision that it names; a newer question ends an older one. Must not know how
+//! it is drawn.
+
+use super::background::{Latest, Wake};
+use super::mishaps::guarded;
+use super::session::Session;
+use crate::base::{Control, Diagnostic};
+use crate::ir::graph::Mod;
+use crate::tasks::comparing::{self, Difference, Part};
+use std::sync::Arc;
+
+/// Cells that are listed.
+pub(crate) const LISTED: usize = 40;
+
+/// Number of the comparison; number and revision of the document.
+pub(crate) type Of = [u64; 3];
+
+/// Two masks of the same lengths.
+pub(crate) struct Question {
+    of: Of,
+    /// Now, then.
+    masks: [Option<Arc<Mod>>; 2],
+    /// Batch entries and heads.
+    extents: [usize; 2],
+    /// Of queries, of keys.
+    parts: [Vec<Part>; 2],
+}
+
+/// What was counted.
+pub(crate) struct Answer {
+    pub of: Of,
+    pub found: Result<Difference, Diagnostic>,
+}
+
+/// The list and its thread, which begins with the first question.
+#[derive(Default)]
+pub(crate) struct Differing {
+    thread: Option<Latest<Question, Answer>>,
+    asked: Option<Of>,
+    answer: Option<Answer>,
+}
+
+impl Differing {
+    /// The list of this comparison, if it was counted.
+    pub fn of(&self, of: Of) -> Option<&Result<Difference, Diagnostic>> {
+        self.answer.as_ref().filter(|answer| answer.of == of).map(|answer| &answer.found)
+    }
+
+    /// How far the count is, 0..=1.
+    pub fn progress(&self) -> f64 {
+        self.thread.as_ref().and_then(Latest::progress).unwrap_or(0.0)
+    }
+
+    /// Takes what was counted, and asks for what is shown now.
+    fn follow(&mut self, question: Option<Question>, wake: impl FnOnce() -> Wake) {
+        if let Some(answer) = self.thread.as_ref().and_then(Latest::poll) {
+            self.answer = Some(answer);
+        }
+        let Some(question) = question.filter(|question| self.asked != Some(question.of)) else { return };
+        self.asked = Some(question.of);
+        let thread = self.thread.get_or_insert_with(|| Latest::new("differences", true, wake(), answer));
+        thread.ask(question);
+    }
+}
+
+/// None: another question came.
+fn answer(question: Question, control: &Control) -> Option<Answer> {
+    let Question { of, masks, extents, parts: [queries, keys] } = question;
+    let [now, then] = &masks;
+    let count =
+        || comparing::difference([now.as_deref(), then.as_deref()], extents, [&queries, &keys], LISTED, control);
+    let found = guarded("comparing two masks", count).unwrap_or_else(Err);
+    (!control.is_cancelled()).then_some(Answer { of, found })
+}
+
+impl Session {
+    /// What a list of differing cells is to be of now; None: nothing is compared at equal lengths.
+    pub fn differing_of(&self) -> Option<Of> {
+        let (other, shown) = (self.compared.as_ref()?, self.shown.as_ref()?);
+        let same = shown.built.lengths == Some(other.lengths);
+        same.then_some([other.number, shown.built.number, shown.built.revision])
+    }
+
+    /// Counts the differing cells where they are shown.
+    pub fn follow_difference(&mut self, is_shown: bool) {
+        let question = self.differing_of().filter(|_| is_shown).and_then(|of| {
+            let (now, then) = (&self.shown.as_ref()?.built, &self.compared.as_ref()?.built);
+            let (a, b) = (&now.document.settings, &then.document.settings);
+            let axes = &now.document.axes;
+            Some(Question {
+                of,
+                masks: [now, then].map(|built| built.compiled.mask.clone()),
+                extents: [a.batch.max(b.batch), a.heads.max(b.heads)],
+                parts: [comparing::parts(&axes.q), comparing::parts(axes.kv())],
+            })
+        });
+        let wake = self.wake();
+        self.differing.follow(question, || wake);
+    }
+}

@@ -1,0 +1,96 @@
+//! The cells in which the design differs from the compared mask, over the canvas: counts by region, and the first cells, each of which
+//! leads to its place.
+//!
+//! Invariant: counts of an earlier state of the design are not shown. Must not know how they are counted.
+
+use crate::app::action::{Action, Actions};
+use crate::app::canvas::Picture;
+use crate::app::state::State;
+use crate::app::widgets::{grouped, id, percent};
+use crate::tasks::comparing::Difference;
+use egui::{Align2, Area, CollapsingHeader, Frame, Grid, Order, Rect, RichText, ScrollArea, Ui, Vec2};
+
+/// Regions that are shown.
+const REGIONS: usize = 6;
+
+/// Draws them in the upper right corner of the canvas.
+pub(in crate::app) fn show(ui: &Ui, canvas: Rect, state: &State, actions: &mut Actions) {
+    let Some(other) = state.session.compared.as_ref().filter(|_| state.focus.picture == Picture::Difference) else {
+        return;
+    };
+    let Some(of) = state.session.differing_of() else { return };
+    let corner = canvas.right_top() + Vec2::new(-14.0, 34.0);
+    let area = Area::new(id("differing")).order(Order::Middle).pivot(Align2::RIGHT_TOP).fixed_pos(corner);
+    area.show(ui.ctx(), |ui| {
+        Frame::popup(ui.style()).show(ui, |ui| {
+            ui.set_max_width(330.0);
+            match state.session.differing.of(of) {
+                Some(Ok(found)) => list(ui, found, &other.name, actions),
+                Some(Err(why)) => drop(ui.add(egui::Label::new(RichText::new(&why.message).weak()).wrap())),
+                None => drop(ui.weak(format!("counting, {}", percent(state.session.differing.progress())))),
+            }
+        });
+    });
+}
+
+fn list(ui: &mut Ui, found: &Difference, name: &str, actions: &mut Actions) {
+    let all = found.alone[0] + found.alone[1];
+    if all == 0 {
+        ui.label(format!("keeps the same cells as {name}"));
+        return;
+    }
+    let share = percent(all as f64 / found.cells.max(1) as f64);
+    let title = format!("{} cells differ ({share})", grouped(u128::from(all)));
+    CollapsingHeader::new(RichText::new(title).strong()).id_salt("differing").default_open(true).show(ui, |ui| {
+        if found.planes != [1, 1] {
+            ui.weak(format!("of {} batch entries and {} heads", found.planes[0], found.planes[1]));
+        }
+        regions(ui, found, name);
+        ui.separator();
+        cells(ui, found, name, actions);
+        let more = all.saturating_sub(found.first.len() as u64);
+        if more > 0 {
+            ui.weak(format!("and {} more", grouped(u128::from(more))));
+        }
+    });
+}
+
+fn regions(ui: &mut Ui, found: &Difference, name: &str) {
+    Grid::new("differing regions").num_columns(4).striped(true).show(ui, |ui| {
+        for title in ["queries", "keys", "now only", "then only"] {
+            let title = ui.weak(title);
+            drop(title.on_hover_text(format!("now: this design; then: {name}")));
+        }
+        ui.end_row();
+        for region in found.regions.iter().take(REGIONS) {
+            ui.label(&region.queries);
+            ui.label(&region.keys);
+            region.alone.iter().for_each(|n| drop(ui.label(grouped(u128::from(*n)))));
+            ui.end_row();
+        }
+    });
+    if found.regions.len() > REGIONS {
+        ui.weak(format!("{} more regions", found.regions.len() - REGIONS));
+    }
+}
+
+/// The first cells; a click shows one on the canvas.
+fn cells(ui: &mut Ui, found: &Difference, name: &str, actions: &mut Actions) {
+    ScrollArea::vertical().id_salt("differing cells").max_height(110.0).show(ui, |ui| {
+        for ([b, h, q, kv], now) in &found.first {
+            let batch = if found.planes[0] > 1 { format!("batch {b}, ") } else { String::new() };
+            let head = if found.planes[1] > 1 { format!("head {h}, ") } else { String::new() };
+            ui.horizontal(|ui| {
+                let link = ui.link(format!("{batch}{head}q {q}, kv {kv}")).on_hover_text("Shows the cell.");
+                if link.clicked() {
+                    if found.planes != [1, 1] {
+                        actions.push(Action::SetHead { b: *b, h: *h });
+                    }
+                    actions.push(Action::Pin([*q, *kv]));
+                    actions.push(Action::GoTo([*q, *kv]));
+                }
+                ui.weak(if *now { "kept now only".into() } else { format!("kept in {name} only") });
+            });
+        }
+    });
+}
