@@ -167,6 +167,19 @@ mod tests {
     use crate::ir::steps::steps;
 
     #[test]
+    fn a_shift_beyond_the_width_gives_zero() {
+        let mut graph = Graph::new();
+        let (one, by) = (graph.int(1), graph.int(0));
+        let op = Op::Binary(BinaryOp::Shl, one, by);
+        // a count from 64 on shifts everything out, whichever it is
+        for counts in [(0, 64), (0, 70), (63, 100)] {
+            let (low, high) = range_of(&graph, &op, &[(1, 1), counts], 80, &[]);
+            assert!(low <= 0 && high >= 1 << counts.0.min(62), "{counts:?}: {low} to {high}");
+        }
+        assert_eq!(range_of(&graph, &op, &[(1, 1), (1, 3)], 80, &[]), (2, 8));
+    }
+
+    #[test]
     fn ranges_contain_what_the_interpreter_gives() {
         let options = Options { batch: 2, heads: 3, depth: 5, portable: false, ..Options::new(80, 70) };
         for seed in 0..150 {

@@ -447,6 +447,20 @@ mod tests {
     }
 
     #[test]
+    fn only_tensors_that_are_alike_take_anothers_place() {
+        use crate::base::tensor::Data;
+        let mut graph = Graph::new();
+        let vector = |values: Vec<i32>| HostTensor::vector(Data::I32(values));
+        graph.add_capture("t", vector(vec![1, 2]));
+        let bound = graph.rebound(vec![vector(vec![7, 8])]).expect("alike");
+        assert_eq!((bound.captures()[0].name.as_str(), &bound.captures()[0].tensor), ("t", &vector(vec![7, 8])));
+        let other_dtype = HostTensor::vector(Data::F32(vec![7.0, 8.0]));
+        for wrong in [vec![], vec![vector(vec![7])], vec![other_dtype], vec![vector(vec![7, 8]), vector(vec![7, 8])]] {
+            assert!(graph.rebound(wrong).is_err());
+        }
+    }
+
+    #[test]
     fn a_graph_that_travelled_still_finds_equal_nodes() {
         let mut graph = Graph::new();
         let q = graph.input(Input::QIdx);

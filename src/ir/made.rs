@@ -138,6 +138,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn parents_are_named_once() {
+        use crate::base::tensor::Data;
+        let part = |name: &str| Part {
+            name: name.into(),
+            tensor: HostTensor::vector(Data::F32(vec![1.0])),
+            way: Way::Each(Vec::new()),
+        };
+        assert_eq!(Made::Of(vec![part("a"), part("b"), part("a")]).parents(), ["a", "b"]);
+    }
+
+    #[test]
     fn infinite_derivatives_survive_as_json() {
         let way = Way::Each(vec![(0, 0, f64::INFINITY), (1, 2, f64::NEG_INFINITY), (2, 1, -0.5)]);
         let text = serde_json::to_string(&way).expect("written");

@@ -522,6 +522,27 @@ mod tests {
     }
 
     #[test]
+    fn random_mods_divide_and_ask_for_truth_in_every_way() {
+        use crate::ir::graph::{BinaryOp, Op, Ty, UnaryOp};
+        let options = Options { depth: 4, portable: false, ..Options::new(60, 50) };
+        let (mut divisors, mut asked) = (std::collections::BTreeSet::new(), 0);
+        for seed in 0..200 {
+            let graph = mask(seed, &options).graph;
+            for node in graph.nodes() {
+                match node.op {
+                    Op::Binary(BinaryOp::FloorDiv | BinaryOp::Mod, _, by) => {
+                        divisors.extend(if let Op::Int(n) = graph.node(by).op { Some(n) } else { None });
+                    }
+                    Op::Unary(UnaryOp::ToBool, a) if graph.ty(a) == Ty::Int => asked += 1,
+                    _ => {}
+                }
+            }
+        }
+        assert!(divisors.range(2..).count() > 10 && divisors.range(..0).count() > 2, "{divisors:?}");
+        assert!(asked > 0);
+    }
+
+    #[test]
     fn portable_mods_keep_their_promises() {
         let options = Options { batch: 2, heads: 3, depth: 4, ..Options::new(70, 90) };
         for seed in 0..200 {

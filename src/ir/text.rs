@@ -221,6 +221,7 @@ mod tests {
             ("(add q_idx", "graph-text", "not closed", 1),
             ("(and (lt q_idx 3) 4)", "graph-text", "ill-typed", 1),
             ("(lt q_idx (frobnicate 3))", "graph-text", "no operation `frobnicate` of 1", 12),
+            ("(lt q_idx (frobnicate 3 4))", "graph-text", "no operation `frobnicate` of 2", 12),
             ("(lt q_idx kv)", "graph-text", "`kv` is no input", 11),
             ("(load doc q_idx)", "graph-text", "no tensor `doc`", 7),
             ("q_idx kv_idx", "graph-text", "after the expression", 7),

@@ -15,6 +15,8 @@ mod fingerprint;
 mod outputs;
 pub mod pattern;
 mod plans;
+#[cfg(test)]
+mod problem_tests;
 pub mod random;
 pub mod result;
 pub mod roofs;

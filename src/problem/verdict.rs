@@ -312,6 +312,9 @@ mod tests {
         );
         // some microseconds are the clock's own
         assert_eq!(with_calls(0.01, 0.014).launch_bound(), None);
+        // the limit itself is still the kernels' own time
+        assert_eq!(with_calls(20.0, 1.15 * 20.0).launch_bound(), None);
+        assert!(with_calls(20.0, 1.16 * 20.0).launch_bound().is_some());
     }
 
     #[test]
@@ -324,6 +327,9 @@ mod tests {
         assert_eq!(found.words_of("eager"), "no ratio (intervals overlap, spread 116%)");
         let found = Versus::new(&of(1.51, 0.02), &of(52.9, 2.31), None);
         assert!(!found.shown && found.words().starts_with("no ratio ("), "{}", found.words());
+        // a spread of all of the median is the last that has a ratio
+        let found = Versus::new(&of(1.0, 1.0), &of(30.0, 0.1), None);
+        assert!(found.shown && found.words() == "30.00x (spread 100%)", "{}", found.words());
     }
 
     #[test]
@@ -433,6 +439,8 @@ mod tests {
         );
         let versus = both.versus(Flex).unwrap();
         assert!(versus.is_clear() && (versus.ratio - 2.0).abs() < 1e-9, "{versus:?}");
+        let asked = |backend| both.versus_of(backend, Some(TorchSdpa)).map(|versus| (10.0 * versus.ratio).round());
+        assert_eq!((asked(Flex), asked(TorchSdpa)), (Some(165.0), None), "no one is its own rival");
         assert_eq!(words(&with(&[(TorchSdpa, 0.3, sdpa), (TorchFlex, 0.4, triton)])), "PyTorch 2.11 SDPA, cudnn");
         assert_eq!(words(&with(&[(TorchSdpa, 9.0, sdpa)])), "PyTorch 2.11 SDPA, cudnn");
         // cuDNN is the user's too: a slower FlexAttention does not hide it, PyTorch's own call of it does

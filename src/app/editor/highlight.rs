@@ -1,9 +1,9 @@
 //! Colours for Python text, and underlines under errors.
 //!
-//! Invariant: never fails on any text, and the coloured text equals the text. Must not know Python's grammar beyond its
-//! tokens.
+//! Invariant: never fails on any text, and the coloured text equals the text. Must not know Python's grammar.
 
 use crate::app::theme::{Palette, palette};
+use crate::python::syntax::{self, Word};
 use egui::text::{LayoutJob, TextFormat};
 use egui::{Color32, FontId, Galley, Stroke, TextBuffer, TextStyle, Ui};
 use std::ops::Range;
@@ -14,85 +14,30 @@ pub(in crate::app) type Mark = (Range<usize>, bool);
 /// Room below a line: the byte of a space in it, and points.
 pub(in crate::app) type Gap = (usize, f32);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Kind {
-    Plain,
-    Keyword,
-    Text,
-    Number,
-    Comment,
-    Name,
-}
-
-const KEYWORDS: &[&str] = &[
-    "and", "as", "assert", "break", "class", "continue", "def", "del", "elif", "else", "except", "for", "from",
-    "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while",
-    "with", "True", "False", "None",
-];
 /// FlexAttention's arguments of a mod, and the most usual names.
 const NAMES: &[&str] = &["b", "h", "q_idx", "kv_idx", "score", "torch"];
 
-/// Tokens of a text: their ends and kinds, covering all of it.
-fn tokens(text: &str) -> Vec<(usize, Kind)> {
-    let bytes = text.as_bytes();
-    let mut out = Vec::new();
-    let mut at = 0;
-    while at < bytes.len() {
-        let (end, kind) = token(text, bytes, at);
-        out.push((end, kind));
-        at = end;
+/// Pieces of a text: their ends and words, covering all of it.
+fn pieces(text: &str) -> Vec<(usize, Option<Word>)> {
+    let mut out: Vec<(usize, Option<Word>)> = Vec::new();
+    for (at, word) in syntax::words(text) {
+        if word != Word::Name || NAMES.contains(&&text[at.clone()]) {
+            out.push((at.start, None));
+            out.push((at.end, Some(word)));
+        }
     }
+    out.push((text.len(), None));
     out
 }
 
-fn token(text: &str, bytes: &[u8], at: usize) -> (usize, Kind) {
-    let run = |test: &dyn Fn(u8) -> bool| (at..bytes.len()).find(|i| !test(bytes[*i])).unwrap_or(bytes.len());
-    match bytes[at] {
-        b'#' => (run(&|c| c != b'\n'), Kind::Comment),
-        quote @ (b'"' | b'\'') => (string_end(bytes, at, quote), Kind::Text),
-        c if c.is_ascii_digit() => (run(&|c| c.is_ascii_alphanumeric() || c == b'.' || c == b'_'), Kind::Number),
-        c if c.is_ascii_alphabetic() || c == b'_' || c >= 0x80 => {
-            let end = run(&|c| c.is_ascii_alphanumeric() || c == b'_' || c >= 0x80);
-            let word = &text[at..end];
-            let kind = match word {
-                w if KEYWORDS.contains(&w) => Kind::Keyword,
-                w if NAMES.contains(&w) => Kind::Name,
-                _ => Kind::Plain,
-            };
-            (end, kind)
-        }
-        _ => {
-            let plain = |c: u8| !(c.is_ascii_alphanumeric() || c == b'_' || c >= 0x80 || b"#\"'".contains(&c));
-            (run(&plain).max(at + 1), Kind::Plain)
-        }
-    }
-}
-
-/// End of a string that starts at `at`; an unclosed one ends with its line, a triple one with the text.
-fn string_end(bytes: &[u8], at: usize, quote: u8) -> usize {
-    let triple = bytes[at..].starts_with(&[quote; 3]);
-    let mut i = at + if triple { 3 } else { 1 };
-    while i < bytes.len() {
-        match bytes[i] {
-            b'\\' => i += 1,
-            b'\n' if !triple => return i,
-            c if c == quote && !triple => return i + 1,
-            c if c == quote && bytes[i..].starts_with(&[quote; 3]) => return i + 3,
-            _ => {}
-        }
-        i += 1;
-    }
-    bytes.len()
-}
-
-fn colour(kind: Kind, colours: &Palette, text: Color32) -> Color32 {
-    match kind {
-        Kind::Plain => text,
-        Kind::Keyword => colours.keyword,
-        Kind::Text => colours.string,
-        Kind::Number => colours.number,
-        Kind::Comment => colours.comment,
-        Kind::Name => colours.name,
+fn colour(word: Option<Word>, colours: &Palette, text: Color32) -> Color32 {
+    match word {
+        None => text,
+        Some(Word::Keyword) => colours.keyword,
+        Some(Word::Text) => colours.string,
+        Some(Word::Number) => colours.number,
+        Some(Word::Comment) => colours.comment,
+        Some(Word::Name) => colours.name,
     }
 }
 
@@ -105,7 +50,7 @@ pub(in crate::app) fn job(text: &str, marks: &[Mark], font: FontId, colours: &Pa
 fn job_with(text: &str, marks: &[Mark], gaps: &[Gap], font: FontId, colours: &Palette, plain: Color32) -> LayoutJob {
     let mut job = LayoutJob::default();
     let mut at = 0;
-    for (end, kind) in tokens(text) {
+    for (end, word) in pieces(text) {
         // a token may be marked in part
         let mut cuts: Vec<usize> = marks.iter().flat_map(|(r, _)| [r.start, r.end]).collect();
         cuts.extend(gaps.iter().flat_map(|(space, _)| [*space, space + 1]));
@@ -114,7 +59,7 @@ fn job_with(text: &str, marks: &[Mark], gaps: &[Gap], font: FontId, colours: &Pa
         cuts.sort_unstable();
         for cut in cuts {
             let mark = marks.iter().find(|(r, _)| r.start <= at && at < r.end);
-            let mut format = TextFormat::simple(font.clone(), colour(kind, colours, plain));
+            let mut format = TextFormat::simple(font.clone(), colour(word, colours, plain));
             if let Some((_, error)) = mark {
                 format.underline = Stroke::new(1.5, if *error { colours.error } else { colours.warning });
             }
@@ -153,30 +98,39 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn kinds(text: &str) -> Vec<(&str, Kind)> {
+    fn coloured(text: &str) -> Vec<(&str, Option<Word>)> {
         let mut at = 0;
-        let cut = |(end, kind): (usize, Kind)| {
+        let cut = |(end, word): (usize, Option<Word>)| {
             let piece = &text[at..end];
             at = end;
-            (piece, kind)
+            (piece, word)
         };
-        tokens(text).into_iter().map(cut).filter(|(p, _)| !p.trim().is_empty()).collect()
+        pieces(text).into_iter().map(cut).filter(|(piece, _)| !piece.trim().is_empty()).collect()
     }
 
     #[test]
-    fn tokens_have_their_kinds() {
-        let found = kinds("return q_idx >= 1.5 # why\nx = 'a#b'");
+    fn words_have_their_colours() {
+        let (keyword, name, string) = (Some(Word::Keyword), Some(Word::Name), Some(Word::Text));
+        let found = coloured("return q_idx >= 1.5 # why\nx = 'a#b'");
         let wanted = [
-            ("return", Kind::Keyword),
-            ("q_idx", Kind::Name),
-            (" >= ", Kind::Plain),
-            ("1.5", Kind::Number),
-            ("# why", Kind::Comment),
-            ("x", Kind::Plain),
-            (" = ", Kind::Plain),
-            ("'a#b'", Kind::Text),
+            ("return", keyword),
+            ("q_idx", name),
+            (" >= ", None),
+            ("1.5", Some(Word::Number)),
+            ("# why", Some(Word::Comment)),
+            ("\nx = ", None),
+            ("'a#b'", string),
         ];
         assert_eq!(found, wanted);
+        // what is typed at the moment: a string without its end, then more code
+        let found = coloured("x = 'ab\nreturn h");
+        assert_eq!(found, [("x = ", None), ("'ab", string), ("return", keyword), ("h", name)]);
+        // code inside of a string is code
+        let found = coloured("f'{h} b'");
+        assert_eq!(found, [("f'", string), ("{", None), ("h", name), ("}", None), (" b", string), ("'", string)]);
+        assert_eq!(coloured("match = h"), [("match = ", None), ("h", name)]);
+        let deep = "(".repeat(5000);
+        assert_eq!(coloured(&deep), [(deep.as_str(), None)]);
     }
 
     proptest! {

@@ -113,3 +113,10 @@ fn elements_of_narrow_dtypes_wrap_and_round() {
         (Value::Float(256.0), Value::Float(2048.0), Value::Float(f64::from(0.1f32)))
     );
 }
+
+#[test]
+fn nan_equals_nan_alone_and_zeros_are_equal() {
+    let float = Value::Float;
+    assert_eq!((float(f64::NAN), float(0.0)), (float(f64::NAN), float(-0.0)));
+    assert!(float(f64::NAN) != float(1.0) && float(1.0) != float(f64::NAN) && Value::Int(1) != float(1.0));
+}

@@ -419,6 +419,7 @@ mod tests {
     fn shifts_and_powers_are_those_of_int64() {
         assert_eq!((1i64.shl(40), 1i64.shl(64), 1i64.shl(-1), (-5i64).shr(70), 5i64.shr(-1)), (1 << 40, 0, 0, -1, 0));
         assert_eq!((7i32.shr(40), (-7i32).shr(40), 0i32.shl(40)), (0, -1, 0));
+        assert_eq!((int_power(1, -5), int_power(-1, -2), int_power(0, -1), int_power(5, 0)), (1, 1, 0, 1));
         assert_eq!((int_power(3, 4), int_power(-1, -3), int_power(2, -1), int_power(2, 64)), (81, -1, 0, 0));
         assert_eq!(
             (300i64.stored_as(DType::U8), 200i64.stored_as(DType::I8), (1i64 << 31).stored_as(DType::I32)),

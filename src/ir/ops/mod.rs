@@ -104,6 +104,17 @@ mod tests {
     }
 
     #[test]
+    fn rounding_is_exact_and_cheap_and_keeps_ints() {
+        use self::rows::{LastBit, UnaryTraced};
+        for op in [UnaryOp::Floor, UnaryOp::Ceil, UnaryOp::Trunc] {
+            let row = op.row();
+            assert_eq!((row.last_bit, row.rough), (LastBit::Same, false), "{op:?}");
+            assert!(matches!(row.torch, Some((UnaryTraced::Rounding, _))), "{op:?}");
+            assert!(row.cost < UnaryOp::Exp.row().cost, "{op:?}");
+        }
+    }
+
+    #[test]
     fn single_lanes_round_once() {
         let x = 0.1f32;
         assert_eq!(single_unary(UnaryOp::Asinh, One(x)), f64::from(x).asinh() as f32);

@@ -11,12 +11,14 @@ mod convert_stmt;
 mod kept;
 mod nesting;
 pub(crate) mod walk;
+mod words;
 
 pub use self::ast::{Module, Name};
 pub use self::kept::SHALLOW;
 #[cfg(any(test, feature = "testing"))]
 pub use self::kept::counted;
 pub use self::nesting::MAX_NESTING;
+pub use self::words::{Word, words};
 
 use crate::base::{Diagnostic, Source, SourceId};
 

@@ -114,6 +114,102 @@ fn simplifying_twice_changes_nothing() {
 }
 
 #[test]
+fn an_int_against_a_fraction_is_an_int_against_the_next_one() {
+    for (op, want) in [(Lt, "q_idx < 3"), (Ge, "q_idx >= 3"), (Le, "q_idx <= 2"), (Gt, "q_idx > 2")] {
+        check(
+            |b| {
+                let (q, bound) = (b.g.unary(UnaryOp::ToFloat, b.q), b.g.float(2.5));
+                b.op(op, q, bound)
+            },
+            want,
+        );
+    }
+}
+
+#[test]
+fn a_truth_value_against_a_known_one_is_itself_or_its_opposite() {
+    for (op, known, want) in [
+        (Xor, true, "q_idx < kv_idx"),
+        (Eq, false, "q_idx < kv_idx"),
+        (Xor, false, "q_idx >= kv_idx"),
+        (Eq, true, "q_idx >= kv_idx"),
+    ] {
+        check(
+            |b| {
+                let (causal, known) = (b.causal(), b.g.bool(known));
+                b.op(op, causal, known)
+            },
+            want,
+        );
+    }
+}
+
+#[test]
+fn a_choice_within_a_choice_of_the_same_is_made_once() {
+    let near = |b: &mut Build| b.by(Le, b.d, 4);
+    let choice = |b: &mut Build, c, x, y| b.g.add(Op::Where(c, x, y), None);
+    let far = |b: &mut Build, x| b.by(Ge, x, 9);
+    check(
+        |b| {
+            let c = near(b);
+            let inner = choice(b, c, b.q, b.d);
+            let outer = choice(b, c, inner, b.k);
+            far(b, outer)
+        },
+        "torch.where(q_idx - kv_idx <= 4, q_idx, kv_idx) >= 9",
+    );
+    check(
+        |b| {
+            let c = near(b);
+            let inner = choice(b, c, b.d, b.k);
+            let outer = choice(b, c, b.q, inner);
+            far(b, outer)
+        },
+        "torch.where(q_idx - kv_idx <= 4, q_idx, kv_idx) >= 9",
+    );
+    // of truth values: nothing where the condition holds
+    check(
+        |b| {
+            let (c, nothing, causal) = (near(b), b.g.bool(false), b.causal());
+            choice(b, c, nothing, causal)
+        },
+        "(q_idx - kv_idx > 4) & (q_idx >= kv_idx)",
+    );
+}
+
+#[test]
+fn a_number_outside_of_a_table_reads_its_edge() {
+    check(
+        |b| {
+            let table = HostTensor::new([2, 100], Data::I32((0..200).collect())).expect("a table");
+            let (table, at) = (b.g.add_capture("t", table), b.g.int(40));
+            let read = b.g.add(Op::Load(table, smallvec![at, b.q]), None);
+            b.op(Ge, read, b.k)
+        },
+        "t[1, q_idx] >= kv_idx",
+    );
+}
+
+#[test]
+fn a_learned_tensor_keeps_both_of_its_reads() {
+    // of the larger of two equal ones each gets half of the gradient: one read alone would get all of it
+    let of = |kind| {
+        let mut b = Build::new();
+        let table = b.g.add_capture("t", HostTensor::vector(Data::F32(vec![5.0, 6.0])));
+        let read = b.g.add(Op::Load(table, smallvec![b.q]), None);
+        let larger = b.op(Max, read, read);
+        let root = match kind {
+            ModKind::Score => larger,
+            ModKind::Mask => b.op(Ge, larger, read),
+        };
+        let made = simplify(&Mod { kind, graph: b.g, root, sources: Vec::new() });
+        expression(&made.graph, made.root)
+    };
+    assert!(of(ModKind::Score).contains("max"), "{}", of(ModKind::Score));
+    assert!(!of(ModKind::Mask).contains("max"), "{}", of(ModKind::Mask));
+}
+
+#[test]
 fn literals_fold_where_32_bits_hold_them() {
     check(|b| b.by(Add, b.q, 3).pipe(|x| b.by(Add, x, 4)).pipe(|x| b.op(Ge, x, b.k)), "q_idx + 7 >= kv_idx");
     check(
