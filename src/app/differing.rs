@@ -5,7 +5,6 @@
 
 use super::background::{Latest, Wake};
 use super::mishaps::guarded;
-use super::session::Session;
 use crate::base::{Control, Diagnostic};
 use crate::ir::graph::Mod;
 use crate::tasks::comparing::{self, Difference, Part};
@@ -19,13 +18,13 @@ pub(crate) type Of = [u64; 3];
 
 /// Two masks of the same lengths.
 pub(crate) struct Question {
-    of: Of,
+    pub of: Of,
     /// Now, then.
-    masks: [Option<Arc<Mod>>; 2],
+    pub masks: [Option<Arc<Mod>>; 2],
     /// Batch entries and heads.
-    extents: [usize; 2],
+    pub extents: [usize; 2],
     /// Of queries, of keys.
-    parts: [Vec<Part>; 2],
+    pub parts: [Vec<Part>; 2],
 }
 
 /// What was counted.
@@ -54,7 +53,7 @@ impl Differing {
     }
 
     /// Takes what was counted, and asks for what is shown now.
-    fn follow(&mut self, question: Option<Question>, wake: impl FnOnce() -> Wake) {
+    pub fn follow(&mut self, question: Option<Question>, wake: impl FnOnce() -> Wake) {
         if let Some(answer) = self.thread.as_ref().and_then(Latest::poll) {
             self.answer = Some(answer);
         }
@@ -73,30 +72,4 @@ fn answer(question: Question, control: &Control) -> Option<Answer> {
         || comparing::difference([now.as_deref(), then.as_deref()], extents, [&queries, &keys], LISTED, control);
     let found = guarded("comparing two masks", count).unwrap_or_else(Err);
     (!control.is_cancelled()).then_some(Answer { of, found })
-}
-
-impl Session {
-    /// What a list of differing cells is to be of now; None: nothing is compared at equal lengths.
-    pub fn differing_of(&self) -> Option<Of> {
-        let (other, shown) = (self.compared.as_ref()?, self.shown.as_ref()?);
-        let same = shown.built.lengths == Some(other.lengths);
-        same.then_some([other.number, shown.built.number, shown.built.revision])
-    }
-
-    /// Counts the differing cells where they are shown.
-    pub fn follow_difference(&mut self, is_shown: bool) {
-        let question = self.differing_of().filter(|_| is_shown).and_then(|of| {
-            let (now, then) = (&self.shown.as_ref()?.built, &self.compared.as_ref()?.built);
-            let (a, b) = (&now.document.settings, &then.document.settings);
-            let axes = &now.document.axes;
-            Some(Question {
-                of,
-                masks: [now, then].map(|built| built.compiled.mask.clone()),
-                extents: [a.batch.max(b.batch), a.heads.max(b.heads)],
-                parts: [comparing::parts(&axes.q), comparing::parts(axes.kv())],
-            })
-        });
-        let wake = self.wake();
-        self.differing.follow(question, || wake);
-    }
 }

@@ -8,7 +8,7 @@ use super::canvas::Canvas;
 use super::canvas::heat::HeatData;
 use super::captured::Captured;
 use super::compile::{self, Built, CountQuestion, Counted, Question};
-use super::differing::Differing;
+use super::differing::{self, Differing};
 use super::errands::Errands;
 use super::far_jobs::FarJobs;
 use super::races::{Race, Races, Wanted};
@@ -17,6 +17,7 @@ use crate::base::{Control, Device, Diagnostic};
 use crate::document::model::Document;
 use crate::problem::Problem;
 use crate::problem::result::{KernelArtefact, RunStep};
+use crate::tasks::comparing;
 use crate::tasks::verdicts::{Place, Verdict};
 use crate::worker::jobs::{JobId, Jobs};
 use crate::worker::protocol::{DoctorReport, MapRequest, WorkerInfo};
@@ -488,6 +489,30 @@ impl Session {
         let name = built.document.name.clone();
         self.compared = Some(Compared { number, name: name.clone(), built, lengths, counted });
         Some(name)
+    }
+
+    /// What a list of differing cells is to be of now; None: nothing is compared at equal lengths.
+    pub fn differing_of(&self) -> Option<differing::Of> {
+        let (other, shown) = (self.compared.as_ref()?, self.shown.as_ref()?);
+        let same = shown.built.lengths == Some(other.lengths);
+        same.then_some([other.number, shown.built.number, shown.built.revision])
+    }
+
+    /// Counts the differing cells where they are shown.
+    pub fn follow_difference(&mut self, is_shown: bool) {
+        let question = self.differing_of().filter(|_| is_shown).and_then(|of| {
+            let (now, then) = (&self.shown.as_ref()?.built, &self.compared.as_ref()?.built);
+            let (a, b) = (&now.document.settings, &then.document.settings);
+            let axes = &now.document.axes;
+            Some(differing::Question {
+                of,
+                masks: [now, then].map(|built| built.compiled.mask.clone()),
+                extents: [a.batch.max(b.batch), a.heads.max(b.heads)],
+                parts: [comparing::parts(&axes.q), comparing::parts(axes.kv())],
+            })
+        });
+        let wake = self.wake();
+        self.differing.follow(question, || wake);
     }
 
     /// Reads linked files again.

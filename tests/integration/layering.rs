@@ -481,7 +481,7 @@ const SOURCES: [&str; 9] = [
     "not measured here",
     "q and k of {",
     "one pixel is",
-    "shares are",
+    "\"shares are exact\"",
     "before the last change",
     "Made by ",
     "recorded on {",

@@ -40,9 +40,9 @@ pub(super) fn wish(state: &mut State, wish: JobWish) {
 pub(super) fn detach(state: &mut State) {
     let Some(built) = state.session.built.clone() else { return };
     if state.session.is_behind(state.revision) || built.problem.is_err() {
-        return super::jobs::cannot(state);
+        return super::asking::cannot(state);
     }
-    let Some(request) = super::jobs::request(state, &built, Wanted::Whole) else { return };
+    let Some(request) = super::asking::request(state, &built, Wanted::Whole) else { return };
     let document = &built.document;
     let notes = RunNotes {
         name: document.name.clone(),

@@ -3,6 +3,7 @@
 //! Invariant: nothing waits; a job's failure is reported once, with a suggested fix; results stay until newer ones
 //! arrive. Must not know how results are drawn.
 
+use super::asking;
 use crate::app::compile::Built;
 use crate::app::errands::{Done, Shrunk};
 use crate::app::numbers;
@@ -32,7 +33,7 @@ pub(super) fn run(state: &mut State, wanted: Wanted) {
     }
     let Some(built) = state.session.built.clone() else { return };
     if built.problem.is_err() {
-        return cannot(state);
+        return asking::cannot(state);
     }
     let on_cpu = state.session.device(&state.document) == Device::Cpu;
     let heavy = built.problem.as_ref().is_ok_and(|p| is_heavy(p.spec()));
@@ -46,15 +47,6 @@ pub(super) fn run(state: &mut State, wanted: Wanted) {
         return state.session.errands.shrink(built, base, counted, control);
     }
     start(state, built.clone(), built, None, wanted);
-}
-
-/// The reason why the document cannot run: Problems lists its errors, the message shows the first. The message
-/// disappears by itself, because it would outlive the fix.
-pub(super) fn cannot(state: &mut State) {
-    state.view.show_aside(Aside::Problems);
-    if let Some(words) = cannot_run(state) {
-        state.tell(Diagnostic::warning("cannot-run", words));
-    }
 }
 
 /// A smaller copy is ready, or does not exist.
@@ -96,40 +88,9 @@ pub(super) fn verdicts_found(state: &mut State, of: [u64; 2], place: &Place, fou
     }
 }
 
-/// The request for a race of `built`. None: there is no problem or no backend, which the user is told.
-pub(super) fn request(state: &mut State, built: &Built, wanted: Wanted) -> Option<RunRequest> {
-    let device = state.session.device(&state.document);
-    let problem = match &built.problem {
-        Ok(problem) => problem,
-        Err(why) => {
-            why.clone().into_iter().for_each(|d| state.tell(d));
-            return None;
-        }
-    };
-    let mut request = plan::run_request(problem, &built.document.settings, device);
-    let own_gradients = wanted == Wanted::OwnGradients;
-    if own_gradients {
-        request.backends = OWN.to_vec();
-    }
-    if request.backends.is_empty() {
-        let why = Diagnostic::error("no-backends", "no backend is selected for the race");
-        state.tell(why.hint("select at least one on the right, under Backends"));
-        return None;
-    }
-    request.inputs = state.input_source();
-    request.options.rounds = state.view.rounds;
-    if state.view.backward || own_gradients {
-        let seeds = SeedSource::Random { seed: built.document.settings.seed };
-        let (rounds, deterministic) = (state.view.rounds, state.view.deterministic);
-        request.gradients = Some(GradientRequest { seeds, rounds, keep: false, deterministic });
-    }
-    request.python = state.view.python.clone();
-    Some(request)
-}
-
 /// Races `built`, which is `of` itself or its smaller copy.
 fn start(state: &mut State, built: Arc<Built>, of: Arc<Built>, copy: Option<SmallerCopy>, wanted: Wanted) {
-    let Some(request) = request(state, &built, wanted) else { return };
+    let Some(request) = asking::request(state, &built, wanted) else { return };
     state.session.forget_map();
     let (whole, copy) = (Some(of.clone()), copy.map(Arc::new));
     let of = of.problem.as_ref().ok().cloned();

@@ -3,6 +3,7 @@
 //! Invariant: every action either changes the state or reports the reason; none waits. Must not know how anything is
 //! drawn.
 
+mod asking;
 mod canvas;
 mod documents;
 mod far;

@@ -52,11 +52,10 @@ impl HeatData {
     /// What the numbers are, and whose.
     pub(super) fn title(&self) -> String {
         // a legend has little room: the file alone, the rest where the pointer is
-        let whose = match &self.source {
-            Provenance::Inputs { file } => file.clone(),
-            other => other.to_string(),
-        };
-        format!("{} of {whose}", self.quantity)
+        match &self.source {
+            Provenance::Inputs { file } => format!("{}, {file}", self.quantity),
+            other => format!("{} of {other}", self.quantity),
+        }
     }
 
     fn value(&self, row: usize, col: usize) -> f32 {

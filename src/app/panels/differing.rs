@@ -13,13 +13,13 @@ use egui::{Align2, Area, CollapsingHeader, Frame, Grid, Order, Rect, RichText, S
 /// Regions that are shown.
 const REGIONS: usize = 6;
 
-/// Draws them in the upper right corner of the canvas.
+/// Draws them in the upper right corner of the canvas, below its own buttons.
 pub(in crate::app) fn show(ui: &Ui, canvas: Rect, state: &State, actions: &mut Actions) {
     let Some(other) = state.session.compared.as_ref().filter(|_| state.focus.picture == Picture::Difference) else {
         return;
     };
     let Some(of) = state.session.differing_of() else { return };
-    let corner = canvas.right_top() + Vec2::new(-14.0, 34.0);
+    let corner = canvas.right_top() + Vec2::new(-14.0, 76.0);
     let area = Area::new(id("differing")).order(Order::Middle).pivot(Align2::RIGHT_TOP).fixed_pos(corner);
     area.show(ui.ctx(), |ui| {
         Frame::popup(ui.style()).show(ui, |ui| {

@@ -42,7 +42,7 @@ fn pictures_have_the_size_asked_for() {
     // with axes, legend and caption
     bench.run(&["render", "band.json", "--out", "a.svg", "--rows", "0..128", "--cols", "64..256"]).ok();
     let figure = std::fs::read_to_string(bench.path("a.svg")).expect("a figure");
-    for words in [">keys (kv_idx, tokens)</text>", ">128</text>", "Batch entry 0, head 0.", ">dropped</text>"] {
+    for words in [">keys (kv_idx, tokens)</text>", ">128</text>", "Batch entry 0, head 0;", ">dropped</text>"] {
         assert!(figure.contains(words), "{words}: {figure}");
     }
     let json = bench.run(&["render", "band.json", "--out", "a.pdf", "--bias", "--seq", "1k", "--json"]).ok().json();
@@ -79,7 +79,7 @@ fn a_shared_page_is_opened_as_its_design() {
     let csv = bench.run(&["blocks", "band.json", "--table", "csv"]).ok().out;
     assert!(csv.starts_with("# Band\n"), "{csv}");
     let page = std::fs::read_to_string(bench.path("z.html")).expect("a page");
-    assert!(page.contains("<h2>Race on ") && page.contains("<td>flex</td>"), "its run is in it");
+    assert!(page.contains("<h2>Measured on ") && page.contains("<td>flex</td>"), "its run is in it");
     bench
         .run(&["share", "band.json", "--seq", "64", "--run", "run.json", "--out", "w.html"])
         .fails(1, &["error[run-of-another]"]);

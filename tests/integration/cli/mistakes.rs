@@ -72,3 +72,37 @@ fn a_full_disk_and_a_reader_that_goes_are_no_panics() {
     child.stderr.take().expect("piped").read_to_string(&mut told).expect("text");
     assert!(child.wait().expect("ends").success() && told.is_empty(), "{told}");
 }
+
+/// In an address space of ten times its size a document of half a million strokes is read to its end, and a list of six million numbers
+/// is refused.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_document_takes_at_most_eight_times_its_size_in_memory() {
+    let bench = Bench::new();
+    let band = std::fs::read_to_string(bench.path("band.json")).expect("a document");
+    let with = |content: &str| band.replace(r#"{"kind": "band", "lo": 0, "hi": 63}"#, content);
+    let stroke = |n: usize| {
+        format!(r#"{{"paint":true,"rects":[[{},{},{},{}]]}}"#, n % 4000, n % 4000 + 1, n % 3900, n % 3900 + 1)
+    };
+    let strokes = (0..500_000).map(stroke).collect::<Vec<_>>().join(",");
+    let painted = r#"{"kind": "painted", "cell": {"q": 1, "kv": 1}, "lengths": [4096, 4096], "strokes": ["#;
+    bench.write("strokes.json", &with(&format!("{painted}{strokes}]}}")));
+    let numbers = vec!["1234"; 6_000_000].join(",");
+    bench.write(
+        "numbers.json",
+        &with(&format!(r#"{{"kind": "pattern", "name": "causal", "args": {{"a": [{numbers}]}}}}"#)),
+    );
+    for (name, code) in [("strokes.json", None), ("numbers.json", Some("document-too-large"))] {
+        let megabytes = std::fs::metadata(bench.path(name)).expect("written").len() >> 20;
+        let limit = format!("ulimit -v {}; exec \"$0\" check {name}", 10 * 1024 * megabytes + 64 * 1024);
+        let command = bench.command(&[]);
+        let program = command.get_program();
+        let mut limited = std::process::Command::new("sh");
+        limited.arg("-c").arg(limit).arg(program).current_dir(command.get_current_dir().expect("a folder"));
+        let ran = Bench::ran(&mut limited);
+        match code {
+            None => drop(ran.ok()),
+            Some(code) => drop(ran.fails(1, &[code])),
+        }
+    }
+}
