@@ -135,7 +135,7 @@ fn heads_before_tokens(tensor: &HostTensor) -> Result<HostTensor, Diagnostic> {
             out.extend_from_slice(&bytes[at..at + row]);
         }
     }
-    HostTensor::new(&[batch, heads, tokens, dim], Data::from_le_bytes(tensor.dtype(), &out)?)
+    HostTensor::new([batch, heads, tokens, dim], Data::from_le_bytes(tensor.dtype(), &out)?)
 }
 
 impl Tensors for PlainFile {

@@ -390,7 +390,7 @@ fn plain_files_of_q_k_and_v_are_captures_of_one_call() {
     files::save(&path, &tensors::write(parts).expect("bytes")).expect("written");
     let why = open(&path).err().expect("7 heads of k for 6 of q");
     assert!(why.code == "plain-qkv" && why.message.contains("--layout bshd"), "{why:?}");
-    let lm = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/captures/lm.safetensors");
+    let lm = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/captures/lm.safetensors");
     assert_eq!(open_as(&lm, Some(Layout::Bshd)).err().expect("its own order").code, "capture-layout");
     // [3, heads, tokens, head_dim] in NumPy's format
     let header = format!("{:<117}\n", "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2, 6, 16), }");

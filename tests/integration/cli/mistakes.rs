@@ -2,7 +2,7 @@
 
 use super::{BAND, Bench};
 use std::io::Read;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 #[test]
 fn wrong_use_is_status_two() {
@@ -97,7 +97,7 @@ fn a_document_takes_at_most_eight_times_its_size_in_memory() {
         let limit = format!("ulimit -v {}; exec \"$0\" check {name}", 10 * 1024 * megabytes + 64 * 1024);
         let command = bench.command(&[]);
         let program = command.get_program();
-        let mut limited = std::process::Command::new("sh");
+        let mut limited = Command::new("sh");
         limited.arg("-c").arg(limit).arg(program).current_dir(command.get_current_dir().expect("a folder"));
         let ran = Bench::ran(&mut limited);
         match code {
