@@ -253,7 +253,7 @@ fn heads_that_share_a_table_do_not_wait_for_each_other_for_ever() {
 
 #[test]
 fn a_sparsity_says_whose_it_is() {
-    let words = crate::analysis::block_mask::sparsity_words;
+    let words = sparsity_words;
     assert_eq!(words(37.52, Some(37.5)), "37.5%");
     let both = words(-12.5, Some(37.5));
     assert!(both.starts_with("37.5% (PyTorch 2.15; 2.11 says -12.5%"), "{both}");
