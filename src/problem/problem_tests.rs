@@ -91,8 +91,8 @@ fn the_worst_gradient_is_the_one_nearest_its_own_limit() {
 
 #[test]
 fn of_two_parts_the_worse_one_is_told_with_the_sizes_of_both() {
-    let one = GradientError { largest: 5.0, widest: 0.1, ..gradient(0.9, 1.0) };
-    let other = GradientError { largest: 2.0, widest: 0.7, ..gradient(3.0, 4.0) };
+    let one = GradientError { largest: 2.0, widest: 0.1, ..gradient(0.9, 1.0) };
+    let other = GradientError { largest: 5.0, widest: 0.7, ..gradient(3.0, 4.0) };
     let wanted = GradientError { largest: 5.0, widest: 0.7, ..gradient(0.9, 1.0) };
     assert_eq!(one.clone().worse(other.clone()), wanted);
     assert_eq!(other.worse(one), wanted);

@@ -142,3 +142,50 @@ impl Head {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::cell::{Cell, Value, eval};
+    use crate::quality::own;
+    use crate::quality::testing::{dense, head};
+
+    #[test]
+    fn attention_of_reordered_tokens_is_the_reordered_attention() {
+        let n = 12;
+        let order: Vec<usize> = (0..n).map(|at| (5 * at + 3) % n).collect();
+        let keep: Arc<[u8]> = (0..n * n).map(|at| u8::from(at % 3 != 1)).collect();
+        let bias: Arc<[f32]> = (0..n * n).map(|at| at as f32 / 50.0).collect();
+        for own in [Own::None, Own::Causal, Own::Keep(keep), Own::Bias(bias)] {
+            let given = Head { own, ..head(3, n, n, 4, 1.0) };
+            let (before, after) = (dense(&given), dense(&given.reordered(&order).expect("self-attention")));
+            let dim_v = given.dim_v();
+            for q in 0..n {
+                for kv in 0..n {
+                    assert!((after.p[q * n + kv] - before.p[order[q] * n + order[kv]]).abs() < 1e-12);
+                }
+                for e in 0..dim_v {
+                    assert!((after.out[q * dim_v + e] - before.out[order[q] * dim_v + e]).abs() < 1e-12);
+                }
+            }
+        }
+        assert!(
+            head(3, n, n, 4, 1.0).reordered(&order[1..]).is_err()
+                && head(3, n, n + 1, 4, 1.0).reordered(&order).is_err()
+        );
+        // a score mod reads places that are no longer those of its tokens
+        let mod_ = Arc::new(crate::ir::random::score(1, &crate::ir::random::Options::new(n, n)));
+        let scored = Head { score: Some(mod_), ..head(3, n, n, 4, 1.0) };
+        assert!(scored.reordered(&order).expect("self-attention").score.is_none());
+    }
+
+    #[test]
+    fn a_models_bias_is_a_score_mod() {
+        let plain = head(3, 2, 3, 4, 1.0);
+        assert!(own::score(&plain).expect("none").is_none());
+        let biased = Head { own: Own::Bias(vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.5].into()), softcap: None, ..plain };
+        let added = own::score(&biased).expect("a table of the head's size").expect("a mod");
+        let cell = Cell { b: 0, h: 0, q_idx: 1, kv_idx: 2, score: 0.25 };
+        assert_eq!(eval(&added, &cell), Value::Float(5.75));
+    }
+}

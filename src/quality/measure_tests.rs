@@ -104,6 +104,11 @@ fn a_mask_that_keeps_all_loses_nothing_and_an_empty_row_is_named() {
     let all = Kept::new(BlockMask::build(None, MaskShape::broadcast(head.lengths()), block, &Control::new()).unwrap());
     let m = judge.judge(&all, &Control::new()).unwrap().measures;
     assert!(m.mass.min > 1.0 - 1e-5 && m.error.as_ref().unwrap().relative_l1 < 1e-5 && m.regret.abs() < 1e-5);
+    let mut graph = crate::ir::graph::Graph::new();
+    let root = graph.bool(false);
+    let nothing = Mod { kind: crate::ir::graph::ModKind::Mask, graph, root, sources: Vec::new() };
+    let m = judge.judge(&kept(&nothing, &head, block), &Control::new()).unwrap().measures;
+    assert_eq!((m.ceiling, m.mass.mean, m.mass.empty_rows), (0.0, 0.0, 50));
     let holes = crate::backends::testing::modulo_rows(7, 5);
     let judged = judge.judge(&kept(&holes, &head, block), &Control::new()).unwrap();
     assert_eq!((judged.measures.mass.empty_rows, judged.measures.mass.first_empty), (7, Some(5)));
@@ -120,7 +125,7 @@ fn where_nothing_can_be_judged_no_figure_looks_good() {
     let judge = judge_of(&broken, BlockSize::square(8));
     let m = judge.judge(&kept, &Control::new()).unwrap().measures;
     let e = m.error.unwrap();
-    let figures = [m.mass.mean, m.ceiling, m.regret, e.relative_l1, e.cosine, e.rmse, e.row_p99];
+    let figures = [m.mass.mean, m.mass.p5, m.mass.min, m.ceiling, m.regret, e.relative_l1, e.cosine, e.rmse, e.row_p99];
     assert!(figures.iter().all(|x| x.is_nan()), "{figures:?}");
     assert!(troubles(&broken, &judge.masses).unwrap().starts_with("24 rows have a NaN"));
     // a value that is not finite spoils the error alone

@@ -278,6 +278,14 @@ mod tests {
     }
 
     #[test]
+    fn a_head_that_looks_at_all_keys_alike_has_the_share_of_one() {
+        let found = profile_of(&Head::new((4, 10), 2, vec![0.0; 8], vec![1.0; 20], None).expect("a head"), None);
+        assert!((found.effective_share() - 1.0).abs() < 1e-5 && (found.median_keys() - 10.0).abs() < 1e-4);
+        let one = Head::new((4, 2), 1, vec![100.0; 4], vec![100.0, 0.0], None).expect("a head");
+        assert!((profile_of(&one, None).effective_share() - 0.5).abs() < 1e-5);
+    }
+
+    #[test]
     fn sums_by_distance_key_and_entropy_are_those_of_a_plain_softmax() {
         check(&head(1, 90, 90, 8, 2.0));
         check(&head(2, 40, 300, 8, 1.0));

@@ -250,3 +250,25 @@ fn heads_that_share_a_table_do_not_wait_for_each_other_for_ever() {
     // a second or two; the measured work itself has no end
     told.recv_timeout(std::time::Duration::from_secs(100)).expect("the block masks are made");
 }
+
+#[test]
+fn a_sparsity_says_whose_it_is() {
+    let words = sparsity_words;
+    assert_eq!(words(37.52, Some(37.5)), "37.5%");
+    let both = words(-12.5, Some(37.5));
+    assert!(both.starts_with("37.5% (PyTorch 2.15; 2.11 says -12.5%"), "{both}");
+    assert_eq!(words(37.5, None), "37.5% (PyTorch 2.11)");
+    assert!(words(-12.5, None).contains("reach beyond the lengths"));
+}
+
+#[test]
+fn the_mean_load_is_the_computed_blocks_a_row() {
+    let mut graph = Graph::new();
+    let (q, kv) = (graph.input(Input::QIdx), graph.input(Input::KvIdx));
+    let root = graph.binary(BinaryOp::Ge, q, kv);
+    let causal = Mod { kind: ModKind::Mask, graph, root, sources: Vec::new() };
+    let shape = MaskShape { batch: 2, heads: 3, lengths: Lengths::new(64, 64).unwrap() };
+    let mask = BlockMask::build(Some(&causal), shape, BlockSize::square(16), &Control::new()).unwrap();
+    let load = mask.stats().load;
+    assert_eq!((load.min, load.max, load.mean), (1, 4, 2.5));
+}

@@ -424,3 +424,49 @@ pub(crate) fn floor_mod(a: i64, b: i64) -> i64 {
     let r = a.wrapping_rem(b);
     if r != 0 && ((r < 0) != (b < 0)) { r + b } else { r }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::ops::lanes::IntLane;
+
+    /// All ranges with ends from -5 to 5.
+    fn small() -> impl Iterator<Item = Ints> {
+        (-5..=5).flat_map(|lo| (lo..=5).map(move |hi| Ints::range(lo, hi)))
+    }
+
+    #[test]
+    fn every_quotient_and_bit_pattern_lies_in_its_range() {
+        let cells = Cells::new(0, 0, 0..1, 0..1);
+        type Rule = (&'static str, fn(Ints, Ints, &Cells) -> Ints, fn(i64, i64) -> i64);
+        let rules: [Rule; 4] = [
+            ("//", |a, b, cells| a.floor_div(b, cells), i64::floor_div),
+            ("trunc", |a, b, cells| a.trunc_div(b, cells), |a, b| a.checked_div(b).unwrap_or(0)),
+            ("%", |a, b, cells| a.modulo(b, cells), i64::floor_mod),
+            ("&", |a, b, cells| a.and(b, cells), |a, b| a & b),
+        ];
+        for (name, of_ranges, of_values) in rules {
+            for (a, b) in small().flat_map(|a| small().map(move |b| (a, b))) {
+                let found = of_ranges(a, b, &cells);
+                for (x, y) in (a.lo..=a.hi).flat_map(|x| (b.lo..=b.hi).map(move |y| (x, y))) {
+                    let value = of_values(x, y);
+                    assert!(found.lo <= value && value <= found.hi, "{x} {name} {y} = {value}, not in {found:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ranges_are_as_narrow_as_their_ends_tell() {
+        let cells = Cells::new(0, 0, 0..1, 0..1);
+        let (ends, range) = (|of: Ints| (of.lo, of.hi), Ints::range);
+        assert_eq!(ends(range(10, 20).floor_div(range(2, 5), &cells)), (2, 10));
+        assert_eq!(ends(range(10, 20).floor_div(range(-5, -2), &cells)), (-10, -2));
+        // a divisor that may be zero gives zero there, and nothing beyond the dividend elsewhere
+        assert_eq!(ends(range(10, 20).floor_div(range(-3, 0), &cells)), (-20, 20));
+        assert_eq!(ends(range(-20, 20).modulo(Ints::constant(-5), &cells)), (-4, 0));
+        assert_eq!(ends(range(-20, 20).modulo(Ints::constant(5), &cells)), (0, 4));
+        assert_eq!((Ints::constant(7).value(), range(7, 8).value()), (Some(7), None));
+        assert_eq!(ends(range(0, 100).and(Ints::constant(0), &cells)), (0, 0));
+    }
+}

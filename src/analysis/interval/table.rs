@@ -368,6 +368,34 @@ mod tests {
     use super::*;
     use crate::ir::random::Rng;
 
+    #[test]
+    fn ranges_hold_lines_of_later_planes_and_small_planes_without_levels() {
+        let mut rng = Rng::new(5);
+        for shape in [vec![5, 1, 700], vec![700], vec![90, 2, 3], vec![9, 90, 1, 5]] {
+            let values: Vec<i32> = (0..shape.iter().product()).map(|_| rng.below(1 << 30) as i32).collect();
+            let table = Table::shared(&HostTensor::new(&shape[..], Data::I32(values.clone())).expect("a tensor"));
+            for n in 0..200 {
+                let mut ends = |n: &usize| (rng.below(*n), rng.below(*n));
+                let index: Index = match n {
+                    0 => shape.iter().map(|n| (0, n - 1)).collect(),
+                    _ => shape.iter().map(&mut ends).map(|(a, b)| (a.min(b), a.max(b))).collect(),
+                };
+                let Value::Int(found) = table.range(&index) else { panic!("ints") };
+                let inside = |flat: usize| {
+                    let places = shape.iter().rev().scan(flat, |rest, n| {
+                        let place = *rest % n;
+                        *rest /= n;
+                        Some(place)
+                    });
+                    places.zip(index.iter().rev()).all(|(place, (lo, hi))| (*lo..=*hi).contains(&place))
+                };
+                for value in (0..values.len()).filter(|flat| inside(*flat)).map(|flat| i64::from(values[flat])) {
+                    assert!(found.lo <= value && value <= found.hi, "{shape:?} {index:?}");
+                }
+            }
+        }
+    }
+
     /// Boxes of a tensor that is large enough for several threads, whose shares end inside its planes.
     #[test]
     fn ranges_of_a_large_tensor_hold_its_elements() {

@@ -144,3 +144,19 @@ fn a_bias_is_the_mean_of_its_cells() {
     let coarse = tile(0..64, 0..64, 2, 2);
     assert_eq!((coarse[0], coarse[1], coarse[2]), (0.0, -32.0, 32.0));
 }
+
+#[test]
+fn a_tile_is_the_pictures_pixels_and_a_region_of_nothing_is_empty() {
+    let mut rng = Rng::new(11);
+    let (_, of) =
+        examples::all(Lengths::new(60, 60).unwrap(), &mut rng).into_iter().find(|(_, of)| of.is_some()).unwrap();
+    let raster = Raster::new(Arc::new(of.unwrap()));
+    let region = Region { b: 0, h: 0, q: 0..60, kv: 0..60, height: 6, width: 5 };
+    let pixels = raster.picture(&region, Effort::FULL, &Control::new()).pixels;
+    assert!(pixels.len() == 30 && pixels.iter().any(|share| *share > 0.0));
+    assert_eq!(raster.tile(&region, &Control::new()), pixels);
+    for nothing in [Region { q: 7..7, ..region.clone() }, Region { kv: 7..7, ..region.clone() }] {
+        assert_eq!(raster.tile(&nothing, &Control::new()), vec![0.0; 30]);
+    }
+    assert_eq!(raster.tile(&Region { height: 0, ..region }, &Control::new()), Vec::<f32>::new());
+}

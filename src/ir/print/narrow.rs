@@ -61,3 +61,43 @@ pub(super) fn widened(graph: &Graph, ranges: Ranges) -> Vec<Option<NodeId>> {
 fn fits((least, most): (i64, i64)) -> bool {
     i32::try_from(least).is_ok() && i32::try_from(most).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::HostTensor;
+    use crate::base::tensor::Data;
+    use crate::ir::graph::{Input, Mod, ModKind};
+    use crate::ir::print::{names::Names, python::function};
+
+    fn printed(of: &Mod, ranges: Ranges) -> String {
+        function("f", of, &mut Names::reserving(&[]), ranges)
+    }
+
+    #[test]
+    fn a_product_beyond_32_bits_reads_int64_and_a_smaller_one_does_not() {
+        let mut graph = Graph::new();
+        let (q, kv) = (graph.input(Input::QIdx), graph.input(Input::KvIdx));
+        let table = graph.add_capture("t", HostTensor::vector(Data::I32(vec![7; 100])));
+        let read = graph.add(Op::Load(table, smallvec::smallvec![q]), None);
+        let by = graph.int(5000);
+        let product = graph.binary(BinaryOp::Mul, read, by);
+        let root = graph.binary(BinaryOp::Ge, product, kv);
+        let of = Mod { kind: ModKind::Mask, graph, root, sources: Vec::new() };
+        assert!(!printed(&of, &|_| (0, 50)).contains("int64"));
+        for far in [(0, 1 << 31), (-(1 << 31) - 1, 0)] {
+            assert!(printed(&of, &|_| far).contains("].to(torch.int64) * 5000"), "{}", printed(&of, &|_| far));
+        }
+    }
+
+    #[test]
+    fn half_floats_are_read_as_float32() {
+        let mut graph = Graph::new();
+        let (q, score) = (graph.input(Input::QIdx), graph.input(Input::Score));
+        let table = graph.add_capture("t", HostTensor::vector(Data::F16(vec![half::f16::ONE; 100])));
+        let read = graph.add(Op::Load(table, smallvec::smallvec![q]), None);
+        let root = graph.binary(BinaryOp::Add, score, read);
+        let of = Mod { kind: ModKind::Score, graph, root, sources: Vec::new() };
+        assert!(printed(&of, &|_| (0, 50)).contains("t[q_idx].to(torch.float32)"));
+    }
+}

@@ -88,6 +88,11 @@ fn heads_come_with_what_the_model_does_to_them() {
     assert_eq!(three.q(), head(3, 40, 40, 8, 2.0).q());
     // query head 3 of four over two kv heads reads the second
     assert_eq!(three.k(), head(11, 40, 40, 8, 2.0).q());
+    // calls are listed by their layers, whatever they are called in the file
+    let mut later = calls.clone();
+    later["a"]["layer"] = json!(5);
+    let listed = open(&file, &later, &whole).unwrap();
+    assert_eq!(listed.calls().iter().map(|call| call.info.layer).collect::<Vec<_>>(), [1, 5]);
     let second = capture.find(Some("1"), Some(0), Some(0)).unwrap();
     let three = capture.head(second, 0, 3).unwrap();
     assert_eq!((three.scale, three.softcap, three.sink), (0.25, Some(5.0), Some(1.5)));
@@ -137,6 +142,7 @@ fn version_1_has_its_names_in_the_keys() {
     let capture = Capture::open(Box::new(old)).unwrap();
     let call = &capture.calls()[0];
     assert_eq!((call.info.name.as_str(), call.info.step, call.info.qkv), ("net.0", 12, true));
+    assert_eq!(capture.file.version, 1);
     assert!(capture.head(call, 0, 2).is_ok());
 }
 

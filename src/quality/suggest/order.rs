@@ -158,6 +158,14 @@ mod tests {
     }
 
     #[test]
+    fn a_tile_holds_its_tokens_in_their_order() {
+        let grid = Grid { extents: [4, 4, 4], start: 0 };
+        let order = Order::Tiles([2, 2, 2]).permutation(grid, 64);
+        assert_eq!(order[..8], [0, 1, 4, 5, 16, 17, 20, 21]);
+        assert_eq!(order[8..16], [2, 3, 6, 7, 18, 19, 22, 23]);
+    }
+
+    #[test]
     fn a_hilbert_curve_goes_from_neighbour_to_neighbour() {
         let grid = Grid { extents: [8, 8, 8], start: 0 };
         let order = Order::Hilbert.permutation(grid, 512);

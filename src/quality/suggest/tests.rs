@@ -272,6 +272,9 @@ fn a_budget_of_blocks_is_kept() {
     for name in ["global top blocks", "one block list", "columns + diagonals"] {
         assert!(named(&found, name).density <= 0.3 + 1e-9, "{name}");
     }
+    // and used up: five of the ten blocks of each row are half
+    let half = suggest(&material, &wanted(Target::Blocks(0.5)), &Control::new()).unwrap();
+    assert!((named(&half, "block top-k").density - 0.5).abs() < 1e-9);
 }
 
 #[test]
@@ -285,6 +288,14 @@ fn heads_that_look_alike_share_a_list() {
     let Form::Blocks { heads, .. } = &few.form else { panic!("{few:?}") };
     assert!(heads[0] == heads[2] && heads[1] == heads[3] && heads[0] != heads[1]);
     assert_eq!((distinct(&few.form), few.density), (2, 0.125));
+}
+
+#[test]
+fn the_protected_diagonal_is_its_own_blocks_and_no_others() {
+    let material = material(vec![head(1, 60, 60, 8, 1.0)], 16, None);
+    let diagonal = Protect { diagonal: true, ..Protect::NONE };
+    let forced = budget::forced(&material, &Wanted { protect: diagonal, ..wanted(Target::Mass(0.5)) });
+    assert_eq!(forced, [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1]);
 }
 
 #[test]
