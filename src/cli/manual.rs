@@ -27,8 +27,8 @@ pub struct Man {
     /// Command of the page; the default is the program
     command: Option<String>,
     /// Write the pages of the program and of all commands into this folder instead
-    #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
-    into: Option<PathBuf>,
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    out: Option<PathBuf>,
     /// Print one JSON object with the page
     #[arg(long)]
     json: bool,
@@ -45,7 +45,7 @@ pub fn completions(args: &Completions, mut line: Command) -> Result<(), Failure>
 pub fn man(args: &Man, mut line: Command) -> Result<(), Failure> {
     // gives commands their whole names and flags
     line.build();
-    if let Some(folder) = &args.into {
+    if let Some(folder) = &args.out {
         return pages(line, folder, args.json);
     }
     let page = match &args.command {

@@ -152,7 +152,7 @@ fn drawn(collection: &Collection) -> Result<Figure, Diagnostic> {
     let bottom = TOP + ROW * (rows.len() + MEANS) as f64;
     let mut figure = Figure::new([PAGE, bottom + 78.0], &format!("{TITLE}."), &from);
     figure.follows_theme = true;
-    head(&mut figure, &format!("{} {with}; {} presets.", from.sentence(), rows.len()));
+    head(&mut figure, &[from.sentence(), format!("{with}; {} presets.", rows.len())]);
     let named: Vec<(usize, String)> = labels(&rows);
     let label = named.iter().map(|(_, name)| wide(name, PLAIN)).fold(0.0, f64::max) + MARGIN + 12.0;
     let half = (PAGE - label - MARGIN) / 2.0;
@@ -237,13 +237,15 @@ fn source(collection: &Collection) -> (Provenance, String) {
 }
 
 /// Title, source and legend.
-fn head(figure: &mut Figure, source: &str) {
-    figure.text(Text::new(TITLE, [MARGIN, 30.0], 16.0));
-    figure.text(Text::new(source, [MARGIN, 50.0], SMALL).in_colour(QUIET));
+fn head(figure: &mut Figure, source: &[String; 2]) {
+    figure.text(Text::new(TITLE, [MARGIN, 26.0], 16.0));
+    for (at, line) in source.iter().enumerate() {
+        figure.text(Text::new(line, [MARGIN, 44.0 + 16.0 * at as f64], SMALL).in_colour(QUIET));
+    }
     let mut x = MARGIN;
     for (colour, words) in OTHERS.into_iter().map(|(_, colour, _, words)| (colour, words)).chain([DENSE]) {
-        figure.push(Item::Box([x, 64.0, BAR, BAR], colour));
-        figure.text(Text::new(words, [x + BAR + 5.0, 73.0], SMALL).in_colour(QUIET));
+        figure.push(Item::Box([x, 72.0, BAR, BAR], colour));
+        figure.text(Text::new(words, [x + BAR + 5.0, 81.0], SMALL).in_colour(QUIET));
         x += BAR + 5.0 + wide(words, SMALL) + 14.0;
     }
 }

@@ -131,7 +131,7 @@ fn pictures_schema_tour_and_manual_are_one_json_object_each() {
     let tour = json(&["tour", "causal", "--tokens", "64"]);
     assert_eq!((&tour["presets"][0]["preset"], &tour["presets"][0]["succeeded"]), (&"causal".into(), &true.into()));
     assert!(json(&["completions", "bash"])["script"].as_str().is_some_and(|s| s.contains("complete -F _maskloom")));
-    let pages = json(&["man", "--into", "pages"])["pages"].as_array().expect("a list").len();
+    let pages = json(&["man", "--out", "pages"])["pages"].as_array().expect("a list").len();
     let files = std::fs::read_dir(bench.path("pages")).expect("a folder").count();
     assert!(pages == files && bench.path("pages/maskloom-run.1").is_file() && bench.path("pages/maskloom.1").is_file());
     assert!(json(&["man", "run"])["page"].as_str().is_some_and(|s| s.contains("maskloom\\-run")));
