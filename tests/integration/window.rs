@@ -247,7 +247,7 @@ fn a_race_goes_on_without_its_window_and_opens_in_another() {
     second.get_by_label("Open run of Small band").click();
     // with its document, as a run file opens
     wait(&mut second, "our CPU eager kernel");
-    wait(&mut second, "Near");
+    wait(&mut second, "256 x 256 tokens, 2 heads of 32");
     command(&mut second, "Jobs");
     wait(&mut second, "Remove what is over");
     second.get_by_label("Remove what is over").click();

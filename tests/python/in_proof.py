@@ -70,10 +70,11 @@ def rows_without_a_key_are_compared():
     designs = importlib.import_module("maskloom_sidecar.designs")
     found = designs.design_of(os.path.join(export("behind")[0], "sidecar", "sidecar.json"))
     q, k, v = (torch.randn(1, 2, 80, 64) for _ in range(3))
-    none = attention.Brought()
+    calls = importlib.import_module("maskloom_sidecar.plan")
+    none = calls.Brought()
     want = reference.attend(found, None, q, k, v, None, none)
     assert (want[:, :, empty] == 0.0).all() and (want[:, :, ~empty] != 0.0).any()
-    plan = attention.Plan("whole", found, mask_mod=found.mods(q.device)[0], extents=(None, None))
+    plan = calls.Plan("whole", found, mask_mod=found.mods(q.device)[0], extents=(None, None))
     assert (attention.dense(plan, q, k, v, None, none) - want).abs().max() < 2e-5
 
 

@@ -125,7 +125,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// An empty one. What is drawn also says where its numbers come from, as [`Figure::sign`] does.
+    /// An empty one. What is drawn also says where its numbers come from.
     pub fn new(size: [f64; 2], described: &str, from: &Provenance) -> Figure {
         let described = format!("{described} {}", from.sentence());
         Figure { size, described, items: Vec::new(), data: None, follows_theme: false }

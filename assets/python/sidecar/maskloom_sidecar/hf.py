@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""transformers' seam: the design replaces the model's own pattern; the model's other features are kept.
+"""Models of transformers: the design replaces the model's own pattern; the model's other features are kept.
 
 The pattern of a model (causal, sliding, chunked, both ways) is replaced. Padding, packed sequences, sinks, a soft cap and a
-position bias are kept. Unknown features are refused by name; blocks that attend both ways and mask functions of its own are replaced only
-where the settings say so. A cache whose prompt was left as it is stays so: a sequence is masked as a whole or not at all.
+position bias are kept. Unknown features are refused by name; blocks that attend both ways and mask functions of its own are
+replaced only where the settings say so. A cache whose prompt was left as it is stays so: a sequence is masked as a whole or
+not at all.
 """
 
 from __future__ import annotations
