@@ -23,8 +23,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
-import DESIGN as design
 from torch import Tensor, nn
+
+import DESIGN as design
 
 if TYPE_CHECKING:
     from sidecar.maskloom_sidecar.applied import Handle
