@@ -52,14 +52,14 @@ impl Differing {
         self.thread.as_ref().and_then(Latest::progress).unwrap_or(0.0)
     }
 
-    /// Takes what was counted, and asks for what is shown now.
-    pub fn follow(&mut self, question: Option<Question>, wake: impl FnOnce() -> Wake) {
+    /// Takes what was counted, and asks for what is shown now, if that is something else.
+    pub fn follow(&mut self, of: Option<Of>, question: impl FnOnce(Of) -> Option<Question>, wake: Wake) {
         if let Some(answer) = self.thread.as_ref().and_then(Latest::poll) {
             self.answer = Some(answer);
         }
-        let Some(question) = question.filter(|question| self.asked != Some(question.of)) else { return };
+        let Some(question) = of.filter(|of| self.asked != Some(*of)).and_then(question) else { return };
         self.asked = Some(question.of);
-        let thread = self.thread.get_or_insert_with(|| Latest::new("differences", true, wake(), answer));
+        let thread = self.thread.get_or_insert_with(|| Latest::new("differences", true, wake, answer));
         thread.ask(question);
     }
 }

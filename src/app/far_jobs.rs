@@ -44,6 +44,17 @@ pub(crate) struct Reading {
     pub pieces: Vec<Piece>,
 }
 
+/// What a part of results leads to.
+#[derive(Debug)]
+pub(crate) enum Read {
+    /// These are all.
+    Whole(Reading),
+    /// More are there, from this piece on.
+    More { id: String, after: usize },
+    /// Nobody waits for them any more.
+    Unwanted,
+}
+
 impl FarJobs {
     /// How long the list may stay as it is; None: it is to be asked for now.
     pub fn rest(&self) -> Option<Duration> {
@@ -71,13 +82,20 @@ impl FarJobs {
         self.reading = Some(Reading { id: id.into(), batch: None, pieces: Vec::new() });
     }
 
-    /// A part of the wanted results has come. Returns all of them once there are no more.
-    pub fn part(&mut self, part: JobPart) -> Option<Reading> {
+    /// A part of results has come.
+    pub fn part(&mut self, part: JobPart) -> Read {
         self.note(&part.info);
-        let reading = self.reading.as_mut().filter(|reading| reading.id == part.info.id)?;
-        reading.batch = part.batch.or(reading.batch.take());
+        let Some(mut reading) = self.reading.take_if(|reading| reading.id == part.info.id) else {
+            return Read::Unwanted;
+        };
+        reading.batch = part.batch.or(reading.batch);
         reading.pieces.extend(part.pieces);
-        if part.more { None } else { self.reading.take() }
+        if !part.more {
+            return Read::Whole(reading);
+        }
+        let (id, after) = (reading.id.clone(), reading.pieces.len());
+        self.reading = Some(reading);
+        Read::More { id, after }
     }
 }
 
@@ -124,11 +142,11 @@ mod tests {
         jobs.read("a");
         jobs.read("b");
         let part = |id: &str, more| JobPart { info: job(id, JobState::Ended), batch: None, pieces: Vec::new(), more };
-        assert!(jobs.part(part("a", false)).is_none());
-        assert!(jobs.part(part("b", true)).is_none());
-        assert_eq!(jobs.part(part("b", false)).expect("all of it").id, "b");
+        assert!(matches!(jobs.part(part("a", false)), Read::Unwanted));
+        assert!(matches!(jobs.part(part("b", true)), Read::More { id, after: 0 } if id == "b"));
+        assert!(matches!(jobs.part(part("b", false)), Read::Whole(reading) if reading.id == "b"));
         // and the list has heard that it is over
         assert!(jobs.listed.iter().flatten().all(|job| job.state == JobState::Ended));
-        assert!(jobs.part(part("b", false)).is_none());
+        assert!(matches!(jobs.part(part("b", false)), Read::Unwanted));
     }
 }

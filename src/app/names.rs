@@ -38,7 +38,7 @@ impl egui::Plugin for Names {
     }
 }
 
-/// A reader never meets half a file.
+/// A reader never meets half a file. Unlike `files::save` it does not wait for the disk, at each frame.
 fn write(file: &std::path::Path, text: &str) -> std::io::Result<()> {
     let beside = file.with_extension("part");
     std::fs::write(&beside, text)?;
@@ -52,7 +52,8 @@ fn lines(update: &TreeUpdate, scale: f32) -> String {
     let name_of = |node: &Node| -> Option<String> {
         let label = node.label().map(String::from);
         let by_another = || {
-            let (_, other) = update.nodes.iter().find(|(id, _)| node.labelled_by().contains(id))?;
+            let by = node.labelled_by().first()?;
+            let (_, other) = update.nodes.iter().find(|(id, _)| id == by)?;
             other.label().or(other.value()).map(String::from)
         };
         label.or_else(by_another).or_else(|| node.value().map(String::from)).filter(|name| !name.is_empty())

@@ -19,6 +19,8 @@ pub enum Wanted {
     Race,
     /// The document's backends on all of it.
     Whole,
+    /// The same as a job that goes on without the window.
+    Detached,
     /// The user's own PyTorch alone, with gradients; on a CPU, of a heavy document, a smaller copy.
     OwnGradients,
 }

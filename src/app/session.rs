@@ -500,7 +500,7 @@ impl Session {
 
     /// Counts the differing cells where they are shown.
     pub fn follow_difference(&mut self, is_shown: bool) {
-        let question = self.differing_of().filter(|_| is_shown).and_then(|of| {
+        let question = |of| {
             let (now, then) = (&self.shown.as_ref()?.built, &self.compared.as_ref()?.built);
             let (a, b) = (&now.document.settings, &then.document.settings);
             let axes = &now.document.axes;
@@ -510,9 +510,9 @@ impl Session {
                 extents: [a.batch.max(b.batch), a.heads.max(b.heads)],
                 parts: [comparing::parts(&axes.q), comparing::parts(axes.kv())],
             })
-        });
-        let wake = self.wake();
-        self.differing.follow(question, || wake);
+        };
+        let of = self.differing_of().filter(|_| is_shown);
+        self.differing.follow(of, question, self.wake.clone());
     }
 
     /// Reads linked files again.

@@ -5,11 +5,10 @@
 
 use super::out::{self, Failure, Progress};
 use super::work::Worker;
-use crate::base::control::remaining;
 use crate::base::{Diagnostic, words};
 use crate::worker::launch::Launch;
 use crate::worker::protocol::detached::{Ask, Batch, JobInfo, JobState, Piece, PieceEnd, Told};
-use crate::worker::target::Target;
+use crate::worker::target::{Target, option};
 use serde_json::json;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -45,7 +44,7 @@ pub fn start(target: &str, worker: &mut Worker, batch: Batch) -> Result<Started,
 impl Started {
     /// Says how to come back to it.
     pub fn tell(&self, as_json: bool) -> Result<(), Failure> {
-        let at = at(&self.target);
+        let at = option(&self.target);
         let attach = format!("maskloom attach {}{at}", self.id);
         if as_json {
             return out::json(&json!({ "job": self.id, "target": self.target, "attach": attach }));
@@ -56,12 +55,6 @@ impl Started {
             self.id, self.id
         ))
     }
-}
-
-/// ` --target NAME`, as it must be typed.
-pub fn at(target: &str) -> String {
-    let quoted = || crate::worker::target::quote(target.trim());
-    if target.trim().is_empty() { String::new() } else { format!(" --target {}", quoted()) }
 }
 
 pub fn unexpected(told: &Told) -> Failure {
@@ -130,7 +123,7 @@ fn is_cut(why: &[Diagnostic]) -> bool {
 
 /// `3 of 12, 25%, about 3 min left: timing flex`
 pub fn line(info: &JobInfo) -> String {
-    let left = remaining(Duration::from_secs_f64(info.seconds), info.fraction).map(|left| format!(", {left}"));
+    let left = info.left().map(|left| format!(", {left}"));
     let now = if info.now.is_empty() { String::new() } else { format!(": {}", info.now) };
     format!("{} of {}, {}{}{now}", info.done, info.steps, words::percent(info.fraction), left.unwrap_or_default())
 }
@@ -150,14 +143,4 @@ pub fn failures(pieces: &[Piece]) -> Vec<Diagnostic> {
         _ => Vec::new(),
     };
     pieces.iter().flat_map(of).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_target_is_named_as_it_must_be_typed() {
-        assert_eq!([at(""), at(" gpu1 "), at("ssh a b")], ["", " --target gpu1", " --target 'ssh a b'"]);
-    }
 }

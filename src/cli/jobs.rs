@@ -2,13 +2,14 @@
 //!
 //! Invariant: what a job shows is what its command would have shown. Must not know how jobs run.
 
-use super::detach::{self, Followed, Show, at, failures, unexpected};
+use super::detach::{self, Followed, Show, failures, unexpected};
 use super::out::{self, Failure};
 use super::table::Table;
 use super::work::Worker;
 use super::{record, run, sweep};
 use crate::base::Diagnostic;
 use crate::worker::protocol::detached::{Ask, JobInfo, JobState, Piece, PieceEnd, Told};
+use crate::worker::target::option;
 use crate::worker::{files, named};
 use base64::Engine;
 use serde_json::{Value, json};
@@ -148,7 +149,7 @@ pub fn cancel(args: Cancel) -> Result<(), Failure> {
                 info.id,
                 info.state.words(),
                 info.id,
-                at(&args.target)
+                option(&args.target)
             ))
         }
         other => Err(unexpected(&other)),

@@ -11,6 +11,7 @@ use std::ops::Range;
 
 /// Cells that are evaluated at most.
 pub const MOST: u128 = 1 << 34;
+
 /// The difference of two masks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {

@@ -83,13 +83,18 @@ pub struct Thumbnail {
 impl RunFile {
     /// Puts a run together; draws the pictures (milliseconds).
     pub fn new(document: &Document, compiled: &Compiled, request: &RunRequest, report: RunReport) -> RunFile {
+        RunFile { pictures: pictures(document, compiled), ..RunFile::bare(document.clone(), request, report) }
+    }
+
+    /// The same without pictures, of a document that is not compiled here.
+    pub fn bare(document: Document, request: &RunRequest, report: RunReport) -> RunFile {
         RunFile {
             maskloom_run: RUN_VERSION,
-            document: document.clone(),
+            document,
             fingerprint: Some(request.problem.fingerprint()),
             conditions: Conditions::of(request),
             report,
-            pictures: pictures(document, compiled),
+            pictures: Vec::new(),
             copy_of: None,
         }
     }

@@ -114,6 +114,12 @@ pub fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
+/// ` --target NAME`, as it must be typed; nothing for this machine.
+pub fn option(target: &str) -> String {
+    let target = target.trim();
+    if target.is_empty() { String::new() } else { format!(" --target {}", quote(target)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,5 +156,10 @@ mod tests {
         let words = Target::new("  ").words().unwrap();
         assert_eq!(words[1], "worker");
         assert_eq!(Target::local().title(), "this machine");
+    }
+
+    #[test]
+    fn a_target_is_named_as_it_must_be_typed() {
+        assert_eq!([option(""), option(" gpu1 "), option("ssh a b")], ["", " --target gpu1", " --target 'ssh a b'"]);
     }
 }

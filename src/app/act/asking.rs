@@ -1,24 +1,13 @@
-//! What a race of the open document is asked for: the request, or the reason why there is none.
+//! What a race of the open document asks the worker for.
 //!
 //! Invariant: a race in the window and a job without it ask for the same. Must not know who runs it.
 
 use crate::app::compile::Built;
 use crate::app::races::{OWN, Wanted};
 use crate::app::state::State;
-use crate::app::tabs::cannot_run;
-use crate::app::workspace::Aside;
 use crate::base::Diagnostic;
 use crate::tasks::plan;
 use crate::worker::protocol::{GradientRequest, RunRequest, SeedSource};
-
-/// The reason why the document cannot run: Problems lists its errors, the message shows the first. The message
-/// disappears by itself, because it would outlive the fix.
-pub(super) fn cannot(state: &mut State) {
-    state.view.show_aside(Aside::Problems);
-    if let Some(words) = cannot_run(state) {
-        state.tell(Diagnostic::warning("cannot-run", words));
-    }
-}
 
 /// The request for a race of `built`. None: there is no problem or no backend, which the user is told.
 pub(super) fn request(state: &mut State, built: &Built, wanted: Wanted) -> Option<RunRequest> {

@@ -2,16 +2,15 @@
 //!
 //! Invariant: nothing waits; a job's results open as a run file does. Must not know how they are drawn.
 
-use crate::app::far_jobs::{JobWish, Reading};
+use crate::app::compile::Built;
+use crate::app::drafts::Dialog;
+use crate::app::far_jobs::{JobWish, Read, Reading};
 use crate::app::races::Wanted;
 use crate::app::session::JobFor;
 use crate::app::state::State;
 use crate::base::Diagnostic;
-use crate::document::model::Document;
-use crate::problem::result::RunReport;
 use crate::tasks::detached::RunNotes;
-use crate::tasks::run_file::{RUN_VERSION, RunFile};
-use crate::worker::protocol::RunRequest;
+use crate::tasks::run_file::RunFile;
 use crate::worker::protocol::detached::{Ask, PieceEnd, Told, Work};
 use std::path::PathBuf;
 
@@ -36,13 +35,9 @@ pub(super) fn wish(state: &mut State, wish: JobWish) {
     }
 }
 
-/// Starts the race of the open document as a job.
-pub(super) fn detach(state: &mut State) {
-    let Some(built) = state.session.built.clone() else { return };
-    if state.session.is_behind(state.revision) || built.problem.is_err() {
-        return super::asking::cannot(state);
-    }
-    let Some(request) = super::asking::request(state, &built, Wanted::Whole) else { return };
+/// Starts the race of `built` as a job.
+pub(super) fn detach(state: &mut State, built: &Built) {
+    let Some(request) = super::asking::request(state, built, Wanted::Detached) else { return };
     let document = &built.document;
     let notes = RunNotes {
         name: document.name.clone(),
@@ -62,17 +57,11 @@ pub(super) fn told(state: &mut State, told: Told) {
             wish(state, JobWish::List);
         }
         Told::Listed { jobs } => state.session.far.put(jobs),
-        Told::Part(part) => {
-            if let Some(id) = part.more.then(|| part.info.id.clone()) {
-                let after = state.session.far.reading.as_ref().map_or(0, |r| r.pieces.len()) + part.pieces.len();
-                state.session.far.part(*part);
-                if state.session.far.reading.is_some() {
-                    ask(state, Ask::Read { id, after });
-                }
-            } else if let Some(reading) = state.session.far.part(*part) {
-                open(state, reading);
-            }
-        }
+        Told::Part(part) => match state.session.far.part(*part) {
+            Read::More { id, after } => ask(state, Ask::Read { id, after }),
+            Read::Whole(reading) => open(state, reading),
+            Read::Unwanted => {}
+        },
         Told::Cancelled(info) => {
             state.done(format!(
                 "Job {} is {}; {} of {} results are kept.",
@@ -90,11 +79,13 @@ pub(super) fn told(state: &mut State, told: Told) {
     }
 }
 
-/// A question had no answer.
+/// A question had no answer. The open list shows why, and asks again; elsewhere it is told.
 pub(super) fn failed(state: &mut State, why: Vec<Diagnostic>) {
     state.session.far.reading = None;
     state.session.far.error = why.first().cloned();
-    why.into_iter().for_each(|why| state.tell(why));
+    if !matches!(state.dialog, Some(Dialog::Jobs)) {
+        why.into_iter().for_each(|why| state.tell(why));
+    }
 }
 
 /// Shows the race of a job, with the document that it ran.
@@ -119,21 +110,9 @@ fn run_of(reading: Reading) -> Result<(PathBuf, RunFile), Vec<Diagnostic>> {
         Some(PieceEnd::Ran { report }) => {
             let name = PathBuf::from(format!("job {}", reading.id));
             let document = notes.document.ok_or_else(|| broken("it was started without its document".into()))?;
-            Ok((name, RunFile { copy_of: notes.copy.map(Box::new), ..file(document, *request, *report) }))
+            Ok((name, RunFile { copy_of: notes.copy.map(Box::new), ..RunFile::bare(document, &request, *report) }))
         }
         Some(PieceEnd::Failed { why }) => Err(why),
         _ => Err(broken("it has no result yet".into())),
-    }
-}
-
-fn file(document: Document, request: RunRequest, report: RunReport) -> RunFile {
-    RunFile {
-        maskloom_run: RUN_VERSION,
-        document,
-        fingerprint: Some(request.problem.fingerprint()),
-        conditions: crate::tasks::run_file::Conditions::of(&request),
-        report,
-        pictures: Vec::new(),
-        copy_of: None,
     }
 }

@@ -3,7 +3,7 @@
 //! Invariant: nothing waits; a job's failure is reported once, with a suggested fix; results stay until newer ones
 //! arrive. Must not know how results are drawn.
 
-use super::asking;
+use super::{asking, far};
 use crate::app::compile::Built;
 use crate::app::errands::{Done, Shrunk};
 use crate::app::numbers;
@@ -11,6 +11,7 @@ use crate::app::past;
 use crate::app::races::{Past, Race, SmallerCopy, Wanted};
 use crate::app::session::{JobFor, JobKind, Kernel, MapPicture, NoCopy, Verdicts};
 use crate::app::state::State;
+use crate::app::tabs::cannot_run;
 use crate::app::workspace::{Aside, Workspace};
 use crate::base::{BackendName, Control, Device, Diagnostic};
 use crate::tasks::plan;
@@ -24,7 +25,9 @@ use std::sync::Arc;
 
 /// Starts a race.
 pub(super) fn run(state: &mut State, wanted: Wanted) {
-    state.view.show(Workspace::Race);
+    if wanted != Wanted::Detached {
+        state.view.show(Workspace::Race);
+    }
     if state.session.is_behind(state.revision) {
         // the newest document is still being compiled: the race starts when it is there
         state.session.run_when_built = Some(wanted);
@@ -32,7 +35,10 @@ pub(super) fn run(state: &mut State, wanted: Wanted) {
     }
     let Some(built) = state.session.built.clone() else { return };
     if built.problem.is_err() {
-        return asking::cannot(state);
+        return cannot(state);
+    }
+    if wanted == Wanted::Detached {
+        return far::detach(state, &built);
     }
     let on_cpu = state.session.device(&state.document) == Device::Cpu;
     let heavy = built.problem.as_ref().is_ok_and(|p| is_heavy(p.spec()));
@@ -46,6 +52,15 @@ pub(super) fn run(state: &mut State, wanted: Wanted) {
         return state.session.errands.shrink(built, base, counted, control);
     }
     start(state, built.clone(), built, None, wanted);
+}
+
+/// The reason why the document cannot run: Problems lists its errors, the message shows the first. The message
+/// disappears by itself, because it would outlive the fix.
+fn cannot(state: &mut State) {
+    state.view.show_aside(Aside::Problems);
+    if let Some(words) = cannot_run(state) {
+        state.tell(Diagnostic::warning("cannot-run", words));
+    }
 }
 
 /// A smaller copy is ready, or does not exist.
@@ -238,7 +253,7 @@ pub(in crate::app) fn ended(state: &mut State, of: JobFor, news: News) {
             let stale = now != Some(&*problem);
             state.session.kernel = Some(Kernel { artefact, problem: *problem, stale });
         }
-        (JobFor::Detached, News::Detached(told)) => super::far::told(state, *told),
+        (JobFor::Detached, News::Detached(told)) => far::told(state, *told),
         (_, News::Hello(info)) => hello(state, info),
         (_, News::Examined(report)) => state.session.doctor = Some(report),
         (of, News::Failed { why }) => failed(state, of, why),
@@ -278,7 +293,7 @@ fn failed(state: &mut State, of: JobFor, why: Vec<Diagnostic>) {
         }
         JobFor::Numbers(..) => return state.session.numbers_error = why.into_iter().next(),
         JobFor::Compile(_) => return state.session.kernel_error = Some(why),
-        JobFor::Detached => return super::far::failed(state, why),
+        JobFor::Detached => return far::failed(state, why),
         JobFor::Run(id) => state.session.end_race(id),
         // taken before, by the race over lengths
         JobFor::Doctor | JobFor::Sweep(..) => {}

@@ -232,7 +232,7 @@ fn run_command(state: &mut State, command: Command) {
         Run => jobs::run(state, Wanted::Race),
         RunWhole => jobs::run(state, Wanted::Whole),
         RaceLengths => sweep::start(state),
-        Detach => far::detach(state),
+        Detach => jobs::run(state, Wanted::Detached),
         Jobs => ask(state, Dialog::Jobs),
         Cancel => jobs::cancel(state),
         Compile => jobs::compile(state, crate::base::BackendName::Flex, None),

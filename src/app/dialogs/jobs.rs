@@ -9,9 +9,8 @@ use crate::app::far_jobs::{JobWish, can_end, is_race};
 use crate::app::session::JobKind;
 use crate::app::state::State;
 use crate::app::widgets::{command_button, diagnostic_below};
-use crate::base::control::remaining;
 use crate::worker::protocol::detached::{JobInfo, JobState};
-use crate::worker::target::quote;
+use crate::worker::target::option;
 use egui::{ProgressBar, ScrollArea, Ui};
 use std::time::Duration;
 
@@ -71,7 +70,7 @@ fn row(ui: &mut Ui, state: &State, job: &JobInfo, actions: &mut Actions) {
             actions.push(Action::Job(JobWish::Cancel(job.id.clone())));
         }
         if !is_race(job) && job.done > 0 {
-            let command = attach(job, &state.view.target.command);
+            let command = format!("maskloom attach {}{}", job.id, option(&state.view.target.command));
             if ui.button("Copy the command").on_hover_text(&command).clicked() {
                 ui.ctx().copy_text(command);
             }
@@ -90,19 +89,11 @@ fn row(ui: &mut Ui, state: &State, job: &JobInfo, actions: &mut Actions) {
 fn words(job: &JobInfo) -> String {
     let whose = if job.own { "" } else { ", another user's" };
     let of = if job.steps > 1 { format!(", {} of {}", job.done, job.steps) } else { String::new() };
-    let seconds = Duration::from_secs_f64(job.seconds.max(0.0));
     match job.state {
         JobState::Running => {
-            let left = remaining(seconds, job.fraction).map_or(String::new(), |left| format!(", {left}"));
+            let left = job.left().map_or(String::new(), |left| format!(", {left}"));
             format!("{}{of}{left}{whose}", job.now)
         }
         over => format!("{}{of}, {:.0} s{whose}", over.words(), job.seconds),
     }
-}
-
-/// Shows the results of a job in a terminal.
-fn attach(job: &JobInfo, target: &str) -> String {
-    let target = target.trim();
-    let at = if target.is_empty() { String::new() } else { format!(" --target {}", quote(target)) };
-    format!("maskloom attach {}{at}", job.id)
 }

@@ -45,9 +45,25 @@ fn optional(x: Option<f64>, decimals: usize) -> String {
     x.map_or(String::new(), |x| format!("{x:.decimals$}"))
 }
 
+/// Where a run was made.
+#[derive(Deserialize)]
+struct Environment(BTreeMap<String, Value>);
+
+impl Environment {
+    /// A fact in words.
+    fn said(&self, key: &str) -> String {
+        self.0.get(key).map_or("unknown".into(), words)
+    }
+}
+
+/// A text without quotes, a number as it is.
+fn words(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), String::from)
+}
+
 #[derive(Deserialize)]
 struct Calls {
-    environment: BTreeMap<String, String>,
+    environment: Environment,
     problem: Problem,
     calls: Vec<Call>,
 }
@@ -72,14 +88,13 @@ struct Call {
 }
 
 fn calls(run: Calls) -> String {
-    let said = |key: &str| run.environment.get(key).map_or("unknown", String::as_str);
     let Problem { mask, batch, heads, tokens, head_dim, dtype } = &run.problem;
     let mut out = format!(
         "Calls of {mask}, B{batch} H{heads} S{tokens} D{head_dim}, {dtype}; {}, PyTorch {}, {}.\n\n\
          | whose | pass | host (µs) | call (ms) | graph (ms) |\n|---|---|---|---|---|\n",
-        said("gpu"),
-        said("torch"),
-        said("date")
+        run.environment.said("gpu"),
+        run.environment.said("torch"),
+        run.environment.said("date")
     );
     for Call { who, what, host_us, call_ms, graph_ms } in &run.calls {
         let _ = writeln!(out, "| {who} | {what} | {host_us:.0} | {call_ms:.3} | {} |", optional(*graph_ms, 3));
@@ -138,7 +153,7 @@ fn costs(run: Costs) -> String {
 
 #[derive(Deserialize)]
 struct Orders {
-    environment: BTreeMap<String, String>,
+    environment: Environment,
     rows: Vec<Order>,
 }
 
@@ -155,13 +170,12 @@ struct Median {
 }
 
 fn orders(run: Orders) -> String {
-    let said = |key: &str| run.environment.get(key).map_or("unknown", String::as_str);
     let mut out = format!(
         "Backward passes of presets in any and in a fixed order of addition; {}, {}, Maskloom {}.\n\n\
          | preset | any order (ms) | fixed order (ms) | price |\n|---|---|---|---|\n",
-        said("gpu"),
-        said("date"),
-        said("maskloom")
+        run.environment.said("gpu"),
+        run.environment.said("date"),
+        run.environment.said("maskloom")
     );
     for Order { preset, any_order: Median { median_ms: any }, fixed_order: Median { median_ms: fixed } } in &run.rows {
         let _ = writeln!(out, "| {preset} | {any:.3} | {fixed:.3} | {:+.0}% |", 100.0 * (fixed / any - 1.0));
@@ -171,7 +185,7 @@ fn orders(run: Orders) -> String {
 
 #[derive(Deserialize)]
 struct Masks {
-    environment: BTreeMap<String, Value>,
+    environment: Environment,
     rows: Vec<Mask>,
 }
 
@@ -185,14 +199,11 @@ struct Mask {
 }
 
 fn masks(run: Masks) -> String {
-    let said = |key: &str| {
-        run.environment.get(key).map_or("unknown".into(), |v| v.as_str().map_or(v.to_string(), String::from))
-    };
     let mut out = format!(
         "create_block_mask on the processor, {} threads, PyTorch {}.\n\n\
          | mask | tokens | maskloom (ms) | its lists alone (ms) | PyTorch (ms) |\n|---|---|---|---|---|\n",
-        said("threads"),
-        said("torch")
+        run.environment.said("threads"),
+        run.environment.said("torch")
     );
     for Mask { name, tokens, ms, blocks_ms, torch_ms } in &run.rows {
         let (lists, torch) = (optional(*blocks_ms, 3), optional(*torch_ms, 0));
@@ -203,7 +214,7 @@ fn masks(run: Masks) -> String {
 
 /// Times of several ranks; a later entry of a mask replaces an earlier one, because it has more.
 fn ranks(run: &[Value]) -> String {
-    let said = |key: &str| run[0][key].as_str().map_or_else(|| run[0][key].to_string(), String::from);
+    let said = |key: &str| words(&run[0][key]);
     let (ranks, gpu, torch) = (said("ranks"), said("gpu"), said("torch"));
     let mut out = format!(
         "{ranks} x {gpu}, PyTorch {torch}; {} tokens, {} heads and {} of keys. Milliseconds of the slowest rank.\n\n\

@@ -5,10 +5,12 @@
 
 use super::RunRequest;
 use crate::base::Diagnostic;
+use crate::base::control::remaining;
 use crate::problem::result::RunReport;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -197,6 +199,13 @@ pub struct JobInfo {
     pub host: String,
     /// Whether it belongs to the user who asks.
     pub own: bool,
+}
+
+impl JobInfo {
+    /// How long it still takes, as far as it can be said: `about 3 min left`.
+    pub fn left(&self) -> Option<String> {
+        remaining(Duration::from_secs_f64(self.seconds.max(0.0)), self.fraction)
+    }
 }
 
 /// Pieces of a job.
