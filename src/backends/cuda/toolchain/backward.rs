@@ -11,9 +11,9 @@ use crate::backends::cuda::emit::functions::{self, Emitted};
 use crate::backends::cuda::emit::mods::{LiftedGradient, LiftedMods};
 use crate::backends::cuda::emit::source;
 use crate::backends::cuda::lists::bitmap::{Bitmaps, MOST_TILES};
-use crate::backends::cuda::lists::drawn::Drawn;
 use crate::backends::cuda::lists::in_order::{self, Launch};
 use crate::backends::cuda::lists::plan::Plan;
+use crate::backends::cuda::lists::schedule::Schedule;
 use crate::backends::cuda::lists::transposed::{Extent, Transposed};
 use crate::backends::cuda::variant::backward::{BackwardMods, BackwardSpec, BackwardWays};
 use crate::backends::cuda::variant::exact;
@@ -124,13 +124,13 @@ impl BackwardDraft {
         Ok((BackwardDraft { spec, mods, emitted, lists, bits, ranges, q_tiles, launch, text, rows_text }, is_last))
     }
 
-    /// The lists of a launch of so many blocks, with its draws.
-    pub fn drawn(&self, blocks: usize) -> Drawn<'_> {
-        let drawn = Drawn::as_they_are(&self.lists, &self.bits, &self.ranges);
+    /// The lists of a launch of so many blocks, with its units.
+    pub fn schedule(&self, blocks: usize) -> Schedule<'_> {
+        let schedule = Schedule::as_they_are(&self.lists, &self.bits, &self.ranges);
         match (self.spec.is_hopper(), self.spec.ways.deterministic) {
-            (false, _) => drawn,
-            (true, false) => drawn.in_any_order(blocks),
-            (true, true) => drawn.in_one_order(Launch { blocks, ..self.launch }),
+            (false, _) => schedule,
+            (true, false) => schedule.in_any_order(blocks),
+            (true, true) => schedule.in_one_order(Launch { blocks, ..self.launch }),
         }
     }
 
