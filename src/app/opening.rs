@@ -66,6 +66,17 @@ pub(crate) fn open(path: &Path) -> Result<Opened, Vec<Diagnostic>> {
     }
 }
 
+/// Reads a file of another machine, whose text has come. Errors: its first problem.
+pub(crate) fn open_bytes(path: &Path, bytes: &[u8]) -> Result<Opened, Vec<Diagnostic>> {
+    let folder = tempfile::tempdir().map_err(|e| {
+        vec![Diagnostic::error("no-temporary-folder", format!("the file has no place here: {e}")).hint("set TMPDIR")]
+    })?;
+    // its name says its kind, and importers read files
+    let here = folder.path().join(path.file_name().unwrap_or_default());
+    files::save(&here, bytes).map_err(|why| vec![why])?;
+    open(&here)
+}
+
 /// Code that a layer can be made of; another text would become a broken one.
 fn code(path: &Path, text: String) -> Result<Opened, Vec<Diagnostic>> {
     // a module may bring its mods along by importing them

@@ -90,7 +90,7 @@ impl Client {
         let launch = Launch::of(target)?;
         let mut command = Command::new(&launch.words[0]);
         command.args(&launch.words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let asking = if target.is_local() { Asking::never() } else { Asking::prepare() };
+        let asking = if target.is_local() || !patience.asks { Asking::never() } else { Asking::prepare() };
         asking.set(&mut command);
         let mut child = process::own_group(&mut command).spawn().map_err(|e| cannot_start(target, &e))?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());

@@ -10,6 +10,7 @@ use crate::quality::capture::{Call, Capture};
 use crate::quality::masses::{Masses, of_scorer};
 use crate::quality::profile::profile;
 use crate::quality::suggest::medoids;
+use serde::{Deserialize, Serialize};
 
 /// Largest side of a thumbnail, in values.
 const THUMB: usize = 64;
@@ -19,7 +20,7 @@ const COARSE: usize = 16;
 const COMPARED: usize = 600;
 
 /// The atlas's data of a head.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AtlasHead {
     /// Key of its call.
     pub call: String,
@@ -36,12 +37,15 @@ pub struct AtlasHead {
     /// Mean effective keys, `exp(entropy)`, over keys; None if unknown.
     pub keys: Option<f64>,
     /// Mass in the first key block.
+    #[serde(with = "crate::base::float")]
     pub sinks: f64,
     /// Mass on the tokens before the grid; None if there are none or it is unknown.
     pub prefix: Option<f64>,
     /// Mass on the blocks of the diagonal.
+    #[serde(with = "crate::base::float")]
     pub local: f64,
     /// Blocks that hold 95% of the mass of each row, over all.
+    #[serde(with = "crate::base::float")]
     pub needed: f64,
     /// Number of the group of heads that look at the same blocks; 0 is the largest.
     pub cluster: usize,

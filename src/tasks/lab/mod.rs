@@ -10,6 +10,7 @@ mod file;
 pub mod launched;
 mod layers;
 mod others;
+pub mod page;
 mod pictures;
 mod plain;
 mod routing;

@@ -9,9 +9,15 @@ mod start;
 
 use crate::base::Diagnostic;
 use crate::worker::folders;
-use crate::worker::protocol::detached::{Ask, JobState, Told};
+use crate::worker::protocol::detached::{Ask, JobPart, JobState, Told};
 use folder::{Folder, all};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Longest wait for news of a job.
+const LONGEST: Duration = Duration::from_secs(10);
+/// Between two looks for news.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Answers a request about jobs of this machine.
 pub fn answer(ask: Ask) -> Result<Told, Vec<Diagnostic>> {
@@ -23,7 +29,7 @@ fn told(ask: Ask) -> Result<Told, Diagnostic> {
     Ok(match ask {
         Ask::Start { batch } => Told::Started { id: start::start(&jobs, &batch)? },
         Ask::List => Told::Listed { jobs: all(&jobs).iter().filter_map(|job| job.info().ok()).collect() },
-        Ask::Read { id, after } => Told::Part(Box::new(Folder::find(&jobs, &id)?.part(after)?)),
+        Ask::Read { id, after, wait } => Told::Part(Box::new(news(&Folder::find(&jobs, &id)?, after, wait)?)),
         Ask::Cancel { id } => Told::Cancelled(start::cancel(&Folder::find(&jobs, &id)?)?),
         Ask::Clear { id: Some(id) } => {
             clear(&Folder::find(&jobs, &id)?)?;
@@ -38,6 +44,22 @@ fn jobs() -> Result<PathBuf, Diagnostic> {
         Diagnostic::error("job-folder", "there is no home folder to keep jobs in")
             .hint("name one: MASKLOOM_CACHE=/path")
     })
+}
+
+/// What a client does not have yet; without any it is waited for a new piece or the end.
+fn news(job: &Folder, after: usize, wait: u64) -> Result<JobPart, Diagnostic> {
+    let until = Instant::now() + Duration::from_millis(wait).min(LONGEST);
+    loop {
+        // a sign that comes behind the answer is seen by the next look
+        let signs = job.signs();
+        let part = job.part(after)?;
+        if !part.pieces.is_empty() || part.info.state != JobState::Running || Instant::now() >= until {
+            return Ok(part);
+        }
+        while job.signs() == signs && Instant::now() < until {
+            std::thread::sleep(LOOK);
+        }
+    }
 }
 
 /// Removes a job that is over. Errors: it runs, or belongs to another user.
