@@ -11,8 +11,8 @@ use crate::document::{file, library, pasted};
 use crate::tasks::environment::Files;
 use crate::tasks::imports::{self, Imported};
 use crate::tasks::lab;
-use crate::worker::files;
 use crate::worker::seen::Seen;
+use crate::worker::{files, leftovers};
 use serde_json::Value;
 use std::path::Path;
 
@@ -68,7 +68,7 @@ pub(crate) fn open(path: &Path) -> Result<Opened, Vec<Diagnostic>> {
 
 /// Reads a file of another machine, whose text has come. Errors: its first problem.
 pub(crate) fn open_bytes(path: &Path, bytes: &[u8]) -> Result<Opened, Vec<Diagnostic>> {
-    let folder = tempfile::tempdir().map_err(|e| {
+    let (folder, _held) = leftovers::folder_in(&std::env::temp_dir()).map_err(|e| {
         vec![Diagnostic::error("no-temporary-folder", format!("the file has no place here: {e}")).hint("set TMPDIR")]
     })?;
     // its name says its kind, and importers read files
