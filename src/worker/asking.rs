@@ -110,6 +110,7 @@ pub fn is_helper() -> bool {
 /// there is no answer, and ssh fails.
 #[cfg(unix)]
 pub fn answer(window: impl FnOnce(&str, bool) -> Option<String>) -> Option<String> {
+    use crate::worker::process::{self, End};
     let question = std::env::args_os().nth(1)?.to_string_lossy().into_owned();
     let own = PathBuf::from(std::env::args_os().next()?);
     let open = own.with_file_name(OPEN);
@@ -118,6 +119,10 @@ pub fn answer(window: impl FnOnce(&str, bool) -> Option<String>) -> Option<Strin
     let answered =
         if place == Path::new(WINDOW) { window(&question, is_secret(&question)) } else { ask(&place, &question) };
     let _ = std::fs::remove_file(&open);
+    if answered.is_none() {
+        // ssh takes no answer for an empty password, and would ask twice more
+        process::end(std::os::unix::process::parent_id(), End::Ask);
+    }
     answered
 }
 

@@ -5,6 +5,7 @@
 
 use crate::base::Diagnostic;
 use crate::worker::asking::Asking;
+use crate::worker::far::shell::way_out;
 use crate::worker::launch::{Launch, Opening};
 use crate::worker::named;
 use crate::worker::patience::{Patience, Vital};
@@ -251,6 +252,11 @@ pub fn died(target: &Target, last_words: &str, silent: bool) -> Diagnostic {
     } else {
         "run the launch command in a terminal: it must start `maskloom worker` there without asking for anything"
     };
+    let refused = named::of_command(&target.command).filter(|_| !silent).and_then(|named| {
+        let words = Target::from_words(&named.words).command;
+        way_out(last_words, &words).filter(|_| named.words.first().is_some_and(|first| first.ends_with("ssh")))
+    });
+    let hint = refused.as_deref().unwrap_or(hint);
     let how = if silent { "was stopped" } else { "ended" };
     Diagnostic::error("worker-died", format!("the worker on {target} {how}: {last_words}")).hint(hint)
 }

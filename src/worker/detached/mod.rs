@@ -74,3 +74,35 @@ fn clear(job: &Folder) -> Result<(), Diagnostic> {
     }
     job.remove()
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::worker::protocol::detached::{Batch, Piece, PieceEnd, Step, Work};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn news_are_told_when_they_come_and_a_wait_has_an_end() {
+        let jobs = tempfile::tempdir().unwrap();
+        let work = Work::Command { words: vec!["presets".into()], files: BTreeMap::new() };
+        let step = Step { label: String::new(), work };
+        let batch = Batch { what: "atlas".into(), title: "t".into(), steps: vec![step], notes: Default::default() };
+        let job = Folder::make(jobs.path(), &batch).unwrap();
+        job.begin().unwrap();
+        let began = Instant::now();
+        assert!(news(&job, 0, 60).unwrap().pieces.is_empty() && began.elapsed() >= Duration::from_millis(60));
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                std::thread::sleep(Duration::from_millis(100));
+                let (out, err, files) = (String::new(), String::new(), BTreeMap::new());
+                job.add(&Piece { step: 0, end: PieceEnd::Said { code: 0, out, err, files } }).unwrap();
+                std::thread::sleep(Duration::from_millis(100));
+                job.end(false).unwrap();
+            });
+            let began = Instant::now();
+            assert_eq!(news(&job, 0, 9000).unwrap().pieces.len(), 1);
+            assert_eq!(news(&job, 1, 9000).unwrap().info.state, JobState::Ended);
+            assert!(began.elapsed() < Duration::from_secs(5), "nobody waits for the whole time");
+        });
+    }
+}

@@ -122,3 +122,72 @@ impl Ways {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::serve;
+    use super::*;
+    use crate::worker::patience::PULSE;
+    use crate::worker::protocol::folder::FolderAsk;
+    use crate::worker::transport::Incoming;
+    use std::io::{BufReader, Read};
+
+    /// Answers `slow` only when it is stopped, and everything else at once.
+    struct Slow;
+
+    impl Desk for Slow {
+        fn answer(&mut self, ask: Value, control: &Control) -> Result<(Value, Vec<Payload>), Vec<Diagnostic>> {
+            while ask == "slow" && !control.is_cancelled() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            if control.is_cancelled() {
+                Err(vec![Diagnostic::error("cancelled", "stopped")])
+            } else {
+                Ok((ask, Vec::new()))
+            }
+        }
+    }
+
+    #[test]
+    fn folders_are_listed_while_the_desk_works_and_its_newest_question_ends_the_one_before() {
+        let (ours, theirs) = std::io::pipe().expect("a pipe");
+        let (answers, told) = std::io::pipe().expect("a pipe");
+        let worker = std::thread::spawn(move || serve(ours, told, PULSE, Box::new(Slow), || ()));
+        let mut requests = theirs;
+        let mut answers = BufReader::new(answers);
+        let mut ask =
+            |id: u64, body: RequestBody| transport::write_request(&mut requests, &Request { id, body }).unwrap();
+        fn next(answers: &mut BufReader<impl Read>) -> (u64, ResponseBody) {
+            loop {
+                match transport::read_response(answers).unwrap() {
+                    Incoming::Message((response, _)) if matches!(response.body, ResponseBody::Alive) => {}
+                    Incoming::Message((response, _)) => return (response.id, response.body),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("a.json"), "{}").unwrap();
+        let folder = FolderAsk { path: home.path().display().to_string(), endings: Vec::new(), hidden: false };
+        ask(1, RequestBody::Desk { about: "slow".into() });
+        ask(2, RequestBody::Folder(folder));
+        let (id, body) = next(&mut answers);
+        assert!(
+            id == 2 && matches!(&body, ResponseBody::Done(Reply::Folder(l)) if l.items.as_ref().unwrap().len() == 1)
+        );
+        ask(3, RequestBody::File { path: home.path().join("a.json").display().to_string() });
+        let (id, body) = next(&mut answers);
+        assert!(id == 3 && matches!(&body, ResponseBody::Done(Reply::File { path }) if path.ends_with("a.json")));
+        ask(4, RequestBody::Desk { about: "quick".into() });
+        let (id, body) = next(&mut answers);
+        assert!(id == 1 && matches!(&body, ResponseBody::Failed { why } if why[0].code == "cancelled"));
+        let (id, body) = next(&mut answers);
+        assert!(id == 4 && matches!(&body, ResponseBody::Done(Reply::Desk { told }) if *told == "quick"));
+        // an end ends what still works
+        ask(5, RequestBody::Desk { about: "slow".into() });
+        ask(6, RequestBody::Shutdown);
+        let ends = [next(&mut answers).0, next(&mut answers).0];
+        assert!(ends.contains(&5) && ends.contains(&6), "{ends:?}");
+        worker.join().unwrap().unwrap();
+    }
+}
