@@ -188,7 +188,7 @@ pub fn show(followed: Followed, show: &Show) -> Result<(), Failure> {
         "run" => run::show_job(&batch, &pieces, show),
         "sweep" => sweep::show_job(&batch, &pieces, show),
         "record" => record::show_job(&batch, &pieces, show),
-        _ => said(&batch.notes, &pieces),
+        _ => said(&batch.notes, &pieces, show.json),
     };
     let state = match info.state {
         JobState::Ended => None,
@@ -218,7 +218,7 @@ pub fn show(followed: Followed, show: &Show) -> Result<(), Failure> {
 }
 
 /// What a command printed and wrote, put where it would have put it here.
-fn said(notes: &Value, pieces: &[Piece]) -> Result<(), Failure> {
+fn said(notes: &Value, pieces: &[Piece], as_json: bool) -> Result<(), Failure> {
     let mut worst = 0;
     for piece in pieces {
         let PieceEnd::Said { code, out, err, files: written } = &piece.end else { continue };
@@ -231,7 +231,12 @@ fn said(notes: &Value, pieces: &[Piece]) -> Result<(), Failure> {
             let bytes = bytes.map_err(|e| Diagnostic::error("job-file", format!("{name} came broken: {e}")))?;
             files::save(&PathBuf::from(path), &bytes)?;
         }
-        out::text(out)?;
+        // a command that was started for people has no object of its own
+        if as_json && serde_json::from_str::<Value>(out).is_err() {
+            out::json(&json!({ "status": code, "out": out, "err": err, "files": written.keys().collect::<Vec<_>>() }))?;
+        } else {
+            out::text(out)?;
+        }
         worst = worst.max(*code);
     }
     let failed = failures(pieces);
