@@ -384,9 +384,13 @@ impl Reader {
         let mut stdout = BufReader::with_capacity(1 << 16, Heard(stdout, &self.vital));
         let mut noise = 0;
         let complaint = loop {
-            let read = match self.vital.is_greeted() {
-                true => transport::read_response(&mut stdout),
-                false => transport::read_greeting(&mut stdout),
+            let read = match (&ready, self.vital.is_greeted()) {
+                // a login may print what looks like a message
+                (Some(_), _) => {
+                    transport::read_noise(&mut stdout).map(|line| line.map_or(Incoming::End, Incoming::Noise))
+                }
+                (None, true) => transport::read_response(&mut stdout),
+                (None, false) => transport::read_greeting(&mut stdout),
             };
             match read {
                 Ok(Incoming::Message((response, payloads))) => {

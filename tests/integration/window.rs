@@ -265,8 +265,9 @@ fn a_capture_of_the_worker_s_machine_is_found_by_keyboard_and_looked_at_where_it
     let mut window = window_on(None, Target::from_words(&[env!("CARGO_BIN_EXE_maskloom"), "worker"]));
     wait(&mut window, "% of cells");
     press(&mut window, Modifiers::COMMAND, Key::O);
-    let far = Target::from_words(&[env!("CARGO_BIN_EXE_maskloom"), "worker"]);
-    window.get_by_label(&far.command).click();
+    let far = format!("On {} worker", env!("CARGO_BIN_EXE_maskloom"));
+    wait(&mut window, &far);
+    window.get_by_label(&far).click();
     // the home there, which nobody typed
     wait(&mut window, "The folder above");
     fill(&mut window, "Path", &format!("{}/", home.path().display()));
@@ -291,7 +292,9 @@ fn a_capture_of_the_worker_s_machine_is_found_by_keyboard_and_looked_at_where_it
     wait(&mut window, "blocks.2.attn.step0 head 2");
     // a document of that machine comes here, without a file of its own
     press(&mut window, Modifiers::COMMAND, Key::O);
-    window.get_by_label(&far.command).click();
+    wait(&mut window, &far);
+    window.get_by_label(&far).click();
+    wait(&mut window, "The folder above");
     fill(&mut window, "Path", &there.join(".hidden.json").display().to_string());
     press(&mut window, Modifiers::NONE, Key::Enter);
     wait(&mut window, "it has no file here yet");

@@ -81,13 +81,15 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PathDialog, actions:
 
 /// Which machine the path is on, where there are two.
 fn place(ui: &mut Ui, state: &State, dialog: &mut PathDialog) {
-    if dialog.purpose != Purpose::Open || state.view.target.is_local() {
+    let connected = !state.view.target.is_local() && state.session.worker.is_some();
+    if dialog.purpose != Purpose::Open || !(connected || dialog.far) {
         return;
     }
     ui.horizontal(|ui| {
         ui.label("On");
         for (far, name) in [(false, "this machine".to_string()), (true, state.view.target.to_string())] {
-            if ui.selectable_label(dialog.far == far, name).clicked() && dialog.far != far {
+            let label = ui.selectable_label(dialog.far == far, &name).accessible_name(format!("On {name}"));
+            if label.clicked() && dialog.far != far {
                 dialog.change_place(far);
             }
         }

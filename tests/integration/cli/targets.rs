@@ -111,7 +111,7 @@ pub(super) fn quoted(word: &str) -> String {
 #[test]
 fn a_worker_is_put_there_used_and_taken_away_through_any_line() {
     let far = Far::new();
-    far.line("ssh", "echo 'Welcome'; printf 'last login: today '", SSH);
+    far.line("ssh", "echo 'Welcome'; echo '{\"id\":1}'; printf 'last login: today {\"id\":2} '", SSH);
     let told = far.add("a", "ssh").ok();
     assert!(told.out.contains("copied the worker") && told.out.contains("the worker 0.1.0"), "{}", told.out);
     let told = far.add("b", "docker").ok().out;
@@ -126,6 +126,13 @@ fn a_worker_is_put_there_used_and_taken_away_through_any_line() {
     }
     assert!(far.run(&["doctor", "--target", "a"]).ok().out.contains(folder), "its cache is in our folder");
     assert!(far.run(&["target", "update", "a"]).ok().out.contains("is there already"));
+    // another folder for the same target: nothing of it stays in the first one
+    let other = far.bench.path("other folder").display().to_string();
+    far.run(&["target", "update", "a", "--folder", &other]).ok();
+    let marks = |at: PathBuf| std::fs::read_dir(at.join("clients")).map_or(0, Iterator::count);
+    assert_eq!((marks(far.folder()), marks(PathBuf::from(&other))), (1, 1));
+    far.run(&["target", "update", "a", "--folder", folder]).ok();
+    assert!(!PathBuf::from(&other).exists());
     // both names are of one folder: it goes with the last of them
     assert!(far.run(&["target", "remove", "a"]).ok().out.contains("another client uses it"));
     assert!(far.run(&["target", "test", "b"]).ok().out.contains("answered in"));

@@ -41,11 +41,12 @@ impl QualityPage {
     /// Which machine the path is on, where there are two.
     pub(super) fn place(&mut self, ui: &mut Ui, state: &State) {
         let target = &state.view.target;
-        if target.is_local() && self.far.is_none() {
+        let connected = !target.is_local() && state.session.worker.is_some();
+        if !connected && self.far.is_none() {
             return;
         }
         let mut places = vec![None];
-        places.extend((!target.is_local()).then(|| Some(target.clone())));
+        places.extend(connected.then(|| Some(target.clone())));
         if !places.contains(&self.far) {
             places.push(self.far.clone());
         }
