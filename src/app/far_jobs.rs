@@ -151,27 +151,17 @@ pub(crate) fn can_end(job: &JobInfo) -> bool {
     job.own && job.state == JobState::Running
 }
 
+/// A job for tests.
+#[cfg(test)]
+pub(crate) fn job(id: &str, state: JobState) -> JobInfo {
+    let (what, title, host) = ("run".into(), format!("run of {id}"), "gpu1".into());
+    let (steps, done, fraction, seconds) = (1, 1, 1.0, 3.0);
+    JobInfo { id: id.into(), what, title, state, steps, done, fraction, now: String::new(), seconds, host, own: true }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn job(id: &str, state: JobState) -> JobInfo {
-        let (what, title, host) = ("run".into(), format!("run of {id}"), "gpu1".into());
-        let (steps, done, fraction, seconds) = (1, 1, 1.0, 3.0);
-        JobInfo {
-            id: id.into(),
-            what,
-            title,
-            state,
-            steps,
-            done,
-            fraction,
-            now: String::new(),
-            seconds,
-            host,
-            own: true,
-        }
-    }
 
     #[test]
     fn other_targets_are_asked_again_only_when_all_have_answered() {

@@ -71,6 +71,8 @@ fn others(ui: &mut Ui, state: &State, actions: &mut Actions) {
             let words = "Makes it the worker's machine; the present one stays until it answers.";
             let button = ui.button("Connect").on_hover_text(words).accessible_name(format!("Connect {target}"));
             if button.clicked() && state.connecting.is_none() {
+                // that dialog shows the waiting and its end
+                actions.command(Command::Connect);
                 actions.push(Action::Connect { target: Target::new(target), python: None, limit: LIMIT });
             }
         });
@@ -144,5 +146,35 @@ fn words(job: &JobInfo) -> String {
             format!("{}{of}{left}{whose}", job.now)
         }
         over => format!("{}{of}, {:.0} s{whose}", over.words(), job.seconds),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::drafts::Dialog;
+    use crate::app::far_jobs::job;
+    use crate::app::tests::{click, window};
+    use crate::base::Diagnostic;
+    use egui_kittest::kittest::Queryable;
+
+    #[test]
+    fn jobs_stand_under_their_machines_and_one_that_is_silent_says_why() {
+        let mut window = window(None);
+        window.state_mut().state.dialog = Some(Dialog::Jobs);
+        window.run_steps(3);
+        let others = &mut window.state_mut().state.session.far.others;
+        let running = JobInfo { fraction: 0.25, seconds: 60.0, ..job("a", JobState::Running) };
+        others.put(Some("gpu8".into()), Ok(vec![running]));
+        others.put(Some("gpu9".into()), Err(Diagnostic::error("worker-died", "no route to host")));
+        window.run_steps(3);
+        for text in ["gpu8", "run of a", "gpu9", "not reachable: no route to host"] {
+            assert!(window.query_by_label(text).is_some(), "{text}");
+        }
+        assert!(window.query_by_label_contains("about 3 min left").is_some());
+        click(&mut window, "Connect gpu8");
+        let state = &window.state().state;
+        assert!(matches!(state.dialog, Some(Dialog::Connect(_))));
+        assert!(state.connecting.is_some() || state.connect_error.is_some(), "there is no program gpu8 here");
     }
 }

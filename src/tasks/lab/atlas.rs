@@ -51,6 +51,9 @@ pub struct AtlasHead {
     pub cluster: usize,
     /// Its block masses, made small.
     pub tile: Tile,
+    /// The machine that looked at it, where several did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     coarse: Vec<u8>,
 }
 
@@ -179,6 +182,7 @@ fn row(call: &Call, head: usize, masses: &Masses, keys: Option<f64>, prefix: Opt
         needed: mean(&needed),
         cluster: 0,
         tile: Tile { values: tile.0, columns: tile.1, mark: local as f32 },
+        machine: None,
         coarse: sets.collect(),
     }
 }
@@ -198,7 +202,7 @@ fn top(row: &[f32], share: f64) -> Vec<usize> {
 }
 
 /// Numbers the groups of heads whose coarse pictures overlap, the largest first.
-fn cluster(heads: &mut [AtlasHead], groups: usize) {
+pub fn cluster(heads: &mut [AtlasHead], groups: usize) {
     let compared: Vec<usize> = (0..heads.len().min(COMPARED)).collect();
     // pictures of other extents cannot be laid over each other
     let mut extents: Vec<usize> = heads.iter().map(|h| h.coarse.len()).collect();

@@ -76,3 +76,35 @@ fn jobs_of_all_targets_are_listed_and_a_dead_line_costs_its_own_answer_alone() {
     why.fails(1, &["error[worker-died]", "No route to host"]);
     Bench::ran(far.command(&["cancel", &here]).env("MASKLOOM_PATIENCE", "5")).ok();
 }
+
+#[test]
+fn an_atlas_by_several_machines_is_that_of_one_and_is_taken_up_after_a_kill() {
+    let far = Far::new();
+    for name in ["a", "b"] {
+        far.add(name, "ssh").ok();
+    }
+    let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/captures/lm.safetensors");
+    let here = far.run(&["atlas", capture, "--json"]).ok().json();
+    // the third machine dies with its first call in hand
+    let own = env!("CARGO_BIN_EXE_maskloom");
+    let reads = r#"while read -r line; do case $line in *'"of":"call"'*) exit 9 ;; esac; printf '%s\n' "$line"; done"#;
+    let dying = far.program("dying", &format!("{reads} | '{own}' worker"));
+    let dying = dying.display().to_string();
+    let several =
+        ["atlas", capture, "--target", "a", "--target", "b", "--target", &dying, "--journal", "atlas.jsonl", "--json"];
+    let mut there = far.run(&several).ok().json();
+    let heads = there["heads"].as_array_mut().expect("heads");
+    assert!(heads.iter().all(|head| ["a", "b"].contains(&head["target"].as_str().expect("a machine"))), "{heads:?}");
+    heads.iter_mut().for_each(|head| drop(head.as_object_mut().expect("an object").remove("target")));
+    assert_eq!(there["heads"], here["heads"]);
+    let again = far.run(&several[..several.len() - 1]).ok();
+    assert!(again.err.contains("calls are in the journal") && again.out.contains("machine"), "{}", again.out);
+    // another file under the same path is another capture
+    std::fs::copy(capture, far.bench.path("x.safetensors")).expect("copied");
+    let other = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/captures/video.safetensors");
+    std::fs::copy(other, far.home().join("x.safetensors")).expect("copied");
+    far.line("moved", "cd \"$HOME\"", SSH);
+    far.add("c", "moved").ok();
+    far.run(&["atlas", "x.safetensors", "--target", "a", "--target", "c"]).fails(1, &["error[atlas-captures]"]);
+    far.run(&["atlas", capture, "--target", "a", "--target", "b", "--detach"]).fails(2, &["error[detach-targets]"]);
+}

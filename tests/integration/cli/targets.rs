@@ -30,7 +30,7 @@ impl Far {
         far
     }
 
-    fn program(&self, name: &str, text: &str) -> PathBuf {
+    pub(super) fn program(&self, name: &str, text: &str) -> PathBuf {
         self.bench.write(name, &format!("#!/bin/sh\n{text}\n"));
         let path = self.bench.path(name);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("set");
@@ -52,7 +52,7 @@ impl Far {
         format!("PATH={}:$PATH; export PATH", quoted(&self.bench.path("stubs").display().to_string()))
     }
 
-    fn home(&self) -> PathBuf {
+    pub(super) fn home(&self) -> PathBuf {
         self.bench.path("it's a \"home\" $HOME; `x`")
     }
 

@@ -148,7 +148,7 @@ impl QualityPage {
                 let path = PathBuf::from(self.typed.trim());
                 there::take_tensors(state, &path, heard);
             }
-            Ok(Heard::Look(_)) => {}
+            Ok(Heard::Look(_) | Heard::Header(_) | Heard::Call(_)) => {}
             Err(why) => self.failed = Some(why),
         }
     }

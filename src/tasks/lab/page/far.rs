@@ -6,7 +6,7 @@
 use super::look::{Answer, Bounded, Cells, Character, FileWords, Heat, Keeper, Line, Question, Seen};
 use super::numbers::{Incoming, Outgoing, Part};
 use super::studies::{self, Outcome, Study, Wish};
-use crate::base::{Control, DType, Diagnostic};
+use crate::base::{BlockSize, Control, DType, Diagnostic};
 use crate::problem::{Problem, ProblemSpec};
 use crate::quality::capture::{Capture, Header};
 use crate::quality::live::LineHead;
@@ -15,7 +15,7 @@ use crate::quality::measure::OutputError;
 use crate::quality::routers::Routed;
 use crate::quality::suggest::order::Gain;
 use crate::quality::suggest::{Candidate, Target};
-use crate::tasks::lab::{AtlasHead, CaptureFile, OfCall};
+use crate::tasks::lab::{self, AtlasHead, CaptureFile, OfCall};
 use crate::worker::serve;
 use crate::worker::transport::Payload;
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,17 @@ enum Ask {
     /// The tensors of a file that is no capture.
     Tensors {
         path: PathBuf,
+    },
+    /// What a capture says of itself.
+    Header {
+        path: PathBuf,
+    },
+    /// The atlas of one call.
+    Call {
+        path: PathBuf,
+        call: String,
+        entry: usize,
+        block: BlockSize,
     },
 }
 
@@ -79,6 +90,8 @@ enum Told {
     Look(Box<ToldLook>),
     Study { number: u64, call: String, result: Result<FarOutcome, Diagnostic> },
     Tensors { names: Vec<(String, DType, Vec<usize>)> },
+    Header { header: Box<Header> },
+    Call { heads: Vec<AtlasHead> },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -148,6 +161,30 @@ pub enum Heard {
     Study(studies::Answer),
     /// Names, types and shapes of a file's tensors.
     Tensors(Vec<(String, DType, Vec<usize>)>),
+    /// What a capture says of itself.
+    Header(Box<Header>),
+    /// Heads of one call, not grouped.
+    Call(Vec<AtlasHead>),
+}
+
+/// A question for the header of a capture.
+pub fn ask_header(path: &Path) -> Value {
+    value(&Ask::Header { path: path.to_path_buf() })
+}
+
+/// A question for the heads of one call. `block` is for calls without statistics.
+pub fn ask_call(path: &Path, call: &str, entry: usize, block: BlockSize) -> Value {
+    value(&Ask::Call { path: path.to_path_buf(), call: call.into(), entry, block })
+}
+
+/// What an answer says that is not about a mask. Errors: another one.
+pub fn plain_answer(told: Value) -> Result<Heard, Diagnostic> {
+    match serde_json::from_value(told).map_err(|e| broken(&e.to_string()))? {
+        Told::Tensors { names } => Ok(Heard::Tensors(names)),
+        Told::Header { header } => Ok(Heard::Header(header)),
+        Told::Call { heads } => Ok(Heard::Call(heads)),
+        Told::Study { .. } | Told::Look(_) => Err(broken("it is about a mask")),
+    }
 }
 
 /// The client's side: which file's header it has.
@@ -211,6 +248,8 @@ impl Client {
         let told: Told = serde_json::from_value(told).map_err(|e| broken(&e.to_string()))?;
         match told {
             Told::Tensors { names } => Ok(Heard::Tensors(names)),
+            Told::Header { header } => Ok(Heard::Header(header)),
+            Told::Call { heads } => Ok(Heard::Call(heads)),
             Told::Study { number, call, result } => {
                 Ok(Heard::Study(studies::Answer { number, call, result: result.map(FarOutcome::outcome) }))
             }
@@ -362,6 +401,15 @@ impl serve::Desk for Desk {
             Ask::Look(ask) => self.look(*ask, &mut numbers, control)?,
             Ask::Study(ask) => self.study(*ask, control)?,
             Ask::Tensors { path } => Told::Tensors { names: tensors(&path).map_err(|why| vec![why])? },
+            Ask::Header { path } => {
+                Told::Header { header: Box::new(self.looks.open(&path).map_err(|why| vec![why])?.header()) }
+            }
+            Ask::Call { path, call, entry, block } => {
+                let capture = self.looks.open(&path).map_err(|why| vec![why])?;
+                let of = capture.find(Some(&call), None, None).map_err(|why| vec![why])?;
+                let heads = lab::atlas(&capture, &[of], entry, block, 1, control).map_err(|why| vec![why])?;
+                Told::Call { heads }
+            }
         };
         Ok((value(&told), numbers.payloads()))
     }
