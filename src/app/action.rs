@@ -158,6 +158,10 @@ pub(crate) enum Action {
     },
     /// A file of the worker's machine.
     OpenFar(String),
+    /// Asks for the tensors of a file there that is no capture.
+    AskTensors(PathBuf),
+    /// Such a file's tensors, as inputs of runs: the names.
+    TakeTensors(PathBuf, Vec<String>),
     /// Opens a document that was kept unsaved.
     Reopen(PathBuf),
     /// Removes one for good.

@@ -13,7 +13,7 @@ mod layers;
 mod outside;
 mod sweep;
 mod tensors;
-pub(super) mod there;
+mod there;
 
 use super::action::{Action, Fit};
 use super::canvas::{Picture, Tool};
@@ -134,6 +134,8 @@ pub(super) fn act(state: &mut State, action: Action) {
         Action::ListFolder { far: true, ask } => there::list(state, ask),
         Action::ListFolder { far: false, ask } => state.session.errands.list(ask),
         Action::OpenFar(path) => there::open(state, &path),
+        Action::AskTensors(path) => there::ask_tensors(state, &path),
+        Action::TakeTensors(path, names) => there::take_tensors(state, &path, &names),
         Action::Reopen(file) => state.session.errands.reopen(file),
         Action::Discard(file) => {
             if let Some(root) = state.recovery.folder().map(Into::into) {

@@ -12,7 +12,7 @@ use crate::app::there::{CapturePlace, DeskNews, stays};
 use crate::app::view::FileInputs;
 use crate::app::workspace::Workspace;
 use crate::base::Diagnostic;
-use crate::tasks::lab::page::far::{Client, Heard};
+use crate::tasks::lab::page::far::Client;
 use crate::tasks::run_file::RunFile;
 use crate::worker::jobs::News;
 use crate::worker::protocol::folder::{FolderAsk, Listing};
@@ -37,7 +37,7 @@ pub(super) fn open(state: &mut State, path: &str) {
 }
 
 /// Asks for the tensors of a file there that is no capture: runs may take them as q, k and v.
-pub(in crate::app) fn ask_tensors(state: &mut State, path: &Path) {
+pub(super) fn ask_tensors(state: &mut State, path: &Path) {
     let job = state.session.jobs.desk(Client::tensors(path));
     state.session.started(JobFor::Desk(None), job);
 }
@@ -112,13 +112,12 @@ pub(super) fn opened(state: &mut State, path: &str, what: Result<Opened, Vec<Dia
 }
 
 /// A file there that is no capture: runs take its q, k and v, if it has three tensors.
-pub(in crate::app) fn take_tensors(state: &mut State, path: &Path, heard: Heard) {
-    let Heard::Tensors(tensors) = heard else { return };
+pub(super) fn take_tensors(state: &mut State, path: &Path, tensors: &[String]) {
     if tensors.len() < 3 {
         let message = format!("{} on {} has {} tensors", path.display(), state.view.target, tensors.len());
         return state.tell(Diagnostic::error("inputs-file", message).hint("runs need q, k and v"));
     }
-    let names = files::guess_names(tensors.iter().map(|t| t.0.as_str()));
+    let names = files::guess_names(tensors.iter().map(String::as_str));
     let layout = state.view.inputs.layout;
     state.done(format!("Runs use q, k and v from {}: {}.", path.display(), names.join(", ")));
     state.view.inputs = FileInputs { path: path.display().to_string(), names, layout, used: true };

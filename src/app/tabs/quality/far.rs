@@ -4,7 +4,7 @@
 //! so and shows nothing of another. Must not know how measures are drawn.
 
 use super::QualityPage;
-use crate::app::act::there;
+use crate::app::action::{Action, Actions};
 use crate::app::canvas::heat::HeatData;
 use crate::app::session::JobFor;
 use crate::app::state::State;
@@ -98,7 +98,7 @@ impl QualityPage {
     }
 
     /// Takes what the desk has said. Gives the answer about the mask.
-    pub(super) fn hear(&mut self, state: &mut State) -> Option<Answer> {
+    pub(super) fn hear(&mut self, state: &mut State, actions: &mut Actions) -> Option<Answer> {
         let news = std::mem::take(&mut state.session.desk);
         self.far.as_ref()?;
         let mut answer = None;
@@ -112,8 +112,8 @@ impl QualityPage {
                     };
                     answer = Some(Answer { question: *asked, result });
                 }
-                (Some(asked), Err(why)) => answer = self.failed(state, *asked, why).or(answer),
-                (None, Ok((told, payloads))) => self.heard_other(state, told, &payloads),
+                (Some(asked), Err(why)) => answer = self.failed(*asked, why, actions).or(answer),
+                (None, Ok((told, payloads))) => self.heard_other(told, &payloads, actions),
                 (None, Err(why)) => self.study_failed(why),
             }
         }
@@ -121,7 +121,7 @@ impl QualityPage {
     }
 
     /// A question about the mask came to nothing.
-    fn failed(&mut self, state: &mut State, asked: Question, why: Vec<Diagnostic>) -> Option<Answer> {
+    fn failed(&mut self, asked: Question, why: Vec<Diagnostic>, actions: &mut Actions) -> Option<Answer> {
         let why = why.into_iter().next()?;
         let newest = self.asked.as_ref() == Some(&asked);
         if why.code == "cancelled" {
@@ -133,20 +133,20 @@ impl QualityPage {
         }
         if why.code == "not-a-capture" {
             let path = std::mem::take(&mut self.path).unwrap_or_default();
-            there::ask_tensors(state, &path);
             self.typed = path.display().to_string();
+            actions.push(Action::AskTensors(path));
             return None;
         }
         newest.then_some(Answer { question: asked, result: Err(why) })
     }
 
-    fn heard_other(&mut self, state: &mut State, told: Value, payloads: &[Payload]) {
+    fn heard_other(&mut self, told: Value, payloads: &[Payload], actions: &mut Actions) {
         let Some(question) = self.asked.clone() else { return };
         match self.there.client.heard(told, payloads, &question) {
             Ok(Heard::Study(found)) => (self.there.running, self.there.studied) = (None, Some(found)),
-            Ok(heard @ Heard::Tensors(_)) => {
-                let path = PathBuf::from(self.typed.trim());
-                there::take_tensors(state, &path, heard);
+            Ok(Heard::Tensors(tensors)) => {
+                let names = tensors.into_iter().map(|tensor| tensor.0).collect();
+                actions.push(Action::TakeTensors(PathBuf::from(self.typed.trim()), names));
             }
             Ok(Heard::Look(_) | Heard::Header(_) | Heard::Call(_)) => {}
             Err(why) => self.failed = Some(why),

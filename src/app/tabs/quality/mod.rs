@@ -273,7 +273,7 @@ impl QualityPage {
         }
         let was_known = self.line().is_some();
         let here = self.thread.as_ref().filter(|_| self.far.is_none()).and_then(Latest::poll);
-        if let Some(answer) = here.or_else(|| self.hear(state)) {
+        if let Some(answer) = here.or_else(|| self.hear(state, actions)) {
             self.heats = heats(&answer);
             self.answer = Some(answer);
             self.make_room(state, actions);
