@@ -23,7 +23,6 @@ mod act;
 mod action;
 mod area;
 mod background;
-mod browse;
 pub mod canvas;
 mod captured;
 #[cfg(test)]
@@ -88,6 +87,7 @@ mod tabs;
 #[cfg(test)]
 mod tests;
 mod theme;
+mod there;
 mod timings;
 mod trace;
 mod trail;

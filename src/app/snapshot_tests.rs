@@ -128,7 +128,7 @@ fn open_capture(window: &mut Window) {
     use super::tabs::quality_tests::{capture, document};
     let state = &mut window.state_mut().state;
     state.edit(crate::document::edit::Edit::Replace(Box::new(document(40))));
-    state.session.capture = Some(capture());
+    state.session.capture = Some(super::there::CapturePlace::here(&capture()));
     state.view.show(Workspace::Quality);
     settle(window);
     step_until(window, "judged", |state| state.session.loss.as_ref().is_some_and(|loss| !loss.weak));

@@ -33,6 +33,7 @@ pub mod lab;
 pub mod lengths;
 pub mod licences;
 pub mod lowering;
+pub mod machines;
 pub mod manifest;
 pub mod placing;
 pub mod plan;

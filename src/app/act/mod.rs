@@ -13,6 +13,7 @@ mod layers;
 mod outside;
 mod sweep;
 mod tensors;
+mod there;
 
 use super::action::{Action, Fit};
 use super::canvas::{Picture, Tool};
@@ -130,7 +131,11 @@ pub(super) fn act(state: &mut State, action: Action) {
         }
         Action::Export(order) => state.session.errands.export_to(order),
         Action::OpenFolder(folder) => open_folder(state, &folder),
-        Action::ListFolder(folder, extensions) => state.session.errands.list(folder, extensions),
+        Action::ListFolder { far: true, ask } => there::list(state, ask),
+        Action::ListFolder { far: false, ask } => state.session.errands.list(ask),
+        Action::OpenFar(path) => there::open(state, &path),
+        Action::AskTensors(path) => there::ask_tensors(state, &path),
+        Action::TakeTensors(path, names) => there::take_tensors(state, &path, &names),
         Action::Reopen(file) => state.session.errands.reopen(file),
         Action::Discard(file) => {
             if let Some(root) = state.recovery.folder().map(Into::into) {
@@ -165,7 +170,9 @@ pub(super) fn listen(state: &mut State) {
         match done {
             Done::Opened { path, what } => files::opened(state, path, what),
             Done::Picked { path, shown } => dialogs::picked(state, path, shown),
-            Done::Listed(listing) => dialogs::listed(state, listing),
+            Done::Listed(ask, listing) => dialogs::listed(state, false, &ask, listing),
+            Done::OpenedThere { path, what } => there::opened(state, &path, what),
+            Done::JobsOf { target, listed } => state.session.far.others.put(target, listed),
             Done::Saved { path, revision, result } => files::saved(state, path, revision, result),
             Done::Looked { path, now } => outside::looked(state, &path, now),
             Done::Reloaded { path, what } => outside::reloaded(state, &path, what),

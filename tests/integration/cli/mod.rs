@@ -4,6 +4,7 @@
 mod exchange;
 mod exports;
 mod lab;
+mod lines;
 mod looks;
 mod machine;
 mod mistakes;

@@ -4,9 +4,9 @@
 //! uncertain. Must not know how masses are computed.
 
 use super::measures::heat;
-use super::work::Line;
 use crate::app::theme::palette;
 use crate::app::widgets::{percent, section};
+use crate::tasks::lab::page::look::Line;
 use egui::{Painter, Rect, Sense, Stroke, StrokeKind, Ui, pos2, vec2};
 
 /// Side of a thumbnail, in points.

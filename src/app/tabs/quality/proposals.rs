@@ -3,8 +3,6 @@
 //! Invariant: a candidate is applied in one undoable step; its figures were measured on the open call. Must not know
 //! how candidates are found.
 
-use super::studies::{Reach, Study, Wish};
-use super::work::{Line as Measured, Seen};
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
 use crate::app::state::State;
@@ -13,6 +11,8 @@ use crate::app::widgets::{diagnostic_below, percent, section};
 use crate::base::Provenance;
 use crate::quality::suggest::{Candidate, Protect, pareto};
 use crate::tasks::lab;
+use crate::tasks::lab::page::look::{Line as Measured, Seen};
+use crate::tasks::lab::page::studies::{Reach, Study, Wish};
 use egui::{ComboBox, DragValue, Grid, Slider, Ui};
 use egui_plot::{Line, Plot, PlotPoints, Points};
 use std::sync::Arc;
