@@ -61,6 +61,70 @@ fn an_area_tells_its_figures_and_follows_the_design() {
     assert!(state(&window).focus.area.is_none());
 }
 
+/// Steps until the figures of the selected area are of the newest design.
+fn count(window: &mut Window) {
+    step_until(window, "the area is counted", |s| {
+        s.focus.area.as_ref().is_some_and(|a| a.figures.as_ref().is_some_and(|f| f.of == s.area_of()))
+    });
+    window.run_steps(2);
+}
+
+#[test]
+fn a_lasso_selects_and_its_cells_are_kept_and_removed_as_one_step_each() {
+    let mut window = window(None);
+    press_over_the_canvas(&mut window, Key::S);
+    let before = state(&window).document.clone();
+    drag(&mut window, &[(0.6, 0.1), (0.9, 0.12), (0.9, 0.3), (0.75, 0.35), (0.62, 0.3)]);
+    assert_eq!(state(&window).document, before, "nothing is drawn");
+    count(&mut window);
+    let kept =
+        |window: &Window| state(window).focus.area.as_ref().and_then(|a| a.figures.clone()).expect("figures").kept;
+    assert_eq!(kept(&window), 0.0, "above the diagonal");
+    click(&mut window, "Keep these");
+    settle(&mut window);
+    assert_eq!(layers(&window), before.layers.len() + 1);
+    count(&mut window);
+    assert_eq!(kept(&window), 1.0);
+    click(&mut window, "Remove these");
+    settle(&mut window);
+    count(&mut window);
+    assert_eq!(kept(&window), 0.0);
+    command(&mut window, Key::Z);
+    command(&mut window, Key::Z);
+    settle(&mut window);
+    assert_eq!(state(&window).document, before, "two steps");
+    window.key_press(Key::Escape);
+    window.run_steps(2);
+    assert!(state(&window).focus.area.is_none(), "Escape forgets it");
+}
+
+#[test]
+fn patches_take_the_matrix_s_place_offer_a_grid_and_go_back() {
+    let mut window = window(None);
+    press_over_the_canvas(&mut window, Key::G);
+    assert!(state(&window).focus.patches && window.query_by_label("Mask canvas").is_none());
+    window.get_by_label_contains("These keys have no grid");
+    click(&mut window, "64x128");
+    settle(&mut window);
+    assert_eq!(state(&window).document.axes.q.to_string(), "tokens 64x128");
+    let name = "Keys in tokens";
+    step_until(&mut window, "the row is there", |s| s.session.canvas.has_row());
+    window.run_steps(2);
+    let picture = window.get_by_label(name).rect();
+    window.hover_at(picture.left_top() + egui::vec2(2.0, 2.0));
+    window.run_steps(2);
+    click(&mut window, name);
+    assert!(state(&window).focus.is_pinned);
+    let before = state(&window).focus.pinned[0];
+    window.key_press(Key::ArrowDown);
+    window.run_steps(3);
+    assert_eq!(state(&window).focus.pinned[0], before + 128);
+    command(&mut window, Key::Z);
+    assert_eq!(state(&window).document.axes.q.to_string(), "tokens 8192");
+    super::tests::by_palette(&mut window, &["Patches"]);
+    assert!(!state(&window).focus.patches && window.query_by_label("Mask canvas").is_some());
+}
+
 #[test]
 fn save_selects_the_name_so_that_typing_replaces_it_alone() {
     let mut window = window(None);

@@ -74,6 +74,7 @@ mod question;
 mod races;
 mod reading;
 mod recovery;
+mod region;
 mod session;
 mod sharing;
 #[cfg(test)]
@@ -89,6 +90,7 @@ mod tabs;
 mod tests;
 mod theme;
 mod timings;
+mod tour;
 mod trace;
 mod trail;
 #[cfg(test)]

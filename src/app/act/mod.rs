@@ -13,6 +13,7 @@ mod layers;
 mod outside;
 mod sweep;
 mod tensors;
+pub(super) mod tour;
 
 use super::action::{Action, Fit};
 use super::canvas::{Picture, Tool};
@@ -89,10 +90,9 @@ pub(super) fn act(state: &mut State, action: Action) {
         Action::Outside(choice) => outside::choose(state, choice),
         Action::SaveRunTo(path) => files::save_run_to(state, path),
         Action::SaveRecorderTo(path) => files::save_recorder_to(state, path),
-        Action::SetArea(place) => {
-            state.focus.area = place.map(|place| super::area::Area { place, figures: None });
-            canvas::count_area(state);
-        }
+        Action::ForgetArea => state.focus.area = None,
+        Action::PauseTour => state.tour.iter_mut().for_each(|tour| tour.paused = !tour.paused),
+        Action::EndTour => tour::end(state),
         Action::SaveHtmlTo(path) => files::save_html_to(state, path),
         Action::AddCode { text, replace } => layers::add_code(state, &text, replace),
         Action::LinkCode { path, score } => layers::link_code(state, path, score),
@@ -174,7 +174,7 @@ pub(super) fn listen(state: &mut State) {
             Done::RecorderSaved { path, result } => files::recorder_saved(state, path, result),
             Done::HtmlSaved { path, result } => files::html_saved(state, &path, result),
             Done::RaceKept => {}
-            Done::Area { place, figures } => canvas::area_counted(state, place, figures),
+            Done::Area { region, figures } => canvas::area_counted(state, &region, figures),
             Done::Written(what) => files::written(state, what),
             Done::Tensors { asked, tensors } => tensors::loaded(state, asked, tensors),
             Done::Unsaved(list) => dialogs::unsaved(state, list),
@@ -193,6 +193,7 @@ pub(super) fn listen(state: &mut State) {
     super::mishaps::ours().take().into_iter().for_each(|what| state.tell(what));
     let path = state.path.clone();
     state.session.follow(&state.document, state.revision, path.as_deref());
+    tour::follow(state);
     canvas::count_area(state);
     state.session.follow_difference(state.focus.picture == Picture::Difference);
     state.session.follow_file(path.as_deref());
@@ -245,6 +246,7 @@ fn run_command(state: &mut State, command: Command) {
             let dialog = dialogs::gallery(state);
             ask(state, dialog);
         }
+        Tour => tour::start(state),
         Palette => ask(state, Dialog::palette()),
         Shortcuts => ask(state, Dialog::Shortcuts),
         Messages => ask(state, Dialog::Messages),
@@ -264,6 +266,10 @@ fn run_command(state: &mut State, command: Command) {
         ZoomIn => state.session.canvas.zoom(1),
         ZoomOut => state.session.canvas.zoom(-1),
         FitMask => state.session.canvas.fit(),
+        Patches => {
+            state.focus.patches = !state.focus.patches;
+            state.session.canvas.take_focus();
+        }
         GoToCell => state.session.canvas.go_to(),
         Compare => match state.session.compare_with_this() {
             Some(name) => {
@@ -322,6 +328,10 @@ fn run_command(state: &mut State, command: Command) {
         ToolRectangle => layers::take_tool(state, Tool::Rectangle),
         ToolBand => layers::take_tool(state, Tool::Band),
         ToolArea => layers::take_tool(state, Tool::Area),
+        ToolPolygon => layers::take_tool(state, Tool::Polygon),
+        ToolLasso => layers::take_tool(state, Tool::Lasso),
+        KeepArea => canvas::fill_area(state, true),
+        DropArea => canvas::fill_area(state, false),
         AddRectangle => layers::add(state, layers::New::Rectangle),
         AddBand => layers::add(state, layers::New::Band),
         AddPainted => layers::add(state, layers::New::Painted),
@@ -537,6 +547,18 @@ fn take_sizes(state: &mut State, sizes: &OwnSizes) {
         set_axes(state, axes);
     }
     state.history.pointer_up();
+}
+
+/// The axis of the keys; queries that share it have it too.
+fn set_keys_axis(state: &mut State, axis: Axis) {
+    let mut axes = state.document.axes.clone();
+    match &mut axes.kv {
+        Some(kv) => *kv = axis,
+        None => axes.q = axis,
+    }
+    state.history.seal();
+    set_axes(state, axes);
+    state.history.seal();
 }
 
 fn set_axes(state: &mut State, axes: Axes) {

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// A count that is done by then is not worth a word about its progress.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-const TOOLS: [(Tool, Command, Icon); 7] = [
+const TOOLS: [(Tool, Command, Icon); 9] = [
     (Tool::Pan, Command::ToolPan, Icon::Move),
     (Tool::Brush, Command::ToolBrush, Icon::Brush),
     (Tool::Eraser, Command::ToolEraser, Icon::Eraser),
@@ -26,6 +26,8 @@ const TOOLS: [(Tool, Command, Icon); 7] = [
     (Tool::Rectangle, Command::ToolRectangle, Icon::Rectangle),
     (Tool::Band, Command::ToolBand, Icon::Band),
     (Tool::Area, Command::ToolArea, Icon::Area),
+    (Tool::Polygon, Command::ToolPolygon, Icon::Polygon),
+    (Tool::Lasso, Command::ToolLasso, Icon::Lasso),
 ];
 
 const PICTURES: [(Picture, &str, &str); 3] = [
@@ -42,6 +44,9 @@ const MAPS: [(MapKind, &str, &str); 2] = [
 /// Room that the names of all pictures and the heads want, in points.
 const WIDE: f32 = 640.0;
 
+/// What all tools of areas do.
+const BORDERS: &str = "Edges go to frames and segments (not with Alt); Shift selects single tokens.";
+
 /// Room that the menu of what is handed on wants, in points.
 const SHARE: f32 = 56.0;
 
@@ -51,11 +56,13 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         if !state.view.left && state.view.workspace.has_layers() {
             shows(ui, "Layers", Command::ToggleLeft, actions);
         }
+        let usual = std::mem::replace(&mut ui.spacing_mut().item_spacing.x, 2.0);
         for (tool, command, icon) in TOOLS {
             if icon_button(ui, state.focus.tool == tool, icon, command).clicked() {
                 actions.command(command);
             }
         }
+        ui.spacing_mut().item_spacing.x = usual;
         ui.separator();
         pictures(ui, state, actions);
         head(ui, state, actions);
@@ -83,6 +90,11 @@ fn pictures(ui: &mut Ui, state: &State, actions: &mut Actions) {
         response.response.accessible_name("What is drawn");
     } else {
         looks.iter().for_each(|look| look.show(ui, state, actions));
+    }
+    let words =
+        format!("{} Blocks, Mask, Scores and the others say what is shown.", Command::Patches.tooltip(ui.ctx()));
+    if ui.selectable_label(state.focus.patches, Command::Patches.text()).on_hover_text(words).clicked() {
+        actions.command(Command::Patches);
     }
     let masses = state.focus.picture == Picture::Map && state.focus.map == MapKind::Probabilities;
     if masses || state.focus.picture == Picture::Loss {
@@ -208,7 +220,9 @@ pub(in crate::app) fn tool_words(state: &State) -> String {
         Tool::Rectangle if empty => begins("The first rectangle"),
         Tool::Band if empty => begins("The first band"),
         Tool::Rectangle => "Keeps a rectangle of cells, as a new layer.".into(),
-        Tool::Area => "Drag over an area: its kept cells, blocks, waste and bytes are told; nothing is changed.".into(),
+        Tool::Area => format!("Drag over an area: its kept cells, blocks, waste and bytes are told. {BORDERS}"),
+        Tool::Polygon => format!("Click corners around an area; Enter or a double click closes it. {BORDERS}"),
+        Tool::Lasso => format!("Draw around an area. {BORDERS}"),
         Tool::Band => "Keeps a diagonal band of cells, as a new layer.".into(),
     }
 }

@@ -128,7 +128,7 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
             ],
         ),
         ("Run", &[&[Run, RunWhole, RaceLengths, Detach, Jobs, Cancel], &[Compile, Examine, Connect]]),
-        ("Help", &[&[ShowLearn], &[Palette, Shortcuts, Messages]]),
+        ("Help", &[&[ShowLearn, Tour], &[Palette, Shortcuts, Messages]]),
     ];
     for (name, groups) in groups {
         ui.menu_button(*name, |ui| {

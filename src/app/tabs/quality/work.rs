@@ -26,6 +26,11 @@ const THUMB: usize = 24;
 /// Counts the pictures of all threads.
 static PICTURES: AtomicU64 = AtomicU64::new(1);
 
+/// A number that is never given twice.
+pub(super) fn next_picture() -> u64 {
+    PICTURES.fetch_add(1, Ordering::Relaxed)
+}
+
 /// Cells that the canvas shows: rows and columns in tokens, height and width in pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cells {
@@ -405,7 +410,7 @@ fn by_block(head: &LiveHead, values: Vec<f32>, shows: Shows, source: Provenance)
         quantity: format!("{what} of a block of head {}, mean over its rows", head.scorer.head().place.1),
         source,
         masked_is_zero: false,
-        revision: PICTURES.fetch_add(1, Ordering::Relaxed),
+        revision: next_picture(),
     })
 }
 
@@ -431,7 +436,7 @@ fn cells(
         quantity: if one { what } else { format!("{what} per pixel") },
         source,
         masked_is_zero: false,
-        revision: PICTURES.fetch_add(1, Ordering::Relaxed),
+        revision: next_picture(),
     }))
 }
 
