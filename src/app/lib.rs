@@ -91,6 +91,8 @@ mod tests;
 mod theme;
 mod timings;
 mod tour;
+#[cfg(test)]
+mod tour_tests;
 mod trace;
 mod trail;
 #[cfg(test)]

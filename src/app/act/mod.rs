@@ -491,12 +491,23 @@ pub(super) fn set_aside(state: &mut State) -> Option<String> {
         return None;
     }
     let (last, path) = (state.history.undo_title(), state.path.as_deref());
-    // a preset that came back by undo is no work of anybody's
-    let of_name = library::presets().iter().filter(|p| p.text.contains(&*state.document.name));
-    if of_name.filter_map(|p| p.document().ok()).any(|d| d == state.document) {
+    if is_preset(&state.document) {
         return None;
     }
     state.recovery.set_aside(&state.document, last, path, state.kept_as.clone())
+}
+
+/// Whether a document is as the library has it: that is no work of anybody's.
+fn is_preset(document: &Document) -> bool {
+    let of_name = library::presets().iter().filter(|p| p.text.contains(&*document.name));
+    of_name.filter_map(|p| p.document().ok()).any(|preset| preset == *document)
+}
+
+/// What came back by undo or redo is no change where it is a preset as it was opened.
+fn came_back(state: &mut State, replaced: bool) {
+    if replaced && is_preset(&state.document) {
+        (state.saved, state.begun) = (state.revision, state.revision);
+    }
 }
 
 fn open_preset(state: &mut State, name: &str) {
@@ -514,6 +525,7 @@ fn undo(state: &mut State) {
     state.history.work_on(state.focus.layer);
     if let Some(step) = state.history.undo(&mut state.document) {
         state.turned(&step);
+        came_back(state, step.replaced);
         state.done(format!("Undone: {}", step.title));
     }
 }
@@ -522,6 +534,7 @@ fn redo(state: &mut State) {
     state.history.work_on(state.focus.layer);
     if let Some(step) = state.history.redo(&mut state.document) {
         state.turned(&step);
+        came_back(state, step.replaced);
         state.done(format!("Done again: {}", step.title));
     }
 }

@@ -118,6 +118,7 @@ impl Canvas {
             self.hovered = hovered;
             events.push(CanvasEvent::Hovered(hovered));
         }
+        self.corner = Some(body.right_bottom());
         self.patches.line(ui, line, scene, hovered, &source);
         events
     }

@@ -6,6 +6,7 @@ use super::{Action, Actions, Next, title};
 use crate::app::action::Fit;
 use crate::app::drafts::trainer::TrainerDialog;
 use crate::app::widgets::{diagnostic_below, primary_button, section};
+use crate::base::Diagnostic;
 use crate::document::library;
 use crate::trainers::advice::Advice;
 use crate::trainers::read::TrainerConfig;
@@ -35,7 +36,11 @@ fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &
         }
     });
     ui.label(format!("Today: {}", config.meaning()));
-    dialog.notes.iter().for_each(|note| diagnostic_below(ui, note));
+    for note in &dialog.notes {
+        // there is no export yet whose folder could stand there
+        let hint = note.hint.as_ref().map(|hint| hint.replace("EXPORT", "FOLDER_OF_THE_EXPORT"));
+        diagnostic_below(ui, &Diagnostic { hint, ..note.clone() });
+    }
     let mut next = Next::Stay;
     let mut fit = |start: Fit| {
         let (path, trainer) = (dialog.path.clone(), Box::new(config.clone()));

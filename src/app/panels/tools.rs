@@ -4,7 +4,7 @@
 
 use super::icons::{self, Icon};
 use crate::app::action::{Action, Actions};
-use crate::app::canvas::{NO_SCORE, Picture, Tool};
+use crate::app::canvas::{Picture, Tool};
 use crate::app::command::Command;
 use crate::app::gesture::Plan;
 use crate::app::session::CountProgress;
@@ -49,6 +49,9 @@ const BORDERS: &str = "Edges go to frames and segments (not with Alt); Shift sel
 
 /// Room that the menu of what is handed on wants, in points.
 const SHARE: f32 = 56.0;
+
+/// Room that the words on empty rows want.
+const EMPTY: f32 = 170.0;
 
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
@@ -179,14 +182,13 @@ fn count(ui: &mut Ui, state: &State, actions: &mut Actions) {
 }
 
 fn empty_rows(ui: &mut Ui, state: &State) {
-    if state.focus.picture == Picture::Bias && state.session.built.as_ref().is_some_and(|b| b.compiled.score.is_none())
-    {
-        ui.weak(NO_SCORE);
-        return;
-    }
     let Some(Ok(stats)) = state.session.current_stats().map(|counted| &counted.result) else { return };
     if stats.empty_rows > 0 {
         let words = format!("{} rows keep no key", grouped(stats.empty_rows.into()));
+        // where it would cover the heads, the headline's warnings have it
+        if ui.available_width() < EMPTY {
+            return;
+        }
         ui.colored_label(ui.visuals().warn_fg_color, words).on_hover_text("Their output is 0 and their lse -inf.");
     }
 }
