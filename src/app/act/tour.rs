@@ -79,8 +79,9 @@ fn begin(state: &mut State, show: Show) {
             }
         }
         Show::Slider => {
-            state.focus.area = None;
-            state.focus.tool = Tool::Pan;
+            (state.focus.area, state.focus.tool) = (None, Tool::Pan);
+            // its slider is in sight
+            state.focus.layer = state.document.layers.first().map(|layer| layer.id);
         }
         Show::Race => {
             command(Command::ShowRace);

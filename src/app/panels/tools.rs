@@ -50,6 +50,11 @@ const BORDERS: &str = "Edges go to frames and segments (not with Alt); Shift sel
 /// Room that the menu of what is handed on wants, in points.
 const SHARE: f32 = 56.0;
 
+/// Room that the field of pictures, the switch to patches and the heads want.
+const ROOMY: f32 = 330.0;
+/// Room that the field of a head wants, and the menu of heads.
+const HEAD: f32 = 84.0;
+const PICKED: f32 = 100.0;
 /// Room that the words on empty rows want.
 const EMPTY: f32 = 170.0;
 
@@ -88,16 +93,22 @@ fn pictures(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let looks = looks(state);
     let now = looks.iter().find(|look| look.is_shown(state));
     if ui.available_width() < WIDE {
+        let room = ui.available_width() >= ROOMY;
         let combo = egui::ComboBox::from_id_salt("picture").selected_text(now.map_or("", |l| l.name)).width(96.0);
-        let response = combo.show_ui(ui, |ui| looks.iter().for_each(|look| look.show(ui, state, actions)));
+        let response = combo.show_ui(ui, |ui| {
+            looks.iter().for_each(|look| look.show(ui, state, actions));
+            if !room {
+                ui.separator();
+                patches(ui, state, actions);
+            }
+        });
         response.response.accessible_name("What is drawn");
+        if room {
+            patches(ui, state, actions);
+        }
     } else {
         looks.iter().for_each(|look| look.show(ui, state, actions));
-    }
-    let words =
-        format!("{} Blocks, Mask, Scores and the others say what is shown.", Command::Patches.tooltip(ui.ctx()));
-    if ui.selectable_label(state.focus.patches, Command::Patches.text()).on_hover_text(words).clicked() {
-        actions.command(Command::Patches);
+        patches(ui, state, actions);
     }
     let masses = state.focus.picture == Picture::Map && state.focus.map == MapKind::Probabilities;
     if masses || state.focus.picture == Picture::Loss {
@@ -105,6 +116,15 @@ fn pictures(ui: &mut Ui, state: &State, actions: &mut Actions) {
         if ui.checkbox(&mut on, "log").on_hover_text("Colours by the logarithm.").changed() {
             actions.push(Action::SetMapLog(on));
         }
+    }
+}
+
+/// The switch between the matrix and the keys of one query.
+fn patches(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let words =
+        format!("{} Blocks, Mask, Scores and the others say what is shown.", Command::Patches.tooltip(ui.ctx()));
+    if ui.selectable_label(state.focus.patches, Command::Patches.text()).on_hover_text(words).clicked() {
+        actions.command(Command::Patches);
     }
 }
 
@@ -209,6 +229,10 @@ fn icon_button(ui: &mut Ui, chosen: bool, icon: Icon, command: Command) -> egui:
 /// The tool's effect, shown before its use.
 pub(in crate::app) fn tool_words(state: &State) -> String {
     let empty = state.document.layers.iter().all(|l| !l.enabled);
+    if state.focus.patches {
+        return "A click on a key makes it the query; arrows move it, page keys by a frame. G goes back to the matrix."
+            .into();
+    }
     let begins = |what: &str| format!("{what} starts from an empty mask: only drawn cells are kept.");
     match state.focus.tool {
         Tool::Pan if state.selected_rectangle().is_some() => {
@@ -238,12 +262,15 @@ fn head(ui: &mut Ui, state: &State, actions: &mut Actions) {
             actions.push(Action::SetHead { b, h });
         }
     }
-    if settings.heads > 1 {
+    // where there is no room for them the brackets change the head, and the palette finds the rest
+    if settings.heads > 1 && ui.available_width() >= HEAD {
         ui.weak("head");
         if let Some(h) = whole(ui, "Shown head", h, 0..=settings.heads - 1) {
             actions.push(Action::SetHead { b, h });
         }
-        picked(ui, state, actions);
+        if ui.available_width() >= PICKED || state.focus.picked.is_some() {
+            picked(ui, state, actions);
+        }
     }
 }
 

@@ -3,7 +3,6 @@
 //! Invariant: while it plays, the window below takes no pointer. Must not know what the steps do.
 
 use crate::app::action::{Action, Actions};
-use crate::app::command::Command;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::tour::{LENGTH, STEPS};
@@ -11,7 +10,7 @@ use crate::app::widgets::id;
 use egui::{Align2, Area, Context, Frame, Order, ProgressBar, RichText, Sense, Vec2, pos2};
 
 /// The widest that its text is, in points.
-const WIDE: f32 = 640.0;
+const WIDE: f32 = 430.0;
 
 /// Draws it, if the tour plays.
 pub(in crate::app) fn show(ctx: &Context, state: &State, actions: &mut Actions) {
@@ -24,8 +23,9 @@ pub(in crate::app) fn show(ctx: &Context, state: &State, actions: &mut Actions) 
     if shield.inner.clicked() || shield.inner.drag_started() || shield.inner.secondary_clicked() {
         actions.push(Action::EndTour);
     }
-    let at = pos2(screen.center().x, screen.bottom() - 56.0);
-    let bar = Area::new(id("tour")).order(Order::Tooltip).pivot(Align2::CENTER_BOTTOM).fixed_pos(at);
+    // the figures of an area stand on the other side
+    let at = pos2(screen.right() - 12.0, screen.bottom() - 40.0);
+    let bar = Area::new(id("tour")).order(Order::Tooltip).pivot(Align2::RIGHT_BOTTOM).fixed_pos(at);
     bar.show(ctx, |ui| {
         Frame::popup(ui.style()).stroke((1.5, palette(ui.visuals()).accent)).show(ui, |ui| {
             let wide = (screen.width() - 60.0).min(WIDE);
@@ -34,7 +34,7 @@ pub(in crate::app) fn show(ctx: &Context, state: &State, actions: &mut Actions) 
             ui.add(egui::Label::new(RichText::new(STEPS[step].words).size(15.0)).wrap());
             ui.horizontal(|ui| {
                 let share = (tour.played / LENGTH) as f32;
-                ui.add(ProgressBar::new(share).desired_width((wide - 300.0).max(60.0)).desired_height(8.0));
+                ui.add(ProgressBar::new(share).desired_width((wide - 200.0).max(60.0)).desired_height(8.0));
                 ui.weak(format!("{} of {}", step + 1, STEPS.len()));
                 let pause = if tour.paused { "Go on" } else { "Pause" };
                 if ui.add(egui::Button::new(pause).min_size(Vec2::new(58.0, 0.0))).clicked() {
@@ -44,7 +44,6 @@ pub(in crate::app) fn show(ctx: &Context, state: &State, actions: &mut Actions) 
                 if stop.accessible_name("Stop the tour").clicked() {
                     actions.push(Action::EndTour);
                 }
-                ui.weak(Command::Tour.text());
             });
         });
     });

@@ -17,7 +17,7 @@ const BARS: f32 = 26.0;
 const PATCH: f32 = 40.0;
 const TOKEN: f32 = 14.0;
 /// Patches from this side on have lines between them.
-const LINES: f32 = 7.0;
+const LINES: f32 = 10.0;
 /// Tokens that are written out, at most.
 const WORDS: usize = 400;
 
@@ -173,7 +173,7 @@ impl Patches {
         }
         if look.is_marked(&part) {
             let rect = placed[look.q - part.start].0;
-            ui.painter().rect_stroke(rect.expand(1.0), 3.0, (2.0, look.palette.accent), StrokeKind::Outside);
+            mark(ui, rect, &look.palette);
         }
         let over = response.hover_pos().and_then(|pos| placed.iter().position(|(rect, ..)| rect.contains(pos)));
         self.pointed(&response, &part, over.map(|n| part.start + n), look);
@@ -230,10 +230,14 @@ impl Patches {
         response.widget_info(|| {
             egui::WidgetInfo::labeled(egui::Role::Image, true, format!("Frames of {}", part.segment.name))
         });
-        for n in 0..frames {
+        let kept = |n: usize| {
             let from = part.start + n * size;
-            let kept = if part.queries { None } else { self.kept(from..from + size) };
-            let share = kept.unwrap_or(0) as f32 / size as f32;
+            self.kept(from..from + size).filter(|_| !part.queries).unwrap_or(0)
+        };
+        let kept: Vec<usize> = (0..frames).map(kept).collect();
+        let most = kept.iter().copied().max().unwrap_or(0).max(1);
+        for (n, kept) in kept.iter().enumerate() {
+            let share = *kept as f32 / most as f32;
             let slot = Rect::from_min_size(bars.min + vec2(n as f32 * wide, 0.0), vec2((wide - 1.0).max(0.5), BARS));
             ui.painter().rect_filled(slot, 0.0, look.palette.empty);
             let height = if share > 0.0 { (share * BARS).max(1.5) } else { 0.0 };
@@ -248,7 +252,7 @@ impl Patches {
         if let Some(pos) = response.interact_pointer_pos().filter(|_| response.clicked()) {
             chosen = Some(at(pos));
         }
-        response.on_hover_text_at_pointer("The kept keys of each frame; a click shows it.");
+        response.on_hover_text_at_pointer("The kept keys of each frame, beside the frame with most; a click shows it.");
         let line =
             Rect::from_min_max(pos2(room.left(), bars.bottom() + 4.0), pos2(room.right(), bars.bottom() + 4.0 + TEXT));
         let mut child = ui.new_child(UiBuilder::new().id_salt(("frame", part.start, part.queries)).max_rect(line));
@@ -314,7 +318,7 @@ impl Patches {
         ui.painter().rect_stroke(cells.rect, 0.0, (1.0, look.palette.grid), StrokeKind::Outside);
         if look.is_marked(&part) && (first..first + colors.len()).contains(&look.q) {
             let place = cells.place(look.q - first);
-            ui.painter().rect_stroke(place.expand(1.5), 0.0, (2.0, look.palette.accent), StrokeKind::Outside);
+            mark(ui, place, &look.palette);
         }
         let over = response.hover_pos().and_then(|pos| cells.at(pos));
         if let Some(n) = over {
@@ -412,6 +416,12 @@ impl Patches {
         }
         look.choose(part, to);
     }
+}
+
+/// Frames the query, on any colour.
+fn mark(ui: &Ui, rect: Rect, palette: &Palette) {
+    ui.painter().rect_stroke(rect.expand(0.5), 0.0, (4.0, palette.outside), StrokeKind::Outside);
+    ui.painter().rect_stroke(rect.expand(1.5), 0.0, (2.0, palette.accent), StrokeKind::Outside);
 }
 
 /// What can be read on a colour.
