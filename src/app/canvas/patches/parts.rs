@@ -15,7 +15,7 @@ const TEXT: f32 = 18.0;
 const BARS: f32 = 26.0;
 /// The largest patch and the largest token of a strip, in points.
 const PATCH: f32 = 40.0;
-const TOKEN: f32 = 14.0;
+const TOKEN: f32 = 22.0;
 /// Patches from this side on have lines between them.
 const LINES: f32 = 10.0;
 /// Tokens that are written out, at most.
