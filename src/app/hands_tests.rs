@@ -147,3 +147,79 @@ fn save_selects_the_name_so_that_typing_replaces_it_alone() {
     window.run_steps(3);
     assert_eq!(path(&window), "abc");
 }
+
+#[test]
+fn messages_stand_beside_the_mask_and_cover_neither_layers_nor_heads() {
+    let mut window = window(None);
+    command(&mut window, Key::N);
+    settle(&mut window);
+    let told = window.get_by_label_contains("A new document.").rect();
+    let canvas = window.get_by_label("Mask canvas").rect();
+    assert!(canvas.contains_rect(told), "{told} in {canvas}");
+    assert!(told.center().x > canvas.center().x && told.bottom() < canvas.bottom());
+}
+
+#[test]
+fn a_preset_that_comes_back_by_undo_or_redo_is_no_change() {
+    let mut window = window(None);
+    super::act::act(&mut window.state_mut().state, super::action::Action::OpenPreset("causal".into()));
+    settle(&mut window);
+    for (keys, name) in [(Modifiers::COMMAND, "Sliding window"), (Modifiers::COMMAND.plus(Modifiers::SHIFT), "Causal")]
+    {
+        window.key_press_modifiers(keys, Key::Z);
+        settle(&mut window);
+        assert!(state(&window).document.name.contains(name), "{}", state(&window).document.name);
+        assert!(!state(&window).is_dirty(), "{name}");
+    }
+}
+
+#[test]
+fn messages_of_problems_are_no_wider_than_their_page() {
+    use crate::document::edit::Edit;
+    use crate::document::model::{Combine, Layer, TextCode};
+    let mut window = window(None);
+    let source = format!(
+        "def mask_mod(b, h, q, k):\n    return (q >= k) and {}\n",
+        "(q - k <= 1024) and ".repeat(9) + "(k > 1)"
+    );
+    let content = MaskContent::Text(TextCode { source, ..TextCode::default() });
+    let layer = Layer { id: 1, name: "long".into(), enabled: true, combine: Combine::And, heads: None, content };
+    let mut document = state(&window).document.clone();
+    document.layers = vec![layer];
+    window.state_mut().state.edit(Edit::Replace(Box::new(document)));
+    settle(&mut window);
+    click(&mut window, "Problems (1)");
+    let message = window.get_by_label_contains("needs one truth value").rect();
+    let copy = window.get_by_label("Copy").rect();
+    let hint = window.get_by_label_contains("write `").rect();
+    for rect in [message, copy, hint] {
+        assert!(rect.right() <= 1500.0, "{rect}");
+    }
+}
+
+#[test]
+fn a_race_of_a_lesson_leaves_it_in_front_and_workspaces_lead_back() {
+    use super::workspace::Workspace;
+    let mut window = window(None);
+    click(&mut window, "Learn");
+    click(&mut window, "Start: Maskloom in two minutes");
+    click(&mut window, "Next");
+    click(&mut window, "Go to the slider");
+    assert_eq!(state(&window).view.workspace, Workspace::Design);
+    click(&mut window, "\u{2190} Back to the lesson");
+    let next = |window: &Window| window.get_by_label("Next").rect().min;
+    let before = next(&window);
+    click(&mut window, "Next");
+    click(&mut window, "Next");
+    assert_eq!(next(&window), before, "the buttons stay where they are");
+    // the step that races
+    let races = window.query_all_by_label("Race").map(|node| node.rect()).max_by(|a, b| a.top().total_cmp(&b.top()));
+    let race = races.expect("a button").center();
+    window.hover_at(race);
+    window.drag_at(race);
+    window.run_steps(1);
+    window.drop_at(race);
+    window.run_steps(4);
+    assert_eq!(state(&window).view.workspace, Workspace::Learn);
+    assert!(state(&window).session.race.is_some() || state(&window).session.shrinking.is_some(), "it was asked for");
+}
