@@ -152,7 +152,9 @@ impl Workbench {
             if ctx.input(|i| i.key_pressed(egui::Key::Escape)) {
                 act::act(state, Action::EndTour);
             }
-            ctx.request_repaint_after(Duration::from_millis(33));
+            if state.tour.as_ref().is_some_and(|tour| !tour.paused) {
+                ctx.request_repaint_after(Duration::from_millis(33));
+            }
         } else if state.dialog.is_none() {
             // Escape that ends a stroke or leaves a field ends only that
             let escapes = !typing && !state.session.canvas.drawing() && ctx.input(|i| i.key_pressed(egui::Key::Escape));

@@ -84,6 +84,22 @@ fn the_tour_stands_when_paused_and_ends_by_escape_or_a_click_that_does_nothing_e
 }
 
 #[test]
+fn a_document_that_is_opened_meanwhile_stays_and_the_tour_goes() {
+    use super::act::act;
+    use super::action::Action;
+    let mut window = window(None);
+    super::tests::by_palette(&mut window, &["Tour of 90"]);
+    play_to(&mut window, Show::Stroke);
+    act(&mut window.state_mut().state, Action::OpenPreset("causal".into()));
+    window.run_steps(4);
+    assert!(state(&window).tour.is_none());
+    let names: Vec<String> = state(&window).tabs().iter().map(|tab| tab.document.name.clone()).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert!(!names.contains(&"Tour".to_string()) && state(&window).document.name.contains("Causal"), "{names:?}");
+    assert_eq!(state(&window).tab, 1);
+}
+
+#[test]
 fn a_click_on_a_row_of_the_race_says_what_limits_it_and_what_other_cards_would_take() {
     let mut window = window(None);
     click(&mut window, "Race");

@@ -168,6 +168,10 @@ pub(in crate::app) fn end(state: &mut State) {
         documents::close(state);
         let home = state.tabs().iter().position(|tab| tab.id == tour.home);
         documents::show(state, home.unwrap_or(from.saturating_sub(1)));
+    } else if let Some(at) = state.tabs().iter().position(|tab| tab.id == tour.own) {
+        // a file that was dropped meanwhile is worked on: the tour's tab goes, whatever is in it
+        state.parked.retain(|tab| tab.id != tour.own);
+        state.tab -= usize::from(at < state.tab);
     }
     let View { theme, scale, .. } = state.view.clone();
     state.view = View { theme, scale, ..tour.view };
