@@ -83,8 +83,12 @@ pub(crate) enum Action {
     SaveRunTo(PathBuf),
     /// The capture script, under this name, and the package that it imports next to it.
     SaveRecorderTo(PathBuf),
-    /// The area whose figures are told; None: none.
-    SetArea(Option<super::area::Place>),
+    /// The tour stands, or goes on.
+    PauseTour,
+    /// The tour ends.
+    EndTour,
+    /// No area is selected.
+    ForgetArea,
     /// Saves the design as a page.
     SaveHtmlTo(PathBuf),
     /// FlexAttention text as layers; `replace`: instead of those there are.

@@ -82,6 +82,7 @@ commands! {
     OpenConfig: "Open a trainer's config.json…", "Reads a trainer's configuration and fits a preset to its model.", ctrl_shift(Key::O);
     Connect: "Connect a GPU…", "Runs the worker on another machine through a launch command such as ssh.", ctrl_shift(Key::G);
     Gallery: "Gallery", "Ready documents with small pictures of their masks.", ctrl(Key::G);
+    Tour: "Tour of 90 seconds", "Plays a tour by itself, in a tab of its own: a stroke, its blocks, its time, export. Escape or a click ends it.", None;
     Palette: "Commands…", "Finds a command, preset or pattern by typing.", ctrl(Key::P);
     Shortcuts: "Keyboard shortcuts", "Lists every command with its keys.", plain(Key::F1);
     Messages: "Messages", "Lists all messages since the start.", ctrl_shift(Key::M);
@@ -103,6 +104,10 @@ commands! {
     ToolRectangle: "Rectangle", "Draws a rectangle as a new layer.", plain(Key::R);
     ToolBand: "Band", "Draws a diagonal band as a new layer.", plain(Key::D);
     ToolArea: "Select an area", "Tells kept cells, blocks, waste and bytes of the area that is dragged over.", plain(Key::A);
+    ToolPolygon: "Select by a polygon", "Tells the same of what lines between clicked corners go around.", plain(Key::P);
+    ToolLasso: "Select by a lasso", "Tells the same of what the pointer is drawn around.", plain(Key::S);
+    KeepArea: "Keep the selected cells", "Keeps all cells of the selected area, in a painted layer.", None;
+    DropArea: "Remove the selected cells", "Removes all cells of the selected area, from every layer that keeps them.", None;
     AddRectangle: "Add a rectangle", "Adds a rectangle layer with editable edges.", None;
     AddBand: "Add a band", "Adds a diagonal band layer with editable distances.", None;
     AddPainted: "Add a painted layer", "Adds an empty layer to paint on.", None;
@@ -122,6 +127,7 @@ commands! {
     ZoomOut: "Zoom out", "Draws the cells smaller (minus on the canvas, or the wheel).", None;
     FitMask: "Fit the whole mask", "Draws the whole mask (Home on the canvas).", alt(Key::Home);
     GoToCell: "Go to a cell…", "Centres a cell by its q_idx and kv_idx.", ctrl(Key::L);
+    Patches: "Patches", "Draws the keys of one query on the image or the video's frames instead of the matrix, or goes back.", plain(Key::G);
     Compare: "Compare with this from now on", "Remembers the present mask; the picture and the headline show the difference to it.", ctrl_shift(Key::D);
     StopComparing: "Stop comparing", "Forgets the compared mask.", None;
     Present: "Presentation", "Switches to large type, a light theme and the canvas alone, or back.", plain(Key::F11);

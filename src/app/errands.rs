@@ -12,6 +12,7 @@ use super::hosts::Names;
 use super::mishaps::guarded;
 use super::opening::{self, Opened, Thumbnail};
 use super::races::SmallerCopy;
+use super::region::Region;
 use super::unsaved::{self, Kept};
 use super::writing::{self, Order, Written};
 use crate::base::{Control, Diagnostic, HostTensor, Lengths};
@@ -60,7 +61,7 @@ pub(crate) enum Done {
     /// The design was written as a page, or not.
     HtmlSaved { path: PathBuf, result: Result<(), Diagnostic> },
     /// An area was counted.
-    Area { place: area::Place, figures: Figures },
+    Area { region: Region, figures: Figures },
     /// A race was kept for later windows.
     RaceKept,
     /// An export was written, or not.
@@ -314,12 +315,10 @@ impl Errands {
     }
 
     /// Counts an area of a design.
-    pub fn area(&self, built: Arc<Built>, lengths: Lengths, place: area::Place, of: Of) {
+    pub fn area(&self, built: Arc<Built>, lengths: Lengths, region: Region, captured: Option<area::Heads>, of: Of) {
         self.start("area", move || {
-            let q = [place[0][0], place[0][1].min(lengths.q_len)];
-            let kv = [place[1][0], place[1][1].min(lengths.kv_len)];
-            let figures = area::figures(&built, lengths, [q, kv], of, &Control::new());
-            Done::Area { place, figures }
+            let figures = area::figures(&built, lengths, &region, captured.as_ref(), of, &Control::new());
+            Done::Area { region, figures }
         });
     }
 

@@ -73,6 +73,7 @@ mod question;
 mod races;
 mod reading;
 mod recovery;
+mod region;
 mod session;
 mod sharing;
 #[cfg(test)]
@@ -89,6 +90,9 @@ mod tests;
 mod theme;
 mod there;
 mod timings;
+mod tour;
+#[cfg(test)]
+mod tour_tests;
 mod trace;
 mod trail;
 #[cfg(test)]

@@ -208,6 +208,8 @@ pub(crate) struct Session {
     pub recorder: Option<PathBuf>,
     /// The call of a capture that is open there.
     pub captured: Option<Arc<Captured>>,
+    /// Its heads with their attention masses.
+    pub heads: Option<super::area::Heads>,
     /// The loss of the mask on it.
     pub loss: Option<LossFigure>,
     pub map: Option<MapPicture>,
@@ -220,7 +222,7 @@ pub(crate) struct Session {
     pub numbers_asked: Option<(u64, MapRequest)>,
     pub numbers_error: Option<Diagnostic>,
     /// The area that is being counted, and of what.
-    pub counting_area: Option<(super::area::Place, super::area::Of)>,
+    pub counting_area: Option<(super::region::Region, super::area::Of)>,
     /// The cells in which the mask differs from the compared one.
     pub differing: Differing,
     /// Maps so far.
@@ -302,6 +304,7 @@ impl Session {
             desk: Vec::new(),
             recorder: None,
             captured: None,
+            heads: None,
             loss: None,
             map: None,
             map_asked: None,

@@ -32,6 +32,7 @@ pub mod kernel_files;
 pub mod lab;
 pub mod lengths;
 pub mod licences;
+pub mod limits;
 pub mod lowering;
 pub mod machines;
 pub mod manifest;

@@ -4,6 +4,7 @@
 
 use super::{Next, State, title};
 use crate::app::command::Command;
+use crate::app::hints::words as words_of;
 use crate::app::widgets::{severity_colour, severity_word};
 use crate::base::Diagnostic;
 use egui::{Grid, RichText, ScrollArea, Ui};
@@ -12,9 +13,13 @@ pub(super) fn failure(ui: &mut Ui, heading: &str, why: &[Diagnostic]) -> Next {
     title(ui, heading);
     ScrollArea::vertical().max_height(360.0).show(ui, |ui| {
         for diagnostic in why {
-            ui.label(RichText::new(diagnostic.summary()).color(severity_colour(ui, diagnostic.severity)));
+            // the code is for searching; what happened comes first
+            let prefix = format!("{}[{}]: ", severity_word(diagnostic.severity), diagnostic.code);
+            let words = diagnostic.summary().replacen(&prefix, "", 1);
+            ui.label(RichText::new(words).color(severity_colour(ui, diagnostic.severity)))
+                .on_hover_text(&*diagnostic.code);
             if let Some(hint) = &diagnostic.hint {
-                ui.label(hint);
+                ui.label(words_of(hint));
             }
             ui.add_space(6.0);
         }

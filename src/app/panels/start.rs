@@ -9,11 +9,12 @@ use crate::app::theme;
 use crate::app::widgets::painted;
 use egui::{RichText, Sense, Ui, Vec2};
 
-const STEPS: [(Command, &str, &str); 5] = [
+const STEPS: [(Command, &str, &str); 6] = [
     (Command::Gallery, "Gallery", "ready masks with pictures"),
     (Command::PasteCode, "Paste or open FlexAttention code", "mask_mod, score_mod, whole files"),
     (Command::OpenConfig, "Open a trainer's config.json", "fit a mask to its model, export back"),
     (Command::Connect, "Connect a GPU", "ssh, Slurm, a container"),
+    (Command::Tour, "Watch a tour", "90 seconds, plays by itself"),
     (Command::ShowLearn, "Show me in two minutes", "what a block is, why it is fast"),
 ];
 /// Height of a step, in points.

@@ -4,7 +4,7 @@
 
 use super::icons::{self, Icon};
 use crate::app::action::{Action, Actions};
-use crate::app::canvas::{NO_SCORE, Picture, Tool};
+use crate::app::canvas::{Picture, Tool};
 use crate::app::command::Command;
 use crate::app::gesture::Plan;
 use crate::app::session::CountProgress;
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// A count that is done by then is not worth a word about its progress.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-const TOOLS: [(Tool, Command, Icon); 7] = [
+const TOOLS: [(Tool, Command, Icon); 9] = [
     (Tool::Pan, Command::ToolPan, Icon::Move),
     (Tool::Brush, Command::ToolBrush, Icon::Brush),
     (Tool::Eraser, Command::ToolEraser, Icon::Eraser),
@@ -26,6 +26,8 @@ const TOOLS: [(Tool, Command, Icon); 7] = [
     (Tool::Rectangle, Command::ToolRectangle, Icon::Rectangle),
     (Tool::Band, Command::ToolBand, Icon::Band),
     (Tool::Area, Command::ToolArea, Icon::Area),
+    (Tool::Polygon, Command::ToolPolygon, Icon::Polygon),
+    (Tool::Lasso, Command::ToolLasso, Icon::Lasso),
 ];
 
 const PICTURES: [(Picture, &str, &str); 3] = [
@@ -42,8 +44,19 @@ const MAPS: [(MapKind, &str, &str); 2] = [
 /// Room that the names of all pictures and the heads want, in points.
 const WIDE: f32 = 640.0;
 
+/// What all tools of areas do.
+const BORDERS: &str = "Edges go to frames and segments (not with Alt); Shift selects single tokens.";
+
 /// Room that the menu of what is handed on wants, in points.
 const SHARE: f32 = 56.0;
+
+/// Room that the field of pictures, the switch to patches and the heads want.
+const ROOMY: f32 = 330.0;
+/// Room that the field of a head wants, and the menu of heads.
+const HEAD: f32 = 84.0;
+const PICKED: f32 = 100.0;
+/// Room that the words on empty rows want.
+const EMPTY: f32 = 170.0;
 
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
@@ -51,11 +64,13 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         if !state.view.left && state.view.workspace.has_layers() {
             shows(ui, "Layers", Command::ToggleLeft, actions);
         }
+        let usual = std::mem::replace(&mut ui.spacing_mut().item_spacing.x, 2.0);
         for (tool, command, icon) in TOOLS {
             if icon_button(ui, state.focus.tool == tool, icon, command).clicked() {
                 actions.command(command);
             }
         }
+        ui.spacing_mut().item_spacing.x = usual;
         ui.separator();
         pictures(ui, state, actions);
         head(ui, state, actions);
@@ -78,11 +93,22 @@ fn pictures(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let looks = looks(state);
     let now = looks.iter().find(|look| look.is_shown(state));
     if ui.available_width() < WIDE {
+        let room = ui.available_width() >= ROOMY;
         let combo = egui::ComboBox::from_id_salt("picture").selected_text(now.map_or("", |l| l.name)).width(96.0);
-        let response = combo.show_ui(ui, |ui| looks.iter().for_each(|look| look.show(ui, state, actions)));
+        let response = combo.show_ui(ui, |ui| {
+            looks.iter().for_each(|look| look.show(ui, state, actions));
+            if !room {
+                ui.separator();
+                patches(ui, state, actions);
+            }
+        });
         response.response.accessible_name("What is drawn");
+        if room {
+            patches(ui, state, actions);
+        }
     } else {
         looks.iter().for_each(|look| look.show(ui, state, actions));
+        patches(ui, state, actions);
     }
     let masses = state.focus.picture == Picture::Map && state.focus.map == MapKind::Probabilities;
     if masses || state.focus.picture == Picture::Loss {
@@ -90,6 +116,15 @@ fn pictures(ui: &mut Ui, state: &State, actions: &mut Actions) {
         if ui.checkbox(&mut on, "log").on_hover_text("Colours by the logarithm.").changed() {
             actions.push(Action::SetMapLog(on));
         }
+    }
+}
+
+/// The switch between the matrix and the keys of one query.
+fn patches(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let words =
+        format!("{} Blocks, Mask, Scores and the others say what is shown.", Command::Patches.tooltip(ui.ctx()));
+    if ui.selectable_label(state.focus.patches, Command::Patches.text()).on_hover_text(words).clicked() {
+        actions.command(Command::Patches);
     }
 }
 
@@ -167,14 +202,13 @@ fn count(ui: &mut Ui, state: &State, actions: &mut Actions) {
 }
 
 fn empty_rows(ui: &mut Ui, state: &State) {
-    if state.focus.picture == Picture::Bias && state.session.built.as_ref().is_some_and(|b| b.compiled.score.is_none())
-    {
-        ui.weak(NO_SCORE);
-        return;
-    }
     let Some(Ok(stats)) = state.session.current_stats().map(|counted| &counted.result) else { return };
     if stats.empty_rows > 0 {
         let words = format!("{} rows keep no key", grouped(stats.empty_rows.into()));
+        // where it would cover the heads, the headline's warnings have it
+        if ui.available_width() < EMPTY {
+            return;
+        }
         ui.colored_label(ui.visuals().warn_fg_color, words).on_hover_text("Their output is 0 and their lse -inf.");
     }
 }
@@ -195,6 +229,10 @@ fn icon_button(ui: &mut Ui, chosen: bool, icon: Icon, command: Command) -> egui:
 /// The tool's effect, shown before its use.
 pub(in crate::app) fn tool_words(state: &State) -> String {
     let empty = state.document.layers.iter().all(|l| !l.enabled);
+    if state.focus.patches {
+        return "A click on a key makes it the query; arrows move it, page keys by a frame. G goes back to the matrix."
+            .into();
+    }
     let begins = |what: &str| format!("{what} starts from an empty mask: only drawn cells are kept.");
     match state.focus.tool {
         Tool::Pan if state.selected_rectangle().is_some() => {
@@ -208,7 +246,9 @@ pub(in crate::app) fn tool_words(state: &State) -> String {
         Tool::Rectangle if empty => begins("The first rectangle"),
         Tool::Band if empty => begins("The first band"),
         Tool::Rectangle => "Keeps a rectangle of cells, as a new layer.".into(),
-        Tool::Area => "Drag over an area: its kept cells, blocks, waste and bytes are told; nothing is changed.".into(),
+        Tool::Area => format!("Drag over an area: its kept cells, blocks, waste and bytes are told. {BORDERS}"),
+        Tool::Polygon => format!("Click corners around an area; Enter or a double click closes it. {BORDERS}"),
+        Tool::Lasso => format!("Draw around an area. {BORDERS}"),
         Tool::Band => "Keeps a diagonal band of cells, as a new layer.".into(),
     }
 }
@@ -222,12 +262,15 @@ fn head(ui: &mut Ui, state: &State, actions: &mut Actions) {
             actions.push(Action::SetHead { b, h });
         }
     }
-    if settings.heads > 1 {
+    // where there is no room for them the brackets change the head, and the palette finds the rest
+    if settings.heads > 1 && ui.available_width() >= HEAD {
         ui.weak("head");
         if let Some(h) = whole(ui, "Shown head", h, 0..=settings.heads - 1) {
             actions.push(Action::SetHead { b, h });
         }
-        picked(ui, state, actions);
+        if ui.available_width() >= PICKED || state.focus.picked.is_some() {
+            picked(ui, state, actions);
+        }
     }
 }
 

@@ -19,6 +19,8 @@ const ONE_MENU: f32 = 1060.0;
 const NARROW: f32 = 720.0;
 /// Room for the device, Run and the theme.
 const RIGHT: f32 = 290.0;
+/// Room for both ways through the history.
+const UNDO: f32 = 110.0;
 /// Room for the mark of what no file has.
 const MARK: f32 = 72.0;
 /// Width of the device's name.
@@ -40,7 +42,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         ui.separator();
         workspaces(ui, state, width < NARROW, actions);
         ui.separator();
-        if width >= NARROW {
+        if width >= NARROW && ui.available_width() >= RIGHT + UNDO {
             for command in [Command::Undo, Command::Redo] {
                 let response = command_button(ui, command, state.can(command), actions);
                 let title = match command {
@@ -128,7 +130,7 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
             ],
         ),
         ("Run", &[&[Run, RunWhole, RaceLengths, Detach, Jobs, Cancel], &[Compile, Examine, Connect]]),
-        ("Help", &[&[ShowLearn], &[Palette, Shortcuts, Messages]]),
+        ("Help", &[&[ShowLearn, Tour], &[Palette, Shortcuts, Messages]]),
     ];
     for (name, groups) in groups {
         ui.menu_button(*name, |ui| {

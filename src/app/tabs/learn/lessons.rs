@@ -7,6 +7,7 @@ use crate::app::action::settings_edit;
 use crate::app::canvas::Picture;
 use crate::app::command::Command;
 use crate::app::state::State;
+use crate::app::sweeps::Sweep;
 use crate::base::BlockSize;
 
 /// A lesson.
@@ -46,8 +47,20 @@ impl Does {
                 vec![Action::Edit(settings_edit(settings, |s| s.block_size = BlockSize::square(side)))]
             }
             Does::Draw(picture) => vec![Action::SetPicture(picture)],
+            // a race runs beside its lesson
+            Does::Command(command @ (Command::Run | Command::RaceLengths)) => {
+                vec![Action::Command(command), Action::Command(Command::ShowLearn)]
+            }
             Does::Command(command) => vec![Action::Command(command)],
             Does::Head(h) => vec![Action::SetHead { b: state.focus.b, h }],
+        }
+    }
+
+    /// That it holds, in a word: what is so from the start was not done.
+    pub fn said(self) -> &'static str {
+        match self {
+            Does::Preset(_) => "is open",
+            _ => "done",
         }
     }
 
@@ -59,14 +72,15 @@ impl Does {
                 .is_some_and(|d| d.name == state.document.name),
             Does::Blocks(side) => state.document.settings.block_size == BlockSize::square(side),
             Does::Draw(picture) => state.focus.picture == picture,
+            Does::Command(Command::Run) => {
+                state.session.race.as_ref().is_some_and(|race| !race.stale && race.report.is_some())
+            }
+            Does::Command(Command::RaceLengths) => state.session.races.sweep.as_ref().is_some_and(Sweep::is_over),
+            // a workspace that was looked at shows no lesson
             Does::Command(_) => false,
             Does::Head(h) => state.focus.h == h,
         }
     }
-}
-
-const fn says(words: &'static str) -> Step {
-    Step { words, does: None }
 }
 
 const fn does(words: &'static str, button: &'static str, does: Does) -> Step {
@@ -85,9 +99,11 @@ pub(super) const LESSONS: &[Lesson] = &[
                 "Open the sliding window",
                 Does::Preset("sliding_window"),
             ),
-            says(
+            does(
                 "The headline above shows the kept cells, the cost, the loss and the errors of the mask. Each card \
                  leads to its workspace. Move the slider `window` in the Design workspace and watch the first card.",
+                "Go to the slider",
+                Does::Command(Command::ShowDesign),
             ),
             does(
                 "Blue blocks are fully kept, orange blocks partly, dark blocks not at all. Dark blocks are never computed. This \

@@ -23,6 +23,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Counts the pictures.
 static PICTURES: AtomicU64 = AtomicU64::new(1);
 
+/// A number that is never given twice.
+pub(super) fn next_picture() -> u64 {
+    PICTURES.fetch_add(1, Ordering::Relaxed)
+}
+
 /// What is asked of the worker's desk.
 #[derive(Default)]
 pub(super) struct There {
@@ -176,6 +181,6 @@ pub(super) fn drawn(heat: &Heat, source: Provenance) -> HeatData {
         quantity: heat.quantity.clone(),
         source,
         masked_is_zero: false,
-        revision: PICTURES.fetch_add(1, Ordering::Relaxed),
+        revision: next_picture(),
     }
 }

@@ -15,6 +15,7 @@ pub(crate) mod tests;
 
 use super::map::{self, MapCache};
 use crate::app::action::{Action, Actions};
+use crate::app::area;
 use crate::app::background::{Latest, Wake};
 use crate::app::canvas::heat::HeatData;
 use crate::app::canvas::{Loss, Picture};
@@ -342,6 +343,20 @@ impl QualityPage {
             let call = seen.and_then(|(_, seen)| seen.capture.find(Some(&seen.call), None, None).ok());
             *captured = seen.zip(call).map(|((path, seen), call)| Arc::new(Captured::new(path, &seen.capture, call)));
         }
+        // heads that stay on another machine have no mass to be summed here
+        let line = seen.and_then(|(_, seen)| Some((seen, seen.line.as_ref().ok()?)));
+        let line = line.filter(|(_, line)| !line.live.is_empty());
+        let heads = &mut state.session.heads;
+        let same =
+            |(_, line): &(&Seen, &Line)| heads.as_ref().is_some_and(|known| Arc::ptr_eq(&known.heads, &line.live));
+        if line.as_ref().is_none_or(|line| !same(line)) {
+            *heads = line.map(|(seen, line)| area::Heads {
+                number: far::next_picture(),
+                heads: line.live.clone(),
+                numbers: line.heads.iter().map(|(number, _)| *number).collect(),
+                source: seen.capture.provenance(),
+            });
+        }
     }
 
     /// The newest measures, if there are any.
@@ -409,6 +424,10 @@ impl QualityPage {
     /// The visible cells, if they are few enough to be counted one by one.
     fn cells(&self, state: &State) -> Option<Cells> {
         let [q_len, kv_len] = self.line()?.lengths;
+        if state.focus.patches {
+            let q = state.focus.pinned[0].min(q_len - 1);
+            return Some(Cells { q: [q, q + 1], kv: [0, kv_len], height: 1, width: kv_len });
+        }
         let seen = state.session.canvas.seen();
         let (q, kv) = (numbers::part([seen[0], seen[1]], q_len), numbers::part([seen[2], seen[3]], kv_len));
         let (rows, columns) = (q[1] - q[0], kv[1] - kv[0]);
