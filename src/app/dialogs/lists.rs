@@ -4,7 +4,8 @@
 
 use super::{Next, State, title};
 use crate::app::command::Command;
-use crate::app::widgets::{severity_colour, severity_word};
+use crate::app::language::say;
+use crate::app::widgets::{refusal, severity_colour, severity_word};
 use crate::base::Diagnostic;
 use egui::{Grid, RichText, ScrollArea, Ui};
 
@@ -12,6 +13,7 @@ pub(super) fn failure(ui: &mut Ui, heading: &str, why: &[Diagnostic]) -> Next {
     title(ui, heading);
     ScrollArea::vertical().max_height(360.0).show(ui, |ui| {
         for diagnostic in why {
+            refusal(ui, diagnostic);
             ui.label(RichText::new(diagnostic.summary()).color(severity_colour(ui, diagnostic.severity)));
             if let Some(hint) = &diagnostic.hint {
                 ui.label(hint);
@@ -24,7 +26,7 @@ pub(super) fn failure(ui: &mut Ui, heading: &str, why: &[Diagnostic]) -> Next {
 }
 
 pub(super) fn messages(ui: &mut Ui, state: &State) -> Next {
-    title(ui, "Messages");
+    title(ui, Command::Messages.text(ui.ctx()));
     ScrollArea::vertical().max_height(420.0).auto_shrink([false, true]).show(ui, |ui| {
         if state.notices.all().next().is_none() {
             ui.weak("There are no messages yet.");
@@ -32,8 +34,9 @@ pub(super) fn messages(ui: &mut Ui, state: &State) -> Next {
         for (_, notice) in state.notices.all().rev() {
             let ago = (state.now - notice.at).max(0.0);
             let ago = if ago < 60.0 { format!("{ago:.0} s ago") } else { format!("{:.0} min ago", ago / 60.0) };
-            let word = severity_word(notice.what.severity);
+            let word = severity_word(ui, notice.what.severity);
             let colour = severity_colour(ui, notice.what.severity);
+            refusal(ui, &notice.what);
             ui.label(RichText::new(format!("{word}, {ago}: {}", notice.what.message)).color(colour));
             if let Some(hint) = &notice.what.hint {
                 ui.label(hint);
@@ -72,12 +75,12 @@ pub(super) fn shortcuts(ui: &mut Ui) -> Next {
         });
         for (group, commands) in Command::groups() {
             ui.add_space(6.0);
-            ui.label(RichText::new(group).strong().size(15.0));
+            ui.label(RichText::new(say(ui, group)).strong().size(15.0));
             Grid::new(("shortcuts", group)).num_columns(3).striped(true).show(ui, |ui| {
                 for command in commands {
-                    ui.label(command.text());
+                    ui.label(command.text(ui.ctx()));
                     ui.monospace(command.keys(ui.ctx()));
-                    ui.weak(command.spec().tooltip);
+                    ui.weak(command.tip(ui.ctx()));
                     ui.end_row();
                 }
             });
@@ -88,5 +91,5 @@ pub(super) fn shortcuts(ui: &mut Ui) -> Next {
 
 fn close(ui: &mut Ui) -> Next {
     ui.add_space(8.0);
-    if ui.button("Close").clicked() { Next::Close } else { Next::Stay }
+    if ui.button(say(ui, "close")).clicked() { Next::Close } else { Next::Stay }
 }

@@ -6,6 +6,7 @@
 use super::{add, thumbs};
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
+use crate::app::language::say;
 use crate::app::state::State;
 use crate::app::theme;
 use crate::app::widgets::{text_field, text_field_took};
@@ -22,12 +23,12 @@ const PICTURE: f32 = 38.0;
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.add_space(4.0);
     ui.horizontal(|ui| {
-        ui.strong("Mask layers");
+        ui.strong(say(ui, "layers-mask"));
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| add::mask_menu(ui, actions));
     });
     let layers = &state.document.layers;
     if layers.is_empty() {
-        ui.weak("None: every cell is kept.");
+        ui.weak(say(ui, "layers-mask-none"));
     }
     for (at, layer) in layers.iter().enumerate().rev() {
         let row = Row { id: layer.id, name: &layer.name, enabled: layer.enabled, at, len: layers.len() };
@@ -36,12 +37,12 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     }
     ui.add_space(8.0);
     ui.horizontal(|ui| {
-        ui.strong("Score mods");
+        ui.strong(say(ui, "layers-score"));
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| add::score_menu(ui, actions));
     });
     let scores = &state.document.scores;
     if scores.is_empty() {
-        ui.weak("None: scores stay.");
+        ui.weak(say(ui, "layers-score-none"));
     }
     for (at, score) in scores.iter().enumerate() {
         let row = Row { id: score.id, name: &score.name, enabled: score.enabled, at, len: scores.len() };
@@ -155,8 +156,8 @@ impl Row<'_> {
     fn menu(&self, ui: &mut Ui, actions: &mut Actions) {
         use Command::*;
         for command in [ToggleLayer, DuplicateLayer, MirrorLayer, LayerUp, LayerDown, DeleteLayer] {
-            let button = egui::Button::new(command.text()).shortcut_text(command.keys(ui.ctx()));
-            if ui.add(button).on_hover_text(command.spec().tooltip).clicked() {
+            let button = egui::Button::new(command.text(ui.ctx())).shortcut_text(command.keys(ui.ctx()));
+            if ui.add(button).on_hover_text(command.tip(ui.ctx())).clicked() {
                 actions.push(Action::Select(Some(self.id)));
                 actions.command(command);
                 ui.close();
@@ -274,12 +275,12 @@ fn buttons(ui: &mut Ui, state: &State, actions: &mut Actions) {
     };
     ui.horizontal_wrapped(|ui| {
         for (command, text, enabled) in [
-            (Command::LayerUp, "Up", up),
-            (Command::LayerDown, "Down", down),
-            (Command::DuplicateLayer, "Duplicate", true),
-            (Command::DeleteLayer, "Delete", true),
+            (Command::LayerUp, "layers-up", up),
+            (Command::LayerDown, "layers-down", down),
+            (Command::DuplicateLayer, "layers-duplicate", true),
+            (Command::DeleteLayer, "layers-delete", true),
         ] {
-            let response = ui.add_enabled(enabled, egui::Button::new(RichText::new(text).small()));
+            let response = ui.add_enabled(enabled, egui::Button::new(RichText::new(say(ui, text)).small()));
             if response.on_hover_text(command.tooltip(ui.ctx())).clicked() {
                 actions.command(command);
             }
