@@ -13,9 +13,9 @@ macro_rules! files {
 /// Names and texts of a language's files.
 pub(crate) fn of(language: Language) -> &'static [(&'static str, &'static str)] {
     match language {
-        Language::English => files!("en": "commands.ftl" "window.ftl" "lessons.ftl"),
-        Language::Chinese => files!("zh": "commands.ftl" "window.ftl" "lessons.ftl" "refusals.ftl"),
-        Language::Spanish => files!("es": "commands.ftl" "window.ftl" "lessons.ftl" "refusals.ftl"),
-        Language::Hindi => files!("hi": "commands.ftl" "window.ftl" "lessons.ftl" "refusals.ftl"),
+        Language::English => files!("en": "commands.ftl" "window.ftl" "lessons.ftl" "doctor.ftl"),
+        Language::Chinese => files!("zh": "commands.ftl" "window.ftl" "lessons.ftl" "refusals.ftl" "doctor.ftl"),
+        Language::Spanish => files!("es": "commands.ftl" "window.ftl" "lessons.ftl" "refusals.ftl" "doctor.ftl"),
+        Language::Hindi => files!("hi": "commands.ftl" "window.ftl" "lessons.ftl" "refusals.ftl" "doctor.ftl"),
     }
 }

@@ -96,6 +96,12 @@ impl Words {
         self.own(&format!("refusal-{code}"))
     }
 
+    /// The doctor's explanation of a message of this code, and the fix. None: the English one alone.
+    pub fn explanation(&self, code: &str) -> Option<(&str, &str)> {
+        let id = format!("doctor-{code}");
+        Some((self.own(&id)?, self.own(&format!("{id}.fix"))?))
+    }
+
     /// Every id of this language with the names of its figures.
     pub fn ids(language: Language) -> BTreeMap<String, Vec<String>> {
         let mut ids = BTreeMap::new();

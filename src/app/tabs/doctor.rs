@@ -4,7 +4,7 @@
 
 use crate::app::action::Actions;
 use crate::app::command::Command;
-use crate::app::language::{say, say_with};
+use crate::app::language::{say, say_with, words};
 use crate::app::panels;
 use crate::app::session::JobKind;
 use crate::app::state::State;
@@ -106,7 +106,7 @@ fn explain(ui: &mut Ui) {
             egui::Popup::from_response(&response).open(true).close_behavior(egui::PopupCloseBehavior::IgnoreClicks);
         shown.show(|ui| {
             ui.set_width(520.0);
-            ui.add(Label::new(explain::render(&text)).wrap());
+            ui.add(Label::new(explain::render(&text, words(ui.ctx()))).wrap());
             if ui.button(say(ui, "done")).clicked() {
                 text.clear();
             }
