@@ -86,6 +86,7 @@ mod sharing_tests;
 mod snapshot_tests;
 #[cfg(test)]
 mod software;
+mod speaking;
 mod state;
 mod sweeps;
 mod tabs;

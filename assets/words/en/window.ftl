@@ -216,3 +216,60 @@ setup-explain = Explain an error message
 setup-language-system = As the system ({ $name })
 setup-language-fonts = no font of this system has the letters of { $name }, so the window stays English
 setup-language-fonts-hint = install one, such as Noto: sudo apt-get install -y { $package }
+
+## A layer in the list
+layer-pattern = pattern
+layer-rectangle = rectangle
+layer-band = band
+layer-painted = painted
+layer-code = code
+layer-linked = linked file
+layer-curve = curve
+layer-picture = Picture of { $name }
+layer-picture-tip = The cells that this layer alone keeps. Drag it to another place in the list.
+layer-enable = Enable { $name }
+layer-enable-tip = Enables or disables the layer.
+layer-keep = keep
+layer-not = not
+layer-and = and
+layer-or = or
+layer-and-not = and not
+layer-joins = How { $name } joins
+layer-joins-tip = How it combines with the layers below it.
+layer-all-heads = all heads
+layer-one-head = head { $heads }
+layer-some-heads = heads { $heads }
+layer-heads-tip = The heads that this layer applies to.
+layer-select = Selects it.
+status-shape = { $queries } x { $keys } tokens, { $heads } heads of { $dim }, { $dtype }
+status-shape-batch = { $queries } x { $keys } tokens, batch { $batch }, { $heads } heads of { $dim }, { $dtype }
+
+## The mouse and the keys on the canvas, in the list of shortcuts
+keys-title = Keyboard and mouse
+keys-canvas = On the canvas
+keys-zoom = wheel, or plus and minus
+    .does = zooms about the pointer; two fingers move
+keys-move = drag, with any tool while Space is held
+    .does = moves the picture; so do the middle button and the arrows
+keys-click = click
+    .does = pins the cell for the Cell page; Escape releases it
+keys-menu = right click
+    .does = shows the commands for the cell
+keys-home = Home
+    .does = the whole mask
+keys-arrow = Shift and an arrow
+    .does = moves by most of a screen
+keys-enter = Enter
+    .does = starts and ends the tool at the cross in the middle
+keys-width = Alt and the wheel
+    .does = changes the width of the brush, eraser or line
+keys-brackets = [ and ]
+    .does = changes the brush's width; with another tool, shows the previous or next head
+keys-escape = Escape
+    .does = cancels the stroke in progress
+keys-small = drag in the small picture
+    .does = moves the view
+
+## A file over the window
+drop-title = Drop to open
+drop-words = A document, FlexAttention code, a run, a config.json or a safetensors file of q, k and v.

@@ -216,3 +216,60 @@ setup-explain = Explicar un mensaje de error
 setup-language-system = Como el sistema ({ $name })
 setup-language-fonts = ningún tipo de letra de este sistema tiene las letras de { $name }, así que la ventana sigue en inglés
 setup-language-fonts-hint = instale uno, como Noto: sudo apt-get install -y { $package }
+
+## Una capa en la lista
+layer-pattern = patrón
+layer-rectangle = rectángulo
+layer-band = banda
+layer-painted = pintada
+layer-code = código
+layer-linked = archivo enlazado
+layer-curve = curva
+layer-picture = Imagen de { $name }
+layer-picture-tip = Las celdas que conserva esta capa sola. Arrástrela a otro lugar de la lista.
+layer-enable = Activar { $name }
+layer-enable-tip = Activa o desactiva la capa.
+layer-keep = conserva
+layer-not = no
+layer-and = y
+layer-or = o
+layer-and-not = y no
+layer-joins = Cómo se une { $name }
+layer-joins-tip = Cómo se combina con las capas de abajo.
+layer-all-heads = todas las cabezas
+layer-one-head = cabeza { $heads }
+layer-some-heads = cabezas { $heads }
+layer-heads-tip = Las cabezas a las que se aplica esta capa.
+layer-select = La selecciona.
+status-shape = { $queries } x { $keys } tokens, { $heads } cabezas de { $dim }, { $dtype }
+status-shape-batch = { $queries } x { $keys } tokens, lote { $batch }, { $heads } cabezas de { $dim }, { $dtype }
+
+## El ratón y las teclas sobre el lienzo, en la lista de atajos
+keys-title = Teclado y ratón
+keys-canvas = Sobre el lienzo
+keys-zoom = rueda, o más y menos
+    .does = amplía en torno al puntero; dos dedos mueven
+keys-move = arrastrar, con cualquier herramienta con Espacio pulsado
+    .does = mueve la imagen; también el botón central y las flechas
+keys-click = clic
+    .does = fija la celda para la página Celda; Escape la suelta
+keys-menu = clic derecho
+    .does = muestra las órdenes para la celda
+keys-home = Inicio
+    .does = la máscara entera
+keys-arrow = Mayús y una flecha
+    .does = mueve casi una pantalla
+keys-enter = Intro
+    .does = empieza y termina la herramienta en la cruz del centro
+keys-width = Alt y la rueda
+    .does = cambia el ancho del pincel, el borrador o la línea
+keys-brackets = [ y ]
+    .does = cambia el ancho del pincel; con otra herramienta, muestra la cabeza anterior o siguiente
+keys-escape = Escape
+    .does = cancela el trazo en curso
+keys-small = arrastrar en la imagen pequeña
+    .does = mueve la vista
+
+## Un archivo sobre la ventana
+drop-title = Suelte para abrir
+drop-words = Un documento, código de FlexAttention, una ejecución, un config.json o un archivo safetensors de q, k y v.

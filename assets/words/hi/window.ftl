@@ -216,3 +216,60 @@ setup-explain = त्रुटि संदेश समझें
 setup-language-system = सिस्टम जैसी ({ $name })
 setup-language-fonts = इस सिस्टम के किसी फ़ॉन्ट में { $name } के अक्षर नहीं हैं, इसलिए विंडो अंग्रेज़ी में रहती है
 setup-language-fonts-hint = कोई फ़ॉन्ट इंस्टॉल करें, जैसे Noto: sudo apt-get install -y { $package }
+
+## सूची में एक लेयर
+layer-pattern = पैटर्न
+layer-rectangle = आयत
+layer-band = पट्टी
+layer-painted = पेंट
+layer-code = कोड
+layer-linked = जुड़ी फ़ाइल
+layer-curve = वक्र
+layer-picture = { $name } का चित्र
+layer-picture-tip = वे सेल जो यह लेयर अकेली रखती है। सूची में दूसरी जगह खींच सकते हैं।
+layer-enable = { $name } चालू करें
+layer-enable-tip = लेयर चालू या बंद करता है।
+layer-keep = रखें
+layer-not = नहीं
+layer-and = और
+layer-or = या
+layer-and-not = और नहीं
+layer-joins = { $name } कैसे जुड़ती है
+layer-joins-tip = नीचे की लेयर से कैसे जुड़ती है।
+layer-all-heads = सभी हेड
+layer-one-head = हेड { $heads }
+layer-some-heads = हेड { $heads }
+layer-heads-tip = वे हेड जिन पर यह लेयर लागू होती है।
+layer-select = इसे चुनता है।
+status-shape = { $queries } x { $keys } टोकन, { $dim } के { $heads } हेड, { $dtype }
+status-shape-batch = { $queries } x { $keys } टोकन, बैच { $batch }, { $dim } के { $heads } हेड, { $dtype }
+
+## शॉर्टकट सूची में कैनवास पर माउस और कुंजियाँ
+keys-title = कीबोर्ड और माउस
+keys-canvas = कैनवास पर
+keys-zoom = पहिया, या प्लस और माइनस
+    .does = पॉइंटर के आसपास ज़ूम; दो उँगलियाँ खिसकाती हैं
+keys-move = खींचना, किसी भी औज़ार के साथ Space दबाकर
+    .does = चित्र खिसकाता है; बीच का बटन और तीर भी
+keys-click = क्लिक
+    .does = सेल को “सेल” पेज के लिए चुनता है; Escape उसे छोड़ता है
+keys-menu = दायाँ क्लिक
+    .does = सेल के कमांड दिखाता है
+keys-home = Home
+    .does = पूरा मास्क
+keys-arrow = Shift और तीर
+    .does = लगभग एक स्क्रीन जितना खिसकाता है
+keys-enter = Enter
+    .does = बीच के क्रॉस पर औज़ार शुरू और ख़त्म करता है
+keys-width = Alt और पहिया
+    .does = ब्रश, इरेज़र या रेखा की चौड़ाई बदलता है
+keys-brackets = [ और ]
+    .does = ब्रश की चौड़ाई बदलता है; दूसरे औज़ार के साथ पिछला या अगला हेड दिखाता है
+keys-escape = Escape
+    .does = चल रही रेखा रद्द करता है
+keys-small = छोटे चित्र में खींचना
+    .does = दृश्य खिसकाता है
+
+## विंडो के ऊपर कोई फ़ाइल
+drop-title = खोलने के लिए छोड़ें
+drop-words = दस्तावेज़, FlexAttention कोड, रन, config.json, या q, k और v की safetensors फ़ाइल।

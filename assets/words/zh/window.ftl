@@ -204,3 +204,60 @@ setup-explain = 解释错误消息
 setup-language-system = 跟随系统（{ $name }）
 setup-language-fonts = 本系统没有包含 { $name } 文字的字体，因此窗口保持英文
 setup-language-fonts-hint = 请安装一种，例如 Noto：sudo apt-get install -y { $package }
+
+## 列表中的一个图层
+layer-pattern = 模式
+layer-rectangle = 矩形
+layer-band = 带
+layer-painted = 手绘
+layer-code = 代码
+layer-linked = 链接的文件
+layer-curve = 曲线
+layer-picture = { $name } 的图像
+layer-picture-tip = 这个图层单独保留的单元格。可拖到列表中的其他位置。
+layer-enable = 启用 { $name }
+layer-enable-tip = 启用或停用这个图层。
+layer-keep = 保留
+layer-not = 非
+layer-and = 与
+layer-or = 或
+layer-and-not = 与非
+layer-joins = { $name } 如何结合
+layer-joins-tip = 它如何与下方的图层结合。
+layer-all-heads = 所有头
+layer-one-head = 头 { $heads }
+layer-some-heads = 头 { $heads }
+layer-heads-tip = 这个图层所作用的头。
+layer-select = 选择它。
+status-shape = { $queries } x { $keys } 个 token，{ $heads } 个头，每个 { $dim }，{ $dtype }
+status-shape-batch = { $queries } x { $keys } 个 token，批 { $batch }，{ $heads } 个头，每个 { $dim }，{ $dtype }
+
+## 快捷键列表中画布上的鼠标和按键
+keys-title = 键盘和鼠标
+keys-canvas = 在画布上
+keys-zoom = 滚轮，或加号和减号
+    .does = 以指针为中心缩放；两指移动
+keys-move = 拖动；用任何工具时按住空格
+    .does = 移动图像；鼠标中键和方向键也可以
+keys-click = 单击
+    .does = 为“单元格”页面固定这个单元格；Escape 松开它
+keys-menu = 右键单击
+    .does = 显示这个单元格的命令
+keys-home = Home
+    .does = 整个掩码
+keys-arrow = Shift 加方向键
+    .does = 移动大半个屏幕
+keys-enter = Enter
+    .does = 在中央的十字处开始和结束工具
+keys-width = Alt 加滚轮
+    .does = 改变画笔、橡皮或直线的宽度
+keys-brackets = [ 和 ]
+    .does = 改变画笔的宽度；用其他工具时显示上一个或下一个头
+keys-escape = Escape
+    .does = 取消正在画的笔画
+keys-small = 在小图中拖动
+    .does = 移动视图
+
+## 窗口上方的文件
+drop-title = 松开以打开
+drop-words = 文档、FlexAttention 代码、运行、config.json，或含有 q、k 和 v 的 safetensors 文件。

@@ -46,30 +46,30 @@ pub(super) fn messages(ui: &mut Ui, state: &State) -> Next {
     close(ui)
 }
 
-/// The mouse and the keys on the canvas, in addition to the commands.
-const CANVAS: [(&str, &str); 11] = [
-    ("wheel, or plus and minus", "zooms about the pointer; two fingers move"),
-    ("drag, with any tool while Space is held", "moves the picture; so do the middle button and the arrows"),
-    ("click", "pins the cell for the Cell page; Escape releases it"),
-    ("right click", "shows the commands for the cell"),
-    ("Home", "the whole mask"),
-    ("Shift and an arrow", "moves by most of a screen"),
-    ("Enter", "starts and ends the tool at the cross in the middle"),
-    ("Alt and the wheel", "changes the width of the brush, eraser or line"),
-    ("[ and ]", "changes the brush's width; with another tool, shows the previous or next head"),
-    ("Escape", "cancels the stroke in progress"),
-    ("drag in the small picture", "moves the view"),
+/// The mouse and the keys on the canvas, in addition to the commands: ids of what is pressed, whose part `does` is its effect.
+const CANVAS: [&str; 11] = [
+    "keys-zoom",
+    "keys-move",
+    "keys-click",
+    "keys-menu",
+    "keys-home",
+    "keys-arrow",
+    "keys-enter",
+    "keys-width",
+    "keys-brackets",
+    "keys-escape",
+    "keys-small",
 ];
 
 pub(super) fn shortcuts(ui: &mut Ui) -> Next {
-    title(ui, "Keyboard and mouse");
+    title(ui, say(ui, "keys-title"));
     let height = super::room(ui, 130.0).min(620.0);
     ScrollArea::vertical().max_height(height).auto_shrink([false, true]).show(ui, |ui| {
-        ui.label(RichText::new("On the canvas").strong().size(15.0));
+        ui.label(RichText::new(say(ui, "keys-canvas")).strong().size(15.0));
         Grid::new("canvas keys").num_columns(2).striped(true).show(ui, |ui| {
-            for (keys, words) in CANVAS {
-                ui.monospace(keys);
-                ui.label(words);
+            for keys in CANVAS {
+                ui.monospace(say(ui, keys));
+                ui.label(say(ui, &format!("{keys}.does")));
                 ui.end_row();
             }
         });

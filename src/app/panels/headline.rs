@@ -7,7 +7,7 @@ use crate::app::action::Actions;
 use crate::app::canvas::colors;
 use crate::app::cards::{Card, Tone};
 use crate::app::command::Command;
-use crate::app::language::{say, say_with};
+use crate::app::language::{say, say_with, words};
 use crate::app::session::CountProgress;
 use crate::app::state::State;
 use crate::app::tabs::{best_time, recorded_runs};
@@ -115,7 +115,7 @@ fn kept(ui: &Ui, state: &State) -> Card {
     let Some(counted) = state.session.current_stats() else { return counting(ui, state) };
     let stats = match &counted.result {
         Ok(stats) => stats,
-        Err(why) => return card(say(ui, "card-kept-uncounted")).detail(&why.message).tone(Tone::Warning),
+        Err(why) => return told(ui, why, card(say(ui, "card-kept-uncounted"))).tone(Tone::Warning),
     };
     let blocks = (stats.full + stats.partial + stats.empty).max(1) as f64;
     let share = |n: u64| n as f64 / blocks;
@@ -210,6 +210,14 @@ fn loss(ui: &Ui, state: &State) -> Card {
         .more(say(ui, "card-loses-why"))
 }
 
+/// A diagnostic on a card: in the spoken language, with its English message in the tooltip.
+fn told(ui: &Ui, why: &Diagnostic, card: Card) -> Card {
+    match words(ui.ctx()).refusal(&why.code) {
+        Some(sentence) => card.detail(sentence).more(&*why.message),
+        None => card.detail(&*why.message),
+    }
+}
+
 fn problems(ui: &Ui, state: &State) -> Card {
     let card = |value: &str| Card::new(say(ui, "card-problems"), value, Command::ShowProblems);
     let Some(built) = &state.session.built else { return card(say(ui, "card-problems-compiling")).tone(Tone::Weak) };
@@ -226,8 +234,11 @@ fn problems(ui: &Ui, state: &State) -> Card {
     let first = all.iter().find(|d| d.is_error()).or(all.iter().max_by_key(|d| d.severity));
     let card = card(&value).tone(tone);
     match first {
-        Some(d) if tone != Tone::Good => card.detail(&*d.message).more(d.hint.clone().unwrap_or_default()),
-        Some(d) => card.detail(format!("{}: {}", severity_word(ui, d.severity), d.message)),
+        Some(d) if tone != Tone::Good => told(ui, d, card).more_lines(d.hint.clone()),
+        Some(d) => {
+            let card = told(ui, d, card);
+            Card { detail: format!("{}: {}", severity_word(ui, d.severity), card.detail), ..card }
+        }
         None => card.detail(say(ui, "card-problems-fine")),
     }
 }

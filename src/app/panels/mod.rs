@@ -14,7 +14,6 @@ pub(super) mod documents;
 mod generate;
 pub(super) mod headline;
 mod icons;
-pub(in crate::app) mod language;
 pub(super) mod layers;
 pub(super) mod outside;
 pub(super) mod problem;

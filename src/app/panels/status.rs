@@ -50,15 +50,16 @@ fn mishaps(ui: &mut Ui, actions: &mut Actions) {
 /// The shape of the problem, in a few numbers.
 fn summary(ui: &mut Ui, state: &State) {
     let (axes, settings) = (&state.document.axes, &state.document.settings);
-    let dims = if settings.batch > 1 { format!("batch {}, ", settings.batch) } else { String::new() };
-    let words = format!(
-        "{} x {} tokens, {dims}{} heads of {}, {}",
-        axes.q.len(),
-        axes.kv().len(),
-        settings.heads,
-        settings.head_dim,
-        settings.dtype
-    );
+    let figures = [
+        ("queries", axes.q.len().to_string()),
+        ("keys", axes.kv().len().to_string()),
+        ("heads", settings.heads.to_string()),
+        ("dim", settings.head_dim.to_string()),
+        ("dtype", settings.dtype.to_string()),
+        ("batch", settings.batch.to_string()),
+    ];
+    let id = if settings.batch > 1 { "status-shape-batch" } else { "status-shape" };
+    let words = say_with(ui, id, &figures.map(|(name, figure)| (name, figure.into())));
     let file = state.path.as_ref().map_or(say(ui, "top-no-file").to_string(), |p| p.display().to_string());
     ui.weak(words).on_hover_text(file);
     ui.separator();

@@ -21,9 +21,9 @@ pub(in crate::app) fn drop_hint(ctx: &egui::Context) {
     let area = Area::new(id("drop")).anchor(Align2::CENTER_CENTER, Vec2::ZERO).order(Order::Foreground);
     area.show(ctx, |ui| {
         Frame::popup(ui.style()).show(ui, |ui| {
-            ui.heading("Drop to open");
+            ui.heading(say(ui, "drop-title"));
             names.iter().for_each(|name| drop(ui.label(name)));
-            ui.weak("A document, FlexAttention code, a run, a config.json or a safetensors file of q, k and v.");
+            ui.weak(say(ui, "drop-words"));
         });
     });
 }

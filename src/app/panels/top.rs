@@ -145,7 +145,7 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
                     ("menu-view", 1) => {
                         ui.menu_button(say(ui, "menu-dock"), |ui| docks(ui, state, actions));
                         submenu(ui, state, "menu-looks", LOOKS, actions);
-                        super::language::menu(ui, state, actions);
+                        crate::app::speaking::menu(ui, state, actions);
                     }
                     _ => {}
                 }

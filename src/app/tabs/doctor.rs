@@ -5,8 +5,8 @@
 use crate::app::action::Actions;
 use crate::app::command::Command;
 use crate::app::language::{say, say_with, words};
-use crate::app::panels;
 use crate::app::session::JobKind;
+use crate::app::speaking;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{command_button, id};
@@ -31,7 +31,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         flash_attn(ui, state.session.doctor.as_deref());
         explain(ui);
     });
-    panels::language::field(ui, state, actions);
+    speaking::field(ui, state, actions);
     let Some(report) = &state.session.doctor else {
         ui.weak(say(ui, "setup-empty"));
         return;

@@ -2,14 +2,14 @@
 //!
 //! Invariant: each language is named in itself, so that whoever cannot read the present one finds it. Must not know texts.
 
-use crate::app::action::{Action, Actions};
-use crate::app::language::{say, say_with};
-use crate::app::state::State;
+use super::action::{Action, Actions};
+use super::language::{say, say_with};
+use super::state::State;
 use crate::words::Language;
 use egui::{ComboBox, Ui};
 
 /// As a menu.
-pub(super) fn menu(ui: &mut Ui, state: &State, actions: &mut Actions) {
+pub(crate) fn menu(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let menu = ui.menu_button(say(ui, "menu-language"), |ui| {
         if rows(ui, state, actions) {
             ui.close();
@@ -19,7 +19,7 @@ pub(super) fn menu(ui: &mut Ui, state: &State, actions: &mut Actions) {
 }
 
 /// As a field.
-pub(in crate::app) fn field(ui: &mut Ui, state: &State, actions: &mut Actions) {
+pub(crate) fn field(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.horizontal(|ui| {
         ui.label(say(ui, "menu-language"));
         let shown = state.view.language.map_or_else(|| of_system(ui, state), |language| language.name().to_string());
