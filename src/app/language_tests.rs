@@ -88,6 +88,7 @@ fn the_chosen_language_comes_back_at_the_next_start() {
     first.state_mut().state.view.language = Some(Language::Spanish);
     first.run_steps(2);
     first.state_mut().keep(&egui::Context::default(), true);
+    first.state_mut().state.recovery.finish();
     drop(first);
     let again = window(Some(folder.path()));
     reads(&again, &["Archivo", "Muéstramelo en dos minutos"]);

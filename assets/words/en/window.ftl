@@ -15,7 +15,6 @@ menu-dock = Dock
 menu-looks = Text and theme
 menu-language = Language
     .tip = The language of menus, explanations and messages; codes, files and logs stay English.
-menu-language-system = As the system
 menu-share = Share
     .tip = Copies a picture or the code, or saves everything as one HTML file.
 

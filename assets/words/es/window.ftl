@@ -15,7 +15,6 @@ menu-dock = Acoplar
 menu-looks = Texto y tema
 menu-language = Idioma
     .tip = El idioma de menús, explicaciones y mensajes; códigos, archivos y registros siguen en inglés.
-menu-language-system = Como el sistema
 menu-share = Compartir
     .tip = Copia una imagen o el código, o lo guarda todo como un archivo HTML.
 

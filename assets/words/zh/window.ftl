@@ -15,7 +15,6 @@ menu-dock = 停靠
 menu-looks = 文字与主题
 menu-language = 语言
     .tip = 菜单、解释和消息使用的语言；代码、文件和日志保持英文。
-menu-language-system = 跟随系统
 menu-share = 分享
     .tip = 复制图像或代码，或把一切保存为一个 HTML 文件。
 

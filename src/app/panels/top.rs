@@ -7,6 +7,7 @@ use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
 use crate::app::language::{say, say_with};
 use crate::app::session::JobKind;
+use crate::app::speaking;
 use crate::app::state::State;
 use crate::app::tabs::cannot_run;
 use crate::app::widgets::{command_button, command_entry, primary_button};
@@ -145,7 +146,7 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
                     ("menu-view", 1) => {
                         ui.menu_button(say(ui, "menu-dock"), |ui| docks(ui, state, actions));
                         submenu(ui, state, "menu-looks", LOOKS, actions);
-                        crate::app::speaking::menu(ui, state, actions);
+                        speaking::menu(ui, state, actions);
                     }
                     _ => {}
                 }

@@ -8,6 +8,9 @@ use std::collections::BTreeSet;
 
 const OTHERS: [Language; 3] = [Language::Chinese, Language::Spanish, Language::Hindi];
 
+/// Entries that are explained in English alone yet: the list shrinks.
+const UNEXPLAINED: [&str; 0] = [];
+
 /// What a translation may not change: code in backquotes, quoted values, options, variables, addresses, versions.
 fn literal(text: &str) -> Vec<&str> {
     let mut found: Vec<&str> = Vec::new();
@@ -32,7 +35,7 @@ fn literal(text: &str) -> Vec<&str> {
 #[test]
 fn every_entry_is_explained_in_every_language_with_its_commands_as_they_are() {
     let mut codes = BTreeSet::new();
-    for entry in all() {
+    for entry in all().filter(|entry| !UNEXPLAINED.contains(&entry.code)) {
         codes.insert(entry.code);
         for language in OTHERS {
             let told = Words::of(language).explanation(entry.code);
