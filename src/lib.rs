@@ -38,4 +38,5 @@ pub use maskloom_python as python;
 pub use maskloom_quality as quality;
 pub use maskloom_tasks as tasks;
 pub use maskloom_trainers as trainers;
+pub use maskloom_words as words;
 pub use maskloom_worker as worker;

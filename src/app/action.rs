@@ -18,6 +18,7 @@ use crate::document::resize::Resize;
 use crate::tasks::doctor::mend::FetchPlan;
 use crate::tasks::verdicts::Place;
 use crate::trainers::read::TrainerConfig;
+use crate::words::Language;
 use crate::worker::protocol::folder::FolderAsk;
 use crate::worker::protocol::{MapKind, MapRequest};
 use crate::worker::target::Target;
@@ -141,6 +142,8 @@ pub(crate) enum Action {
     },
     /// Which numbers the canvas draws.
     SetMapKind(MapKind),
+    /// The language of the window; None: the system's.
+    SetLanguage(Option<Language>),
     /// Whether they are coloured by their logarithm.
     SetMapLog(bool),
     Compile {

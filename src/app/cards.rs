@@ -49,6 +49,12 @@ impl Card {
         Card { tone, ..self }
     }
 
+    /// One more line of the tooltip, if there is one.
+    pub(in crate::app) fn more_lines(mut self, more: Option<String>) -> Card {
+        self.more.extend(more);
+        self
+    }
+
     pub(in crate::app) fn more(self, more: impl Into<String>) -> Card {
         Card { more: vec![more.into()], ..self }
     }

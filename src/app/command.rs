@@ -4,6 +4,8 @@
 //! Invariant: one row per command; no shortcut occurs twice (a test checks). Must not know how a command is carried
 //! out.
 
+use super::language::words;
+use crate::words::Words;
 use egui::{Key, KeyboardShortcut, Modifiers};
 
 /// A row of the table.
@@ -11,24 +13,22 @@ use egui::{Key, KeyboardShortcut, Modifiers};
 pub struct Spec {
     /// Which.
     pub command: Command,
-    /// Its name on buttons and in the palette.
-    pub text: &'static str,
-    /// Its effect, in one sentence.
-    pub tooltip: &'static str,
+    /// Its name on buttons and in the palette, as an id of texts; the part `tip` of it is its effect, in one sentence.
+    pub id: &'static str,
     /// Keys, if any.
     pub shortcut: Option<KeyboardShortcut>,
 }
 
 macro_rules! commands {
-    ($($name:ident: $text:literal, $tooltip:literal, $shortcut:expr;)*) => {
+    ($($name:ident: $id:literal, $shortcut:expr;)*) => {
         /// A command without parameters.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Command {
-            $(#[doc = $tooltip] $name,)*
+            $(#[doc = concat!("`", $id, "` of assets/words/en/commands.ftl.")] $name,)*
         }
 
         const TABLE: &[Spec] = &[
-            $(Spec { command: Command::$name, text: $text, tooltip: $tooltip, shortcut: $shortcut },)*
+            $(Spec { command: Command::$name, id: $id, shortcut: $shortcut },)*
         ];
     };
 }
@@ -50,107 +50,107 @@ const fn alt(key: Key) -> Option<KeyboardShortcut> {
 }
 
 commands! {
-    New: "New", "Starts an empty document that keeps every cell.", ctrl(Key::N);
-    Open: "Open…", "Opens a document, FlexAttention code, a run file or a trainer's config.json.", ctrl(Key::O);
-    Save: "Save", "Saves the document.", ctrl(Key::S);
-    SaveAs: "Save as…", "Saves the document under another name.", ctrl_shift(Key::S);
-    SaveRun: "Save the run…", "Saves the last run: environment, document, every sample and error.", ctrl_shift(Key::R);
-    CopyPicture: "Copy the picture", "Copies the canvas with its rulers as a picture, as it is shown.", ctrl_shift(Key::C);
-    CopyChart: "Copy the page as a picture", "Copies the page at the side, with its bars, plots and tables, as it is shown.", None;
-    CopyCode: "Copy as code", "Copies mask_mod and score_mod as PyTorch code.", None;
-    SaveHtml: "Save as HTML…", "Saves one file for others: a picture that zooms, numbers, runs, code; Maskloom opens it again.", None;
-    Unsaved: "Unsaved documents…", "Lists documents that were replaced before they were saved.", None;
-    OpenSample: "Open the sample capture", "Opens q, k and v of a small language model that come with Maskloom.", None;
-    SaveRecorder: "Save the capture script…", "Saves maskloom_capture.py, which records q, k and v of a model that you run.", None;
-    NewTab: "New document in a tab", "Starts an empty document beside those that are open.", ctrl(Key::T);
-    CloseTab: "Close the document", "Closes this tab; unsaved work stays among the unsaved documents.", ctrl(Key::W);
-    NextTab: "Next document", "Shows the next open document.", ctrl(Key::PageDown);
-    PreviousTab: "Previous document", "Shows the open document before this one.", ctrl(Key::PageUp);
-    Quit: "Quit", "Closes the window; the next start restores all open documents with their undo.", ctrl(Key::Q);
-    Undo: "Undo", "Reverts the last change.", ctrl(Key::Z);
-    Redo: "Redo", "Restores the change that was undone.", ctrl_shift(Key::Z);
-    Run: "Run", "Races the chosen backends and checks each against the float64 reference.", ctrl(Key::Enter);
-    RunWhole: "Run all of it", "Races the whole document on the CPU too, where Run uses a smaller copy.", ctrl_shift(Key::Enter);
-    RaceLengths: "Race over lengths", "Races this design at several shorter lengths, and plots time over length.", None;
-    Detach: "Race without waiting", "Starts the race as a job that goes on without this window; Jobs shows it.", None;
-    Jobs: "Jobs…", "Lists the jobs on the worker's machine that go on without this window, and opens their results.", None;
-    Cancel: "Cancel", "Stops the work by ending the worker; a new worker starts when it is needed.", ctrl(Key::Period);
-    Compile: "Compile the kernel", "Generates and compiles the CUDA kernel of this mask; needs NVRTC, no GPU.", ctrl(Key::B);
-    Examine: "Examine this setup", "Looks at driver, NVRTC, PyTorch and display, and shows how to fix each problem.", None;
-    FetchNvrtc: "Fetch NVRTC…", "Installs NVRTC with pip into Maskloom's own folder, after asking.", None;
-    PasteCode: "Paste FlexAttention code…", "Adds a layer from mask_mod or score_mod code.", ctrl_shift(Key::V);
-    OpenConfig: "Open a trainer's config.json…", "Reads a trainer's configuration and fits a preset to its model.", ctrl_shift(Key::O);
-    Connect: "Connect a GPU…", "Runs the worker on another machine through a launch command such as ssh.", ctrl_shift(Key::G);
-    Gallery: "Gallery", "Ready documents with small pictures of their masks.", ctrl(Key::G);
-    Tour: "Tour of 90 seconds", "Plays a tour by itself, in a tab of its own: a stroke, its blocks, its time, export. Escape or a click ends it.", None;
-    Palette: "Commands…", "Finds a command, preset or pattern by typing.", ctrl(Key::P);
-    Shortcuts: "Keyboard shortcuts", "Lists every command with its keys.", plain(Key::F1);
-    Messages: "Messages", "Lists all messages since the start.", ctrl_shift(Key::M);
-    ShowDesign: "Design", "Shapes the mask with layers, canvas and inspector.", ctrl(Key::Num1);
-    ShowRace: "Race", "Races the backends: times, speed-ups, errors.", ctrl(Key::Num2);
-    ShowQuality: "Quality", "Shows what the mask does to attention: the map of a head.", ctrl(Key::Num3);
-    ShowCode: "Code", "Edits the code; shows the printed PyTorch and the generated CUDA.", ctrl(Key::Num4);
-    ShowExport: "Export", "Writes the mask for a trainer, a model or a program.", ctrl(Key::E);
-    ShowLearn: "Learn", "Explains blocks, cost and FlashAttention in the window itself.", ctrl(Key::Num6);
-    ShowParallel: "GPUs", "Plans this mask over several GPUs: who computes what, what travels, how long it takes.", ctrl(Key::Num5);
-    SwitchFocus: "Canvas or page", "Moves the keyboard to the page at the side, or back to the canvas.", plain(Key::F6);
-    ShowCell: "Cell", "Shows the mods evaluated step by step at one cell.", ctrl(Key::Num7);
-    ShowProblems: "Problems", "Shows errors and warnings.", ctrl(Key::Num8);
-    ShowSetup: "Setup", "Shows what is installed and what is missing.", ctrl(Key::Num9);
-    ToolPan: "Pan", "Drag moves the picture, the wheel zooms.", plain(Key::V);
-    ToolBrush: "Brush", "Keeps the cells under it, in a painted layer.", plain(Key::B);
-    ToolLine: "Line", "Keeps the cells of a straight line, as wide as the brush.", plain(Key::L);
-    ToolEraser: "Eraser", "Removes the cells under it, from every layer that keeps them.", plain(Key::E);
-    ToolRectangle: "Rectangle", "Draws a rectangle as a new layer.", plain(Key::R);
-    ToolBand: "Band", "Draws a diagonal band as a new layer.", plain(Key::D);
-    ToolArea: "Select an area", "Tells kept cells, blocks, waste and bytes of the area that is dragged over.", plain(Key::A);
-    ToolPolygon: "Select by a polygon", "Tells the same of what lines between clicked corners go around.", plain(Key::P);
-    ToolLasso: "Select by a lasso", "Tells the same of what the pointer is drawn around.", plain(Key::S);
-    KeepArea: "Keep the selected cells", "Keeps all cells of the selected area, in a painted layer.", None;
-    DropArea: "Remove the selected cells", "Removes all cells of the selected area, from every layer that keeps them.", None;
-    AddRectangle: "Add a rectangle", "Adds a rectangle layer with editable edges.", None;
-    AddBand: "Add a band", "Adds a diagonal band layer with editable distances.", None;
-    AddPainted: "Add a painted layer", "Adds an empty layer to paint on.", None;
-    AddText: "Add code as a mask layer", "Adds a mask layer with FlexAttention text to edit here.", None;
-    AddLinked: "Link a Python file as a mask layer…", "Adds a mask layer that follows a file of yours.", None;
-    AddCurve: "Add a distance curve", "Adds a bias by distance, drawn with the mouse.", None;
-    AddScoreText: "Add code as a score mod", "Adds a score mod with FlexAttention text to edit here.", None;
-    AddScoreLinked: "Link a Python file as a score mod…", "Adds a score mod that follows a file of yours.", None;
-    ReadLinked: "Read linked files again", "Reads linked Python files again after they changed.", plain(Key::F5);
-    DeleteLayer: "Delete the layer", "Deletes the selected layer or score mod.", plain(Key::Delete);
-    DuplicateLayer: "Duplicate the layer", "Copies the selected layer or score mod above itself.", ctrl(Key::D);
-    MirrorLayer: "Mirror the layer", "Swaps rows and columns of the selected rectangle, band or painted layer.", ctrl_shift(Key::T);
-    ToggleLayer: "Enable or disable the layer", "Switches the selected layer or score mod.", ctrl_shift(Key::E);
-    LayerUp: "Move the layer up", "Moves the selected layer towards the top of its list.", alt(Key::ArrowUp);
-    LayerDown: "Move the layer down", "Moves the selected layer towards the bottom of its list.", alt(Key::ArrowDown);
-    ZoomIn: "Zoom in", "Draws the cells larger (plus on the canvas, or the wheel).", None;
-    ZoomOut: "Zoom out", "Draws the cells smaller (minus on the canvas, or the wheel).", None;
-    FitMask: "Fit the whole mask", "Draws the whole mask (Home on the canvas).", alt(Key::Home);
-    GoToCell: "Go to a cell…", "Centres a cell by its q_idx and kv_idx.", ctrl(Key::L);
-    Patches: "Patches", "Draws the keys of one query on the image or the video's frames instead of the matrix, or goes back.", plain(Key::G);
-    Compare: "Compare with this from now on", "Remembers the present mask; the picture and the headline show the difference to it.", ctrl_shift(Key::D);
-    StopComparing: "Stop comparing", "Forgets the compared mask.", None;
-    Present: "Presentation", "Switches to large type, a light theme and the canvas alone, or back.", plain(Key::F11);
-    NextHead: "Next head", "Shows the mask of the next head.", plain(Key::CloseBracket);
-    PreviousHead: "Previous head", "Shows the mask of the previous head.", plain(Key::OpenBracket);
-    ToggleLeft: "Show or hide the layers", "Switches the panel of the layers.", alt(Key::Num1);
-    ToggleRight: "Show or hide the side page", "Switches the panel of the page.", alt(Key::Num2);
-    CanvasOnly: "Canvas only", "Hides both panels, or brings them back.", ctrl(Key::Num0);
-    SwapSides: "Swap the sides", "Exchanges the left and the right side.", None;
-    LayersLeft: "Layers on the left", "Docks the layers on the left of the canvas.", None;
-    LayersRight: "Layers on the right", "Docks the layers on the right of the canvas.", None;
-    LayersBelow: "Layers below", "Docks the layers below the canvas.", None;
-    PageLeft: "Page on the left", "Docks the page on the left of the canvas.", None;
-    PageRight: "Page on the right", "Docks the page on the right of the canvas.", None;
-    PageBelow: "Page below", "Docks the page below the canvas.", None;
-    LargerText: "Larger text", "Makes everything in the window larger.", ctrl(Key::Plus);
-    SmallerText: "Smaller text", "Makes everything in the window smaller.", ctrl(Key::Minus);
-    NormalText: "Normal text size", "Gives everything its normal size.", None;
-    ResetLayout: "Reset the layout", "Puts all panels back to their places and sizes.", None;
-    StartStrip: "First steps", "Shows or hides the introduction.", None;
-    ThemeSystem: "Theme: as the system", "Light or dark, like the system.", None;
-    ThemeLight: "Theme: light", "Light colours.", None;
-    ThemeDark: "Theme: dark", "Dark colours.", None;
+    New: "command-new", ctrl(Key::N);
+    Open: "command-open", ctrl(Key::O);
+    Save: "command-save", ctrl(Key::S);
+    SaveAs: "command-save-as", ctrl_shift(Key::S);
+    SaveRun: "command-save-run", ctrl_shift(Key::R);
+    CopyPicture: "command-copy-picture", ctrl_shift(Key::C);
+    CopyChart: "command-copy-chart", None;
+    CopyCode: "command-copy-code", None;
+    SaveHtml: "command-save-html", None;
+    Unsaved: "command-unsaved", None;
+    OpenSample: "command-open-sample", None;
+    SaveRecorder: "command-save-recorder", None;
+    NewTab: "command-new-tab", ctrl(Key::T);
+    CloseTab: "command-close-tab", ctrl(Key::W);
+    NextTab: "command-next-tab", ctrl(Key::PageDown);
+    PreviousTab: "command-previous-tab", ctrl(Key::PageUp);
+    Quit: "command-quit", ctrl(Key::Q);
+    Undo: "command-undo", ctrl(Key::Z);
+    Redo: "command-redo", ctrl_shift(Key::Z);
+    Run: "command-run", ctrl(Key::Enter);
+    RunWhole: "command-run-whole", ctrl_shift(Key::Enter);
+    RaceLengths: "command-race-lengths", None;
+    Detach: "command-detach", None;
+    Jobs: "command-jobs", None;
+    Cancel: "command-cancel", ctrl(Key::Period);
+    Compile: "command-compile", ctrl(Key::B);
+    Examine: "command-examine", None;
+    FetchNvrtc: "command-fetch-nvrtc", None;
+    PasteCode: "command-paste-code", ctrl_shift(Key::V);
+    OpenConfig: "command-open-config", ctrl_shift(Key::O);
+    Connect: "command-connect", ctrl_shift(Key::G);
+    Gallery: "command-gallery", ctrl(Key::G);
+    Tour: "command-tour", None;
+    Palette: "command-palette", ctrl(Key::P);
+    Shortcuts: "command-shortcuts", plain(Key::F1);
+    Messages: "command-messages", ctrl_shift(Key::M);
+    ShowDesign: "command-show-design", ctrl(Key::Num1);
+    ShowRace: "command-show-race", ctrl(Key::Num2);
+    ShowQuality: "command-show-quality", ctrl(Key::Num3);
+    ShowCode: "command-show-code", ctrl(Key::Num4);
+    ShowExport: "command-show-export", ctrl(Key::E);
+    ShowLearn: "command-show-learn", ctrl(Key::Num6);
+    ShowParallel: "command-show-parallel", ctrl(Key::Num5);
+    SwitchFocus: "command-switch-focus", plain(Key::F6);
+    ShowCell: "command-show-cell", ctrl(Key::Num7);
+    ShowProblems: "command-show-problems", ctrl(Key::Num8);
+    ShowSetup: "command-show-setup", ctrl(Key::Num9);
+    ToolPan: "command-tool-pan", plain(Key::V);
+    ToolBrush: "command-tool-brush", plain(Key::B);
+    ToolLine: "command-tool-line", plain(Key::L);
+    ToolEraser: "command-tool-eraser", plain(Key::E);
+    ToolRectangle: "command-tool-rectangle", plain(Key::R);
+    ToolBand: "command-tool-band", plain(Key::D);
+    ToolArea: "command-tool-area", plain(Key::A);
+    ToolPolygon: "command-tool-polygon", plain(Key::P);
+    ToolLasso: "command-tool-lasso", plain(Key::S);
+    KeepArea: "command-keep-area", None;
+    DropArea: "command-drop-area", None;
+    AddRectangle: "command-add-rectangle", None;
+    AddBand: "command-add-band", None;
+    AddPainted: "command-add-painted", None;
+    AddText: "command-add-text", None;
+    AddLinked: "command-add-linked", None;
+    AddCurve: "command-add-curve", None;
+    AddScoreText: "command-add-score-text", None;
+    AddScoreLinked: "command-add-score-linked", None;
+    ReadLinked: "command-read-linked", plain(Key::F5);
+    DeleteLayer: "command-delete-layer", plain(Key::Delete);
+    DuplicateLayer: "command-duplicate-layer", ctrl(Key::D);
+    MirrorLayer: "command-mirror-layer", ctrl_shift(Key::T);
+    ToggleLayer: "command-toggle-layer", ctrl_shift(Key::E);
+    LayerUp: "command-layer-up", alt(Key::ArrowUp);
+    LayerDown: "command-layer-down", alt(Key::ArrowDown);
+    ZoomIn: "command-zoom-in", None;
+    ZoomOut: "command-zoom-out", None;
+    FitMask: "command-fit-mask", alt(Key::Home);
+    GoToCell: "command-go-to-cell", ctrl(Key::L);
+    Patches: "command-patches", plain(Key::G);
+    Compare: "command-compare", ctrl_shift(Key::D);
+    StopComparing: "command-stop-comparing", None;
+    Present: "command-present", plain(Key::F11);
+    NextHead: "command-next-head", plain(Key::CloseBracket);
+    PreviousHead: "command-previous-head", plain(Key::OpenBracket);
+    ToggleLeft: "command-toggle-left", alt(Key::Num1);
+    ToggleRight: "command-toggle-right", alt(Key::Num2);
+    CanvasOnly: "command-canvas-only", ctrl(Key::Num0);
+    SwapSides: "command-swap-sides", None;
+    LayersLeft: "command-layers-left", None;
+    LayersRight: "command-layers-right", None;
+    LayersBelow: "command-layers-below", None;
+    PageLeft: "command-page-left", None;
+    PageRight: "command-page-right", None;
+    PageBelow: "command-page-below", None;
+    LargerText: "command-larger-text", ctrl(Key::Plus);
+    SmallerText: "command-smaller-text", ctrl(Key::Minus);
+    NormalText: "command-normal-text", None;
+    ResetLayout: "command-reset-layout", None;
+    StartStrip: "command-start-strip", None;
+    ThemeSystem: "command-theme-system", None;
+    ThemeLight: "command-theme-light", None;
+    ThemeDark: "command-theme-dark", None;
 }
 
 impl Command {
@@ -159,11 +159,11 @@ impl Command {
         TABLE.iter().map(|spec| spec.command)
     }
 
-    /// All commands by group, in the table's order.
+    /// All commands by group, in the table's order; groups by their ids of texts.
     pub fn groups() -> [(&'static str, Vec<Command>); 6] {
         use Command::*;
         let starts = [New, Undo, Run, ShowDesign, ToolPan, ZoomIn];
-        let names = ["File", "Edit", "Run, open and find", "Workspaces", "Tools and layers", "View"];
+        let names = ["group-file", "group-edit", "group-run", "group-workspaces", "group-tools", "group-view"];
         let place = |command: Command| command as usize;
         let mut groups = names.map(|name| (name, Vec::new()));
         for command in Command::all() {
@@ -178,9 +178,19 @@ impl Command {
         &TABLE[self as usize]
     }
 
+    /// Its name, in these words.
+    pub fn named(self, words: &'static Words) -> &'static str {
+        words.text(self.spec().id)
+    }
+
     /// Its name.
-    pub fn text(self) -> &'static str {
-        self.spec().text
+    pub fn text(self, ctx: &egui::Context) -> &'static str {
+        self.named(words(ctx))
+    }
+
+    /// Its effect, in one sentence.
+    pub fn tip(self, ctx: &egui::Context) -> &'static str {
+        words(ctx).text(&format!("{}.tip", self.spec().id))
     }
 
     /// Its keys as shown.
@@ -195,7 +205,7 @@ impl Command {
     /// Tooltip with the keys behind it.
     pub fn tooltip(self, ctx: &egui::Context) -> String {
         let keys = self.keys(ctx);
-        let tooltip = self.spec().tooltip;
+        let tooltip = self.tip(ctx);
         if keys.is_empty() { tooltip.to_string() } else { format!("{tooltip} ({keys})") }
     }
 
@@ -250,6 +260,7 @@ fn modifiers(m: Modifiers) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::Language;
 
     #[test]
     fn every_command_is_in_one_group_and_no_group_is_empty() {
@@ -263,14 +274,19 @@ mod tests {
     fn rows_stand_at_their_place_and_no_two_share_keys_or_names() {
         for (at, spec) in TABLE.iter().enumerate() {
             assert_eq!(spec.command as usize, at);
-            assert!(spec.tooltip.ends_with('.'), "{}: a tooltip is a sentence", spec.text);
+            let english = Words::of(Language::English);
+            let tip = english.text(&format!("{}.tip", spec.id));
+            assert!(tip.ends_with('.'), "{}: a tooltip is a sentence", spec.id);
             for other in &TABLE[at + 1..] {
-                assert_ne!(spec.text, other.text);
+                for language in Language::ALL {
+                    let words = Words::of(language);
+                    assert_ne!(words.text(spec.id), words.text(other.id), "{language:?}");
+                }
                 assert!(
                     spec.shortcut.is_none() || spec.shortcut != other.shortcut,
                     "{} and {} share their keys",
-                    spec.text,
-                    other.text
+                    spec.id,
+                    other.id
                 );
             }
         }
@@ -307,10 +323,11 @@ mod tests {
              -p maskloom-app command` writes it anew.\n",
         );
         for (title, commands) in Command::groups() {
+            let title = words(&ctx).text(title);
             out.push_str(&format!("\n## {title}\n\n| command | keys | what it does |\n|---|---|---|\n"));
             for command in commands {
-                let spec = command.spec();
-                out.push_str(&format!("| {} | {} | {} |\n", spec.text, command.keys(&ctx), spec.tooltip));
+                let [text, tip] = [command.text(&ctx), command.tip(&ctx)];
+                out.push_str(&format!("| {text} | {} | {tip} |\n", command.keys(&ctx)));
             }
         }
         out

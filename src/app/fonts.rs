@@ -128,6 +128,14 @@ fn choose(all: &[PathBuf]) -> Vec<(&'static str, PathBuf)> {
         .collect()
 }
 
+/// Which face of a collection: Noto's and Source Han's hold Japan's forms of the letters, Korea's, China's and Taiwan's in this
+/// order; the window speaks Chinese.
+fn face(path: &Path) -> u32 {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let collection = ["NotoSansCJK-", "SourceHanSans-"].iter().any(|begin| name.starts_with(begin));
+    if collection && name.ends_with(".ttc") { 2 } else { 0 }
+}
+
 /// The window's fonts, and behind them those of files.
 fn with(found: &[(&'static str, PathBuf)]) -> FontDefinitions {
     let mut fonts = FontDefinitions::default();
@@ -139,7 +147,8 @@ fn with(found: &[(&'static str, PathBuf)]) -> FontDefinitions {
         }
         let Ok(bytes) = std::fs::read(path) else { continue };
         taken.push(path);
-        fonts.font_data.insert((*name).into(), Arc::new(FontData::from_owned(bytes)));
+        let font = FontData { index: face(path), ..FontData::from_owned(bytes) };
+        fonts.font_data.insert((*name).into(), Arc::new(font));
         for family in [FontFamily::Proportional, FontFamily::Monospace] {
             fonts.families.entry(family).or_default().push((*name).into());
         }
@@ -210,6 +219,7 @@ mod tests {
         let names: Vec<_> =
             found.iter().map(|(_, path)| path.file_name().expect("a name").to_string_lossy().into_owned()).collect();
         assert_eq!(names, ["NotoSansCJK-Regular.ttc", "NotoSansDevanagari-Regular.ttf"]);
+        assert_eq!([0, 1].map(|at| face(&found[at].1)), [2, 0], "China's forms of the letters");
         let fonts = with(&found);
         let (own, all) = (FontDefinitions::default(), &fonts.families[&FontFamily::Proportional]);
         let first = &own.families[&FontFamily::Proportional];

@@ -8,6 +8,7 @@ use super::action::{Action, Actions};
 use super::canvas::{Against, Numbers, Picture, Scene, SceneLayer, Tool, Walk};
 use super::command;
 use super::drafts::ExportPage;
+use super::language;
 use super::layout::{self, Dock, Plan};
 use super::panics::Part;
 use super::recovery::{KeptTab, Recovered, Recovery};
@@ -22,6 +23,7 @@ use super::{editor, panels};
 use crate::base::Diagnostic;
 use crate::document::history::History;
 use crate::document::library;
+use crate::words::Value;
 use egui::{CentralPanel, CursorIcon, Frame, Margin, Panel, Rect, ScrollArea, Sense, Ui, UiBuilder, pos2};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -87,6 +89,8 @@ impl Workbench {
             calls: false,
             sharing: Default::default(),
             named_for_fonts: String::new(),
+            system_language: options.language,
+            unreadable: None,
             quit: false,
             into_page: false,
             reset_layout: false,
@@ -127,6 +131,7 @@ impl Workbench {
     pub(super) fn before(&mut self, ctx: &egui::Context) {
         let state = &mut self.state;
         state.now = ctx.input(|i| i.time);
+        language::speak(ctx, state.words().language());
         // what the last frame wished belongs to the pointer as it was then
         self.actions.take().into_iter().for_each(|action| act::act(state, action));
         // a drag with the pointer is one undo point
@@ -174,6 +179,7 @@ impl Workbench {
         self.quality.follow(ctx, state, &mut self.actions);
         dropped_files(ctx, state);
         missing_font(state);
+        unreadable(state);
         self.keep(ctx, false);
         self.follow_window(ctx);
     }
@@ -439,6 +445,18 @@ fn missing_font(state: &mut State) {
         Diagnostic::warning("no-font", message)
             .hint(format!("install one, such as Noto: sudo apt-get install -y {package}")),
     );
+}
+
+/// Says why the window stays English, once for a language: nobody could read it.
+fn unreadable(state: &mut State) {
+    let wanted = state.wanted_language();
+    let (_, Some(package)) = language::readable(wanted) else { return };
+    if state.unreadable.replace(wanted) != Some(wanted) {
+        let [name, package] = [wanted.name(), package].map(Value::from);
+        let message = state.words().with("setup-language-fonts", &[("name", name)]);
+        let hint = state.words().with("setup-language-fonts-hint", &[("package", package)]);
+        state.tell(Diagnostic::warning("no-font", message).hint(hint));
+    }
 }
 
 /// Files dropped on the window are opened.

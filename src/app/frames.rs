@@ -9,6 +9,7 @@ use super::workspace::Workspace;
 use super::{Options, Workbench, act};
 use crate::backends::stats::quantile;
 use crate::document::model::{Combine, Document, Layer, MaskContent, TextCode};
+use crate::words::{Language, Words};
 use egui::{Event, Modifiers, MouseWheelUnit, PointerButton, Pos2, RawInput, Rect, pos2, vec2};
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -82,7 +83,7 @@ pub fn frame_times(tokens: usize, only: &str, seconds: f64) -> Vec<FrameTimes> {
         for workspace in Workspace::ALL {
             let mut bench = Bench::new(text, tokens, Tool::Pan);
             bench.window.state.view.show(workspace);
-            let title = workspace.command().text().to_lowercase();
+            let title = workspace.command().named(Words::of(Language::English)).to_lowercase();
             rows.push(bench.run(&format!("{name}, {title}"), seconds));
         }
     }

@@ -17,6 +17,7 @@ use maskloom_python as python;
 use maskloom_quality as quality;
 use maskloom_tasks as tasks;
 use maskloom_trainers as trainers;
+use maskloom_words as words;
 use maskloom_worker as worker;
 
 mod act;
@@ -55,6 +56,9 @@ mod hints;
 mod hosts;
 #[cfg(test)]
 mod keeping_tests;
+mod language;
+#[cfg(test)]
+mod language_tests;
 mod layout;
 mod literal;
 #[cfg(test)]
@@ -82,6 +86,7 @@ mod sharing_tests;
 mod snapshot_tests;
 #[cfg(test)]
 mod software;
+mod speaking;
 mod state;
 mod sweeps;
 mod tabs;
@@ -123,6 +128,8 @@ pub struct Options {
     pub open: Option<PathBuf>,
     /// A preset to open, by name.
     pub preset: Option<String>,
+    /// The language that the system asks for.
+    pub language: words::Language,
     /// The worker's target; None: the last one, initially this machine.
     pub target: Option<Target>,
     /// Where the last document and the window's preferences are kept; None: nothing is kept.
@@ -134,7 +141,7 @@ impl Options {
     pub fn for_user() -> Options {
         let folder =
             directories::ProjectDirs::from("", "", "maskloom").map(|dirs| dirs.data_local_dir().join("window"));
-        Options { folder, ..Options::default() }
+        Options { folder, language: words::Language::of_environment(), ..Options::default() }
     }
 }
 

@@ -8,6 +8,7 @@ use super::command::Command;
 use super::connecting::Connecting;
 use super::drafts::{Dialog, ExportPage};
 use super::gesture::Gesture;
+use super::language;
 use super::notices::Notices;
 use super::recovery::{Place, Recovery, Tab};
 use super::session::Session;
@@ -21,6 +22,7 @@ use crate::document::history::{History, Step};
 use crate::document::library;
 use crate::document::model::*;
 use crate::trainers::read::TrainerConfig;
+use crate::words::{Language, Words};
 use crate::worker::protocol::{InputSource, MapKind};
 use crate::worker::seen::Seen;
 use std::path::PathBuf;
@@ -131,6 +133,10 @@ pub(crate) struct State {
     pub calls: bool,
     /// The name of a document of which it was said that no font has its characters.
     pub named_for_fonts: String,
+    /// The language that the system asks for.
+    pub system_language: Language,
+    /// The language of which it was said that no font has its letters.
+    pub unreadable: Option<Language>,
     /// What is handed on at the end of a frame.
     pub sharing: super::clipboard::Waiting,
     /// Whether the window is to close.
@@ -150,6 +156,16 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// The language that is wanted: chosen here, or the system's.
+    pub fn wanted_language(&self) -> Language {
+        self.view.language.unwrap_or(self.system_language)
+    }
+
+    /// The texts of the language that is spoken.
+    pub fn words(&self) -> &'static Words {
+        Words::of(language::readable(self.wanted_language()).0)
+    }
+
     /// Whether there are changes that no file has.
     pub fn is_dirty(&self) -> bool {
         self.revision != self.saved

@@ -7,6 +7,7 @@ use super::layout::{Docks, Widths};
 use super::theme::ThemeChoice;
 use super::workspace::{Aside, Workspace};
 use crate::base::Layout;
+use crate::words::Language;
 use crate::worker::target::Target;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -38,6 +39,8 @@ pub(crate) struct View {
     /// A page in the place of the workspace's own.
     pub aside: Option<Aside>,
     pub theme: ThemeChoice,
+    /// None: the system's.
+    pub language: Option<Language>,
     /// Whether the layers are shown, if the workspace has them.
     pub left: bool,
     /// Whether the page at the side is shown.
@@ -74,6 +77,7 @@ impl Default for View {
             workspace: Workspace::Design,
             aside: None,
             theme: ThemeChoice::System,
+            language: None,
             left: true,
             right: true,
             widths: Widths::default(),

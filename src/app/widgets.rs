@@ -6,6 +6,7 @@
 use super::action::Actions;
 use super::command::Command;
 use super::hints::words;
+use super::language::{say, words as spoken};
 use super::theme;
 use crate::base::words::count;
 pub(super) use crate::base::words::{grouped, percent, time as milliseconds};
@@ -84,9 +85,19 @@ pub(super) fn parsed_field<T>(
     Some(parsed)
 }
 
+/// What a diagnostic is about, in the language that is spoken, above its English message. Nothing in English.
+pub(super) fn refusal(ui: &mut Ui, why: &Diagnostic) {
+    if let Some(sentence) = spoken(ui.ctx()).refusal(&why.code) {
+        ui.add(egui::Label::new(sentence).wrap());
+    }
+}
+
 /// A diagnostic in a few lines, below its subject.
 pub(super) fn diagnostic_below(ui: &mut Ui, why: &Diagnostic) {
     let colour = severity_colour(ui, why.severity);
+    if let Some(sentence) = spoken(ui.ctx()).refusal(&why.code) {
+        ui.add(egui::Label::new(RichText::new(sentence).small().color(colour)).wrap());
+    }
     ui.add(egui::Label::new(RichText::new(&why.message).small().color(colour)).wrap());
     if let Some(hint) = &why.hint {
         ui.add(egui::Label::new(RichText::new(words(hint)).small().weak()).wrap());
@@ -104,17 +115,18 @@ pub(super) fn severity_colour(ui: &Ui, severity: Severity) -> egui::Color32 {
 }
 
 /// The severity as a word, so that colour is not needed.
-pub(super) fn severity_word(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Note => "note",
-    }
+pub(super) fn severity_word(ui: &Ui, severity: Severity) -> &'static str {
+    let id = match severity {
+        Severity::Error => "severity-error",
+        Severity::Warning => "severity-warning",
+        Severity::Note => "severity-note",
+    };
+    say(ui, id)
 }
 
 /// A button for a command, with its tooltip, disabled when it cannot be carried out.
 pub(super) fn command_button(ui: &mut Ui, command: Command, enabled: bool, actions: &mut Actions) -> Response {
-    let response = ui.add_enabled(enabled, egui::Button::new(command.text()));
+    let response = ui.add_enabled(enabled, egui::Button::new(command.text(ui.ctx())));
     let response = response.on_hover_text(command.tooltip(ui.ctx()));
     if response.clicked() {
         actions.command(command);
@@ -125,10 +137,10 @@ pub(super) fn command_button(ui: &mut Ui, command: Command, enabled: bool, actio
 /// A menu entry for a command, with its keys.
 pub(super) fn command_entry(ui: &mut Ui, command: Command, enabled: bool, actions: &mut Actions) {
     let keys = command.keys(ui.ctx());
-    let button = egui::Button::new(command.text());
+    let button = egui::Button::new(command.text(ui.ctx()));
     // an empty one would end the name in a space
     let button = if keys.is_empty() { button } else { button.shortcut_text(keys) };
-    if ui.add_enabled(enabled, button).on_hover_text(command.spec().tooltip).clicked() {
+    if ui.add_enabled(enabled, button).on_hover_text(command.tip(ui.ctx())).clicked() {
         actions.command(command);
         ui.close();
     }

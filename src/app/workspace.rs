@@ -43,16 +43,16 @@ impl Workspace {
         }
     }
 
-    /// The name of the workspace's page at the side.
+    /// The id of the name of the workspace's page at the side.
     pub fn page(self) -> &'static str {
         match self {
-            Workspace::Design => "Inspector",
-            Workspace::Race => "The race",
-            Workspace::Quality => "Mask quality",
-            Workspace::Code => "Text",
-            Workspace::Export => "What you use",
-            Workspace::Learn => "Lesson",
-            Workspace::Parallel => "Several GPUs",
+            Workspace::Design => "page-design",
+            Workspace::Race => "page-race",
+            Workspace::Quality => "page-quality",
+            Workspace::Code => "page-code",
+            Workspace::Export => "page-export",
+            Workspace::Learn => "page-learn",
+            Workspace::Parallel => "page-parallel",
         }
     }
 

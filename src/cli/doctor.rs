@@ -7,6 +7,7 @@ use super::table::Table;
 use super::work::Worker;
 use crate::base::Diagnostic;
 use crate::tasks::doctor::{explain, guide, mend};
+use crate::words::{Language, Words};
 use crate::worker::protocol::{DoctorReport, Health};
 use std::io::{IsTerminal, Read, Write};
 use std::process::ExitCode;
@@ -86,7 +87,7 @@ fn explained(text: &str, json: bool) -> Result<(), Failure> {
         let entries: Vec<_> = entries.iter().map(entry).collect();
         out::json(&serde_json::json!({ "known": known, "entries": entries }))?;
     } else {
-        out::text(&explain::render(text))?;
+        out::text(&explain::render(text, Words::of(Language::chosen())))?;
     }
     if known { Ok(()) } else { Err(Failure::Exit(ExitCode::FAILURE)) }
 }

@@ -57,6 +57,7 @@ mod workloads;
 pub use bench::Frames;
 
 use crate::base::{Diagnostic, identity};
+use crate::words::Language;
 use clap::{CommandFactory, Parser, Subcommand};
 use out::Failure;
 use std::process::ExitCode;
@@ -154,6 +155,7 @@ pub enum Asked {
 
 /// Reads the process's arguments and carries them out, except opening the window.
 pub fn run() -> Asked {
+    Language::of_environment().choose();
     #[cfg(unix)]
     crate::worker::signals::end_workers_too();
     let line = match Line::try_parse() {

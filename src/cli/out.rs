@@ -4,6 +4,7 @@
 
 use super::table::{form, in_form};
 use crate::base::Diagnostic;
+use crate::words::{Language, Words};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -63,9 +64,16 @@ pub fn json_line(value: &Value) -> Result<(), Failure> {
     text(&format!("{value}\n"))
 }
 
-/// Diagnostics on stderr; nothing can be done if it is closed.
+/// Diagnostics on stderr; nothing can be done if it is closed. In another language than English a sentence stands above each; what
+/// scripts read has none.
 pub fn diagnostics(all: &[Diagnostic]) {
-    all.iter().for_each(|d| note(&d.render()));
+    let words = Words::of(if wants_json() { Language::English } else { Language::chosen() });
+    for told in all {
+        if let Some(sentence) = words.refusal(&told.code) {
+            note(sentence);
+        }
+        note(&told.render());
+    }
 }
 
 /// Whether the command line asks for JSON.

@@ -15,6 +15,7 @@ use maskloom_problem as problem;
 use maskloom_python as python;
 use maskloom_quality as quality;
 use maskloom_trainers as trainers;
+use maskloom_words as words;
 use maskloom_worker as worker;
 
 pub mod comparing;

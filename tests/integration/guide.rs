@@ -105,6 +105,31 @@ fn every_page_of_the_guide_is_listed_once() {
     assert_eq!(listed, pages, "left: SUMMARY.md, right: the folder");
 }
 
+/// Pages in other languages, with the folder of each: listed below the page that they say again.
+fn translated() -> Vec<String> {
+    let summary = read(&guide().join("SUMMARY.md"));
+    let name = |line: &str| Some(line.strip_prefix("  - [")?.split("](").nth(1)?.trim_end_matches(')').to_string());
+    summary.lines().filter_map(name).collect()
+}
+
+/// Their commands are those of the English page, which run; their rows are as many, or more for what a language needs.
+#[test]
+fn pages_in_other_languages_have_the_same_commands_and_name_each_other() {
+    let pages = translated();
+    assert_eq!(pages, ["zh", "es", "hi"].map(|code| format!("{code}/troubleshooting.md")));
+    let english = read(&guide().join("troubleshooting.md"));
+    let rows = |page: &str| page.lines().filter(|line| line.starts_with("| ")).count();
+    for name in &pages {
+        let page = read(&guide().join(name));
+        assert_eq!(blocks(&page), blocks(&english), "{name}");
+        assert!((rows(&english)..rows(&english) + 2).contains(&rows(&page)), "{name}");
+        assert!(english.contains(&format!("]({name})")) && page.contains("](../troubleshooting.md)"), "{name}");
+        for other in pages.iter().filter(|other| *other != name) {
+            assert!(page.contains(&format!("](../{other})")), "{name} does not lead to {other}");
+        }
+    }
+}
+
 #[test]
 fn the_formats_page_names_every_key_of_the_schema() {
     let page = read(&guide().join("formats.md"));

@@ -22,4 +22,5 @@ mod torch;
 mod torch_gradients;
 #[cfg(feature = "window")]
 mod window;
+mod words;
 mod worker;

@@ -122,6 +122,7 @@ pub(super) fn act(state: &mut State, action: Action) {
         Action::RequestMap { race, request } => jobs::request_map(state, race, request),
         Action::RequestNumbers { race, request } => jobs::request_numbers(state, race, request),
         Action::SetMapKind(kind) => (state.focus.map, state.focus.picture) = (kind, Picture::Map),
+        Action::SetLanguage(language) => state.view.language = language,
         Action::SetMapLog(on) => state.focus.map_log = on,
         Action::Compile { backend, arch } => jobs::compile(state, backend, arch),
         Action::MakeExport(wish) => {
@@ -488,7 +489,7 @@ fn replaced(state: &mut State) {
 fn keep_unsaved(state: &mut State) {
     if set_aside(state).is_some() {
         let name = state.document.name.clone();
-        state.done(format!("{name} was not saved; File > {} lists it.", Command::Unsaved.text()));
+        state.done(format!("{name} was not saved; File > {} lists it.", Command::Unsaved.named(state.words())));
     }
 }
 

@@ -160,7 +160,7 @@ impl Canvas {
             }
             ui.separator();
             for command in [Command::CopyPicture, Command::CopyCode, Command::SaveHtml] {
-                if ui.button(command.text()).on_hover_text(command.tooltip(ui.ctx())).clicked() {
+                if ui.button(command.text(ui.ctx())).on_hover_text(command.tooltip(ui.ctx())).clicked() {
                     events.push(CanvasEvent::Wished(command));
                     ui.close();
                 }

@@ -5,7 +5,8 @@
 use super::{Next, State, title};
 use crate::app::command::Command;
 use crate::app::hints::words as words_of;
-use crate::app::widgets::{severity_colour, severity_word};
+use crate::app::language::say;
+use crate::app::widgets::{refusal, severity_colour, severity_word};
 use crate::base::Diagnostic;
 use egui::{Grid, RichText, ScrollArea, Ui};
 
@@ -13,10 +14,13 @@ pub(super) fn failure(ui: &mut Ui, heading: &str, why: &[Diagnostic]) -> Next {
     title(ui, heading);
     ScrollArea::vertical().max_height(360.0).show(ui, |ui| {
         for diagnostic in why {
+            refusal(ui, diagnostic);
             // the code is for searching; what happened comes first
-            let prefix = format!("{}[{}]: ", severity_word(diagnostic.severity), diagnostic.code);
-            let words = diagnostic.summary().replacen(&prefix, "", 1);
-            ui.label(RichText::new(words).color(severity_colour(ui, diagnostic.severity)))
+            let coded = format!("[{}]: {}", diagnostic.code, diagnostic.message);
+            let summary = diagnostic.summary();
+            let place = summary.strip_suffix(&coded).and_then(|front| front.rsplit_once(' ')).map(|(place, _)| place);
+            let words = [place.unwrap_or_default(), &diagnostic.message].join(" ");
+            ui.label(RichText::new(words.trim_start()).color(severity_colour(ui, diagnostic.severity)))
                 .on_hover_text(&*diagnostic.code);
             if let Some(hint) = &diagnostic.hint {
                 ui.label(words_of(hint));
@@ -29,7 +33,7 @@ pub(super) fn failure(ui: &mut Ui, heading: &str, why: &[Diagnostic]) -> Next {
 }
 
 pub(super) fn messages(ui: &mut Ui, state: &State) -> Next {
-    title(ui, "Messages");
+    title(ui, Command::Messages.text(ui.ctx()));
     ScrollArea::vertical().max_height(420.0).auto_shrink([false, true]).show(ui, |ui| {
         if state.notices.all().next().is_none() {
             ui.weak("There are no messages yet.");
@@ -37,8 +41,9 @@ pub(super) fn messages(ui: &mut Ui, state: &State) -> Next {
         for (_, notice) in state.notices.all().rev() {
             let ago = (state.now - notice.at).max(0.0);
             let ago = if ago < 60.0 { format!("{ago:.0} s ago") } else { format!("{:.0} min ago", ago / 60.0) };
-            let word = severity_word(notice.what.severity);
+            let word = severity_word(ui, notice.what.severity);
             let colour = severity_colour(ui, notice.what.severity);
+            refusal(ui, &notice.what);
             ui.label(RichText::new(format!("{word}, {ago}: {}", notice.what.message)).color(colour));
             if let Some(hint) = &notice.what.hint {
                 ui.label(hint);
@@ -48,41 +53,41 @@ pub(super) fn messages(ui: &mut Ui, state: &State) -> Next {
     close(ui)
 }
 
-/// The mouse and the keys on the canvas, in addition to the commands.
-const CANVAS: [(&str, &str); 11] = [
-    ("wheel, or plus and minus", "zooms about the pointer; two fingers move"),
-    ("drag, with any tool while Space is held", "moves the picture; so do the middle button and the arrows"),
-    ("click", "pins the cell for the Cell page; Escape releases it"),
-    ("right click", "shows the commands for the cell"),
-    ("Home", "the whole mask"),
-    ("Shift and an arrow", "moves by most of a screen"),
-    ("Enter", "starts and ends the tool at the cross in the middle"),
-    ("Alt and the wheel", "changes the width of the brush, eraser or line"),
-    ("[ and ]", "changes the brush's width; with another tool, shows the previous or next head"),
-    ("Escape", "cancels the stroke in progress"),
-    ("drag in the small picture", "moves the view"),
+/// The mouse and the keys on the canvas, in addition to the commands: ids of what is pressed, whose part `does` is its effect.
+const CANVAS: [&str; 11] = [
+    "keys-zoom",
+    "keys-move",
+    "keys-click",
+    "keys-menu",
+    "keys-home",
+    "keys-arrow",
+    "keys-enter",
+    "keys-width",
+    "keys-brackets",
+    "keys-escape",
+    "keys-small",
 ];
 
 pub(super) fn shortcuts(ui: &mut Ui) -> Next {
-    title(ui, "Keyboard and mouse");
+    title(ui, say(ui, "keys-title"));
     let height = super::room(ui, 130.0).min(620.0);
     ScrollArea::vertical().max_height(height).auto_shrink([false, true]).show(ui, |ui| {
-        ui.label(RichText::new("On the canvas").strong().size(15.0));
+        ui.label(RichText::new(say(ui, "keys-canvas")).strong().size(15.0));
         Grid::new("canvas keys").num_columns(2).striped(true).show(ui, |ui| {
-            for (keys, words) in CANVAS {
-                ui.monospace(keys);
-                ui.label(words);
+            for keys in CANVAS {
+                ui.monospace(say(ui, keys));
+                ui.label(say(ui, &format!("{keys}.does")));
                 ui.end_row();
             }
         });
         for (group, commands) in Command::groups() {
             ui.add_space(6.0);
-            ui.label(RichText::new(group).strong().size(15.0));
+            ui.label(RichText::new(say(ui, group)).strong().size(15.0));
             Grid::new(("shortcuts", group)).num_columns(3).striped(true).show(ui, |ui| {
                 for command in commands {
-                    ui.label(command.text());
+                    ui.label(command.text(ui.ctx()));
                     ui.monospace(command.keys(ui.ctx()));
-                    ui.weak(command.spec().tooltip);
+                    ui.weak(command.tip(ui.ctx()));
                     ui.end_row();
                 }
             });
@@ -93,5 +98,5 @@ pub(super) fn shortcuts(ui: &mut Ui) -> Next {
 
 fn close(ui: &mut Ui) -> Next {
     ui.add_space(8.0);
-    if ui.button("Close").clicked() { Next::Close } else { Next::Stay }
+    if ui.button(say(ui, "close")).clicked() { Next::Close } else { Next::Stay }
 }

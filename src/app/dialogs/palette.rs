@@ -6,7 +6,9 @@ use super::{Action, Actions, Next, State};
 use crate::app::canvas::{Texts, cell_of};
 use crate::app::command::Command;
 use crate::app::drafts::palette::PaletteDialog;
+use crate::app::language::words;
 use crate::document::library;
+use crate::words::{Language, Words};
 use egui::{Key, Modifiers, RichText, ScrollArea, TextEdit, Ui};
 use std::path::PathBuf;
 
@@ -51,9 +53,9 @@ const SETTINGS: [(&str, Command); 18] = [
 ];
 
 impl Entry {
-    fn text(&self) -> String {
+    fn text(&self, words: &'static Words) -> String {
         match self {
-            Entry::Command(command) => command.text().trim_end_matches('…').to_string(),
+            Entry::Command(command) => command.named(words).trim_end_matches('…').to_string(),
             Entry::Preset(name) => format!("Open the preset {}", name.replace('_', " ")),
             Entry::Pattern(name) => format!("Add the pattern {}", name.replace('_', " ")),
             Entry::Token(_, words) => words.clone(),
@@ -84,7 +86,7 @@ impl Entry {
 }
 
 /// Entries that hold the letters in order, the closest first.
-fn found(text: &str, of_document: &[Entry]) -> Vec<Entry> {
+fn found(text: &str, words: &'static Words, of_document: &[Entry]) -> Vec<Entry> {
     // numbers are no letters of anything: they are a cell
     let cell = cell_of(text).map(Entry::Cell);
     let commands = Command::all().filter(|c| *c != Command::Palette).map(Entry::Command);
@@ -92,7 +94,10 @@ fn found(text: &str, of_document: &[Entry]) -> Vec<Entry> {
     let patterns = library::patterns().map(|p| Entry::Pattern(p.name));
     let settings = SETTINGS.iter().map(|(name, command)| Entry::Setting(name, *command));
     let all = commands.chain(settings).chain(presets).chain(patterns).chain(of_document.iter().cloned());
-    let mut scored: Vec<(u32, Entry)> = all.filter_map(|e| Some((distance(text, &e.text())?, e))).collect();
+    // by its English name too, which keyboards of all languages can type
+    let spoken = [words, Words::of(Language::English)];
+    let near = |e: &Entry| spoken.iter().filter_map(|words| distance(text, &e.text(words))).min();
+    let mut scored: Vec<(u32, Entry)> = all.filter_map(|e| Some((near(&e)?, e))).collect();
     scored.sort_by_key(|(score, _)| *score);
     cell.into_iter().chain(scored.into_iter().map(|(_, entry)| entry)).collect()
 }
@@ -187,7 +192,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PaletteDialog, actio
     if response.changed() {
         dialog.chosen = 0;
     }
-    let mut found = found(&dialog.text, &of_document(state));
+    let mut found = found(&dialog.text, words(ui.ctx()), &of_document(state));
     let texts = tokens(&dialog.text, state.texts(), state.focus.pinned);
     // a cell by its numbers stays first; a token's text is closer than scattered letters
     let at = usize::from(matches!(found.first(), Some(Entry::Cell(_))));
@@ -211,7 +216,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PaletteDialog, actio
 
 fn row(ui: &mut Ui, state: &State, entry: &Entry, chosen: bool, moved: bool) -> bool {
     let (enabled, keys, tooltip) = match entry {
-        Entry::Command(c) => (state.can(*c), c.keys(ui.ctx()), c.spec().tooltip.to_string()),
+        Entry::Command(c) => (state.can(*c), c.keys(ui.ctx()), c.tip(ui.ctx()).to_string()),
         Entry::Preset(_) => (true, String::new(), "Opens the preset; undo restores the document.".into()),
         Entry::Pattern(name) => {
             (true, String::new(), library::pattern(name).map(|p| p.summary().to_string()).unwrap_or_default())
@@ -222,7 +227,7 @@ fn row(ui: &mut Ui, state: &State, entry: &Entry, chosen: bool, moved: bool) -> 
         Entry::Setting(..) => (true, String::new(), "Shows the place of the setting.".into()),
         Entry::Recent(path) => (true, String::new(), path.display().to_string()),
     };
-    let button = egui::Button::selectable(chosen, entry.text()).right_text(RichText::new(keys).weak());
+    let button = egui::Button::selectable(chosen, entry.text(words(ui.ctx()))).right_text(RichText::new(keys).weak());
     let response = ui.add_enabled(enabled, button.min_size(egui::vec2(ui.available_width(), 0.0)));
     if chosen && moved {
         response.scroll_to_me(None);
@@ -234,9 +239,13 @@ fn row(ui: &mut Ui, state: &State, entry: &Entry, chosen: bool, moved: bool) -> 
 mod tests {
     use super::*;
 
+    fn english() -> &'static Words {
+        Words::of(Language::English)
+    }
+
     #[test]
     fn letters_find_what_is_meant() {
-        let first = |text: &str| found(text, &[]).first().map(|e| e.text()).unwrap_or_default();
+        let first = |text: &str| found(text, english(), &[]).first().map(|e| e.text(english())).unwrap_or_default();
         for (typed, meant) in [
             ("save", "Save"),
             ("undo", "Undo"),
@@ -249,14 +258,14 @@ mod tests {
         ] {
             assert_eq!(first(typed), meant, "{typed}");
         }
-        assert_eq!(found("qqqzzz", &[]), []);
+        assert_eq!(found("qqqzzz", english(), &[]), []);
     }
 
     #[test]
     fn tokens_are_found_by_what_they_say() {
         let texts = ["the", "\u{120}cat", " sat", "cats"].map(String::from);
         let texts = Some(Texts { start: 3, text: &texts });
-        let words = |text: &str, of| tokens(text, of, [9, 1]).iter().map(Entry::text).collect::<Vec<_>>();
+        let words = |text: &str, of| tokens(text, of, [9, 1]).iter().map(|e| e.text(english())).collect::<Vec<_>>();
         assert_eq!(words("CAT", [texts, texts]), ["\u{201c}cat\u{201d}, token 4", "\u{201c}cats\u{201d}, token 6"]);
         assert_eq!(words("sat", [None, texts]), ["\u{201c}sat\u{201d}, key 5"]);
         assert_eq!(tokens("sat", [None, texts], [9, 1])[0].actions().len(), 1);

@@ -5,6 +5,7 @@
 pub(super) mod highlight;
 
 use crate::app::action::Actions;
+use crate::app::language::say;
 use crate::app::state::State;
 use crate::app::widgets::{id, severity_colour};
 use crate::base::Diagnostic;
@@ -84,12 +85,16 @@ fn under(ui: &mut Ui, state: &State, layer: u64, one: &Placed<'_>, room: Rect, a
     );
     let diagnostic = one.diagnostic;
     if let Some(text) = rewritten(state, layer, diagnostic) {
-        let button = child.small_button("Apply").on_hover_text("Writes the suggestion into the code.");
+        let [apply, tip] = ["problems-apply", "problems-apply.tip"].map(|id| say(&child, id));
+        let button = child.small_button(apply).on_hover_text(tip);
         if button.accessible_name("Apply the suggestion").clicked() {
             actions.edit(Edit::SetSource(layer, text));
         }
     }
-    let words = RichText::new(&*diagnostic.message).small().color(severity_colour(&child, diagnostic.severity));
+    // one line: the sentence in the spoken language, then the English message with its figures
+    let sentence = app::language::words(child.ctx()).refusal(&diagnostic.code);
+    let told = sentence.map_or(diagnostic.message.clone(), |sentence| format!("{sentence} {}", diagnostic.message));
+    let words = RichText::new(told).small().color(severity_colour(&child, diagnostic.severity));
     let label = child.add(egui::Label::new(words).truncate().selectable(false));
     label.on_hover_text(diagnostic.render());
 }

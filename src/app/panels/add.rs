@@ -4,6 +4,7 @@
 
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
+use crate::app::language::say;
 use crate::app::widgets::command_entry;
 use crate::document::library;
 use crate::ir::graph::ModKind;
@@ -11,7 +12,7 @@ use egui::{ScrollArea, Ui};
 
 /// For mask layers.
 pub(super) fn mask_menu(ui: &mut Ui, actions: &mut Actions) {
-    let button = ui.menu_button("Add", |ui| {
+    let button = ui.menu_button(say(ui, "layers-add"), |ui| {
         use Command::*;
         for command in [AddRectangle, AddBand, AddPainted, AddText, AddLinked, PasteCode] {
             command_entry(ui, command, true, actions);
@@ -19,12 +20,12 @@ pub(super) fn mask_menu(ui: &mut Ui, actions: &mut Actions) {
         ui.separator();
         patterns(ui, ModKind::Mask, actions);
     });
-    button.response.accessible_name("Add a mask layer");
+    button.response.accessible_name(say(ui, "layers-add-mask"));
 }
 
 /// For score mods.
 pub(super) fn score_menu(ui: &mut Ui, actions: &mut Actions) {
-    let button = ui.menu_button("Add", |ui| {
+    let button = ui.menu_button(say(ui, "layers-add"), |ui| {
         use Command::*;
         for command in [AddCurve, AddScoreText, AddScoreLinked] {
             command_entry(ui, command, true, actions);
@@ -32,7 +33,7 @@ pub(super) fn score_menu(ui: &mut Ui, actions: &mut Actions) {
         ui.separator();
         patterns(ui, ModKind::Score, actions);
     });
-    button.response.accessible_name("Add a score mod");
+    button.response.accessible_name(say(ui, "layers-add-score"));
 }
 
 fn patterns(ui: &mut Ui, kind: ModKind, actions: &mut Actions) {

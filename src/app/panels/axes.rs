@@ -3,6 +3,7 @@
 //! Invariant: editing a part changes the document once, at its end. Must not know masks.
 
 use crate::app::action::{Action, Actions};
+use crate::app::language::say;
 use crate::app::state::State;
 use crate::app::widgets::{Commit, parsed_field, text_field, text_field_took};
 use crate::document::model::{Axes, Axis, Segment};
@@ -15,12 +16,12 @@ const LONGEST: usize = crate::base::shape::MAX_LENGTH;
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let axes = &state.document.axes;
     let crossed = axes.kv.is_some();
-    ui.label(if crossed { "Queries" } else { "Tokens" });
+    ui.label(say(ui, if crossed { "design-queries" } else { "design-tokens" }));
     if let Some(q) = axis(ui, "Query axis", &axes.q) {
         actions.push(Action::SetAxes(Axes { q, kv: axes.kv.clone() }));
     }
     if let Some(kv) = &axes.kv {
-        ui.label("Keys");
+        ui.label(say(ui, "design-keys"));
         if let Some(kv) = axis(ui, "Key axis", kv) {
             actions.push(Action::SetAxes(Axes { q: axes.q.clone(), kv: Some(kv) }));
         }

@@ -5,6 +5,7 @@
 use super::{args, curve};
 use crate::app::action::Actions;
 use crate::app::editor;
+use crate::app::language::say;
 use crate::app::state::State;
 use crate::app::widgets::{diagnostic_below, grouped, section, text_field, text_field_took, whole};
 use crate::base::{BlockSize, HostTensor, Source};
@@ -23,7 +24,7 @@ const EDITOR: f32 = 280.0;
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let Some(id) = state.focus.layer else {
         ui.add_space(8.0);
-        ui.weak("Select a layer to see its parameters.");
+        ui.weak(say(ui, "layers-select"));
         return;
     };
     if let Some(layer) = state.document.layer(id) {

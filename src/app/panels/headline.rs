@@ -7,6 +7,7 @@ use crate::app::action::Actions;
 use crate::app::canvas::colors;
 use crate::app::cards::{Card, Tone};
 use crate::app::command::Command;
+use crate::app::language::{say, say_with, words};
 use crate::app::session::CountProgress;
 use crate::app::state::State;
 use crate::app::tabs::{best_time, recorded_runs};
@@ -25,7 +26,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let recorded = recorded_runs(ui, state);
-    let cards = [kept(ui, state), best_time(state, &recorded), loss(state), problems(state)];
+    let cards = [kept(ui, state), best_time(ui, state, &recorded), loss(ui, state), problems(ui, state)];
     let gap = 6.0;
     let (left, top) = (ui.max_rect().left(), ui.max_rect().top());
     let all = ui.max_rect().width() - gap * (cards.len() - 1) as f32;
@@ -103,29 +104,32 @@ fn stacked(ui: &Ui, bar: Rect, shares: [f32; 3]) {
 
 /// The kept cells of the shown picture.
 fn kept(ui: &Ui, state: &State) -> Card {
-    let card = |value: &str| Card::new("Kept", value, Command::ShowDesign);
+    let card = |value: &str| Card::new(say(ui, "card-kept"), value, Command::ShowDesign);
     let broken = state.session.built.as_ref().map(|b| b.broken().0).unwrap_or_default();
     if !broken.is_empty() {
-        let words = match state.session.shown {
-            Some(_) => format!("state before the error in {}", broken.join(", ")),
-            None => format!("no picture: error in {}", broken.join(", ")),
-        };
-        return card("\u{2013} of cells").detail(words).tone(Tone::Weak).more("Not counted: the document has errors.");
+        let id = if state.session.shown.is_some() { "card-kept-before" } else { "card-kept-broken" };
+        let words = say_with(ui, id, &[("layers", broken.join(", ").into())]);
+        let card = card(say(ui, "card-kept-none")).detail(words);
+        return card.tone(Tone::Weak).more(say(ui, "card-kept-errors"));
     }
     let Some(counted) = state.session.current_stats() else { return counting(ui, state) };
     let stats = match &counted.result {
         Ok(stats) => stats,
-        Err(why) => return card("not counted").detail(&why.message).tone(Tone::Warning),
+        Err(why) => return told(ui, why, card(say(ui, "card-kept-uncounted"))).tone(Tone::Warning),
     };
     let blocks = (stats.full + stats.partial + stats.empty).max(1) as f64;
     let share = |n: u64| n as f64 / blocks;
     let (full, partial, empty) = (share(stats.full), share(stats.partial), share(stats.empty));
     let detail = match (stats.full, stats.partial, stats.empty) {
-        (_, 0, 0) => format!("every block of {} is full", counted.block_size),
-        (0, 0, _) => "nothing at all".to_string(),
-        _ => format!("blocks: {} full, {} partial, {} skipped", percent(full), percent(partial), percent(empty)),
+        (_, 0, 0) => say_with(ui, "card-kept-full", &[("size", counted.block_size.to_string().into())]),
+        (0, 0, _) => say(ui, "card-kept-nothing").to_string(),
+        _ => {
+            let shares = [("full", full), ("partial", partial), ("empty", empty)];
+            say_with(ui, "card-kept-blocks", &shares.map(|(name, share)| (name, percent(share).into())))
+        }
     };
-    let mut card = card(&format!("{} of cells", percent(stats.density))).detail(detail);
+    let share = say_with(ui, "card-kept-of", &[("share", percent(stats.density).into())]);
+    let mut card = card(&share).detail(detail);
     card.blocks = Some([full, partial, empty].map(|s| s as f32));
     if state.session.is_behind(state.revision) {
         card.tone = Tone::Weak;
@@ -170,16 +174,19 @@ fn more(stats: &crate::analysis::block_mask::Stats, size: BlockSize) -> Vec<Stri
 
 /// How far the count is; the last figure stays a moment, dimmed: it would flicker while one paints.
 fn counting(ui: &Ui, state: &State) -> Card {
-    let card = |value: String| Card::new("Kept", value, Command::ShowDesign).tone(Tone::Weak);
+    let card = |value: String| Card::new(say(ui, "card-kept"), value, Command::ShowDesign).tone(Tone::Weak);
     let (at_cells, waited, fraction) = match state.session.count_progress() {
         CountProgress::Working { at_cells, waited, fraction } => (at_cells, waited, fraction),
-        CountProgress::Stopped => return card("not counted".into()).detail("the count was stopped; the picture stays"),
+        CountProgress::Stopped => {
+            return card(say(ui, "card-kept-uncounted").into()).detail(say(ui, "card-kept-stopped"));
+        }
     };
     if waited < PATIENCE {
         ui.ctx().request_repaint_after(PATIENCE - waited);
         let last = state.session.counted.as_ref().and_then(|counted| counted.result.as_ref().ok());
-        let value = last.map_or("counting…".into(), |stats| format!("{} before", percent(stats.density)));
-        return card(value).detail("counting…");
+        let value =
+            last.map_or(say(ui, "card-kept-counting").into(), |stats| format!("{} before", percent(stats.density)));
+        return card(value).detail(say(ui, "card-kept-counting"));
     }
     ui.ctx().request_repaint_after(Duration::from_millis(250));
     let what = if at_cells { "counting the cells of partial blocks" } else { "finding the blocks" };
@@ -191,35 +198,47 @@ fn counting(ui: &Ui, state: &State) -> Card {
 }
 
 /// The loss of attention under the mask: known only with a model's own q and k.
-fn loss(state: &State) -> Card {
+fn loss(ui: &Ui, state: &State) -> Card {
     if let Some(known) = &state.session.loss {
-        let card = Card::new("Loses", &known.value, Command::ShowQuality).detail(&known.detail);
+        let card = Card::new(say(ui, "card-loses"), &known.value, Command::ShowQuality).detail(&known.detail);
         let card = if known.weak { card.tone(Tone::Weak) } else { card };
         return Card { more: known.more.clone(), ..card };
     }
-    Card::new("Loses", "not measured", Command::ShowQuality)
+    Card::new(say(ui, "card-loses"), say(ui, "card-loses-unknown"), Command::ShowQuality)
         .tone(Tone::Weak)
-        .detail("needs q and k of a model")
-        .more("The kept share of the softmax depends on real queries and keys.")
+        .detail(say(ui, "card-loses-needs"))
+        .more(say(ui, "card-loses-why"))
 }
 
-fn problems(state: &State) -> Card {
-    let card = |value: &str| Card::new("Problems", value, Command::ShowProblems);
-    let Some(built) = &state.session.built else { return card("compiling…").tone(Tone::Weak) };
+/// A diagnostic on a card: in the spoken language, with its English message in the tooltip.
+fn told(ui: &Ui, why: &Diagnostic, card: Card) -> Card {
+    match words(ui.ctx()).refusal(&why.code) {
+        Some(sentence) => card.detail(sentence).more(&*why.message),
+        None => card.detail(&*why.message),
+    }
+}
+
+fn problems(ui: &Ui, state: &State) -> Card {
+    let card = |value: &str| Card::new(say(ui, "card-problems"), value, Command::ShowProblems);
+    let Some(built) = &state.session.built else { return card(say(ui, "card-problems-compiling")).tone(Tone::Weak) };
     let all: Vec<&Diagnostic> = built.diagnostics().into_iter().map(|(_, d)| d).collect();
     let (value, tone) = match built.problems() {
-        (0, 0) => ("none".to_string(), Tone::Good),
-        (0, 1) => ("1 warning".to_string(), Tone::Warning),
-        (0, n) => (format!("{n} warnings"), Tone::Warning),
-        (1, 1) => ("1 error".to_string(), Tone::Error),
-        (e, n) if e == n => (format!("{e} errors"), Tone::Error),
-        (e, n) => (format!("{e} errors, {} warnings", n - e), Tone::Error),
+        (0, 0) => (say(ui, "card-problems-none").to_string(), Tone::Good),
+        (0, n) => (say_with(ui, "card-problems-warnings", &[("n", n.into())]), Tone::Warning),
+        (e, n) if e == n => (say_with(ui, "card-problems-errors", &[("n", n.into())]), Tone::Error),
+        (e, n) => {
+            let counts = [("errors", e.into()), ("warnings", (n - e).into())];
+            (say_with(ui, "card-problems-both", &counts), Tone::Error)
+        }
     };
     let first = all.iter().find(|d| d.is_error()).or(all.iter().max_by_key(|d| d.severity));
     let card = card(&value).tone(tone);
     match first {
-        Some(d) if tone != Tone::Good => card.detail(&*d.message).more(d.hint.clone().unwrap_or_default()),
-        Some(d) => card.detail(format!("{}: {}", severity_word(d.severity), d.message)),
-        None => card.detail("it compiles and can run"),
+        Some(d) if tone != Tone::Good => told(ui, d, card).more_lines(d.hint.clone()),
+        Some(d) => {
+            let card = told(ui, d, card);
+            Card { detail: format!("{}: {}", severity_word(ui, d.severity), card.detail), ..card }
+        }
+        None => card.detail(say(ui, "card-problems-fine")),
     }
 }

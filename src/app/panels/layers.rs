@@ -6,6 +6,7 @@
 use super::{add, thumbs};
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
+use crate::app::language::{self, say, say_with};
 use crate::app::state::State;
 use crate::app::theme;
 use crate::app::widgets::{text_field, text_field_took};
@@ -22,12 +23,12 @@ const PICTURE: f32 = 38.0;
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.add_space(4.0);
     ui.horizontal(|ui| {
-        ui.strong("Mask layers");
+        ui.strong(say(ui, "layers-mask"));
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| add::mask_menu(ui, actions));
     });
     let layers = &state.document.layers;
     if layers.is_empty() {
-        ui.weak("None: every cell is kept.");
+        ui.weak(say(ui, "layers-mask-none"));
     }
     for (at, layer) in layers.iter().enumerate().rev() {
         let row = Row { id: layer.id, name: &layer.name, enabled: layer.enabled, at, len: layers.len() };
@@ -36,12 +37,12 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     }
     ui.add_space(8.0);
     ui.horizontal(|ui| {
-        ui.strong("Score mods");
+        ui.strong(say(ui, "layers-score"));
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| add::score_menu(ui, actions));
     });
     let scores = &state.document.scores;
     if scores.is_empty() {
-        ui.weak("None: scores stay.");
+        ui.weak(say(ui, "layers-score-none"));
     }
     for (at, score) in scores.iter().enumerate() {
         let row = Row { id: score.id, name: &score.name, enabled: score.enabled, at, len: scores.len() };
@@ -53,21 +54,21 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
 
 fn mask_words(content: &MaskContent) -> &'static str {
     match content {
-        MaskContent::Pattern(_) => "pattern",
-        MaskContent::Rectangle { .. } => "rectangle",
-        MaskContent::Band { .. } => "band",
-        MaskContent::Painted(_) => "painted",
-        MaskContent::Text(_) => "code",
-        MaskContent::Linked(_) => "linked file",
+        MaskContent::Pattern(_) => "layer-pattern",
+        MaskContent::Rectangle { .. } => "layer-rectangle",
+        MaskContent::Band { .. } => "layer-band",
+        MaskContent::Painted(_) => "layer-painted",
+        MaskContent::Text(_) => "layer-code",
+        MaskContent::Linked(_) => "layer-linked",
     }
 }
 
 fn score_words(content: &ScoreContent) -> &'static str {
     match content {
-        ScoreContent::Pattern(_) => "pattern",
-        ScoreContent::Curve { .. } => "curve",
-        ScoreContent::Text(_) => "code",
-        ScoreContent::Linked(_) => "linked file",
+        ScoreContent::Pattern(_) => "layer-pattern",
+        ScoreContent::Curve { .. } => "layer-curve",
+        ScoreContent::Text(_) => "layer-code",
+        ScoreContent::Linked(_) => "layer-linked",
     }
 }
 
@@ -116,8 +117,8 @@ impl Row<'_> {
     /// The cells that it alone keeps. A click selects it, a drag moves it, the right button opens its menu.
     fn picture(&self, ui: &mut Ui, state: &State, is_mask: bool, actions: &mut Actions) {
         let (rect, response) = ui.allocate_exact_size(egui::vec2(PICTURE, PICTURE), egui::Sense::click_and_drag());
-        response
-            .widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, true, format!("Picture of {}", self.name)));
+        let name = self.named(ui, "layer-picture");
+        response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, true, &name));
         match thumbs::of(ui, state, self.id, is_mask) {
             Some(texture) => {
                 let size = texture.size_vec2();
@@ -133,7 +134,12 @@ impl Row<'_> {
         }
         response.dnd_set_drag_payload(self.id);
         response.context_menu(|ui| self.menu(ui, actions));
-        response.on_hover_text("The cells that this layer alone keeps. Drag it to another place in the list.");
+        response.on_hover_text(say(ui, "layer-picture-tip"));
+    }
+
+    /// A text with its name.
+    fn named(&self, ui: &Ui, id: &str) -> String {
+        say_with(ui, id, &[("name", self.name.into())])
     }
 
     /// Another row was dropped on this one: it takes this place.
@@ -155,8 +161,8 @@ impl Row<'_> {
     fn menu(&self, ui: &mut Ui, actions: &mut Actions) {
         use Command::*;
         for command in [ToggleLayer, DuplicateLayer, MirrorLayer, LayerUp, LayerDown, DeleteLayer] {
-            let button = egui::Button::new(command.text()).shortcut_text(command.keys(ui.ctx()));
-            if ui.add(button).on_hover_text(command.spec().tooltip).clicked() {
+            let button = egui::Button::new(command.text(ui.ctx())).shortcut_text(command.keys(ui.ctx()));
+            if ui.add(button).on_hover_text(command.tip(ui.ctx())).clicked() {
                 actions.push(Action::Select(Some(self.id)));
                 actions.command(command);
                 ui.close();
@@ -166,19 +172,23 @@ impl Row<'_> {
 
     fn enable(&self, ui: &mut Ui, actions: &mut Actions) {
         let mut on = self.enabled;
-        let name = format!("Enable {}", self.name);
-        if ui.checkbox(&mut on, "").accessible_name(name).on_hover_text("Enables or disables the layer.").changed() {
+        let name = self.named(ui, "layer-enable");
+        if ui.checkbox(&mut on, "").accessible_name(name).on_hover_text(say(ui, "layer-enable-tip")).changed() {
             actions.edit(Edit::SetEnabled(self.id, on));
         }
     }
 
     fn combine(&self, ui: &mut Ui, combine: Combine, bottom: bool, actions: &mut Actions) {
-        let word = |combine| match (combine, bottom) {
-            (Combine::AndNot, true) => "not",
-            (_, true) => "keep",
-            (Combine::And, _) => "and",
-            (Combine::Or, _) => "or",
-            (Combine::AndNot, _) => "and not",
+        let words = language::words(ui.ctx());
+        let word = |combine| {
+            let id = match (combine, bottom) {
+                (Combine::AndNot, true) => "layer-not",
+                (_, true) => "layer-keep",
+                (Combine::And, _) => "layer-and",
+                (Combine::Or, _) => "layer-or",
+                (Combine::AndNot, _) => "layer-and-not",
+            };
+            words.text(id)
         };
         let choices: &[Combine] =
             if bottom { &[Combine::And, Combine::AndNot] } else { &[Combine::And, Combine::Or, Combine::AndNot] };
@@ -190,8 +200,8 @@ impl Row<'_> {
                 }
             }
         });
-        let name = format!("How {} joins", self.name);
-        response.response.accessible_name(name).on_hover_text("How it combines with the layers below it.");
+        let name = self.named(ui, "layer-joins");
+        response.response.accessible_name(name).on_hover_text(say(ui, "layer-joins-tip"));
     }
 
     /// Its heads: shown if they are not all, and if the layer is selected.
@@ -201,9 +211,11 @@ impl Row<'_> {
             return;
         }
         let words: String = match now {
-            None => "all heads".into(),
-            Some(heads) if heads.count() == 1 => format!("head {heads}"),
-            Some(heads) => format!("heads {heads}").chars().take(16).collect(),
+            None => say(ui, "layer-all-heads").into(),
+            Some(heads) => {
+                let id = if heads.count() == 1 { "layer-one-head" } else { "layer-some-heads" };
+                say_with(ui, id, &[("heads", heads.to_string().into())]).chars().take(16).collect()
+            }
         };
         let button = ui.menu_button(RichText::new(words).small(), |ui| {
             let field = format!("Heads of {}", self.name);
@@ -211,7 +223,7 @@ impl Row<'_> {
                 actions.edit(Edit::SetHeads(self.id, heads));
             });
         });
-        button.response.on_hover_text("The heads that this layer applies to.");
+        button.response.on_hover_text(say(ui, "layer-heads-tip"));
     }
 
     /// The name: a click selects, the selected one can be edited.
@@ -236,7 +248,7 @@ impl Row<'_> {
         }
         let button =
             egui::Button::selectable(false, (text, egui::Atom::grow())).truncate().min_size(egui::vec2(width, 0.0));
-        let response = ui.add_sized([width, 20.0], button).on_hover_text("Selects it.");
+        let response = ui.add_sized([width, 20.0], button).on_hover_text(say(ui, "layer-select"));
         response.context_menu(|ui| self.menu(ui, actions));
         if response.clicked() {
             actions.push(Action::Select(Some(self.id)));
@@ -248,14 +260,14 @@ impl Row<'_> {
         let colours = theme::palette(ui.visuals());
         match told.iter().max_by_key(|d| d.severity) {
             Some(d) if d.is_error() => {
-                ui.colored_label(colours.error, "error").on_hover_text(d.summary());
+                ui.colored_label(colours.error, say(ui, "severity-error")).on_hover_text(d.summary());
             }
             Some(d) if d.severity == Severity::Warning => {
-                ui.colored_label(colours.warning, "warning").on_hover_text(d.summary());
+                ui.colored_label(colours.warning, say(ui, "severity-warning")).on_hover_text(d.summary());
             }
             _ => {
                 // a row that overflows would widen all rows below it
-                ui.add(egui::Label::new(RichText::new(words).small().weak()).truncate());
+                ui.add(egui::Label::new(RichText::new(say(ui, words)).small().weak()).truncate());
             }
         }
     }
@@ -274,12 +286,12 @@ fn buttons(ui: &mut Ui, state: &State, actions: &mut Actions) {
     };
     ui.horizontal_wrapped(|ui| {
         for (command, text, enabled) in [
-            (Command::LayerUp, "Up", up),
-            (Command::LayerDown, "Down", down),
-            (Command::DuplicateLayer, "Duplicate", true),
-            (Command::DeleteLayer, "Delete", true),
+            (Command::LayerUp, "layers-up", up),
+            (Command::LayerDown, "layers-down", down),
+            (Command::DuplicateLayer, "layers-duplicate", true),
+            (Command::DeleteLayer, "layers-delete", true),
         ] {
-            let response = ui.add_enabled(enabled, egui::Button::new(RichText::new(text).small()));
+            let response = ui.add_enabled(enabled, egui::Button::new(RichText::new(say(ui, text)).small()));
             if response.on_hover_text(command.tooltip(ui.ctx())).clicked() {
                 actions.command(command);
             }

@@ -6,6 +6,7 @@
 use super::axes;
 use crate::app::action::Actions;
 use crate::app::action::settings_edit;
+use crate::app::language::say;
 use crate::app::state::State;
 use crate::app::widgets::{Commit, diagnostic_below, parsed_field, section, whole};
 use crate::base::{BlockSize, DType, Diagnostic, Layout};
@@ -15,9 +16,9 @@ use egui::{Grid, Ui};
 
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    section(ui, "Axes");
+    section(ui, say(ui, "design-axes"));
     axes::show(ui, state, actions);
-    section(ui, "Shape");
+    section(ui, say(ui, "design-shape"));
     shape(ui, &state.document.settings, actions);
     if let Some(built) = &state.session.built
         && let Err(why) = &built.problem
@@ -26,7 +27,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         why.iter().filter(settings).for_each(|d| diagnostic_below(ui, d));
     }
     ui.add_space(6.0);
-    ui.collapsing("About this document", |ui| about(ui, state, actions));
+    ui.collapsing(say(ui, "design-about"), |ui| about(ui, state, actions));
 }
 
 fn about(ui: &mut Ui, state: &State, actions: &mut Actions) {
@@ -54,7 +55,7 @@ fn shape(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
         dtype(ui, settings, actions);
         block_size(ui, settings, actions);
     });
-    egui::CollapsingHeader::new(rare_words(settings)).id_salt("rare settings").show(ui, |ui| {
+    egui::CollapsingHeader::new(rare_words(say(ui, "design-more"), settings)).id_salt("rare settings").show(ui, |ui| {
         Grid::new("rare").num_columns(2).spacing([10.0, 5.0]).show(ui, |ui| {
             value_dim(ui, settings, actions);
             layout(ui, settings, actions);
@@ -65,13 +66,13 @@ fn shape(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
 }
 
 /// The values set among the rarely used settings, so that folding hides nothing.
-fn rare_words(settings: &Settings) -> String {
+fn rare_words(more: &str, settings: &Settings) -> String {
     let mut words = Vec::new();
     words.extend(settings.head_dim_v.map(|n| format!("head_dim_v {n}")));
     words.extend((settings.layout != Layout::Bhsd).then(|| "B S H D".to_string()));
     words.extend(settings.scale.map(|s| format!("scale {s}")));
     words.extend(settings.fast_math.then(|| "fast math".to_string()));
-    if words.is_empty() { "More".into() } else { format!("More: {}", words.join(", ")) }
+    if words.is_empty() { more.into() } else { format!("{more}: {}", words.join(", ")) }
 }
 
 fn set(settings: &mut Settings, name: &str, value: usize) {

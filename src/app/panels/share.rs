@@ -4,6 +4,7 @@
 
 use crate::app::action::Actions;
 use crate::app::command::Command;
+use crate::app::language::say;
 use crate::app::state::State;
 use crate::app::widgets::command_entry;
 use egui::{Response, RichText, Ui};
@@ -15,8 +16,8 @@ pub(super) const PAGE: &[Command] = &[Command::CopyChart, Command::CopyCode, Com
 
 /// A small button with the entries.
 pub(super) fn menu(ui: &mut Ui, state: &State, entries: &[Command], actions: &mut Actions) -> Response {
-    let button = ui.menu_button(RichText::new("Share").small(), |ui| {
+    let button = ui.menu_button(RichText::new(say(ui, "menu-share")).small(), |ui| {
         entries.iter().for_each(|command| command_entry(ui, *command, state.can(*command), actions));
     });
-    button.response.on_hover_text("Copies a picture or the code, or saves everything as one HTML file.")
+    button.response.on_hover_text(say(ui, "menu-share.tip"))
 }

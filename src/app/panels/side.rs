@@ -4,6 +4,7 @@
 
 use crate::app::action::Actions;
 use crate::app::command::Command;
+use crate::app::language::say;
 use crate::app::state::State;
 use crate::app::tabs::{self, Pages};
 use crate::app::widgets::id;
@@ -48,7 +49,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, merged: bool, pages: &mut
     }
     names(ui, state, actions);
     if tabs::lesson_is_on(ui) && !state.view.is_at(Workspace::Learn) {
-        let back = ui.link("\u{2190} Back to the lesson");
+        let back = ui.link(say(ui, "learn-return"));
         if back.on_hover_text(Command::ShowLearn.tooltip(ui.ctx())).clicked() {
             actions.command(Command::ShowLearn);
         }
@@ -77,15 +78,15 @@ fn names(ui: &mut Ui, state: &State, actions: &mut Actions) {
     }
     ui.horizontal(|ui| {
         let own = state.view.workspace;
-        let response = ui.selectable_label(state.view.aside.is_none(), RichText::new(own.page()).strong());
+        let response = ui.selectable_label(state.view.aside.is_none(), RichText::new(say(ui, own.page())).strong());
         if response.on_hover_text(own.command().tooltip(ui.ctx())).clicked() {
             actions.command(own.command());
         }
         for aside in Aside::ALL {
             let command = aside.command();
             let text = match (aside, problems(state)) {
-                (Aside::Problems, n) if n > 0 => format!("{} ({n})", command.text()),
-                _ => command.text().to_string(),
+                (Aside::Problems, n) if n > 0 => format!("{} ({n})", command.text(ui.ctx())),
+                _ => command.text(ui.ctx()).to_string(),
             };
             let response = ui.selectable_label(state.view.aside == Some(aside), text);
             if response.on_hover_text(command.tooltip(ui.ctx())).clicked() {
@@ -102,19 +103,19 @@ fn names(ui: &mut Ui, state: &State, actions: &mut Actions) {
 fn field(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.horizontal(|ui| {
         let own = state.view.workspace;
-        let shown = state.view.aside.map_or(own.page(), |aside| aside.command().text());
+        let shown = state.view.aside.map_or(say(ui, own.page()), |aside| aside.command().text(ui.ctx()));
         let combo = egui::ComboBox::from_id_salt("page").selected_text(RichText::new(shown).strong());
         let response = combo.width((ui.available_width() - 100.0).max(80.0)).show_ui(ui, |ui| {
-            if ui.selectable_label(state.view.aside.is_none(), own.page()).clicked() {
+            if ui.selectable_label(state.view.aside.is_none(), say(ui, own.page())).clicked() {
                 actions.command(own.command());
             }
             for aside in Aside::ALL {
-                if ui.selectable_label(state.view.aside == Some(aside), aside.command().text()).clicked() {
+                if ui.selectable_label(state.view.aside == Some(aside), aside.command().text(ui.ctx())).clicked() {
                     actions.command(aside.command());
                 }
             }
         });
-        response.response.accessible_name("Page");
+        response.response.accessible_name(say(ui, "page-field"));
         hide(ui, state, actions);
     });
 }
@@ -123,7 +124,7 @@ fn field(ui: &mut Ui, state: &State, actions: &mut Actions) {
 fn hide(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
         let hide = ui.small_button("×").on_hover_text(Command::ToggleRight.tooltip(ui.ctx()));
-        let hide = hide.accessible_name("Hide the side page");
+        let hide = hide.accessible_name(say(ui, "page-hide"));
         if hide.clicked() {
             actions.command(Command::ToggleRight);
         }
@@ -131,9 +132,10 @@ fn hide(ui: &mut Ui, state: &State, actions: &mut Actions) {
             super::share::menu(ui, state, super::share::PAGE, actions);
         }
         if ui.available_width() >= 40.0 {
-            let dock = ui.menu_button(RichText::new("Dock").small(), |ui| super::top::docks(ui, state, actions));
+            let dock =
+                ui.menu_button(RichText::new(say(ui, "menu-dock")).small(), |ui| super::top::docks(ui, state, actions));
             enter(ui, &dock.response);
-            dock.response.on_hover_text("Puts this page and the layers on the left, on the right or below the canvas.");
+            dock.response.on_hover_text(say(ui, "menu-dock.tip"));
         } else {
             enter(ui, &hide);
         }

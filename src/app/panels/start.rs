@@ -5,17 +5,19 @@
 
 use crate::app::action::Actions;
 use crate::app::command::Command;
+use crate::app::language::say;
 use crate::app::theme;
 use crate::app::widgets::painted;
 use egui::{RichText, Sense, Ui, Vec2};
 
+/// Commands, with the ids of their texts here.
 const STEPS: [(Command, &str, &str); 6] = [
-    (Command::Gallery, "Gallery", "ready masks with pictures"),
-    (Command::PasteCode, "Paste or open FlexAttention code", "mask_mod, score_mod, whole files"),
-    (Command::OpenConfig, "Open a trainer's config.json", "fit a mask to its model, export back"),
-    (Command::Connect, "Connect a GPU", "ssh, Slurm, a container"),
-    (Command::Tour, "Watch a tour", "90 seconds, plays by itself"),
-    (Command::ShowLearn, "Show me in two minutes", "what a block is, why it is fast"),
+    (Command::Gallery, "start-gallery", "start-gallery.words"),
+    (Command::PasteCode, "start-paste", "start-paste.words"),
+    (Command::OpenConfig, "start-config", "start-config.words"),
+    (Command::Connect, "start-connect", "start-connect.words"),
+    (Command::Tour, "start-tour", "start-tour.words"),
+    (Command::ShowLearn, "start-learn", "start-learn.words"),
 ];
 /// Height of a step, in points.
 const HEIGHT: f32 = 42.0;
@@ -23,11 +25,10 @@ const HEIGHT: f32 = 42.0;
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, actions: &mut Actions) {
     ui.horizontal(|ui| {
-        let words = "Maskloom shows which tokens may attend to which, lets you change it, and measures the saved time.";
-        ui.add(egui::Label::new(RichText::new(words).strong()).truncate());
+        ui.add(egui::Label::new(RichText::new(say(ui, "start-words")).strong()).truncate());
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-            let close = ui.small_button("×").on_hover_text("Hides these first steps; the View menu shows them again.");
-            if close.accessible_name("Hide the first steps").clicked() {
+            let close = ui.small_button("×").on_hover_text(say(ui, "start-hide.tip"));
+            if close.accessible_name(say(ui, "start-hide")).clicked() {
                 actions.command(Command::StartStrip);
             }
         });
@@ -35,10 +36,11 @@ pub(in crate::app) fn show(ui: &mut Ui, actions: &mut Actions) {
     ui.horizontal(|ui| {
         let gaps = ui.spacing().item_spacing.x * (STEPS.len() - 1) as f32;
         // the longer the words, the wider the card
-        let letters = |(_, title, words): &(Command, &str, &str)| title.len().max(words.len() * 5 / 6) as f32;
-        let all: f32 = STEPS.iter().map(letters).sum();
+        let steps = STEPS.map(|(command, title, words)| (command, say(ui, title), say(ui, words)));
+        let letters = |(_, title, words): &(Command, &str, &str)| letters(title).max(letters(words) * 5 / 6) as f32;
+        let all: f32 = steps.iter().map(letters).sum();
         let room = ui.available_width() - gaps;
-        for step in STEPS {
+        for step in steps {
             let (command, title, words) = step;
             let width = (room * letters(&step) / all).floor().max(40.0);
             if card(ui, width, title, words).on_hover_text(command.tooltip(ui.ctx())).clicked() {
@@ -46,6 +48,16 @@ pub(in crate::app) fn show(ui: &mut Ui, actions: &mut Actions) {
             }
         }
     });
+}
+
+/// About how wide a text is: wide characters count twice, marks on others nothing.
+fn letters(text: &str) -> usize {
+    let wide = |c: char| match u32::from(c) {
+        0x2e80..=0x9fff | 0xac00..=0xd7ff | 0xf900..=0xffff => 2,
+        0x93a..=0x94f if !matches!(u32::from(c), 0x93d | 0x93e | 0x93f | 0x940) => 0,
+        _ => 1,
+    };
+    text.chars().map(wide).sum()
 }
 
 fn card(ui: &mut Ui, width: f32, title: &str, words: &str) -> egui::Response {

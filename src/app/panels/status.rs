@@ -4,6 +4,7 @@
 
 use crate::app::action::Actions;
 use crate::app::command::Command;
+use crate::app::language::{self, say, say_with};
 use crate::app::mishaps;
 use crate::app::session::JobKind;
 use crate::app::state::State;
@@ -27,7 +28,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 summary(ui, state);
             }
             ui.with_layout(egui::Layout::left_to_right(egui::Align::Center), |ui| {
-                let words = super::tools::tool_words(state);
+                let words = super::tools::tool_words(language::words(ui.ctx()), state);
                 ui.add(egui::Label::new(RichText::new(&words).weak()).truncate()).on_hover_text(words);
             });
         });
@@ -38,11 +39,10 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
 fn mishaps(ui: &mut Ui, actions: &mut Actions) {
     let text = match mishaps::ours().count() {
         0 => return,
-        1 => "1 internal error".to_string(),
-        n => format!("{n} internal errors"),
+        n => say_with(ui, "status-internal", &[("n", n.into())]),
     };
     let button = egui::Button::new(RichText::new(text).color(theme::palette(ui.visuals()).error)).frame(false);
-    if ui.add(button).on_hover_text("Bugs of Maskloom; see Messages.").clicked() {
+    if ui.add(button).on_hover_text(say(ui, "status-internal-tip")).clicked() {
         actions.command(Command::Messages);
     }
 }
@@ -50,16 +50,17 @@ fn mishaps(ui: &mut Ui, actions: &mut Actions) {
 /// The shape of the problem, in a few numbers.
 fn summary(ui: &mut Ui, state: &State) {
     let (axes, settings) = (&state.document.axes, &state.document.settings);
-    let dims = if settings.batch > 1 { format!("batch {}, ", settings.batch) } else { String::new() };
-    let words = format!(
-        "{} x {} tokens, {dims}{} heads of {}, {}",
-        axes.q.len(),
-        axes.kv().len(),
-        settings.heads,
-        settings.head_dim,
-        settings.dtype
-    );
-    let file = state.path.as_ref().map_or("no file yet".to_string(), |p| p.display().to_string());
+    let figures = [
+        ("queries", axes.q.len().to_string()),
+        ("keys", axes.kv().len().to_string()),
+        ("heads", settings.heads.to_string()),
+        ("dim", settings.head_dim.to_string()),
+        ("dtype", settings.dtype.to_string()),
+        ("batch", settings.batch.to_string()),
+    ];
+    let id = if settings.batch > 1 { "status-shape-batch" } else { "status-shape" };
+    let words = say_with(ui, id, &figures.map(|(name, figure)| (name, figure.into())));
+    let file = state.path.as_ref().map_or(say(ui, "top-no-file").to_string(), |p| p.display().to_string());
     ui.weak(words).on_hover_text(file);
     ui.separator();
 }
@@ -67,13 +68,14 @@ fn summary(ui: &mut Ui, state: &State) {
 fn worker(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let target = state.view.target.title().to_string();
     let colours = theme::palette(ui.visuals());
+    let on = |id: &str| say_with(ui, id, &[("target", target.clone().into())]);
     let (text, colour, words) = match (&state.session.worker, &state.session.worker_error) {
         (_, Some(why)) => {
             let why = why.first().map(|d| d.render()).unwrap_or_default();
-            (format!("no worker on {target}"), colours.error, why)
+            (on("status-no-worker"), colours.error, why)
         }
-        (Some(info), None) => (info.host.clone(), colours.weak, format!("The worker runs on {target}.")),
-        (None, None) => (target.clone(), colours.weak, "The worker has not answered yet.".into()),
+        (Some(info), None) => (info.host.clone(), colours.weak, on("status-worker")),
+        (None, None) => (target.clone(), colours.weak, say(ui, "status-waiting").into()),
     };
     let button = egui::Button::new(RichText::new(text).color(colour)).frame(false);
     if ui.add(button).on_hover_text(words).clicked() {
@@ -85,7 +87,7 @@ fn progress(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let behind = state.session.is_behind(state.revision);
     let Some(running) = state.session.running() else {
         if behind {
-            ui.weak("compiling…");
+            ui.weak(say(ui, "status-compiling"));
         }
         return;
     };
@@ -95,8 +97,8 @@ fn progress(ui: &mut Ui, state: &State, actions: &mut Actions) {
         return;
     }
     if running.kind != JobKind::Hello {
-        let cancel = ui.small_button("Cancel").on_hover_text(Command::Cancel.tooltip(ui.ctx()));
-        if cancel.accessible_name("Cancel the work").clicked() {
+        let cancel = ui.small_button(say(ui, "status-cancel")).on_hover_text(Command::Cancel.tooltip(ui.ctx()));
+        if cancel.accessible_name(say(ui, "status-cancel-name")).clicked() {
             actions.command(Command::Cancel);
         }
     }

@@ -4,8 +4,9 @@
 
 use crate::app::action::{Action, Actions};
 use crate::app::hints::words;
+use crate::app::language::say;
 use crate::app::state::State;
-use crate::app::widgets::{id, severity_colour, severity_word};
+use crate::app::widgets::{id, refusal, severity_colour, severity_word};
 use egui::{Align2, Area, Frame, Order, RichText, Vec2};
 
 /// The effect of dropping a file that is over the window.
@@ -20,9 +21,9 @@ pub(in crate::app) fn drop_hint(ctx: &egui::Context) {
     let area = Area::new(id("drop")).anchor(Align2::CENTER_CENTER, Vec2::ZERO).order(Order::Foreground);
     area.show(ctx, |ui| {
         Frame::popup(ui.style()).show(ui, |ui| {
-            ui.heading("Drop to open");
+            ui.heading(say(ui, "drop-title"));
             names.iter().for_each(|name| drop(ui.label(name)));
-            ui.weak("A document, FlexAttention code, a run, a config.json or a safetensors file of q, k and v.");
+            ui.weak(say(ui, "drop-words"));
         });
     });
 }
@@ -48,17 +49,18 @@ pub(in crate::app) fn show(ctx: &egui::Context, state: &State, actions: &mut Act
                 ui.horizontal_top(|ui| {
                     let colour = severity_colour(ui, notice.what.severity);
                     if notice.what.code != "done" {
-                        ui.label(RichText::new(severity_word(notice.what.severity)).strong().color(colour));
+                        ui.label(RichText::new(severity_word(ui, notice.what.severity)).strong().color(colour));
                     }
                     ui.vertical(|ui| {
                         ui.set_width(room - 110.0);
+                        refusal(ui, &notice.what);
                         ui.add(egui::Label::new(&notice.what.message).wrap());
                         if let Some(hint) = &notice.what.hint {
                             ui.add(egui::Label::new(RichText::new(words(hint)).weak()).wrap());
                         }
                     });
-                    let close = ui.small_button("×").on_hover_text("Dismisses this message; it stays among Messages.");
-                    if close.accessible_name("Dismiss the message").clicked() {
+                    let close = ui.small_button("×").on_hover_text(say(ui, "toast-dismiss.tip"));
+                    if close.accessible_name(say(ui, "toast-dismiss")).clicked() {
                         actions.push(Action::Dismiss(at));
                     }
                 });

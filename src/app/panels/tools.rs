@@ -7,10 +7,12 @@ use crate::app::action::{Action, Actions};
 use crate::app::canvas::{Picture, Tool};
 use crate::app::command::Command;
 use crate::app::gesture::Plan;
+use crate::app::language::{say, say_with, words};
 use crate::app::session::CountProgress;
 use crate::app::state::State;
 use crate::app::widgets::{Commit, grouped, parsed_field, whole};
 use crate::document::heads::Heads;
+use crate::words::Words;
 use crate::worker::protocol::MapKind;
 use egui::Ui;
 use std::time::Duration;
@@ -30,22 +32,20 @@ const TOOLS: [(Tool, Command, Icon); 9] = [
     (Tool::Lasso, Command::ToolLasso, Icon::Lasso),
 ];
 
+/// Pictures, with the ids of their names.
 const PICTURES: [(Picture, &str, &str); 3] = [
-    (Picture::Blocks, "Blocks", "Full, partial and empty blocks of BLOCK_SIZE."),
-    (Picture::Mask, "Mask", "The kept share of each pixel."),
-    (Picture::Bias, "Bias", "What the score mods add to a score of zero."),
+    (Picture::Blocks, "picture-blocks", "picture-blocks.tip"),
+    (Picture::Mask, "picture-mask", "picture-mask.tip"),
+    (Picture::Bias, "picture-bias", "picture-bias.tip"),
 ];
 
 const MAPS: [(MapKind, &str, &str); 2] = [
-    (MapKind::Scores, "Scores", "q\u{b7}k after scale and score mods, of the last race's inputs."),
-    (MapKind::Probabilities, "Probabilities", "After the softmax, of the last race's inputs."),
+    (MapKind::Scores, "picture-scores", "picture-scores.tip"),
+    (MapKind::Probabilities, "picture-probabilities", "picture-probabilities.tip"),
 ];
 
 /// Room that the names of all pictures and the heads want, in points.
 const WIDE: f32 = 640.0;
-
-/// What all tools of areas do.
-const BORDERS: &str = "Edges go to frames and segments (not with Alt); Shift selects single tokens.";
 
 /// Room that the menu of what is handed on wants, in points.
 const SHARE: f32 = 56.0;
@@ -62,7 +62,7 @@ const EMPTY: f32 = 170.0;
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.horizontal(|ui| {
         if !state.view.left && state.view.workspace.has_layers() {
-            shows(ui, "Layers", Command::ToggleLeft, actions);
+            shows(ui, say(ui, "tools-layers"), Command::ToggleLeft, actions);
         }
         let usual = std::mem::replace(&mut ui.spacing_mut().item_spacing.x, 2.0);
         for (tool, command, icon) in TOOLS {
@@ -76,7 +76,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         head(ui, state, actions);
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
             if !state.view.right {
-                shows(ui, state.view.workspace.page(), Command::ToggleRight, actions);
+                shows(ui, say(ui, state.view.workspace.page()), Command::ToggleRight, actions);
             }
             // where it would cover the heads, the File menu and the palette have it
             if ui.available_width() >= SHARE {
@@ -90,7 +90,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
 
 /// The canvas's picture: a row of names, or one field if there is not enough space.
 fn pictures(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    let looks = looks(state);
+    let looks = looks(words(ui.ctx()), state);
     let now = looks.iter().find(|look| look.is_shown(state));
     if ui.available_width() < WIDE {
         let room = ui.available_width() >= ROOMY;
@@ -102,7 +102,7 @@ fn pictures(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 patches(ui, state, actions);
             }
         });
-        response.response.accessible_name("What is drawn");
+        response.response.accessible_name(say(ui, "picture-drawn"));
         if room {
             patches(ui, state, actions);
         }
@@ -113,7 +113,7 @@ fn pictures(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let masses = state.focus.picture == Picture::Map && state.focus.map == MapKind::Probabilities;
     if masses || state.focus.picture == Picture::Loss {
         let mut on = state.focus.map_log;
-        if ui.checkbox(&mut on, "log").on_hover_text("Colours by the logarithm.").changed() {
+        if ui.checkbox(&mut on, say(ui, "picture-log")).on_hover_text(say(ui, "picture-log.tip")).changed() {
             actions.push(Action::SetMapLog(on));
         }
     }
@@ -121,9 +121,8 @@ fn pictures(ui: &mut Ui, state: &State, actions: &mut Actions) {
 
 /// The switch between the matrix and the keys of one query.
 fn patches(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    let words =
-        format!("{} Blocks, Mask, Scores and the others say what is shown.", Command::Patches.tooltip(ui.ctx()));
-    if ui.selectable_label(state.focus.patches, Command::Patches.text()).on_hover_text(words).clicked() {
+    let words = say_with(ui, "picture-patches-tip", &[("tip", Command::Patches.tooltip(ui.ctx()).into())]);
+    if ui.selectable_label(state.focus.patches, Command::Patches.text(ui.ctx())).on_hover_text(words).clicked() {
         actions.command(Command::Patches);
     }
 }
@@ -151,29 +150,28 @@ impl Look {
     }
 }
 
-fn looks(state: &State) -> Vec<Look> {
-    let plain = |(picture, name, words): (Picture, &'static str, &str)| Look {
+fn looks(said: &'static Words, state: &State) -> Vec<Look> {
+    let plain = |(picture, name, words): (Picture, &str, &str)| Look {
         picture,
         map: None,
-        name,
-        words: words.to_string(),
+        name: said.text(name),
+        words: said.text(words).to_string(),
     };
-    let map = |(kind, name, words): (MapKind, &'static str, &str)| Look {
+    let map = |(kind, name, words): (MapKind, &str, &str)| Look {
         picture: Picture::Map,
         map: Some(kind),
-        name,
-        words: words.to_string(),
+        name: said.text(name),
+        words: said.text(words).to_string(),
     };
     let mut looks: Vec<Look> = PICTURES.into_iter().map(plain).chain(MAPS.into_iter().map(map)).collect();
     if state.session.loss.is_some() {
-        let words =
-            "Attention mass outside the mask, for the capture open in Quality, with the mass that each row keeps."
-                .into();
-        looks.push(Look { picture: Picture::Loss, map: None, name: "Loss", words });
+        let words = said.text("picture-loss.tip").into();
+        looks.push(Look { picture: Picture::Loss, map: None, name: said.text("picture-loss"), words });
     }
     if let Some(other) = &state.session.compared {
-        let words = format!("Cells kept now but not in {}, and the reverse.", other.name);
-        looks.push(Look { picture: Picture::Difference, map: None, name: "Difference", words });
+        let words = said.with("picture-difference-tip", &[("name", other.name.to_string().into())]);
+        let name = said.text("picture-difference");
+        looks.push(Look { picture: Picture::Difference, map: None, name, words });
     }
     looks
 }
@@ -193,10 +191,10 @@ fn count(ui: &mut Ui, state: &State, actions: &mut Actions) {
     }
     let (text, words, on) = match state.session.count_progress() {
         CountProgress::Working { waited, .. } if waited < PATIENCE => return,
-        CountProgress::Working { .. } => ("Stop counting", "Stops counting; the picture stays.", false),
-        CountProgress::Stopped => ("Count", "Counts blocks and cells.", true),
+        CountProgress::Working { .. } => ("tools-stop-counting", "tools-stop-counting.tip", false),
+        CountProgress::Stopped => ("tools-count", "tools-count.tip", true),
     };
-    if ui.small_button(text).on_hover_text(words).clicked() {
+    if ui.small_button(say(ui, text)).on_hover_text(say(ui, words)).clicked() {
         actions.push(Action::Count(on));
     }
 }
@@ -204,67 +202,65 @@ fn count(ui: &mut Ui, state: &State, actions: &mut Actions) {
 fn empty_rows(ui: &mut Ui, state: &State) {
     let Some(Ok(stats)) = state.session.current_stats().map(|counted| &counted.result) else { return };
     if stats.empty_rows > 0 {
-        let words = format!("{} rows keep no key", grouped(stats.empty_rows.into()));
         // where it would cover the heads, the headline's warnings have it
         if ui.available_width() < EMPTY {
             return;
         }
-        ui.colored_label(ui.visuals().warn_fg_color, words).on_hover_text("Their output is 0 and their lse -inf.");
+        let words = say_with(ui, "tools-empty-rows", &[("n", grouped(stats.empty_rows.into()).into())]);
+        ui.colored_label(ui.visuals().warn_fg_color, words).on_hover_text(say(ui, "tools-empty-rows-tip"));
     }
 }
 
 /// A tool by its picture; its name for those who cannot see it.
 fn icon_button(ui: &mut Ui, chosen: bool, icon: Icon, command: Command) -> egui::Response {
     let (rect, response) = ui.allocate_exact_size(egui::vec2(26.0, 24.0), egui::Sense::click());
-    response.widget_info(|| egui::WidgetInfo::selected(egui::Role::Button, true, chosen, command.text()));
+    // the context is locked where the description is asked for
+    let name = command.text(ui.ctx());
+    response.widget_info(|| egui::WidgetInfo::selected(egui::Role::Button, true, chosen, name));
     let visuals = ui.style().interact_selectable(&response, chosen);
     if chosen || response.hovered() || response.has_focus() {
         ui.painter().rect(rect, 4.0, visuals.weak_bg_fill, visuals.bg_stroke, egui::StrokeKind::Inside);
     }
     icons::paint(ui.painter(), rect.shrink2(egui::vec2(5.0, 4.0)), icon, visuals.fg_stroke.color);
-    let tooltip = format!("{}. {}", command.text(), command.tooltip(ui.ctx()));
+    let tooltip = format!("{name}. {}", command.tooltip(ui.ctx()));
     response.on_hover_text(tooltip)
 }
 
 /// The tool's effect, shown before its use.
-pub(in crate::app) fn tool_words(state: &State) -> String {
+pub(in crate::app) fn tool_words(said: &'static Words, state: &State) -> String {
     let empty = state.document.layers.iter().all(|l| !l.enabled);
-    if state.focus.patches {
-        return "A click on a key makes it the query; arrows move it, page keys by a frame. G goes back to the matrix."
-            .into();
-    }
-    let begins = |what: &str| format!("{what} starts from an empty mask: only drawn cells are kept.");
-    match state.focus.tool {
-        Tool::Pan if state.selected_rectangle().is_some() => {
-            "Drag a handle to reshape the rectangle, its middle to move it; Shift moves by single tokens.".into()
-        }
-        Tool::Pan => "Drag moves the picture, the wheel zooms, a click pins a cell for the Cell page.".into(),
+    let area = |id: &str| said.with(id, &[("borders", said.text("mouse-borders").into())]);
+    let id = match state.focus.tool {
+        _ if state.focus.patches => "mouse-patches",
+        Tool::Pan if state.selected_rectangle().is_some() => "mouse-handles",
+        Tool::Pan => "mouse-pan",
         Tool::Brush | Tool::Eraser | Tool::Line => {
             let words = Plan::of(state, state.focus.tool != Tool::Eraser).words(&state.document);
-            format!("{words} [ and ], or Alt and the wheel, change the width.")
+            return format!("{words} [ and ], or Alt and the wheel, change the width.");
         }
-        Tool::Rectangle if empty => begins("The first rectangle"),
-        Tool::Band if empty => begins("The first band"),
-        Tool::Rectangle => "Keeps a rectangle of cells, as a new layer.".into(),
-        Tool::Area => format!("Drag over an area: its kept cells, blocks, waste and bytes are told. {BORDERS}"),
-        Tool::Polygon => format!("Click corners around an area; Enter or a double click closes it. {BORDERS}"),
-        Tool::Lasso => format!("Draw around an area. {BORDERS}"),
-        Tool::Band => "Keeps a diagonal band of cells, as a new layer.".into(),
-    }
+        Tool::Area => return area("mouse-area"),
+        Tool::Polygon => return area("mouse-polygon"),
+        Tool::Lasso => return area("mouse-lasso"),
+        Tool::Rectangle if empty => "mouse-rectangle-first",
+        Tool::Band if empty => "mouse-band-first",
+        Tool::Rectangle => "mouse-rectangle",
+        Tool::Band => "mouse-band",
+    };
+    said.text(id).into()
 }
 
 fn head(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let settings = &state.document.settings;
     let (b, h) = (state.focus.b, state.focus.h);
     if settings.batch > 1 {
-        ui.weak("batch");
+        ui.weak(say(ui, "tools-batch"));
         if let Some(b) = whole(ui, "Shown batch entry", b, 0..=settings.batch - 1) {
             actions.push(Action::SetHead { b, h });
         }
     }
     // where there is no room for them the brackets change the head, and the palette finds the rest
     if settings.heads > 1 && ui.available_width() >= HEAD {
-        ui.weak("head");
+        ui.weak(say(ui, "tools-head"));
         if let Some(h) = whole(ui, "Shown head", h, 0..=settings.heads - 1) {
             actions.push(Action::SetHead { b, h });
         }
@@ -277,9 +273,11 @@ fn head(ui: &mut Ui, state: &State, actions: &mut Actions) {
 /// For which heads one paints and adds layers.
 fn picked(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let words = match &state.focus.picked {
-        None => "for all heads".to_string(),
-        Some(heads) if heads.count() == 1 => format!("for head {heads}"),
-        Some(heads) => format!("for heads {heads}"),
+        None => say(ui, "tools-all-heads").to_string(),
+        Some(heads) => {
+            let id = if heads.count() == 1 { "tools-one-head" } else { "tools-some-heads" };
+            say_with(ui, id, &[("heads", heads.to_string().into())])
+        }
     };
     let words: String = words.chars().take(24).collect();
     let text = match state.focus.picked {
@@ -288,12 +286,12 @@ fn picked(ui: &mut Ui, state: &State, actions: &mut Actions) {
     };
     let button = ui.menu_button(text, |ui| {
         ui.set_min_width(220.0);
-        ui.label("Heads for painting and new layers");
+        ui.label(say(ui, "tools-heads-title"));
         heads_menu(ui, "Heads to work on", state, state.focus.picked.as_ref(), &mut |heads| {
             actions.push(Action::PickHeads(heads));
         });
     });
-    button.response.on_hover_text("The heads that the tools and new layers apply to.");
+    button.response.on_hover_text(say(ui, "tools-heads-title.tip"));
 }
 
 /// All heads, the shown one, halves, or any as text.

@@ -5,7 +5,9 @@
 use crate::app::action::settings_edit;
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
+use crate::app::language::{say, say_with};
 use crate::app::session::JobKind;
+use crate::app::speaking;
 use crate::app::state::State;
 use crate::app::tabs::cannot_run;
 use crate::app::widgets::{command_button, command_entry, primary_button};
@@ -33,9 +35,8 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.horizontal(|ui| {
         let width = ui.available_width();
         if width < ONE_MENU {
-            ui.menu_button("Menu", |ui| menus(ui, state, actions))
-                .response
-                .on_hover_text("Every command by its group.");
+            let response = ui.menu_button(say(ui, "menu"), |ui| menus(ui, state, actions)).response;
+            response.on_hover_text(say(ui, "menu.tip"));
         } else {
             menus(ui, state, actions);
         }
@@ -69,20 +70,20 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
 fn workspaces(ui: &mut Ui, state: &State, narrow: bool, actions: &mut Actions) {
     let shown = state.view.workspace;
     if narrow {
-        let combo = egui::ComboBox::from_id_salt("workspace").selected_text(shown.command().text()).width(70.0);
+        let combo = egui::ComboBox::from_id_salt("workspace").selected_text(shown.command().text(ui.ctx())).width(70.0);
         let response = combo.show_ui(ui, |ui| {
             for workspace in Workspace::ALL {
-                if ui.selectable_label(workspace == shown, workspace.command().text()).clicked() {
+                if ui.selectable_label(workspace == shown, workspace.command().text(ui.ctx())).clicked() {
                     actions.command(workspace.command());
                 }
             }
         });
-        response.response.accessible_name("Workspace");
+        response.response.accessible_name(say(ui, "top-workspace"));
         return;
     }
     for workspace in Workspace::ALL {
         let command = workspace.command();
-        let text = RichText::new(command.text()).size(14.5);
+        let text = RichText::new(command.text(ui.ctx())).size(14.5);
         let text = if workspace == shown { text.strong() } else { text };
         let response = ui.selectable_label(workspace == shown, text);
         if workspace == shown {
@@ -100,7 +101,7 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
     use Command::*;
     let groups: &[(&str, &[&[Command]])] = &[
         (
-            "File",
+            "menu-file",
             &[
                 &[New, Open, OpenConfig, PasteCode, Gallery],
                 &[Save, SaveAs, SaveRun, ShowExport],
@@ -112,7 +113,7 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
             ],
         ),
         (
-            "Edit",
+            "menu-edit",
             &[
                 &[Undo, Redo],
                 &[DuplicateLayer, MirrorLayer, ToggleLayer, LayerUp, LayerDown, DeleteLayer],
@@ -120,7 +121,7 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
             ],
         ),
         (
-            "View",
+            "menu-view",
             &[
                 &[],
                 &[ToggleLeft, ToggleRight, CanvasOnly, SwapSides, ResetLayout, StartStrip],
@@ -129,11 +130,11 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 &[NextHead, PreviousHead],
             ],
         ),
-        ("Run", &[&[Run, RunWhole, RaceLengths, Detach, Jobs, Cancel], &[Compile, Examine, Connect]]),
-        ("Help", &[&[ShowLearn, Tour], &[Palette, Shortcuts, Messages]]),
+        ("menu-run", &[&[Run, RunWhole, RaceLengths, Detach, Jobs, Cancel], &[Compile, Examine, Connect]]),
+        ("menu-help", &[&[ShowLearn, Tour], &[Palette, Shortcuts, Messages]]),
     ];
     for (name, groups) in groups {
-        ui.menu_button(*name, |ui| {
+        ui.menu_button(say(ui, name), |ui| {
             for (at, group) in groups.iter().enumerate() {
                 if at > 0 {
                     ui.separator();
@@ -142,11 +143,12 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
                     command_entry(ui, *command, state.can(*command), actions);
                 }
                 match (*name, at) {
-                    ("File", 0) => recent(ui, state, actions),
-                    ("View", 0) => submenu(ui, state, "Go to", GO_TO, actions),
-                    ("View", 1) => {
-                        ui.menu_button("Dock", |ui| docks(ui, state, actions));
-                        submenu(ui, state, "Text and theme", LOOKS, actions);
+                    ("menu-file", 0) => recent(ui, state, actions),
+                    ("menu-view", 0) => submenu(ui, state, "menu-go-to", GO_TO, actions),
+                    ("menu-view", 1) => {
+                        ui.menu_button(say(ui, "menu-dock"), |ui| docks(ui, state, actions));
+                        submenu(ui, state, "menu-looks", LOOKS, actions);
+                        speaking::menu(ui, state, actions);
                     }
                     _ => {}
                 }
@@ -179,7 +181,7 @@ const LOOKS: &[Command] = {
 };
 
 fn submenu(ui: &mut Ui, state: &State, name: &str, commands: &[Command], actions: &mut Actions) {
-    ui.menu_button(name, |ui| commands.iter().for_each(|c| command_entry(ui, *c, state.can(*c), actions)));
+    ui.menu_button(say(ui, name), |ui| commands.iter().for_each(|c| command_entry(ui, *c, state.can(*c), actions)));
 }
 
 /// The positions of the panels, with the present ones marked.
@@ -196,7 +198,7 @@ pub(super) fn docks(ui: &mut Ui, state: &State, actions: &mut Actions) {
         }
         for (command, dock) in commands {
             let now = state.view.docks.of(part) == dock;
-            let button = ui.selectable_label(now, command.text()).on_hover_text(command.spec().tooltip);
+            let button = ui.selectable_label(now, command.text(ui.ctx())).on_hover_text(command.tip(ui.ctx()));
             if button.clicked() {
                 actions.command(command);
                 ui.close();
@@ -208,7 +210,7 @@ pub(super) fn docks(ui: &mut Ui, state: &State, actions: &mut Actions) {
 /// Recently opened files.
 fn recent(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.add_enabled_ui(!state.view.recent.is_empty(), |ui| {
-        ui.menu_button("Recent", |ui| {
+        ui.menu_button(say(ui, "menu-recent"), |ui| {
             for path in &state.view.recent {
                 let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
                 if ui.button(name).on_hover_text(path.display().to_string()).clicked() {
@@ -223,22 +225,22 @@ fn recent(ui: &mut Ui, state: &State, actions: &mut Actions) {
 /// The document's name, with a mark when no file has its changes.
 fn name(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let width = (ui.available_width() - RIGHT - MARK).clamp(NAME.0, NAME.1);
-    let (response, changed) = app::widgets::text_field(ui, "Document name", &state.document.name, width);
-    let file = state.path.as_ref().map_or("no file yet".into(), |p| p.display().to_string());
+    let (response, changed) = app::widgets::text_field(ui, say(ui, "top-name"), &state.document.name, width);
+    let file = state.path.as_ref().map_or(say(ui, "top-no-file").into(), |p| p.display().to_string());
     response.on_hover_text(format!("{}: {file}", state.document.name));
     if let Some(name) = changed {
-        app::widgets::text_field_took(ui, "Document name", &name);
+        app::widgets::text_field_took(ui, say(ui, "top-name"), &name);
         actions.edit(crate::document::edit::Edit::Rename(name));
     }
     if state.is_dirty() {
-        ui.weak("changed").on_hover_text("There are unsaved changes. The next start restores them.");
+        ui.weak(say(ui, "top-changed")).on_hover_text(say(ui, "top-changed.tip"));
     }
 }
 
 fn run(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let racing = state.session.is_racing() || state.session.shrinking.is_some();
     if state.session.is_racing() {
-        let button = egui::Button::new(Command::Cancel.text()).min_size(egui::vec2(64.0, 24.0));
+        let button = egui::Button::new(Command::Cancel.text(ui.ctx())).min_size(egui::vec2(64.0, 24.0));
         if ui.add(button).on_hover_text(Command::Cancel.tooltip(ui.ctx())).clicked() {
             actions.command(Command::Cancel);
         }
@@ -246,10 +248,10 @@ fn run(ui: &mut Ui, state: &State, actions: &mut Actions) {
     }
     let why = cannot_run(state);
     let errors = why.is_some();
-    let button = primary_button(ui, "Run", !racing && !errors).min_size(egui::vec2(64.0, 24.0));
+    let button = primary_button(ui, say(ui, "top-run"), !racing && !errors).min_size(egui::vec2(64.0, 24.0));
     let response = ui.add_enabled(!racing && !errors, button).on_hover_text(Command::Run.tooltip(ui.ctx()));
     let response = response.on_disabled_hover_text(if racing {
-        "A race is running.".to_string()
+        say(ui, "top-racing").to_string()
     } else {
         why.unwrap_or_default()
     });
@@ -265,12 +267,12 @@ fn device(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let infos = state.session.worker.as_ref().map(|w| w.devices.clone()).unwrap_or_default();
     let name = |device: Device| infos.iter().find(|d| d.device == device).map(|d| d.name.clone());
     let shown = name(in_force).unwrap_or_else(|| match state.session.has(JobKind::Hello) {
-        true => "starting…".into(),
+        true => say(ui, "top-starting").into(),
         false => in_force.to_string(),
     });
     let combo = egui::ComboBox::from_id_salt("device").selected_text(&shown).width(DEVICE).truncate();
     let response = combo.show_ui(ui, |ui| {
-        let best = ui.selectable_label(settings.device.is_none(), "The best available");
+        let best = ui.selectable_label(settings.device.is_none(), say(ui, "top-device-best"));
         if best.clicked() {
             actions.edit(settings_edit(settings, |s| s.device = None));
         }
@@ -287,10 +289,12 @@ fn device(ui: &mut Ui, state: &State, actions: &mut Actions) {
             }
         }
         ui.separator();
-        if ui.button(Command::Connect.text()).clicked() {
+        if ui.button(Command::Connect.text(ui.ctx())).clicked() {
             actions.command(Command::Connect);
             ui.close();
         }
     });
-    response.response.accessible_name("Device").on_hover_text(format!("{shown}, on {}", state.view.target));
+    let place = [("device", shown.into()), ("target", state.view.target.to_string().into())];
+    let tip = say_with(ui, "top-device-where", &place);
+    response.response.accessible_name(say(ui, "top-device")).on_hover_text(tip);
 }

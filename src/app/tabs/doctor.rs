@@ -4,7 +4,9 @@
 
 use crate::app::action::Actions;
 use crate::app::command::Command;
+use crate::app::language::{say, say_with, words};
 use crate::app::session::JobKind;
+use crate::app::speaking;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{command_button, id};
@@ -20,7 +22,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         if working {
             ui.spinner();
         }
-        ui.weak(format!("on {}", state.view.target));
+        ui.weak(say_with(ui, "setup-on", &[("target", state.view.target.to_string().into())]));
         let missing =
             state.session.doctor.as_ref().and_then(|r| r.check("nvrtc")).is_some_and(|c| c.health != Health::Green);
         if missing && state.view.target.is_local() {
@@ -29,8 +31,9 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         flash_attn(ui, state.session.doctor.as_deref());
         explain(ui);
     });
+    speaking::field(ui, state, actions);
     let Some(report) = &state.session.doctor else {
-        ui.weak("Driver, NVRTC, cuDNN, PyTorch, display: each with the command that fixes it.");
+        ui.weak(say(ui, "setup-empty"));
         return;
     };
     let colours = palette(ui.visuals());
@@ -40,19 +43,22 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         Grid::new("doctor").num_columns(3).striped(true).max_col_width(room).show(ui, |ui| {
             for check in &report.checks {
                 let (word, colour) = match check.health {
-                    Health::Green => ("ok", colours.good),
-                    Health::Amber => ("missing", colours.warning),
-                    Health::Red => ("broken", colours.error),
+                    Health::Green => ("setup-ok", colours.good),
+                    Health::Amber => ("setup-missing", colours.warning),
+                    Health::Red => ("setup-broken", colours.error),
                 };
-                ui.label(RichText::new(word).strong().color(colour));
+                ui.label(RichText::new(say(ui, word)).strong().color(colour));
                 ui.label(&check.name);
                 ui.vertical(|ui| {
                     ui.add(Label::new(&check.found).wrap());
                     if let Some(mend) = &check.mend {
                         ui.horizontal_wrapped(|ui| {
                             ui.add(Label::new(RichText::new(mend).monospace()).wrap());
-                            let copy = ui.small_button("Copy").on_hover_text("Copies it.");
-                            if copy.accessible_name(format!("Copy the fix for {}", check.name)).clicked() {
+                            let copy = ui.small_button(say(ui, "copy")).on_hover_text(say(ui, "copy.tip"));
+                            if copy
+                                .accessible_name(say_with(ui, "setup-copy-fix", &[("name", (&*check.name).into())]))
+                                .clicked()
+                            {
                                 ui.ctx().copy_text(mend.clone());
                             }
                         });
@@ -61,7 +67,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 ui.end_row();
             }
         });
-        ui.collapsing("Versions", |ui| {
+        ui.collapsing(say(ui, "setup-versions"), |ui| {
             for (name, value) in &report.environment {
                 ui.label(format!("{name}: {value}"));
             }
@@ -71,7 +77,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
 
 /// When FlashAttention is worth it, how to install and verify it, how to get back.
 fn flash_attn(ui: &mut Ui, report: Option<&DoctorReport>) {
-    let response = ui.button("FlashAttention guide").on_hover_text("Its benefit, installation and removal.");
+    let response = ui.button(say(ui, "setup-guide")).on_hover_text(say(ui, "setup-guide.tip"));
     egui::Popup::menu(&response).close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside).show(|ui| {
         ui.set_width(640.0);
         let text = guide::guide("flash-attn", report.unwrap_or(&DoctorReport::default())).unwrap_or_default();
@@ -81,7 +87,7 @@ fn flash_attn(ui: &mut Ui, report: Option<&DoctorReport>) {
                 ui.add(Label::new(RichText::new(&text).monospace().size(12.0)).wrap());
             });
         });
-        if ui.button("Copy").clicked() {
+        if ui.button(say(ui, "copy")).clicked() {
             ui.ctx().copy_text(text);
         }
     });
@@ -93,15 +99,15 @@ fn explain(ui: &mut Ui) {
     let mut text = ui.data(|d| d.get_temp::<String>(memory)).unwrap_or_default();
     let width = (ui.available_width() - 10.0).max(240.0);
     let field = egui::TextEdit::singleline(&mut text).desired_width(width);
-    let response = ui.add(field.hint_text("Explain an error message: paste it here"));
-    let response = response.accessible_name("Explain an error message");
+    let response = ui.add(field.hint_text(say(ui, "setup-explain.hint")));
+    let response = response.accessible_name(say(ui, "setup-explain"));
     if !text.trim().is_empty() {
         let shown =
             egui::Popup::from_response(&response).open(true).close_behavior(egui::PopupCloseBehavior::IgnoreClicks);
         shown.show(|ui| {
             ui.set_width(520.0);
-            ui.add(Label::new(explain::render(&text)).wrap());
-            if ui.button("Done").clicked() {
+            ui.add(Label::new(explain::render(&text, words(ui.ctx()))).wrap());
+            if ui.button(say(ui, "done")).clicked() {
                 text.clear();
             }
         });

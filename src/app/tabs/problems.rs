@@ -5,9 +5,10 @@
 use crate::app::action::{Action, Actions};
 use crate::app::editor::rewritten;
 use crate::app::hints::words;
+use crate::app::language::say;
 use crate::app::state::State;
 use crate::app::theme::palette;
-use crate::app::widgets::{severity_colour, severity_word};
+use crate::app::widgets::{refusal, severity_colour, severity_word};
 use crate::base::Diagnostic;
 use crate::document::edit::Edit;
 use egui::{Label, RichText, ScrollArea, Ui};
@@ -18,7 +19,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let all = built.diagnostics();
     if all.is_empty() {
         let colours = palette(ui.visuals());
-        ui.colored_label(colours.good, "No problems: the document compiles and can run.");
+        ui.colored_label(colours.good, say(ui, "problems-none"));
     }
     if let Some(sizes) = &built.own_sizes {
         ui.horizontal_wrapped(|ui| {
@@ -49,24 +50,25 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
 fn one(ui: &mut Ui, state: &State, layer: Option<u64>, diagnostic: &Diagnostic, actions: &mut Actions) {
     ui.horizontal_wrapped(|ui| {
         let colour = severity_colour(ui, diagnostic.severity);
-        ui.label(RichText::new(severity_word(diagnostic.severity)).strong().color(colour));
+        ui.label(RichText::new(severity_word(ui, diagnostic.severity)).strong().color(colour));
         ui.label(RichText::new(&*diagnostic.code).small().weak());
         if let Some(id) = layer {
             let name = state.document.layer(id).map(|l| l.name.clone());
             let name = name.or_else(|| state.document.score(id).map(|s| s.name.clone())).unwrap_or_default();
-            if ui.link(name).on_hover_text("Selects the layer.").clicked() {
+            if ui.link(name).on_hover_text(say(ui, "problems-layer")).clicked() {
                 actions.push(Action::Select(Some(id)));
             }
         }
-        if ui.small_button("Copy").on_hover_text("Copies the whole message.").clicked() {
+        if ui.small_button(say(ui, "problems-copy")).on_hover_text(say(ui, "problems-copy.tip")).clicked() {
             ui.ctx().copy_text(diagnostic.render());
         }
         if let Some((id, text)) = layer.and_then(|id| Some((id, rewritten(state, id, diagnostic)?)))
-            && ui.small_button("Apply").on_hover_text("Writes the suggestion into the code.").clicked()
+            && ui.small_button(say(ui, "problems-apply")).on_hover_text(say(ui, "problems-apply.tip")).clicked()
         {
             actions.edit(Edit::SetSource(id, text));
         }
     });
+    refusal(ui, diagnostic);
     if diagnostic.labels.is_empty() {
         ui.add(Label::new(&*diagnostic.message).wrap());
     } else {

@@ -6,6 +6,7 @@
 use super::matching::{Text, plain, words};
 pub use super::messages::{Entry, checked};
 use super::{installs, libraries, messages, reports, training};
+use crate::words::Words;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -113,30 +114,45 @@ fn own(entry: &Entry) -> Vec<String> {
     telling(&format!("{} {}", entry.patterns.join(" "), entry.code))
 }
 
-/// The explanation as text for the terminal.
-pub fn render(text: &str) -> String {
-    let one = |e: &Entry| format!("{}\n  means: {}\n  do:    {}\n  as of: {}\n", e.code, e.cause, e.fix, checked(e));
+/// The explanation as text for the terminal. Codes, versions and what was checked stay English.
+pub fn render(text: &str, words: &'static Words) -> String {
+    let labels = ["explain-means", "explain-do", "explain-as-of", "explain-here"].map(|id| words.text(id));
+    let wide = labels.iter().map(|label| columns(label)).max().unwrap_or_default();
+    let [means, does, as_of, here] = labels.map(|label| format!("  {label}{} ", " ".repeat(wide - columns(label))));
+    let one = |e: &Entry| {
+        let (cause, fix) = words.explanation(e.code).unwrap_or((e.cause, e.fix));
+        format!("{}\n{means}{cause}\n{does}{fix}\n{as_of}{}\n", e.code, checked(e))
+    };
     match explain(text) {
         Explanation::Known(entries) => {
             let codes: Vec<&str> = entries.iter().map(|e| e.code).collect();
             let list = entries.into_iter().map(one).collect::<Vec<_>>().join("\n");
-            let divided = codes.contains(&"reshape-lost-heads").then(|| quotient(text)).flatten();
-            list + &divided.map(|line| format!("  here:  {line}\n")).unwrap_or_default()
+            let divided = codes.contains(&"reshape-lost-heads").then(|| quotient(text, words)).flatten();
+            list + &divided.map(|line| format!("{here}{line}\n")).unwrap_or_default()
         }
         Explanation::Nearest(entries) if entries.is_empty() => {
-            "This message is unknown, and no known message is similar.\n  do:    run `maskloom doctor`, which checks driver, NVRTC, Python and display\n"
-                .into()
+            format!("{}\n{does}{}\n", words.text("explain-unknown"), words.text("explain-unknown-do"))
         }
         Explanation::Nearest(entries) => {
             let list = entries.into_iter().map(one).collect::<Vec<_>>().join("\n");
-            format!("This message is unknown. The most similar known messages:\n\n{list}")
+            format!("{}\n\n{list}", words.text("explain-similar"))
         }
     }
 }
 
+/// Columns of a terminal that a text takes: letters of Chinese are two wide, signs of Devanagari stand on others.
+fn columns(text: &str) -> usize {
+    let wide = |c: char| match u32::from(c) {
+        0x2e80..=0x9fff | 0xff00..=0xff60 => 2,
+        0x900..=0x903 | 0x93a..=0x93c | 0x941..=0x948 | 0x94d => 0,
+        _ => 1,
+    };
+    text.chars().map(wide).sum()
+}
+
 /// How often a refused shape goes into the tensor: `151947264 / (2 x 24731 x 128) = 24`. The number is the first behind
 /// `size`, `elements` or `numel` outside of the shape, or the first large one.
-fn quotient(text: &str) -> Option<String> {
+fn quotient(text: &str, words: &Words) -> Option<String> {
     let numbers = |text: &str| -> Vec<u64> {
         text.split(|c: char| !c.is_ascii_digit()).filter(|n| !n.is_empty()).filter_map(|n| n.parse().ok()).collect()
     };
@@ -148,14 +164,19 @@ fn quotient(text: &str) -> Option<String> {
     let outside = numbers(behind).into_iter().chain(numbers(before));
     let all = outside.filter(|_| spread && sizes.len() > 1).find(|n| *n > product.min(1000))?;
     let list: Vec<String> = sizes.iter().map(u64::to_string).collect();
-    let factor = if all.is_multiple_of(product) {
-        format!("{}: an axis of that length, such as the heads, was lost", all / product)
+    let sum = format!("{all} / ({})", list.join(" x "));
+    let (id, factor) = if all.is_multiple_of(product) {
+        ("explain-lost", (all / product).to_string())
     } else {
-        format!("{:.3}, no whole number: the lengths differ", all as f64 / product as f64)
+        ("explain-uneven", format!("{:.3}", all as f64 / product as f64))
     };
-    Some(format!("{all} / ({}) = {factor}", list.join(" x ")))
+    Some(words.with(id, &[("sum", sum.into()), ("factor", factor.into())]))
 }
 
 #[cfg(test)]
 #[path = "explain_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "spoken_tests.rs"]
+mod spoken_tests;

@@ -1,6 +1,11 @@
 //! Messages as users paste them, and the entries that they find.
 
 use crate::tasks::doctor::explain::*;
+use crate::words::{Language, Words};
+
+fn render(text: &str) -> String {
+    super::render(text, Words::of(Language::English))
+}
 
 fn codes(text: &str) -> Vec<&'static str> {
     match explain(text) {

@@ -117,6 +117,7 @@ pub(super) fn plain(text: &str) -> String {
 pub(super) fn words(text: &str) -> Vec<String> {
     let lower = text.to_lowercase().replace("head size", "head dim").replace('’', "'");
     let lower = lower.replace("n't ", " not ").replace("headdim", "head dim").replace("data type", "dtype");
+    let lower = divided(&lower);
     let split = lower.split(|c: char| !(c.is_alphanumeric() || c == '#'));
     let known = split.filter(|w| !w.is_empty() && !EMPTY.contains(w));
     known
@@ -125,6 +126,21 @@ pub(super) fn words(text: &str) -> Vec<String> {
             None => vec![stem(word)],
         })
         .collect()
+}
+
+/// The text with a space wherever writing without spaces, such as Chinese, stands against a message's words.
+fn divided(text: &str) -> String {
+    let spaceless = |c: char| matches!(u32::from(c), 0x2e80..=0x9fff | 0xf900..=0xfaff | 0xff00..=0xffef);
+    let mut out = String::with_capacity(text.len());
+    let mut before = false;
+    for c in text.chars() {
+        if spaceless(c) != before {
+            out.push(' ');
+            before = !before;
+        }
+        out.push(c);
+    }
+    out
 }
 
 /// Words whose absence or presence changes no message.
@@ -198,6 +214,8 @@ mod tests {
         check("wants libcudart.so.12 here", "libcudart.so.#", true);
         check("size 128, which must be a multiple of 256", "which must be a multiple of # & size #", true);
         check("训练始终未切换到该后端", "切换到 & 未", true);
+        check("运行时报错No module named 'triton'，怎么办", "no module named triton", true);
+        check("使用flash-attn时attn_mask不受支持：attn_mask is not supported", "attn mask not supported", true);
         check("", "x", false);
         check("x", "", false);
     }

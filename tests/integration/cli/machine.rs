@@ -50,6 +50,24 @@ fn the_cache_is_listed_and_cleared() {
     }
 }
 
+/// The terminal speaks the system's language above English messages; what scripts read stays English.
+#[test]
+fn a_refusal_and_an_explanation_are_told_in_the_language_of_the_system() {
+    let bench = Bench::new();
+    let speaking = |locale: &str, args: &[&str]| Bench::ran(bench.command(args).env("LC_ALL", locale));
+    let told = speaking("es_MX.UTF-8", &["run", "nothing.json"]).fails(1, &["No existe", "nothing.json"]);
+    let (sentence, message) = told.err.split_once('\n').expect("two lines");
+    assert_eq!(sentence, "No existe un preset ni un archivo con ese nombre.");
+    assert!(message.starts_with("error[unknown-preset]: there is no preset"), "{message}");
+    let json = speaking("es_MX.UTF-8", &["run", "nothing.json", "--json"]);
+    assert!(json.err.starts_with("error[") && json.json()["error"]["code"] == "unknown-preset", "{}", json.err);
+    let explain =
+        |locale: &str| speaking(locale, &["doctor", "--explain", "训练时报错No module named 'triton'"]).ok().out;
+    assert!(explain("zh_CN.UTF-8").contains("编译的 FlexAttention 需要 Triton"));
+    assert!(explain("hi_IN.UTF-8").contains("FlexAttention को Triton चाहिए"));
+    assert!(explain("de_DE.UTF-8").contains("means: Compiled FlexAttention needs Triton"));
+}
+
 #[test]
 fn the_doctor_examines_and_explains() {
     let bench = Bench::new();

@@ -86,7 +86,8 @@ impl Bench {
         for gone in ["DISPLAY", "WAYLAND_DISPLAY", "MASKLOOM_PRESETS", "MASKLOOM_PATTERNS"] {
             command.env_remove(gone);
         }
-        command.env("MASKLOOM_CACHE", self.path("cache"));
+        // texts are compared in English, whatever this system speaks
+        command.env("LC_ALL", "C.UTF-8").env("MASKLOOM_CACHE", self.path("cache"));
         command
     }
 

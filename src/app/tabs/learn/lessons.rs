@@ -13,16 +13,17 @@ use crate::base::BlockSize;
 /// A lesson.
 #[derive(Debug)]
 pub(super) struct Lesson {
-    pub title: &'static str,
-    pub about: &'static str,
+    /// Of its title; its part `about` says what it is about.
+    pub id: &'static str,
     pub steps: &'static [Step],
 }
 
 /// A step.
 #[derive(Debug)]
 pub(super) struct Step {
-    pub words: &'static str,
-    pub does: Option<(&'static str, Does)>,
+    /// Of its words; its part `button` is on the button that does it.
+    pub id: &'static str,
+    pub does: Option<Does>,
 }
 
 /// The effect of a step on the window.
@@ -56,11 +57,11 @@ impl Does {
         }
     }
 
-    /// That it holds, in a word: what is so from the start was not done.
+    /// That it holds, as an id of texts: what is so from the start was not done.
     pub fn said(self) -> &'static str {
         match self {
-            Does::Preset(_) => "is open",
-            _ => "done",
+            Does::Preset(_) => "learn-is-open",
+            _ => "learn-is-done",
         }
     }
 
@@ -83,158 +84,55 @@ impl Does {
     }
 }
 
-const fn does(words: &'static str, button: &'static str, does: Does) -> Step {
-    Step { words, does: Some((button, does)) }
+const fn does(id: &'static str, does: Does) -> Step {
+    Step { id, does: Some(does) }
 }
 
 /// All lessons, in the order in which one learns.
 pub(super) const LESSONS: &[Lesson] = &[
     Lesson {
-        title: "Maskloom in two minutes",
-        about: "From a mask to a race to an export.",
+        id: "lesson-two-minutes",
         steps: &[
-            does(
-                "A row is a query, a column is a key. A coloured pixel means that this query may attend to this key. Open a \
-                 sliding window: each token attends to the last 1024 tokens.",
-                "Open the sliding window",
-                Does::Preset("sliding_window"),
-            ),
-            does(
-                "The headline above shows the kept cells, the cost, the loss and the errors of the mask. Each card \
-                 leads to its workspace. Move the slider `window` in the Design workspace and watch the first card.",
-                "Go to the slider",
-                Does::Command(Command::ShowDesign),
-            ),
-            does(
-                "Blue blocks are fully kept, orange blocks partly, dark blocks not at all. Dark blocks are never computed. This \
-                 saves the time.",
-                "Draw the blocks",
-                Does::Draw(Picture::Blocks),
-            ),
-            does(
-                "Race the backends: each result is checked against a float64 reference before its time counts. Without a GPU \
-                 a smaller copy of the same mask races on the CPU.",
-                "Race",
-                Does::Command(Command::Run),
-            ),
-            does(
-                "Export first asks which program you use. Then it shows every file and every changed line before it writes.",
-                "Go to Export",
-                Does::Command(Command::ShowExport),
-            ),
+            does("lesson-two-minutes-1", Does::Preset("sliding_window")),
+            does("lesson-two-minutes-2", Does::Command(Command::ShowDesign)),
+            does("lesson-two-minutes-3", Does::Draw(Picture::Blocks)),
+            does("lesson-two-minutes-4", Does::Command(Command::Run)),
+            does("lesson-two-minutes-5", Does::Command(Command::ShowExport)),
         ],
     },
     Lesson {
-        title: "What a block is",
-        about: "Kernels process masks in tiles. The tile size decides which cells are skipped.",
+        id: "lesson-block",
         steps: &[
-            does(
-                "A kernel does not start from single cells. It divides the mask into blocks of BLOCK_SIZE of three kinds: \
-                 full, partial, empty.",
-                "Open the sliding window",
-                Does::Preset("sliding_window"),
-            ),
-            does(
-                "With blocks of 1024 nearly every block in the window is partial: many cells are computed and dropped. Watch how \
-                 the first card's bar turns orange.",
-                "Blocks of 1024",
-                Does::Blocks(1024),
-            ),
-            does(
-                "With blocks of 128, PyTorch's default, the border is thin. A full block needs no mask at all. Only the partial \
-                 blocks evaluate mask_mod for each cell.",
-                "Blocks of 128",
-                Does::Blocks(128),
-            ),
-            does(
-                "Blocks of 16 follow the border closely. But a tensor core works on tiles. Below 64 the hardware idles, so \
-                 the smallest block is not the fastest.",
-                "Blocks of 16",
-                Does::Blocks(16),
-            ),
+            does("lesson-block-1", Does::Preset("sliding_window")),
+            does("lesson-block-2", Does::Blocks(1024)),
+            does("lesson-block-3", Does::Blocks(128)),
+            does("lesson-block-4", Does::Blocks(16)),
         ],
     },
     Lesson {
-        title: "Why partial blocks cost",
-        about: "A block is computed completely if one of its cells is kept.",
+        id: "lesson-partial",
         steps: &[
-            does(
-                "A causal mask keeps half of all cells. Only the blocks on the diagonal are partial: each is computed completely, \
-                 and half of its work is dropped.",
-                "Open the causal mask",
-                Does::Preset("causal"),
-            ),
-            does(
-                "A dilated window keeps every other key, or every fourth. These few cells are spread over every block of the band: \
-                 nearly all of its blocks are partial, so few are skipped.",
-                "Open the dilated window",
-                Does::Preset("dilated_window"),
-            ),
-            does(
-                "Compare the two figures of the first card: the kept share of the cells, and the shares of full and partial \
-                 blocks. The blocks determine the kernel's time. In a partial block, bright cells are kept, dim cells are computed and \
-                 dropped.",
-                "Draw the blocks",
-                Does::Draw(Picture::Blocks),
-            ),
-            does(
-                "A mask made of whole blocks has no partial blocks: it computes exactly the kept cells.",
-                "Open painted blocks",
-                Does::Preset("painted_blocks"),
-            ),
+            does("lesson-partial-1", Does::Preset("causal")),
+            does("lesson-partial-2", Does::Preset("dilated_window")),
+            does("lesson-partial-3", Does::Draw(Picture::Blocks)),
+            does("lesson-partial-4", Does::Preset("painted_blocks")),
         ],
     },
     Lesson {
-        title: "From mask to speed-up",
-        about: "Skipped blocks save time only if the kernel skips them.",
+        id: "lesson-speed-up",
         steps: &[
-            does(
-                "This window keeps 12% of the cells. `sdpa` with a mask computes every cell and then drops 88% of them; `flex` \
-                 never loads the empty blocks.",
-                "Open the sliding window",
-                Does::Preset("sliding_window"),
-            ),
-            does(
-                "The race lists the fastest first, each with its error against float64 and how it compares with the dense mask. \
-                 If this design was recorded on a GPU, its recorded times are shown before any run.",
-                "Go to Race",
-                Does::Command(Command::ShowRace),
-            ),
-            does(
-                "A short sequence has few blocks to skip. Race the design at several lengths: the lines separate at the length where the mask \
-                 starts to save time.",
-                "Race over lengths",
-                Does::Command(Command::RaceLengths),
-            ),
-            does(
-                "The roofline compares the arithmetic of the kept cells with the card's limits. Far below \
-                 the roof, the mask is not the reason for the time.",
-                "Go to Race",
-                Does::Command(Command::ShowRace),
-            ),
+            does("lesson-speed-up-1", Does::Preset("sliding_window")),
+            does("lesson-speed-up-2", Does::Command(Command::ShowRace)),
+            does("lesson-speed-up-3", Does::Command(Command::RaceLengths)),
+            does("lesson-speed-up-4", Does::Command(Command::ShowRace)),
         ],
     },
     Lesson {
-        title: "Score mods, drawn",
-        about: "A mask keeps or drops a score. A score mod changes its value.",
+        id: "lesson-score-mods",
         steps: &[
-            does(
-                "ALiBi adds to each score a bias that falls with the distance, with another slope for every head.",
-                "Open ALiBi",
-                Does::Preset("alibi"),
-            ),
-            does(
-                "The picture shows the result of the score mod for a score of zero. The mask drops the striped cells: there is \
-                 no score to change.",
-                "Draw the bias",
-                Does::Draw(Picture::Bias),
-            ),
-            does(
-                "The strip below the picture shows all heads with one colour scale: the bias of the first heads falls quickly, that of the last \
-                 heads hardly.",
-                "Go to head 7",
-                Does::Head(7),
-            ),
+            does("lesson-score-mods-1", Does::Preset("alibi")),
+            does("lesson-score-mods-2", Does::Draw(Picture::Bias)),
+            does("lesson-score-mods-3", Does::Head(7)),
         ],
     },
 ];
@@ -243,14 +141,19 @@ pub(super) const LESSONS: &[Lesson] = &[
 mod tests {
     use super::*;
     use crate::document::library;
+    use crate::words::{Language, Words};
 
     #[test]
     fn what_lessons_open_exists_and_every_step_says_something() {
         for lesson in LESSONS {
-            assert!(!lesson.steps.is_empty() && lesson.about.ends_with('.'), "{}", lesson.title);
-            for step in lesson.steps {
-                assert!(step.words.ends_with('.'), "{}: {}", lesson.title, step.words);
-                let Some((_, does)) = step.does else { continue };
+            let words = Words::of(Language::English);
+            let about = words.text(&format!("{}.about", lesson.id));
+            assert!(!lesson.steps.is_empty() && about.ends_with('.'), "{}", lesson.id);
+            for (at, step) in lesson.steps.iter().enumerate() {
+                assert_eq!(step.id, format!("{}-{}", lesson.id, at + 1));
+                assert!(words.text(step.id).ends_with('.'), "{}", step.id);
+                assert_eq!(words.own(&format!("{}.button", step.id)).is_some(), step.does.is_some(), "{}", step.id);
+                let Some(does) = step.does else { continue };
                 if let Does::Preset(name) = does {
                     let document = library::preset(name).and_then(|p| p.document().ok());
                     assert!(document.is_some(), "{name}");

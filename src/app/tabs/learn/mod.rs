@@ -8,6 +8,7 @@ mod tiles;
 pub(in crate::app) use tiles::shown as shown_trace;
 
 use crate::app::action::{Action, Actions};
+use crate::app::language::{say, say_with};
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{id, primary_button};
@@ -30,10 +31,10 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let mut place = ui.data(|d| d.get_temp::<Place>(memory)).unwrap_or_default();
     match place.and_then(|(lesson, step)| Some((LESSONS.get(lesson)?, lesson, step))) {
         None if place.is_some() => {
-            ui.label(RichText::new("FlashAttention, tile by tile").heading());
+            ui.label(RichText::new(say(ui, "tiles-title")).heading());
             tiles::show(ui, state, actions);
             ui.add_space(10.0);
-            if ui.button("All lessons").clicked() {
+            if ui.button(say(ui, "learn-all")).clicked() {
                 place = None;
                 actions.push(Action::Step(None));
             }
@@ -45,14 +46,15 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
 }
 
 fn list(ui: &mut Ui, place: &mut Place, actions: &mut Actions) {
-    ui.label(RichText::new("Learn by doing").heading());
-    ui.label("Each lesson drives this window. Undo restores your document.");
+    ui.label(RichText::new(say(ui, "learn-title")).heading());
+    ui.label(say(ui, "learn-words"));
     ui.add_space(8.0);
-    let tiles = ("FlashAttention, tile by tile", "The tiles of the open mask, with the running values of a kernel.");
-    let all = LESSONS.iter().map(|lesson| (lesson.title, lesson.about)).chain([tiles]);
-    for (at, (title, about)) in all.enumerate() {
+    let all = LESSONS.iter().map(|lesson| lesson.id).chain(["tiles-title"]);
+    for (at, lesson) in all.enumerate() {
+        let (title, about) = (say(ui, lesson), say(ui, &format!("{lesson}.about")));
         ui.horizontal(|ui| {
-            let start = ui.add(primary_button(ui, "Start", at == 0)).accessible_name(format!("Start: {title}"));
+            let start = ui.add(primary_button(ui, say(ui, "learn-start"), at == 0));
+            let start = start.accessible_name(say_with(ui, "learn-start-name", &[("title", title.into())]));
             if start.clicked() {
                 *place = Some((at, 0));
                 if at == TILES {
@@ -71,37 +73,38 @@ fn list(ui: &mut Ui, place: &mut Place, actions: &mut Actions) {
 fn one(ui: &mut Ui, state: &State, lesson: &Lesson, at: (usize, usize), place: &mut Place, actions: &mut Actions) {
     let (lesson_at, step_at) = (at.0, at.1.min(lesson.steps.len() - 1));
     let step = &lesson.steps[step_at];
-    ui.label(RichText::new(lesson.title).heading());
-    ui.weak(format!("step {} of {}", step_at + 1, lesson.steps.len()));
+    ui.label(RichText::new(say(ui, lesson.id)).heading());
+    ui.weak(say_with(ui, "lesson-step", &[("n", (step_at + 1).into()), ("all", lesson.steps.len().into())]));
     ui.add_space(6.0);
     // above the words, whose length differs: the buttons stay where they are
     ui.horizontal(|ui| {
         let last = step_at + 1 == lesson.steps.len();
-        if ui.add(primary_button(ui, if last { "Done" } else { "Next" }, true)).clicked() {
+        if ui.add(primary_button(ui, say(ui, if last { "learn-done" } else { "learn-next" }), true)).clicked() {
             *place = (!last).then_some((lesson_at, step_at + 1));
         }
-        if ui.add_enabled(step_at > 0, egui::Button::new("Back")).clicked() {
+        if ui.add_enabled(step_at > 0, egui::Button::new(say(ui, "learn-back"))).clicked() {
             *place = Some((lesson_at, step_at.saturating_sub(1)));
         }
-        if ui.button("All lessons").clicked() {
+        if ui.button(say(ui, "learn-all")).clicked() {
             *place = None;
         }
     });
     ui.add_space(8.0);
-    ui.add(egui::Label::new(RichText::new(step.words).size(15.5)).wrap());
+    ui.add(egui::Label::new(RichText::new(say(ui, step.id)).size(15.5)).wrap());
     ui.add_space(8.0);
     done(ui, state, step, actions);
 }
 
 /// The button that does what the step speaks of, and whether it is done.
 fn done(ui: &mut Ui, state: &State, step: &Step, actions: &mut Actions) {
-    let Some((words, does)) = &step.does else { return };
+    let Some(does) = &step.does else { return };
+    let words = say(ui, &format!("{}.button", step.id));
     ui.horizontal_wrapped(|ui| {
-        if ui.button(RichText::new(*words).size(14.5)).clicked() {
+        if ui.button(RichText::new(words).size(14.5)).clicked() {
             does.actions(state).into_iter().for_each(|action: Action| actions.push(action));
         }
         if does.holds(state) {
-            ui.label(RichText::new(does.said()).color(palette(ui.visuals()).good));
+            ui.label(RichText::new(say(ui, does.said())).color(palette(ui.visuals()).good));
         }
     });
 }

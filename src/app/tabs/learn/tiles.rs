@@ -5,6 +5,7 @@
 
 use crate::analysis::block_mask::BlockKind;
 use crate::app::action::{Action, Actions};
+use crate::app::language::{say, say_with};
 use crate::app::session::Shown;
 use crate::app::state::State;
 use crate::app::theme::palette;
@@ -31,15 +32,9 @@ pub(in crate::app) fn shown(ui: &Ui, state: &State) -> Option<(Arc<Trace>, usize
 
 /// Draws it.
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    ui.add(
-        egui::Label::new(
-            "A block of queries stays on chip. The kernel visits the kv tiles that its row keeps, skips the empty ones, \
-             and updates three values: the largest score m, the sum l, and the output.",
-        )
-        .wrap(),
-    );
+    ui.add(egui::Label::new(say(ui, "tiles-words")).wrap());
     let Some(trace) = current(ui, state) else {
-        ui.weak("The blocks are not counted yet, or the document has errors.");
+        ui.weak(say(ui, "tiles-none"));
         return;
     };
     let step = state.focus.step.unwrap_or(0).min(trace.tiles.len());
@@ -80,12 +75,12 @@ fn current(ui: &Ui, state: &State) -> Option<Arc<Trace>> {
 
 fn query(ui: &mut Ui, state: &State, trace: &Trace, actions: &mut Actions) {
     ui.horizontal_wrapped(|ui| {
-        ui.label("query");
+        ui.label(say(ui, "tiles-query"));
         let last = state.document.axes.q.len().saturating_sub(1);
-        if let Some(q) = whole(ui, "Query of the trace", trace.q_idx, 0..=last) {
+        if let Some(q) = whole(ui, say(ui, "tiles-query-name"), trace.q_idx, 0..=last) {
             actions.push(Action::Pin([q, state.focus.pinned[1]]));
         }
-        ui.weak(format!("in row {} of query blocks; click the canvas to choose another", trace.q_block));
+        ui.weak(say_with(ui, "tiles-row", &[("row", trace.q_block.into())]));
     });
 }
 
@@ -95,7 +90,7 @@ fn controls(ui: &mut Ui, state: &State, trace: &Trace, step: usize, actions: &mu
     let all = trace.tiles.len();
     ui.horizontal_wrapped(|ui| {
         let playing = since.is_some() && step < all;
-        if ui.add(primary_button(ui, if playing { "Pause" } else { "Play" }, true)).clicked() {
+        if ui.add(primary_button(ui, say(ui, if playing { "tiles-pause" } else { "tiles-play" }), true)).clicked() {
             match playing {
                 true => ui.data_mut(|d| d.remove::<f64>(memory)),
                 false => {
@@ -104,10 +99,10 @@ fn controls(ui: &mut Ui, state: &State, trace: &Trace, step: usize, actions: &mu
                 }
             }
         }
-        if ui.add_enabled(step > 0, egui::Button::new("Back")).clicked() {
+        if ui.add_enabled(step > 0, egui::Button::new(say(ui, "learn-back"))).clicked() {
             actions.push(Action::Step(Some(step - 1)));
         }
-        if ui.add_enabled(step < all, egui::Button::new("Step")).clicked() {
+        if ui.add_enabled(step < all, egui::Button::new(say(ui, "tiles-step"))).clicked() {
             actions.push(Action::Step(Some(step + 1)));
         }
         if let Some(since) = since.filter(|_| playing) {
@@ -121,7 +116,7 @@ fn controls(ui: &mut Ui, state: &State, trace: &Trace, step: usize, actions: &mu
     let mut at = step;
     ui.spacing_mut().slider_width = (ui.available_width() - 60.0).max(80.0);
     let slider = egui::Slider::new(&mut at, 0..=all.max(1));
-    if ui.add(slider).accessible_name("Tiles stepped").changed() {
+    if ui.add(slider).accessible_name(say(ui, "tiles-stepped")).changed() {
         actions.push(Action::Step(Some(at.min(all))));
     }
 }
@@ -133,38 +128,38 @@ fn counts(ui: &mut Ui, state: &State, trace: &Trace, step: usize) {
     let now = step.checked_sub(1).and_then(|at| trace.tiles.get(at));
     ui.add_space(4.0);
     match now {
-        None => drop(ui.label("No tile has been visited yet.")),
+        None => drop(ui.label(say(ui, "tiles-not-yet"))),
         Some(tile) => {
             let kind = match tile.kind {
-                BlockKind::Full => "full: no mask is evaluated",
-                BlockKind::Partial => "partial: mask_mod decides each cell",
+                BlockKind::Full => "tiles-full",
+                BlockKind::Partial => "tiles-partial",
             };
-            ui.label(RichText::new(format!("kv tile {}, {kind}", tile.kv_block)).strong());
+            ui.label(RichText::new(say_with(ui, kind, &[("tile", tile.kv_block.into())])).strong());
         }
     }
-    ui.label(format!(
-        "{step} of {} tiles visited; {skipped} of {} are empty and skipped",
-        trace.tiles.len(),
-        trace.all
-    ));
+    let tiles = [("step", step), ("kept", trace.tiles.len()), ("skipped", skipped), ("all", trace.all)];
+    ui.label(say_with(ui, "tiles-visited", &tiles.map(|(name, n)| (name, n.into()))));
     let (ours, eager) = (step * trace.tile_bytes, trace.eager_bytes);
     ui.add_space(4.0);
     for (name, bytes, colour) in [("FlashAttention", ours, colours.accent), ("eager", eager, colours.bar)] {
         let share = bytes as f32 / eager.max(1) as f32;
-        ui.label(format!("{name}: {} bytes", grouped(bytes as u128)));
+        let figures = [("name", name.into()), ("bytes", grouped(bytes as u128).into())];
+        ui.label(say_with(ui, "tiles-bytes", &figures));
         ui.add(ProgressBar::new(share.min(1.0)).fill(colour).desired_height(10.0));
     }
-    let words = "K and V of each tile, for one query block of one head. Eager also writes its float32 scores, reads them, \
-                 and writes and reads the probabilities.";
+    let words = say(ui, "tiles-bytes-words");
     let heads = state.document.settings.heads;
-    ui.add(egui::Label::new(RichText::new(words).small().weak()).wrap())
-        .on_hover_text(format!("{heads} heads do the same."));
+    ui.add(egui::Label::new(RichText::new(words).small().weak()).wrap()).on_hover_text(say_with(
+        ui,
+        "tiles-heads",
+        &[("heads", heads.into())],
+    ));
 }
 
 fn numbers(ui: &mut Ui, trace: &Trace, step: usize) {
     ui.add_space(6.0);
     let Some(running) = &trace.running else {
-        ui.weak("This row has too many keys for its numbers; a shorter document shows them.");
+        ui.weak(say(ui, "tiles-too-many"));
         return;
     };
     let before = step.checked_sub(2).and_then(|at| running.get(at));
@@ -173,28 +168,26 @@ fn numbers(ui: &mut Ui, trace: &Trace, step: usize) {
     let before = before.unwrap_or(&start);
     Grid::new("running").num_columns(3).striped(true).show(ui, |ui| {
         ui.weak("");
-        ui.weak("before");
-        ui.weak("after this tile");
+        ui.weak(say(ui, "tiles-before"));
+        ui.weak(say(ui, "tiles-after"));
         ui.end_row();
         for (name, words, was, is) in [
-            ("m", "The largest score so far.", before.m, now.m),
-            ("l", "The sum of exp(score - m); shrunk when m rises.", before.l, now.l),
-            ("o / l", "The current first component of the output.", before.o / before.l, now.o / now.l),
+            ("m", "tiles-m", before.m, now.m),
+            ("l", "tiles-l", before.l, now.l),
+            ("o / l", "tiles-o", before.o / before.l, now.o / now.l),
         ] {
-            ui.monospace(name).on_hover_text(words);
+            ui.monospace(name).on_hover_text(say(ui, words));
             ui.monospace(number(was));
             ui.label(RichText::new(number(is)).monospace().strong());
             ui.end_row();
         }
     });
     if now.m > before.m && before.l > 0.0 {
-        ui.label(format!("m has increased: l and o are first multiplied by exp({:.3} - {:.3}).", before.m, now.m));
+        let figures = [("before", before.m), ("now", now.m)].map(|(name, m)| (name, format!("{m:.3}").into()));
+        ui.label(say_with(ui, "tiles-increased", &figures));
     }
-    ui.label(format!("{} keys of this tile are kept for query {}.", now.kept, trace.q_idx));
-    let words = format!(
-        "Scores are those of {}, numbers of a normal distribution; mask_mod and score_mod are those of the document.",
-        Provenance::Random
-    );
+    ui.label(say_with(ui, "tiles-kept", &[("kept", now.kept.into()), ("query", trace.q_idx.into())]));
+    let words = say_with(ui, "tiles-scores", &[("source", Provenance::Random.to_string().into())]);
     ui.add(egui::Label::new(RichText::new(words).small().weak()).wrap());
 }
 

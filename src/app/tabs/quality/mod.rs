@@ -533,6 +533,7 @@ fn cannot(ui: &mut Ui, seen: &Seen, why: &crate::base::Diagnostic, actions: &mut
     let words = "Replaces the open document by one with this call's lengths, heads and axes. Undo restores it.";
     if OF_ANOTHER_SHAPE.contains(&&*why.code) {
         ui.add_space(4.0);
+        app::widgets::refusal(ui, why);
         ui.add(egui::Label::new(&*why.message).wrap());
         let button = primary_button(ui, "Create a document of this shape", true);
         if ui.add(button).on_hover_text(words).clicked() {

@@ -44,9 +44,9 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.add_space(4.0);
     ui.horizontal_wrapped(|ui| {
         for (command, primary) in [(Command::OpenSample, true), (Command::Open, false)] {
-            let text = if command == Command::Open { "Open a capture…" } else { command.text() };
+            let text = if command == Command::Open { "Open a capture…" } else { command.text(ui.ctx()) };
             let button = if primary { primary_button(ui, text, true) } else { egui::Button::new(text) };
-            if ui.add(button).on_hover_text(command.spec().tooltip).clicked() {
+            if ui.add(button).on_hover_text(command.tip(ui.ctx())).clicked() {
                 actions.command(command);
             }
         }
@@ -68,7 +68,8 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let script = state.session.recorder.as_ref().map_or(crate::export::RECORDER.into(), |p| p.display().to_string());
     let line = format!("python {script} --out qkv.safetensors your_script.py");
     ui.horizontal_wrapped(|ui| {
-        if ui.button(Command::SaveRecorder.text()).on_hover_text(Command::SaveRecorder.spec().tooltip).clicked() {
+        if ui.button(Command::SaveRecorder.text(ui.ctx())).on_hover_text(Command::SaveRecorder.tip(ui.ctx())).clicked()
+        {
             actions.command(Command::SaveRecorder);
         }
         if ui.button("Copy the command").on_hover_text(&line).clicked() {

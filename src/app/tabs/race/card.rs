@@ -7,6 +7,7 @@ use super::lines::flops;
 use crate::analysis::block_mask::Stats;
 use crate::app::cards::{Card, Tone};
 use crate::app::command::Command;
+use crate::app::language::say;
 use crate::app::state::State;
 use crate::app::widgets::milliseconds;
 use crate::base::provenance::Basis;
@@ -16,26 +17,27 @@ use crate::problem::result::RunReport;
 use crate::tasks::estimate::{self, Known, Work, from_runs};
 use crate::tasks::recorded::Recorded;
 
-const TITLE: &str = "Costs";
 /// How far estimates are off: measured by leaving each recorded run out.
 const ABOUT: &str = "Flex, forward pass. Of the recorded designs half are estimated within 15%, four of five within 1.6x; score mods that \
                      read much from memory can take many times as long. A race shows the time.";
 
 /// The card of costs.
-pub(in crate::app) fn best_time(state: &State, recorded: &[&'static Recorded]) -> Card {
-    let card = |value: String| Card::new(TITLE, value, Command::ShowRace);
+pub(in crate::app) fn best_time(ui: &egui::Ui, state: &State, recorded: &[&'static Recorded]) -> Card {
+    let title = say(ui, "card-costs");
+    let card = |value: String| Card::new(title, value, Command::ShowRace);
     if state.session.is_racing() {
         let running = state.session.running();
-        let mut card = card("racing…".into()).detail(running.map_or(String::new(), |r| r.step.what.clone()));
+        let mut card =
+            card(say(ui, "card-costs-racing").into()).detail(running.map_or(String::new(), |r| r.step.what.clone()));
         card.progress = running.map(|r| r.step.fraction);
         return card.tone(Tone::Weak);
     }
     if state.session.built.as_ref().is_some_and(|built| built.problem.is_err()) {
-        return card("\u{2013}".into()).detail("the document has errors").tone(Tone::Weak);
+        return card("\u{2013}".into()).detail(say(ui, "card-costs-errors")).tone(Tone::Weak);
     }
     let race = state.session.race.as_ref().filter(|race| !race.stale && race.is_whole());
     if let Some(report) = race.and_then(|race| race.report.as_deref())
-        && let Some(card) = of_report(report, &Provenance::Measured(report.place()))
+        && let Some(card) = of_report(title, report, &Provenance::Measured(report.place()))
     {
         return card;
     }
@@ -43,18 +45,20 @@ pub(in crate::app) fn best_time(state: &State, recorded: &[&'static Recorded]) -
     let here = state.session.worker.as_ref().map(|w| w.devices.iter().map(|d| d.name.clone()).collect::<Vec<_>>());
     let mine = |run: &&&Recorded| here.as_ref().is_some_and(|names| names.contains(&run.report.device_name));
     if let Some(run) = recorded.iter().find(mine).or(recorded.first())
-        && let Some(card) = of_report(&run.report, &run.provenance())
+        && let Some(card) = of_report(title, &run.report, &run.provenance())
     {
         return card;
     }
     if state.session.race.as_ref().is_some_and(|race| !race.stale && !race.is_whole()) {
-        return card("not timed".into()).detail("only a smaller copy was raced").tone(Tone::Weak);
+        return card(say(ui, "card-costs-untimed").into()).detail(say(ui, "card-costs-smaller")).tone(Tone::Weak);
     }
-    counted(state).unwrap_or_else(|| card("not timed".into()).tone(Tone::Weak).detail("race the backends"))
+    counted(title, state).unwrap_or_else(|| {
+        card(say(ui, "card-costs-untimed").into()).tone(Tone::Weak).detail(say(ui, "card-costs-race"))
+    })
 }
 
 /// The fastest backend that was right.
-fn of_report(report: &RunReport, from: &Provenance) -> Option<Card> {
+fn of_report(title: &'static str, report: &RunReport, from: &Provenance) -> Option<Card> {
     let timed = report.backends.iter().filter_map(|r| Some((r.backend, r.outcome.right()?)));
     let (backend, timing) = timed.min_by(|a, b| a.1.median_ms.total_cmp(&b.1.median_ms))?;
     let baseline = report.baseline();
@@ -74,7 +78,7 @@ fn of_report(report: &RunReport, from: &Provenance) -> Option<Card> {
     let doubt = doubt.map_or(String::new(), |doubt| format!("{doubt}; "));
     // the rival is named first: the rest of a long line is seen on a hover
     let detail = format!("{than}{doubt}{}, {}", name(backend), from.brief());
-    let card = Card { winner, ..Card::new(TITLE, value, Command::ShowRace).detail(detail).tone(tone) };
+    let card = Card { winner, ..Card::new(title, value, Command::ShowRace).detail(detail).tone(tone) };
     Some(match versus {
         Some((words, ..)) => card.more(format!("{}: {words}, forward pass", name(backend))),
         None => card,
@@ -86,12 +90,12 @@ fn name(backend: BackendName) -> &'static str {
 }
 
 /// Arithmetic alone: no time is known.
-fn counted(state: &State) -> Option<Card> {
+fn counted(title: &'static str, state: &State) -> Option<Card> {
     let stats = state.session.current_stats()?.result.as_ref().ok()?;
     let problem = state.session.built.as_ref()?.problem.as_ref().ok()?;
     let p = problem.spec();
     let computed = Work::of(p, stats.density, stats.computed).computed;
-    if let Some(card) = estimated(state, p, stats, &flops(computed, "FLOP")) {
+    if let Some(card) = estimated(title, state, p, stats, &flops(computed, "FLOP")) {
         return Some(card);
     }
     let less = if stats.computed > 0.0 && stats.computed < 0.995 {
@@ -99,12 +103,12 @@ fn counted(state: &State) -> Option<Card> {
     } else {
         "the same arithmetic as without a mask; not timed yet".into()
     };
-    let card = Card::new(TITLE, flops(computed, "FLOP"), Command::ShowRace).detail(less);
+    let card = Card::new(title, flops(computed, "FLOP"), Command::ShowRace).detail(less);
     Some(card.more("Arithmetic of the computed blocks. A race shows the time."))
 }
 
 /// What a race would take, marked as an estimate: by the last race of a design like this on this machine, else by recorded runs.
-fn estimated(state: &State, p: &ProblemSpec, stats: &Stats, arithmetic: &str) -> Option<Card> {
+fn estimated(title: &'static str, state: &State, p: &ProblemSpec, stats: &Stats, arithmetic: &str) -> Option<Card> {
     let cards = estimate::on_cards(p, stats.density, stats.computed);
     let here = state.session.race.as_ref().filter(|race| race.is_whole()).and_then(|race| {
         let (of, report) = (race.of.as_ref()?.spec(), race.report.as_deref()?);
@@ -119,7 +123,7 @@ fn estimated(state: &State, p: &ProblemSpec, stats: &Stats, arithmetic: &str) ->
         (None, None) => return None,
     };
     let value = format!("\u{2248} {}", milliseconds(ms));
-    let mut card = Card::new(TITLE, value, Command::ShowRace).detail(from.to_string()).tone(Tone::Weak);
+    let mut card = Card::new(title, value, Command::ShowRace).detail(from.to_string()).tone(Tone::Weak);
     card.more.push(format!("Arithmetic of the computed blocks: {arithmetic}."));
     for one in &cards {
         card.more.push(format!("{}: about {}, {}", one.card, milliseconds(one.ms), one.basis));

@@ -31,6 +31,7 @@ pub(super) fn show(ui: &mut Ui, report: &RunReport, stale: bool) {
             GradientOutcome::Refused { why } => ("refused", why),
             GradientOutcome::Failed { why } => ("failed", why),
         };
+        app::widgets::refusal(ui, why);
         let way_out = why.hint.as_ref().map_or(String::new(), |hint| format!(" ({hint})"));
         let text = RichText::new(format!("{}: backward {word}: {}{way_out}", of.backend, why.message)).weak();
         ui.add(Label::new(text).wrap());

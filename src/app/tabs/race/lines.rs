@@ -190,6 +190,7 @@ fn out(ui: &mut Ui, lines: &[Line<'_>], word: &str, is_it: impl Fn(&Outcome) -> 
         for line in these {
             let (Outcome::Refused { why } | Outcome::Failed { why }) = &line.report.outcome else { continue };
             ui.strong(line.name());
+            app::widgets::refusal(ui, why);
             ui.add(egui::Label::new(&*why.message).wrap()).on_hover_text(why.render());
             if let Some(hint) = &why.hint {
                 ui.add(egui::Label::new(RichText::new(hint).weak()).wrap());

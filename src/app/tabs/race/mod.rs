@@ -82,6 +82,7 @@ fn raced(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
     if let Some(report) = &race.report {
         gradients::show(ui, report, race.stale);
         for note in &report.notes {
+            app::widgets::refusal(ui, note);
             ui.add(egui::Label::new(RichText::new(&note.message).weak()).wrap());
         }
     }
@@ -140,6 +141,7 @@ fn no_copy(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let Some(none) = state.session.no_copy.as_ref().filter(|none| none.revision == state.revision) else { return };
     ui.horizontal_wrapped(|ui| {
         let colours = palette(ui.visuals());
+        app::widgets::refusal(ui, &none.why);
         ui.colored_label(colours.warning, &none.why.message);
         if let Some(time) = time_of_all(state) {
             ui.weak(time);

@@ -40,7 +40,10 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 ui.spinner();
             }
             Some(None) => drop(ui.spinner()),
-            Some(Some(Err(why))) => drop(ui.colored_label(palette(ui.visuals()).error, &why.message)),
+            Some(Some(Err(why))) => {
+                app::widgets::refusal(ui, why);
+                ui.colored_label(palette(ui.visuals()).error, &why.message);
+            }
             Some(Some(Ok(all))) => table(ui, all),
         }
     });

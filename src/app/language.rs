@@ -1,0 +1,40 @@
+//! The language that the window speaks.
+//!
+//! Invariant: a frame is in one language, which its start sets; without one it is English. A language whose letters no font has is not
+//! spoken. Must not know what is said.
+
+use super::fonts;
+use crate::words::{Language, Value, Words};
+use egui::{Context, Ui};
+
+fn key() -> egui::Id {
+    egui::Id::unique(("maskloom", "language"))
+}
+
+/// From now on texts are in this language.
+pub(crate) fn speak(ctx: &Context, language: Language) {
+    ctx.data_mut(|d| d.insert_temp(key(), language));
+}
+
+/// The texts of the language that is spoken. Locks the context: not to be called in a closure of `widget_info`, `data` or `input`.
+pub(crate) fn words(ctx: &Context) -> &'static Words {
+    Words::of(ctx.data(|d| d.get_temp(key())).unwrap_or_default())
+}
+
+/// A text.
+pub(crate) fn say(ui: &Ui, id: &str) -> &'static str {
+    words(ui.ctx()).text(id)
+}
+
+/// A text with figures or names in it.
+pub(crate) fn say_with(ui: &Ui, id: &str, figures: &[(&str, Value<'_>)]) -> String {
+    words(ui.ctx()).with(id, figures)
+}
+
+/// What is spoken if this is wanted: what can be read. With what its letters lack: the package of Debian that has them.
+pub(crate) fn readable(wanted: Language) -> (Language, Option<&'static str>) {
+    match fonts::missing(wanted.name()) {
+        Some((_, package)) => (Language::English, Some(package)),
+        None => (wanted, None),
+    }
+}

@@ -1,0 +1,106 @@
+//! The window in other languages: menus, first steps, cards, a lesson and messages, found by their texts.
+//!
+//! Invariant: nothing here is looked up in the files of texts: what a user reads is written out. Must not know ids.
+
+use super::tests::{Window, click, state, window};
+use super::workspace::Workspace;
+use crate::base::Diagnostic;
+use crate::words::Language;
+use egui_kittest::kittest::Queryable;
+
+/// A window whose letters nobody sees: this machine may lack the fonts.
+fn unread() -> Window {
+    let window = window(None);
+    window.ctx.set_missing_glyph_policy(egui::MissingGlyphPolicy::Tofu);
+    window
+}
+
+/// A window in a language.
+fn speaking(language: Language) -> Window {
+    let mut window = unread();
+    window.state_mut().state.view.language = Some(language);
+    window.run_steps(3);
+    window
+}
+
+fn reads(window: &Window, texts: &[&str]) {
+    for text in texts {
+        assert!(window.query_all_by_label_contains(text).next().is_some(), "{text}");
+    }
+}
+
+#[test]
+fn menus_first_steps_and_a_lesson_are_chinese() {
+    let mut window = speaking(Language::Chinese);
+    reads(
+        &window,
+        &[
+            "粘贴或打开 FlexAttention 代码",
+            "观看导览",
+            "两分钟带我看一遍",
+            "保留: 11.7% 的单元格",
+            "掩码图层",
+            "检查器",
+        ],
+    );
+    click(&mut window, "文件");
+    reads(&window, &["另存为…", "未保存的文档…", "最近打开"]);
+    click(&mut window, "文件");
+    click(&mut window, "两分钟带我看一遍");
+    assert!(state(&window).view.is_at(Workspace::Learn));
+    reads(&window, &["边做边学", "逐个 tile 看 FlashAttention"]);
+    click(&mut window, "开始：两分钟了解 Maskloom");
+    reads(&window, &["第 1 步，共 5 步", "一行是一个查询，一列是一个键。", "打开滑动窗口"]);
+    assert!(window.query_by_label_contains("Start").is_none(), "English is left");
+}
+
+#[test]
+fn menus_first_steps_and_a_lesson_are_hindi_and_the_choice_takes_effect_at_once() {
+    let mut window = unread();
+    click(&mut window, "View");
+    click(&mut window, "Language");
+    click(&mut window, "हिन्दी");
+    assert_eq!(state(&window).view.language, Some(Language::Hindi));
+    reads(
+        &window,
+        &["FlexAttention कोड चिपकाएँ या खोलें", "परिचय देखें", "दो मिनट में दिखाएँ", "11.7% सेल", "मास्क लेयर", "इंस्पेक्टर"],
+    );
+    click(&mut window, "संपादन");
+    reads(&window, &["पूर्ववत् करें", "लेयर मिटाएँ"]);
+    click(&mut window, "संपादन");
+    click(&mut window, "दो मिनट में दिखाएँ");
+    click(&mut window, "शुरू करें: ब्लॉक क्या है");
+    reads(&window, &["4 में से क़दम 1", "कर्नल अकेली सेल से शुरू नहीं करता।", "स्लाइडिंग विंडो खोलें"]);
+    window.check_accessibility();
+}
+
+/// A refusal's sentence stands above its English message with the figures; its code stays.
+#[test]
+fn a_refusal_is_told_in_the_language_with_the_english_figures_below_it() {
+    let mut window = speaking(Language::Hindi);
+    let why =
+        Diagnostic::error("gpu-out-of-memory", "12.5 GiB are needed, 3.1 GiB are free").hint("shorten the sequence");
+    window.state_mut().state.tell(why);
+    window.run_steps(3);
+    reads(&window, &["त्रुटि", "GPU में पर्याप्त मेमोरी नहीं है।", "12.5 GiB are needed, 3.1 GiB are free"]);
+    let mut english = speaking(Language::English);
+    english.state_mut().state.tell(Diagnostic::error("gpu-out-of-memory", "12.5 GiB are needed"));
+    english.run_steps(3);
+    reads(&english, &["12.5 GiB are needed"]);
+    assert!(english.query_by_label_contains("GPU में").is_none());
+}
+
+/// The choice is kept with the other habits, and a file of an older window has none.
+#[test]
+fn the_chosen_language_comes_back_at_the_next_start() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut first = window(Some(folder.path()));
+    first.state_mut().state.view.language = Some(Language::Spanish);
+    first.run_steps(2);
+    first.state_mut().keep(&egui::Context::default(), true);
+    first.state_mut().state.recovery.finish();
+    drop(first);
+    let again = window(Some(folder.path()));
+    reads(&again, &["Archivo", "Muéstramelo en dos minutos"]);
+    assert_eq!(serde_json::from_str::<super::view::View>("{}").expect("reads").language, None);
+}
