@@ -57,10 +57,10 @@ fn a_refusal_and_an_explanation_are_told_in_the_language_of_the_system() {
     let speaking = |locale: &str, args: &[&str]| Bench::ran(bench.command(args).env("LC_ALL", locale));
     let told = speaking("es_MX.UTF-8", &["run", "nothing.json"]).fails(1, &["No existe", "nothing.json"]);
     let (sentence, message) = told.err.split_once('\n').expect("two lines");
-    assert_eq!(sentence, "No existe un preset ni un archivo con ese nombre.");
-    assert!(message.starts_with("error[unknown-preset]: there is no preset"), "{message}");
+    assert_eq!(sentence, "No existe ese archivo.");
+    assert!(message.starts_with("error[no-such-file]: there is no file"), "{message}");
     let json = speaking("es_MX.UTF-8", &["run", "nothing.json", "--json"]);
-    assert!(json.err.starts_with("error[") && json.json()["error"]["code"] == "unknown-preset", "{}", json.err);
+    assert!(json.err.starts_with("error[") && json.json()["error"]["code"] == "no-such-file", "{}", json.err);
     let explain =
         |locale: &str| speaking(locale, &["doctor", "--explain", "训练时报错No module named 'triton'"]).ok().out;
     assert!(explain("zh_CN.UTF-8").contains("编译的 FlexAttention 需要 Triton"));
