@@ -29,6 +29,8 @@ const GAP: f32 = 8.0;
 
 /// Which row of which picture.
 type Of = (TileKey, usize);
+/// Computes rows beside the window.
+type Rows = Latest<(Arc<Source>, Of), (Of, Row)>;
 /// Numbers as colours: their revision, whether by the logarithm, in a dark window; the colours; the scale.
 type Shaded = ((u64, bool, bool), Vec<Color32>, Option<(String, Vec<Color32>)>);
 
@@ -39,7 +41,7 @@ pub(super) struct Patches {
     frames: BTreeMap<usize, usize>,
     row: Option<(Of, Row)>,
     asked: Option<Of>,
-    thread: Option<Latest<(Arc<Source>, Of), (Of, Row)>>,
+    thread: Option<Rows>,
     shaded: Option<Shaded>,
     /// Textures of parts by their first token, and what they show.
     textures: BTreeMap<usize, ((u64, usize), TextureHandle)>,
