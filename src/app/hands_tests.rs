@@ -205,7 +205,7 @@ fn a_race_of_a_lesson_leaves_it_in_front_and_workspaces_lead_back() {
     click(&mut window, "Next");
     click(&mut window, "Go to the slider");
     assert_eq!(state(&window).view.workspace, Workspace::Design);
-    click(&mut window, "\u{2190} Back to the lesson");
+    click(&mut window, "Back to the lesson");
     let next = |window: &Window| window.get_by_label("Next").rect().min;
     let before = next(&window);
     click(&mut window, "Next");

@@ -48,7 +48,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, merged: bool, pages: &mut
     }
     names(ui, state, actions);
     if tabs::lesson_is_on(ui) && !state.view.is_at(Workspace::Learn) {
-        let back = ui.link("\u{2190} Back to the lesson");
+        let back = ui.link("Back to the lesson");
         if back.on_hover_text(Command::ShowLearn.tooltip(ui.ctx())).clicked() {
             actions.command(Command::ShowLearn);
         }
