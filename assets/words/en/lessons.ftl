@@ -67,7 +67,7 @@ learn-next = Next
 learn-back = Back
 learn-is-done = done
 learn-is-open = is open
-learn-return = ← Back to the lesson
+learn-return = Back to the lesson
 
 ## The tour
 tour-preset = A row is a query, a column is a key. A coloured pixel lets this query attend to this key. This is a sliding window: each token sees the last 1024.

@@ -67,7 +67,7 @@ learn-next = Siguiente
 learn-back = Atrás
 learn-is-done = hecho
 learn-is-open = está abierto
-learn-return = ← Volver a la lección
+learn-return = Volver a la lección
 
 ## El recorrido
 tour-preset = Una fila es una consulta, una columna es una clave. Un píxel de color permite que esa consulta atienda a esa clave. Esto es una ventana deslizante: cada token ve los últimos 1024.

@@ -67,7 +67,7 @@ learn-next = आगे
 learn-back = पीछे
 learn-is-done = हो चुका
 learn-is-open = खुला है
-learn-return = ← पाठ पर वापस
+learn-return = पाठ पर वापस
 
 ## परिचय
 tour-preset = एक पंक्ति एक query है, एक स्तंभ एक key है। रंगीन पिक्सेल इस query को इस key पर ध्यान देने देता है। यह स्लाइडिंग विंडो है: हर टोकन पिछले 1024 टोकन देखता है।

@@ -67,7 +67,7 @@ learn-next = 下一步
 learn-back = 上一步
 learn-is-done = 已完成
 learn-is-open = 已打开
-learn-return = ← 返回课程
+learn-return = 返回课程
 
 ## 导览
 tour-preset = 一行是一个查询，一列是一个键。有颜色的像素让这个查询可以关注这个键。这是一个滑动窗口：每个 token 看到最近的 1024 个。
