@@ -8,9 +8,9 @@
 // d score_mod / d (score * scale).
 // With P = exp(score - lse), dS = P * (dO Vᵀ - delta) * d score_mod: dV = Pᵀ dO, dK = scale dSᵀ Q, dQ = scale dS K.
 //
-// Work is drawn by items, in the order in which they stand: one tile of keys of one kv head, which walks the query tiles of all heads of its
+// Work is taken by items, in the order in which they stand: one tile of keys of one kv head, which walks the query tiles of all heads of its
 // group, so that dk and dv are summed where they are made. The host puts heads in sections whose q, d_o and dq_sum share the L2
-// cache, and in a section the heaviest tiles first, with ML_DETERMINISTIC by ascending tile, or in an order in which the last draws of a
+// cache, and in a section the heaviest tiles first, with ML_DETERMINISTIC by ascending tile, or in an order in which the last units of a
 // block may be none (count 0xffffffff). Lists are the forward's, transposed: a row (mask batch, mask head, key tile) has ascending runs
 // `[start, end)` of query tiles; the top bit of the end says that every cell is kept. A key tile that hangs over kv_len is never full; query
 // rows beyond q_len need no mask (their P is 0). A key tile without runs gets zeros. Runs are walked as they stand: with ML_DETERMINISTIC
@@ -48,8 +48,8 @@ struct Params {
     float *rows;              // [batch, heads, q_tiles, M / 2][4]: of two query rows lse * log2e (inf: keeps nothing), then delta
     float *dq_sum;            // [batch, heads, q_tiles][M * width of q]: f32, in the order of the kernel's fragments
     u32 *turns;               // [batch, heads, q_tiles][2]: with ML_DETERMINISTIC, key tiles that have added to dq_sum
-    u32 *counter;             // draws beyond the first of each block; 0 with ML_DETERMINISTIC: block b has draws b, b + blocks, ... (Hopper)
-    const Item *items;        // [draws]
+    u32 *counter;             // units beyond the first of each block; 0 with ML_DETERMINISTIC: block b has units b, b + blocks, ... (Hopper)
+    const Item *items;        // [units]
     const u32 *row_start;     // [rows of the lists + 1] into runs
     const Run *runs;          // ascending runs of query tiles
     const u32 *bitmap_start;  // [rows]: where a row's partial tiles begin in bitmap_ids
@@ -58,7 +58,7 @@ struct Params {
     const u32 *ranges;        // ML_MASK 5: [mask_batch, mask_heads, q_len][2]: a row's first key, and the one past the last
     const u32 *order_start;   // ML_DETERMINISTIC: [rows]: where a row begins in order
     const u32 *order;         // of every tile of the lists: how many key tiles add to its query tile before
-    const Part *parts;        // [draws], or 0 where every item is whole: only Hopper's kernels have others
+    const Part *parts;        // [units], or 0 where every item is whole: only Hopper's kernels have others
     float *part_sums;         // [slots, warpgroups][N / 2 * (width of k + width of v)]: dk and dv of parts, 0 before the launch
     u32 *part_counts;         // [slots, warpgroups]: parts that have been added, 0 before the launch
     i64 q_b, q_h, q_s;
@@ -72,7 +72,7 @@ struct Params {
     int batch, heads, group;
     int q_len, kv_len, q_tiles, kv_tiles;
     int mask_batch, mask_heads;  // 1 where the mask is the same for all
-    u32 draws;
+    u32 units;
     float scale;
 };
 

@@ -55,7 +55,7 @@ struct Stage {
     static constexpr u32 bits = rows + Q_STAGES * ROWS_BYTES, bars = bits + Q_STAGES * BITS_BYTES;
     static constexpr int BARRIERS = 2 * (K_STAGES + V_STAGES + Q_STAGES + DO_STAGES);
     // words of tickets and steps; and what goes with a part of dq on its way out, 8 bytes a warpgroup
-    static constexpr u32 words = bars + 8 * BARRIERS, mail = words + 4 * (K_STAGES * ticket::WORDS + Q_STAGES * step::WORDS);
+    static constexpr u32 words = bars + 8 * BARRIERS, handoff = words + 4 * (K_STAGES * ticket::WORDS + Q_STAGES * step::WORDS);
     volatile u32 *tickets;  // [K_STAGES][ticket::WORDS]
     volatile u32 *steps;    // [Q_STAGES][step::WORDS]
     __device__ __forceinline__ static constexpr u32 k_full(int i) { return bars + 8 * i; }
@@ -132,21 +132,21 @@ __device__ __forceinline__ void copy_keys(u32 to, const TensorMap *map, u32 bar,
     copy_tile<N, WIDTH>(to, map, bar, int(words[ticket::TILE]) * N, int(words[ticket::KV_HEAD]), int(words[ticket::B]));
 }
 
-// The draw after this one. Where additions have one order, a block's draws may be its own from the start: without a counter.
-__device__ __forceinline__ u32 next_draw(const Params &p, u32 draw) {
-    if (ML_DETERMINISTIC && !p.counter) return draw + count_blocks();
+// The unit after this one. Where additions have one order, a block's units may be its own from the start: without a counter.
+__device__ __forceinline__ u32 next_unit(const Params &p, u32 unit) {
+    if (ML_DETERMINISTIC && !p.counter) return unit + count_blocks();
     return count_blocks() + atomicAdd(p.counter, 1u);
 }
 
-// Draws items and copies all that they want, in the order in which it is wanted. A producer has few registers: what it wants to know of an
+// Takes items and copies all that they want, in the order in which it is wanted. A producer has few registers: what it wants to know of an
 // item it reads from the ticket.
 __device__ __forceinline__ void produce(const Params &p, const Stage &s, const Maps &maps) {
     Ring<Q_STAGES> q_ring;
     Ring<DO_STAGES> d_o_ring;
 #pragma unroll 1
-    for (u32 draw = blockIdx.x;; draw = next_draw(p, draw), d_o_ring.end_item()) {
+    for (u32 unit = blockIdx.x;; unit = next_unit(p, unit), d_o_ring.end_item()) {
         Item item = {0, 0, 0, ticket::STOP};
-        if (draw < p.draws) item = p.items[draw];
+        if (unit < p.units) item = p.items[unit];
         mbarrier_wait(s.k_empty(0), d_o_ring.item_phase() ^ 1);
         volatile u32 *words = s.tickets;
         words[ticket::B] = item.b, words[ticket::KV_HEAD] = item.kv_head, words[ticket::TILE] = item.tile;
@@ -163,7 +163,7 @@ __device__ __forceinline__ void produce(const Params &p, const Stage &s, const M
         u32 skip = 0, left = item.count;
         words[ticket::PARTS] = 1;
         if (p.parts) {
-            const Part part = p.parts[draw];
+            const Part part = p.parts[unit];
             words[ticket::SLOT] = part.slot, words[ticket::PARTS] = part.count;
             if (ML_DETERMINISTIC) words[ticket::INDEX] = part.index, words[ticket::INDEX + 1] = part.index;
             skip = part.first;

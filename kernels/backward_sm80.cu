@@ -197,15 +197,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int key_warp = warp % KEY_WARPS;
     const bool weighs = !ML_SPLIT || warp < KEY_WARPS, derives = !ML_SPLIT || !weighs;
-    u32 draw = blockIdx.x;
+    u32 unit = blockIdx.x;
 #if ML_DETERMINISTIC
-    // blocks wait for such as were drawn before them, so drawing is in order
+    // blocks wait for such as were taken before them, so taking is in order
     if (threadIdx.x == 0) store_word(s.rows, atomicAdd(p.counter, 1u));
     __syncthreads();
-    draw = load_word(s.rows);
+    unit = load_word(s.rows);
     __syncthreads();
 #endif
-    const Item item = p.items[draw];
+    const Item item = p.items[unit];
     const int first_key = item.tile * N, keys = p.kv_len - first_key;
     u16 *dk = p.dk + item.b * p.dk_b + item.kv_head * p.dk_h + first_key * p.dk_s;
     u16 *dv = p.dv + item.b * p.dv_b + item.kv_head * p.dv_h + first_key * p.dv_s;

@@ -8,7 +8,7 @@
 // Contract: backward.cuh, backward_pipeline_sm90.cuh, words.cuh (ML_DQ_ORDER 0), cells.cuh; docs/kernels/backward.md. Widths of 64 take tiles of 128
 // queries, of 128 those of 64. With ML_CAPTURES widths of 64 take tiles of 64 too, because P in f32 wants the registers, and a
 // warpgroup multiplies dq of its own keys (OWN_KEYS): it meets nobody.
-// Buffers: K 1, V 1, Q 2 or, with tiles of 128 queries, 3, dO 2, dS 2. Launch: min(multiprocessors, draws) blocks of 384 threads.
+// Buffers: K 1, V 1, Q 2 or, with tiles of 128 queries, 3, dO 2, dS 2. Launch: min(multiprocessors, units) blocks of 384 threads.
 
 static_assert(N == 128 && ML_DQ_BULK, "two warpgroups of 64 keys, whose dq leaves through shared memory");
 static_assert(Q_STAGES >= 2 && DO_STAGES >= 2, "the next tile is asked for while this one is read");
@@ -144,7 +144,7 @@ template <int GROUP> __device__ __forceinline__ void consume(const Params &p, co
         finish_item<GROUP>(p, s, out, dk, dv, b, tile, k, v, thread);
     }
     bar_sync(TAKEN + GROUP, 160);
-    post_part(Mail::STOP, 0, GROUP, thread);
+    post_part(Handoff::STOP, 0, GROUP, thread);
     if (thread == 0) tma_wait_all();
 }
 

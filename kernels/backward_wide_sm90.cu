@@ -5,7 +5,7 @@
 // P goes over in two buffers, dS in two. The weights' warpgroup is at most one tile ahead: what it waits for, dS of the tile before, says that P
 // of that tile has been read, and P of this tile says that dS of the one before the last has been. Contract: backward.cuh,
 // backward_pipeline_sm90.cuh, words.cuh (ML_DQ_ORDER 0), cells.cuh; captured tensors get gradients only with mods whose derivative is 1.
-// Launch: min(multiprocessors, draws) blocks of 384 threads.
+// Launch: min(multiprocessors, units) blocks of 384 threads.
 
 static_assert(M == 64 && N == 64 && DS_STAGES == 2 && ML_DQ_BULK == 0, "tiles of 64 by 64");
 static_assert(ML_GRAD < 2 && !(ML_GRAD && ML_CAPTURES), "the scores are not where dS is made");
@@ -38,8 +38,8 @@ __device__ __forceinline__ void give_back_keys(const Stage &s, u32 done, int gro
 __device__ __forceinline__ void ask_turn(u32 line, u32 before, int group, int thread) {
     if (!ML_DETERMINISTIC) return;
     if (thread == 0) {
-        store_word(Stage::mail + group * Mail::BYTES + Mail::LINE, line);
-        store_word(Stage::mail + group * Mail::BYTES + Mail::TURN, before);
+        store_word(Stage::handoff + group * Handoff::BYTES + Handoff::LINE, line);
+        store_word(Stage::handoff + group * Handoff::BYTES + Handoff::TURN, before);
     }
     bar_arrive(ASKED + group, 160);
 }
@@ -47,10 +47,10 @@ __device__ __forceinline__ void keep_turns(const Params &p, int group) {
 #pragma unroll 1
     for (;;) {
         bar_sync(ASKED + group, 160);
-        const u32 line = load_word(Stage::mail + group * Mail::BYTES + Mail::LINE);
-        if (line == Mail::STOP) break;
+        const u32 line = load_word(Stage::handoff + group * Handoff::BYTES + Handoff::LINE);
+        if (line == Handoff::STOP) break;
         u32 *turn = p.turns + 2 * i64(line) + group;
-        if (warp_leader()) wait_for_word(turn, load_word(Stage::mail + group * Mail::BYTES + Mail::TURN));
+        if (warp_leader()) wait_for_word(turn, load_word(Stage::handoff + group * Handoff::BYTES + Handoff::TURN));
         __syncwarp();
         bar_arrive(TAKEN + group, 160);
         bar_sync(LEFT + group, 160);
@@ -150,7 +150,7 @@ __device__ __forceinline__ void make_weights(const Params &p, const Mods &mods, 
         }
         give_back_keys(s, done, 0, thread);
     }
-    ask_turn(Mail::STOP, 0, 0, thread);
+    ask_turn(Handoff::STOP, 0, 0, thread);
     if (thread == 0) tma_wait_all();
 }
 
@@ -230,7 +230,7 @@ __device__ __forceinline__ void make_gradients(const Params &p, const Mods &mods
         }
         give_back_keys(s, done, 1, thread);
     }
-    ask_turn(Mail::STOP, 0, 1, thread);
+    ask_turn(Handoff::STOP, 0, 1, thread);
     if (thread == 0) tma_wait_all();
 }
 

@@ -1,8 +1,8 @@
 // Block-sparse attention forward for Hopper. Producer threads copy with TMA: one tiles of queries, one keys and values, one the bits
 // of partial tiles; CONSUMERS warpgroups of 64 query rows multiply with wgmma and take turns, so that one's exponentials run under
-// another's products. Blocks stay on their multiprocessor and draw tiles, heaviest first, from a counter; the last tiles may be
+// another's products. Blocks stay on their multiprocessor and take tiles, heaviest first, from a counter; the last tiles may be
 // cut along the keys into pieces.
-// kernels/README.md draws the pipeline.
+// docs/kernels/flex-sm90.md shows the pipeline.
 // The host defines besides what pipeline_sm90.cuh wants: ML_MASK (0 none, 1 formula, 4 bitmap, 5 interval), ML_LAG (0: the running maximum
 // is exact), ML_BOUNDED (1: a row's first one stays; never with ML_MAX_SCORES).
 
@@ -34,9 +34,9 @@ constexpr int PART = 128 * (VW / 2 + 4);
 
 // Leaves a piece's sums to the last of its tile to get here, which takes those of all pieces, in their order, and goes on
 // as if the tile were whole. False for the others.
-__device__ __forceinline__ bool join(const Hopper &x, const Stage &s, u32 draw, RowState &rows, float (&out)[VW / 2],
+__device__ __forceinline__ bool join(const Hopper &x, const Stage &s, u32 unit, RowState &rows, float (&out)[VW / 2],
                                      float to_log2, int group, int thread) {
-    const Piece &piece = piece_of(x, draw);
+    const Piece &piece = piece_of(x, unit);
     u32 first = __ldg(&piece.first), count = __ldg(&piece.count);
     if (count == 1) return true;
     float4 *left = reinterpret_cast<float4 *>(x.parts + i64(__ldg(&piece.part) * CONSUMERS + group) * PART) + thread;
@@ -264,7 +264,7 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
         float score[N / 2], out[VW / 2];
         u32 weight[N / 4];
         mbarrier_wait(s.q_full(q.at()), q.phase());
-        bool more = s.word(q.count, ticket::DRAW) < x.draws;
+        bool more = s.word(q.count, ticket::UNIT) < x.units;
         u32 left = more ? s.word(q.count, ticket::KV_NUM_TILES) : 0;
         if (left == 0) {
             if (leaves) store(p, s, q.count - 1, o_map, rows, done, to_log2, group, thread);
@@ -324,8 +324,8 @@ __device__ __forceinline__ void consume(const Params &p, const Hopper &x, const 
             }
             last_values(s, v, weight, out);
         }
-        u32 draw = s.word(q.count, ticket::DRAW);
-        bool whole = !is_piece(x, draw) || join(x, s, draw, rows, out, to_log2, group, thread);
+        u32 unit = s.word(q.count, ticket::UNIT);
+        bool whole = !is_piece(x, unit) || join(x, s, unit, rows, out, to_log2, group, thread);
         normalise(rows, out, done);
         if (BESIDE) {
             leaves = whole;

@@ -1,5 +1,5 @@
 // Sums of dk or dv that the parts of an item add up in global memory (Part of backward.cuh), in the order of fragments, and which part is the last
-// to do so. A part that waits for those before it waits for earlier draws. Each warpgroup has sums and a count of its own. Must not know
+// to do so. A part that waits for those before it waits for earlier units. Each warpgroup has sums and a count of its own. Must not know
 // what is summed.
 
 // Sums of a warpgroup: of its keys' dk and dv, in the wide kernel of one of them.

@@ -14,7 +14,7 @@ constexpr int BITS_BYTES = 64 * 16, BITS_LINES = BITS_BYTES / 128, ALL_BITS_BYTE
 
 // A share of the keys of a tile.
 struct Piece {
-    u32 tile;   // as drawn where it is whole
+    u32 tile;   // as taken where it is whole
     u32 row;    // of the block lists: this piece's own
     u32 part;   // where it leaves its sums
     u32 first;  // where the tile's first piece does; the others follow
@@ -24,20 +24,20 @@ struct Piece {
 // What a launch passes besides Params. Mirrored byte for byte by the host.
 struct Hopper {
     const u32 *kv_num_tiles;  // [rows]: kv tiles of a row
-    u32 *counter;             // [2]: draws beyond the first of each block, blocks that have finished
-    const Piece *pieces;      // [draws - whole]
-    float *parts;             // [draws - whole][CONSUMERS][PART floats]: what pieces leave to the last of their tile
-    u32 *arrived;             // [draws - whole][CONSUMERS]: pieces that have left theirs, counted at a tile's first; 0 between launches
-    u32 draws;                // whole tiles, then pieces
-    u32 whole;                // how many of the draws are whole tiles
+    u32 *counter;             // [2]: units beyond the first of each block, blocks that have finished
+    const Piece *pieces;      // [units - whole]
+    float *parts;             // [units - whole][CONSUMERS][PART floats]: what pieces leave to the last of their tile
+    u32 *arrived;             // [units - whole][CONSUMERS]: pieces that have left theirs, counted at a tile's first; 0 between launches
+    u32 units;                // whole tiles, then pieces
+    u32 whole;                // how many of the units are whole tiles
 };
 
-__device__ __forceinline__ bool is_piece(const Hopper &x, u32 draw) { return draw >= x.whole; }
-__device__ __forceinline__ const Piece &piece_of(const Hopper &x, u32 draw) { return x.pieces[draw - x.whole]; }
+__device__ __forceinline__ bool is_piece(const Hopper &x, u32 unit) { return unit >= x.whole; }
+__device__ __forceinline__ const Piece &piece_of(const Hopper &x, u32 unit) { return x.pieces[unit - x.whole]; }
 
-__device__ __forceinline__ Place place_of_draw(const Params &p, const Hopper &x, u32 draw) {
-    if (!is_piece(x, draw)) return place_of(p, draw);
-    const Piece &piece = piece_of(x, draw);
+__device__ __forceinline__ Place place_of_unit(const Params &p, const Hopper &x, u32 unit) {
+    if (!is_piece(x, unit)) return place_of(p, unit);
+    const Piece &piece = piece_of(x, unit);
     Place place = place_of(p, __ldg(&piece.tile));
     place.row = int(__ldg(&piece.row));
     return place;
@@ -61,9 +61,9 @@ template <int COUNT> struct Ring<COUNT, true> {
     __device__ __forceinline__ void next() { ++count; }
 };
 
-// What is known of a tile of queries once it is drawn: words of shared memory.
+// What is known of a tile of queries once it is taken: words of shared memory.
 namespace ticket {
-constexpr int DRAW = 0;              // x.draws and above: there are no more
+constexpr int UNIT = 0;              // x.units and above: there are no more
 constexpr int B = 1, H = 2, TILE = 3;
 constexpr int KV_HEAD = 4;
 constexpr int KV_NUM_TILES = 5;
@@ -103,7 +103,7 @@ struct Stage {
     __device__ __forceinline__ u32 v_empty(int i) const { return v_full(V_STAGES + i); }
     __device__ __forceinline__ u32 bits_full(int group) const { return v_full(2 * V_STAGES + group); }
     __device__ __forceinline__ u32 bits_empty(int group) const { return bits_full(CONSUMERS + group); }
-    // the next tile may be drawn; its ticket is written
+    // the next tile may be taken; its ticket is written
     __device__ __forceinline__ u32 asked() const { return bits_full(2 * CONSUMERS); }
     __device__ __forceinline__ u32 told() const { return asked() + 8; }
 
@@ -161,7 +161,7 @@ __device__ __forceinline__ void give_back(u32 bar) {
     if (warp_leader()) mbarrier_arrive(bar);
 }
 
-// --- the producers: a thread that draws tiles and copies their queries, one that copies keys and values, one that copies bits ---
+// --- the producers: a thread that takes tiles and copies their queries, one that copies keys and values, one that copies bits ---
 
 template <int ROWS, int WIDTH>
 __device__ __forceinline__ void copy_tile(u32 to, const TensorMap *map, u32 bar, int row, int head, int batch) {
@@ -170,15 +170,15 @@ __device__ __forceinline__ void copy_tile(u32 to, const TensorMap *map, u32 bar,
     for (int d = 0; d < WIDTH / 64; ++d) tma_load(to + d * ROWS * 128, map, bar, d * 64, row, head, batch);
 }
 
-// Steps before the end of a tile at which the next is drawn: what it takes to fetch the next one's lists and queries. Earlier
+// Steps before the end of a tile at which the next is taken: what it takes to fetch the next one's lists and queries. Earlier
 // than that would leave less for others to even out.
 constexpr u32 AHEAD = 2;
 
-__device__ __forceinline__ void write_ticket(const Params &p, const Hopper &x, volatile u32 *to, u32 draw) {
-    to[ticket::DRAW] = draw;
-    if (draw >= x.draws) return;
+__device__ __forceinline__ void write_ticket(const Params &p, const Hopper &x, volatile u32 *to, u32 unit) {
+    to[ticket::UNIT] = unit;
+    if (unit >= x.units) return;
     // two trips to memory, not three: first what the row says, then what that leads to
-    Place place = place_of_draw(p, x, draw);
+    Place place = place_of_unit(p, x, unit);
     u32 first = __ldg(p.row_start + place.row), past = __ldg(p.row_start + place.row + 1);
     u32 tiles = __ldg(x.kv_num_tiles + place.row), partial = ML_MASK >= 4 ? __ldg(p.bitmap_start + place.row) : 0;
     u64 run = first == past ? 0 : __ldg(reinterpret_cast<const u64 *>(p.runs + first));
@@ -192,18 +192,18 @@ __device__ __forceinline__ void write_ticket(const Params &p, const Hopper &x, v
 
 __device__ __forceinline__ void produce_q(const Params &p, const Hopper &x, const Stage &s, const TensorMap *q_map) {
     Ring<Q_STAGES> q;
-    for (u32 draw = blockIdx.x;; q.next()) {
+    for (u32 unit = blockIdx.x;; q.next()) {
         // with one buffer, the copy before has waited for the tile whose ticket lay here
         if (Q_STAGES > 1) mbarrier_wait(s.q_empty(q.at()), q.phase() ^ 1);
         if (q.count > 0) {
             mbarrier_wait(s.asked(), q.count % 2 ^ 1);
-            draw = gridDim.x + atomicAdd(x.counter, 1);
+            unit = gridDim.x + atomicAdd(x.counter, 1);
         }
         volatile u32 *ticket = s.ticket(q.count);
-        write_ticket(p, x, ticket, draw);
+        write_ticket(p, x, ticket, unit);
         mbarrier_arrive(s.told());
         if (Q_STAGES == 1) mbarrier_wait(s.q_empty(q.at()), q.phase() ^ 1);
-        if (draw >= x.draws) break;
+        if (unit >= x.units) break;
         copy_tile<M, QK>(s.q + q.at() * Q_BYTES, q_map, s.q_full(q.at()), int(ticket[ticket::TILE]) * M, int(ticket[ticket::H]),
                          int(ticket[ticket::B]));
     }
@@ -224,7 +224,7 @@ __device__ __forceinline__ void produce_kv(const Params &p, const Hopper &x, con
     for (u32 tile = 0, partial_tiles = 0;; ++tile) {
         mbarrier_wait(s.told(), tile % 2);
         volatile u32 *ticket = s.ticket(tile);
-        if (ticket[ticket::DRAW] >= x.draws) break;
+        if (ticket[ticket::UNIT] >= x.units) break;
         int b = ticket[ticket::B], head = ticket[ticket::KV_HEAD];
         Cursor cursor = cursor_of(ticket);
         u32 left = ticket[ticket::KV_NUM_TILES];
@@ -252,7 +252,7 @@ __device__ __forceinline__ void produce_bits(const Params &p, const Hopper &x, c
     for (u32 tile = 0, partial_tiles = 0;; ++tile) {
         mbarrier_wait(s.told(), tile % 2);
         volatile u32 *ticket = s.ticket(tile);
-        if (ticket[ticket::DRAW] >= x.draws) break;
+        if (ticket[ticket::UNIT] >= x.units) break;
         Cursor cursor = cursor_of(ticket);
         const u32 *bitmap = p.bitmap_ids + ticket[ticket::PARTIAL];
         u32 left = ticket[ticket::KV_NUM_TILES];

@@ -86,14 +86,14 @@ template <int COUNT> __device__ __forceinline__ void issue_queries(float (&dq)[C
 
 // A part of a tile's dq leaves through shared memory, and a warp of its own a part (`add_parts`) has the copy engine add
 // it: 32 KB a tile keep the way to memory busy for a thousand clocks, for which registers would be held.
-struct Mail {
+struct Handoff {
     static constexpr u32 LINE = 0, TURN = 4, BYTES = 8, STOP = 0xffffffff;
 };
 
 __device__ __forceinline__ void post_part(u32 line, u32 turn, int group, int thread) {
     if (thread == 0) {
-        store_word(Stage::mail + group * Mail::BYTES + Mail::LINE, line);
-        if (ML_DETERMINISTIC) store_word(Stage::mail + group * Mail::BYTES + Mail::TURN, turn);
+        store_word(Stage::handoff + group * Handoff::BYTES + Handoff::LINE, line);
+        if (ML_DETERMINISTIC) store_word(Stage::handoff + group * Handoff::BYTES + Handoff::TURN, turn);
     }
     fence_async_proxy();
     bar_arrive(LEFT + group, 160);
@@ -111,19 +111,19 @@ __device__ __forceinline__ void leave_part(const float (&dq)[PART_WIDTH / 2], u3
     post_part(line, turn, group, thread);
 }
 
-// The warp that adds a warpgroup's parts, until the mail says that there are no more. Key tiles add to a tile's dq in the order in which they
-// were drawn, if they are to: a block waits only for such as were drawn before its own.
+// The warp that adds a warpgroup's parts, until the handoff says that there are no more. Key tiles add to a tile's dq in the order in which they
+// were taken, if they are to: a block waits only for such as were taken before its own.
 __device__ __forceinline__ void add_parts(const Params &p, const TensorMap *sum_map, int group) {
     const u32 from = Stage::sums + group * PART * 4;
     bar_arrive(TAKEN + group, 160);
 #pragma unroll 1
     for (;;) {
         bar_sync(LEFT + group, 160);
-        const u32 line = load_word(Stage::mail + group * Mail::BYTES + Mail::LINE);
-        if (line == Mail::STOP) break;
+        const u32 line = load_word(Stage::handoff + group * Handoff::BYTES + Handoff::LINE);
+        if (line == Handoff::STOP) break;
         u32 *turn = p.turns + 2 * i64(line) + group;
         if (warp_leader()) {
-            if (ML_DETERMINISTIC) wait_for_word(turn, load_word(Stage::mail + group * Mail::BYTES + Mail::TURN));
+            if (ML_DETERMINISTIC) wait_for_word(turn, load_word(Stage::handoff + group * Handoff::BYTES + Handoff::TURN));
             tma_add(sum_map, from, 0, (int(line) * PARTS + (PARTS == 2 ? group : 0)) * (PART / 256), 0, 0);
             tma_store_commit();
             tma_store_wait_read();

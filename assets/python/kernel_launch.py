@@ -206,10 +206,10 @@ class Kernel:
         tensors = (query, key, value, results["o"])
         mods, pointed, held = self.mods("", v["captures"], captured, [], v["mods_by_pointer"])
         names, scratch = ["q", "k", "v", *(f"captured{at}" for at in range(captured))], {}
-        group, drawn = heads // key.shape[1], self.drawn(batch)
+        group, scheduled = heads // key.shape[1], self.scheduled(batch)
         params = {
             "batch": batch, "heads": heads, "group": group, "q_len": q_len, "kv_len": key.shape[2], "scale": scale,
-            "section": drawn["section"] if drawn else self.section(key, value, batch * heads, group),
+            "section": scheduled["section"] if scheduled else self.section(key, value, batch * heads, group),
         }  # fmt: skip
         params |= {name: v[name] for name in ("q_tiles", "mask_batch", "mask_heads", "lowest")}
         lists = ("tile_order", "row_start", "runs", "bitmap_start", "bitmap_ids", "bitmaps")
@@ -236,17 +236,17 @@ class Kernel:
         return scratch, [main, plans.Launch(self.join[0], [params, extra], rows, d["join_threads"])]
 
     def hopper(self, tensors, params, mods, stream):
-        """The kernel reads tensors through maps and draws its tiles from a counter, whole ones and pieces."""
+        """The kernel reads tensors through maps and takes its tiles from a counter, whole ones and pieces."""
         v, (batch, heads) = self.variant, tensors[0].shape[:2]
         arrivals = self.counter(stream)
-        counter, drawn, scratch = arrivals.data_ptr(), self.drawn(batch), {}
-        draws = whole = batch * heads * v["q_tiles"]
+        counter, scheduled, scratch = arrivals.data_ptr(), self.scheduled(batch), {}
+        units = whole = batch * heads * v["q_tiles"]
         extra = {"kv_num_tiles": self.address("kv_num_tiles"), "counter": counter}
-        if drawn and drawn["pieces"]:
-            scratch["parts"], whole = drawn["pieces"] * drawn["part_bytes"], drawn["whole"]
-            draws = whole + drawn["pieces"]
+        if scheduled and scheduled["pieces"]:
+            scratch["parts"], whole = scheduled["pieces"] * scheduled["part_bytes"], scheduled["whole"]
+            units = whole + scheduled["pieces"]
             extra |= {"pieces": self.address(f"pieces{batch}"), "arrived": counter + 8}
-        extra = plans.Struct(LAUNCH["hopper"], extra | {"draws": draws, "whole": whole}, list(scratch))
+        extra = plans.Struct(LAUNCH["hopper"], extra | {"units": units, "whole": whole}, list(scratch))
         dims = (PROBLEM["head_dim"], PROBLEM["head_dim"], PROBLEM["head_dim_v"], PROBLEM["head_dim_v"])
         rows = (v["tile_q"], v["tile_kv"], v["tile_kv"], v["stored_rows"])
         maps = [map_of(*of) for of in zip(tensors, "qkvo", dims, rows)]
@@ -256,7 +256,7 @@ class Kernel:
             # words of bitmaps are mapped as numbers of the design's dtype
             bitmaps = map_of(bitmaps.view(torch.int16).view(1, 1, -1, 64), bitmaps.data_ptr(), 64, 8)
         maps.append(bitmaps or maps[1])
-        blocks = min(draws, self.properties.multi_processor_count)
+        blocks = min(units, self.properties.multi_processor_count)
         launch = plans.Launch(self.function, [*maps, params, extra, mods], blocks, v["threads"], v["shared_bytes"])
         return arrivals, scratch, launch
 
@@ -274,7 +274,7 @@ class Kernel:
         names = ["q", "k", "v", "o", "d_o", "lse", "d_lse"]
         params = {
             "batch": batch, "heads": heads, "group": heads // key.shape[1], "q_len": q_len, "kv_len": key.shape[2],
-            "draws": len(items), "scale": scale, "items": items.data_ptr(),
+            "units": len(items), "scale": scale, "items": items.data_ptr(),
         }  # fmt: skip
         params |= {name: b[name] for name in ("q_tiles", "kv_tiles", "mask_batch", "mask_heads")}
         lists = ("row_start", "runs", "bitmap_start", "bitmap_ids", "bitmaps", "ranges", "order_start", "order")
@@ -352,15 +352,15 @@ class Kernel:
         kv_heads = max(self.properties.L2_cache_size // 2 // max(key.shape[2] * row * 2, 1), 1)
         return max(min(kv_heads * group, pairs), 1)
 
-    def drawn(self, batch):
+    def scheduled(self, batch):
         """Sections, and pieces of the last tiles, if they are known for this batch and this number of multiprocessors."""
         here = (batch, self.properties.multi_processor_count)
-        return next((d for d in self.variant["draws"] if (d["batch"], d["multiprocessors"]) == here), None)
+        return next((d for d in self.variant["units"] if (d["batch"], d["multiprocessors"]) == here), None)
 
     def counter(self, stream):
         """Two zero words and one for each arrival of a piece. The kernel resets them to zero. Launches that may run at the
         same time must not share them. Freed memory is reused by the same stream only."""
-        words = 2 + max((drawn["arrivals"] for drawn in self.variant["draws"]), default=0)
+        words = 2 + max((scheduled["arrivals"] for scheduled in self.variant["units"]), default=0)
         make = lambda: torch.zeros(words, dtype=torch.int32, device=self.device)
         # two graphs captured on one stream may run at the same time: each clears its own memory
         return make() if capturing() else self.counters(stream, make)

@@ -19,6 +19,7 @@ use crate::tasks::doctor::mend::FetchPlan;
 use crate::tasks::verdicts::Place;
 use crate::trainers::read::TrainerConfig;
 use crate::words::Language;
+use crate::worker::protocol::folder::FolderAsk;
 use crate::worker::protocol::{MapKind, MapRequest};
 use crate::worker::target::Target;
 use std::path::PathBuf;
@@ -83,8 +84,12 @@ pub(crate) enum Action {
     SaveRunTo(PathBuf),
     /// The capture script, under this name, and the package that it imports next to it.
     SaveRecorderTo(PathBuf),
-    /// The area whose figures are told; None: none.
-    SetArea(Option<super::area::Place>),
+    /// The tour stands, or goes on.
+    PauseTour,
+    /// The tour ends.
+    EndTour,
+    /// No area is selected.
+    ForgetArea,
     /// Saves the design as a page.
     SaveHtmlTo(PathBuf),
     /// FlexAttention text as layers; `replace`: instead of those there are.
@@ -153,8 +158,17 @@ pub(crate) enum Action {
     OpenFolder(PathBuf),
     /// Opens a native dialog; its answer goes to the open dialog's path field.
     Pick(Pick),
-    /// The content of a folder, files with these extensions; sent to the open dialog.
-    ListFolder(PathBuf, &'static [&'static str]),
+    /// The content of a folder, of the worker's machine if it is `far`; sent to the open dialog.
+    ListFolder {
+        far: bool,
+        ask: FolderAsk,
+    },
+    /// A file of the worker's machine.
+    OpenFar(String),
+    /// Asks for the tensors of a file there that is no capture.
+    AskTensors(PathBuf),
+    /// Such a file's tensors, as inputs of runs: the names.
+    TakeTensors(PathBuf, Vec<String>),
     /// Opens a document that was kept unsaved.
     Reopen(PathBuf),
     /// Removes one for good.

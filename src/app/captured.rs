@@ -8,6 +8,7 @@ use super::view::FileInputs;
 use crate::base::{DType, Layout, Lengths};
 use crate::document::model::Settings;
 use crate::quality::capture::{Call, Capture};
+use crate::quality::profile::Grid;
 use std::path::{Path, PathBuf};
 
 /// Texts of tokens: the index of the first, and one for each.
@@ -20,6 +21,7 @@ pub(crate) struct Captured {
     /// The call's key.
     pub call: String,
     lengths: [usize; 2],
+    grid: Option<Grid>,
     /// For queries and for keys.
     texts: [Owned; 2],
     /// All tensors of the file: name, element type, shape.
@@ -31,7 +33,8 @@ impl Captured {
     pub fn new(path: &Path, capture: &Capture, call: &Call) -> Captured {
         let texts = capture.tokens(call).map(|texts| texts.map(|(start, text)| (start, text.to_vec())));
         let lengths = [call.info.q_len, call.info.kv_len];
-        Captured { path: path.into(), call: call.key.clone(), lengths, texts, tensors: capture.tensors() }
+        let grid = capture.grid();
+        Captured { path: path.into(), call: call.key.clone(), lengths, grid, texts, tensors: capture.tensors() }
     }
 
     /// The texts of the queries and keys of a document with these lengths.
@@ -42,6 +45,11 @@ impl Captured {
             let (start, text) = texts.as_ref().filter(|_| fits)?;
             Some(Texts { start: *start, text })
         })
+    }
+
+    /// The grid of the keys of a document with these lengths.
+    pub fn grid(&self, lengths: Lengths) -> Option<Grid> {
+        self.grid.filter(|grid| self.lengths == [lengths.q_len, lengths.kv_len] && grid.tokens().end <= lengths.kv_len)
     }
 
     /// The call's q, k and v as inputs of runs of a document with these lengths, if the file has all three.
@@ -87,7 +95,14 @@ mod tests {
         let tensor = |name: &str, shape: &[usize]| (name.to_string(), DType::F32, shape.to_vec());
         let tensors =
             vec![tensor("bias", &[4, 64, 64]), tensor("ids", &[64]), tensor("odd", &[4, 7]), tensor("x", &[])];
-        let captured = Captured { path: "f".into(), call: "a".into(), lengths: [64, 64], texts: [None, None], tensors };
+        let captured = Captured {
+            path: "f".into(),
+            call: "a".into(),
+            lengths: [64, 64],
+            grid: None,
+            texts: [None, None],
+            tensors,
+        };
         let lengths = Lengths { q_len: 64, kv_len: 64 };
         let names = |now: Option<&[usize]>| -> Vec<String> {
             captured.fitting(now, &Settings::new(4, 16), lengths).into_iter().map(|t| t.0.clone()).collect()
@@ -99,7 +114,8 @@ mod tests {
     #[test]
     fn texts_belong_to_documents_of_the_call_s_lengths() {
         let texts = [Some((1, vec!["a".to_string(), "\u{120}cat".into()])), None];
-        let captured = Captured { path: "f".into(), call: "a".into(), lengths: [8, 8], texts, tensors: Vec::new() };
+        let captured =
+            Captured { path: "f".into(), call: "a".into(), lengths: [8, 8], grid: None, texts, tensors: Vec::new() };
         let [q, kv] = captured.texts(Lengths { q_len: 8, kv_len: 8 });
         let q = q.expect("of this length");
         assert_eq!((q.at(0), q.at(1).as_deref(), q.at(2).as_deref(), q.at(3)), (None, Some("a"), Some("cat"), None));

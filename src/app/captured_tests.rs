@@ -93,3 +93,27 @@ fn a_tensor_of_the_capture_becomes_an_argument() {
     settle(&mut window);
     assert!(state(&window).session.built.as_ref().is_some_and(|b| b.problem.is_ok()));
 }
+
+#[test]
+fn an_area_tells_how_much_attention_of_the_capture_falls_on_it() {
+    use super::canvas::CanvasEvent;
+    use super::region::Region;
+    let mut window = opened(document(40), capture());
+    step_until(&mut window, "its heads are read", |state| state.session.heads.is_some());
+    let mut select = |region: Region| {
+        act(&mut window.state_mut().state, Action::Canvas(CanvasEvent::AreaSelected(region)));
+        step_until(&mut window, "the area is counted", |s| {
+            s.focus.area.as_ref().is_some_and(|a| a.figures.as_ref().is_some_and(|f| f.of == s.area_of()))
+        });
+        state(&window).focus.area.clone().and_then(|area| area.figures).and_then(|f| f.mass).expect("a mass")
+    };
+    let all = select(Region::rectangle([[0, 512], [0, 512]]));
+    assert!((all.all - 1.0).abs() < 1e-4 && all.lost > 0.01 && all.lost < 0.9, "{all:?}");
+    // what two halves hold is what the whole holds
+    let halves = [[0, 256], [256, 512]].map(|kv| select(Region::rectangle([[0, 512], kv])));
+    assert!((halves[0].all + halves[1].all - 1.0).abs() < 1e-4, "{halves:?}");
+    assert!((halves[0].lost + halves[1].lost - all.lost).abs() < 1e-4, "{halves:?}");
+    // and keys to come get none
+    let ahead = select(Region::rectangle([[0, 100], [200, 512]]));
+    assert_eq!((ahead.all, ahead.lost), (0.0, 0.0));
+}

@@ -82,6 +82,7 @@ commands! {
     OpenConfig: "command-open-config", ctrl_shift(Key::O);
     Connect: "command-connect", ctrl_shift(Key::G);
     Gallery: "command-gallery", ctrl(Key::G);
+    Tour: "command-tour", None;
     Palette: "command-palette", ctrl(Key::P);
     Shortcuts: "command-shortcuts", plain(Key::F1);
     Messages: "command-messages", ctrl_shift(Key::M);
@@ -103,6 +104,10 @@ commands! {
     ToolRectangle: "command-tool-rectangle", plain(Key::R);
     ToolBand: "command-tool-band", plain(Key::D);
     ToolArea: "command-tool-area", plain(Key::A);
+    ToolPolygon: "command-tool-polygon", plain(Key::P);
+    ToolLasso: "command-tool-lasso", plain(Key::S);
+    KeepArea: "command-keep-area", None;
+    DropArea: "command-drop-area", None;
     AddRectangle: "command-add-rectangle", None;
     AddBand: "command-add-band", None;
     AddPainted: "command-add-painted", None;
@@ -122,6 +127,7 @@ commands! {
     ZoomOut: "command-zoom-out", None;
     FitMask: "command-fit-mask", alt(Key::Home);
     GoToCell: "command-go-to-cell", ctrl(Key::L);
+    Patches: "command-patches", plain(Key::G);
     Compare: "command-compare", ctrl_shift(Key::D);
     StopComparing: "command-stop-comparing", None;
     Present: "command-present", plain(Key::F11);

@@ -6,13 +6,13 @@
 use super::action::TensorsFor;
 use super::area::{self, Figures, Of};
 use super::background::Wake;
-use super::browse::{self, Listing};
 use super::compile::{self, Built};
 use super::exporting::{self, ExportWish, Pieces};
 use super::hosts::Names;
 use super::mishaps::guarded;
 use super::opening::{self, Opened, Thumbnail};
 use super::races::SmallerCopy;
+use super::region::Region;
 use super::unsaved::{self, Kept};
 use super::writing::{self, Order, Written};
 use crate::base::{Control, Diagnostic, HostTensor, Lengths};
@@ -20,10 +20,13 @@ use crate::document::model::Document;
 use crate::document::scaling::Groups;
 use crate::tasks::doctor::mend::{self, FetchPlan};
 use crate::tasks::environment::Files;
+use crate::tasks::machines::{self, Listed};
 use crate::tasks::verdicts::{Place, Verdict, verdicts_on_grid};
 use crate::tasks::{lab, lengths, run_file, smaller};
-use crate::worker::files;
+use crate::worker::protocol::folder::{FolderAsk, Listing};
 use crate::worker::seen::Seen;
+use crate::worker::target::Target;
+use crate::worker::{browse, files, named};
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,7 +41,11 @@ pub(crate) enum Done {
     /// A native dialog was closed; None: without a choice. `shown`: there is such a dialog on this system.
     Picked { path: Option<PathBuf>, shown: bool },
     /// The content of a folder.
-    Listed(Listing),
+    Listed(FolderAsk, Listing),
+    /// A file of the worker's machine has come, and was read.
+    OpenedThere { path: String, what: Result<Opened, Vec<Diagnostic>> },
+    /// The jobs of a target of the list; None: that is all.
+    JobsOf { target: Option<String>, listed: Listed },
     /// The document of this revision was written, or not.
     Saved { path: PathBuf, revision: u64, result: Result<Seen, Diagnostic> },
     /// What a file holds now; None: it is gone or cannot be read.
@@ -54,7 +61,7 @@ pub(crate) enum Done {
     /// The design was written as a page, or not.
     HtmlSaved { path: PathBuf, result: Result<(), Diagnostic> },
     /// An area was counted.
-    Area { place: area::Place, figures: Figures },
+    Area { region: Region, figures: Figures },
     /// A race was kept for later windows.
     RaceKept,
     /// An export was written, or not.
@@ -193,8 +200,32 @@ impl Errands {
     }
 
     /// Looks into a folder.
-    pub fn list(&self, folder: PathBuf, extensions: &'static [&'static str]) {
-        self.start("list", move || Done::Listed(browse::list(&folder, extensions)));
+    pub fn list(&self, ask: FolderAsk) {
+        self.start("list", move || {
+            let listing = browse::list(&ask);
+            Done::Listed(ask, listing)
+        });
+    }
+
+    /// Reads a file that came from the worker's machine.
+    pub fn open_from_there(&self, path: String, bytes: Vec<u8>) {
+        self.start("open from there", move || {
+            let what = guarded("reading a file", || opening::open_bytes(Path::new(&path), &bytes));
+            Done::OpenedThere { what: what.unwrap_or_else(|why| Err(vec![why])), path }
+        });
+    }
+
+    /// Asks every target of the list but one for its jobs.
+    pub fn jobs_of_targets(&self, but: Target) {
+        self.start_many("jobs of targets", move |send| {
+            let names = named::list().map(|list| list.targets.into_iter().map(|target| target.name));
+            let names: Vec<String> = names.into_iter().flatten().filter(|name| *name != but.command).collect();
+            let targets: Vec<Target> = names.iter().map(Target::new).collect();
+            machines::jobs_of_all(&targets, machines::DEADLINE, &mut |at, listed| {
+                send(Done::JobsOf { target: Some(names[at].clone()), listed });
+            });
+            send(Done::JobsOf { target: None, listed: Ok(Vec::new()) });
+        });
     }
 
     /// Reads the names of the user's ssh configuration.
@@ -284,12 +315,10 @@ impl Errands {
     }
 
     /// Counts an area of a design.
-    pub fn area(&self, built: Arc<Built>, lengths: Lengths, place: area::Place, of: Of) {
+    pub fn area(&self, built: Arc<Built>, lengths: Lengths, region: Region, captured: Option<area::Heads>, of: Of) {
         self.start("area", move || {
-            let q = [place[0][0], place[0][1].min(lengths.q_len)];
-            let kv = [place[1][0], place[1][1].min(lengths.kv_len)];
-            let figures = area::figures(&built, lengths, [q, kv], of, &Control::new());
-            Done::Area { place, figures }
+            let figures = area::figures(&built, lengths, &region, captured.as_ref(), of, &Control::new());
+            Done::Area { region, figures }
         });
     }
 

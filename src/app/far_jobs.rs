@@ -4,11 +4,15 @@
 //! how a job runs, nor how it is drawn.
 
 use crate::base::Diagnostic;
+use crate::tasks::machines::Listed;
 use crate::worker::protocol::detached::{Batch, JobInfo, JobPart, JobState, Piece};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Between two looks at the list.
 const LOOK: Duration = Duration::from_secs(2);
+/// Between two questions to the other targets: each is a login.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// A wish about such jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +25,8 @@ pub(crate) enum JobWish {
     Cancel(String),
     /// That jobs which are over go, with their results.
     Clear,
+    /// The lists of the other targets.
+    Others,
 }
 
 /// What is known.
@@ -34,6 +40,42 @@ pub(crate) struct FarJobs {
     asked: Option<Instant>,
     /// The job whose results are on their way.
     pub reading: Option<Reading>,
+    /// Of the other targets.
+    pub others: Others,
+}
+
+/// Jobs of targets that this window is not connected to.
+#[derive(Debug, Default)]
+pub(crate) struct Others {
+    /// Each with its jobs, or why they are not known.
+    pub listed: BTreeMap<String, Listed>,
+    /// When they were asked, and whether all have answered.
+    asked: Option<(Instant, bool)>,
+}
+
+impl Others {
+    /// Whether they are to be asked now.
+    pub fn is_due(&self) -> bool {
+        self.asked.is_none_or(|(since, over)| over && since.elapsed() > AGAIN)
+    }
+
+    /// Whether some have not answered.
+    pub fn is_waiting(&self) -> bool {
+        self.asked.is_some_and(|(_, over)| !over)
+    }
+
+    /// They are asked.
+    pub fn ask(&mut self) {
+        self.asked = Some((Instant::now(), false));
+    }
+
+    /// One has answered, the newest job last; None: all have.
+    pub fn put(&mut self, target: Option<String>, listed: Listed) {
+        match target {
+            Some(target) => drop(self.listed.insert(target, listed.map(|jobs| jobs.into_iter().rev().collect()))),
+            None => self.asked = self.asked.map(|(since, _)| (since, true)),
+        }
+    }
 }
 
 /// Results on their way.
@@ -109,26 +151,31 @@ pub(crate) fn can_end(job: &JobInfo) -> bool {
     job.own && job.state == JobState::Running
 }
 
+/// A job for tests.
+#[cfg(test)]
+pub(crate) fn job(id: &str, state: JobState) -> JobInfo {
+    let (what, title, host) = ("run".into(), format!("run of {id}"), "gpu1".into());
+    let (steps, done, fraction, seconds) = (1, 1, 1.0, 3.0);
+    JobInfo { id: id.into(), what, title, state, steps, done, fraction, now: String::new(), seconds, host, own: true }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn job(id: &str, state: JobState) -> JobInfo {
-        let (what, title, host) = ("run".into(), format!("run of {id}"), "gpu1".into());
-        let (steps, done, fraction, seconds) = (1, 1, 1.0, 3.0);
-        JobInfo {
-            id: id.into(),
-            what,
-            title,
-            state,
-            steps,
-            done,
-            fraction,
-            now: String::new(),
-            seconds,
-            host,
-            own: true,
-        }
+    #[test]
+    fn other_targets_are_asked_again_only_when_all_have_answered() {
+        let mut others = Others::default();
+        assert!(others.is_due() && !others.is_waiting());
+        others.ask();
+        assert!(!others.is_due() && others.is_waiting());
+        others.put(Some("a".into()), Ok(vec![job("x", JobState::Ended), job("y", JobState::Running)]));
+        others.put(Some("b".into()), Err(Diagnostic::error("worker-died", "no route to host")));
+        assert!(others.is_waiting());
+        others.put(None, Ok(Vec::new()));
+        assert!(!others.is_waiting() && !others.is_due(), "not before the time");
+        assert_eq!(others.listed["a"].as_ref().unwrap()[0].id, "y");
+        assert!(others.listed["b"].is_err());
     }
 
     #[test]

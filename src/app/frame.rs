@@ -96,6 +96,7 @@ impl Workbench {
             reset_layout: false,
             first_steps: false,
             before_present: None,
+            tour: None,
             trail: Default::default(),
         };
         begin(&mut state, options, recovered);
@@ -152,14 +153,20 @@ impl Workbench {
         let brush = matches!(state.focus.tool, Tool::Brush | Tool::Eraser | Tool::Line);
         let focused = ctx.memory(|m| m.focused());
         state.editing_document = state.focus.layer.is_some_and(|layer| focused == Some(editor::editor_id(layer)));
-        if state.dialog.is_none() {
+        if state.tour.is_some() {
+            if ctx.input(|i| i.key_pressed(egui::Key::Escape)) {
+                act::act(state, Action::EndTour);
+            }
+            if state.tour.as_ref().is_some_and(|tour| !tour.paused) {
+                ctx.request_repaint_after(Duration::from_millis(33));
+            }
+        } else if state.dialog.is_none() {
             // Escape that ends a stroke or leaves a field ends only that
-            if state.focus.is_pinned
-                && !typing
-                && !state.session.canvas.drawing()
-                && ctx.input(|i| i.key_pressed(egui::Key::Escape))
-            {
+            let escapes = !typing && !state.session.canvas.drawing() && ctx.input(|i| i.key_pressed(egui::Key::Escape));
+            if escapes && state.focus.is_pinned {
                 act::act(state, Action::Unpin);
+            } else if escapes && state.focus.area.is_some() {
+                act::act(state, Action::ForgetArea);
             }
             for command in command::pressed(ctx, on_canvas, brush, typing && !state.editing_document) {
                 act::act(state, Action::Command(command));
@@ -180,6 +187,13 @@ impl Workbench {
     /// Keeps document and habits, a moment after they changed.
     pub(super) fn keep(&mut self, ctx: &egui::Context, at_once: bool) {
         let state = &mut self.state;
+        if state.tour.is_some() {
+            if !at_once {
+                // what is kept is what was there before
+                return;
+            }
+            act::tour::end(state);
+        }
         // the list of tabs borrows the state, which the recovery is a part of
         let mut recovery = std::mem::take(&mut state.recovery);
         let kept = recovery.follow(state.now, at_once, (&state.tabs(), state.tab), &state.view);
@@ -239,6 +253,7 @@ impl Workbench {
         if let Some(dialog) = self.state.dialog.take() {
             self.state.dialog = dialogs::show(&ctx, &self.state, dialog, &mut self.actions);
         }
+        panels::tour::show(&ctx, &self.state, &mut self.actions);
         panels::toasts::show(&ctx, &self.state, &mut self.actions);
         panels::toasts::drop_hint(&ctx);
         sharing::follow(&ctx, &mut self.state);
@@ -509,9 +524,11 @@ fn canvas(ui: &mut Ui, state: &mut State, quality: &QualityPage, actions: &mut A
         revision: state.session.picture,
         tool: state.focus.tool,
         painted_cell: Some(state.painting_cell()),
+        at: state.focus.pinned,
+        grid: captured.as_ref().and_then(|captured| captured.grid(lengths)),
         pinned: state.focus.is_pinned.then_some(state.focus.pinned),
         selected: state.selected_rectangle(),
-        area: state.focus.area.as_ref().map(|area| area.place),
+        area: state.focus.area.as_ref().map(|area| &area.region),
         picture: state.focus.picture,
         map: Some(numbers),
         loss: quality.rows(state),
@@ -524,6 +541,11 @@ fn canvas(ui: &mut Ui, state: &mut State, quality: &QualityPage, actions: &mut A
         before: (!before.is_empty()).then(|| format!("state before the error in {}", before.join(", "))),
     };
     let place = ui.max_rect();
+    if state.focus.patches {
+        let events = state.session.canvas.show_patches(ui, &scene);
+        events.into_iter().for_each(|event| actions.push(Action::Canvas(event)));
+        return;
+    }
     let events = state.session.canvas.show(ui, &scene);
     panels::area::show(ui, place, state, actions);
     panels::differing::show(ui, place, state, actions);

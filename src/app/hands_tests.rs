@@ -61,6 +61,70 @@ fn an_area_tells_its_figures_and_follows_the_design() {
     assert!(state(&window).focus.area.is_none());
 }
 
+/// Steps until the figures of the selected area are of the newest design.
+fn count(window: &mut Window) {
+    step_until(window, "the area is counted", |s| {
+        s.focus.area.as_ref().is_some_and(|a| a.figures.as_ref().is_some_and(|f| f.of == s.area_of()))
+    });
+    window.run_steps(2);
+}
+
+#[test]
+fn a_lasso_selects_and_its_cells_are_kept_and_removed_as_one_step_each() {
+    let mut window = window(None);
+    press_over_the_canvas(&mut window, Key::S);
+    let before = state(&window).document.clone();
+    drag(&mut window, &[(0.6, 0.1), (0.9, 0.12), (0.9, 0.3), (0.75, 0.35), (0.62, 0.3)]);
+    assert_eq!(state(&window).document, before, "nothing is drawn");
+    count(&mut window);
+    let kept =
+        |window: &Window| state(window).focus.area.as_ref().and_then(|a| a.figures.clone()).expect("figures").kept;
+    assert_eq!(kept(&window), 0.0, "above the diagonal");
+    click(&mut window, "Keep these");
+    settle(&mut window);
+    assert_eq!(layers(&window), before.layers.len() + 1);
+    count(&mut window);
+    assert_eq!(kept(&window), 1.0);
+    click(&mut window, "Remove these");
+    settle(&mut window);
+    count(&mut window);
+    assert_eq!(kept(&window), 0.0);
+    command(&mut window, Key::Z);
+    command(&mut window, Key::Z);
+    settle(&mut window);
+    assert_eq!(state(&window).document, before, "two steps");
+    window.key_press(Key::Escape);
+    window.run_steps(2);
+    assert!(state(&window).focus.area.is_none(), "Escape forgets it");
+}
+
+#[test]
+fn patches_take_the_matrix_s_place_offer_a_grid_and_go_back() {
+    let mut window = window(None);
+    press_over_the_canvas(&mut window, Key::G);
+    assert!(state(&window).focus.patches && window.query_by_label("Mask canvas").is_none());
+    window.get_by_label_contains("These keys have no grid");
+    click(&mut window, "64x128");
+    settle(&mut window);
+    assert_eq!(state(&window).document.axes.q.to_string(), "tokens 64x128");
+    let name = "Keys in tokens";
+    step_until(&mut window, "the row is there", |s| s.session.canvas.has_row());
+    window.run_steps(2);
+    let picture = window.get_by_label(name).rect();
+    window.hover_at(picture.left_top() + egui::vec2(2.0, 2.0));
+    window.run_steps(2);
+    click(&mut window, name);
+    assert!(state(&window).focus.is_pinned);
+    let before = state(&window).focus.pinned[0];
+    window.key_press(Key::ArrowDown);
+    window.run_steps(3);
+    assert_eq!(state(&window).focus.pinned[0], before + 128);
+    command(&mut window, Key::Z);
+    assert_eq!(state(&window).document.axes.q.to_string(), "tokens 8192");
+    super::tests::by_palette(&mut window, &["Patches"]);
+    assert!(!state(&window).focus.patches && window.query_by_label("Mask canvas").is_some());
+}
+
 #[test]
 fn save_selects_the_name_so_that_typing_replaces_it_alone() {
     let mut window = window(None);
@@ -82,4 +146,80 @@ fn save_selects_the_name_so_that_typing_replaces_it_alone() {
     window.event(egui::Event::Text("abc".into()));
     window.run_steps(3);
     assert_eq!(path(&window), "abc");
+}
+
+#[test]
+fn messages_stand_beside_the_mask_and_cover_neither_layers_nor_heads() {
+    let mut window = window(None);
+    command(&mut window, Key::N);
+    settle(&mut window);
+    let told = window.get_by_label_contains("A new document.").rect();
+    let canvas = window.get_by_label("Mask canvas").rect();
+    assert!(canvas.contains_rect(told), "{told} in {canvas}");
+    assert!(told.center().x > canvas.center().x && told.bottom() < canvas.bottom());
+}
+
+#[test]
+fn a_preset_that_comes_back_by_undo_or_redo_is_no_change() {
+    let mut window = window(None);
+    super::act::act(&mut window.state_mut().state, super::action::Action::OpenPreset("causal".into()));
+    settle(&mut window);
+    for (keys, name) in [(Modifiers::COMMAND, "Sliding window"), (Modifiers::COMMAND.plus(Modifiers::SHIFT), "Causal")]
+    {
+        window.key_press_modifiers(keys, Key::Z);
+        settle(&mut window);
+        assert!(state(&window).document.name.contains(name), "{}", state(&window).document.name);
+        assert!(!state(&window).is_dirty(), "{name}");
+    }
+}
+
+#[test]
+fn messages_of_problems_are_no_wider_than_their_page() {
+    use crate::document::edit::Edit;
+    use crate::document::model::{Combine, Layer, TextCode};
+    let mut window = window(None);
+    let source = format!(
+        "def mask_mod(b, h, q, k):\n    return (q >= k) and {}\n",
+        "(q - k <= 1024) and ".repeat(9) + "(k > 1)"
+    );
+    let content = MaskContent::Text(TextCode { source, ..TextCode::default() });
+    let layer = Layer { id: 1, name: "long".into(), enabled: true, combine: Combine::And, heads: None, content };
+    let mut document = state(&window).document.clone();
+    document.layers = vec![layer];
+    window.state_mut().state.edit(Edit::Replace(Box::new(document)));
+    settle(&mut window);
+    click(&mut window, "Problems (1)");
+    let message = window.get_by_label_contains("needs one truth value").rect();
+    let copy = window.get_by_label("Copy").rect();
+    let hint = window.get_by_label_contains("write `").rect();
+    for rect in [message, copy, hint] {
+        assert!(rect.right() <= 1500.0, "{rect}");
+    }
+}
+
+#[test]
+fn a_race_of_a_lesson_leaves_it_in_front_and_workspaces_lead_back() {
+    use super::workspace::Workspace;
+    let mut window = window(None);
+    click(&mut window, "Learn");
+    click(&mut window, "Start: Maskloom in two minutes");
+    click(&mut window, "Next");
+    click(&mut window, "Go to the slider");
+    assert_eq!(state(&window).view.workspace, Workspace::Design);
+    click(&mut window, "\u{2190} Back to the lesson");
+    let next = |window: &Window| window.get_by_label("Next").rect().min;
+    let before = next(&window);
+    click(&mut window, "Next");
+    click(&mut window, "Next");
+    assert_eq!(next(&window), before, "the buttons stay where they are");
+    // the step that races
+    let races = window.query_all_by_label("Race").map(|node| node.rect()).max_by(|a, b| a.top().total_cmp(&b.top()));
+    let race = races.expect("a button").center();
+    window.hover_at(race);
+    window.drag_at(race);
+    window.run_steps(1);
+    window.drop_at(race);
+    window.run_steps(4);
+    assert_eq!(state(&window).view.workspace, Workspace::Learn);
+    assert!(state(&window).session.race.is_some() || state(&window).session.shrinking.is_some(), "it was asked for");
 }

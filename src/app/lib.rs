@@ -24,7 +24,6 @@ mod act;
 mod action;
 mod area;
 mod background;
-mod browse;
 pub mod canvas;
 mod captured;
 #[cfg(test)]
@@ -78,6 +77,7 @@ mod question;
 mod races;
 mod reading;
 mod recovery;
+mod region;
 mod session;
 mod sharing;
 #[cfg(test)]
@@ -93,7 +93,11 @@ mod tabs;
 #[cfg(test)]
 mod tests;
 mod theme;
+mod there;
 mod timings;
+mod tour;
+#[cfg(test)]
+mod tour_tests;
 mod trace;
 mod trail;
 #[cfg(test)]

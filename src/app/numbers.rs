@@ -43,8 +43,14 @@ pub(crate) fn wanted(state: &State, seen: [f64; 4]) -> Wanted {
         return say("The document has changed since the race: run again.");
     }
     let (b, h) = (state.focus.b.min(problem.batch - 1), state.focus.h.min(problem.heads - 1));
-    let (q, kv) = (part([seen[0], seen[1]], problem.q_len), part([seen[2], seen[3]], problem.kv_len));
-    let pixels = |[from, to]: [usize; 2]| PIXELS.min(to - from);
+    let row = state.focus.patches.then(|| state.focus.pinned[0].min(problem.q_len - 1));
+    let (q, kv) = match row {
+        Some(q) => ([q, q + 1], [0, problem.kv_len]),
+        None => (part([seen[0], seen[1]], problem.q_len), part([seen[2], seen[3]], problem.kv_len)),
+    };
+    // patches are not summed up
+    let most = if row.is_some() { usize::MAX } else { PIXELS };
+    let pixels = |[from, to]: [usize; 2]| most.min(to - from);
     let request = MapRequest { b, h, q, kv, height: pixels(q), width: pixels(kv), kind: state.focus.map };
     let session = &state.session;
     let fits = |of: &MapRequest| (of.b, of.h, of.kind) == (b, h, state.focus.map);

@@ -11,8 +11,8 @@ use crate::document::{file, library, pasted};
 use crate::tasks::environment::Files;
 use crate::tasks::imports::{self, Imported};
 use crate::tasks::lab;
-use crate::worker::files;
 use crate::worker::seen::Seen;
+use crate::worker::{files, leftovers};
 use serde_json::Value;
 use std::path::Path;
 
@@ -64,6 +64,17 @@ pub(crate) fn open(path: &Path) -> Result<Opened, Vec<Diagnostic>> {
             other => Ok(other),
         },
     }
+}
+
+/// Reads a file of another machine, whose text has come. Errors: its first problem.
+pub(crate) fn open_bytes(path: &Path, bytes: &[u8]) -> Result<Opened, Vec<Diagnostic>> {
+    let (folder, _held) = leftovers::folder_in(&std::env::temp_dir()).map_err(|e| {
+        vec![Diagnostic::error("no-temporary-folder", format!("the file has no place here: {e}")).hint("set TMPDIR")]
+    })?;
+    // its name says its kind, and importers read files
+    let here = folder.path().join(path.file_name().unwrap_or_default());
+    files::save(&here, bytes).map_err(|why| vec![why])?;
+    open(&here)
 }
 
 /// Code that a layer can be made of; another text would become a broken one.

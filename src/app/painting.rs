@@ -34,8 +34,13 @@ impl State {
 impl Plan {
     /// The present effect of a stroke.
     pub fn of(state: &State, keep: bool) -> Plan {
+        Plan::in_cells(state, keep, state.painting_cell())
+    }
+
+    /// The same of a stroke in other cells.
+    fn in_cells(state: &State, keep: bool, cell: BlockSize) -> Plan {
         let heads = state.focus.picked.clone();
-        Plan::new(&state.document, state.focus.layer, keep, state.painting_cell(), heads)
+        Plan::new(&state.document, state.focus.layer, keep, cell, heads)
     }
 
     fn new(document: &Document, selected: Option<u64>, keep: bool, cell: BlockSize, heads: Option<Heads>) -> Plan {
@@ -125,11 +130,11 @@ impl Plan {
 }
 
 impl Gesture {
-    /// A stroke that begins now.
-    pub fn new(state: &State, keep: bool) -> Gesture {
-        let plan = Plan::of(state, keep);
+    /// A stroke that begins now, in cells of this size.
+    pub fn new(state: &State, keep: bool, cell: BlockSize) -> Gesture {
+        let plan = Plan::in_cells(state, keep, cell);
         let base = base(state, &plan).map(|mask| Arc::new(Mask::new(mask)));
-        Gesture { plan, cell: state.painting_cell(), begun: Vec::new(), base }
+        Gesture { plan, cell, begun: Vec::new(), base }
     }
 
     /// Those of the rectangles (cell units) whose cells are not all as they should be by the plan's targets alone.

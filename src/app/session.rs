@@ -12,6 +12,7 @@ use super::differing::{self, Differing};
 use super::errands::Errands;
 use super::far_jobs::FarJobs;
 use super::races::{Race, Races, Wanted};
+use super::there::{Asked, CapturePlace, DeskNews};
 use super::watch::{self, Watch};
 use crate::base::{Control, Device, Diagnostic};
 use crate::document::model::Document;
@@ -20,6 +21,7 @@ use crate::problem::result::{KernelArtefact, RunStep};
 use crate::tasks::comparing;
 use crate::tasks::verdicts::{Place, Verdict};
 use crate::worker::jobs::{JobId, Jobs};
+use crate::worker::protocol::folder::FolderAsk;
 use crate::worker::protocol::{DoctorReport, MapRequest, WorkerInfo};
 use crate::worker::target::Target;
 use std::path::{Path, PathBuf};
@@ -44,6 +46,12 @@ pub(crate) enum JobFor {
     Doctor,
     /// A question about jobs that go on without the window.
     Detached,
+    /// A folder of the worker's machine.
+    Folder(FolderAsk),
+    /// A file of it.
+    File(String),
+    /// A question to the worker's desk; about the mask on a capture: which one.
+    Desk(Asked),
 }
 
 impl JobFor {
@@ -55,6 +63,8 @@ impl JobFor {
             JobFor::Compile(_) => JobKind::Compile,
             JobFor::Doctor => JobKind::Doctor,
             JobFor::Detached => JobKind::Detached,
+            JobFor::Folder(_) | JobFor::File(_) => JobKind::Files,
+            JobFor::Desk(_) => JobKind::Desk,
         }
     }
 }
@@ -68,6 +78,8 @@ pub(crate) enum JobKind {
     Compile,
     Doctor,
     Detached,
+    Files,
+    Desk,
 }
 
 impl JobKind {
@@ -80,6 +92,8 @@ impl JobKind {
             JobKind::Compile => "compiling the kernel",
             JobKind::Doctor => "examining the setup",
             JobKind::Detached => "asking for jobs",
+            JobKind::Files => "reading files there",
+            JobKind::Desk => "measuring where the capture is",
         }
     }
 }
@@ -187,11 +201,15 @@ pub(crate) struct Session {
     /// The race whose inputs the worker has.
     pub on_worker: Option<u64>,
     /// A capture that the Quality page is to open.
-    pub capture: Option<PathBuf>,
+    pub capture: Option<CapturePlace>,
+    /// What the worker's desk has said, for that page.
+    pub desk: Vec<DeskNews>,
     /// Where the capture script was saved.
     pub recorder: Option<PathBuf>,
     /// The call of a capture that is open there.
     pub captured: Option<Arc<Captured>>,
+    /// Its heads with their attention masses.
+    pub heads: Option<super::area::Heads>,
     /// The loss of the mask on it.
     pub loss: Option<LossFigure>,
     pub map: Option<MapPicture>,
@@ -204,7 +222,7 @@ pub(crate) struct Session {
     pub numbers_asked: Option<(u64, MapRequest)>,
     pub numbers_error: Option<Diagnostic>,
     /// The area that is being counted, and of what.
-    pub counting_area: Option<(super::area::Place, super::area::Of)>,
+    pub counting_area: Option<(super::region::Region, super::area::Of)>,
     /// The cells in which the mask differs from the compared one.
     pub differing: Differing,
     /// Maps so far.
@@ -283,8 +301,10 @@ impl Session {
             races: Races::default(),
             on_worker: None,
             capture: None,
+            desk: Vec::new(),
             recorder: None,
             captured: None,
+            heads: None,
             loss: None,
             map: None,
             map_asked: None,
@@ -559,7 +579,7 @@ impl Session {
         self.jobs = jobs;
         (self.worker, self.worker_error, self.doctor) = (None, None, None);
         self.on_worker = None;
-        self.far = FarJobs::default();
+        (self.far, self.desk) = (FarJobs::default(), Vec::new());
         self.forget_map();
     }
 

@@ -113,6 +113,26 @@ fn a_plan_of_several_gpus_looks_as_it_did() {
     panic!("never: a plan");
 }
 
+/// The keys of a query on a frame of a video, and an area that was drawn around.
+#[test]
+fn patches_and_areas_look_as_they_did() {
+    use super::action::Action;
+    use super::canvas::CanvasEvent;
+    use super::region::Region;
+    use crate::base::BlockSize;
+    let mut window = painted(Some("wan_natten_3d"), Vec2::new(1000.0, 640.0), 1.0);
+    let lengths = state(&window).document.axes.lengths().expect("lengths");
+    let outline = vec![[3000.0, 1000.0], [9000.0, 14_000.0], [20_000.0, 15_600.0], [16_000.0, 4000.0]];
+    let area = Region::around(outline, BlockSize::square(128), &[vec![], vec![15_600]], lengths).expect("cells");
+    super::act::act(&mut window.state_mut().state, Action::Canvas(CanvasEvent::AreaSelected(area)));
+    step_until(&mut window, "counted", |s| s.focus.area.as_ref().is_some_and(|area| area.figures.is_some()));
+    shoot(&mut window, "area");
+    let focus = &mut window.state_mut().state.focus;
+    (focus.patches, focus.pinned, focus.is_pinned) = (true, [13_650, 13_650], true);
+    step_until(&mut window, "the row is there", |s| s.session.canvas.has_row());
+    shoot(&mut window, "patches");
+}
+
 #[test]
 fn a_capture_looks_as_it_did() {
     let mut window = painted(None, Vec2::new(1000.0, 640.0), 1.0);
@@ -128,7 +148,7 @@ fn open_capture(window: &mut Window) {
     use super::tabs::quality_tests::{capture, document};
     let state = &mut window.state_mut().state;
     state.edit(crate::document::edit::Edit::Replace(Box::new(document(40))));
-    state.session.capture = Some(capture());
+    state.session.capture = Some(super::there::CapturePlace::here(&capture()));
     state.view.show(Workspace::Quality);
     settle(window);
     step_until(window, "judged", |state| state.session.loss.as_ref().is_some_and(|loss| !loss.weak));

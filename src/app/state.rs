@@ -37,6 +37,8 @@ pub(crate) struct Focus {
     pub layer: Option<u64>,
     pub tool: Tool,
     pub picture: Picture,
+    /// Whether the keys of one query are drawn where they stand, not the matrix.
+    pub patches: bool,
     /// Which numbers [`Picture::Map`] draws.
     pub map: MapKind,
     /// Whether they are coloured by their logarithm.
@@ -147,6 +149,8 @@ pub(crate) struct State {
     pub first_steps: bool,
     /// Panels, theme and size from before a presentation; None: no presentation.
     pub before_present: Option<(bool, bool, ThemeChoice, f32)>,
+    /// The tour, while it plays.
+    pub tour: Option<super::tour::Tour>,
     /// The names of the last actions.
     pub trail: Trail,
 }
@@ -273,6 +277,7 @@ impl State {
             SaveRun => self.session.race.as_ref().is_some_and(|race| race.report.is_some()),
             CloseTab | NextTab | PreviousTab => !self.parked.is_empty(),
             StopComparing => self.session.compared.is_some(),
+            KeepArea | DropArea => self.focus.area.is_some(),
             DeleteLayer | DuplicateLayer | MirrorLayer | ToggleLayer | LayerUp | LayerDown => {
                 self.focus.layer.is_some()
             }
@@ -284,7 +289,8 @@ impl State {
     pub fn area_of(&self) -> super::area::Of {
         let built = self.session.built.as_ref();
         let (number, revision) = built.map_or((0, 0), |built| (built.number, built.revision));
-        [number, revision, self.focus.b as u64, self.focus.h as u64]
+        let captured = self.session.heads.as_ref().map_or(0, |heads| heads.number);
+        [number, revision, self.focus.b as u64, self.focus.h as u64, captured]
     }
 
     /// The texts of queries and keys, if the open capture has them and matches the document's lengths.

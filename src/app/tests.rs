@@ -434,6 +434,7 @@ fn files_open_by_what_they_hold() {
     assert_eq!(state(&window).document, preset.document().unwrap());
     open(&mut window, &write("wrong.json", "{\"maskloom\": 1, \"name\": 3}"));
     assert!(window.query_by_label_contains("could not be opened").is_some());
+    assert!(window.query_by_label_contains("error[").is_none(), "what happened comes first");
     assert_eq!(state(&window).document, preset.document().unwrap(), "nothing is lost");
     window.key_press(Key::Escape);
     window.run_steps(3);

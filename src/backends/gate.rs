@@ -62,7 +62,7 @@ pub(super) struct RowBar {
 
 impl RowBar {
     /// For one element.
-    pub fn element(&self, want: f64, scale: f64) -> f64 {
+    pub(crate) fn element(&self, want: f64, scale: f64) -> f64 {
         self.direct * want.abs() + self.scaled * scale + self.absolute
     }
 }

@@ -24,7 +24,7 @@ const OF_TERMS: f64 = 8.0 * f32::EPSILON as f64;
 const OF_CAPTURED_TERMS: f64 = 64.0 * f32::EPSILON as f64;
 
 /// The right gradients, and their allowed errors.
-pub struct Bars<'a> {
+pub(crate) struct Bars<'a> {
     want: &'a GradientReference,
     coarse: &'a [GradientReference],
     unit: f64,
@@ -32,7 +32,7 @@ pub struct Bars<'a> {
 
 impl<'a> Bars<'a> {
     /// From a problem's reference; `coarse` are those of emulated eager and fused attention, in 16 bits.
-    pub fn new(problem: &Problem, want: &'a GradientReference, coarse: &'a [GradientReference]) -> Bars<'a> {
+    pub(crate) fn new(problem: &Problem, want: &'a GradientReference, coarse: &'a [GradientReference]) -> Bars<'a> {
         let unit = match problem.dtype {
             DType::BF16 => 1.0 / 256.0,
             DType::F16 => 1.0 / 2048.0,
@@ -56,7 +56,7 @@ struct Array<'a> {
 }
 
 /// Judges every gradient: one entry each for dq, dk, dv and captured tensors. Errors: gradients of another shape.
-pub fn judge(problem: &Problem, got: &Gradients, bars: &Bars) -> Result<Vec<GradientError>, Diagnostic> {
+pub(crate) fn judge(problem: &Problem, got: &Gradients, bars: &Bars) -> Result<Vec<GradientError>, Diagnostic> {
     let s = problem.spec();
     let group = problem.group();
     let mut errors = Vec::new();

@@ -62,6 +62,25 @@ pub mod option {
     }
 }
 
+/// The same for `Vec<f64>`: for `#[serde(with = "crate::base::float::list")]`.
+pub mod list {
+    use super::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(transparent)]
+    struct Float(#[serde(with = "super")] f64);
+
+    /// See the module.
+    pub fn serialize<S: Serializer>(values: &[f64], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(values.iter().map(|value| Float(*value)))
+    }
+
+    /// See the module.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
+        Ok(Vec::<Float>::deserialize(from)?.into_iter().map(|value| value.0).collect())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde::{Deserialize, Serialize};

@@ -14,8 +14,8 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Between two looks at a job.
-const LOOK: Duration = Duration::from_millis(500);
+/// For which an answer waits for news of a job, milliseconds: as often progress is shown.
+const WAIT: u64 = 500;
 /// Longest wait before a broken line is tried again.
 const LONGEST: Duration = Duration::from_secs(30);
 
@@ -70,17 +70,19 @@ pub struct Followed {
     pub info: JobInfo,
 }
 
-/// Waits for the end of a job; a line that breaks is tried again and again. `now`: gives what is there instead.
-pub fn follow(target: &str, id: &str, now: bool) -> Result<Followed, Failure> {
+/// Waits for the end of a job, through a worker that is greeted or a new one; a line that breaks is tried again and again. `now`: gives
+/// what is there instead.
+pub fn follow(target: &str, worker: Option<Worker>, id: &str, now: bool) -> Result<Followed, Failure> {
     let progress = Progress::new();
     let (mut batch, mut pieces) = (None, Vec::new());
-    let mut worker = Some(Worker::connect(target)?);
+    let mut worker = Some(worker.map_or_else(|| Worker::connect(target), Ok)?);
     let (mut pause, mut told) = (Duration::from_secs(1), false);
     loop {
+        let ask = Ask::Read { id: id.into(), after: pieces.len(), wait: if now { 0 } else { WAIT } };
         let part = match &mut worker {
-            Some(worker) => worker.detached(Ask::Read { id: id.into(), after: pieces.len() }),
+            Some(worker) => worker.detached(ask),
             None => Worker::connect(target).and_then(|new| {
-                let asked = worker.insert(new).detached(Ask::Read { id: id.into(), after: pieces.len() });
+                let asked = worker.insert(new).detached(ask);
                 pause = Duration::from_secs(1);
                 asked
             }),
@@ -112,7 +114,6 @@ pub fn follow(target: &str, id: &str, now: bool) -> Result<Followed, Failure> {
             out::note(&format!("job {}: {}", info.id, line(&info)));
         }
         progress.say(&line(&info));
-        std::thread::sleep(LOOK);
     }
 }
 

@@ -77,11 +77,11 @@ pub fn command(far: &Far, command: Command, as_json: bool) -> Result<(), Failure
     let batch = Batch { what: command.what.into(), title: command.title, steps: vec![step], notes };
     let mut worker = Worker::connect(&far.target)?;
     let started = start(&far.target, &mut worker, batch)?;
-    drop(worker);
     if far.detach {
         return started.tell(as_json);
     }
-    let followed = follow(&far.target, &started.id, false)?;
+    // the line that is open: a login over a slow one takes longer than a small picture
+    let followed = follow(&far.target, Some(worker), &started.id, false)?;
     jobs::show(followed, &Show { json: as_json, into: None, target: far.target.clone() })
 }
 

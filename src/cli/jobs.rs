@@ -8,25 +8,30 @@ use super::table::Table;
 use super::work::Worker;
 use super::{record, run, sweep};
 use crate::base::Diagnostic;
+use crate::tasks::machines::{self, Listed};
 use crate::worker::protocol::detached::{Ask, JobInfo, JobState, Piece, PieceEnd, Told};
-use crate::worker::target::option;
+use crate::worker::target::{Target, option};
 use crate::worker::{files, named};
 use base64::Engine;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-/// List detached jobs: here, on a target, or everywhere
+/// List detached jobs: of this machine and of every target, or of one
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Name of a target, or the launch command of a worker
-    #[arg(long, value_name = "NAME|COMMAND", default_value = "")]
-    target: String,
-    /// This machine and every target of the list
-    #[arg(long, conflicts_with = "target")]
-    all: bool,
-    /// Remove the jobs that are over, with their results
-    #[arg(long, conflicts_with = "all")]
+    /// Only of this target: its name, or the launch command of a worker
+    #[arg(long, value_name = "NAME|COMMAND", conflicts_with = "here")]
+    target: Option<String>,
+    /// Only of this machine
+    #[arg(long)]
+    here: bool,
+    /// Seconds for which the targets are waited for, all at once
+    #[arg(long, value_name = "SECONDS", default_value_t = machines::DEADLINE.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
+    wait: u64,
+    /// Remove the jobs that are over, with their results: of this machine, or of --target
+    #[arg(long)]
     clear: bool,
     /// Print one JSON object instead of a table
     #[arg(long)]
@@ -68,35 +73,55 @@ pub struct Cancel {
 /// Lists.
 pub fn jobs(args: Args) -> Result<(), Failure> {
     if args.clear {
-        return match Worker::connect(&args.target)?.detached(Ask::Clear { id: None })? {
+        return match Worker::connect(args.target.as_deref().unwrap_or_default())?.detached(Ask::Clear { id: None })? {
             Told::Cleared { jobs } if args.json => out::json(&json!({ "removed": jobs })),
             Told::Cleared { jobs } => out::text(&format!("{jobs} jobs removed\n")),
             other => Err(unexpected(&other)),
         };
     }
-    let mut places = vec![args.target.clone()];
-    if args.all {
-        places.extend(named::list()?.targets.into_iter().map(|target| target.name));
-    }
-    let (mut rows, mut failed) = (Vec::new(), Vec::new());
-    for place in &places {
-        match listed(place) {
-            Ok(jobs) => rows.extend(jobs.into_iter().map(|job| (place.clone(), job))),
-            Err(Failure::Told(why)) if args.all => failed.extend(why),
-            Err(other) => return Err(other),
-        }
-    }
+    let (rows, silent) = match &args.target {
+        Some(target) => (listed(target)?.into_iter().map(|job| (target.clone(), job)).collect(), Vec::new()),
+        None => everywhere(args.here, Duration::from_secs(args.wait))?,
+    };
     if args.json {
         let object = |(place, job): &(String, JobInfo)| {
             let mut value = serde_json::to_value(job).unwrap_or(Value::Null);
             value["target"] = json!(place);
             value
         };
-        out::json(&json!({ "jobs": rows.iter().map(object).collect::<Vec<_>>() }))?;
-    } else {
-        out::text(&render(&rows))?;
+        let unreachable: Vec<Value> =
+            silent.iter().map(|(place, why)| json!({ "target": place, "why": why })).collect();
+        return out::json(&json!({ "jobs": rows.iter().map(object).collect::<Vec<_>>(), "unreachable": unreachable }));
     }
-    if failed.is_empty() { Ok(()) } else { Err(failed.into()) }
+    let of_silent = |(place, why): &(String, Diagnostic)| {
+        let words = why.message.lines().map(str::trim).collect::<Vec<_>>().join("; ");
+        format!("{place}: not reachable: {words}\n")
+    };
+    out::text(&(render(&rows) + &silent.iter().map(of_silent).collect::<String>()))
+}
+
+/// Jobs with their machines, and the machines that cannot be asked.
+type Everywhere = (Vec<(String, JobInfo)>, Vec<(String, Diagnostic)>);
+
+/// Of this machine, and of every target of the list unless only this one is meant. Errors: this machine's cannot be listed.
+fn everywhere(here: bool, wait: Duration) -> Result<Everywhere, Failure> {
+    let mut places = vec![String::new()];
+    if !here {
+        places.extend(named::list()?.targets.into_iter().map(|target| target.name));
+    }
+    let targets: Vec<Target> = places.iter().map(Target::new).collect();
+    let mut answers: Vec<Option<Listed>> = vec![None; places.len()];
+    machines::jobs_of_all(&targets, wait, &mut |at, listed| answers[at] = Some(listed));
+    let (mut rows, mut silent) = (Vec::new(), Vec::new());
+    for (place, answer) in places.into_iter().zip(answers) {
+        match answer {
+            Some(Ok(jobs)) => rows.extend(jobs.into_iter().map(|job| (place.clone(), job))),
+            Some(Err(why)) if place.is_empty() => return Err(why.into()),
+            Some(Err(why)) => silent.push((place, why)),
+            None => {}
+        }
+    }
+    Ok((rows, silent))
 }
 
 fn listed(target: &str) -> Result<Vec<JobInfo>, Failure> {
@@ -134,7 +159,7 @@ fn time(seconds: f64) -> String {
 
 /// Waits and shows.
 pub fn attach(args: Attach) -> Result<(), Failure> {
-    let followed = detach::follow(&args.target, &args.id, args.now)?;
+    let followed = detach::follow(&args.target, None, &args.id, args.now)?;
     show(followed, &Show { json: args.json, into: args.into, target: args.target })
 }
 
@@ -163,7 +188,7 @@ pub fn show(followed: Followed, show: &Show) -> Result<(), Failure> {
         "run" => run::show_job(&batch, &pieces, show),
         "sweep" => sweep::show_job(&batch, &pieces, show),
         "record" => record::show_job(&batch, &pieces, show),
-        _ => said(&batch.notes, &pieces),
+        _ => said(&batch.notes, &pieces, show.json),
     };
     let state = match info.state {
         JobState::Ended => None,
@@ -193,7 +218,7 @@ pub fn show(followed: Followed, show: &Show) -> Result<(), Failure> {
 }
 
 /// What a command printed and wrote, put where it would have put it here.
-fn said(notes: &Value, pieces: &[Piece]) -> Result<(), Failure> {
+fn said(notes: &Value, pieces: &[Piece], as_json: bool) -> Result<(), Failure> {
     let mut worst = 0;
     for piece in pieces {
         let PieceEnd::Said { code, out, err, files: written } = &piece.end else { continue };
@@ -206,7 +231,12 @@ fn said(notes: &Value, pieces: &[Piece]) -> Result<(), Failure> {
             let bytes = bytes.map_err(|e| Diagnostic::error("job-file", format!("{name} came broken: {e}")))?;
             files::save(&PathBuf::from(path), &bytes)?;
         }
-        out::text(out)?;
+        // a command that was started for people has no object of its own
+        if as_json && serde_json::from_str::<Value>(out).is_err() {
+            out::json(&json!({ "status": code, "out": out, "err": err, "files": written.keys().collect::<Vec<_>>() }))?;
+        } else {
+            out::text(out)?;
+        }
         worst = worst.max(*code);
     }
     let failed = failures(pieces);

@@ -244,7 +244,9 @@ fn carry_out(command: Command) -> Result<(), Failure> {
         Command::Licences(args) => licences::licences(&args),
         Command::Completions(args) => manual::completions(&args, Line::command()),
         Command::Man(args) => manual::man(&args, Line::command()),
-        Command::Worker => Err(Failure::Exit(crate::worker::serve::main())),
+        Command::Worker => {
+            Err(Failure::Exit(crate::worker::serve::main(Box::new(crate::tasks::lab::page::far::Desk::default()))))
+        }
     }
 }
 

@@ -18,10 +18,13 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Deaths of workers at one point, after which it is given up.
 const DEATHS: u32 = 2;
+/// Between looks for work that a lost machine gives back.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// A point.
 #[derive(Serialize, Deserialize)]
@@ -53,16 +56,49 @@ enum News {
     Stop(Failure),
 }
 
-/// Points that wait, with the deaths that they caused.
-struct Queue(Mutex<VecDeque<(usize, u32)>>);
+/// What waits for a machine. Who is free waits for the others' ends: one that is lost gives its work back.
+pub struct Queue<T>(Mutex<(VecDeque<T>, usize)>);
 
-impl Queue {
-    fn next(&self) -> Option<(usize, u32)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+impl<T> Queue<T> {
+    pub fn new(waiting: VecDeque<T>) -> Queue<T> {
+        Queue(Mutex::new((waiting, 0)))
     }
 
-    fn again(&self, point: usize, deaths: u32) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_front((point, deaths));
+    fn lock(&self) -> MutexGuard<'_, (VecDeque<T>, usize)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next one, for which [`Queue::over`] or [`Queue::again`] is called; None: all are over.
+    pub fn next(&self) -> Option<T> {
+        loop {
+            let mut state = self.lock();
+            if let Some(next) = state.0.pop_front() {
+                state.1 += 1;
+                return Some(next);
+            }
+            if state.1 == 0 {
+                return None;
+            }
+            drop(state);
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// One is over.
+    pub fn over(&self) {
+        self.lock().1 -= 1;
+    }
+
+    /// One is for another machine.
+    pub fn again(&self, one: T) {
+        let mut state = self.lock();
+        state.0.push_front(one);
+        state.1 -= 1;
+    }
+
+    /// None is wanted any more.
+    pub fn clear(&self) {
+        self.lock().0.clear();
     }
 }
 
@@ -89,7 +125,7 @@ impl Spread {
         if waiting.is_empty() {
             return Ok(ends.into_iter().flatten().collect());
         }
-        let (queue, several) = (Queue(Mutex::new(waiting)), self.targets.len() > 1);
+        let (queue, several) = (Queue::new(waiting), self.targets.len() > 1);
         let (told, news) = channel();
         let mut stopped = None;
         std::thread::scope(|scope| {
@@ -107,7 +143,7 @@ impl Spread {
                             && let Err(why) = journal.add(done)
                         {
                             stopped = stopped.take().or(Some(why.into()));
-                            while queue.next().is_some() {}
+                            queue.clear();
                         }
                         ends[n] = Some(end);
                         let over = ends.iter().flatten().count();
@@ -119,7 +155,7 @@ impl Spread {
                     }
                     News::Stop(why) => {
                         stopped = stopped.take().or(Some(why));
-                        while queue.next().is_some() {}
+                        queue.clear();
                     }
                 }
             }
@@ -151,7 +187,7 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    fn connect(&self, queue: &Queue, told: &Sender<News>) {
+    fn connect(&self, queue: &Queue<(usize, u32)>, told: &Sender<News>) {
         match Worker::connect(self.target) {
             Ok(worker) => self.work(worker, queue, told),
             Err(Failure::Told(why)) if self.several => drop(told.send(News::Lost(self.title(), why))),
@@ -163,7 +199,7 @@ impl Machine<'_> {
         Target::new(self.target).title().to_string()
     }
 
-    fn work(&self, mut worker: Worker, queue: &Queue, told: &Sender<News>) {
+    fn work(&self, mut worker: Worker, queue: &Queue<(usize, u32)>, told: &Sender<News>) {
         worker.quiet = self.several;
         while let Some((n, deaths)) = queue.next() {
             let point = &self.points[n];
@@ -181,7 +217,7 @@ impl Machine<'_> {
                 }
                 Err(Failure::Told(why)) if why.iter().any(|why| why.code == "worker-died") => {
                     if deaths + 1 < DEATHS {
-                        queue.again(n, deaths + 1);
+                        queue.again((n, deaths + 1));
                         if !worker.answers() {
                             return drop(told.send(News::Lost(self.title(), why)));
                         }
@@ -190,9 +226,14 @@ impl Machine<'_> {
                     Err(why)
                 }
                 Err(Failure::Told(why)) => Err(why),
-                Err(other) => return drop(told.send(News::Stop(other))),
+                Err(other) => {
+                    let _ = told.send(News::Stop(other));
+                    return queue.over();
+                }
             };
-            if told.send(News::End(n, end)).is_err() {
+            let heard = told.send(News::End(n, end)).is_ok();
+            queue.over();
+            if !heard {
                 return;
             }
         }

@@ -163,12 +163,24 @@ fn put(name: &str, words: Vec<String>, with: &With) -> Result<(), Failure> {
     })?;
     let took = began.elapsed().as_secs_f64();
     drop(progress);
+    let before = named::list()?.get(name).map(|known| known.found.folder.clone());
     let found = probed.found.clone();
     named::change(|list| list.put(Named { name: name.into(), words, found, worker: copied.worker.clone() }))?;
     install::clear(&mut shell, &probed.found.folder)?;
+    if let Some(before) = before.filter(|before| *before != probed.found.folder) {
+        leave(&mut shell, &before, &whose);
+    }
     drop(shell);
     tell(name, &program, &probed, &copied, [asked, took], with.json)?;
     test(name, with.json)
+}
+
+/// Takes away what this target had in another folder there; where jobs run it stays.
+fn leave(shell: &mut Shell, folder: &str, whose: &Whose) {
+    if let Err(why) = install::remove(shell, folder, whose, false) {
+        let message = format!("what was in {folder} there stays: {}", why.message);
+        out::diagnostics(&[Diagnostic::note("target-folder", message)]);
+    }
 }
 
 /// What was found and what was copied: for people on stdout, else on stderr, where it spoils no object.

@@ -113,6 +113,15 @@ impl Worker {
         }
     }
 
+    /// A question about a capture there, and its answer.
+    pub fn desk(&mut self, about: serde_json::Value) -> Result<serde_json::Value, Failure> {
+        let job = self.jobs.desk(about);
+        match self.jobs.wait(job, &mut |_| {}) {
+            News::Desk { told, .. } => Ok(told),
+            other => Err(failure(other)),
+        }
+    }
+
     /// Compiles one kernel.
     pub fn compile(&mut self, request: CompileRequest) -> Result<KernelArtefact, Failure> {
         let job = self.jobs.compile(request);

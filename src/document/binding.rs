@@ -26,7 +26,7 @@ pub(crate) enum Bound {
 
 impl ParamDoc {
     /// Reads a line of `Args:`; the parameter's own name before the colon is optional.
-    pub fn parse(line: &str, name: &str) -> ParamDoc {
+    pub(crate) fn parse(line: &str, name: &str) -> ParamDoc {
         let line = line.trim();
         let line = line.strip_prefix(name).and_then(|rest| rest.trim_start().strip_prefix(':')).unwrap_or(line).trim();
         let (line, follows) = match line.rsplit_once("follows ") {
@@ -75,7 +75,7 @@ pub(crate) struct Facts<'a> {
 
 impl Facts<'_> {
     /// The value of a name; None when it names nothing in this document.
-    pub fn value(&self, name: &str) -> Option<i64> {
+    pub(crate) fn value(&self, name: &str) -> Option<i64> {
         let plain = match name {
             "q_len" => self.axes.q.len(),
             "kv_len" => self.axes.kv().len(),

@@ -65,7 +65,7 @@ impl ModuleLoader for Loader<'_> {
 
 impl Code {
     /// Traces and simplifies.
-    pub fn trace(&mut self, env: &dyn Environment) -> (Option<Arc<Mod>>, Vec<Diagnostic>) {
+    pub(crate) fn trace(&mut self, env: &dyn Environment) -> (Option<Arc<Mod>>, Vec<Diagnostic>) {
         let loader = Loader { env, asked: RefCell::default() };
         let traced = trace(&TraceRequest {
             source: self.source.clone(),
@@ -85,22 +85,22 @@ impl Code {
     }
 
     /// The last trace's mask with other last bits of its functions.
-    pub fn doubts(&self) -> &[Arc<Mod>] {
+    pub(crate) fn doubts(&self) -> &[Arc<Mod>] {
         &self.doubts
     }
 
     /// Reads of the last trace that simplifying hides.
-    pub fn lone(&self) -> &[Lone] {
+    pub(crate) fn lone(&self) -> &[Lone] {
         &self.lone
     }
 
     /// The function that the last trace chose, and the sizes of the text's own block mask.
-    pub fn said(&self) -> &(Option<Chosen>, Option<TextSizes>) {
+    pub(crate) fn said(&self) -> &(Option<Chosen>, Option<TextSizes>) {
         &self.said
     }
 
     /// Whether the modules it imported still have the same text.
-    pub fn modules_unchanged(&self, env: &dyn Environment) -> bool {
+    pub(crate) fn modules_unchanged(&self, env: &dyn Environment) -> bool {
         self.modules.iter().all(|(dotted, source)| env.module(dotted) == *source)
     }
 }

@@ -49,11 +49,11 @@ mod slopes {
     #[derive(Serialize, Deserialize)]
     struct Slope(u32, u32, #[serde(with = "crate::base::float")] f64);
 
-    pub fn serialize<S: Serializer>(each: &[(u32, u32, f64)], to: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(each: &[(u32, u32, f64)], to: S) -> Result<S::Ok, S::Error> {
         to.collect_seq(each.iter().map(|(at, from, by)| Slope(*at, *from, *by)))
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(u32, u32, f64)>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(u32, u32, f64)>, D::Error> {
         let each = Vec::<Slope>::deserialize(from)?;
         Ok(each.into_iter().map(|Slope(at, from, by)| (at, from, by)).collect())
     }

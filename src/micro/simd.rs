@@ -60,7 +60,7 @@ impl Level {
 
 /// One vector type. Every method is `unsafe` for one reason: it may be called only if the type's instructions exist,
 /// and pointers must be valid for `LANES` elements (of f32, or of u8 for masks).
-pub trait Simd: Copy {
+pub(crate) trait Simd: Copy {
     type V: Copy;
     const LANES: usize;
 
@@ -105,7 +105,7 @@ pub trait Simd: Copy {
 
 /// Plain arrays: every target has them.
 #[derive(Clone, Copy)]
-pub struct Portable;
+pub(crate) struct Portable;
 
 macro_rules! lanes {
     ($f:expr) => {
@@ -178,7 +178,7 @@ impl Simd for Portable {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub use x86::{Avx2, Avx512};
+pub(crate) use x86::{Avx2, Avx512};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
@@ -187,7 +187,7 @@ mod x86 {
 
     /// 8 lanes with fused multiply-add.
     #[derive(Clone, Copy)]
-    pub struct Avx2;
+    pub(crate) struct Avx2;
 
     impl Simd for Avx2 {
         type V = __m256;
@@ -277,7 +277,7 @@ mod x86 {
 
     /// 16 lanes and twice the registers.
     #[derive(Clone, Copy)]
-    pub struct Avx512;
+    pub(crate) struct Avx512;
 
     impl Simd for Avx512 {
         type V = __m512;

@@ -30,7 +30,7 @@ pub(crate) struct Grain {
 
 impl Grain {
     /// The smallest that keeps queries and keys of the same tokens together, in at most so many chunks.
-    pub fn of(request: &Request, most: usize) -> Grain {
+    pub(crate) fn of(request: &Request, most: usize) -> Grain {
         let BlockSize { q, kv } = request.block_size();
         let (mut grain, tokens) = match request.coupled() {
             true => {
@@ -46,7 +46,7 @@ impl Grain {
     }
 
     /// Chunks of queries and of keys.
-    pub fn chunks(self, request: &Request) -> (usize, usize) {
+    pub(crate) fn chunks(self, request: &Request) -> (usize, usize) {
         let (rows, cols) = request.block_size().grid(request.lengths());
         (rows.div_ceil(self.q), cols.div_ceil(self.kv))
     }

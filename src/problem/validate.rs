@@ -8,7 +8,7 @@ use crate::base::{Diagnostic, Lengths};
 use crate::ir::graph::{ModKind, Ty};
 
 /// Largest head_dim of our kernels and reference.
-pub const MAX_HEAD_DIM: usize = 256;
+pub(crate) const MAX_HEAD_DIM: usize = 256;
 
 impl Problem {
     /// Checks every rule. Errors: all broken ones.

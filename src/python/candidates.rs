@@ -29,7 +29,7 @@ pub(crate) struct Candidate {
 
 impl Candidate {
     /// Whether it is inside a function or class.
-    pub fn is_nested(&self) -> bool {
+    pub(crate) fn is_nested(&self) -> bool {
         self.path.contains('.')
     }
 }

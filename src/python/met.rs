@@ -34,7 +34,7 @@ pub(crate) struct Met {
 
 impl Met {
     /// Reads the arguments of `create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device, BLOCK_SIZE)`, or of create_mask.
-    pub fn of(mask: Value, args: &Args, span: Span, blocks: bool) -> Met {
+    pub(crate) fn of(mask: Value, args: &Args, span: Span, blocks: bool) -> Met {
         let number = |value: Option<&Value>| {
             value.and_then(Value::as_int).and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0)
         };
@@ -69,7 +69,7 @@ impl Met {
 
 impl Met {
     /// A mask that is given by its lists: their lengths are the sizes.
-    pub fn of_lists(mask: Value, lengths: &Value, block: Option<&Value>, span: Span) -> Met {
+    pub(crate) fn of_lists(mask: Value, lengths: &Value, block: Option<&Value>, span: Span) -> Met {
         let number = |value: &Value| value.as_int().and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0);
         let pair = |value: &Value| match &value.as_items()?[..] {
             [a, b] => Some((number(a)?, number(b)?)),

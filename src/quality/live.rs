@@ -15,6 +15,7 @@ use crate::analysis::change::Change;
 use crate::analysis::interval::Cells;
 use crate::base::{Control, Diagnostic};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -52,11 +53,12 @@ impl LiveHead {
 }
 
 /// The measures of one head.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LineHead {
     /// Mass kept.
     pub mass: MassKept,
     /// As in [`super::measure::Measures`].
+    #[serde(with = "crate::base::float")]
     pub ceiling: f64,
     /// Visited blocks; the efficiency is not counted during editing and is 1.
     pub cost: HeadCost,

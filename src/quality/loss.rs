@@ -11,10 +11,11 @@ use crate::analysis::block_mask::BlockKind;
 use crate::analysis::raster::Region;
 use crate::base::{Control, Diagnostic};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// The kind of picture.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shows {
     /// Mass outside the mask.
     #[default]

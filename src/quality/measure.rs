@@ -15,10 +15,13 @@ use std::sync::Arc;
 pub struct MassKept {
     /// Mean over rows of `m = exp(lse masked - lse full)`: the sum of the full attention's probabilities over the kept keys
     /// ("attention recall", MInference arXiv:2407.02490).
+    #[serde(deserialize_with = "crate::base::float::deserialize")]
     pub mean: f64,
     /// 5th percentile over rows, nearest rank.
+    #[serde(deserialize_with = "crate::base::float::deserialize")]
     pub p5: f64,
     /// Smallest row.
+    #[serde(deserialize_with = "crate::base::float::deserialize")]
     pub min: f64,
     /// Its q_idx.
     pub worst_row: usize,
@@ -34,16 +37,22 @@ pub struct MassKept {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OutputError {
     /// `sum |o - o'| / sum |o|` (SpargeAttn, arXiv:2502.18137: 0.06 to 0.08 pass there).
+    #[serde(deserialize_with = "crate::base::float::deserialize")]
     pub relative_l1: f64,
     /// `sqrt(mean (o - o')^2)` (SpargeAttn: 0.07 and less pass).
+    #[serde(deserialize_with = "crate::base::float::deserialize")]
     pub rmse: f64,
     /// `sum o o' / (norm o * norm o')` over the flattened head (SpargeAttn: 0.98 and more pass).
+    #[serde(deserialize_with = "crate::base::float::deserialize")]
     pub cosine: f64,
     /// 99th percentile over rows of `norm2(o - o') / norm2(o)`, nearest rank.
+    #[serde(deserialize_with = "crate::base::float::deserialize")]
     pub row_p99: f64,
     /// `sum |o - m o'| / sum |o|`: what the dropped values would have added (SpargeAttention2, arXiv:2602.13515, splits so).
+    #[serde(deserialize_with = "crate::base::float::deserialize")]
     pub dropped: f64,
     /// `sum |(1 - m) o'| / sum |o|`: what sharing their mass among the kept ones adds.
+    #[serde(deserialize_with = "crate::base::float::deserialize")]
     pub renormalised: f64,
 }
 
@@ -55,6 +64,7 @@ pub struct HeadCost {
     /// Blocks of the grid.
     pub all_blocks: usize,
     /// Kept cells over cells of the visited blocks: 1 if no block is partial.
+    #[serde(deserialize_with = "crate::base::float::deserialize")]
     pub efficiency: f64,
 }
 

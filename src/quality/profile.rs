@@ -8,10 +8,11 @@ use super::measure::rank;
 use super::scores::{ROWS, RowScratch, STEP, Scorer};
 use crate::base::{Control, Diagnostic};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Tokens on a grid in raster order, such as a video's [frames, rows, columns] behind `start` text tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grid {
     /// Frames, rows, columns; an image has one frame.
     pub extents: [usize; 3],

@@ -39,8 +39,12 @@ pub struct Journal {
 /// The name of a point: the same on every machine.
 pub fn key(request: &RunRequest) -> String {
     let same = RunRequest { device: Device::Cpu, ..request.clone() };
-    let text = serde_json::to_vec(&same).unwrap_or_default();
-    blake3::hash(&text).to_hex()[..32].to_string()
+    name(&serde_json::to_vec(&same).unwrap_or_default())
+}
+
+/// The name of what these bytes say.
+pub fn name(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex()[..32].to_string()
 }
 
 impl Journal {

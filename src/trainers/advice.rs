@@ -194,6 +194,10 @@ fn training<N: std::fmt::Display + Copy>(
                 own.push(entry.backend.as_str());
                 continue;
             }
+            // the reason is the same sentence by another name
+            Some(GradientOutcome::Refused { why }) if why.code == "no-backward" => {
+                format!("{name} has no backward pass on this device")
+            }
             Some(GradientOutcome::Refused { why } | GradientOutcome::Failed { why }) => {
                 format!("{name} has no backward pass on this device ({})", why.message)
             }

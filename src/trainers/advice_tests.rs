@@ -195,6 +195,11 @@ fn the_missing_backward_pass_is_maskloom_s_own() {
     let text = advise(&ask(Some(&run), None)).render();
     assert!(text.contains("Maskloom's own `sdpa` measures forward passes only"), "{text}");
     assert!(!text.contains("cudnn has no backward"), "{text}");
+    // of PyTorch's it is said once, not with the same reason behind it
+    let why = Diagnostic::error("no-backward", "torch:sdpa has no backward pass on this device");
+    run.gradients = vec![GradientReport { backend: TorchSdpa, outcome: GradientOutcome::Refused { why } }];
+    let text = advise(&ask(Some(&run), None)).render();
+    assert_eq!(text.matches("no backward pass on this device").count(), 1, "{text}");
 }
 
 #[test]

@@ -9,14 +9,14 @@ use serde_json::Value;
 
 /// How the file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub(crate) enum Form {
     Yaml,
     Toml,
 }
 
 /// The outermost mapping of a text.
 #[derive(Clone, Debug)]
-pub struct Flat<'a> {
+pub(crate) struct Flat<'a> {
     name: &'a str,
     text: &'a str,
     form: Form,
@@ -30,7 +30,7 @@ pub struct Flat<'a> {
 
 impl<'a> Flat<'a> {
     /// Reads a file. Errors: not UTF-8, several documents, no mapping at the top, a key twice.
-    pub fn parse(name: &'a str, bytes: &'a [u8], form: Form) -> Result<Flat<'a>, Diagnostic> {
+    pub(crate) fn parse(name: &'a str, bytes: &'a [u8], form: Form) -> Result<Flat<'a>, Diagnostic> {
         let text = std::str::from_utf8(bytes).map_err(|e| {
             let message = format!("{name}: the file is not UTF-8 text at byte {}", e.valid_up_to());
             Diagnostic::error("config-not-text", message).hint("save it as UTF-8 in your editor")
@@ -144,17 +144,17 @@ impl<'a> Flat<'a> {
     }
 
     /// The whole text.
-    pub fn text(&self) -> &'a str {
+    pub(crate) fn text(&self) -> &'a str {
         self.text
     }
 
     /// A member's value as it is written.
-    pub fn written(&self, member: &Member) -> &'a str {
+    pub(crate) fn written(&self, member: &Member) -> &'a str {
         &self.text[member.value_at.clone()]
     }
 
     /// A member's value: a scalar, else its text.
-    pub fn value(&self, member: &Member) -> Value {
+    pub(crate) fn value(&self, member: &Member) -> Value {
         let text = self.written(member).trim();
         let inner = |quote| text.strip_prefix(quote)?.strip_suffix(quote).filter(|_| text.len() > 1);
         if let Some(text) = inner('"').or_else(|| inner('\'')) {
@@ -173,7 +173,7 @@ impl<'a> Flat<'a> {
     }
 
     /// A value as this form writes it.
-    pub fn quoted(&self, value: &str) -> String {
+    pub(crate) fn quoted(&self, value: &str) -> String {
         match self.form {
             Form::Yaml => value.to_string(),
             Form::Toml => format!("\"{value}\""),
@@ -181,7 +181,7 @@ impl<'a> Flat<'a> {
     }
 
     /// The text with another value for a member. Errors: its value spans several lines.
-    pub fn replaced(&self, member: &Member, value: &str) -> Result<String, Diagnostic> {
+    pub(crate) fn replaced(&self, member: &Member, value: &str) -> Result<String, Diagnostic> {
         let at = self.members.iter().position(|m| m == member);
         if at.is_some_and(|at| self.long[at]) {
             let what = format!("the value of `{}` continues on further lines", member.key);
@@ -193,7 +193,7 @@ impl<'a> Flat<'a> {
     }
 
     /// The text with a line more, after the last of the outermost mapping.
-    pub fn inserted(&self, key: &str, value: &str) -> String {
+    pub(crate) fn inserted(&self, key: &str, value: &str) -> String {
         let line_end = if self.text.contains("\r\n") { "\r\n" } else { "\n" };
         let (before, after) = self.text.split_at(self.end);
         let gap = if before.is_empty() || before.ends_with(['\n', '\u{feff}']) { "" } else { line_end };

@@ -14,7 +14,7 @@ const SHOWN: usize = 1 << 20;
 
 /// A member of the outermost object.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Member {
+pub(crate) struct Member {
     /// The key, decoded.
     pub key: String,
     /// The key's bytes, quotes included.
@@ -25,7 +25,7 @@ pub struct Member {
 
 /// The outermost object of a text.
 #[derive(Clone, Debug)]
-pub struct Object<'a> {
+pub(crate) struct Object<'a> {
     name: &'a str,
     text: &'a str,
     /// The opening brace.
@@ -38,7 +38,7 @@ pub struct Object<'a> {
 
 impl<'a> Object<'a> {
     /// Reads a file. Errors: not UTF-8, not JSON, not an object, a key twice; each with line and column.
-    pub fn parse(name: &'a str, bytes: &'a [u8]) -> Result<Object<'a>, Diagnostic> {
+    pub(crate) fn parse(name: &'a str, bytes: &'a [u8]) -> Result<Object<'a>, Diagnostic> {
         let text = std::str::from_utf8(bytes).map_err(|e| not_utf8(name, bytes, e.valid_up_to()))?;
         let end = name.rsplit('.').next().unwrap_or("").to_lowercase();
         let lenient = matches!(end.as_str(), "jsonc" | "json5");
@@ -80,23 +80,23 @@ impl<'a> Object<'a> {
     }
 
     /// The whole text.
-    pub fn text(&self) -> &'a str {
+    pub(crate) fn text(&self) -> &'a str {
         self.text
     }
 
     /// A member's value as it is written.
-    pub fn written(&self, member: &Member) -> &'a str {
+    pub(crate) fn written(&self, member: &Member) -> &'a str {
         &self.text[member.value_at.clone()]
     }
 
     /// The text with another value for a member.
-    pub fn replaced(&self, member: &Member, value: &str) -> String {
+    pub(crate) fn replaced(&self, member: &Member, value: &str) -> String {
         let (before, after) = (&self.text[..member.value_at.start], &self.text[member.value_at.end..]);
         format!("{before}{value}{after}")
     }
 
     /// The text with a member more at the end of the object, written as its neighbours are.
-    pub fn inserted(&self, key: &str, value: &str) -> String {
+    pub(crate) fn inserted(&self, key: &str, value: &str) -> String {
         let key = serde_json::Value::from(key).to_string();
         let Some(last) = self.members.last() else { return self.first(&key, value) };
         let from = match self.members.len() {

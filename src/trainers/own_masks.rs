@@ -90,7 +90,7 @@ const PADDED_TEXT: [&str; 9] =
     ["qwen_image", "flux", "flux2", "chroma", "sd3", "z_image", "hunyuanvideo", "lumina2", "ltxvideo2"];
 
 /// What a family's own mask is, one line each. `values` are the config's; `batch` is the trainer's.
-pub fn own_masks(family: &str, values: &Map<String, Value>, batch: usize) -> Vec<String> {
+pub(crate) fn own_masks(family: &str, values: &Map<String, Value>, batch: usize) -> Vec<String> {
     let mut told = Vec::new();
     let inner = values.get("text_config").and_then(Value::as_object);
     let get = |key: &str| inner.and_then(|c| c.get(key)).or_else(|| values.get(key)).filter(|v| !v.is_null());

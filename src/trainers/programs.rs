@@ -8,7 +8,7 @@ use crate::base::{BackendName, Diagnostic};
 
 /// A program other than SimpleTuner and transformers whose file this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Program {
+pub(crate) enum Program {
     /// LLaMA-Factory: one key with a value.
     LlamaFactory,
     /// kohya's sd-scripts: one switch of several.
@@ -23,7 +23,7 @@ pub enum Program {
 
 /// A file in which no key chooses attention.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Foreign {
+pub(crate) struct Foreign {
     /// What it is.
     pub what: &'static str,
     /// What to do instead.
@@ -31,7 +31,7 @@ pub struct Foreign {
 }
 
 /// A change of a switch: its key and the new value; None for the value leaves it.
-pub struct Switch {
+pub(crate) struct Switch {
     /// To be switched on.
     pub on: &'static str,
     /// The other switches of the program, to be switched off where they are on.
@@ -133,7 +133,7 @@ fn tables(bytes: &[u8]) -> Vec<String> {
 
 impl Program {
     /// Its name.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Program::LlamaFactory => "LLaMA-Factory",
             Program::Kohya => "kohya's sd-scripts",
@@ -144,7 +144,7 @@ impl Program {
     }
 
     /// The key and value of a program with one key. None: it has switches.
-    pub fn value(self, backend: BackendName) -> Option<Result<(&'static str, &'static str), Diagnostic>> {
+    pub(crate) fn value(self, backend: BackendName) -> Option<Result<(&'static str, &'static str), Diagnostic>> {
         use BackendName::{
             CudnnFlex, Eager, FlashAttention2, Flex, Sdpa, TorchEager, TorchFlex, TorchFlexFlash, TorchSdpa,
         };
@@ -157,7 +157,7 @@ impl Program {
     }
 
     /// The switch of a program with several. Errors: it has none for this backend.
-    pub fn switch(self, backend: BackendName) -> Result<Switch, Diagnostic> {
+    pub(crate) fn switch(self, backend: BackendName) -> Result<Switch, Diagnostic> {
         use BackendName::{
             CudnnFlex, Eager, FlashAttention2, Flex, Sdpa, TorchEager, TorchFlex, TorchFlexFlash, TorchSdpa,
         };

@@ -17,7 +17,7 @@ pub(super) enum SettingsFile<'a> {
 
 impl<'a> SettingsFile<'a> {
     /// Reads a file. Errors: what keeps it from being read, with its place; a file of environment variables.
-    pub fn parse(name: &'a str, bytes: &'a [u8]) -> Result<SettingsFile<'a>, Diagnostic> {
+    pub(crate) fn parse(name: &'a str, bytes: &'a [u8]) -> Result<SettingsFile<'a>, Diagnostic> {
         let file = name.rsplit(['/', '\\']).next().unwrap_or(name).to_lowercase();
         let ends = |all: &[&str]| all.iter().any(|end| file.ends_with(end));
         Ok(if ends(&[".yaml", ".yml"]) {
@@ -35,7 +35,7 @@ impl<'a> SettingsFile<'a> {
     }
 
     /// The whole text.
-    pub fn text(&self) -> &'a str {
+    pub(crate) fn text(&self) -> &'a str {
         match self {
             SettingsFile::Json(object) => object.text(),
             SettingsFile::Flat(flat) => flat.text(),
@@ -43,7 +43,7 @@ impl<'a> SettingsFile<'a> {
     }
 
     /// In text order.
-    pub fn members(&self) -> &[Member] {
+    pub(crate) fn members(&self) -> &[Member] {
         match self {
             SettingsFile::Json(object) => &object.members,
             SettingsFile::Flat(flat) => &flat.members,
@@ -51,12 +51,12 @@ impl<'a> SettingsFile<'a> {
     }
 
     /// The last member with one of these keys: the one that counts.
-    pub fn find(&self, keys: &[&str]) -> Option<&Member> {
+    pub(crate) fn find(&self, keys: &[&str]) -> Option<&Member> {
         self.members().iter().rev().find(|m| keys.contains(&m.key.as_str()))
     }
 
     /// A member's value as it is written.
-    pub fn written(&self, member: &Member) -> &'a str {
+    pub(crate) fn written(&self, member: &Member) -> &'a str {
         match self {
             SettingsFile::Json(object) => object.written(member),
             SettingsFile::Flat(flat) => flat.written(member),
@@ -64,7 +64,7 @@ impl<'a> SettingsFile<'a> {
     }
 
     /// A member's value; null if it cannot be read alone.
-    pub fn value(&self, member: &Member) -> Value {
+    pub(crate) fn value(&self, member: &Member) -> Value {
         match self {
             SettingsFile::Json(object) => serde_json::from_str(object.written(member)).unwrap_or(Value::Null),
             SettingsFile::Flat(flat) => flat.value(member),
@@ -72,12 +72,12 @@ impl<'a> SettingsFile<'a> {
     }
 
     /// A member's value if it is a string.
-    pub fn string(&self, member: &Member) -> Option<String> {
+    pub(crate) fn string(&self, member: &Member) -> Option<String> {
         self.value(member).as_str().map(String::from)
     }
 
     /// A string as the file writes it.
-    pub fn quoted(&self, value: &str) -> String {
+    pub(crate) fn quoted(&self, value: &str) -> String {
         match self {
             SettingsFile::Json(_) => format!("\"{value}\""),
             SettingsFile::Flat(flat) => flat.quoted(value),
@@ -85,7 +85,7 @@ impl<'a> SettingsFile<'a> {
     }
 
     /// The text with another value for a member.
-    pub fn replaced(&self, member: &Member, value: &str) -> Result<String, Diagnostic> {
+    pub(crate) fn replaced(&self, member: &Member, value: &str) -> Result<String, Diagnostic> {
         match self {
             SettingsFile::Json(object) => Ok(object.replaced(member, value)),
             SettingsFile::Flat(flat) => flat.replaced(member, value),
@@ -93,7 +93,7 @@ impl<'a> SettingsFile<'a> {
     }
 
     /// The text with a member more.
-    pub fn inserted(&self, key: &str, value: &str) -> String {
+    pub(crate) fn inserted(&self, key: &str, value: &str) -> String {
         match self {
             SettingsFile::Json(object) => object.inserted(key, value),
             SettingsFile::Flat(flat) => flat.inserted(key, value),

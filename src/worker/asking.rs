@@ -29,6 +29,8 @@ const OPEN: &str = "open";
 /// What a launched command may ask with.
 pub struct Asking {
     helper: Option<Helper>,
+    /// Nothing may be asked, not even by a helper of the user's own.
+    never: bool,
 }
 
 struct Helper {
@@ -41,16 +43,19 @@ impl Asking {
     /// In a window of this process's user, or on the terminal of this process, if there is one.
     pub fn prepare() -> Asking {
         let place = if IN_A_WINDOW.load(Ordering::Relaxed) { Some(WINDOW.into()) } else { terminal() };
-        Asking { helper: place.and_then(Helper::on) }
+        Asking { helper: place.and_then(Helper::on), never: false }
     }
 
     /// For a command that asks nothing.
     pub fn never() -> Asking {
-        Asking { helper: None }
+        Asking { helper: None, never: true }
     }
 
     /// Tells ssh of it.
     pub fn set(&self, command: &mut Command) {
+        if self.never {
+            command.env("SSH_ASKPASS_REQUIRE", "never");
+        }
         let Some(helper) = &self.helper else { return };
         command.env("SSH_ASKPASS", helper.folder.path().join(HELPER)).env("SSH_ASKPASS_REQUIRE", "force");
         command.env(TERMINAL, &helper.terminal);
@@ -105,6 +110,7 @@ pub fn is_helper() -> bool {
 /// there is no answer, and ssh fails.
 #[cfg(unix)]
 pub fn answer(window: impl FnOnce(&str, bool) -> Option<String>) -> Option<String> {
+    use crate::worker::process::{self, End};
     let question = std::env::args_os().nth(1)?.to_string_lossy().into_owned();
     let own = PathBuf::from(std::env::args_os().next()?);
     let open = own.with_file_name(OPEN);
@@ -113,6 +119,10 @@ pub fn answer(window: impl FnOnce(&str, bool) -> Option<String>) -> Option<Strin
     let answered =
         if place == Path::new(WINDOW) { window(&question, is_secret(&question)) } else { ask(&place, &question) };
     let _ = std::fs::remove_file(&open);
+    if answered.is_none() {
+        // ssh takes no answer for an empty password, and would ask twice more
+        process::end(std::os::unix::process::parent_id(), End::Ask);
+    }
     answered
 }
 

@@ -5,6 +5,7 @@
 
 use crate::base::Diagnostic;
 use crate::worker::asking::Asking;
+use crate::worker::far::shell::way_out;
 use crate::worker::launch::{Launch, Opening};
 use crate::worker::named;
 use crate::worker::patience::{Patience, Vital};
@@ -90,7 +91,7 @@ impl Client {
         let launch = Launch::of(target)?;
         let mut command = Command::new(&launch.words[0]);
         command.args(&launch.words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let asking = if target.is_local() { Asking::never() } else { Asking::prepare() };
+        let asking = if target.is_local() || !patience.asks { Asking::never() } else { Asking::prepare() };
         asking.set(&mut command);
         let mut child = process::own_group(&mut command).spawn().map_err(|e| cannot_start(target, &e))?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -251,6 +252,11 @@ pub fn died(target: &Target, last_words: &str, silent: bool) -> Diagnostic {
     } else {
         "run the launch command in a terminal: it must start `maskloom worker` there without asking for anything"
     };
+    let refused = named::of_command(&target.command).filter(|_| !silent).and_then(|named| {
+        let words = Target::from_words(&named.words).command;
+        way_out(last_words, &words).filter(|_| named.words.first().is_some_and(|first| first.ends_with("ssh")))
+    });
+    let hint = refused.as_deref().unwrap_or(hint);
     let how = if silent { "was stopped" } else { "ended" };
     Diagnostic::error("worker-died", format!("the worker on {target} {how}: {last_words}")).hint(hint)
 }
@@ -378,9 +384,13 @@ impl Reader {
         let mut stdout = BufReader::with_capacity(1 << 16, Heard(stdout, &self.vital));
         let mut noise = 0;
         let complaint = loop {
-            let read = match self.vital.is_greeted() {
-                true => transport::read_response(&mut stdout),
-                false => transport::read_greeting(&mut stdout),
+            let read = match (&ready, self.vital.is_greeted()) {
+                // a login may print what looks like a message
+                (Some(_), _) => {
+                    transport::read_noise(&mut stdout).map(|line| line.map_or(Incoming::End, Incoming::Noise))
+                }
+                (None, true) => transport::read_response(&mut stdout),
+                (None, false) => transport::read_greeting(&mut stdout),
             };
             match read {
                 Ok(Incoming::Message((response, payloads))) => {

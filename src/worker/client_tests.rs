@@ -57,6 +57,7 @@ const SHORT: Patience = Patience {
     greeting: Duration::from_millis(1500),
     silence: Duration::from_millis(1500),
     ending: Duration::from_millis(500),
+    asks: true,
 };
 
 const HELLO: &str = r#"printf '{"id":%s,"body":{"say":"alive"}}\n' 0; "#;

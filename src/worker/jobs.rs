@@ -12,6 +12,7 @@ use crate::worker::client::{self, Event};
 use crate::worker::named;
 use crate::worker::patience::Patience;
 use crate::worker::protocol::detached::{Ask, Told};
+use crate::worker::protocol::folder::{FolderAsk, Listing};
 use crate::worker::protocol::{
     CompileRequest, DoctorReport, MapRequest, OTHER_VERSION, PROTOCOL_VERSION, Reply, RequestBody, ResponseBody,
     RunRequest, WorkerInfo,
@@ -63,6 +64,22 @@ pub enum News {
     Examined(Box<DoctorReport>),
     /// About detached jobs.
     Detached(Box<Told>),
+    /// The content of a folder.
+    Listed(Box<Listing>),
+    /// A file with its path there.
+    Fetched {
+        /// Its whole path there.
+        path: String,
+        /// All of it.
+        bytes: Vec<u8>,
+    },
+    /// The answer of the desk, with its numbers.
+    Desk {
+        /// The answer.
+        told: serde_json::Value,
+        /// What it refers to.
+        payloads: Vec<Payload>,
+    },
     /// It failed; a dead worker's last words are in the diagnostic `worker-died`.
     Failed {
         /// Why.
@@ -135,12 +152,29 @@ impl Jobs {
 
     /// Examines the installed software: ends in [`News::Examined`].
     pub fn doctor(&mut self) -> JobId {
-        self.start(true, RequestBody::Doctor)
+        // a worker at work is not waited for
+        let busy = !self.main.waiting.is_empty();
+        self.start(busy, RequestBody::Doctor)
     }
 
     /// About work that goes on without this process: ends in [`News::Detached`].
     pub fn detached(&mut self, ask: Ask) -> JobId {
-        self.start(true, RequestBody::Detached(ask))
+        self.start(false, RequestBody::Detached(ask))
+    }
+
+    /// The content of a folder there: ends in [`News::Listed`].
+    pub fn folder(&mut self, ask: FolderAsk) -> JobId {
+        self.start(false, RequestBody::Folder(ask))
+    }
+
+    /// A small file there: ends in [`News::Fetched`].
+    pub fn file(&mut self, path: &str) -> JobId {
+        self.start(false, RequestBody::File { path: path.into() })
+    }
+
+    /// A question about a capture there: ends in [`News::Desk`].
+    pub fn desk(&mut self, about: serde_json::Value) -> JobId {
+        self.start(false, RequestBody::Desk { about })
     }
 
     /// Whether a job has not ended yet.
@@ -282,6 +316,12 @@ fn news(body: ResponseBody, payloads: Vec<Payload>) -> News {
             Reply::Compile(artefact) => News::Compiled(artefact),
             Reply::Doctor(report) => News::Examined(Box::new(report)),
             Reply::Detached(told) => News::Detached(Box::new(told)),
+            Reply::Folder(listing) => News::Listed(Box::new(listing)),
+            Reply::File { path } => {
+                let bytes = payloads.into_iter().next().map(|(_, bytes)| bytes).unwrap_or_default();
+                News::Fetched { path, bytes }
+            }
+            Reply::Desk { told } => News::Desk { told, payloads },
             Reply::Map { height, width } => map_news(height, width, &payloads),
             other @ (Reply::Bye {} | Reply::CompileText { .. }) => {
                 News::Failed { why: vec![client::unexpected(&other)] }

@@ -13,6 +13,7 @@ use maskloom_ir as ir;
 use maskloom_problem as problem;
 
 pub mod asking;
+pub mod browse;
 pub mod client;
 pub mod detached;
 pub mod display;

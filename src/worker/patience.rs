@@ -18,13 +18,20 @@ pub struct Patience {
     pub silence: Duration,
     /// For the end of the output of a worker that has ended.
     pub ending: Duration,
+    /// Whether the launch may ask its user something: a password, a new host.
+    pub asks: bool,
 }
 
 impl Default for Patience {
     /// The greeting's limit is `MASKLOOM_PATIENCE` seconds, 30 without it.
     fn default() -> Self {
         let asked = std::env::var("MASKLOOM_PATIENCE").ok().and_then(|text| text.trim().parse().ok());
-        Self { greeting: Duration::from_secs(asked.unwrap_or(30)), silence: 10 * PULSE, ending: Duration::from_secs(2) }
+        Self {
+            greeting: Duration::from_secs(asked.unwrap_or(30)),
+            silence: 10 * PULSE,
+            ending: Duration::from_secs(2),
+            asks: true,
+        }
     }
 }
 

@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub mod detached;
+pub mod folder;
 
 /// Raised when either side could no longer understand the other.
-pub const PROTOCOL_VERSION: u32 = 4;
+pub const PROTOCOL_VERSION: u32 = 5;
 
 /// The code of the refusal of another version.
 pub const OTHER_VERSION: &str = "protocol-version";
@@ -55,8 +56,21 @@ pub enum RequestBody {
     },
     /// The installed and the missing software.
     Doctor,
-    /// Work that goes on without its client.
+    /// Work that goes on without its client. Answered beside the work in hand.
     Detached(detached::Ask),
+    /// The content of a folder there. Answered beside the work in hand.
+    Folder(folder::FolderAsk),
+    /// A small file there: a document, a run, code. Answered beside the work in hand, with the payload `file`.
+    File {
+        /// Its path there.
+        path: String,
+    },
+    /// A question about a capture there, in the words of whoever answers it. A newer question ends the one before. Answered beside
+    /// the work in hand.
+    Desk {
+        /// The question.
+        about: serde_json::Value,
+    },
     /// End in good order.
     Shutdown,
 }
@@ -270,6 +284,18 @@ pub enum Reply {
     Doctor(DoctorReport),
     /// To `Detached`.
     Detached(detached::Told),
+    /// To `Folder`.
+    Folder(folder::Listing),
+    /// To `File`.
+    File {
+        /// Its whole path there.
+        path: String,
+    },
+    /// To `Desk`.
+    Desk {
+        /// The answer, whose numbers follow as payloads.
+        told: serde_json::Value,
+    },
     /// To `Shutdown`.
     Bye {},
 }

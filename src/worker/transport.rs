@@ -127,6 +127,11 @@ pub fn read_greeting(from: &mut impl BufRead) -> Result<Incoming<(Response, Vec<
     read_response_within(from, MAX_GREETING)
 }
 
+/// A line before the worker has its pipe: whatever a login prints, it is no message. Errors: the end, a line without an end.
+pub fn read_noise(from: &mut impl BufRead) -> Result<Option<String>, Diagnostic> {
+    Ok(read_line(from, MAX_GREETING)?.map(|line| String::from_utf8_lossy(&line).into_owned()))
+}
+
 fn read_response_within(from: &mut impl BufRead, limit: u64) -> Result<Incoming<(Response, Vec<Payload>)>, Diagnostic> {
     let Some(line) = read_line(from, limit)? else { return Ok(Incoming::End) };
     let Some(start) = message_in(&line) else { return Ok(Incoming::Noise(shown(&line))) };

@@ -6,7 +6,7 @@ use maskloom::problem::ProblemSpec;
 use maskloom::problem::result::Outcome;
 
 /// Prints a table.
-pub fn run(device: &Device) {
+pub(crate) fn run(device: &Device) {
     let wide = spec(4, 16, 16, 8192, 8192, 128);
     let narrow = spec(4, 32, 32, 8192, 8192, 64);
     let sliding = || Some(window(1024));

@@ -12,10 +12,10 @@ use maskloom::problem::facts::Library;
 use std::sync::Arc;
 
 /// A test and its name.
-pub type Case = (&'static str, fn(&Device));
+pub(crate) type Case = (&'static str, fn(&Device));
 
 /// All of them.
-pub const ALL: &[Case] = &[
+pub(crate) const ALL: &[Case] = &[
     ("opens_and_names_itself", opens_and_names_itself),
     ("full_attention_of_ragged_lengths", full_attention_of_ragged_lengths),
     ("every_head_dim", every_head_dim),

@@ -13,20 +13,20 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 /// An opened GPU with its compiler.
-pub struct Device {
+pub(crate) struct Device {
     pub gpu: Arc<Gpu>,
     compiler: Arc<dyn Compiler>,
     lost: Cell<bool>,
 }
 
 impl Device {
-    pub fn open() -> Result<Device, Diagnostic> {
+    pub(crate) fn open() -> Result<Device, Diagnostic> {
         let gpu = Gpu::open(0)?;
         let compiler: Arc<dyn Compiler> = Arc::new(nvrtc_for(&gpu)?);
         Ok(Device { gpu, compiler, lost: Cell::new(false) })
     }
 
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let (info, found) = (self.gpu.info(), probe());
         let (major, minor) = found.driver.unwrap_or_default();
         format!(
@@ -39,15 +39,15 @@ impl Device {
         )
     }
 
-    pub fn is_lost(&self) -> bool {
+    pub(crate) fn is_lost(&self) -> bool {
         self.lost.get()
     }
 
-    pub fn backends(&self) -> Vec<Box<dyn Backend>> {
+    pub(crate) fn backends(&self) -> Vec<Box<dyn Backend>> {
         backends(&self.gpu, &self.compiler, None)
     }
 
-    pub fn race(&self, problem: &Problem, seed: u64, rounds: u32, only: &[BackendName]) -> Race {
+    pub(crate) fn race(&self, problem: &Problem, seed: u64, rounds: u32, only: &[BackendName]) -> Race {
         let given = inputs::random(problem, seed);
         let mut backends = self.backends();
         backends.retain(|b| only.is_empty() || only.contains(&b.name()));
@@ -70,12 +70,12 @@ impl Device {
     }
 
     /// Every backend is right, with the kernel intended for the problem, or refuses in words; returns those that ran.
-    pub fn check(&self, what: &str, problem: &Problem) -> Vec<BackendName> {
+    pub(crate) fn check(&self, what: &str, problem: &Problem) -> Vec<BackendName> {
         self.check_all(what, problem, &mut Vec::new())
     }
 
     /// The same, keeping the words of the kernels.
-    pub fn check_all(&self, what: &str, problem: &Problem, kernels: &mut Vec<String>) -> Vec<BackendName> {
+    pub(crate) fn check_all(&self, what: &str, problem: &Problem, kernels: &mut Vec<String>) -> Vec<BackendName> {
         let race = self.race(problem, 17, 0, &[]);
         let mut ran = Vec::new();
         let mut wrong = Vec::new();
@@ -104,12 +104,12 @@ impl Device {
     }
 
     /// A picture of one head.
-    pub fn map(&self, problem: &Problem, given: &Inputs, region: &Region, values: Values) -> Vec<f32> {
+    pub(crate) fn map(&self, problem: &Problem, given: &Inputs, region: &Region, values: Values) -> Vec<f32> {
         cuda::map(&self.gpu, (self.compiler.as_ref(), None), problem, given, region, values).expect("a picture")
     }
 
     /// Every backend is right, and flex and eager give the rows' largest scores.
-    pub fn check_max_scores(&self, what: &str, problem: &Problem) {
+    pub(crate) fn check_max_scores(&self, what: &str, problem: &Problem) {
         let own = [BackendName::Flex, BackendName::Eager];
         let ran = self.check(what, problem);
         assert!(own.iter().all(|name| ran.contains(name)), "{what}: {ran:?}");
@@ -122,22 +122,29 @@ impl Device {
 }
 
 /// bf16, [B, H, S, D], no mods.
-pub fn spec(batch: usize, heads: usize, kv_heads: usize, q_len: usize, kv_len: usize, head_dim: usize) -> ProblemSpec {
+pub(crate) fn spec(
+    batch: usize,
+    heads: usize,
+    kv_heads: usize,
+    q_len: usize,
+    kv_len: usize,
+    head_dim: usize,
+) -> ProblemSpec {
     ProblemSpec::plain(batch, (heads, kv_heads), (q_len, kv_len), head_dim)
 }
 
-pub fn problem(spec: ProblemSpec) -> Problem {
+pub(crate) fn problem(spec: ProblemSpec) -> Problem {
     Problem::new(spec).expect("a valid problem")
 }
 
-pub fn make(kind: ModKind, build: impl FnOnce(&mut Graph) -> NodeId) -> Arc<Mod> {
+pub(crate) fn make(kind: ModKind, build: impl FnOnce(&mut Graph) -> NodeId) -> Arc<Mod> {
     let mut graph = Graph::new();
     let root = build(&mut graph);
     Arc::new(Mod { kind, graph, root, sources: Vec::new() })
 }
 
 /// `kv_idx <= q_idx + offset`
-pub fn causal(offset: i64) -> Arc<Mod> {
+pub(crate) fn causal(offset: i64) -> Arc<Mod> {
     make(ModKind::Mask, |g| {
         let (q, kv, by) = (g.input(Input::QIdx), g.input(Input::KvIdx), g.int(offset));
         let limit = g.binary(BinaryOp::Add, q, by);
@@ -146,7 +153,7 @@ pub fn causal(offset: i64) -> Arc<Mod> {
 }
 
 /// `q_idx >= kv_idx` alone.
-pub fn plain_causal() -> Arc<Mod> {
+pub(crate) fn plain_causal() -> Arc<Mod> {
     make(ModKind::Mask, |g| {
         let (q, kv) = (g.input(Input::QIdx), g.input(Input::KvIdx));
         g.binary(BinaryOp::Ge, q, kv)
@@ -154,7 +161,7 @@ pub fn plain_causal() -> Arc<Mod> {
 }
 
 /// `abs(q_idx - kv_idx) < width`
-pub fn window(width: i64) -> Arc<Mod> {
+pub(crate) fn window(width: i64) -> Arc<Mod> {
     make(ModKind::Mask, |g| {
         let (q, kv, width) = (g.input(Input::QIdx), g.input(Input::KvIdx), g.int(width));
         let distance = g.binary(BinaryOp::Sub, q, kv);
@@ -164,7 +171,7 @@ pub fn window(width: i64) -> Arc<Mod> {
 }
 
 /// Causal but for every third row, which keeps nothing; and in head 1 the rows beyond 200 keep nothing.
-pub fn empty_rows() -> Arc<Mod> {
+pub(crate) fn empty_rows() -> Arc<Mod> {
     make(ModKind::Mask, |g| {
         let (q, kv, h) = (g.input(Input::QIdx), g.input(Input::KvIdx), g.input(Input::H));
         let (three, zero, one, limit) = (g.int(3), g.int(0), g.int(1), g.int(200));
@@ -180,7 +187,7 @@ pub fn empty_rows() -> Arc<Mod> {
 }
 
 /// `score - 0.03 * (h + 1) * abs(q_idx - kv_idx)`
-pub fn alibi() -> Arc<Mod> {
+pub(crate) fn alibi() -> Arc<Mod> {
     make(ModKind::Score, |g| {
         let (q, kv, h) = (g.input(Input::QIdx), g.input(Input::KvIdx), g.input(Input::H));
         let (score, one, slope) = (g.input(Input::Score), g.int(1), g.float(0.03));
@@ -195,7 +202,7 @@ pub fn alibi() -> Arc<Mod> {
 }
 
 /// `20 * tanh(score / 20)`
-pub fn soft_cap() -> Arc<Mod> {
+pub(crate) fn soft_cap() -> Arc<Mod> {
     make(ModKind::Score, |g| {
         let (score, cap) = (g.input(Input::Score), g.float(20.0));
         let ratio = g.binary(BinaryOp::Div, score, cap);

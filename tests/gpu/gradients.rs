@@ -13,7 +13,7 @@ use maskloom::problem::{Problem, ProblemSpec};
 use std::sync::Arc;
 
 /// All of them.
-pub const ALL: &[Case] = &[
+pub(crate) const ALL: &[Case] = &[
     ("gradients_of_plain_attention", plain),
     ("gradients_with_masks", masks),
     ("gradients_with_score_mods", score_mods),

@@ -13,7 +13,12 @@ use maskloom::ir::cell::{Cell, eval};
 use maskloom::ir::graph::{Mod, ModKind};
 
 /// The interpreter's result for a block.
-pub fn kind_of(of: Option<&Mod>, lengths: Lengths, size: BlockSize, [b, h, row, col]: [usize; 4]) -> Option<BlockKind> {
+pub(crate) fn kind_of(
+    of: Option<&Mod>,
+    lengths: Lengths,
+    size: BlockSize,
+    [b, h, row, col]: [usize; 4],
+) -> Option<BlockKind> {
     let q = row * size.q..((row + 1) * size.q).min(lengths.q_len);
     let kv = col * size.kv..((col + 1) * size.kv).min(lengths.kv_len);
     let whole = q.len() == size.q && kv.len() == size.kv;
@@ -37,7 +42,7 @@ pub fn kind_of(of: Option<&Mod>, lengths: Lengths, size: BlockSize, [b, h, row, 
 }
 
 /// Every block of a mask at one block size.
-pub fn check_all(name: &str, of: &Mod, shape: MaskShape, size: BlockSize) {
+pub(crate) fn check_all(name: &str, of: &Mod, shape: MaskShape, size: BlockSize) {
     let mask = BlockMask::build(Some(of), shape, size, &Control::new()).expect("a small grid");
     let (rows, cols) = mask.grid();
     // what does not depend on b or h is stored once

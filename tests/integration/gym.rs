@@ -18,7 +18,7 @@ use std::process::Command;
 use std::time::Instant;
 
 /// Modules by their files under a folder.
-pub struct Folder(pub PathBuf);
+pub(crate) struct Folder(pub PathBuf);
 
 impl ModuleLoader for Folder {
     fn load(&self, dotted: &str) -> Option<Source> {

@@ -338,7 +338,7 @@ fn arrows(root: &Path) -> BTreeMap<String, BTreeMap<String, BTreeSet<String>>> {
 }
 
 /// The rooms that lead back to themselves, in sets: of any length.
-pub fn circles(arrows: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<Vec<String>> {
+pub(crate) fn circles(arrows: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<Vec<String>> {
     let reached = |from: &String| {
         let (mut seen, mut next) = (BTreeSet::new(), vec![from.clone()]);
         while let Some(room) = next.pop() {

@@ -13,7 +13,7 @@ use std::process::{Command, Output};
 const MISSING: i32 = 77;
 
 /// The Python to use if it has these packages; else the skip is listed.
-pub fn python_with(packages: &[&str]) -> Option<Python> {
+pub(crate) fn python_with(packages: &[&str]) -> Option<Python> {
     let unasked = packages.iter().find(|name| !PACKAGES.contains(name));
     assert_eq!(unasked, None, "no Python is asked for it, so that none would ever be found");
     let found = user_python::find().filter(|p| packages.iter().all(|name| p.packages.contains_key(*name)));
@@ -32,22 +32,24 @@ fn need(packages: &[&str]) -> &'static str {
 }
 
 /// A script of `tests/python`, to be run by this Python without a network.
-pub fn script(python: &Python, name: &str) -> Command {
+pub(crate) fn script(python: &Python, name: &str) -> Command {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python");
     let mut command = Command::new(&python.path);
-    command.arg(format!("{path}/{name}")).env("HF_HUB_OFFLINE", "1");
+    // tests run beside each other: threads of one that wait for those of another cost a sixth of the time of all
+    let alone = [("OMP_NUM_THREADS", "1"), ("HF_HUB_OFFLINE", "1")];
+    command.arg(format!("{path}/{name}")).envs(alone);
     command
 }
 
 /// What a script printed that succeeded; `None` where it misses something, which is listed.
 #[track_caller]
-pub fn said(command: &mut Command) -> Option<String> {
+pub(crate) fn said(command: &mut Command) -> Option<String> {
     said_with("models", command)
 }
 
 /// The same of a script that misses `need`.
 #[track_caller]
-pub fn said_with(need: &str, command: &mut Command) -> Option<String> {
+pub(crate) fn said_with(need: &str, command: &mut Command) -> Option<String> {
     words(need, &command.output().expect("Python runs"))
 }
 
@@ -64,7 +66,7 @@ fn words(need: &str, ran: &Output) -> Option<String> {
 }
 
 /// A folder with a preset exported over 80 tokens.
-pub fn exported(bench: &Bench, preset: &str, args: &[&str]) -> PathBuf {
+pub(crate) fn exported(bench: &Bench, preset: &str, args: &[&str]) -> PathBuf {
     let size: &[&str] = if args.contains(&"--axes") { &[] } else { &["--seq", "80"] };
     let args = [&["export", preset, "--heads", "2", "--kv-heads", "2", "--to", "out"], size, args].concat();
     bench.run(&args).ok();

@@ -253,3 +253,49 @@ fn a_race_goes_on_without_its_window_and_opens_in_another() {
     second.get_by_label("Remove what is over").click();
     wait(&mut second, "There are none.");
 }
+
+#[test]
+fn a_capture_of_the_worker_s_machine_is_found_by_keyboard_and_looked_at_where_it_is() {
+    let home = tempfile::tempdir().unwrap();
+    let there = home.path().join("a folder/of captures");
+    std::fs::create_dir_all(&there).unwrap();
+    let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/captures/lm.safetensors");
+    std::fs::copy(capture, there.join("lm.safetensors")).unwrap();
+    std::fs::write(there.join(".hidden.json"), DOCUMENT).unwrap();
+    let mut window = window_on(None, Target::from_words(&[env!("CARGO_BIN_EXE_maskloom"), "worker"]));
+    wait(&mut window, "% of cells");
+    press(&mut window, Modifiers::COMMAND, Key::O);
+    let far = format!("On {} worker", env!("CARGO_BIN_EXE_maskloom"));
+    wait(&mut window, &far);
+    window.get_by_label(&far).click();
+    // the home there, which nobody typed
+    wait(&mut window, "The folder above");
+    fill(&mut window, "Path", &format!("{}/", home.path().display()));
+    wait(&mut window, "a folder/");
+    press(&mut window, Modifiers::NONE, Key::ArrowDown);
+    press(&mut window, Modifiers::NONE, Key::Enter);
+    wait(&mut window, "of captures/");
+    window.get_by_label("of captures/").click();
+    wait(&mut window, "lm.safetensors");
+    assert!(!shows(&window, ".hidden.json"));
+    window.get_by_label("Hidden files").click();
+    wait(&mut window, ".hidden.json");
+    // a folder that is gone is told, and typing goes on
+    fill(&mut window, "Path", &format!("{}/gone/", home.path().display()));
+    wait(&mut window, "cannot be listed");
+    fill(&mut window, "Path", &there.join("lm.safetensors").display().to_string());
+    press(&mut window, Modifiers::NONE, Key::Enter);
+    // the first screen's document makes way, and the measures are those of the capture
+    wait(&mut window, "Head 2");
+    assert!(shows(&window, "of mass"), "{:#?}", labels(&window));
+    window.get_by_label("Atlas").click();
+    wait(&mut window, "blocks.2.attn.step0 head 2");
+    // a document of that machine comes here, without a file of its own
+    press(&mut window, Modifiers::COMMAND, Key::O);
+    wait(&mut window, &far);
+    window.get_by_label(&far).click();
+    wait(&mut window, "The folder above");
+    fill(&mut window, "Path", &there.join(".hidden.json").display().to_string());
+    press(&mut window, Modifiers::NONE, Key::Enter);
+    wait(&mut window, "it has no file here yet");
+}

@@ -406,7 +406,7 @@ def what_launches_keep_is_bounded():
     assert not wrong and len(kept.held) <= 3, wrong[:5]
     # counters: one for a stream, one for each launch that a graph captures
     made = object.__new__(launch.Kernel)
-    made.counters, made.variant, made.device = launch.plans.Kept(4), {"draws": [{"arrivals": 6}]}, torch.device("cpu")
+    made.counters, made.variant, made.device = launch.plans.Kept(4), {"units": [{"arrivals": 6}]}, torch.device("cpu")
     capturing, before = [False], torch.cuda.is_current_stream_capturing
     torch.cuda.is_current_stream_capturing = lambda: capturing[0]
     try:

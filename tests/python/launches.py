@@ -224,7 +224,7 @@ def are_the_forward_pass_of(call, launches, stream=7):
         for tensor, raw in zip((q, k, v_, out), parts):
             of_map(tensor, raw)
         extra = unpacked(kernel.LAUNCH["hopper"], parts[6])
-        assert extra["counter"] != 0 and extra["draws"] == tiles == extra["whole"]
+        assert extra["counter"] != 0 and extra["units"] == tiles == extra["whole"]
     learnt = call.captured[0].data_ptr() if call.captured else HERE.made["kernel"].address("capture0")
     assert struct.unpack("<Q", parts[-1][:8]) == (learnt,)
     return parts
@@ -237,10 +237,10 @@ def are_the_backward_pass_of(call, launches, stream=7):
     (_, before, _, (rows,)), (_, grid, _, parts), (_, after, _, (queries,)), *last = launches
     fields = unpacked(kernel.LAUNCH["backward"], parts[-2])
     assert rows == queries == parts[-2]
-    batch, draws = len(call.q), fields["draws"]
+    batch, units = len(call.q), fields["units"]
     assert before == after == [b["q_tiles"], P["heads"], batch, 256, 1, 1, 0], before
-    assert draws == batch * P["kv_heads"] * b["kv_tiles"], draws
-    assert grid == [min(draws, 132) if b["hopper"] else draws, 1, 1, b["threads"], 1, 1, b["shared_bytes"]], grid
+    assert units == batch * P["kv_heads"] * b["kv_tiles"], units
+    assert grid == [min(units, 132) if b["hopper"] else units, 1, 1, b["threads"], 1, 1, b["shared_bytes"]], grid
     dq, dk, dv, *_ = call.gradients
     of = {"q": call.q, "k": call.k, "v": call.v, "o": call.out, "d_o": call.d_out, "dq": dq, "dk": dk, "dv": dv}
     for name, tensor in of.items():
@@ -259,8 +259,8 @@ def are_the_backward_pass_of(call, launches, stream=7):
     else:
         zeros = (ctypes.c_float * call.lse.numel()).from_address(fields["d_lse"])
         assert not any(zeros), "the gradient of an lse that has none"
-    items = (ctypes.c_int32 * (4 * draws)).from_address(fields["items"])
-    assert sorted(items[::4]) == sorted(list(range(batch)) * (draws // batch)), "work of each batch entry"
+    items = (ctypes.c_int32 * (4 * units)).from_address(fields["items"])
+    assert sorted(items[::4]) == sorted(list(range(batch)) * (units // batch)), "work of each batch entry"
     if b["hopper"]:
         for tensor, raw in zip((call.q, call.k, call.v, call.d_out, dk, dv), parts):
             of_map(tensor, raw)

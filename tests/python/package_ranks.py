@@ -408,4 +408,5 @@ if __name__ == "__main__":
     worlds = [int(n) for n in sys.argv[1].split(",")] if len(sys.argv) > 1 else [2, 3, 4]
     for world in worlds:
         with tempfile.TemporaryDirectory() as folder:
-            mp.spawn(work, args=(world, f"{folder}/store", 50), nprocs=world)
+            # PyTorch is imported once for all of them
+            mp.start_processes(work, args=(world, f"{folder}/store", 50), nprocs=world, start_method="fork")

@@ -5,6 +5,7 @@ lesson-two-minutes = Maskloom in two minutes
 lesson-two-minutes-1 = A row is a query, a column is a key. A coloured pixel means that this query may attend to this key. Open a sliding window: each token attends to the last 1024 tokens.
     .button = Open the sliding window
 lesson-two-minutes-2 = The headline above shows the kept cells, the cost, the loss and the errors of the mask. Each card leads to its workspace. Move the slider `window` in the Design workspace and watch the first card.
+    .button = Go to the slider
 lesson-two-minutes-3 = Blue blocks are fully kept, orange blocks partly, dark blocks not at all. Dark blocks are never computed. This saves the time.
     .button = Draw the blocks
 lesson-two-minutes-4 = Race the backends: each result is checked against a float64 reference before its time counts. Without a GPU a smaller copy of the same mask races on the CPU.
@@ -64,6 +65,7 @@ lesson-step = step { $n } of { $all }
 learn-done = Done
 learn-next = Next
 learn-back = Back
+learn-is-open = is open
 learn-is-done = done
 
 ## The tiles of the open mask

@@ -51,6 +51,8 @@ start-config = Open a trainer's config.json
     .words = fit a mask to its model, export back
 start-connect = Connect a GPU
     .words = ssh, Slurm, a container
+start-tour = Watch a tour
+    .words = 90 seconds, plays by itself
 start-learn = Show me in two minutes
     .words = what a block is, why it is fast
 
@@ -63,6 +65,7 @@ page-export = What you use
 page-learn = Lesson
 page-parallel = Several GPUs
 page-field = Page
+page-lesson = ← Back to the lesson
 page-hide = Hide the side page
 
 ## The cards below the bar
@@ -127,6 +130,7 @@ picture-loss = Loss
 picture-difference = Difference
 picture-difference-tip = Cells kept now but not in { $name }, and the reverse.
 picture-drawn = What is drawn
+patches-also = { $tip } Blocks, Mask, Scores and the others say what is shown.
 picture-log = log
     .tip = Colours by the logarithm.
 tools-batch = batch
@@ -150,7 +154,10 @@ mouse-rectangle = Keeps a rectangle of cells, as a new layer.
 mouse-rectangle-first = The first rectangle starts from an empty mask: only drawn cells are kept.
 mouse-band = Keeps a diagonal band of cells, as a new layer.
 mouse-band-first = The first band starts from an empty mask: only drawn cells are kept.
-mouse-area = Drag over an area: its kept cells, blocks, waste and bytes are told; nothing is changed.
+mouse-area = Drag over an area: its kept cells, blocks, waste and bytes are told. Edges go to frames and segments (not with Alt); Shift selects single tokens.
+mouse-polygon = Click corners around an area; Enter or a double click closes it. Edges go to frames and segments (not with Alt); Shift selects single tokens.
+mouse-lasso = Draw around an area. Edges go to frames and segments (not with Alt); Shift selects single tokens.
+mouse-patches = A click on a key makes it the query; arrows move it, page keys by a frame. G goes back to the matrix.
 
 ## The bar at the bottom
 status-compiling = compiling…

@@ -5,6 +5,7 @@ lesson-two-minutes = Maskloom en dos minutos
 lesson-two-minutes-1 = Una fila es una consulta, una columna es una clave. Un píxel de color significa que esa consulta puede atender a esa clave. Abra una ventana deslizante: cada token atiende a los últimos 1024 tokens.
     .button = Abrir la ventana deslizante
 lesson-two-minutes-2 = Las tarjetas de arriba muestran las celdas conservadas, el coste, la pérdida y los errores de la máscara. Cada tarjeta lleva a su espacio de trabajo. Mueva el control `window` en el espacio Diseño y observe la primera tarjeta.
+    .button = Ir al control
 lesson-two-minutes-3 = Los bloques azules se conservan enteros, los naranjas en parte, los oscuros nada. Los oscuros nunca se calculan: de ahí sale el tiempo ahorrado.
     .button = Dibujar los bloques
 lesson-two-minutes-4 = Haga competir a los backends: cada resultado se comprueba con una referencia en float64 antes de que cuente su tiempo. Sin GPU, una copia más pequeña de la misma máscara corre en la CPU.
@@ -64,6 +65,7 @@ lesson-step = paso { $n } de { $all }
 learn-done = Listo
 learn-next = Siguiente
 learn-back = Atrás
+learn-is-open = está abierto
 learn-is-done = hecho
 
 ## Las teselas de la máscara abierta

@@ -51,6 +51,8 @@ start-config = Abrir el config.json de un entrenador
     .words = ajustar una máscara a su modelo y exportarla
 start-connect = Conectar una GPU
     .words = ssh, Slurm, un contenedor
+start-tour = Ver un recorrido
+    .words = 90 segundos, va solo
 start-learn = Muéstramelo en dos minutos
     .words = qué es un bloque, por qué es rápido
 
@@ -63,6 +65,7 @@ page-export = Lo que usted usa
 page-learn = Lección
 page-parallel = Varias GPU
 page-field = Página
+page-lesson = ← Volver a la lección
 page-hide = Ocultar la página lateral
 
 ## Las tarjetas bajo la barra
@@ -127,6 +130,7 @@ picture-loss = Pérdida
 picture-difference = Diferencia
 picture-difference-tip = Celdas que se conservan ahora pero no en { $name }, y al revés.
 picture-drawn = Qué se dibuja
+patches-also = { $tip } Bloques, Máscara, Puntuaciones y los demás dicen qué se muestra.
 picture-log = log
     .tip = Colorea según el logaritmo.
 tools-batch = lote
@@ -150,7 +154,10 @@ mouse-rectangle = Conserva un rectángulo de celdas, como capa nueva.
 mouse-rectangle-first = El primer rectángulo parte de una máscara vacía: solo se conservan las celdas dibujadas.
 mouse-band = Conserva una banda diagonal de celdas, como capa nueva.
 mouse-band-first = La primera banda parte de una máscara vacía: solo se conservan las celdas dibujadas.
-mouse-area = Arrastre sobre un área: se dicen sus celdas conservadas, bloques, desperdicio y bytes; nada cambia.
+mouse-area = Arrastre sobre un área: se dicen sus celdas conservadas, bloques, desperdicio y bytes. Los bordes se ajustan a fotogramas y segmentos (no con Alt); Mayús selecciona tokens sueltos.
+mouse-polygon = Pulse las esquinas en torno a un área; Intro o un doble clic la cierra. Los bordes se ajustan a fotogramas y segmentos (no con Alt); Mayús selecciona tokens sueltos.
+mouse-lasso = Dibuje alrededor de un área. Los bordes se ajustan a fotogramas y segmentos (no con Alt); Mayús selecciona tokens sueltos.
+mouse-patches = Un clic en una clave la hace consulta; las flechas la mueven, las teclas de página por fotogramas. G vuelve a la matriz.
 
 ## La barra inferior
 status-compiling = compilando…

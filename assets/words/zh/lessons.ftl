@@ -5,6 +5,7 @@ lesson-two-minutes = 两分钟了解 Maskloom
 lesson-two-minutes-1 = 一行是一个查询，一列是一个键。有颜色的像素表示这个查询可以关注这个键。打开一个滑动窗口：每个 token 关注最近的 1024 个 token。
     .button = 打开滑动窗口
 lesson-two-minutes-2 = 上方的卡片显示掩码保留的单元格、开销、损失和错误。每张卡片都通向它的工作区。在“设计”工作区移动滑块 `window`，观察第一张卡片。
+    .button = 转到滑块
 lesson-two-minutes-3 = 蓝色块全部保留，橙色块部分保留，深色块完全不保留。深色块从不计算，时间就是这样节省下来的。
     .button = 画出块
 lesson-two-minutes-4 = 让各后端竞速：每个结果先与 float64 参考结果核对，时间才算数。没有 GPU 时，同一掩码的缩小副本会在 CPU 上竞速。
@@ -64,6 +65,7 @@ lesson-step = 第 { $n } 步，共 { $all } 步
 learn-done = 完成
 learn-next = 下一步
 learn-back = 上一步
+learn-is-open = 已打开
 learn-is-done = 已完成
 
 ## 打开的掩码的 tile

@@ -51,6 +51,8 @@ start-config = 打开训练器的 config.json
     .words = 让掩码适配它的模型，再导出回去
 start-connect = 连接 GPU
     .words = ssh、Slurm、容器
+start-tour = 观看导览
+    .words = 90 秒，自动播放
 start-learn = 两分钟带我看一遍
     .words = 什么是块，为什么快
 
@@ -63,6 +65,7 @@ page-export = 您使用的程序
 page-learn = 课程
 page-parallel = 多块 GPU
 page-field = 页面
+page-lesson = ← 回到课程
 page-hide = 隐藏侧边页面
 
 ## 顶栏下方的卡片
@@ -118,6 +121,7 @@ picture-loss = 损失
 picture-difference = 差异
 picture-difference-tip = 现在保留而 { $name } 中不保留的单元格，以及反过来的单元格。
 picture-drawn = 画什么
+patches-also = { $tip } 块、掩码、分数等决定显示什么。
 picture-log = 对数
     .tip = 按对数着色。
 tools-batch = 批
@@ -141,7 +145,10 @@ mouse-rectangle = 保留一个矩形内的单元格，作为新图层。
 mouse-rectangle-first = 第一个矩形从空掩码开始：只保留画出的单元格。
 mouse-band = 保留一条对角带内的单元格，作为新图层。
 mouse-band-first = 第一条带从空掩码开始：只保留画出的单元格。
-mouse-area = 拖选一个区域：显示其中保留的单元格、块、浪费和字节数；不会改变任何东西。
+mouse-area = 拖选一个区域：显示其中保留的单元格、块、浪费和字节数。边缘会对齐到帧和段（按住 Alt 时不对齐）；Shift 选择单个 token。
+mouse-polygon = 在一个区域周围单击各个角；Enter 或双击使它闭合。边缘会对齐到帧和段（按住 Alt 时不对齐）；Shift 选择单个 token。
+mouse-lasso = 围着一个区域画。边缘会对齐到帧和段（按住 Alt 时不对齐）；Shift 选择单个 token。
+mouse-patches = 单击一个键使它成为查询；方向键移动它，翻页键按帧移动。G 返回矩阵。
 
 ## 底栏
 status-compiling = 正在编译…

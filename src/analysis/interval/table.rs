@@ -22,7 +22,7 @@ const OUTER: usize = 64;
 
 /// Range answers over one captured tensor.
 #[derive(Debug)]
-pub struct Table {
+pub(super) struct Table {
     tensor: HostTensor,
     kind: Kind,
 }
@@ -41,11 +41,11 @@ enum Kind {
 static IN_USE: Mutex<Vec<Weak<Table>>> = Mutex::new(Vec::new());
 
 /// Inclusive index range of each dimension.
-pub type Index = smallvec::SmallVec<[(usize, usize); 4]>;
+pub(super) type Index = smallvec::SmallVec<[(usize, usize); 4]>;
 
 impl Table {
     /// The table of a tensor: one in use, or a new one.
-    pub fn shared(tensor: &HostTensor) -> Arc<Self> {
+    pub(super) fn shared(tensor: &HostTensor) -> Arc<Self> {
         let find = |list: &[Weak<Table>]| list.iter().filter_map(Weak::upgrade).find(|t| t.tensor.same_storage(tensor));
         if let Some(known) = find(&IN_USE.lock().unwrap_or_else(|e| e.into_inner())) {
             return known;
@@ -80,7 +80,7 @@ impl Table {
     }
 
     /// The range of elements in the index box.
-    pub fn range(&self, index: &Index) -> Value {
+    pub(super) fn range(&self, index: &Index) -> Value {
         match &self.kind {
             Kind::Bool(p) => {
                 let (lo, hi, _) = p.box_range(self.tensor.shape(), index);

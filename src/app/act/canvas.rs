@@ -4,11 +4,13 @@
 //! know how the canvas draws.
 
 use super::layers;
-use crate::app::area::{Area, Figures, Place};
+use crate::app::area::{Area, Figures};
 use crate::app::canvas::CanvasEvent;
 use crate::app::gesture::{Gesture, Rest};
+use crate::app::region::Region;
 use crate::app::state::State;
 use crate::app::workspace::Aside;
+use crate::base::BlockSize;
 use crate::document::edit::Edit;
 use crate::document::model::*;
 
@@ -18,27 +20,38 @@ pub(super) fn count_area(state: &mut State) {
     let Some(area) = state.focus.area.as_mut() else { return };
     let Some(built) = state.session.built.clone() else { return };
     let Some(lengths) = built.lengths else { return };
-    let inside = |[from, to]: [usize; 2], all: usize| from < to.min(all);
-    if !inside(area.place[0], lengths.q_len) || !inside(area.place[1], lengths.kv_len) {
+    let Some(region) = area.region.within(lengths) else {
         // the axes have become shorter
         state.focus.area = None;
         return;
-    }
-    if area.figures.as_ref().is_some_and(|figures| figures.of == of)
-        || state.session.counting_area == Some((area.place, of))
-    {
+    };
+    area.region = region.clone();
+    let counting = state.session.counting_area.as_ref().is_some_and(|(known, of_it)| *known == region && *of_it == of);
+    if area.figures.as_ref().is_some_and(|figures| figures.of == of) || counting {
         return;
     }
-    state.session.counting_area = Some((area.place, of));
-    state.session.errands.area(built, lengths, area.place, of);
+    state.session.counting_area = Some((region.clone(), of));
+    state.session.errands.area(built, lengths, region, state.session.heads.clone(), of);
+}
+
+/// Keeps or removes the cells of the selected area, as one stroke.
+pub(super) fn fill_area(state: &mut State, keep: bool) {
+    let (Some(area), Ok(lengths)) = (&state.focus.area, state.document.axes.lengths()) else { return };
+    let Some(region) = area.region.within(lengths) else { return };
+    // the painted cells there are, unless its edges lie between them
+    let cell = region.cell(state.painting_cell(), lengths);
+    let stroke = Stroke { paint: keep, rects: region.in_cells(cell) };
+    event(state, CanvasEvent::StrokeBegan);
+    extend(state, &stroke, cell);
+    event(state, CanvasEvent::StrokeEnded);
 }
 
 /// An area was counted; another may have been selected since.
-pub(super) fn area_counted(state: &mut State, place: Place, figures: Figures) {
-    if state.session.counting_area == Some((place, figures.of)) {
+pub(super) fn area_counted(state: &mut State, region: &Region, figures: Figures) {
+    if state.session.counting_area.as_ref().is_some_and(|(known, of)| known == region && *of == figures.of) {
         state.session.counting_area = None;
     }
-    if let Some(area) = state.focus.area.as_mut().filter(|area| area.place == place) {
+    if let Some(area) = state.focus.area.as_mut().filter(|area| area.region == *region) {
         area.figures = Some(figures);
     }
 }
@@ -51,7 +64,10 @@ pub(super) fn event(state: &mut State, event: CanvasEvent) {
             state.history.pointer_down();
             (state.focus.drawing, state.focus.stroke) = (true, None);
         }
-        CanvasEvent::Stroke(stroke) => extend(state, &stroke),
+        CanvasEvent::Stroke(stroke) => {
+            let cell = state.painting_cell();
+            extend(state, &stroke, cell);
+        }
         CanvasEvent::StrokeEnded => {
             (state.focus.drawing, state.focus.stroke) = (false, None);
             state.history.pointer_up();
@@ -61,8 +77,8 @@ pub(super) fn event(state: &mut State, event: CanvasEvent) {
             begins(state, "drawn");
             layers::add_mask(state, "Rectangle", MaskContent::Rectangle { q, kv });
         }
-        CanvasEvent::AreaSelected(place) => {
-            state.focus.area = Some(Area { place, figures: None });
+        CanvasEvent::AreaSelected(region) => {
+            state.focus.area = Some(Area { region, figures: None });
             count_area(state);
         }
         CanvasEvent::Reshaped { q, kv } => {
@@ -86,6 +102,7 @@ pub(super) fn event(state: &mut State, event: CanvasEvent) {
             state.view.show_aside(Aside::Cell);
         }
         CanvasEvent::Wished(command) => super::run_command(state, command),
+        CanvasEvent::Gridded(axis) => super::set_keys_axis(state, axis),
         CanvasEvent::Selected(layer) => state.focus.layer = Some(layer),
         CanvasEvent::Picked(heads) => state.focus.picked = heads,
         CanvasEvent::Chosen { b, h } => (state.focus.b, state.focus.h) = (b, h),
@@ -106,13 +123,13 @@ fn cancel(state: &mut State) {
     }
 }
 
-fn extend(state: &mut State, stroke: &Stroke) {
+fn extend(state: &mut State, stroke: &Stroke, cell: BlockSize) {
     if !state.focus.drawing || stroke.rects.is_empty() {
         return;
     }
     let mut gesture = match state.focus.stroke.take() {
         Some(gesture) => gesture,
-        None => start(state, stroke.paint),
+        None => start(state, stroke.paint, cell),
     };
     for (layer, paint) in gesture.plan.targets.clone() {
         draw(state, &mut gesture, layer, paint, stroke.rects.clone());
@@ -132,8 +149,8 @@ fn extend(state: &mut State, stroke: &Stroke) {
 }
 
 /// The stroke's first cells: its effect is decided once.
-fn start(state: &mut State, keep: bool) -> Gesture {
-    let gesture = Gesture::new(state, keep);
+fn start(state: &mut State, keep: bool, cell: BlockSize) -> Gesture {
+    let gesture = Gesture::new(state, keep, cell);
     state.history.name_gesture(if keep { "Paint" } else { "Erase" });
     if let Some(layer) = gesture.plan.layer().filter(|_| state.painted().is_none()) {
         state.focus.layer = Some(layer);

@@ -28,10 +28,14 @@ pub(super) fn wish(state: &mut State, wish: JobWish) {
         }
         JobWish::Open(id) => {
             state.session.far.read(&id);
-            ask(state, Ask::Read { id, after: 0 });
+            ask(state, Ask::Read { id, after: 0, wait: 0 });
         }
         JobWish::Cancel(id) => ask(state, Ask::Cancel { id }),
         JobWish::Clear => ask(state, Ask::Clear { id: None }),
+        JobWish::Others => {
+            state.session.far.others.ask();
+            state.session.errands.jobs_of_targets(state.view.target.clone());
+        }
     }
 }
 
@@ -58,7 +62,7 @@ pub(super) fn told(state: &mut State, told: Told) {
         }
         Told::Listed { jobs } => state.session.far.put(jobs),
         Told::Part(part) => match state.session.far.part(*part) {
-            Read::More { id, after } => ask(state, Ask::Read { id, after }),
+            Read::More { id, after } => ask(state, Ask::Read { id, after, wait: 0 }),
             Read::Whole(reading) => open(state, reading),
             Read::Unwanted => {}
         },

@@ -13,6 +13,7 @@ use crate::app::opening::Opened;
 use crate::app::races::{Race, SmallerCopy};
 use crate::app::sharing::PageWish;
 use crate::app::state::{NEVER, State};
+use crate::app::there::CapturePlace;
 use crate::app::view::FileInputs;
 use crate::app::workspace::Workspace;
 use crate::app::writing::{Changed, Written};
@@ -209,7 +210,7 @@ pub(super) fn opened(state: &mut State, path: PathBuf, what: Result<Opened, Vec<
             Err(why) => return failed(state, &format!("{} could not be opened", path.display()), vec![why]),
         },
         Opened::Capture => {
-            state.session.capture = Some(path.clone());
+            state.session.capture = Some(CapturePlace::here(&path));
             state.view.show(Workspace::Quality);
         }
         Opened::Tensors(tensors) => {
@@ -266,7 +267,7 @@ fn smaller_copy(run: &RunFile, of: &CopyOf) -> SmallerCopy {
 }
 
 /// Which tensors of a file are q, k and v.
-fn guess_names<'a>(names: impl Iterator<Item = &'a str>) -> [String; 3] {
+pub(super) fn guess_names<'a>(names: impl Iterator<Item = &'a str>) -> [String; 3] {
     let mut names: Vec<&str> = names.collect();
     names.sort_unstable();
     let guess = |letter: &str, word: &str| {

@@ -3,7 +3,7 @@
 //! Invariant: nothing waits; a job's failure is reported once, with a suggested fix; results stay until newer ones
 //! arrive. Must not know how results are drawn.
 
-use super::{asking, far};
+use super::{asking, far, there};
 use crate::app::compile::Built;
 use crate::app::errands::{Done, Shrunk};
 use crate::app::numbers;
@@ -254,12 +254,23 @@ pub(in crate::app) fn ended(state: &mut State, of: JobFor, news: News) {
             state.session.kernel = Some(Kernel { artefact, problem: *problem, stale });
         }
         (JobFor::Detached, News::Detached(told)) => far::told(state, *told),
+        (of @ (JobFor::Folder(_) | JobFor::File(_) | JobFor::Desk(_)), news) => there::heard(state, of, news),
         (_, News::Hello(info)) => hello(state, info),
         (_, News::Examined(report)) => state.session.doctor = Some(report),
         (of, News::Failed { why }) => failed(state, of, why),
         (of, News::Cancelled) => cancelled(state, of),
         // a reply to another request, or one that is not the end
-        (_, News::Ran { .. } | News::Mapped { .. } | News::Compiled(_) | News::Detached(_) | News::Progress(_)) => {}
+        (
+            _,
+            News::Ran { .. }
+            | News::Mapped { .. }
+            | News::Compiled(_)
+            | News::Detached(_)
+            | News::Progress(_)
+            | News::Listed(_)
+            | News::Fetched { .. }
+            | News::Desk { .. },
+        ) => {}
     }
 }
 
@@ -296,7 +307,7 @@ fn failed(state: &mut State, of: JobFor, why: Vec<Diagnostic>) {
         JobFor::Detached => return far::failed(state, why),
         JobFor::Run(id) => state.session.end_race(id),
         // taken before, by the race over lengths
-        JobFor::Doctor | JobFor::Sweep(..) => {}
+        JobFor::Doctor | JobFor::Sweep(..) | JobFor::Folder(_) | JobFor::File(_) | JobFor::Desk(_) => {}
     }
     why.into_iter().for_each(|d| state.tell(d));
 }

@@ -13,6 +13,8 @@ mod layers;
 mod outside;
 mod sweep;
 mod tensors;
+mod there;
+pub(super) mod tour;
 
 use super::action::{Action, Fit};
 use super::canvas::{Picture, Tool};
@@ -89,10 +91,9 @@ pub(super) fn act(state: &mut State, action: Action) {
         Action::Outside(choice) => outside::choose(state, choice),
         Action::SaveRunTo(path) => files::save_run_to(state, path),
         Action::SaveRecorderTo(path) => files::save_recorder_to(state, path),
-        Action::SetArea(place) => {
-            state.focus.area = place.map(|place| super::area::Area { place, figures: None });
-            canvas::count_area(state);
-        }
+        Action::ForgetArea => state.focus.area = None,
+        Action::PauseTour => state.tour.iter_mut().for_each(|tour| tour.paused = !tour.paused),
+        Action::EndTour => tour::end(state),
         Action::SaveHtmlTo(path) => files::save_html_to(state, path),
         Action::AddCode { text, replace } => layers::add_code(state, &text, replace),
         Action::LinkCode { path, score } => layers::link_code(state, path, score),
@@ -131,7 +132,11 @@ pub(super) fn act(state: &mut State, action: Action) {
         }
         Action::Export(order) => state.session.errands.export_to(order),
         Action::OpenFolder(folder) => open_folder(state, &folder),
-        Action::ListFolder(folder, extensions) => state.session.errands.list(folder, extensions),
+        Action::ListFolder { far: true, ask } => there::list(state, ask),
+        Action::ListFolder { far: false, ask } => state.session.errands.list(ask),
+        Action::OpenFar(path) => there::open(state, &path),
+        Action::AskTensors(path) => there::ask_tensors(state, &path),
+        Action::TakeTensors(path, names) => there::take_tensors(state, &path, &names),
         Action::Reopen(file) => state.session.errands.reopen(file),
         Action::Discard(file) => {
             if let Some(root) = state.recovery.folder().map(Into::into) {
@@ -166,7 +171,9 @@ pub(super) fn listen(state: &mut State) {
         match done {
             Done::Opened { path, what } => files::opened(state, path, what),
             Done::Picked { path, shown } => dialogs::picked(state, path, shown),
-            Done::Listed(listing) => dialogs::listed(state, listing),
+            Done::Listed(ask, listing) => dialogs::listed(state, false, &ask, listing),
+            Done::OpenedThere { path, what } => there::opened(state, &path, what),
+            Done::JobsOf { target, listed } => state.session.far.others.put(target, listed),
             Done::Saved { path, revision, result } => files::saved(state, path, revision, result),
             Done::Looked { path, now } => outside::looked(state, &path, now),
             Done::Reloaded { path, what } => outside::reloaded(state, &path, what),
@@ -175,7 +182,7 @@ pub(super) fn listen(state: &mut State) {
             Done::RecorderSaved { path, result } => files::recorder_saved(state, path, result),
             Done::HtmlSaved { path, result } => files::html_saved(state, &path, result),
             Done::RaceKept => {}
-            Done::Area { place, figures } => canvas::area_counted(state, place, figures),
+            Done::Area { region, figures } => canvas::area_counted(state, &region, figures),
             Done::Written(what) => files::written(state, what),
             Done::Tensors { asked, tensors } => tensors::loaded(state, asked, tensors),
             Done::Unsaved(list) => dialogs::unsaved(state, list),
@@ -194,6 +201,7 @@ pub(super) fn listen(state: &mut State) {
     super::mishaps::ours().take().into_iter().for_each(|what| state.tell(what));
     let path = state.path.clone();
     state.session.follow(&state.document, state.revision, path.as_deref());
+    tour::follow(state);
     canvas::count_area(state);
     state.session.follow_difference(state.focus.picture == Picture::Difference);
     state.session.follow_file(path.as_deref());
@@ -246,6 +254,7 @@ fn run_command(state: &mut State, command: Command) {
             let dialog = dialogs::gallery(state);
             ask(state, dialog);
         }
+        Tour => tour::start(state),
         Palette => ask(state, Dialog::palette()),
         Shortcuts => ask(state, Dialog::Shortcuts),
         Messages => ask(state, Dialog::Messages),
@@ -265,6 +274,10 @@ fn run_command(state: &mut State, command: Command) {
         ZoomIn => state.session.canvas.zoom(1),
         ZoomOut => state.session.canvas.zoom(-1),
         FitMask => state.session.canvas.fit(),
+        Patches => {
+            state.focus.patches = !state.focus.patches;
+            state.session.canvas.take_focus();
+        }
         GoToCell => state.session.canvas.go_to(),
         Compare => match state.session.compare_with_this() {
             Some(name) => {
@@ -323,6 +336,10 @@ fn run_command(state: &mut State, command: Command) {
         ToolRectangle => layers::take_tool(state, Tool::Rectangle),
         ToolBand => layers::take_tool(state, Tool::Band),
         ToolArea => layers::take_tool(state, Tool::Area),
+        ToolPolygon => layers::take_tool(state, Tool::Polygon),
+        ToolLasso => layers::take_tool(state, Tool::Lasso),
+        KeepArea => canvas::fill_area(state, true),
+        DropArea => canvas::fill_area(state, false),
         AddRectangle => layers::add(state, layers::New::Rectangle),
         AddBand => layers::add(state, layers::New::Band),
         AddPainted => layers::add(state, layers::New::Painted),
@@ -482,12 +499,23 @@ pub(super) fn set_aside(state: &mut State) -> Option<String> {
         return None;
     }
     let (last, path) = (state.history.undo_title(), state.path.as_deref());
-    // a preset that came back by undo is no work of anybody's
-    let of_name = library::presets().iter().filter(|p| p.text.contains(&*state.document.name));
-    if of_name.filter_map(|p| p.document().ok()).any(|d| d == state.document) {
+    if is_preset(&state.document) {
         return None;
     }
     state.recovery.set_aside(&state.document, last, path, state.kept_as.clone())
+}
+
+/// Whether a document is as the library has it: that is no work of anybody's.
+fn is_preset(document: &Document) -> bool {
+    let of_name = library::presets().iter().filter(|p| p.text.contains(&*document.name));
+    of_name.filter_map(|p| p.document().ok()).any(|preset| preset == *document)
+}
+
+/// What came back by undo or redo is no change where it is a preset as it was opened.
+fn came_back(state: &mut State, replaced: bool) {
+    if replaced && is_preset(&state.document) {
+        (state.saved, state.begun) = (state.revision, state.revision);
+    }
 }
 
 fn open_preset(state: &mut State, name: &str) {
@@ -505,6 +533,7 @@ fn undo(state: &mut State) {
     state.history.work_on(state.focus.layer);
     if let Some(step) = state.history.undo(&mut state.document) {
         state.turned(&step);
+        came_back(state, step.replaced);
         state.done(format!("Undone: {}", step.title));
     }
 }
@@ -513,6 +542,7 @@ fn redo(state: &mut State) {
     state.history.work_on(state.focus.layer);
     if let Some(step) = state.history.redo(&mut state.document) {
         state.turned(&step);
+        came_back(state, step.replaced);
         state.done(format!("Done again: {}", step.title));
     }
 }
@@ -538,6 +568,18 @@ fn take_sizes(state: &mut State, sizes: &OwnSizes) {
         set_axes(state, axes);
     }
     state.history.pointer_up();
+}
+
+/// The axis of the keys; queries that share it have it too.
+fn set_keys_axis(state: &mut State, axis: Axis) {
+    let mut axes = state.document.axes.clone();
+    match &mut axes.kv {
+        Some(kv) => *kv = axis,
+        None => axes.q = axis,
+    }
+    state.history.seal();
+    set_axes(state, axes);
+    state.history.seal();
 }
 
 fn set_axes(state: &mut State, axes: Axes) {

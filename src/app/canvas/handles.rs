@@ -4,8 +4,11 @@
 //! single tokens with Shift. Must not know documents.
 
 use super::colors::Palette;
+use super::tools::SNAP;
 use super::view::ScreenFromWorld;
+use crate::app::region::border;
 use crate::base::{BlockSize, Lengths};
+use crate::document::model::Axis;
 use egui::{Painter, Pos2, Rect, StrokeKind, pos2, vec2};
 
 /// How near the pointer must be, in points.
@@ -52,9 +55,22 @@ pub(super) fn grip(map: &ScreenFromWorld, of: Extent, at: Pos2) -> Option<Grip> 
 }
 
 impl Grip {
-    /// The rectangle with the handle at a place, in steps of a cell.
-    pub fn moved(&self, map: &ScreenFromWorld, at: Pos2, cell: BlockSize, lengths: Lengths) -> Extent {
+    /// The rectangle with the handle at a place, in steps of a cell; a single edge goes to the border of a segment or frame that
+    /// is near, if there are axes.
+    pub fn moved(
+        &self,
+        map: &ScreenFromWorld,
+        at: Pos2,
+        cell: BlockSize,
+        lengths: Lengths,
+        axes: Option<[&Axis; 2]>,
+    ) -> Extent {
         let now = map.world(at);
+        let near = |side: usize, end: usize| {
+            let at = self.start[side][end] as f64 + now[side] - self.from[side];
+            let reach = SNAP / [map.q.scale, map.kv.scale][side];
+            axes.and_then(|axes| border(axes[side], at, reach)).map(|token| token as i64)
+        };
         let side = |axis: usize, cell: usize, len: usize| {
             let by = ((now[axis] - self.from[axis]) / cell as f64).round() as i64 * cell as i64;
             let [from, to] = self.start[axis].map(|v| v as i64);
@@ -64,8 +80,8 @@ impl Grip {
                     let by = by.clamp(-from, len - to);
                     [from + by, to + by]
                 }
-                [true, false] => [(from + by).clamp(0, to - least), to],
-                [false, true] => [from, (to + by).clamp(from + least, len.max(to))],
+                [true, false] => [near(axis, 0).unwrap_or(from + by).clamp(0, to - least), to],
+                [false, true] => [from, near(axis, 1).unwrap_or(to + by).clamp(from + least, len.max(to))],
                 [false, false] => [from, to],
             }
             .map(|v| v as usize)
@@ -98,12 +114,19 @@ mod tests {
         let cell = BlockSize::square(50);
         let drag = |from: [f64; 2], to: [f64; 2]| {
             let grip = grip(&map, of, map.pos(from[0], from[1])).expect("a handle");
-            grip.moved(&map, map.pos(to[0], to[1]), cell, lengths)
+            grip.moved(&map, map.pos(to[0], to[1]), cell, lengths, None)
         };
         assert_eq!(drag([200.0, 500.0], [98.0, 560.0]), [[100, 400], [550, 800]], "a corner");
         assert_eq!(drag([300.0, 800.0], [700.0, 901.0]), [[200, 400], [500, 900]], "an edge");
         assert_eq!(drag([300.0, 650.0], [300.0, 2000.0]), [[200, 400], [700, 1000]], "the middle moves it to the end");
         assert_eq!(drag([400.0, 650.0], [0.0, 650.0]), [[200, 250], [500, 800]], "never less than a cell");
         assert!(grip(&map, of, map.pos(300.0, 550.0)).is_none(), "between the handles the picture is moved");
+        let axis = Axis::parse("text 333 | image 667").expect("parses");
+        let grip = grip(&map, of, map.pos(300.0, 800.0)).expect("the right edge");
+        let to = |kv: f64| grip.moved(&map, map.pos(300.0, kv), cell, lengths, Some([&axis, &axis]))[1];
+        assert_eq!((to(996.0), to(760.0)), ([500, 1000], [500, 750]), "to a border where one is near");
+        let left = super::grip(&map, of, map.pos(300.0, 500.0)).expect("the left edge");
+        let moved = left.moved(&map, map.pos(300.0, 338.0), cell, lengths, Some([&axis, &axis]));
+        assert_eq!(moved[1], [333, 800]);
     }
 }

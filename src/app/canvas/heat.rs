@@ -314,6 +314,17 @@ fn words(data: &HeatData, row: usize, col: usize) -> String {
     format!("q {q}   kv {kv}   {} {}{masked}", data.quantity, data.said(value))
 }
 
+/// The numbers as colours, one for each, with the scale in words and in colours.
+pub(super) fn shaded(data: &HeatData, log: bool, palette: &Palette) -> (Vec<Color32>, Option<(String, Vec<Color32>)>) {
+    let ramp = if log { log_ramp(&data.values) } else { linear_ramp(data) };
+    let of = ramp.unwrap_or(Ramp { lo: 0.0, hi: 0.0 });
+    let table: Vec<Color32> = (0..SHADES).map(|n| of.at(n as f32 / (SHADES - 1) as f32)).collect();
+    let colors = data.values.iter().enumerate().map(|(n, v)| color(*v, log, of, &table, palette, n % 2 == 0));
+    let clipped = !log && data.values.iter().any(|v| v.is_finite() && *v > of.hi);
+    let made = HeatMap { ramp, log, clipped, ..HeatMap::default() };
+    (colors.collect(), made.scale())
+}
+
 /// A number in few characters.
 pub fn number(value: f32) -> String {
     match value {

@@ -73,7 +73,8 @@ impl Canvas {
         let Some(grip) = self.grip else { return false };
         if let Some(at) = ui.input(|i| i.pointer.interact_pos()).filter(|_| down) {
             let cell = if ui.input(|i| i.modifiers.shift) { BlockSize::square(1) } else { scene.cell() };
-            let [q, kv] = grip.moved(&map, at, cell, scene.lengths);
+            let axes = (!ui.input(|i| i.modifiers.alt)).then_some([scene.q_axis, scene.kv_axis]);
+            let [q, kv] = grip.moved(&map, at, cell, scene.lengths, axes);
             if [q, kv] != of {
                 events.push(CanvasEvent::Reshaped { q, kv });
             }
@@ -145,6 +146,9 @@ impl Canvas {
         if way != Vec2::ZERO || zoom != 0.0 || home {
             self.by_keyboard = true;
         }
+        if self.has_corners() && ui.input_mut(|i| i.consume_key(Modifiers::NONE, Key::Backspace)) {
+            self.uncorner(events);
+        }
         if ui.input_mut(|i| i.consume_key(Modifiers::NONE, Key::Enter)) {
             self.enter(rect, scene, ui.input(|i| i.time), events);
         }
@@ -152,16 +156,22 @@ impl Canvas {
 
     /// Enter: puts the tool down at the cross in the middle, or takes it up again.
     fn enter(&mut self, rect: Rect, scene: &Scene<'_>, now: f64, events: &mut Vec<CanvasEvent>) {
-        self.by_keyboard = true;
         let map = self.view.screen_from_world(rect, scene.lengths);
-        let step = scene.step(&map, now);
-        if self.key_drawing {
+        let step = scene.step(&map, now, self.free);
+        if self.has_corners() && !self.by_keyboard {
+            // its corners were clicked
+            return self.close(&step, events);
+        }
+        self.by_keyboard = true;
+        if self.has_corners() {
+            self.corner(rect.center(), &step, events);
+        } else if self.key_drawing {
             self.key_drawing = false;
             self.tools.release(&step, events);
         } else if scene.tool == Tool::Pan {
             events.extend(map.cell(rect.center(), scene.lengths).map(CanvasEvent::Clicked));
         } else if !self.tools.drawing() {
-            self.key_drawing = true;
+            self.key_drawing = scene.tool != Tool::Polygon;
             self.tools.press(scene.tool, rect.center(), &step, events);
         }
     }
@@ -178,7 +188,9 @@ impl Canvas {
     ) {
         let map = self.view.screen_from_world(rect, scene.lengths);
         let now = ui.input(|i| i.time);
-        let step: Step<'_> = scene.step(&map, now);
+        self.free = ui.input(|i| [i.modifiers.shift, i.modifiers.alt]);
+        self.leave_outline(scene, events);
+        let step: Step<'_> = scene.step(&map, now, self.free);
         if self.tools.drawing() && ui.input(|i| i.key_pressed(Key::Escape)) {
             self.key_drawing = false;
             self.tools.cancel(events);
@@ -193,6 +205,9 @@ impl Canvas {
         if pressed && on_canvas {
             response.request_focus();
         }
+        if self.has_corners() {
+            return self.corners(ui, response, &step, pressed && on_canvas && !pans, events);
+        }
         if pressed
             && on_canvas
             && !pans
@@ -201,7 +216,7 @@ impl Canvas {
         {
             self.tools.press(scene.tool, at, &step, events);
         }
-        if self.tools.drawing() {
+        if self.tools.drawing() && !self.has_corners() {
             let through = moves(ui);
             if !through.is_empty() {
                 self.tools.drag(&through, &step, events);
@@ -219,6 +234,20 @@ impl Canvas {
             if by != 0 && matches!(scene.tool, Tool::Brush | Tool::Eraser | Tool::Line) {
                 self.tools.widen(by);
             }
+        }
+    }
+}
+
+impl Canvas {
+    /// A polygon under way: it follows the pointer, and each click is a corner.
+    fn corners(&mut self, ui: &Ui, response: &Response, step: &Step<'_>, pressed: bool, events: &mut Vec<CanvasEvent>) {
+        let at = if self.by_keyboard { Some(step.map.rect.center()) } else { ui.input(|i| i.pointer.hover_pos()) };
+        self.tools.drag(at.as_slice(), step, events);
+        if let Some(at) = press_position(ui).filter(|_| pressed) {
+            self.corner(at, step, events);
+        }
+        if response.double_clicked() {
+            self.close(step, events);
         }
     }
 }

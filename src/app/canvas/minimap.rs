@@ -34,6 +34,12 @@ fn fitted(square: Rect, lengths: Lengths) -> Rect {
     Rect::from_center_size(square.center(), vec2((kv * side).max(least), (q * side).max(least)))
 }
 
+/// Height that the minimap takes in the lower right corner; nothing where there is none.
+pub fn room(view: &View, canvas: Rect) -> f32 {
+    let none = view.is_fit() || canvas.width() < 3.0 * SIDE || canvas.height() < 2.5 * SIDE;
+    if none { 0.0 } else { SIDE + 6.0 }
+}
+
 /// The minimap: shown unless the whole mask is. A click or drag in it moves the view.
 pub fn minimap(
     ui: &Ui,
@@ -44,7 +50,7 @@ pub fn minimap(
     lengths: Lengths,
     palette: &Palette,
 ) {
-    if view.is_fit() || map.rect.width() < 3.0 * SIDE || map.rect.height() < 2.5 * SIDE {
+    if room(view, map.rect) == 0.0 {
         return;
     }
     let corner = map.rect.right_bottom() - vec2(10.0, 10.0);

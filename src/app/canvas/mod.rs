@@ -15,7 +15,9 @@ mod legend;
 mod loss;
 mod marks;
 mod minimap;
+mod outline;
 mod overlay;
+mod patches;
 mod render;
 mod rulers;
 mod scene;
@@ -33,9 +35,10 @@ pub use texts::Texts;
 pub use view::{AxisMap, ScreenFromWorld, View};
 
 use crate::app::command::Command;
+use crate::app::region::Region;
 use crate::base::{BlockSize, Lengths};
 use crate::document::heads::Heads;
-use crate::document::model::Stroke;
+use crate::document::model::{Axis, Stroke};
 use colors::Palette;
 use egui::{Align2, FontId, Rect, Sense, Ui, pos2, vec2};
 use heat::HeatMap;
@@ -71,8 +74,12 @@ pub enum Tool {
     Band,
     /// Paints the cells of a straight line.
     Line,
-    /// Selects an area, whose figures are told.
+    /// Selects a rectangle, whose figures are told.
     Area,
+    /// Selects what straight lines between corners go around.
+    Polygon,
+    /// Selects what the pointer goes around.
+    Lasso,
 }
 
 /// The user's actions on the canvas. A stroke is `StrokeBegan`, then at least one `Stroke` with the rectangles added
@@ -94,8 +101,8 @@ pub enum CanvasEvent {
         /// Columns.
         kv: [usize; 2],
     },
-    /// An area was selected (half-open, tokens).
-    AreaSelected([[usize; 2]; 2]),
+    /// An area was selected.
+    AreaSelected(Region),
     /// The selected rectangle was dragged by a handle (half-open, tokens).
     Reshaped {
         /// Rows.
@@ -122,6 +129,8 @@ pub enum CanvasEvent {
     Selected(u64),
     /// These heads are to be painted on; None: all.
     Picked(Option<Heads>),
+    /// What columns mean, with a grid.
+    Gridded(Axis),
     /// A thumbnail was chosen.
     Chosen {
         /// Batch entry.
@@ -145,6 +154,8 @@ pub struct Canvas {
     fingers: bool,
     /// Whether the tool was put down with Enter.
     key_drawing: bool,
+    /// Whether an area is drawn in single tokens, and without its edges going to borders: Shift and Alt are down.
+    free: [bool; 2],
     /// Extent for which the view was made.
     lengths: Option<Lengths>,
     /// Whether the keyboard's focus was here in the last frame.
@@ -163,8 +174,12 @@ pub struct Canvas {
     heat: HeatMap,
     /// The visible part of the mask in the last frame: [q0, q1, kv0, kv1] in tokens.
     seen: [f64; 4],
+    /// The lower right corner of the picture in the last frame, above the minimap.
+    corner: Option<egui::Pos2>,
     /// The text typed into the field that goes to a cell, while it is open.
     going: Option<String>,
+    /// The keys of one query as a picture.
+    patches: patches::Patches,
 }
 
 impl Scene<'_> {
@@ -173,8 +188,11 @@ impl Scene<'_> {
         self.painted_cell.unwrap_or(self.block_size)
     }
 
-    fn step<'a>(&self, map: &'a ScreenFromWorld, now: f64) -> Step<'a> {
-        Step { map, lengths: self.lengths, cell: self.cell(), revision: self.revision, now }
+    fn step<'a>(&'a self, map: &'a ScreenFromWorld, now: f64, [fine, loose]: [bool; 2]) -> Step<'a> {
+        let areas = matches!(self.tool, Tool::Area | Tool::Polygon | Tool::Lasso);
+        let cell = if fine && areas { BlockSize::square(1) } else { self.cell() };
+        let axes = (!loose).then_some([self.q_axis, self.kv_axis]);
+        Step { map, lengths: self.lengths, cell, axes, revision: self.revision, now }
     }
 }
 
@@ -343,8 +361,9 @@ impl Canvas {
         let palette = Palette::of(ui.visuals());
         let now = ui.input(|i| i.time);
         let look = look(ui, map, scene, now);
-        let step = scene.step(map, now);
+        let step = scene.step(map, now, self.free);
         let probe = self.probe(scene, source, &step);
+        let pointed = self.pointed(ui, map);
         let tiles = self.tiles.get_or_insert_with(|| start(ui.ctx()));
         let more = tiles.receive(ui.ctx(), source);
         let painter = ui.painter_at(map.rect);
@@ -352,6 +371,7 @@ impl Canvas {
         let base = tiles.key(source, &look);
         let extra = strip.map(|s| s.keys(base, scene.lengths, source.depends(scene.picture))).unwrap_or_default();
         self.seen = map.visible(scene.lengths);
+        self.corner = Some(map.rect.right_bottom() - vec2(10.0, 10.0 + minimap::room(&self.view, map.rect)));
         if scene.picture.is_numbers() {
             tiles.paint(&painter, source, &look, &extra, probe);
             painter.rect_filled(map.rect, 0.0, palette.outside);
@@ -359,6 +379,10 @@ impl Canvas {
         } else if source.is_blank(scene.picture) {
             let words = if scene.picture == Picture::Difference { NOT_COMPARED } else { NO_SCORE };
             blank(&painter, map, scene.lengths, words, &palette);
+            // painted words are told to nobody who cannot see them
+            let corner = Rect::from_min_size(map.rect.min, vec2(1.0, 1.0));
+            let told = ui.interact(corner, ui.scope_id().with("blank"), Sense::hover());
+            told.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Label, true, words));
         } else {
             tiles.paint(&painter, source, &look, &extra, probe);
         }
@@ -372,19 +396,19 @@ impl Canvas {
         if let Some(walk) = &scene.walk {
             walk::paint(&painter, map, scene, walk, &palette);
         }
-        let brush_at = self.hovered.filter(|_| !self.tools.spanning()).and_then(|_| {
-            let at = if self.by_keyboard { Some(map.rect.center()) } else { ui.input(|i| i.pointer.hover_pos()) };
-            at.map(|at| (scene.tool, at))
-        });
+        let brush_at = pointed.filter(|_| !self.tools.spanning()).map(|at| (scene.tool, at));
         if let Some(words) = &scene.before {
             veil(&painter, map, scene.lengths, words, &palette);
         }
         self.tools.paint(&painter, &palette, &step, brush_at);
+        if let Some(at) = pointed {
+            outline::paint_borders(&painter, &palette, &step, scene.tool, at);
+        }
         if let Some(of) = scene.selected.filter(|_| scene.tool == Tool::Pan) {
             handles::paint(&painter, map, of, &palette);
         }
         if let Some(area) = scene.area {
-            self.tools.paint_area(&painter, &palette, &step, area);
+            outline::paint_area(&painter, &palette, map, area);
         }
         if let Some(at) = scene.pinned {
             cross_hair(&painter, map, at, palette.accent);
@@ -404,6 +428,17 @@ impl Canvas {
             // replacement tiles change with time; finished tiles request a frame themselves
             ui.ctx().request_repaint_after_secs(0.1);
         }
+    }
+
+    /// Where the tool is, over a cell.
+    fn pointed(&self, ui: &Ui, map: &ScreenFromWorld) -> Option<egui::Pos2> {
+        self.hovered?;
+        if self.by_keyboard { Some(map.rect.center()) } else { ui.input(|i| i.pointer.hover_pos()) }
+    }
+
+    /// Where messages cover the least: the lower right corner of the picture, above the minimap.
+    pub fn margin(&self) -> Option<egui::Pos2> {
+        self.corner
     }
 
     /// The visible part of the mask in the last frame: [q0, q1, kv0, kv1] in tokens.
@@ -442,7 +477,7 @@ impl Canvas {
     /// The line below the picture: the cell under the pointer, and the meaning of the colours.
     fn line(&self, ui: &Ui, rect: Rect, map: &ScreenFromWorld, scene: &Scene<'_>, source: &Source) {
         let painter = ui.painter_at(rect);
-        let step = scene.step(map, 0.0);
+        let step = scene.step(map, 0.0, self.free);
         let answer = self.tiles.as_ref().and_then(|t| t.answer(&self.probe(scene, source, &step)?));
         let text = match (self.tools.words(&step), self.hovered) {
             (Some(words), _) => match answer {

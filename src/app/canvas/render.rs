@@ -250,6 +250,22 @@ impl Source {
 }
 
 impl TileKey {
+    /// The first tile of a picture at single tokens.
+    pub fn of(source: &Source, group: [usize; 2], picture: Picture, block: BlockSize, dark: bool) -> TileKey {
+        let depends = source.depends(picture);
+        TileKey {
+            revision: source.revision,
+            b: if depends[0] { group[0] as u32 } else { 0 },
+            h: if depends[1] { group[1] as u32 } else { 0 },
+            picture,
+            against: source.against().filter(|_| picture == Picture::Difference).unwrap_or(0),
+            block: (picture == Picture::Blocks).then_some(block),
+            dark,
+            level: [0; 2],
+            at: [0; 2],
+        }
+    }
+
     /// Tokens a pixel, (q, kv).
     pub fn steps(&self) -> [usize; 2] {
         self.level.map(|l| 1usize << l)
@@ -294,50 +310,98 @@ pub fn is_whole(key: &TileKey, lengths: Lengths) -> bool {
 
 /// Makes a tile. None if it was cancelled meanwhile.
 pub fn render(source: &Source, key: &TileKey, control: &Control) -> Option<Tile> {
-    let palette = Palette::dark(key.dark);
-    let [q, kv] = key.tokens(source.lengths);
-    let steps = key.steps();
-    let size = [kv.len().div_ceil(steps[1]), q.len().div_ceil(steps[0])];
-    let (pixels, exact) = match key.picture {
-        Picture::Bias => bias_pixels(source, key, &palette, control),
-        Picture::Difference => difference_pixels(source, key, &palette, control),
-        Picture::Mask | Picture::Blocks | Picture::Map | Picture::Loss => mask_pixels(source, key, &palette, control),
-    };
+    let area = Area::of(key, source.lengths);
+    let size = [area.kv.len().div_ceil(area.steps[1]), area.q.len().div_ceil(area.steps[0])];
+    let (pixels, exact) = pixels(source, &area, control);
     (!control.is_cancelled()).then(|| Tile { image: ColorImage::new(size, pixels), exact })
 }
 
-fn bias_pixels(source: &Source, key: &TileKey, palette: &Palette, control: &Control) -> (Vec<Color32>, bool) {
-    let [q, kv] = key.tokens(source.lengths);
-    let steps = key.steps();
+/// One row, a pixel for each key: what a tile shows of it where cells are largest. None if it was cancelled meanwhile.
+pub fn row(source: &Source, key: &TileKey, q: usize, control: &Control) -> Option<Row> {
+    let of = Area::of(key, source.lengths);
+    let area = Area { q: q..q + 1, kv: 0..source.lengths.kv_len, steps: [1, 1], sketch: false, ..of };
+    let (colors, _) = pixels(source, &area, control);
+    let (shares, _) = shares_of(source.raster(), &area, control);
+    (!control.is_cancelled()).then(|| Row { colors, kept: shares.iter().map(|share| *share > 0.0).collect() })
+}
+
+/// The keys of one query.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// As the matrix colours them.
+    pub colors: Vec<Color32>,
+    /// Whether the mask keeps each.
+    pub kept: Vec<bool>,
+}
+
+/// What a picture is made of.
+#[derive(Clone, Debug)]
+struct Area {
+    b: usize,
+    h: usize,
+    q: Range<usize>,
+    kv: Range<usize>,
+    /// Tokens a pixel, (q, kv).
+    steps: [usize; 2],
+    picture: Picture,
+    /// Blocks, if they colour the picture.
+    block: Option<BlockSize>,
+    /// Whether little effort is made: a first impression.
+    sketch: bool,
+    palette: Palette,
+}
+
+impl Area {
+    fn of(key: &TileKey, lengths: Lengths) -> Area {
+        let [q, kv] = key.tokens(lengths);
+        let coarse = impression(lengths);
+        let sketch = key.level[0] >= coarse[0] && key.level[1] >= coarse[1];
+        let (b, h, picture, block) = (key.b as usize, key.h as usize, key.picture, key.block);
+        Area { b, h, q, kv, steps: key.steps(), picture, block, sketch, palette: Palette::dark(key.dark) }
+    }
+}
+
+/// The colours of an area's pixels, and whether each is exact.
+fn pixels(source: &Source, area: &Area, control: &Control) -> (Vec<Color32>, bool) {
+    match area.picture {
+        Picture::Bias => bias_pixels(source, area, control),
+        Picture::Difference => difference_pixels(source, area, control),
+        Picture::Mask | Picture::Blocks | Picture::Map | Picture::Loss => mask_pixels(source, area, control),
+    }
+}
+
+fn bias_pixels(source: &Source, area: &Area, control: &Control) -> (Vec<Color32>, bool) {
+    let Area { b, h, q, kv, steps, palette, .. } = area;
+    let (b, h, steps) = (*b, *h, *steps);
     let width = kv.len().div_ceil(steps[1]);
     let pixels = width * q.len().div_ceil(steps[0]);
     let hatched = |at: usize| bias::dropped(at / width, at % width, palette);
     let span = source.bias().and_then(|score| Some((score, source.span(score, control)?.ramp)));
     let Some((score, ramp)) = span else { return ((0..pixels).map(hatched).collect(), true) };
-    let (b, h) = (key.b as usize, key.h as usize);
-    let values = stepped(&q, &kv, steps, |q, kv, height, width| {
+    let values = stepped(q, kv, steps, |q, kv, height, width| {
         score.tile_of_kept(&Region { b, h, q, kv, height, width }, source.raster(), control)
     });
     let shown = |(at, value): (usize, &Option<f32>)| value.map_or_else(|| hatched(at), |v| ramp.color(v, palette));
     (values.iter().enumerate().map(shown).collect(), steps == [1, 1])
 }
 
-fn difference_pixels(source: &Source, key: &TileKey, palette: &Palette, control: &Control) -> (Vec<Color32>, bool) {
-    let (kept, mut exact) = shares(source, key, control);
+fn difference_pixels(source: &Source, area: &Area, control: &Control) -> (Vec<Color32>, bool) {
+    let (kept, mut exact) = shares_of(source.raster(), area, control);
     let mut way = |at: usize| {
-        let (shares, all) = shares_of(source.way(at), source.lengths, key, control);
+        let (shares, all) = shares_of(source.way(at), area, control);
         exact &= all;
         shares
     };
     let (now, there) = (way(0), way(1));
-    let pixel = |((kept, now), there): ((&f32, &f32), &f32)| palette.difference(*kept - *now, *now, *there);
+    let pixel = |((kept, now), there): ((&f32, &f32), &f32)| area.palette.difference(*kept - *now, *now, *there);
     (kept.iter().zip(&now).zip(&there).map(pixel).collect(), exact)
 }
 
-fn mask_pixels(source: &Source, key: &TileKey, palette: &Palette, control: &Control) -> (Vec<Color32>, bool) {
-    let (shares, exact) = shares(source, key, control);
-    let coloured = match kinds(source, key, control) {
-        _ if key.picture == Picture::Mask => shares.iter().map(|s| palette.share(*s)).collect(),
+fn mask_pixels(source: &Source, area: &Area, control: &Control) -> (Vec<Color32>, bool) {
+    let palette = &area.palette;
+    let (shares, exact) = shares_of(source.raster(), area, control);
+    let coloured = match kinds(source, area, control) {
+        _ if area.picture == Picture::Mask => shares.iter().map(|s| palette.share(*s)).collect(),
         None => shares.iter().map(|s| palette.blocks(*s)).collect(),
         Some(kinds) => kinds.iter().zip(&shares).map(|(kind, share)| color(*kind, *share, palette)).collect(),
     };
@@ -352,23 +416,16 @@ fn color(kind: Verdict, share: f32, palette: &Palette) -> Color32 {
     }
 }
 
-/// The kept share of each pixel of a tile, and whether all are exact.
-pub fn shares(source: &Source, key: &TileKey, control: &Control) -> (Vec<f32>, bool) {
-    shares_of(source.raster(), source.lengths, key, control)
-}
-
-fn shares_of(raster: Option<&Raster>, lengths: Lengths, key: &TileKey, control: &Control) -> (Vec<f32>, bool) {
-    let [q, kv] = key.tokens(lengths);
-    let steps = key.steps();
+/// The kept share of each pixel, and whether all are exact.
+fn shares_of(raster: Option<&Raster>, area: &Area, control: &Control) -> (Vec<f32>, bool) {
+    let Area { b, h, q, kv, steps, .. } = area;
     let Some(raster) = raster else {
         return (vec![1.0; q.len().div_ceil(steps[0]) * kv.len().div_ceil(steps[1])], true);
     };
     let mut exact = true;
-    let coarse = impression(lengths);
-    let sketch = key.level[0] >= coarse[0] && key.level[1] >= coarse[1];
-    let effort = if sketch { Effort::SKETCH } else { Effort::FULL };
-    let shares = stepped(&q, &kv, steps, |q, kv, height, width| {
-        let region = Region { b: key.b as usize, h: key.h as usize, q, kv, height, width };
+    let effort = if area.sketch { Effort::SKETCH } else { Effort::FULL };
+    let shares = stepped(q, kv, *steps, |q, kv, height, width| {
+        let region = Region { b: *b, h: *h, q, kv, height, width };
         let picture = raster.picture(&region, effort, control);
         exact &= picture.exact;
         picture.pixels
@@ -377,18 +434,16 @@ fn shares_of(raster: Option<&Raster>, lengths: Lengths, key: &TileKey, control: 
 }
 
 /// The block kind of each pixel; None if pixels are at least as large as blocks, because shares then suffice.
-fn kinds(source: &Source, key: &TileKey, control: &Control) -> Option<Vec<Verdict>> {
-    let block = key.block?;
-    let steps = key.steps();
+fn kinds(source: &Source, area: &Area, control: &Control) -> Option<Vec<Verdict>> {
+    let (block, steps, q, kv) = (area.block?, area.steps, &area.q, &area.kv);
     if steps[0] >= block.q && steps[1] >= block.kv {
         return None;
     }
-    let [q, kv] = key.tokens(source.lengths);
-    let (q_cuts, q_of) = cuts(&q, steps[0], block.q, source.lengths.q_len);
-    let (kv_cuts, kv_of) = cuts(&kv, steps[1], block.kv, source.lengths.kv_len);
+    let (q_cuts, q_of) = cuts(q, steps[0], block.q, source.lengths.q_len);
+    let (kv_cuts, kv_of) = cuts(kv, steps[1], block.kv, source.lengths.kv_len);
     let width = kv_cuts.len() - 1;
     let mut found = match source.raster() {
-        Some(raster) => raster.kinds(key.b as usize, key.h as usize, &q_cuts, &kv_cuts, control),
+        Some(raster) => raster.kinds(area.b, area.h, &q_cuts, &kv_cuts, control),
         None => vec![Verdict::Full; (q_cuts.len() - 1) * width],
     };
     for (at, kind) in found.iter_mut().enumerate() {

@@ -6,10 +6,12 @@ use super::Tool;
 use super::handles::Extent;
 use super::heat::HeatData;
 use super::texts::Texts;
+use crate::app::region::Region;
 use crate::base::{BlockSize, Lengths};
 use crate::document::heads::Heads;
 use crate::document::model::{Axis, Combine};
 use crate::ir::graph::Mod;
+use crate::quality::profile::Grid;
 use std::sync::Arc;
 
 /// The content of a frame.
@@ -29,6 +31,8 @@ pub struct Scene<'a> {
     pub q_axis: &'a Axis,
     /// The meaning of columns.
     pub kv_axis: &'a Axis,
+    /// The grid of the open capture, if its length is the columns'.
+    pub grid: Option<Grid>,
     /// The texts of rows and columns, if known.
     pub texts: [Option<Texts<'a>>; 2],
     /// Batch entries.
@@ -47,10 +51,12 @@ pub struct Scene<'a> {
     pub tool: Tool,
     /// Cells of the painted layer that the brush would paint on; None: blocks of `block_size`.
     pub painted_cell: Option<BlockSize>,
+    /// The cell (q_idx, kv_idx) that is looked at: the pinned one, or the last under the pointer.
+    pub at: [usize; 2],
     /// The cell (q_idx, kv_idx) that a cross stays on.
     pub pinned: Option<[usize; 2]>,
-    /// The area whose figures are told, rows and columns in tokens.
-    pub area: Option<[[usize; 2]; 2]>,
+    /// The area whose figures are told.
+    pub area: Option<&'a Region>,
     /// The selected rectangle, rows and columns in tokens; its handles are drawn with the pan tool.
     pub selected: Option<Extent>,
     /// The kind of picture.

@@ -57,6 +57,8 @@ fn harness(state: State) -> Harness<'static, State> {
             revision: state.revision,
             tool: state.tool,
             painted_cell: state.painted_cell,
+            at: [0, 0],
+            grid: None,
             pinned: None,
             area: None,
             selected: None,
@@ -301,4 +303,101 @@ fn an_edit_keeps_the_tiles_that_it_leaves_alone() {
         let tiles = harness.state().canvas.tiles.as_ref().unwrap();
         assert!(tiles.is_carried(n as u64 + 2), "after {window}");
     }
+}
+
+fn click(harness: &mut Harness<'_, State>, pos: Pos2) {
+    harness.hover_at(pos);
+    harness.step();
+    button(harness, pos, true);
+    harness.step();
+    button(harness, pos, false);
+    harness.step();
+    // two clicks are no double click
+    (0..40).for_each(|_| harness.step());
+}
+
+fn selected(harness: &Harness<'_, State>) -> Vec<Region> {
+    let areas = harness.state().events.iter().filter_map(|event| match event {
+        CanvasEvent::AreaSelected(region) => Some(region.clone()),
+        _ => None,
+    });
+    areas.collect()
+}
+
+#[test]
+fn a_polygon_is_clicked_corner_by_corner_closed_by_enter_or_its_first_corner_and_left_by_escape() {
+    let mut state = state(Some(examples::causal()), "tokens 256");
+    (state.tool, state.painted_cell) = (Tool::Polygon, Some(BlockSize::square(16)));
+    let mut harness = harness(state);
+    settle(&mut harness);
+    let corners = [(32, 32), (32, 160), (160, 160)];
+    let clicks = |harness: &mut Harness<'_, State>| {
+        for (q, kv) in corners {
+            let pos = at(harness, q, kv);
+            click(harness, pos);
+        }
+    };
+    clicks(&mut harness);
+    assert!(selected(&harness).is_empty() && harness.state().canvas.drawing());
+    harness.key_press(Key::Enter);
+    harness.step();
+    let first = selected(&harness);
+    assert_eq!(first.len(), 1);
+    assert!(first[0].parts.len() > 4 && !harness.state().canvas.drawing(), "{:?}", first[0]);
+    assert!(first[0].parts.iter().flatten().flatten().all(|token| token % 16 == 0), "whole cells");
+    clicks(&mut harness);
+    let start = at(&harness, corners[0].0, corners[0].1);
+    click(&mut harness, start);
+    assert_eq!(selected(&harness), [first[0].clone(), first[0].clone()], "the same by its first corner");
+    clicks(&mut harness);
+    harness.key_press(Key::Backspace);
+    harness.step();
+    harness.key_press(Key::Enter);
+    harness.step();
+    assert!(harness.state().canvas.drawing(), "two corners enclose nothing");
+    harness.key_press(Key::Escape);
+    harness.step();
+    assert!(!harness.state().canvas.drawing() && selected(&harness).len() == 2);
+}
+
+#[test]
+fn a_polygon_is_drawn_by_the_keyboard_alone() {
+    let mut state = state(Some(examples::causal()), "tokens 256");
+    (state.tool, state.painted_cell) = (Tool::Polygon, Some(BlockSize::square(16)));
+    state.canvas.take_focus();
+    let mut harness = harness(state);
+    settle(&mut harness);
+    // nearer, so that arrows move by less than the picture
+    (0..4).for_each(|_| harness.key_press(Key::Plus));
+    harness.step();
+    for (arrow, times) in [(Key::ArrowRight, 0), (Key::ArrowRight, 3), (Key::ArrowDown, 3), (Key::ArrowLeft, 3)] {
+        (0..times).for_each(|_| harness.key_press(arrow));
+        harness.step();
+        harness.key_press(Key::Enter);
+        harness.step();
+    }
+    // a second time at the same place
+    harness.key_press(Key::Enter);
+    harness.step();
+    let areas = selected(&harness);
+    assert_eq!(areas.len(), 1);
+    assert!(areas[0].is_rectangle() && areas[0].cells() > 16 * 16, "{:?}", areas[0]);
+}
+
+#[test]
+fn a_lasso_and_a_rectangle_go_to_the_borders_of_segments_and_frames() {
+    let mut state = state(Some(examples::causal()), "text 72 | video 3x6x10");
+    (state.tool, state.painted_cell) = (Tool::Area, Some(BlockSize::square(16)));
+    let mut harness = harness(state);
+    settle(&mut harness);
+    // near the borders at 72, 132 and 192
+    drag(&mut harness, &[(73, 71), (100, 100), (131, 191)]);
+    assert_eq!(selected(&harness)[0].place, [[72, 132], [72, 192]]);
+    harness.state_mut().tool = Tool::Lasso;
+    harness.step();
+    drag(&mut harness, &[(72, 73), (72, 130), (72, 190), (130, 191), (131, 130), (132, 72), (100, 72)]);
+    let lasso = &selected(&harness)[1];
+    assert_eq!((lasso.place, lasso.is_rectangle()), ([[72, 132], [72, 192]], true));
+    drag(&mut harness, &[(40, 40)]);
+    assert_eq!(selected(&harness).len(), 2, "a click selects nothing");
 }

@@ -244,18 +244,7 @@ impl Tiles {
 
     /// A key that has everything but its place.
     pub fn key(&self, source: &Source, look: &Look<'_>) -> TileKey {
-        let depends = source.depends(look.picture);
-        TileKey {
-            revision: source.revision,
-            b: if depends[0] { look.group[0] as u32 } else { 0 },
-            h: if depends[1] { look.group[1] as u32 } else { 0 },
-            picture: look.picture,
-            against: source.against().filter(|_| look.picture == Picture::Difference).unwrap_or(0),
-            block: (look.picture == Picture::Blocks).then_some(look.block),
-            dark: look.dark,
-            level: [0; 2],
-            at: [0; 2],
-        }
+        TileKey::of(source, look.group, look.picture, look.block, look.dark)
     }
 
     /// Paints what there is and wishes for the rest. `extra` tiles (minimap, thumbnails) come after the visible ones.

@@ -1,14 +1,16 @@
-//! Drawing on the canvas: brush, eraser, rectangle and band, from pointer positions to shapes.
+//! Drawing on the canvas: brush, eraser, rectangle, band and areas, from pointer positions to shapes.
 //!
 //! Invariant: a stroke is delivered as rectangles of cells, each cell of a fine brush at most once, without gaps at any
 //! pointer speed; a drawn shape stays on the screen until the analysed picture shows it. Must not know widgets or the
 //! use of a stroke.
 
 use super::colors::Palette;
+use super::outline::Outline;
 use super::view::ScreenFromWorld;
 use super::{CanvasEvent, Tool};
+use crate::app::region::{Place, Region, border};
 use crate::base::{BlockSize, Lengths};
-use crate::document::model::Stroke;
+use crate::document::model::{Axis, Stroke};
 use egui::{Color32, Painter, Pos2, Shape, StrokeKind};
 use std::collections::BTreeSet;
 
@@ -16,9 +18,11 @@ use std::collections::BTreeSet;
 const SMALLEST_BRUSH: f64 = 4.0;
 /// Brushes up to so many cells wide paint cell by cell; wider ones leave stamps.
 const FINE: u32 = 8;
-/// Seconds after which a stroke that changed nothing is no longer shown.
 /// Points that the pointer moves at least to draw a rectangle or a band.
-const DRAG: f32 = 3.0;
+pub(super) const DRAG: f32 = 3.0;
+/// Points from which on edges and corners go to the border of a segment or frame.
+pub(super) const SNAP: f64 = 7.0;
+/// Seconds after which a stroke that changed nothing is no longer shown.
 const FORGET: f64 = 3.0;
 /// Seconds after which one new revision is believed to hold a stroke; two always are.
 const BELIEVE: f64 = 0.25;
@@ -35,12 +39,12 @@ struct Active {
     stamps: BTreeSet<[u32; 4]>,
 }
 
-/// A rectangle or band under way: cells at which the pointer went down and is now.
+/// A rectangle or band under way: where the pointer went down and is now, in tokens (q, kv).
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Span {
     tool: Tool,
-    from: [i64; 2],
-    to: [i64; 2],
+    from: [f64; 2],
+    to: [f64; 2],
     /// Where the pointer went down, and how far from there it has been, in points.
     at: Pos2,
     reach: f32,
@@ -60,6 +64,8 @@ struct Pending {
 pub struct Tools {
     active: Option<Active>,
     span: Option<Span>,
+    /// A polygon or lasso under way.
+    pub(super) outline: Option<Outline>,
     pending: Vec<Pending>,
     /// Brush width in cells, as the user set it.
     brush: u32,
@@ -67,7 +73,7 @@ pub struct Tools {
 
 impl Default for Tools {
     fn default() -> Self {
-        Tools { active: None, span: None, pending: Vec::new(), brush: 1 }
+        Tools { active: None, span: None, outline: None, pending: Vec::new(), brush: 1 }
     }
 }
 
@@ -80,6 +86,8 @@ pub struct Step<'a> {
     pub lengths: Lengths,
     /// Cells that are painted.
     pub cell: BlockSize,
+    /// The meaning of rows and columns, to whose borders edges go; None: they stay on the cells.
+    pub axes: Option<[&'a Axis; 2]>,
     /// Revision of the scene.
     pub revision: u64,
     /// Seconds.
@@ -94,8 +102,28 @@ impl Step<'_> {
 
     /// The cell at a point, possibly outside the mask.
     fn cell_at(&self, at: Pos2) -> [i64; 2] {
-        let [q, kv] = self.map.world(at);
+        self.cell_of(self.map.world(at))
+    }
+
+    fn cell_of(&self, [q, kv]: [f64; 2]) -> [i64; 2] {
         [(q / self.cell.q as f64).floor() as i64, (kv / self.cell.kv as f64).floor() as i64]
+    }
+
+    /// The borders that a place is so near to that it is meant to be on them, of rows and of columns.
+    pub(super) fn borders(&self, at: [f64; 2]) -> [Option<usize>; 2] {
+        let Some(axes) = self.axes else { return [None, None] };
+        let scales = [self.map.q.scale, self.map.kv.scale];
+        [0, 1].map(|side| border(axes[side], at[side], SNAP / scales[side]))
+    }
+
+    /// Rows or columns between two places: to their borders where these are near, else whole cells.
+    fn between(&self, side: usize, a: f64, b: f64) -> [usize; 2] {
+        let (cell, len) = ([self.cell.q, self.cell.kv][side], [self.lengths.q_len, self.lengths.kv_len][side]);
+        let near = |at: f64| self.borders([at, at])[side];
+        let whole = |at: f64, more: f64| (((at / cell as f64).floor() + more).max(0.0) as usize).saturating_mul(cell);
+        let (lo, hi) = (a.min(b), a.max(b));
+        let [from, to] = [near(lo).unwrap_or(whole(lo, 0.0)), near(hi).unwrap_or(whole(hi, 1.0))].map(|n| n.min(len));
+        if from < to { [from, to] } else { [whole(lo, 0.0), whole(hi, 1.0)].map(|n| n.min(len)) }
     }
 
     fn tokens(&self, [q0, q1, kv0, kv1]: [u32; 4]) -> [[usize; 2]; 2] {
@@ -108,25 +136,18 @@ impl Step<'_> {
 impl Tools {
     /// Whether something is being drawn.
     pub fn drawing(&self) -> bool {
-        self.active.is_some() || self.span.is_some()
+        self.active.is_some() || self.span.is_some() || self.outline.is_some()
     }
 
     /// Whether the pointer has only been pressed: a shape of a click is none.
     pub fn is_click(&self) -> bool {
-        self.span.is_some_and(|span| span.tool != Tool::Line && span.reach < DRAG)
+        let lasso = self.outline.as_ref().is_some_and(Outline::is_click);
+        lasso || self.span.is_some_and(|span| span.tool != Tool::Line && span.reach < DRAG)
     }
 
-    /// Frames a selected area.
-    pub fn paint_area(&self, painter: &Painter, palette: &Palette, step: &Step<'_>, [q, kv]: [[usize; 2]; 2]) {
-        let rect = step.map.rect_of(q.map(|v| v as f64), kv.map(|v| v as f64));
-        let line = egui::Stroke::new(1.5, palette.accent);
-        let corners = [rect.left_top(), rect.right_top(), rect.right_bottom(), rect.left_bottom(), rect.left_top()];
-        painter.extend(Shape::dashed_line(&corners, line, 6.0, 4.0));
-    }
-
-    /// Whether it is a rectangle or a band.
+    /// Whether it is a shape rather than a stroke.
     pub fn spanning(&self) -> bool {
-        self.span.is_some()
+        self.span.is_some() || self.outline.is_some()
     }
 
     /// Makes the brush wider or narrower.
@@ -154,16 +175,21 @@ impl Tools {
                 self.drag(&[at], step, events);
             }
             Tool::Rectangle | Tool::Band | Tool::Line | Tool::Area => {
-                self.span = Some(Span { tool, from: cell, to: cell, at, reach: 0.0 });
+                let from = step.map.world(at);
+                self.span = Some(Span { tool, from, to: from, at, reach: 0.0 });
             }
+            Tool::Polygon | Tool::Lasso => self.outline = Some(Outline::new(tool, at, step)),
         }
     }
 
     /// The pointer moved through these points.
     pub fn drag(&mut self, through: &[Pos2], step: &Step<'_>, events: &mut Vec<CanvasEvent>) {
         if let (Some(span), Some(at)) = (&mut self.span, through.last()) {
-            span.to = step.cell_at(*at);
+            span.to = step.map.world(*at);
             span.reach = through.iter().map(|p| p.distance(span.at)).fold(span.reach, f32::max);
+        }
+        if let Some(outline) = &mut self.outline {
+            outline.drag(through, step);
         }
         let Some(active) = &mut self.active else { return };
         let mut rects = Vec::new();
@@ -184,6 +210,9 @@ impl Tools {
         if self.active.take().is_some() {
             events.push(CanvasEvent::StrokeEnded);
         }
+        if let Some(outline) = self.outline.take() {
+            events.extend(outline.region(step).map(CanvasEvent::AreaSelected));
+        }
         match self.span.take() {
             Some(span) if span.tool == Tool::Rectangle => {
                 if let Some([q, kv]) = span.rectangle(step) {
@@ -191,7 +220,7 @@ impl Tools {
                 }
             }
             Some(span) if span.tool == Tool::Area => {
-                events.extend(span.rectangle(step).map(CanvasEvent::AreaSelected));
+                events.extend(span.rectangle(step).map(Region::rectangle).map(CanvasEvent::AreaSelected));
             }
             Some(span) if span.tool == Tool::Line => self.line(span, step, events),
             Some(span) => {
@@ -205,9 +234,9 @@ impl Tools {
     /// A stroke of the brush along a straight line.
     fn line(&mut self, span: Span, step: &Step<'_>, events: &mut Vec<CanvasEvent>) {
         let (width, covered, stamps) = (self.width(step), BTreeSet::new(), BTreeSet::new());
-        let mut along = Active { paint: true, width, last: span.from, covered, stamps };
+        let mut along = Active { paint: true, width, last: step.cell_of(span.from), covered, stamps };
         let mut rects = Vec::new();
-        along.walk_to(span.to, step.grid(), &mut rects);
+        along.walk_to(step.cell_of(span.to), step.grid(), &mut rects);
         let rects = merge(rects);
         if rects.is_empty() {
             return;
@@ -220,7 +249,7 @@ impl Tools {
 
     /// Escape: nothing has been drawn.
     pub fn cancel(&mut self, events: &mut Vec<CanvasEvent>) {
-        self.span = None;
+        (self.span, self.outline) = (None, None);
         if self.active.take().is_some() {
             self.pending.clear();
             events.push(CanvasEvent::StrokeCancelled);
@@ -247,13 +276,19 @@ impl Tools {
 
     /// A description of the shape in progress.
     pub fn words(&self, step: &Step<'_>) -> Option<String> {
+        if let Some(outline) = &self.outline {
+            return Some(outline.words());
+        }
         let span = self.span?;
         if span.tool == Tool::Band {
             let [lo, hi] = span.band(step);
             return Some(format!("{lo} \u{2264} q - kv \u{2264} {hi}"));
         }
         if span.tool == Tool::Line {
-            let place = |at: [i64; 2]| format!("q {} kv {}", at[0] * step.cell.q as i64, at[1] * step.cell.kv as i64);
+            let place = |at: [f64; 2]| {
+                let [q, kv] = step.cell_of(at);
+                format!("q {} kv {}", q * step.cell.q as i64, kv * step.cell.kv as i64)
+            };
             return Some(format!("from {} to {}", place(span.from), place(span.to)));
         }
         let [q, kv] = span.rectangle(step)?;
@@ -278,6 +313,9 @@ impl Tools {
         painter.add(mesh);
         if let Some(span) = &self.span {
             span.paint(painter, palette, step, self.width(step));
+        }
+        if let Some(outline) = &self.outline {
+            outline.paint(painter, palette, step);
         }
         if let Some((Tool::Brush | Tool::Eraser, at)) = brush_at {
             let stamp = clip(stamp(step.cell_at(at), self.width(step)), step.grid());
@@ -356,17 +394,16 @@ fn merge(mut rects: Vec<[u32; 4]>) -> Vec<[u32; 4]> {
 
 impl Span {
     /// In tokens; None if it is outside the mask.
-    fn rectangle(&self, step: &Step<'_>) -> Option<[[usize; 2]; 2]> {
-        let side = |a: usize| [self.from[a].min(self.to[a]), self.from[a].max(self.to[a]) + 1];
-        let ([q0, q1], [kv0, kv1]) = (side(0), side(1));
-        let rect = clip([q0, q1, kv0, kv1], step.grid());
-        (rect[0] < rect[1] && rect[2] < rect[3]).then(|| step.tokens(rect))
+    fn rectangle(&self, step: &Step<'_>) -> Option<Place> {
+        let side = |a: usize| step.between(a, self.from[a], self.to[a]);
+        let place = [side(0), side(1)];
+        place.iter().all(|[from, to]| from < to).then_some(place)
     }
 
     /// Smallest and largest distance between the diagonals through both cells, in tokens.
     fn band(&self, step: &Step<'_>) -> [i64; 2] {
         let distance = |at: [i64; 2]| at[0] * step.cell.q as i64 - at[1] * step.cell.kv as i64;
-        let (a, b) = (distance(self.from), distance(self.to));
+        let (a, b) = (distance(step.cell_of(self.from)), distance(step.cell_of(self.to)));
         [a.min(b), a.max(b)]
     }
 
@@ -382,7 +419,10 @@ impl Span {
         }
         if self.tool == Tool::Line {
             let middle = |n: i64, cell: usize| (n as f64 + 0.5) * cell as f64;
-            let place = |at: [i64; 2]| step.map.pos(middle(at[0], step.cell.q), middle(at[1], step.cell.kv));
+            let place = |at: [f64; 2]| {
+                let [q, kv] = step.cell_of(at);
+                step.map.pos(middle(q, step.cell.q), middle(kv, step.cell.kv))
+            };
             let wide = (step.map.q.scale * step.cell.q as f64 * f64::from(width[0])).max(2.0) as f32;
             painter.line_segment([place(self.from), place(self.to)], (wide, fill));
             painter.line_segment([place(self.from), place(self.to)], line);

@@ -26,7 +26,7 @@ impl Bench {
 
     fn step(&self) -> Step<'static> {
         let map: &'static ScreenFromWorld = Box::leak(Box::new(self.map));
-        Step { map, lengths: self.lengths, cell: self.cell, revision: 7, now: 0.0 }
+        Step { map, lengths: self.lengths, cell: self.cell, axes: None, revision: 7, now: 0.0 }
     }
 
     /// The middle of a cell of the painted grid.

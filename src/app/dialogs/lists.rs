@@ -4,6 +4,7 @@
 
 use super::{Next, State, title};
 use crate::app::command::Command;
+use crate::app::hints::words as words_of;
 use crate::app::language::say;
 use crate::app::widgets::{refusal, severity_colour, severity_word};
 use crate::base::Diagnostic;
@@ -14,9 +15,13 @@ pub(super) fn failure(ui: &mut Ui, heading: &str, why: &[Diagnostic]) -> Next {
     ScrollArea::vertical().max_height(360.0).show(ui, |ui| {
         for diagnostic in why {
             refusal(ui, diagnostic);
-            ui.label(RichText::new(diagnostic.summary()).color(severity_colour(ui, diagnostic.severity)));
+            // the code is for searching; what happened comes first
+            let (summary, mark) = (diagnostic.summary(), format!("[{}]: ", diagnostic.code));
+            let words = summary.split_once(&mark).map_or(summary.as_str(), |(_, words)| words);
+            ui.label(RichText::new(words).color(severity_colour(ui, diagnostic.severity)))
+                .on_hover_text(&*diagnostic.code);
             if let Some(hint) = &diagnostic.hint {
-                ui.label(hint);
+                ui.label(words_of(hint));
             }
             ui.add_space(6.0);
         }

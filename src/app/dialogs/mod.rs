@@ -19,7 +19,6 @@ mod unsaved;
 pub(crate) use trainer::advice_ui;
 
 use super::action::{Action, Actions};
-use super::browse::Listing;
 use super::drafts::Dialog;
 use super::drafts::connect::ConnectDialog;
 use super::drafts::gallery::GalleryDialog;
@@ -32,6 +31,7 @@ use super::state::State;
 use super::unsaved::Kept;
 use super::widgets;
 use crate::base::Diagnostic;
+use crate::worker::protocol::folder::{FolderAsk, Listing};
 use egui::Ui;
 use std::path::PathBuf;
 
@@ -172,9 +172,9 @@ pub(super) fn ssh_names(state: &mut State, names: Names) {
 }
 
 /// A folder has been listed.
-pub(super) fn listed(state: &mut State, listing: Listing) {
+pub(super) fn listed(state: &mut State, far: bool, ask: &FolderAsk, listing: Listing) {
     if let Some(Dialog::Path(dialog)) = &mut state.dialog {
-        dialog.listed(listing);
+        dialog.listed(far, ask, listing);
     }
 }
 

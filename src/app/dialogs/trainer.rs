@@ -5,7 +5,9 @@
 use super::{Action, Actions, Next, title};
 use crate::app::action::Fit;
 use crate::app::drafts::trainer::TrainerDialog;
+use crate::app::hints::words;
 use crate::app::widgets::{diagnostic_below, primary_button, section};
+use crate::base::Diagnostic;
 use crate::document::library;
 use crate::trainers::advice::Advice;
 use crate::trainers::read::TrainerConfig;
@@ -35,7 +37,11 @@ fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &
         }
     });
     ui.label(format!("Today: {}", config.meaning()));
-    dialog.notes.iter().for_each(|note| diagnostic_below(ui, note));
+    for note in &dialog.notes {
+        // there is no export yet whose folder could stand there
+        let hint = note.hint.as_ref().map(|hint| hint.replace("EXPORT", "FOLDER_OF_THE_EXPORT"));
+        diagnostic_below(ui, &Diagnostic { hint, ..note.clone() });
+    }
     let mut next = Next::Stay;
     let mut fit = |start: Fit| {
         let (path, trainer) = (dialog.path.clone(), Box::new(config.clone()));
@@ -62,7 +68,12 @@ fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &
         None => drop(ui.weak("The shape of this model family is unknown: start from a preset.")),
     }
     if let Some(advice) = &dialog.advice {
-        advice_ui(ui, advice);
+        // what a note has said is not said again
+        let said = |line: &String| dialog.notes.iter().any(|note| note.message.contains(line.as_str()));
+        let mut advice = advice.clone();
+        advice.why.retain(|line| !said(line));
+        advice.next.retain(|line| !said(line));
+        advice_ui(ui, &advice);
     }
     let known = dialog.plain.is_some();
     section(ui, if known { "Or start from a preset for this model" } else { "Start from a preset" });
@@ -78,7 +89,7 @@ fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &
         }
     });
     ui.add_space(6.0);
-    ui.weak("Export then changes the attention setting in this file; it shows the difference first and keeps a copy.");
+    ui.weak("Export shows what it would change in this file before it writes, and keeps a copy.");
     next
 }
 
@@ -86,6 +97,6 @@ fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &
 pub(crate) fn advice_ui(ui: &mut Ui, advice: &Advice) {
     ui.add(egui::Label::new(egui::RichText::new(&advice.headline).strong()).wrap());
     for line in advice.why.iter().chain(&advice.next) {
-        ui.add(egui::Label::new(egui::RichText::new(line).weak()).wrap());
+        ui.add(egui::Label::new(egui::RichText::new(words(line)).weak()).wrap());
     }
 }

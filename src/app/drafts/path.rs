@@ -3,7 +3,7 @@
 //! Invariant: it opens and writes nothing. Must not know the files' meaning, nor how it is shown.
 
 use crate::app::action::Action;
-use crate::app::browse::Listing;
+use crate::worker::protocol::folder::{FolderAsk, Listing};
 use std::path::{Path, PathBuf};
 
 /// The purpose of the path.
@@ -32,14 +32,31 @@ pub(crate) struct PathDialog {
     pub focused: bool,
     /// The path that would be overwritten, asked about.
     pub asked: Option<String>,
-    /// The last requested folder, and its content.
-    pub folder: Option<PathBuf>,
+    /// A path on the worker's machine.
+    pub far: bool,
+    /// Whether hidden files are listed.
+    pub hidden: bool,
+    /// The last requested folder, on which machine, and its content.
+    pub folder: Option<(bool, FolderAsk)>,
     pub listing: Option<Listing>,
+    /// The entry that the arrow keys are at.
+    pub at: Option<usize>,
 }
 
 impl PathDialog {
     pub fn new(purpose: Purpose, text: &str) -> Self {
-        Self { purpose, text: text.into(), decided: false, focused: false, asked: None, folder: None, listing: None }
+        Self {
+            purpose,
+            text: text.into(),
+            decided: false,
+            focused: false,
+            asked: None,
+            far: false,
+            hidden: false,
+            folder: None,
+            listing: None,
+            at: None,
+        }
     }
 
     /// A native dialog has answered.
@@ -48,16 +65,29 @@ impl PathDialog {
     }
 
     /// A folder has been listed.
-    pub fn listed(&mut self, listing: Listing) {
-        if self.folder.as_ref() == Some(&listing.folder) {
-            self.listing = Some(listing);
+    pub fn listed(&mut self, far: bool, ask: &FolderAsk, listing: Listing) {
+        if !self.folder.as_ref().is_some_and(|(on, asked)| *on == far && asked == ask) {
+            return;
         }
+        if far && self.text.trim().is_empty() && listing.items.is_ok() {
+            // the home there, whose name nobody knew
+            self.text = format!("{}/", listing.folder.trim_end_matches('/'));
+            self.folder = Some((far, FolderAsk { path: listing.folder.clone(), ..ask.clone() }));
+            self.focused = false;
+        }
+        (self.listing, self.at) = (Some(listing), None);
+    }
+
+    /// The other machine is meant from now on.
+    pub fn change_place(&mut self, far: bool) {
+        (self.far, self.text, self.listing, self.folder, self.at) = (far, String::new(), None, None, None);
+        self.focused = false;
     }
 
     /// Of the listed files.
     pub fn extensions(&self) -> &'static [&'static str] {
         match self.purpose {
-            Purpose::Open => &["json", "py", "html", "safetensors", "npy", "pt", "txt"],
+            Purpose::Open => &["json", "py", "html", "safetensors", "npy", "npz", "pt", "pth", "txt"],
             Purpose::Config | Purpose::Save | Purpose::SaveRun => &["json"],
             Purpose::Link { .. } | Purpose::SaveRecorder => &["py"],
             Purpose::SaveHtml => &["html"],
@@ -72,6 +102,7 @@ impl PathDialog {
     pub fn action(&self) -> Action {
         let path = expand(&self.text);
         match self.purpose {
+            Purpose::Open if self.far => Action::OpenFar(self.text.trim().into()),
             Purpose::Open => Action::Open(path),
             Purpose::Config => Action::OpenConfig(path),
             Purpose::Save => Action::SaveTo(path),

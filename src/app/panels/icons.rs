@@ -14,6 +14,8 @@ pub(super) enum Icon {
     Band,
     Line,
     Area,
+    Polygon,
+    Lasso,
 }
 
 /// Draws one in the middle of a rectangle.
@@ -56,6 +58,21 @@ pub(super) fn paint(painter: &Painter, rect: Rect, icon: Icon, color: Color32) {
                 let toward = |to: f32, from: f32| from + (to - from).clamp(-0.26, 0.26);
                 path(&[(toward(ax, x), toward(ay, y)), (x, y), (toward(bx, x), toward(by, y))]);
             }
+        }
+        Icon::Polygon => {
+            let corners = [(0.2, 0.1), (0.94, 0.3), (0.72, 0.92), (0.1, 0.72), (0.2, 0.1)];
+            path(&corners);
+            for (x, y) in &corners[..4] {
+                painter.circle_filled(at(*x, *y), side * 0.1, color);
+            }
+        }
+        Icon::Lasso => {
+            let turn = |n: usize| {
+                let angle = n as f32 / 20.0 * std::f32::consts::TAU;
+                (0.5 + 0.44 * angle.cos(), 0.4 + 0.3 * angle.sin())
+            };
+            path(&(0..=20).map(turn).collect::<Vec<_>>());
+            path(&[(0.3, 0.66), (0.22, 0.8), (0.34, 0.86), (0.26, 0.98)]);
         }
         Icon::Line => {
             path(&[(0.1, 0.9), (0.9, 0.1)]);

@@ -25,3 +25,4 @@ pub(super) mod thumbs;
 pub(super) mod toasts;
 pub(super) mod tools;
 pub(super) mod top;
+pub(super) mod tour;

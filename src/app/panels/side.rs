@@ -48,6 +48,12 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, merged: bool, pages: &mut
         ui.memory_mut(|m| m.move_focus(egui::FocusDirection::Next));
     }
     names(ui, state, actions);
+    if tabs::lesson_is_on(ui) && !state.view.is_at(Workspace::Learn) {
+        let back = ui.link(say(ui, "page-lesson"));
+        if back.on_hover_text(Command::ShowLearn.tooltip(ui.ctx())).clicked() {
+            actions.command(Command::ShowLearn);
+        }
+    }
     ui.separator();
     match (state.view.aside, state.view.workspace) {
         (None, Workspace::Design) => scrolled(ui, "inspector", |ui| {

@@ -11,11 +11,12 @@ use crate::app::widgets::painted;
 use egui::{RichText, Sense, Ui, Vec2};
 
 /// Commands, with the ids of their texts here.
-const STEPS: [(Command, &str, &str); 5] = [
+const STEPS: [(Command, &str, &str); 6] = [
     (Command::Gallery, "start-gallery", "start-gallery.words"),
     (Command::PasteCode, "start-paste", "start-paste.words"),
     (Command::OpenConfig, "start-config", "start-config.words"),
     (Command::Connect, "start-connect", "start-connect.words"),
+    (Command::Tour, "start-tour", "start-tour.words"),
     (Command::ShowLearn, "start-learn", "start-learn.words"),
 ];
 /// Height of a step, in points.

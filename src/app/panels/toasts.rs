@@ -34,8 +34,13 @@ pub(in crate::app) fn show(ctx: &egui::Context, state: &State, actions: &mut Act
     if toasts.is_empty() {
         return;
     }
-    let area = Area::new(id("toasts")).anchor(Align2::LEFT_BOTTOM, Vec2::new(10.0, -34.0)).order(Order::Foreground);
-    let room = (ctx.content_rect().width() - 40.0).min(400.0);
+    let area = Area::new(id("toasts")).order(Order::Foreground);
+    let screen = ctx.content_rect();
+    // beside the mask there is nothing to cover; without a canvas, the corner
+    let corner = state.session.canvas.margin().filter(|at| screen.contains(*at));
+    let corner = corner.unwrap_or(screen.right_bottom() + Vec2::new(-10.0, -34.0));
+    let area = area.pivot(Align2::RIGHT_BOTTOM).fixed_pos(corner);
+    let room = (screen.width() - 40.0).min(330.0);
     area.show(ctx, |ui| {
         ui.set_max_width(room);
         for (at, notice) in toasts {

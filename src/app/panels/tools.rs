@@ -4,7 +4,7 @@
 
 use super::icons::{self, Icon};
 use crate::app::action::{Action, Actions};
-use crate::app::canvas::{NO_SCORE, Picture, Tool};
+use crate::app::canvas::{Picture, Tool};
 use crate::app::command::Command;
 use crate::app::gesture::Plan;
 use crate::app::language::{say, say_with, words};
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// A count that is done by then is not worth a word about its progress.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-const TOOLS: [(Tool, Command, Icon); 7] = [
+const TOOLS: [(Tool, Command, Icon); 9] = [
     (Tool::Pan, Command::ToolPan, Icon::Move),
     (Tool::Brush, Command::ToolBrush, Icon::Brush),
     (Tool::Eraser, Command::ToolEraser, Icon::Eraser),
@@ -28,6 +28,8 @@ const TOOLS: [(Tool, Command, Icon); 7] = [
     (Tool::Rectangle, Command::ToolRectangle, Icon::Rectangle),
     (Tool::Band, Command::ToolBand, Icon::Band),
     (Tool::Area, Command::ToolArea, Icon::Area),
+    (Tool::Polygon, Command::ToolPolygon, Icon::Polygon),
+    (Tool::Lasso, Command::ToolLasso, Icon::Lasso),
 ];
 
 /// Pictures, with the ids of their names.
@@ -48,17 +50,27 @@ const WIDE: f32 = 640.0;
 /// Room that the menu of what is handed on wants, in points.
 const SHARE: f32 = 56.0;
 
+/// Room that the field of pictures, the switch to patches and the heads want.
+const ROOMY: f32 = 330.0;
+/// Room that the field of a head wants, and the menu of heads.
+const HEAD: f32 = 84.0;
+const PICKED: f32 = 100.0;
+/// Room that the words on empty rows want.
+const EMPTY: f32 = 170.0;
+
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.horizontal(|ui| {
         if !state.view.left && state.view.workspace.has_layers() {
             shows(ui, say(ui, "tools-layers"), Command::ToggleLeft, actions);
         }
+        let usual = std::mem::replace(&mut ui.spacing_mut().item_spacing.x, 2.0);
         for (tool, command, icon) in TOOLS {
             if icon_button(ui, state.focus.tool == tool, icon, command).clicked() {
                 actions.command(command);
             }
         }
+        ui.spacing_mut().item_spacing.x = usual;
         ui.separator();
         pictures(ui, state, actions);
         head(ui, state, actions);
@@ -81,11 +93,22 @@ fn pictures(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let looks = looks(words(ui.ctx()), state);
     let now = looks.iter().find(|look| look.is_shown(state));
     if ui.available_width() < WIDE {
+        let room = ui.available_width() >= ROOMY;
         let combo = egui::ComboBox::from_id_salt("picture").selected_text(now.map_or("", |l| l.name)).width(96.0);
-        let response = combo.show_ui(ui, |ui| looks.iter().for_each(|look| look.show(ui, state, actions)));
+        let response = combo.show_ui(ui, |ui| {
+            looks.iter().for_each(|look| look.show(ui, state, actions));
+            if !room {
+                ui.separator();
+                patches(ui, state, actions);
+            }
+        });
         response.response.accessible_name(say(ui, "picture-drawn"));
+        if room {
+            patches(ui, state, actions);
+        }
     } else {
         looks.iter().for_each(|look| look.show(ui, state, actions));
+        patches(ui, state, actions);
     }
     let masses = state.focus.picture == Picture::Map && state.focus.map == MapKind::Probabilities;
     if masses || state.focus.picture == Picture::Loss {
@@ -93,6 +116,14 @@ fn pictures(ui: &mut Ui, state: &State, actions: &mut Actions) {
         if ui.checkbox(&mut on, say(ui, "picture-log")).on_hover_text(say(ui, "picture-log.tip")).changed() {
             actions.push(Action::SetMapLog(on));
         }
+    }
+}
+
+/// The switch between the matrix and the keys of one query.
+fn patches(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let words = say_with(ui, "patches-also", &[("tip", Command::Patches.tooltip(ui.ctx()).into())]);
+    if ui.selectable_label(state.focus.patches, Command::Patches.text(ui.ctx())).on_hover_text(words).clicked() {
+        actions.command(Command::Patches);
     }
 }
 
@@ -169,14 +200,13 @@ fn count(ui: &mut Ui, state: &State, actions: &mut Actions) {
 }
 
 fn empty_rows(ui: &mut Ui, state: &State) {
-    if state.focus.picture == Picture::Bias && state.session.built.as_ref().is_some_and(|b| b.compiled.score.is_none())
-    {
-        ui.weak(NO_SCORE);
-        return;
-    }
     let Some(Ok(stats)) = state.session.current_stats().map(|counted| &counted.result) else { return };
     if stats.empty_rows > 0 {
         let words = say_with(ui, "tools-empty-rows", &[("n", grouped(stats.empty_rows.into()).into())]);
+        // where it would cover the heads, the headline's warnings have it
+        if ui.available_width() < EMPTY {
+            return;
+        }
         ui.colored_label(ui.visuals().warn_fg_color, words).on_hover_text(say(ui, "tools-empty-rows-tip"));
     }
 }
@@ -199,6 +229,9 @@ fn icon_button(ui: &mut Ui, chosen: bool, icon: Icon, command: Command) -> egui:
 /// The tool's effect, shown before its use.
 pub(in crate::app) fn tool_words(said: &'static Words, state: &State) -> String {
     let empty = state.document.layers.iter().all(|l| !l.enabled);
+    if state.focus.patches {
+        return said.text("mouse-patches").into();
+    }
     let id = match state.focus.tool {
         Tool::Pan if state.selected_rectangle().is_some() => "mouse-handles",
         Tool::Pan => "mouse-pan",
@@ -210,6 +243,8 @@ pub(in crate::app) fn tool_words(said: &'static Words, state: &State) -> String 
         Tool::Band if empty => "mouse-band-first",
         Tool::Rectangle => "mouse-rectangle",
         Tool::Area => "mouse-area",
+        Tool::Polygon => "mouse-polygon",
+        Tool::Lasso => "mouse-lasso",
         Tool::Band => "mouse-band",
     };
     said.text(id).into()
@@ -224,12 +259,15 @@ fn head(ui: &mut Ui, state: &State, actions: &mut Actions) {
             actions.push(Action::SetHead { b, h });
         }
     }
-    if settings.heads > 1 {
+    // where there is no room for them the brackets change the head, and the palette finds the rest
+    if settings.heads > 1 && ui.available_width() >= HEAD {
         ui.weak(say(ui, "tools-head"));
         if let Some(h) = whole(ui, "Shown head", h, 0..=settings.heads - 1) {
             actions.push(Action::SetHead { b, h });
         }
-        picked(ui, state, actions);
+        if ui.available_width() >= PICKED || state.focus.picked.is_some() {
+            picked(ui, state, actions);
+        }
     }
 }
 

@@ -21,6 +21,8 @@ const ONE_MENU: f32 = 1060.0;
 const NARROW: f32 = 720.0;
 /// Room for the device, Run and the theme.
 const RIGHT: f32 = 290.0;
+/// Room for both ways through the history.
+const UNDO: f32 = 110.0;
 /// Room for the mark of what no file has.
 const MARK: f32 = 72.0;
 /// Width of the device's name.
@@ -41,7 +43,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         ui.separator();
         workspaces(ui, state, width < NARROW, actions);
         ui.separator();
-        if width >= NARROW {
+        if width >= NARROW && ui.available_width() >= RIGHT + UNDO {
             for command in [Command::Undo, Command::Redo] {
                 let response = command_button(ui, command, state.can(command), actions);
                 let title = match command {
@@ -129,7 +131,7 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
             ],
         ),
         ("menu-run", &[&[Run, RunWhole, RaceLengths, Detach, Jobs, Cancel], &[Compile, Examine, Connect]]),
-        ("menu-help", &[&[ShowLearn], &[Palette, Shortcuts, Messages]]),
+        ("menu-help", &[&[ShowLearn, Tour], &[Palette, Shortcuts, Messages]]),
     ];
     for (name, groups) in groups {
         ui.menu_button(say(ui, name), |ui| {

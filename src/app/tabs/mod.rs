@@ -22,7 +22,7 @@ use super::workspace::{Aside, Workspace};
 use crate::base::Diagnostic;
 use egui::{ScrollArea, Ui};
 
-pub(super) use learn::shown_trace;
+pub(super) use learn::{is_on as lesson_is_on, shown_trace};
 pub(crate) use parallel::ParallelPage;
 pub(crate) use quality::QualityPage;
 #[cfg(test)]

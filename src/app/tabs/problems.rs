@@ -32,14 +32,17 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             }
         });
     }
-    ScrollArea::both().auto_shrink([false, false]).show(ui, |ui| {
-        for (layer, diagnostic) in &all {
-            one(ui, state, *layer, diagnostic, actions);
+    // sideways only the lines of code move: a wide one must not widen the words, which would be cut
+    ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
+        for (n, (layer, diagnostic)) in all.iter().enumerate() {
+            ui.push_id(n, |ui| one(ui, state, *layer, diagnostic, actions));
         }
         if let Some(race) = &state.session.race
             && let Some(report) = &race.report
         {
-            report.notes.iter().for_each(|note| one(ui, state, None, note, actions));
+            report.notes.iter().enumerate().for_each(|(n, note)| {
+                ui.push_id(("note", n), |ui| one(ui, state, None, note, actions));
+            });
         }
     });
 }
@@ -73,7 +76,9 @@ fn one(ui: &mut Ui, state: &State, layer: Option<u64>, diagnostic: &Diagnostic, 
         let (message, lines) = text.split_once('\n').unwrap_or((&text, ""));
         ui.add(Label::new(RichText::new(message).monospace()).wrap());
         // a wrapped line would not be above its marks
-        ui.add(Label::new(RichText::new(lines).monospace()).extend());
+        ScrollArea::horizontal().id_salt("lines").auto_shrink([false, true]).show(ui, |ui| {
+            ui.add(Label::new(RichText::new(lines).monospace()).extend());
+        });
     }
     if let Some(hint) = &diagnostic.hint {
         ui.add(Label::new(RichText::new(words(hint)).weak()).wrap());

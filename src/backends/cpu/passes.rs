@@ -49,7 +49,7 @@ pub(super) struct Runner<P> {
 
 impl<P: Passes> Runner<P> {
     /// Of passes that `make` gives; they share `shared` bytes with others.
-    pub fn new(shared: u64, make: impl FnOnce() -> P) -> Runner<P> {
+    pub(super) fn new(shared: u64, make: impl FnOnce() -> P) -> Runner<P> {
         let meter = Meter::start();
         Runner { passes: make(), meter, shared, forward: None, both: None }
     }

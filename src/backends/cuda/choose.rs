@@ -19,7 +19,7 @@ use crate::problem::pattern::Pattern;
 
 /// What a backend asks for; [`spec`] finds the kernel that suits the device and the shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Want {
+pub(crate) enum Want {
     /// The fastest block-sparse kernel: decoding's, the architecture's own, or `flex_sm80`.
     Flex,
     /// `flex_sm80` on any device: the algorithm of `sdpa` and `flash_attention_2`.
@@ -30,7 +30,7 @@ pub enum Want {
 
 /// What a backend wants, and the parts that are compiled in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub(crate) struct Choice {
     /// Which kernel.
     pub want: Want,
     /// Mask kind.
@@ -41,7 +41,7 @@ pub struct Choice {
 
 impl Choice {
     /// The mods that this choice compiles in.
-    pub fn mods(&self, problem: &Problem) -> LiftedMods {
+    pub(crate) fn mods(&self, problem: &Problem) -> LiftedMods {
         let wants_mask = matches!(self.mask, MaskKind::Formula | MaskKind::Dense);
         let mask = problem.mask.as_deref().filter(|_| wants_mask);
         LiftedMods::new(mask, problem.score.as_deref().filter(|_| self.score))
@@ -49,7 +49,7 @@ impl Choice {
 }
 
 /// `backend`'s choice for a problem, or its refusal.
-pub fn choose(problem: &Problem, backend: BackendName) -> Result<Choice, Diagnostic> {
+pub(crate) fn choose(problem: &Problem, backend: BackendName) -> Result<Choice, Diagnostic> {
     if problem.dtype == DType::F32 {
         let message =
             "Query, key, and value must be either bfloat16 or float16, not float32: GPU kernels use tensor cores";
@@ -104,7 +104,7 @@ fn pattern_of(problem: &Problem) -> Result<Pattern, Diagnostic> {
 
 /// Masks that have a name outside FlexAttention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
+pub(crate) enum Known {
     /// Keeps everything.
     Full,
     /// `q_idx >= kv_idx`.
@@ -114,7 +114,7 @@ pub enum Known {
 }
 
 /// Recognises a mask by its graph.
-pub fn known_mask(mask: &Mod) -> Known {
+pub(crate) fn known_mask(mask: &Mod) -> Known {
     let input = |id| if let Op::Input(input) = mask.graph.node(id).op { Some(input) } else { None };
     match mask.graph.node(mask.root).op {
         Op::Bool(true) => Known::Full,
@@ -134,11 +134,8 @@ fn hopper(problem: &Problem, choice: &Choice, shape: &Shape, limits: &Limits, sc
 
 /// A variant whose mask goes in as data, if it can, so that another mask needs no other kernel.
 pub(crate) fn with_mask_as_data(problem: &Problem, spec: KernelSpec) -> KernelSpec {
-    KernelSpec { mask: mask_kind(problem, &spec, bitmap::MOST_TILES), ..spec }
+    KernelSpec { mask: mask_kind(problem, &spec, bitmap::LIMITS), ..spec }
 }
-
-/// Partial tiles up to which bitmaps are made of a mask that kernels cannot compute to the last cell: 512 MB of them.
-const MOST_EXACT: usize = 1 << 18;
 
 /// Errors if a variant would compute the mask by a formula that the device may round differently from the host.
 pub(crate) fn check_exact(problem: &Problem, spec: &KernelSpec) -> Result<(), Diagnostic> {
@@ -153,20 +150,13 @@ pub(crate) fn check_exact(problem: &Problem, spec: &KernelSpec) -> Result<(), Di
     }
 }
 
-/// The form of a variant's mask: bitmaps up to a limit of partial tiles, otherwise the rows' ranges if each row keeps
-/// one, otherwise the emitted formula, if it keeps the same cells.
-fn mask_kind(problem: &Problem, spec: &KernelSpec, most_bitmaps: usize) -> MaskKind {
+/// The form of a variant's mask: bitmaps of few partial tiles, otherwise the rows' ranges if each row keeps one, otherwise
+/// bitmaps up to a second limit, otherwise the emitted formula.
+fn mask_kind(problem: &Problem, spec: &KernelSpec, limits: [usize; 2]) -> MaskKind {
     let (MaskKind::Formula, Some(mask)) = (spec.mask, problem.mask.as_deref()) else { return spec.mask };
     let Ok(plan) = of_problem::plan(problem, spec, &Control::new()) else { return spec.mask };
-    if plan.partial_total() <= most_bitmaps as u64 {
-        MaskKind::Bitmap
-    } else if Ranges::build(mask, problem.lengths(), &plan, spec.tile_q).is_some() {
-        MaskKind::Interval
-    } else if plan.partial_total() <= MOST_EXACT as u64 && !exact::by_formula(problem, mask) {
-        MaskKind::Bitmap
-    } else {
-        MaskKind::Formula
-    }
+    let keeps_ranges = || Ranges::build(mask, problem.lengths(), &plan, spec.tile_q).is_some();
+    bitmap::form(plan.partial_total(), limits, keeps_ranges)
 }
 
 /// The variant for few query rows over many keys, if the problem has them; its masks are bitmaps if those are small.
@@ -193,7 +183,7 @@ pub(crate) fn shape(problem: &Problem) -> Shape {
 }
 
 /// The variant for a problem.
-pub fn spec(problem: &Problem, choice: &Choice, limits: &Limits) -> KernelSpec {
+pub(crate) fn spec(problem: &Problem, choice: &Choice, limits: &Limits) -> KernelSpec {
     let score = match (choice.score, problem.scale() > 0.0) {
         (true, _) => ScoreKind::Mod,
         (false, true) => ScoreKind::Folded,
@@ -283,19 +273,20 @@ pub(crate) mod tests {
             let rest = g.binary(BinaryOp::Mod, sum, three);
             g.binary(BinaryOp::Eq, rest, zero)
         });
-        // with as many bitmaps as tiles are partial, and with one fewer
+        // with as many bitmaps as tiles are partial, with so many for masks without ranges alone, and with one fewer
         let kinds = |mask: Option<Arc<Mod>>| {
             let p = problem(mask, None);
             let choice = choose(&p, BackendName::Flex).unwrap();
             let limits = Limits::of_arch("sm_90a").unwrap();
             let spec = KernelSpec::hopper(&shape(&p), &limits, choice.mask, ScoreKind::Folded).unwrap();
             let partial = of_problem::plan(&p, &spec, &Control::new()).unwrap().partial_total() as usize;
-            [partial, partial - 1].map(|most| mask_kind(&p, &spec, most))
+            [[partial; 2], [partial - 1, partial], [partial - 1; 2]].map(|most| mask_kind(&p, &spec, most))
         };
-        assert_eq!(kinds(Some(causal())), [MaskKind::Bitmap, MaskKind::Interval]);
-        assert_eq!(kinds(Some(window())), [MaskKind::Bitmap, MaskKind::Interval]);
-        assert_eq!(kinds(Some(every_third)), [MaskKind::Bitmap, MaskKind::Formula]);
-        assert_eq!(kinds(None), [MaskKind::None; 2]);
+        let ranges = [MaskKind::Bitmap, MaskKind::Interval, MaskKind::Interval];
+        assert_eq!(kinds(Some(causal())), ranges);
+        assert_eq!(kinds(Some(window())), ranges);
+        assert_eq!(kinds(Some(every_third)), [MaskKind::Bitmap, MaskKind::Bitmap, MaskKind::Formula]);
+        assert_eq!(kinds(None), [MaskKind::None; 3]);
     }
 
     #[test]

@@ -24,7 +24,7 @@ impl Experiment {
     ];
 
     /// Whether this one is asked for.
-    pub fn is_on(self) -> bool {
+    pub(super) fn is_on(self) -> bool {
         std::env::var("MASKLOOM_KERNELS").is_ok_and(|said| Self::of(&said) == Some(self))
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Invariant: table and picture list the same heads in the same order. Must not know how heads are analysed.
 
-use super::Plain;
 use super::page::Page;
+use super::{Plain, atlas_far};
 use crate::base::{BlockSize, Control, Diagnostic};
 use crate::cli::far::{self, Far};
 use crate::cli::figures;
@@ -55,8 +55,16 @@ pub struct Args {
     /// Page with the table and the picture
     #[arg(long, value_name = "F.html", value_parser = crate::cli::ending::one_of(&["html"]))]
     page: Option<PathBuf>,
-    #[command(flatten)]
-    far: Far,
+    /// Run where the capture is: name of a target (`maskloom target list`), or the launch command of a worker; the capture is a path
+    /// there and stays there. Several share its calls, and each must have the file
+    #[arg(long = "target", value_name = "NAME|COMMAND")]
+    targets: Vec<String>,
+    /// With several targets: calls as they come, in a file that the same command takes up after a kill
+    #[arg(long, value_name = "F.jsonl", value_parser = crate::cli::ending::one_of(&["jsonl"]))]
+    journal: Option<PathBuf>,
+    /// Go on without this program: `maskloom attach` shows the results
+    #[arg(long, conflicts_with = "journal")]
+    detach: bool,
     /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
@@ -74,25 +82,60 @@ pub fn atlas(args: Args) -> Result<(), Failure> {
                 .hint(format!("one of {names}")),
         )
     })?;
-    if args.far.is_far() {
+    let far = Far { target: args.targets.first().cloned().unwrap_or_default(), detach: args.detach };
+    if args.targets.len() > 1 || args.journal.is_some() {
+        if args.detach {
+            let why =
+                Diagnostic::error("detach-targets", "a detached atlas runs on one machine, and several are named");
+            return Err(Failure::WrongUse(why.hint("name one --target, or leave out --detach and use --journal")));
+        }
+        let (capture, rows) = spread(&args, by)?;
+        return show(&args, &capture, &rows, by);
+    }
+    if far.is_far() {
         let title = format!("atlas of {}", args.capture.display());
         let written = args.out.iter().chain(&args.page).cloned().collect();
-        return far::command(&args.far, far::Command { what: "atlas", title, document: None, written }, args.json);
+        return far::command(&far, far::Command { what: "atlas", title, document: None, written }, args.json);
     }
     let capture = super::open(&args.capture, &args.plain)?;
     let rows = heads(&args, &capture, by)?;
+    show(&args, &capture, &rows, by)
+}
+
+/// The heads, looked at by several machines.
+fn spread(args: &Args, by: Sort) -> Result<(Capture, Vec<AtlasHead>), Failure> {
+    let targets = if args.targets.is_empty() { vec![String::new()] } else { args.targets.clone() };
+    let block = args.block_size.unwrap_or(BlockSize::square(64));
+    let of =
+        atlas_far::Asked { targets, path: &args.capture, entry: args.batch, block, journal: args.journal.as_deref() };
+    let (capture, mut rows) = atlas_far::heads(&of, &|call| is_wanted(args, call))?;
+    lab::cluster(&mut rows, args.groups);
+    lab::sort(&mut rows, by);
+    if let Some(kind) = &args.kind {
+        rows.retain(|r| r.kind() == kind);
+    }
+    Ok((capture, rows))
+}
+
+fn is_wanted(args: &Args, c: &Call) -> bool {
+    args.layer.as_ref().is_none_or(|l| c.key.contains(l.as_str()))
+        && args.step.is_none_or(|s| s == c.info.step)
+        && args.prompt.is_none_or(|p| p == c.info.prompt)
+}
+
+fn show(args: &Args, capture: &Capture, rows: &[AtlasHead], by: Sort) -> Result<(), Failure> {
     let across = match by {
         Sort::Capture if args.kind.is_none() => capture.calls().iter().map(|c| c.info.heads).max().unwrap_or(1),
         _ => 12.min(rows.len().max(1)),
     };
-    let picture = || picture(&rows, by == Sort::Capture && args.kind.is_none(), across);
+    let picture = || picture(rows, by == Sort::Capture && args.kind.is_none(), across);
     if let Some(path) = &args.out {
         let ending = crate::cli::ending::of(path).unwrap_or_default();
-        match table(&rows).file(&ending) {
+        match table(rows).file(&ending) {
             Some(text) => files::save(path, text.as_bytes())?,
             None if figures::is_figure(path) => {
                 let by_call = by == Sort::Capture && args.kind.is_none();
-                drop(figures::write(&figure(&rows, by_call, across, &capture), path)?);
+                drop(figures::write(&figure(rows, by_call, across, capture), path)?);
             }
             None => files::save(path, &picture()?)?,
         }
@@ -100,7 +143,7 @@ pub fn atlas(args: Args) -> Result<(), Failure> {
     if let Some(path) = &args.page {
         let mut page = Page::new(&format!("Atlas of {}", capture.name()), &capture.provenance());
         page.picture(&picture()?, PICTURE);
-        page.lines(&render(&rows));
+        page.lines(&render(rows));
         files::save(path, page.end().as_bytes())?;
     }
     if args.json {
@@ -108,16 +151,11 @@ pub fn atlas(args: Args) -> Result<(), Failure> {
             &json!({"capture": capture.name(), "provenance": capture.provenance(), "heads": rows.iter().map(object).collect::<Vec<_>>()}),
         );
     }
-    out::text(&render(&rows))
+    out::text(&render(rows))
 }
 
 fn heads(args: &Args, capture: &Capture, by: Sort) -> Result<Vec<AtlasHead>, Failure> {
-    let wanted = |c: &&Call| {
-        args.layer.as_ref().is_none_or(|l| c.key.contains(l.as_str()))
-            && args.step.is_none_or(|s| s == c.info.step)
-            && args.prompt.is_none_or(|p| p == c.info.prompt)
-    };
-    let calls: Vec<&Call> = capture.calls().iter().filter(wanted).collect();
+    let calls: Vec<&Call> = capture.calls().iter().filter(|call| is_wanted(args, call)).collect();
     if calls.is_empty() {
         let message = format!("{} has no call of that layer, step and prompt", capture.name());
         return Err(Diagnostic::error("capture-call", message).hint("leave out --layer, --step or --prompt").into());
@@ -193,9 +231,13 @@ fn render(rows: &[AtlasHead]) -> String {
 fn table(rows: &[AtlasHead]) -> Table {
     let heads =
         ["call", "head", "kind", "group", "effective keys", "first block", "prefix", "diagonal", "blocks for 95%"];
+    let several = rows.iter().any(|r| r.machine.is_some());
+    let machine = several.then_some("machine");
+    let heads: Vec<&str> = machine.into_iter().chain(heads).collect();
     let mut table = Table::new(&heads);
     for r in rows {
-        table.row([
+        let machine = several.then(|| r.machine.clone().unwrap_or_default());
+        let cells = [
             r.call.clone(),
             r.head.to_string(),
             r.kind().into(),
@@ -205,13 +247,18 @@ fn table(rows: &[AtlasHead]) -> Table {
             r.prefix.map_or("-".into(), percent),
             percent(r.local),
             percent(r.needed),
-        ]);
+        ];
+        table.row(machine.into_iter().chain(cells));
     }
     table
 }
 
 fn object(r: &AtlasHead) -> Value {
-    json!({"call": r.call, "layer": r.layer, "step": r.step, "prompt": r.prompt, "head": r.head, "kind": r.kind(),
+    let mut value = json!({"call": r.call, "layer": r.layer, "step": r.step, "prompt": r.prompt, "head": r.head, "kind": r.kind(),
         "group": r.cluster, "effective_keys": r.keys, "first_block": r.sinks, "prefix": r.prefix, "diagonal": r.local,
-        "blocks_for_95": r.needed})
+        "blocks_for_95": r.needed});
+    if let Some(machine) = &r.machine {
+        value["target"] = json!(machine);
+    }
+    value
 }

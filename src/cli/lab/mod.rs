@@ -4,6 +4,7 @@
 //! computed.
 
 pub mod atlas;
+mod atlas_far;
 pub mod page;
 mod proposed;
 pub mod quality;

@@ -118,17 +118,17 @@ fn unlike(old: &[usize], new: &[usize]) -> f64 {
 
 impl Plan {
     /// Query tokens of the copy for each of the document's.
-    pub fn q_ratio(&self) -> f64 {
+    pub(super) fn q_ratio(&self) -> f64 {
         self.axes.q.len() as f64 / self.old.q.len() as f64
     }
 
     /// The same of keys.
-    pub fn kv_ratio(&self) -> f64 {
+    pub(super) fn kv_ratio(&self) -> f64 {
         self.axes.kv().len() as f64 / self.old.kv().len() as f64
     }
 
     /// The largest grid, before and after.
-    pub fn grid(&self) -> Option<(&[usize], &[usize])> {
+    pub(super) fn grid(&self) -> Option<(&[usize], &[usize])> {
         let old = grid(&self.old)?;
         let on = |axis: &Axis| axis.segments.iter().position(|s| s.grid == old.grid);
         match on(&self.old.q) {
@@ -138,12 +138,12 @@ impl Plan {
     }
 
     /// The document's rows in the copy; at least one row.
-    pub fn q_range(&self, range: [usize; 2]) -> [usize; 2] {
+    pub(super) fn q_range(&self, range: [usize; 2]) -> [usize; 2] {
         moved(range, &self.old.q, &self.axes.q)
     }
 
     /// The same of columns.
-    pub fn kv_range(&self, range: [usize; 2]) -> [usize; 2] {
+    pub(super) fn kv_range(&self, range: [usize; 2]) -> [usize; 2] {
         moved(range, self.old.kv(), self.axes.kv())
     }
 }

@@ -24,7 +24,7 @@ enum Way {
 
 impl Rounding {
     /// Every way that a plan's grid leaves open.
-    pub fn all(plan: &Plan) -> Vec<Rounding> {
+    pub(super) fn all(plan: &Plan) -> Vec<Rounding> {
         const WAYS: [Way; 3] = [Way::Nearest, Way::Down, Way::Up];
         let plain = [Way::Nearest; 3];
         let Some((old, new)) = plan.grid().filter(|(old, new)| old != new) else { return vec![Rounding(plain)] };

@@ -58,7 +58,7 @@ impl Printer<'_> {
 
     /// The expression of a node, in parentheses if it binds less tightly than its place requires. A node that is a
     /// local is its name.
-    pub fn text(&self, id: NodeId, place: Tight) -> String {
+    pub(super) fn text(&self, id: NodeId, place: Tight) -> String {
         if self.widened == Some(id) {
             let narrow = Printer { widened: None, ..*self }.text(id, Tight::Atom);
             return format!("{narrow}.to(torch.int64)");
@@ -70,7 +70,7 @@ impl Printer<'_> {
     }
 
     /// The same, though the node itself be a local.
-    pub fn definition(&self, id: NodeId, place: Tight) -> String {
+    pub(super) fn definition(&self, id: NodeId, place: Tight) -> String {
         let node = self.graph.node(id);
         if self.depth == 0 && !node.op.operands().is_empty() {
             return "...".to_string();

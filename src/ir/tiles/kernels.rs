@@ -39,7 +39,7 @@ pub(super) enum Src<'a, T> {
 
 impl<T: Copy> Src<'_, T> {
     #[inline(always)]
-    pub fn at(self, lane: usize) -> T {
+    pub(super) fn at(self, lane: usize) -> T {
         match self {
             Src::One(x) => x,
             Src::Many(x) => x[lane],

@@ -112,7 +112,7 @@ pub(super) struct Code {
 
 impl Code {
     /// Scores are of class `score`.
-    pub fn new(mod_: &Mod, score: Class) -> Code {
+    pub(super) fn new(mod_: &Mod, score: Class) -> Code {
         Lower::new(&mod_.graph, mod_.root, score).run()
     }
 }

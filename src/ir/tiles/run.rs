@@ -161,7 +161,7 @@ enum Out<'a, I> {
 
 impl<I: IntLane> Run<'_, I> {
     /// Evaluates the whole tile into `rows`.
-    pub fn all(mut self, mut rows: Rows<'_>) {
+    pub(super) fn all(mut self, mut rows: Rows<'_>) {
         let (height, width) = (self.tile.q.len(), self.tile.kv.len());
         let lanes = width.min(LANES);
         let counts = &self.code.counts;

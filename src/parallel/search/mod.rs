@@ -46,9 +46,9 @@ pub(crate) struct Effort {
 
 impl Effort {
     /// For a new sequence.
-    pub const WHOLE: Effort = Effort { shuffles: 12, first: 3, kept: 2, fine: 2, sweeps: 2, swaps: (60, 40) };
+    pub(crate) const WHOLE: Effort = Effort { shuffles: 12, first: 3, kept: 2, fine: 2, sweeps: 2, swaps: (60, 40) };
     /// With an assignment at hand that was good for another mask.
-    pub const QUICK: Effort = Effort { shuffles: 0, first: 1, kept: 1, fine: 2, sweeps: 1, swaps: (16, 24) };
+    pub(crate) const QUICK: Effort = Effort { shuffles: 0, first: 1, kept: 1, fine: 2, sweeps: 1, swaps: (16, 24) };
 }
 
 /// The rank of each row. `before` is an assignment of the same rows that may still be good.

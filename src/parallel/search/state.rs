@@ -29,7 +29,7 @@ pub(crate) struct State<'a> {
 
 impl<'a> State<'a> {
     /// The state of an assignment.
-    pub fn new(work: &'a Work, ranks: usize, owner: Vec<u16>) -> Self {
+    pub(super) fn new(work: &'a Work, ranks: usize, owner: Vec<u16>) -> Self {
         let keeper = if work.coupled { owner.clone() } else { vec![NOBODY; work.cols] };
         let kinds = work.kinds.len();
         let mut state = Self {
@@ -72,7 +72,7 @@ impl<'a> State<'a> {
     }
 
     /// How the weighted number of remote columns changes if a row moves to a rank.
-    pub fn delta(&self, row: usize, to: usize) -> f64 {
+    pub(super) fn delta(&self, row: usize, to: usize) -> f64 {
         let from = self.owner[row] as usize;
         let mut change = 0.0;
         for (m, kind) in self.work.kinds.iter().enumerate() {
@@ -106,7 +106,7 @@ impl<'a> State<'a> {
     }
 
     /// Moves a row to a rank.
-    pub fn shift(&mut self, row: usize, to: usize) {
+    pub(super) fn shift(&mut self, row: usize, to: usize) {
         let from = self.owner[row] as usize;
         let (a, b) = (from as u16, to as u16);
         for (m, kind) in self.work.kinds.iter().enumerate() {
@@ -144,7 +144,7 @@ impl<'a> State<'a> {
     }
 
     /// Remote columns over all layers, as a share of the all-gather.
-    pub fn share(&self) -> f64 {
+    pub(super) fn share(&self) -> f64 {
         let layers = self.work.kinds.iter().map(|kind| kind.layers);
         // without owners, each column that anybody needs is kept by one who needs it
         let kept = if self.work.coupled { 0 } else { self.work.cols as i64 };
@@ -153,7 +153,7 @@ impl<'a> State<'a> {
     }
 
     /// The slowest rank against the mean, each kind by its share of the time.
-    pub fn imbalance(&self) -> f64 {
+    pub(super) fn imbalance(&self) -> f64 {
         let mut sum = 0.0;
         for ((kind, share), load) in self.work.kinds.iter().zip(self.work.shares()).zip(&self.load) {
             let mean = kind.total / self.ranks as f64;

@@ -17,7 +17,7 @@ pub(crate) struct KindWork {
 
 impl KindWork {
     /// From each row's cost and its needed columns, ascending and disjoint.
-    pub fn new(layers: f64, weight: Vec<f64>, rows: &[Vec<(u32, u32)>]) -> Self {
+    pub(crate) fn new(layers: f64, weight: Vec<f64>, rows: &[Vec<(u32, u32)>]) -> Self {
         let mut offsets = vec![0];
         let mut spans = Vec::with_capacity(rows.iter().map(Vec::len).sum());
         for row in rows {
@@ -28,7 +28,7 @@ impl KindWork {
     }
 
     /// The columns that a row needs.
-    pub fn needs(&self, row: usize) -> &[(u32, u32)] {
+    pub(crate) fn needs(&self, row: usize) -> &[(u32, u32)] {
         &self.spans[self.offsets[row] as usize..self.offsets[row + 1] as usize]
     }
 }
@@ -47,7 +47,7 @@ pub(crate) struct Work {
 
 impl Work {
     /// The same with `factor` neighbouring rows and columns as one.
-    pub fn coarse(&self, factor: usize) -> Work {
+    pub(crate) fn coarse(&self, factor: usize) -> Work {
         let kind = |kind: &KindWork| {
             let (mut weight, mut rows) = (Vec::new(), Vec::new());
             for first in (0..self.rows).step_by(factor) {
@@ -69,13 +69,13 @@ impl Work {
     }
 
     /// What all ranks receive if each gets every key: the unit of shares.
-    pub fn all_gather(&self, ranks: usize) -> f64 {
+    pub(crate) fn all_gather(&self, ranks: usize) -> f64 {
         let layers: f64 = self.kinds.iter().map(|kind| kind.layers).sum();
         layers * (ranks.max(1) - 1) as f64 * self.cols as f64
     }
 
     /// Each kind's share of the whole time, from 0 to 1.
-    pub fn shares(&self) -> Vec<f64> {
+    pub(crate) fn shares(&self) -> Vec<f64> {
         let whole: f64 = self.kinds.iter().map(|kind| kind.layers * kind.total).sum();
         let share = |kind: &KindWork| if whole > 0.0 { kind.layers * kind.total / whole } else { 0.0 };
         self.kinds.iter().map(share).collect()

@@ -49,7 +49,7 @@ pub(crate) struct Read {
 }
 
 impl Origins {
-    pub fn of(&self, handle: &TensorRef) -> Option<Read> {
+    pub(crate) fn of(&self, handle: &TensorRef) -> Option<Read> {
         if handle.is_detached() {
             return None;
         }
@@ -68,7 +68,7 @@ impl Origins {
     }
 
     /// The name of the parameter that was given as this tensor.
-    pub fn name_of(&self, given: &HostTensor) -> Option<Rc<str>> {
+    pub(crate) fn name_of(&self, given: &HostTensor) -> Option<Rc<str>> {
         self.storages.values().find_map(|origin| match &origin.kind {
             Kind::Root { name, tensor } if tensor.same_storage(given) => Some(name.clone()),
             _ => None,
@@ -76,7 +76,7 @@ impl Origins {
     }
 
     /// A name that no other parameter has.
-    pub fn free_name(&self, name: &str) -> Rc<str> {
+    pub(crate) fn free_name(&self, name: &str) -> Rc<str> {
         let taken =
             |name: &str| self.storages.values().any(|o| matches!(&o.kind, Kind::Root { name: n, .. } if **n == *name));
         let mut free = name.to_string();
@@ -89,7 +89,7 @@ impl Origins {
     }
 
     /// The name of the first parameter that something follows from.
-    pub fn parent_of(&self, kind: &Kind) -> Rc<str> {
+    pub(crate) fn parent_of(&self, kind: &Kind) -> Rc<str> {
         let captured = |nodes: &[NodeId]| {
             let needed = crate::ir::schedule::needed(&self.graph, nodes);
             let read = needed.iter().find_map(|id| match &self.graph.node(*id).op {
@@ -105,7 +105,7 @@ impl Origins {
         }
     }
 
-    pub fn set(&mut self, handle: &TensorRef, kind: Kind) {
+    pub(crate) fn set(&mut self, handle: &TensorRef, kind: Kind) {
         let origin = Origin { whole: handle.clone(), version: handle.version(), kind };
         self.storages.insert(origin.whole.storage_identity(), origin);
     }
@@ -113,7 +113,7 @@ impl Origins {
 
 impl Read {
     /// Flat places in the storage, in the order of the view.
-    pub fn places(&self) -> Vec<usize> {
+    pub(crate) fn places(&self) -> Vec<usize> {
         let mut walk = self.view.walk();
         (0..self.view.numel()).map(|_| walk.next()).collect()
     }

@@ -54,7 +54,7 @@ pub fn put(t: &TensorRef, index: &[Index], value: &Operand, budget: &Budget) -> 
 }
 
 /// Applies the basic parts of the index, then the tensors.
-pub fn resolve(layout: &Strided, index: &[Index], budget: &Budget) -> HostResult<Picked> {
+pub(super) fn resolve(layout: &Strided, index: &[Index], budget: &Budget) -> HostResult<Picked> {
     let taken: usize = index.iter().map(consumes).sum();
     let rank = layout.shape.len();
     if taken > rank {

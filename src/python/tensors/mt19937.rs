@@ -7,14 +7,14 @@ const M: usize = 397;
 
 /// The generator's state.
 #[derive(Clone, Debug)]
-pub struct Mt19937 {
+pub(super) struct Mt19937 {
     state: Box<[u32; N]>,
     next: usize,
 }
 
 impl Mt19937 {
     /// Seeded with the low 32 bits, as PyTorch does.
-    pub fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         let mut state = Box::new([0u32; N]);
         state[0] = seed as u32;
         for i in 1..N {
@@ -25,7 +25,7 @@ impl Mt19937 {
     }
 
     /// Seeded by a list of words, as Python does (`init_by_array`).
-    pub fn from_words(key: &[u32]) -> Self {
+    pub(super) fn from_words(key: &[u32]) -> Self {
         let mut out = Self::new(19_650_218);
         let s = &mut out.state;
         let (mut i, mut j) = (1, 0);
@@ -62,7 +62,7 @@ impl Mt19937 {
     }
 
     /// The next 32 bits.
-    pub fn next_u32(&mut self) -> u32 {
+    pub(super) fn next_u32(&mut self) -> u32 {
         if self.next == N {
             self.refill();
         }
@@ -75,7 +75,7 @@ impl Mt19937 {
     }
 
     /// Two draws, the first one high.
-    pub fn next_u64(&mut self) -> u64 {
+    pub(super) fn next_u64(&mut self) -> u64 {
         let high = u64::from(self.next_u32());
         (high << 32) | u64::from(self.next_u32())
     }

@@ -4,7 +4,7 @@
 //! of the Cephes library (S. Moshier); the same steps are fused. Must not know generators.
 
 /// Sixteen uniforms become sixteen normals: eight radii, then eight angles.
-pub fn normals(u: &mut [f32; 16]) {
+pub(super) fn normals(u: &mut [f32; 16]) {
     for j in 0..8 {
         let radius = (-2.0f32 * ln(1.0 - u[j])).sqrt();
         let (sin, cos) = sin_cos(std::f32::consts::TAU * u[j + 8]);

@@ -13,7 +13,7 @@ use crate::base::tensor::Data;
 use crate::base::{DType, HostTensor};
 
 /// The seed of an unseeded generator (`torch.Generator()`); the global one's is random.
-pub const DEFAULT_SEED: u64 = 67_280_421_310_721;
+pub(super) const DEFAULT_SEED: u64 = 67_280_421_310_721;
 
 /// From here on PyTorch shuffles in another way.
 const LONG_PERMUTATION: i64 = u32::MAX as i64 / 20;

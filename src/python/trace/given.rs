@@ -97,7 +97,7 @@ pub(crate) struct Open {
 
 impl Open {
     /// For a function, a bound method, a partial, a cached function or a callable object.
-    pub fn of(value: &Value) -> Option<Open> {
+    pub(crate) fn of(value: &Value) -> Option<Open> {
         let names = |args: &Args| args.keyword.iter().map(|(n, _)| n.clone()).collect::<Vec<_>>();
         match value {
             // `def wrapper(*args, **kwargs)` takes what the function that it wraps takes
@@ -135,13 +135,13 @@ impl Open {
     }
 
     /// Parameters that may still be given.
-    pub fn params(&self) -> impl Iterator<Item = &ast::Param> {
+    pub(crate) fn params(&self) -> impl Iterator<Item = &ast::Param> {
         let positional = self.function.def.params.iter().skip(self.bound);
         positional.filter(|p| !self.named.contains(&p.name))
     }
 
     /// Those of them that have to be given.
-    pub fn required(&self) -> impl Iterator<Item = &ast::Param> {
+    pub(crate) fn required(&self) -> impl Iterator<Item = &ast::Param> {
         use ast::ParamMode::{Plain, PositionalOnly};
         self.params().filter(|p| matches!(p.mode, PositionalOnly | Plain) && p.default.is_none())
     }

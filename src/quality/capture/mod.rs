@@ -4,12 +4,14 @@
 //! time, so that memory holds one head for any file. Errors use the file's own names. Must not know files: bytes come
 //! in through [`Tensors`].
 
+mod header;
 mod info;
 mod read;
 mod statistics;
 #[cfg(test)]
 mod tests;
 
+pub use header::Header;
 pub use info::{CallInfo, StatisticsInfo};
 pub use statistics::{Statistics, decode_mass};
 
@@ -134,6 +136,11 @@ impl Capture {
     /// The file's name.
     pub fn name(&self) -> String {
         self.tensors.name()
+    }
+
+    /// All that it says of itself, without its tensors.
+    pub fn header(&self) -> Header {
+        Header::of(&*self.tensors)
     }
 
     /// Where numbers of its q and k come from.

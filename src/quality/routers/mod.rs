@@ -14,9 +14,10 @@ use super::masses::{Masses, masses};
 use super::profile::Grid;
 use super::suggest::order::Order;
 use crate::base::{BlockSize, Control, Diagnostic};
+use serde::{Deserialize, Serialize};
 
 /// How a router ranks key blocks for a block of queries. Each source was read for the formula, not for its code.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Ranking {
     /// `mean(Q_I) . mean(K_J) * scale`: MInference's block-sparse heads, MoBA, VSA, SLA (whose k minus its mean ranks the same).
     MeanPool,
@@ -42,7 +43,7 @@ pub enum Ranking {
 }
 
 /// How many of the ranked blocks are kept in a row of blocks.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Budget {
     /// This share of the blocks that the model may see, at least one.
     TopK(f64),
@@ -53,7 +54,7 @@ pub enum Budget {
 }
 
 /// A router with its settings.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Router {
     /// As the frameworks call it.
     pub name: &'static str,
@@ -69,8 +70,38 @@ pub struct Router {
     pub forced: bool,
 }
 
+/// A router as it comes from another machine.
+#[derive(Deserialize)]
+struct Told {
+    name: String,
+    ranking: Ranking,
+    budget: Budget,
+    order: Order,
+    block: Option<BlockSize>,
+    forced: bool,
+}
+
+impl TryFrom<Told> for Router {
+    type Error = String;
+
+    fn try_from(told: Told) -> Result<Router, String> {
+        let grid = Grid { extents: [1, 1, 1], start: 0 };
+        let known = routers(0.5, 0.5, Some(grid)).into_iter().find(|router| router.name == told.name);
+        let name = known.ok_or_else(|| format!("there is no router `{}`", told.name))?.name;
+        let Told { ranking, budget, order, block, forced, .. } = told;
+        Ok(Router { name, ranking, budget, order, block, forced })
+    }
+}
+
+// derived, it would take a borrowed name
+impl<'de> Deserialize<'de> for Router {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Router, D::Error> {
+        Router::try_from(Told::deserialize(from)?).map_err(serde::de::Error::custom)
+    }
+}
+
 /// A router's result on a head.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Routed {
     /// The router.
     pub router: Router,
@@ -79,14 +110,19 @@ pub struct Routed {
     /// Kept blocks, [q blocks][kv blocks], in the router's order of tokens.
     pub blocks: Vec<u8>,
     /// Kept blocks over all blocks.
+    #[serde(with = "crate::base::float")]
     pub density: f64,
     /// Mass kept, mean over rows.
+    #[serde(with = "crate::base::float")]
     pub mass: f64,
     /// The mass that the best blocks of the same numbers would keep.
+    #[serde(with = "crate::base::float")]
     pub ceiling: f64,
     /// Share of the truly largest blocks that it found, mean over rows of blocks.
+    #[serde(with = "crate::base::float")]
     pub recall: f64,
     /// Multiply-adds of ranking over those of dense scores.
+    #[serde(with = "crate::base::float")]
     pub cost: f64,
 }
 

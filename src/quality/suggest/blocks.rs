@@ -52,7 +52,7 @@ pub(super) fn by_number(material: &Material, sets: Vec<BlockSet>) -> Vec<BlockSe
 }
 
 /// Row by row: what must be, and the largest blocks until `p` of the row's mass and at least `least` blocks are there.
-pub fn top_p(head: &LiveHead, p: f64, least: usize, must: &[u8]) -> BlockSet {
+pub(super) fn top_p(head: &LiveHead, p: f64, least: usize, must: &[u8]) -> BlockSet {
     let (rows, columns) = head.masses.grid();
     let mut set = must.to_vec();
     for i in 0..rows {

@@ -9,13 +9,14 @@ use crate::base::tensor::Data;
 use crate::base::{BlockSize, Diagnostic, HostTensor, Lengths};
 use crate::ir::graph::{Input, Mod, NodeId};
 use crate::quality::profile::Grid;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Blocks of a head: [q blocks][kv blocks], 1 is kept.
 pub type BlockSet = Vec<u8>;
 
 /// A proposed mask.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Form {
     /// Keys at most `back` before and `ahead` after the query, and the first `sinks` keys; causal where `causal`.
     Window {
@@ -95,7 +96,7 @@ pub enum Form {
 }
 
 /// Protected places of a grid, which a mask keeps in addition to its own cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beside {
     /// The grid.
     pub grid: Grid,

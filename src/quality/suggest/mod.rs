@@ -27,10 +27,11 @@ use super::live::{Live, LiveHead};
 use super::profile::{Grid, Profile};
 use crate::analysis::block_mask::{BlockMask, MaskShape};
 use crate::base::{BlockSize, Control, Diagnostic, Lengths};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// The target of a proposal, as a mean over heads and rows.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Target {
     /// At least this mass kept, with as few blocks as possible.
     Mass(f64),
@@ -39,7 +40,7 @@ pub enum Target {
 }
 
 /// Places that every proposal keeps unless they are switched off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Protect {
     /// Blocks on the diagonal.
     pub diagonal: bool,
@@ -76,7 +77,7 @@ pub struct Wanted {
 }
 
 /// A proposed mask and its measures on the heads that it was made from.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Candidate {
     /// Short name.
     pub name: String,
@@ -85,14 +86,19 @@ pub struct Candidate {
     /// The mask.
     pub form: Form,
     /// Mean over heads and rows of the mass kept.
+    #[serde(with = "crate::base::float")]
     pub mass: f64,
     /// Smallest 5th percentile of a head.
+    #[serde(with = "crate::base::float")]
     pub p5: f64,
     /// Smallest row of all heads.
+    #[serde(with = "crate::base::float")]
     pub min: f64,
     /// Visited blocks over all blocks, over all heads.
+    #[serde(with = "crate::base::float")]
     pub density: f64,
     /// Mean mass of each head, in the order of the heads.
+    #[serde(with = "crate::base::float::list")]
     pub heads: Vec<f64>,
     /// Different masks among those heads.
     pub masks: usize,

@@ -7,9 +7,10 @@ use crate::base::{BlockSize, Control, Diagnostic};
 use crate::quality::head::Head;
 use crate::quality::masses::masses;
 use crate::quality::profile::Grid;
+use serde::{Deserialize, Serialize};
 
 /// How the grid's tokens follow each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
     /// Frame by frame, row by row: as they are.
     Raster,
@@ -108,11 +109,12 @@ fn hilbert(mut x: [u64; 3], bits: u32) -> u64 {
 }
 
 /// The benefit of an order for a head.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gain {
     /// The order.
     pub order: Order,
     /// Share of the blocks that hold the wanted mass, in each row the fewest.
+    #[serde(with = "crate::base::float")]
     pub density: f64,
 }
 

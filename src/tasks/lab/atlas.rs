@@ -10,6 +10,7 @@ use crate::quality::capture::{Call, Capture};
 use crate::quality::masses::{Masses, of_scorer};
 use crate::quality::profile::profile;
 use crate::quality::suggest::medoids;
+use serde::{Deserialize, Serialize};
 
 /// Largest side of a thumbnail, in values.
 const THUMB: usize = 64;
@@ -19,7 +20,7 @@ const COARSE: usize = 16;
 const COMPARED: usize = 600;
 
 /// The atlas's data of a head.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AtlasHead {
     /// Key of its call.
     pub call: String,
@@ -36,17 +37,23 @@ pub struct AtlasHead {
     /// Mean effective keys, `exp(entropy)`, over keys; None if unknown.
     pub keys: Option<f64>,
     /// Mass in the first key block.
+    #[serde(with = "crate::base::float")]
     pub sinks: f64,
     /// Mass on the tokens before the grid; None if there are none or it is unknown.
     pub prefix: Option<f64>,
     /// Mass on the blocks of the diagonal.
+    #[serde(with = "crate::base::float")]
     pub local: f64,
     /// Blocks that hold 95% of the mass of each row, over all.
+    #[serde(with = "crate::base::float")]
     pub needed: f64,
     /// Number of the group of heads that look at the same blocks; 0 is the largest.
     pub cluster: usize,
     /// Its block masses, made small.
     pub tile: Tile,
+    /// The machine that looked at it, where several did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     coarse: Vec<u8>,
 }
 
@@ -175,6 +182,7 @@ fn row(call: &Call, head: usize, masses: &Masses, keys: Option<f64>, prefix: Opt
         needed: mean(&needed),
         cluster: 0,
         tile: Tile { values: tile.0, columns: tile.1, mark: local as f32 },
+        machine: None,
         coarse: sets.collect(),
     }
 }
@@ -194,7 +202,7 @@ fn top(row: &[f32], share: f64) -> Vec<usize> {
 }
 
 /// Numbers the groups of heads whose coarse pictures overlap, the largest first.
-fn cluster(heads: &mut [AtlasHead], groups: usize) {
+pub fn cluster(heads: &mut [AtlasHead], groups: usize) {
     let compared: Vec<usize> = (0..heads.len().min(COMPARED)).collect();
     // pictures of other extents cannot be laid over each other
     let mut extents: Vec<usize> = heads.iter().map(|h| h.coarse.len()).collect();

@@ -10,6 +10,7 @@ mod file;
 pub mod launched;
 mod layers;
 mod others;
+pub mod page;
 mod pictures;
 mod plain;
 mod routing;
@@ -18,7 +19,7 @@ mod sample;
 mod tests;
 mod times;
 
-pub use atlas::{AtlasHead, Sort, atlas, sort};
+pub use atlas::{AtlasHead, Sort, atlas, cluster, sort};
 pub use doubts::doubts;
 pub use file::CaptureFile;
 pub use layers::{blank, document, layers, take};

@@ -11,6 +11,7 @@ use crate::quality::live::Live;
 use crate::quality::measure::Spread;
 use crate::quality::suggest::Form;
 use crate::quality::suggest::schedule::{Schedule, Seen, schedule};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A mask that is judged on several calls.
@@ -32,7 +33,7 @@ impl Mask {
 }
 
 /// The masses that masks keep in a call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OfCall {
     /// Its key.
     pub key: String,
@@ -43,8 +44,10 @@ pub struct OfCall {
     /// Prompt's number.
     pub prompt: usize,
     /// Mean mass over heads and rows, a value for each mask.
+    #[serde(with = "crate::base::float::list")]
     pub mass: Vec<f64>,
     /// Smallest mean of a head, a value for each mask.
+    #[serde(with = "crate::base::float::list")]
     pub least: Vec<f64>,
 }
 

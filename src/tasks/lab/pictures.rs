@@ -5,9 +5,10 @@
 
 use crate::base::Diagnostic;
 use crate::export::picture::encoded;
+use serde::{Deserialize, Serialize};
 
 /// One thumbnail: block masses `[rows][columns]`, and its mark 0..=1 (1 is good) drawn as a bar beneath.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tile {
     /// Row by row.
     pub values: Vec<f32>,

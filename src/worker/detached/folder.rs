@@ -201,6 +201,12 @@ impl Folder {
         (found, more, count)
     }
 
+    /// What changes when a piece or the end is written: the length of the one, and whether the other is there.
+    pub fn signs(&self) -> (u64, bool) {
+        let length = std::fs::metadata(self.at.join("pieces.jsonl")).map_or(0, |about| about.len());
+        (length, self.at.join("end.json").exists())
+    }
+
     /// What a client does not have yet.
     pub fn part(&self, after: usize) -> Result<JobPart, Diagnostic> {
         // the state first: a piece that comes in between is told with the next part

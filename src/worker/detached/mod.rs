@@ -9,9 +9,15 @@ mod start;
 
 use crate::base::Diagnostic;
 use crate::worker::folders;
-use crate::worker::protocol::detached::{Ask, JobState, Told};
+use crate::worker::protocol::detached::{Ask, JobPart, JobState, Told};
 use folder::{Folder, all};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Longest wait for news of a job.
+const LONGEST: Duration = Duration::from_secs(10);
+/// Between two looks for news.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Answers a request about jobs of this machine.
 pub fn answer(ask: Ask) -> Result<Told, Vec<Diagnostic>> {
@@ -23,7 +29,7 @@ fn told(ask: Ask) -> Result<Told, Diagnostic> {
     Ok(match ask {
         Ask::Start { batch } => Told::Started { id: start::start(&jobs, &batch)? },
         Ask::List => Told::Listed { jobs: all(&jobs).iter().filter_map(|job| job.info().ok()).collect() },
-        Ask::Read { id, after } => Told::Part(Box::new(Folder::find(&jobs, &id)?.part(after)?)),
+        Ask::Read { id, after, wait } => Told::Part(Box::new(news(&Folder::find(&jobs, &id)?, after, wait)?)),
         Ask::Cancel { id } => Told::Cancelled(start::cancel(&Folder::find(&jobs, &id)?)?),
         Ask::Clear { id: Some(id) } => {
             clear(&Folder::find(&jobs, &id)?)?;
@@ -40,6 +46,22 @@ fn jobs() -> Result<PathBuf, Diagnostic> {
     })
 }
 
+/// What a client does not have yet; without any it is waited for a new piece or the end.
+fn news(job: &Folder, after: usize, wait: u64) -> Result<JobPart, Diagnostic> {
+    let until = Instant::now() + Duration::from_millis(wait).min(LONGEST);
+    loop {
+        // a sign that comes behind the answer is seen by the next look
+        let signs = job.signs();
+        let part = job.part(after)?;
+        if !part.pieces.is_empty() || part.info.state != JobState::Running || Instant::now() >= until {
+            return Ok(part);
+        }
+        while job.signs() == signs && Instant::now() < until {
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
 /// Removes a job that is over. Errors: it runs, or belongs to another user.
 fn clear(job: &Folder) -> Result<(), Diagnostic> {
     let info = job.info()?;
@@ -51,4 +73,36 @@ fn clear(job: &Folder) -> Result<(), Diagnostic> {
         return Err(Diagnostic::error("job-running", message).hint(format!("maskloom cancel {} ends it", job.id())));
     }
     job.remove()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::worker::protocol::detached::{Batch, Piece, PieceEnd, Step, Work};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn news_are_told_when_they_come_and_a_wait_has_an_end() {
+        let jobs = tempfile::tempdir().unwrap();
+        let work = Work::Command { words: vec!["presets".into()], files: BTreeMap::new() };
+        let step = Step { label: String::new(), work };
+        let batch = Batch { what: "atlas".into(), title: "t".into(), steps: vec![step], notes: Default::default() };
+        let job = Folder::make(jobs.path(), &batch).unwrap();
+        job.begin().unwrap();
+        let began = Instant::now();
+        assert!(news(&job, 0, 60).unwrap().pieces.is_empty() && began.elapsed() >= Duration::from_millis(60));
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                std::thread::sleep(Duration::from_millis(100));
+                let (out, err, files) = (String::new(), String::new(), BTreeMap::new());
+                job.add(&Piece { step: 0, end: PieceEnd::Said { code: 0, out, err, files } }).unwrap();
+                std::thread::sleep(Duration::from_millis(100));
+                job.end(false).unwrap();
+            });
+            let began = Instant::now();
+            assert_eq!(news(&job, 0, 9000).unwrap().pieces.len(), 1);
+            assert_eq!(news(&job, 1, 9000).unwrap().info.state, JobState::Ended);
+            assert!(began.elapsed() < Duration::from_secs(5), "nobody waits for the whole time");
+        });
+    }
 }

@@ -30,6 +30,10 @@ const KEPT: usize = 12;
 /// Between looks at a question that may be on the screen.
 const LOOK: Duration = Duration::from_millis(200);
 
+/// For a command to end when its shell's input has ended, over a slow line, and when it was asked to.
+const AT_ITS_END: Duration = Duration::from_millis(1000);
+const WHEN_ASKED: Duration = Duration::from_secs(3);
+
 /// A shell there.
 pub struct Shell {
     words: Vec<String>,
@@ -199,6 +203,17 @@ impl Shell {
         }
     }
 
+    fn ends_within(&mut self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        while !process::has_ended(&mut self.child) {
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        true
+    }
+
     fn command(&self) -> String {
         Target::from_words(&self.words).command
     }
@@ -210,11 +225,7 @@ impl Shell {
 
     /// The command ended, with what it said.
     fn ended(&mut self) -> Diagnostic {
-        let patience = Instant::now() + Duration::from_millis(500);
-        while !process::has_ended(&mut self.child) && Instant::now() < patience {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let had = process::has_ended(&mut self.child);
+        let had = self.ends_within(Duration::from_millis(500));
         #[cfg(unix)]
         signals::ended(self.child.id());
         let status = process::kill_group(&mut self.child);
@@ -224,7 +235,9 @@ impl Shell {
         let said = self.said();
         let command = self.command();
         let message = format!("`{command}` gave no shell, or lost it: {how}{said}");
-        Diagnostic::error("target-unreachable", message).hint(way_out(&said, &command))
+        let hint = way_out(&said, &command)
+            .unwrap_or_else(|| format!("try `{command} sh` in a terminal: it must give a POSIX shell"));
+        Diagnostic::error("target-unreachable", message).hint(hint)
     }
 
     fn silent(&self) -> Diagnostic {
@@ -238,30 +251,40 @@ impl Shell {
 
 impl Drop for Shell {
     fn drop(&mut self) {
+        // the end of its input ends a shell; who launched it follows and leaves nothing there: a killed srun keeps its allocation
+        self.writer = channel().0;
+        if !self.ends_within(AT_ITS_END) {
+            process::signal_group(&mut self.child, End::Ask);
+            self.ends_within(WHEN_ASKED);
+        }
         #[cfg(unix)]
         signals::ended(self.child.id());
-        process::signal_group(&mut self.child, End::Ask);
         process::kill_group(&mut self.child);
     }
 }
 
 /// What helps against the usual words of ssh.
-fn way_out(said: &str, command: &str) -> String {
+pub(in crate::worker) fn way_out(said: &str, command: &str) -> Option<String> {
     let has = |words: &str| said.contains(words);
-    if has("Host key verification failed") || has("authenticity of host") {
-        return format!(
-            "the host is new here, or its key has changed: run `{command} true` in a terminal once and answer its question"
+    if has("has changed and you have requested strict checking") || has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
+        return Some(
+            "the host's key is another than before: compare its fingerprint with one from whoever runs the host, and only then \
+             remove the old key with the command above (ssh-keygen -R)"
+                .into(),
         );
+    }
+    if has("Host key verification failed") || has("authenticity of host") {
+        return Some(format!("the host is new here: run `{command} true` in a terminal once and answer its question"));
     }
     if has("Permission denied") {
-        return format!(
+        return Some(format!(
             "run `{command} true` in a terminal: it must not ask for a password (ssh-copy-id, ssh-add), or run this command in a terminal, where it may ask"
-        );
+        ));
     }
     if has("sh") && (has("not recognized") || has("not found") || has("No such file")) {
-        return "a target must have a POSIX shell named `sh`".into();
+        return Some("a target must have a POSIX shell named `sh`".into());
     }
-    format!("try `{command} sh` in a terminal: it must give a POSIX shell")
+    None
 }
 
 fn ending(nonce: &str) -> String {
@@ -340,6 +363,23 @@ mod tests {
         let mut shell = open("exec sh");
         assert_eq!(shell.feed("exit 7", b"never", SOON, &mut |_| {}).unwrap().status, 7);
         assert_eq!(shell.run("echo a=1", SOON).unwrap().value("a"), Some("1"));
+    }
+
+    #[test]
+    fn a_launcher_is_never_killed_before_its_shell_has_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let note = folder.path().join("ended");
+        // as srun does: it starts a shell somewhere, and tidies up behind it
+        let launcher = format!("sh; echo tidied > '{}'", note.display());
+        let mut shell = open(&launcher);
+        assert_eq!(shell.run("echo a=1", SOON).unwrap().value("a"), Some("1"));
+        drop(shell);
+        assert_eq!(std::fs::read_to_string(&note).unwrap(), "tidied\n");
+        // one that does not heed the end of its input is asked
+        let mut deaf = open(&format!("trap 'echo asked > \"{}\"; exit' TERM; sh; sleep 60 & wait", note.display()));
+        deaf.run("true", SOON).unwrap();
+        drop(deaf);
+        assert_eq!(std::fs::read_to_string(&note).unwrap(), "asked\n");
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub enum Ask {
         id: String,
         /// Pieces that the client has.
         after: usize,
+        /// Milliseconds for which the answer may wait for a new piece or the end, so that nobody has to ask again and again.
+        #[serde(default)]
+        wait: u64,
     },
     /// End a job.
     Cancel {

@@ -3,6 +3,7 @@
 //! Invariant: every request is answered by exactly one `Done` or `Failed`; when its stdin closes, the process ends at
 //! once, also during work; only the protocol reaches its stdout. Must not know its clients.
 
+mod aside;
 mod child;
 mod compile;
 mod info;
@@ -10,8 +11,9 @@ mod map;
 mod racers;
 mod run;
 
+pub use aside::{Desk, NoDesk};
+
 use crate::base::{Diagnostic, identity};
-use crate::worker::detached;
 use crate::worker::examine;
 use crate::worker::patience::PULSE;
 use crate::worker::process;
@@ -19,14 +21,16 @@ use crate::worker::protocol::{
     OTHER_VERSION, PROTOCOL_VERSION, Reply, Request, RequestBody, Response, ResponseBody, RunRequest,
 };
 use crate::worker::transport::{self, Incoming, Payload};
+use aside::Ways;
 use std::io::{BufReader, Read, Write};
 use std::process::ExitCode;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// `maskloom worker`: serves stdin and stdout until stdin closes.
-pub fn main() -> ExitCode {
+pub fn main(desk: Box<dyn Desk>) -> ExitCode {
     let stdout = match process::take_stdout() {
         Ok(stdout) => stdout,
         Err(e) => {
@@ -35,7 +39,7 @@ pub fn main() -> ExitCode {
         }
     };
     // the reader ends the process even while a kernel runs: no orphan keeps a GPU busy
-    match serve(std::io::stdin(), stdout, PULSE, || std::process::exit(0)) {
+    match serve(std::io::stdin(), stdout, PULSE, desk, || std::process::exit(0)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("{}", why.render());
@@ -51,18 +55,22 @@ pub fn serve(
     requests: impl Read + Send + 'static,
     answers: impl Write + Send,
     pulse: Duration,
+    desk: Box<dyn Desk>,
     at_end: impl FnOnce() + Send + 'static,
 ) -> Result<(), Diagnostic> {
-    let (sender, queue) = channel();
+    let ((work_in, queue), (aside, asides)) = (channel(), channel());
     std::thread::spawn(move || {
-        listen(requests, &sender);
+        listen(requests, &Ways { work: work_in, aside });
         at_end();
     });
     let answers = Mutex::new(answers);
+    let (answers, over_now) = (&answers, &AtomicBool::new(false));
     let (over, end) = channel::<()>();
     std::thread::scope(|threads| {
-        threads.spawn(|| live(&answers, pulse, end));
-        let served = work(queue, &answers);
+        threads.spawn(move || live(answers, pulse, end));
+        threads.spawn(move || aside::answer(threads, &asides, (answers, over_now), desk));
+        let served = work(queue, answers);
+        over_now.store(true, Ordering::Release);
         drop(over);
         served
     })
@@ -99,7 +107,7 @@ fn lock<W>(answers: &Mutex<W>) -> MutexGuard<'_, W> {
 }
 
 /// Reads requests until their end. A header that cannot be read is answered, and the next one is tried.
-fn listen(requests: impl Read, queue: &Sender<Result<Request, (u64, Diagnostic)>>) {
+fn listen(requests: impl Read, queue: &Ways) {
     let mut requests = BufReader::with_capacity(1 << 16, requests);
     loop {
         let next = match transport::read_request(&mut requests) {
@@ -157,11 +165,13 @@ impl<W: Write> Worker<'_, W> {
             RequestBody::Hello { protocol } => hello(protocol),
             RequestBody::Doctor => Ok((Reply::Doctor(examine::examine()), Vec::new())),
             RequestBody::Shutdown => Ok((Reply::Bye {}, Vec::new())),
-            RequestBody::Detached(ask) => detached::answer(ask).map(|told| (Reply::Detached(told), Vec::new())),
             RequestBody::Run(request) => self.run(*request),
             RequestBody::Map(request) => map::map(self.kept.as_ref(), &mut self.gpus, &request),
             RequestBody::Compile(request) => compile::compile(*request),
             RequestBody::CompileText { source, arch, form } => compile::compile_text(&source, &arch, form),
+            RequestBody::Detached(_) | RequestBody::Folder(_) | RequestBody::File { .. } | RequestBody::Desk { .. } => {
+                Err(vec![Diagnostic::error("protocol-answer", "this request is answered beside the work")])
+            }
         }
     }
 
@@ -202,7 +212,7 @@ mod tests {
 
     fn answers(requests: Vec<u8>) -> Vec<(Response, Vec<Payload>)> {
         let mut out = Vec::new();
-        serve(std::io::Cursor::new(requests), &mut out, PULSE, || ()).expect("served");
+        serve(std::io::Cursor::new(requests), &mut out, PULSE, Box::new(NoDesk), || ()).expect("served");
         let mut reader = &out[..];
         let mut all = Vec::new();
         while let Ok(Incoming::Message(message)) = transport::read_response(&mut reader) {

@@ -4,6 +4,7 @@
 mod exchange;
 mod exports;
 mod lab;
+mod lines;
 mod looks;
 mod machine;
 mod mistakes;
@@ -15,12 +16,12 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// A folder with documents, and the binary run in it.
-pub struct Bench {
+pub(crate) struct Bench {
     folder: tempfile::TempDir,
 }
 
 /// The output of a run.
-pub struct Ran {
+pub(crate) struct Ran {
     pub code: i32,
     pub out: String,
     pub err: String,
@@ -28,13 +29,13 @@ pub struct Ran {
 
 impl Ran {
     #[track_caller]
-    pub fn ok(self) -> Ran {
+    pub(crate) fn ok(self) -> Ran {
         assert_eq!(self.code, 0, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
         self
     }
 
     #[track_caller]
-    pub fn fails(self, code: i32, words: &[&str]) -> Ran {
+    pub(crate) fn fails(self, code: i32, words: &[&str]) -> Ran {
         assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
         for word in words {
             assert!(self.err.contains(word), "no `{word}` in:\n{}", self.err);
@@ -44,7 +45,7 @@ impl Ran {
     }
 
     #[track_caller]
-    pub fn json(&self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}", self.out))
     }
 }
@@ -58,7 +59,7 @@ const BAND: &str = r#"{
 }"#;
 
 impl Bench {
-    pub fn new() -> Bench {
+    pub(crate) fn new() -> Bench {
         let bench = Bench { folder: tempfile::tempdir().expect("a folder") };
         bench.write("band.json", BAND);
         bench.write(
@@ -71,15 +72,15 @@ impl Bench {
         bench
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    pub fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         std::fs::write(self.path(name), text).expect("written");
     }
 
-    pub fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_maskloom"));
         command.args(args).current_dir(self.folder.path()).stdin(Stdio::null());
         for gone in ["DISPLAY", "WAYLAND_DISPLAY", "MASKLOOM_PRESETS", "MASKLOOM_PATTERNS"] {
@@ -90,11 +91,11 @@ impl Bench {
         command
     }
 
-    pub fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         Bench::ran(&mut self.command(args))
     }
 
-    pub fn ran(command: &mut Command) -> Ran {
+    pub(crate) fn ran(command: &mut Command) -> Ran {
         let output = command.output().expect("the binary starts");
         Ran {
             code: output.status.code().unwrap_or(-1),

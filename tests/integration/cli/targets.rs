@@ -11,17 +11,17 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Joins its words for a shell there, as ssh does.
-const SSH: &str = "shift; exec sh -c \"$*\"";
+pub(super) const SSH: &str = "shift; exec sh -c \"$*\"";
 /// Passes its words on as they are, as docker does.
 const DOCKER: &str = "shift 3; exec \"$@\"";
 
 /// A bench with lines to a machine.
-struct Far {
-    bench: Bench,
+pub(super) struct Far {
+    pub(super) bench: Bench,
 }
 
 impl Far {
-    fn new() -> Far {
+    pub(super) fn new() -> Far {
         let far = Far { bench: Bench::new() };
         // what travels is a script: the program itself is tens of megabytes
         far.program("worker", &format!("exec '{}' \"$@\"", env!("CARGO_BIN_EXE_maskloom")));
@@ -30,7 +30,7 @@ impl Far {
         far
     }
 
-    fn program(&self, name: &str, text: &str) -> PathBuf {
+    pub(super) fn program(&self, name: &str, text: &str) -> PathBuf {
         self.bench.write(name, &format!("#!/bin/sh\n{text}\n"));
         let path = self.bench.path(name);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("set");
@@ -38,7 +38,7 @@ impl Far {
     }
 
     /// A line of this name: `first` runs there before what was asked for.
-    fn line(&self, name: &str, first: &str, how: &str) {
+    pub(super) fn line(&self, name: &str, first: &str, how: &str) {
         let home = quoted(&self.home().display().to_string());
         let text =
             format!("unset XDG_CACHE_HOME MASKLOOM_CACHE MASKLOOM_TARGETS; HOME={home}; export HOME\n{first}\n{how}");
@@ -52,7 +52,7 @@ impl Far {
         format!("PATH={}:$PATH; export PATH", quoted(&self.bench.path("stubs").display().to_string()))
     }
 
-    fn home(&self) -> PathBuf {
+    pub(super) fn home(&self) -> PathBuf {
         self.bench.path("it's a \"home\" $HOME; `x`")
     }
 
@@ -60,18 +60,18 @@ impl Far {
         self.home().join(".cache/maskloom/remote")
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(super) fn command(&self, args: &[&str]) -> Command {
         let mut command = self.bench.command(args);
         command.env("MASKLOOM_TARGETS", self.bench.path("config/targets.json"));
         command.env("MASKLOOM_REMOTE_WORKER", self.bench.path("worker"));
         command
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    pub(super) fn run(&self, args: &[&str]) -> Ran {
         Bench::ran(&mut self.command(args))
     }
 
-    fn add(&self, name: &str, line: &str) -> Ran {
+    pub(super) fn add(&self, name: &str, line: &str) -> Ran {
         let words = match line {
             "docker" => format!("{} exec -i box", quoted(&self.bench.path("docker").display().to_string())),
             line => format!("{} gpu1", quoted(&self.bench.path(line).display().to_string())),
@@ -80,7 +80,7 @@ impl Far {
     }
 
     /// Starts a sweep of so many points there.
-    fn detach(&self, points: &str, rounds: &str) -> String {
+    pub(super) fn detach(&self, points: &str, rounds: &str) -> String {
         let sweep =
             ["sweep", "band.json", "--lengths", points, "--rounds", rounds, "--backend", "flex", "--device", "cpu"];
         let json = self.run(&[&sweep[..], &["--target", "a", "--detach", "--json"]].concat()).ok().json();
@@ -89,7 +89,7 @@ impl Far {
 
     /// A job in the list of the target, once `there` is true of it.
     #[track_caller]
-    fn job(&self, id: &str, there: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
+    pub(super) fn job(&self, id: &str, there: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
         let patience = Instant::now() + Duration::from_secs(60);
         loop {
             let json = self.run(&["jobs", "--target", "a", "--json"]).ok().json();
@@ -104,14 +104,14 @@ impl Far {
     }
 }
 
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     maskloom::worker::far::script::quoted(word)
 }
 
 #[test]
 fn a_worker_is_put_there_used_and_taken_away_through_any_line() {
     let far = Far::new();
-    far.line("ssh", "echo 'Welcome'; printf 'last login: today '", SSH);
+    far.line("ssh", "echo 'Welcome'; echo '{\"id\":1}'; printf 'last login: today {\"id\":2} '", SSH);
     let told = far.add("a", "ssh").ok();
     assert!(told.out.contains("copied the worker") && told.out.contains("the worker 0.1.0"), "{}", told.out);
     let told = far.add("b", "docker").ok().out;
@@ -126,6 +126,13 @@ fn a_worker_is_put_there_used_and_taken_away_through_any_line() {
     }
     assert!(far.run(&["doctor", "--target", "a"]).ok().out.contains(folder), "its cache is in our folder");
     assert!(far.run(&["target", "update", "a"]).ok().out.contains("is there already"));
+    // another folder for the same target: nothing of it stays in the first one
+    let other = far.bench.path("other folder").display().to_string();
+    far.run(&["target", "update", "a", "--folder", &other]).ok();
+    let marks = |at: PathBuf| std::fs::read_dir(at.join("clients")).map_or(0, Iterator::count);
+    assert_eq!((marks(far.folder()), marks(PathBuf::from(&other))), (1, 1));
+    far.run(&["target", "update", "a", "--folder", folder]).ok();
+    assert!(!PathBuf::from(&other).exists());
     // both names are of one folder: it goes with the last of them
     assert!(far.run(&["target", "remove", "a"]).ok().out.contains("another client uses it"));
     assert!(far.run(&["target", "test", "b"]).ok().out.contains("answered in"));

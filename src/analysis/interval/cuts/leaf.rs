@@ -16,7 +16,7 @@ const MOST_SEGMENTS: usize = 32;
 
 /// A leaf of the logic.
 #[derive(Debug)]
-pub struct Leaf {
+pub(super) struct Leaf {
     kind: Kind,
     blocks: u32,
 }
@@ -69,7 +69,7 @@ struct Sum {
 
 /// A leaf's cached values for the present row.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub(super) struct Row {
     /// Range of the row part.
     value: (i64, i64),
     /// The value of a leaf that depends on the row alone.
@@ -83,7 +83,7 @@ pub struct Row {
 }
 
 /// Leaves in the making.
-pub struct Makers<'p> {
+pub(super) struct Makers<'p> {
     program: &'p Program,
     scratch: Scratch,
     whole: Cells,
@@ -100,12 +100,12 @@ enum Maker {
 
 impl<'p> Makers<'p> {
     /// `scratch` holds the values over `whole`.
-    pub fn new(program: &'p Program, scratch: Scratch, whole: Cells) -> Self {
+    pub(super) fn new(program: &'p Program, scratch: Scratch, whole: Cells) -> Self {
         Self { program, scratch, whole, made: Vec::new() }
     }
 
     /// Leaves so far.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.made.len()
     }
 
@@ -115,7 +115,7 @@ impl<'p> Makers<'p> {
     }
 
     /// The leaf, or the two leaves, of a bool node that is no logic.
-    pub fn leaf(&mut self, at: usize) -> Tree {
+    pub(super) fn leaf(&mut self, at: usize) -> Tree {
         match self.program.group_of(at) {
             0..=2 => return self.push(Maker::Row(at)),
             3 => return self.push(Maker::Kv(at)),
@@ -202,7 +202,7 @@ impl<'p> Makers<'p> {
     }
 
     /// Evaluates what depends on kv_idx in every block.
-    pub fn finish(mut self, kv: &[(i64, i64)]) -> Vec<Leaf> {
+    pub(super) fn finish(mut self, kv: &[(i64, i64)]) -> Vec<Leaf> {
         let mut kinds: Vec<Kind> = self.made.iter().map(|m| m.start(self.program, kv.len())).collect();
         let reads_kv = self.made.iter().any(Maker::reads_kv);
         for range in kv {
@@ -432,18 +432,18 @@ impl Leaf {
     }
 
     /// Whether it distinguishes a row's blocks.
-    pub fn cuts(&self) -> bool {
+    pub(super) fn cuts(&self) -> bool {
         !matches!(self.kind, Kind::Open)
     }
 
     /// Its cached values before any row.
-    pub fn row(&self) -> Row {
+    pub(super) fn row(&self) -> Row {
         let pieces = if let Kind::Cut(cut) = &self.kind { cut.pieces.len() } else { 0 };
         Row { value: (0, 0), truth: Truth::BOTH, local: 0, hints: vec![[0; 4]; pieces], index: SmallVec::new() }
     }
 
     /// Goes to a row whose values are in the scratch.
-    pub fn enter(&self, q: (i64, i64), scratch: &Scratch, row: &mut Row) {
+    pub(super) fn enter(&self, q: (i64, i64), scratch: &Scratch, row: &mut Row) {
         match &self.kind {
             Kind::Row(at) => row.truth = scratch.values[*at].truth(),
             Kind::Cut(cut) => {
@@ -462,7 +462,7 @@ impl Leaf {
     }
 
     /// Segments of the row; one undecided segment if it cannot cut.
-    pub fn segments(&self, row: &mut Row) -> Segments {
+    pub(super) fn segments(&self, row: &mut Row) -> Segments {
         match &self.kind {
             Kind::Row(_) => smallvec![(self.blocks, row.truth)],
             Kind::Kv(_, Some(segments)) => segments.clone(),
@@ -472,7 +472,7 @@ impl Leaf {
     }
 
     /// The bounds of the `n`th run of `2^level` blocks of the row.
-    pub fn truth(&self, program: &Program, row: &Row, level: usize, n: usize) -> Truth {
+    pub(super) fn truth(&self, program: &Program, row: &Row, level: usize, n: usize) -> Truth {
         match &self.kind {
             Kind::Open => Truth::BOTH,
             Kind::Row(_) => row.truth,
@@ -492,7 +492,7 @@ impl Leaf {
     }
 
     /// The difference at the block's first cell, if it is purely affine.
-    pub fn local(&self, row: &Row, kv: i64) -> Option<i64> {
+    pub(super) fn local(&self, row: &Row, kv: i64) -> Option<i64> {
         match &self.kind {
             Kind::Cut(Cut { sum, .. }) if sum.rows.is_empty() && sum.kv.is_empty() => {
                 Some(row.local + sum.form.kv * kv)

@@ -5,23 +5,23 @@
 
 /// Level 0 is the blocks.
 #[derive(Debug)]
-pub struct Levels<T> {
+pub(super) struct Levels<T> {
     levels: Vec<Vec<T>>,
 }
 
 impl<T: Copy> Levels<T> {
     /// Room for blocks.
-    pub fn new(blocks: usize) -> Self {
+    pub(super) fn new(blocks: usize) -> Self {
         Self { levels: vec![Vec::with_capacity(blocks)] }
     }
 
     /// The next block.
-    pub fn push(&mut self, value: T) {
+    pub(super) fn push(&mut self, value: T) {
         self.levels[0].push(value);
     }
 
     /// Joins the pushed values.
-    pub fn finish(&mut self, join: impl Fn(T, T) -> T) {
+    pub(super) fn finish(&mut self, join: impl Fn(T, T) -> T) {
         while self.levels[self.levels.len() - 1].len() > 1 {
             let below = &self.levels[self.levels.len() - 1];
             let up = below.chunks(2).map(|two| two[1..].iter().fold(two[0], |a, b| join(a, *b))).collect();
@@ -30,12 +30,12 @@ impl<T: Copy> Levels<T> {
     }
 
     /// All blocks.
-    pub fn blocks(&self) -> &[T] {
+    pub(super) fn blocks(&self) -> &[T] {
         &self.levels[0]
     }
 
     /// The join of the `n`th `2^level` blocks.
-    pub fn at(&self, level: usize, n: usize) -> T {
+    pub(super) fn at(&self, level: usize, n: usize) -> T {
         self.levels[level][n]
     }
 }

@@ -15,7 +15,7 @@ use smallvec::{SmallVec, smallvec};
 
 /// Neighbouring kv blocks with the same truth value: their ends, and their value. The ends ascend and the last is the
 /// number of blocks.
-pub type Segments = SmallVec<[(u32, Truth); 8]>;
+pub(super) type Segments = SmallVec<[(u32, Truth); 8]>;
 
 /// Leaves of a mask that are worth looking at one by one.
 const MOST_LEAVES: usize = 48;

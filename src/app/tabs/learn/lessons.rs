@@ -7,6 +7,7 @@ use crate::app::action::settings_edit;
 use crate::app::canvas::Picture;
 use crate::app::command::Command;
 use crate::app::state::State;
+use crate::app::sweeps::Sweep;
 use crate::base::BlockSize;
 
 /// A lesson.
@@ -47,8 +48,20 @@ impl Does {
                 vec![Action::Edit(settings_edit(settings, |s| s.block_size = BlockSize::square(side)))]
             }
             Does::Draw(picture) => vec![Action::SetPicture(picture)],
+            // a race runs beside its lesson
+            Does::Command(command @ (Command::Run | Command::RaceLengths)) => {
+                vec![Action::Command(command), Action::Command(Command::ShowLearn)]
+            }
             Does::Command(command) => vec![Action::Command(command)],
             Does::Head(h) => vec![Action::SetHead { b: state.focus.b, h }],
+        }
+    }
+
+    /// That it holds, as the id of a word: what is so from the start was not done.
+    pub fn said(self) -> &'static str {
+        match self {
+            Does::Preset(_) => "learn-is-open",
+            _ => "learn-is-done",
         }
     }
 
@@ -60,14 +73,15 @@ impl Does {
                 .is_some_and(|d| d.name == state.document.name),
             Does::Blocks(side) => state.document.settings.block_size == BlockSize::square(side),
             Does::Draw(picture) => state.focus.picture == picture,
+            Does::Command(Command::Run) => {
+                state.session.race.as_ref().is_some_and(|race| !race.stale && race.report.is_some())
+            }
+            Does::Command(Command::RaceLengths) => state.session.races.sweep.as_ref().is_some_and(Sweep::is_over),
+            // a workspace that was looked at shows no lesson
             Does::Command(_) => false,
             Does::Head(h) => state.focus.h == h,
         }
     }
-}
-
-const fn says(id: &'static str) -> Step {
-    Step { id, does: None }
 }
 
 const fn does(id: &'static str, does: Does) -> Step {
@@ -80,7 +94,7 @@ pub(super) const LESSONS: &[Lesson] = &[
         id: "lesson-two-minutes",
         steps: &[
             does("lesson-two-minutes-1", Does::Preset("sliding_window")),
-            says("lesson-two-minutes-2"),
+            does("lesson-two-minutes-2", Does::Command(Command::ShowDesign)),
             does("lesson-two-minutes-3", Does::Draw(Picture::Blocks)),
             does("lesson-two-minutes-4", Does::Command(Command::Run)),
             does("lesson-two-minutes-5", Does::Command(Command::ShowExport)),

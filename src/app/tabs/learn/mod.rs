@@ -20,6 +20,11 @@ type Place = Option<(usize, usize)>;
 /// The number of the lesson that walks over tiles: it is behind the others.
 const TILES: usize = LESSONS.len();
 
+/// Whether a lesson was begun and not ended.
+pub(in crate::app) fn is_on(ui: &Ui) -> bool {
+    ui.data(|d| d.get_temp::<Place>(id("lesson"))).flatten().is_some()
+}
+
 /// Draws it.
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let memory = id("lesson");
@@ -71,10 +76,7 @@ fn one(ui: &mut Ui, state: &State, lesson: &Lesson, at: (usize, usize), place: &
     ui.label(RichText::new(say(ui, lesson.id)).heading());
     ui.weak(say_with(ui, "lesson-step", &[("n", (step_at + 1).into()), ("all", lesson.steps.len().into())]));
     ui.add_space(6.0);
-    ui.add(egui::Label::new(RichText::new(say(ui, step.id)).size(15.5)).wrap());
-    ui.add_space(8.0);
-    done(ui, state, step, actions);
-    ui.add_space(10.0);
+    // above the words, whose length differs: the buttons stay where they are
     ui.horizontal(|ui| {
         let last = step_at + 1 == lesson.steps.len();
         if ui.add(primary_button(ui, say(ui, if last { "learn-done" } else { "learn-next" }), true)).clicked() {
@@ -87,6 +89,10 @@ fn one(ui: &mut Ui, state: &State, lesson: &Lesson, at: (usize, usize), place: &
             *place = None;
         }
     });
+    ui.add_space(8.0);
+    ui.add(egui::Label::new(RichText::new(say(ui, step.id)).size(15.5)).wrap());
+    ui.add_space(8.0);
+    done(ui, state, step, actions);
 }
 
 /// The button that does what the step speaks of, and whether it is done.
@@ -98,7 +104,7 @@ fn done(ui: &mut Ui, state: &State, step: &Step, actions: &mut Actions) {
             does.actions(state).into_iter().for_each(|action: Action| actions.push(action));
         }
         if does.holds(state) {
-            ui.label(RichText::new(say(ui, "learn-is-done")).color(palette(ui.visuals()).good));
+            ui.label(RichText::new(say(ui, does.said())).color(palette(ui.visuals()).good));
         }
     });
 }

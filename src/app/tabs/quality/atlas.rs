@@ -3,10 +3,10 @@
 //! Invariant: only visible heads are painted. Must not know how heads are analysed.
 
 use super::measures::heat;
-use super::studies::Study;
-use super::work::Seen;
 use crate::app::theme::palette;
 use crate::app::widgets::percent;
+use crate::tasks::lab::page::look::Seen;
+use crate::tasks::lab::page::studies::Study;
 use crate::tasks::lab::{self, AtlasHead, Sort};
 use egui::{ComboBox, Rect, Sense, TextEdit, Ui, vec2};
 

@@ -4,13 +4,15 @@
 //! uncertain. Must not know how masses are computed.
 
 use super::measures::heat;
-use super::work::Line;
 use crate::app::theme::palette;
 use crate::app::widgets::{percent, section};
+use crate::tasks::lab::page::look::Line;
 use egui::{Painter, Rect, Sense, Stroke, StrokeKind, Ui, pos2, vec2};
 
 /// Side of a thumbnail, in points.
 const SIDE: f32 = 56.0;
+/// Height of a thumbnail with its bar and its number.
+const HEIGHT: f32 = SIDE + 22.0;
 
 /// A head of the line, by its place, or one with block masses alone.
 #[derive(Clone, Copy)]
@@ -27,6 +29,11 @@ pub(super) fn show(ui: &mut Ui, line: &Line) -> Option<usize> {
     order.extend(line.rest.iter().enumerate().map(|(at, head)| ((head.low + head.high) / 2.0, Which::Bounded(at))));
     order.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut chosen = None;
+    if !line.rest.is_empty() {
+        let words = "The file has block masses alone of heads with a pale bar: it ends at the bounds of what the mask keeps, and they \
+                     stand by the middle of these bounds.";
+        ui.add(egui::Label::new(egui::RichText::new(words).small().weak()).wrap());
+    }
     ui.horizontal_wrapped(|ui| {
         for (_, which) in order {
             match which {
@@ -44,12 +51,12 @@ pub(super) fn show(ui: &mut Ui, line: &Line) -> Option<usize> {
 
 fn measured(ui: &mut Ui, line: &Line, at: usize) -> bool {
     let (number, head) = &line.heads[at];
-    let (rect, response) = ui.allocate_exact_size(vec2(SIDE, SIDE + 8.0), Sense::click());
+    let (rect, response) = ui.allocate_exact_size(vec2(SIDE, HEIGHT), Sense::click());
     let name = format!("Head {number}");
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, true, &name));
     let painter = ui.painter_at(rect.expand(1.0));
     if let Some(thumb) = line.thumbs.get(at) {
-        paint(ui, &painter, rect, thumb, [head.mass.mean; 2]);
+        paint(ui, &painter, rect, (*number, thumb), [head.mass.mean; 2]);
     }
     if at == line.shown {
         let colours = palette(ui.visuals());
@@ -66,7 +73,7 @@ fn measured(ui: &mut Ui, line: &Line, at: usize) -> bool {
 
 fn bounded(ui: &mut Ui, line: &Line, at: usize) {
     let head = &line.rest[at];
-    let (rect, response) = ui.allocate_exact_size(vec2(SIDE, SIDE + 8.0), Sense::hover());
+    let (rect, response) = ui.allocate_exact_size(vec2(SIDE, HEIGHT), Sense::hover());
     let words = format!(
         "head {}: keeps {} to {} of its mass; the file has only its block masses, no q and k",
         head.number,
@@ -74,14 +81,19 @@ fn bounded(ui: &mut Ui, line: &Line, at: usize) {
         percent(head.high)
     );
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Image, true, &words));
-    paint(ui, &ui.painter_at(rect.expand(1.0)), rect, &head.thumb, [head.low, head.high]);
+    paint(ui, &ui.painter_at(rect.expand(1.0)), rect, (head.number, &head.thumb), [head.low, head.high]);
     response.on_hover_text(words);
 }
 
-fn paint(ui: &Ui, painter: &Painter, rect: Rect, (values, columns): &(Vec<f32>, usize), mass: [f64; 2]) {
+fn paint(ui: &Ui, painter: &Painter, rect: Rect, (number, thumb): (usize, &(Vec<f32>, usize)), mass: [f64; 2]) {
+    let (values, columns) = thumb;
     let colours = palette(ui.visuals());
     heat(painter, Rect::from_min_size(rect.min, vec2(SIDE, SIDE)), values, *columns);
-    let bar = Rect::from_min_max(pos2(rect.left(), rect.bottom() - 6.0), pos2(rect.left() + SIDE, rect.bottom() - 1.0));
+    let below = rect.top() + SIDE;
+    let bar = Rect::from_min_max(pos2(rect.left(), below + 2.0), pos2(rect.left() + SIDE, below + 7.0));
+    let words = format!("{number}: {}", percent(mass[0]));
+    let at = pos2(rect.center().x, bar.bottom() + 1.0);
+    painter.text(at, egui::Align2::CENTER_TOP, words, egui::FontId::proportional(10.5), ui.visuals().text_color());
     painter.rect_filled(bar, 0.0, colours.warning);
     let part =
         |share: f64| Rect::from_min_size(bar.min, vec2(bar.width() * share.clamp(0.0, 1.0) as f32, bar.height()));

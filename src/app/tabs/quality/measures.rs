@@ -3,13 +3,13 @@
 //! Invariant: a figure of an older mask is marked. Must not know how measures are computed.
 
 use super::small;
-use super::work::Line;
 use crate::app::action::{Action, Actions};
 use crate::app::canvas::Picture;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::percent;
 use crate::base::Provenance;
+use crate::tasks::lab::page::look::Line;
 use egui::text::{LayoutJob, TextFormat};
 use egui::{Color32, RichText, TextStyle, Ui};
 
@@ -74,7 +74,7 @@ fn figures(ui: &Ui, text: &str) -> LayoutJob {
 /// The measures that follow when the mask stops changing: the output error, and the character of the head.
 fn more(ui: &mut Ui, line: &Line) {
     ui.horizontal_wrapped(|ui| {
-        let has_v = line.live.get(line.shown).is_some_and(|h| h.scorer.head().v().is_some());
+        let has_v = line.has_v;
         match &line.error {
             Some(e) => {
                 put(ui, format!("output error {}", small(e.relative_l1)),

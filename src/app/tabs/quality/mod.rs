@@ -4,24 +4,26 @@
 //! older mask. Must not know how measures are computed.
 
 mod atlas;
+mod far;
 mod heads;
 mod measures;
 mod proposals;
 mod routers;
 mod start;
-mod studies;
 #[cfg(test)]
 pub(crate) mod tests;
-mod work;
 
 use super::map::{self, MapCache};
 use crate::app::action::{Action, Actions};
+use crate::app::area;
 use crate::app::background::{Latest, Wake};
+use crate::app::canvas::heat::HeatData;
 use crate::app::canvas::{Loss, Picture};
 use crate::app::captured::Captured;
 use crate::app::numbers::{self, Wanted};
 use crate::app::session::LossFigure;
 use crate::app::state::State;
+use crate::app::there::CapturePlace;
 use crate::app::widgets::{diagnostic_below, percent, primary_button};
 use crate::app::workspace::Workspace;
 use crate::base::Provenance;
@@ -29,11 +31,12 @@ use crate::document::edit::Edit;
 use crate::document::model::Document;
 use crate::quality::loss::Shows;
 use crate::tasks::lab;
+use crate::tasks::lab::page::look::{Answer, Cells, Heat, Keeper, Line, Question, Seen};
+use crate::tasks::lab::page::studies::{self, Outcome, Study};
+use crate::worker::target::Target;
 use egui::{ComboBox, ScrollArea, TextEdit, Ui};
 use std::path::PathBuf;
 use std::sync::Arc;
-use studies::{Outcome, Study};
-use work::{Answer, Cells, Keeper, Line, Question, Seen};
 
 /// Most cells that are counted one by one for a picture; above it the picture is by block.
 const CELLS: usize = 1 << 22;
@@ -63,6 +66,10 @@ pub(crate) struct QualityPage {
     part: Option<Part>,
     typed: String,
     path: Option<PathBuf>,
+    /// The machine that the file is on; None: this one.
+    far: Option<Target>,
+    /// What is asked there.
+    there: far::There,
     call: Option<String>,
     head: Option<usize>,
     /// The document's head when that was chosen.
@@ -70,6 +77,8 @@ pub(crate) struct QualityPage {
     shows: Shows,
     asked: Option<Question>,
     answer: Option<Answer>,
+    /// Its pictures: by block, and by cell.
+    heats: Option<(Arc<HeatData>, Option<Arc<HeatData>>)>,
     thread: Option<Latest<Question, Answer>>,
     proposals: proposals::Proposals,
     routers: routers::Routers,
@@ -108,7 +117,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut QualityPage, actions: 
 
 impl QualityPage {
     fn lab(&mut self, ui: &mut Ui, state: &State, part: Part, actions: &mut Actions) {
-        self.file(ui);
+        self.file(ui, state);
         if self.path.is_none() {
             return start::show(ui, state, actions);
         }
@@ -177,6 +186,7 @@ impl QualityPage {
                 }
                 if ui.button("Stop").on_hover_text("Stops the search; earlier results stay.").clicked() {
                     self.studies.iter().for_each(Latest::stop);
+                    self.stop_there();
                     self.study.1 = false;
                 }
             });
@@ -230,8 +240,9 @@ impl QualityPage {
         })
     }
 
-    fn file(&mut self, ui: &mut Ui) {
+    fn file(&mut self, ui: &mut Ui, state: &State) {
         ui.horizontal(|ui| {
+            self.place(ui, state);
             let field = TextEdit::singleline(&mut self.typed)
                 .hint_text("qkv.safetensors")
                 .desired_width(ui.available_width() - 70.0);
@@ -239,16 +250,17 @@ impl QualityPage {
             let entered = field.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter));
             let words = "Reads the list of the file's content; heads are read when they are shown. Opening or dropping a capture does the same.";
             if (ui.button("Open").on_hover_text(words).clicked() || entered) && !self.typed.trim().is_empty() {
-                let path = app::drafts::path::expand(self.typed.trim());
-                self.open(path);
+                let far = self.far.clone();
+                let path = if far.is_some() { self.typed.trim().into() } else { app::drafts::path::expand(self.typed.trim()) };
+                self.open(CapturePlace { path, far });
             }
         });
     }
 
-    fn open(&mut self, path: PathBuf) {
+    fn open(&mut self, CapturePlace { path, far }: CapturePlace) {
         self.typed = path.display().to_string();
-        self.path = Some(path);
-        (self.call, self.head, self.answer, self.asked) = (None, None, None, None);
+        (self.path, self.far, self.there) = (Some(path), far, far::There::default());
+        (self.call, self.head, self.answer, self.asked, self.heats) = (None, None, None, None, None);
         (self.proposals, self.routers, self.atlas) = Default::default();
         self.failed = None;
         self.part = Some(Part::Loss);
@@ -257,11 +269,13 @@ impl QualityPage {
     /// Must be called before each frame: takes answers, and requests data for the shown part, also while another page
     /// is in front.
     pub(crate) fn follow(&mut self, ctx: &egui::Context, state: &mut State, actions: &mut Actions) {
-        if let Some(path) = state.session.capture.take() {
-            self.open(path);
+        if let Some(place) = state.session.capture.take() {
+            self.open(place);
         }
         let was_known = self.line().is_some();
-        if let Some(answer) = self.thread.as_ref().and_then(Latest::poll) {
+        let here = self.thread.as_ref().filter(|_| self.far.is_none()).and_then(Latest::poll);
+        if let Some(answer) = here.or_else(|| self.hear(state, actions)) {
+            self.heats = heats(&answer);
             self.answer = Some(answer);
             self.make_room(state, actions);
         }
@@ -269,7 +283,8 @@ impl QualityPage {
             state.focus.picture = Picture::Loss;
         }
         self.lead(state);
-        if let Some(answer) = self.studies.as_ref().and_then(Latest::poll).filter(|a| a.number == self.study.0) {
+        let studied = self.studies.as_ref().and_then(Latest::poll).or_else(|| self.there.studied.take());
+        if let Some(answer) = studied.filter(|a| a.number == self.study.0) {
             self.study.1 = false;
             match answer.result {
                 Err(why) => self.failed = Some(why),
@@ -328,6 +343,20 @@ impl QualityPage {
             let call = seen.and_then(|(_, seen)| seen.capture.find(Some(&seen.call), None, None).ok());
             *captured = seen.zip(call).map(|((path, seen), call)| Arc::new(Captured::new(path, &seen.capture, call)));
         }
+        // heads that stay on another machine have no mass to be summed here
+        let line = seen.and_then(|(_, seen)| Some((seen, seen.line.as_ref().ok()?)));
+        let line = line.filter(|(_, line)| !line.live.is_empty());
+        let heads = &mut state.session.heads;
+        let same =
+            |(_, line): &(&Seen, &Line)| heads.as_ref().is_some_and(|known| Arc::ptr_eq(&known.heads, &line.live));
+        if line.as_ref().is_none_or(|line| !same(line)) {
+            *heads = line.map(|(seen, line)| area::Heads {
+                number: far::next_picture(),
+                heads: line.live.clone(),
+                numbers: line.heads.iter().map(|(number, _)| *number).collect(),
+                source: seen.capture.provenance(),
+            });
+        }
     }
 
     /// The newest measures, if there are any.
@@ -336,7 +365,7 @@ impl QualityPage {
     }
 
     /// Requests the data to show, if it differs from the last request.
-    fn ask(&mut self, ctx: &egui::Context, state: &State) {
+    fn ask(&mut self, ctx: &egui::Context, state: &mut State) {
         let Some(path) = self.path.clone() else { return };
         let built = state.session.built.as_ref();
         let problem = built.and_then(|b| b.problem.as_ref().ok().map(|p| (b.revision, p.clone())));
@@ -350,7 +379,10 @@ impl QualityPage {
             question.more = answer.question.cells == question.cells;
         }
         if self.asked.as_ref() == Some(&question) {
-            return;
+            return self.study_there(state);
+        }
+        if self.far.is_some() {
+            return self.ask_there(question, state);
         }
         let thread = self.thread.get_or_insert_with(|| {
             let context = ctx.clone();
@@ -375,6 +407,10 @@ impl QualityPage {
             heads,
             study,
         };
+        if self.far.is_some() {
+            self.there.wished = Some(question);
+            return ui.ctx().request_repaint();
+        }
         let context = ui.ctx().clone();
         let thread = self.studies.get_or_insert_with(|| {
             let wake: Wake = Arc::new(move || context.request_repaint());
@@ -388,6 +424,10 @@ impl QualityPage {
     /// The visible cells, if they are few enough to be counted one by one.
     fn cells(&self, state: &State) -> Option<Cells> {
         let [q_len, kv_len] = self.line()?.lengths;
+        if state.focus.patches {
+            let q = state.focus.pinned[0].min(q_len - 1);
+            return Some(Cells { q: [q, q + 1], kv: [0, kv_len], height: 1, width: kv_len });
+        }
         let seen = state.session.canvas.seen();
         let (q, kv) = (numbers::part([seen[0], seen[1]], q_len), numbers::part([seen[2], seen[3]], kv_len));
         let (rows, columns) = (q[1] - q[0], kv[1] - kv[0]);
@@ -409,8 +449,8 @@ impl QualityPage {
         }
         let stale = self.asked.as_ref().is_some_and(|asked| !same_line(asked, &answer.question));
         let words = if stale { format!("of {}", Provenance::Before) } else { String::new() };
-        let data = line.cells.as_ref().unwrap_or(&line.blocks).clone();
-        Wanted { data: Some(data), words, ask: None }
+        let data = self.heats.as_ref().map(|(blocks, cells)| cells.as_ref().unwrap_or(blocks).clone());
+        Wanted { data, words, ask: None }
     }
 
     /// The mass that rows keep, for the strip next to that picture.
@@ -451,12 +491,20 @@ impl QualityPage {
                 of,
                 format!(
                     "Mean over heads and rows of the attention probability outside the mask: {}.",
-                    line.blocks.source
+                    seen.capture.provenance()
                 ),
             ],
             weak: stale,
         })
     }
+}
+
+/// The pictures of an answer, as the canvas draws them.
+fn heats(answer: &Answer) -> Option<(Arc<HeatData>, Option<Arc<HeatData>>)> {
+    let seen = answer.result.as_ref().ok()?;
+    let line = seen.line.as_ref().ok()?;
+    let of = |heat: &Heat| Arc::new(far::drawn(heat, seen.capture.provenance()));
+    Some((of(&line.blocks), line.cells.as_deref().map(of)))
 }
 
 /// The lost mass.

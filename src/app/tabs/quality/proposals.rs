@@ -3,8 +3,6 @@
 //! Invariant: a candidate is applied in one undoable step; its figures were measured on the open call. Must not know
 //! how candidates are found.
 
-use super::studies::{Reach, Study, Wish};
-use super::work::{Line as Measured, Seen};
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
 use crate::app::state::State;
@@ -13,6 +11,8 @@ use crate::app::widgets::{diagnostic_below, percent, section};
 use crate::base::Provenance;
 use crate::quality::suggest::{Candidate, Protect, pareto};
 use crate::tasks::lab;
+use crate::tasks::lab::page::look::{Line as Measured, Seen};
+use crate::tasks::lab::page::studies::{Reach, Study, Wish};
 use egui::{ComboBox, DragValue, Grid, Slider, Ui};
 use egui_plot::{Line, Plot, PlotPoints, Points};
 use std::sync::Arc;
@@ -69,8 +69,9 @@ impl Proposals {
         busy: bool,
         actions: &mut Actions,
     ) -> Option<Study> {
-        section(ui, "Masks that lose less, or cost less");
-        let mut wished = self.wish(ui, line, busy);
+        let lossless = line.heads.iter().all(|(_, head)| head.mass.mean >= 1.0 - super::NOTHING);
+        section(ui, if lossless { "Masks that cost less" } else { "Masks that lose less, or cost less" });
+        let mut wished = self.wish(ui, line, seen.capture.grid().is_some(), busy);
         let found = self.found(seen);
         if found.is_empty() {
             if self.known.is_some() {
@@ -96,7 +97,7 @@ impl Proposals {
     }
 
     /// The target.
-    fn wish(&mut self, ui: &mut Ui, line: &Measured, busy: bool) -> Option<Study> {
+    fn wish(&mut self, ui: &mut Ui, line: &Measured, grid: bool, busy: bool) -> Option<Study> {
         let names = [
             (Reach::Mass(0.95), "mass to keep"),
             (Reach::Blocks(0.25), "share of the blocks"),
@@ -133,6 +134,11 @@ impl Proposals {
             let p = &mut self.protect;
             ui.checkbox(&mut p.diagonal, "diagonal").on_hover_text("Blocks on the diagonal.");
             ui.checkbox(&mut p.sinks, "sinks").on_hover_text("The first block of keys.");
+            if !grid {
+                // a language model has neither
+                (p.text, p.first_frame) = (false, false);
+                return;
+            }
             ui.checkbox(&mut p.text, "text").on_hover_text("Tokens outside the grid, as queries and as keys.");
             ui.checkbox(&mut p.first_frame, "first frame").on_hover_text("The grid's first frame, as keys.");
         });
@@ -215,8 +221,6 @@ impl Proposals {
             .allow_drag(false)
             .allow_zoom(false)
             .allow_scroll(false)
-            .include_x(0.0)
-            .include_y(0.0)
             .x_axis_label(if timed { "ms of flex on this CPU" } else { "blocks, %" })
             .y_axis_label("mass lost, %");
         let shown = plot.show(ui, |plot| {

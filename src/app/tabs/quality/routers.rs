@@ -2,14 +2,14 @@
 //!
 //! Invariant: a table names its call. Must not know how routers rank.
 
-use super::studies::Study;
-use super::work::Seen;
 use crate::app::action::Actions;
 use crate::app::state::State;
 use crate::app::widgets::{percent, section};
 use crate::quality::routers::Routed;
 use crate::quality::suggest::order::Gain;
 use crate::quality::suggest::{Candidate, Target};
+use crate::tasks::lab::page::look::Seen;
+use crate::tasks::lab::page::studies::Study;
 use crate::tasks::lab::{self, OfCall};
 use egui::{Grid, Slider, Ui};
 use std::sync::Arc;

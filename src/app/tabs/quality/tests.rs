@@ -2,7 +2,6 @@
 //!
 //! Invariant: the page's figures are compared with the same measures computed without it. Only compiled for tests.
 
-use super::work::{Cells, Keeper, Question};
 use crate::app::canvas::Picture;
 use crate::app::tests::{click, fill, settle, state, step_until, window};
 use crate::app::workspace::Workspace;
@@ -14,6 +13,7 @@ use crate::document::model::{Axes, Axis, Document, Settings};
 use crate::quality::loss::Shows;
 use crate::quality::suggest::Form;
 use crate::tasks::lab;
+use crate::tasks::lab::page::look::{Cells, Keeper, Question};
 use egui_kittest::kittest::Queryable;
 use std::path::PathBuf;
 

@@ -3,6 +3,7 @@
 //! Invariant: a time is shown with its error; a failed check is never shown as a time for comparison. Must not know how
 //! a race runs.
 
+use super::roof::{self, Run};
 use crate::app::theme::{Palette, palette};
 use crate::app::widgets::milliseconds;
 use crate::base::{BackendName, Provenance, words};
@@ -54,14 +55,13 @@ impl Line<'_> {
         self.report.backend.as_str()
     }
 
-    fn show(&self, ui: &mut Ui, longest: f64, stale: bool) {
+    fn show(&self, ui: &mut Ui, longest: f64, run: Option<Run<'_>>, stale: bool) {
         let Outcome::Done { kernel, error, timings, .. } = &self.report.outcome else { return };
         let timing = timings.forward();
         let colours = palette(ui.visuals());
         let passed = error.passed();
         ui.horizontal(|ui| {
-            ui.label(RichText::new(self.name()).strong().size(15.0))
-                .on_hover_text(what_ran(self.report.backend, kernel));
+            self.title(ui, what_ran(self.report.backend, kernel), run.filter(|_| passed && timing.is_some()));
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| match timing {
                 Some(timing) => {
                     let samples = timing.samples_ms.len();
@@ -110,7 +110,25 @@ impl Line<'_> {
             ui.add(egui::Label::new(RichText::new(format!("Why: {words}.")).small()).wrap());
         }
         ui.add(egui::Label::new(RichText::new(&kernel.words).small().weak()).truncate()).on_hover_text(&kernel.words);
+        if let Some(run) = run.filter(|run| roof::is_open(ui, *run, self.report.backend)) {
+            roof::row(ui, run, self.report.backend);
+        }
         ui.add_space(6.0);
+    }
+
+    /// Its name; a click says what limits it.
+    fn title(&self, ui: &mut Ui, what: String, run: Option<Run<'_>>) {
+        let text = RichText::new(self.name()).strong().size(15.0);
+        let Some(run) = run else {
+            ui.label(text).on_hover_text(what);
+            return;
+        };
+        let open = roof::is_open(ui, run, self.report.backend);
+        let words = format!("{what}. A click shows what limits it, and what it would be on another card.");
+        let button = ui.selectable_label(open, text).on_hover_text(words);
+        if button.accessible_name(format!("What limits {}", self.name())).clicked() {
+            roof::toggle(ui, run, self.report.backend);
+        }
     }
 
     /// `3.42x our dense-mask kernel`, and its useful work; and the same in full. A ratio is highlighted only if nothing
@@ -153,9 +171,9 @@ pub(super) fn flops(flop: f64, unit: &str) -> String {
 }
 
 /// Draws all lines; refusals fold into one, for it is what did run that one looks for.
-pub(super) fn show(ui: &mut Ui, lines: &[Line<'_>], stale: bool) {
+pub(super) fn show(ui: &mut Ui, lines: &[Line<'_>], run: Option<Run<'_>>, stale: bool) {
     let longest = lines.iter().filter_map(Line::median).fold(0.0, f64::max);
-    lines.iter().for_each(|line| line.show(ui, longest, stale));
+    lines.iter().for_each(|line| line.show(ui, longest, run, stale));
     out(ui, lines, "refused", |o| matches!(o, Outcome::Refused { .. }));
     out(ui, lines, "failed", |o| matches!(o, Outcome::Failed { .. }));
 }
@@ -249,7 +267,7 @@ mod tests {
             let mut output = ctx.run_ui(egui::RawInput::default(), |ui| {
                 ui.set_max_width(260.0);
                 let at = ui.max_rect().left();
-                show(ui, &lines(&reports, None), false);
+                show(ui, &lines(&reports, None), None, false);
                 widths.push(ui.min_rect().right() - at);
             });
             output.textures_delta.clear();

@@ -10,6 +10,7 @@ mod inputs;
 mod lines;
 mod plots;
 mod racers;
+mod roof;
 mod verdicts;
 
 pub(in crate::app) use card::best_time;
@@ -43,7 +44,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         // what runs is in sight
         let sweeps = sweeps(state);
         if sweeps {
-            plots::show(ui, state, &runs, actions);
+            plots::over_lengths(ui, state, actions);
         }
         no_copy(ui, state, actions);
         match &state.session.race {
@@ -52,8 +53,9 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         }
         ui.add_space(4.0);
         if !sweeps {
-            plots::show(ui, state, &runs, actions);
+            plots::over_lengths(ui, state, actions);
         }
+        roof::show(ui, state, &runs);
         verdicts::show(ui, state, actions);
         settings(ui, state, actions);
         history::show(ui, state);
@@ -74,7 +76,9 @@ fn raced(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
     if let Some(copy) = &race.copy {
         copy_ui(ui, race.id, copy);
     }
-    lines::show(ui, &lines(&race.reports, race.report.as_deref()), race.stale);
+    let raced = race.request.as_ref().map(|(request, _)| &request.problem).or(race.of.as_ref().map(|of| of.spec()));
+    let run = raced.zip(race.report.as_deref()).map(|(problem, report)| roof::Run { problem, report });
+    lines::show(ui, &lines(&race.reports, race.report.as_deref()), run, race.stale);
     if let Some(report) = &race.report {
         gradients::show(ui, report, race.stale);
         for note in &report.notes {
@@ -262,6 +266,7 @@ pub(in crate::app) fn recorded_runs(ui: &Ui, state: &State) -> Vec<&'static Reco
 /// The same shown paler than a race, and said to be recorded. Returns whether there is any.
 fn recorded(ui: &mut Ui, state: &State) -> bool {
     let runs = recorded_runs(ui, state);
+    let problem = state.session.built.as_ref().and_then(|built| built.problem.as_ref().ok());
     for run in &runs {
         ui.add_space(8.0);
         ui.horizontal_wrapped(|ui| {
@@ -272,7 +277,8 @@ fn recorded(ui: &mut Ui, state: &State) -> bool {
             environment(ui, &run.report);
         });
         ui.push_id(&run.report.device_name, |ui| {
-            lines::show(ui, &lines(&run.report.backends, Some(&run.report)), true);
+            let of = problem.map(|problem| roof::Run { problem: problem.spec(), report: &run.report });
+            lines::show(ui, &lines(&run.report.backends, Some(&run.report)), of, true);
             gradients::show(ui, &run.report, true);
         });
     }

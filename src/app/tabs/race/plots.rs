@@ -1,36 +1,25 @@
-//! Time over length, and the roofline: measurements as plots.
+//! Time over length as a plot.
 //!
-//! Invariant: a point is a checked, timed result of the shown problem; a roof comes from a data sheet and says so. Must
-//! not know how a race runs.
+//! Invariant: a point is a checked, timed result of the shown problem. Must not know how a race runs.
 
-use super::lines::flops;
 use crate::app::action::Actions;
 use crate::app::command::Command;
 use crate::app::state::State;
 use crate::app::sweeps::{Step, Sweep};
 use crate::app::theme::{Palette, palette};
 use crate::app::widgets::{command_button, milliseconds, percent};
+use crate::base::BackendName;
 use crate::base::control::remaining;
-use crate::base::provenance::Place;
-use crate::base::{BackendName, Provenance};
-use crate::problem::ProblemSpec;
 use crate::problem::result::RunReport;
-use crate::problem::roofs::{Roof, least_bytes};
 use crate::problem::verdict::baseline;
-use crate::tasks::recorded::Recorded;
 use egui::{Color32, Grid, RichText, Ui};
 use egui_plot::{GridInput, GridMark, Legend, Line, Plot, PlotPoints, Points};
 
 /// Height of a plot, in points.
 const HEIGHT: f32 = 230.0;
 
-/// Draws both.
-pub(super) fn show(ui: &mut Ui, state: &State, recorded: &[&'static Recorded], actions: &mut Actions) {
-    over_lengths(ui, state, actions);
-    roofline(ui, state, recorded);
-}
-
-fn over_lengths(ui: &mut Ui, state: &State, actions: &mut Actions) {
+/// Draws it.
+pub(super) fn over_lengths(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let problem = state.session.built.as_ref().and_then(|b| b.problem.as_ref().ok());
     let sweep = state.session.races.sweep.as_ref().filter(|sweep| Some(&sweep.of) == problem || !sweep.is_over());
     // it opens by itself when a sweep begins, and can be folded afterwards
@@ -158,92 +147,8 @@ fn fastest(report: &RunReport) -> Option<(BackendName, f64)> {
     timed.min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// A measured result in the roofline: FLOP for each byte, FLOP a second.
-#[derive(Clone, Debug, PartialEq)]
-struct Dot {
-    backend: BackendName,
-    at: [f64; 2],
-}
-
-/// Dots of one run of a problem.
-fn dots(problem: &ProblemSpec, report: &RunReport) -> Vec<Dot> {
-    let intensity = report.work.flop / least_bytes(problem).max(1.0);
-    let right = report.backends.iter().filter_map(|r| Some((r.backend, r.outcome.right()?.median_ms)));
-    let dot = |(backend, ms): (BackendName, f64)| Dot { backend, at: [intensity, report.work.flop / (ms * 1e-3)] };
-    right.map(dot).filter(|dot| dot.at.iter().all(|x| x.is_finite() && *x > 0.0)).collect()
-}
-
-/// The points of the roofline: the last race, otherwise recorded ones; each with its card's name.
-fn roofline(ui: &mut Ui, state: &State, recorded: &[&'static Recorded]) {
-    let problem = state.session.built.as_ref().and_then(|b| b.problem.as_ref().ok());
-    let Some(problem) = problem else { return };
-    let race = state.session.race.as_ref().filter(|race| !race.stale);
-    let raced = race.and_then(|race| Some((race, race.report.as_deref()?)));
-    let (report, dots, from) = match (raced, recorded.first()) {
-        (Some((race, report)), _) => {
-            let of = race.request.as_ref().map_or(problem.spec(), |(request, _)| &request.problem);
-            let from = Provenance::Measured(Place { copy: !race.is_whole(), ..report.place() });
-            (report, dots(of, report), from)
-        }
-        (None, Some(run)) => (&run.report, dots(problem.spec(), &run.report), run.provenance()),
-        (None, None) => return,
-    };
-    if dots.is_empty() {
-        return;
-    }
-    let roof = Roof::of(&report.device_name, problem.dtype);
-    let title = format!("Roofline: {from}");
-    egui::CollapsingHeader::new(title).id_salt("roofline").show(ui, |ui| {
-        let shares = |dot: &Dot| roof.map(|roof| format!(", {} of the roof", percent(dot.at[1] / roof.at(dot.at[0]))));
-        let words = dots.iter().map(|dot| {
-            format!("{}: {}{}", dot.backend, flops(dot.at[1], "FLOP/s"), shares(dot).unwrap_or_default())
-        });
-        let words: Vec<String> = words.collect();
-        roof_plot(ui, &dots, roof);
-        for line in words {
-            ui.label(line);
-        }
-        let about = match roof {
-            Some(_) => {
-                "Arithmetic of kept cells over the bytes of q, k, v and the output, each moved once. The roof is the card's data \
-                 sheet: 16-bit products and memory."
-            }
-            None => {
-                "Arithmetic of kept cells over the bytes of q, k, v and the output, each moved once. The data sheet of this device \
-                 is unknown, so there is no roof."
-            }
-        };
-        ui.add(egui::Label::new(RichText::new(about).small().weak()).wrap());
-    });
-}
-
-fn roof_plot(ui: &mut Ui, dots: &[Dot], roof: Option<Roof>) {
-    let colours = palette(ui.visuals());
-    let plot = plain("roofline plot")
-        .x_axis_label("FLOP for each byte")
-        .y_axis_label("FLOP/s")
-        .x_grid_spacer(tens)
-        .y_grid_spacer(tens)
-        .x_axis_formatter(|mark, _| power(mark.value, |x| format!("{x}")))
-        .y_axis_formatter(|mark, _| power(mark.value, |x| flops(x, "").replace(".00", "").replace(".0", "")));
-    let far = dots.iter().map(|dot| dot.at[0]).fold(1.0, f64::max);
-    let shown = plot.show(ui, |plot| {
-        if let Some(roof) = roof {
-            let ends = [1.0, roof.ridge(), (far * 10.0).max(roof.ridge() * 10.0)];
-            let line = ends.map(|x| [x.log10(), roof.at(x).log10()]);
-            plot.line(Line::new("roof", PlotPoints::from_iter(line)).color(colours.weak).width(2.0));
-        }
-        for dot in dots {
-            let colour = colour(dot.backend, &colours);
-            let at = PlotPoints::from_iter([[dot.at[0].log10(), dot.at[1].log10()]]);
-            plot.points(Points::new(dot.backend.as_str(), at).color(colour).radius(5.0));
-        }
-    });
-    shown.response.accessible_name("Roofline");
-}
-
 /// A plot without pan and zoom.
-fn plain(name: &str) -> Plot<'_> {
+pub(super) fn plain(name: &str) -> Plot<'_> {
     Plot::new(name)
         .height(HEIGHT)
         .allow_drag(false)
@@ -255,19 +160,19 @@ fn plain(name: &str) -> Plot<'_> {
 }
 
 /// Marks at whole powers of ten.
-fn tens(input: GridInput) -> Vec<GridMark> {
+pub(super) fn tens(input: GridInput) -> Vec<GridMark> {
     // a mark outside would be drawn next to the plot
     let (from, to) = (input.bounds.0.ceil() as i32, input.bounds.1.floor() as i32);
     (from..=to).map(|n| GridMark { value: f64::from(n), step_size: 1.0 }).collect()
 }
 
 /// The number of which a mark is the power of ten.
-fn power(mark: f64, words: impl Fn(f64) -> String) -> String {
+pub(super) fn power(mark: f64, words: impl Fn(f64) -> String) -> String {
     words(10_f64.powi(mark.round() as i32))
 }
 
 /// A colour for each backend, the same in every plot.
-fn colour(backend: BackendName, colours: &Palette) -> Color32 {
+pub(super) fn colour(backend: BackendName, colours: &Palette) -> Color32 {
     match backend {
         BackendName::Flex => colours.accent,
         BackendName::Sdpa => colours.name,
@@ -284,27 +189,6 @@ fn colour(backend: BackendName, colours: &Palette) -> Color32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::compile;
-    use crate::document::library;
-    use crate::tasks::recorded;
-
-    #[test]
-    fn no_recorded_time_of_a_preset_stands_above_its_cards_roof() {
-        let mut seen = 0;
-        for name in ["sliding_window", "flux_joint", "causal"] {
-            let document = library::preset(name).expect("there").document().expect("loads");
-            let built = compile::build(document, None);
-            let problem = built.problem.as_ref().expect("a problem");
-            for run in recorded::of(&built.document) {
-                let roof = Roof::of(&run.report.device_name, problem.dtype).expect("a known card");
-                for dot in dots(problem.spec(), &run.report) {
-                    seen += 1;
-                    assert!(dot.at[1] < roof.at(dot.at[0]), "{name} on {}: {dot:?}", run.report.device_name);
-                }
-            }
-        }
-        assert!(seen > 6, "{seen} dots");
-    }
 
     #[test]
     fn marks_are_told_as_numbers() {

@@ -6,6 +6,7 @@
 use crate::app::action::{Action, Actions};
 use crate::app::state::State;
 use crate::app::theme::palette;
+use crate::app::tour::Show;
 use crate::app::widgets::id;
 use crate::base::Device;
 use crate::tasks::verdicts::{Answer, Place, READ, Verdict};
@@ -26,7 +27,9 @@ const WORDS: std::ops::RangeInclusive<f32> = 160.0..=640.0;
 
 /// Draws it.
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    egui::CollapsingHeader::new("Who takes it, forward and backward").id_salt("verdicts").show(ui, |ui| {
+    // the tour shows what is behind it
+    let open = state.tour.as_ref().filter(|tour| tour.is_at(Show::Race)).map(|_| true);
+    egui::CollapsingHeader::new("Who takes it, forward and backward").id_salt("verdicts").open(open).show(ui, |ui| {
         let place = chosen(ui, state);
         let Some(built) = &state.session.built else { return };
         let wanted = [built.number, built.revision];

@@ -123,7 +123,7 @@ fn refusal(why: &Diagnostic) -> String {
     }
 }
 
-/// Lists as `launch/backward.rs` uploads them; draws of one batch entry if the mask is the same in all.
+/// Lists as `launch/backward.rs` uploads them; units of one batch entry if the mask is the same in all.
 fn lists(problem: &Problem, draft: &BackwardDraft, arch: &str, tensors: &mut Vec<(String, HostTensor)>) {
     let (lists, bits) = (&draft.lists, &draft.bits);
     let one_batch = |item: &&Item| problem.mask_per_batch() || item.batch == 0;

@@ -14,7 +14,7 @@ use crate::backends::cuda::lists;
 use crate::backends::cuda::lists::decode_plan::{self, Cut};
 use crate::backends::cuda::lists::kept::Kept;
 use crate::backends::cuda::lists::of_problem;
-use crate::backends::cuda::lists::pieces::{self, Draws};
+use crate::backends::cuda::lists::pieces::{self, Units};
 use crate::backends::cuda::lists::plan::Plan;
 use crate::backends::cuda::toolchain::cache::Cache;
 use crate::backends::cuda::toolchain::compile::{self, Compiler, Program};
@@ -138,16 +138,16 @@ fn reads_by_batch(score: &Mod) -> bool {
     score.graph.nodes().iter().any(|node| matches!(&node.op, Op::Load(_, index) if index.iter().any(by_batch)))
 }
 
-/// Batches with chosen draws, in addition to the design's own.
-const DRAWN_BATCHES: [usize; 3] = [1, 2, 4];
+/// Batches with chosen units, in addition to the design's own.
+const SCHEDULED_BATCHES: [usize; 3] = [1, 2, 4];
 
 /// The data that a variant's launch reads, other than its input tensors.
 struct Lists {
     plan: Plan,
     /// The kept cells of partial tiles, if the mask is passed as data.
     kept: Option<Kept>,
-    /// How tiles are drawn, by batch.
-    draws: Vec<(usize, Draws)>,
+    /// How tiles are taken, by batch.
+    units: Vec<(usize, Units)>,
     /// Null unless it decodes.
     decode: Value,
 }
@@ -157,7 +157,7 @@ impl Lists {
     /// cards of the architecture usually have. Any other number computes the same; there, and with another batch, the loader
     /// launches whole tiles in the usual sections.
     fn new(problem: &Problem, spec: &KernelSpec, limits: &Limits) -> Result<Lists, Diagnostic> {
-        let whole = |plan, kept| Lists { plan, kept, draws: Vec::new(), decode: Value::Null };
+        let whole = |plan, kept| Lists { plan, kept, units: Vec::new(), decode: Value::Null };
         if spec.kernel == Kernel::DecodeSm80 {
             let cut = Cut::new(problem, spec, spec.at_once(limits))?;
             let extra = Decode::of(problem, &cut);
@@ -171,21 +171,21 @@ impl Lists {
         let plan = of_problem::plan(problem, spec, &Control::new())?;
         let kept = of_problem::kept(problem, spec, &plan);
         let mut lists = whole(plan, kept);
-        let others = DRAWN_BATCHES.into_iter().filter(|batch| *batch != problem.batch && !problem.mask_per_batch());
-        std::iter::once(problem.batch).chain(others).for_each(|batch| lists.draw(problem, spec, limits, batch));
+        let others = SCHEDULED_BATCHES.into_iter().filter(|batch| *batch != problem.batch && !problem.mask_per_batch());
+        std::iter::once(problem.batch).chain(others).for_each(|batch| lists.schedule(problem, spec, limits, batch));
         Ok(lists)
     }
 
-    /// Adds the draws of a launch with that many batch entries.
-    fn draw(&mut self, problem: &Problem, spec: &KernelSpec, limits: &Limits, batch: usize) {
-        let draws = of_problem::draws(limits, problem, batch, spec, &mut self.plan, self.kept.as_mut());
-        self.draws.push((batch, draws));
+    /// Adds the units of a launch with that many batch entries.
+    fn schedule(&mut self, problem: &Problem, spec: &KernelSpec, limits: &Limits, batch: usize) {
+        let units = of_problem::units(limits, problem, batch, spec, &mut self.plan, self.kept.as_mut());
+        self.units.push((batch, units));
     }
 }
 
-/// The loader's data about a batch's draws.
-fn told(spec: &KernelSpec, limits: &Limits, (batch, draws): &(usize, Draws)) -> Value {
-    let Draws { section, pieces, whole } = draws;
+/// The loader's data about a batch's units.
+fn unit_facts(spec: &KernelSpec, limits: &Limits, (batch, units): &(usize, Units)) -> Value {
+    let Units { section, pieces, whole } = units;
     json!({
         "batch": batch, "multiprocessors": limits.multiprocessors, "section": section, "whole": whole,
         "pieces": pieces.len(), "part_bytes": pieces::part_bytes(spec), "arrivals": pieces.len() * spec.consumers(),
@@ -201,7 +201,7 @@ fn variant(
     tensors: &mut Vec<(String, HostTensor)>,
 ) -> Result<Value, Diagnostic> {
     let spec = &program.spec;
-    let Lists { plan, kept, draws, decode } = Lists::new(problem, spec, limits)?;
+    let Lists { plan, kept, units, decode } = Lists::new(problem, spec, limits)?;
     let mut keep = |what: &str, data| tensors.push((format!("{arch}.{what}"), HostTensor::vector(data)));
     keep("tile_order", words(&plan.tile_order));
     keep("row_start", words(&plan.row_start));
@@ -209,8 +209,8 @@ fn variant(
     if spec.kernel.is_persistent() {
         keep("kv_num_tiles", words(&plan.kv_num_tiles()));
     }
-    for (batch, draws) in draws.iter().filter(|(_, draws)| !draws.pieces.is_empty()) {
-        keep(&format!("pieces{batch}"), words(&lists::words::words(&draws.pieces)));
+    for (batch, units) in units.iter().filter(|(_, units)| !units.pieces.is_empty()) {
+        keep(&format!("pieces{batch}"), words(&lists::words::words(&units.pieces)));
     }
     if let Some(kept) = &kept {
         for (name, array) in ["bitmap_start", "bitmap_ids", "bitmaps"].into_iter().zip(kept.arrays()) {
@@ -240,7 +240,7 @@ fn variant(
         "stored_rows": backends::cuda::launch::hopper::STORED_ROWS,
         "tensor_maps": spec.kernel.copies() == Copies::Tensors,
         "decode": decode,
-        "draws": draws.iter().map(|draws| told(spec, limits, draws)).collect::<Vec<_>>(),
+        "units": units.iter().map(|units| unit_facts(spec, limits, units)).collect::<Vec<_>>(),
         "positive_scale": folds(spec),
         "lowest": bound::lowest(problem).unwrap_or_default(),
         "q_tiles": plan.q_tiles,
@@ -395,17 +395,17 @@ mod tests {
             let launch = launch_of(&files);
             let tensors = safetensors::SafeTensors::deserialize(bytes_of(&files, "kernels/tensors.safetensors"))
                 .expect("tensors");
-            let number = |draws: &Value, name: &str| draws[name].as_u64().expect(name) as usize;
+            let number = |units: &Value, name: &str| units[name].as_u64().expect(name) as usize;
             let rows = tensors.tensor("sm_90a.row_start").expect("there").shape()[0] - 1;
-            let all = launch["variants"][0]["draws"].as_array().expect("a list").clone();
-            let of = |draws: &Value| {
-                let (batch, pieces) = (number(draws, "batch"), number(draws, "pieces"));
-                let sizes = ["multiprocessors", "arrivals", "part_bytes"].map(|name| number(draws, name));
+            let all = launch["variants"][0]["units"].as_array().expect("a list").clone();
+            let of = |units: &Value| {
+                let (batch, pieces) = (number(units, "batch"), number(units, "pieces"));
+                let sizes = ["multiprocessors", "arrivals", "part_bytes"].map(|name| number(units, name));
                 assert_eq!(sizes, [132, 2 * pieces, (128 * 128 + 4 * 256) * 4]);
                 // 1 MB of keys and values a head, 50 MB of cache
-                assert!([batch * heads, 25, 22, 17].contains(&number(draws, "section")), "{draws}");
+                assert!([batch * heads, 25, 22, 17].contains(&number(units, "section")), "{units}");
                 let Ok(list) = tensors.tensor(&format!("sm_90a.pieces{batch}")) else {
-                    assert_eq!((pieces, number(draws, "whole")), (0, batch * heads * 16));
+                    assert_eq!((pieces, number(units, "whole")), (0, batch * heads * 16));
                     return (batch, false);
                 };
                 assert_eq!(list.shape(), [5 * pieces]);
@@ -413,7 +413,7 @@ mod tests {
                 assert!((0..pieces).all(|piece| (16..rows as i32).contains(&word(5 * piece + 1))));
                 // every tile is whole or the first piece of one
                 let begun = (0..pieces).filter(|piece| word(5 * piece + 2) == word(5 * piece + 3)).count();
-                assert_eq!(number(draws, "whole") + begun, batch * heads * 16);
+                assert_eq!(number(units, "whole") + begun, batch * heads * 16);
                 (batch, true)
             };
             all.iter().map(of).collect::<Vec<_>>()
@@ -431,9 +431,9 @@ mod tests {
         let problem = with_mods(shape, Some(causal(0)), None);
         let files = bundled(&problem, &["sm_80"], false).expect("made");
         let launch = launch_of(&files);
-        let all = launch["variants"][0]["draws"].as_array().expect("a list").clone();
-        let of = |draws: &Value| {
-            ["batch", "multiprocessors", "pieces", "whole", "section"].map(|n| draws[n].as_u64().unwrap())
+        let all = launch["variants"][0]["units"].as_array().expect("a list").clone();
+        let of = |units: &Value| {
+            ["batch", "multiprocessors", "pieces", "whole", "section"].map(|n| units[n].as_u64().unwrap())
         };
         // 4 MB of keys and values a head, 40 MB of cache: five heads, or four so that the last section is full
         assert_eq!(

@@ -18,18 +18,18 @@ type Raw = *mut c_void;
 #[allow(missing_docs)]
 pub(super) mod id {
     // descriptors
-    pub const POINTWISE: i32 = 0;
-    pub const ENGINECFG: i32 = 3;
-    pub const ENGINEHEUR: i32 = 4;
-    pub const EXECUTION_PLAN: i32 = 5;
-    pub const OPERATION_POINTWISE: i32 = 13;
-    pub const OPERATIONGRAPH: i32 = 15;
-    pub const VARIANT_PACK: i32 = 16;
-    pub const TENSOR: i32 = 17;
-    pub const MATMUL: i32 = 18;
-    pub const OPERATION_MATMUL: i32 = 19;
-    pub const REDUCTION: i32 = 21;
-    pub const OPERATION_REDUCTION: i32 = 22;
+    pub(crate) const POINTWISE: i32 = 0;
+    pub(crate) const ENGINECFG: i32 = 3;
+    pub(crate) const ENGINEHEUR: i32 = 4;
+    pub(crate) const EXECUTION_PLAN: i32 = 5;
+    pub(crate) const OPERATION_POINTWISE: i32 = 13;
+    pub(crate) const OPERATIONGRAPH: i32 = 15;
+    pub(crate) const VARIANT_PACK: i32 = 16;
+    pub(crate) const TENSOR: i32 = 17;
+    pub(crate) const MATMUL: i32 = 18;
+    pub(crate) const OPERATION_MATMUL: i32 = 19;
+    pub(crate) const REDUCTION: i32 = 21;
+    pub(crate) const OPERATION_REDUCTION: i32 = 22;
 }
 
 /// A value of an attribute: cuDNN's type number and the bytes.
@@ -61,7 +61,7 @@ pub(crate) struct Cudnn {
 
 impl Cudnn {
     /// The process's cuDNN, found and opened at the first call. The error is the reason why there is none.
-    pub fn get() -> Result<&'static Cudnn, Diagnostic> {
+    pub(crate) fn get() -> Result<&'static Cudnn, Diagnostic> {
         static FOUND: OnceLock<Result<Cudnn, Diagnostic>> = OnceLock::new();
         let find = || {
             let user = std::env::var_os("MASKLOOM_CUDNN").filter(|v| !v.is_empty()).map(PathBuf::from);
@@ -108,12 +108,12 @@ impl Cudnn {
     }
 
     /// 91900 for 9.19.0.
-    pub fn version(&self) -> usize {
+    pub(crate) fn version(&self) -> usize {
         self.version
     }
 
     /// `9.19`.
-    pub fn version_text(&self) -> String {
+    pub(crate) fn version_text(&self) -> String {
         format!("{}.{}", self.version / 10_000, self.version / 100 % 100)
     }
 
@@ -128,7 +128,7 @@ impl Cudnn {
     }
 
     /// A handle that works on `stream` of the context that is bound to this thread.
-    pub fn handle(&'static self, stream: *mut c_void) -> Result<Handle, Diagnostic> {
+    pub(crate) fn handle(&'static self, stream: *mut c_void) -> Result<Handle, Diagnostic> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer; a context is bound.
         self.check("creating a handle", unsafe { (self.create_handle)(&mut raw) })?;
@@ -139,7 +139,7 @@ impl Cudnn {
     }
 
     /// A new descriptor, not yet finalised.
-    pub fn descriptor(&'static self, kind: i32) -> Result<Descriptor, Diagnostic> {
+    pub(crate) fn descriptor(&'static self, kind: i32) -> Result<Descriptor, Diagnostic> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer is to a live pointer.
         self.check("creating a descriptor", unsafe { (self.create)(kind, &mut raw) })?;
@@ -147,7 +147,7 @@ impl Cudnn {
     }
 
     /// A finalised descriptor with these attributes.
-    pub fn build(&'static self, kind: i32, attributes: &[(i32, Value<'_>)]) -> Result<Descriptor, Diagnostic> {
+    pub(crate) fn build(&'static self, kind: i32, attributes: &[(i32, Value<'_>)]) -> Result<Descriptor, Diagnostic> {
         let descriptor = self.descriptor(kind)?;
         attributes.iter().try_for_each(|(name, value)| descriptor.set(*name, *value))?;
         descriptor.finalize(kind)?;
@@ -169,7 +169,7 @@ impl std::fmt::Debug for Handle {
 
 impl Handle {
     /// Enqueues a plan.
-    pub fn execute(&self, plan: &Descriptor, variant: &Descriptor) -> Result<(), Diagnostic> {
+    pub(crate) fn execute(&self, plan: &Descriptor, variant: &Descriptor) -> Result<(), Diagnostic> {
         // SAFETY: all three are live and finalised; the device pointers in the variant pack outlive the stream's work,
         // because buffers are freed only after the device is done.
         let status = unsafe { (self.library.execute)(self.raw, plan.raw, variant.raw) };
@@ -201,7 +201,7 @@ impl Descriptor {
     const DESCRIPTOR: i32 = 15;
 
     /// Sets an attribute.
-    pub fn set(&self, name: i32, value: Value<'_>) -> Result<(), Diagnostic> {
+    pub(crate) fn set(&self, name: i32, value: Value<'_>) -> Result<(), Diagnostic> {
         match value {
             Value::Enum(ty, value) => self.set_raw(name, ty, 1, (&raw const value).cast()),
             Value::Bool(value) => self.set_raw(name, 2, 1, (&raw const value).cast()),
@@ -222,14 +222,14 @@ impl Descriptor {
     }
 
     /// Ends the setting of attributes.
-    pub fn finalize(&self, kind: i32) -> Result<(), Diagnostic> {
+    pub(crate) fn finalize(&self, kind: i32) -> Result<(), Diagnostic> {
         // SAFETY: the descriptor is live.
         let status = unsafe { (self.library.finalize)(self.raw) };
         self.library.check(&format!("finalising descriptor {kind}"), status)
     }
 
     /// An int attribute.
-    pub fn int(&self, name: i32) -> Result<i64, Diagnostic> {
+    pub(crate) fn int(&self, name: i32) -> Result<i64, Diagnostic> {
         let (mut value, mut count) = (0i64, 0i64);
         // SAFETY: both pointers are to live ints, and one is asked for.
         let status = unsafe { (self.library.get)(self.raw, name, Self::INT64, 1, &mut count, (&raw mut value).cast()) };
@@ -238,7 +238,7 @@ impl Descriptor {
     }
 
     /// Up to `most` descriptors that an attribute lists, each of `kind`.
-    pub fn list(&self, name: i32, kind: i32, most: usize) -> Result<Vec<Descriptor>, Diagnostic> {
+    pub(crate) fn list(&self, name: i32, kind: i32, most: usize) -> Result<Vec<Descriptor>, Diagnostic> {
         let mut made = (0..most).map(|_| self.library.descriptor(kind)).collect::<Result<Vec<_>, _>>()?;
         let mut raws: Vec<Raw> = made.iter().map(|d| d.raw).collect();
         let mut count = 0i64;

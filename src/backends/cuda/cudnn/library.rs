@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// A cuDNN and the libraries to open before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CudnnCandidate {
+pub(crate) struct CudnnCandidate {
     /// Path, or a bare name for the system's loader.
     pub library: PathBuf,
     /// `libcublasLt.so.*`, any of which must open first; then NVRTCs, which may be missing.
@@ -18,7 +18,7 @@ pub struct CudnnCandidate {
 }
 
 /// Every candidate, best first: `user` (`MASKLOOM_CUDNN`), Python environments, the system's loader.
-pub fn candidates(user: Option<&Path>, places: &Places) -> Vec<CudnnCandidate> {
+pub(crate) fn candidates(user: Option<&Path>, places: &Places) -> Vec<CudnnCandidate> {
     let mut found = Vec::new();
     if let Some(user) = user {
         let library = if user.is_dir() { user.join("libcudnn.so.9") } else { user.to_path_buf() };

@@ -29,15 +29,15 @@ const BOOLEAN: i32 = 11;
 
 /// Pointwise modes.
 mod mode {
-    pub const ADD: i32 = 0;
-    pub const MUL: i32 = 1;
-    pub const DIV: i32 = 6;
-    pub const SUB: i32 = 9;
-    pub const EXP: i32 = 13;
-    pub const LOG: i32 = 15;
-    pub const CMP_GE: i32 = 303;
-    pub const GEN_INDEX: i32 = 501;
-    pub const BINARY_SELECT: i32 = 601;
+    pub(super) const ADD: i32 = 0;
+    pub(super) const MUL: i32 = 1;
+    pub(super) const DIV: i32 = 6;
+    pub(super) const SUB: i32 = 9;
+    pub(super) const EXP: i32 = 13;
+    pub(super) const LOG: i32 = 15;
+    pub(super) const CMP_GE: i32 = 303;
+    pub(super) const GEN_INDEX: i32 = 501;
+    pub(super) const BINARY_SELECT: i32 = 601;
 }
 
 /// A finalised plan with its run-time data.
@@ -53,7 +53,7 @@ pub(crate) struct CudnnSdpa {
 
 impl CudnnSdpa {
     /// Builds the plan. The error is the reason why cuDNN does not support it.
-    pub fn new(gpu: &Arc<Gpu>, problem: &Problem, causal: bool) -> Result<CudnnSdpa, Diagnostic> {
+    pub(crate) fn new(gpu: &Arc<Gpu>, problem: &Problem, causal: bool) -> Result<CudnnSdpa, Diagnostic> {
         // cuDNN 9.19 on an H200 gives NaN for negative scales
         if problem.scale() <= 0.0 {
             let why = format!("cuDNN's fused attention is wrong for a scale of {}", problem.scale());
@@ -79,7 +79,7 @@ impl CudnnSdpa {
     }
 
     /// What it is.
-    pub fn describe(&self) -> KernelReport {
+    pub(crate) fn describe(&self) -> KernelReport {
         let (mask, read) = match self.causal {
             true => ("is_causal", MaskRead::Causal),
             false => ("no mask", MaskRead::Nothing),

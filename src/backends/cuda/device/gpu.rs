@@ -292,12 +292,12 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     /// Where it is, as kernels see it.
-    pub fn address(&self) -> u64 {
+    pub(crate) fn address(&self) -> u64 {
         self.address
     }
 
     /// How long it is.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 }

@@ -41,7 +41,7 @@ pub fn driver_version() -> Option<String> {
 }
 
 /// The state of the card at a PCI address (`0000:19:00.0`).
-pub fn state(bus: &str) -> Option<CardState> {
+pub(crate) fn state(bus: &str) -> Option<CardState> {
     let (nvml, name) = (nvml()?, CString::new(bus).ok()?);
     let mut device = std::ptr::null_mut();
     // SAFETY: both pointers are to live values; a device that is given stays valid while the library is open.

@@ -32,7 +32,7 @@ pub(crate) fn padded(dim: usize) -> usize {
 
 impl Strides {
     /// The strides of a tensor [batch, heads, tokens, dim] in memory order `layout`.
-    pub fn new(layout: Layout, heads: usize, tokens: usize, dim: usize) -> Strides {
+    pub(crate) fn new(layout: Layout, heads: usize, tokens: usize, dim: usize) -> Strides {
         let row = padded(dim);
         let (h, s) = match layout {
             Layout::Bhsd => (tokens * row, row),
@@ -139,7 +139,7 @@ pub(crate) struct Rotation {
 
 impl Rotation {
     /// Uploads the inputs, or finds what another backend of the race has uploaded.
-    pub fn of(gpu: &Arc<Gpu>, inputs: &Inputs, layout: Layout) -> Result<Arc<Rotation>, Diagnostic> {
+    pub(crate) fn of(gpu: &Arc<Gpu>, inputs: &Inputs, layout: Layout) -> Result<Arc<Rotation>, Diagnostic> {
         let mut shared = gpu.uploads.lock().unwrap_or_else(PoisonError::into_inner);
         shared.retain(|known| known.strong_count() > 0);
         let of_these = |known: &Weak<dyn Any + Send + Sync>| known.upgrade()?.downcast::<Rotation>().ok();
@@ -166,12 +166,12 @@ impl Rotation {
     }
 
     /// How many copies there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.sets.len()
     }
 
     /// The copy for the pass of that number.
-    pub fn set(&self, pass: usize) -> &InputSet {
+    pub(crate) fn set(&self, pass: usize) -> &InputSet {
         &self.sets[pass % self.sets.len()]
     }
 }
@@ -199,7 +199,7 @@ pub(crate) struct Outputs {
 
 impl Outputs {
     /// Memory for the problem's output and lse, and for the rows' largest scores if the kernel writes them.
-    pub fn alloc(gpu: &Arc<Gpu>, problem: &Problem, max_scores: bool) -> Result<Outputs, Diagnostic> {
+    pub(crate) fn alloc(gpu: &Arc<Gpu>, problem: &Problem, max_scores: bool) -> Result<Outputs, Diagnostic> {
         let rows = problem.batch * problem.heads * problem.q_len;
         let out = gpu.alloc(rows * padded(problem.head_dim_v) * 2, "the output")?;
         let max_scores = max_scores.then(|| gpu.alloc(rows * 4, "the rows' largest scores")).transpose()?;
@@ -207,14 +207,14 @@ impl Outputs {
     }
 
     /// NaN everywhere.
-    pub fn poison(&self, gpu: &Gpu) -> Result<(), Diagnostic> {
+    pub(crate) fn poison(&self, gpu: &Gpu) -> Result<(), Diagnostic> {
         gpu.poison(&self.out)?;
         gpu.poison(&self.lse)?;
         self.max_scores.iter().try_for_each(|rows| gpu.poison(rows))
     }
 
     /// Copies everything to the host. Errors: all that went wrong on the device since it was last asked.
-    pub fn download(&self, gpu: &Gpu, problem: &Problem, what: &str) -> Result<Output, Diagnostic> {
+    pub(crate) fn download(&self, gpu: &Gpu, problem: &Problem, what: &str) -> Result<Output, Diagnostic> {
         let rows = |from: &Buffer| gpu.download::<f32>(from, problem.batch * problem.heads * problem.q_len, what);
         let (lse, max_scores) = (rows(&self.lse)?, self.max_scores.as_ref().map(rows).transpose()?);
         let raw: Vec<u16> = gpu.download(&self.out, self.out.bytes() / 2, what)?;

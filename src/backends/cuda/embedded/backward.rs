@@ -8,7 +8,7 @@ use super::{Card, Layouts};
 use crate::backends::cuda::device::tensor_map::Extents;
 use crate::backends::cuda::device::tensors::Strides;
 use crate::backends::cuda::launch::backward::BackwardParams;
-use crate::backends::cuda::lists::drawn::Drawn;
+use crate::backends::cuda::lists::schedule::Schedule;
 use crate::backends::cuda::lists::words::words;
 use crate::backends::cuda::toolchain::backward::{BIN_BYTES, BackwardCode, BackwardDraft};
 use crate::backends::cuda::toolchain::cache::Cache;
@@ -47,7 +47,7 @@ pub(super) fn recipe(
 ) -> Result<(Recipe, Vec<Learned>, String), Diagnostic> {
     let arch = card.limits.arch();
     let (draft, code) = BackwardDraft::made(problem, &card.limits, ways, &arch, compiler, cache)?;
-    let drawn = draft.drawn(card.limits.multiprocessors);
+    let schedule = draft.schedule(card.limits.multiprocessors);
     let live = Live::of(problem);
     let learned = learned(problem, &draft);
     let sums = READ + live.numbers.len();
@@ -55,7 +55,7 @@ pub(super) fn recipe(
     let bins = bins(&mut recipe, &draft, &learned, sums);
     let words = gradient_words(&draft, &learned, &bins, sums);
     let mods = live.mods(&mut recipe, (&draft.mods, &draft.emitted), READ, words)?;
-    let own = Own { problem, layouts, card, draft: &draft, drawn: &drawn };
+    let own = Own { problem, layouts, card, draft: &draft, schedule: &schedule };
     own.launches(&mut recipe, &code, mods, (&learned, &bins, sums));
     Ok((recipe, learned, format!("{} {arch}", draft.spec.name())))
 }
@@ -104,7 +104,7 @@ struct Own<'a> {
     layouts: &'a Layouts,
     card: &'a Card,
     draft: &'a BackwardDraft,
-    drawn: &'a Drawn<'a>,
+    schedule: &'a Schedule<'a>,
 }
 
 impl Own<'_> {
@@ -121,8 +121,8 @@ impl Own<'_> {
         let [before, after] =
             ["backward_rows", "backward_queries"].map(|entry| recipe.code(&code.rows.key, &code.rows.cubin, entry, 0));
         let around = (q_tiles as u32, self.problem.heads as u32, self.problem.batch as u32);
-        let draws = self.drawn.items().len() as u32;
-        let blocks = if spec.is_hopper() { draws.min(self.card.limits.multiprocessors as u32) } else { draws };
+        let units = self.schedule.items().len() as u32;
+        let blocks = if spec.is_hopper() { units.min(self.card.limits.multiprocessors as u32) } else { units };
         recipe.launch(before, vec![params], around, 256);
         recipe.launch(main, [maps, vec![params, mods]].concat(), (blocks, 1, 1), spec.threads());
         recipe.launch(after, vec![params], around, 256);
@@ -141,7 +141,7 @@ impl Own<'_> {
     /// The parameters, and the maps of Hopper's kernels.
     fn params(&self, recipe: &mut Recipe) -> (usize, Vec<usize>) {
         let (p, spec) = (self.problem, &self.draft.spec);
-        let mut params = BackwardParams::new(p, self.draft, self.drawn);
+        let mut params = BackwardParams::new(p, self.draft, self.schedule);
         let whole = |strides: Strides| [strides.b, strides.h, strides.s].map(|n| n as i64);
         let l = self.layouts;
         [params.q_b, params.q_h, params.q_s] = whole(l.q);
@@ -158,7 +158,7 @@ impl Own<'_> {
         let dq_sum = recipe.scratch(tiles * spec.tile_q * spec.qk_width * 4);
         let counter = recipe.scratch(16);
         places.extend([("rows", rows), ("dq_sum", dq_sum), ("turns", recipe.scratch(tiles * 8))]);
-        if !self.drawn.by_block {
+        if !self.schedule.by_block {
             places.push(("counter", counter));
         }
         let bitmaps = self.lists(recipe, &mut places);
@@ -170,22 +170,22 @@ impl Own<'_> {
 
     /// Keeps the lists; where the bitmaps are.
     fn lists(&self, recipe: &mut Recipe, places: &mut Vec<(&'static str, At)>) -> At {
-        let (drawn, lists) = (self.drawn, &self.drawn.lists);
+        let (schedule, lists) = (self.schedule, &self.schedule.lists);
         let blank = vec![0u32; self.draft.spec.bit_words()];
         let or_blank = |words: &[u32]| if words.is_empty() { blank.clone() } else { words.to_vec() };
         let bits = match self.draft.spec.mask {
-            MaskKind::Bitmap => drawn.bits.clone().into_owned(),
+            MaskKind::Bitmap => schedule.bits.clone().into_owned(),
             _ => Default::default(),
         };
         for (name, words) in [
-            ("items", words(drawn.items())),
+            ("items", words(schedule.items())),
             ("row_start", lists.row_start.clone()),
             ("runs", lists.runs.as_flattened().to_vec()),
             ("order_start", lists.order_start.clone()),
             ("order", lists.order.clone()),
             ("bitmap_start", or_blank(&bits.start)),
             ("bitmap_ids", or_blank(&bits.ids)),
-            ("ranges", or_blank(&drawn.ranges)),
+            ("ranges", or_blank(&schedule.ranges)),
         ] {
             places.push((name, recipe.words(&words)));
         }
@@ -196,7 +196,7 @@ impl Own<'_> {
 
     /// Sums and counts of items that several blocks share, cleared before each pass.
     fn shared(&self, recipe: &mut Recipe, places: &mut Vec<(&'static str, At)>) {
-        let Some(parts) = &self.drawn.parts else { return };
+        let Some(parts) = &self.schedule.parts else { return };
         let floats = parts.slots * self.draft.spec.part_floats();
         let bytes = (floats * 4 + parts.slots * 8).max(8);
         let sums = recipe.scratch(bytes);

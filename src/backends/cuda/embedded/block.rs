@@ -25,7 +25,7 @@ pub(super) struct Block {
 
 impl Block {
     /// All parts, at no addresses yet.
-    pub fn new(recipe: &Recipe) -> Block {
+    pub(super) fn new(recipe: &Recipe) -> Block {
         let mut block = Block { memory: Vec::new(), starts: Vec::new(), places: Vec::new(), maps: Vec::new() };
         for part in &recipe.parts {
             let start = (block.memory.len() * 8).next_multiple_of(ALIGNED);
@@ -58,7 +58,7 @@ impl Block {
     }
 
     /// Writes a call's addresses. Errors: the driver's, about a map.
-    pub fn fill(&mut self, bases: &[u64]) -> Result<(), Diagnostic> {
+    pub(super) fn fill(&mut self, bases: &[u64]) -> Result<(), Diagnostic> {
         for (word, at) in &self.places {
             self.memory[*word] = at.of(bases);
         }
@@ -84,7 +84,7 @@ impl Block {
     }
 
     /// Enqueues the steps on a stream.
-    pub fn run(&self, steps: &[Step], entries: &[Entry], bases: &[u64], stream: u64) -> Result<(), Diagnostic> {
+    pub(super) fn run(&self, steps: &[Step], entries: &[Entry], bases: &[u64], stream: u64) -> Result<(), Diagnostic> {
         for step in steps {
             match step {
                 Step::Zero(at, bytes) => guest::zero(at.of(bases), *bytes, stream)?,
@@ -100,7 +100,7 @@ impl Block {
 
     /// The bytes of a part as they are now.
     #[cfg(test)]
-    pub fn bytes(&self, part: usize, length: usize) -> Vec<u8> {
+    pub(super) fn bytes(&self, part: usize, length: usize) -> Vec<u8> {
         let words = &self.memory[self.starts[part] / 8..];
         words.iter().flat_map(|word| word.to_le_bytes()).take(length).collect()
     }

@@ -109,14 +109,14 @@ impl Own<'_> {
         let params = self.params(recipe, work.params(p), &work.plan, work.kept.as_ref().map(Kept::arrays));
         let counter = recipe.counter(2);
         let mut places = vec![("counter", counter), ("kv_num_tiles", recipe.words(&work.plan.kv_num_tiles()))];
-        let pieces = &work.draws.pieces;
+        let pieces = &work.units.pieces;
         if !pieces.is_empty() {
             places.push(("pieces", recipe.words(&words(pieces))));
             places.push(("arrived", recipe.counter(pieces.len() * spec.consumers())));
             places.push(("parts", recipe.scratch(pieces.len() * pieces::part_bytes(spec))));
         }
         let extra = work.extra();
-        let blocks = extra.draws.min(self.card.limits.multiprocessors as u32).max(1);
+        let blocks = extra.units.min(self.card.limits.multiprocessors as u32).max(1);
         let extra = recipe.fields(extra.bytes(), &Hopper::layout(), &places);
         let l = self.layouts;
         let map = |heads, tokens, dim, strides, rows| {
@@ -156,9 +156,9 @@ impl Own<'_> {
     fn ampere(&self, recipe: &mut Recipe) -> Result<(), Diagnostic> {
         let (p, spec) = (self.problem, &self.program.spec);
         let mut plan = of_problem::plan(p, spec, &Control::new())?;
-        let draws = of_problem::draws(&self.card.limits, p, p.batch, spec, &mut plan, None);
+        let units = of_problem::units(&self.card.limits, p, p.batch, spec, &mut plan, None);
         let kept = of_problem::kept(p, spec, &plan);
-        let params = Params { section: draws.section as i32, ..Params::of_problem(p) };
+        let params = Params { section: units.section as i32, ..Params::of_problem(p) };
         let params = self.params(recipe, params, &plan, kept.as_ref().map(Kept::arrays));
         let blocks = self.blocks(p.batch * p.heads * plan.q_tiles)?;
         let kernel = self.code(recipe, spec.kernel.entry(), spec.shared_bytes());

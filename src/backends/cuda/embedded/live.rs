@@ -23,7 +23,7 @@ pub(super) enum Word {
 
 impl<'a> Live<'a> {
     /// Those of a problem.
-    pub fn of(problem: &'a Problem) -> Live<'a> {
+    pub(super) fn of(problem: &'a Problem) -> Live<'a> {
         let captured = problem.score.as_deref().map(|score| score.graph.captures()).unwrap_or_default();
         let floats = captured.iter().enumerate().filter(|(_, c)| c.tensor.dtype().is_float());
         let (numbers, tensors) = floats.map(|(at, c)| (at, &c.tensor)).unzip();
@@ -31,7 +31,7 @@ impl<'a> Live<'a> {
     }
 
     /// The mods as a parameter: the live tensors are the call's from `first` on, the others are kept. `gradients` are the words behind.
-    pub fn mods(
+    pub(super) fn mods(
         &self,
         recipe: &mut Recipe,
         (mods, emitted): (&LiftedMods, &Emitted),

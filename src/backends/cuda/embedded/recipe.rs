@@ -24,17 +24,17 @@ pub(crate) struct At {
 
 impl At {
     /// A tensor of the call.
-    pub fn call(index: usize) -> At {
+    pub(super) fn call(index: usize) -> At {
         At { base: CALL + index, offset: 0 }
     }
 
     /// So many bytes further.
-    pub fn plus(self, bytes: usize) -> At {
+    pub(super) fn plus(self, bytes: usize) -> At {
         At { offset: self.offset + bytes as u64, ..self }
     }
 
     /// Where that is; 0 stays 0: a tensor that a call does not have.
-    pub fn of(self, bases: &[u64]) -> u64 {
+    pub(super) fn of(self, bases: &[u64]) -> u64 {
         match bases[self.base] {
             0 => 0,
             base => base + self.offset,
@@ -53,7 +53,7 @@ pub(crate) enum Map {
 
 impl Map {
     /// Its 128 bytes. Errors: the driver's.
-    pub fn encoded(&self, address: u64) -> Result<Vec<u8>, Diagnostic> {
+    pub(super) fn encoded(&self, address: u64) -> Result<Vec<u8>, Diagnostic> {
         match *self {
             Map::Halves(dtype, extents, strides, rows) => encode(address, dtype, extents, strides, rows),
             Map::Words(floats, dims, boxes) => encode_words(address, floats, dims, boxes),
@@ -107,7 +107,7 @@ const ALIGNED: usize = 256;
 
 impl Recipe {
     /// Puts bytes into the arena.
-    pub fn keep(&mut self, bytes: &[u8]) -> At {
+    pub(super) fn keep(&mut self, bytes: &[u8]) -> At {
         let offset = self.arena.len().next_multiple_of(ALIGNED);
         self.arena.resize(offset, 0);
         self.arena.extend(bytes);
@@ -117,32 +117,32 @@ impl Recipe {
     }
 
     /// Puts words into the arena.
-    pub fn words(&mut self, words: &[u32]) -> At {
+    pub(super) fn words(&mut self, words: &[u32]) -> At {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         self.keep(&bytes)
     }
 
     /// Takes memory that a call has for itself.
-    pub fn scratch(&mut self, bytes: usize) -> At {
+    pub(super) fn scratch(&mut self, bytes: usize) -> At {
         let offset = self.scratch.next_multiple_of(2 * ALIGNED);
         self.scratch = offset + bytes.max(16);
         At { base: SCRATCH, offset: offset as u64 }
     }
 
     /// Takes words that are zero before and after a call.
-    pub fn counter(&mut self, words: usize) -> At {
+    pub(super) fn counter(&mut self, words: usize) -> At {
         let offset = self.counter;
         self.counter += words * 4;
         At { base: COUNTER, offset: offset as u64 }
     }
 
-    pub fn part(&mut self, part: Part) -> usize {
+    pub(super) fn part(&mut self, part: Part) -> usize {
         self.parts.push(part);
         self.parts.len() - 1
     }
 
     /// A struct by the layout of its fields, some of which are addresses.
-    pub fn fields(&mut self, raw: Vec<u8>, layout: &[(&str, &str)], places: &[(&str, At)]) -> usize {
+    pub(super) fn fields(&mut self, raw: Vec<u8>, layout: &[(&str, &str)], places: &[(&str, At)]) -> usize {
         let start = |name: &str| {
             let before = layout.iter().take_while(|(field, _)| *field != name);
             before.map(|(_, ty)| if ty.ends_with("64") { 8 } else { 4 }).sum::<usize>()
@@ -151,19 +151,19 @@ impl Recipe {
         self.part(Part::Bytes(raw, places))
     }
 
-    pub fn code(&mut self, key: &str, cubin: &[u8], entry: &'static str, shared: usize) -> usize {
+    pub(super) fn code(&mut self, key: &str, cubin: &[u8], entry: &'static str, shared: usize) -> usize {
         self.kernels.push(Code { key: key.to_string(), cubin: cubin.to_vec(), entry, shared });
         self.kernels.len() - 1
     }
 
-    pub fn launch(&mut self, kernel: usize, parts: Vec<usize>, blocks: (u32, u32, u32), threads: usize) {
+    pub(super) fn launch(&mut self, kernel: usize, parts: Vec<usize>, blocks: (u32, u32, u32), threads: usize) {
         let shared = self.kernels[kernel].shared as u32;
         let grid = Grid { blocks, threads: threads as u32, shared };
         self.steps.push(Step::Launch { kernel, parts, grid });
     }
 
     /// The arena's bytes where it lies at this address.
-    pub fn image(&self, address: u64) -> Vec<u8> {
+    pub(super) fn image(&self, address: u64) -> Vec<u8> {
         let mut bytes = self.arena.clone();
         for (offset, at) in &self.arena_places {
             bytes[*offset..offset + 8].copy_from_slice(&at.of(&[address]).to_le_bytes());

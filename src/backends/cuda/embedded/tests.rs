@@ -139,7 +139,7 @@ fn lists_lie_where_the_parameters_say() {
     assert_eq!((*bits, *q), (places[10].1, At::call(0)));
     assert_eq!(*strides, Strides { b: 4 * 300 * 192, h: 192 * 300, s: 192 });
     assert!(*rows >= 64);
-    assert!(pass.bytes()[2] >= 8, "the counter from which blocks draw");
+    assert!(pass.bytes()[2] >= 8, "the counter from which blocks take");
 }
 
 #[test]

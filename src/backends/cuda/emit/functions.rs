@@ -39,17 +39,17 @@ pub struct Emitted {
 }
 
 /// The name by which `#line` marks call a source; [`source_of_file`] is its inverse.
-pub fn file_of_source(source: usize) -> String {
+pub(crate) fn file_of_source(source: usize) -> String {
     format!("mod_source_{source}")
 }
 
 /// Which source a file named in a compiler message is.
-pub fn source_of_file(file: &str) -> Option<usize> {
+pub(crate) fn source_of_file(file: &str) -> Option<usize> {
     file.strip_prefix("mod_source_")?.parse().ok()
 }
 
 /// Emits the mods of a template.
-pub fn emit(template: &Template) -> Emitted {
+pub(crate) fn emit(template: &Template) -> Emitted {
     let (gradients, in_bins) = template.gradient.map_or((0, false), |g| (g.captures.len(), g.in_bins));
     let layout = ModsLayout::new(template.graph, template.ints, template.floats).with_gradients(gradients, in_bins);
     let mut text = layout.declaration();

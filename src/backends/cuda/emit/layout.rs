@@ -113,7 +113,7 @@ fn element_name(ty: Ty) -> &'static str {
 
 /// A captured tensor as the kernel reads it: bools as bytes, ints as i32, float64 as it is, other floats as f32. At least one element, and one
 /// for every in-bounds offset when a dimension is 0. Errors: an int that does not fit in i32, too many elements.
-pub fn capture_bytes(name: &str, tensor: &HostTensor) -> Result<Vec<u8>, Diagnostic> {
+pub(crate) fn capture_bytes(name: &str, tensor: &HostTensor) -> Result<Vec<u8>, Diagnostic> {
     let extent: usize = tensor.shape().iter().map(|d| (*d).max(1)).product();
     if extent > i32::MAX as usize {
         let message = format!("captured tensor `{name}` has {extent} elements; kernels index up to 2^31 - 1");

@@ -68,7 +68,7 @@ const CAPTURED: Part = part!("captured.cu");
 const EAGER_BACKWARD: &[Part] = &[part!("tile.cuh"), part!("eager_backward.cu")];
 
 /// The text for a variant and its emitted mods; if they are linked, its own part does not contain them.
-pub fn assemble(spec: &KernelSpec, mods: &str) -> String {
+pub(crate) fn assemble(spec: &KernelSpec, mods: &str) -> String {
     let (after, kernel) = match spec.kernel {
         Kernel::FlexSm90 => (FOR_HOPPER, FLEX_SM90),
         Kernel::FlexSm80 => (AFTER_MODS, FLEX_SM80),
@@ -134,7 +134,7 @@ fn before_backward(spec: &BackwardSpec, mods: &str) -> String {
 }
 
 /// The other part, for a variant to which mods are linked. `mask` and `score`: which of them are emitted.
-pub fn assemble_mods(spec: &KernelSpec, mods: &str, mask: bool, score: bool) -> String {
+pub(crate) fn assemble_mods(spec: &KernelSpec, mods: &str, mask: bool, score: bool) -> String {
     let values = [
         ("M_TILES", spec.tile_q / (16 * spec.warps)),
         ("COLUMNS", spec.tile_kv / 4),
@@ -151,7 +151,7 @@ pub fn assemble_mods(spec: &KernelSpec, mods: &str, mask: bool, score: bool) -> 
 }
 
 /// The text that draws attention maps, with its own macros.
-pub fn assemble_map(values: &[(&str, usize)], mods: &str) -> String {
+pub(crate) fn assemble_map(values: &[(&str, usize)], mods: &str) -> String {
     let mut text: String = values.iter().map(|(name, value)| format!("#define ML_{name} {value}\n")).collect();
     BEFORE_MODS.iter().for_each(|part| push(&mut text, part));
     text.push_str(mods);
@@ -173,7 +173,7 @@ fn push(text: &mut String, (name, body): &Part) {
 
 /// The emitted mods with a kernel that only calls them: for tests of the emitter, because it compiles quickly.
 #[cfg(test)]
-pub fn probe(emitted: &str, mask: bool, score: bool) -> String {
+pub(crate) fn probe(emitted: &str, mask: bool, score: bool) -> String {
     let mut text = String::from("#define ML_BF16 1\n");
     BEFORE_MODS.iter().for_each(|part| push(&mut text, part));
     text.push_str(emitted);

@@ -8,7 +8,7 @@ use super::params::{DeviceMods, Params, packed};
 use crate::backends::cuda::device::gpu::{Buffer, Function, Gpu, Grid};
 use crate::backends::cuda::device::tensor_map::{Extents, encode, encode_words};
 use crate::backends::cuda::device::tensors::{InputSet, Strides};
-use crate::backends::cuda::lists::drawn::Drawn;
+use crate::backends::cuda::lists::schedule::Schedule;
 use crate::backends::cuda::lists::words::words;
 use crate::backends::cuda::toolchain::backward::{BIN_BYTES, BackwardCode, BackwardDraft, no_fixed_order};
 use crate::backends::cuda::variant::backward::{BackwardKernel, BackwardSpec};
@@ -31,15 +31,15 @@ packed! {
         o_b: i64, o_h: i64, o_s: i64, d_o_b: i64, d_o_h: i64, d_o_s: i64, dq_b: i64, dq_h: i64, dq_s: i64,
         dk_b: i64, dk_h: i64, dk_s: i64, dv_b: i64, dv_h: i64, dv_s: i64,
         batch: i32, heads: i32, group: i32, q_len: i32, kv_len: i32, q_tiles: i32, kv_tiles: i32, mask_batch: i32,
-        mask_heads: i32, draws: u32, scale: f32,
+        mask_heads: i32, units: u32, scale: f32,
     }
 }
 
 impl BackwardParams {
     /// Everything but addresses.
-    pub fn new(problem: &Problem, draft: &BackwardDraft, drawn: &Drawn) -> BackwardParams {
+    pub(crate) fn new(problem: &Problem, draft: &BackwardDraft, schedule: &Schedule) -> BackwardParams {
         let p = Params::of_problem(problem);
-        let lists = &drawn.lists;
+        let lists = &schedule.lists;
         BackwardParams {
             q_b: p.q_b,
             q_h: p.q_h,
@@ -74,16 +74,16 @@ impl BackwardParams {
             kv_tiles: lists.kv_tiles as i32,
             mask_batch: lists.batch as i32,
             mask_heads: lists.heads as i32,
-            draws: drawn.items().len() as u32,
+            units: schedule.items().len() as u32,
             // an address, written where there is one
-            counter: u64::from(!drawn.by_block),
+            counter: u64::from(!schedule.by_block),
             scale: p.scale,
             ..BackwardParams::default()
         }
     }
 
     /// As a kernel takes it: the struct ends at a multiple of 8.
-    pub fn argument(&self) -> Vec<u8> {
+    pub(crate) fn argument(&self) -> Vec<u8> {
         let mut bytes = self.bytes();
         bytes.resize(bytes.len().next_multiple_of(8), 0);
         bytes
@@ -133,7 +133,7 @@ pub(crate) struct Backward {
 
 impl Backward {
     /// Loads the kernels, uploads lists and captured tensors, takes memory for gradients and sums.
-    pub fn new(
+    pub(crate) fn new(
         gpu: &Arc<Gpu>,
         problem: &Problem,
         draft: &BackwardDraft,
@@ -142,8 +142,8 @@ impl Backward {
         let spec = draft.spec;
         let module = gpu.module(&code.main.key, &code.main.cubin)?;
         let around = gpu.module(&code.rows.key, &code.rows.cubin)?;
-        let drawn = draft.drawn(gpu.limits().multiprocessors);
-        let mut params = BackwardParams::new(problem, draft, &drawn);
+        let schedule = draft.schedule(gpu.limits().multiprocessors);
+        let mut params = BackwardParams::new(problem, draft, &schedule);
         let captures = captured(gpu, problem, draft)?;
         let words = if spec.has_bins() { 3 } else { 1 };
         let sums: Vec<u64> = captures.iter().flat_map(|c| c.words().into_iter().take(words)).collect();
@@ -159,8 +159,8 @@ impl Backward {
         [params.dq, params.dk, params.dv] = gradients.each_ref().map(Buffer::address);
         let counter;
         [params.rows, params.dq_sum, params.turns, counter] = scratch.each_ref().map(Buffer::address);
-        params.counter = if drawn.by_block { 0 } else { counter };
-        let (lists, shared) = upload_lists(gpu, &draft.spec, &drawn, &mut params)?;
+        params.counter = if schedule.by_block { 0 } else { counter };
+        let (lists, shared) = upload_lists(gpu, &draft.spec, &schedule, &mut params)?;
         Ok(Backward {
             rows: gpu.function(&around, "backward_rows", 0)?,
             queries: gpu.function(&around, "backward_queries", 0)?,
@@ -231,8 +231,8 @@ impl BackwardPass for Backward {
         sums.chain(&self.shared).try_for_each(|sums| self.gpu.zero(sums))?;
         self.gpu.launch(&self.rows, around, &[&p])?;
         let multiprocessors = self.gpu.limits().multiprocessors as u32;
-        let draws = self.params.draws;
-        let blocks = if self.spec.is_hopper() { draws.min(multiprocessors) } else { draws };
+        let units = self.params.units;
+        let blocks = if self.spec.is_hopper() { units.min(multiprocessors) } else { units };
         let grid = Grid {
             blocks: (blocks, 1, 1),
             threads: self.spec.threads() as u32,
@@ -303,17 +303,17 @@ fn captured(gpu: &Arc<Gpu>, problem: &Problem, draft: &BackwardDraft) -> Result<
 fn upload_lists(
     gpu: &Arc<Gpu>,
     spec: &BackwardSpec,
-    drawn: &Drawn,
+    schedule: &Schedule,
     p: &mut BackwardParams,
 ) -> Result<(Vec<Buffer>, Option<Buffer>), Diagnostic> {
-    let (lists, what) = (&drawn.lists, "the block lists of the backward pass");
-    let items = gpu.upload(&words(drawn.items()), what)?;
+    let (lists, what) = (&schedule.lists, "the block lists of the backward pass");
+    let items = gpu.upload(&words(schedule.items()), what)?;
     let runs = gpu.upload(lists.runs.as_flattened(), what)?;
     p.items = items.address();
     p.runs = runs.address();
     let mut held = vec![items, runs];
     let mut shared = None;
-    if let Some(parts) = &drawn.parts {
+    if let Some(parts) = &schedule.parts {
         let floats = parts.slots * spec.part_floats();
         let sums = gpu.alloc((floats * 4 + parts.slots * 8).max(8), "the sums of shared key tiles")?;
         (p.part_sums, p.part_counts) = (sums.address(), sums.address() + floats as u64 * 4);
@@ -325,7 +325,7 @@ fn upload_lists(
     let blank = vec![0u32; spec.bit_words()];
     let is_bitmap = spec.mask == MaskKind::Bitmap;
     let or_blank = |words: &'_ [u32]| if words.is_empty() { blank.clone() } else { words.to_vec() };
-    let bits = if is_bitmap { drawn.bits.clone().into_owned() } else { Default::default() };
+    let bits = if is_bitmap { schedule.bits.clone().into_owned() } else { Default::default() };
     for (words, address) in [
         (lists.row_start.clone(), &mut p.row_start),
         (lists.order_start.clone(), &mut p.order_start),
@@ -333,7 +333,7 @@ fn upload_lists(
         (or_blank(&bits.start), &mut p.bitmap_start),
         (or_blank(&bits.ids), &mut p.bitmap_ids),
         (or_blank(&bits.words), &mut p.bitmaps),
-        (or_blank(&drawn.ranges), &mut p.ranges),
+        (or_blank(&schedule.ranges), &mut p.ranges),
     ] {
         let buffer = gpu.upload(&words, what)?;
         *address = buffer.address();

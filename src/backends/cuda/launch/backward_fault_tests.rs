@@ -181,7 +181,7 @@ fn left_out(case: Case, blocks: usize, before: &Becomes) -> Option<Vec<(String, 
     let started = std::time::Instant::now();
     let mut ready = case.ready(5);
     // many parts of one item, which come to their ends one after the other
-    ready.in_draws = true;
+    ready.in_units = true;
     ready.blocks = blocks;
     let mut places = Vec::new();
     let text = program(&ready.draft, |text| asked(text, &mut places));
@@ -268,7 +268,7 @@ fn small_tiles_wait_for_their_own_warpgroup() {
 fn what_is_left_out_of_the_wide_kernel_is_seen() {
     let ordered =
         || Case { ways: IN_ORDER, ..case("d256 in order", masked(with_holes(), one(300, 320, 256)), MaskKind::Bitmap) };
-    let parts = ["Mail::", "TAKEN + group", "LEFT + group", "products_sm90.cuh: "];
+    let parts = ["Handoff::", "TAKEN + group", "LEFT + group", "products_sm90.cuh: "];
     // three blocks wait for each other's sums; one alone fills every buffer again behind another item's
     let shared = case("d256 shared", one(800, 64, 256), MaskKind::None);
     let both = Case { ways: IN_ORDER, ..case("d256 shared in order", one(1900, 64, 256), MaskKind::None) };

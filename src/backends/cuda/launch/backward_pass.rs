@@ -32,7 +32,7 @@ pub(crate) struct Saved {
 
 impl Saved {
     /// Uploads the seeds. Errors: seeds of other shapes.
-    pub fn upload(
+    pub(crate) fn upload(
         gpu: &Arc<Gpu>,
         problem: &Problem,
         forward: Arc<Outputs>,

@@ -15,7 +15,7 @@ use crate::backends::cuda::emit::run_tests::{PRELUDE, compiled};
 use crate::backends::cuda::emit::source;
 use crate::backends::cuda::emit::tests::soft_cap;
 use crate::backends::cuda::lists::bitmap::Bitmaps;
-use crate::backends::cuda::lists::drawn::Drawn;
+use crate::backends::cuda::lists::schedule::Schedule;
 use crate::backends::cuda::lists::words::words as to_words;
 use crate::backends::cuda::toolchain::backward::{BackwardDraft, lifted};
 use crate::backends::cuda::variant::backward::{BackwardSpec, BackwardWays};
@@ -44,7 +44,7 @@ const MORE: &str = include_str!("../machine/backward.h");
 const MAIN: &str = include_str!("../machine/backward_main.h");
 /// Files that the machine has words for.
 const OWN: &[&str] = &["ptx.cuh", "hopper.cuh", "reduce_sm90.cuh", "words.cuh"];
-/// Blocks of Hopper's kernels, which draw their work.
+/// Blocks of Hopper's kernels, which take their work.
 const MULTIPROCESSORS: usize = 2;
 
 /// A problem and the variant that runs it.
@@ -63,16 +63,16 @@ pub(super) struct Ready {
     pub what: &'static str,
     pub problem: Problem,
     pub draft: BackwardDraft,
-    /// Blocks at a time: Hopper's draw their work.
+    /// Blocks at a time: Hopper's take their work.
     pub blocks: usize,
-    /// Whether the one order of additions is that of the draws, as in launches that are too long for another.
-    pub in_draws: bool,
+    /// Whether the one order of additions is that of the units, as in launches that are too long for another.
+    pub in_units: bool,
     inputs: Inputs,
     seeds: Seeds,
 }
 
 impl Case {
-    pub fn ready(self, seed: u64) -> Ready {
+    pub(super) fn ready(self, seed: u64) -> Ready {
         let problem = Problem::new(self.spec).expect("a valid problem");
         let limits = Limits::of_arch(self.arch).expect("known");
         let (mut draft, _) = BackwardDraft::at(self.rank, &problem, &limits, self.ways).expect("a draft");
@@ -142,7 +142,7 @@ impl Ready {
             seeds.d_lse = Some(HostTensor::new(shape, Data::F32(wave.collect())).expect("a tensor"));
         }
         let inputs = inputs::random(&problem, seed);
-        Ready { what, blocks: MULTIPROCESSORS, in_draws: false, inputs, seeds, problem, draft }
+        Ready { what, blocks: MULTIPROCESSORS, in_units: false, inputs, seeds, problem, draft }
     }
 
     /// Elements of each captured tensor's gradient.
@@ -166,13 +166,13 @@ impl Ready {
             file.extend(bytes);
         };
         let words = |values: &[u32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
-        let drawn = match self.in_draws {
-            true => Drawn::as_they_are(&draft.lists, &draft.bits, &draft.ranges).in_order_of_draws(self.blocks),
-            false => draft.drawn(self.blocks),
+        let schedule = match self.in_units {
+            true => Schedule::as_they_are(&draft.lists, &draft.bits, &draft.ranges).in_order_of_units(self.blocks),
+            false => draft.schedule(self.blocks),
         };
-        let (items, draws) = (drawn.items(), drawn.items().len());
-        let shares = drawn.parts.as_ref().map_or_else(Vec::new, |made| to_words(&made.parts));
-        let mut params = BackwardParams::new(problem, draft, &drawn).bytes();
+        let (items, units) = (schedule.items(), schedule.items().len());
+        let shares = schedule.parts.as_ref().map_or_else(Vec::new, |made| to_words(&made.parts));
+        let mut params = BackwardParams::new(problem, draft, &schedule).bytes();
         params.resize(params.len().next_multiple_of(8), 0);
         put(params);
         let captures = draft.mods.captures();
@@ -182,8 +182,8 @@ impl Ready {
         assert!(!layout.by_pointer(), "mods that travel as a parameter");
         put(layout.fill(&vec![0; layout.words()], &tensors, &draft.mods.ints, &draft.mods.floats));
         let (blocks, at_once) = match draft.spec.is_hopper() {
-            true => (draws.min(self.blocks), self.blocks),
-            false => (draws, self.blocks),
+            true => (units.min(self.blocks), self.blocks),
+            false => (units, self.blocks),
         };
         let numbers = [blocks, draft.spec.threads(), draft.spec.shared_bytes(), at_once, captures.len()];
         put(words(&numbers.iter().chain(&learned).map(|n| *n as u32).collect::<Vec<_>>()));
@@ -193,12 +193,12 @@ impl Ready {
         let floats = |values: Vec<f32>| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
         put(floats(forward.lse.iter().map(|x| *x as f32).collect()));
         put(floats(self.seeds.d_lse.as_ref().map_or(Vec::new(), HostTensor::to_f32_vec)));
-        let lists = &drawn.lists;
+        let lists = &schedule.lists;
         put(words(&to_words(items)));
         put(words(&lists.row_start));
         put(words(lists.runs.as_flattened()));
-        let bits = &drawn.bits;
-        for list in [&bits.start, &bits.ids, &bits.words, &drawn.ranges.to_vec(), &lists.order_start, &lists.order] {
+        let bits = &schedule.bits;
+        for list in [&bits.start, &bits.ids, &bits.words, &schedule.ranges.to_vec(), &lists.order_start, &lists.order] {
             put(words(list));
         }
         put(words(&shares));
@@ -254,7 +254,7 @@ pub(super) struct Programs {
 
 impl Programs {
     /// The folder of a program, with the case's launches in `in`. None: there is no compiler.
-    pub fn of(&mut self, ready: &Ready, text: String) -> Option<(&TempDir, &PathBuf)> {
+    pub(super) fn of(&mut self, ready: &Ready, text: String) -> Option<(&TempDir, &PathBuf)> {
         let (folder, binary) = match self.made.entry(text) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
@@ -274,7 +274,7 @@ impl Programs {
     }
 
     /// The same of a program that was changed.
-    pub fn run_text(&mut self, ready: &Ready, text: String, seed: u32) -> Option<Result<Vec<u8>, String>> {
+    pub(super) fn run_text(&mut self, ready: &Ready, text: String, seed: u32) -> Option<Result<Vec<u8>, String>> {
         let (folder, binary) = self.of(ready, text)?;
         let file = |name: &str| folder.path().join(name);
         let ran = quiet(binary).arg(file("in")).arg(file("out")).arg(seed.to_string()).output().expect("runs");
@@ -295,17 +295,17 @@ pub(super) fn check(cases: impl IntoIterator<Item = Case>) -> Option<(usize, usi
     for (at, case) in cases.into_iter().enumerate() {
         let started = std::time::Instant::now();
         let mut ready = case.ready(11 + at as u64);
-        shares += usize::from(ready.draft.drawn(ready.blocks).parts.is_some_and(|made| made.slots > 0));
+        shares += usize::from(ready.draft.schedule(ready.blocks).parts.is_some_and(|made| made.slots > 0));
         let left = programs.run(&ready, at as u32)?;
         let left = left.unwrap_or_else(|why| panic!("{why}"));
         ready.judged(&ready.found(&left)).unwrap_or_else(|why| panic!("{why}"));
         if ready.draft.spec.ways.deterministic {
             let again = programs.run(&ready, at as u32 + 4).expect("there is a compiler");
             assert!(again.unwrap_or_else(|why| panic!("{why}")) == left, "{}: other bits", ready.what);
-            ready.in_draws = true;
+            ready.in_units = true;
             let left = programs.run(&ready, at as u32 + 2).expect("there is a compiler");
             let left = left.unwrap_or_else(|why| panic!("{why}"));
-            ready.judged(&ready.found(&left)).unwrap_or_else(|why| panic!("in order of draws: {why}"));
+            ready.judged(&ready.found(&left)).unwrap_or_else(|why| panic!("in order of units: {why}"));
         }
         println!("{}: {} ({:.1} s)", ready.what, ready.draft.spec.name(), started.elapsed().as_secs_f64());
     }

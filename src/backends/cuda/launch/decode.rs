@@ -35,7 +35,7 @@ pub(crate) struct Decode {
 
 impl Decode {
     /// Loads the kernels, uploads the pieces' lists and bits, and takes memory for the parts.
-    pub fn new(gpu: &Arc<Gpu>, problem: &Problem, program: &Program) -> Result<Decode, Diagnostic> {
+    pub(crate) fn new(gpu: &Arc<Gpu>, problem: &Problem, program: &Program) -> Result<Decode, Diagnostic> {
         let spec = &program.spec;
         let module = gpu.module(&program.artefact.key, &program.cubin)?;
         let forward = gpu.function(&module, spec.kernel.entry(), spec.shared_bytes())?;
@@ -60,12 +60,12 @@ impl Decode {
     }
 
     /// Share of the tiles that are computed, 0..=1.
-    pub fn share(&self) -> f64 {
+    pub(crate) fn share(&self) -> f64 {
         self.share
     }
 
     /// In words: how the keys are split.
-    pub fn cut(&self) -> String {
+    pub(crate) fn cut(&self) -> String {
         match self.extra.splits {
             1 => "keys in one piece".to_string(),
             n => format!("keys in {n} pieces"),
@@ -73,14 +73,14 @@ impl Decode {
     }
 
     /// Resident blocks a multiprocessor.
-    pub fn occupancy(&self, gpu: &Gpu) -> Option<u32> {
+    pub(crate) fn occupancy(&self, gpu: &Gpu) -> Option<u32> {
         gpu.occupancy(&self.forward, self.grid.threads, self.grid.shared as usize)
     }
 }
 
 impl Extra {
     /// Everything that the problem and its pieces decide; addresses are still 0.
-    pub fn of(problem: &Problem, cut: &Cut) -> Extra {
+    pub(crate) fn of(problem: &Problem, cut: &Cut) -> Extra {
         Extra {
             kv_heads: problem.kv_heads as i32,
             rows: cut.packing.rows as i32,

@@ -55,7 +55,7 @@ pub(crate) fn scratch_bytes(problem: &Problem, tile_kv: usize, free: usize) -> u
 
 impl Eager {
     /// Loads the kernels and takes memory for scores.
-    pub fn new(gpu: &Arc<Gpu>, problem: &Problem, program: &Program) -> Result<Eager, Diagnostic> {
+    pub(crate) fn new(gpu: &Arc<Gpu>, problem: &Problem, program: &Program) -> Result<Eager, Diagnostic> {
         let spec = &program.spec;
         let pairs = problem.batch * problem.heads;
         let one = pair_bytes(problem, spec.tile_kv);
@@ -91,12 +91,12 @@ impl Eager {
     }
 
     /// Resident blocks a multiprocessor.
-    pub fn occupancy(&self, gpu: &Gpu) -> Option<u32> {
+    pub(crate) fn occupancy(&self, gpu: &Gpu) -> Option<u32> {
         gpu.occupancy(&self.scores, self.threads, self.shared as usize)
     }
 
     /// In words: how the problem is cut.
-    pub fn cut(&self) -> String {
+    pub(crate) fn cut(&self) -> String {
         if self.at_once == self.pairs {
             return "all scores materialised".to_string();
         }

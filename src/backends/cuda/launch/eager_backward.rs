@@ -71,7 +71,7 @@ pub(super) struct Places {
 
 impl Places {
     /// Errors: more elements than are counted in 32 bits.
-    pub fn of(problem: &Problem, draft: &EagerDraft) -> Result<Places, Diagnostic> {
+    pub(super) fn of(problem: &Problem, draft: &EagerDraft) -> Result<Places, Diagnostic> {
         let mut places = Places { starts: vec![0], ..Places::default() };
         let (Some(gradient), Some(score)) = (&draft.mods.gradient, problem.score.as_deref()) else { return Ok(places) };
         let mut sum = 0u64;
@@ -88,12 +88,12 @@ impl Places {
     }
 
     /// Elements of all.
-    pub fn elements(&self) -> usize {
+    pub(super) fn elements(&self) -> usize {
         self.starts.last().map_or(0, |n| *n as usize)
     }
 
     /// The kernels' sums, as gradients of the tensors that the mod reads or from which a factory computed them.
-    pub fn gradients(
+    pub(super) fn gradients(
         &self,
         problem: &Problem,
         sums: &[f32],
@@ -160,7 +160,7 @@ pub(crate) struct EagerBackward {
 
 impl EagerBackward {
     /// Loads the kernels and takes memory for gradients and cells.
-    pub fn new(
+    pub(crate) fn new(
         gpu: &Arc<Gpu>,
         problem: &Problem,
         draft: EagerDraft,

@@ -10,7 +10,7 @@ use crate::backends::cuda::device::gpu::{Buffer, Function, Gpu, Grid};
 use crate::backends::cuda::device::tensors::{InputSet, Outputs};
 use crate::backends::cuda::launch::params::{DeviceMods, Lists, Params, upload_kept};
 use crate::backends::cuda::lists::kept::Kept;
-use crate::backends::cuda::lists::of_problem::{draws, kept, plan};
+use crate::backends::cuda::lists::of_problem::{kept, plan, units};
 use crate::backends::cuda::toolchain::compile::Program;
 use crate::backends::cuda::variant::spec::MaskKind;
 use crate::base::{Control, Diagnostic};
@@ -31,18 +31,18 @@ pub(crate) struct Flash {
 
 impl Flash {
     /// Loads the kernel, uploads lists and captured tensors, writes the dense mask if there is one.
-    pub fn new(gpu: &Arc<Gpu>, problem: &Problem, program: &Program) -> Result<Flash, Diagnostic> {
+    pub(crate) fn new(gpu: &Arc<Gpu>, problem: &Problem, program: &Program) -> Result<Flash, Diagnostic> {
         let spec = &program.spec;
         let module = gpu.module(&program.artefact.key, &program.cubin)?;
         let function = gpu.function(&module, spec.kernel.entry(), spec.shared_bytes())?;
         let mut plan = plan(problem, spec, &Control::new())?;
         let share = plan.share(plan.rows() * problem.kv_len.div_ceil(spec.tile_kv));
-        let draws = draws(gpu.limits(), problem, problem.batch, spec, &mut plan, None);
+        let units = units(gpu.limits(), problem, problem.batch, spec, &mut plan, None);
         let lists = Lists::upload(gpu, &plan)?;
         let mods = DeviceMods::upload(gpu, program)?;
         let kept = upload_kept(gpu, kept(problem, spec, &plan).as_ref().map(Kept::arrays))?;
         let mut params = Params::of_problem(problem).with_lists(&lists).with_kept(&kept);
-        params.section = draws.section as i32;
+        params.section = units.section as i32;
         let filled = match spec.mask {
             MaskKind::Dense => Some(dense::fill(gpu, problem, spec, &module, &mods, &mut params)?),
             _ => None,
@@ -57,12 +57,12 @@ impl Flash {
     }
 
     /// Share of the tiles that are computed, 0..=1.
-    pub fn share(&self) -> f64 {
+    pub(crate) fn share(&self) -> f64 {
         self.share
     }
 
     /// Resident blocks a multiprocessor.
-    pub fn occupancy(&self, gpu: &Gpu) -> Option<u32> {
+    pub(crate) fn occupancy(&self, gpu: &Gpu) -> Option<u32> {
         gpu.occupancy(&self.function, self.grid.threads, self.grid.shared as usize)
     }
 }

@@ -1,4 +1,4 @@
-//! Hopper's kernel on the GPU: tensor maps, bitmaps, pieces, and the counter from which persistent blocks draw their tiles.
+//! Hopper's kernel on the GPU: tensor maps, bitmaps, pieces, and the counter from which persistent blocks take their tiles.
 //!
 //! Invariant: the kernel resets its counters to zero, so that passes need no reset between them. Must not know how a
 //! backend chose the variant.
@@ -12,7 +12,7 @@ use crate::backends::cuda::launch::params::{self, DeviceMods, Hopper as Extra, L
 use crate::backends::cuda::lists::bitmap::Bitmaps;
 use crate::backends::cuda::lists::kept::Kept;
 use crate::backends::cuda::lists::of_problem;
-use crate::backends::cuda::lists::pieces::{self, Draws};
+use crate::backends::cuda::lists::pieces::{self, Units};
 use crate::backends::cuda::lists::plan::Plan;
 use crate::backends::cuda::lists::words::words;
 use crate::backends::cuda::toolchain::compile::Program;
@@ -48,7 +48,7 @@ pub(crate) struct Hopper {
 
 impl Hopper {
     /// Loads the kernel, uploads lists, what partial tiles keep, and captured tensors.
-    pub fn new(gpu: &Arc<Gpu>, problem: &Problem, program: &Program) -> Result<Hopper, Diagnostic> {
+    pub(crate) fn new(gpu: &Arc<Gpu>, problem: &Problem, program: &Program) -> Result<Hopper, Diagnostic> {
         let spec = program.spec;
         let module = gpu.module(&program.artefact.key, &program.cubin)?;
         let function = gpu.function(&module, spec.kernel.entry(), spec.shared_bytes())?;
@@ -61,7 +61,7 @@ impl Hopper {
         let bits_map = bits.map(|bits| bits_map(params.bitmaps, bits, problem.dtype)).transpose()?;
         let mut extra = work.extra();
         let parts = work.upload(gpu, &spec, &mut extra, &mut held)?;
-        let blocks = extra.draws.min(gpu.limits().multiprocessors as u32).max(1);
+        let blocks = extra.units.min(gpu.limits().multiprocessors as u32).max(1);
         let grid = Grid { blocks: (blocks, 1, 1), threads: spec.threads() as u32, shared: spec.shared_bytes() as u32 };
         let mods = DeviceMods::upload(gpu, program)?;
         let (problem, share) = (problem.clone(), work.share);
@@ -82,20 +82,20 @@ impl Hopper {
     }
 
     /// A description of the pieces.
-    pub fn cut(&self) -> String {
-        match self.extra.draws - self.extra.whole {
+    pub(crate) fn cut(&self) -> String {
+        match self.extra.units - self.extra.whole {
             0 => String::new(),
             n => format!(", the last tiles in {n} pieces"),
         }
     }
 
     /// Share of the tiles that are computed, 0..=1.
-    pub fn share(&self) -> f64 {
+    pub(crate) fn share(&self) -> f64 {
         self.share
     }
 
     /// Resident blocks a multiprocessor.
-    pub fn occupancy(&self, gpu: &Gpu) -> Option<u32> {
+    pub(crate) fn occupancy(&self, gpu: &Gpu) -> Option<u32> {
         gpu.occupancy(&self.function, self.grid.threads, self.grid.shared as usize)
     }
 
@@ -132,36 +132,41 @@ fn bits_map(address: u64, bits: &Bitmaps, dtype: DType) -> Result<Vec<u8>, Diagn
 pub(crate) struct Work {
     pub plan: Plan,
     pub kept: Option<Kept>,
-    pub draws: Draws,
+    pub units: Units,
     /// Share of the tiles that are computed, 0..=1; the rows of pieces do not count.
     share: f64,
 }
 
 impl Work {
     /// For so many tiles at once, with heads in one of these sections.
-    pub fn new(problem: &Problem, spec: &KernelSpec, sections: &[usize], at_once: usize) -> Result<Work, Diagnostic> {
+    pub(crate) fn new(
+        problem: &Problem,
+        spec: &KernelSpec,
+        sections: &[usize],
+        at_once: usize,
+    ) -> Result<Work, Diagnostic> {
         let mut plan = of_problem::plan(problem, spec, &Control::new())?;
         let share = plan.share(plan.rows() * problem.kv_len.div_ceil(spec.tile_kv));
         let mut kept = of_problem::kept(problem, spec, &plan);
         let pairs = (problem.batch, problem.heads);
-        let draws = if Experiment::Whole.is_on() {
-            Draws::whole(&plan, pairs, sections[0])
+        let units = if Experiment::Whole.is_on() {
+            Units::whole(&plan, pairs, sections[0])
         } else {
-            Draws::shortest(spec, &mut plan, kept.as_mut(), pairs, sections, at_once)
+            Units::shortest(spec, &mut plan, kept.as_mut(), pairs, sections, at_once)
         };
-        Ok(Work { plan, kept, draws, share })
+        Ok(Work { plan, kept, units, share })
     }
 
     /// Everything but addresses and lists.
-    pub fn params(&self, problem: &Problem) -> Params {
+    pub(crate) fn params(&self, problem: &Problem) -> Params {
         let lowest = bound::lowest(problem).unwrap_or_default();
-        Params { section: self.draws.section as i32, lowest, ..Params::of_problem(problem) }
+        Params { section: self.units.section as i32, lowest, ..Params::of_problem(problem) }
     }
 
-    /// How much is drawn; addresses are still 0.
-    pub fn extra(&self) -> Extra {
-        let Draws { pieces, whole, .. } = &self.draws;
-        Extra { draws: (whole + pieces.len()) as u32, whole: *whole as u32, ..Extra::default() }
+    /// How much there is to take; addresses are still 0.
+    pub(crate) fn extra(&self) -> Extra {
+        let Units { pieces, whole, .. } = &self.units;
+        Extra { units: (whole + pieces.len()) as u32, whole: *whole as u32, ..Extra::default() }
     }
 
     /// Uploads what `extra` points at, the counter first, and takes memory for what pieces leave each other.
@@ -176,7 +181,7 @@ impl Work {
         let kv_num_tiles = gpu.upload(&self.plan.kv_num_tiles(), "the block lists")?;
         [extra.counter, extra.kv_num_tiles] = [&counter, &kv_num_tiles].map(Buffer::address);
         held.extend([counter, kv_num_tiles]);
-        let cut = &self.draws.pieces;
+        let cut = &self.units.pieces;
         if cut.is_empty() {
             return Ok(None);
         }

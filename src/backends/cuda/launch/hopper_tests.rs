@@ -57,7 +57,7 @@ int main(int count, char **names) {
     Hopper x;
     memcpy(&x, extra.data(), sizeof x);
     u32 counter[2] = {0, 0};
-    size_t cut = x.draws - x.whole;
+    size_t cut = x.units - x.whole;
     vector<float> parts(cut * CONSUMERS * PART + 4, NAN);
     vector<u32> arrived(cut * CONSUMERS + 1, 0);
     x.kv_num_tiles = kv_num_tiles.data(), x.counter = counter, x.pieces = pieces.data();
@@ -121,7 +121,7 @@ fn input(problem: &Problem, spec: &KernelSpec, given: &Inputs) -> Vec<u8> {
         mask_heads: plan.heads as i32,
         ..work.params(problem)
     };
-    let numbers = [extra.draws.min(MULTIPROCESSORS as u32), problem.head_dim as u32, problem.head_dim_v as u32];
+    let numbers = [extra.units.min(MULTIPROCESSORS as u32), problem.head_dim as u32, problem.head_dim_v as u32];
     let mut file = Vec::new();
     let mut put = |bytes: Vec<u8>| {
         file.extend((bytes.len() as u64).to_le_bytes());
@@ -140,7 +140,7 @@ fn input(problem: &Problem, spec: &KernelSpec, given: &Inputs) -> Vec<u8> {
         put(words(list));
     }
     put(words(&plan.kv_num_tiles()));
-    put(words(&to_words(&work.draws.pieces)));
+    put(words(&to_words(&work.units.pieces)));
     file
 }
 

@@ -26,7 +26,7 @@ macro_rules! packed {
 
         impl $name {
             /// As the kernel reads it.
-            pub fn bytes(&self) -> Vec<u8> {
+            pub(crate) fn bytes(&self) -> Vec<u8> {
                 let mut bytes = Vec::new();
                 $(bytes.extend(self.$field.to_le_bytes());)*
                 bytes
@@ -34,13 +34,13 @@ macro_rules! packed {
 
             /// Names and types of the fields, in order: for bundles.
             #[allow(dead_code)] // not every struct goes into a bundle
-            pub fn layout() -> Vec<(&'static str, &'static str)> {
+            pub(crate) fn layout() -> Vec<(&'static str, &'static str)> {
                 vec![$((stringify!($field), stringify!($ty))),*]
             }
 
             /// Names and bytes of the fields, in order.
             #[cfg(test)]
-            pub fn fields() -> Vec<(&'static str, usize)> {
+            pub(crate) fn fields() -> Vec<(&'static str, usize)> {
                 vec![$((stringify!($field), size_of::<$ty>())),*]
             }
         }
@@ -65,7 +65,7 @@ packed! {
     /// kernels/pipeline_sm90.cuh's struct; addresses are u64, 0 where unused.
     Hopper {
         kv_num_tiles: u64, counter: u64, pieces: u64, parts: u64, arrived: u64,
-        draws: u32, whole: u32,
+        units: u32, whole: u32,
     }
 }
 
@@ -82,7 +82,7 @@ pub(crate) use packed;
 
 impl Params {
     /// Everything that the problem decides; addresses, lists and sections are still 0.
-    pub fn of_problem(problem: &Problem) -> Params {
+    pub(crate) fn of_problem(problem: &Problem) -> Params {
         let p = problem.spec();
         let int = |n: usize| n as i32; // validated: lengths, heads and batches fit in 31 bits
         let mut params = Params {
@@ -108,7 +108,7 @@ impl Params {
     }
 
     /// The same for a copy of the inputs and an output.
-    pub fn with_tensors(self, set: &InputSet, outputs: &Outputs) -> Params {
+    pub(crate) fn with_tensors(self, set: &InputSet, outputs: &Outputs) -> Params {
         Params {
             q: set.q.address(),
             k: set.k.address(),
@@ -121,7 +121,7 @@ impl Params {
     }
 
     /// The same with the result of [`upload_kept`], if there is any.
-    pub fn with_kept(self, held: &[Buffer]) -> Params {
+    pub(crate) fn with_kept(self, held: &[Buffer]) -> Params {
         match held {
             [start, ids, words, ..] => {
                 let [bitmap_start, bitmap_ids, bitmaps] = [start, ids, words].map(Buffer::address);
@@ -132,7 +132,7 @@ impl Params {
     }
 
     /// The same with block lists.
-    pub fn with_lists(self, lists: &Lists) -> Params {
+    pub(crate) fn with_lists(self, lists: &Lists) -> Params {
         Params {
             tile_order: lists.tile_order.address(),
             row_start: lists.row_start.address(),
@@ -166,7 +166,7 @@ pub(crate) struct Lists {
 
 impl Lists {
     /// Uploads a plan.
-    pub fn upload(gpu: &Arc<Gpu>, plan: &Plan) -> Result<Lists, Diagnostic> {
+    pub(crate) fn upload(gpu: &Arc<Gpu>, plan: &Plan) -> Result<Lists, Diagnostic> {
         let what = "the block lists";
         Ok(Lists {
             tile_order: gpu.upload(&plan.tile_order, what)?,
@@ -188,12 +188,12 @@ pub(crate) struct DeviceMods {
 
 impl DeviceMods {
     /// Uploads what the program's mods capture. Errors: a captured int beyond int32, no memory.
-    pub fn upload(gpu: &Arc<Gpu>, program: &Program) -> Result<DeviceMods, Diagnostic> {
+    pub(crate) fn upload(gpu: &Arc<Gpu>, program: &Program) -> Result<DeviceMods, Diagnostic> {
         Self::of(gpu, &program.mods, &program.emitted, program.spec.score == ScoreKind::Linked)
     }
 
     /// The same of mods as they were emitted; `by_pointer`: at any size.
-    pub fn of(
+    pub(crate) fn of(
         gpu: &Arc<Gpu>,
         mods: &LiftedMods,
         emitted: &Emitted,
@@ -203,7 +203,7 @@ impl DeviceMods {
     }
 
     /// The same with the addresses of captured tensors' gradients.
-    pub fn with_gradients(
+    pub(crate) fn with_gradients(
         gpu: &Arc<Gpu>,
         mods: &LiftedMods,
         emitted: &Emitted,
@@ -228,7 +228,7 @@ impl DeviceMods {
     }
 
     /// The bytes of the kernel's parameter: the struct, or its address.
-    pub fn argument(&self) -> &[u8] {
+    pub(crate) fn argument(&self) -> &[u8] {
         &self.argument
     }
 }

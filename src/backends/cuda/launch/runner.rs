@@ -52,7 +52,7 @@ pub(crate) struct Runner<P> {
 impl<P: Pass> Runner<P> {
     /// Uploads the inputs and allocates the output, including `max_scores` if the kernel writes them. `pass` comes with
     /// the bytes of its buffers; `kernel` describes the kernel; there is no artefact if a library provides it.
-    pub fn new(
+    pub(crate) fn new(
         gpu: &Arc<Gpu>,
         problem: &Problem,
         inputs: &Inputs,

@@ -25,7 +25,7 @@ pub(crate) struct Staged<P> {
 
 impl<P> Staged<P> {
     /// `serving` gives outputs until `compiling` has ended and `finish` has made it ready.
-    pub fn new(serving: Box<dyn Forward>, compiling: Compiling<P>, finish: Finish<P>) -> Staged<P> {
+    pub(crate) fn new(serving: Box<dyn Forward>, compiling: Compiling<P>, finish: Finish<P>) -> Staged<P> {
         Staged { serving, coming: Some((compiling, finish)) }
     }
 }

@@ -4,6 +4,7 @@
 //! the mask: any mask runs the same compiled kernel. Plain data, tested without a device. Must not know launches.
 
 use super::plan::Plan;
+use crate::backends::cuda::variant::spec::MaskKind;
 use crate::base::Lengths;
 use crate::ir::graph::Mod;
 use crate::ir::tiles::Program;
@@ -13,12 +14,33 @@ use std::collections::HashMap;
 /// Words of a row of a tile: word t holds the columns `8j + 2t + e`, at bit `2j + e`.
 const WORDS: usize = 4;
 
-/// Partial tiles up to which bitmaps are made: 32 MB of them at most, and a fraction of a second of evaluation.
-pub const MOST_TILES: usize = 16_384;
+/// Partial tiles up to which bitmaps are made of a mask whose rows keep a range of keys each: 32 MB of them at most, and a fraction of a
+/// second of evaluation. Ranges take its place beyond.
+pub(crate) const FEW_TILES: usize = 16_384;
+
+/// Partial tiles up to which bitmaps are made of any other mask: 512 MB of them if no two are equal. The formula takes their place beyond,
+/// and a kernel with the formula takes 1.4 to 3 times as long.
+pub(crate) const MOST_TILES: usize = 1 << 18;
+
+/// The limits of the product: of few tiles, and of most.
+pub(crate) const LIMITS: [usize; 2] = [FEW_TILES, MOST_TILES];
+
+/// The form in which a mask with that many partial tiles goes in; `keeps_ranges` is asked where it matters.
+pub(crate) fn form(partial: u64, [few, most]: [usize; 2], keeps_ranges: impl FnOnce() -> bool) -> MaskKind {
+    if partial <= few as u64 {
+        MaskKind::Bitmap
+    } else if keeps_ranges() {
+        MaskKind::Interval
+    } else if partial <= most as u64 {
+        MaskKind::Bitmap
+    } else {
+        MaskKind::Formula
+    }
+}
 
 /// Bitmaps as `flex_sm90.cu` reads them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Bitmaps {
+pub(crate) struct Bitmaps {
     /// Where each row's partial tiles begin in `ids`.
     pub start: Vec<u32>,
     /// The bitmap of every partial tile, in the order of the lists.
@@ -29,7 +51,7 @@ pub struct Bitmaps {
 
 impl Bitmaps {
     /// Evaluates the partial tiles of `plan`, which was made of `mask` at `tile_q` x `tile_kv` (at most 128 wide).
-    pub fn build(mask: &Mod, lengths: Lengths, plan: &Plan, tile_q: usize, tile_kv: usize) -> Bitmaps {
+    pub(crate) fn build(mask: &Mod, lengths: Lengths, plan: &Plan, tile_q: usize, tile_kv: usize) -> Bitmaps {
         assert!(tile_kv <= 128, "a word holds 32 columns");
         let program = Program::new(mask);
         let tiles: Vec<Vec<Vec<u32>>> = (0..plan.rows())
@@ -82,14 +104,14 @@ impl Bitmaps {
     }
 
     /// `bitmap_start`, `bitmap_ids` and `bitmaps` of the kernels' parameters. None is empty.
-    pub fn arrays(&self) -> [&[u32]; 3] {
+    pub(crate) fn arrays(&self) -> [&[u32]; 3] {
         [&self.start, &self.ids, &self.words]
     }
 
     /// The same in the order of the copies of `flex_sm90.cu`: both words of a thread next to each other, thread by
     /// thread of each warpgroup's 64 rows, with the swizzle of 128-byte lines undone, which the copy applies again.
     /// Rows are whole warpgroups.
-    pub fn swizzled(self) -> Bitmaps {
+    pub(crate) fn swizzled(self) -> Bitmaps {
         let mut words = vec![0; self.words.len()];
         for (index, word) in self.words.iter().enumerate() {
             let (row, column) = (index / WORDS, index % WORDS);

@@ -2,8 +2,8 @@
 //! item in such an order that it finds none to which another block is adding.
 //!
 //! Invariant: a key tile's addition, and the sums of a part of an item, wait only for what comes earlier in the model, and each block has the
-//! draws that it has there. A launch therefore never stops if all its blocks run at once: the earliest addition that is not done waits for
-//! nothing, and its block has done what it does before. Blocks must not draw for themselves: a block draws its next item before it is done with
+//! units that it has there. A launch therefore never stops if all its blocks run at once: the earliest addition that is not done waits for
+//! nothing, and its block has done what it does before. Blocks must not take for themselves: a block takes its next item before it is done with
 //! the one before, and would keep it from a block that is free. Plain data, tested without a device. Must not know masks or kernels.
 
 use super::bitmap::Bitmaps;
@@ -22,7 +22,7 @@ const SLACK: u64 = TILE;
 pub(crate) struct Arrival {
     pub lists: Transposed,
     pub bits: Bitmaps,
-    /// Block b has draws b, b + blocks, b + 2 blocks and so on.
+    /// Block b has units b, b + blocks, b + 2 blocks and so on.
     pub parts: Parts,
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn arranged(lists: &Transposed, bits: &Bitmaps, launch: Launch, most:
     }
     let time = |made: &Parts| Model::new(lists, made, launch).run().followed.time(launch);
     let tried: Vec<(f64, Parts)> =
-        draws(&items, launch.blocks).into_par_iter().map(|made| (time(&made), made)).collect();
+        units(&items, launch.blocks).into_par_iter().map(|made| (time(&made), made)).collect();
     let (_, mut parts) = tried.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).filter(|(time, _)| *time < most)?;
     let found = Model::new(lists, &parts, launch).run();
     for (part, index) in parts.parts.iter_mut().zip(&found.index) {
@@ -46,20 +46,20 @@ pub(crate) fn arranged(lists: &Transposed, bits: &Bitmaps, launch: Launch, most:
     Some(Arrival { lists, bits, parts: by_block(&parts, &found.blocks) })
 }
 
-/// The draws with the n-th of each block beside each other. A block that has fewer than others gets [`Item::NONE`] behind them.
+/// The units with the n-th of each block beside each other. A block that has fewer than others gets [`Item::NONE`] behind them.
 fn by_block(parts: &Parts, blocks: &[usize]) -> Parts {
     let mut of_block = vec![Vec::new(); blocks.iter().max().map_or(0, |most| most + 1)];
-    (0..blocks.len()).for_each(|draw| of_block[blocks[draw]].push(draw));
+    (0..blocks.len()).for_each(|unit| of_block[blocks[unit]].push(unit));
     let rounds = of_block.iter().map(Vec::len).max().unwrap_or(0);
-    let nth = |n: usize| of_block.iter().map(move |draws| draws.get(n));
-    let draw =
-        |draw: Option<&usize>| draw.map_or((Item::NONE, Part::WHOLE), |draw| (parts.items[*draw], parts.parts[*draw]));
-    let (items, parts_of): (Vec<_>, Vec<_>) = (0..rounds).flat_map(nth).map(draw).unzip();
+    let nth = |n: usize| of_block.iter().map(move |units| units.get(n));
+    let unit =
+        |unit: Option<&usize>| unit.map_or((Item::NONE, Part::WHOLE), |unit| (parts.items[*unit], parts.parts[*unit]));
+    let (items, parts_of): (Vec<_>, Vec<_>) = (0..rounds).flat_map(nth).map(unit).unzip();
     Parts { items, parts: parts_of, slots: parts.slots }
 }
 
-/// The draws that are tried: items as they are, and some of them cut.
-fn draws(items: &[Item], blocks: usize) -> Vec<Parts> {
+/// The units that are tried: items as they are, and some of them cut.
+fn units(items: &[Item], blocks: usize) -> Vec<Parts> {
     let mut made = vec![whole(items)];
     if can_be_cut(items, blocks) {
         made.extend(cuts(items, blocks, false));
@@ -70,23 +70,23 @@ fn draws(items: &[Item], blocks: usize) -> Vec<Parts> {
 /// What the model found.
 struct Found {
     followed: Followed,
-    /// Of each draw the query tiles in the order in which it visits them.
+    /// Of each unit the query tiles in the order in which it visits them.
     visits: Vec<Vec<Visit>>,
-    /// Of each draw, how many parts of its item end before.
+    /// Of each unit, how many parts of its item end before.
     index: Vec<u32>,
-    /// Of each draw, whose it is.
+    /// Of each unit, whose it is.
     blocks: Vec<usize>,
 }
 
 impl Found {
     /// Of each row (batch entry, head, key tile) the query tiles in the order in which its parts visit them.
     fn rows(&self, lists: &Transposed, parts: &Parts) -> Vec<Vec<Visit>> {
-        let mut draws: Vec<usize> = (0..parts.items.len()).collect();
-        draws.sort_by_key(|draw| parts.parts[*draw].first);
+        let mut units: Vec<usize> = (0..parts.items.len()).collect();
+        units.sort_by_key(|unit| parts.parts[*unit].first);
         let mut rows = vec![Vec::new(); lists.rows_of_heads()];
-        for draw in draws {
-            for visit in &self.visits[draw] {
-                rows[lists.row_of_head(&parts.items[draw], visit.head as usize)].push(*visit);
+        for unit in units {
+            for visit in &self.visits[unit] {
+                rows[lists.row_of_head(&parts.items[unit], visit.head as usize)].push(*visit);
             }
         }
         rows
@@ -96,8 +96,8 @@ impl Found {
 /// A block of the model.
 #[derive(Clone, Default)]
 struct Block {
-    /// The draw that it walks.
-    draw: Option<usize>,
+    /// The unit that it walks.
+    unit: Option<usize>,
     /// What is left of it: of each head the query tiles, the last head first.
     left: Vec<Vec<Visit>>,
     /// Where in the head's query tiles it goes on.
@@ -112,7 +112,7 @@ struct Model<'a> {
     made: &'a Parts,
     launch: Launch,
     blocks: Vec<Block>,
-    drawn: usize,
+    taken: usize,
     /// Of each query tile of each head, when the last addition to it ends, and their number.
     added: Vec<(u64, u32)>,
     /// The same of the parts of an item.
@@ -123,18 +123,18 @@ struct Model<'a> {
 
 impl<'a> Model<'a> {
     fn new(lists: &'a Transposed, made: &'a Parts, launch: Launch) -> Model<'a> {
-        let draws = made.items.len();
+        let units = made.items.len();
         let followed = Followed { end: 0, on_average: None, steps: 0, missed: 0 };
         Model {
             lists,
             made,
             launch,
             blocks: vec![Block::default(); launch.blocks],
-            drawn: 0,
+            taken: 0,
             added: vec![(0, 0); lists.lines()],
             joined: vec![(0, 0); made.slots],
             seen: Vec::new(),
-            found: Found { followed, visits: vec![Vec::new(); draws], index: vec![0; draws], blocks: vec![0; draws] },
+            found: Found { followed, visits: vec![Vec::new(); units], index: vec![0; units], blocks: vec![0; units] },
         }
     }
 
@@ -160,25 +160,25 @@ impl<'a> Model<'a> {
         if !self.blocks[block].left.is_empty() {
             return Some(self.visit(now, block));
         }
-        if let Some(draw) = self.blocks[block].draw.take() {
-            return Some(self.end_draw(now, draw));
+        if let Some(unit) = self.blocks[block].unit.take() {
+            return Some(self.end_unit(now, unit));
         }
         self.found.followed.end = self.found.followed.end.max(now);
-        let draw = Some(self.drawn).filter(|draw| *draw < self.made.items.len())?;
-        self.drawn += 1;
-        self.found.blocks[draw] = block;
-        let (part, item) = (self.made.parts[draw], &self.made.items[draw]);
+        let unit = Some(self.taken).filter(|unit| *unit < self.made.items.len())?;
+        self.taken += 1;
+        self.found.blocks[unit] = block;
+        let (part, item) = (self.made.parts[unit], &self.made.items[unit]);
         let mut left = self.lists.of_heads(item, part.first as usize, item.count as usize);
         left.reverse();
-        self.blocks[block] = Block { draw: Some(draw), left, at: 0, ended: self.blocks[block].ended };
+        self.blocks[block] = Block { unit: Some(unit), left, at: 0, ended: self.blocks[block].ended };
         Some(now + ITEM as u64 * TILE)
     }
 
     /// A block multiplies a tile, and adds its part of dq when the additions before have ended.
     fn visit(&mut self, now: u64, block: usize) -> u64 {
         let own = &mut self.blocks[block];
-        let draw = own.draw.expect("it walks an item");
-        let item = &self.made.items[draw];
+        let unit = own.unit.expect("it walks an item");
+        let item = &self.made.items[unit];
         let left = own.left.last_mut().expect("query tiles are left");
         let ready = (now + TILE).max(own.ended);
         let wait = |visit: &Visit| (self.added[self.lists.line(item, visit)].0 + SLACK).saturating_sub(ready);
@@ -194,19 +194,19 @@ impl<'a> Model<'a> {
         if self.launch.cached < self.lists.lines() {
             self.seen.push((now as u32, line as u32));
         }
-        self.found.visits[draw].push(visit);
+        self.found.visits[unit].push(visit);
         self.found.followed.steps += 1;
         ready
     }
 
     /// The sums of a part are added after those of the parts that came to their ends before.
-    fn end_draw(&mut self, now: u64, draw: usize) -> u64 {
-        let Part { slot, parts, .. } = self.made.parts[draw];
+    fn end_unit(&mut self, now: u64, unit: usize) -> u64 {
+        let Part { slot, parts, .. } = self.made.parts[unit];
         if parts < 2 {
             return now;
         }
         let (ended, before) = &mut self.joined[slot as usize];
-        self.found.index[draw] = *before;
+        self.found.index[unit] = *before;
         (*ended, *before) = (now.max(*ended) + PART as u64 * TILE, *before + 1);
         *ended
     }
@@ -234,16 +234,16 @@ mod tests {
     }
 
     /// Without those that are none.
-    fn drawn(parts: &Parts) -> Parts {
-        let is_one = |(item, _): &(&Item, &Part)| item.is_drawn();
+    fn without_blanks(parts: &Parts) -> Parts {
+        let is_one = |(item, _): &(&Item, &Part)| item.is_unit();
         let (items, of) = parts.items.iter().zip(&parts.parts).filter(is_one).unzip();
         Parts { items, parts: of, slots: parts.slots }
     }
 
-    /// Of each draw the query tiles of all heads in order, and how many key tiles add to each before.
+    /// Of each unit the query tiles of all heads in order, and how many key tiles add to each before.
     fn walks(made: &Arrival) -> Vec<Vec<(usize, u32)>> {
         let of_draw = |(item, part): (&Item, &Part)| {
-            if !item.is_drawn() {
+            if !item.is_unit() {
                 return Vec::new();
             }
             let first = made.lists.row_of_head(item, 0);
@@ -262,41 +262,41 @@ mod tests {
         made.parts.items.iter().zip(&made.parts.parts).map(of_draw).collect()
     }
 
-    /// Whether the blocks come to the end of all draws, whichever of them goes on next.
+    /// Whether the blocks come to the end of all units, whichever of them goes on next.
     fn ends(made: &Arrival, blocks: usize, random: &mut Rng) -> bool {
         let walks = walks(made);
         let mut added = vec![0u32; made.lists.lines()];
         let mut joined = vec![0u32; made.parts.slots];
-        // of each block its draw and its place in it
+        // of each block its unit and its place in it
         let mut at: Vec<(usize, usize)> = (0..blocks.min(walks.len())).map(|block| (block, 0)).collect();
-        let is_drawn = |draw: usize| draw < walks.len() && made.parts.items[draw].is_drawn();
+        let is_unit = |unit: usize| unit < walks.len() && made.parts.items[unit].is_unit();
         loop {
             let from = random.below(at.len());
             let next = (0..at.len()).map(|n| (from + n) % at.len()).find(|block| {
-                let (draw, step) = at[*block];
-                is_drawn(draw)
-                    && match walks[draw].get(step) {
+                let (unit, step) = at[*block];
+                is_unit(unit)
+                    && match walks[unit].get(step) {
                         Some((line, turn)) => added[*line] == *turn,
                         None => {
-                            let Part { slot, parts, index, .. } = made.parts.parts[draw];
+                            let Part { slot, parts, index, .. } = made.parts.parts[unit];
                             parts < 2 || joined[slot as usize] == index
                         }
                     }
             });
             let Some(block) = next else { break };
-            let (draw, step) = at[block];
-            if let Some((line, _)) = walks[draw].get(step) {
+            let (unit, step) = at[block];
+            if let Some((line, _)) = walks[unit].get(step) {
                 added[*line] += 1;
                 at[block].1 += 1;
                 continue;
             }
-            let Part { slot, parts, .. } = made.parts.parts[draw];
+            let Part { slot, parts, .. } = made.parts.parts[unit];
             if parts > 1 {
                 joined[slot as usize] += 1;
             }
-            at[block] = (draw + blocks, 0);
+            at[block] = (unit + blocks, 0);
         }
-        at.iter().all(|(draw, _)| !is_drawn(*draw))
+        at.iter().all(|(unit, _)| !is_unit(*unit))
     }
 
     #[test]
@@ -307,7 +307,7 @@ mod tests {
             let made = lists(&random::mask(seed, &of), 280, Extent { batch: 2, ..heads(2, 2) });
             let blocks = 2 + random.below(40);
             let Some(found) = arranged(&made, &Bitmaps::default(), launch(blocks), f64::INFINITY) else { continue };
-            check(&made.items, &drawn(&found.parts));
+            check(&made.items, &without_blanks(&found.parts));
             cuts += usize::from(found.parts.slots > 0);
             (0..4).for_each(|_| assert!(ends(&found, blocks, &mut random), "seed {seed}, {blocks} blocks"));
             // the check can fail: one block alone cannot follow an order that many make
@@ -323,14 +323,14 @@ mod tests {
 
     #[test]
     fn blocks_start_at_different_query_tiles() {
-        // all of a head's key tiles at once: in the order of draws each would be an addition behind the one before
+        // all of a head's key tiles at once: in the order of units each would be an addition behind the one before
         let made = lists(&mask("(ge q_idx 0)"), 512, heads(4, 1));
-        let (found, draws) = (arrival(&made, 132), time(&made, None, launch(132)));
+        let (found, units) = (arrival(&made, 132), time(&made, None, launch(132)));
         let starts: std::collections::HashSet<usize> =
             walks(&found).iter().filter_map(|walk| Some(walk.first()?.0)).collect();
         assert!(starts.len() > 64, "{} starts", starts.len());
-        let own = Model::new(&made, &drawn(&found.parts), launch(132)).run().followed.time(launch(132));
-        assert!(own * 1.4 < draws, "{draws} -> {own}");
+        let own = Model::new(&made, &without_blanks(&found.parts), launch(132)).run().followed.time(launch(132));
+        assert!(own * 1.4 < units, "{units} -> {own}");
     }
 
     #[test]
@@ -343,10 +343,10 @@ mod tests {
         let mut made = lists(&parse(text, &[("kept", kept)]).expect("a mask"), 1024, heads(8, 1));
         arrange(&mut made, launch(132));
         let parts = shared(&made, 132);
-        let draws = time(&made, parts.as_ref(), launch(132));
+        let units = time(&made, parts.as_ref(), launch(132));
         let found = arrival(&made, 132);
-        let own = Model::new(&made, &drawn(&found.parts), launch(132)).run().followed.time(launch(132));
-        assert!(own < draws, "{draws} -> {own}");
+        let own = Model::new(&made, &without_blanks(&found.parts), launch(132)).run().followed.time(launch(132));
+        assert!(own < units, "{units} -> {own}");
     }
 
     #[test]

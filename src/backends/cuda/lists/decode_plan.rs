@@ -44,7 +44,7 @@ pub(crate) struct Packing {
 
 impl Packing {
     /// For a variant.
-    pub fn new(problem: &Problem, spec: &KernelSpec) -> Packing {
+    pub(crate) fn new(problem: &Problem, spec: &KernelSpec) -> Packing {
         let rows = problem.q_len * problem.group();
         Packing { rows, row_tiles: rows.div_ceil(spec.tile_q), key_warps: spec.warps / (spec.tile_q / 16) }
     }
@@ -63,7 +63,7 @@ pub(crate) struct Cut {
 
 impl Cut {
     /// For a variant of whose blocks `slots` are resident at a time. Errors: those of the block mask.
-    pub fn new(problem: &Problem, spec: &KernelSpec, slots: usize) -> Result<Cut, Diagnostic> {
+    pub(crate) fn new(problem: &Problem, spec: &KernelSpec, slots: usize) -> Result<Cut, Diagnostic> {
         let packing = Packing::new(problem, spec);
         let packed = PackedLists::new(problem, spec, &Control::new())?;
         let splits = packed.splits(problem, packing, slots);
@@ -73,12 +73,12 @@ impl Cut {
     }
 
     /// Parts of a row of the output that are joined.
-    pub fn parts(&self) -> usize {
+    pub(crate) fn parts(&self) -> usize {
         self.splits * self.packing.key_warps
     }
 
     /// Blocks of the first kernel.
-    pub fn blocks(&self, problem: &Problem) -> usize {
+    pub(crate) fn blocks(&self, problem: &Problem) -> usize {
         problem.batch * problem.kv_heads * self.splits * self.packing.row_tiles
     }
 }
@@ -90,7 +90,7 @@ pub(crate) fn part_width(problem: &Problem) -> usize {
 
 impl PackedLists {
     /// The lists at the variant's tile. Errors: those of the block mask.
-    pub fn new(problem: &Problem, spec: &KernelSpec, control: &Control) -> Result<PackedLists, Diagnostic> {
+    pub(crate) fn new(problem: &Problem, spec: &KernelSpec, control: &Control) -> Result<PackedLists, Diagnostic> {
         let tiles = problem.kv_len.div_ceil(spec.tile_kv);
         if spec.mask == MaskKind::None {
             let whole = (problem.kv_len / spec.tile_kv) as u32;
@@ -117,7 +117,7 @@ impl PackedLists {
     }
 
     /// Cuts every list into `splits` pieces, the rows of the plan: piece s of list l is row `l * splits + s`.
-    pub fn cut(&self, splits: usize) -> Plan {
+    pub(crate) fn cut(&self, splits: usize) -> Plan {
         let mut plan = Plan::empty(splits, self.batch, self.heads);
         for runs in &self.lists {
             let total = tiles_of(runs);
@@ -129,7 +129,7 @@ impl PackedLists {
     }
 
     /// How many pieces keep `slots` resident blocks busy.
-    pub fn splits(&self, problem: &Problem, packing: Packing, slots: usize) -> usize {
+    pub(crate) fn splits(&self, problem: &Problem, packing: Packing, slots: usize) -> usize {
         splits(self.longest(), problem.batch * problem.kv_heads * packing.row_tiles, slots)
     }
 }
@@ -182,7 +182,7 @@ fn splits(tiles: usize, blocks: usize, slots: usize) -> usize {
 pub(crate) fn bitmaps_are_small(problem: &Problem, spec: &KernelSpec) -> bool {
     let padded = Packing::new(problem, spec).row_tiles * spec.tile_q;
     let lists = PackedLists::new(problem, spec, &Control::new());
-    lists.is_ok_and(|lists| lists.partial_total() * padded <= bitmap::MOST_TILES * 128)
+    lists.is_ok_and(|lists| lists.partial_total() * padded <= bitmap::FEW_TILES * 128)
 }
 
 /// The bits of every partial tile of every piece: rows as they are packed, those beyond the last keep nothing.

@@ -1,7 +1,7 @@
-//! The order in which a backward launch draws its items if parts of dq are added in one order: how many heads are in progress at
+//! The order in which a backward launch takes its items if parts of dq are added in one order: how many heads are in progress at
 //! once, whether the heads of a group walk a tile together, and which items several blocks share.
 //!
-//! Invariant: a key tile's additions wait for those of key tiles drawn before it alone, and so does a part of an item. Plain data, tested
+//! Invariant: a key tile's additions wait for those of key tiles taken before it alone, and so does a part of an item. Plain data, tested
 //! without a device. Must not know masks or kernels.
 
 use super::parts::{ITEM, LEAST, PART, Parts, can_be_cut, cut, late, long, whole};
@@ -38,7 +38,7 @@ pub(crate) struct Launch {
     pub tile_kv: usize,
 }
 
-/// Arranges the draws for the shortest time by the model below. Heads in progress at once keep blocks from waiting for each other, and
+/// Arranges the units for the shortest time by the model below. Heads in progress at once keep blocks from waiting for each other, and
 /// fewer of them share the cache.
 pub(crate) fn arrange(lists: &mut Transposed, launch: Launch) {
     let (first, heads) = (lists.section(), lists.items_heads());
@@ -62,7 +62,7 @@ pub(crate) fn arrange(lists: &mut Transposed, launch: Launch) {
     }
 }
 
-/// The draws of so many blocks if some share an item. None: each item is one draw.
+/// The units of so many blocks if some share an item. None: each item is one unit.
 pub(crate) fn shared(lists: &Transposed, blocks: usize) -> Option<Parts> {
     let items = &lists.items;
     if !can_be_cut(items, blocks) {
@@ -77,7 +77,7 @@ pub(crate) fn shared(lists: &Transposed, blocks: usize) -> Option<Parts> {
     (time * 100 <= end(&whole(items)) * (100 - GAIN)).then_some(best)
 }
 
-/// The draws that are tried where several blocks share an item, as many as are followed, in the items' order or behind the others.
+/// The units that are tried where several blocks share an item, as many as are followed, in the items' order or behind the others.
 pub(super) fn cuts(items: &[Item], blocks: usize, in_order: bool) -> Vec<Parts> {
     let ((late, even), long) = (late(items, blocks), long(items));
     let steps: usize = items.iter().map(|item| item.count as usize).sum();
@@ -86,7 +86,7 @@ pub(super) fn cuts(items: &[Item], blocks: usize, in_order: bool) -> Vec<Parts> 
     ways.map(|(which, piece)| cut(items, which, piece, in_order)).filter(|made| made.slots > 0).collect()
 }
 
-/// The time of these draws by the model; `None` for each item as it is.
+/// The time of these units by the model; `None` for each item as it is.
 pub(crate) fn time(lists: &Transposed, made: Option<&Parts>, launch: Launch) -> f64 {
     let time = |made: &Parts| follow(lists, made, launch, lists.together(), FOLLOWED).time(launch);
     made.map_or_else(|| time(&whole(&lists.items)), time)
@@ -96,7 +96,7 @@ pub(crate) fn time(lists: &Transposed, made: Option<&Parts>, launch: Launch) -> 
 pub(super) struct Followed {
     /// When the last addition ends.
     pub end: u64,
-    /// When the blocks end, on average, if not all draws were followed.
+    /// When the blocks end, on average, if not all units were followed.
     pub on_average: Option<f64>,
     pub steps: usize,
     /// Query tiles that come from memory.
@@ -105,7 +105,7 @@ pub(super) struct Followed {
 
 impl Followed {
     /// Over the time of products alone: blocks wait for each other, or for memory.
-    pub fn time(&self, launch: Launch) -> f64 {
+    pub(super) fn time(&self, launch: Launch) -> f64 {
         let ideal = self.steps.max(1) as f64 / launch.blocks as f64;
         let waits = self.on_average.unwrap_or(self.end as f64) / TILE as f64 / ideal;
         let memory = self.missed as f64 / self.steps.max(1) as f64 * FROM_MEMORY * 128.0 / launch.tile_kv as f64;
@@ -113,7 +113,7 @@ impl Followed {
     }
 }
 
-/// Draws the launch in a model: a block draws its next item when it has finished one, a part of dq is added when the key tile before has added its
+/// Follows the launch in a model: a block takes its next item when it has finished one, a part of dq is added when the key tile before has added its
 /// own, and a block has one addition on its way.
 fn follow(lists: &Transposed, made: &Parts, launch: Launch, together: bool, most: usize) -> Followed {
     let mut free: BinaryHeap<Reverse<(u64, usize)>> = (0..launch.blocks).map(|block| Reverse((0, block))).collect();

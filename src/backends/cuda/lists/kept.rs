@@ -7,7 +7,7 @@ use super::ranges::Ranges;
 
 /// Data from which a kernel has the cells of partial tiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub(crate) enum Kept {
     /// For [`crate::backends::cuda::variant::spec::MaskKind::Bitmap`].
     Bits(Bitmaps),
     /// For [`crate::backends::cuda::variant::spec::MaskKind::Interval`].
@@ -16,7 +16,7 @@ pub enum Kept {
 
 impl Kept {
     /// `bitmap_start`, `bitmap_ids` and `bitmaps` of the kernels' parameters. None is empty.
-    pub fn arrays(&self) -> [&[u32]; 3] {
+    pub(crate) fn arrays(&self) -> [&[u32]; 3] {
         match self {
             Kept::Bits(bits) => bits.arrays(),
             // the second is not read
@@ -25,7 +25,7 @@ impl Kept {
     }
 
     /// For a new row of the block lists that is a part of another, before which that one has so many partial tiles.
-    pub fn push_part(&mut self, row: usize, partial_before: u32) {
+    pub(crate) fn push_part(&mut self, row: usize, partial_before: u32) {
         match self {
             Kept::Bits(bits) => bits.start.push(bits.start[row] + partial_before),
             Kept::Ranges(ranges) => ranges.start.push(ranges.start[row]),
@@ -33,7 +33,7 @@ impl Kept {
     }
 
     /// Where they are bits.
-    pub fn bits(&self) -> Option<&Bitmaps> {
+    pub(crate) fn bits(&self) -> Option<&Bitmaps> {
         match self {
             Kept::Bits(bits) => Some(bits),
             Kept::Ranges(_) => None,

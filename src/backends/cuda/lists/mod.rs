@@ -5,7 +5,6 @@
 pub(crate) mod bitmap;
 pub(crate) mod by_arrival;
 pub(crate) mod decode_plan;
-pub(crate) mod drawn;
 pub(crate) mod in_order;
 pub(crate) mod kept;
 pub(crate) mod of_problem;
@@ -13,5 +12,6 @@ pub(crate) mod parts;
 pub(crate) mod pieces;
 pub(crate) mod plan;
 pub(crate) mod ranges;
+pub(crate) mod schedule;
 pub(crate) mod transposed;
 pub(crate) mod words;

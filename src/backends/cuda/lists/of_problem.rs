@@ -1,4 +1,4 @@
-//! The lists of a problem's launch: its tiles, the kept cells of partial tiles, and the order in which blocks draw
+//! The lists of a problem's launch: its tiles, the kept cells of partial tiles, and the order in which blocks take
 //! them.
 //!
 //! Invariant: block lists are exact at the kernel's own tile size; a dense mask has one list for all and skips nothing.
@@ -6,7 +6,7 @@
 
 use super::bitmap::Bitmaps;
 use super::kept::Kept;
-use super::pieces::Draws;
+use super::pieces::Units;
 use super::plan::{self, Plan};
 use super::ranges::Ranges;
 use crate::backends::cuda::device::tensors::padded;
@@ -54,17 +54,17 @@ pub(crate) fn sections(limits: &Limits, problem: &Problem, batch: usize) -> Vec<
     plan::sections(limits.l2_bytes, kv_head_bytes, problem.group(), batch * problem.heads)
 }
 
-/// How a launch of that many batch entries draws its tiles on a device.
-pub(crate) fn draws(
+/// How a launch of that many batch entries takes its tiles on a device.
+pub(crate) fn units(
     limits: &Limits,
     problem: &Problem,
     batch: usize,
     spec: &KernelSpec,
     plan: &mut Plan,
     kept: Option<&mut Kept>,
-) -> Draws {
+) -> Units {
     let sections = sections(limits, problem, batch);
-    Draws::shortest(spec, plan, kept, (batch, problem.heads), &sections, spec.at_once(limits))
+    Units::shortest(spec, plan, kept, (batch, problem.heads), &sections, spec.at_once(limits))
 }
 
 #[cfg(test)]

@@ -19,27 +19,27 @@ const MOST_ROUNDS: usize = 64;
 /// Share of the time that cutting must save, in percent.
 const GAIN: usize = 1;
 
-/// Draws of a launch, with what each is of its item.
+/// Units of a launch, with what each is of its item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Parts {
-    /// Each draw.
+    /// Each unit.
     pub items: Vec<Item>,
-    /// What each draw is of its item.
+    /// What each unit is of its item.
     pub parts: Vec<Part>,
     /// Items that were cut.
     pub slots: usize,
 }
 
-/// The items of a launch of so many blocks, each of which draws its next item when it has finished one. None: as they are.
+/// The items of a launch of so many blocks, each of which takes its next item when it has finished one. None: as they are.
 pub(crate) fn shared(items: &[Item], blocks: usize) -> Option<Parts> {
     if !can_be_cut(items, blocks) {
         return None;
     }
     let (late, even) = late(items, blocks);
-    let longest = drawn(&whole(items), blocks).1;
+    let longest = ends(&whole(items), blocks).1;
     let pieces = (1..=8).map(|n| even.div_ceil(n)).chain((1..=6).map(|n| LEAST << n));
     let made = pieces.filter(|piece| *piece >= LEAST).map(|piece| cut(items, &late, piece, false));
-    let (time, best) = made.map(|parts| (drawn(&parts, blocks).1, parts)).min_by_key(|(time, _)| *time)?;
+    let (time, best) = made.map(|parts| (ends(&parts, blocks).1, parts)).min_by_key(|(time, _)| *time)?;
     (time * 100 <= longest * (100 - GAIN) && best.slots > 0).then_some(best)
 }
 
@@ -59,7 +59,7 @@ pub(super) fn whole(items: &[Item]) -> Parts {
 
 /// Items that can be cut and end later than if all blocks were busy until the end, and when that would be.
 pub(super) fn late(items: &[Item], blocks: usize) -> (Vec<usize>, usize) {
-    let (ends, _) = drawn(&whole(items), blocks);
+    let (ends, _) = ends(&whole(items), blocks);
     let even = ends.len().max(items.iter().map(cost).sum::<usize>()) / blocks;
     (long(items).into_iter().filter(|i| ends[*i] > even).collect(), even)
 }
@@ -68,8 +68,8 @@ fn cost(item: &Item) -> usize {
     item.count as usize + ITEM
 }
 
-/// The end of every draw, and of the last.
-fn drawn(made: &Parts, blocks: usize) -> (Vec<usize>, usize) {
+/// The end of every unit, and of the last.
+fn ends(made: &Parts, blocks: usize) -> (Vec<usize>, usize) {
     let mut free: BinaryHeap<Reverse<usize>> = (0..blocks).map(|_| Reverse(0)).collect();
     let mut ends = Vec::with_capacity(made.items.len());
     for (item, part) in made.items.iter().zip(&made.parts) {
@@ -82,36 +82,36 @@ fn drawn(made: &Parts, blocks: usize) -> (Vec<usize>, usize) {
     (ends, last)
 }
 
-/// The items with those at `late` cut into parts of at most `piece` query tiles, which are drawn after the others, the largest first, unless
-/// they are drawn in the items' order.
+/// The items with those at `late` cut into parts of at most `piece` query tiles, which are taken after the others, the largest first, unless
+/// they are taken in the items' order.
 pub(super) fn cut(items: &[Item], late: &[usize], piece: usize, in_order: bool) -> Parts {
-    let (mut draws, mut behind, mut slots) = (Vec::new(), Vec::new(), 0);
+    let (mut units, mut behind, mut slots) = (Vec::new(), Vec::new(), 0);
     let mut waits = late.iter().copied().peekable();
     for (at, item) in items.iter().enumerate() {
         let is_late = waits.next_if_eq(&at).is_some();
         let count = item.count as usize;
         let parts = if is_late { count.div_ceil(piece) } else { 1 };
         if parts == 1 {
-            draws.push((*item, Part::WHOLE));
+            units.push((*item, Part::WHOLE));
             continue;
         }
         for part in 0..parts {
             let (first, past) = (count * part / parts, count * (part + 1) / parts);
             let own = Item { count: (past - first) as u32, ..*item };
-            let to = if in_order { &mut draws } else { &mut behind };
+            let to = if in_order { &mut units } else { &mut behind };
             to.push((own, Part { first: first as u32, slot: slots, parts: parts as u32, index: part as u32 }));
         }
         slots += 1;
     }
-    let is_sorted = !in_order && draws.is_sorted_by(|a, b| a.0.count >= b.0.count);
+    let is_sorted = !in_order && units.is_sorted_by(|a, b| a.0.count >= b.0.count);
     if is_sorted {
-        draws.extend(behind);
-        draws.sort_by_key(|(item, _)| Reverse(item.count));
+        units.extend(behind);
+        units.sort_by_key(|(item, _)| Reverse(item.count));
     } else {
         behind.sort_by_key(|(item, _)| Reverse(item.count));
-        draws.extend(behind);
+        units.extend(behind);
     }
-    let (items, parts) = draws.into_iter().unzip();
+    let (items, parts) = units.into_iter().unzip();
     Parts { items, parts, slots: slots as usize }
 }
 
@@ -156,7 +156,7 @@ pub(super) mod tests {
         let all = items(vec![128; 4096]);
         let made = shared(&all, 132).expect("31.03 rounds are cut");
         check(&all, &made);
-        let (before, after) = (32 * 130, drawn(&made, 132).1);
+        let (before, after) = (32 * 130, ends(&made, 132).1);
         assert!(after * 100 < before * 98, "{before} -> {after} steps");
         assert_eq!(shared(&items(vec![128; 132 * 3]), 132), None, "three whole rounds");
         assert_eq!(shared(&items(vec![128; 132 * 65]), 132), None, "many rounds");

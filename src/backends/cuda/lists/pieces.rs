@@ -42,7 +42,7 @@ impl Price {
     }
 }
 
-/// How to cut the last `tail` draws.
+/// How to cut the last `tail` units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cut {
     tail: usize,
@@ -82,8 +82,8 @@ impl Share {
     }
 }
 
-/// The rows of the lists in the order in which tiles are drawn, as in `schedule.cuh`.
-fn drawn_rows(plan: &Plan, batch: usize, heads: usize, section: usize) -> Vec<usize> {
+/// The rows of the lists in the order in which tiles are taken, as in `schedule.cuh`.
+fn scheduled_rows(plan: &Plan, batch: usize, heads: usize, section: usize) -> Vec<usize> {
     let all = batch * heads;
     let sections = (0..all).step_by(section).map(|first| first..(first + section).min(all));
     let of = |rank: usize, pair: usize| {
@@ -96,42 +96,42 @@ fn drawn_rows(plan: &Plan, batch: usize, heads: usize, section: usize) -> Vec<us
     sections.flat_map(inside).collect()
 }
 
-/// How the tiles of a launch are drawn.
-pub(crate) struct Draws {
+/// How the tiles of a launch are taken.
+pub(crate) struct Units {
     /// Heads a section.
     pub section: usize,
-    /// The last tiles in pieces, drawn after the whole ones, the longest first; their own rows are the last of the lists.
+    /// The last tiles in pieces, taken after the whole ones, the longest first; their own rows are the last of the lists.
     pub pieces: Vec<Piece>,
     /// How many tiles are whole.
     pub whole: usize,
 }
 
-impl Draws {
+impl Units {
     /// No tile is cut.
-    pub fn whole(plan: &Plan, (batch, heads): (usize, usize), section: usize) -> Draws {
-        Draws { section, pieces: Vec::new(), whole: batch * heads * plan.q_tiles }
+    pub(crate) fn whole(plan: &Plan, (batch, heads): (usize, usize), section: usize) -> Units {
+        Units { section, pieces: Vec::new(), whole: batch * heads * plan.q_tiles }
     }
 
-    /// The draws with the earliest end for this number of concurrent tiles, with heads in one of these sections, the
-    /// first of equal ones. A kernel that draws its tiles has its last tiles cut if that ends earlier; rows of pieces
+    /// The units with the earliest end for this number of concurrent tiles, with heads in one of these sections, the
+    /// first of equal ones. A kernel that takes its tiles has its last tiles cut if that ends earlier; rows of pieces
     /// are appended to the lists and to `kept`.
-    pub fn shortest(
+    pub(crate) fn shortest(
         spec: &KernelSpec,
         plan: &mut Plan,
         kept: Option<&mut Kept>,
         (batch, heads): (usize, usize),
         sections: &[usize],
         at_once: usize,
-    ) -> Draws {
-        let whole = Draws::whole(plan, (batch, heads), sections[0]);
+    ) -> Units {
+        let whole = Units::whole(plan, (batch, heads), sections[0]);
         let price = spec.kernel.is_persistent().then(|| Price::of(spec));
         // nothing to choose, or nothing to gain
         if (price.is_none() && sections.len() == 1) || whole.whole > WAVES * at_once {
             return whole;
         }
         let worth = if price.is_some() { WORTH_A_SECTION } else { WORTH_A_SHARED_SECTION };
-        let drawn = |section: &usize| {
-            let rows = drawn_rows(plan, batch, heads, *section);
+        let cut_in = |section: &usize| {
+            let rows = scheduled_rows(plan, batch, heads, *section);
             let work: Vec<u64> = rows.iter().map(|row| plan.work(*row)).collect();
             let (end, cut) = match price {
                 Some(price) => choose(&work, at_once, price),
@@ -141,11 +141,11 @@ impl Draws {
         };
         let better =
             |best: (f64, _, _, _, _), next: (f64, _, _, _, _)| if next.0 < worth * best.0 { next } else { best };
-        let (_, section, cut, rows, work) = sections.iter().map(drawn).reduce(better).expect("there is a section");
+        let (_, section, cut, rows, work) = sections.iter().map(cut_in).reduce(better).expect("there is a section");
         let pieces = cut.map_or_else(Vec::new, |cut| pieces(plan, kept, &rows, &work, cut));
         // of the pieces of a tile one is the first
         let cut_tiles = pieces.iter().filter(|piece| piece.part == piece.first).count();
-        Draws { section, pieces, whole: whole.whole - cut_tiles }
+        Units { section, pieces, whole: whole.whole - cut_tiles }
     }
 }
 
@@ -154,18 +154,18 @@ pub(crate) fn part_bytes(spec: &KernelSpec) -> usize {
     spec.consumers() * 128 * (spec.head_dim_v.next_multiple_of(64) / 2 + 4) * 4
 }
 
-/// The cut that ends soonest, if one ends sooner than none, and when that is. `work`: kv tiles of the draws, in their order.
+/// The cut that ends soonest, if one ends sooner than none, and when that is. `work`: kv tiles of the units, in their order.
 fn choose(work: &[u64], multiprocessors: usize, price: Price) -> (f64, Option<Cut>) {
     let mut busy = Busy::new(multiprocessors);
     let odd = work.len() % multiprocessors;
     let mut tails = vec![odd, odd + multiprocessors, work.len()];
     tails.retain(|tail| (1..=work.len().min(2 * multiprocessors)).contains(tail));
     tails.sort_by_key(|tail| Reverse(*tail));
-    let (mut best, mut drawn) = (None, 0);
+    let (mut best, mut taken) = (None, 0);
     for tail in tails {
         let first = work.len() - tail;
-        busy.take(work[drawn..first].iter().map(|w| w + START));
-        drawn = first;
+        busy.take(work[taken..first].iter().map(|w| w + START));
+        taken = first;
         let longest = work[first..].iter().copied().max().unwrap_or(0);
         let a_processor = work[first..].iter().sum::<u64>().div_ceil(multiprocessors as u64).max(1);
         let equal = (2..=MOST).map(|count| Share::Equal(longest.div_ceil(count).max(1)));
@@ -176,12 +176,12 @@ fn choose(work: &[u64], multiprocessors: usize, price: Price) -> (f64, Option<Cu
             }
         }
     }
-    busy.take(work[drawn..].iter().map(|w| w + START));
+    busy.take(work[taken..].iter().map(|w| w + START));
     let whole = busy.end() as f64;
     best.filter(|(end, _)| *end < WORTH * whole).map_or((whole, None), |(end, cut)| (end, Some(cut)))
 }
 
-/// The time when each multiprocessor has finished its draws, in kv tiles.
+/// The time when each multiprocessor has finished its units, in kv tiles.
 #[derive(Clone)]
 struct Busy(BinaryHeap<Reverse<u64>>);
 
@@ -225,13 +225,13 @@ fn pieces(plan: &mut Plan, mut kept: Option<&mut Kept>, rows: &[usize], work: &[
     let mut known = HashMap::new();
     let mut made: Vec<(u64, Piece)> = Vec::new();
     let whole = rows.len() - cut.tail;
-    for (draw, tile) in (whole..).zip(cut.share.pieces(&work[whole..])) {
+    for (unit, tile) in (whole..).zip(cut.share.pieces(&work[whole..])) {
         let first = made.len() as u32;
         for (begin, length) in &tile {
-            let (row, range) = (rows[draw], (*begin, begin + length));
+            let (row, range) = (rows[unit], (*begin, begin + length));
             let own = *known.entry((row, range)).or_insert_with(|| push_piece(plan, kept.as_deref_mut(), row, range));
             let (part, pieces) = (made.len() as u32, tile.len() as u32);
-            made.push((*length, Piece { draw: draw as u32, row: own, part, first, pieces }));
+            made.push((*length, Piece { unit: unit as u32, row: own, part, first, pieces }));
         }
     }
     made.sort_by_key(|(length, _)| Reverse(*length));
@@ -288,24 +288,24 @@ mod tests {
             .collect()
     }
 
-    /// Pieces of a tile together are the tile; whole draws and pieces together are every tile once. How many pieces there are.
+    /// Pieces of a tile together are the tile; whole units and pieces together are every tile once. How many pieces there are.
     fn check(plan: &Plan, bits: &Bitmaps, (batch, heads): (usize, usize), section: usize, sms: usize) -> usize {
-        let rows = drawn_rows(plan, batch, heads, section);
+        let rows = scheduled_rows(plan, batch, heads, section);
         let (mut cut_plan, mut cut_bits) = (plan.clone(), Kept::Bits(bits.clone()));
-        let draws = Draws::shortest(&spec(128), &mut cut_plan, Some(&mut cut_bits), (batch, heads), &[section], sms);
-        let Draws { pieces, whole, .. } = draws;
+        let units = Units::shortest(&spec(128), &mut cut_plan, Some(&mut cut_bits), (batch, heads), &[section], sms);
+        let Units { pieces, whole, .. } = units;
         let cut_bits = cut_bits.bits().expect("still bits");
         let mut by_part = pieces.clone();
         by_part.sort_by_key(|piece| piece.part);
         assert!(by_part.iter().enumerate().all(|(at, piece)| piece.part as usize == at));
-        let mut draws: Vec<u32> = by_part.iter().map(|piece| piece.draw).collect();
-        draws.dedup();
-        assert_eq!(rows.len() - draws.len(), whole);
-        assert_eq!(draws, (whole as u32..rows.len() as u32).collect::<Vec<_>>());
-        for tile in by_part.chunk_by(|a, b| a.draw == b.draw) {
+        let mut units: Vec<u32> = by_part.iter().map(|piece| piece.unit).collect();
+        units.dedup();
+        assert_eq!(rows.len() - units.len(), whole);
+        assert_eq!(units, (whole as u32..rows.len() as u32).collect::<Vec<_>>());
+        for tile in by_part.chunk_by(|a, b| a.unit == b.unit) {
             assert!(tile.iter().all(|piece| piece.first == tile[0].part && piece.pieces as usize == tile.len()));
             let joined: Vec<_> = tile.iter().flat_map(|piece| tiles(&cut_plan, cut_bits, piece.row as usize)).collect();
-            assert_eq!(joined, tiles(plan, bits, rows[tile[0].draw as usize]));
+            assert_eq!(joined, tiles(plan, bits, rows[tile[0].unit as usize]));
         }
         let length = |piece: &Piece| cut_plan.work(piece.row as usize);
         assert!(pieces.is_sorted_by_key(|piece| Reverse(length(piece))));
@@ -385,24 +385,24 @@ mod tests {
         (shape.q_len, shape.pairs) = (8192, 16);
         let spec = KernelSpec::flash(&shape, &limits, MaskKind::Bitmap, ScoreKind::Folded);
         assert_eq!((spec.tile_q, spec.tile_kv, spec.min_blocks), (128, 64, 2));
-        let draws = |plan: Plan, heads, of: &[usize]| {
+        let units = |plan: Plan, heads, of: &[usize]| {
             let mut own = plan.clone();
-            let draws = Draws::shortest(&spec, &mut own, None, (1, heads), of, 264);
-            assert!(draws.pieces.is_empty() && draws.whole == heads * plan.q_tiles && own.rows() == plan.rows());
-            draws.section
+            let units = Units::shortest(&spec, &mut own, None, (1, heads), of, 264);
+            assert!(units.pieces.is_empty() && units.whole == heads * plan.q_tiles && own.rows() == plan.rows());
+            units.section
         };
         let causal = |tokens| Plan::causal(tokens / 128, 128, tokens, 64);
         // H200, 8,192 tokens: 16 heads took 0.817 ms in fours, 0.979 in 7, 7 and 2; 32 in groups of four 1.60 by 16, 1.68 by 28
-        assert_eq!(draws(causal(8192), 16, &[7, 4]), 4);
-        assert_eq!(draws(causal(8192), 32, &[28, 16]), 16);
+        assert_eq!(units(causal(8192), 16, &[7, 4]), 4);
+        assert_eq!(units(causal(8192), 32, &[28, 16]), 16);
         // 64 heads took 3.18 ms either way
-        assert_eq!(draws(causal(8192), 64, &[56, 32]), 56);
+        assert_eq!(units(causal(8192), 64, &[56, 32]), 56);
     }
 
     #[test]
     fn heads_go_in_the_sections_that_end_first() {
         let section = |mut plan: Plan, heads, of: [usize; 2], dim| {
-            Draws::shortest(&spec(dim), &mut plan, None, (1, heads), &of, 132).section
+            Units::shortest(&spec(dim), &mut plan, None, (1, heads), &of, 132).section
         };
         // causal, 4,096 tokens, head_dim 256: 0.099 ms in 4 and 4 (uncut), 0.107 in 7 and 1 (cut)
         assert_eq!(section(Plan::causal(32, 128, 4096, 80), 8, [7, 4], 256), 4);
@@ -442,7 +442,7 @@ mod tests {
         let plan = Plan::unmasked(8, 2048, 128);
         let mut own = plan.clone();
         let pairs = (problem.batch, problem.heads);
-        let pieces = Draws::shortest(&spec(128), &mut own, None, pairs, &[4], 132).pieces;
+        let pieces = Units::shortest(&spec(128), &mut own, None, pairs, &[4], 132).pieces;
         assert!(pieces.len() > problem.batch * problem.heads * 8 && own.rows() > plan.rows());
     }
 }

@@ -10,7 +10,7 @@ const FULL: u32 = 1 << 31;
 
 /// Lists as `schedule.cuh` reads them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Runs, two words each: first tile, one past the last with the full bit.
     pub runs: Vec<[u32; 2]>,
     /// Where each row starts in `runs`; one more at the end.
@@ -27,7 +27,7 @@ pub struct Plan {
 
 impl Plan {
     /// The lists of a block mask built at the kernel's own tile.
-    pub fn of_mask(mask: &BlockMask) -> Plan {
+    pub(crate) fn of_mask(mask: &BlockMask) -> Plan {
         let shape = mask.shape();
         let mut plan = Plan::empty(mask.grid().0, shape.batch, shape.heads);
         for (b, h) in (0..shape.batch).flat_map(|b| (0..shape.heads).map(move |h| (b, h))) {
@@ -40,14 +40,14 @@ impl Plan {
     }
 
     /// Every tile of every row, as partial tiles: a dense mask.
-    pub fn dense(q_tiles: usize, kv_tiles: usize, batch: usize, heads: usize) -> Plan {
+    pub(crate) fn dense(q_tiles: usize, kv_tiles: usize, batch: usize, heads: usize) -> Plan {
         let mut plan = Plan::empty(q_tiles, batch, heads);
         (0..q_tiles * batch * heads).for_each(|_| plan.push_row([(0, kv_tiles as u32, false)].into_iter()));
         plan.finish()
     }
 
     /// No mask: full tiles, except the last if it reaches beyond `kv_len`.
-    pub fn unmasked(q_tiles: usize, kv_len: usize, tile_kv: usize) -> Plan {
+    pub(crate) fn unmasked(q_tiles: usize, kv_len: usize, tile_kv: usize) -> Plan {
         let mut plan = Plan::empty(q_tiles, 1, 1);
         let (whole, all) = ((kv_len / tile_kv) as u32, kv_len.div_ceil(tile_kv) as u32);
         (0..q_tiles).for_each(|_| plan.push_row([(0, whole, true), (whole, all, false)].into_iter()));
@@ -55,7 +55,7 @@ impl Plan {
     }
 
     /// `q_idx >= kv_idx`.
-    pub fn causal(q_tiles: usize, tile_q: usize, kv_len: usize, tile_kv: usize) -> Plan {
+    pub(crate) fn causal(q_tiles: usize, tile_q: usize, kv_len: usize, tile_kv: usize) -> Plan {
         let mut plan = Plan::empty(q_tiles, 1, 1);
         for tile in 0..q_tiles {
             let (first, past) = (tile * tile_q, (tile + 1) * tile_q);
@@ -105,7 +105,7 @@ impl Plan {
     }
 
     /// Rows of query tiles over all lists.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.row_start.len() - 1
     }
 
@@ -120,24 +120,24 @@ impl Plan {
     }
 
     /// Batch entry, head and query tile of a row.
-    pub fn place(&self, row: usize) -> (usize, usize, usize) {
+    pub(crate) fn place(&self, row: usize) -> (usize, usize, usize) {
         let list = row / self.q_tiles;
         (list / self.heads, list % self.heads, row % self.q_tiles)
     }
 
     /// Kv tiles of a row that keep some of their cells, ascending.
-    pub fn partial_tiles(&self, row: usize) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn partial_tiles(&self, row: usize) -> impl Iterator<Item = u32> + '_ {
         self.runs_of(row).filter(|(.., full)| !full).flat_map(|(start, end, _)| start..end)
     }
 
     /// Partial tiles of all lists.
-    pub fn partial_total(&self) -> u64 {
+    pub(crate) fn partial_total(&self) -> u64 {
         let partial = self.runs.iter().filter(|[_, end]| end & FULL == 0);
         partial.map(|[start, end]| u64::from(end - start)).sum()
     }
 
     /// Kv tiles computed over one pass of all lists.
-    pub fn total_work(&self) -> u64 {
+    pub(crate) fn total_work(&self) -> u64 {
         (0..self.rows()).map(|row| self.work(row)).sum()
     }
 
@@ -151,7 +151,7 @@ impl Plan {
 /// L2 cache with keys and values, and of the numbers down to half of it the one with the fullest last section. Each
 /// section starts with its heaviest tiles, and those of a few last heads may run on while other multiprocessors are
 /// idle.
-pub fn sections(l2_bytes: usize, kv_head_bytes: usize, group: usize, pairs: usize) -> Vec<usize> {
+pub(crate) fn sections(l2_bytes: usize, kv_head_bytes: usize, group: usize, pairs: usize) -> Vec<usize> {
     let most = (l2_bytes / 2 / kv_head_bytes.max(1)).max(1);
     let kv_heads = pairs.div_ceil(group).max(1);
     if most >= kv_heads {

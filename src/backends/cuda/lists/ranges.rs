@@ -15,7 +15,7 @@ const WORDS: usize = 2;
 
 /// Ranges as the kernels read them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ranges {
+pub(crate) struct Ranges {
     /// The tile of ranges of every row of the block lists.
     pub start: Vec<u32>,
     /// `[n][tile_q][2]`: the distinct tiles, in keys.
@@ -25,7 +25,7 @@ pub struct Ranges {
 impl Ranges {
     /// For the rows of `plan`, made from `mask` at this number of queries per tile. None if a row keeps more than one
     /// range.
-    pub fn build(mask: &Mod, lengths: Lengths, plan: &Plan, tile_q: usize) -> Option<Ranges> {
+    pub(crate) fn build(mask: &Mod, lengths: Lengths, plan: &Plan, tile_q: usize) -> Option<Ranges> {
         let mut out = Ranges::default();
         let mut known: HashMap<Vec<u32>, u32> = HashMap::new();
         for list in (0..plan.rows()).step_by(plan.q_tiles) {

@@ -1,5 +1,5 @@
 //! The lists of a backward launch: for every key tile the query tiles that keep some of its cells, the kept cells of
-//! partial tiles, and the order in which blocks draw them.
+//! partial tiles, and the order in which blocks take them.
 //!
 //! Invariant: the transposed lists visit the same tiles as the forward lists; a key tile that reaches beyond kv_len is
 //! never full. Plain data, tested without a device. Must not know launches.
@@ -24,7 +24,7 @@ pub(crate) struct Transposed {
     pub order_start: Vec<u32>,
     /// For every tile of the lists: the number of key tiles that add to its query tile before.
     pub order: Vec<u32>,
-    /// Each draw.
+    /// Each unit.
     pub items: Vec<Item>,
     pub kv_tiles: usize,
     /// Distinct batch entries and heads.
@@ -65,7 +65,7 @@ pub(crate) struct Visit {
 
 impl Transposed {
     /// From the forward lists at the same tile size.
-    pub fn of(plan: &Plan, kv_len: usize, tile_kv: usize, extent: Extent) -> Transposed {
+    pub(crate) fn of(plan: &Plan, kv_len: usize, tile_kv: usize, extent: Extent) -> Transposed {
         let kv_tiles = kv_len.div_ceil(tile_kv);
         let whole = kv_len / tile_kv;
         let mut rows = vec![Vec::new(); plan.batch * plan.heads * kv_tiles];
@@ -107,7 +107,7 @@ impl Transposed {
         }
     }
 
-    /// Items of a head are drawn by ascending key tile if the order matters.
+    /// Items of a head are taken by ascending key tile if the order matters.
     fn write_order(&mut self, q_tiles: usize) {
         for list in self.rows.chunks(self.kv_tiles.max(1)) {
             let mut added = vec![0u32; q_tiles];
@@ -132,7 +132,7 @@ impl Transposed {
     }
 
     /// Items in sections of so many heads, in each by ascending key tile.
-    pub fn items_in_order(&self, section: usize) -> Vec<Item> {
+    pub(crate) fn items_in_order(&self, section: usize) -> Vec<Item> {
         let Extent { batch, kv_heads, group, .. } = self.extent;
         let heads: Vec<(usize, usize)> = (0..batch).flat_map(|b| (0..kv_heads).map(move |h| (b, h))).collect();
         let item = |b: usize, kv_head: usize, tile: usize| {
@@ -148,38 +148,38 @@ impl Transposed {
     }
 
     /// Heads of a section as the launch wants it.
-    pub fn section(&self) -> usize {
+    pub(crate) fn section(&self) -> usize {
         self.extent.section.max(1)
     }
 
     /// Kv heads of all batch entries, each of which has items.
-    pub fn items_heads(&self) -> usize {
+    pub(crate) fn items_heads(&self) -> usize {
         self.extent.batch * self.extent.kv_heads
     }
 
     /// Whether the heads of a group have one list, so that they can walk each tile together.
-    pub fn heads_can_be_together(&self) -> bool {
+    pub(crate) fn heads_can_be_together(&self) -> bool {
         self.extent.group > 1 && self.heads == 1
     }
 
     /// Whether they do.
-    pub fn together(&self) -> bool {
+    pub(crate) fn together(&self) -> bool {
         self.together
     }
 
-    /// Draws so many kv heads at once, whose groups walk tiles together or not.
-    pub fn arrange(&mut self, section: usize, together: bool) {
+    /// Takes so many kv heads at once, whose groups walk tiles together or not.
+    pub(crate) fn arrange(&mut self, section: usize, together: bool) {
         self.items = self.items_in_order(section);
         self.together = together;
     }
 
     /// Query tiles of all heads and batch entries.
-    pub fn lines(&self) -> usize {
+    pub(crate) fn lines(&self) -> usize {
         self.extent.batch * self.extent.kv_heads * self.extent.group * self.q_tiles
     }
 
     /// The numbers of the query tiles that an item walks in order, of all heads and batch entries.
-    pub fn walked(&self, item: &Item, together: bool) -> impl Iterator<Item = usize> {
+    pub(crate) fn walked(&self, item: &Item, together: bool) -> impl Iterator<Item = usize> {
         let (item, group) = (*item, self.extent.group);
         let together = if together { group } else { 1 };
         (0..group / together).flat_map(move |n| {
@@ -190,7 +190,7 @@ impl Transposed {
     }
 
     /// Items in sections of the launch, in each the heaviest first.
-    pub fn by_weight(&self) -> Vec<Item> {
+    pub(crate) fn by_weight(&self) -> Vec<Item> {
         let mut items = self.items_in_order(self.section());
         let of_section = self.section() * self.kv_tiles.max(1);
         items.chunks_mut(of_section).for_each(|items| items.sort_by_key(|item| std::cmp::Reverse(item.count)));
@@ -198,7 +198,7 @@ impl Transposed {
     }
 
     /// Of each head of an item's group the query tiles that are among `count` behind the first `skip` of the item; a head without any has none.
-    pub fn of_heads(&self, item: &Item, skip: usize, count: usize) -> Vec<Vec<Visit>> {
+    pub(crate) fn of_heads(&self, item: &Item, skip: usize, count: usize) -> Vec<Vec<Visit>> {
         let mut from = 0;
         let of_head = |head: usize| {
             let row = &self.rows[self.row(item, head)];
@@ -210,7 +210,7 @@ impl Transposed {
     }
 
     /// The number of a visit's query tile of all heads and batch entries.
-    pub fn line(&self, item: &Item, visit: &Visit) -> usize {
+    pub(crate) fn line(&self, item: &Item, visit: &Visit) -> usize {
         self.number(item, visit.head as usize) * self.q_tiles + visit.tile as usize
     }
 
@@ -226,17 +226,17 @@ impl Transposed {
     }
 
     /// Its number if each head of each batch entry has rows of its own.
-    pub fn row_of_head(&self, item: &Item, head: usize) -> usize {
+    pub(crate) fn row_of_head(&self, item: &Item, head: usize) -> usize {
         self.number(item, head) * self.kv_tiles + item.tile as usize
     }
 
     /// How many those rows are.
-    pub fn rows_of_heads(&self) -> usize {
+    pub(crate) fn rows_of_heads(&self) -> usize {
         self.extent.batch * self.extent.kv_heads * self.extent.group * self.kv_tiles
     }
 
     /// The lists in which each head of each batch entry has rows of its own, visited as `rows` says, and the bits that go with them.
-    pub fn visited(&self, bits: &Bitmaps, rows: &[Vec<Visit>]) -> (Transposed, Bitmaps) {
+    pub(crate) fn visited(&self, bits: &Bitmaps, rows: &[Vec<Visit>]) -> (Transposed, Bitmaps) {
         let Extent { batch, kv_heads, group, .. } = self.extent;
         let heads = kv_heads * group;
         let mut made = Transposed { kv_tiles: self.kv_tiles, batch, heads, ..Transposed::default() };
@@ -266,7 +266,7 @@ impl Transposed {
     }
 
     /// Words of each list, repeated for each head of each batch entry.
-    pub fn of_all_heads(&self, words: &[u32]) -> Vec<u32> {
+    pub(crate) fn of_all_heads(&self, words: &[u32]) -> Vec<u32> {
         let each = words.len() / (self.batch * self.heads).max(1);
         let heads = self.extent.kv_heads * self.extent.group;
         let lists = (0..self.extent.batch * heads).map(|head| self.list(head / heads, head % heads));
@@ -278,13 +278,13 @@ impl Transposed {
     }
 
     /// Partial tiles of all lists.
-    pub fn partial_total(&self) -> usize {
+    pub(crate) fn partial_total(&self) -> usize {
         self.rows.iter().flatten().filter(|(_, full)| !full).count()
     }
 
     /// The bits of the partial tiles, as the threads of a backward kernel hold their cells. None: the end of the keys is all that
     /// partial tiles leave out.
-    pub fn bits(&self, mask: Option<&Mod>, lengths: Lengths, tile_q: usize, tile_kv: usize) -> Bitmaps {
+    pub(crate) fn bits(&self, mask: Option<&Mod>, lengths: Lengths, tile_q: usize, tile_kv: usize) -> Bitmaps {
         let program = mask.map(Program::new);
         let of_row = |row: usize| {
             let (list, tile) = (row / self.kv_tiles, row % self.kv_tiles);

@@ -1,9 +1,9 @@
-//! What lists hand to kernels, word by word: draws of a backward launch, and pieces of a forward launch.
+//! What lists hand to kernels, word by word: units of a backward launch, and pieces of a forward launch.
 //!
 //! Invariant: a record's fields are its words in their order, as `backward.cuh` and `pipeline_sm90.cuh` read them. Must not know how
 //! records are made.
 
-/// A draw of a backward launch: query tiles that see one key tile of one kv head.
+/// A unit of a backward launch: query tiles that see one key tile of one kv head.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
@@ -11,27 +11,27 @@ pub(crate) struct Item {
     pub kv_head: u32,
     /// The key tile.
     pub tile: u32,
-    /// Query tiles that the draw walks, of all heads of the group.
+    /// Query tiles that the unit walks, of all heads of the group.
     pub count: u32,
 }
 
 impl Item {
-    /// No draw: a block that finds it is done.
-    pub const NONE: Item = Item { batch: 0, kv_head: 0, tile: 0, count: u32::MAX };
+    /// No unit: a block that finds it is done.
+    pub(crate) const NONE: Item = Item { batch: 0, kv_head: 0, tile: 0, count: u32::MAX };
 
     /// Batch entry, kv head and key tile: the same for all parts of an item.
-    pub fn place(&self) -> [u32; 3] {
+    pub(crate) fn place(&self) -> [u32; 3] {
         [self.batch, self.kv_head, self.tile]
     }
 
-    /// Whether it is a draw.
+    /// Whether it is a unit.
     #[cfg(test)]
-    pub fn is_drawn(&self) -> bool {
+    pub(crate) fn is_unit(&self) -> bool {
         self.count != u32::MAX
     }
 }
 
-/// What a draw is of its item.
+/// What a unit is of its item.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
@@ -47,15 +47,15 @@ pub(crate) struct Part {
 
 impl Part {
     /// A whole item.
-    pub const WHOLE: Part = Part { first: 0, slot: 0, parts: 1, index: 0 };
+    pub(crate) const WHOLE: Part = Part { first: 0, slot: 0, parts: 1, index: 0 };
 }
 
 /// A share of a query tile's keys.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// The tile's draw.
-    pub draw: u32,
+    /// The tile's unit.
+    pub unit: u32,
     /// The row of the lists that has these keys.
     pub row: u32,
     /// Its place among all pieces.
@@ -91,7 +91,7 @@ impl Record for Part {
 impl Record for Piece {
     type Words = [u32; 5];
     fn words(self) -> [u32; 5] {
-        [self.draw, self.row, self.part, self.first, self.pieces]
+        [self.unit, self.row, self.part, self.first, self.pieces]
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
     fn words_are_the_fields_in_their_order() {
         let item = Item { batch: 1, kv_head: 2, tile: 3, count: 4 };
         let part = Part { first: 5, slot: 6, parts: 7, index: 8 };
-        let piece = Piece { draw: 9, row: 10, part: 11, first: 12, pieces: 13 };
+        let piece = Piece { unit: 9, row: 10, part: 11, first: 12, pieces: 13 };
         assert_eq!(words(&[item, Item::NONE]), [1, 2, 3, 4, 0, 0, 0, u32::MAX]);
         assert_eq!(words(&[part, Part::WHOLE]), [5, 6, 7, 8, 0, 0, 1, 0]);
         assert_eq!(words(&[piece]), [9, 10, 11, 12, 13]);

@@ -10,10 +10,10 @@ use crate::backends::cuda::choose;
 use crate::backends::cuda::emit::functions::{self, Emitted};
 use crate::backends::cuda::emit::mods::{LiftedGradient, LiftedMods};
 use crate::backends::cuda::emit::source;
-use crate::backends::cuda::lists::bitmap::{Bitmaps, MOST_TILES};
-use crate::backends::cuda::lists::drawn::Drawn;
+use crate::backends::cuda::lists::bitmap::{self, Bitmaps};
 use crate::backends::cuda::lists::in_order::{self, Launch};
 use crate::backends::cuda::lists::plan::Plan;
+use crate::backends::cuda::lists::schedule::Schedule;
 use crate::backends::cuda::lists::transposed::{Extent, Transposed};
 use crate::backends::cuda::variant::backward::{BackwardMods, BackwardSpec, BackwardWays};
 use crate::backends::cuda::variant::exact;
@@ -24,9 +24,6 @@ use crate::ir::graph::Mod;
 use crate::ir::passes::derive::{Derived, derive};
 use crate::problem::Problem;
 use std::ops::Range;
-
-/// Partial tiles up to which bits are made of a mask that kernels cannot compute to the last cell.
-const MOST_EXACT: usize = 1 << 17;
 
 /// Bytes that a kernel spills beyond which the next variant is taken: each tile would store and load them once a thread.
 const MOST_SPILLS: u32 = 1 << 14;
@@ -61,7 +58,7 @@ pub(crate) struct BackwardCode {
 
 impl BackwardDraft {
     /// Whether there is one: nothing is listed or written. Errors: no derivative, no kernel, a mask that cannot go in.
-    pub fn check(problem: &Problem, limits: &Limits, ways: BackwardWays) -> Result<(), Diagnostic> {
+    pub(crate) fn check(problem: &Problem, limits: &Limits, ways: BackwardWays) -> Result<(), Diagnostic> {
         let chosen = Chosen::at(0, problem, limits, ways)?;
         check_mask(problem, &chosen.spec)?;
         check_additions(problem, &chosen.mods, &chosen.spec)
@@ -69,13 +66,13 @@ impl BackwardDraft {
 
     /// Chooses the fastest variant for a problem, and writes it. Errors: those of [`BackwardDraft::check`].
     #[cfg(test)]
-    pub fn new(problem: &Problem, limits: &Limits, ways: BackwardWays) -> Result<BackwardDraft, Diagnostic> {
+    pub(crate) fn new(problem: &Problem, limits: &Limits, ways: BackwardWays) -> Result<BackwardDraft, Diagnostic> {
         Self::at(0, problem, limits, ways).map(|(draft, _)| draft)
     }
 
     /// The fastest variant of which the compiler makes good code, with that. Errors: those of [`BackwardDraft::check`], and the
     /// compiler's.
-    pub fn made(
+    pub(crate) fn made(
         problem: &Problem,
         limits: &Limits,
         ways: BackwardWays,
@@ -124,18 +121,18 @@ impl BackwardDraft {
         Ok((BackwardDraft { spec, mods, emitted, lists, bits, ranges, q_tiles, launch, text, rows_text }, is_last))
     }
 
-    /// The lists of a launch of so many blocks, with its draws.
-    pub fn drawn(&self, blocks: usize) -> Drawn<'_> {
-        let drawn = Drawn::as_they_are(&self.lists, &self.bits, &self.ranges);
+    /// The lists of a launch of so many blocks, with its units.
+    pub(crate) fn schedule(&self, blocks: usize) -> Schedule<'_> {
+        let schedule = Schedule::as_they_are(&self.lists, &self.bits, &self.ranges);
         match (self.spec.is_hopper(), self.spec.ways.deterministic) {
-            (false, _) => drawn,
-            (true, false) => drawn.in_any_order(blocks),
-            (true, true) => drawn.in_one_order(Launch { blocks, ..self.launch }),
+            (false, _) => schedule,
+            (true, false) => schedule.in_any_order(blocks),
+            (true, true) => schedule.in_one_order(Launch { blocks, ..self.launch }),
         }
     }
 
     /// Asks the cache, else compiles.
-    pub fn compile(
+    pub(crate) fn compile(
         &self,
         arch: &str,
         compiler: &dyn Compiler,
@@ -265,7 +262,7 @@ fn extent(problem: &Problem, limits: &Limits, ways: BackwardWays) -> Extent {
 fn check_mask(problem: &Problem, spec: &BackwardSpec) -> Result<(), Diagnostic> {
     let Some(mask) = problem.mask.as_deref().filter(|mask| !exact::by_formula(problem, mask)) else { return Ok(()) };
     let partial = plan(problem, spec)?.partial_total();
-    if partial <= MOST_EXACT as u64 || keep_one_range(problem, mask).is_some() {
+    if partial <= bitmap::MOST_TILES as u64 || keep_one_range(problem, mask).is_some() {
         return Ok(());
     }
     Err(not_exact(partial))
@@ -290,18 +287,13 @@ fn not_exact(partial: u64) -> Diagnostic {
 /// The form of the mask, with ranges if they are used.
 fn mask_kind(problem: &Problem, lists: &Transposed) -> Result<(MaskKind, Vec<u32>), Diagnostic> {
     let Some(mask) = problem.mask.as_deref() else { return Ok((MaskKind::None, Vec::new())) };
-    let partial = lists.partial_total();
-    if partial <= MOST_TILES {
-        return Ok((MaskKind::Bitmap, Vec::new()));
+    let (partial, mut ranges) = (lists.partial_total() as u64, None);
+    let keeps_ranges = || {
+        ranges = keep_one_range(problem, mask);
+        ranges.is_some()
+    };
+    match bitmap::form(partial, bitmap::LIMITS, keeps_ranges) {
+        MaskKind::Formula if !exact::by_formula(problem, mask) => Err(not_exact(partial)),
+        form => Ok((form, ranges.iter().flatten().flatten().flat_map(|r| [r.start, r.end]).collect())),
     }
-    if let Some(ranges) = keep_one_range(problem, mask) {
-        return Ok((MaskKind::Interval, ranges.iter().flatten().flat_map(|r| [r.start, r.end]).collect()));
-    }
-    if exact::by_formula(problem, mask) {
-        return Ok((MaskKind::Formula, Vec::new()));
-    }
-    if partial <= MOST_EXACT {
-        return Ok((MaskKind::Bitmap, Vec::new()));
-    }
-    Err(not_exact(partial as u64))
 }

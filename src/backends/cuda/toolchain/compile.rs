@@ -144,7 +144,12 @@ pub(crate) struct Draft {
 
 impl Draft {
     /// Chooses a backend's variant for a problem, and writes it. Errors: the backend's refusal.
-    pub fn new(problem: &Problem, backend: BackendName, limits: &Limits, arch: &str) -> Result<Draft, Diagnostic> {
+    pub(crate) fn new(
+        problem: &Problem,
+        backend: BackendName,
+        limits: &Limits,
+        arch: &str,
+    ) -> Result<Draft, Diagnostic> {
         let choice = choose::choose(problem, backend)?;
         let spec = choose::spec(problem, &choice, limits);
         choose::check_exact(problem, &spec)?;
@@ -154,24 +159,24 @@ impl Draft {
     }
 
     /// Writes a variant that is chosen already.
-    pub fn of(spec: KernelSpec, mods: LiftedMods, arch: &str) -> Draft {
+    pub(crate) fn of(spec: KernelSpec, mods: LiftedMods, arch: &str) -> Draft {
         let emitted = functions::emit(&mods.template());
         let text = source::assemble(&spec, &emitted.text);
         Draft { spec, mods, emitted, text, arch: arch.to_string() }
     }
 
     /// Whether mods are compiled in, so that an edit of them needs another compile.
-    pub fn holds_mods(&self) -> bool {
+    pub(crate) fn holds_mods(&self) -> bool {
         self.mods.mask.is_some() || self.mods.score.is_some()
     }
 
     /// Whether it was compiled before.
-    pub fn is_cached(&self, compiler: &dyn Compiler, cache: Option<&Cache>) -> bool {
+    pub(crate) fn is_cached(&self, compiler: &dyn Compiler, cache: Option<&Cache>) -> bool {
         cache.is_some_and(|c| c.has(&key(&self.text, &self.arch, forms(self.spec.kernel)[0], compiler)))
     }
 
     /// Asks the cache, else compiles.
-    pub fn finish(self, compiler: &dyn Compiler, cache: Option<&Cache>) -> Result<Program, Diagnostic> {
+    pub(crate) fn finish(self, compiler: &dyn Compiler, cache: Option<&Cache>) -> Result<Program, Diagnostic> {
         let made = self.least_spilled(compiler, cache)?;
         Ok(Program::new(self.spec, self.mods, self.emitted, self.text, self.arch, made))
     }

@@ -32,13 +32,13 @@ pub(crate) struct EagerDraft {
 
 impl EagerDraft {
     /// Whether there is one: nothing is written. Errors: eager's refusal, no derivative.
-    pub fn check(problem: &Problem) -> Result<(), Diagnostic> {
+    pub(crate) fn check(problem: &Problem) -> Result<(), Diagnostic> {
         choose::choose(problem, BackendName::Eager)?;
         problem.score.as_deref().map_or(Ok(()), |score| derive(score, |_| true).map(drop))
     }
 
     /// Writes it. Errors: those of [`EagerDraft::check`].
-    pub fn new(problem: &Problem, d_lse: bool) -> Result<EagerDraft, Diagnostic> {
+    pub(crate) fn new(problem: &Problem, d_lse: bool) -> Result<EagerDraft, Diagnostic> {
         let choice = choose::choose(problem, BackendName::Eager)?;
         let mask = problem.mask.as_deref().filter(|_| choice.mask == MaskKind::Formula);
         let mods = match problem.score.as_deref() {
@@ -73,7 +73,12 @@ impl EagerDraft {
     }
 
     /// Asks the cache, else compiles.
-    pub fn compile(&self, arch: &str, compiler: &dyn Compiler, cache: Option<&Cache>) -> Result<Obtained, Diagnostic> {
+    pub(crate) fn compile(
+        &self,
+        arch: &str,
+        compiler: &dyn Compiler,
+        cache: Option<&Cache>,
+    ) -> Result<Obtained, Diagnostic> {
         obtain(&self.text, arch, Form::Kernel, compiler, cache, &self.mods.sources)
     }
 }

@@ -16,12 +16,12 @@ const SECTION_BYTES: usize = 64;
 const SYMBOL_BYTES: usize = 24;
 
 /// Resources of `entry`. Cubins do not distinguish spills from other locals: the whole frame counts as spilled.
-pub fn resources(cubin: &[u8], entry: &str) -> Resources {
+pub(crate) fn resources(cubin: &[u8], entry: &str) -> Resources {
     read(cubin, entry).unwrap_or_default()
 }
 
 /// The instructions of `entry`; None if it is missing.
-pub fn code<'a>(cubin: &'a [u8], entry: &str) -> Option<&'a [u8]> {
+pub(crate) fn code<'a>(cubin: &'a [u8], entry: &str) -> Option<&'a [u8]> {
     Some(Sections::of(cubin)?.named(&format!(".text.{entry}"))?.bytes)
 }
 

@@ -4,7 +4,7 @@
 
 /// Resources of one entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Resources {
+pub(crate) struct Resources {
     /// Registers a thread.
     pub registers: u32,
     /// Static shared memory, bytes.
@@ -16,7 +16,7 @@ pub struct Resources {
 }
 
 /// Resources that `--ptxas-options=-v` reported for `entry`.
-pub fn resources(log: &str, entry: &str) -> Resources {
+pub(crate) fn resources(log: &str, entry: &str) -> Resources {
     let mut found = Resources::default();
     let quoted = format!("'{entry}'");
     let mut inside = false;
@@ -49,13 +49,13 @@ fn number_before(line: &str, words: &str) -> u32 {
 }
 
 /// Warnings that mean a slow kernel: serialised matrix instructions, an ignored register reallocation.
-pub fn performance_loss(log: &str) -> Option<&str> {
+pub(crate) fn performance_loss(log: &str) -> Option<&str> {
     log.lines().find(|l| l.contains("Potential Performance Loss"))
 }
 
 /// One error of the C++ front end: `file(line): error: message`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CompileError<'a> {
+pub(crate) struct CompileError<'a> {
     /// File by its `#line` name.
     pub file: &'a str,
     /// Line in it, from 1.
@@ -65,7 +65,7 @@ pub struct CompileError<'a> {
 }
 
 /// The first error of a log.
-pub fn first_error(log: &str) -> Option<CompileError<'_>> {
+pub(crate) fn first_error(log: &str) -> Option<CompileError<'_>> {
     log.lines().find_map(|line| {
         let (place, message) = line.split_once(": error: ").or_else(|| line.split_once("): error "))?;
         let (file, number) = place.trim_end_matches(')').rsplit_once('(')?;

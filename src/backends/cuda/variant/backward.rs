@@ -32,12 +32,12 @@ pub(crate) struct BackwardMods {
 
 impl BackwardMods {
     /// Whether captured tensors get gradients.
-    pub fn captures(&self) -> bool {
+    pub(crate) fn captures(&self) -> bool {
         self.reads > 0
     }
 
     /// Whether reads that are alike are done one after the other (`families.cuh`).
-    pub fn in_families(&self) -> bool {
+    pub(crate) fn in_families(&self) -> bool {
         self.reads > MOST_READS
     }
 }
@@ -113,7 +113,7 @@ const WIDE: &[Tiles] = &[tiles(64, 8, true, 1), tiles(32, 4, true, 1)];
 impl BackwardSpec {
     /// The variants for a shape on a device, the fastest first; those behind it are for mods of which the compiler makes slow code.
     /// Errors: too little shared memory.
-    pub fn choices(
+    pub(crate) fn choices(
         shape: &Shape,
         limits: &Limits,
         mask: MaskKind,
@@ -210,12 +210,12 @@ impl BackwardSpec {
     }
 
     /// Whether additions to captured tensors' gradients go to bins, which no order of addition changes.
-    pub fn has_bins(&self) -> bool {
+    pub(crate) fn has_bins(&self) -> bool {
         self.ways.deterministic && self.mods.captures()
     }
 
     /// Whether it is one of Hopper's.
-    pub fn is_hopper(&self) -> bool {
+    pub(crate) fn is_hopper(&self) -> bool {
         match self.kernel {
             BackwardKernel::Hopper | BackwardKernel::HopperWide => true,
             BackwardKernel::Ampere => false,
@@ -223,7 +223,7 @@ impl BackwardSpec {
     }
 
     /// The kernel's entry.
-    pub fn entry(&self) -> &'static str {
+    pub(crate) fn entry(&self) -> &'static str {
         match self.kernel {
             BackwardKernel::Hopper => "backward_hopper",
             BackwardKernel::HopperWide => "backward_hopper_wide",
@@ -232,7 +232,7 @@ impl BackwardSpec {
     }
 
     /// Columns of dq that one part of its sums holds.
-    pub fn part_width(&self) -> usize {
+    pub(crate) fn part_width(&self) -> usize {
         match self.kernel {
             // the columns follow one another, however many of them a warpgroup has
             BackwardKernel::Hopper | BackwardKernel::HopperWide => 64,
@@ -241,7 +241,7 @@ impl BackwardSpec {
     }
 
     /// Floats of dk and dv that the parts of one item add up.
-    pub fn part_floats(&self) -> usize {
+    pub(crate) fn part_floats(&self) -> usize {
         match self.kernel {
             // one warpgroup has dk, the other dv, each in room for the wider
             BackwardKernel::HopperWide => 2 * self.tile_kv * self.qk_width.max(self.v_width),
@@ -250,17 +250,17 @@ impl BackwardSpec {
     }
 
     /// Threads of a block.
-    pub fn threads(&self) -> usize {
+    pub(crate) fn threads(&self) -> usize {
         self.warps * 32
     }
 
     /// Words of one partial tile's bits.
-    pub fn bit_words(&self) -> usize {
+    pub(crate) fn bit_words(&self) -> usize {
         2 * self.tile_kv * if self.tile_q == 128 { 2 } else { 1 }
     }
 
     /// Dynamic shared memory of a block, bytes.
-    pub fn shared_bytes(&self) -> usize {
+    pub(crate) fn shared_bytes(&self) -> usize {
         let (m, n) = (self.tile_q, self.tile_kv);
         if !self.is_hopper() {
             let pitch = |width: usize| (width / 8 + 1) * 16;
@@ -282,7 +282,7 @@ impl BackwardSpec {
     }
 
     /// The macros that select the variant.
-    pub fn defines(&self) -> String {
+    pub(crate) fn defines(&self) -> String {
         let mask = match self.mask {
             MaskKind::None => 0,
             MaskKind::Interval => 5,
@@ -322,7 +322,7 @@ impl BackwardSpec {
     }
 
     /// Short name of the variant: `backward_hopper 64x128 d128`.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let order = if self.ways.deterministic { " deterministic" } else { "" };
         format!("{} {}x{} d{}/{}{order}", self.entry(), self.tile_q, self.tile_kv, self.head_dim, self.head_dim_v)
     }

@@ -1,7 +1,6 @@
-//! The thread of long computations on a capture: proposals, their times, other calls, routers, orders of tokens, the
-//! atlas.
+//! Long computations on a capture: proposals, their times, other calls, routers, orders of tokens, the atlas.
 //!
-//! Invariant: a result names its call; a new request stops the previous work. Must not know widgets.
+//! Invariant: a result names its call. Must not know widgets, nor where the answer goes.
 
 use crate::base::{BlockSize, Control, Diagnostic};
 use crate::problem::Problem;
@@ -12,11 +11,12 @@ use crate::quality::routers::Routed;
 use crate::quality::suggest::order::{Gain, gains};
 use crate::quality::suggest::{self, Candidate, Form, Material, Protect, Target, Wanted};
 use crate::tasks::lab::{self, AtlasHead, Mask, OfCall};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// The target of proposals.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Reach {
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Reach {
     /// Mean mass kept.
     Mass(f64),
     /// Share of the blocks.
@@ -28,8 +28,9 @@ pub(super) enum Reach {
 }
 
 /// A wish for proposals.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Wish {
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Wish {
     pub reach: Reach,
     pub protect: Protect,
     pub most_masks: usize,
@@ -37,7 +38,8 @@ pub(super) struct Wish {
 
 /// The requested study.
 #[derive(Clone, Debug)]
-pub(super) enum Study {
+#[allow(missing_docs)]
+pub enum Study {
     Proposals(Wish),
     Times(Arc<Vec<Candidate>>),
     /// The document's mask and the candidates, on every call of these lengths.
@@ -49,7 +51,8 @@ pub(super) enum Study {
 
 /// A question.
 #[derive(Clone)]
-pub(super) struct Question {
+#[allow(missing_docs)]
+pub struct Question {
     pub number: u64,
     pub capture: Arc<Capture>,
     /// Key of the call.
@@ -61,7 +64,9 @@ pub(super) struct Question {
 }
 
 /// The result of a study.
-pub(super) enum Outcome {
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub enum Outcome {
     Proposals(Arc<Vec<Candidate>>),
     /// For each candidate, then without a mask.
     Times(Vec<f64>),
@@ -74,7 +79,8 @@ pub(super) enum Outcome {
 }
 
 /// An answer.
-pub(super) struct Answer {
+#[allow(missing_docs)]
+pub struct Answer {
     pub number: u64,
     /// Key of the call that it is of.
     pub call: String,
@@ -83,13 +89,13 @@ pub(super) struct Answer {
 
 /// The thread's cache: the profiles of a call's heads.
 #[derive(Default)]
-pub(super) struct Keeper {
+pub struct Keeper {
     known: Option<(Arc<Vec<LiveHead>>, Arc<Material>)>,
 }
 
 impl Keeper {
     /// Answers; None if it was stopped.
-    pub(super) fn answer(&mut self, question: &Question, control: &Control) -> Option<Answer> {
+    pub fn answer(&mut self, question: &Question, control: &Control) -> Option<Answer> {
         let result = self.look(question, control);
         match &result {
             Err(why) if why.code == "cancelled" => None,

@@ -1,12 +1,11 @@
-//! The thread of the measures: it holds the open capture, and answers the newest request about the mask on it.
+//! The measures of a mask on an open capture: holds the capture, and answers requests about the mask on it.
 //!
 //! Invariant: a result names its file, call and document revision. An edited mask costs only its changed part. Must not
-//! know widgets.
+//! know widgets, nor where the answer goes.
 
 use crate::analysis::block_mask::{BlockMask, MaskShape};
 use crate::analysis::raster::Region;
-use crate::app::canvas::heat::HeatData;
-use crate::base::{BlockSize, Control, Diagnostic, Provenance};
+use crate::base::{BlockSize, Control, Diagnostic};
 use crate::problem::Problem;
 use crate::quality::attend::Kept;
 use crate::quality::capture::{Call, Capture};
@@ -16,19 +15,34 @@ use crate::quality::masses::Masses;
 use crate::quality::measure::{Judge, OutputError, bounds, troubles};
 use crate::quality::profile::{Profile, profile};
 use crate::tasks::lab;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Largest side of a thumbnail, in values.
 const THUMB: usize = 24;
 
-/// Counts the pictures of all threads.
-static PICTURES: AtomicU64 = AtomicU64::new(1);
+/// A matrix of masses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heat {
+    /// Rows, at least one.
+    pub rows: usize,
+    /// Columns, at least one.
+    pub cols: usize,
+    /// Row by row.
+    pub values: Arc<[f32]>,
+    /// Query tokens that the rows cover evenly, half-open.
+    pub q: [usize; 2],
+    /// Key tokens that the columns cover evenly, half-open.
+    pub kv: [usize; 2],
+    /// The name of the numbers.
+    pub quantity: String,
+}
 
 /// Cells that the canvas shows: rows and columns in tokens, height and width in pixels.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Cells {
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Cells {
     pub q: [usize; 2],
     pub kv: [usize; 2],
     pub height: usize,
@@ -37,7 +51,8 @@ pub(super) struct Cells {
 
 /// All that is wanted.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Question {
+pub struct Question {
+    /// The file.
     pub path: PathBuf,
     /// A call by its key; None: the first.
     pub call: Option<String>,
@@ -58,15 +73,20 @@ pub(super) struct Question {
 }
 
 /// The result.
-pub(super) struct Answer {
+pub struct Answer {
+    /// To this question.
     pub question: Question,
+    /// What is there. Errors: the file cannot be read, the call is not there.
     pub result: Result<Seen, Diagnostic>,
 }
 
 /// The data of a capture.
-pub(super) struct Seen {
+pub struct Seen {
+    /// The file's description.
     pub file: Arc<FileWords>,
+    /// The file; one of another machine has no elements here.
     pub capture: Arc<Capture>,
+    /// Key of the call.
     pub call: String,
     /// Batch entry.
     pub entry: usize,
@@ -77,33 +97,47 @@ pub(super) struct Seen {
 }
 
 /// The file's metadata.
-pub(super) struct FileWords {
+pub struct FileWords {
+    /// Its name.
     pub name: String,
     /// Key and title of each call.
     pub calls: Vec<(String, String)>,
+    /// What is missing in it.
     pub warnings: Vec<Diagnostic>,
+}
+
+impl FileWords {
+    /// Of an open file.
+    pub fn of(capture: &Capture) -> FileWords {
+        let calls = capture.calls().iter().map(|c| (c.key.clone(), c.title(capture))).collect();
+        FileWords { name: capture.name(), calls, warnings: capture.warnings() }
+    }
 }
 
 /// The heads of a layer under a mask.
 #[derive(Clone)]
-pub(super) struct Line {
+pub struct Line {
     /// Number and measures of each head.
     pub heads: Vec<(usize, LineHead)>,
     /// Small pictures of their block masses: values and columns.
     pub thumbs: Arc<Vec<(Vec<f32>, usize)>>,
-    /// The heads themselves.
+    /// The heads themselves; none where they stay on another machine.
     pub live: Arc<Vec<LiveHead>>,
+    /// Whether the shown head has v.
+    pub has_v: bool,
     /// Heads of which block masses alone are known.
     pub rest: Vec<Bounded>,
     /// The head that is shown, by its place.
     pub shown: usize,
     /// Its picture by block, and by cell if requested.
-    pub blocks: Arc<HeatData>,
-    pub cells: Option<Arc<HeatData>>,
+    pub blocks: Arc<Heat>,
+    /// That picture.
+    pub cells: Option<Arc<Heat>>,
     /// Mass kept of each of its rows.
     pub rows: Arc<[f32]>,
     /// The row that is looked at, and the keys that it misses.
     pub row: usize,
+    /// Those keys, with their masses.
     pub missed: Vec<(usize, f32)>,
     /// If requested and v exists.
     pub error: Option<OutputError>,
@@ -111,13 +145,16 @@ pub(super) struct Line {
     pub efficiency: Option<f64>,
     /// If requested.
     pub character: Option<Character>,
+    /// Of queries and keys.
     pub lengths: [usize; 2],
+    /// What cannot be measured.
     pub troubles: Option<String>,
 }
 
 /// A head without q and k in the file: bounds of the mass that the mask keeps.
-#[derive(Clone, Debug)]
-pub(super) struct Bounded {
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Bounded {
     pub number: usize,
     pub low: f64,
     pub high: f64,
@@ -126,22 +163,27 @@ pub(super) struct Bounded {
 }
 
 /// The character of the head.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Character {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Character {
     /// Median over rows of exp(entropy), in keys, and the mean as a share of all keys.
+    #[serde(with = "crate::base::float")]
     pub keys: f64,
+    /// Of all keys.
+    #[serde(with = "crate::base::float")]
     pub share: f64,
     /// Mass on the first four keys.
+    #[serde(with = "crate::base::float")]
     pub sinks: f64,
     /// Mass on the tokens before the grid.
     pub prefix: Option<f64>,
     /// Mean distance, in tokens.
+    #[serde(with = "crate::base::float")]
     pub distance: f64,
 }
 
 /// The thread's state between requests.
 #[derive(Default)]
-pub(super) struct Keeper {
+pub struct Keeper {
     file: Option<(PathBuf, Arc<Capture>, Arc<FileWords>)>,
     layer: Option<Layer>,
 }
@@ -164,8 +206,25 @@ struct Layer {
 }
 
 impl Keeper {
+    /// The heads of the layer that was looked at last, if it is this one.
+    pub(super) fn heads(&self, path: &std::path::Path, call: &str, entry: usize) -> Option<Arc<Vec<LiveHead>>> {
+        let same = self.file.as_ref().is_some_and(|(known, ..)| known == path);
+        let layer = self.layer.as_ref().filter(|layer| same && layer.call == call && layer.entry == entry)?;
+        Some(layer.heads.clone())
+    }
+
+    /// The open file.
+    pub(super) fn open(&mut self, path: &std::path::Path) -> Result<Arc<Capture>, Diagnostic> {
+        if self.file.as_ref().is_none_or(|(known, ..)| known != path) {
+            (self.file, self.layer) = (None, None);
+            let capture = Arc::new(lab::open(path)?);
+            self.file = Some((path.to_path_buf(), capture.clone(), Arc::new(FileWords::of(&capture))));
+        }
+        Ok(self.file.as_ref().expect("opened above").1.clone())
+    }
+
     /// Answers; None if it was stopped.
-    pub(super) fn answer(&mut self, question: Question, control: &Control) -> Option<Answer> {
+    pub fn answer(&mut self, question: Question, control: &Control) -> Option<Answer> {
         let result = self.see(&question, control);
         match &result {
             Err(why) if why.code == "cancelled" => None,
@@ -174,13 +233,7 @@ impl Keeper {
     }
 
     fn see(&mut self, question: &Question, control: &Control) -> Result<Seen, Diagnostic> {
-        if self.file.as_ref().is_none_or(|(path, ..)| *path != question.path) {
-            (self.file, self.layer) = (None, None);
-            let capture = lab::open(&question.path)?;
-            let calls = capture.calls().iter().map(|c| (c.key.clone(), c.title(&capture))).collect();
-            let words = FileWords { name: capture.name(), calls, warnings: capture.warnings() };
-            self.file = Some((question.path.clone(), Arc::new(capture), Arc::new(words)));
-        }
+        self.open(&question.path)?;
         let (_, capture, words) = self.file.clone().expect("opened above");
         let call = capture.find(question.call.as_deref(), None, None)?;
         let entry = question.entry.min(capture.batch(call).saturating_sub(1));
@@ -312,10 +365,7 @@ impl Layer {
             Shows::Lost => loss::by_block(&head.scorer, &head.masses, &kept, control)?,
             Shows::All => head.masses.blocks.clone(),
         };
-        let cells = question
-            .cells
-            .map(|of| cells((&head, &kept), of, question.shows, capture.provenance(), control))
-            .transpose()?;
+        let cells = question.cells.map(|of| cells((&head, &kept), of, question.shows, control)).transpose()?;
         let (mut error, mut efficiency, mut character) = (None, None, self.characters[shown].clone());
         if question.more {
             let judge = Judge::new(head.scorer.clone(), head.masses.clone(), control)?;
@@ -333,8 +383,9 @@ impl Layer {
             rest,
             thumbs: self.thumbs.clone(),
             live: self.heads.clone(),
+            has_v: head.scorer.head().v().is_some(),
             shown,
-            blocks: by_block(&head, blocks, question.shows, capture.provenance()),
+            blocks: by_block(&head, blocks, question.shows),
             cells,
             rows: self.live.rows(shown).into(),
             row,
@@ -393,19 +444,16 @@ impl Character {
 }
 
 /// A picture by block; the last blocks may reach beyond the tokens.
-fn by_block(head: &LiveHead, values: Vec<f32>, shows: Shows, source: Provenance) -> Arc<HeatData> {
+fn by_block(head: &LiveHead, values: Vec<f32>, shows: Shows) -> Arc<Heat> {
     let (rows, cols) = head.masses.grid();
     let what = if shows == Shows::Lost { "lost mass" } else { "mass" };
-    Arc::new(HeatData {
+    Arc::new(Heat {
         rows,
         cols,
         values: values.into(),
         q: [0, rows * head.masses.block.q],
         kv: [0, cols * head.masses.block.kv],
         quantity: format!("{what} of a block of head {}, mean over its rows", head.scorer.head().place.1),
-        source,
-        masked_is_zero: false,
-        revision: PICTURES.fetch_add(1, Ordering::Relaxed),
     })
 }
 
@@ -413,25 +461,21 @@ fn cells(
     (head, kept): (&LiveHead, &Kept),
     of: Cells,
     shows: Shows,
-    source: Provenance,
     control: &Control,
-) -> Result<Arc<HeatData>, Diagnostic> {
+) -> Result<Arc<Heat>, Diagnostic> {
     let (q, kv) = (of.q[0]..of.q[1], of.kv[0]..of.kv[1]);
     let region = Region { b: 0, h: 0, q, kv, height: of.height, width: of.width };
     let values = loss::by_cell(&head.scorer, &head.masses, kept, &region, shows, control)?;
     let what = if shows == Shows::Lost { "lost probability" } else { "probability" };
     let what = format!("{what} of head {}", head.scorer.head().place.1);
     let one = of.q[1] - of.q[0] == of.height && of.kv[1] - of.kv[0] == of.width;
-    Ok(Arc::new(HeatData {
+    Ok(Arc::new(Heat {
         rows: of.height,
         cols: of.width,
         values: values.into(),
         q: of.q,
         kv: of.kv,
         quantity: if one { what } else { format!("{what} per pixel") },
-        source,
-        masked_is_zero: false,
-        revision: PICTURES.fetch_add(1, Ordering::Relaxed),
     }))
 }
 

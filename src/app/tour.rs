@@ -1,0 +1,147 @@
+//! A tour of the window that plays by itself: what it says and does, and when.
+//!
+//! Invariant: it works on a document of its own and plays only when asked to; its clock stands while it is paused. Must not know how
+//! it is drawn, or how actions are carried out.
+
+use super::view::View;
+
+/// Seconds of all of it.
+pub(crate) const LENGTH: f64 = 90.0;
+
+/// What a step shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Show {
+    /// A ready mask, whole.
+    Preset,
+    /// A stroke of the brush, as it is drawn.
+    Stroke,
+    /// The area around it, with its blocks.
+    Blocks,
+    /// The window slider, and the estimate that moves with it.
+    Slider,
+    /// Who takes the design, or a race where there is a GPU.
+    Race,
+    /// What is written for other programs.
+    Export,
+    /// How to go on.
+    End,
+}
+
+/// A step: when it begins, what it shows, what is said.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub at: f64,
+    pub show: Show,
+    pub words: &'static str,
+}
+
+const fn step(at: f64, show: Show, words: &'static str) -> Step {
+    Step { at, show, words }
+}
+
+/// All steps.
+pub(crate) const STEPS: [Step; 7] = [
+    step(
+        0.0,
+        Show::Preset,
+        "A row is a query, a column is a key. A coloured pixel lets this query attend to this key. This is a sliding window: each token \
+         sees the last 1024.",
+    ),
+    step(
+        13.0,
+        Show::Stroke,
+        "The brush keeps more cells, here a far region. A stroke is a layer of the document; Undo takes it back.",
+    ),
+    step(
+        27.0,
+        Show::Blocks,
+        "Kernels work in blocks. A selected area tells its full, partial and skipped blocks, the waste in them and the bytes that they \
+         read.",
+    ),
+    step(
+        41.0,
+        Show::Slider,
+        "The window grows and shrinks. The cards above follow: kept cells, and the time as an estimate until a race measures it.",
+    ),
+    step(
+        56.0,
+        Show::Race,
+        "Race compares kernels, each checked against float64 first. Before any run it says which libraries take the mask at all.",
+    ),
+    step(
+        70.0,
+        Show::Export,
+        "Export writes the mask for a trainer, a model or a program, and shows each file and each changed line before it writes.",
+    ),
+    step(
+        82.0,
+        Show::End,
+        "That is all. Your documents are as they were. The Gallery has ready masks, Learn has lessons, F1 has all keys.",
+    ),
+];
+
+/// A tour that plays.
+#[derive(Debug)]
+pub(crate) struct Tour {
+    /// Seconds that have played.
+    pub played: f64,
+    /// The window's clock at the last frame.
+    pub seen: f64,
+    pub paused: bool,
+    /// Steps that were begun.
+    pub begun: usize,
+    /// Rectangles of the stroke that were drawn.
+    pub drawn: usize,
+    /// The tour's own document, and the one that was in work before.
+    pub own: u64,
+    pub home: u64,
+    /// The window as it was.
+    pub view: View,
+    pub first_steps: bool,
+}
+
+impl Tour {
+    /// Lets the clock go on. Returns whether the tour is over.
+    pub fn tick(&mut self, now: f64) -> bool {
+        // a frame that comes late, after a long wait, is no leap
+        let passed = (now - self.seen).clamp(0.0, 0.25);
+        self.seen = now;
+        if !self.paused {
+            self.played += passed;
+        }
+        self.played >= LENGTH
+    }
+
+    /// The step that plays.
+    pub fn step(&self) -> usize {
+        STEPS.iter().rposition(|step| step.at <= self.played).unwrap_or(0)
+    }
+
+    /// How far that step is, 0..=1.
+    pub fn share(&self) -> f64 {
+        let at = self.step();
+        let end = STEPS.get(at + 1).map_or(LENGTH, |next| next.at);
+        ((self.played - STEPS[at].at) / (end - STEPS[at].at)).clamp(0.0, 1.0)
+    }
+
+    /// Whether the tour is at what a part of the window shows.
+    pub fn is_at(&self, show: Show) -> bool {
+        STEPS[self.step()].show == show
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_follow_each_other_with_time_to_read_them() {
+        let ends = STEPS.iter().skip(1).map(|step| step.at).chain([LENGTH]);
+        for (step, end) in STEPS.iter().zip(ends) {
+            // three words a second
+            let needed = step.words.split_whitespace().count() as f64 / 3.5;
+            assert!(end - step.at >= needed, "{:?}: {} s for {needed} s", step.show, end - step.at);
+        }
+        assert_eq!(STEPS[0].at, 0.0);
+    }
+}
