@@ -80,6 +80,20 @@ fn a_refusal_is_told_in_the_language_with_the_english_figures_below_it() {
     assert!(english.query_by_label_contains("GPU में").is_none());
 }
 
+/// Names that are longer than English ones become a field before they run into their neighbours.
+#[test]
+fn long_names_make_way_in_a_small_window() {
+    for (language, fields, small) in
+        [(Language::English, ["Workspace", "Page"], false), (Language::Spanish, ["Espacio de trabajo", "Página"], true)]
+    {
+        let mut window = speaking(language);
+        window.set_size(egui::Vec2::new(800.0, 600.0));
+        window.run_steps(4);
+        assert_eq!(fields.map(|name| window.query_by_label(name).is_some()), [small; 2], "{language:?}");
+        window.check_accessibility();
+    }
+}
+
 /// The choice is kept with the other habits, and a file of an older window has none.
 #[test]
 fn the_chosen_language_comes_back_at_the_next_start() {
