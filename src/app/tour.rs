@@ -32,6 +32,7 @@ pub(crate) enum Show {
 pub(crate) struct Step {
     pub at: f64,
     pub show: Show,
+    /// Of what is said.
     pub words: &'static str,
 }
 
@@ -41,43 +42,13 @@ const fn step(at: f64, show: Show, words: &'static str) -> Step {
 
 /// All steps.
 pub(crate) const STEPS: [Step; 7] = [
-    step(
-        0.0,
-        Show::Preset,
-        "A row is a query, a column is a key. A coloured pixel lets this query attend to this key. This is a sliding window: each token \
-         sees the last 1024.",
-    ),
-    step(
-        13.0,
-        Show::Stroke,
-        "The brush keeps more cells, here a far region. A stroke is a layer of the document; Undo takes it back.",
-    ),
-    step(
-        27.0,
-        Show::Blocks,
-        "Kernels work in blocks. A selected area tells its full, partial and skipped blocks, the waste in them and the bytes that they \
-         read.",
-    ),
-    step(
-        41.0,
-        Show::Slider,
-        "The window grows and shrinks. The cards above follow: kept cells, and the time as an estimate until a race measures it.",
-    ),
-    step(
-        56.0,
-        Show::Race,
-        "Race compares kernels, each checked against float64 first. Before any run it says which libraries take the mask at all.",
-    ),
-    step(
-        70.0,
-        Show::Export,
-        "Export writes the mask for a trainer, a model or a program, and shows each file and each changed line before it writes.",
-    ),
-    step(
-        82.0,
-        Show::End,
-        "That is all. Your documents are as they were. The Gallery has ready masks, Learn has lessons, F1 has all keys.",
-    ),
+    step(0.0, Show::Preset, "tour-preset"),
+    step(13.0, Show::Stroke, "tour-stroke"),
+    step(27.0, Show::Blocks, "tour-blocks"),
+    step(41.0, Show::Slider, "tour-slider"),
+    step(56.0, Show::Race, "tour-race"),
+    step(70.0, Show::Export, "tour-export"),
+    step(82.0, Show::End, "tour-end"),
 ];
 
 /// A tour that plays.
@@ -133,13 +104,14 @@ impl Tour {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::{Language, Words};
 
     #[test]
     fn steps_follow_each_other_with_time_to_read_them() {
         let ends = STEPS.iter().skip(1).map(|step| step.at).chain([LENGTH]);
         for (step, end) in STEPS.iter().zip(ends) {
             // three words a second
-            let needed = step.words.split_whitespace().count() as f64 / 3.5;
+            let needed = Words::of(Language::English).text(step.words).split_whitespace().count() as f64 / 3.5;
             assert!(end - step.at >= needed, "{:?}: {} s for {needed} s", step.show, end - step.at);
         }
         assert_eq!(STEPS[0].at, 0.0);

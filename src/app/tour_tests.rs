@@ -6,6 +6,7 @@ use super::state::State;
 use super::tests::{Window, click, state, window};
 use super::tour::{LENGTH, STEPS, Show};
 use super::workspace::Workspace;
+use crate::words::{Language, Words};
 use egui::Key;
 use egui_kittest::kittest::Queryable;
 
@@ -22,7 +23,7 @@ fn play_to(window: &mut Window, show: Show) {
 
 fn words(window: &Window, show: Show) -> bool {
     let step = STEPS.iter().find(|step| step.show == show).expect("a step");
-    window.query_by_label(step.words).is_some()
+    window.query_by_label(Words::of(Language::English).text(step.words)).is_some()
 }
 
 #[test]

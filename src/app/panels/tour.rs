@@ -3,6 +3,7 @@
 //! Invariant: while it plays, the window below takes no pointer. Must not know what the steps do.
 
 use crate::app::action::{Action, Actions};
+use crate::app::language::{say, say_with};
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::tour::{LENGTH, STEPS};
@@ -31,17 +32,17 @@ pub(in crate::app) fn show(ctx: &Context, state: &State, actions: &mut Actions) 
             let wide = (screen.width() - 60.0).min(WIDE);
             ui.set_width(wide);
             let step = tour.step();
-            ui.add(egui::Label::new(RichText::new(STEPS[step].words).size(15.0)).wrap());
+            ui.add(egui::Label::new(RichText::new(say(ui, STEPS[step].words)).size(15.0)).wrap());
             ui.horizontal(|ui| {
                 let share = (tour.played / LENGTH) as f32;
                 ui.add(ProgressBar::new(share).desired_width((wide - 200.0).max(60.0)).desired_height(8.0));
-                ui.weak(format!("{} of {}", step + 1, STEPS.len()));
-                let pause = if tour.paused { "Go on" } else { "Pause" };
+                ui.weak(say_with(ui, "tour-of", &[("n", (step + 1).into()), ("all", STEPS.len().into())]));
+                let pause = say(ui, if tour.paused { "tour-go-on" } else { "tour-pause" });
                 if ui.add(egui::Button::new(pause).min_size(Vec2::new(58.0, 0.0))).clicked() {
                     actions.push(Action::PauseTour);
                 }
-                let stop = ui.button("Stop").on_hover_text("Ends the tour; so does Escape, or a click elsewhere.");
-                if stop.accessible_name("Stop the tour").clicked() {
+                let stop = ui.button(say(ui, "tour-stop")).on_hover_text(say(ui, "tour-stop.tip"));
+                if stop.accessible_name(say(ui, "tour-stop-name")).clicked() {
                     actions.push(Action::EndTour);
                 }
             });
