@@ -61,10 +61,7 @@ fn menus_first_steps_and_a_lesson_are_hindi_and_the_choice_takes_effect_at_once(
     click(&mut window, "Language");
     click(&mut window, "हिन्दी");
     assert_eq!(state(&window).view.language, Some(Language::Hindi));
-    reads(
-        &window,
-        &["FlexAttention कोड चिपकाएँ या खोलें", "परिचय देखें", "दो मिनट में दिखाएँ", "11.7% सेल", "मास्क लेयर", "इंस्पेक्टर"],
-    );
+    reads(&window, &["FlexAttention कोड चिपकाएँ या खोलें", "टूर देखें", "दो मिनट में दिखाएँ", "11.7% सेल", "मास्क लेयर", "इंस्पेक्टर"]);
     click(&mut window, "संपादन");
     reads(&window, &["पूर्ववत् करें", "लेयर मिटाएँ"]);
     click(&mut window, "संपादन");
@@ -88,6 +85,20 @@ fn a_refusal_is_told_in_the_language_with_the_english_figures_below_it() {
     english.run_steps(3);
     reads(&english, &["12.5 GiB are needed"]);
     assert!(english.query_by_label_contains("GPU में").is_none());
+}
+
+/// Names that are longer than English ones become a field before they run into their neighbours.
+#[test]
+fn long_names_make_way_in_a_small_window() {
+    for (language, fields, small) in
+        [(Language::English, ["Workspace", "Page"], false), (Language::Spanish, ["Espacio de trabajo", "Página"], true)]
+    {
+        let mut window = speaking(language);
+        window.set_size(egui::Vec2::new(800.0, 600.0));
+        window.run_steps(4);
+        assert_eq!(fields.map(|name| window.query_by_label(name).is_some()), [small; 2], "{language:?}");
+        window.check_accessibility();
+    }
 }
 
 /// The choice is kept with the other habits, and a file of an older window has none.

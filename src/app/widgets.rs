@@ -206,6 +206,18 @@ fn shortened(text: &str, kept: usize, fits: impl Fn(&str) -> bool) -> String {
     with(low)
 }
 
+/// Room that a row of names in buttons takes, in points.
+pub(super) fn row_width<'a>(ui: &Ui, names: impl IntoIterator<Item = &'a str>) -> f32 {
+    let spacing = ui.spacing();
+    let around = 2.0 * spacing.button_padding.x + spacing.item_spacing.x;
+    let one = |name: &str| {
+        let wrap = Some(egui::TextWrapMode::Extend);
+        let galley = egui::WidgetText::from(name).into_galley(ui, wrap, f32::INFINITY, egui::TextStyle::Button);
+        galley.size().x + around
+    };
+    names.into_iter().map(one).sum()
+}
+
 /// A section's title.
 pub(super) fn section(ui: &mut Ui, title: &str) {
     ui.add_space(6.0);

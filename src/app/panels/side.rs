@@ -4,15 +4,18 @@
 
 use crate::app::action::Actions;
 use crate::app::command::Command;
-use crate::app::language::say;
+use crate::app::language::{self, say};
 use crate::app::state::State;
 use crate::app::tabs::{self, Pages};
-use crate::app::widgets::id;
+use crate::app::widgets::{id, row_width};
 use crate::app::workspace::{Aside, Workspace};
+use crate::words::Language;
 use egui::{RichText, ScrollArea, Ui};
 
 /// Room that the row of names wants, in points.
 const ROW: f32 = 262.0;
+/// Room for the button that hides the page.
+const HIDE: f32 = 30.0;
 
 /// How far the keyboard is on its way into the page: at the button before it, then behind that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +76,14 @@ fn scrolled(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Ui)) {
 
 /// A row of names, or one field if there is not enough space, because an overflowing row widens everything below it.
 fn names(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    if ui.available_width() < ROW {
+    let mut names = vec![say(ui, state.view.workspace.page())];
+    names.extend(Aside::ALL.map(|aside| aside.command().text(ui.ctx())));
+    // in English the row has its room; names of other languages are measured, with the buttons behind them
+    let room = match language::words(ui.ctx()).language() {
+        Language::English => ROW,
+        _ => row_width(ui, names) + HIDE,
+    };
+    if ui.available_width() < room {
         return field(ui, state, actions);
     }
     ui.horizontal(|ui| {

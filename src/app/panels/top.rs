@@ -5,14 +5,15 @@
 use crate::app::action::settings_edit;
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
-use crate::app::language::{say, say_with};
+use crate::app::language::{self, say, say_with};
 use crate::app::session::JobKind;
 use crate::app::speaking;
 use crate::app::state::State;
 use crate::app::tabs::cannot_run;
-use crate::app::widgets::{command_button, command_entry, primary_button};
+use crate::app::widgets::{command_button, command_entry, primary_button, row_width};
 use crate::app::workspace::Workspace;
 use crate::base::Device;
+use crate::words::Language;
 use egui::{RichText, Ui};
 
 /// Below these widths the bar gives up the document's name, the row of menus, the names of workspaces.
@@ -41,7 +42,11 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             menus(ui, state, actions);
         }
         ui.separator();
-        workspaces(ui, state, width < NARROW, actions);
+        // names of other languages than English are measured
+        let names = Workspace::ALL.map(|workspace| workspace.command().text(ui.ctx()));
+        let english = language::words(ui.ctx()).language() == Language::English;
+        let crowded = !english && row_width(ui, names) > ui.available_width() - RIGHT;
+        workspaces(ui, state, width < NARROW || crowded, actions);
         ui.separator();
         if width >= NARROW && ui.available_width() >= RIGHT + UNDO {
             for command in [Command::Undo, Command::Redo] {
