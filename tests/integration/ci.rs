@@ -108,7 +108,7 @@ fn a_run_without_pytorch_says_so() {
         &[],
         &[("NO_TORCH", "1")],
         "not found: PyTorch (torch)",
-        ", 3 skipped: Python; Python package; 1 test (torch: no Python with torch)",
+        ", 4 skipped: Python; Python package; package sources; 1 test (torch: no Python with torch)",
     );
 }
 
