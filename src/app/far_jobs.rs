@@ -47,7 +47,7 @@ pub(crate) struct FarJobs {
 /// Jobs of targets that this window is not connected to.
 #[derive(Debug, Default)]
 pub(crate) struct Others {
-    /// Each with its jobs, or why they are not known.
+    /// Each with its jobs, or why they are not known; this machine has no name.
     pub listed: BTreeMap<String, Listed>,
     /// When they were asked, and whether all have answered.
     asked: Option<(Instant, bool)>,

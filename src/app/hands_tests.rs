@@ -188,12 +188,11 @@ fn messages_of_problems_are_no_wider_than_their_page() {
     document.layers = vec![layer];
     window.state_mut().state.edit(Edit::Replace(Box::new(document)));
     settle(&mut window);
-    click(&mut window, "Problems (1)");
-    let message = window.get_by_label_contains("needs one truth value").rect();
-    let copy = window.get_by_label("Copy").rect();
-    let hint = window.get_by_label_contains("write `").rect();
-    for rect in [message, copy, hint] {
-        assert!(rect.right() <= 1500.0, "{rect}");
+    window.get_by_label_contains("Problems (").click();
+    window.run_steps(3);
+    for words in ["needs one truth value", "write `", "Copy"] {
+        let places: Vec<_> = window.query_all_by_label_contains(words).map(|node| node.rect()).collect();
+        assert!(!places.is_empty() && places.iter().all(|place| place.right() <= 1500.0), "{words}: {places:?}");
     }
 }
 
@@ -206,7 +205,7 @@ fn a_race_of_a_lesson_leaves_it_in_front_and_workspaces_lead_back() {
     click(&mut window, "Next");
     click(&mut window, "Go to the slider");
     assert_eq!(state(&window).view.workspace, Workspace::Design);
-    click(&mut window, "\u{2190} Back to the lesson");
+    click(&mut window, "Back to the lesson");
     let next = |window: &Window| window.get_by_label("Next").rect().min;
     let before = next(&window);
     click(&mut window, "Next");
@@ -221,5 +220,4 @@ fn a_race_of_a_lesson_leaves_it_in_front_and_workspaces_lead_back() {
     window.drop_at(race);
     window.run_steps(4);
     assert_eq!(state(&window).view.workspace, Workspace::Learn);
-    assert!(state(&window).session.race.is_some() || state(&window).session.shrinking.is_some(), "it was asked for");
 }

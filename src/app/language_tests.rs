@@ -34,7 +34,14 @@ fn menus_first_steps_and_a_lesson_are_chinese() {
     let mut window = speaking(Language::Chinese);
     reads(
         &window,
-        &["粘贴或打开 FlexAttention 代码", "两分钟带我看一遍", "保留: 11.7% 的单元格", "掩码图层", "检查器"],
+        &[
+            "粘贴或打开 FlexAttention 代码",
+            "观看导览",
+            "两分钟带我看一遍",
+            "保留: 11.7% 的单元格",
+            "掩码图层",
+            "检查器",
+        ],
     );
     click(&mut window, "文件");
     reads(&window, &["另存为…", "未保存的文档…", "最近打开"]);
@@ -54,7 +61,10 @@ fn menus_first_steps_and_a_lesson_are_hindi_and_the_choice_takes_effect_at_once(
     click(&mut window, "Language");
     click(&mut window, "हिन्दी");
     assert_eq!(state(&window).view.language, Some(Language::Hindi));
-    reads(&window, &["FlexAttention कोड चिपकाएँ या खोलें", "दो मिनट में दिखाएँ", "11.7% सेल", "मास्क लेयर", "इंस्पेक्टर"]);
+    reads(
+        &window,
+        &["FlexAttention कोड चिपकाएँ या खोलें", "परिचय देखें", "दो मिनट में दिखाएँ", "11.7% सेल", "मास्क लेयर", "इंस्पेक्टर"],
+    );
     click(&mut window, "संपादन");
     reads(&window, &["पूर्ववत् करें", "लेयर मिटाएँ"]);
     click(&mut window, "संपादन");

@@ -27,17 +27,16 @@ pub(crate) enum Show {
     End,
 }
 
-/// A step: when it begins, what it shows, what is said.
+/// A step: when it begins, what it shows, what is said as an id of texts.
 #[derive(Debug)]
 pub(crate) struct Step {
     pub at: f64,
     pub show: Show,
-    /// Of what is said.
-    pub words: &'static str,
+    pub id: &'static str,
 }
 
-const fn step(at: f64, show: Show, words: &'static str) -> Step {
-    Step { at, show, words }
+const fn step(at: f64, show: Show, id: &'static str) -> Step {
+    Step { at, show, id }
 }
 
 /// All steps.
@@ -110,9 +109,15 @@ mod tests {
     fn steps_follow_each_other_with_time_to_read_them() {
         let ends = STEPS.iter().skip(1).map(|step| step.at).chain([LENGTH]);
         for (step, end) in STEPS.iter().zip(ends) {
-            // three words a second
-            let needed = Words::of(Language::English).text(step.words).split_whitespace().count() as f64 / 3.5;
-            assert!(end - step.at >= needed, "{:?}: {} s for {needed} s", step.show, end - step.at);
+            for language in Language::ALL {
+                let text = Words::of(language).text(step.id);
+                // three words a second, or six signs of a language without spaces
+                let needed = match language {
+                    Language::Chinese => text.chars().count() as f64 / 6.0,
+                    _ => text.split_whitespace().count() as f64 / 3.5,
+                };
+                assert!(end - step.at >= needed, "{language:?} {:?}: {} s for {needed} s", step.show, end - step.at);
+            }
         }
         assert_eq!(STEPS[0].at, 0.0);
     }

@@ -23,7 +23,7 @@ fn play_to(window: &mut Window, show: Show) {
 
 fn words(window: &Window, show: Show) -> bool {
     let step = STEPS.iter().find(|step| step.show == show).expect("a step");
-    window.query_by_label(Words::of(Language::English).text(step.words)).is_some()
+    window.query_by_label(Words::of(Language::English).text(step.id)).is_some()
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::base::{Device, Diagnostic};
 use crate::tasks::journal::{self, Done};
 use crate::worker::far::script::quoted;
 use crate::worker::files;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -48,15 +49,20 @@ pub fn array(args: &SlurmArgs, folder: &Path, points: &[Point], device: Option<D
     }
     let ends: Vec<Option<Done>> = (0..points.len()).map(|n| done(&at, n, &keys[n])).collect();
     let missing: Vec<usize> = (0..points.len()).filter(|n| ends[*n].is_none()).collect();
-    if known && (!args.again || missing.is_empty()) {
+    let queued = if known && !missing.is_empty() { queued(&at) } else { BTreeSet::new() };
+    let lost: Vec<usize> = missing.iter().copied().filter(|n| !queued.contains(n)).collect();
+    if known && (!args.again || lost.is_empty()) {
         if !missing.is_empty() {
-            let job = std::fs::read_to_string(at.join("submitted")).unwrap_or_default();
-            let last = job.lines().last().unwrap_or_default();
-            out::note(&format!(
-                "{} of {} points are there; `squeue -j {last}` shows the others, and --again submits them again",
-                points.len() - missing.len(),
-                points.len()
-            ));
+            let job = submitted(&at);
+            let (there, last) = (points.len() - missing.len(), job.lines().last().unwrap_or_default());
+            let others = match (lost.len(), missing.len() - lost.len()) {
+                (0, waiting) => format!("{waiting} wait or run (`squeue -j {last}`)"),
+                (_, 0) => format!("`squeue -j {last}` shows the others, and --again submits them again"),
+                (lost, waiting) => {
+                    format!("{waiting} wait or run (`squeue -j {last}`), and --again submits the {lost} others again")
+                }
+            };
+            out::note(&format!("{there} of {} points are there; {others}", points.len()));
         }
         let end = |(n, done): (usize, Option<Done>)| done.ok_or_else(|| vec![unfinished(&at, n, &points[n])]);
         return Ok(Array::Ends(ends.into_iter().enumerate().map(end).collect()));
@@ -67,8 +73,23 @@ pub fn array(args: &SlurmArgs, folder: &Path, points: &[Point], device: Option<D
         }
         files::save(&at.join("keys"), (keys.join("\n") + "\n").as_bytes())?;
     }
-    submit(args, &at, &missing)?;
+    submit(args, &at, &lost)?;
     Ok(Array::Submitted)
+}
+
+/// The numbers of its jobs, the newest last.
+fn submitted(at: &Path) -> String {
+    std::fs::read_to_string(at.join("submitted")).unwrap_or_default()
+}
+
+/// Points that wait or run, as far as the queue can be asked.
+fn queued(at: &Path) -> BTreeSet<usize> {
+    let jobs = submitted(at).lines().collect::<Vec<_>>().join(",");
+    let mut squeue = Command::new("squeue");
+    squeue.args(["--noheader", "--array", "--format=%K"]).arg(format!("--jobs={jobs}"));
+    // a job that is long over is an error to it, and means the same as an empty queue
+    let said = squeue.output().map(|said| said.stdout).unwrap_or_default();
+    String::from_utf8_lossy(&said).split_whitespace().filter_map(|n| n.parse().ok()).collect()
 }
 
 fn said_keys(at: &Path) -> Result<Vec<String>, Diagnostic> {
@@ -107,7 +128,13 @@ fn submit(args: &SlurmArgs, at: &Path, missing: &[usize]) -> Result<(), Failure>
     let mut sbatch = Command::new("sbatch");
     sbatch.args(["--parsable", "--job-name=maskloom", "--output=/dev/null"]).arg(format!("--array={indices}"));
     sbatch.args(&args.words).arg(at.join("array.sh"));
-    let undo = || drop(std::fs::remove_file(at.join("array.sh")));
+    let before = submitted(at);
+    // a sweep that was submitted before stays one
+    let undo = || {
+        if before.is_empty() {
+            drop(std::fs::remove_file(at.join("array.sh")));
+        }
+    };
     let said = sbatch.output().map_err(|e| {
         undo();
         Diagnostic::error("slurm-submit", format!("cannot start sbatch: {e}"))
@@ -120,7 +147,6 @@ fn submit(args: &SlurmArgs, at: &Path, missing: &[usize]) -> Result<(), Failure>
         return Err(Diagnostic::error("slurm-submit", message).hint("words for it are given by --sbatch=WORD").into());
     }
     let job = answer.trim().split(';').next().unwrap_or_default().to_string();
-    let before = std::fs::read_to_string(at.join("submitted")).unwrap_or_default();
     files::save(&at.join("submitted"), format!("{before}{job}\n").as_bytes())?;
     out::note(&format!("array job {job}: {} points; the same command shows the results", missing.len()));
     Ok(())

@@ -316,7 +316,7 @@ fn news(body: ResponseBody, payloads: Vec<Payload>) -> News {
             Reply::Compile(artefact) => News::Compiled(artefact),
             Reply::Doctor(report) => News::Examined(Box::new(report)),
             Reply::Detached(told) => News::Detached(Box::new(told)),
-            Reply::Folder(listing) => News::Listed(Box::new(listing)),
+            Reply::Folder(listing) => News::Listed(listing),
             Reply::File { path } => {
                 let bytes = payloads.into_iter().next().map(|(_, bytes)| bytes).unwrap_or_default();
                 News::Fetched { path, bytes }

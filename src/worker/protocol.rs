@@ -285,7 +285,7 @@ pub enum Reply {
     /// To `Detached`.
     Detached(detached::Told),
     /// To `Folder`.
-    Folder(folder::Listing),
+    Folder(Box<folder::Listing>),
     /// To `File`.
     File {
         /// Its whole path there.

@@ -65,8 +65,24 @@ lesson-step = step { $n } of { $all }
 learn-done = Done
 learn-next = Next
 learn-back = Back
-learn-is-open = is open
 learn-is-done = done
+learn-is-open = is open
+learn-return = Back to the lesson
+
+## The tour
+tour-preset = A row is a query, a column is a key. A coloured pixel lets this query attend to this key. This is a sliding window: each token sees the last 1024.
+tour-stroke = The brush keeps more cells, here a far region. A stroke is a layer of the document; Undo takes it back.
+tour-blocks = Kernels work in blocks. A selected area tells its full, partial and skipped blocks, the waste in them and the bytes that they read.
+tour-slider = The window grows and shrinks. The cards above follow: kept cells, and the time as an estimate until a race measures it.
+tour-race = Race compares kernels, each checked against float64 first. Before any run it says which libraries take the mask at all.
+tour-export = Export writes the mask for a trainer, a model or a program, and shows each file and each changed line before it writes.
+tour-end = That is all. Your documents are as they were. The Gallery has ready masks, Learn has lessons, F1 has all keys.
+tour-step = { $n } of { $all }
+tour-go-on = Go on
+tour-pause = Pause
+tour-stop = Stop
+    .tip = Ends the tour; so does Escape, or a click elsewhere.
+tour-stop-name = Stop the tour
 
 ## The tiles of the open mask
 tiles-title = FlashAttention, tile by tile
@@ -96,18 +112,3 @@ tiles-o = The current first component of the output.
 tiles-increased = m has increased: l and o are first multiplied by exp({ $before } - { $now }).
 tiles-kept = { $kept } keys of this tile are kept for query { $query }.
 tiles-scores = Scores are those of { $source }, numbers of a normal distribution; mask_mod and score_mod are those of the document.
-
-## The tour
-tour-preset = A row is a query, a column is a key. A coloured pixel lets this query attend to this key. This is a sliding window: each token sees the last 1024.
-tour-stroke = The brush keeps more cells, here a far region. A stroke is a layer of the document; Undo takes it back.
-tour-blocks = Kernels work in blocks. A selected area tells its full, partial and skipped blocks, the waste in them and the bytes that they read.
-tour-slider = The window grows and shrinks. The cards above follow: kept cells, and the time as an estimate until a race measures it.
-tour-race = Race compares kernels, each checked against float64 first. Before any run it says which libraries take the mask at all.
-tour-export = Export writes the mask for a trainer, a model or a program, and shows each file and each changed line before it writes.
-tour-end = That is all. Your documents are as they were. The Gallery has ready masks, Learn has lessons, F1 has all keys.
-tour-of = { $n } of { $all }
-tour-go-on = Go on
-tour-pause = Pause
-tour-stop = Stop
-    .tip = Ends the tour; so does Escape, or a click elsewhere.
-tour-stop-name = Stop the tour

@@ -65,7 +65,6 @@ page-export = What you use
 page-learn = Lesson
 page-parallel = Several GPUs
 page-field = Page
-page-lesson = ← Back to the lesson
 page-hide = Hide the side page
 
 ## The cards below the bar
@@ -129,8 +128,8 @@ picture-loss = Loss
     .tip = Attention mass outside the mask, for the capture open in Quality, with the mass that each row keeps.
 picture-difference = Difference
 picture-difference-tip = Cells kept now but not in { $name }, and the reverse.
+picture-patches-tip = { $tip } Blocks, Mask, Scores and the others say what is shown.
 picture-drawn = What is drawn
-patches-also = { $tip } Blocks, Mask, Scores and the others say what is shown.
 picture-log = log
     .tip = Colours by the logarithm.
 tools-batch = batch
@@ -154,10 +153,26 @@ mouse-rectangle = Keeps a rectangle of cells, as a new layer.
 mouse-rectangle-first = The first rectangle starts from an empty mask: only drawn cells are kept.
 mouse-band = Keeps a diagonal band of cells, as a new layer.
 mouse-band-first = The first band starts from an empty mask: only drawn cells are kept.
-mouse-area = Drag over an area: its kept cells, blocks, waste and bytes are told. Edges go to frames and segments (not with Alt); Shift selects single tokens.
-mouse-polygon = Click corners around an area; Enter or a double click closes it. Edges go to frames and segments (not with Alt); Shift selects single tokens.
-mouse-lasso = Draw around an area. Edges go to frames and segments (not with Alt); Shift selects single tokens.
+mouse-area = Drag over an area: its kept cells, blocks, waste and bytes are told. { $borders }
+mouse-polygon = Click corners around an area; Enter or a double click closes it. { $borders }
+mouse-lasso = Draw around an area. { $borders }
+mouse-borders = Edges go to frames and segments (not with Alt); Shift selects single tokens.
 mouse-patches = A click on a key makes it the query; arrows move it, page keys by a frame. G goes back to the matrix.
+
+## The figures of a selected area
+area-within = within { $place }
+area-forget = Forget the area
+    .tip = Forgets the area.
+area-keep = Keep these
+area-drop = Remove these
+area-kept = keeps { $share } of its cells
+area-mass = holds { $share } of its queries' attention, of which { $dropped } is dropped
+area-mass-tip = The probability without the mask, by { $source }; the mean over the queries of the area.
+area-too-many = More blocks than are counted one by one: select less.
+area-blocks = blocks of { $size }: { $full } full, { $partial } partial, { $empty } skipped
+area-waste = waste: { $share } of the computed cells are dropped
+area-bytes = keys and values read: { $bytes } a head
+area-bytes-tip = Each computed block reads its keys and values once; a kernel may find some of them in its cache.
 
 ## The bar at the bottom
 status-compiling = compiling…

@@ -65,8 +65,24 @@ lesson-step = paso { $n } de { $all }
 learn-done = Listo
 learn-next = Siguiente
 learn-back = Atrás
-learn-is-open = está abierto
 learn-is-done = hecho
+learn-is-open = está abierto
+learn-return = Volver a la lección
+
+## El recorrido
+tour-preset = Una fila es una consulta, una columna es una clave. Un píxel de color permite que esa consulta atienda a esa clave. Esto es una ventana deslizante: cada token ve los últimos 1024.
+tour-stroke = El pincel conserva más celdas, aquí una región lejana. Un trazo es una capa del documento; Deshacer lo retira.
+tour-blocks = Los kernels trabajan por bloques. Un área seleccionada dice sus bloques llenos, parciales y omitidos, su desperdicio y los bytes que leen.
+tour-slider = La ventana crece y se reduce. Las tarjetas de arriba la siguen: las celdas conservadas y el tiempo, que es una estimación hasta que una carrera lo mide.
+tour-race = Carrera compara los kernels, cada uno comprobado antes con float64. Antes de ejecutar nada dice qué bibliotecas aceptan la máscara.
+tour-export = Exportar escribe la máscara para un entrenador, un modelo o un programa, y muestra cada archivo y cada línea cambiada antes de escribir.
+tour-end = Eso es todo. Sus documentos están como estaban. La Galería tiene máscaras listas, Aprender tiene lecciones, F1 muestra todas las teclas.
+tour-step = { $n } de { $all }
+tour-go-on = Continuar
+tour-pause = Pausa
+tour-stop = Detener
+    .tip = Termina el recorrido, igual que Escape o un clic en otro lugar.
+tour-stop-name = Detener el recorrido
 
 ## Las teselas de la máscara abierta
 tiles-title = FlashAttention, tesela a tesela
@@ -96,18 +112,3 @@ tiles-o = El primer componente actual de la salida.
 tiles-increased = m ha subido: l y o se multiplican primero por exp({ $before } - { $now }).
 tiles-kept = { $kept } claves de esta tesela se conservan para la consulta { $query }.
 tiles-scores = Las puntuaciones son de { $source }, números de una distribución normal; mask_mod y score_mod son los del documento.
-
-## El recorrido
-tour-preset = Una fila es una consulta, una columna es una clave. Un píxel de color deja que esa consulta atienda a esa clave. Esto es una ventana deslizante: cada token ve los últimos 1024.
-tour-stroke = El pincel conserva más celdas, aquí una región lejana. Un trazo es una capa del documento; Deshacer lo retira.
-tour-blocks = Los kernels trabajan por bloques. Un área seleccionada dice sus bloques llenos, parciales y omitidos, el desperdicio en ellos y los bytes que leen.
-tour-slider = La ventana crece y encoge. Las tarjetas de arriba la siguen: las celdas conservadas, y el tiempo como estimación hasta que una carrera lo mide.
-tour-race = Carrera compara kernels, cada uno comprobado antes con float64. Antes de ejecutar nada dice qué bibliotecas aceptan la máscara.
-tour-export = Exportar escribe la máscara para un entrenador, un modelo o un programa, y muestra cada archivo y cada línea cambiada antes de escribir.
-tour-end = Eso es todo. Sus documentos están como estaban. La Galería tiene máscaras listas, Aprender tiene lecciones, F1 tiene todas las teclas.
-tour-of = { $n } de { $all }
-tour-go-on = Seguir
-tour-pause = Pausa
-tour-stop = Parar
-    .tip = Termina el recorrido; también Escape o un clic en otro lugar.
-tour-stop-name = Parar el recorrido

@@ -52,7 +52,7 @@ start-config = Abrir el config.json de un entrenador
 start-connect = Conectar una GPU
     .words = ssh, Slurm, un contenedor
 start-tour = Ver un recorrido
-    .words = 90 segundos, va solo
+    .words = 90 segundos, avanza solo
 start-learn = Muéstramelo en dos minutos
     .words = qué es un bloque, por qué es rápido
 
@@ -65,7 +65,6 @@ page-export = Lo que usted usa
 page-learn = Lección
 page-parallel = Varias GPU
 page-field = Página
-page-lesson = ← Volver a la lección
 page-hide = Ocultar la página lateral
 
 ## Las tarjetas bajo la barra
@@ -129,8 +128,8 @@ picture-loss = Pérdida
     .tip = Masa de atención fuera de la máscara, para la captura abierta en Calidad, con la masa que conserva cada fila.
 picture-difference = Diferencia
 picture-difference-tip = Celdas que se conservan ahora pero no en { $name }, y al revés.
+picture-patches-tip = { $tip } Bloques, Máscara, Puntuaciones y los demás dicen qué se muestra.
 picture-drawn = Qué se dibuja
-patches-also = { $tip } Bloques, Máscara, Puntuaciones y los demás dicen qué se muestra.
 picture-log = log
     .tip = Colorea según el logaritmo.
 tools-batch = lote
@@ -154,10 +153,26 @@ mouse-rectangle = Conserva un rectángulo de celdas, como capa nueva.
 mouse-rectangle-first = El primer rectángulo parte de una máscara vacía: solo se conservan las celdas dibujadas.
 mouse-band = Conserva una banda diagonal de celdas, como capa nueva.
 mouse-band-first = La primera banda parte de una máscara vacía: solo se conservan las celdas dibujadas.
-mouse-area = Arrastre sobre un área: se dicen sus celdas conservadas, bloques, desperdicio y bytes. Los bordes se ajustan a fotogramas y segmentos (no con Alt); Mayús selecciona tokens sueltos.
-mouse-polygon = Pulse las esquinas en torno a un área; Intro o un doble clic la cierra. Los bordes se ajustan a fotogramas y segmentos (no con Alt); Mayús selecciona tokens sueltos.
-mouse-lasso = Dibuje alrededor de un área. Los bordes se ajustan a fotogramas y segmentos (no con Alt); Mayús selecciona tokens sueltos.
-mouse-patches = Un clic en una clave la hace consulta; las flechas la mueven, las teclas de página por fotogramas. G vuelve a la matriz.
+mouse-area = Arrastre sobre un área: se dicen sus celdas conservadas, bloques, desperdicio y bytes. { $borders }
+mouse-polygon = Marque con clics las esquinas alrededor de un área; Intro o un doble clic la cierra. { $borders }
+mouse-lasso = Dibuje alrededor de un área. { $borders }
+mouse-borders = Los bordes se ajustan a fotogramas y segmentos (con Alt, no); Mayús selecciona tokens sueltos.
+mouse-patches = Un clic en una clave la convierte en la consulta; las flechas la mueven, Re Pág y Av Pág un fotograma. G vuelve a la matriz.
+
+## Las cifras de un área seleccionada
+area-within = dentro de { $place }
+area-forget = Olvidar el área
+    .tip = Olvida el área.
+area-keep = Conservar estas
+area-drop = Quitar estas
+area-kept = conserva { $share } de sus celdas
+area-mass = tiene { $share } de la atención de sus consultas, de la que se pierde { $dropped }
+area-mass-tip = La probabilidad sin la máscara, según { $source }; la media de las consultas del área.
+area-too-many = Más bloques de los que se cuentan uno a uno: seleccione menos.
+area-blocks = bloques de { $size }: { $full } llenos, { $partial } parciales, { $empty } omitidos
+area-waste = desperdicio: { $share } de las celdas calculadas se descarta
+area-bytes = claves y valores leídos: { $bytes } por cabeza
+area-bytes-tip = Cada bloque calculado lee sus claves y valores una vez; un kernel puede encontrar algunos en su caché.
 
 ## La barra inferior
 status-compiling = compilando…

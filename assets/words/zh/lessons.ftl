@@ -65,8 +65,24 @@ lesson-step = 第 { $n } 步，共 { $all } 步
 learn-done = 完成
 learn-next = 下一步
 learn-back = 上一步
-learn-is-open = 已打开
 learn-is-done = 已完成
+learn-is-open = 已打开
+learn-return = 返回课程
+
+## 导览
+tour-preset = 一行是一个查询，一列是一个键。有颜色的像素让这个查询可以关注这个键。这是一个滑动窗口：每个 token 看到最近的 1024 个。
+tour-stroke = 画笔会保留更多单元格，这里是远处的一片区域。一笔就是文档的一个图层；“撤销”可以收回。
+tour-blocks = 内核按块工作。选中一个区域，就会显示它的满块、部分块和跳过的块，其中的浪费，以及它们读取的字节数。
+tour-slider = 窗口变大又变小。上方的卡片随之变化：保留的单元格，以及时间；竞速测量之前，时间是估计值。
+tour-race = “竞速”比较各个内核，每个都先与 float64 核对。运行之前，它就说明哪些库支持这个掩码。
+tour-export = “导出”为训练器、模型或程序写出掩码，并在写入之前显示每个文件和每一行改动。
+tour-end = 导览结束。您的文档保持原样。“图库”里有现成的掩码，“学习”里有课程，按 F1 可查看所有按键。
+tour-step = { $n } / { $all }
+tour-go-on = 继续
+tour-pause = 暂停
+tour-stop = 停止
+    .tip = 结束导览；按 Escape 或单击别处也一样。
+tour-stop-name = 停止导览
 
 ## 打开的掩码的 tile
 tiles-title = 逐个 tile 看 FlashAttention
@@ -96,18 +112,3 @@ tiles-o = 输出当前的第一个分量。
 tiles-increased = m 上升了：l 和 o 先乘以 exp({ $before } - { $now })。
 tiles-kept = 这个 tile 中为查询 { $query } 保留 { $kept } 个键。
 tiles-scores = 分数来自 { $source }，是正态分布的随机数；mask_mod 和 score_mod 是文档自己的。
-
-## 导览
-tour-preset = 一行是一个查询，一列是一个键。有颜色的像素让这个查询关注这个键。这是一个滑动窗口：每个 token 看到最近的 1024 个。
-tour-stroke = 画笔保留更多单元格，这里是远处的一片区域。一笔就是文档的一个图层；“撤销”可以收回它。
-tour-blocks = 内核按块工作。选中的区域显示其中的满块、部分块和跳过的块、块里的浪费，以及它们读取的字节数。
-tour-slider = 窗口变大又变小。上方的卡片随之变化：保留的单元格，以及在竞速测量之前作为估计的时间。
-tour-race = “竞速”比较各个内核，每个都先与 float64 核对。运行之前，它会说明哪些库能接受这个掩码。
-tour-export = “导出”为训练器、模型或程序写出掩码，并在写入之前显示每个文件和每一行改动。
-tour-end = 就是这些。您的文档保持原样。“图库”里有现成的掩码，“学习”里有课程，F1 列出所有按键。
-tour-of = { $n } / { $all }
-tour-go-on = 继续
-tour-pause = 暂停
-tour-stop = 停止
-    .tip = 结束导览；按 Escape 或单击别处也可以。
-tour-stop-name = 停止导览

@@ -65,7 +65,6 @@ page-export = 您使用的程序
 page-learn = 课程
 page-parallel = 多块 GPU
 page-field = 页面
-page-lesson = ← 回到课程
 page-hide = 隐藏侧边页面
 
 ## 顶栏下方的卡片
@@ -120,8 +119,8 @@ picture-loss = 损失
     .tip = 对“质量”中打开的捕获，掩码之外的注意力质量，以及每一行保留的质量。
 picture-difference = 差异
 picture-difference-tip = 现在保留而 { $name } 中不保留的单元格，以及反过来的单元格。
+picture-patches-tip = { $tip }显示什么由“块”“掩码”“分数”等选项决定。
 picture-drawn = 画什么
-patches-also = { $tip } 块、掩码、分数等决定显示什么。
 picture-log = 对数
     .tip = 按对数着色。
 tools-batch = 批
@@ -145,10 +144,26 @@ mouse-rectangle = 保留一个矩形内的单元格，作为新图层。
 mouse-rectangle-first = 第一个矩形从空掩码开始：只保留画出的单元格。
 mouse-band = 保留一条对角带内的单元格，作为新图层。
 mouse-band-first = 第一条带从空掩码开始：只保留画出的单元格。
-mouse-area = 拖选一个区域：显示其中保留的单元格、块、浪费和字节数。边缘会对齐到帧和段（按住 Alt 时不对齐）；Shift 选择单个 token。
-mouse-polygon = 在一个区域周围单击各个角；Enter 或双击使它闭合。边缘会对齐到帧和段（按住 Alt 时不对齐）；Shift 选择单个 token。
-mouse-lasso = 围着一个区域画。边缘会对齐到帧和段（按住 Alt 时不对齐）；Shift 选择单个 token。
-mouse-patches = 单击一个键使它成为查询；方向键移动它，翻页键按帧移动。G 返回矩阵。
+mouse-area = 拖选一个区域：显示其中保留的单元格、块、浪费和字节数。{ $borders }
+mouse-polygon = 围绕一个区域依次单击角点；按 Enter 或双击即可闭合。{ $borders }
+mouse-lasso = 用指针圈出一个区域。{ $borders }
+mouse-borders = 边缘会对齐到帧和段（按住 Alt 则不对齐）；按住 Shift 可选到单个 token。
+mouse-patches = 单击一个键，它就成为查询；方向键移动它，翻页键移动一帧。按 G 返回矩阵。
+
+## 所选区域的数据
+area-within = 位于 { $place } 之内
+area-forget = 取消选区
+    .tip = 取消这个选区。
+area-keep = 保留这些
+area-drop = 移除这些
+area-kept = 保留其中 { $share } 的单元格
+area-mass = 占其查询的注意力的 { $share }，其中 { $dropped } 被丢弃
+area-mass-tip = 没有掩码时的概率，来自 { $source }；对该区域的查询取平均。
+area-too-many = 块太多，无法逐个计数：请选小一些。
+area-blocks = { $size } 的块：满块 { $full }，部分块 { $partial }，跳过 { $empty }
+area-waste = 浪费：计算的单元格中有 { $share } 被丢弃
+area-bytes = 读取的键和值：每个头 { $bytes }
+area-bytes-tip = 每个要计算的块读取一次它的键和值；内核可能在缓存中找到其中一部分。
 
 ## 底栏
 status-compiling = 正在编译…

@@ -4,7 +4,7 @@
 //! single tokens with Shift. Must not know documents.
 
 use super::colors::Palette;
-use super::tools::SNAP;
+use super::step::SNAP;
 use super::view::ScreenFromWorld;
 use crate::app::region::border;
 use crate::base::{BlockSize, Lengths};

@@ -4,7 +4,7 @@
 //! whole mask, Enter draws with the tool at the cross in the middle. Must not know how anything is painted.
 
 use super::handles;
-use super::tools::Step;
+use super::step::Step;
 use super::{Canvas, CanvasEvent, Scene, Tool};
 use crate::base::BlockSize;
 use egui::{Event, EventFilter, Key, Modifiers, MouseWheelSource, MouseWheelUnit, PointerButton, Pos2, Rect};

@@ -21,6 +21,7 @@ mod patches;
 mod render;
 mod rulers;
 mod scene;
+mod step;
 mod texts;
 mod tiles;
 mod tools;
@@ -45,8 +46,9 @@ use heat::HeatMap;
 use marks::{blank, cross, cross_hair, numbers, veil};
 use render::Source;
 use std::sync::Arc;
+use step::Step;
 use tiles::{Look, Tiles};
-use tools::{Step, Tools};
+use tools::Tools;
 use workers::{Probe, Workers};
 
 /// Height of the line with the read-out, in points.

@@ -4,7 +4,7 @@
 //! Must not know widgets, or what becomes of the area.
 
 use super::colors::Palette;
-use super::tools::{DRAG, Step};
+use super::step::{DRAG, Step};
 use super::view::ScreenFromWorld;
 use super::{Canvas, CanvasEvent, Scene, Tool};
 use crate::app::region::Region;

@@ -29,6 +29,9 @@ const GAP: f32 = 8.0;
 
 /// Which row of which picture.
 type Of = (TileKey, usize);
+/// A row that is asked for, and one that has come.
+type Asked = (Arc<Source>, Of);
+type Answered = (Of, Row);
 /// Numbers as colours: their revision, whether by the logarithm, in a dark window; the colours; the scale.
 type Shaded = ((u64, bool, bool), Vec<Color32>, Option<(String, Vec<Color32>)>);
 
@@ -37,9 +40,9 @@ type Shaded = ((u64, bool, bool), Vec<Color32>, Option<(String, Vec<Color32>)>);
 pub(super) struct Patches {
     /// The chosen frame of the segment that begins at a token.
     frames: BTreeMap<usize, usize>,
-    row: Option<(Of, Row)>,
+    row: Option<Answered>,
     asked: Option<Of>,
-    thread: Option<Latest<(Arc<Source>, Of), (Of, Row)>>,
+    thread: Option<Latest<Asked, Answered>>,
     shaded: Option<Shaded>,
     /// Textures of parts by their first token, and what they show.
     textures: BTreeMap<usize, ((u64, usize), TextureHandle)>,
@@ -143,7 +146,7 @@ impl Patches {
             let thread = self.thread.get_or_insert_with(|| {
                 let context = ui.ctx().clone();
                 let wake: Wake = Arc::new(move || context.request_repaint());
-                Latest::new("patches", true, wake, |(source, of): (Arc<Source>, Of), control| {
+                Latest::new("patches", true, wake, |(source, of): Asked, control| {
                     Some((of, row(&source, &of.0, of.1, control)?))
                 })
             });
@@ -154,7 +157,7 @@ impl Patches {
             self.row = Some(row);
         }
         // colours of another document, or of other lengths, are of no keys here
-        let fits = |(of, row): &(Of, Row)| of.0.revision == source.revision && row.kept.len() == scene.lengths.kv_len;
+        let fits = |(of, row): &Answered| of.0.revision == source.revision && row.kept.len() == scene.lengths.kv_len;
         self.row = self.row.take().filter(fits);
         if let Some(data) = numbers(scene, q) {
             let wanted = (data.revision, scene.map.is_some_and(|map| map.log), dark);

@@ -1,7 +1,8 @@
 //! Strokes, rectangles and bands from pointer positions.
 
-use super::super::view::View;
+use super::super::view::{ScreenFromWorld, View};
 use super::*;
+use crate::base::Lengths;
 use egui::{Rect, pos2, vec2};
 use std::collections::HashMap;
 

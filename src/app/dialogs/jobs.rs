@@ -24,7 +24,9 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) -> Next {
     ui.add_space(6.0);
     keep_asking(ui, state, actions);
     ScrollArea::vertical().max_height(360.0).show(ui, |ui| {
-        ui.strong(format!("{host}, connected"));
+        let target = &state.view.target;
+        let name = if target.is_local() { host.clone() } else { format!("{target} ({host}), connected") };
+        ui.strong(name);
         match &far.listed {
             None if far.error.is_none() => drop(ui.spinner()),
             None => {}
@@ -67,9 +69,10 @@ fn others(ui: &mut Ui, state: &State, actions: &mut Actions) {
     for (target, listed) in &others.listed {
         ui.add_space(6.0);
         ui.horizontal(|ui| {
-            ui.strong(target);
+            let title = Target::new(target).title().to_string();
+            ui.strong(&title);
             let words = "Makes it the worker's machine; the present one stays until it answers.";
-            let button = ui.button("Connect").on_hover_text(words).accessible_name(format!("Connect {target}"));
+            let button = ui.button("Connect").on_hover_text(words).accessible_name(format!("Connect {title}"));
             if button.clicked() && state.connecting.is_none() {
                 // that dialog shows the waiting and its end
                 actions.command(Command::Connect);

@@ -16,9 +16,11 @@ pub(super) fn failure(ui: &mut Ui, heading: &str, why: &[Diagnostic]) -> Next {
         for diagnostic in why {
             refusal(ui, diagnostic);
             // the code is for searching; what happened comes first
-            let (summary, mark) = (diagnostic.summary(), format!("[{}]: ", diagnostic.code));
-            let words = summary.split_once(&mark).map_or(summary.as_str(), |(_, words)| words);
-            ui.label(RichText::new(words).color(severity_colour(ui, diagnostic.severity)))
+            let coded = format!("[{}]: {}", diagnostic.code, diagnostic.message);
+            let summary = diagnostic.summary();
+            let place = summary.strip_suffix(&coded).and_then(|front| front.rsplit_once(' ')).map(|(place, _)| place);
+            let words = [place.unwrap_or_default(), &diagnostic.message].join(" ");
+            ui.label(RichText::new(words.trim_start()).color(severity_colour(ui, diagnostic.severity)))
                 .on_hover_text(&*diagnostic.code);
             if let Some(hint) = &diagnostic.hint {
                 ui.label(words_of(hint));

@@ -5,6 +5,7 @@
 use crate::app::action::{Action, Actions};
 use crate::app::area::{Area as Selected, Mass};
 use crate::app::command::Command;
+use crate::app::language::{say, say_with};
 use crate::app::state::State;
 use crate::app::widgets::{grouped, id, percent};
 use crate::base::words::bytes;
@@ -20,20 +21,24 @@ pub(in crate::app) fn show(ui: &Ui, canvas: Rect, state: &State, actions: &mut A
             ui.set_max_width(300.0);
             ui.horizontal(|ui| {
                 let [q, kv] = selected.region.place;
-                let within = if selected.region.is_rectangle() { "" } else { "within " };
-                ui.label(RichText::new(format!("{within}q {}..{}, kv {}..{}", q[0], q[1], kv[0], kv[1])).strong());
-                let close = ui.small_button("×").on_hover_text("Forgets the area.").accessible_name("Forget the area");
-                if close.clicked() {
+                let place = format!("q {}..{}, kv {}..{}", q[0], q[1], kv[0], kv[1]);
+                let place = match selected.region.is_rectangle() {
+                    true => place,
+                    false => say_with(ui, "area-within", &[("place", place.into())]),
+                };
+                ui.label(RichText::new(place).strong());
+                let close = ui.small_button("×").on_hover_text(say(ui, "area-forget.tip"));
+                if close.accessible_name(say(ui, "area-forget")).clicked() {
                     actions.push(Action::ForgetArea);
                 }
             });
             match selected.figures.as_ref().filter(|figures| figures.of == state.area_of()) {
                 Some(_) => figures(ui, selected, state),
-                None => drop(ui.weak("counting…")),
+                None => drop(ui.weak(say(ui, "card-kept-counting"))),
             }
             ui.horizontal(|ui| {
-                for (name, command) in [("Keep these", Command::KeepArea), ("Remove these", Command::DropArea)] {
-                    if ui.button(name).on_hover_text(command.tooltip(ui.ctx())).clicked() {
+                for (name, command) in [("area-keep", Command::KeepArea), ("area-drop", Command::DropArea)] {
+                    if ui.button(say(ui, name)).on_hover_text(command.tooltip(ui.ctx())).clicked() {
                         actions.command(command);
                     }
                 }
@@ -45,33 +50,32 @@ pub(in crate::app) fn show(ui: &Ui, canvas: Rect, state: &State, actions: &mut A
 fn figures(ui: &mut Ui, selected: &Selected, state: &State) {
     let Some(found) = &selected.figures else { return };
     let about = if found.exact { "" } else { "\u{2248} " };
-    ui.label(format!("keeps {about}{} of its cells", percent(found.kept)));
+    let share = format!("{about}{}", percent(found.kept));
+    ui.label(say_with(ui, "area-kept", &[("share", share.into())]));
     if let Some(mass) = &found.mass {
-        let words = format!(
-            "holds {} of its queries' attention, of which {} is dropped",
-            percent(mass.all),
-            percent(dropped(mass))
-        );
-        ui.label(words).on_hover_text(format!(
-            "The probability without the mask, by {}; the mean over the queries of the area.",
-            mass.source
+        let figures = [("share", percent(mass.all).into()), ("dropped", percent(dropped(mass)).into())];
+        let source = mass.source.to_string();
+        ui.label(say_with(ui, "area-mass", &figures)).on_hover_text(say_with(
+            ui,
+            "area-mass-tip",
+            &[("source", source.into())],
         ));
     }
     let Some(blocks) = &found.blocks else {
-        ui.weak("More blocks than are counted one by one: select less.");
+        ui.weak(say(ui, "area-too-many"));
         return;
     };
     let size = state.document.settings.block_size;
-    ui.label(format!(
-        "blocks of {size}: {} full, {} partial, {} skipped",
-        grouped(blocks.full as u128),
-        grouped(blocks.partial as u128),
-        grouped(blocks.empty as u128)
-    ));
-    ui.label(format!("waste: {} of the computed cells are dropped", percent(blocks.waste)));
-    ui.label(format!("keys and values read: {} a head", bytes(blocks.bytes as u64))).on_hover_text(
-        "Each computed block reads its keys and values once; a kernel may find some of them in its cache.",
-    );
+    let kinds = [
+        ("size", size.to_string().into()),
+        ("full", grouped(blocks.full as u128).into()),
+        ("partial", grouped(blocks.partial as u128).into()),
+        ("empty", grouped(blocks.empty as u128).into()),
+    ];
+    ui.label(say_with(ui, "area-blocks", &kinds));
+    ui.label(say_with(ui, "area-waste", &[("share", percent(blocks.waste).into())]));
+    let read = say_with(ui, "area-bytes", &[("bytes", bytes(blocks.bytes as u64).into())]);
+    ui.label(read).on_hover_text(say(ui, "area-bytes-tip"));
 }
 
 /// The share of an area's attention that the mask drops.

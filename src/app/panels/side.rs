@@ -52,7 +52,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, merged: bool, pages: &mut
     }
     names(ui, state, actions);
     if tabs::lesson_is_on(ui) && !state.view.is_at(Workspace::Learn) {
-        let back = ui.link(say(ui, "page-lesson"));
+        let back = ui.link(say(ui, "learn-return"));
         if back.on_hover_text(Command::ShowLearn.tooltip(ui.ctx())).clicked() {
             actions.command(Command::ShowLearn);
         }

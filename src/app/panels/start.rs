@@ -54,7 +54,7 @@ pub(in crate::app) fn show(ui: &mut Ui, actions: &mut Actions) {
 fn letters(text: &str) -> usize {
     let wide = |c: char| match u32::from(c) {
         0x2e80..=0x9fff | 0xac00..=0xd7ff | 0xf900..=0xffff => 2,
-        0x93a..=0x94f if !matches!(u32::from(c), 0x93d | 0x93e | 0x93f | 0x940) => 0,
+        0x93a..=0x94f if !matches!(u32::from(c), 0x93d..=0x940) => 0,
         _ => 1,
     };
     text.chars().map(wide).sum()

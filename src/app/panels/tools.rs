@@ -121,7 +121,7 @@ fn pictures(ui: &mut Ui, state: &State, actions: &mut Actions) {
 
 /// The switch between the matrix and the keys of one query.
 fn patches(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    let words = say_with(ui, "patches-also", &[("tip", Command::Patches.tooltip(ui.ctx()).into())]);
+    let words = say_with(ui, "picture-patches-tip", &[("tip", Command::Patches.tooltip(ui.ctx()).into())]);
     if ui.selectable_label(state.focus.patches, Command::Patches.text(ui.ctx())).on_hover_text(words).clicked() {
         actions.command(Command::Patches);
     }
@@ -202,11 +202,11 @@ fn count(ui: &mut Ui, state: &State, actions: &mut Actions) {
 fn empty_rows(ui: &mut Ui, state: &State) {
     let Some(Ok(stats)) = state.session.current_stats().map(|counted| &counted.result) else { return };
     if stats.empty_rows > 0 {
-        let words = say_with(ui, "tools-empty-rows", &[("n", grouped(stats.empty_rows.into()).into())]);
         // where it would cover the heads, the headline's warnings have it
         if ui.available_width() < EMPTY {
             return;
         }
+        let words = say_with(ui, "tools-empty-rows", &[("n", grouped(stats.empty_rows.into()).into())]);
         ui.colored_label(ui.visuals().warn_fg_color, words).on_hover_text(say(ui, "tools-empty-rows-tip"));
     }
 }
@@ -229,22 +229,21 @@ fn icon_button(ui: &mut Ui, chosen: bool, icon: Icon, command: Command) -> egui:
 /// The tool's effect, shown before its use.
 pub(in crate::app) fn tool_words(said: &'static Words, state: &State) -> String {
     let empty = state.document.layers.iter().all(|l| !l.enabled);
-    if state.focus.patches {
-        return said.text("mouse-patches").into();
-    }
+    let area = |id: &str| said.with(id, &[("borders", said.text("mouse-borders").into())]);
     let id = match state.focus.tool {
+        _ if state.focus.patches => "mouse-patches",
         Tool::Pan if state.selected_rectangle().is_some() => "mouse-handles",
         Tool::Pan => "mouse-pan",
         Tool::Brush | Tool::Eraser | Tool::Line => {
             let words = Plan::of(state, state.focus.tool != Tool::Eraser).words(&state.document);
             return format!("{words} [ and ], or Alt and the wheel, change the width.");
         }
+        Tool::Area => return area("mouse-area"),
+        Tool::Polygon => return area("mouse-polygon"),
+        Tool::Lasso => return area("mouse-lasso"),
         Tool::Rectangle if empty => "mouse-rectangle-first",
         Tool::Band if empty => "mouse-band-first",
         Tool::Rectangle => "mouse-rectangle",
-        Tool::Area => "mouse-area",
-        Tool::Polygon => "mouse-polygon",
-        Tool::Lasso => "mouse-lasso",
         Tool::Band => "mouse-band",
     };
     said.text(id).into()

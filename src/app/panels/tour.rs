@@ -32,11 +32,11 @@ pub(in crate::app) fn show(ctx: &Context, state: &State, actions: &mut Actions) 
             let wide = (screen.width() - 60.0).min(WIDE);
             ui.set_width(wide);
             let step = tour.step();
-            ui.add(egui::Label::new(RichText::new(say(ui, STEPS[step].words)).size(15.0)).wrap());
+            ui.add(egui::Label::new(RichText::new(say(ui, STEPS[step].id)).size(15.0)).wrap());
             ui.horizontal(|ui| {
                 let share = (tour.played / LENGTH) as f32;
                 ui.add(ProgressBar::new(share).desired_width((wide - 200.0).max(60.0)).desired_height(8.0));
-                ui.weak(say_with(ui, "tour-of", &[("n", (step + 1).into()), ("all", STEPS.len().into())]));
+                ui.weak(say_with(ui, "tour-step", &[("n", (step + 1).into()), ("all", STEPS.len().into())]));
                 let pause = say(ui, if tour.paused { "tour-go-on" } else { "tour-pause" });
                 if ui.add(egui::Button::new(pause).min_size(Vec2::new(58.0, 0.0))).clicked() {
                     actions.push(Action::PauseTour);

@@ -4,6 +4,7 @@
 
 use crate::app::action::{Action, Actions};
 use crate::app::canvas::colors::Palette;
+use crate::app::command::Command;
 use crate::app::session::Shown;
 use crate::app::state::State;
 use crate::app::widgets::id;
@@ -38,7 +39,13 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let q = state.focus.pinned[0].min(lengths.q_len - 1);
     let place = axes.q.place(q).map(|p| p.to_string()).unwrap_or_default();
     ui.add_space(4.0);
-    ui.label(RichText::new(format!("Patches that {place} attends to")).strong());
+    ui.horizontal_wrapped(|ui| {
+        ui.label(RichText::new(format!("Patches that {place} attends to")).strong());
+        let large = ui.small_button("On the canvas").on_hover_text(Command::Patches.tooltip(ui.ctx()));
+        if !state.focus.patches && large.clicked() {
+            actions.command(Command::Patches);
+        }
+    });
     for (_, start, segment) in segments {
         let same = axes.kv.is_none();
         one(ui, state, built.compiled.mask.as_deref(), (start, segment, q, same), actions);

@@ -82,7 +82,7 @@ fn attend<W: Write>(mut desk: Box<dyn Desk>, questions: &Receiver<(u64, Value, C
 fn plain(body: RequestBody) -> Outcome {
     match body {
         RequestBody::Detached(ask) => detached::answer(ask).map(|told| (Reply::Detached(told), Vec::new())),
-        RequestBody::Folder(ask) => Ok((Reply::Folder(browse::list(&ask)), Vec::new())),
+        RequestBody::Folder(ask) => Ok((Reply::Folder(Box::new(browse::list(&ask))), Vec::new())),
         RequestBody::File { path } => {
             let (path, bytes) = browse::read(&path).map_err(|why| vec![why])?;
             let info = PayloadInfo { name: "file".into(), dtype: DType::U8, shape: vec![bytes.len()] };

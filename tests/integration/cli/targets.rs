@@ -504,7 +504,9 @@ fn a_sweep_is_one_array_job_of_slurm_and_its_lost_tasks_are_submitted_again() {
     let sweep =
         ["sweep", "band.json", "--lengths", "300,301,302", "--rounds", "1", "--backend", "flex", "--device", "cpu"];
     let run = |more: &[&str]| Bench::ran(far.command(&[&sweep[..], more].concat()).env("PATH", &path));
-    run(&["--slurm", "array 1"]).fails(1, &["error[slurm-submit]", "cannot start sbatch"]);
+    // nothing of the system is found here
+    let none = |more: &[&str]| Bench::ran(far.command(&[&sweep[..], more].concat()).env("PATH", far.bench.path("")));
+    none(&["--slurm", "array 1"]).fails(1, &["error[slurm-submit]", "cannot start sbatch"]);
     far.program("sbatch", SBATCH);
     run(&["--slurm", "array 1", "--sbatch=--refuse"]).fails(1, &["error[slurm-submit]", "Invalid partition"]);
     let told = run(&["--slurm", "array 1", "--sbatch=--gres=gpu:1"]).ok();
@@ -515,10 +517,16 @@ fn a_sweep_is_one_array_job_of_slurm_and_its_lost_tasks_are_submitted_again() {
     let shown =
         run(&["--slurm", "array 1"]).fails(1, &["error[slurm-missing]", "seq 301", "node lost", "squeue -j 4711"]);
     assert!(shown.out.contains(" 302 ") && !shown.out.contains(" 301 "), "{}", shown.out);
+    // one that waits or runs is not submitted again, and a refusal changes nothing
+    far.program("squeue", "echo 1");
+    let shown = run(&["--slurm", "array 1", "--again"]).fails(1, &["error[slurm-missing]", "1 wait or run"]);
+    assert!(shown.out.contains(" 302 "), "{}", shown.out);
+    far.program("squeue", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1");
+    run(&["--slurm", "array 1", "--again", "--sbatch=--refuse"]).fails(1, &["error[slurm-submit]"]);
     run(&["--slurm", "array 1", "--again"]).ok();
     let words = std::fs::read_to_string(far.bench.path("sbatch.words")).expect("called");
     assert!(
-        words.lines().count() == 3 && words.lines().last().is_some_and(|last| last.contains("--array=1 ")),
+        words.lines().count() == 4 && words.lines().last().is_some_and(|last| last.contains("--array=1 ")),
         "{words}"
     );
     let rows = run(&["--slurm", "array 1", "--json"]).ok().json();

@@ -57,7 +57,7 @@ impl Does {
         }
     }
 
-    /// That it holds, as the id of a word: what is so from the start was not done.
+    /// That it holds, as an id of texts: what is so from the start was not done.
     pub fn said(self) -> &'static str {
         match self {
             Does::Preset(_) => "learn-is-open",

@@ -3,7 +3,7 @@
 //! Invariant: a time names its place; the time of a smaller copy, or of a failed check, never counts for the document;
 //! a ratio is highlighted only if the samples show it. Must not know how a card is drawn.
 
-use super::lines::flops;
+use super::words::flops;
 use crate::analysis::block_mask::Stats;
 use crate::app::cards::{Card, Tone};
 use crate::app::command::Command;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: each names its design; two races are compared by the samples of both. Must not know how a race runs.
 
-use super::lines::flops;
+use super::words::flops;
 use crate::app::races::Past;
 use crate::app::state::State;
 use crate::app::theme::palette;

@@ -4,6 +4,7 @@
 //! a race runs.
 
 use super::roof::{self, Run};
+use super::words::flops;
 use crate::app::theme::{Palette, palette};
 use crate::app::widgets::milliseconds;
 use crate::base::{BackendName, Provenance, words};
@@ -157,16 +158,6 @@ impl Line<'_> {
             }
             _ => (RichText::new(rate), format!("{ran}.")),
         }
-    }
-}
-
-/// `1.25 TFLOP/s`, `310 GFLOP`.
-pub(super) fn flops(flop: f64, unit: &str) -> String {
-    match flop {
-        f if f >= 1e14 => format!("{:.0} T{unit}", f / 1e12),
-        f if f >= 1e12 => format!("{:.2} T{unit}", f / 1e12),
-        f if f >= 1e9 => format!("{:.1} G{unit}", f / 1e9),
-        f => format!("{:.1} M{unit}", f / 1e6),
     }
 }
 

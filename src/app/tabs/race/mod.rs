@@ -12,6 +12,7 @@ mod plots;
 mod racers;
 mod roof;
 mod verdicts;
+mod words;
 
 pub(in crate::app) use card::best_time;
 
@@ -30,7 +31,8 @@ use crate::tasks::recorded::{Recorded, of_problem};
 use crate::tasks::smaller::{self, is_heavy};
 use crate::trainers::advice::{Measured, Question, advise};
 use egui::{Color32, ColorImage, RichText, ScrollArea, TextureHandle, TextureOptions, Ui, Vec2};
-use lines::{flops, lines};
+use lines::lines;
+use words::flops;
 
 /// Longer side of the picture of a smaller copy.
 const PICTURE: f32 = 84.0;

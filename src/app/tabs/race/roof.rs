@@ -3,8 +3,8 @@
 //! Invariant: a point is a checked, timed result of the shown problem; a roof comes from a data sheet, an estimate from other runs,
 //! and both say so. Must not know how a race runs.
 
-use super::lines::flops;
 use super::plots::{colour, plain, power, tens};
+use super::words::flops;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{id, milliseconds, percent};
