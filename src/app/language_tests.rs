@@ -61,10 +61,7 @@ fn menus_first_steps_and_a_lesson_are_hindi_and_the_choice_takes_effect_at_once(
     click(&mut window, "Language");
     click(&mut window, "हिन्दी");
     assert_eq!(state(&window).view.language, Some(Language::Hindi));
-    reads(
-        &window,
-        &["FlexAttention कोड चिपकाएँ या खोलें", "परिचय देखें", "दो मिनट में दिखाएँ", "11.7% सेल", "मास्क लेयर", "इंस्पेक्टर"],
-    );
+    reads(&window, &["FlexAttention कोड चिपकाएँ या खोलें", "टूर देखें", "दो मिनट में दिखाएँ", "11.7% सेल", "मास्क लेयर", "इंस्पेक्टर"]);
     click(&mut window, "संपादन");
     reads(&window, &["पूर्ववत् करें", "लेयर मिटाएँ"]);
     click(&mut window, "संपादन");
