@@ -73,10 +73,10 @@ def main():
         for ready in ray.wait(list(waiting), num_returns=1)[0]:
             point = waiting.pop(ready)
             try:
-                told = ray.get(ready)
+                reported = ray.get(ready)
             except Exception as why:  # the node is lost, twice
-                told = {"node": "a lost node", "failed": str(why).strip().splitlines()[-1]}
-            print(json.dumps({"point": point, **told}), flush=True)
+                reported = {"node": "a lost node", "failed": str(why).strip().splitlines()[-1]}
+            print(json.dumps({"point": point, **reported}), flush=True)
 
 
 main()

@@ -30,19 +30,19 @@ struct Row {
 /// Notes about a whole mask at given sizes. `stats` are those of its block mask.
 pub fn intent(of: &Mod, sizes: Sizes, stats: &Stats) -> Vec<Diagnostic> {
     let (q_len, kv_len) = (sizes.lengths.q_len, sizes.lengths.kv_len);
-    let mut told: Vec<Diagnostic> = Vec::new();
-    told.extend(dense_table(of, sizes));
+    let mut reported: Vec<Diagnostic> = Vec::new();
+    reported.extend(dense_table(of, sizes));
     let depends = of.depends();
     if depends.on(Input::QIdx) && depends.on(Input::KvIdx) {
         let rows = rows(of, q_len, kv_len);
-        told.extend(longer_keys(&rows, q_len, kv_len));
+        reported.extend(longer_keys(&rows, q_len, kv_len));
         if q_len == kv_len && q_len > 4 {
-            told.extend(future(&rows, q_len));
+            reported.extend(future(&rows, q_len));
         }
     }
-    told.extend(no_whole_block(stats, sizes));
-    told.extend(keeps_all(stats));
-    for diagnostic in &mut told {
+    reported.extend(no_whole_block(stats, sizes));
+    reported.extend(keeps_all(stats));
+    for diagnostic in &mut reported {
         if diagnostic.labels.is_empty()
             && let Some(span) = of.graph.node(of.root).span
         {
@@ -50,7 +50,7 @@ pub fn intent(of: &Mod, sizes: Sizes, stats: &Stats) -> Vec<Diagnostic> {
         }
         diagnostic.sources = of.sources.clone();
     }
-    told
+    reported
 }
 
 fn rows(of: &Mod, q_len: usize, kv_len: usize) -> Vec<Row> {
@@ -165,9 +165,9 @@ fn dense_table(of: &Mod, sizes: Sizes) -> Option<Diagnostic> {
         let (q_len, kv_len) = (sizes.lengths.q_len, sizes.lengths.kv_len);
         let elements = shape.iter().map(|n| *n as u64).product::<u64>();
         let beyond = elements > i32::MAX as u64 || others as u64 * q_len as u64 * kv_len as u64 > i32::MAX as u64;
-        let place = |told: Diagnostic| match graph.node(id).span {
-            Some(span) => told.at(span, ""),
-            None => told,
+        let place = |reported: Diagnostic| match graph.node(id).span {
+            Some(span) => reported.at(span, ""),
+            None => reported,
         };
         let hint = "keep the table as bits or block lists (BlockMask.from_kv_blocks, Maskloom's export), or read a flat table with an \
                     int64 offset";
@@ -191,13 +191,13 @@ fn dense_table(of: &Mod, sizes: Sizes) -> Option<Diagnostic> {
 
 /// What a text's own create_block_mask was asked for, against what its mask reads.
 pub fn asked(depends: Depends, batch: Extent, heads: Extent) -> Vec<Diagnostic> {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for (name, input, extent) in [("B", Input::B, batch), ("H", Input::H, heads)] {
         let low = name.to_lowercase();
         match (extent, depends.on(input)) {
             (Extent::One, true) => {
                 let message = format!("the mask is made with {name}=None or 1, but its mod reads `{low}`");
-                told.push(Diagnostic::warning("broadcast-reads", message).hint(format!(
+                reported.push(Diagnostic::warning("broadcast-reads", message).hint(format!(
                     "the blocks are those of {low} 0 for every entry, and a compiled kernel that reads a tensor of one entry at `{low}` \
                      leaves it without a message: pass {name}, the number of entries"
                 )));
@@ -206,7 +206,7 @@ pub fn asked(depends: Depends, batch: Extent, heads: Extent) -> Vec<Diagnostic> 
                 let message = format!(
                     "the mask is made with {name}={n}, but its mod does not read `{low}`: all {n} lists are equal"
                 );
-                told.push(
+                reported.push(
                     Diagnostic::note("broadcast-possible", message)
                         .hint(format!("pass {name}=None: 1/{n} of the time and of the memory, and the same mask")),
                 );
@@ -214,7 +214,7 @@ pub fn asked(depends: Depends, batch: Extent, heads: Extent) -> Vec<Diagnostic> 
             _ => {}
         }
     }
-    told
+    reported
 }
 
 /// An extent of create_block_mask.

@@ -32,17 +32,17 @@ pub struct Sizes {
 
 /// Reads that can leave their tensor, and ints that can leave 32 bits.
 pub fn lint(of: &Mod, sizes: Sizes) -> Vec<Diagnostic> {
-    let mut told = reads(of, sizes);
+    let mut reported = reads(of, sizes);
     // the cells of a mask are found on the host, in 64 bits
     if of.kind == ModKind::Score {
-        told.extend(overflow(of, sizes));
+        reported.extend(overflow(of, sizes));
     }
-    told.extend(zero_division(of, sizes));
-    told.extend(costly(of, sizes));
-    for diagnostic in &mut told {
+    reported.extend(zero_division(of, sizes));
+    reported.extend(costly(of, sizes));
+    for diagnostic in &mut reported {
         diagnostic.sources = of.sources.clone();
     }
-    told
+    reported
 }
 
 /// Operations for each cell from which on a mask is slow in every backend.
@@ -57,11 +57,11 @@ fn costly(of: &Mod, sizes: Sizes) -> Option<Diagnostic> {
     }
     let (q_len, kv_len) = (sizes.lengths.q_len, sizes.lengths.kv_len);
     let message = format!("this computes {work} operations for each of {q_len} x {kv_len} cells");
-    let told = Diagnostic::warning("costly", message)
+    let reported = Diagnostic::warning("costly", message)
         .hint("compute a table in the factory and read it, `table[q_idx, kv_idx]`: such a mod makes block masks and kernels slow");
     Some(match of.graph.node(of.root).span {
-        Some(span) => told.at(span, ""),
-        None => told,
+        Some(span) => reported.at(span, ""),
+        None => reported,
     })
 }
 
@@ -71,7 +71,7 @@ pub fn empty_rows(mask: &BlockMask, stats: &Stats, of: &Mod, sizes: Sizes) -> Op
     if stats.empty_rows == 0 {
         return None;
     }
-    let mut told = if stats.kept_cells == 0 {
+    let mut reported = if stats.kept_cells == 0 {
         Diagnostic::warning("keeps-nothing", "at these lengths this mask keeps no cell at all")
             .hint("check the condition and the lengths: the output will be all zeros")
     } else {
@@ -80,10 +80,10 @@ pub fn empty_rows(mask: &BlockMask, stats: &Stats, of: &Mod, sizes: Sizes) -> Op
             .hint("their output is 0 and their lse -inf (NaN in a plain softmax); let each query keep its own key: `| (q_idx == kv_idx)`")
     };
     if let Some(span) = of.graph.node(of.root).span {
-        told = told.at(span, "");
+        reported = reported.at(span, "");
     }
-    told.sources = of.sources.clone();
-    Some(told)
+    reported.sources = of.sources.clone();
+    Some(reported)
 }
 
 /// Where the first such row is, if it is soon found.
@@ -110,7 +110,7 @@ fn reads(of: &Mod, sizes: Sizes) -> Vec<Diagnostic> {
         q: last(sizes.lengths.q_len),
         kv: last(sizes.lengths.kv_len),
     };
-    let mut told: Vec<Diagnostic> = Vec::new();
+    let mut reported: Vec<Diagnostic> = Vec::new();
     for id in schedule::needed(&graph, &[of.root]) {
         let Op::Load(capture, index) = &graph.node(id).op else { continue };
         let captured = graph.capture(*capture);
@@ -118,7 +118,7 @@ fn reads(of: &Mod, sizes: Sizes) -> Vec<Diagnostic> {
             let program = Program::of_graph(Arc::clone(&graph), *at);
             let Interval::Int(range) = program.evaluate(&cells, &mut program.scratch()) else { continue };
             let n = *extent as i64;
-            if told.len() >= MOST || (range.lo >= -n && range.hi < n) {
+            if reported.len() >= MOST || (range.lo >= -n && range.hi < n) {
                 continue;
             }
             let Some((cell, value)) = witness(of, *at, n, sizes) else { continue };
@@ -143,13 +143,13 @@ fn reads(of: &Mod, sizes: Sizes) -> Vec<Diagnostic> {
                 .hint(format!("Maskloom reads the nearest element, PyTorch crashes or reads undefined memory: {cure}"));
             // an input has no place in the text: its reader has one
             let own = graph.node(*at).span.filter(|_| !matches!(graph.node(*at).op, Op::Input(_)));
-            told.push(match own.or(graph.node(id).span) {
+            reported.push(match own.or(graph.node(id).span) {
                 Some(span) => warning.at(span, ""),
                 None => warning,
             });
         }
     }
-    told
+    reported
 }
 
 /// A read of a dimension of one entry by an index of the mod's own, which only its first value fits.
@@ -157,12 +157,12 @@ fn reads(of: &Mod, sizes: Sizes) -> Vec<Diagnostic> {
 pub struct Lone {
     /// The index of a read.
     pub by: Input,
-    told: Diagnostic,
+    reported: Diagnostic,
 }
 
 impl Lone {
     /// The warning at these sizes; None if the index has only one value.
-    pub fn told(&self, sizes: Sizes) -> Option<Diagnostic> {
+    pub fn reported(&self, sizes: Sizes) -> Option<Diagnostic> {
         let values = match self.by {
             Input::B => sizes.batch,
             Input::H => sizes.heads,
@@ -170,7 +170,7 @@ impl Lone {
             Input::KvIdx => sizes.lengths.kv_len,
             Input::Score => 1,
         };
-        (values > 1).then(|| self.told.clone())
+        (values > 1).then(|| self.reported.clone())
     }
 }
 
@@ -194,12 +194,12 @@ pub fn lone(of: &Mod) -> Vec<Lone> {
             let warning = Diagnostic::warning("index-out-of-range", message).hint(
                 "Maskloom reads this element, PyTorch crashes or reads undefined memory: index it with 0, or expand the tensor",
             );
-            let mut told = match of.graph.node(id).span {
+            let mut reported = match of.graph.node(id).span {
                 Some(span) => warning.at(span, ""),
                 None => warning,
             };
-            told.sources = of.sources.clone();
-            out.push(Lone { by, told });
+            reported.sources = of.sources.clone();
+            out.push(Lone { by, reported });
         }
     }
     out
@@ -242,11 +242,11 @@ fn zero_division(of: &Mod, sizes: Sizes) -> Option<Diagnostic> {
             "this divides by zero at b {}, h {}, q_idx {}, kv_idx {}: PyTorch raises ZeroDivisionError",
             cell.b, cell.h, cell.q_idx, cell.kv_idx
         );
-        let told = Diagnostic::warning("zero-division", message)
+        let reported = Diagnostic::warning("zero-division", message)
             .hint("the result is 0 here; make the divisor at least 1: `.clamp(min=1)`");
         return Some(match graph.node(id).span {
-            Some(span) => told.at(span, ""),
-            None => told,
+            Some(span) => reported.at(span, ""),
+            None => reported,
         });
     }
     None

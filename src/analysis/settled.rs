@@ -27,7 +27,7 @@ pub enum Settled {
 }
 
 /// The diagnostic that replaces the tracer's note on last bits: none if no cell depends on them, an error if one does.
-pub fn told(note: &Diagnostic, mask: &Mod, others: &[Arc<Mod>], sizes: Sizes) -> Option<Diagnostic> {
+pub fn reported(note: &Diagnostic, mask: &Mod, others: &[Arc<Mod>], sizes: Sizes) -> Option<Diagnostic> {
     match settled(mask, others, sizes) {
         Settled::Yes => None,
         Settled::InPart => Some(note.clone()),

@@ -83,8 +83,8 @@ impl Built {
             out.extend(layer.diagnostics.iter().map(|d| (Some(layer.id), d)));
         }
         if let Err(why) = &self.problem {
-            let told = |d: &&Diagnostic| !out.iter().any(|(_, o)| o == d);
-            let more: Vec<_> = why.iter().filter(told).map(|d| (None, d)).collect();
+            let reported = |d: &&Diagnostic| !out.iter().any(|(_, o)| o == d);
+            let more: Vec<_> = why.iter().filter(reported).map(|d| (None, d)).collect();
             out.extend(more);
         }
         out
@@ -164,8 +164,8 @@ impl CompileState {
         let controls = ids.filter_map(|id| Some((id, of(id)?.map_err(in_window)))).collect();
         let problem = from_document(&document, &compiled);
         let problem = problem.map_err(|why| why.into_iter().map(in_window).collect());
-        for told in compiled.layers.iter_mut().map(|l| &mut l.diagnostics).chain([&mut compiled.diagnostics]) {
-            *told = std::mem::take(told).into_iter().map(in_window).collect();
+        for reported in compiled.layers.iter_mut().map(|l| &mut l.diagnostics).chain([&mut compiled.diagnostics]) {
+            *reported = std::mem::take(reported).into_iter().map(in_window).collect();
         }
         let learns = guarded("looking for tensors with gradients", || learns(&document, &compiled)).unwrap_or_default();
         let lengths = document.axes.lengths().ok();

@@ -203,11 +203,11 @@ impl Workbench {
             Ok(None) => {}
             Err(why) => {
                 let hint = why.hint.unwrap_or_default();
-                let told = Diagnostic::warning(
+                let reported = Diagnostic::warning(
                     "recovery",
                     format!("the document cannot be kept for the next start: {}", why.message),
                 );
-                state.notices.tell(told.hint(hint), state.now);
+                state.notices.tell(reported.hint(hint), state.now);
             }
         }
     }
@@ -381,7 +381,7 @@ fn handle(ui: &mut Ui, plan: &Plan, part: layout::Part, panel: Rect, middle: Rec
 
 /// The window's first content: a file, a preset, the stored state, the first screen.
 fn begin(state: &mut State, options: Options, recovered: Recovered) {
-    recovered.told.into_iter().for_each(|d| state.tell(d));
+    recovered.reported.into_iter().for_each(|d| state.tell(d));
     restore(state, recovered.tabs, recovered.active);
     if let Some(root) = state.recovery.folder() {
         state.session.races.remember(|number| super::past::read(root, number));

@@ -153,10 +153,10 @@ fn messages_stand_beside_the_mask_and_cover_neither_layers_nor_heads() {
     let mut window = window(None);
     command(&mut window, Key::N);
     settle(&mut window);
-    let told = window.get_by_label_contains("A new document.").rect();
+    let reported = window.get_by_label_contains("A new document.").rect();
     let canvas = window.get_by_label("Mask canvas").rect();
-    assert!(canvas.contains_rect(told), "{told} in {canvas}");
-    assert!(told.center().x > canvas.center().x && told.bottom() < canvas.bottom());
+    assert!(canvas.contains_rect(reported), "{reported} in {canvas}");
+    assert!(reported.center().x > canvas.center().x && reported.bottom() < canvas.bottom());
 }
 
 #[test]

@@ -30,13 +30,13 @@ pub(super) fn words(hint: &str) -> Cow<'_, str> {
 }
 
 /// The same with a way out that a window has.
-pub(super) fn in_window(mut told: Diagnostic) -> Diagnostic {
-    let Some(hint) = &told.hint else { return told };
+pub(super) fn in_window(mut reported: Diagnostic) -> Diagnostic {
+    let Some(hint) = &reported.hint else { return reported };
     if !["`--arg", "`--tensors"].iter().any(|option| hint.contains(option)) {
-        return told;
+        return reported;
     }
     let name = hint.split_once("--arg ").and_then(|(_, rest)| rest.split_once('=')).map_or("NAME", |(name, _)| name);
-    let new = match &*told.code {
+    let new = match &*reported.code {
         "unknown-name" => format!(
             "define `{name}` in the text, or choose a file with a tensor of that name under Captured tensors, below the code"
         ),
@@ -47,8 +47,8 @@ pub(super) fn in_window(mut told: Diagnostic) -> Diagnostic {
             format!("write the value of `{name}` into the code, or make it a parameter of the function with a default")
         }
     };
-    told.hint = Some(new);
-    told
+    reported.hint = Some(new);
+    reported
 }
 
 #[cfg(test)]
@@ -65,8 +65,8 @@ mod tests {
         let mut document = empty_document("tokens 64");
         document.layers.push(layer);
         let built = build(document, None);
-        let told = built.diagnostics().into_iter().filter(|(_, d)| d.is_error());
-        told.filter_map(|(_, d)| d.hint.as_ref().map(ToString::to_string)).collect()
+        let reported = built.diagnostics().into_iter().filter(|(_, d)| d.is_error());
+        reported.filter_map(|(_, d)| d.hint.as_ref().map(ToString::to_string)).collect()
     }
 
     #[test]

@@ -319,21 +319,24 @@ mod tests {
                     let mut plan = plan(window, workspace, widths);
                     plan.docks = Docks { layers, page };
                     let places = plan.places();
-                    let told = format!("{workspace:?} at {window}, {layers:?} {page:?}: {places:?}");
-                    assert!(places.page.is_some(), "{told}");
-                    assert!(places.merged || places.layers.is_some() == workspace.has_layers(), "{told}");
+                    let reported = format!("{workspace:?} at {window}, {layers:?} {page:?}: {places:?}");
+                    assert!(places.page.is_some(), "{reported}");
+                    assert!(places.merged || places.layers.is_some() == workspace.has_layers(), "{reported}");
                     let parts: Vec<Rect> =
                         [places.layers, places.page, Some(places.middle)].into_iter().flatten().collect();
                     for (at, one) in parts.iter().enumerate() {
-                        assert!(one.width() > 150.0 && one.height() > 90.0 && plan.room.contains_rect(*one), "{told}");
+                        assert!(
+                            one.width() > 150.0 && one.height() > 90.0 && plan.room.contains_rect(*one),
+                            "{reported}"
+                        );
                         let other = |r: &&Rect| one.intersect(**r).size().min_elem() > 0.5;
-                        assert!(!parts[at + 1..].iter().any(|r| other(&r)), "{told}");
+                        assert!(!parts[at + 1..].iter().any(|r| other(&r)), "{reported}");
                     }
                     let covered: f32 = parts.iter().map(|r| r.area()).sum();
-                    assert!((covered - plan.room.area()).abs() < 2000.0, "{told}");
+                    assert!((covered - plan.room.area()).abs() < 2000.0, "{reported}");
                     if window.x >= 1280.0 {
                         let canvas = places.middle.width() * (places.middle.height() - TOOLS);
-                        assert!(canvas / (window.x * window.y) >= 0.45, "{told}");
+                        assert!(canvas / (window.x * window.y) >= 0.45, "{reported}");
                     }
                 }
             }

@@ -37,8 +37,8 @@ impl Workbench {
         let send = report.map_or(String::new(), |path| format!("; please report it with the file {}", path.display()));
         let again = self.mended.is_some_and(|before| before.elapsed() < SOON);
         if !again {
-            let told = catch_unwind(AssertUnwindSafe(|| self.start_again(ctx, part)));
-            if let Ok(kept) = told {
+            let reported = catch_unwind(AssertUnwindSafe(|| self.start_again(ctx, part)));
+            if let Ok(kept) = reported {
                 let hint = format!("{kept}{send}");
                 let why = vec![Diagnostic::error("panic", message).hint(hint)];
                 let behind = self.state.dialog.take();
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(reports(home.path()).len(), 2, "after the end nothing is done");
         drop(window);
         let (_, recovered) = Recovery::open(Some(home.path().into()));
-        assert!(recovered.tabs.is_empty() && recovered.told.is_empty(), "{:?}", recovered.told);
+        assert!(recovered.tabs.is_empty() && recovered.reported.is_empty(), "{:?}", recovered.reported);
         let kept = unsaved::list(home.path());
         assert_eq!(kept.iter().map(|kept| kept.name.as_str()).collect::<Vec<_>>(), ["Cannot be drawn"]);
         assert!(recovered.unsaved.is_some());

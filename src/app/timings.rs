@@ -18,7 +18,7 @@ pub(crate) struct Timings {
     ready: Option<Instant>,
     /// The first frame's shapes are handed to the painter.
     laid_out: Option<Instant>,
-    told: bool,
+    reported: bool,
 }
 
 impl Timings {
@@ -26,7 +26,7 @@ impl Timings {
     pub fn begin() -> Option<Timings> {
         std::env::var_os(VARIABLE).filter(|v| !v.is_empty())?;
         let before = age().unwrap_or_default();
-        Some(Timings { before, asked: Instant::now(), ready: None, laid_out: None, told: false })
+        Some(Timings { before, asked: Instant::now(), ready: None, laid_out: None, reported: false })
     }
 
     /// The window and GL are there.
@@ -36,15 +36,15 @@ impl Timings {
 
     /// A frame begins: the second one begins when the first is on the screen.
     pub fn frame(&mut self) {
-        let (Some(ready), Some(laid_out), false) = (self.ready, self.laid_out, self.told) else { return };
-        self.told = true;
+        let (Some(ready), Some(laid_out), false) = (self.ready, self.laid_out, self.reported) else { return };
+        self.reported = true;
         eprintln!("{}", words(self.before, ready - self.asked, laid_out - ready, laid_out.elapsed()));
     }
 
     /// A frame was laid out. Returns whether another one is wanted, to see this one on the screen.
     pub fn laid_out(&mut self) -> bool {
         self.laid_out.get_or_insert_with(Instant::now);
-        !self.told
+        !self.reported
     }
 }
 
@@ -80,20 +80,20 @@ mod tests {
 
     #[test]
     fn the_parts_add_up_and_only_the_second_frame_tells() {
-        let told = words(
+        let reported = words(
             Duration::from_millis(20),
             Duration::from_millis(400),
             Duration::from_millis(50),
             Duration::from_millis(30),
         );
-        assert!(told.contains("first frame 500 ms") && told.contains("the rest 100 ms"), "{told}");
+        assert!(reported.contains("first frame 500 ms") && reported.contains("the rest 100 ms"), "{reported}");
         let mut timings =
-            Timings { before: Duration::ZERO, asked: Instant::now(), ready: None, laid_out: None, told: false };
+            Timings { before: Duration::ZERO, asked: Instant::now(), ready: None, laid_out: None, reported: false };
         timings.ready();
         timings.frame();
-        assert!(timings.laid_out() && !timings.told);
+        assert!(timings.laid_out() && !timings.reported);
         timings.frame();
-        assert!(timings.told && !timings.laid_out());
+        assert!(timings.reported && !timings.laid_out());
     }
 
     #[test]

@@ -53,8 +53,8 @@ fn the_tour_plays_by_itself_in_its_own_tab_and_leaves_everything_as_it_was() {
     window.run_steps(2);
     assert!(state(&window).tour.is_none());
     assert_eq!(of(state(&window)), before);
-    let told = |(_, note): (usize, &super::notices::Notice)| note.what.message.contains("not saved");
-    assert!(!state(&window).notices.all().any(told), "it is nobody's work");
+    let reported = |(_, note): (usize, &super::notices::Notice)| note.what.message.contains("not saved");
+    assert!(!state(&window).notices.all().any(reported), "it is nobody's work");
 }
 
 #[test]

@@ -66,7 +66,7 @@ pub(crate) struct View {
     /// Whether its gradients must have the same bits in every run.
     pub deterministic: bool,
     /// Notes of workers that the user has seen.
-    pub told: Vec<String>,
+    pub reported: Vec<String>,
     /// The newest unsaved document that a start has offered, by its file's name.
     pub offered: Option<String>,
 }
@@ -92,7 +92,7 @@ impl Default for View {
             rounds: crate::tasks::plan::ROUNDS,
             backward: false,
             deterministic: false,
-            told: Vec::new(),
+            reported: Vec::new(),
             offered: None,
         }
     }

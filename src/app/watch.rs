@@ -115,7 +115,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mod.py");
         std::fs::write(&path, "one").unwrap();
-        let (tell, told) = channel();
+        let (tell, reported) = channel();
         let tell = Mutex::new(tell);
         let watch = Watch::new(
             Arc::new(move || {
@@ -124,19 +124,19 @@ mod tests {
             AT_ONCE,
         );
         watch.files(std::slice::from_ref(&path));
-        assert!(told.recv_timeout(Duration::from_millis(100)).is_err());
+        assert!(reported.recv_timeout(Duration::from_millis(100)).is_err());
         let later = SystemTime::now() + Duration::from_secs(5);
         std::fs::File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
-        told.recv_timeout(Duration::from_secs(5)).expect("the change is told");
+        reported.recv_timeout(Duration::from_secs(5)).expect("the change is told");
         assert_eq!(watch.changes(), 1);
         // a second write within one tick of the clock
         std::fs::write(&path, "longer").unwrap();
         std::fs::File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
-        told.recv_timeout(Duration::from_secs(5)).expect("another length is told");
+        reported.recv_timeout(Duration::from_secs(5)).expect("another length is told");
         let seen = watch.changes();
         watch.raise();
         assert!(watch.changes() > seen);
         std::fs::remove_file(&path).unwrap();
-        told.recv_timeout(Duration::from_secs(5)).expect("a file that goes is a change");
+        reported.recv_timeout(Duration::from_secs(5)).expect("a file that goes is a change");
     }
 }

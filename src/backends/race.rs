@@ -461,11 +461,11 @@ mod tests {
         let p = problem(1, 2, 1, 40, 40, 16);
         let given = inputs::random(&p, 2);
         let outcome = |right: bool| {
-            let mut told = Vec::new();
+            let mut reported = Vec::new();
             let mut watch = |s: RunStep| {
                 let outcome = s.report.map(|report| report.outcome);
                 if let Some(Outcome::Done { kernel, error, .. }) = outcome {
-                    told.push((kernel.words, error.passed()));
+                    reported.push((kernel.words, error.passed()));
                 }
             };
             let mut backends: Vec<Box<dyn Backend>> = vec![Box::new(InStages(right))];
@@ -473,13 +473,16 @@ mod tests {
             let Outcome::Done { timings, ready_ms, settled_ms, .. } = race.reports[0].outcome.clone() else {
                 panic!("{:?}", race.reports)
             };
-            (told, timings.forward().is_some(), ready_ms.zip(settled_ms).map(|(first, settled)| first <= settled))
+            (reported, timings.forward().is_some(), ready_ms.zip(settled_ms).map(|(first, settled)| first <= settled))
         };
-        let (told, timed, in_order) = outcome(true);
-        assert_eq!((told[0].clone(), told[1].clone()), (("first".to_string(), true), ("settled".to_string(), true)));
+        let (reported, timed, in_order) = outcome(true);
+        assert_eq!(
+            (reported[0].clone(), reported[1].clone()),
+            (("first".to_string(), true), ("settled".to_string(), true))
+        );
         assert!(timed && in_order == Some(true));
-        let (told, timed, in_order) = outcome(false);
-        assert!(told.iter().all(|t| *t == ("first".to_string(), false)) && !timed && in_order.is_none());
+        let (reported, timed, in_order) = outcome(false);
+        assert!(reported.iter().all(|t| *t == ("first".to_string(), false)) && !timed && in_order.is_none());
     }
 
     fn options() -> RaceOptions {

@@ -84,8 +84,8 @@ pub fn found(args: &Args, opened: &Opened, compiled: &Compiled) -> Result<Found,
     let stats = counted(&blocks);
     if let Some(mask) = &problem.mask {
         let sizes = lint::Sizes { batch: problem.batch, heads: problem.heads, lengths: problem.lengths() };
-        let told = compiled.all_diagnostics().any(|d| d.code == "keeps-nothing");
-        out::diagnostics(lint::empty_rows(&blocks, &stats, mask, sizes).filter(|_| !told).as_slice());
+        let reported = compiled.all_diagnostics().any(|d| d.code == "keeps-nothing");
+        out::diagnostics(lint::empty_rows(&blocks, &stats, mask, sizes).filter(|_| !reported).as_slice());
         out::diagnostics(&intent::intent(mask, sizes, &stats));
     }
     let cell = args.at.map(|at| cell_at(&problem, at, args.score_value)).transpose()?;
@@ -147,9 +147,9 @@ fn cell_at(problem: &Problem, [b, h, q_idx, kv_idx]: [i64; 4], score: f64) -> Re
         );
         return Err(Failure::WrongUse(Diagnostic::error("cell-outside", message).hint("indices count from 0")));
     }
-    let told = |m: &Mod| steps(m, &cell).into_iter().map(|s| (s.text.clone(), s.shown())).collect();
+    let reported = |m: &Mod| steps(m, &cell).into_iter().map(|s| (s.text.clone(), s.shown())).collect();
     let mods = [&problem.score, &problem.mask].into_iter().flatten();
-    Ok((cell, mods.map(|m| (m.kind, told(m))).collect()))
+    Ok((cell, mods.map(|m| (m.kind, reported(m))).collect()))
 }
 
 fn depends_words(d: Depends) -> String {
@@ -184,8 +184,8 @@ impl Found {
 
     /// Tensors that receive gradients; None without a score mod.
     fn learns(&self) -> Option<Vec<Value>> {
-        let told = crate::backends::learning(self.problem.score.as_deref()?).unwrap_or_default();
-        Some(told.into_iter().map(|(name, t)| json!({ "name": name, "shape": t.shape() })).collect())
+        let reported = crate::backends::learning(self.problem.score.as_deref()?).unwrap_or_default();
+        Some(reported.into_iter().map(|(name, t)| json!({ "name": name, "shape": t.shape() })).collect())
     }
 
     /// The report as one JSON object.

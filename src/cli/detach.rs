@@ -7,7 +7,7 @@ use super::out::{self, Failure, Progress};
 use super::work::Worker;
 use crate::base::{Diagnostic, words};
 use crate::worker::launch::Launch;
-use crate::worker::protocol::detached::{Ask, Batch, JobInfo, JobState, Piece, PieceEnd, Told};
+use crate::worker::protocol::detached::{Ask, Batch, JobAnswer, JobInfo, JobState, Piece, PieceEnd};
 use crate::worker::target::{Target, option};
 use serde_json::json;
 use std::io::IsTerminal;
@@ -36,7 +36,7 @@ pub fn start(target: &str, worker: &mut Worker, batch: Batch) -> Result<Started,
             .into());
     }
     match worker.detached(Ask::Start { batch: Box::new(batch) })? {
-        Told::Started { id } => Ok(Started { id, target: target.trim().to_string() }),
+        JobAnswer::Started { id } => Ok(Started { id, target: target.trim().to_string() }),
         other => Err(unexpected(&other)),
     }
 }
@@ -57,8 +57,8 @@ impl Started {
     }
 }
 
-pub fn unexpected(told: &Told) -> Failure {
-    Diagnostic::error("protocol-answer", format!("unexpected reply of the worker: {told:?}"))
+pub fn unexpected(reported: &JobAnswer) -> Failure {
+    Diagnostic::error("protocol-answer", format!("unexpected reply of the worker: {reported:?}"))
         .hint("both sides must be the same version of Maskloom")
         .into()
 }
@@ -76,7 +76,7 @@ pub fn follow(target: &str, worker: Option<Worker>, id: &str, now: bool) -> Resu
     let progress = Progress::new();
     let (mut batch, mut pieces) = (None, Vec::new());
     let mut worker = Some(worker.map_or_else(|| Worker::connect(target), Ok)?);
-    let (mut pause, mut told) = (Duration::from_secs(1), false);
+    let (mut pause, mut reported) = (Duration::from_secs(1), false);
     loop {
         let ask = Ask::Read { id: id.into(), after: pieces.len(), wait: if now { 0 } else { WAIT } };
         let part = match &mut worker {
@@ -88,9 +88,9 @@ pub fn follow(target: &str, worker: Option<Worker>, id: &str, now: bool) -> Resu
             }),
         };
         let part = match part {
-            Ok(Told::Part(part)) => *part,
+            Ok(JobAnswer::Part(part)) => *part,
             Ok(other) => return Err(unexpected(&other)),
-            Err(Failure::Told(why)) if is_cut(&why) && !target.trim().is_empty() => {
+            Err(Failure::Reported(why)) if is_cut(&why) && !target.trim().is_empty() => {
                 worker = None;
                 out::note(&format!("the line to {target} is cut; it is tried again in {} s", pause.as_secs()));
                 std::thread::sleep(pause);
@@ -110,7 +110,7 @@ pub fn follow(target: &str, worker: Option<Worker>, id: &str, now: bool) -> Resu
             let batch = batch.ok_or_else(|| Diagnostic::error("protocol-answer", "the job came without its work"))?;
             return Ok(Followed { batch, pieces, info });
         }
-        if !std::mem::replace(&mut told, true) && !std::io::stderr().is_terminal() {
+        if !std::mem::replace(&mut reported, true) && !std::io::stderr().is_terminal() {
             out::note(&format!("job {}: {}", info.id, line(&info)));
         }
         progress.say(&line(&info));

@@ -55,9 +55,10 @@ const WRONG: [(&str, ModKind, &str); 10] = [
 fn golden_diagnostics() {
     for (name, kind, text) in WRONG {
         let traced = trace(&TraceRequest::new(Source::new("mods.py", text), "", kind));
-        let told: Vec<String> = traced.diagnostics.iter().map(|d| d.render().trim_end().to_string() + "\n").collect();
-        assert!(!told.is_empty(), "{name}");
-        golden::check(&format!("diagnostics/{name}.txt"), &told.join("\n"));
+        let reported: Vec<String> =
+            traced.diagnostics.iter().map(|d| d.render().trim_end().to_string() + "\n").collect();
+        assert!(!reported.is_empty(), "{name}");
+        golden::check(&format!("diagnostics/{name}.txt"), &reported.join("\n"));
     }
     golden::only("diagnostics", &WRONG.map(|(name, ..)| format!("{name}.txt")));
 }

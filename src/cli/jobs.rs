@@ -9,7 +9,7 @@ use super::work::Worker;
 use super::{record, run, sweep};
 use crate::base::Diagnostic;
 use crate::tasks::machines::{self, Listed};
-use crate::worker::protocol::detached::{Ask, JobInfo, JobState, Piece, PieceEnd, Told};
+use crate::worker::protocol::detached::{Ask, JobAnswer, JobInfo, JobState, Piece, PieceEnd};
 use crate::worker::target::{Target, option};
 use crate::worker::{files, named};
 use base64::Engine;
@@ -74,8 +74,8 @@ pub struct Cancel {
 pub fn jobs(args: Args) -> Result<(), Failure> {
     if args.clear {
         return match Worker::connect(args.target.as_deref().unwrap_or_default())?.detached(Ask::Clear { id: None })? {
-            Told::Cleared { jobs } if args.json => out::json(&json!({ "removed": jobs })),
-            Told::Cleared { jobs } => out::text(&format!("{jobs} jobs removed\n")),
+            JobAnswer::Cleared { jobs } if args.json => out::json(&json!({ "removed": jobs })),
+            JobAnswer::Cleared { jobs } => out::text(&format!("{jobs} jobs removed\n")),
             other => Err(unexpected(&other)),
         };
     }
@@ -126,7 +126,7 @@ fn everywhere(here: bool, wait: Duration) -> Result<Everywhere, Failure> {
 
 fn listed(target: &str) -> Result<Vec<JobInfo>, Failure> {
     match Worker::connect(target)?.detached(Ask::List)? {
-        Told::Listed { jobs } => Ok(jobs),
+        JobAnswer::Listed { jobs } => Ok(jobs),
         other => Err(unexpected(&other)),
     }
 }
@@ -166,8 +166,8 @@ pub fn attach(args: Attach) -> Result<(), Failure> {
 /// Ends.
 pub fn cancel(args: Cancel) -> Result<(), Failure> {
     match Worker::connect(&args.target)?.detached(Ask::Cancel { id: args.id })? {
-        Told::Cancelled(info) if args.json => out::json(&info),
-        Told::Cancelled(info) => {
+        JobAnswer::Cancelled(info) if args.json => out::json(&info),
+        JobAnswer::Cancelled(info) => {
             let left = format!("{} of {} results are kept", info.done, info.steps);
             out::text(&format!(
                 "job {}: {}; {left}: maskloom attach {}{}\n",
@@ -204,7 +204,7 @@ pub fn show(followed: Followed, show: &Show) -> Result<(), Failure> {
     };
     match (printed, state) {
         (printed, None) => printed,
-        (Err(Failure::Told(mut all)), Some(why)) => {
+        (Err(Failure::Reported(mut all)), Some(why)) => {
             all.push(why);
             Err(all.into())
         }

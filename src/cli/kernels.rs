@@ -127,7 +127,7 @@ fn compile(build: &Build, as_json: bool) -> Result<(), Failure> {
                 let request = plan::compile_request(&problem, *backend, arch.clone());
                 match worker.compile(request) {
                     Ok(artefact) => built.push((name.clone(), *backend, artefact)),
-                    Err(Failure::Told(why)) => {
+                    Err(Failure::Reported(why)) => {
                         let missing = why.iter().any(|d| d.code.starts_with("nvrtc-missing") || d.code == "no-arch");
                         failed.extend(why);
                         if missing {

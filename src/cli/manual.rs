@@ -38,7 +38,7 @@ pub struct Man {
 pub fn completions(args: &Completions, mut line: Command) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut line, "maskloom", &mut script);
-    told("script", &script, args.json)
+    reported("script", &script, args.json)
 }
 
 /// Runs `man`.
@@ -55,7 +55,7 @@ pub fn man(args: &Man, mut line: Command) -> Result<(), Failure> {
             None => return Err(Failure::WrongUse(unknown(name, &line))),
         },
     };
-    told("page", &roff(page)?, args.json)
+    reported("page", &roff(page)?, args.json)
 }
 
 fn roff(page: Command) -> Result<Vec<u8>, Diagnostic> {
@@ -88,7 +88,7 @@ fn unknown(name: &str, line: &Command) -> Diagnostic {
         .hint(hint.unwrap_or_else(|| "`maskloom --help` lists the commands".into()))
 }
 
-fn told(what: &str, bytes: &[u8], as_json: bool) -> Result<(), Failure> {
+fn reported(what: &str, bytes: &[u8], as_json: bool) -> Result<(), Failure> {
     let text = String::from_utf8_lossy(bytes);
     if as_json { out::json(&serde_json::json!({ what: text })) } else { out::text(&text) }
 }

@@ -183,8 +183,8 @@ fn not_understood(why: &clap::Error) -> ExitCode {
     if why.use_stderr() && out::wants_json() {
         let message = why.to_string();
         let first = message.lines().next().unwrap_or_default().trim_start_matches("error: ");
-        let told = Diagnostic::error("wrong-use", first).hint("`maskloom --help` lists commands and flags");
-        return exit(Err(Failure::WrongUse(told)));
+        let reported = Diagnostic::error("wrong-use", first).hint("`maskloom --help` lists commands and flags");
+        return exit(Err(Failure::WrongUse(reported)));
     }
     let _ = why.print();
     if why.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
@@ -200,7 +200,7 @@ pub fn answer(window: impl FnOnce(&str, bool) -> Option<String>) -> ExitCode {
 
 /// Says what this program cannot do.
 pub fn refuse(why: Diagnostic) -> ExitCode {
-    exit(Err(Failure::Told(vec![why])))
+    exit(Err(Failure::Reported(vec![why])))
 }
 
 /// The replacement of the window without a display: gives the reason once and shows the presets on the best device.
@@ -255,7 +255,7 @@ pub fn exit(result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) | Err(Failure::ReaderGone) => ExitCode::SUCCESS,
         Err(Failure::Exit(code)) => code,
-        Err(Failure::Told(why)) => {
+        Err(Failure::Reported(why)) => {
             out::failed(&why);
             ExitCode::from(1)
         }

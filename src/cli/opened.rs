@@ -356,13 +356,12 @@ fn split_tensors(code: &CodeArgs, entry: Option<&Entry>, text: &str) -> Result<S
     for path in &code.tensors {
         for (name, tensor) in crate::worker::tensors::read(path)? {
             if !text.split(|c| !is_word(c)).any(|word| word == name) {
-                let told = Diagnostic::warning(
+                let reported = Diagnostic::warning(
                     "unused-tensor",
                     format!("the code reads no name `{name}`, the name of the tensor in {}", path.display()),
                 );
-                out::diagnostics(&[
-                    told.hint("name the tensor like the variable that the code reads; an array file is named NAME.npy")
-                ]);
+                out::diagnostics(&[reported
+                    .hint("name the tensor like the variable that the code reads; an array file is named NAME.npy")]);
             }
             if is_param(&name) && !args.contains_key(&name) {
                 args.insert(name, ArgValue::Tensor { tensor });

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug)]
 pub enum Failure {
     /// Status 1; may be empty if everything was printed already.
-    Told(Vec<Diagnostic>),
+    Reported(Vec<Diagnostic>),
     /// Status 2.
     WrongUse(Diagnostic),
     /// The reader of our output is gone: `maskloom ... | head`.
@@ -26,13 +26,13 @@ pub enum Failure {
 
 impl From<Diagnostic> for Failure {
     fn from(why: Diagnostic) -> Self {
-        Failure::Told(vec![why])
+        Failure::Reported(vec![why])
     }
 }
 
 impl From<Vec<Diagnostic>> for Failure {
     fn from(why: Vec<Diagnostic>) -> Self {
-        Failure::Told(why)
+        Failure::Reported(why)
     }
 }
 
@@ -68,11 +68,11 @@ pub fn json_line(value: &Value) -> Result<(), Failure> {
 /// scripts read has none.
 pub fn diagnostics(all: &[Diagnostic]) {
     let words = Words::of(if wants_json() { Language::English } else { Language::chosen() });
-    for told in all {
-        if let Some(sentence) = words.refusal(&told.code) {
+    for reported in all {
+        if let Some(sentence) = words.refusal(&reported.code) {
             note(sentence);
         }
-        note(&told.render());
+        note(&reported.render());
     }
 }
 
@@ -96,10 +96,10 @@ pub fn failure_json(all: &[Diagnostic]) -> Value {
     json!({ "error": shown.first(), "diagnostics": shown })
 }
 
-fn diagnostic_json(told: &Diagnostic) -> Value {
-    let place = told.line_column().map(|(line, column)| json!({ "line": line, "column": column }));
-    json!({ "code": told.code, "severity": format!("{:?}", told.severity).to_lowercase(), "message": told.message,
-            "hint": told.hint, "place": place })
+fn diagnostic_json(reported: &Diagnostic) -> Value {
+    let place = reported.line_column().map(|(line, column)| json!({ "line": line, "column": column }));
+    json!({ "code": reported.code, "severity": format!("{:?}", reported.severity).to_lowercase(), "message": reported.message,
+            "hint": reported.hint, "place": place })
 }
 
 /// A line on stderr.

@@ -79,11 +79,11 @@ pub fn parallel(args: Args) -> Result<(), Failure> {
         return out::json(&value);
     }
     out::diagnostics(&plan.notes);
-    out::text(&(render(&request, &plan, &others) + &told(&paths)))
+    out::text(&(render(&request, &plan, &others) + &reported(&paths)))
 }
 
 /// What the ways of other libraries do with these masks.
-fn told(paths: &[FarPath]) -> String {
+fn reported(paths: &[FarPath]) -> String {
     if paths.is_empty() {
         return String::new();
     }

@@ -373,8 +373,8 @@ pub fn spread(row: &Value) -> String {
 
 /// Remarks of a run that are printed on stderr.
 pub fn notes(report: &RunReport) {
-    let told: Vec<_> = report.notes.iter().filter(|d| d.severity >= Severity::Note).cloned().collect();
-    super::out::diagnostics(&told);
+    let reported: Vec<_> = report.notes.iter().filter(|d| d.severity >= Severity::Note).cloned().collect();
+    super::out::diagnostics(&reported);
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ pub fn record(args: &Args) -> Result<(), Failure> {
                 collection.runs.insert(name, run);
                 collection.save(&args.into)?;
             }
-            Err(Failure::Told(why)) => failed.push(not_recorded(&name, &why)?),
+            Err(Failure::Reported(why)) => failed.push(not_recorded(&name, &why)?),
             Err(other) => return Err(other),
         }
     }
@@ -197,5 +197,5 @@ fn preset_of(document: &Document, path: &Path) -> Result<&'static str, Diagnosti
 
 fn end(collection: &Collection, path: &Path, failed: Vec<String>) -> Result<(), Failure> {
     out::text(&format!("{} recorded runs in {}\n", collection.runs.len(), path.display()))?;
-    if failed.is_empty() { Ok(()) } else { Err(Failure::Told(Vec::new())) }
+    if failed.is_empty() { Ok(()) } else { Err(Failure::Reported(Vec::new())) }
 }

@@ -184,7 +184,7 @@ fn show(view: &RunNotes, request: &RunRequest, report: &RunReport, as_json: bool
         let back = race::gradients(report);
         out::text(&format!("{of}{title}\n{}{heads}{back}", race::render_against(report, *baseline)))?;
     }
-    if race::succeeded(report) { Ok(()) } else { Err(Failure::Told(Vec::new())) }
+    if race::succeeded(report) { Ok(()) } else { Err(Failure::Reported(Vec::new())) }
 }
 
 /// Replaces the document by a smaller copy. Returns a description of the original.

@@ -126,15 +126,15 @@ impl Spread {
             return Ok(ends.into_iter().flatten().collect());
         }
         let (queue, several) = (Queue::new(waiting), self.targets.len() > 1);
-        let (told, news) = channel();
+        let (reported, news) = channel();
         let mut stopped = None;
         std::thread::scope(|scope| {
             for target in &self.targets {
-                let (told, queue) = (told.clone(), &queue);
+                let (reported, queue) = (reported.clone(), &queue);
                 let machine = Machine { target, device: self.device, points, keys: &keys, several };
-                scope.spawn(move || machine.connect(queue, &told));
+                scope.spawn(move || machine.connect(queue, &reported));
             }
-            drop(told);
+            drop(reported);
             let progress = if several { Progress::new() } else { Progress::none() };
             for news in news {
                 match news {
@@ -187,11 +187,11 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    fn connect(&self, queue: &Queue<(usize, u32)>, told: &Sender<News>) {
+    fn connect(&self, queue: &Queue<(usize, u32)>, reported: &Sender<News>) {
         match Worker::connect(self.target) {
-            Ok(worker) => self.work(worker, queue, told),
-            Err(Failure::Told(why)) if self.several => drop(told.send(News::Lost(self.title(), why))),
-            Err(other) => drop(told.send(News::Stop(other))),
+            Ok(worker) => self.work(worker, queue, reported),
+            Err(Failure::Reported(why)) if self.several => drop(reported.send(News::Lost(self.title(), why))),
+            Err(other) => drop(reported.send(News::Stop(other))),
         }
     }
 
@@ -199,7 +199,7 @@ impl Machine<'_> {
         Target::new(self.target).title().to_string()
     }
 
-    fn work(&self, mut worker: Worker, queue: &Queue<(usize, u32)>, told: &Sender<News>) {
+    fn work(&self, mut worker: Worker, queue: &Queue<(usize, u32)>, reported: &Sender<News>) {
         worker.quiet = self.several;
         while let Some((n, deaths)) = queue.next() {
             let point = &self.points[n];
@@ -215,23 +215,23 @@ impl Machine<'_> {
                         why: race::shortfalls(&report),
                     })
                 }
-                Err(Failure::Told(why)) if why.iter().any(|why| why.code == "worker-died") => {
+                Err(Failure::Reported(why)) if why.iter().any(|why| why.code == "worker-died") => {
                     if deaths + 1 < DEATHS {
                         queue.again((n, deaths + 1));
                         if !worker.answers() {
-                            return drop(told.send(News::Lost(self.title(), why)));
+                            return drop(reported.send(News::Lost(self.title(), why)));
                         }
                         continue;
                     }
                     Err(why)
                 }
-                Err(Failure::Told(why)) => Err(why),
+                Err(Failure::Reported(why)) => Err(why),
                 Err(other) => {
-                    let _ = told.send(News::Stop(other));
+                    let _ = reported.send(News::Stop(other));
                     return queue.over();
                 }
             };
-            let heard = told.send(News::End(n, end)).is_ok();
+            let heard = reported.send(News::End(n, end)).is_ok();
             queue.over();
             if !heard {
                 return;

@@ -79,7 +79,7 @@ pub fn sweep(args: Args) -> Result<(), Failure> {
     for point in points(&args) {
         match plan_at(&args, &point) {
             Ok(point) => planned.push(point),
-            Err(Failure::Told(why)) => failed.extend(why),
+            Err(Failure::Reported(why)) => failed.extend(why),
             Err(other) => return Err(other),
         }
     }

@@ -153,12 +153,12 @@ fn put(name: &str, words: Vec<String>, with: &With) -> Result<(), Failure> {
     let asked = began.elapsed().as_secs_f64();
     let began = Instant::now();
     progress.say(&format!("packing {}", words::bytes(program.bytes.len() as u64)));
-    let mut told = began;
+    let mut reported = began;
     let copied = install::install(&mut shell, &probed, &program, &whose, &mut |n, all| {
-        if told.elapsed() < Duration::from_millis(100) {
+        if reported.elapsed() < Duration::from_millis(100) {
             return;
         }
-        told = Instant::now();
+        reported = Instant::now();
         progress.say(&format!("copying the worker: {} of {}", words::bytes(n as u64), words::bytes(all as u64)));
     })?;
     let took = began.elapsed().as_secs_f64();

@@ -69,7 +69,7 @@ fn show_all(args: Args) -> Result<(), Failure> {
                 say(&shown.text)?;
                 rows.push(shown.row);
             }
-            Err(Failure::Told(why)) => {
+            Err(Failure::Reported(why)) => {
                 say(&format!("\n{name}: failed\n"))?;
                 out::diagnostics(&why);
                 let mut row = out::failure_json(&why);
@@ -84,7 +84,7 @@ fn show_all(args: Args) -> Result<(), Failure> {
         out::json(&json!({ "device": device_name, "tokens": limit, "presets": rows }))?;
     }
     say("\nmore: maskloom presets; maskloom run sliding_window; maskloom --help\n")?;
-    if failed { Err(Failure::Told(Vec::new())) } else { Ok(()) }
+    if failed { Err(Failure::Reported(Vec::new())) } else { Ok(()) }
 }
 
 /// One preset, for people and for scripts.

@@ -34,7 +34,7 @@ pub fn watch(args: Args) -> Result<(), Failure> {
                 right = true;
                 watch.tell(&found, ms(start))?;
             }
-            Err(Failure::Told(why)) => {
+            Err(Failure::Reported(why)) => {
                 right = false;
                 out::diagnostics(&why);
                 if watch.check.json {
@@ -46,7 +46,7 @@ pub fn watch(args: Args) -> Result<(), Failure> {
         if let Some(n) = &mut left {
             *n -= 1;
             if *n == 0 {
-                return if right { Ok(()) } else { Err(Failure::Told(Vec::new())) };
+                return if right { Ok(()) } else { Err(Failure::Reported(Vec::new())) };
             }
         }
         watch.wait();

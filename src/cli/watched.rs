@@ -19,9 +19,9 @@ pub fn watched<T>(what: &str, work: impl FnOnce(&Control) -> T) -> T {
     let control = Control::new();
     let (ended, end) = channel::<()>();
     std::thread::scope(|scope| {
-        let told = control.clone();
+        let reported = control.clone();
         // without a thread the work runs without progress
-        let _ = std::thread::Builder::new().spawn_scoped(scope, move || tell(what, &told, &end));
+        let _ = std::thread::Builder::new().spawn_scoped(scope, move || tell(what, &reported, &end));
         let _ended = ended;
         work(&control)
     })

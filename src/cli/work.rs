@@ -11,7 +11,7 @@ use crate::tasks::plan;
 use crate::worker::jobs::{Jobs, News};
 use crate::worker::named;
 use crate::worker::patience::Patience;
-use crate::worker::protocol::detached::{Ask, Told};
+use crate::worker::protocol::detached::{Ask, JobAnswer};
 use crate::worker::protocol::{CompileRequest, DoctorReport, MapRequest, RunRequest, WorkerInfo};
 use crate::worker::target::Target;
 use crate::worker::transport::Payload;
@@ -105,10 +105,10 @@ impl Worker {
     }
 
     /// About work that goes on without this program.
-    pub fn detached(&mut self, ask: Ask) -> Result<Told, Failure> {
+    pub fn detached(&mut self, ask: Ask) -> Result<JobAnswer, Failure> {
         let job = self.jobs.detached(ask);
         match self.jobs.wait(job, &mut |_| {}) {
-            News::Detached(told) => Ok(*told),
+            News::Detached(reported) => Ok(*reported),
             other => Err(failure(other)),
         }
     }
@@ -117,7 +117,7 @@ impl Worker {
     pub fn desk(&mut self, about: serde_json::Value) -> Result<serde_json::Value, Failure> {
         let job = self.jobs.desk(about);
         match self.jobs.wait(job, &mut |_| {}) {
-            News::Desk { told, .. } => Ok(told),
+            News::Desk { reported, .. } => Ok(reported),
             other => Err(failure(other)),
         }
     }
@@ -166,8 +166,8 @@ fn tell_silence(whom: &Target, waiting: &Receiver<()>) {
     const TOLD: Duration = Duration::from_secs(5);
     let limit = Patience::default().greeting;
     if limit > TOLD && waiting.recv_timeout(TOLD) == Err(RecvTimeoutError::Timeout) {
-        let (told, limit) = (TOLD.as_secs(), limit.as_secs());
-        out::note(&format!("no answer from {whom} for {told} s; it is waited for {limit} s (MASKLOOM_PATIENCE)"));
+        let (reported, limit) = (TOLD.as_secs(), limit.as_secs());
+        out::note(&format!("no answer from {whom} for {reported} s; it is waited for {limit} s (MASKLOOM_PATIENCE)"));
     }
 }
 

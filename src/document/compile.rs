@@ -93,29 +93,29 @@ struct Memo {
 }
 
 impl Memo {
-    fn told(&mut self, sizes: Sizes) -> Made {
+    fn reported(&mut self, sizes: Sizes) -> Made {
         if let From::Code(code) = &self.from
             && let Some(given) = &self.result
             && self.linted.as_ref().is_none_or(|(of, _)| *of != sizes)
         {
-            let hidden = code.lone().iter().filter_map(|lone| lone.told(sizes));
+            let hidden = code.lone().iter().filter_map(|lone| lone.reported(sizes));
             let asked = code.said().1.map(|text| text_asked(&text, given)).unwrap_or_default();
             self.linted = Some((sizes, lint::lint(given, sizes).into_iter().chain(hidden).chain(asked).collect()));
         }
         let (open, mut all): (Vec<_>, Vec<_>) = self.diagnostics.iter().cloned().partition(|d| d.code == LAST_BIT);
         if let (From::Code(code), Some(given), false) = (&self.from, &self.result, open.is_empty()) {
             if self.settled.as_ref().is_none_or(|(of, _)| *of != sizes) {
-                let told = open.iter().filter_map(|note| settled::told(note, given, code.doubts(), sizes));
-                self.settled = Some((sizes, told.collect()));
+                let reported = open.iter().filter_map(|note| settled::reported(note, given, code.doubts(), sizes));
+                self.settled = Some((sizes, reported.collect()));
             }
-            all.extend(self.settled.iter().flat_map(|(_, told)| told.iter().cloned()));
+            all.extend(self.settled.iter().flat_map(|(_, reported)| reported.iter().cloned()));
         }
         let place = |d: &Diagnostic| (d.code.clone(), d.labels.first().map(|l| l.span));
         // if the tracer decided it, it has reported it already
         let more = self
             .linted
             .iter()
-            .flat_map(|(_, told)| told)
+            .flat_map(|(_, reported)| reported)
             .filter(|d| !self.diagnostics.iter().any(|o| place(o) == place(d)));
         all.extend(more.cloned());
         (self.result.clone(), all)
@@ -130,15 +130,15 @@ fn text_asked(text: &TextSizes, given: &Mod) -> Vec<Diagnostic> {
         _ => Extent::Unknown,
     };
     let (batch, heads) = (extent(text.batch, text.broadcast[0]), extent(text.heads, text.broadcast[1]));
-    let mut told = intent::asked(given.depends(), batch, heads);
+    let mut reported = intent::asked(given.depends(), batch, heads);
     if text.method {
         let message = "the mask is a bound method: PyTorch counts `self` among its parameters and refuses it";
-        told.push(
+        reported.push(
             Diagnostic::warning("mask-is-method", message)
                 .hint("wrap it: `lambda b, h, q_idx, kv_idx: self.mask(b, h, q_idx, kv_idx)`, or define the mod in a method that returns it"),
         );
     }
-    told.into_iter().map(|d| Diagnostic { sources: given.sources.clone(), ..d.at(text.span, "") }).collect()
+    reported.into_iter().map(|d| Diagnostic { sources: given.sources.clone(), ..d.at(text.span, "") }).collect()
 }
 
 #[derive(Debug, PartialEq)]
@@ -294,14 +294,14 @@ impl Compiler {
             && memo.from == from
             && memo.from.modules_unchanged(env)
         {
-            return memo.told(sizes);
+            return memo.reported(sizes);
         }
         self.traced += 1;
         let (result, diagnostics) = from.make(env);
         let mut memo = Memo { from, result, diagnostics, linted: None, settled: None };
-        let told = memo.told(sizes);
+        let reported = memo.reported(sizes);
         self.layers.insert(id, memo);
-        told
+        reported
     }
 }
 

@@ -63,8 +63,8 @@ fn a_failing_layer_leaves_the_others_alive() {
     doc.scores.push(score(6, ScoreContent::Curve { points: vec![(0.0, 2.0)] }));
     let compiled = compile(&doc, &BuiltIn);
     assert!(compiled.has_errors());
-    let told: Vec<_> = compiled.layers.iter().map(|l| l.diagnostics.len()).collect();
-    assert!(told[0] == 0 && told[1] > 0 && told[2..] == [1, 1, 1, 0], "{told:?}");
+    let reported: Vec<_> = compiled.layers.iter().map(|l| l.diagnostics.len()).collect();
+    assert!(reported[0] == 0 && reported[1] > 0 && reported[2..] == [1, 1, 1, 0], "{reported:?}");
     assert!(compiled.layers[2].diagnostics[0].hint.as_deref().unwrap().contains("`sliding_window`"));
     assert!(keeps(compiled.mask.as_ref().unwrap(), 5, 3) && !keeps(compiled.mask.as_ref().unwrap(), 5, 1));
     assert_eq!(score_of(compiled.score.as_ref().unwrap(), 1.0, 0, 0), 3.0);
@@ -146,15 +146,15 @@ fn a_dimension_of_one_entry_that_more_read_is_told() {
     let mut doc = empty("tokens 8");
     let code = "import torch\nt = torch.zeros(1, 8) > -1\ndef mod(b, h, q, k):\n    return t[b, k] & (q >= k)\n";
     doc.layers.push(layer(1, text(code)));
-    let told = |doc: &Document| {
+    let reported = |doc: &Document| {
         let compiled = compile(doc, &BuiltIn);
         assert!(compiled.mask.is_some());
         compiled.layers[0].diagnostics.iter().map(|d| d.code.to_string()).collect::<Vec<_>>()
     };
     doc.settings.batch = 1;
-    assert_eq!(told(&doc), [""; 0]);
+    assert_eq!(reported(&doc), [""; 0]);
     doc.settings.batch = 2;
-    assert_eq!(told(&doc), ["index-out-of-range"]);
+    assert_eq!(reported(&doc), ["index-out-of-range"]);
 }
 
 /// The message about last bits for a mask of 64 tokens and two heads: none, a note or an error; with its text.
@@ -166,8 +166,8 @@ fn last_bits(setup: &str, test: &str) -> Option<(bool, String)> {
     let errors: Vec<_> = compiled.all_diagnostics().filter(|d| d.is_error() && d.code != "last-bit").collect();
     assert!(errors.is_empty(), "{source}\n{errors:?}");
     assert!(compiled.mask.is_some(), "{source}");
-    let told = compiled.all_diagnostics().find(|d| d.code == "last-bit");
-    told.map(|d| (d.is_error(), d.message.clone()))
+    let reported = compiled.all_diagnostics().find(|d| d.code == "last-bit");
+    reported.map(|d| (d.is_error(), d.message.clone()))
 }
 
 #[test]

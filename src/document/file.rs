@@ -308,8 +308,8 @@ mod tests {
     #[test]
     fn mistakes_name_their_place() {
         let check = |pointer: &str, value: Value, words: &[&str]| {
-            let told = broken_at(pointer, value);
-            assert!(words.iter().all(|w| told.contains(w)), "{pointer}: {told}");
+            let reported = broken_at(pointer, value);
+            assert!(words.iter().all(|w| reported.contains(w)), "{pointer}: {reported}");
         };
         check("/maskloom", 7.into(), &["document-version", "version 7", "versions 1 to 1"]);
         check("/name", 3.into(), &["`name` is 3; it must be a string"]);

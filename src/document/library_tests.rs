@@ -51,8 +51,9 @@ fn every_preset_compiles_quietly_and_every_pattern_has_one() {
     for preset in presets() {
         let document = preset.document().unwrap();
         let compiled = compile(&document, &BuiltIn);
-        let told: Vec<_> = compiled.all_diagnostics().filter(|d| d.severity > crate::base::Severity::Note).collect();
-        assert!(told.is_empty(), "{}: {told:?}", preset.name);
+        let reported: Vec<_> =
+            compiled.all_diagnostics().filter(|d| d.severity > crate::base::Severity::Note).collect();
+        assert!(reported.is_empty(), "{}: {reported:?}", preset.name);
         for layer in &document.layers {
             if let MaskContent::Pattern(code) = &layer.content {
                 note(code, &mut used);

@@ -17,7 +17,7 @@ fn traced(body: &str) -> Mod {
     trace(&request).result.expect("traces")
 }
 
-fn told(body: &str, tokens: usize) -> Vec<String> {
+fn reported(body: &str, tokens: usize) -> Vec<String> {
     let sizes = Sizes { batch: 2, heads: 4, lengths: Lengths::new(tokens, tokens).unwrap() };
     let line = |d: Diagnostic| format!("{:?} {}: {}", d.line_column().unwrap_or_default(), d.code, d.message);
     lint(&traced(body), sizes).into_iter().map(line).collect()
@@ -25,18 +25,18 @@ fn told(body: &str, tokens: usize) -> Vec<String> {
 
 #[test]
 fn reads_outside_are_told_with_a_cell_and_the_range() {
-    assert_eq!(told("t[q_idx] == t[kv_idx]", 100), Vec::<String>::new());
-    let found = told("t[q_idx] >= kv_idx", 128);
+    assert_eq!(reported("t[q_idx] == t[kv_idx]", 100), Vec::<String>::new());
+    let found = reported("t[q_idx] >= kv_idx", 128);
     assert_eq!(
         found,
         [
             "(2, 12) index-out-of-range: this index is outside `t` [100]: it is 127 at b 0, h 0, q_idx 127, kv_idx 0, and in 0..=127 over all cells"
         ]
     );
-    assert!(told("t[(q_idx - kv_idx).clamp(0, 99)] > 1", 5000).is_empty());
-    assert!(told("t[q_idx - kv_idx - 10] > 1", 100)[0].contains("index-out-of-range"));
+    assert!(reported("t[(q_idx - kv_idx).clamp(0, 99)] > 1", 5000).is_empty());
+    assert!(reported("t[q_idx - kv_idx - 10] > 1", 100)[0].contains("index-out-of-range"));
     // intervals alone would warn: the index is the same token's
-    assert!(told("t[q_idx - q_idx // 2 * 2] >= kv_idx", 5000).is_empty());
+    assert!(reported("t[q_idx - q_idx // 2 * 2] >= kv_idx", 5000).is_empty());
 }
 
 #[test]
@@ -51,16 +51,16 @@ fn ints_beyond_32_bits_are_told_where_they_arise() {
     assert_eq!(found(40_000), told_of);
     assert!(found(20_000).is_empty());
     // a mask's cells are found on the host
-    assert!(told("(q_idx * 100000 + kv_idx) % 7 == 0", 40_000).is_empty());
+    assert!(reported("(q_idx * 100000 + kv_idx) % 7 == 0", 40_000).is_empty());
 }
 
 #[test]
 fn a_divisor_that_is_zero_somewhere_is_told() {
-    let found = told("q_idx // (kv_idx % 3) > 1", 64);
+    let found = reported("q_idx // (kv_idx % 3) > 1", 64);
     assert_eq!(found.len(), 1);
     assert!(found[0].contains("zero-division: this divides by zero at b 0, h 0, q_idx 0, kv_idx 0"), "{found:?}");
-    assert!(told("q_idx // (kv_idx % 3 + 1) > 1", 64).is_empty());
-    assert!(told("q_idx // 3 > 1", 64).is_empty());
+    assert!(reported("q_idx // (kv_idx % 3 + 1) > 1", 64).is_empty());
+    assert!(reported("q_idx // 3 > 1", 64).is_empty());
 }
 
 #[test]

@@ -217,9 +217,9 @@ mod tests {
         assert_eq!(tree.strokes, [(1, vec![Stroke { paint: true, rects: vec![[0, 1, 2, 3]] }])]);
         assert_eq!(tree.value["layers"][1]["content"]["strokes"], Value::Array(Vec::new()));
         let tree = parse(&painted("[{\"paint\": 1, \"rects\": [[0, 1, 2]]}]")).unwrap_or_else(|e| panic!("{e:?}"));
-        let told: Vec<&str> = tree.errors.iter().map(|e| e.message.as_str()).collect();
+        let reported: Vec<&str> = tree.errors.iter().map(|e| e.message.as_str()).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 "`layers[1].content.strokes[0].paint` is 1; it must be true or false",
                 "`layers[1].content.strokes[0].rects[0]` is a list of 3; it must be 4 items"

@@ -323,11 +323,11 @@ impl Text<'_> {
             if parents.is_empty() {
                 continue;
             }
-            let told = format!(
+            let reported = format!(
                 "{name} is computed from {} by the design's code: `attend` takes it computed, and its gradient is of it",
                 parents.join(" and ")
             );
-            out.push_str(&lines::prose("# ", &told));
+            out.push_str(&lines::prose("# ", &reported));
         }
         out
     }

@@ -101,8 +101,9 @@ fn promises_are_written_where_they_hold() {
         text(&torch_module_with(&given, &options)).to_string()
     };
     let both = of(256, 256, None);
-    let told = "KERNEL_OPTIONS: dict[str, bool] = {\"ROWS_GUARANTEED_SAFE\": True, \"BLOCKS_ARE_CONTIGUOUS\": True}\n";
-    assert!(both.contains(told) && both.contains("# ROWS_GUARANTEED_SAFE: each query keeps"), "{both}");
+    let reported =
+        "KERNEL_OPTIONS: dict[str, bool] = {\"ROWS_GUARANTEED_SAFE\": True, \"BLOCKS_ARE_CONTIGUOUS\": True}\n";
+    assert!(both.contains(reported) && both.contains("# ROWS_GUARANTEED_SAFE: each query keeps"), "{both}");
     // a score_mod may hide what the mask keeps
     let scored = made(ModKind::Score, |g| g.input(Input::Score));
     assert!(of(256, 256, scored).contains("bool] = {\"BLOCKS_ARE_CONTIGUOUS\": True}\n"));
@@ -125,10 +126,10 @@ fn a_computed_tensor_that_learns_names_its_parameter() {
         let read = g.add(Op::Load(t, smallvec![h]), None);
         g.binary(BinaryOp::Add, score, read)
     });
-    let told = "# t is computed from table by the design's code: `attend` takes it computed, and its gradient is of it\n\
+    let reported = "# t is computed from table by the design's code: `attend` takes it computed, and its gradient is of it\n\
                 LEARNS: tuple[str, ...] = (\"t\",)\n";
     let files = torch_module(&problem(None, score));
-    assert!(text(&files).contains(told), "{}", text(&files));
+    assert!(text(&files).contains(reported), "{}", text(&files));
 }
 
 #[test]

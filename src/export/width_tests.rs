@@ -11,11 +11,11 @@ use crate::document::{from_document, library, testing};
 /// The lines of a file that are too long or end with a space.
 fn wrong(file: &ExportFile) -> Vec<String> {
     let text = if file.name.ends_with(".py") { std::str::from_utf8(&file.bytes).expect("text") } else { "" };
-    let told = |(at, line): (usize, &str)| {
+    let reported = |(at, line): (usize, &str)| {
         let width = line.chars().count();
         (width > WIDTH || line.trim_end() != line).then(|| format!("{}:{} of {width}: {line}", file.name, at + 1))
     };
-    text.lines().enumerate().filter_map(told).collect()
+    text.lines().enumerate().filter_map(reported).collect()
 }
 
 /// The same of all code of a design; and whether it follows axes.

@@ -80,24 +80,24 @@ pub(super) fn computed<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T,
         None => kept(work),
     };
     py.detach(run).map_err(|fault| match fault {
-        Fault::Told(told) => refused(&told),
+        Fault::Reported(reported) => refused(&reported),
         Fault::Panic((message, place)) => Panicked::new_err((message, place)),
     })
 }
 
 enum Fault {
-    Told(Box<Diagnostic>),
+    Reported(Box<Diagnostic>),
     Panic((String, String)),
 }
 
 /// Runs on the thread whose panic message is read.
 fn kept<T>(work: impl FnOnce() -> Result<T, Diagnostic>) -> Result<T, Fault> {
     let result = catch_unwind(AssertUnwindSafe(work));
-    result.map_err(|payload| Fault::Panic(told(&*payload)))?.map_err(|told| Fault::Told(Box::new(told)))
+    result.map_err(|payload| Fault::Panic(reported(&*payload)))?.map_err(|reported| Fault::Reported(Box::new(reported)))
 }
 
 /// The message of this thread's panic; one of another thread has only its payload.
-fn told(payload: &(dyn std::any::Any + Send)) -> (String, String) {
+fn reported(payload: &(dyn std::any::Any + Send)) -> (String, String) {
     let own = PANIC.with_borrow_mut(Option::take);
     own.unwrap_or_else(|| {
         let text = payload.downcast_ref::<&str>().map(|s| s.to_string());
@@ -106,9 +106,9 @@ fn told(payload: &(dyn std::any::Any + Send)) -> (String, String) {
 }
 
 /// A diagnostic as a Python exception.
-pub(super) fn refused(told: &Diagnostic) -> PyErr {
-    let line = told.line_column().map(|(line, _)| line);
-    Refused::new_err((told.code.to_string(), told.message.clone(), told.hint.clone(), line))
+pub(super) fn refused(reported: &Diagnostic) -> PyErr {
+    let line = reported.line_column().map(|(line, _)| line);
+    Refused::new_err((reported.code.to_string(), reported.message.clone(), reported.hint.clone(), line))
 }
 
 /// For the test that a panic becomes an exception.

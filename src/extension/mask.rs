@@ -59,10 +59,10 @@ pub(super) fn translate(
         Ok(trace(&request))
     })?;
     // PyTorch refuses a mask_mod that returns ints, which text may have
-    let fatal = |told: &Diagnostic| told.is_error() || told.code == "mask-not-bool";
-    match (traced.diagnostics.iter().find(|told| fatal(told)), traced.result) {
+    let fatal = |reported: &Diagnostic| reported.is_error() || reported.code == "mask-not-bool";
+    match (traced.diagnostics.iter().find(|reported| fatal(reported)), traced.result) {
         (None, Some(of)) => Ok(Mask { of: Arc::new(of) }),
-        (Some(told), _) => Err(refused(told)),
+        (Some(reported), _) => Err(refused(reported)),
         (None, None) => Err(refused(&Diagnostic::error("recording", "the recording could not be read"))),
     }
 }

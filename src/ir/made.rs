@@ -91,12 +91,12 @@ impl Lost {
         let message = format!(
             "the mod reads `{read}`, which the factory computed from `{parent}` by {by}: Maskloom computes no gradient through this operation"
         );
-        let told = Diagnostic::error("gradient-lost", message).hint(format!(
+        let reported = Diagnostic::error("gradient-lost", message).hint(format!(
             "compute with `{parent}[...]` inside the mod, or write `{parent}.detach()` if it needs no gradient"
         ));
         match self.span {
-            Some(span) => told.at(span, "here"),
-            None => told,
+            Some(span) => reported.at(span, "here"),
+            None => reported,
         }
     }
 }

@@ -266,41 +266,41 @@ mod tests {
     use crate::python::syntax;
 
     /// Code, severity and marked text of each note.
-    fn told(text: &str) -> Vec<(String, Severity, String)> {
+    fn reported(text: &str) -> Vec<(String, Severity, String)> {
         let source = Source::new("mod.py", text);
         let parsed = syntax::parse(&source, SourceId(0));
         assert!(parsed.errors.is_empty());
-        let told = notes(&parsed.module, &["given".into()]).into_iter();
-        told.map(|n| (n.code.to_string(), n.severity, source.slice(n.labels[0].span).to_string())).collect()
+        let reported = notes(&parsed.module, &["given".into()]).into_iter();
+        reported.map(|n| (n.code.to_string(), n.severity, source.slice(n.labels[0].span).to_string())).collect()
     }
 
     #[track_caller]
     fn check(text: &str, code: &str, severity: Severity, marked: &str) {
-        assert_eq!(told(text), [(code.to_string(), severity, marked.to_string())], "{text}");
+        assert_eq!(reported(text), [(code.to_string(), severity, marked.to_string())], "{text}");
     }
 
     #[test]
     fn names_without_an_import_are_told_once() {
         let text = "def mod(b, h, q, k):\n    return torch.abs(q - k) < torch.tensor(3)\n";
         check(text, "missing-import", Severity::Note, "torch");
-        assert_eq!(told(&format!("import torch\n{text}")), []);
-        assert_eq!(told(&format!("from torch_stuff import *\n{text}")), []);
+        assert_eq!(reported(&format!("import torch\n{text}")), []);
+        assert_eq!(reported(&format!("from torch_stuff import *\n{text}")), []);
         check("half = partial(print, 2)\n", "missing-import", Severity::Note, "partial");
-        assert_eq!(told("x = given + 1\n"), []);
+        assert_eq!(reported("x = given + 1\n"), []);
     }
 
     #[test]
     fn parameters_in_the_other_order_are_told() {
         let text = "def mod(b, h, kv_idx, q_idx):\n    return q_idx >= kv_idx\n";
         check(text, "swapped-parameters", Severity::Warning, "mod");
-        assert_eq!(told("def mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n"), []);
-        assert_eq!(told("def helper(x, y, key, query):\n    return query\n").len(), 1);
+        assert_eq!(reported("def mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n"), []);
+        assert_eq!(reported("def helper(x, y, key, query):\n    return query\n").len(), 1);
     }
 
     #[test]
     fn a_power_that_is_an_exclusive_or_is_told() {
         check("W = 2 ^ 10\n", "xor-of-numbers", Severity::Note, "2 ^ 10");
-        assert_eq!(told("W = 2 ** 10\nx = 5 ^ 3\n"), []);
+        assert_eq!(reported("W = 2 ** 10\nx = 5 ^ 3\n"), []);
     }
 
     #[test]
@@ -308,14 +308,14 @@ mod tests {
         let text = |test: &str| format!("def mod(b, h, q, k):\n    return {test}\n");
         check(&text("q is k"), "is-of-index", Severity::Warning, "q is k");
         check(&text("q is not 3"), "is-of-index", Severity::Warning, "q is not 3");
-        assert_eq!(told(&text("q is None")), []);
-        assert_eq!(told("def f(a):\n    return a is 3\n"), []);
+        assert_eq!(reported(&text("q is None")), []);
+        assert_eq!(reported("def f(a):\n    return a is 3\n"), []);
     }
 
     #[test]
     fn an_index_in_a_text_is_told() {
         let text = "def mod(b, h, q, k):\n    name = f'row {q}'\n    return q >= k\n";
         check(text, "text-of-index", Severity::Warning, "q");
-        assert_eq!(told("def mod(b, h, q, k, n=3):\n    name = f'row {n}'\n    return q >= k\n"), []);
+        assert_eq!(reported("def mod(b, h, q, k, n=3):\n    name = f'row {n}'\n    return q >= k\n"), []);
     }
 }

@@ -276,11 +276,11 @@ fn too_long_a_chain(graph: &Graph, root: NodeId, most: usize) -> Option<Diagnost
         lengths[id.0 as usize] = before.map_or(0, |n| n + 1);
         if lengths[id.0 as usize] > most {
             let message = format!("this chain has more than {most} dependent operations");
-            let told = Diagnostic::error("chain-too-long", message)
+            let reported = Diagnostic::error("chain-too-long", message)
                 .hint("compute a table in the factory and read the result from it: `table = torch.tensor(values)`, `table[q_idx, kv_idx]`");
             return Some(match node.span {
-                Some(span) => told.at(span, ""),
-                None => told,
+                Some(span) => reported.at(span, ""),
+                None => reported,
             });
         }
     }
@@ -290,14 +290,15 @@ fn too_long_a_chain(graph: &Graph, root: NodeId, most: usize) -> Option<Diagnost
 /// A failed statement of the text that the mod does not need. If Python itself or the text's own `assert` or `raise`
 /// fails, Python never reaches the statements after it.
 fn skipped(fault: &Fault) -> Diagnostic {
-    let told = &fault.diagnostic;
-    let mut note = if fault.python || matches!(&*told.code, "assertion" | "raised") {
-        Diagnostic::warning("skipped", format!("Python stops at this line: {}", told.message))
+    let reported = &fault.diagnostic;
+    let mut note = if fault.python || matches!(&*reported.code, "assertion" | "raised") {
+        Diagnostic::warning("skipped", format!("Python stops at this line: {}", reported.message))
             .hint("Python does not reach the lines after it; Maskloom skipped this line")
     } else {
-        Diagnostic::note("skipped", format!("this line was skipped: {}", told.message)).hint("the mod does not need it")
+        Diagnostic::note("skipped", format!("this line was skipped: {}", reported.message))
+            .hint("the mod does not need it")
     };
-    note.labels = told.labels.clone();
+    note.labels = reported.labels.clone();
     note
 }
 

@@ -41,7 +41,7 @@ pub fn text(bytes: &[u8]) {
         };
         let traced = trace(&request);
         assert!(traced.result.is_some() || !traced.diagnostics.is_empty(), "refused without a word");
-        traced.diagnostics.iter().for_each(|told| drop(told.render()));
+        traced.diagnostics.iter().for_each(|reported| drop(reported.render()));
     }
 }
 
@@ -53,7 +53,7 @@ pub fn document(bytes: &[u8]) {
             let written = file::to_json(&read);
             assert_eq!(file::from_json(&written), Ok(read), "a document is not what was saved");
         }
-        Err(told) => assert!(!told.is_empty(), "refused without a word"),
+        Err(reported) => assert!(!reported.is_empty(), "refused without a word"),
     }
 }
 

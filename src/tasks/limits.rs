@@ -161,8 +161,8 @@ mod tests {
                 for one in &run.report.backends {
                     let Some(least) = Least::of(problem.spec(), &run.report, one.backend) else { continue };
                     let shares = least.shares(&roof);
-                    let told = format!("{} {} on {}: {shares:?}", preset.name, one.backend, run.report.device_name);
-                    assert!(shares.iter().all(|share| *share < 1.0), "{told}");
+                    let reported = format!("{} {} on {}: {shares:?}", preset.name, one.backend, run.report.device_name);
+                    assert!(shares.iter().all(|share| *share < 1.0), "{reported}");
                     seen[least.limit(&roof) as usize] += 1;
                 }
             }

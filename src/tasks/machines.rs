@@ -6,7 +6,7 @@
 use crate::base::Diagnostic;
 use crate::worker::jobs::{Jobs, News};
 use crate::worker::patience::Patience;
-use crate::worker::protocol::detached::{Ask, JobInfo, Told};
+use crate::worker::protocol::detached::{Ask, JobAnswer, JobInfo};
 use crate::worker::target::Target;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -30,8 +30,8 @@ pub fn jobs_of(target: &Target, deadline: Duration) -> Listed {
         for event in jobs.poll() {
             match event.news {
                 News::Failed { why } => return Err(first(why)),
-                News::Detached(told) if event.job == list => {
-                    let Told::Listed { jobs } = *told else { return Err(late(target, deadline)) };
+                News::Detached(reported) if event.job == list => {
+                    let JobAnswer::Listed { jobs } = *reported else { return Err(late(target, deadline)) };
                     return Ok(jobs);
                 }
                 News::Cancelled if event.job != hello => return Err(late(target, deadline)),
@@ -47,7 +47,7 @@ pub fn jobs_of(target: &Target, deadline: Duration) -> Listed {
 }
 
 /// Asks all of them at once; `told` hears each as it answers, by its place.
-pub fn jobs_of_all(targets: &[Target], deadline: Duration, told: &mut dyn FnMut(usize, Listed)) {
+pub fn jobs_of_all(targets: &[Target], deadline: Duration, reported: &mut dyn FnMut(usize, Listed)) {
     std::thread::scope(|threads| {
         let (sender, answers) = channel();
         for (at, target) in targets.iter().enumerate() {
@@ -55,7 +55,7 @@ pub fn jobs_of_all(targets: &[Target], deadline: Duration, told: &mut dyn FnMut(
             threads.spawn(move || drop(sender.send((at, jobs_of(target, deadline)))));
         }
         drop(sender);
-        answers.into_iter().for_each(|(at, listed)| told(at, listed));
+        answers.into_iter().for_each(|(at, listed)| reported(at, listed));
     });
 }
 

@@ -222,9 +222,9 @@ pub fn compare(before: &RunFile, after: &RunFile) -> (Vec<Change>, Vec<String>) 
     };
     let of = |run: &RunFile| (run.document.axes.lengths().ok(), run.document.settings.clone());
     let ((a_len, a), (b_len, b)) = (of(before), of(after));
-    let told = |run: &RunFile, what: &str| run.report.environment.get(what).cloned();
+    let reported = |run: &RunFile, what: &str| run.report.environment.get(what).cloned();
     for what in ["driver", "nvrtc", "torch"] {
-        if let (Some(a), Some(b)) = (told(before, what), told(after, what)) {
+        if let (Some(a), Some(b)) = (reported(before, what), reported(after, what)) {
             note(what, a, b);
         }
     }

@@ -173,10 +173,10 @@ fn training<N: std::fmt::Display + Copy>(
     why: &mut Vec<String>,
 ) -> Option<N> {
     let mut best: Option<(N, f64)> = None;
-    let (mut told, mut own) = (Vec::new(), Vec::new());
+    let (mut reported, mut own) = (Vec::new(), Vec::new());
     for (name, entry) in named {
         let found = measured.report.gradients.iter().find(|r| r.backend == entry.backend);
-        told.push(match found.map(|r| &r.outcome) {
+        reported.push(match found.map(|r| &r.outcome) {
             None => continue,
             Some(GradientOutcome::Done { timing: Some(back), .. }) => {
                 let sum = entry.ms + back.median_ms;
@@ -203,8 +203,8 @@ fn training<N: std::fmt::Display + Copy>(
             }
         });
     }
-    if !told.is_empty() {
-        why.push(format!("{}; {of}, forward + backward: {}", place(measured), told.join(", ")));
+    if !reported.is_empty() {
+        why.push(format!("{}; {of}, forward + backward: {}", place(measured), reported.join(", ")));
     }
     if !own.is_empty() {
         why.push(format!(

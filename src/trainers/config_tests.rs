@@ -306,17 +306,17 @@ fn comments_yaml_and_toml_keep_every_other_byte() {
 }
 
 /// The codes and the text of what is said about merging into a file.
-fn told(text: &str, backend: Option<BackendName>) -> (Vec<String>, String) {
+fn reported(text: &str, backend: Option<BackendName>) -> (Vec<String>, String) {
     let notes = merged_as(Trainer::SimpleTuner, backend, text).expect("merges").notes;
     (notes.iter().map(|n| n.code.to_string()).collect(), notes.iter().map(|n| n.render()).collect())
 }
 
 #[test]
 fn a_merge_that_leaves_the_trainers_default_says_so() {
-    let (codes, text) = told("{\"model_family\": \"wan\"}", None);
+    let (codes, text) = reported("{\"model_family\": \"wan\"}", None);
     assert!(codes.contains(&"config-default-left".into()), "{codes:?}");
     assert!(text.contains("`kohaku-fa-auto`") && text.contains("SimpleTuner 4.10.1, 2026-10-18"), "{text}");
-    let (codes, _) = told("{\"model_family\": \"wan\", \"attention_mechanism\": \"cudnn\"}", None);
+    let (codes, _) = reported("{\"model_family\": \"wan\", \"attention_mechanism\": \"cudnn\"}", None);
     assert!(!codes.contains(&"config-default-left".into()), "{codes:?}");
 }
 
@@ -358,13 +358,13 @@ fn a_value_is_judged_with_its_family_and_the_other_settings() {
         (r#"{"attention_mechanism": "kohaku-fa"}"#, None, "config-replaces-sdpa", "in the place of PyTorch's SDPA"),
         (r#"{"model_family": "unheard_of"}"#, flex, "config-unknown-family", "unknown to Maskloom"),
     ] {
-        let (codes, said) = told(text, backend);
+        let (codes, said) = reported(text, backend);
         assert!(codes.contains(&code.to_string()) && said.contains(word), "{text}: {codes:?}\n{said}");
     }
     // a kernel that SDPA is restricted to acts in a family that calls SDPA itself
-    let (codes, _) = told(r#"{"model_family": "sdxl", "attention_mechanism": "cudnn"}"#, None);
+    let (codes, _) = reported(r#"{"model_family": "sdxl", "attention_mechanism": "cudnn"}"#, None);
     assert!(!codes.contains(&"config-no-effect".into()), "{codes:?}");
-    let (codes, _) = told(r#"{"model_family": "ernie"}"#, flex);
+    let (codes, _) = reported(r#"{"model_family": "ernie"}"#, flex);
     assert!(!codes.contains(&"config-unknown-family".into()), "{codes:?}");
 }
 

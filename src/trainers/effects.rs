@@ -86,21 +86,21 @@ pub fn meaning(value: &str, setup: Setup) -> String {
 fn reached(value: &str, setup: Setup) -> Vec<String> {
     let effect = known::effect(setup.family, value, setup.usage);
     let family = setup.family.unwrap_or("model");
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     match &effect.training {
         Does::Nothing => {
-            told.push(format!("The `{family}` family calls PyTorch's SDPA itself, so the setting has no effect there."));
+            reported.push(format!("The `{family}` family calls PyTorch's SDPA itself, so the setting has no effect there."));
         }
-        Does::Reads => told.push(format!(
+        Does::Reads => reported.push(format!(
             "The `{family}` family calls PyTorch's SDPA itself, so the setting has no effect there, except where its own \
              code reads it (fused projections)."
         )),
         Does::Steers => {
-            told.push(format!("The `{family}` family calls PyTorch's SDPA itself; the trainer restricts SDPA to this kernel."));
+            reported.push(format!("The `{family}` family calls PyTorch's SDPA itself; the trainer restricts SDPA to this kernel."));
         }
-        Does::SwitchesUnets => told.push("It acts in UNets alone; other models go back to `diffusers`.".into()),
+        Does::SwitchesUnets => reported.push("It acts in UNets alone; other models go back to `diffusers`.".into()),
         Does::Unknown if known::family_name(family).is_none() && setup.family.is_some() => {
-            told.push(format!("The `{family}` family is in none of the releases that were read: its effect there is unknown."));
+            reported.push(format!("The `{family}` family is in none of the releases that were read: its effect there is unknown."));
         }
         _ => {}
     }
@@ -109,20 +109,20 @@ fn reached(value: &str, setup: Setup) -> Vec<String> {
         (Some(_), Some(_)) => "in training and validation",
         (Some(_), None) => "in training, not in validation",
         (None, Some(_)) => "in validation, not in training",
-        (None, None) => return told,
+        (None, None) => return reported,
     };
     let (perhaps, drops, untrained) = training.or(validation).unwrap_or_default();
     let place = if perhaps { " where its packages and card are there" } else { "" };
-    told.push(format!(
+    reported.push(format!(
         "The trainer puts it in the place of PyTorch's SDPA {when}{place}, in every family that calls SDPA."
     ));
     if drops {
-        told.push("It ignores masks that a model passes.".into());
+        reported.push("It ignores masks that a model passes.".into());
     }
     if untrained && training.is_some() {
-        told.push("The trainer itself warns that attention layers will not be trained.".into());
+        reported.push("The trainer itself warns that attention layers will not be trained.".into());
     }
-    told
+    reported
 }
 
 fn replaces(does: &Does) -> Option<(bool, bool, bool)> {

@@ -91,17 +91,17 @@ const PADDED_TEXT: [&str; 9] =
 
 /// What a family's own mask is, one line each. `values` are the config's; `batch` is the trainer's.
 pub(crate) fn own_masks(family: &str, values: &Map<String, Value>, batch: usize) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let inner = values.get("text_config").and_then(Value::as_object);
     let get = |key: &str| inner.and_then(|c| c.get(key)).or_else(|| values.get(key)).filter(|v| !v.is_null());
     let both_ways = get("use_bidirectional_attention");
     if both_ways.is_some_and(|v| *v == Value::Bool(true) || v.as_str() == Some("all")) {
-        told.push(format!(
+        reported.push(format!(
             "its own mask is not causal: use_bidirectional_attention lets every token see every other ({READ}): a causal design is another \
              model"
         ));
     } else if let Some((_, what, draw)) = FAMILIES.iter().find(|(names, ..)| names.contains(&family)) {
-        told.push(format!("its own mask is not plain causal: {what} ({READ}, read). To draw it: {draw}"));
+        reported.push(format!("its own mask is not plain causal: {what} ({READ}, read). To draw it: {draw}"));
     }
     if let Some(window) = get("sliding_window").and_then(Value::as_u64) {
         let kinds = get("layer_types").and_then(Value::as_array).map(|kinds| {
@@ -116,7 +116,7 @@ pub(crate) fn own_masks(family: &str, values: &Map<String, Value>, batch: usize)
             false => "all layers".into(),
         });
         let share = window as f64 * (2.0 * 32_768.0 - window as f64 + 1.0) / (32_768.0 * 32_769.0);
-        told.push(format!(
+        reported.push(format!(
             "{which} see a window of {window} tokens: {:.1}% of the causal cells at 32,768 tokens. One mask for all layers is wrong: name \
              the layers of each design",
             100.0 * share.min(1.0)
@@ -124,26 +124,26 @@ pub(crate) fn own_masks(family: &str, values: &Map<String, Value>, batch: usize)
     }
     let ranks = get("cp_size").or_else(|| get("context_parallel_size")).and_then(Value::as_u64).unwrap_or(1);
     if ranks > 1 && (get("sliding_window").is_some() || FAMILIES.iter().any(|(names, ..)| names.contains(&family))) {
-        told.push(format!(
+        reported.push(format!(
             "over {ranks} ranks accelerate before its refusal threw each layer's mask away and trained full causal attention (accelerate#4177, \
              read): use a context parallel that takes a BlockMask, or Maskloom's plans (maskloom parallel)"
         ));
     }
     if batch > 1 && PADDED_TEXT.contains(&family) {
-        told.push(format!(
+        reported.push(format!(
             "captions of {batch} samples have different lengths: each sample needs its own mask of the text (batch {batch}, read at `b`), and \
              the picture's tokens stay free. One mask for the whole batch hides text of one sample or shows padding of another; \
              variable-length attention for each sample is the fast form. Presets qwen_image_padding and flux_text_padding"
         ));
     }
-    told
+    reported
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(family: &str, config: Value, batch: usize) -> String {
+    fn reported(family: &str, config: Value, batch: usize) -> String {
         own_masks(family, config.as_object().expect("an object"), batch).join("\n")
     }
 
@@ -151,21 +151,21 @@ mod tests {
     fn families_whose_mask_is_not_causal_are_named_with_what_draws_it() {
         use serde_json::json;
         let gemma = json!({"text_config": {"sliding_window": 1024, "sliding_window_pattern": 6}});
-        let gemma = told("gemma3", gemma, 1);
+        let gemma = reported("gemma3", gemma, 1);
         assert!(
             gemma.contains("one image see each other") && gemma.contains("5 of 6 layers see a window of 1024"),
             "{gemma}"
         );
         assert!(gemma.contains(": 6.2% of the causal cells"), "{gemma}");
-        assert!(told("paligemma", json!({}), 1).contains("prefix_lm"));
-        assert!(told("pi0", json!({}), 1).contains("action tokens"));
-        let embedding = told("gemma3_text", json!({"use_bidirectional_attention": true}), 1);
+        assert!(reported("paligemma", json!({}), 1).contains("prefix_lm"));
+        assert!(reported("pi0", json!({}), 1).contains("action tokens"));
+        let embedding = reported("gemma3_text", json!({"use_bidirectional_attention": true}), 1);
         assert!(embedding.contains("every token see every other"), "{embedding}");
         let kinds = json!({"sliding_window": 128, "layer_types": ["sliding_attention", "full_attention"]});
-        assert!(told("gpt_oss", kinds, 1).contains("1 of 2 layers see a window of 128"));
-        assert!(told("mistral", json!({"sliding_window": 4096, "cp_size": 2}), 1).contains("over 2 ranks"));
-        assert_eq!(told("llama", json!({"sliding_window": null}), 8), "");
-        assert_eq!(told("qwen_image", json!({}), 1), "");
-        assert!(told("qwen_image", json!({}), 4).contains("batch 4, read at `b`"));
+        assert!(reported("gpt_oss", kinds, 1).contains("1 of 2 layers see a window of 128"));
+        assert!(reported("mistral", json!({"sliding_window": 4096, "cp_size": 2}), 1).contains("over 2 ranks"));
+        assert_eq!(reported("llama", json!({"sliding_window": null}), 8), "");
+        assert_eq!(reported("qwen_image", json!({}), 1), "");
+        assert!(reported("qwen_image", json!({}), 4).contains("batch 4, read at `b`"));
     }
 }

@@ -288,8 +288,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A shell in front of the worker is told to become it, and is waited for: it might take requests for commands.
 fn write_requests(mut stdin: ChildStdin, opening: Option<(Opening, Receiver<()>)>, requests: &Receiver<Request>) {
     if let Some((opening, shell)) = opening {
-        let told = stdin.write_all(opening.script.as_bytes()).and_then(|()| stdin.flush());
-        if told.is_err() || shell.recv().is_err() {
+        let reported = stdin.write_all(opening.script.as_bytes()).and_then(|()| stdin.flush());
+        if reported.is_err() || shell.recv().is_err() {
             return;
         }
     }

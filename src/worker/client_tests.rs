@@ -29,8 +29,8 @@ fn garbage_from_a_worker_ends_it() {
     let why = client.wait(id).unwrap_err();
     assert!(why[0].message.contains("not a message of Maskloom"), "{}", why[0].message);
     // the message must not suggest another user or missing memory
-    let told = &why[0].message;
-    assert!(told.contains("Maskloom stopped it") && !told.contains("SIGKILL"), "{told}");
+    let reported = &why[0].message;
+    assert!(reported.contains("Maskloom stopped it") && !reported.contains("SIGKILL"), "{reported}");
 }
 
 #[test]
@@ -103,12 +103,12 @@ fn every_silence_has_an_end() {
         "echo '{ motd }'; SLEEP",
         "echo words >&2; SLEEP",
     ] {
-        let told = fate(script);
-        assert!(told.contains("was stopped: no answer for 1.5 s"), "{script}: {told}");
+        let reported = fate(script);
+        assert!(reported.contains("was stopped: no answer for 1.5 s"), "{script}: {reported}");
     }
     for script in ["SLEEP", "printf '{\"id\":1,'; SLEEP"] {
-        let told = fate(&format!("{HELLO}{script}"));
-        assert!(told.contains("was stopped: no sign of life for 1.5 s"), "{script}: {told}");
+        let reported = fate(&format!("{HELLO}{script}"));
+        assert!(reported.contains("was stopped: no sign of life for 1.5 s"), "{script}: {reported}");
     }
     assert!(fate("exec >/dev/null; SLEEP").contains("ended: Maskloom stopped it"), "its output ended");
     let payload = r#"printf '{"id":7,"body":{"say":"done","reply":"bye"},"payloads":[{"name":"x","dtype":"f32","shape":[4294967296]}]}\n'; SLEEP"#;
@@ -125,14 +125,14 @@ fn babble_has_an_end() {
 
 #[test]
 fn an_end_is_seen_though_a_grandchild_holds_the_output() {
-    let told = fate("SLEEP & exit 3");
-    assert!(told.contains("exit status 3; something that it started holds its output open"), "{told}");
+    let reported = fate("SLEEP & exit 3");
+    assert!(reported.contains("exit status 3; something that it started holds its output open"), "{reported}");
 }
 
 #[test]
 fn a_stopped_worker_is_told() {
-    let told = fate(&format!("{HELLO}kill -STOP $$; SLEEP"));
-    assert!(told.contains("no sign of life"), "{told}");
+    let reported = fate(&format!("{HELLO}kill -STOP $$; SLEEP"));
+    assert!(reported.contains("no sign of life"), "{reported}");
 }
 
 #[test]
@@ -151,6 +151,6 @@ fn a_greeting_may_follow_a_banner_without_a_newline() {
 /// What ssh does for a password.
 #[test]
 fn a_question_on_the_terminal_fails_at_once() {
-    let told = fate("stty -echo </dev/tty || exit 5; read answer </dev/tty; SLEEP");
-    assert!(told.contains("exit status 5"), "{told}");
+    let reported = fate("stty -echo </dev/tty || exit 5; read answer </dev/tty; SLEEP");
+    assert!(reported.contains("exit status 5"), "{reported}");
 }

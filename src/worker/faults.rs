@@ -192,7 +192,7 @@ const ROWS: &[Row] = &[
 /// A run's notes about wrong or missing gradients of PyTorch's backends.
 pub fn notes(problem: &Problem, on_gpu: bool, torch: Option<&str>, reports: &[GradientReport]) -> Vec<Diagnostic> {
     let of_torch = reports.iter().filter(|r| r.backend.is_torch());
-    let told = of_torch.flat_map(|report| {
+    let reported = of_torch.flat_map(|report| {
         let (gradients, wrong) = match &report.outcome {
             GradientOutcome::Done { errors, .. } => {
                 let words = errors.iter().filter_map(GradientError::words);
@@ -209,7 +209,7 @@ pub fn notes(problem: &Problem, on_gpu: bool, torch: Option<&str>, reports: &[Gr
             Diagnostic::note("known-fault", message).hint(k.way)
         })
     });
-    told.collect()
+    reported.collect()
 }
 
 /// The known issues that match the symptoms.

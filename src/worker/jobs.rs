@@ -11,7 +11,7 @@ use crate::problem::result::{GradientOutcome, KernelArtefact, Outcome, RunReport
 use crate::worker::client::{self, Event};
 use crate::worker::named;
 use crate::worker::patience::Patience;
-use crate::worker::protocol::detached::{Ask, Told};
+use crate::worker::protocol::detached::{Ask, JobAnswer};
 use crate::worker::protocol::folder::{FolderAsk, Listing};
 use crate::worker::protocol::{
     CompileRequest, DoctorReport, MapRequest, OTHER_VERSION, PROTOCOL_VERSION, Reply, RequestBody, ResponseBody,
@@ -63,7 +63,7 @@ pub enum News {
     /// The doctor's report.
     Examined(Box<DoctorReport>),
     /// About detached jobs.
-    Detached(Box<Told>),
+    Detached(Box<JobAnswer>),
     /// The content of a folder.
     Listed(Box<Listing>),
     /// A file with its path there.
@@ -76,7 +76,7 @@ pub enum News {
     /// The answer of the desk, with its numbers.
     Desk {
         /// The answer.
-        told: serde_json::Value,
+        reported: serde_json::Value,
         /// What it refers to.
         payloads: Vec<Payload>,
     },
@@ -315,13 +315,13 @@ fn news(body: ResponseBody, payloads: Vec<Payload>) -> News {
             Reply::Run(report) => News::Ran { report, payloads },
             Reply::Compile(artefact) => News::Compiled(artefact),
             Reply::Doctor(report) => News::Examined(Box::new(report)),
-            Reply::Detached(told) => News::Detached(Box::new(told)),
+            Reply::Detached(reported) => News::Detached(Box::new(reported)),
             Reply::Folder(listing) => News::Listed(listing),
             Reply::File { path } => {
                 let bytes = payloads.into_iter().next().map(|(_, bytes)| bytes).unwrap_or_default();
                 News::Fetched { path, bytes }
             }
-            Reply::Desk { told } => News::Desk { told, payloads },
+            Reply::Desk { reported } => News::Desk { reported, payloads },
             Reply::Map { height, width } => map_news(height, width, &payloads),
             other @ (Reply::Bye {} | Reply::CompileText { .. }) => {
                 News::Failed { why: vec![client::unexpected(&other)] }

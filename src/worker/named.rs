@@ -153,11 +153,11 @@ fn change_in<T>(path: &Path, with: impl FnOnce(&mut List) -> T) -> Result<T, Dia
     let held = std::fs::File::open(&folder).ok();
     let _locked = held.as_ref().map(std::fs::File::lock);
     let mut list = read(path)?;
-    let told = with(&mut list);
+    let reported = with(&mut list);
     let text = serde_json::to_vec_pretty(&list)
         .map_err(|e| Diagnostic::error("target-list", format!("the list of targets cannot be written: {e}")))?;
     files::save(path, &text)?;
-    Ok(told)
+    Ok(reported)
 }
 
 /// Whether a text could be a name, which a launch command of several words is not.

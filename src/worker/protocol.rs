@@ -283,7 +283,7 @@ pub enum Reply {
     /// To `Doctor`.
     Doctor(DoctorReport),
     /// To `Detached`.
-    Detached(detached::Told),
+    Detached(detached::JobAnswer),
     /// To `Folder`.
     Folder(Box<folder::Listing>),
     /// To `File`.
@@ -294,7 +294,7 @@ pub enum Reply {
     /// To `Desk`.
     Desk {
         /// The answer, whose numbers follow as payloads.
-        told: serde_json::Value,
+        reported: serde_json::Value,
     },
     /// To `Shutdown`.
     Bye {},

@@ -64,23 +64,23 @@ fn check_one(device: &Device, name: BackendName, what: &str, p: &Problem, (d_lse
     let all = |of: fn(&PairGradients) -> &Vec<f64>| want.pairs.iter().flat_map(|x| of(x).clone()).collect::<Vec<_>>();
     let bar = if p.dtype == DType::BF16 { 1.5e-2 } else { 2e-3 };
     let own = [("dq", &got.dq, all(|x| &x.dq)), ("dk", &got.dk, all(|x| &x.dk)), ("dv", &got.dv, all(|x| &x.dv))];
-    let mut told = String::new();
+    let mut reported = String::new();
     let mut worst = 0.0f64;
     for (name, got, want) in own {
         let error = relative(got, &want);
-        told += &format!(" {name} {error:.1e}");
+        reported += &format!(" {name} {error:.1e}");
         worst = worst.max(error);
     }
     let mut rest = &want.captures[..];
     for found in &got.captures {
         let (own, others) = rest.split_at(found.gradient.numel());
         let error = relative(&found.gradient, own);
-        told += &format!(" {} {error:.1e}", found.name);
+        reported += &format!(" {} {error:.1e}", found.name);
         worst = worst.max(error);
         rest = others;
     }
-    println!("    {what}:{told}");
-    assert!(rest.is_empty() && worst <= bar, "{what}:{told}");
+    println!("    {what}:{reported}");
+    assert!(rest.is_empty() && worst <= bar, "{what}:{reported}");
 }
 
 fn plain(device: &Device) {

@@ -8,12 +8,12 @@ fn a_config_is_read_and_without_a_measurement_it_says_what_to_run() {
     let bench = Bench::new();
     let text = "\u{feff}{\r\n  \"--model_family\": \"wan\",\r\n  \"--attention_mechanism\": \"flex\",\r\n  \"learning_rate\": 1e-4\r\n}";
     bench.write("config.json", text);
-    let told = bench.run(&["advise", "config.json"]).ok().out;
+    let reported = bench.run(&["advise", "config.json"]).ok().out;
     for word in ["family: wan", "today: FlexAttention", "video 21x30x52 = 32760 tokens, 40 heads"] {
-        assert!(told.contains(word), "no `{word}` in:\n{told}");
+        assert!(reported.contains(word), "no `{word}` in:\n{reported}");
     }
     // one or the other: a shipped run of that shape is labelled as recorded
-    assert!(told.contains("no recommendation") || told.contains("recorded on"), "{told}");
+    assert!(reported.contains("no recommendation") || reported.contains("recorded on"), "{reported}");
     let json = bench.run(&["advise", "config.json", "--json"]).ok().json();
     assert_eq!(json["config"]["setting"], "flex");
     assert_eq!(json["document"]["settings"]["heads"], 40);
@@ -32,15 +32,15 @@ fn advice_comes_from_races_and_is_forward_only() {
         "model.json",
         "{\"model_type\": \"llama\", \"num_attention_heads\": 4, \"hidden_size\": 64, \"max_position_embeddings\": 64}",
     );
-    let told = bench
+    let reported = bench
         .run(&["advise", "model.json", "--design", "band.json", "--race", "--device", "cpu", "--python", "/bin/false"])
         .ok();
-    assert!(told.out.contains("forward only") && told.out.contains("sidecar"), "{}", told.out);
-    assert!(told.err.contains("sdpa"), "the race is shown: {}", told.err);
+    assert!(reported.out.contains("forward only") && reported.out.contains("sidecar"), "{}", reported.out);
+    assert!(reported.err.contains("sdpa"), "the race is shown: {}", reported.err);
     let run = ["run", "plain.json", "--device", "cpu", "--rounds", "2", "--save-run", "run.json"];
     bench.run(&run).ok();
-    let told = bench.run(&["advise", "--design", "plain.json", "--run", "run.json"]).ok().out;
-    assert!(told.contains("measured on"), "{told}");
+    let reported = bench.run(&["advise", "--design", "plain.json", "--run", "run.json"]).ok().out;
+    assert!(reported.contains("measured on"), "{reported}");
 }
 
 #[test]

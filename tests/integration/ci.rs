@@ -87,7 +87,7 @@ fn all_steps_passed_where_all_that_is_promised_was_found() {
 
 /// What is missing fails the run under `CI=true` and is named; elsewhere the last line counts what was skipped.
 #[track_caller]
-fn told(missing: &[&str], variables: &[(&str, &str)], named: &str, skipped: &str) {
+fn reported(missing: &[&str], variables: &[(&str, &str)], named: &str, skipped: &str) {
     let (code, text) = run(missing, true, variables);
     assert!(code == Some(1) && text.contains("FAILED: ") && text.contains(named), "{text}");
     assert!(!text.contains("passed in"), "{text}");
@@ -99,12 +99,12 @@ fn told(missing: &[&str], variables: &[(&str, &str)], named: &str, skipped: &str
 
 #[test]
 fn a_run_without_a_compiler_says_so() {
-    told(&["c++"], &[], "not found: a C++ compiler (cxx)", ", 2 skipped: compiler; 1 test (cxx: no C++ compiler)");
+    reported(&["c++"], &[], "not found: a C++ compiler (cxx)", ", 2 skipped: compiler; 1 test (cxx: no C++ compiler)");
 }
 
 #[test]
 fn a_run_without_pytorch_says_so() {
-    told(
+    reported(
         &[],
         &[("NO_TORCH", "1")],
         "not found: PyTorch (torch)",
@@ -114,7 +114,7 @@ fn a_run_without_pytorch_says_so() {
 
 #[test]
 fn a_run_without_a_window_says_so() {
-    told(&["Xvfb"], &[], "skipped: no Xvfb", ", 3 skipped: window packages; window; walks");
+    reported(&["Xvfb"], &[], "skipped: no Xvfb", ", 3 skipped: window packages; window; walks");
 }
 
 #[test]

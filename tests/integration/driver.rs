@@ -67,12 +67,12 @@ fn outcomes(ran: &Ran) -> Vec<(String, String)> {
     let outcome = |row: &Value| {
         let text = row.to_string();
         let code = row.pointer("/outcome/why/code").or_else(|| row.pointer("/why/code")).and_then(Value::as_str);
-        (row["backend"].as_str().unwrap_or_default().to_string(), code.map_or_else(|| told(&text), String::from))
+        (row["backend"].as_str().unwrap_or_default().to_string(), code.map_or_else(|| reported(&text), String::from))
     };
     rows.iter().map(outcome).collect()
 }
 
-fn told(row: &str) -> String {
+fn reported(row: &str) -> String {
     if row.contains("gpu-") { row.to_string() } else { "ran".into() }
 }
 

@@ -73,8 +73,8 @@ fn carried_out(name: &str) -> usize {
             // without the mark it needs a card or other programs, and only its flags are read
             let line = if is_run { line.to_string() } else { format!("{line} --help") };
             let done = shell(folder.path(), &line);
-            let told = String::from_utf8_lossy(&done.stderr);
-            assert!(done.status.success(), "{name}: {line}\n{}\n{told}", String::from_utf8_lossy(&done.stdout));
+            let reported = String::from_utf8_lossy(&done.stderr);
+            assert!(done.status.success(), "{name}: {line}\n{}\n{reported}", String::from_utf8_lossy(&done.stdout));
             ran += usize::from(is_run);
         }
     }

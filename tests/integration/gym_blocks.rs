@@ -261,8 +261,8 @@ fn every_block_of_attention_gyms_masks_is_right() {
             let request =
                 TraceRequest { args, loader: &folder, ..TraceRequest::new(source, case.entry, ModKind::Mask) };
             let traced = trace(&request);
-            let told = || traced.diagnostics.iter().map(|d| d.render()).collect::<String>();
-            let mask = traced.result.as_ref().unwrap_or_else(|| panic!("{}: {}", case.entry, told()));
+            let reported = || traced.diagnostics.iter().map(|d| d.render()).collect::<String>();
+            let mask = traced.result.as_ref().unwrap_or_else(|| panic!("{}: {}", case.entry, reported()));
             let [q, kv] = case.lengths;
             let shape = MaskShape { batch: 2, heads: 3, lengths: Lengths::new(q, kv).expect("lengths") };
             for _ in 0..2 {

@@ -11,14 +11,14 @@ const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
 
 /// What a script of the package says; None where the package is missing.
 #[track_caller]
-fn told(name: &str, args: &[&str]) -> Option<String> {
+fn reported(name: &str, args: &[&str]) -> Option<String> {
     let python = python_with(&["torch"])?;
     said_with("package", script(&python, name).args(args))
 }
 
 #[track_caller]
 fn tells(name: &str, args: &[&str], words: &str) {
-    if let Some(text) = told(name, args) {
+    if let Some(text) = reported(name, args) {
         assert!(text.contains(words), "{text}");
     }
 }
@@ -104,9 +104,9 @@ fn the_page_about_notebooks_is_true() {
 
 #[test]
 fn the_packages_bench_prints_its_rows() {
-    let Some(text) = told("package_bench.py", &["2048"]) else { return };
-    let told: serde_json::Value = serde_json::from_str(&text).expect("one JSON object");
-    let rows = told["rows"].as_array().expect("rows");
+    let Some(text) = reported("package_bench.py", &["2048"]) else { return };
+    let reported: serde_json::Value = serde_json::from_str(&text).expect("one JSON object");
+    let rows = reported["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 5, "{text}");
     assert!(rows.iter().all(|row| row["ms"].as_f64().is_some_and(|ms| ms > 0.0)), "{text}");
 }

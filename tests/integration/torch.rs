@@ -286,8 +286,8 @@ fn saved_masks_are_imported() {
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     let kept = |file: &str| {
         bench.run(&["import", file, "--to", "made.json", "--force"]).ok();
-        let told = bench.run(&["blocks", "made.json", "--json"]).ok().json();
-        (told["problem"]["q_len"].as_u64(), told["density"].as_f64().map(|d| (d * 96.0 * 96.0).round()))
+        let reported = bench.run(&["blocks", "made.json", "--json"]).ok().json();
+        (reported["problem"]["q_len"].as_u64(), reported["density"].as_f64().map(|d| (d * 96.0 * 96.0).round()))
     };
     let triangle = Some(f64::from(96 * 97 / 2));
     for file in ["dense.pt", "hf.pt", "packed.npz"] {
@@ -296,8 +296,8 @@ fn saved_masks_are_imported() {
     // blocks of 32: the diagonal and two below it, each whole
     assert_eq!(kept("blocks.pt"), (Some(96), Some(f64::from(6 * 32 * 32))));
     bench.run(&["import", "padding.pt", "--to", "made.json", "--force"]).ok();
-    let told = bench.run(&["blocks", "made.json", "--json"]).ok().json();
-    assert_eq!(told["density"].as_f64().map(|d| (d * 192.0).round()), Some(f64::from(192 - 30)), "{told}");
+    let reported = bench.run(&["blocks", "made.json", "--json"]).ok().json();
+    assert_eq!(reported["density"].as_f64().map(|d| (d * 192.0).round()), Some(f64::from(192 - 30)), "{reported}");
     bench.run(&["import", "two.pt"]).fails(1, &["import-torch", "several tensors"]);
 }
 

@@ -27,11 +27,11 @@ fn said(python: &Python, args: &[&str], folder: &std::path::Path) -> Output {
 /// One sentence on stderr, with these words, and the status of a check without a result.
 #[track_caller]
 fn refused(output: &Output, words: &[&str]) {
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{told}");
-    assert_eq!(told.lines().count(), 1, "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{reported}");
+    assert_eq!(reported.lines().count(), 1, "{reported}");
     for word in words {
-        assert!(told.contains(word), "no `{word}` in: {told}");
+        assert!(reported.contains(word), "no `{word}` in: {reported}");
     }
 }
 
@@ -58,12 +58,12 @@ fn a_score_mod_that_ignores_the_score_trains_every_row() {
                 return bias[kv_idx] * 2\n";
     let out = exported(&bench, text);
     let checked = said(&python, &["lean_gradcheck.py", "--device", "cpu"], &out);
-    let told = String::from_utf8_lossy(&checked.stdout);
-    assert!(checked.status.success() && told.contains("lean.attend, float32: bias"), "{told}");
+    let reported = String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success() && reported.contains("lean.attend, float32: bias"), "{reported}");
     let shape =
         "import lean, torch\nq = torch.zeros(1, 2, 40, 16, requires_grad=True)\nprint(lean.attend(q, q, q).shape)";
-    let told = said(&python, &["-c", shape], &out);
-    assert_eq!(String::from_utf8_lossy(&told.stdout), "torch.Size([1, 2, 40, 16])\n");
+    let reported = said(&python, &["-c", shape], &out);
+    assert_eq!(String::from_utf8_lossy(&reported.stdout), "torch.Size([1, 2, 40, 16])\n");
 }
 
 /// What runs in PyTorch 2.5, in any version: widened heads, and the CPU's own way.
@@ -76,7 +76,7 @@ fn heads_of_any_width_run_in_the_first_flex_attention() {
     let script = "import lean, torch\nlean._FIRST = True\nq = torch.randn(1, 2, 40, 24)\n\
                   one = lean._attention(q, q, q, lean.score_mod, None, 0.2, False, None)\n\
                   print(one.shape, torch.allclose(one, lean.attend(q, q, q, scale=0.2), atol=1e-5))";
-    let told = said(&python, &["-c", script], &out);
-    let errors = String::from_utf8_lossy(&told.stderr);
-    assert_eq!(String::from_utf8_lossy(&told.stdout), "torch.Size([1, 2, 40, 24]) True\n", "{errors}");
+    let reported = said(&python, &["-c", script], &out);
+    let errors = String::from_utf8_lossy(&reported.stderr);
+    assert_eq!(String::from_utf8_lossy(&reported.stdout), "torch.Size([1, 2, 40, 24]) True\n", "{errors}");
 }

@@ -365,13 +365,13 @@ def other_versions_of_pytorch_are_told_at_the_import():
         again = importlib.util.module_from_spec(spec)
         torch.__version__ = version
         try:
-            with warnings.catch_warnings(record=True) as told:
+            with warnings.catch_warnings(record=True) as reported:
                 warnings.simplefilter("always")
                 again.NAME = None
                 # before anything else of the file
                 source = open(kernel.__file__).read().partition("FOLDER = ")[0]
                 exec(compile(source, kernel.__file__, "exec"), again.__dict__)
-            found[version] = " ".join(str(one.message) for one in told)
+            found[version] = " ".join(str(one.message) for one in reported)
         except ImportError as why:
             found[version] = str(why)
         finally:

@@ -301,4 +301,4 @@ def the_main_sequence_is_found_by_whole_words():
     )
     assert [name for name, _ in layers.find(model)] == ["visual_transformer_blocks.0.self_attention"]
     assert layers.left_out(model) == {"text_transformer_blocks": 1, "visual": 1}
-    assert "not in text_transformer_blocks (1 layers), visual (1 layers)" in layers.told(model)
+    assert "not in text_transformer_blocks (1 layers), visual (1 layers)" in layers.reported(model)

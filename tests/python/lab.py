@@ -66,9 +66,9 @@ def main(exported, judged, capture):
         scores = q @ k.T / about["head_dim"] ** 0.5
         future = torch.ones_like(scores, dtype=torch.bool).triu(1)
         p = scores.masked_fill(future, -torch.inf).softmax(-1)
-        told = head["measures"]["mass"] | head["measures"]["error"]
+        reported = head["measures"]["mass"] | head["measures"]["error"]
         for name, wanted in measures(p, mask[0, head["head"] % mask.shape[1]], v).items():
-            assert abs(told[name] - wanted) < 2e-5, (head["head"], name, told[name], float(wanted))
+            assert abs(reported[name] - wanted) < 2e-5, (head["head"], name, reported[name], float(wanted))
             checked += 1
     assert checked == 9 * len(call["heads"]) > 0
     print("all measures agree")

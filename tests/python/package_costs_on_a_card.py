@@ -144,12 +144,12 @@ def new_masks():
     return {"block_mask_ms_and_first_call_ms": found[1:]}
 
 
-told = {"card": torch.cuda.get_device_name(), "torch": torch.__version__}
+reported = {"card": torch.cuda.get_device_name(), "torch": torch.__version__}
 for part in (costs, new_masks):
     try:
-        told[part.__name__] = part()
+        reported[part.__name__] = part()
     except Exception:
-        told[part.__name__] = traceback.format_exc(limit=5)
-Path(sys.argv[1]).write_text(json.dumps(told, indent=1))
-print(json.dumps(told, indent=1))
+        reported[part.__name__] = traceback.format_exc(limit=5)
+Path(sys.argv[1]).write_text(json.dumps(reported, indent=1))
+print(json.dumps(reported, indent=1))
 sys.exit(0)

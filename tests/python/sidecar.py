@@ -183,8 +183,8 @@ def main():
                 apart = (have - plain).abs().max().item()
                 assert off < 2e-5, (kind, way, step, off)
                 assert apart > 1e-3, (kind, way, step, apart)
-            told = next(text for text in said.splitlines() if line in text)
-            print(f"{kind}, {way}: {told.strip()}; off by {off:.1e}, {apart:.3f} from dense")
+            reported = next(text for text in said.splitlines() if line in text)
+            print(f"{kind}, {way}: {reported.strip()}; off by {off:.1e}, {apart:.3f} from dense")
     if not importlib.util.find_spec("accelerate"):
         print("skipped: no accelerate")
         sys.exit(77)

@@ -163,9 +163,9 @@ def _attention(
 ) -> Tensor:
     width = value.shape[-1]
     query, key, value = _widened(query), _widened(key), _widened(value)
-    told = cast("Any", options)
+    reported = cast("Any", options)
     out = flex_attention(
-        query, key, value, score_mod=score, block_mask=block_mask, scale=scale, enable_gqa=gqa, kernel_options=told
+        query, key, value, score_mod=score, block_mask=block_mask, scale=scale, enable_gqa=gqa, kernel_options=reported
     )
     # with lse the result would be a tuple
     out = out if isinstance(out, Tensor) else out[0]

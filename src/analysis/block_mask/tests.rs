@@ -241,14 +241,14 @@ fn heads_that_share_a_table_do_not_wait_for_each_other_for_ever() {
         let shape = MaskShape { batch: 1, heads, lengths: Lengths::new(tokens, tokens).unwrap() };
         BlockMask::build(Some(&mask), shape, BlockSize { q: 128, kv: 128 }, &Control::new()).unwrap();
     };
-    let (done, told) = std::sync::mpsc::channel();
+    let (done, reported) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(16).build().expect("threads");
         pool.install(|| (0..20).for_each(build));
         done.send(())
     });
     // a second or two; the measured work itself has no end
-    told.recv_timeout(std::time::Duration::from_secs(100)).expect("the block masks are made");
+    reported.recv_timeout(std::time::Duration::from_secs(100)).expect("the block masks are made");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::app::state::State;
 use crate::base::Diagnostic;
 use crate::tasks::detached::RunNotes;
 use crate::tasks::run_file::RunFile;
-use crate::worker::protocol::detached::{Ask, PieceEnd, Told, Work};
+use crate::worker::protocol::detached::{Ask, JobAnswer, PieceEnd, Work};
 use std::path::PathBuf;
 
 fn ask(state: &mut State, ask: Ask) {
@@ -54,19 +54,19 @@ pub(super) fn detach(state: &mut State, built: &Built) {
 }
 
 /// The worker's answer.
-pub(super) fn told(state: &mut State, told: Told) {
-    match told {
-        Told::Started { id } => {
+pub(super) fn reported(state: &mut State, reported: JobAnswer) {
+    match reported {
+        JobAnswer::Started { id } => {
             state.done(format!("The race goes on as job {id}, also without this window. Jobs lists it."));
             wish(state, JobWish::List);
         }
-        Told::Listed { jobs } => state.session.far.put(jobs),
-        Told::Part(part) => match state.session.far.part(*part) {
+        JobAnswer::Listed { jobs } => state.session.far.put(jobs),
+        JobAnswer::Part(part) => match state.session.far.part(*part) {
             Read::More { id, after } => ask(state, Ask::Read { id, after, wait: 0 }),
             Read::Whole(reading) => open(state, reading),
             Read::Unwanted => {}
         },
-        Told::Cancelled(info) => {
+        JobAnswer::Cancelled(info) => {
             state.done(format!(
                 "Job {} is {}; {} of {} results are kept.",
                 info.id,
@@ -76,7 +76,7 @@ pub(super) fn told(state: &mut State, told: Told) {
             ));
             state.session.far.note(&info);
         }
-        Told::Cleared { jobs } => {
+        JobAnswer::Cleared { jobs } => {
             state.done(format!("{jobs} jobs are removed."));
             wish(state, JobWish::List);
         }

@@ -296,7 +296,7 @@ pub(super) fn written(state: &mut State, what: Result<Written, Diagnostic>) {
         state.export.finish(done);
     }
     let files = if count == 1 { "1 file".to_string() } else { format!("{count} files") };
-    let told = match config {
+    let reported = match config {
         None => format!("Exported {files} to {}", folder.display()),
         Some(Changed { path, backup: Some(backup) }) => {
             let name = backup.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -315,7 +315,7 @@ pub(super) fn written(state: &mut State, what: Result<Written, Diagnostic>) {
         }
     };
     // the page shows the message itself if it is in front
-    if state.view.is_at(Workspace::Export) { state.notices.note(told, state.now) } else { state.done(told) }
+    if state.view.is_at(Workspace::Export) { state.notices.note(reported, state.now) } else { state.done(reported) }
 }
 
 #[cfg(test)]

@@ -253,7 +253,7 @@ pub(in crate::app) fn ended(state: &mut State, of: JobFor, news: News) {
             let stale = now != Some(&*problem);
             state.session.kernel = Some(Kernel { artefact, problem: *problem, stale });
         }
-        (JobFor::Detached, News::Detached(told)) => far::told(state, *told),
+        (JobFor::Detached, News::Detached(reported)) => far::reported(state, *reported),
         (of @ (JobFor::Folder(_) | JobFor::File(_) | JobFor::Desk(_)), news) => there::heard(state, of, news),
         (_, News::Hello(info)) => hello(state, info),
         (_, News::Examined(report)) => state.session.doctor = Some(report),
@@ -280,12 +280,12 @@ pub(super) fn hello(state: &mut State, info: Box<crate::worker::protocol::Worker
     }
     for note in &info.notes {
         // shown once on a machine; the list of messages has it every time
-        let known = state.view.told.contains(&note.message);
+        let known = state.view.reported.contains(&note.message);
         state.notices.tell(note.clone(), state.now);
         if known {
             state.notices.dismiss_last();
         } else {
-            state.view.told.push(note.message.clone());
+            state.view.reported.push(note.message.clone());
         }
     }
     state.session.worker_error = None;

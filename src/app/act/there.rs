@@ -53,8 +53,8 @@ pub(super) fn heard(state: &mut State, of: JobFor, news: News) {
         }
         (JobFor::File(_), News::Fetched { path, bytes }) => state.session.errands.open_from_there(path, bytes),
         (JobFor::File(path), news) => failed(state, &path, vec![reason(news)]),
-        (JobFor::Desk(asked), News::Desk { told, payloads }) => {
-            state.session.desk.push(DeskNews { asked, result: Ok((told, payloads)) });
+        (JobFor::Desk(asked), News::Desk { reported, payloads }) => {
+            state.session.desk.push(DeskNews { asked, result: Ok((reported, payloads)) });
         }
         (JobFor::Desk(asked), News::Failed { why }) => state.session.desk.push(DeskNews { asked, result: Err(why) }),
         (JobFor::Desk(asked), news) => {

@@ -383,8 +383,8 @@ impl Canvas {
             blank(&painter, map, scene.lengths, words, &palette);
             // painted words are told to nobody who cannot see them
             let corner = Rect::from_min_size(map.rect.min, vec2(1.0, 1.0));
-            let told = ui.interact(corner, ui.scope_id().with("blank"), Sense::hover());
-            told.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Label, true, words));
+            let reported = ui.interact(corner, ui.scope_id().with("blank"), Sense::hover());
+            reported.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Label, true, words));
         } else {
             tiles.paint(&painter, source, &look, &extra, probe);
         }

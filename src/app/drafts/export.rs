@@ -86,7 +86,7 @@ pub(crate) struct ExportPage {
     pub picking_config: bool,
     pub done: Option<Done>,
     /// Whether the last written files have been scrolled into view.
-    pub told: bool,
+    pub reported: bool,
 }
 
 impl ExportPage {
@@ -104,7 +104,7 @@ impl ExportPage {
 
     /// The files are written.
     pub fn finish(&mut self, done: Done) {
-        (self.done, self.told) = (Some(done), false);
+        (self.done, self.reported) = (Some(done), false);
     }
 
     /// The present request.

@@ -27,8 +27,8 @@ pub(in crate::app) fn editor_id(layer: u64) -> egui::Id {
 
 /// Draws it, at most `height` high.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, layer: u64, source: &str, height: f32, actions: &mut Actions) {
-    let told = state.session.built.as_ref().map_or(&[][..], |b| b.layer(layer));
-    let placed = by_line(marks(told, source), source);
+    let reported = state.session.built.as_ref().map_or(&[][..], |b| b.layer(layer));
+    let placed = by_line(marks(reported, source), source);
     let mut text = source.to_string();
     let marks = placed.iter().map(|one| one.mark.clone()).collect();
     let gaps = placed.iter().filter_map(|one| one.gap).collect();
@@ -93,8 +93,8 @@ fn under(ui: &mut Ui, state: &State, layer: u64, one: &Placed<'_>, room: Rect, a
     }
     // one line: the sentence in the spoken language, then the English message with its figures
     let sentence = app::language::words(child.ctx()).refusal(&diagnostic.code);
-    let told = sentence.map_or(diagnostic.message.clone(), |sentence| format!("{sentence} {}", diagnostic.message));
-    let words = RichText::new(told).small().color(severity_colour(&child, diagnostic.severity));
+    let reported = sentence.map_or(diagnostic.message.clone(), |sentence| format!("{sentence} {}", diagnostic.message));
+    let words = RichText::new(reported).small().color(severity_colour(&child, diagnostic.severity));
     let label = child.add(egui::Label::new(words).truncate().selectable(false));
     label.on_hover_text(diagnostic.render());
 }
@@ -145,7 +145,7 @@ fn by_line<'a>(marks: Vec<(Mark, &'a Diagnostic)>, source: &str) -> Vec<Placed<'
 }
 
 /// Places of messages about this text; those of an older text are omitted.
-fn marks<'a>(told: &'a [Diagnostic], source: &str) -> Vec<(Mark, &'a Diagnostic)> {
+fn marks<'a>(reported: &'a [Diagnostic], source: &str) -> Vec<(Mark, &'a Diagnostic)> {
     let place = |diagnostic: &'a Diagnostic| {
         let label = diagnostic.labels.first()?;
         let own = diagnostic.sources.get(label.span.source.0 as usize)?;
@@ -153,7 +153,7 @@ fn marks<'a>(told: &'a [Diagnostic], source: &str) -> Vec<(Mark, &'a Diagnostic)
         let fits = *own.text == *source && start <= end && end <= source.len() && source.is_char_boundary(start);
         fits.then(|| ((start..end.max(start + 1), diagnostic.is_error()), diagnostic))
     };
-    told.iter().filter_map(place).collect()
+    reported.iter().filter_map(place).collect()
 }
 
 #[cfg(test)]

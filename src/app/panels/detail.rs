@@ -33,8 +33,8 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         score_mod(ui, state, score, actions);
         learns(ui, state, id);
     }
-    let told = state.session.built.as_ref().map_or(&[][..], |b| b.layer(id));
-    for diagnostic in told {
+    let reported = state.session.built.as_ref().map_or(&[][..], |b| b.layer(id));
+    for diagnostic in reported {
         ui.add_space(4.0);
         if let Some((line, column)) = diagnostic.line_column().filter(|_| !of_library(state, id)) {
             ui.weak(format!("line {line}, column {column}"));

@@ -115,7 +115,7 @@ fn kept(ui: &Ui, state: &State) -> Card {
     let Some(counted) = state.session.current_stats() else { return counting(ui, state) };
     let stats = match &counted.result {
         Ok(stats) => stats,
-        Err(why) => return told(ui, why, card(say(ui, "card-kept-uncounted"))).tone(Tone::Warning),
+        Err(why) => return reported(ui, why, card(say(ui, "card-kept-uncounted"))).tone(Tone::Warning),
     };
     let blocks = (stats.full + stats.partial + stats.empty).max(1) as f64;
     let share = |n: u64| n as f64 / blocks;
@@ -211,7 +211,7 @@ fn loss(ui: &Ui, state: &State) -> Card {
 }
 
 /// A diagnostic on a card: in the spoken language, with its English message in the tooltip.
-fn told(ui: &Ui, why: &Diagnostic, card: Card) -> Card {
+fn reported(ui: &Ui, why: &Diagnostic, card: Card) -> Card {
     match words(ui.ctx()).refusal(&why.code) {
         Some(sentence) => card.detail(sentence).more(&*why.message),
         None => card.detail(&*why.message),
@@ -234,9 +234,9 @@ fn problems(ui: &Ui, state: &State) -> Card {
     let first = all.iter().find(|d| d.is_error()).or(all.iter().max_by_key(|d| d.severity));
     let card = card(&value).tone(tone);
     match first {
-        Some(d) if tone != Tone::Good => told(ui, d, card).more_lines(d.hint.clone()),
+        Some(d) if tone != Tone::Good => reported(ui, d, card).more_lines(d.hint.clone()),
         Some(d) => {
-            let card = told(ui, d, card);
+            let card = reported(ui, d, card);
             Card { detail: format!("{}: {}", severity_word(ui, d.severity), card.detail), ..card }
         }
         None => card.detail(say(ui, "card-problems-fine")),

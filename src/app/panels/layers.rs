@@ -256,9 +256,9 @@ impl Row<'_> {
     }
 
     fn mark(&self, ui: &mut Ui, state: &State, words: &str) {
-        let told = state.session.built.as_ref().map_or(&[][..], |b| b.layer(self.id));
+        let reported = state.session.built.as_ref().map_or(&[][..], |b| b.layer(self.id));
         let colours = theme::palette(ui.visuals());
-        match told.iter().max_by_key(|d| d.severity) {
+        match reported.iter().max_by_key(|d| d.severity) {
             Some(d) if d.is_error() => {
                 ui.colored_label(colours.error, say(ui, "severity-error")).on_hover_text(d.summary());
             }

@@ -78,7 +78,7 @@ pub(crate) struct Recovered {
     /// The newest document that was kept unsaved, by its file's name.
     pub unsaved: Option<String>,
     /// The unreadable part.
-    pub told: Vec<Diagnostic>,
+    pub reported: Vec<Diagnostic>,
 }
 
 /// Which documents are open, left to right.
@@ -142,7 +142,7 @@ impl Recovery {
                 Err(e) => {
                     let message = format!("open documents cannot be kept for the next start: {e}");
                     let place = format!("the folder is {}", folder.display());
-                    recovered.told.push(Diagnostic::warning("recovery", message).hint(place));
+                    recovered.reported.push(Diagnostic::warning("recovery", message).hint(place));
                 }
             }
         }
@@ -281,7 +281,7 @@ impl Writer {
 
     fn start() -> Option<Writer> {
         let (jobs, queue) = channel::<Job>();
-        let (told, errors) = channel();
+        let (reported, errors) = channel();
         let work = move || {
             while let Ok(first) = queue.recv() {
                 let mut batch = vec![first];
@@ -292,7 +292,7 @@ impl Writer {
                     }
                     batch.push(next);
                 }
-                do_all(batch, &told);
+                do_all(batch, &reported);
             }
         };
         let thread = std::thread::Builder::new().name("recovery".into()).spawn(work).ok()?;
@@ -300,7 +300,7 @@ impl Writer {
     }
 }
 
-fn do_all(batch: Vec<Job>, told: &Sender<Diagnostic>) {
+fn do_all(batch: Vec<Job>, reported: &Sender<Diagnostic>) {
     let mut whole = true;
     for job in batch {
         match job {
@@ -308,7 +308,7 @@ fn do_all(batch: Vec<Job>, told: &Sender<Diagnostic>) {
                 let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { continue };
                 if let Err(why) = files::save_under(folder, &name.to_string_lossy(), &bytes()) {
                     whole = false;
-                    let _ = told.send(why);
+                    let _ = reported.send(why);
                 }
             }
             Job::Drop(path) => drop(std::fs::remove_file(path)),
@@ -392,7 +392,7 @@ fn text_of(path: &Path, out: &mut Recovered) -> Option<String> {
     if !path.exists() {
         return None;
     }
-    files::read_named_text(path).map_err(|why| out.told.push(why)).ok()
+    files::read_named_text(path).map_err(|why| out.reported.push(why)).ok()
 }
 
 /// An unreadable file may be valuable to its owner: it is renamed, not overwritten.
@@ -401,7 +401,7 @@ fn set_aside(path: &Path, aside: &Path, why: &str, out: &mut Recovered) {
     let moved = std::fs::rename(path, &aside).is_ok();
     let place = if moved { aside } else { path.to_path_buf() };
     let message = format!("the state of the last session cannot be read: {why}");
-    out.told.push(Diagnostic::warning("recovery", message).hint(format!("its file is {}", place.display())));
+    out.reported.push(Diagnostic::warning("recovery", message).hint(format!("its file is {}", place.display())));
 }
 
 #[cfg(test)]
@@ -430,7 +430,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("new/folder");
         let (mut recovery, recovered) = Recovery::open(Some(folder.clone()));
-        assert!(recovered.tabs.is_empty() && recovered.told.is_empty());
+        assert!(recovered.tabs.is_empty() && recovered.reported.is_empty());
         let (mut first, second) = (empty_document("text 7 | image 3x4"), named("second"));
         let (mut history, none) = (History::new(), History::new());
         history.apply(&mut first, Edit::Rename("first".into()), 0.0).unwrap();
@@ -461,7 +461,7 @@ mod tests {
         let broken = recovery.slot.as_ref().unwrap().folder.join(file_of(4));
         std::fs::write(&broken, "{").unwrap();
         let (_, recovered) = Recovery::open(Some(folder.clone()));
-        assert_eq!((names(&recovered.tabs), recovered.told[0].code.as_ref()), (vec!["second"], "recovery"));
+        assert_eq!((names(&recovered.tabs), recovered.reported[0].code.as_ref()), (vec!["second"], "recovery"));
         let aside = std::fs::read_dir(&folder).unwrap().filter_map(|e| e.ok()?.file_name().into_string().ok());
         assert_eq!(aside.filter(|name| name.ends_with("document-4.unreadable.json")).count(), 1);
         assert!(!broken.exists());
@@ -517,16 +517,16 @@ mod tests {
         let blocked = home.path().join("file");
         std::fs::write(&blocked, "").unwrap();
         let (mut recovery, recovered) = Recovery::open(Some(blocked.join("inside")));
-        assert_eq!(recovered.told[0].code, "recovery");
+        assert_eq!(recovered.reported[0].code, "recovery");
         recovery.follow(0.0, true, (&[], 0), &View::default()).unwrap();
-        let mut told = Ok(None);
+        let mut reported = Ok(None);
         for _ in 0..500 {
-            told = recovery.follow(9.0, true, (&[], 0), &View::default());
-            if told.is_err() {
+            reported = recovery.follow(9.0, true, (&[], 0), &View::default());
+            if reported.is_err() {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        assert_eq!(told.unwrap_err().code, "cannot-write");
+        assert_eq!(reported.unwrap_err().code, "cannot-write");
     }
 }

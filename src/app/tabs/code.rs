@@ -142,7 +142,7 @@ fn becomes(ui: &mut Ui, state: &State, actions: &mut Actions) {
     if let Some(why) = &state.session.kernel_error
         && shown != Shown::Python
     {
-        super::told(ui, why);
+        super::reported(ui, why);
     }
     let text = match (shown, &kernel) {
         (Shown::Python, _) => python(ui, state),

@@ -71,7 +71,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, cache: &mut MapCache, actions: &m
         return;
     }
     if let Some(why) = state.session.map_error.as_ref().filter(|_| asked) {
-        super::told(ui, why);
+        super::reported(ui, why);
         return gone(ui, state, actions);
     }
     if state.session.on_worker != Some(race.id) {

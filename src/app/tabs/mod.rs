@@ -65,7 +65,7 @@ fn scrolled(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Ui)) {
 }
 
 /// Diagnostics in full.
-fn told(ui: &mut Ui, why: &[Diagnostic]) {
+fn reported(ui: &mut Ui, why: &[Diagnostic]) {
     for diagnostic in why {
         super::widgets::diagnostic_below(ui, diagnostic);
     }

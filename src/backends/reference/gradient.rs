@@ -317,8 +317,8 @@ impl Work<'_> {
             dq[row * s.head_dim..][..s.head_dim].copy_from_slice(found);
         }
         let mut noise = vec![Noise::default(); p.group() * s.q_len];
-        let told = parts.iter().flat_map(|part| &part.noise);
-        chosen.iter().zip(told).for_each(|(row, x)| noise[*row] = *x);
+        let reported = parts.iter().flat_map(|part| &part.noise);
+        chosen.iter().zip(reported).for_each(|(row, x)| noise[*row] = *x);
         let mut made = PairGradients {
             pair,
             noise,

@@ -60,7 +60,7 @@ pub fn ranges(problem: &Problem, control: &Control) -> Result<Lowered, Diagnosti
 pub fn mask_func(problem: &Problem, control: &Control) -> Result<RowEnds, Diagnostic> {
     let lowered = ranges(problem, control).map_err(|why| match why.code.as_ref() {
         "too-many-ranges" => {
-            told(format!("cudnn.flex_attention takes each row as ranges of keys, and {}", why.message))
+            reported(format!("cudnn.flex_attention takes each row as ranges of keys, and {}", why.message))
         }
         _ => why,
     })?;
@@ -74,12 +74,12 @@ pub fn ends_of(lowered: &Lowered, batch: usize) -> Result<RowEnds, Diagnostic> {
     if size > BYTES {
         let words = ends.words(batch);
         let message = format!("the mask as cudnn.flex_attention takes it ({words}) is larger than {}", bytes(BYTES));
-        return Err(told(message));
+        return Err(reported(message));
     }
     Ok(ends)
 }
 
-fn told(message: String) -> Diagnostic {
+fn reported(message: String) -> Diagnostic {
     Diagnostic::error("cudnn-flex-mask", message).hint("use torch:flex or flex, which take masks as block lists")
 }
 

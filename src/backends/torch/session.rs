@@ -228,8 +228,8 @@ impl Session {
                 if why.fatal {
                     self.process = None;
                 }
-                let told = Diagnostic::error(why.code, why.message).hint(why.hint);
-                Err(if why.refusal { told.refused() } else { told })
+                let reported = Diagnostic::error(why.code, why.message).hint(why.hint);
+                Err(if why.refusal { reported.refused() } else { reported })
             }
             Ok(_) => Err(Diagnostic::error("torch-protocol", "PyTorch's worker returned an empty reply")),
             Err(RecvTimeoutError::Timeout) => {

@@ -96,7 +96,7 @@ fn first_output(worker: &mut Worker, device: Device, document: &Document) -> Res
     });
     done.ok_or_else(|| {
         out::text(&race::render(&report)).ok();
-        Failure::Told(Vec::new())
+        Failure::Reported(Vec::new())
     })
 }
 

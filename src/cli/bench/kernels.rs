@@ -253,7 +253,7 @@ pub(super) fn run(args: &Args) -> Result<bool, Failure> {
         // a long table: each result is printed when it is known
         absences(&report).iter().for_each(|why| out::note(&format!("{}: {why}", workload.name)));
         if let Some(row) = compare(workload, &raced, field) {
-            out::note(&told(&row, &raced));
+            out::note(&reported(&row, &raced));
             compared.push(row);
         }
         rows.extend(raced);
@@ -304,7 +304,7 @@ fn object(rows: &[Value], compared: &[Value], ran: Option<&Conditions>) -> Value
 
 /// The backends that refused, failed or were wrong, with the reason: a missing figure needs one.
 fn absences(report: &RunReport) -> Vec<String> {
-    let told = |r: &BackendReport| match &r.outcome {
+    let reported = |r: &BackendReport| match &r.outcome {
         Outcome::Done { error, .. } if error.passed() => None,
         Outcome::Done { error, .. } => Some(format!("{} has a wrong result, error {:.1e}", r.backend, error.max_abs())),
         Outcome::Refused { why } => Some(format!("{} refused: {}", r.backend, why.message)),
@@ -318,7 +318,7 @@ fn absences(report: &RunReport) -> Vec<String> {
         GradientOutcome::Refused { why } => Some(format!("{} refused the backward pass: {}", r.backend, why.message)),
         GradientOutcome::Failed { why } => Some(format!("{}'s backward pass failed: {}", r.backend, why.message)),
     };
-    let forward = report.backends.iter().filter_map(told);
+    let forward = report.backends.iter().filter_map(reported);
     forward.chain(report.gradients.iter().filter_map(backward)).collect()
 }
 
@@ -345,7 +345,7 @@ fn compare(workload: &Workload, rows: &[Value], field: &str) -> Option<Value> {
 }
 
 /// A workload's result in a line: `causal: flex 1.39 ms, 791 TFLOP/s; torch:flex 1.90x (launch-bound: ...)`.
-fn told(row: &Value, raced: &[Value]) -> String {
+fn reported(row: &Value, raced: &[Value]) -> String {
     let name = row["name"].as_str().unwrap_or_default();
     let own = table::milliseconds(row["flex_ms"].as_f64().unwrap_or(f64::NAN));
     let mut words = format!("{name}: flex {own}, {}", rate(row));
@@ -471,7 +471,7 @@ mod tests {
         let partial = |ours| compare(&Workload { name: PARTIAL[0].0, ..BASE }, &rows(ours, 1.0), MS).unwrap();
         assert_eq!(partial_over_full(&[compared[0].clone(), partial(1.25)]), [(PARTIAL[0].0, 1.25)].into());
         let raced = [json!({ "backend": TorchFlex, "median_ms": 2.0, "call_ms": 4.5 })];
-        let line = told(&compared[0], &raced);
+        let line = reported(&compared[0], &raced);
         assert_eq!(
             line,
             "full: flex 1.00 ms, 5 TFLOP/s; torch:flex 2.00x (launch-bound: 4.50 ms a call, 2.00 ms on the GPU)"

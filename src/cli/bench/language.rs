@@ -39,30 +39,30 @@ pub(super) fn rows(args: &Args) -> (Vec<Value>, bool) {
         out::diagnostics(&[why.hint("pip install attn-gym beside torch")]);
     }
     let masks = || PLAIN.iter().chain(GYM.iter().filter(|_| with_gym)).filter(|w| wanted(w.name));
-    let mut told = Rows { rows: Vec::new(), right: true };
-    told.keystroke(args);
+    let mut reported = Rows { rows: Vec::new(), right: true };
+    reported.keystroke(args);
     let (rows, right) = large::rows(args);
-    told.rows.extend(rows);
-    told.right &= right;
+    reported.rows.extend(rows);
+    reported.right &= right;
     match saves::rows(args) {
-        Ok(rows) => told.rows.extend(rows),
+        Ok(rows) => reported.rows.extend(rows),
         Err(why) => {
-            if let Failure::Told(why) = &why {
+            if let Failure::Reported(why) = &why {
                 out::diagnostics(why);
             }
-            told.right = false;
+            reported.right = false;
         }
     }
     let mut traced = Vec::new();
     for workload in masks() {
-        traced.extend(told.traced(workload, ModKind::Mask, &modules, args).map(|m| (workload, m)));
+        traced.extend(reported.traced(workload, ModKind::Mask, &modules, args).map(|m| (workload, m)));
     }
     SCORES.iter().filter(|w| with_gym && wanted(w.name)).for_each(|workload| {
-        told.traced(workload, ModKind::Score, &modules, args);
+        reported.traced(workload, ModKind::Score, &modules, args);
     });
-    told.library(args);
-    told.dense(&traced, peer.as_mut(), args);
-    (told.rows, told.right)
+    reported.library(args);
+    reported.dense(&traced, peer.as_mut(), args);
+    (reported.rows, reported.right)
 }
 
 /// Imported modules from the user's Python; each file is read once.

@@ -146,11 +146,11 @@ impl Frames {
 
     /// Prints the rows of the frames, then those of the canvas's pictures.
     pub fn tell(self, mut rows: Vec<Value>) -> ExitCode {
-        let told = canvas::rows(&self.args).and_then(|pictures| {
+        let reported = canvas::rows(&self.args).and_then(|pictures| {
             rows.extend(pictures);
             tell(&self.args, rows)
         });
-        super::exit(told)
+        super::exit(reported)
     }
 }
 
@@ -170,21 +170,21 @@ pub fn bench(args: Args) -> Result<(), Failure> {
             } else {
                 out::text(&raced::render(&rows))?;
             }
-            return if right { Ok(()) } else { Err(Failure::Told(Vec::new())) };
+            return if right { Ok(()) } else { Err(Failure::Reported(Vec::new())) };
         }
         What::Edits => first_output::rows(&args)?,
         What::Recorded => return printed(&args),
         What::Predict => {
             let right = predict::run(&args)?;
-            return if right { Ok(()) } else { Err(Failure::Told(Vec::new())) };
+            return if right { Ok(()) } else { Err(Failure::Reported(Vec::new())) };
         }
         What::Kernels => {
             let right = kernels::run(&args)?;
-            return if right { Ok(()) } else { Err(Failure::Told(Vec::new())) };
+            return if right { Ok(()) } else { Err(Failure::Reported(Vec::new())) };
         }
     };
     tell(&args, rows)?;
-    if right { Ok(()) } else { Err(Failure::Told(Vec::new())) }
+    if right { Ok(()) } else { Err(Failure::Reported(Vec::new())) }
 }
 
 /// A recorded run: its chart into a file, or its table.

@@ -55,14 +55,14 @@ pub(super) fn heads(asked: &Asked, wanted: &dyn Fn(&Call) -> bool) -> Result<(Ca
     }
     let waiting = calls.iter().map(|call| call.key.clone()).filter(|call| !found.contains_key(call)).collect();
     let queue = Queue::new(waiting);
-    let (told, news) = channel();
+    let (reported, news) = channel();
     let (mut stopped, mut lost) = (None, None);
     std::thread::scope(|threads| {
         for (target, worker) in workers {
-            let (told, queue) = (told.clone(), &queue);
-            threads.spawn(move || work(asked, (&target, worker), queue, &told));
+            let (reported, queue) = (reported.clone(), &queue);
+            threads.spawn(move || work(asked, (&target, worker), queue, &reported));
         }
-        drop(told);
+        drop(reported);
         let progress = Progress::new();
         for news in news {
             match news {
@@ -126,10 +126,10 @@ fn connect(asked: &Asked) -> Result<(Header, Vec<(String, Worker)>), Failure> {
                 }
                 workers.push((target.clone(), worker));
             }
-            Err(Failure::Told(why)) => {
+            Err(Failure::Reported(why)) => {
                 out::note(&format!("{} is lost", Target::new(target).title()));
                 out::diagnostics(&why);
-                failed = Some(Failure::Told(why));
+                failed = Some(Failure::Reported(why));
             }
             Err(other) => return Err(other),
         }
@@ -142,12 +142,12 @@ fn connect(asked: &Asked) -> Result<(Header, Vec<(String, Worker)>), Failure> {
 }
 
 /// Calls one after another, until there are no more or the machine is lost.
-fn work(asked: &Asked, (target, mut worker): (&str, Worker), queue: &Queue<String>, told: &Sender<News>) {
+fn work(asked: &Asked, (target, mut worker): (&str, Worker), queue: &Queue<String>, reported: &Sender<News>) {
     let title = Target::new(target).title().to_string();
     loop {
         let Some(call) = queue.next() else { return };
         let answer = worker.desk(ask_call(asked.path, &call, asked.entry, asked.block));
-        let heads = match answer.and_then(|told| Ok(plain_answer(told)?)) {
+        let heads = match answer.and_then(|reported| Ok(plain_answer(reported)?)) {
             Ok(Heard::Call(mut heads)) => {
                 heads.iter_mut().for_each(|head| head.machine = Some(title.clone()));
                 heads
@@ -155,10 +155,10 @@ fn work(asked: &Asked, (target, mut worker): (&str, Worker), queue: &Queue<Strin
             other => {
                 queue.again(call);
                 let why = other.err().unwrap_or_else(|| Diagnostic::error("protocol-answer", "another answer").into());
-                return drop(told.send(News::Lost(title, why)));
+                return drop(reported.send(News::Lost(title, why)));
             }
         };
-        let heard = told.send(News::Call(call, heads)).is_ok();
+        let heard = reported.send(News::Call(call, heads)).is_ok();
         queue.over();
         if !heard {
             return;

@@ -79,5 +79,5 @@ pub fn open(path: &Path, plain: &Plain) -> Result<Capture, Failure> {
 
 /// Fails with status 1 if a threshold was missed.
 pub fn guarded(missed: Vec<Diagnostic>) -> Result<(), Failure> {
-    if missed.is_empty() { Ok(()) } else { Err(Failure::Told(missed)) }
+    if missed.is_empty() { Ok(()) } else { Err(Failure::Reported(missed)) }
 }

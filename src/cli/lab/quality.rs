@@ -93,16 +93,16 @@ pub fn quality(args: Args) -> Result<(), Failure> {
     out::diagnostics(&calls.first().map(|call| lab::doubts(&opened.document, &capture, call)).unwrap_or_default());
     let mut worker = args.device.map(|_| Worker::connect("")).transpose()?;
     let (mut seen, mut worst) = (Vec::new(), None);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for call in calls {
         if call.info.full_heads().is_empty() {
             bounds(&problem, &capture, call, args.part.entry)?;
             continue;
         }
         let on = (worker.as_mut(), &args);
-        seen.push(judge(on, &problem, &capture, call, &mut worst, &mut told)?);
+        seen.push(judge(on, &problem, &capture, call, &mut worst, &mut reported)?);
     }
-    out::diagnostics(&told);
+    out::diagnostics(&reported);
     let missed = missed(&args, &seen);
     let name = opened.document.name.clone();
     if let (Some(path), Some(worst)) = (&args.picture, &worst) {
@@ -150,7 +150,7 @@ fn judge<'a>(
     capture: &Capture,
     call: &'a Call,
     worst: &mut Option<Worst>,
-    told: &mut Vec<Diagnostic>,
+    reported: &mut Vec<Diagnostic>,
 ) -> Result<Seen<'a>, Failure> {
     let control = Control::new();
     let kept = lab::blocks(problem, capture, call, &control)?;
@@ -172,7 +172,7 @@ fn judge<'a>(
             None => lab::judge(capture, call, (args.part.entry, *head), problem, &kept, &control)?,
         };
         if let Some(words) = measure::troubles(one.judge.scorer.head(), &one.judge.masses) {
-            told.push(Diagnostic::warning("capture-rows", format!("{} head {head}: {words}", call.key)));
+            reported.push(Diagnostic::warning("capture-rows", format!("{} head {head}: {words}", call.key)));
         }
         let measures = one.judged.measures.clone();
         // a head without a measured row gives way to any other
@@ -217,11 +217,11 @@ fn bounds(problem: &Problem, capture: &Capture, call: &Call, batch: usize) -> Re
 }
 
 fn missed(args: &Args, seen: &[Seen]) -> Vec<Diagnostic> {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for (call, head, m) in seen.iter().flat_map(|s| s.heads.iter().map(|(h, m)| (s.call, h, m))) {
         if let Some(least) = args.min_mass.filter(|least| m.mass.mean < *least || m.mass.mean.is_nan()) {
             let message = format!("{} head {head} keeps {:.4} of its mass, below {least}", call.key, m.mass.mean);
-            told.push(
+            reported.push(
                 Diagnostic::error("mass-too-low", message).hint("`maskloom suggest` proposes masks that keep it"),
             );
         }
@@ -231,19 +231,19 @@ fn missed(args: &Args, seen: &[Seen]) -> Vec<Diagnostic> {
                     "{} head {head}: the output error is {:.4} (relative L1), above {most}",
                     call.key, e.relative_l1
                 );
-                told.push(
+                reported.push(
                     Diagnostic::error("error-too-high", message)
                         .hint("`maskloom suggest --error` proposes masks below it"),
                 );
             }
-            (Some(_), None) => told.push(
+            (Some(_), None) => reported.push(
                 Diagnostic::error("capture-no-v", format!("{} holds no v: the output error is unknown", call.key))
                     .hint("capture v too"),
             ),
             _ => {}
         }
     }
-    told
+    reported
 }
 
 fn render(capture: &Capture, seen: &[Seen], worst: Option<&Worst>) -> String {

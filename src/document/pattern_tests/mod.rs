@@ -95,7 +95,7 @@ fn cells(document: &Document) -> Vec<Cell> {
     cells
 }
 
-fn told(diagnostics: &[&Diagnostic]) -> String {
+fn reported(diagnostics: &[&Diagnostic]) -> String {
     diagnostics.iter().map(|d| d.render()).collect::<Vec<_>>().join("\n")
 }
 
@@ -103,7 +103,7 @@ fn check_mask(case: &MaskCase) -> Result<(), String> {
     let mut document = document(case.axes);
     document.layers.push(layer(1, MaskContent::Pattern(code(case.name, &case.args))));
     let compiled = compile(&document, &BuiltIn);
-    let Some(mask) = &compiled.mask else { return Err(told(&compiled.all_diagnostics().collect::<Vec<_>>())) };
+    let Some(mask) = &compiled.mask else { return Err(reported(&compiled.all_diagnostics().collect::<Vec<_>>())) };
     let mut kept = 0;
     let all = cells(&document);
     for cell in &all {
@@ -121,7 +121,7 @@ fn check_score(case: &ScoreCase) -> Result<(), String> {
     let mut document = document(case.axes);
     document.scores.push(score(1, ScoreContent::Pattern(code(case.name, &case.args))));
     let compiled = compile(&document, &BuiltIn);
-    let Some(score) = &compiled.score else { return Err(told(&compiled.all_diagnostics().collect::<Vec<_>>())) };
+    let Some(score) = &compiled.score else { return Err(reported(&compiled.all_diagnostics().collect::<Vec<_>>())) };
     for (at, mut cell) in cells(&document).into_iter().enumerate() {
         cell.score = ((at * 37) % 101) as f64 * 0.13 - 6.0;
         let found = eval(score, &cell).as_float();

@@ -164,7 +164,7 @@ impl Named<'_> {
             return None;
         }
         let frame = whole_frames(self.value, document);
-        self.followed().or_else(|| self.ranged(frame)).or_else(|| self.told(frame)).or_else(|| self.named(frame))
+        self.followed().or_else(|| self.ranged(frame)).or_else(|| self.reported(frame)).or_else(|| self.named(frame))
     }
 
     fn followed(&self) -> Option<Unit> {
@@ -187,7 +187,7 @@ impl Named<'_> {
     }
 
     /// By its help.
-    fn told(&self, frame: bool) -> Option<Unit> {
+    fn reported(&self, frame: bool) -> Option<Unit> {
         let help = self.doc.help.to_lowercase();
         let words: Vec<&str> = help.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
         let early = |word: &str| words.iter().take(3).any(|w| *w == word);

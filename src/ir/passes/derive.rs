@@ -252,23 +252,23 @@ pub fn shared_extreme(graph: &Graph, id: NodeId) -> Option<Vec<NodeId>> {
 /// PyTorch refuses this operation's derivative, too.
 fn missing(score: &Mod, id: NodeId, name: &str) -> Diagnostic {
     let message = format!("PyTorch has no derivative of {name}, and the gradient of this score_mod goes through it");
-    let told = Diagnostic::error("no-derivative", message)
+    let reported = Diagnostic::error("no-derivative", message)
         .hint("exclude it from the gradient with `.detach()`, or write torch.div(a, b, rounding_mode=\"floor\")");
-    let told = match score.graph.node(id).span {
-        Some(span) => told.at(span, "here"),
-        None => told,
+    let reported = match score.graph.node(id).span {
+        Some(span) => reported.at(span, "here"),
+        None => reported,
     };
-    placed(told, score)
+    placed(reported, score)
 }
 
 /// With the mod's texts, and the line in the message: tables show no more than that.
-fn placed(told: Diagnostic, score: &Mod) -> Diagnostic {
-    let mut told = Diagnostic { sources: score.sources.clone(), ..told };
-    let source = told.labels.first().and_then(|label| told.sources.get(label.span.source.0 as usize));
-    if let (Some((line, _)), Some(source)) = (told.line_column(), source) {
-        told.message = format!("{} (line {line} of {})", told.message, source.name);
+fn placed(reported: Diagnostic, score: &Mod) -> Diagnostic {
+    let mut reported = Diagnostic { sources: score.sources.clone(), ..reported };
+    let source = reported.labels.first().and_then(|label| reported.sources.get(label.span.source.0 as usize));
+    if let (Some((line, _)), Some(source)) = (reported.line_column(), source) {
+        reported.message = format!("{} (line {line} of {})", reported.message, source.name);
     }
-    told
+    reported
 }
 
 /// The place of a read in its tensor, flattened, as a float64: what evaluators of scores can give.

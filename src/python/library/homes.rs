@@ -136,8 +136,8 @@ mod tests {
             ("torch.", "view", "it is a method: `t.view(...)`"),
         ] {
             let why = check(prefix, name).unwrap_err();
-            let told = &why.diagnostic;
-            assert!(told.message.contains("has no attribute") && told.hint.as_deref() == Some(hint), "{why:?}");
+            let reported = &why.diagnostic;
+            assert!(reported.message.contains("has no attribute") && reported.hint.as_deref() == Some(hint), "{why:?}");
             assert!(why.python);
         }
     }

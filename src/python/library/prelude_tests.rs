@@ -13,13 +13,13 @@ struct Fixture {
     cells: [i64; 4],
     scored: [i64; 4],
     head: String,
-    mods: Vec<Told>,
+    mods: Vec<Reported>,
     setup: Vec<Case>,
 }
 
 /// A text with a mod, and what PyTorch makes of it.
 #[derive(Deserialize)]
-struct Told {
+struct Reported {
     kind: String,
     text: String,
     want: Want,
@@ -49,9 +49,9 @@ fn cells([b, h, q, k]: [i64; 4]) -> impl Iterator<Item = Cell> {
     })
 }
 
-fn traced(head: &str, told: &Told) -> Result<Mod, String> {
-    let kind = if told.kind == "score" { ModKind::Score } else { ModKind::Mask };
-    let text = format!("{head}{}", told.text);
+fn traced(head: &str, reported: &Reported) -> Result<Mod, String> {
+    let kind = if reported.kind == "score" { ModKind::Score } else { ModKind::Mask };
+    let text = format!("{head}{}", reported.text);
     let traced = trace(&TraceRequest::new(Source::new("mod.py", text), "mod", kind));
     let said = traced.diagnostics.iter().map(Diagnostic::render).collect::<Vec<_>>().join("\n");
     assert!(!said.contains("panicked"));
@@ -62,15 +62,15 @@ fn traced(head: &str, told: &Told) -> Result<Mod, String> {
     traced.result.ok_or(said)
 }
 
-fn holds(fixture: &Fixture, told: &Told) -> Result<(), String> {
-    let mod_ = match (traced(&fixture.head, told), &told.want) {
+fn holds(fixture: &Fixture, reported: &Reported) -> Result<(), String> {
+    let mod_ = match (traced(&fixture.head, reported), &reported.want) {
         (Err(_), Want::Error(_)) => return Ok(()),
         (Ok(_), Want::Error(error)) => return Err(format!("PyTorch raises {error}")),
         (Err(said), _) => return Err(said),
         (Ok(mod_), _) => mod_,
     };
-    assert!(mod_.graph.nodes().iter().all(|n| n.span.is_none_or(|s| s.source.0 == 0)), "{}", told.text);
-    match &told.want {
+    assert!(mod_.graph.nodes().iter().all(|n| n.span.is_none_or(|s| s.source.0 == 0)), "{}", reported.text);
+    match &reported.want {
         Want::Rows(rows) => {
             let wanted: Vec<bool> = rows.concat().bytes().map(|c| c == b'1').collect();
             let other = cells(fixture.cells).zip(wanted).filter(|(c, w)| cell::eval(&mod_, c).as_bool() != *w);
@@ -99,9 +99,9 @@ fn holds(fixture: &Fixture, told: &Told) -> Result<(), String> {
 fn functions_inside_mods_agree_with_pytorch() {
     let fixture = fixture();
     assert!(fixture.mods.len() > 150);
-    let failed = fixture.mods.iter().filter_map(|told| {
-        let why = holds(&fixture, told).err()?;
-        Some(format!("{}\n    {why}", told.text.trim()))
+    let failed = fixture.mods.iter().filter_map(|reported| {
+        let why = holds(&fixture, reported).err()?;
+        Some(format!("{}\n    {why}", reported.text.trim()))
     });
     let failed: Vec<String> = failed.collect();
     assert!(failed.is_empty(), "{} of {} differ:\n{}", failed.len(), fixture.mods.len(), failed.join("\n"));

@@ -112,11 +112,11 @@ impl Context<'_> {
 
     /// Calls a base class's hook for a derived class.
     fn tell_base(&mut self, class: &Rc<ClassValue>, keyword: Vec<(Name, Value)>) -> Result<(), Fault> {
-        let told = class.bases.0.iter().find_map(|b| match b {
+        let reported = class.bases.0.iter().find_map(|b| match b {
             Value::Class(base) => find_member(base, "__init_subclass__", 0),
             _ => None,
         });
-        match told {
+        match reported {
             Some((owner, Value::Function(function))) => {
                 let args = Args { positional: vec![Value::Class(class.clone())], keyword };
                 self.call_function(&function, args, Some(&owner)).map(drop)

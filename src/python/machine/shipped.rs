@@ -151,7 +151,7 @@ fn refusal(fault: Fault) -> Fault {
             None => (text.to_string(), None),
         },
     };
-    let mut told = match &*class {
+    let mut reported = match &*class {
         "NotImplementedError" => Fault::unsupported(message),
         "TypeError" => Fault::type_error(message),
         "ValueError" => Fault::value_error(message),
@@ -160,10 +160,10 @@ fn refusal(fault: Fault) -> Fault {
         "AssertionError" => Fault::new("AssertionError", "assertion", message),
         _ => Fault::runtime_error(message),
     };
-    told.diagnostic.labels = fault.diagnostic.labels.clone();
-    told.fatal = fault.fatal;
+    reported.diagnostic.labels = fault.diagnostic.labels.clone();
+    reported.fatal = fault.fatal;
     match hint {
-        Some(hint) => told.hint(hint),
-        None => told,
+        Some(hint) => reported.hint(hint),
+        None => reported,
     }
 }

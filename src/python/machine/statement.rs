@@ -362,24 +362,24 @@ impl Context<'_> {
     /// Records which names depend on a missing module: they are reported when they are read.
     fn guard<'s>(&mut self, fault: &Fault, blocks: impl Iterator<Item = &'s [Stmt]>) {
         let missing = &fault.diagnostic.message;
-        let mut told = Diagnostic::warning(
+        let mut reported = Diagnostic::warning(
             "absent-module",
             format!(
                 "{missing}, so the code runs its `except` branch; with the module installed Python runs the other branch"
             ),
         )
         .hint("name the folder that contains it, `--package DIR`, or remove the unwanted branch");
-        told.labels = fault.diagnostic.labels.clone();
+        reported.labels = fault.diagnostic.labels.clone();
         for name in blocks.flatten().flat_map(bound_names) {
-            self.guarded.push((name, told.clone()));
+            self.guarded.push((name, reported.clone()));
         }
     }
 
     /// Warns of a name that a guarded import decided.
     pub(super) fn tell_guarded(&mut self, name: &Name) {
         if let Some(at) = self.guarded.iter().position(|(n, _)| n == name) {
-            let (_, told) = self.guarded.remove(at);
-            self.warn(told);
+            let (_, reported) = self.guarded.remove(at);
+            self.warn(reported);
         }
     }
 

@@ -72,8 +72,8 @@ impl Context<'_> {
         let bits =
             |value: &Value| nodes(value).unwrap_or_default().iter().fold(0, |all, n| all | of(depends[n.0 as usize]));
         // a value that is the same in all cells may have been created from one that differs: `torch.zeros_like(q - k)`
-        let told = matches!(receiver, Value::Tensor(_)) || bits(receiver) != 0;
-        if told && bits(changed) & !bits(receiver) != 0 {
+        let reported = matches!(receiver, Value::Tensor(_)) || bits(receiver) != 0;
+        if reported && bits(changed) & !bits(receiver) != 0 {
             let message = format!(
                 "vmap: `{method}` writes a value that differs from cell to cell into a value that differs in fewer indices"
             );

@@ -72,7 +72,7 @@ pub(crate) fn argument(cx: &mut Context, arg: &Arg, depth: usize) -> Result<Valu
 fn expression(cx: &mut Context, text: &str) -> Result<Value, Vec<Diagnostic>> {
     let whole = format!("import math\nimport torch\nimport numpy as np\nvalue = (\n{text}\n)\n");
     let scope = run(cx, Source::new(format!("the argument `{text}`"), whole), Vec::new());
-    let told = |why: Vec<Diagnostic>| {
+    let reported = |why: Vec<Diagnostic>| {
         let hint = format!(
             "an argument is a value as Python writes it: [8, 8], {{\"window\": 5}}, torch.arange(40), float(\"inf\"); a text needs \
              quotes: \"{text}\""
@@ -80,7 +80,7 @@ fn expression(cx: &mut Context, text: &str) -> Result<Value, Vec<Diagnostic>> {
         why.into_iter().map(|d| if d.hint.is_some() { d } else { d.hint(hint.clone()) }).collect::<Vec<_>>()
     };
     scope
-        .map_err(told)?
+        .map_err(reported)?
         .own("value")
         .ok_or_else(|| vec![Diagnostic::error("argument-value", format!("the argument `{text}` has no value"))])
 }

@@ -21,7 +21,7 @@ pub(super) fn mixed(of: &Mod, names: &[(Name, Value)]) -> Option<Diagnostic> {
     }
     names.iter().find_map(|(name, value)| {
         let Value::Tensor(tensor) = value else { return None };
-        told(of, name, &samples(name, &tensor.get())?)
+        reported(of, name, &samples(name, &tensor.get())?)
     })
 }
 
@@ -71,7 +71,7 @@ fn by_numbers(row: &[i64]) -> Option<Vec<usize>> {
         .then(|| (0..row.len()).scan(0, |sample, at| begun(sample, at)).collect())
 }
 
-fn told(of: &Mod, name: &str, samples: &[usize]) -> Option<Diagnostic> {
+fn reported(of: &Mod, name: &str, samples: &[usize]) -> Option<Diagnostic> {
     let n = samples.len();
     let cells = dense_mask(of, 1, 1, Lengths { q_len: n, kv_len: n });
     let kept = cells.iter().filter(|cell| **cell != 0).count();
@@ -81,13 +81,13 @@ fn told(of: &Mod, name: &str, samples: &[usize]) -> Option<Diagnostic> {
     let message = format!(
         "`{name}` packs {number} samples into {n} tokens, and this mask lets tokens see other samples: {mixed} of {kept} kept cells"
     );
-    let told = Diagnostic::warning("packed-samples-mixed", message).hint(
+    let reported = Diagnostic::warning("packed-samples-mixed", message).hint(
         "keep them apart: `& (doc[q_idx] == doc[kv_idx])`, where doc is the sample of each token: (position_ids == 0).cumsum(-1) - 1. \
          transformers finds the samples itself only if it gets no 2-D attention_mask; preset `packed_documents`",
     );
-    let told = match of.graph.node(of.root).span {
-        Some(span) => told.at(span, ""),
-        None => told,
+    let reported = match of.graph.node(of.root).span {
+        Some(span) => reported.at(span, ""),
+        None => reported,
     };
-    (mixed > 0).then(|| Diagnostic { sources: of.sources.clone(), ..told })
+    (mixed > 0).then(|| Diagnostic { sources: of.sources.clone(), ..reported })
 }

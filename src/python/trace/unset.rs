@@ -9,8 +9,10 @@ use crate::python::syntax::ast::*;
 use crate::python::syntax::{Module, walk};
 
 /// Asks for the parameters without a value at the place of a fault that names None.
-pub(super) fn ask_for_defaults(told: &mut Diagnostic, module: &Module) {
-    let Some(place) = told.labels.first().map(|l| l.span).filter(|_| told.message.contains("None")) else { return };
+pub(super) fn ask_for_defaults(reported: &mut Diagnostic, module: &Module) {
+    let Some(place) = reported.labels.first().map(|l| l.span).filter(|_| reported.message.contains("None")) else {
+        return;
+    };
     let mut around = Vec::new();
     module.body.iter().for_each(|s| functions_around(s, place, &mut around));
     let mut names = Vec::new();
@@ -28,9 +30,10 @@ pub(super) fn ask_for_defaults(told: &mut Diagnostic, module: &Module) {
     let values: Vec<String> = asked.iter().map(|(name, _)| format!("--arg {name}=VALUE")).collect();
     let (are, default) =
         if asked.len() == 1 { ("is a parameter", "its default is") } else { ("are parameters", "their default is") };
-    told.message = format!("{} {are} of {function}() and {default} None: the mod needs a value", params.join(" and "));
-    told.code = "missing-argument".into();
-    told.hint = Some(format!("pass `{}`, or a tensor of that name with `--tensors`", values.join(" ")));
+    reported.message =
+        format!("{} {are} of {function}() and {default} None: the mod needs a value", params.join(" and "));
+    reported.code = "missing-argument".into();
+    reported.hint = Some(format!("pass `{}`, or a tensor of that name with `--tensors`", values.join(" ")));
 }
 
 fn contains(outer: Span, inner: Span) -> bool {

@@ -210,9 +210,9 @@ impl Capture {
 
     /// The missing parts of the file, in words.
     pub fn warnings(&self) -> Vec<Diagnostic> {
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let mut warn =
-            |message: String, hint: &str| told.push(Diagnostic::warning("capture-incomplete", message).hint(hint));
+            |message: String, hint: &str| reported.push(Diagnostic::warning("capture-incomplete", message).hint(hint));
         let name = self.name();
         if let Some(why) = &self.file.stopped {
             warn(format!("{name}: the captured program ended early: {why}"), "the data captured before is usable");
@@ -246,7 +246,7 @@ impl Capture {
                 "choose layers or a larger --limit",
             );
         }
-        told
+        reported
     }
 
     /// The call of a layer by name, number or a part of one name, at a step and of a prompt; None takes the first.

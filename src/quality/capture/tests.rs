@@ -156,11 +156,11 @@ fn what_is_wrong_is_told_by_name() {
     assert_eq!(code(&file, &calls, &newer), "capture-version");
     let mut short = file.clone();
     short.tensors.insert("a.k".into(), f32s(&[1, 2, 39, 8], vec![1.0; 624]));
-    let told = open(&short, &calls, &whole).err().unwrap();
+    let reported = open(&short, &calls, &whole).err().unwrap();
     assert!(
-        told.message.contains("a.k is [1, 2, 39, 8], where its description says [1, 2, 40, 8]"),
+        reported.message.contains("a.k is [1, 2, 39, 8], where its description says [1, 2, 40, 8]"),
         "{}",
-        told.message
+        reported.message
     );
     short.tensors.remove("a.k");
     assert!(open(&short, &calls, &whole).err().unwrap().message.contains("a.k is missing"));
@@ -171,8 +171,8 @@ fn what_is_wrong_is_told_by_name() {
     assert_eq!(code(&file, &none, &whole), "capture-metadata");
     let mut early = whole.clone();
     (early["complete"], early["stopped"]) = (json!(false), json!("CUDA out of memory"));
-    let told = open(&file, &calls, &early).unwrap().warnings();
-    assert!(told[0].message.contains("ended early: CUDA out of memory"), "{told:?}");
+    let reported = open(&file, &calls, &early).unwrap().warnings();
+    assert!(reported[0].message.contains("ended early: CUDA out of memory"), "{reported:?}");
     let mut fewer = whole.clone();
     fewer["tensors"] = json!(12);
     assert!(open(&file, &calls, &fewer).unwrap().warnings()[0].message.contains("lists 12 tensors but contains 7"));
@@ -181,15 +181,15 @@ fn what_is_wrong_is_told_by_name() {
 #[test]
 fn what_a_description_cannot_mean_is_refused() {
     let (file, calls, whole) = made();
-    let told = |key: &str, name: &str, value: Value| {
+    let reported = |key: &str, name: &str, value: Value| {
         let mut calls = calls.clone();
         calls[key][name] = value;
         let why = open(&file, &calls, &whole).err().unwrap();
         assert!(why.hint.is_some());
         (why.code.into_owned(), why.message)
     };
-    assert!(told("b", "captured_heads", json!([1, 9])).1.contains("lists head 9 of 4 heads"));
-    assert!(told("b", "captured_heads", json!([3, 3])).1.contains("lists head 3 twice"));
+    assert!(reported("b", "captured_heads", json!([1, 9])).1.contains("lists head 9 of 4 heads"));
+    assert!(reported("b", "captured_heads", json!([3, 3])).1.contains("lists head 3 twice"));
     // so many that a list of them would fill the memory
     let mut many = calls.clone();
     (many["b"]["heads"], many["b"]["kv_heads"]) = (json!(1u64 << 60), json!(1u64 << 60));

@@ -72,7 +72,7 @@ pub struct Router {
 
 /// A router as it comes from another machine.
 #[derive(Deserialize)]
-struct Told {
+struct Reported {
     name: String,
     ranking: Ranking,
     budget: Budget,
@@ -81,14 +81,14 @@ struct Told {
     forced: bool,
 }
 
-impl TryFrom<Told> for Router {
+impl TryFrom<Reported> for Router {
     type Error = String;
 
-    fn try_from(told: Told) -> Result<Router, String> {
+    fn try_from(reported: Reported) -> Result<Router, String> {
         let grid = Grid { extents: [1, 1, 1], start: 0 };
-        let known = routers(0.5, 0.5, Some(grid)).into_iter().find(|router| router.name == told.name);
-        let name = known.ok_or_else(|| format!("there is no router `{}`", told.name))?.name;
-        let Told { ranking, budget, order, block, forced, .. } = told;
+        let known = routers(0.5, 0.5, Some(grid)).into_iter().find(|router| router.name == reported.name);
+        let name = known.ok_or_else(|| format!("there is no router `{}`", reported.name))?.name;
+        let Reported { ranking, budget, order, block, forced, .. } = reported;
         Ok(Router { name, ranking, budget, order, block, forced })
     }
 }
@@ -96,7 +96,7 @@ impl TryFrom<Told> for Router {
 // derived, it would take a borrowed name
 impl<'de> Deserialize<'de> for Router {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Router, D::Error> {
-        Router::try_from(Told::deserialize(from)?).map_err(serde::de::Error::custom)
+        Router::try_from(Reported::deserialize(from)?).map_err(serde::de::Error::custom)
     }
 }
 

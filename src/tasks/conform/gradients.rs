@@ -127,8 +127,8 @@ pub fn judge(
 /// The reported name of a tensor's gradient: its own, or the name that the score mod reads. Two may be equal.
 fn read_as(problem: &Problem, name: &str, tensor: &HostTensor, taken: &[String]) -> Option<String> {
     let score = problem.score.as_deref()?;
-    let told = crate::backends::learning(score).ok()?;
-    let alike = || told.iter().filter(|(other, t)| t == tensor && !taken.contains(other));
+    let reported = crate::backends::learning(score).ok()?;
+    let alike = || reported.iter().filter(|(other, t)| t == tensor && !taken.contains(other));
     alike().find(|(other, _)| other == name).or_else(|| alike().next()).map(|(other, _)| other.clone())
 }
 

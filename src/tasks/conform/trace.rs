@@ -105,7 +105,7 @@ fn traced(
     let sizes = Sizes { batch: case.B, heads: case.H, lengths: case.lengths().map_err(|d| vec![d])? };
     let notes = traced.diagnostics.iter().filter(|d| d.code == "last-bit");
     let open: Vec<Diagnostic> =
-        notes.filter_map(|note| settled::told(note, &made, &others, sizes)).filter(Diagnostic::is_error).collect();
+        notes.filter_map(|note| settled::reported(note, &made, &others, sizes)).filter(Diagnostic::is_error).collect();
     if open.is_empty() { Ok(made) } else { Err(open) }
 }
 

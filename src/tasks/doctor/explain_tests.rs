@@ -243,8 +243,8 @@ const MET: [(&str, &str); 51] = [
 fn every_message_users_meet_is_known_with_a_cause_and_a_fix() {
     for (text, code) in MET {
         assert!(codes(text).contains(&code), "{text}: {:?}", codes(text));
-        let told = render(text);
-        assert!(told.contains("means: ") && told.contains("do:    "), "{told}");
+        let reported = render(text);
+        assert!(reported.contains("means: ") && reported.contains("do:    "), "{reported}");
     }
     assert!(codes("error[nvrtc-missing]: NVRTC was not found").contains(&"nvrtc-missing"));
 }
@@ -346,8 +346,8 @@ fn symptoms_are_found_in_four_languages_and_with_bullets() {
 
 #[test]
 fn a_division_that_explains_a_shape_is_done() {
-    let told = render("RuntimeError: shape '[2, 24731, 128]' is invalid for input of size 151947264");
-    assert!(told.contains("151947264 / (2 x 24731 x 128) = 24"), "{told}");
+    let reported = render("RuntimeError: shape '[2, 24731, 128]' is invalid for input of size 151947264");
+    assert!(reported.contains("151947264 / (2 x 24731 x 128) = 24"), "{reported}");
     assert!(!render("shape '[2, 0]' is invalid for input of size 8").contains(" = "));
 }
 

@@ -38,8 +38,8 @@ fn every_entry_is_explained_in_every_language_with_its_commands_as_they_are() {
     for entry in all().filter(|entry| !UNEXPLAINED.contains(&entry.code)) {
         codes.insert(entry.code);
         for language in OTHERS {
-            let told = Words::of(language).explanation(entry.code);
-            let (cause, fix) = told.unwrap_or_else(|| panic!("{language:?} does not explain {}", entry.code));
+            let reported = Words::of(language).explanation(entry.code);
+            let (cause, fix) = reported.unwrap_or_else(|| panic!("{language:?} does not explain {}", entry.code));
             for (english, own) in [(entry.cause, cause), (entry.fix, fix)] {
                 let lost: Vec<_> = literal(english).into_iter().filter(|part| !own.contains(part)).collect();
                 assert!(lost.is_empty(), "{language:?}, {}: {lost:?} is not in {own}", entry.code);
@@ -75,8 +75,8 @@ fn a_message_inside_text_of_any_language_is_found_and_answered_in_the_users() {
     ];
     for text in &around {
         for (language, want) in answers {
-            let told = render(text, Words::of(language));
-            assert!(told.starts_with("triton-missing\n") && told.contains(want), "{text}: {told}");
+            let reported = render(text, Words::of(language));
+            assert!(reported.starts_with("triton-missing\n") && reported.contains(want), "{text}: {reported}");
         }
     }
     let unknown = render("qwertyuiop", Words::of(Language::Spanish));
@@ -87,8 +87,8 @@ fn a_message_inside_text_of_any_language_is_found_and_answered_in_the_users() {
 #[test]
 fn the_numbers_of_a_refused_shape_are_told_in_the_language() {
     let text = "RuntimeError: shape '[2, 24731, 128]' is invalid for input of size 151947264";
-    let told = render(text, Words::of(Language::Chinese));
-    assert!(told.contains("  这里： 151947264 / (2 x 24731 x 128) = 24：丢掉了"), "{told}");
+    let reported = render(text, Words::of(Language::Chinese));
+    assert!(reported.contains("  这里： 151947264 / (2 x 24731 x 128) = 24：丢掉了"), "{reported}");
     let english = render(text, Words::of(Language::English));
     assert!(english.contains("  here:  151947264 / (2 x 24731 x 128) = 24: an axis of that length"), "{english}");
 }

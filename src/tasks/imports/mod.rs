@@ -66,7 +66,7 @@ fn of_bytes(path: &Path, bytes: &[u8], block_size: Option<BlockSize>) -> Result<
         },
         _ => torch_file::mask(path, bytes, block_size)?,
     };
-    let mut notes = told(&cells);
+    let mut notes = reported(&cells);
     if cells.partial > 0 {
         let message =
             format!("{} partial blocks are kept whole: block lists do not contain their cells", cells.partial);
@@ -93,7 +93,7 @@ fn shared(path: &Path) -> Result<Imported, Diagnostic> {
 }
 
 /// The assumptions.
-fn told(cells: &Cells) -> Vec<Diagnostic> {
+fn reported(cells: &Cells) -> Vec<Diagnostic> {
     let mut notes = Vec::new();
     if cells.guessed {
         let message = "the block lists contain no BLOCK_SIZE: PyTorch's default of 128 x 128 is used";

@@ -10,13 +10,13 @@ use crate::quality::capture::{Call, Capture};
 pub fn doubts(document: &Document, capture: &Capture, call: &Call) -> Vec<Diagnostic> {
     let warn = |message: String, hint: &str| Diagnostic::warning("capture-model", message).hint(hint);
     let (i, settings) = (&call.info, &document.settings);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let here = [settings.heads, settings.kv_heads, settings.head_dim];
     let there = [i.heads, i.kv_heads, i.head_dim];
     if here != there {
         let words = |[heads, kv_heads, dim]: [usize; 3]| format!("{heads} heads, {kv_heads} kv heads of {dim}");
         let message = format!("the document has {}, {} has {}", words(here), call.key, words(there));
-        told.push(warn(
+        reported.push(warn(
             message,
             "masses use the capture's heads; set the document's heads and head_dim to race the same model",
         ));
@@ -24,7 +24,7 @@ pub fn doubts(document: &Document, capture: &Capture, call: &Call) -> Vec<Diagno
     let used = i.scale.unwrap_or(1.0 / (i.head_dim as f64).sqrt());
     if let Some(scale) = settings.scale.filter(|scale| (scale / used - 1.0).abs() > 1e-6) {
         let message = format!("the document scales scores by {scale}, {} by {used}", call.key);
-        told.push(warn(message, "masses use the capture's scale"));
+        reported.push(warn(message, "masses use the capture's scale"));
     }
     if let Some(grid) = capture.grid().filter(|g| g.tokens().end <= i.q_len.min(i.kv_len))
         && let Some((start, found)) = first_grid(&document.axes.q)
@@ -37,18 +37,18 @@ pub fn doubts(document: &Document, capture: &Capture, call: &Call) -> Vec<Diagno
             capture.name(),
             words(grid.start, grid.extents)
         );
-        told.push(warn(
+        reported.push(warn(
             message,
             "a mask by frames, rows and columns would then keep other tokens; set the axes to the capture's",
         ));
     }
     if i.score_mod {
-        told.push(warn(
+        reported.push(warn(
             format!("a score mod of the model changed the scores of {}; it is not in the file", call.key),
             "add this score mod to the document; otherwise masses are those of the plain scores",
         ));
     }
-    told
+    reported
 }
 
 /// The first segment of two or three extents, with its first token.

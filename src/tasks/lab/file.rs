@@ -85,18 +85,19 @@ impl Tensors for CaptureFile {
     }
 
     fn bytes(&self, tensor: &str, from: usize, count: usize) -> Result<Vec<u8>, Diagnostic> {
-        let told = |why: String| Diagnostic::error("cannot-read", format!("{}: {tensor}: {why}", self.path.display()));
-        let info = self.metadata.info(tensor).ok_or_else(|| told("there is no such tensor".into()))?;
-        let (dtype, _) = self.about(tensor).ok_or_else(|| told("its element type is unknown".into()))?;
+        let reported =
+            |why: String| Diagnostic::error("cannot-read", format!("{}: {tensor}: {why}", self.path.display()));
+        let info = self.metadata.info(tensor).ok_or_else(|| reported("there is no such tensor".into()))?;
+        let (dtype, _) = self.about(tensor).ok_or_else(|| reported("its element type is unknown".into()))?;
         let (start, end) = info.data_offsets;
         let (first, last) = (start + from * dtype.size(), start + (from + count) * dtype.size());
         if last > end {
-            return Err(told(format!("elements {from}..{} are beyond its end", from + count)));
+            return Err(reported(format!("elements {from}..{} are beyond its end", from + count)));
         }
         let mut bytes = vec![0; last - first];
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let read = file.seek(SeekFrom::Start(self.start + first as u64)).and_then(|_| file.read_exact(&mut bytes));
-        read.map_err(|e| told(e.to_string()).hint("was the file changed while it was open? open it again"))?;
+        read.map_err(|e| reported(e.to_string()).hint("was the file changed while it was open? open it again"))?;
         Ok(bytes)
     }
 }

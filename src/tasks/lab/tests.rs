@@ -74,8 +74,8 @@ fn a_proposal_taken_keeps_the_cells_that_were_judged() {
         let taken = take(&document, &candidate(form.clone())).unwrap();
         let undo = edit::apply(&mut document, taken).unwrap();
         let compiled = compile(&document, &BuiltIn);
-        let told: Vec<_> = compiled.all_diagnostics().map(|d| d.render()).collect();
-        let mask = compiled.mask.as_ref().unwrap_or_else(|| panic!("{form:?}: {told:?}"));
+        let reported: Vec<_> = compiled.all_diagnostics().map(|d| d.render()).collect();
+        let mask = compiled.mask.as_ref().unwrap_or_else(|| panic!("{form:?}: {reported:?}"));
         let wanted = form.mask(lengths).unwrap();
         for (h, q_idx, kv_idx) in (0..2).flat_map(|h| (0..40).flat_map(move |q| (0..40).map(move |kv| (h, q, kv)))) {
             let cell = Cell { b: 0, h, q_idx, kv_idx, score: 0.0 };
@@ -149,13 +149,13 @@ fn a_document_of_another_model_is_told_with_both_sides() {
     other.settings.scale = Some(1.0);
     // the same tokens in other frames
     other.axes.q.segments[1].grid = vec![8, 6, 8];
-    let told: Vec<String> = doubts(&other, &capture, call).into_iter().map(|d| d.message).collect();
+    let reported: Vec<String> = doubts(&other, &capture, call).into_iter().map(|d| d.message).collect();
     let wanted = [
         "the document has 8 heads, 2 kv heads of 64, blocks.1.attn.step1 has 4 heads, 4 kv heads of 16",
         "the document scales scores by 1, blocks.1.attn.step1 by 0.25",
         "the document's grid is 8 x 6 x 8 tokens from token 8, that of video.safetensors 6 x 8 x 8 tokens from token 8",
     ];
-    assert_eq!(told, wanted);
+    assert_eq!(reported, wanted);
 }
 
 #[test]

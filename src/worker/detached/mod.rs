@@ -9,7 +9,7 @@ mod start;
 
 use crate::base::Diagnostic;
 use crate::worker::folders;
-use crate::worker::protocol::detached::{Ask, JobPart, JobState, Told};
+use crate::worker::protocol::detached::{Ask, JobAnswer, JobPart, JobState};
 use folder::{Folder, all};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -20,22 +20,24 @@ const LONGEST: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Answers a request about jobs of this machine.
-pub fn answer(ask: Ask) -> Result<Told, Vec<Diagnostic>> {
-    told(ask).map_err(|why| vec![why])
+pub fn answer(ask: Ask) -> Result<JobAnswer, Vec<Diagnostic>> {
+    reported(ask).map_err(|why| vec![why])
 }
 
-fn told(ask: Ask) -> Result<Told, Diagnostic> {
+fn reported(ask: Ask) -> Result<JobAnswer, Diagnostic> {
     let jobs = jobs()?;
     Ok(match ask {
-        Ask::Start { batch } => Told::Started { id: start::start(&jobs, &batch)? },
-        Ask::List => Told::Listed { jobs: all(&jobs).iter().filter_map(|job| job.info().ok()).collect() },
-        Ask::Read { id, after, wait } => Told::Part(Box::new(news(&Folder::find(&jobs, &id)?, after, wait)?)),
-        Ask::Cancel { id } => Told::Cancelled(start::cancel(&Folder::find(&jobs, &id)?)?),
+        Ask::Start { batch } => JobAnswer::Started { id: start::start(&jobs, &batch)? },
+        Ask::List => JobAnswer::Listed { jobs: all(&jobs).iter().filter_map(|job| job.info().ok()).collect() },
+        Ask::Read { id, after, wait } => JobAnswer::Part(Box::new(news(&Folder::find(&jobs, &id)?, after, wait)?)),
+        Ask::Cancel { id } => JobAnswer::Cancelled(start::cancel(&Folder::find(&jobs, &id)?)?),
         Ask::Clear { id: Some(id) } => {
             clear(&Folder::find(&jobs, &id)?)?;
-            Told::Cleared { jobs: 1 }
+            JobAnswer::Cleared { jobs: 1 }
         }
-        Ask::Clear { id: None } => Told::Cleared { jobs: all(&jobs).iter().filter(|job| clear(job).is_ok()).count() },
+        Ask::Clear { id: None } => {
+            JobAnswer::Cleared { jobs: all(&jobs).iter().filter(|job| clear(job).is_ok()).count() }
+        }
     })
 }
 

@@ -265,8 +265,8 @@ mod tests {
             "{old:?}"
         );
         let gone: Result<&'static Nvrtc, Diagnostic> = Err(Diagnostic::error("nvrtc-missing", "none"));
-        let told = nvrtc_check(&with_card((9, 0), (13, 0), None), &gone);
-        assert_eq!((told.health, told.mend.as_deref()), (Health::Red, Some("maskloom doctor --fix")));
+        let reported = nvrtc_check(&with_card((9, 0), (13, 0), None), &gone);
+        assert_eq!((reported.health, reported.mend.as_deref()), (Health::Red, Some("maskloom doctor --fix")));
         assert_eq!(nvrtc_check(&Probe::default(), &gone).health, Health::Amber);
     }
 

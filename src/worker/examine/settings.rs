@@ -28,13 +28,13 @@ pub(super) fn checks(used: &Used) -> Vec<Check> {
     found
 }
 
-fn told(name: &str, what: String) -> Option<Check> {
+fn reported(name: &str, what: String) -> Option<Check> {
     let mend = Some(format!("unset {name}"));
     Some(Check { name: name.into(), health: Health::Amber, found: what, mend })
 }
 
 fn missing(name: &str, path: &Path) -> Option<Check> {
-    if path.exists() { None } else { told(name, format!("{} does not exist; it is ignored", path.display())) }
+    if path.exists() { None } else { reported(name, format!("{} does not exist; it is ignored", path.display())) }
 }
 
 fn library(name: &str, path: &Path, used: Option<&Path>) -> Option<Check> {
@@ -44,22 +44,22 @@ fn library(name: &str, path: &Path, used: Option<&Path>) -> Option<Check> {
     }
     let instead = used.map_or("no other was found".to_string(), |u| format!("{} is used instead", u.display()));
     let what = if path.exists() { "contains no working NVRTC" } else { "does not exist" };
-    told(name, format!("{} {what}; {instead}", path.display()))
+    reported(name, format!("{} {what}; {instead}", path.display()))
 }
 
 fn interpreter(name: &str, path: &Path, used: Option<&Path>) -> Option<Check> {
     if !path.is_file() {
-        return told(name, format!("{} is not a file; it is ignored", path.display()));
+        return reported(name, format!("{} is not a file; it is ignored", path.display()));
     }
     if used == Some(path) {
         return None;
     }
     match user_python::ask(path) {
-        None => told(name, format!("{} does not run as a Python; it is ignored", path.display())),
+        None => reported(name, format!("{} does not run as a Python; it is ignored", path.display())),
         // it answers and another was chosen, because that one has torch
         Some(_) => {
             let instead = used.map(|u| format!("; {} has it and is used", u.display())).unwrap_or_default();
-            told(name, format!("{} has no torch{instead}", path.display()))
+            reported(name, format!("{} has no torch{instead}", path.display()))
         }
     }
 }
@@ -76,12 +76,12 @@ mod tests {
         let gone = folder.path().join("gone");
         assert_eq!(library("X", &there, Some(&there)), None);
         assert_eq!(library("X", folder.path(), Some(&there)), None);
-        let told = library("X", &gone, Some(&there)).unwrap();
+        let reported = library("X", &gone, Some(&there)).unwrap();
         assert!(
-            told.found.contains("gone does not exist") && told.found.contains("libnvrtc.so.13 is used"),
-            "{told:?}"
+            reported.found.contains("gone does not exist") && reported.found.contains("libnvrtc.so.13 is used"),
+            "{reported:?}"
         );
-        assert_eq!(told.mend.as_deref(), Some("unset X"));
+        assert_eq!(reported.mend.as_deref(), Some("unset X"));
         assert!(library("X", &there, None).unwrap().found.contains("no working NVRTC"));
         assert_eq!(missing("X", folder.path()), None);
         assert!(missing("X", &gone).unwrap().found.contains("ignored"));

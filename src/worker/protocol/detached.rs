@@ -48,7 +48,7 @@ pub enum Ask {
 /// An answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "told")]
-pub enum Told {
+pub enum JobAnswer {
     /// To `Start`.
     Started {
         /// Its number.

@@ -74,14 +74,14 @@ pub(super) fn answer<'scope, 'env, W: Write + Send>(
 fn attend<W: Write>(mut desk: Box<dyn Desk>, questions: &Receiver<(u64, Value, Control)>, answers: &Mutex<W>) {
     for (id, ask, control) in questions {
         let cancelled = || Err(vec![Diagnostic::error("cancelled", "a newer question has come")]);
-        let told = if control.is_cancelled() { cancelled() } else { desk.answer(ask, &control) };
-        write(answers, id, told.map(|(told, numbers)| (Reply::Desk { told }, numbers)));
+        let reported = if control.is_cancelled() { cancelled() } else { desk.answer(ask, &control) };
+        write(answers, id, reported.map(|(reported, numbers)| (Reply::Desk { reported }, numbers)));
     }
 }
 
 fn plain(body: RequestBody) -> Outcome {
     match body {
-        RequestBody::Detached(ask) => detached::answer(ask).map(|told| (Reply::Detached(told), Vec::new())),
+        RequestBody::Detached(ask) => detached::answer(ask).map(|reported| (Reply::Detached(reported), Vec::new())),
         RequestBody::Folder(ask) => Ok((Reply::Folder(Box::new(browse::list(&ask))), Vec::new())),
         RequestBody::File { path } => {
             let (path, bytes) = browse::read(&path).map_err(|why| vec![why])?;
@@ -151,8 +151,8 @@ mod tests {
     #[test]
     fn folders_are_listed_while_the_desk_works_and_its_newest_question_ends_the_one_before() {
         let (ours, theirs) = std::io::pipe().expect("a pipe");
-        let (answers, told) = std::io::pipe().expect("a pipe");
-        let worker = std::thread::spawn(move || serve(ours, told, PULSE, Box::new(Slow), || ()));
+        let (answers, reported) = std::io::pipe().expect("a pipe");
+        let worker = std::thread::spawn(move || serve(ours, reported, PULSE, Box::new(Slow), || ()));
         let mut requests = theirs;
         let mut answers = BufReader::new(answers);
         let mut ask =
@@ -182,7 +182,7 @@ mod tests {
         let (id, body) = next(&mut answers);
         assert!(id == 1 && matches!(&body, ResponseBody::Failed { why } if why[0].code == "cancelled"));
         let (id, body) = next(&mut answers);
-        assert!(id == 4 && matches!(&body, ResponseBody::Done(Reply::Desk { told }) if *told == "quick"));
+        assert!(id == 4 && matches!(&body, ResponseBody::Done(Reply::Desk { reported }) if *reported == "quick"));
         // an end ends what still works
         ask(5, RequestBody::Desk { about: "slow".into() });
         ask(6, RequestBody::Shutdown);

@@ -49,12 +49,12 @@ impl Awaited {
             return None;
         }
         let (heard, asked) = (Heard::default(), python.map(String::from));
-        let told = heard.clone();
+        let reported = heard.clone();
         let opening = std::thread::spawn(move || {
             let found = asked.clone().or_else(|| Some(user_python::find()?.path.display().to_string()));
             match user_python::chosen_but_silent().filter(|_| asked.is_none()) {
                 Some(why) => Err(why),
-                None => torch::open_kept(found.as_deref(), device, crate::export::module_text, told),
+                None => torch::open_kept(found.as_deref(), device, crate::export::module_text, reported),
             }
         });
         Some(Awaited { names, opening, heard })

@@ -60,11 +60,11 @@ fn masks_of_other_programs_become_documents() {
     bench.write("table.py", "import torch\ndoc = torch.arange(80) // 11\ndef mask_mod(b, h, q_idx, kv_idx):\n    return doc[q_idx] == doc[kv_idx]\n");
     bench.run(&["export", "table.py", "--seq", "80", "--name", "table", "--to", "table"]).ok();
     for name in ["table/table.py", "table/table.py:mask_mod"] {
-        let told = bench.run(&["blocks", name, "--json"]).ok().json();
+        let reported = bench.run(&["blocks", name, "--json"]).ok().json();
         assert_eq!(
-            (&told["problem"]["q_len"], &told["kept_cells"]),
+            (&reported["problem"]["q_len"], &reported["kept_cells"]),
             (&80.into(), &(7.0 * 121.0 + 9.0).into()),
-            "{told}"
+            "{reported}"
         );
     }
     bench.run(&["blocks", "table/table.py:score_mod"]).fails(1, &["error["]);

@@ -103,8 +103,9 @@ fn what_is_written_says_which_build_wrote_it() {
     let parts: Vec<&str> = build.trim_end_matches(')').split(", ").collect();
     let commit =
         |text: &str| text == "unknown commit" || text.chars().all(|c| c.is_ascii_hexdigit()) && text.len() == 9;
-    let told = |parts: &[&str]| matches!(parts, [c, _] if commit(c)) || matches!(parts, [c, "dirty", _] if commit(c));
-    assert!(told(&parts), "{version}");
+    let reported =
+        |parts: &[&str]| matches!(parts, [c, _] if commit(c)) || matches!(parts, [c, "dirty", _] if commit(c));
+    assert!(reported(&parts), "{version}");
     bench.run(&["export", "band.json", "--to", "out"]).ok();
     let files = content(&bench.path("out"));
     let text = |name: &str| String::from_utf8_lossy(&files[name]).into_owned();

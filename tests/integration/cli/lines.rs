@@ -36,8 +36,8 @@ fn presets_are_recorded_on_a_target_without_waiting_and_the_runs_come_into_the_f
     far.add("a", "ssh").ok();
     let record = ["presets", "record", "sliding_window", "causal", "--into", "runs.json", "--device", "cpu"];
     let record = [&record[..], &["--rounds", "1", "--backend", "flex", "--target", "a", "--detach"]].concat();
-    let told = far.run(&record).ok().out;
-    let id = told.split_whitespace().nth(1).expect("a number").to_string();
+    let reported = far.run(&record).ok().out;
+    let id = reported.split_whitespace().nth(1).expect("a number").to_string();
     assert!(!far.bench.path("runs.json").exists(), "nothing waits for the end");
     let cancelled = far.run(&["cancel", &id, "--target", "a"]).ok().out;
     assert!(cancelled.contains("of 2 results are kept"), "{cancelled}");
@@ -62,10 +62,10 @@ fn jobs_of_all_targets_are_listed_and_a_dead_line_costs_its_own_answer_alone() {
     let own = ["run", "band.json", "--device", "cpu", "--rounds", "1", "--backend", "flex", "--detach", "--json"];
     let here = far.run(&own).ok().json()["job"].as_str().expect("a number").to_string();
     let began = Instant::now();
-    let told = far.run(&["jobs", "--wait", "3"]).ok().out;
+    let reported = far.run(&["jobs", "--wait", "3"]).ok().out;
     assert!(began.elapsed() < Duration::from_secs(20), "all are asked at once, each with an end");
     for part in [&id, &here, "this machine", "gone: not reachable: ", "No route to host", "mute: not reachable: "] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(reported.contains(part), "{part}: {reported}");
     }
     let json = far.run(&["jobs", "--wait", "3", "--json"]).ok().json();
     let silent: Vec<&str> =

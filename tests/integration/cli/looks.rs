@@ -115,8 +115,8 @@ fn a_watch_prints_a_line_of_json_for_each_check_and_ends_as_the_last_one_did() {
     assert_eq!(right["name"], "Band");
     assert!(right["took_ms"].as_f64().is_some_and(|ms| ms > 0.0), "{right}");
     assert_eq!(line(&["watch", "nofile.py"], 1)["error"]["code"], "no-such-file");
-    let told = bench.run(&["watch", "nofile.py", "--times", "1"]).fails(1, &["error[no-such-file]"]);
-    assert!(told.out.is_empty(), "{}", told.out);
+    let reported = bench.run(&["watch", "nofile.py", "--times", "1"]).fails(1, &["error[no-such-file]"]);
+    assert!(reported.out.is_empty(), "{}", reported.out);
 }
 
 #[test]
@@ -256,8 +256,8 @@ fn a_mask_and_a_score_mod_of_one_file_are_one_problem() {
         assert_eq!(json["kept_cells"], 64.0 * 17.0 - 2.0 * 36.0, "{name}");
         assert_eq!(json["cell"]["mods"][0]["steps"].as_array().expect("steps").last().expect("one")["value"], "-2.0");
     }
-    let told = check("both.py", &[]).ok().json();
-    assert!(told["said"][0].as_str().is_some_and(|s| s.contains("`near` and `slope`")), "{told}");
+    let reported = check("both.py", &[]).ok().json();
+    assert!(reported["said"][0].as_str().is_some_and(|s| s.contains("`near` and `slope`")), "{reported}");
     // an argument goes to the function that has the parameter
     let wide = check("both.py", &["--arg", "width=2"]).ok().json();
     assert_eq!(wide["kept_cells"], 64.0 * 3.0 - 2.0);

@@ -55,8 +55,8 @@ fn the_cache_is_listed_and_cleared() {
 fn a_refusal_and_an_explanation_are_told_in_the_language_of_the_system() {
     let bench = Bench::new();
     let speaking = |locale: &str, args: &[&str]| Bench::ran(bench.command(args).env("LC_ALL", locale));
-    let told = speaking("es_MX.UTF-8", &["run", "nothing.json"]).fails(1, &["No existe", "nothing.json"]);
-    let (sentence, message) = told.err.split_once('\n').expect("two lines");
+    let reported = speaking("es_MX.UTF-8", &["run", "nothing.json"]).fails(1, &["No existe", "nothing.json"]);
+    let (sentence, message) = reported.err.split_once('\n').expect("two lines");
     assert_eq!(sentence, "No existe ese archivo.");
     assert!(message.starts_with("error[no-such-file]: there is no file"), "{message}");
     let json = speaking("es_MX.UTF-8", &["run", "nothing.json", "--json"]);
@@ -76,8 +76,8 @@ fn the_doctor_examines_and_explains() {
     for name in ["cpu", "nvrtc", "python", "display", "cache"] {
         assert!(names.contains(&Some(name)), "{names:?}");
     }
-    let told = bench.run(&["doctor", "--explain", "torch._dynamo hit config.recompile_limit (8)"]).ok().out;
-    assert!(told.starts_with("recompile-limit\n  means: "), "{told}");
+    let reported = bench.run(&["doctor", "--explain", "torch._dynamo hit config.recompile_limit (8)"]).ok().out;
+    assert!(reported.starts_with("recompile-limit\n  means: "), "{reported}");
     bench.run(&["doctor", "--explain", "x", "--fix"]).fails(2, &["cannot be used with"]);
     // a script sees whether the message is known
     let known = bench.run(&["doctor", "--explain", "recompile_limit", "--json"]).ok().json();

@@ -68,9 +68,9 @@ fn a_full_disk_and_a_reader_that_goes_are_no_panics() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("error[cannot-write]"));
     let mut child = bench.command(&["schema"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
     drop(child.stdout.take());
-    let mut told = String::new();
-    child.stderr.take().expect("piped").read_to_string(&mut told).expect("text");
-    assert!(child.wait().expect("ends").success() && told.is_empty(), "{told}");
+    let mut reported = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut reported).expect("text");
+    assert!(child.wait().expect("ends").success() && reported.is_empty(), "{reported}");
 }
 
 /// In an address space of ten times its size a document of half a million strokes is read to its end, and a list of six million numbers

@@ -54,8 +54,9 @@ fn the_largest_score_of_each_head_is_told_and_the_rows_are_saved_where_they_are_
             ["run", "band.json", "--device", "cpu", "--rounds", "0", "--backend", "flex,eager,flash_attention_2"];
         bench.run(&[&base[..], more].concat()).ok()
     };
-    let told = run(&["--max-scores", "--out", "out.safetensors"]).out;
-    let (_, table) = told.split_once("largest score of each head, after scale, score mod and mask\n").expect("told");
+    let reported = run(&["--max-scores", "--out", "out.safetensors"]).out;
+    let (_, table) =
+        reported.split_once("largest score of each head, after scale, score mod and mask\n").expect("told");
     let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!((&lines[0][..], lines.len()), (&["head", "flex", "eager"][..], 5), "{table}");
     let saved = std::fs::read(bench.path("out.safetensors")).expect("outputs");
@@ -76,8 +77,8 @@ fn the_largest_score_of_each_head_is_told_and_the_rows_are_saved_where_they_are_
     assert!(outputs[2]["name"] == "max_scores" && outputs[2]["max_abs"].is_number(), "{outputs}");
     assert!(!run(&[]).out.contains("largest score") && run(&["--json"]).json()["backends"][0]["max_scores"].is_null());
     let refused = ["run", "plain.json", "--device", "cpu", "--rounds", "0", "--backend", "sdpa", "--max-scores"];
-    let told = bench.run(&refused).ok().out;
-    assert!(told.contains("max_scores: none of these backends returns them; flex and eager do"), "{told}");
+    let reported = bench.run(&refused).ok().out;
+    assert!(reported.contains("max_scores: none of these backends returns them; flex and eager do"), "{reported}");
 }
 
 #[test]
@@ -205,8 +206,8 @@ fn the_gradient_of_the_output_comes_from_the_file() {
         let files = ["--pass", "both", "--layout", "bshd", "--inputs", file, "--out", "out.safetensors"];
         bench.run(&[&CHECKED[..], &files, more].concat())
     };
-    let told = run("given.safetensors", &[]).ok();
-    assert!(told.err.contains("the output's gradient is `do` of"), "{}", told.err);
+    let reported = run("given.safetensors", &[]).ok();
+    assert!(reported.err.contains("the output's gradient is `do` of"), "{}", reported.err);
     let bytes = std::fs::read(bench.path("out.safetensors")).expect("written");
     let out = SafeTensors::deserialize(&bytes).expect("tensors");
     let rows = |name: &str| -> Vec<usize> {
@@ -318,11 +319,13 @@ fn verdicts_need_no_gpu_and_no_run() {
 #[test]
 fn without_a_display_the_tour_runs() {
     let bench = Bench::new();
-    let told = bench.run(&["tour", "painted_blocks", "--tokens", "256"]).ok();
+    let reported = bench.run(&["tour", "painted_blocks", "--tokens", "256"]).ok();
     assert!(
-        told.out.contains("Painted blocks: 1 x 4 heads") && told.out.contains("flex") && told.out.contains("  |"),
+        reported.out.contains("Painted blocks: 1 x 4 heads")
+            && reported.out.contains("flex")
+            && reported.out.contains("  |"),
         "{}",
-        told.out
+        reported.out
     );
     bench.run(&["tour", "no_such_preset"]).fails(2, &["error[unknown-preset]"]);
 }

@@ -112,10 +112,14 @@ pub(super) fn quoted(word: &str) -> String {
 fn a_worker_is_put_there_used_and_taken_away_through_any_line() {
     let far = Far::new();
     far.line("ssh", "echo 'Welcome'; echo '{\"id\":1}'; printf 'last login: today {\"id\":2} '", SSH);
-    let told = far.add("a", "ssh").ok();
-    assert!(told.out.contains("copied the worker") && told.out.contains("the worker 0.1.0"), "{}", told.out);
-    let told = far.add("b", "docker").ok().out;
-    assert!(told.contains("is there already"), "{told}");
+    let reported = far.add("a", "ssh").ok();
+    assert!(
+        reported.out.contains("copied the worker") && reported.out.contains("the worker 0.1.0"),
+        "{}",
+        reported.out
+    );
+    let reported = far.add("b", "docker").ok().out;
+    assert!(reported.contains("is there already"), "{reported}");
     let listed = far.run(&["target", "list", "--json"]).ok().json();
     let folder = listed["targets"][1]["found"]["folder"].as_str().expect("a folder");
     assert_eq!(PathBuf::from(folder), far.folder());
@@ -270,8 +274,8 @@ fn cancelled_lost_and_foreign_jobs_are_told_apart() {
     let at = |id: &str| far.folder().join("jobs").join(id);
     let id = far.detach("300,2048", "100000");
     far.job(&id, |job| job["fraction"].as_f64() > Some(0.0));
-    let told = far.run(&["cancel", &id, "--target", "a"]).ok().out;
-    assert!(told.contains("cancelled; 0 of 2 results"), "{told}");
+    let reported = far.run(&["cancel", &id, "--target", "a"]).ok().out;
+    assert!(reported.contains("cancelled; 0 of 2 results"), "{reported}");
     far.run(&["attach", &id, "--target", "a"]).fails(1, &["error[job-unfinished]", "cancelled"]);
     far.run(&["cancel", "20000101-no", "--target", "a"]).fails(1, &["error[job-unknown]"]);
     // the machine was started again: the number may be another process's by now
@@ -509,8 +513,8 @@ fn a_sweep_is_one_array_job_of_slurm_and_its_lost_tasks_are_submitted_again() {
     none(&["--slurm", "array 1"]).fails(1, &["error[slurm-submit]", "cannot start sbatch"]);
     far.program("sbatch", SBATCH);
     run(&["--slurm", "array 1", "--sbatch=--refuse"]).fails(1, &["error[slurm-submit]", "Invalid partition"]);
-    let told = run(&["--slurm", "array 1", "--sbatch=--gres=gpu:1"]).ok();
-    assert!(told.err.contains("array job 4711: 3 points"), "{}", told.err);
+    let reported = run(&["--slurm", "array 1", "--sbatch=--gres=gpu:1"]).ok();
+    assert!(reported.err.contains("array job 4711: 3 points"), "{}", reported.err);
     let words = std::fs::read_to_string(far.bench.path("sbatch.words")).expect("called");
     assert!(words.contains("--array=0,1,2 --gres=gpu:1"), "{words}");
     // the same command shows what is there, and nothing is submitted twice

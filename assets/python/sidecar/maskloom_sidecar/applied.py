@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from . import layers, patched, settings
 from .designs import design_of
 from .learning import learning, parameter_name
-from .learning import told as not_learned
+from .learning import reported as not_learned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,7 +110,7 @@ def use(
     wanted = settings.pattern(wanted, "layers") if isinstance(wanted, str) else wanted
     found = layers.find(model, wanted if wanted is not None else design.layers, design.cross)
     chosen = wanted is not None or design.layers is not None
-    beside = "" if chosen else layers.told(model)
+    beside = "" if chosen else layers.reported(model)
     if not found:
         kind = "cross-attention" if design.cross else "self-attention"
         raise ValueError(f"maskloom: no {kind} layer was found in {type(model).__name__}, or none that `layers` accepts{beside}")

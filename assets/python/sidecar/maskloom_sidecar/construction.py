@@ -66,7 +66,7 @@ def diffusers_dispatch(dispatch: ModuleType) -> None:
 
 def watch(model: nn.Module) -> int:
     """Hooks the design's layers of a model; none in a run without the design. Returns their number."""
-    from .learning import told
+    from .learning import reported
 
     named: dict[str, tuple[nn.Module, list[Design]]] = {}
     for design in _designs():
@@ -76,10 +76,10 @@ def watch(model: nn.Module) -> int:
     if not named:
         _refuse_later(model)
         return 0
-    for words in filter(None, map(told, _designs())):
+    for words in filter(None, map(reported, _designs())):
         say(words)
     if not settings.layer_pattern():
-        beside = layers.told(model)
+        beside = layers.reported(model)
         if beside:
             say(f"{type(model).__name__} has the design{beside} in MASKLOOM_SIDECAR_LAYERS")
     if settings.record_folder():

@@ -137,7 +137,7 @@ class Model(Carried):
         self.layers: list[Layer] = []
         self.hooks: list[Any] = []
         self.sparsity: float | None = None
-        self.told = False
+        self.reported = False
         # the grid of the present or the last call
         self.grids: Grids | None = None
         self.pyramid: Grid | None = None
@@ -178,16 +178,16 @@ class Model(Carried):
     def ended(self) -> None:
         """After a forward pass: logs its result once."""
         reached = [layer for layer in self.layers if layer.reached]
-        if not self.told and reached:
-            self.told = True
+        if not self.reported and reached:
+            self.reported = True
             say(self.line())
             if not any(layer.active for layer in self.layers):
                 say("the mask is active in no layer: the lines above say why, or the model has its own attention function")
 
     def compiled_in(self, layer: Layer) -> None:
         """Counts a layer traced with the design; logs after the last one, because compiled code does not report its end."""
-        if not self.told and all(other.compiled for other in self.layers):
-            self.told = True
+        if not self.reported and all(other.compiled for other in self.layers):
+            self.reported = True
             say(self.line() + ", compiled in")
 
     def line(self) -> str:

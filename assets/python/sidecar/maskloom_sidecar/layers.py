@@ -231,7 +231,7 @@ def left_out(model: nn.Module) -> dict[str, int]:
     return found
 
 
-def told(model: nn.Module) -> str:
+def reported(model: nn.Module) -> str:
     """The parts beside the main sequence in words, to be added to a line; empty if there are none."""
     parts = ", ".join(f"{part} ({n} layers)" for part, n in left_out(model).items())
     return f"; not in {parts}: `layers` names them" if parts else ""
@@ -285,7 +285,7 @@ def watch(
     # models of diffusers and those made from them compute pictures
     watched.sequential = not any(kind.__module__.startswith("diffusers.") for kind in type(model).__mro__)
     watched.strict, watched.assume = watched.strict or strict, watched.assume or assume
-    watched.told = False
+    watched.reported = False
     for name, (module, designs) in named.items():
         layer = record(module)
         if layer is None:

@@ -88,7 +88,7 @@ def exported_values(design: Design) -> dict[str, Tensor]:
     return found
 
 
-def told(design: Design) -> str:
+def reported(design: Design) -> str:
     """What is to be said of a design whose tensors could learn and do not; empty if there are none."""
     names = ", ".join(getattr(design.module, "LEARNS", ()))
     if not names:

@@ -25,8 +25,8 @@ fn truth_of(of: &Mod, b: i64, q: (i64, i64), kv: (i64, i64)) -> (Verdict, Vec<bo
     (verdict, cells)
 }
 
-fn agrees(told: Truth, found: Verdict) -> bool {
-    told.value().is_none_or(|v| found == if v { Verdict::Full } else { Verdict::Empty })
+fn agrees(reported: Truth, found: Verdict) -> bool {
+    reported.value().is_none_or(|v| found == if v { Verdict::Full } else { Verdict::Empty })
 }
 
 /// Every decision about every row, compared with the cells; the number of blocks decided without evaluating their
@@ -39,7 +39,7 @@ fn check(name: &str, of: &Mod, b: i64, lengths: Lengths, size: [i64; 2]) -> usiz
     let (rows, kv) = (along(whole.q.1, size[0]), along(whole.kv.1, size[1]));
     let mask = Mask::new(Arc::new(of.clone()));
     let Some(cuts) = Cuts::new(mask.program(), &whole, &kv) else { return 0 };
-    let mut told = 0;
+    let mut reported = 0;
     let mut cut = cuts.rows(mask.program());
     let mut known: HashMap<_, Vec<bool>> = HashMap::new();
     for q in rows {
@@ -52,7 +52,7 @@ fn check(name: &str, of: &Mod, b: i64, lengths: Lengths, size: [i64; 2]) -> usiz
             assert!(end > start, "{name}: segments rise");
             let right = found[start as usize..end as usize].iter().all(|(verdict, _)| agrees(truth, *verdict));
             assert!(right, "{name}: {q:?} blocks {start}..{end} of {size:?} are not {truth:?}");
-            told += if truth.value().is_some() { (end - start) as usize } else { 0 };
+            reported += if truth.value().is_some() { (end - start) as usize } else { 0 };
             start = end;
         }
         for level in (0..4).filter(|level| *level == 0 || kv.len() > 1 << (level - 1)) {
@@ -68,7 +68,7 @@ fn check(name: &str, of: &Mod, b: i64, lengths: Lengths, size: [i64; 2]) -> usiz
             assert_eq!(*same, cells, "{name}: {q:?} block {block} has the key of another");
         }
     }
-    told
+    reported
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn bands_and_documents_are_told_by_their_breakpoints() {
         ("prefix", examples::prefix_lm(30)),
         ("documents", examples::documents(&[40, 30, 26])),
     ] {
-        let told = check(name, &of, 0, lengths, [4, 4]);
-        assert!(told * 10 >= blocks * 8, "{name}: {told} of {blocks} blocks");
+        let reported = check(name, &of, 0, lengths, [4, 4]);
+        assert!(reported * 10 >= blocks * 8, "{name}: {reported} of {blocks} blocks");
     }
 }

@@ -107,10 +107,10 @@ mod tests {
     fn offered_and_typed_grids_are_as_long_as_the_axis() {
         let axis = Axis::parse("text 512 | tokens 4096").expect("parses");
         let grid = Grid { extents: [1, 64, 64], start: 512 };
-        let told: Vec<_> =
+        let reported: Vec<_> =
             offers(&axis, Some(grid)).into_iter().map(|(words, axis)| (words, axis.to_string())).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 ("Take the capture's grid".to_string(), "text 512 | image 64x64".to_string()),
                 ("64x64".into(), "text 512 | tokens 64x64".into()),

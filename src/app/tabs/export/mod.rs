@@ -135,7 +135,7 @@ fn contents(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &mut Act
     said.for_each(|note| diagnostic_below(ui, &with_folder(note, &folder)));
     if let Some(done) = page.done.clone().filter(|done| done.of == of) {
         let shown = next(ui, &done, &file_stem(&state.document.name), actions);
-        if !std::mem::replace(&mut page.told, true) {
+        if !std::mem::replace(&mut page.reported, true) {
             shown.scroll_to_me(None);
         }
     }

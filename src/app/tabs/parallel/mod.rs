@@ -95,7 +95,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ParallelPage) {
     let built = state.session.built.as_ref();
     if let Some(why) = built.and_then(|built| built.problem.as_ref().err()) {
         ui.label("There is no plan for a document with errors.");
-        return super::told(ui, why);
+        return super::reported(ui, why);
     }
     if !page.is_current() {
         ui.horizontal(|ui| {
@@ -110,7 +110,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ParallelPage) {
     let Some(answer) = &page.answer else { return };
     let seen = match &answer.result {
         Ok(seen) => seen,
-        Err(why) => return super::told(ui, std::slice::from_ref(why)),
+        Err(why) => return super::reported(ui, std::slice::from_ref(why)),
     };
     ScrollArea::vertical().id_salt("parallel").auto_shrink([false, false]).show(ui, |ui| {
         for note in &seen.plan.notes {

@@ -115,8 +115,8 @@ pub(super) fn answer(question: &Question, control: &Control) -> Result<Seen, Dia
 }
 
 /// The first of several errors.
-fn first(told: Vec<Diagnostic>) -> Diagnostic {
-    told.into_iter().next().unwrap_or_else(|| Diagnostic::error("parallel-mask", "the mask has errors"))
+fn first(reported: Vec<Diagnostic>) -> Diagnostic {
+    reported.into_iter().next().unwrap_or_else(|| Diagnostic::error("parallel-mask", "the mask has errors"))
 }
 
 /// A further kind's problem in the open document's shape. Errors: its own, with its name; a mask for other lengths.

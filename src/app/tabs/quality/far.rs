@@ -109,8 +109,8 @@ impl QualityPage {
         let mut answer = None;
         for DeskNews { asked, result } in news {
             match (asked, result) {
-                (Some(asked), Ok((told, payloads))) => {
-                    let result = match self.there.client.heard(told, &payloads, &asked) {
+                (Some(asked), Ok((reported, payloads))) => {
+                    let result = match self.there.client.heard(reported, &payloads, &asked) {
                         Ok(Heard::Look(found)) => found.result,
                         Ok(_) => continue,
                         Err(why) => Err(why),
@@ -118,7 +118,7 @@ impl QualityPage {
                     answer = Some(Answer { question: *asked, result });
                 }
                 (Some(asked), Err(why)) => answer = self.failed(*asked, why, actions).or(answer),
-                (None, Ok((told, payloads))) => self.heard_other(told, &payloads, actions),
+                (None, Ok((reported, payloads))) => self.heard_other(reported, &payloads, actions),
                 (None, Err(why)) => self.study_failed(why),
             }
         }
@@ -145,9 +145,9 @@ impl QualityPage {
         newest.then_some(Answer { question: asked, result: Err(why) })
     }
 
-    fn heard_other(&mut self, told: Value, payloads: &[Payload], actions: &mut Actions) {
+    fn heard_other(&mut self, reported: Value, payloads: &[Payload], actions: &mut Actions) {
         let Some(question) = self.asked.clone() else { return };
-        match self.there.client.heard(told, payloads, &question) {
+        match self.there.client.heard(reported, payloads, &question) {
             Ok(Heard::Study(found)) => (self.there.running, self.there.studied) = (None, Some(found)),
             Ok(Heard::Tensors(tensors)) => {
                 let names = tensors.into_iter().map(|tensor| tensor.0).collect();

@@ -26,7 +26,7 @@ pub(super) fn learning(problem: &Problem) -> Vec<CaptureId> {
 }
 
 /// Their description in the loader, with their names in the module.
-pub(super) fn told(problem: &Problem, names: &[(String, HostTensor)]) -> Vec<Value> {
+pub(super) fn reported(problem: &Problem, names: &[(String, HostTensor)]) -> Vec<Value> {
     let Some(score) = problem.score.as_deref() else { return Vec::new() };
     let one = |id: CaptureId| {
         let held = score.graph.capture(id);

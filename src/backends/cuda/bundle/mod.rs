@@ -116,7 +116,7 @@ pub fn kernel_bundle(
         "hopper": Hopper::layout(),
         "decode": Decode::layout(),
         "backward": BackwardParams::layout(),
-        "learns": backward::told(problem, names),
+        "learns": backward::reported(problem, names),
         "deterministic": deterministic,
         "variants": variants,
     });

@@ -110,8 +110,8 @@ impl LiftedGradient {
 
 /// Additions of a read to one element: as many as its class adds in tiles that all keep cells, and that add for every head.
 fn additions(read: &LiftedRead, [heads, q_len, kv_len]: [usize; 3], (tile_q, tile_kv): (usize, usize)) -> u128 {
-    let [_, by_head, by_query, by_key] = read.told;
-    let of = |told: bool, all: usize| if told { 1 } else { all as u128 };
+    let [_, by_head, by_query, by_key] = read.reported;
+    let of = |reported: bool, all: usize| if reported { 1 } else { all as u128 };
     let q_tiles = q_len.div_ceil(tile_q);
     let keys = kv_len.next_multiple_of(tile_kv);
     // of a warp

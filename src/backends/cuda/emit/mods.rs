@@ -67,7 +67,7 @@ pub struct LiftedRead {
     /// Whether it depends on them by `q_idx - kv_idx` alone.
     pub by_difference: bool,
     /// Of batch entry, head, query and key: whether cells that differ in it read distinct elements.
-    pub told: [bool; 4],
+    pub reported: [bool; 4],
     /// Whether no other cell of any batch entry or head reads its element, by this read or another.
     pub alone: bool,
 }
@@ -103,7 +103,7 @@ pub struct LiftedMods {
 
 /// Of the batch entry, head, query and key of these numbers: whether cells that differ in it read distinct elements of `shape`.
 /// The index must contain the batch entry, because an exported kernel runs with any number of them.
-fn told(derived: &Derived, read: &ReadGradient, shape: &[usize], cells: [usize; 4]) -> [bool; 4] {
+fn reported(derived: &Derived, read: &ReadGradient, shape: &[usize], cells: [usize; 4]) -> [bool; 4] {
     // an index beyond its dimension is clamped, and cells share the last element
     let tells = |input: Input, extent: usize| {
         let mut dims = read.index.iter().zip(shape);
@@ -145,7 +145,7 @@ impl LiftedMods {
             let on = |input| read.index.iter().any(|id| follows(*id, input) || follows(*id, Input::Score));
             score_is_read |= read.index.iter().any(|id| follows(*id, Input::Score));
             let held = score.graph.capture(read.capture);
-            let told = told(derived, read, held.tensor.shape(), cells);
+            let reported = reported(derived, read, held.tensor.shape(), cells);
             let reads = derived.reads.iter().filter(|other| other.capture == read.capture).count();
             gradient.reads.push(LiftedRead {
                 slot: gradient.captures.iter().position(|c| *c == read.capture).expect("one of them"),
@@ -155,8 +155,8 @@ impl LiftedMods {
                 by_query: on(Input::QIdx),
                 by_key: on(Input::KvIdx),
                 by_difference: follow_the_difference(&derived.graph, &read.index),
-                told,
-                alone: reads == 1 && told == [true; 4],
+                reported,
+                alone: reads == 1 && reported == [true; 4],
             });
         }
         let tensors: Vec<_> = gradient.reads.iter().map(|r| lifted.graph.capture(r.capture).clone()).collect();

@@ -195,18 +195,18 @@ fn left_out(case: Case, blocks: usize, before: &Becomes) -> Option<Vec<(String, 
     command.args(known.iter().enumerate().filter(|(_, known)| **known).map(|(at, _)| at.to_string()));
     let ran = command.output().expect("runs");
     assert!(ran.status.success(), "{}: {}", ready.what, String::from_utf8_lossy(&ran.stderr));
-    let told = String::from_utf8(ran.stdout).expect("numbers");
-    let told: Vec<i32> = told.lines().map(|line| line.parse().expect("a number")).collect();
-    assert_eq!(told.len(), places.len());
-    let seen = told.iter().filter(|by| **by >= 0).count();
+    let reported = String::from_utf8(ran.stdout).expect("numbers");
+    let reported: Vec<i32> = reported.lines().map(|line| line.parse().expect("a number")).collect();
+    assert_eq!(reported.len(), places.len());
+    let seen = reported.iter().filter(|by| **by >= 0).count();
     let took = started.elapsed().as_secs_f64();
     println!(
         "{}: {seen} of {} calls seen, {} not come to ({took:.1} s)",
         ready.what,
-        told.len(),
-        told.iter().filter(|by| **by == -2).count()
+        reported.len(),
+        reported.iter().filter(|by| **by == -2).count()
     );
-    let becomes = told.iter().zip(&known).map(|(by, known)| (*by != -2).then_some(*by >= 0 || *known));
+    let becomes = reported.iter().zip(&known).map(|(by, known)| (*by != -2).then_some(*by >= 0 || *known));
     Some(places.into_iter().zip(becomes).collect())
 }
 

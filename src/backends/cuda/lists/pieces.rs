@@ -424,13 +424,13 @@ mod tests {
             let (tiles, most, sms) = (1 + random(400) as usize, 1 + random(90), 1 + random(140) as usize);
             let work: Vec<u64> = (0..tiles).map(|_| random(most + 1)).collect();
             let whole = Busy::with(sms, &work);
-            let (told, cut) = choose(&work, sms, USUAL);
+            let (reported, cut) = choose(&work, sms, USUAL);
             if let Some(cut) = cut {
                 cuts += 1;
                 let first = tiles - cut.tail;
                 let busy = Busy::with(sms, &work[..first]);
                 let end = busy.after(&cut.share.pieces(&work[first..]), USUAL);
-                assert!(end == told && end < whole.end() as f64);
+                assert!(end == reported && end < whole.end() as f64);
             }
         }
         assert!(cuts > 50, "{cuts} of 200 plans are cut");

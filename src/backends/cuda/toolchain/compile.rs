@@ -248,7 +248,7 @@ impl Obtained {
         match ptxas::resources(&self.log, entry) {
             // some compilers keep their report to themselves
             silent if silent.registers == 0 => elf::resources(&self.cubin, entry),
-            told => told,
+            reported => reported,
         }
     }
 }

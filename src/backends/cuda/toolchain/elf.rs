@@ -134,9 +134,9 @@ mod tests {
         let Ok(nvrtc) = Nvrtc::get() else { return maskloom_testing::needs::missing("nvrtc", "no NVRTC") };
         for (arch, entry) in [("sm_80", "flex_forward"), ("sm_89", "flex_forward"), ("sm_90a", "flex_hopper")] {
             let (artefact, cubin) = compile(&problem(Some(causal()), None), BackendName::Flex, arch, nvrtc).unwrap();
-            let (told, read) = (ptxas::resources(&artefact.log, entry), resources(&cubin, entry));
+            let (reported, read) = (ptxas::resources(&artefact.log, entry), resources(&cubin, entry));
             assert!(read.registers > 0, "{arch}");
-            assert_eq!((read.registers, read.stack_bytes), (told.registers, told.stack_bytes), "{arch}");
+            assert_eq!((read.registers, read.stack_bytes), (reported.registers, reported.stack_bytes), "{arch}");
             assert_eq!(resources(&cubin, "absent").registers, 0);
             for cut in (0..cubin.len()).step_by(97) {
                 resources(&cubin[..cut], entry);

@@ -119,12 +119,12 @@ fn compiled(pattern: &Value, flags: i64) -> Result<Pattern, Fault> {
     let Value::Str(text) = pattern else {
         return Err(Fault::type_error(format!("a pattern is a string, not {}", pattern.type_name())));
     };
-    let told = |refusal: Refusal| match refusal.python {
+    let reported = |refusal: Refusal| match refusal.python {
         true => Fault::value_error(format!("re.error: {} in the pattern {text:?}", refusal.message)),
         false => Fault::unsupported(format!("{}: {text:?}", refusal.message))
             .hint("split the text with `str.split`, or use a simpler pattern"),
     };
-    let program = Flags::of(flags).and_then(|flags| Program::new(text, flags)).map_err(told)?;
+    let program = Flags::of(flags).and_then(|flags| Program::new(text, flags)).map_err(reported)?;
     Ok(Pattern { text: text.clone(), program: Rc::new(program) })
 }
 

@@ -12,7 +12,7 @@ type Want = (Option<Vec<Span>>, Option<Vec<Span>>, Vec<Vec<Span>>, Vec<Option<St
 #[derive(Deserialize)]
 struct Case(String, String, Want);
 
-fn told(spans: &Spans) -> Vec<Span> {
+fn reported(spans: &Spans) -> Vec<Span> {
     spans.iter().map(|s| s.map_or((-1, -1), |(a, b)| (a as i64, b as i64))).collect()
 }
 
@@ -23,14 +23,14 @@ fn matches_are_cpythons() {
     for Case(pattern, text, (search, whole, all, split, sub)) in &cases {
         let what = format!("{pattern:?} in {text:?}");
         let program = Program::new(pattern, Flags::default()).unwrap_or_else(|r| panic!("{what}: {r:?}"));
-        let first = |mode| program.find(text, 0, mode).expect("short").map(|s| told(&s));
+        let first = |mode| program.find(text, 0, mode).expect("short").map(|s| reported(&s));
         assert_eq!(first(Mode::Anywhere), *search, "{what}");
         assert_eq!(first(Mode::Whole), *whole, "{what}");
         let (mut found, mut from, mut mode) = (Vec::new(), 0, Mode::Anywhere);
         while let Some(spans) = program.find(text, from, mode).expect("short") {
             let (start, end) = spans[0].expect("the whole");
             (from, mode) = (end, if start == end { Mode::Further } else { Mode::Anywhere });
-            found.push(told(&spans));
+            found.push(reported(&spans));
         }
         assert_eq!(found, *all, "{what}");
         let quoted = |s: &str| serde_json::to_string(s).expect("text");

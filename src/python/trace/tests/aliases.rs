@@ -10,8 +10,8 @@ fn check_mask(body: &str, holds: impl Fn(i64, i64) -> bool) {
 #[track_caller]
 fn refused(text: &str, why: &str) {
     let traced = trace(&request(text, ModKind::Mask));
-    let told = said(&traced);
-    assert!(traced.result.is_none() && told.contains(why), "{text}\n{told}");
+    let reported = said(&traced);
+    assert!(traced.result.is_none() && reported.contains(why), "{text}\n{reported}");
 }
 
 /// As PyTorch 2.15 keeps them.

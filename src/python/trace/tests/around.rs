@@ -53,8 +53,8 @@ fn a_parser_of_arguments_has_its_defaults() {
     let with = TraceRequest { args: given, ..request(text, ModKind::Mask) };
     check_request(&with, Expect::Mask(&|_, _, q, k| q >= k && q - k < 3));
     let asked = text.replace("< args.window", "< args.must");
-    let told = trace(&request(&asked, ModKind::Mask)).diagnostics;
-    assert!(told.iter().any(|d| d.is_error() && d.message.contains("must")), "{told:?}");
+    let reported = trace(&request(&asked, ModKind::Mask)).diagnostics;
+    assert!(reported.iter().any(|d| d.is_error() && d.message.contains("must")), "{reported:?}");
 }
 
 #[test]
@@ -63,15 +63,15 @@ fn a_parameter_whose_default_is_none_is_asked_for() {
     let inner = "class Net:\n    def forward(self, x, keep=None, span=None):\n        def mask(b, h, q, kv):\n            \
         return keep[b, kv] & (q - kv < span)\n        return mask\n";
     for (text, entry, asked) in [(plain, "plain", "`n` is"), (inner, "Net.forward.mask", "`keep` is")] {
-        let told = trace(&TraceRequest { entry: entry.into(), ..request(text, ModKind::Mask) }).diagnostics;
-        let why = told.iter().find(|d| d.is_error()).expect("an error");
+        let reported = trace(&TraceRequest { entry: entry.into(), ..request(text, ModKind::Mask) }).diagnostics;
+        let why = reported.iter().find(|d| d.is_error()).expect("an error");
         assert!(why.message.contains(asked) && why.hint.as_deref().is_some_and(|h| h.contains("--arg")), "{why:?}");
         assert_eq!(why.code, "missing-argument");
     }
     // a None that no parameter brings keeps its own help
     let other = "x = None\ndef m(b, h, q, kv):\n    return q >= x\n";
-    let told = trace(&request(other, ModKind::Mask)).diagnostics;
-    assert!(told.iter().any(|d| d.is_error() && d.code != "missing-argument"), "{told:?}");
+    let reported = trace(&request(other, ModKind::Mask)).diagnostics;
+    assert!(reported.iter().any(|d| d.is_error() && d.code != "missing-argument"), "{reported:?}");
 }
 
 #[test]
@@ -122,10 +122,10 @@ fn what_doubles_is_charged_before_it_is_made() {
     ] {
         let text = format!("{doubling}def m(b, h, q, kv):\n    return q >= kv + len(X) * 0\n");
         let limits = Limits { container_bytes: 16 << 20, ..Limits::default() };
-        let told = trace(&TraceRequest { limits, ..request(&text, ModKind::Mask) }).diagnostics;
+        let reported = trace(&TraceRequest { limits, ..request(&text, ModKind::Mask) }).diagnostics;
         let stopped = |d: &&Diagnostic| {
             d.is_error() && (d.code == "too-large" || d.code.contains("limit") || d.code.contains("deep"))
         };
-        assert!(told.iter().any(|d| stopped(&d)), "{doubling}: {told:?}");
+        assert!(reported.iter().any(|d| stopped(&d)), "{doubling}: {reported:?}");
     }
 }

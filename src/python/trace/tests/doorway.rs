@@ -43,8 +43,8 @@ fn arguments_are_what_python_makes_of_them() {
     let with = TraceRequest { args: args.map(python).to_vec(), ..request(text, ModKind::Mask) };
     check_request(&with, Expect::Mask(&|_, _, q, k| (1..3).contains(&k) && q - k < 4));
     let wrong = TraceRequest { args: vec![python(("drop", "nothing_here(3)"))], ..request(text, ModKind::Mask) };
-    let told = trace(&wrong).diagnostics;
-    assert!(told[0].message.contains("nothing_here"), "{told:?}");
+    let reported = trace(&wrong).diagnostics;
+    assert!(reported[0].message.contains("nothing_here"), "{reported:?}");
 }
 
 /// What a factory asks of its own block mask.
@@ -72,8 +72,8 @@ fn a_block_mask_is_an_object() {
     );
     let needed =
         "rows = bm.kv_num_blocks\n    bm = create_block_mask(lambda b, h, q, k: q >= rows[0, 0, 0], None, None, n, n)";
-    let told = trace(&request(&text(needed), ModKind::Mask)).diagnostics;
-    assert!(told.iter().any(|d| d.message.contains("`BlockMask.kv_num_blocks` is not computed")), "{told:?}");
+    let reported = trace(&request(&text(needed), ModKind::Mask)).diagnostics;
+    assert!(reported.iter().any(|d| d.message.contains("`BlockMask.kv_num_blocks` is not computed")), "{reported:?}");
 }
 
 #[test]
@@ -93,14 +93,17 @@ fn packed_samples_under_a_causal_mask_are_told() {
     let causal = "def m(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n";
     let mixed = |table: &str, mask: &str| {
         let traced = trace(&request(&format!("import torch\n{table}\n{mask}"), ModKind::Mask));
-        let told: Vec<String> =
+        let reported: Vec<String> =
             traced.diagnostics.iter().filter(|d| d.code == "packed-samples-mixed").map(|d| d.message.clone()).collect();
-        told.join("; ")
+        reported.join("; ")
     };
     // rows of the second sample see six keys of the first: 24 of 55 cells
     let positions = "position_ids = torch.tensor([0, 1, 2, 3, 4, 5, 0, 1, 2, 3])";
-    let told = mixed(positions, causal);
-    assert!(told.contains("packs 2 samples into 10 tokens") && told.contains(": 24 of 55 kept cells"), "{told}");
+    let reported = mixed(positions, causal);
+    assert!(
+        reported.contains("packs 2 samples into 10 tokens") && reported.contains(": 24 of 55 kept cells"),
+        "{reported}"
+    );
     for table in [
         "position_ids = torch.tensor([[0, 1, 2, 3, 4, 5, 0, 1, 2, 3]])",
         "cu_seqlens = torch.tensor([0, 6, 10], dtype=torch.int32)",

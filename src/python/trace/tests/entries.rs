@@ -85,8 +85,8 @@ fn mods_inside_functions_and_methods_are_named_by_their_path() {
     assert_eq!(alone.sizes.expect("met").q_len, Some(100));
     // two of one name
     let two = "def a():\n    def m(b, h, q, k):\n        return q >= k\n    use(m)\ndef b():\n    def m(b, h, q, k):\n        return q > k\n    use(m)\n";
-    let told = asked(two, "m", &[]);
-    assert!(said(&told).contains("`a.m`, `b.m`"), "{}", said(&told));
+    let reported = asked(two, "m", &[]);
+    assert!(said(&reported).contains("`a.m`, `b.m`"), "{}", said(&reported));
     assert_eq!(kept(&asked(two, "b.m", &[])), 4950);
 }
 

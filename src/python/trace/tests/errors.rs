@@ -4,7 +4,7 @@ use crate::base::tensor::Data;
 use crate::python::trace::tests::*;
 
 /// Traces a mask and gives, for each diagnostic, its line, column, code and hint.
-fn told(text: &str) -> Vec<String> {
+fn reported(text: &str) -> Vec<String> {
     told_by(&request(text, ModKind::Mask))
 }
 
@@ -20,8 +20,8 @@ fn told_by(request: &TraceRequest) -> Vec<String> {
 #[track_caller]
 fn check_told(body: &str, wanted: &str) {
     let text = format!("def mod(b, h, q, k):\n    {body}\n");
-    let told = told(&text);
-    assert_eq!(told.first().map(String::as_str).unwrap_or("nothing"), wanted, "{text}\n{told:#?}");
+    let reported = reported(&text);
+    assert_eq!(reported.first().map(String::as_str).unwrap_or("nothing"), wanted, "{text}\n{reported:#?}");
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn names_and_functions() {
     check_told("widht = 3\n    return q - k < width", "3:20 unknown-name | did you mean `widht`?");
     check_told("return math.sqrt(q) < k", "2:12 value-of-index | write `torch.sqrt(q)`");
     let missing =
-        told("from attn_gym.masks import causal_mask\ndef mod(b, h, q, k):\n    return causal_mask(b, h, q, k)\n");
+        reported("from attn_gym.masks import causal_mask\ndef mod(b, h, q, k):\n    return causal_mask(b, h, q, k)\n");
     assert_eq!(
         missing,
         [
@@ -69,7 +69,7 @@ fn names_and_functions() {
 
 #[test]
 fn signatures_and_results() {
-    let got = told("def mod(b, h, q):\n    return q > 0\nother = mod\n");
+    let got = reported("def mod(b, h, q):\n    return q > 0\nother = mod\n");
     assert_eq!(got.len(), 1, "{got:?}");
     let entry = |text: &str, kind| TraceRequest { entry: "mod".into(), call: Call::Mod, ..request(text, kind) };
     let three = "def mod(b, h, q):\n    return q > 0\n";
@@ -102,7 +102,7 @@ fn signatures_and_results() {
 fn factories_say_what_they_miss() {
     let text = "def make(width: int, offsets: 'torch.Tensor'):\n    def m(b, h, q, k):\n        return q - k < width\n    return m\n";
     assert_eq!(
-        told(text),
+        reported(text),
         ["1:5 missing-argument | pass a value, `--arg NAME=VALUE`, or write a default in the signature"]
     );
     let traced = trace(&request(text, ModKind::Mask));
@@ -136,8 +136,8 @@ fn captured_tensors_are_read_inside_their_bounds() {
 
 #[test]
 fn several_syntax_errors_at_once() {
-    let told = told("def mod(b, h, q, k):\n    return (q >=\n\ndef other(b, h, q k):\n    return q\n");
-    assert!(told.len() >= 2 && told.iter().all(|t| t.contains("syntax")), "{told:#?}");
+    let reported = reported("def mod(b, h, q, k):\n    return (q >=\n\ndef other(b, h, q k):\n    return q\n");
+    assert!(reported.len() >= 2 && reported.iter().all(|t| t.contains("syntax")), "{reported:#?}");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_helper_far_away_is_pointed_at_with_its_caller() {
 
 #[test]
 fn what_was_meant_is_what_is_told() {
-    let told_of = |text: &str| told(text).first().cloned().unwrap_or_default();
+    let told_of = |text: &str| reported(text).first().cloned().unwrap_or_default();
     let causal = "def causal(b, h, q, k):\n    return q >= k\n";
     assert!(told_of(&format!("{causal}m = and_masks([causal, causal])\n")).starts_with("3:5 not-a-mod"));
     let unreturned = "def make(w: int = 4):\n    def m(b, h, q, k):\n        return q - k < w\n";
@@ -168,7 +168,7 @@ fn what_was_meant_is_what_is_told() {
 
 #[test]
 fn windows_say_their_convention() {
-    let note = |op: &str| told(&format!("def mod(b, h, q, k):\n    return (q >= k) & (q - k {op} 128)\n"));
+    let note = |op: &str| reported(&format!("def mod(b, h, q, k):\n    return (q >= k) & (q - k {op} 128)\n"));
     assert!(note("<")[0].contains("window-convention") && note("<=")[0].contains("window-convention"));
 }
 
@@ -176,7 +176,7 @@ fn windows_say_their_convention() {
 fn several_mistakes_of_a_mod_are_told_at_once() {
     let text = "def mod(b, h, q, k):\n    near = q - k < 8 and torch.abss(q) > 3\n    far = kv > 9\n    \
                 if q > k:\n        far = near\n    both = near | far\n    return (not both) & torch.clmp(q, 0)\n";
-    let places: Vec<String> = told(text).iter().map(|t| t.split(" |").next().unwrap_or("").to_string()).collect();
+    let places: Vec<String> = reported(text).iter().map(|t| t.split(" |").next().unwrap_or("").to_string()).collect();
     assert_eq!(
         places,
         [
@@ -191,8 +191,8 @@ fn several_mistakes_of_a_mod_are_told_at_once() {
     );
     // an exception that the text itself catches is no mistake
     let caught = "def mod(b, h, q, k):\n    try:\n        w = undefined\n    except NameError:\n        w = 5\n    return q - k < w\n";
-    assert!(told(caught).is_empty(), "{:?}", told(caught));
+    assert!(reported(caught).is_empty(), "{:?}", reported(caught));
     // and a factory's refusal ends it
     let refuses = "def mod(b, h, q, k):\n    raise ValueError('no')\n    return nothing\n";
-    assert_eq!(told(refuses).len(), 1);
+    assert_eq!(reported(refuses).len(), 1);
 }

@@ -282,8 +282,8 @@ fn match_chooses_on_known_values() {
     check(&text("None"), Expect::Mask(&|_, _, _, _| true));
     assert!(trace(&request(&text("3"), ModKind::Mask)).diagnostics[0].message.contains("no such mask"));
     let on_index = "def mod(b, h, q, k):\n    match q:\n        case 0:\n            return k < 4\n    return q >= k\n";
-    let told = trace(&request(on_index, ModKind::Mask)).diagnostics;
-    assert_eq!((&*told[0].code, told[0].line_column()), ("branch-on-index", Some((2, 11))));
+    let reported = trace(&request(on_index, ModKind::Mask)).diagnostics;
+    assert_eq!((&*reported[0].code, reported[0].line_column()), ("branch-on-index", Some((2, 11))));
 }
 
 #[test]
@@ -309,8 +309,8 @@ fn generators_and_iterators_give_each_element_once() {
             .replace("def all_of", "import itertools\ndef all_of"),
         Expect::Mask(&|_, _, q, k| q - k < 9),
     );
-    let told = trace(&request(&endless.replace("next(", "list("), ModKind::Mask)).diagnostics;
-    assert!(matches!(&*told[0].code, "endless" | "too-many-steps" | "too-slow"), "{told:?}");
+    let reported = trace(&request(&endless.replace("next(", "list("), ModKind::Mask)).diagnostics;
+    assert!(matches!(&*reported[0].code, "endless" | "too-many-steps" | "too-slow"), "{reported:?}");
     let coroutine = "async def mod(b, h, q, k):\n    return q >= k\n";
     assert!(trace(&request(coroutine, ModKind::Mask)).diagnostics[0].message.contains("async"));
 }
@@ -454,11 +454,11 @@ fn another_default_dtype_is_that_of_the_floats_after_it() {
     let near = |_: i64, _: i64, q: i64, k: i64| (q as f64 * 0.1 - k as f64 * 0.1).abs() <= 0.3;
     check(&text("torch.set_default_dtype(torch.float32)"), Expect::Mask(&near));
     let traced = trace(&request(&text(""), ModKind::Mask));
-    let told = said(&traced);
-    assert!(traced.result.is_none() && told.contains("the default dtype is still float64"), "{told}");
+    let reported = said(&traced);
+    assert!(traced.result.is_none() && reported.contains("the default dtype is still float64"), "{reported}");
     let traced = trace(&request(&text("torch.set_default_dtype(torch.float16)"), ModKind::Mask));
-    let told = said(&traced);
-    assert!(traced.result.is_none() && told.contains("float32 or float64 here"), "{told}");
+    let reported = said(&traced);
+    assert!(traced.result.is_none() && reported.contains("float32 or float64 here"), "{reported}");
 }
 
 #[test]

@@ -48,13 +48,13 @@ fn said(traced: &Traced) -> String {
 fn check_request(request: &TraceRequest, expect: Expect<'_>) {
     let text = &request.source.text;
     let traced = trace(request);
-    let told = said(&traced);
+    let reported = said(&traced);
     if let Expect::Said(wanted) = expect {
-        assert_eq!(told.trim(), wanted.trim(), "{text}");
+        assert_eq!(reported.trim(), wanted.trim(), "{text}");
         return;
     }
-    let result = traced.result.unwrap_or_else(|| panic!("{text}\n{told}"));
-    assert!(!traced.diagnostics.iter().any(Diagnostic::is_error), "{told}");
+    let result = traced.result.unwrap_or_else(|| panic!("{text}\n{reported}"));
+    assert!(!traced.diagnostics.iter().any(Diagnostic::is_error), "{reported}");
     assert_eq!(result.graph.verify(), Ok(()));
     for n in 0..400i64 {
         // small and large indices, in no order

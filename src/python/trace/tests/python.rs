@@ -8,8 +8,8 @@ use crate::python::trace::tests::*;
 fn as_python(text: &str) {
     let text = format!("{text}\nmod = lambda b, h, q, k: q >= k\n");
     let traced = trace(&request(&text, ModKind::Mask));
-    let told = said(&traced);
-    assert!(traced.result.is_some() && !told.contains("[skipped]"), "{told}\n{text}");
+    let reported = said(&traced);
+    assert!(traced.result.is_some() && !reported.contains("[skipped]"), "{reported}\n{text}");
 }
 
 #[track_caller]
@@ -81,8 +81,8 @@ fn tables_of_8192_squared_fit() {
     let refused =
         "a = torch.ones(3000, 3000)\nb = torch.ones(3000, 3000)\ndef mod(b_, h, q, k):\n    return (a + b)[q, k] > 0\n";
     let limits = Limits { tensor_bytes: 64 << 20, ..Limits::default() };
-    let told = said(&trace(&TraceRequest { limits, ..request(refused, ModKind::Mask) }));
-    assert!(told.contains("64 MiB of host tensors in all, of which 34 are used"), "{told}");
+    let reported = said(&trace(&TraceRequest { limits, ..request(refused, ModKind::Mask) }));
+    assert!(reported.contains("64 MiB of host tensors in all, of which 34 are used"), "{reported}");
 }
 
 #[test]

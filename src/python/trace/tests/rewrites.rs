@@ -154,9 +154,14 @@ fn names_are_rewritten_to_the_nearest() {
 #[test]
 fn causes_are_told() {
     let first = |text: &str| {
-        let told = trace(&request(text, ModKind::Mask)).diagnostics;
-        let hint = told[0].hint.clone().unwrap_or_default();
-        format!("{:?} {} | {} | {hint}", told[0].line_column().unwrap_or_default(), told[0].code, told[0].message)
+        let reported = trace(&request(text, ModKind::Mask)).diagnostics;
+        let hint = reported[0].hint.clone().unwrap_or_default();
+        format!(
+            "{:?} {} | {} | {hint}",
+            reported[0].line_column().unwrap_or_default(),
+            reported[0].code,
+            reported[0].message
+        )
     };
     for (text, wanted) in [
         ("def mask_mod(b, q, k):\n    return q >= k\n", "(1, 5) wrong-arity | Expected 4 or 5 positional args, got 3"),
@@ -174,8 +179,8 @@ fn causes_are_told() {
             "(5, 7) not-a-mod | `make` takes 0 arguments, but a mask_mod takes 4 | it returns a mask: call it, `make(...)`",
         ),
     ] {
-        let told = first(text);
-        assert!(told.contains(wanted), "{told}\ninstead of {wanted}\n{text}");
+        let reported = first(text);
+        assert!(reported.contains(wanted), "{reported}\ninstead of {wanted}\n{text}");
     }
 }
 

@@ -195,9 +195,9 @@ fn a_result_is_written_where_out_says() {
 fn where_python_stops_is_told() {
     for line in ["assert 1 > 2, 'never'", "raise ValueError('never')"] {
         let text = format!("{line}\n{CAUSAL}9)\n");
-        let told = said(&trace(&request(&text, ModKind::Mask)));
-        assert!(told.contains("Python stops at this line") && told.contains("never"), "{told}");
+        let reported = said(&trace(&request(&text, ModKind::Mask)));
+        assert!(reported.contains("Python stops at this line") && reported.contains("never"), "{reported}");
     }
-    let told = said(&trace(&request(&format!("import other_lib\nother_lib.run()\n{CAUSAL}9)\n"), ModKind::Mask)));
-    assert!(!told.contains("Python stops"), "{told}");
+    let reported = said(&trace(&request(&format!("import other_lib\nother_lib.run()\n{CAUSAL}9)\n"), ModKind::Mask)));
+    assert!(!reported.contains("Python stops"), "{reported}");
 }

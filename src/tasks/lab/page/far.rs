@@ -86,7 +86,7 @@ enum FarStudy {
 /// An answer as it travels, its numbers beside it.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "of")]
-enum Told {
+enum Reported {
     Look(Box<ToldLook>),
     Study { number: u64, call: String, result: Result<FarOutcome, Diagnostic> },
     Tensors { names: Vec<(String, DType, Vec<usize>)> },
@@ -178,12 +178,12 @@ pub fn ask_call(path: &Path, call: &str, entry: usize, block: BlockSize) -> Valu
 }
 
 /// What an answer says that is not about a mask. Errors: another one.
-pub fn plain_answer(told: Value) -> Result<Heard, Diagnostic> {
-    match serde_json::from_value(told).map_err(|e| broken(&e.to_string()))? {
-        Told::Tensors { names } => Ok(Heard::Tensors(names)),
-        Told::Header { header } => Ok(Heard::Header(header)),
-        Told::Call { heads } => Ok(Heard::Call(heads)),
-        Told::Study { .. } | Told::Look(_) => Err(broken("it is about a mask")),
+pub fn plain_answer(reported: Value) -> Result<Heard, Diagnostic> {
+    match serde_json::from_value(reported).map_err(|e| broken(&e.to_string()))? {
+        Reported::Tensors { names } => Ok(Heard::Tensors(names)),
+        Reported::Header { header } => Ok(Heard::Header(header)),
+        Reported::Call { heads } => Ok(Heard::Call(heads)),
+        Reported::Study { .. } | Reported::Look(_) => Err(broken("it is about a mask")),
     }
 }
 
@@ -244,36 +244,36 @@ impl Client {
     }
 
     /// What an answer says. `question`: the newest one about the mask. Errors: an answer of another kind.
-    pub fn heard(&mut self, told: Value, payloads: &[Payload], question: &Question) -> Result<Heard, Diagnostic> {
-        let told: Told = serde_json::from_value(told).map_err(|e| broken(&e.to_string()))?;
-        match told {
-            Told::Tensors { names } => Ok(Heard::Tensors(names)),
-            Told::Header { header } => Ok(Heard::Header(header)),
-            Told::Call { heads } => Ok(Heard::Call(heads)),
-            Told::Study { number, call, result } => {
+    pub fn heard(&mut self, reported: Value, payloads: &[Payload], question: &Question) -> Result<Heard, Diagnostic> {
+        let reported: Reported = serde_json::from_value(reported).map_err(|e| broken(&e.to_string()))?;
+        match reported {
+            Reported::Tensors { names } => Ok(Heard::Tensors(names)),
+            Reported::Header { header } => Ok(Heard::Header(header)),
+            Reported::Call { heads } => Ok(Heard::Call(heads)),
+            Reported::Study { number, call, result } => {
                 Ok(Heard::Study(studies::Answer { number, call, result: result.map(FarOutcome::outcome) }))
             }
-            Told::Look(told) => {
-                let seen = self.seen(*told, &Incoming::of(payloads)?, &question.path)?;
+            Reported::Look(reported) => {
+                let seen = self.seen(*reported, &Incoming::of(payloads)?, &question.path)?;
                 Ok(Heard::Look(Box::new(Answer { question: question.clone(), result: Ok(seen) })))
             }
         }
     }
 
-    fn seen(&mut self, told: ToldLook, numbers: &Incoming, path: &Path) -> Result<Seen, Diagnostic> {
-        if let Some(header) = told.header {
+    fn seen(&mut self, reported: ToldLook, numbers: &Incoming, path: &Path) -> Result<Seen, Diagnostic> {
+        if let Some(header) = reported.header {
             let capture = Arc::new(Capture::open(Box::new(header))?);
             let words = Arc::new(FileWords::of(&capture));
             self.known = Some((path.to_path_buf(), capture, words));
         }
         let known = self.known.as_ref().filter(|(known, ..)| known == path);
         let (_, capture, file) = known.cloned().ok_or_else(|| broken("the file's header is missing"))?;
-        let line = match told.line {
+        let line = match reported.line {
             Ok(line) => Ok(line.line(numbers)?),
             Err(why) => Err(why),
         };
-        let bounds = told.bounds.into_iter().map(|of| (of.head, of.low, of.high)).collect();
-        Ok(Seen { file, capture, call: told.call, entry: told.entry, line, bounds })
+        let bounds = reported.bounds.into_iter().map(|of| (of.head, of.low, of.high)).collect();
+        Ok(Seen { file, capture, call: reported.call, entry: reported.entry, line, bounds })
     }
 }
 
@@ -397,26 +397,26 @@ impl serve::Desk for Desk {
         let ask: Ask = serde_json::from_value(ask)
             .map_err(|e| vec![Diagnostic::error("protocol-header", format!("a question cannot be read: {e}"))])?;
         let mut numbers = Outgoing::default();
-        let told = match ask {
+        let reported = match ask {
             Ask::Look(ask) => self.look(*ask, &mut numbers, control)?,
             Ask::Study(ask) => self.study(*ask, control)?,
-            Ask::Tensors { path } => Told::Tensors { names: tensors(&path).map_err(|why| vec![why])? },
+            Ask::Tensors { path } => Reported::Tensors { names: tensors(&path).map_err(|why| vec![why])? },
             Ask::Header { path } => {
-                Told::Header { header: Box::new(self.looks.open(&path).map_err(|why| vec![why])?.header()) }
+                Reported::Header { header: Box::new(self.looks.open(&path).map_err(|why| vec![why])?.header()) }
             }
             Ask::Call { path, call, entry, block } => {
                 let capture = self.looks.open(&path).map_err(|why| vec![why])?;
                 let of = capture.find(Some(&call), None, None).map_err(|why| vec![why])?;
                 let heads = lab::atlas(&capture, &[of], entry, block, 1, control).map_err(|why| vec![why])?;
-                Told::Call { heads }
+                Reported::Call { heads }
             }
         };
-        Ok((value(&told), numbers.payloads()))
+        Ok((value(&reported), numbers.payloads()))
     }
 }
 
 impl Desk {
-    fn look(&mut self, ask: AskLook, numbers: &mut Outgoing, control: &Control) -> Result<Told, Vec<Diagnostic>> {
+    fn look(&mut self, ask: AskLook, numbers: &mut Outgoing, control: &Control) -> Result<Reported, Vec<Diagnostic>> {
         let problem = ask.problem.map(|(revision, spec)| Ok((revision, Problem::new(spec)?))).transpose();
         let question = Question {
             path: ask.path,
@@ -433,7 +433,7 @@ impl Desk {
         let seen = answer.result.map_err(|why| vec![why])?;
         let bounds =
             |(head, low, high): &(usize, f64, f64)| ToldBounds { head: *head, low: *low, high: *high, thumb: None };
-        Ok(Told::Look(Box::new(ToldLook {
+        Ok(Reported::Look(Box::new(ToldLook {
             header: ask.header.then(|| seen.capture.header()),
             call: seen.call,
             entry: seen.entry,
@@ -442,7 +442,7 @@ impl Desk {
         })))
     }
 
-    fn study(&mut self, ask: AskStudy, control: &Control) -> Result<Told, Vec<Diagnostic>> {
+    fn study(&mut self, ask: AskStudy, control: &Control) -> Result<Reported, Vec<Diagnostic>> {
         let capture = self.looks.open(&ask.path).map_err(|why| vec![why])?;
         let study = match ask.study {
             FarStudy::Proposals(wish) => Study::Proposals(wish),
@@ -478,7 +478,7 @@ impl Desk {
         let question =
             studies::Question { number: ask.number, capture, call: ask.call, entry: ask.entry, heads, study };
         let answer = self.studies.answer(&question, control).ok_or_else(|| vec![stopped()])?;
-        Ok(Told::Study { number: answer.number, call: answer.call, result: answer.result.map(FarOutcome::of) })
+        Ok(Reported::Study { number: answer.number, call: answer.call, result: answer.result.map(FarOutcome::of) })
     }
 }
 

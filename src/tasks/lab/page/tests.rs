@@ -38,9 +38,9 @@ fn an_answer_from_afar_is_the_one_of_here_and_no_tensor_travels() {
     let mut sizes = Vec::new();
     for window in [40, 90] {
         let asked = question(window);
-        let (told, payloads) = desk.answer(client.look(&asked), &Control::new()).unwrap();
-        sizes.push(told.to_string().len() + payloads.iter().map(|(_, bytes)| bytes.len()).sum::<usize>());
-        let Heard::Look(answer) = client.heard(told, &payloads, &asked).unwrap() else { panic!("another answer") };
+        let (reported, payloads) = desk.answer(client.look(&asked), &Control::new()).unwrap();
+        sizes.push(reported.to_string().len() + payloads.iter().map(|(_, bytes)| bytes.len()).sum::<usize>());
+        let Heard::Look(answer) = client.heard(reported, &payloads, &asked).unwrap() else { panic!("another answer") };
         let seen = answer.result.unwrap();
         let (far, near) = (seen.line.unwrap(), here(&asked));
         assert_eq!((&far.heads, &far.thumbs, &far.rest), (&near.heads, &near.thumbs, &near.rest));
@@ -67,8 +67,10 @@ fn studies_from_afar_are_those_of_here_also_on_a_worker_that_was_started_anew() 
         let of = studies::Question { number: 3, capture: capture.clone(), call: call.clone(), entry: 0, heads, study };
         let near = studies::Keeper::default().answer(&of, &Control::new()).unwrap().result.unwrap();
         let ask = Client::study(&asked.path, problem, &of);
-        let (told, payloads) = Desk::default().answer(ask, &Control::new()).unwrap();
-        let Heard::Study(far) = Client::default().heard(told, &payloads, &asked).unwrap() else { panic!("another") };
+        let (reported, payloads) = Desk::default().answer(ask, &Control::new()).unwrap();
+        let Heard::Study(far) = Client::default().heard(reported, &payloads, &asked).unwrap() else {
+            panic!("another")
+        };
         assert_eq!((far.number, &far.call), (3, &call));
         match (far.result.unwrap(), near) {
             (Outcome::Proposals(far), Outcome::Proposals(near)) => assert_eq!(far, near),
@@ -87,9 +89,9 @@ fn what_is_no_question_or_no_answer_is_told() {
     let stopped = Control::new();
     stopped.cancel();
     assert_eq!(desk.answer(client.look(&asked), &stopped).unwrap_err()[0].code, "cancelled");
-    let (told, mut payloads) = desk.answer(client.look(&asked), &Control::new()).unwrap();
+    let (reported, mut payloads) = desk.answer(client.look(&asked), &Control::new()).unwrap();
     payloads[0].1.truncate(400);
-    assert_eq!(client.heard(told, &payloads, &asked).err().unwrap().code, "protocol-answer");
+    assert_eq!(client.heard(reported, &payloads, &asked).err().unwrap().code, "protocol-answer");
     let gone = Question { path: "/no/such/capture.safetensors".into(), ..asked };
     assert!(desk.answer(client.look(&gone), &Control::new()).unwrap_err()[0].message.contains("/no/such"));
 }
