@@ -218,23 +218,23 @@ pub(crate) struct Actions {
 }
 
 impl Actions {
-    pub fn push(&mut self, action: Action) {
+    pub(crate) fn push(&mut self, action: Action) {
         self.list.push(action);
     }
 
-    pub fn command(&mut self, command: Command) {
+    pub(crate) fn command(&mut self, command: Command) {
         self.list.push(Action::Command(command));
     }
 
-    pub fn edit(&mut self, edit: Edit) {
+    pub(crate) fn edit(&mut self, edit: Edit) {
         self.list.push(Action::Edit(edit));
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    pub fn take(&mut self) -> Vec<Action> {
+    pub(crate) fn take(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.list)
     }
 }

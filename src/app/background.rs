@@ -41,7 +41,7 @@ struct SlotState<Q> {
 impl<Q: Send + 'static, A: Send + 'static> Latest<Q, A> {
     /// Starts the thread. `interrupts`: a new question cancels the [`Control`] of the one in work. Without a thread (the
     /// system has no more) every question stays unanswered.
-    pub fn new(
+    pub(crate) fn new(
         name: &str,
         interrupts: bool,
         wake: Wake,
@@ -69,7 +69,7 @@ impl<Q: Send + 'static, A: Send + 'static> Latest<Q, A> {
     }
 
     /// Replaces what was asked before.
-    pub fn ask(&self, question: Q) {
+    pub(crate) fn ask(&self, question: Q) {
         let mut state = self.slot.lock();
         if self.interrupts {
             state.control.cancel();
@@ -79,18 +79,18 @@ impl<Q: Send + 'static, A: Send + 'static> Latest<Q, A> {
     }
 
     /// The newest answer that has come since the last poll.
-    pub fn poll(&self) -> Option<A> {
+    pub(crate) fn poll(&self) -> Option<A> {
         self.answers.try_iter().last()
     }
 
     /// How far the work on the newest question is, 0..=1; None while none is in work.
-    pub fn progress(&self) -> Option<f64> {
+    pub(crate) fn progress(&self) -> Option<f64> {
         let state = self.slot.lock();
         (state.busy && state.question.is_none()).then(|| state.control.progress())
     }
 
     /// Stops the work on the newest question: it stays unanswered.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         let mut state = self.slot.lock();
         state.question = None;
         state.control.cancel();
@@ -98,7 +98,7 @@ impl<Q: Send + 'static, A: Send + 'static> Latest<Q, A> {
 
     /// Whether a question is still being worked on.
     #[cfg(test)]
-    pub fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         let state = self.slot.lock();
         state.busy || state.question.is_some()
     }

@@ -30,7 +30,7 @@ pub(crate) struct Captured {
 
 impl Captured {
     /// A capture's data of a call.
-    pub fn new(path: &Path, capture: &Capture, call: &Call) -> Captured {
+    pub(crate) fn new(path: &Path, capture: &Capture, call: &Call) -> Captured {
         let texts = capture.tokens(call).map(|texts| texts.map(|(start, text)| (start, text.to_vec())));
         let lengths = [call.info.q_len, call.info.kv_len];
         let grid = capture.grid();
@@ -38,7 +38,7 @@ impl Captured {
     }
 
     /// The texts of the queries and keys of a document with these lengths.
-    pub fn texts(&self, lengths: Lengths) -> [Option<Texts<'_>>; 2] {
+    pub(crate) fn texts(&self, lengths: Lengths) -> [Option<Texts<'_>>; 2] {
         let fits = self.lengths == [lengths.q_len, lengths.kv_len];
         let [q, kv] = &self.texts;
         [q, kv].map(|texts| {
@@ -48,12 +48,12 @@ impl Captured {
     }
 
     /// The grid of the keys of a document with these lengths.
-    pub fn grid(&self, lengths: Lengths) -> Option<Grid> {
+    pub(crate) fn grid(&self, lengths: Lengths) -> Option<Grid> {
         self.grid.filter(|grid| self.lengths == [lengths.q_len, lengths.kv_len] && grid.tokens().end <= lengths.kv_len)
     }
 
     /// The call's q, k and v as inputs of runs of a document with these lengths, if the file has all three.
-    pub fn inputs(&self, lengths: Lengths) -> Option<FileInputs> {
+    pub(crate) fn inputs(&self, lengths: Lengths) -> Option<FileInputs> {
         let names = ["q", "k", "v"].map(|which| format!("{}.{which}", self.call));
         let there = |name: &String| self.tensors.iter().any(|(known, ..)| known == name);
         let fits = self.lengths == [lengths.q_len, lengths.kv_len] && names.iter().all(there);
@@ -62,7 +62,7 @@ impl Captured {
     }
 
     /// Tensors that an argument of a document may be: of the shape that it has now, or every extent one of the document's.
-    pub fn fitting<'a>(
+    pub(crate) fn fitting<'a>(
         &'a self,
         now: Option<&[usize]>,
         settings: &Settings,

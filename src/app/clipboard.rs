@@ -24,7 +24,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    pub fn picture(&mut self, part: Part) {
+    pub(crate) fn picture(&mut self, part: Part) {
         self.shot = Some((part, WAIT));
     }
 }

@@ -220,7 +220,7 @@ impl Command {
 /// Commands whose keys were pressed. Consumes the keys, so that no widget sees them. Keys without modifiers count only
 /// if the canvas has the focus, so that typing elsewhere edits nothing; the brackets belong to an active brush. While a
 /// text field outside the document has the focus, undo and redo belong to it.
-pub fn pressed(ctx: &egui::Context, on_canvas: bool, brush: bool, field_has_undo: bool) -> Vec<Command> {
+pub(crate) fn pressed(ctx: &egui::Context, on_canvas: bool, brush: bool, field_has_undo: bool) -> Vec<Command> {
     let mut specs: Vec<&Spec> = TABLE.iter().filter(|s| s.shortcut.is_some()).collect();
     // Ctrl+Shift+S also matches Ctrl+S: those with more modifiers first
     specs.sort_by_key(|s| std::cmp::Reverse(s.shortcut.map_or(0, |k| modifiers(k.modifiers))));

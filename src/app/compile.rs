@@ -65,7 +65,7 @@ pub(crate) struct Built {
 
 impl Built {
     /// Mask and score mod are the very same as another's.
-    pub fn same_picture(&self, other: &Built) -> bool {
+    pub(crate) fn same_picture(&self, other: &Built) -> bool {
         let same = |a: &Option<Arc<Mod>>, b: &Option<Arc<Mod>>| match (a, b) {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
             (None, None) => true,
@@ -77,7 +77,7 @@ impl Built {
     }
 
     /// Everything there is to say: of the document, its layers, and the problem.
-    pub fn diagnostics(&self) -> Vec<(Option<u64>, &Diagnostic)> {
+    pub(crate) fn diagnostics(&self) -> Vec<(Option<u64>, &Diagnostic)> {
         let mut out: Vec<_> = self.compiled.diagnostics.iter().map(|d| (None, d)).collect();
         for layer in &self.compiled.layers {
             out.extend(layer.diagnostics.iter().map(|d| (Some(layer.id), d)));
@@ -91,14 +91,14 @@ impl Built {
     }
 
     /// Errors, and errors and warnings together.
-    pub fn problems(&self) -> (usize, usize) {
+    pub(crate) fn problems(&self) -> (usize, usize) {
         let all = self.diagnostics();
         let count = |least: Severity| all.iter().filter(|(_, d)| d.severity >= least).count();
         (count(Severity::Error), count(Severity::Warning))
     }
 
     /// Names of layers and score mods with errors, and whether each still has its last valid state.
-    pub fn broken(&self) -> (Vec<String>, bool) {
+    pub(crate) fn broken(&self) -> (Vec<String>, bool) {
         let broken = self.compiled.layers.iter().filter(|l| l.diagnostics.iter().any(Diagnostic::is_error));
         let (mut names, mut standing) = (Vec::new(), true);
         for layer in broken {
@@ -114,7 +114,7 @@ impl Built {
     }
 
     /// The messages of one layer.
-    pub fn layer(&self, id: u64) -> &[Diagnostic] {
+    pub(crate) fn layer(&self, id: u64) -> &[Diagnostic] {
         self.compiled.layers.iter().find(|l| l.id == id).map_or(&[], |l| &l.diagnostics)
     }
 }

@@ -36,7 +36,7 @@ pub(crate) enum Answer {
 
 impl Connecting {
     /// Launches a worker and requests its description.
-    pub fn start(target: Target, python: Option<String>, limit: Duration, wake: Wake) -> Connecting {
+    pub(crate) fn start(target: Target, python: Option<String>, limit: Duration, wake: Wake) -> Connecting {
         let mut jobs = Jobs::new(target.clone(), wake);
         // later starts of this worker may take as long
         jobs.set_patience(Patience { greeting: limit + GRACE, ..Patience::default() });
@@ -45,7 +45,7 @@ impl Connecting {
     }
 
     /// The result, which ends the waiting.
-    pub fn poll(&mut self) -> Option<Answer> {
+    pub(crate) fn poll(&mut self) -> Option<Answer> {
         for event in self.jobs.poll() {
             if event.job != self.job {
                 continue;
@@ -65,7 +65,7 @@ impl Connecting {
     }
 
     /// The worker that has answered.
-    pub fn into_jobs(self) -> Jobs {
+    pub(crate) fn into_jobs(self) -> Jobs {
         self.jobs
     }
 }

@@ -43,17 +43,17 @@ pub(crate) struct Differing {
 
 impl Differing {
     /// The list of this comparison, if it was counted.
-    pub fn of(&self, of: Of) -> Option<&Result<Difference, Diagnostic>> {
+    pub(crate) fn of(&self, of: Of) -> Option<&Result<Difference, Diagnostic>> {
         self.answer.as_ref().filter(|answer| answer.of == of).map(|answer| &answer.found)
     }
 
     /// How far the count is, 0..=1.
-    pub fn progress(&self) -> f64 {
+    pub(crate) fn progress(&self) -> f64 {
         self.thread.as_ref().and_then(Latest::progress).unwrap_or(0.0)
     }
 
     /// Takes what was counted, and asks for what is shown now, if that is something else.
-    pub fn follow(&mut self, of: Option<Of>, question: impl FnOnce(Of) -> Option<Question>, wake: Wake) {
+    pub(crate) fn follow(&mut self, of: Option<Of>, question: impl FnOnce(Of) -> Option<Question>, wake: Wake) {
         if let Some(answer) = self.thread.as_ref().and_then(Latest::poll) {
             self.answer = Some(answer);
         }

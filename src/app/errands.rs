@@ -121,13 +121,13 @@ pub(crate) struct Errands {
 
 impl Errands {
     /// None started.
-    pub fn new(wake: Wake) -> Self {
+    pub(crate) fn new(wake: Wake) -> Self {
         let (sender, answers) = channel();
         Self { sender, answers, wake, picking: false, writer: None }
     }
 
     /// The finished errands.
-    pub fn poll(&mut self) -> Vec<Done> {
+    pub(crate) fn poll(&mut self) -> Vec<Done> {
         let done: Vec<_> = self.answers.try_iter().collect();
         if done.iter().any(|d| matches!(d, Done::Picked { .. })) {
             self.picking = false;
@@ -136,7 +136,7 @@ impl Errands {
     }
 
     /// Reads a file and determines its kind; `config`: it is stated to be a trainer's configuration.
-    pub fn open(&self, path: &Path, config: bool) {
+    pub(crate) fn open(&self, path: &Path, config: bool) {
         // a relative path means another file when the next window starts elsewhere
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         self.start("open", move || {
@@ -147,7 +147,7 @@ impl Errands {
     }
 
     /// Looks what a file holds.
-    pub fn look(&self, path: PathBuf) {
+    pub(crate) fn look(&self, path: PathBuf) {
         self.start("look", move || {
             let now = Seen::at(&path).ok().flatten();
             Done::Looked { path, now }
@@ -155,7 +155,7 @@ impl Errands {
     }
 
     /// Reads the document's own file again.
-    pub fn reload(&self, path: PathBuf) {
+    pub(crate) fn reload(&self, path: PathBuf) {
         self.start("reload", move || {
             let what = guarded("reading a file", || opening::document(&path)).unwrap_or_else(|why| Err(vec![why]));
             Done::Reloaded { path, what }
@@ -163,7 +163,7 @@ impl Errands {
     }
 
     /// Reads the text of the document's own file.
-    pub fn compare(&self, path: PathBuf) {
+    pub(crate) fn compare(&self, path: PathBuf) {
         self.start("compare", move || {
             let theirs = files::read_text(&path);
             Done::Compared { path, theirs }
@@ -171,7 +171,7 @@ impl Errands {
     }
 
     /// Opens the capture that comes with Maskloom.
-    pub fn sample(&self) {
+    pub(crate) fn sample(&self) {
         self.start("sample", || match lab::sample() {
             Ok(path) => Done::Opened { path, what: Ok(Opened::Capture) },
             Err(why) => Done::Opened { path: PathBuf::from("the sample capture"), what: Err(vec![why]) },
@@ -179,7 +179,7 @@ impl Errands {
     }
 
     /// Opens a native dialog, unless one is open.
-    pub fn pick(&mut self, pick: &super::action::Pick) {
+    pub(crate) fn pick(&mut self, pick: &super::action::Pick) {
         use super::action::Pick;
         if self.picking {
             return;
@@ -200,7 +200,7 @@ impl Errands {
     }
 
     /// Looks into a folder.
-    pub fn list(&self, ask: FolderAsk) {
+    pub(crate) fn list(&self, ask: FolderAsk) {
         self.start("list", move || {
             let listing = browse::list(&ask);
             Done::Listed(ask, listing)
@@ -208,7 +208,7 @@ impl Errands {
     }
 
     /// Reads a file that came from the worker's machine.
-    pub fn open_from_there(&self, path: String, bytes: Vec<u8>) {
+    pub(crate) fn open_from_there(&self, path: String, bytes: Vec<u8>) {
         self.start("open from there", move || {
             let what = guarded("reading a file", || opening::open_bytes(Path::new(&path), &bytes));
             Done::OpenedThere { what: what.unwrap_or_else(|why| Err(vec![why])), path }
@@ -216,7 +216,7 @@ impl Errands {
     }
 
     /// Asks this machine and every target of the list but one for their jobs.
-    pub fn jobs_of_targets(&self, but: Target) {
+    pub(crate) fn jobs_of_targets(&self, but: Target) {
         self.start_many("jobs of targets", move |send| {
             let names = named::list().map(|list| list.targets.into_iter().map(|target| target.name));
             // a test's binary would run its tests again
@@ -232,12 +232,12 @@ impl Errands {
     }
 
     /// Reads the names of the user's ssh configuration.
-    pub fn ssh_names(&self) {
+    pub(crate) fn ssh_names(&self) {
         self.start("ssh names", || Done::SshNames(super::hosts::read_names()));
     }
 
     /// Reads tensors of a file.
-    pub fn tensors(&self, asked: TensorsFor) {
+    pub(crate) fn tensors(&self, asked: TensorsFor) {
         self.start("tensors", move || {
             let tensors = super::reading::tensors(&asked);
             Done::Tensors { asked, tensors }
@@ -245,12 +245,12 @@ impl Errands {
     }
 
     /// Lists the documents that were kept unsaved.
-    pub fn unsaved(&self, root: PathBuf) {
+    pub(crate) fn unsaved(&self, root: PathBuf) {
         self.start("unsaved", move || Done::Unsaved(unsaved::list(&root)));
     }
 
     /// Reads one of them.
-    pub fn reopen(&self, file: PathBuf) {
+    pub(crate) fn reopen(&self, file: PathBuf) {
         self.start("reopen", move || {
             let what = unsaved::read(&file).map(|(document, path)| (Box::new(document), path));
             Done::Reopened { file, what }
@@ -258,7 +258,7 @@ impl Errands {
     }
 
     /// Removes one of them and lists the others.
-    pub fn discard(&mut self, root: PathBuf, file: PathBuf) {
+    pub(crate) fn discard(&mut self, root: PathBuf, file: PathBuf) {
         self.write(move || {
             // a file that cannot be removed stays in the list
             let _ = std::fs::remove_file(file);
@@ -267,12 +267,12 @@ impl Errands {
     }
 
     /// Writes an export.
-    pub fn export_to(&mut self, order: Order) {
+    pub(crate) fn export_to(&mut self, order: Order) {
         self.write(move || Done::Written(writing::write(&order)));
     }
 
     /// Writes a file, after all earlier requests.
-    pub fn write(&mut self, work: impl FnOnce() -> Done + Send + 'static) {
+    pub(crate) fn write(&mut self, work: impl FnOnce() -> Done + Send + 'static) {
         if self.writer.is_none() {
             self.writer = self.start_writer();
         }
@@ -301,7 +301,7 @@ impl Errands {
     }
 
     /// Waits until everything is written. At the end only.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         if let Some(writer) = self.writer.take() {
             drop(writer.queue);
             let _ = writer.thread.join();
@@ -309,7 +309,7 @@ impl Errands {
     }
 
     /// Makes the files of an export.
-    pub fn export(&self, built: Arc<Built>, wish: ExportWish) {
+    pub(crate) fn export(&self, built: Arc<Built>, wish: ExportWish) {
         self.start("export", move || {
             let made = guarded("exporting", || exporting::pieces(&built, &wish));
             let pieces = made.unwrap_or_else(|why| Err(vec![why]));
@@ -318,7 +318,14 @@ impl Errands {
     }
 
     /// Counts an area of a design.
-    pub fn area(&self, built: Arc<Built>, lengths: Lengths, region: Region, captured: Option<area::Heads>, of: Of) {
+    pub(crate) fn area(
+        &self,
+        built: Arc<Built>,
+        lengths: Lengths,
+        region: Region,
+        captured: Option<area::Heads>,
+        of: Of,
+    ) {
         self.start("area", move || {
             let figures = area::figures(&built, lengths, &region, captured.as_ref(), of, &Control::new());
             Done::Area { region, figures }
@@ -326,17 +333,17 @@ impl Errands {
     }
 
     /// Finds out how NVRTC would be fetched.
-    pub fn plan_fetch(&self) {
+    pub(crate) fn plan_fetch(&self) {
         self.start("plan", || Done::Planned(mend::nvrtc_plan()));
     }
 
     /// Fetches it.
-    pub fn fetch(&self, plan: FetchPlan) {
+    pub(crate) fn fetch(&self, plan: FetchPlan) {
         self.start("fetch", move || Done::Fetched(mend::fetch_nvrtc(&plan)));
     }
 
     /// Creates a smaller copy of a document. `kept`: the share of cells that the original keeps, if known.
-    pub fn shrink(&self, built: Arc<Built>, base: Option<PathBuf>, kept: Option<f64>, control: Control) {
+    pub(crate) fn shrink(&self, built: Arc<Built>, base: Option<PathBuf>, kept: Option<f64>, control: Control) {
         self.start("shrink", move || {
             let made = guarded("making a smaller copy", || shrunk(&built, base, kept, &control)).and_then(|made| made);
             Done::Smaller { of: [built.number, built.revision], made: made.map(Box::new) }
@@ -344,7 +351,7 @@ impl Errands {
     }
 
     /// Finds out who takes a document at a place.
-    pub fn verdicts(&self, built: Arc<Built>, place: Place, control: Control) {
+    pub(crate) fn verdicts(&self, built: Arc<Built>, place: Place, control: Control) {
         self.start("verdicts", move || {
             let found = guarded("finding out who takes the design", || match &built.problem {
                 Ok(problem) => verdicts_on_grid(problem, built.document.axes.grid(), &place, &control),
@@ -357,7 +364,14 @@ impl Errands {
     }
 
     /// Makes a document of each length, one after the other.
-    pub fn lengths(&self, sweep: u64, built: Arc<Built>, base: Option<PathBuf>, tokens: Vec<usize>, groups: Groups) {
+    pub(crate) fn lengths(
+        &self,
+        sweep: u64,
+        built: Arc<Built>,
+        base: Option<PathBuf>,
+        tokens: Vec<usize>,
+        groups: Groups,
+    ) {
         self.start_many("lengths", move |send| {
             for (at, tokens) in tokens.into_iter().enumerate() {
                 let files = Files::new(base.clone(), Vec::new());
@@ -372,7 +386,7 @@ impl Errands {
     }
 
     /// Draws presets small, one after the other, and after them documents by their paths.
-    pub fn thumbnails(&self, presets: Vec<String>, files: Vec<PathBuf>, size: usize) {
+    pub(crate) fn thumbnails(&self, presets: Vec<String>, files: Vec<PathBuf>, size: usize) {
         self.start_many("thumbnails", move |send| {
             let files = files.into_iter().map(|path| (path.display().to_string(), Some(path)));
             for (preset, file) in presets.into_iter().map(|preset| (preset, None)).chain(files) {

@@ -55,22 +55,22 @@ pub(crate) struct Others {
 
 impl Others {
     /// Whether they are to be asked now.
-    pub fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         self.asked.is_none_or(|(since, over)| over && since.elapsed() > AGAIN)
     }
 
     /// Whether some have not answered.
-    pub fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         self.asked.is_some_and(|(_, over)| !over)
     }
 
     /// They are asked.
-    pub fn ask(&mut self) {
+    pub(crate) fn ask(&mut self) {
         self.asked = Some((Instant::now(), false));
     }
 
     /// One has answered, the newest job last; None: all have.
-    pub fn put(&mut self, target: Option<String>, listed: Listed) {
+    pub(crate) fn put(&mut self, target: Option<String>, listed: Listed) {
         match target {
             Some(target) => drop(self.listed.insert(target, listed.map(|jobs| jobs.into_iter().rev().collect()))),
             None => self.asked = self.asked.map(|(since, _)| (since, true)),
@@ -99,33 +99,33 @@ pub(crate) enum Read {
 
 impl FarJobs {
     /// How long the list may stay as it is; None: it is to be asked for now.
-    pub fn rest(&self) -> Option<Duration> {
+    pub(crate) fn rest(&self) -> Option<Duration> {
         LOOK.checked_sub(self.asked?.elapsed()).filter(|rest| !rest.is_zero())
     }
 
     /// It is asked for.
-    pub fn ask(&mut self) {
+    pub(crate) fn ask(&mut self) {
         self.asked = Some(Instant::now());
     }
 
     /// A list has come, the newest job last.
-    pub fn put(&mut self, jobs: Vec<JobInfo>) {
+    pub(crate) fn put(&mut self, jobs: Vec<JobInfo>) {
         (self.listed, self.error) = (Some(jobs.into_iter().rev().collect()), None);
     }
 
     /// A job is as it is told.
-    pub fn note(&mut self, info: &JobInfo) {
+    pub(crate) fn note(&mut self, info: &JobInfo) {
         let known = self.listed.iter_mut().flatten().find(|job| job.id == info.id);
         known.into_iter().for_each(|job| *job = info.clone());
     }
 
     /// Results are wanted; those of another job are not any more.
-    pub fn read(&mut self, id: &str) {
+    pub(crate) fn read(&mut self, id: &str) {
         self.reading = Some(Reading { id: id.into(), batch: None, pieces: Vec::new() });
     }
 
     /// A part of results has come.
-    pub fn part(&mut self, part: JobPart) -> Read {
+    pub(crate) fn part(&mut self, part: JobPart) -> Read {
         self.note(&part.info);
         let Some(mut reading) = self.reading.take_if(|reading| reading.id == part.info.id) else {
             return Read::Unwanted;

@@ -54,7 +54,7 @@ impl Default for Docks {
 
 impl Docks {
     /// The position of one.
-    pub fn of(&self, part: Part) -> Dock {
+    pub(crate) fn of(&self, part: Part) -> Dock {
         match part {
             Part::Layers => self.layers,
             Part::Page => self.page,
@@ -62,7 +62,7 @@ impl Docks {
     }
 
     /// Puts one somewhere.
-    pub fn put(&mut self, part: Part, dock: Dock) {
+    pub(crate) fn put(&mut self, part: Part, dock: Dock) {
         match part {
             Part::Layers => self.layers = dock,
             Part::Page => self.page = dock,
@@ -70,7 +70,7 @@ impl Docks {
     }
 
     /// Left and right change places.
-    pub fn swap(&mut self) {
+    pub(crate) fn swap(&mut self) {
         for dock in [&mut self.layers, &mut self.page] {
             *dock = match *dock {
                 Dock::Left => Dock::Right,
@@ -97,7 +97,7 @@ pub(crate) struct Widths {
 
 impl Widths {
     /// Sets one: the width of a panel at a side, the height of one below.
-    pub fn set(&mut self, workspace: Workspace, part: Part, dock: Dock, size: f32) {
+    pub(crate) fn set(&mut self, workspace: Workspace, part: Part, dock: Dock, size: f32) {
         let which = match (part, dock) {
             (_, Dock::Below) => &mut self.below,
             (Part::Layers, _) => &mut self.left,
@@ -178,7 +178,7 @@ impl Plan {
     }
 
     /// The largest that a panel may be drawn: its width at a side, its height below.
-    pub fn most(&self, part: Part) -> f32 {
+    pub(crate) fn most(&self, part: Part) -> f32 {
         let places = self.places();
         if self.docks.of(part) == Dock::Below {
             return self.height(places.middle.width());
@@ -191,7 +191,7 @@ impl Plan {
     }
 
     /// The positions of all parts.
-    pub fn places(&self) -> Places {
+    pub(crate) fn places(&self) -> Places {
         let budget = self.budget();
         let wants_layers = self.shown[0] && self.workspace.has_layers();
         let wants_page = self.shown[1];

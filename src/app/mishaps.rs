@@ -36,12 +36,12 @@ impl Mishaps {
     }
 
     /// Panics since the start.
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
     /// Panics that no window has reported yet.
-    pub fn take(&self) -> Vec<Diagnostic> {
+    pub(crate) fn take(&self) -> Vec<Diagnostic> {
         std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

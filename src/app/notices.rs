@@ -23,7 +23,7 @@ pub(crate) struct Notice {
 
 impl Notice {
     /// Seconds until it disappears; None: it waits for the user.
-    pub fn left(&self, now: f64) -> Option<f64> {
+    pub(crate) fn left(&self, now: f64) -> Option<f64> {
         (self.what.severity != Severity::Error).then_some(SECONDS - (now - self.at))
     }
 }
@@ -36,7 +36,7 @@ pub(crate) struct Notices {
 
 impl Notices {
     /// Tells something. The same message again only renews the toast.
-    pub fn tell(&mut self, what: Diagnostic, now: f64) {
+    pub(crate) fn tell(&mut self, what: Diagnostic, now: f64) {
         if let Some(last) = self.list.back_mut()
             && last.what == what
         {
@@ -50,12 +50,12 @@ impl Notices {
     }
 
     /// Tells that something is done.
-    pub fn done(&mut self, message: impl Into<String>, now: f64) {
+    pub(crate) fn done(&mut self, message: impl Into<String>, now: f64) {
         self.tell(Diagnostic::note("done", message), now);
     }
 
     /// Adds a completed action to the messages, without a toast, because the visible page shows it.
-    pub fn note(&mut self, message: impl Into<String>, now: f64) {
+    pub(crate) fn note(&mut self, message: impl Into<String>, now: f64) {
         self.list.push_back(Notice { what: Diagnostic::note("done", message), at: now, shown: false });
         if self.list.len() > KEPT {
             self.list.pop_front();
@@ -63,7 +63,7 @@ impl Notices {
     }
 
     /// Ends toasts whose time has come. Returns the seconds until the next one ends.
-    pub fn tick(&mut self, now: f64) -> Option<f64> {
+    pub(crate) fn tick(&mut self, now: f64) -> Option<f64> {
         let mut next: Option<f64> = None;
         for notice in self.list.iter_mut().filter(|n| n.shown) {
             match notice.left(now) {
@@ -76,31 +76,31 @@ impl Notices {
     }
 
     /// Ends one toast.
-    pub fn dismiss(&mut self, at: usize) {
+    pub(crate) fn dismiss(&mut self, at: usize) {
         if let Some(notice) = self.list.get_mut(at) {
             notice.shown = false;
         }
     }
 
     /// Ends the newest toast.
-    pub fn dismiss_last(&mut self) {
+    pub(crate) fn dismiss_last(&mut self) {
         if let Some(notice) = self.list.back_mut() {
             notice.shown = false;
         }
     }
 
     /// Removes toasts with these codes: their cause has been fixed.
-    pub fn dismiss_mended(&mut self, codes: &[&str]) {
+    pub(crate) fn dismiss_mended(&mut self, codes: &[&str]) {
         self.list.iter_mut().filter(|n| codes.contains(&&*n.what.code)).for_each(|n| n.shown = false);
     }
 
     /// All messages with their places, oldest first.
-    pub fn all(&self) -> impl DoubleEndedIterator<Item = (usize, &Notice)> {
+    pub(crate) fn all(&self) -> impl DoubleEndedIterator<Item = (usize, &Notice)> {
         self.list.iter().enumerate()
     }
 
     /// The toasts, newest last, at most `most`.
-    pub fn toasts(&self, most: usize) -> Vec<(usize, &Notice)> {
+    pub(crate) fn toasts(&self, most: usize) -> Vec<(usize, &Notice)> {
         let mut out: Vec<_> = self.all().rev().filter(|(_, n)| n.shown).take(most).collect();
         out.reverse();
         out

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 impl State {
     /// Tokens that a painted cell covers: of the layer that is painted on, or BLOCK_SIZE.
-    pub fn painting_cell(&self) -> BlockSize {
+    pub(crate) fn painting_cell(&self) -> BlockSize {
         let heads = &self.focus.picked;
         let cell = |layer: &Layer| match &layer.content {
             MaskContent::Painted(painted) if layer.enabled && layer.heads == *heads => Some(painted.cell),
@@ -33,7 +33,7 @@ impl State {
 
 impl Plan {
     /// The present effect of a stroke.
-    pub fn of(state: &State, keep: bool) -> Plan {
+    pub(crate) fn of(state: &State, keep: bool) -> Plan {
         Plan::in_cells(state, keep, state.painting_cell())
     }
 
@@ -94,7 +94,7 @@ impl Plan {
     }
 
     /// The layer that is worked on by it.
-    pub fn layer(&self) -> Option<u64> {
+    pub(crate) fn layer(&self) -> Option<u64> {
         self.targets.first().map(|t| t.0).or(match self.rest {
             Rest::Layer(id) => Some(id),
             _ => None,
@@ -102,7 +102,7 @@ impl Plan {
     }
 
     /// The effect of a stroke, in words for the row above the picture.
-    pub fn words(&self, document: &Document) -> String {
+    pub(crate) fn words(&self, document: &Document) -> String {
         let words = self.words_of_all(document);
         match &self.heads {
             Some(heads) if heads.count() == 1 => format!("Head {heads} only: {}", words),
@@ -131,14 +131,14 @@ impl Plan {
 
 impl Gesture {
     /// A stroke that begins now, in cells of this size.
-    pub fn new(state: &State, keep: bool, cell: BlockSize) -> Gesture {
+    pub(crate) fn new(state: &State, keep: bool, cell: BlockSize) -> Gesture {
         let plan = Plan::in_cells(state, keep, cell);
         let base = base(state, &plan).map(|mask| Arc::new(Mask::new(mask)));
         Gesture { plan, cell, begun: Vec::new(), base }
     }
 
     /// Those of the rectangles (cell units) whose cells are not all as they should be by the plan's targets alone.
-    pub fn left_over(&self, document: &Document, rects: &[[u32; 4]]) -> Vec<[u32; 4]> {
+    pub(crate) fn left_over(&self, document: &Document, rects: &[[u32; 4]]) -> Vec<[u32; 4]> {
         let (Some(base), Ok(lengths)) = (&self.base, document.axes.lengths()) else { return rects.to_vec() };
         let mut scratch = base.scratch();
         let wanted = if self.plan.keep { Verdict::Full } else { Verdict::Empty };

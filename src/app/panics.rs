@@ -27,7 +27,7 @@ pub(crate) enum Part {
 
 impl Part {
     /// What it was doing.
-    pub fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Part::Acting => "carrying out an action",
             Part::Drawing => "drawing the window",

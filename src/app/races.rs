@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// What a race is asked to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub(crate) enum Wanted {
     /// The document's backends; on a CPU, of a heavy document, a smaller copy.
     Race,
     /// The document's backends on all of it.
@@ -26,7 +26,7 @@ pub enum Wanted {
 }
 
 /// Whose gradients [`Wanted::OwnGradients`] checks.
-pub const OWN: [BackendName; 2] = [BackendName::TorchSdpa, BackendName::TorchFlex];
+pub(crate) const OWN: [BackendName; 2] = [BackendName::TorchSdpa, BackendName::TorchFlex];
 
 /// Races of other documents that are kept, at most.
 const KEPT: usize = 12;
@@ -58,7 +58,7 @@ pub(crate) struct Race {
 
 impl Race {
     /// Whether it measured all of the problem that it is shown for.
-    pub fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.copy.is_none()
     }
 
@@ -69,7 +69,7 @@ impl Race {
     }
 
     /// A backend that is being timed has these samples so far.
-    pub fn time(&mut self, backend: BackendName, timing: Timing) {
+    pub(crate) fn time(&mut self, backend: BackendName, timing: Timing) {
         let report = self.reports.iter_mut().find(|r| r.backend == backend).map(|r| &mut r.outcome);
         if let Some(Outcome::Done { timings, .. }) = report {
             timings.put(Phase::Forward, timing);
@@ -77,7 +77,7 @@ impl Race {
     }
 
     /// A report replaces the one of the same backend.
-    pub fn put(&mut self, report: BackendReport) {
+    pub(crate) fn put(&mut self, report: BackendReport) {
         match self.reports.iter_mut().find(|r| r.backend == report.backend) {
             Some(old) => *old = report,
             None => self.reports.push(report),
@@ -117,13 +117,13 @@ pub(crate) struct Past {
 
 impl Past {
     /// The samples of a backend that was right.
-    pub fn right(&self, backend: BackendName) -> Option<&Timing> {
+    pub(crate) fn right(&self, backend: BackendName) -> Option<&Timing> {
         let report = self.report.backends.iter().find(|r| r.backend == backend)?;
         report.outcome.right()
     }
 
     /// The backend that was fastest, in milliseconds.
-    pub fn fastest(&self) -> Option<(BackendName, f64)> {
+    pub(crate) fn fastest(&self) -> Option<(BackendName, f64)> {
         let names = self.report.backends.iter().map(|r| r.backend);
         let timed = names.filter_map(|name| Some((name, self.right(name)?.median_ms)));
         timed.min_by(|a, b| a.1.total_cmp(&b.1))
@@ -144,19 +144,19 @@ pub(crate) struct Races {
 
 impl Races {
     /// Races that are over, oldest first.
-    pub fn past(&self) -> &[Past] {
+    pub(crate) fn past(&self) -> &[Past] {
         &self.past
     }
 
     /// A race is over: it can be looked back at.
-    pub fn keep(&mut self, past: Past) {
+    pub(crate) fn keep(&mut self, past: Past) {
         self.past.push(past);
         let extra = self.past.len().saturating_sub(PAST);
         self.past.drain(..extra);
     }
 
     /// Races of earlier windows come before those of this one.
-    pub fn remember(&mut self, read: impl FnOnce(&mut dyn FnMut() -> u64) -> Vec<Past>) {
+    pub(crate) fn remember(&mut self, read: impl FnOnce(&mut dyn FnMut() -> u64) -> Vec<Past>) {
         let mut last = self.last;
         let mut next = || {
             last += 1;
@@ -168,13 +168,13 @@ impl Races {
     }
 
     /// A number for a race that begins.
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.last += 1;
         self.last
     }
 
     /// Another document is open: the raced one is the previous one.
-    pub fn leave(&mut self, shown: &mut Option<Race>) {
+    pub(crate) fn leave(&mut self, shown: &mut Option<Race>) {
         if let Some(race) = shown.take() {
             self.others.push(race);
             let extra = self.others.len().saturating_sub(KEPT);
@@ -183,13 +183,13 @@ impl Races {
     }
 
     /// Where a race is, shown or not.
-    pub fn find<'a>(&'a mut self, shown: &'a mut Option<Race>, id: u64) -> Option<&'a mut Race> {
+    pub(crate) fn find<'a>(&'a mut self, shown: &'a mut Option<Race>, id: u64) -> Option<&'a mut Race> {
         shown.iter_mut().chain(&mut self.others).find(|race| race.id == id)
     }
 
     /// The document has been compiled: to this problem, or to none. A race of exactly this problem comes back; one of another
     /// is stale.
-    pub fn follow(&mut self, shown: &mut Option<Race>, built: &Built) {
+    pub(crate) fn follow(&mut self, shown: &mut Option<Race>, built: &Built) {
         let problem = built.problem.as_ref().ok();
         let fits = |race: &Race| problem.is_some() && race.of.as_ref() == problem;
         if !shown.as_ref().is_some_and(fits)
@@ -209,7 +209,7 @@ impl Races {
     }
 
     /// A race without an end leaves no half table; results of single backends stay, marked by the missing end.
-    pub fn end(&mut self, shown: &mut Option<Race>, id: u64) {
+    pub(crate) fn end(&mut self, shown: &mut Option<Race>, id: u64) {
         let empty = |race: &Race| race.id == id && race.reports.is_empty();
         if shown.as_ref().is_some_and(empty) {
             *shown = None;

@@ -8,7 +8,7 @@ use crate::document::model::Axis;
 use std::sync::Arc;
 
 /// Rows and columns of tokens, half open.
-pub type Place = [[usize; 2]; 2];
+pub(crate) type Place = [[usize; 2]; 2];
 
 /// An area.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,7 +153,7 @@ fn runs(outline: &[[f64; 2]], q: f64, columns: &[usize]) -> Vec<[usize; 2]> {
 
 /// The border of a segment or of a frame nearest to a place on an axis, within reach. Frames that lie closer than can be told
 /// apart have none.
-pub fn border(axis: &Axis, at: f64, reach: f64) -> Option<usize> {
+pub(crate) fn border(axis: &Axis, at: f64, reach: f64) -> Option<usize> {
     let mut best: Option<(f64, usize)> = None;
     let mut offer = |token: usize| {
         let distance = (token as f64 - at).abs();

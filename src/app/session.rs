@@ -55,7 +55,7 @@ pub(crate) enum JobFor {
 }
 
 impl JobFor {
-    pub fn kind(&self) -> JobKind {
+    pub(crate) fn kind(&self) -> JobKind {
         match self {
             JobFor::Hello => JobKind::Hello,
             JobFor::Run(_) | JobFor::Sweep(..) => JobKind::Run,
@@ -84,7 +84,7 @@ pub(crate) enum JobKind {
 
 impl JobKind {
     /// The status bar's text.
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             JobKind::Hello => "starting the worker",
             JobKind::Run => "running",
@@ -289,7 +289,7 @@ impl CountClock {
 
 impl Session {
     /// Nothing derived yet, no worker started.
-    pub fn new(target: Target, wake: Wake) -> Self {
+    pub(crate) fn new(target: Target, wake: Wake) -> Self {
         Self {
             built: None,
             shown: None,
@@ -343,7 +343,7 @@ impl Session {
     }
 
     /// Requests missing data for the document and takes finished results. Returns whether something new arrived.
-    pub fn follow(&mut self, document: &Document, revision: u64, path: Option<&Path>) -> bool {
+    pub(crate) fn follow(&mut self, document: &Document, revision: u64, path: Option<&Path>) -> bool {
         let base = path.and_then(Path::parent).map(Path::to_path_buf);
         let wanted = (revision, self.watch.changes(), base);
         if self.asked.as_ref() != Some(&wanted) {
@@ -367,7 +367,7 @@ impl Session {
     }
 
     /// Looks into the document's own file if it is another or has changed.
-    pub fn follow_file(&mut self, path: Option<&Path>) {
+    pub(crate) fn follow_file(&mut self, path: Option<&Path>) {
         self.own.files(&path.map(Path::to_path_buf).into_iter().collect::<Vec<_>>());
         let wanted = path.map(|path| (path.to_path_buf(), self.own.changes()));
         if self.looked != wanted {
@@ -377,7 +377,7 @@ impl Session {
     }
 
     /// Takes a compiled document over.
-    pub fn take(&mut self, built: Built) {
+    pub(crate) fn take(&mut self, built: Built) {
         if built.number != self.number {
             // of a document that was open before
             return;
@@ -409,7 +409,7 @@ impl Session {
     }
 
     /// Another document is open: data derived from the previous one do not apply.
-    pub fn another_document(&mut self) {
+    pub(crate) fn another_document(&mut self) {
         self.number += 1;
         self.shrink.cancel();
         self.shrinking = None;
@@ -422,23 +422,23 @@ impl Session {
     }
 
     /// A race by its number, of any document.
-    pub fn find_race(&mut self, id: u64) -> Option<&mut Race> {
+    pub(crate) fn find_race(&mut self, id: u64) -> Option<&mut Race> {
         self.races.find(&mut self.race, id)
     }
 
     /// A race has ended without numbers.
-    pub fn end_race(&mut self, id: u64) {
+    pub(crate) fn end_race(&mut self, id: u64) {
         self.races.end(&mut self.race, id);
     }
 
     /// No map exists or was requested.
-    pub fn forget_map(&mut self) {
+    pub(crate) fn forget_map(&mut self) {
         (self.map, self.map_asked, self.map_error) = (None, None, None);
         (self.numbers, self.numbers_asked, self.numbers_error) = (None, None, None);
     }
 
     /// A number for a map that has come.
-    pub fn next_map(&mut self) -> u64 {
+    pub(crate) fn next_map(&mut self) -> u64 {
         self.maps += 1;
         self.maps
     }
@@ -467,7 +467,7 @@ impl Session {
     }
 
     /// The progress of counting the shown mask.
-    pub fn count_progress(&self) -> CountProgress {
+    pub(crate) fn count_progress(&self) -> CountProgress {
         let clock = &self.count_clock;
         if clock.stopped {
             return CountProgress::Stopped;
@@ -477,30 +477,30 @@ impl Session {
     }
 
     /// Stops the count; the picture does not depend on it.
-    pub fn stop_count(&mut self) {
+    pub(crate) fn stop_count(&mut self) {
         self.count.stop();
         self.count_clock.stopped = true;
     }
 
     /// Counts after all.
-    pub fn count_again(&mut self) {
+    pub(crate) fn count_again(&mut self) {
         self.counting = None;
     }
 
     /// Whether the shown picture comes from an older document.
-    pub fn is_behind(&self, revision: u64) -> bool {
+    pub(crate) fn is_behind(&self, revision: u64) -> bool {
         self.built.as_ref().is_none_or(|built| built.revision != revision)
     }
 
     /// Counted blocks of the shown mask.
-    pub fn current_stats(&self) -> Option<&Counted> {
+    pub(crate) fn current_stats(&self) -> Option<&Counted> {
         let shown = self.shown.as_ref().filter(|shown| shown.before.is_empty())?;
         let size = shown.built.document.settings.block_size;
         self.counted.as_ref().filter(|c| c.picture == self.picture && c.block_size == size)
     }
 
     /// Compares with the present mask from now on. Returns its name; None while no mask without errors is shown.
-    pub fn compare_with_this(&mut self) -> Option<String> {
+    pub(crate) fn compare_with_this(&mut self) -> Option<String> {
         let Shown { built, before } = self.shown.clone()?;
         let lengths = built.lengths.filter(|_| before.is_empty())?;
         let stats = self.current_stats().and_then(|counted| counted.result.as_ref().ok());
@@ -512,14 +512,14 @@ impl Session {
     }
 
     /// What a list of differing cells is to be of now; None: nothing is compared at equal lengths.
-    pub fn differing_of(&self) -> Option<differing::Of> {
+    pub(crate) fn differing_of(&self) -> Option<differing::Of> {
         let (other, shown) = (self.compared.as_ref()?, self.shown.as_ref()?);
         let same = shown.built.lengths == Some(other.lengths);
         same.then_some([other.number, shown.built.number, shown.built.revision])
     }
 
     /// Counts the differing cells where they are shown.
-    pub fn follow_difference(&mut self, is_shown: bool) {
+    pub(crate) fn follow_difference(&mut self, is_shown: bool) {
         let question = |of| {
             let (now, then) = (&self.shown.as_ref()?.built, &self.compared.as_ref()?.built);
             let (a, b) = (&now.document.settings, &then.document.settings);
@@ -536,44 +536,44 @@ impl Session {
     }
 
     /// Reads linked files again.
-    pub fn read_again(&mut self) {
+    pub(crate) fn read_again(&mut self) {
         self.watch.raise();
     }
 
     /// The job in work that the user should see.
-    pub fn running(&self) -> Option<&Running> {
+    pub(crate) fn running(&self) -> Option<&Running> {
         self.jobs_running.iter().find(|r| r.kind == JobKind::Run).or(self.jobs_running.first())
     }
 
     /// Whether a race is in work.
-    pub fn is_racing(&self) -> bool {
+    pub(crate) fn is_racing(&self) -> bool {
         self.has(JobKind::Run)
     }
 
     /// Whether such a job is in work.
-    pub fn has(&self, kind: JobKind) -> bool {
+    pub(crate) fn has(&self, kind: JobKind) -> bool {
         self.jobs_running.iter().any(|r| r.kind == kind)
     }
 
     /// Notes a job that was started.
-    pub fn started(&mut self, of: JobFor, job: JobId) {
+    pub(crate) fn started(&mut self, of: JobFor, job: JobId) {
         let (kind, since) = (of.kind(), Instant::now());
         self.jobs_running.push(Running { job, kind, of, since, step: RunStep::new(kind.title(), 0.0) });
     }
 
     /// Wakes the window.
-    pub fn wake(&self) -> Wake {
+    pub(crate) fn wake(&self) -> Wake {
         self.wake.clone()
     }
 
     /// Another worker: everything that belongs to the old one is forgotten.
-    pub fn connect(&mut self, target: Target) {
+    pub(crate) fn connect(&mut self, target: Target) {
         self.adopt(Jobs::new(target, self.wake.clone()));
         self.hello();
     }
 
     /// A worker that has answered takes the place of the old one, of which everything is forgotten.
-    pub fn adopt(&mut self, jobs: Jobs) {
+    pub(crate) fn adopt(&mut self, jobs: Jobs) {
         self.jobs.cancel_all();
         self.jobs_running.clear();
         self.jobs = jobs;
@@ -584,13 +584,13 @@ impl Session {
     }
 
     /// Asks the worker who it is.
-    pub fn hello(&mut self) {
+    pub(crate) fn hello(&mut self) {
         let job = self.jobs.hello();
         self.started(JobFor::Hello, job);
     }
 
     /// The device that a run would use.
-    pub fn device(&self, document: &Document) -> Device {
+    pub(crate) fn device(&self, document: &Document) -> Device {
         let nobody = WorkerInfo::default();
         let info = self.worker.as_deref().unwrap_or(&nobody);
         crate::tasks::plan::choose_device(None, document, info)

@@ -86,7 +86,7 @@ pub(crate) struct PageWish {
 
 impl PageWish {
     /// Of the design as it was compiled last. None: nothing was.
-    pub fn of(state: &State) -> Option<PageWish> {
+    pub(crate) fn of(state: &State) -> Option<PageWish> {
         let built = state.session.built.clone()?;
         let race = state.session.race.as_ref().filter(|race| !race.stale && race.is_whole());
         let same = race.filter(|race| race.of.as_ref().zip(built.problem.as_ref().ok()).is_some_and(|(a, b)| a == b));
@@ -96,7 +96,7 @@ impl PageWish {
     }
 
     /// Makes it. Errors: the document's own.
-    pub fn make(&self) -> Result<ExportFile, Diagnostic> {
+    pub(crate) fn make(&self) -> Result<ExportFile, Diagnostic> {
         let problem = self.built.problem.as_ref().map_err(|why| why[0].clone())?;
         let files = Files::new(self.base.clone(), Vec::new());
         sharing::html(&self.built.document, problem, &files, self.run.as_deref(), self.shown, &Control::new())

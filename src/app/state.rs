@@ -157,33 +157,33 @@ pub(crate) struct State {
 
 impl State {
     /// The language that is wanted: chosen here, or the system's.
-    pub fn wanted_language(&self) -> Language {
+    pub(crate) fn wanted_language(&self) -> Language {
         self.view.language.unwrap_or(self.system_language)
     }
 
     /// The texts of the language that is spoken.
-    pub fn words(&self) -> &'static Words {
+    pub(crate) fn words(&self) -> &'static Words {
         Words::of(language::readable(self.wanted_language()).0)
     }
 
     /// Whether there are changes that no file has.
-    pub fn is_dirty(&self) -> bool {
+    pub(crate) fn is_dirty(&self) -> bool {
         self.revision != self.saved
     }
 
     /// Whether this is the first screen's document, untouched.
-    pub fn is_pristine(&self) -> bool {
+    pub(crate) fn is_pristine(&self) -> bool {
         self.path.is_none() && self.revision == 0
     }
 
     /// A number for a document that is opened now.
-    pub fn next_id(&mut self) -> u64 {
+    pub(crate) fn next_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
     }
 
     /// All open documents, left to right, as they are to be kept.
-    pub fn tabs(&self) -> Vec<Tab<'_>> {
+    pub(crate) fn tabs(&self) -> Vec<Tab<'_>> {
         let parked = |tab: &Parked| Place {
             path: tab.path.clone(),
             seen: tab.seen.clone(),
@@ -210,7 +210,7 @@ impl State {
     }
 
     /// Changes the document. A refused edit changes nothing and is reported.
-    pub fn edit(&mut self, edit: Edit) -> bool {
+    pub(crate) fn edit(&mut self, edit: Edit) -> bool {
         self.history.work_on(self.focus.layer);
         match self.history.apply(&mut self.document, edit, self.now) {
             Ok(()) => {
@@ -225,7 +225,7 @@ impl State {
     }
 
     /// To be called after every change of the document.
-    pub fn changed(&mut self) {
+    pub(crate) fn changed(&mut self) {
         self.revision += 1;
         let settings = &self.document.settings;
         self.focus.b = self.focus.b.min(settings.batch.saturating_sub(1));
@@ -238,7 +238,7 @@ impl State {
 
     /// Must be called after an undo, redo or cancel: the selection stays if possible, and follows the changed layer if
     /// layers appeared or disappeared. The file's name does not belong to another document.
-    pub fn turned(&mut self, step: &Step) {
+    pub(crate) fn turned(&mut self, step: &Step) {
         if step.replaced {
             (self.path, self.seen, self.outside) = (None, None, None);
             (self.kept_as, self.begun) = (None, self.revision + 1);
@@ -255,17 +255,17 @@ impl State {
     }
 
     /// Tells the user something.
-    pub fn tell(&mut self, what: Diagnostic) {
+    pub(crate) fn tell(&mut self, what: Diagnostic) {
         self.notices.tell(what, self.now);
     }
 
     /// Tells the user that something is done.
-    pub fn done(&mut self, message: impl Into<String>) {
+    pub(crate) fn done(&mut self, message: impl Into<String>) {
         self.notices.done(message, self.now);
     }
 
     /// Whether a command can be carried out now.
-    pub fn can(&self, command: Command) -> bool {
+    pub(crate) fn can(&self, command: Command) -> bool {
         use Command::*;
         match command {
             Undo => self.history.undo_title().is_some(),
@@ -286,7 +286,7 @@ impl State {
     }
 
     /// What figures of an area are to be of now.
-    pub fn area_of(&self) -> super::area::Of {
+    pub(crate) fn area_of(&self) -> super::area::Of {
         let built = self.session.built.as_ref();
         let (number, revision) = built.map_or((0, 0), |built| (built.number, built.revision));
         let captured = self.session.heads.as_ref().map_or(0, |heads| heads.number);
@@ -294,13 +294,13 @@ impl State {
     }
 
     /// The texts of queries and keys, if the open capture has them and matches the document's lengths.
-    pub fn texts(&self) -> [Option<Texts<'_>>; 2] {
+    pub(crate) fn texts(&self) -> [Option<Texts<'_>>; 2] {
         let lengths = self.document.axes.lengths().ok();
         self.session.captured.as_ref().zip(lengths).map_or([None, None], |(captured, l)| captured.texts(l))
     }
 
     /// Where runs take q, k and v from.
-    pub fn input_source(&self) -> InputSource {
+    pub(crate) fn input_source(&self) -> InputSource {
         let inputs = &self.view.inputs;
         if !inputs.used {
             return InputSource::Random { seed: self.document.settings.seed };
@@ -309,13 +309,13 @@ impl State {
     }
 
     /// Rows and columns of the selected layer, if it is a rectangle.
-    pub fn selected_rectangle(&self) -> Option<[[usize; 2]; 2]> {
+    pub(crate) fn selected_rectangle(&self) -> Option<[[usize; 2]; 2]> {
         let layer = self.document.layer(self.focus.layer?).filter(|layer| layer.enabled)?;
         if let MaskContent::Rectangle { q, kv } = layer.content { Some([q, kv]) } else { None }
     }
 
     /// The selected layer's painted cells, when it has some.
-    pub fn painted(&self) -> Option<(u64, &Painted)> {
+    pub(crate) fn painted(&self) -> Option<(u64, &Painted)> {
         let layer = self.document.layer(self.focus.layer?)?;
         match &layer.content {
             MaskContent::Painted(painted) => Some((layer.id, painted)),

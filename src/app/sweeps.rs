@@ -45,13 +45,13 @@ pub(crate) enum Step {
 }
 
 impl Sweep {
-    pub fn new(id: u64, of: Problem, words: String, tokens: &[usize]) -> Sweep {
+    pub(crate) fn new(id: u64, of: Problem, words: String, tokens: &[usize]) -> Sweep {
         let points = tokens.iter().map(|tokens| Point { tokens: *tokens, step: Step::Making }).collect();
         Sweep { id, of, words, points, stopped: false }
     }
 
     /// A length's document is ready, or does not exist. `request`: the run request.
-    pub fn made(
+    pub(crate) fn made(
         &mut self,
         at: usize,
         made: Result<Built, Diagnostic>,
@@ -77,7 +77,7 @@ impl Sweep {
     }
 
     /// The next length to race, which then races; None: one races already, or none is ready.
-    pub fn next(&mut self) -> Option<(usize, Box<RunRequest>)> {
+    pub(crate) fn next(&mut self) -> Option<(usize, Box<RunRequest>)> {
         if self.stopped || self.points.iter().any(|p| matches!(p.step, Step::Racing)) {
             return None;
         }
@@ -89,7 +89,7 @@ impl Sweep {
     }
 
     /// A length's race is over.
-    pub fn ended(&mut self, at: usize, what: Result<Box<RunReport>, Diagnostic>) {
+    pub(crate) fn ended(&mut self, at: usize, what: Result<Box<RunReport>, Diagnostic>) {
         let Some(point) = self.points.get_mut(at) else { return };
         point.step = match what {
             Ok(report) => Step::Done(report),
@@ -98,7 +98,7 @@ impl Sweep {
     }
 
     /// Nothing more is raced.
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.stopped = true;
         for point in &mut self.points {
             if matches!(point.step, Step::Making | Step::Ready(_) | Step::Racing) {
@@ -108,18 +108,18 @@ impl Sweep {
     }
 
     /// How many are over, of how many.
-    pub fn progress(&self) -> (usize, usize) {
+    pub(crate) fn progress(&self) -> (usize, usize) {
         let over = self.points.iter().filter(|p| matches!(p.step, Step::Done(_) | Step::Not(_))).count();
         (over, self.points.len())
     }
 
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         let (over, all) = self.progress();
         over == all
     }
 
     /// The measurements: tokens and report.
-    pub fn measured(&self) -> impl Iterator<Item = (usize, &RunReport)> {
+    pub(crate) fn measured(&self) -> impl Iterator<Item = (usize, &RunReport)> {
         self.points.iter().filter_map(|point| match &point.step {
             Step::Done(report) => Some((point.tokens, &**report)),
             _ => None,

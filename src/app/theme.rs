@@ -18,7 +18,7 @@ pub(crate) enum ThemeChoice {
 
 impl ThemeChoice {
     /// The choice as egui knows it.
-    pub fn preference(self) -> egui::ThemePreference {
+    pub(crate) fn preference(self) -> egui::ThemePreference {
         match self {
             ThemeChoice::System => egui::ThemePreference::System,
             ThemeChoice::Light => egui::ThemePreference::Light,

@@ -19,7 +19,7 @@ pub(crate) struct CapturePlace {
 
 impl CapturePlace {
     /// On this machine.
-    pub fn here(path: &Path) -> CapturePlace {
+    pub(crate) fn here(path: &Path) -> CapturePlace {
         CapturePlace { path: path.to_path_buf(), far: None }
     }
 }

@@ -23,26 +23,26 @@ pub(crate) struct Timings {
 
 impl Timings {
     /// Must be called when the window is requested; None if the variable is unset.
-    pub fn begin() -> Option<Timings> {
+    pub(crate) fn begin() -> Option<Timings> {
         std::env::var_os(VARIABLE).filter(|v| !v.is_empty())?;
         let before = age().unwrap_or_default();
         Some(Timings { before, asked: Instant::now(), ready: None, laid_out: None, reported: false })
     }
 
     /// The window and GL are there.
-    pub fn ready(&mut self) {
+    pub(crate) fn ready(&mut self) {
         self.ready = Some(Instant::now());
     }
 
     /// A frame begins: the second one begins when the first is on the screen.
-    pub fn frame(&mut self) {
+    pub(crate) fn frame(&mut self) {
         let (Some(ready), Some(laid_out), false) = (self.ready, self.laid_out, self.reported) else { return };
         self.reported = true;
         eprintln!("{}", words(self.before, ready - self.asked, laid_out - ready, laid_out.elapsed()));
     }
 
     /// A frame was laid out. Returns whether another one is wanted, to see this one on the screen.
-    pub fn laid_out(&mut self) -> bool {
+    pub(crate) fn laid_out(&mut self) -> bool {
         self.laid_out.get_or_insert_with(Instant::now);
         !self.reported
     }

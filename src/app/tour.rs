@@ -72,7 +72,7 @@ pub(crate) struct Tour {
 
 impl Tour {
     /// Lets the clock go on. Returns whether the tour is over.
-    pub fn tick(&mut self, now: f64) -> bool {
+    pub(crate) fn tick(&mut self, now: f64) -> bool {
         // a frame that comes late, after a long wait, is no leap
         let passed = (now - self.seen).clamp(0.0, 0.25);
         self.seen = now;
@@ -83,19 +83,19 @@ impl Tour {
     }
 
     /// The step that plays.
-    pub fn step(&self) -> usize {
+    pub(crate) fn step(&self) -> usize {
         STEPS.iter().rposition(|step| step.at <= self.played).unwrap_or(0)
     }
 
     /// How far that step is, 0..=1.
-    pub fn share(&self) -> f64 {
+    pub(crate) fn share(&self) -> f64 {
         let at = self.step();
         let end = STEPS.get(at + 1).map_or(LENGTH, |next| next.at);
         ((self.played - STEPS[at].at) / (end - STEPS[at].at)).clamp(0.0, 1.0)
     }
 
     /// Whether the tour is at what a part of the window shows.
-    pub fn is_at(&self, show: Show) -> bool {
+    pub(crate) fn is_at(&self, show: Show) -> bool {
         STEPS[self.step()].show == show
     }
 }

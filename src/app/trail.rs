@@ -16,7 +16,7 @@ pub(crate) struct Trail {
 
 impl Trail {
     /// One more. The same again is counted.
-    pub fn follow(&mut self, action: &impl Debug) {
+    pub(crate) fn follow(&mut self, action: &impl Debug) {
         let name = name(action);
         if let Some(last) = self.names.back_mut()
             && let (of, times) = last.split_once(" x").unwrap_or((last, "1"))
@@ -33,7 +33,7 @@ impl Trail {
     }
 
     /// One on each line.
-    pub fn lines(&self) -> String {
+    pub(crate) fn lines(&self) -> String {
         self.names.iter().map(|name| format!("{name}\n")).collect()
     }
 }

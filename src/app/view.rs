@@ -100,22 +100,22 @@ impl Default for View {
 
 impl View {
     /// Shows a workspace with its own page.
-    pub fn show(&mut self, workspace: Workspace) {
+    pub(crate) fn show(&mut self, workspace: Workspace) {
         (self.workspace, self.aside, self.right) = (workspace, None, true);
     }
 
     /// Shows a page at the side, in any workspace.
-    pub fn show_aside(&mut self, aside: Aside) {
+    pub(crate) fn show_aside(&mut self, aside: Aside) {
         (self.aside, self.right) = (Some(aside), true);
     }
 
     /// Whether a workspace's own page is in front.
-    pub fn is_at(&self, workspace: Workspace) -> bool {
+    pub(crate) fn is_at(&self, workspace: Workspace) -> bool {
         self.workspace == workspace && self.aside.is_none()
     }
 
     /// Puts a path in front of the recent ones.
-    pub fn remember(&mut self, path: &Path) {
+    pub(crate) fn remember(&mut self, path: &Path) {
         const RECENT: usize = 10;
         self.recent.retain(|p| p != path);
         self.recent.insert(0, path.to_path_buf());

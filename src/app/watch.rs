@@ -36,7 +36,7 @@ struct State {
 
 impl Watch {
     /// Starts the thread, which looks after each `pause`; `wake` is called after a change.
-    pub fn new(wake: Wake, pause: Duration) -> Watch {
+    pub(crate) fn new(wake: Wake, pause: Duration) -> Watch {
         let shared = Arc::new(Shared::default());
         let mine = shared.clone();
         let thread = std::thread::Builder::new().name("watch".into()).spawn(move || mine.run(&wake, pause));
@@ -46,7 +46,7 @@ impl Watch {
     }
 
     /// Watches these from now on; those watched already keep the time that is known of them.
-    pub fn files(&self, paths: &[PathBuf]) {
+    pub(crate) fn files(&self, paths: &[PathBuf]) {
         let mut state = self.shared.lock();
         if state.files.iter().map(|(p, _)| p).eq(paths) {
             return;
@@ -58,12 +58,12 @@ impl Watch {
     }
 
     /// How many changes there were.
-    pub fn changes(&self) -> u64 {
+    pub(crate) fn changes(&self) -> u64 {
         self.shared.changes.load(Ordering::Acquire)
     }
 
     /// Counts as a change.
-    pub fn raise(&self) {
+    pub(crate) fn raise(&self) {
         self.shared.changes.fetch_add(1, Ordering::AcqRel);
     }
 }

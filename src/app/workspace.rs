@@ -20,7 +20,7 @@ pub(crate) enum Workspace {
 }
 
 impl Workspace {
-    pub const ALL: [Workspace; 7] = [
+    pub(crate) const ALL: [Workspace; 7] = [
         Workspace::Design,
         Workspace::Race,
         Workspace::Quality,
@@ -31,7 +31,7 @@ impl Workspace {
     ];
 
     /// The command that shows it.
-    pub fn command(self) -> Command {
+    pub(crate) fn command(self) -> Command {
         match self {
             Workspace::Design => Command::ShowDesign,
             Workspace::Race => Command::ShowRace,
@@ -44,7 +44,7 @@ impl Workspace {
     }
 
     /// The id of the name of the workspace's page at the side.
-    pub fn page(self) -> &'static str {
+    pub(crate) fn page(self) -> &'static str {
         match self {
             Workspace::Design => "page-design",
             Workspace::Race => "page-race",
@@ -57,12 +57,12 @@ impl Workspace {
     }
 
     /// Whether the layers are on the left.
-    pub fn has_layers(self) -> bool {
+    pub(crate) fn has_layers(self) -> bool {
         self == Workspace::Design
     }
 
     /// Points that its side wants at first, in a window of this width.
-    pub fn side(self, window: f32) -> f32 {
+    pub(crate) fn side(self, window: f32) -> f32 {
         match self {
             Workspace::Design => 300.0,
             Workspace::Learn => window * 0.34,
@@ -81,10 +81,10 @@ pub(crate) enum Aside {
 }
 
 impl Aside {
-    pub const ALL: [Aside; 3] = [Aside::Cell, Aside::Problems, Aside::Setup];
+    pub(crate) const ALL: [Aside; 3] = [Aside::Cell, Aside::Problems, Aside::Setup];
 
     /// The command that shows it.
-    pub fn command(self) -> Command {
+    pub(crate) fn command(self) -> Command {
         match self {
             Aside::Cell => Command::ShowCell,
             Aside::Problems => Command::ShowProblems,

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 
 /// Choose an attention setting from measured races
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// A trainer's or model's config.json: the shape of its model family is raced without a mask first
     config: Option<PathBuf>,
     /// The design: a preset, FILE.json or FILE.py:ENTRY
@@ -60,7 +60,7 @@ impl Race {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<(), Failure> {
+pub(super) fn run(args: Args) -> Result<(), Failure> {
     if args.config.is_none() && args.design.is_none() && args.run.is_empty() {
         let why = Diagnostic::error("advise-what", "advise needs a config file or a design");
         return Err(Failure::WrongUse(why.hint("maskloom advise config.json, or maskloom advise --design PRESET")));

@@ -9,17 +9,17 @@ use crate::document::model::{ArgValue, CodeRef};
 use crate::worker::protocol::{GradientRequest, RunRequest, SeedSource};
 
 /// `cpu`, `cuda`, `cuda:1`.
-pub fn device(text: &str) -> Result<Device, String> {
+pub(super) fn device(text: &str) -> Result<Device, String> {
     text.parse().map_err(one_line)
 }
 
 /// `flex`, `torch:sdpa`.
-pub fn backend(text: &str) -> Result<BackendName, String> {
+pub(super) fn backend(text: &str) -> Result<BackendName, String> {
     text.parse().map_err(one_line)
 }
 
 /// `bf16` or PyTorch's names.
-pub fn dtype(text: &str) -> Result<DType, String> {
+pub(super) fn dtype(text: &str) -> Result<DType, String> {
     match text.strip_prefix("torch.").unwrap_or(text) {
         "bf16" | "bfloat16" => Ok(DType::BF16),
         "f16" | "fp16" | "float16" | "half" => Ok(DType::F16),
@@ -29,7 +29,7 @@ pub fn dtype(text: &str) -> Result<DType, String> {
 }
 
 /// `bhsd` or `bshd`.
-pub fn layout(text: &str) -> Result<Layout, String> {
+pub(super) fn layout(text: &str) -> Result<Layout, String> {
     match text {
         "bhsd" => Ok(Layout::Bhsd),
         "bshd" => Ok(Layout::Bshd),
@@ -38,18 +38,18 @@ pub fn layout(text: &str) -> Result<Layout, String> {
 }
 
 /// `q,k,v`
-pub fn names(text: &str) -> Result<[String; 3], String> {
+pub(super) fn names(text: &str) -> Result<[String; 3], String> {
     let names: Vec<String> = text.split(',').map(|n| n.trim().to_string()).collect();
     names.try_into().map_err(|_| "three names, of q, k and v: --names q,k,v".into())
 }
 
 /// A number of tokens: `8192`, `8_192` or `8k` for 8 x 1024.
-pub fn tokens(text: &str) -> Result<usize, String> {
+pub(super) fn tokens(text: &str) -> Result<usize, String> {
     count(text).ok_or_else(|| "a number of tokens: 8192, 8_192, or 8k for 8 x 1024".into())
 }
 
 /// `FROM..TO`
-pub fn range(text: &str) -> Result<std::ops::Range<usize>, String> {
+pub(super) fn range(text: &str) -> Result<std::ops::Range<usize>, String> {
     let (from, to) = text.split_once("..").ok_or("such as 0..512")?;
     match (count(from), count(to)) {
         (Some(from), Some(to)) if from < to => Ok(from..to),
@@ -58,7 +58,7 @@ pub fn range(text: &str) -> Result<std::ops::Range<usize>, String> {
 }
 
 /// `128` or `64x128`
-pub fn block_size(text: &str) -> Result<crate::base::BlockSize, String> {
+pub(super) fn block_size(text: &str) -> Result<crate::base::BlockSize, String> {
     let number = |t: &str| count(t).filter(|n| *n > 0);
     let (q, kv) = text.split_once('x').unwrap_or((text, text));
     match (number(q), number(kv)) {
@@ -68,14 +68,14 @@ pub fn block_size(text: &str) -> Result<crate::base::BlockSize, String> {
 }
 
 /// `b,h,q,kv`
-pub fn cell(text: &str) -> Result<[i64; 4], String> {
+pub(super) fn cell(text: &str) -> Result<[i64; 4], String> {
     let parts: Result<Vec<i64>, _> = text.split(',').map(|p| p.trim().parse()).collect();
     parts.ok().and_then(|p| p.try_into().ok()).ok_or_else(|| "four indices: --at b,h,q_idx,kv_idx".into())
 }
 
 /// `window=512`, `dilated=True`, `tile=[8,8]`, `ids=torch.tensor([0,0,1])`, `mask=None`, `config.window=9`,
 /// `inner=pattern:causal`, `name=text`.
-pub fn assignment(text: &str) -> Result<(String, ArgValue), String> {
+pub(super) fn assignment(text: &str) -> Result<(String, ArgValue), String> {
     let (name, value) = text.split_once('=').ok_or("name=value, such as --arg window=512")?;
     let is_word = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_');
     if !name.split('.').all(is_word) {
@@ -118,7 +118,7 @@ fn computed(value: &ArgValue) -> bool {
 }
 
 /// A list of numbers as documents keep it; other values stay.
-pub fn kept(value: ArgValue) -> ArgValue {
+pub(super) fn kept(value: ArgValue) -> ArgValue {
     match &value {
         ArgValue::Python { python } => match value_of(python) {
             list @ ArgValue::List(_) if python.starts_with('[') => list,
@@ -251,7 +251,7 @@ fn one_line(why: Diagnostic) -> String {
 
 /// The passes of attention to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Pass {
+pub(super) enum Pass {
     /// The output.
     Forward,
     /// Its gradients.
@@ -263,7 +263,7 @@ pub enum Pass {
 impl Pass {
     /// Sets the passes of a run request, with as many rounds as it times; `keep` also requests the gradients
     /// themselves.
-    pub fn ask(self, request: &mut RunRequest, seed: u64, keep: bool) {
+    pub(super) fn ask(self, request: &mut RunRequest, seed: u64, keep: bool) {
         if self != Pass::Forward {
             let rounds = request.options.rounds;
             request.gradients =

@@ -19,7 +19,7 @@ use std::time::Instant;
 
 /// Count a mask's blocks and write PyTorch's BlockMask arrays
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
     preset: String,
     #[command(flatten)]
@@ -35,7 +35,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn blocks(args: Args) -> Result<(), Failure> {
+pub(super) fn blocks(args: Args) -> Result<(), Failure> {
     let opened = opened::open(&args.preset, &args.code, &args.overrides)?;
     let compiled = opened.compile()?;
     let problem = from_document(&opened.document, &compiled)?;

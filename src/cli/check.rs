@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 /// Trace FlexAttention code and report the cells that it keeps: FILE.py, FILE.py:ENTRY, a document or a preset
 #[derive(Debug, clap::Args)]
 #[group(id = "check")]
-pub struct Args {
+pub(super) struct Args {
     /// FILE.py:ENTRY, a preset or a document; without ENTRY the file's last mod or factory, chosen by its parameters'
     /// names or its use, or both mods of a file that has one mask_mod and one score_mod; FILE.py:MASK,SCORE names both;
     /// OUTER.INNER and CLASS.METHOD.INNER name nested functions
@@ -49,12 +49,12 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn check(args: Args) -> Result<(), Failure> {
+pub(super) fn check(args: Args) -> Result<(), Failure> {
     out::text(&examine(&args)?.text(args.json))
 }
 
 /// Results of a check.
-pub struct Found {
+pub(super) struct Found {
     name: String,
     said: Vec<String>,
     chosen: Option<Chosen>,
@@ -65,20 +65,20 @@ pub struct Found {
 }
 
 /// Opens, traces, counts. Errors: those of the code.
-pub fn examine(args: &Args) -> Result<Found, Failure> {
+pub(super) fn examine(args: &Args) -> Result<Found, Failure> {
     let (opened, compiled) = traced(args)?;
     found(args, &opened, &compiled)
 }
 
 /// Opens and traces. Errors: those of the code.
-pub fn traced(args: &Args) -> Result<(Opened, Compiled), Failure> {
+pub(super) fn traced(args: &Args) -> Result<(Opened, Compiled), Failure> {
     let opened = open(args)?;
     let compiled = opened.compile_telling(Severity::Note)?;
     Ok((opened, compiled))
 }
 
 /// Counts and draws what was traced.
-pub fn found(args: &Args, opened: &Opened, compiled: &Compiled) -> Result<Found, Failure> {
+pub(super) fn found(args: &Args, opened: &Opened, compiled: &Compiled) -> Result<Found, Failure> {
     let problem = from_document(&opened.document, compiled)?;
     let blocks = block_mask(&problem)?;
     let stats = counted(&blocks);
@@ -101,7 +101,7 @@ pub fn found(args: &Args, opened: &Opened, compiled: &Compiled) -> Result<Found,
 }
 
 /// Opens the named code; `--score` decides what kind of mod a factory makes.
-pub fn open(args: &Args) -> Result<Opened, Failure> {
+pub(super) fn open(args: &Args) -> Result<Opened, Failure> {
     match opened::python(&args.file) {
         Some((path, entry)) if args.score => {
             let mut opened = opened::from_code(&path, entry, &args.code, &args.overrides, Some(ModKind::Score))?;
@@ -113,17 +113,17 @@ pub fn open(args: &Args) -> Result<Opened, Failure> {
 }
 
 /// The problem's block mask at its BLOCK_SIZE.
-pub fn block_mask(problem: &Problem) -> Result<BlockMask, Diagnostic> {
+pub(super) fn block_mask(problem: &Problem) -> Result<BlockMask, Diagnostic> {
     watched("finding the blocks", |control| problem.block_mask(problem.block_size, control))
 }
 
 /// The sums of its blocks and cells.
-pub fn counted(mask: &BlockMask) -> Stats {
+pub(super) fn counted(mask: &BlockMask) -> Stats {
     watched("counting the cells of partial blocks", |control| mask.stats_with(control)).unwrap_or_default()
 }
 
 /// Batch 0, head 0 as lines of text, at most `width` by `height` characters.
-pub fn small_picture(compiled: &Compiled, problem: &Problem, width: usize, height: usize) -> Vec<String> {
+pub(super) fn small_picture(compiled: &Compiled, problem: &Problem, width: usize, height: usize) -> Vec<String> {
     let Some(mask) = &compiled.mask else { return Vec::new() };
     let (q, kv) = (problem.q_len, problem.kv_len);
     let width = width.min(kv);
@@ -174,7 +174,7 @@ fn mod_json(m: &Mod) -> Value {
 
 impl Found {
     /// The report, as text or as one JSON object.
-    pub fn text(&self, json: bool) -> String {
+    pub(super) fn text(&self, json: bool) -> String {
         if json { format!("{:#}\n", self.json()) } else { self.render() }
     }
 
@@ -189,7 +189,7 @@ impl Found {
     }
 
     /// The report as one JSON object.
-    pub fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         let s = &self.stats;
         let cell = self.cell.as_ref().map(|(cell, mods)| {
             let steps = |list: &[(String, String)]| -> Vec<Value> {

@@ -19,7 +19,7 @@ const NAMED: usize = 5;
 
 /// List the cells in which two masks differ, with counts by region
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// The first mask: a preset, FILE.json or FILE.py:ENTRY
     first: String,
     /// The second mask
@@ -34,7 +34,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn compare(args: Args) -> Result<(), Failure> {
+pub(super) fn compare(args: Args) -> Result<(), Failure> {
     let open = |name: &str| -> Result<(Opened, Problem), Failure> {
         let opened = opened::open(name, &args.code, &args.overrides)?;
         let compiled = opened.compile()?;

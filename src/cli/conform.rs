@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 /// Compare masks, block masks, outputs and gradients with cases computed by PyTorch, or with the float64 reference
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Cases; their arrays are in CASES.safetensors next to the file. With --grad: a preset, FILE.json or FILE.py:ENTRY
     #[arg(value_name = "CASES.json", required_unless_present = "random", conflicts_with = "random")]
     pub cases: Option<PathBuf>,
@@ -52,7 +52,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn conform(args: Args) -> Result<(), Failure> {
+pub(super) fn conform(args: Args) -> Result<(), Failure> {
     if args.grad {
         return gradients(args);
     }

@@ -20,13 +20,13 @@ const WAIT: u64 = 500;
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// A job that was started.
-pub struct Started {
+pub(super) struct Started {
     pub id: String,
     pub target: String,
 }
 
 /// Starts a job. Errors: the target ends what it started when the line ends.
-pub fn start(target: &str, worker: &mut Worker, batch: Batch) -> Result<Started, Failure> {
+pub(super) fn start(target: &str, worker: &mut Worker, batch: Batch) -> Result<Started, Failure> {
     let launch = Launch::of(&Target::new(target))?;
     let program = Path::new(&launch.words[0]).file_name().unwrap_or_default();
     if ["srun", "salloc"].iter().any(|queue| program == *queue) {
@@ -43,7 +43,7 @@ pub fn start(target: &str, worker: &mut Worker, batch: Batch) -> Result<Started,
 
 impl Started {
     /// Says how to come back to it.
-    pub fn tell(&self, as_json: bool) -> Result<(), Failure> {
+    pub(super) fn tell(&self, as_json: bool) -> Result<(), Failure> {
         let at = option(&self.target);
         let attach = format!("maskloom attach {}{at}", self.id);
         if as_json {
@@ -57,14 +57,14 @@ impl Started {
     }
 }
 
-pub fn unexpected(reported: &JobAnswer) -> Failure {
+pub(super) fn unexpected(reported: &JobAnswer) -> Failure {
     Diagnostic::error("protocol-answer", format!("unexpected reply of the worker: {reported:?}"))
         .hint("both sides must be the same version of Maskloom")
         .into()
 }
 
 /// Everything about a job that is over.
-pub struct Followed {
+pub(super) struct Followed {
     pub batch: Batch,
     pub pieces: Vec<Piece>,
     pub info: JobInfo,
@@ -72,7 +72,7 @@ pub struct Followed {
 
 /// Waits for the end of a job, through a worker that is greeted or a new one; a line that breaks is tried again and again. `now`: gives
 /// what is there instead.
-pub fn follow(target: &str, worker: Option<Worker>, id: &str, now: bool) -> Result<Followed, Failure> {
+pub(super) fn follow(target: &str, worker: Option<Worker>, id: &str, now: bool) -> Result<Followed, Failure> {
     let progress = Progress::new();
     let (mut batch, mut pieces) = (None, Vec::new());
     let mut worker = Some(worker.map_or_else(|| Worker::connect(target), Ok)?);
@@ -123,14 +123,14 @@ fn is_cut(why: &[Diagnostic]) -> bool {
 }
 
 /// `3 of 12, 25%, about 3 min left: timing flex`
-pub fn line(info: &JobInfo) -> String {
+pub(super) fn line(info: &JobInfo) -> String {
     let left = info.left().map(|left| format!(", {left}"));
     let now = if info.now.is_empty() { String::new() } else { format!(": {}", info.now) };
     format!("{} of {}, {}{}{now}", info.done, info.steps, words::percent(info.fraction), left.unwrap_or_default())
 }
 
 /// How results are shown.
-pub struct Show {
+pub(super) struct Show {
     pub json: bool,
     /// For a job of `presets record`: the file.
     pub into: Option<PathBuf>,
@@ -138,7 +138,7 @@ pub struct Show {
 }
 
 /// The diagnostics of failed steps.
-pub fn failures(pieces: &[Piece]) -> Vec<Diagnostic> {
+pub(super) fn failures(pieces: &[Piece]) -> Vec<Diagnostic> {
     let of = |piece: &Piece| match &piece.end {
         PieceEnd::Failed { why } => why.clone(),
         _ => Vec::new(),

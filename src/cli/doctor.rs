@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 /// Check driver, NVRTC, Python and display; explain an error message
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Explain this message of PyTorch, diffusers, flash-attn, CUDA or Maskloom; a whole page or a line with its bullet is
     /// taken too. `-` alone reads the text from stdin
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
@@ -37,7 +37,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn doctor(args: Args) -> Result<(), Failure> {
+pub(super) fn doctor(args: Args) -> Result<(), Failure> {
     if let Some(text) = &args.explain {
         let page = if text == "-" { Some(pasted()?) } else { None };
         return explained(page.as_deref().unwrap_or(text), args.json);
@@ -92,7 +92,7 @@ fn explained(text: &str, json: bool) -> Result<(), Failure> {
     if known { Ok(()) } else { Err(Failure::Exit(ExitCode::FAILURE)) }
 }
 
-pub fn render(report: &DoctorReport) -> String {
+pub(super) fn render(report: &DoctorReport) -> String {
     let mut table = Table::new(&["", "check", "found"]);
     for check in &report.checks {
         let light = match check.health {

@@ -7,7 +7,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use std::path::{Path, PathBuf};
 
 /// Reads the path of a file with one of these endings.
-pub fn one_of(known: &'static [&'static str]) -> impl TypedValueParser<Value = PathBuf> {
+pub(super) fn one_of(known: &'static [&'static str]) -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(move |path| match of(&path) {
         Some(ending) if !known.contains(&ending.as_str()) => {
             let known: Vec<String> = known.iter().map(|ending| format!(".{ending}")).collect();
@@ -18,6 +18,6 @@ pub fn one_of(known: &'static [&'static str]) -> impl TypedValueParser<Value = P
 }
 
 /// A path's ending in small letters.
-pub fn of(path: &Path) -> Option<String> {
+pub(super) fn of(path: &Path) -> Option<String> {
     Some(path.extension()?.to_string_lossy().to_lowercase())
 }

@@ -23,7 +23,7 @@ use std::path::PathBuf;
 
 /// Write a trainer's config.json, and the design as preset, PyTorch module, adapters, sidecar, block lists and picture
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
     preset: String,
     /// Folder to write into; created if missing
@@ -91,7 +91,7 @@ impl Args {
 }
 
 /// Runs the command.
-pub fn export(args: Args) -> Result<(), Failure> {
+pub(super) fn export(args: Args) -> Result<(), Failure> {
     let opened = opened::open(&args.preset, &args.code, &args.overrides)?;
     let compiled = opened.compile()?;
     let problem = from_document(&opened.document, &compiled)?;

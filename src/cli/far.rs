@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// Where a command of the lab runs.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct Far {
+pub(super) struct Far {
     /// Run where the capture is: name of a target (`maskloom target list`), or the launch command of a worker; the capture is a
     /// path there and stays there
     #[arg(long, value_name = "NAME|COMMAND", default_value = "")]
@@ -30,13 +30,13 @@ pub struct Far {
 
 impl Far {
     /// Whether it runs in another process.
-    pub fn is_far(&self) -> bool {
+    pub(super) fn is_far(&self) -> bool {
         self.detach || !self.target.trim().is_empty()
     }
 }
 
 /// A command of this program as a job: its words, without where it runs, and with its files.
-pub struct Command {
+pub(super) struct Command {
     /// `quality`, `atlas`
     pub what: &'static str,
     /// For people.
@@ -48,7 +48,7 @@ pub struct Command {
 }
 
 /// Starts it where the flags say, and shows its end unless it is detached.
-pub fn command(far: &Far, command: Command, as_json: bool) -> Result<(), Failure> {
+pub(super) fn command(far: &Far, command: Command, as_json: bool) -> Result<(), Failure> {
     let mut words: Vec<String> = own_words(std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()));
     let (mut sent, mut back) = (BTreeMap::new(), BTreeMap::new());
     if let Some(name) = &command.document {

@@ -18,15 +18,15 @@ use std::ops::Range;
 use std::path::Path;
 
 /// Endings of figures.
-pub const FIGURES: [&str; 2] = ["svg", "pdf"];
+pub(super) const FIGURES: [&str; 2] = ["svg", "pdf"];
 
 /// Whether a path asks for a figure.
-pub fn is_figure(path: &Path) -> bool {
+pub(super) fn is_figure(path: &Path) -> bool {
     super::ending::of(path).is_some_and(|ending| FIGURES.contains(&ending.as_str()))
 }
 
 /// Writes a figure, and beside a chart its numbers. Errors: it cannot be written.
-pub fn write(figure: &Figure, path: &Path) -> Result<Vec<String>, Failure> {
+pub(super) fn write(figure: &Figure, path: &Path) -> Result<Vec<String>, Failure> {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let made: Vec<ExportFile> = figure.files(&name)?;
     let beside = |file: &ExportFile| path.with_file_name(&file.name);
@@ -37,7 +37,7 @@ pub fn write(figure: &Figure, path: &Path) -> Result<Vec<String>, Failure> {
 }
 
 /// What a picture shows.
-pub struct Shown<'a> {
+pub(super) struct Shown<'a> {
     /// Of which design.
     pub document: &'a Document,
     /// Batch entry and head.
@@ -69,7 +69,7 @@ impl Shown<'_> {
     }
 
     /// The kept share of each pixel; whether all are exact.
-    pub fn mask(&self, shares: &[f32], exact: bool) -> Figure {
+    pub(super) fn mask(&self, shares: &[f32], exact: bool) -> Figure {
         let rgb = shares.iter().flat_map(|share| colour(*share)).collect();
         let mean = shares.iter().map(|s| f64::from(*s)).sum::<f64>() / shares.len().max(1) as f64;
         let caption = format!("Keeps {} of the cells shown.", table::percent(mean));
@@ -79,7 +79,7 @@ impl Shown<'_> {
     }
 
     /// What score mods add, in colours from the smallest to the largest value.
-    pub fn bias(&self, values: &[f32], rgb: Vec<u8>) -> Figure {
+    pub(super) fn bias(&self, values: &[f32], rgb: Vec<u8>) -> Figure {
         let finite = || values.iter().copied().filter(|v| v.is_finite());
         let (low, high) = finite().fold((f32::INFINITY, f32::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
         let at = |share: f64| {
@@ -114,7 +114,7 @@ fn range(timing: &Timing) -> Option<[f64; 2]> {
 }
 
 /// The times of a run as bars.
-pub fn race(run: &RunFile) -> Figure {
+pub(super) fn race(run: &RunFile) -> Figure {
     let report = &run.report;
     let forward: Vec<Bar> = report.backends.iter().map(|b| forward_bar(b.backend, &b.outcome, report)).collect();
     let backward: Vec<Bar> = report.gradients.iter().map(|g| backward_bar(g.backend, &g.outcome)).collect();

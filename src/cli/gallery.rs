@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 /// Write a page of all built-in presets: pictures, code, recorded times
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Folder to write README.md and the pictures into; created if missing, files of these names are replaced
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -36,7 +36,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn page(args: &Args) -> Result<(), Failure> {
+pub(super) fn page(args: &Args) -> Result<(), Failure> {
     let made = made()?;
     for (name, bytes) in &made {
         files::save_with_folders(&args.out.join(name), bytes)?;

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// Make a document from a dense mask (.npy, .safetensors, .png), block lists, FlexAttention code or an exported
 /// config.json
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// mask.npy, mask.png, NAME.safetensors, FILE.py:ENTRY, NAME.maskloom.json, or a config.json with a preset next to
     /// it
     file: String,
@@ -38,7 +38,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn import(args: Args) -> Result<(), Failure> {
+pub(super) fn import(args: Args) -> Result<(), Failure> {
     let name = preset_of_config(&args.file)?.unwrap_or_else(|| args.file.clone());
     let opened = opened::open(&name, &args.code, &args.overrides)?;
     let mut document = opened.document.clone();

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// The flags.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct InputArgs {
+pub(super) struct InputArgs {
     /// q, k and v from a file on the target's machine; the default is random values from the seed
     #[arg(long, value_name = "F.safetensors")]
     pub inputs: Option<PathBuf>,
@@ -32,7 +32,12 @@ pub struct InputArgs {
 
 impl InputArgs {
     /// The source; fits the document to the file if the file is readable here.
-    pub fn source(&self, document: &mut Document, overrides: &Overrides, local: bool) -> Result<InputSource, Failure> {
+    pub(super) fn source(
+        &self,
+        document: &mut Document,
+        overrides: &Overrides,
+        local: bool,
+    ) -> Result<InputSource, Failure> {
         let Some(path) = &self.inputs else { return Ok(InputSource::Random { seed: document.settings.seed }) };
         let mut shown = path.clone();
         if local {
@@ -51,7 +56,7 @@ impl InputArgs {
     }
 
     /// The output's gradient in the same file; None: random values. Errors: the file is here and has no tensor of that name.
-    pub fn seeds(&self, source: &InputSource, local: bool) -> Result<Option<SeedSource>, Failure> {
+    pub(super) fn seeds(&self, source: &InputSource, local: bool) -> Result<Option<SeedSource>, Failure> {
         let InputSource::File { path, layout, .. } = source else { return Ok(None) };
         let names = if local { TensorFile::open(Path::new(path))?.names() } else { Vec::new() };
         let name = self.grad.clone().or_else(|| names.iter().find(|name| *name == "do").cloned());

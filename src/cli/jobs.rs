@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// List detached jobs: of this machine and of every target, or of one
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Only of this target: its name, or the launch command of a worker
     #[arg(long, value_name = "NAME|COMMAND", conflicts_with = "here")]
     target: Option<String>,
@@ -40,7 +40,7 @@ pub struct Args {
 
 /// Show a detached job: wait for its end and print its results
 #[derive(Debug, clap::Args)]
-pub struct Attach {
+pub(super) struct Attach {
     /// Its number, or the beginning of it
     id: String,
     /// Name of a target, or the launch command of a worker
@@ -59,7 +59,7 @@ pub struct Attach {
 
 /// End a detached job
 #[derive(Debug, clap::Args)]
-pub struct Cancel {
+pub(super) struct Cancel {
     /// Its number, or the beginning of it
     id: String,
     /// Name of a target, or the launch command of a worker
@@ -71,7 +71,7 @@ pub struct Cancel {
 }
 
 /// Lists.
-pub fn jobs(args: Args) -> Result<(), Failure> {
+pub(super) fn jobs(args: Args) -> Result<(), Failure> {
     if args.clear {
         return match Worker::connect(args.target.as_deref().unwrap_or_default())?.detached(Ask::Clear { id: None })? {
             JobAnswer::Cleared { jobs } if args.json => out::json(&json!({ "removed": jobs })),
@@ -158,13 +158,13 @@ fn time(seconds: f64) -> String {
 }
 
 /// Waits and shows.
-pub fn attach(args: Attach) -> Result<(), Failure> {
+pub(super) fn attach(args: Attach) -> Result<(), Failure> {
     let followed = detach::follow(&args.target, None, &args.id, args.now)?;
     show(followed, &Show { json: args.json, into: args.into, target: args.target })
 }
 
 /// Ends.
-pub fn cancel(args: Cancel) -> Result<(), Failure> {
+pub(super) fn cancel(args: Cancel) -> Result<(), Failure> {
     match Worker::connect(&args.target)?.detached(Ask::Cancel { id: args.id })? {
         JobAnswer::Cancelled(info) if args.json => out::json(&info),
         JobAnswer::Cancelled(info) => {
@@ -182,7 +182,7 @@ pub fn cancel(args: Cancel) -> Result<(), Failure> {
 }
 
 /// Prints the results as the job's command would have, and fails as it would have.
-pub fn show(followed: Followed, show: &Show) -> Result<(), Failure> {
+pub(super) fn show(followed: Followed, show: &Show) -> Result<(), Failure> {
     let Followed { batch, pieces, info } = followed;
     let printed = match batch.what.as_str() {
         "run" => run::show_job(&batch, &pieces, show),

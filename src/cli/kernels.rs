@@ -18,7 +18,7 @@ use std::time::SystemTime;
 
 /// Build kernels ahead of time, list or clear the cache
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(subcommand)]
     what: What,
     /// Print one JSON object instead of a table
@@ -58,7 +58,7 @@ struct Build {
 }
 
 /// Runs the command.
-pub fn kernels(args: Args) -> Result<(), Failure> {
+pub(super) fn kernels(args: Args) -> Result<(), Failure> {
     match &args.what {
         What::Build(build) => compile(build, args.json),
         What::List => list(args.json),

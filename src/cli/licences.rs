@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 /// Print the licences of the packages and fonts in this program
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Print one JSON object: packages, and the whole text
     #[arg(long)]
     json: bool,
 }
 
 /// Runs the command.
-pub fn licences(args: &Args) -> Result<(), Failure> {
+pub(super) fn licences(args: &Args) -> Result<(), Failure> {
     let text = licences::text()?;
     if !args.json {
         return out::text(&text);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// Print a script that completes commands and flags in a shell
 #[derive(Debug, clap::Args)]
-pub struct Completions {
+pub(super) struct Completions {
     /// Shell that reads the script
     #[arg(value_enum)]
     shell: Shell,
@@ -23,7 +23,7 @@ pub struct Completions {
 
 /// Print a manual page, for `man -l -`
 #[derive(Debug, clap::Args)]
-pub struct Man {
+pub(super) struct Man {
     /// Command of the page; the default is the program
     command: Option<String>,
     /// Write the pages of the program and of all commands into this folder instead
@@ -35,14 +35,14 @@ pub struct Man {
 }
 
 /// Runs `completions`.
-pub fn completions(args: &Completions, mut line: Command) -> Result<(), Failure> {
+pub(super) fn completions(args: &Completions, mut line: Command) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut line, "maskloom", &mut script);
     reported("script", &script, args.json)
 }
 
 /// Runs `man`.
-pub fn man(args: &Man, mut line: Command) -> Result<(), Failure> {
+pub(super) fn man(args: &Man, mut line: Command) -> Result<(), Failure> {
     // gives commands their whole names and flags
     line.build();
     if let Some(folder) = &args.out {

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 /// A document and the folder of its links.
 #[derive(Debug)]
-pub struct Opened {
+pub(super) struct Opened {
     pub document: Document,
     pub files: Files,
     /// For code: the chosen function and the sizes that the text sets, as text.
@@ -33,7 +33,7 @@ pub struct Opened {
 
 /// Arguments and tensors for `FILE.py`.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct CodeArgs {
+pub(super) struct CodeArgs {
     /// Argument of a function or missing global, as Python writes it: 512, None, [8,8], torch.tensor([0,1]);
     /// `config.window=9` sets an object's attribute, `pattern:NAME` passes a library pattern
     #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = super::arguments::assignment)]
@@ -48,7 +48,7 @@ pub struct CodeArgs {
 }
 
 /// Opens what the user named, and applies the overrides.
-pub fn open(name: &str, code: &CodeArgs, overrides: &Overrides) -> Result<Opened, Failure> {
+pub(super) fn open(name: &str, code: &CodeArgs, overrides: &Overrides) -> Result<Opened, Failure> {
     let python = python(name);
     // an exported module is a document, other code is linked
     let exported = match &python {
@@ -79,22 +79,22 @@ pub fn open(name: &str, code: &CodeArgs, overrides: &Overrides) -> Result<Opened
 
 impl Opened {
     /// A document and the folder of its links.
-    pub fn new(document: Document, files: Files) -> Opened {
+    pub(super) fn new(document: Document, files: Files) -> Opened {
         Opened { document, files, said: Vec::new(), chosen: None }
     }
 
     /// The problem of a compiled document. Errors: those of the layers, and every broken rule.
-    pub fn problem(&self, compiled: &Compiled) -> Result<Problem, Failure> {
+    pub(super) fn problem(&self, compiled: &Compiled) -> Result<Problem, Failure> {
         Ok(crate::document::from_document(&self.document, compiled)?)
     }
 
     /// Compiles; warnings go to stderr. Errors: those of the layers.
-    pub fn compile(&self) -> Result<Compiled, Failure> {
+    pub(super) fn compile(&self) -> Result<Compiled, Failure> {
         self.compile_telling(Severity::Warning)
     }
 
     /// The same, with a minimum severity of the printed diagnostics.
-    pub fn compile_telling(&self, least: Severity) -> Result<Compiled, Failure> {
+    pub(super) fn compile_telling(&self, least: Severity) -> Result<Compiled, Failure> {
         let compiled = compile(&self.document, &self.files);
         let (errors, mut others): (Vec<_>, Vec<_>) =
             compiled.all_diagnostics().cloned().partition(Diagnostic::is_error);
@@ -109,14 +109,14 @@ impl Opened {
 }
 
 /// Whether a name refers to a preset or a file.
-pub fn exists(name: &str) -> bool {
+pub(super) fn exists(name: &str) -> bool {
     let code = python(name).is_some_and(|(path, _)| path.exists());
     let own = || folders::presets().is_some_and(|f| f.join(format!("{name}.json")).is_file());
     code || library::preset(name).is_some() || Path::new(name).exists() || own()
 }
 
 /// Path and entry of `FILE.py`, `FILE.py:ENTRY` or `FILE.py:MASK,SCORE`; a notebook's code cells are such a file.
-pub fn python(name: &str) -> Option<(PathBuf, &str)> {
+pub(super) fn python(name: &str) -> Option<(PathBuf, &str)> {
     [".py", ".ipynb"].into_iter().find_map(|ending| match name.rfind(&format!("{ending}:")) {
         Some(at) => Some((name[..at + ending.len()].into(), &name[at + ending.len() + 1..])),
         None => name.ends_with(ending).then(|| (name.into(), "")),
@@ -177,7 +177,7 @@ fn unknown_preset(name: &str) -> Diagnostic {
 }
 
 /// A document around a linked file: one layer or score mod over plain tokens.
-pub fn from_code(
+pub(super) fn from_code(
     path: &Path,
     entry: &str,
     code: &CodeArgs,

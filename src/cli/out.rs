@@ -40,7 +40,7 @@ impl From<Vec<Diagnostic>> for Failure {
 static WROTE: AtomicBool = AtomicBool::new(false);
 
 /// Writes text to stdout.
-pub fn text(text: &str) -> Result<(), Failure> {
+pub(super) fn text(text: &str) -> Result<(), Failure> {
     WROTE.store(true, Ordering::Relaxed);
     let shown = if wants_json() { text.into() } else { in_form(text, form()) };
     let mut stdout = std::io::stdout().lock();
@@ -53,20 +53,20 @@ pub fn text(text: &str) -> Result<(), Failure> {
 }
 
 /// Writes one JSON object to stdout.
-pub fn json(value: &impl Serialize) -> Result<(), Failure> {
+pub(super) fn json(value: &impl Serialize) -> Result<(), Failure> {
     let line = serde_json::to_string_pretty(value)
         .map_err(|e| Diagnostic::error("json-output", format!("the result cannot be written as JSON: {e}")))?;
     text(&(line + "\n"))
 }
 
 /// Writes one JSON object to stdout, on a line of its own.
-pub fn json_line(value: &Value) -> Result<(), Failure> {
+pub(super) fn json_line(value: &Value) -> Result<(), Failure> {
     text(&format!("{value}\n"))
 }
 
 /// Diagnostics on stderr; nothing can be done if it is closed. In another language than English a sentence stands above each; what
 /// scripts read has none.
-pub fn diagnostics(all: &[Diagnostic]) {
+pub(super) fn diagnostics(all: &[Diagnostic]) {
     let words = Words::of(if wants_json() { Language::English } else { Language::chosen() });
     for reported in all {
         if let Some(sentence) = words.refusal(&reported.code) {
@@ -77,12 +77,12 @@ pub fn diagnostics(all: &[Diagnostic]) {
 }
 
 /// Whether the command line asks for JSON.
-pub fn wants_json() -> bool {
+pub(super) fn wants_json() -> bool {
     std::env::args_os().skip(1).any(|arg| arg == "--json")
 }
 
 /// The reason of a failed command: on stderr, and for scripts as one JSON object if nothing else was written.
-pub fn failed(all: &[Diagnostic]) {
+pub(super) fn failed(all: &[Diagnostic]) {
     diagnostics(all);
     if !wants_json() || all.is_empty() || WROTE.load(Ordering::Relaxed) {
         return;
@@ -91,7 +91,7 @@ pub fn failed(all: &[Diagnostic]) {
 }
 
 /// A failure as scripts read it.
-pub fn failure_json(all: &[Diagnostic]) -> Value {
+pub(super) fn failure_json(all: &[Diagnostic]) -> Value {
     let shown: Vec<Value> = all.iter().map(diagnostic_json).collect();
     json!({ "error": shown.first(), "diagnostics": shown })
 }
@@ -103,28 +103,28 @@ fn diagnostic_json(reported: &Diagnostic) -> Value {
 }
 
 /// A line on stderr.
-pub fn note(line: &str) {
+pub(super) fn note(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
 /// One line of progress that overwrites itself on a terminal; nothing elsewhere.
-pub struct Progress {
+pub(super) struct Progress {
     shown: bool,
 }
 
 impl Progress {
     /// Shows nothing yet.
-    pub fn new() -> Progress {
+    pub(super) fn new() -> Progress {
         Progress { shown: std::io::stderr().is_terminal() }
     }
 
     /// Never shows anything.
-    pub fn none() -> Progress {
+    pub(super) fn none() -> Progress {
         Progress { shown: false }
     }
 
     /// Replaces the line.
-    pub fn say(&self, line: &str) {
+    pub(super) fn say(&self, line: &str) {
         if self.shown {
             let line: String = line.chars().take(100).collect();
             let _ = write!(std::io::stderr().lock(), "\r\x1b[2K{line}");

@@ -12,7 +12,7 @@ use crate::python::TextSizes;
 /// The flags.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Changes to the document")]
-pub struct Overrides {
+pub(super) struct Overrides {
     /// Tokens of an axis with one segment, for queries and keys: 8192, 8_192 or 8k
     #[arg(long, value_name = "N", value_parser = arguments::tokens, conflicts_with = "axes")]
     pub seq: Option<usize>,
@@ -57,7 +57,7 @@ pub struct Overrides {
 
 impl Overrides {
     /// Changes the axes. Errors: invalid lengths, or lengths that do not fit the document's segments.
-    pub fn apply(&self, document: &mut Document) -> Result<(), Failure> {
+    pub(super) fn apply(&self, document: &mut Document) -> Result<(), Failure> {
         if let Some(axes) = self.axes_of(&document.axes).map_err(Failure::WrongUse)? {
             set_axes(document, axes)?;
         }
@@ -65,7 +65,7 @@ impl Overrides {
     }
 
     /// Changes the settings.
-    pub fn apply_settings(&self, document: &mut Document) {
+    pub(super) fn apply_settings(&self, document: &mut Document) {
         let s = &mut document.settings;
         if let Some(heads) = self.heads {
             if s.kv_heads == s.heads && self.kv_heads.is_none() {
@@ -88,7 +88,7 @@ impl Overrides {
     }
 
     /// Takes the sizes of the text's own create_block_mask if no flag sets them, and reports them.
-    pub fn take_sizes(&self, document: &mut Document, sizes: &TextSizes, line: usize) -> Option<String> {
+    pub(super) fn take_sizes(&self, document: &mut Document, sizes: &TextSizes, line: usize) -> Option<String> {
         let mut words = Vec::new();
         let no_axes = self.axes.is_none() && self.seq.is_none();
         if let (true, Some(q), Some(kv)) = (no_axes, sizes.q_len, sizes.kv_len) {
@@ -152,7 +152,7 @@ fn with_length(axis: &Axis, n: usize, flag: &str) -> Result<Axis, Diagnostic> {
 }
 
 /// Sets new axes and scales painted cells.
-pub fn set_axes(document: &mut Document, axes: Axes) -> Result<(), Diagnostic> {
+pub(super) fn set_axes(document: &mut Document, axes: Axes) -> Result<(), Diagnostic> {
     let change = resize::set_axes(document, axes, resize::Resize::Scale)?;
     edit::apply(document, change).map(drop)
 }

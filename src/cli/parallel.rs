@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 
 /// Plan attention over several GPUs: which rank computes what, which keys travel, how long it takes
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Preset, FILE.json or FILE.py:ENTRY; several are kinds of layers of one model, over one sequence
     #[arg(value_name = "PRESET", required_unless_present = "request")]
     presets: Vec<String>,
@@ -64,7 +64,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn parallel(args: Args) -> Result<(), Failure> {
+pub(super) fn parallel(args: Args) -> Result<(), Failure> {
     // of a request nobody knows whether its blocks are a causal mask's
     let (request, paths) = match &args.request {
         Some(path) => (forms::request(&written(path)?)?, Vec::new()),

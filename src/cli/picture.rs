@@ -7,7 +7,7 @@ const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
 
 /// Lines of a picture whose pixels are shares in 0..=1, `width` a row. The two pixels of a character are averaged if
 /// they differ little; a half block shows one full and one empty pixel.
-pub fn lines(pixels: &[f32], width: usize) -> Vec<String> {
+pub(super) fn lines(pixels: &[f32], width: usize) -> Vec<String> {
     let rows: Vec<&[f32]> = pixels.chunks(width.max(1)).collect();
     let line = |pair: &[&[f32]]| -> String {
         let lower = pair.get(1).unwrap_or(&pair[0]);

@@ -15,20 +15,20 @@ use std::path::PathBuf;
 
 /// Run one point of a sweep and print its result as one line
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// File of a point, as `sweep` writes it
     file: PathBuf,
 }
 
 /// A point as it travels.
 #[derive(Serialize, Deserialize)]
-pub struct Alone {
+pub(super) struct Alone {
     pub point: Point,
     pub device: Option<Device>,
 }
 
 /// Its text.
-pub fn text(point: &Point, device: Option<Device>) -> Result<String, Diagnostic> {
+pub(super) fn text(point: &Point, device: Option<Device>) -> Result<String, Diagnostic> {
     #[derive(Serialize)]
     struct Lent<'a> {
         point: &'a Point,
@@ -39,7 +39,7 @@ pub fn text(point: &Point, device: Option<Device>) -> Result<String, Diagnostic>
 }
 
 /// Runs the command.
-pub fn point(args: &Args) -> Result<(), Failure> {
+pub(super) fn point(args: &Args) -> Result<(), Failure> {
     let broken = |e| Diagnostic::error("sweep-point", format!("{} is no point of a sweep: {e}", args.file.display()));
     let alone: Alone = serde_json::from_str(&files::read_text(&args.file)?).map_err(broken)?;
     let mut worker = Worker::connect("")?;

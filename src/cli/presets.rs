@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 /// List presets and the pattern library, show one, record runs
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub struct Args {
+pub(super) struct Args {
     #[command(subcommand)]
     what: Option<What>,
     /// Only the presets whose name contains this text; a single match is shown with its full description
@@ -56,7 +56,7 @@ struct Row {
 }
 
 /// Runs the command.
-pub fn presets(args: Args) -> Result<(), Failure> {
+pub(super) fn presets(args: Args) -> Result<(), Failure> {
     match &args.what {
         Some(What::Show { preset, baseline, json }) => return show(preset, *baseline, *json),
         Some(What::Record(args)) => return record::record(args),

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// What kept a run from success, a backend each: it failed, with the reason, or it was wrong; where none ran, the refusals.
-pub fn shortfalls(report: &RunReport) -> Vec<String> {
+pub(super) fn shortfalls(report: &RunReport) -> Vec<String> {
     let none_ran = !report.backends.iter().any(|r| matches!(r.outcome, Outcome::Done { .. }));
     let forward = report.backends.iter().filter_map(|r| match &r.outcome {
         Outcome::Failed { why } => Some(format!("{} failed: {}", r.backend, why.message)),
@@ -36,7 +36,7 @@ pub fn shortfalls(report: &RunReport) -> Vec<String> {
 }
 
 /// Whether every backend was right or refused, and at least one ran.
-pub fn succeeded(report: &RunReport) -> bool {
+pub(super) fn succeeded(report: &RunReport) -> bool {
     let fine = |r: &BackendReport| match &r.outcome {
         Outcome::Done { error, .. } => error.passed(),
         Outcome::Refused { .. } => true,
@@ -52,7 +52,7 @@ pub fn succeeded(report: &RunReport) -> bool {
 }
 
 /// The raced problem, in two lines.
-pub fn title(name: &str, spec: &ProblemSpec, report: &RunReport) -> String {
+pub(super) fn title(name: &str, spec: &ProblemSpec, report: &RunReport) -> String {
     let kv = if spec.kv_heads == spec.heads { String::new() } else { format!(" ({} kv)", spec.kv_heads) };
     let dim_v = if spec.head_dim_v == spec.head_dim { String::new() } else { format!("/{}", spec.head_dim_v) };
     format!(
@@ -74,12 +74,12 @@ pub fn title(name: &str, spec: &ProblemSpec, report: &RunReport) -> String {
 }
 
 /// The race as a table, with refusals and failures below.
-pub fn render(report: &RunReport) -> String {
+pub(super) fn render(report: &RunReport) -> String {
     render_against(report, None)
 }
 
 /// The same, with every time as a ratio to this backend's.
-pub fn render_against(report: &RunReport, wanted: Option<BackendName>) -> String {
+pub(super) fn render_against(report: &RunReport, wanted: Option<BackendName>) -> String {
     let versus = report.baseline_of(wanted).map(|base| format!("vs {}", base.words)).unwrap_or_default();
     let rate = if report.device == Device::Cpu { "GFLOP/s" } else { "TFLOP/s" };
     let mut columns =
@@ -183,7 +183,7 @@ fn line(r: &BackendReport, report: &RunReport, wanted: Option<BackendName>, call
 }
 
 /// The backward passes as a table, with refusals and failures below; empty if none was requested.
-pub fn gradients(report: &RunReport) -> String {
+pub(super) fn gradients(report: &RunReport) -> String {
     if report.gradients.is_empty() {
         return String::new();
     }
@@ -219,7 +219,7 @@ pub fn gradients(report: &RunReport) -> String {
 }
 
 /// A backward pass as cells: backend, time, sum with the forward time, memory of both, worst gradient, its error and limit.
-pub fn gradient_line(
+pub(super) fn gradient_line(
     r: &GradientReport,
     errors: &[GradientError],
     median: Option<f64>,
@@ -241,7 +241,7 @@ pub fn gradient_line(
 }
 
 /// The largest score of each head, one column for each backend that returns it.
-pub fn max_scores(report: &RunReport) -> String {
+pub(super) fn max_scores(report: &RunReport) -> String {
     let given: Vec<_> = report.backends.iter().filter_map(largest).collect();
     let Some(heads) = given.iter().map(|(_, heads)| heads.len()).max() else {
         return "\nmax_scores: none of these backends returns them; flex and eager do\n".into();
@@ -286,7 +286,7 @@ fn checked(report: &RunReport) -> String {
 }
 
 /// The whole report as JSON, without the kernels' texts.
-pub fn json(name: &str, spec: &ProblemSpec, report: &RunReport, wanted: Option<BackendName>) -> Value {
+pub(super) fn json(name: &str, spec: &ProblemSpec, report: &RunReport, wanted: Option<BackendName>) -> Value {
     let mut value = serde_json::to_value(report).unwrap_or(Value::Null);
     for (backend, r) in value["backends"].as_array_mut().into_iter().flatten().zip(&report.backends) {
         if let Outcome::Done { kernel, error, .. } = &r.outcome {
@@ -309,7 +309,7 @@ pub fn json(name: &str, spec: &ProblemSpec, report: &RunReport, wanted: Option<B
 }
 
 /// Shapes and formats of a problem, without its graphs.
-pub fn problem(spec: &ProblemSpec) -> Value {
+pub(super) fn problem(spec: &ProblemSpec) -> Value {
     json!({
         "batch": spec.batch, "heads": spec.heads, "kv_heads": spec.kv_heads, "q_len": spec.q_len, "kv_len": spec.kv_len,
         "head_dim": spec.head_dim, "head_dim_v": spec.head_dim_v, "dtype": spec.dtype, "layout": spec.layout,
@@ -318,7 +318,7 @@ pub fn problem(spec: &ProblemSpec) -> Value {
 }
 
 /// Rows of a benchmark: one for each timed backend.
-pub fn rows(name: &str, spec: &ProblemSpec, report: &RunReport) -> Vec<Value> {
+pub(super) fn rows(name: &str, spec: &ProblemSpec, report: &RunReport) -> Vec<Value> {
     let row = |r: &BackendReport| {
         let Outcome::Done { kernel, error, timings, .. } = &r.outcome else { return None };
         let back = report.gradients.iter().find(|g| g.backend == r.backend);
@@ -366,13 +366,13 @@ pub fn rows(name: &str, spec: &ProblemSpec, report: &RunReport) -> Vec<Value> {
 }
 
 /// The spread of a row of a benchmark, as a cell.
-pub fn spread(row: &Value) -> String {
+pub(super) fn spread(row: &Value) -> String {
     let samples = row["samples_ms"].as_array().map(|all| all.len() as u64).or(row["samples"].as_u64());
     row["spread"].as_f64().map_or("-".into(), |share| spread_words(samples.unwrap_or(0) as usize, share))
 }
 
 /// Remarks of a run that are printed on stderr.
-pub fn notes(report: &RunReport) {
+pub(super) fn notes(report: &RunReport) {
     let reported: Vec<_> = report.notes.iter().filter(|d| d.severity >= Severity::Note).cloned().collect();
     super::out::diagnostics(&reported);
 }

@@ -36,7 +36,7 @@ struct Line {
 }
 
 /// Runs every point that the journal does not have. Errors: no Ray, or its cluster is not there.
-pub fn run(
+pub(super) fn run(
     address: &str,
     points: &[Point],
     device: Option<Device>,

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 /// Race presets on a GPU and store the results as recorded runs
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Presets; the default is all of them
     presets: Vec<String>,
     /// The file of recorded runs to add to, such as presets/recorded/nvidia_h200.json
@@ -52,7 +52,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn record(args: &Args) -> Result<(), Failure> {
+pub(super) fn record(args: &Args) -> Result<(), Failure> {
     let mut collection = Collection::open(&args.into)?;
     collection.maskloom_recorded = RECORDED_VERSION;
     if !args.from.is_empty() {
@@ -104,7 +104,7 @@ fn detached(args: &Args, worker: &mut Worker, steps: Vec<Step>) -> Result<(), Fa
 }
 
 /// Adds the runs of a detached job to the file.
-pub fn show_job(batch: &Batch, pieces: &[Piece], how: &detach::Show) -> Result<(), Failure> {
+pub(super) fn show_job(batch: &Batch, pieces: &[Piece], how: &detach::Show) -> Result<(), Failure> {
     let named = || batch.notes["into"].as_str().map(PathBuf::from);
     let Some(into) = how.into.clone().or_else(named) else {
         let why = Diagnostic::error("record-into", "the job does not say which file its runs are for");

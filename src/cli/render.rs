@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 /// Draw a mask (or with --bias a score mod) as PNG, or as a figure with axes, legend and caption (SVG, PDF)
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
     preset: String,
     /// File of the picture
@@ -51,7 +51,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn render(args: Args) -> Result<(), Failure> {
+pub(super) fn render(args: Args) -> Result<(), Failure> {
     let opened = opened::open(&args.preset, &args.code, &args.overrides)?;
     let compiled = opened.compile()?;
     let lengths = opened.document.axes.lengths()?;

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 /// Write a saved run as Markdown, or compare two runs
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Saved by `maskloom run --save-run` or by the window
     run: PathBuf,
     /// A later run for the comparison
@@ -32,7 +32,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn report(args: Args) -> Result<(), Failure> {
+pub(super) fn report(args: Args) -> Result<(), Failure> {
     let run = RunFile::open(&args.run)?;
     let other = args.compare.as_deref().map(RunFile::open).transpose()?;
     let compared = other.as_ref().map(|other| run_file::compare(&run, other));

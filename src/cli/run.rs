@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 /// Race backends on a preset, a document (FILE.json) or code (FILE.py:ENTRY)
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
     preset: String,
     /// Backends to race, in order: eager, sdpa, flash_attention_2, flex, torch:eager, torch:sdpa, torch:flex,
@@ -103,7 +103,7 @@ fn only_gradients() -> Failure {
 }
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<(), Failure> {
+pub(super) fn run(args: Args) -> Result<(), Failure> {
     let mut opened = opened::open(&args.preset, &args.code, &args.overrides)?;
     let inputs = args.inputs.source(&mut opened.document, &args.overrides, args.at.target.trim().is_empty())?;
     let mut compiled = opened.compile()?;
@@ -157,7 +157,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
 }
 
 /// The result of a detached run.
-pub fn show_job(batch: &Batch, pieces: &[Piece], how: &detach::Show) -> Result<(), Failure> {
+pub(super) fn show_job(batch: &Batch, pieces: &[Piece], how: &detach::Show) -> Result<(), Failure> {
     let view: RunNotes = serde_json::from_value(batch.notes.clone())
         .map_err(|e| Diagnostic::error("job-file", format!("the job's notes cannot be read: {e}")))?;
     let step = batch.steps.first().map(|step| &step.work);
@@ -203,7 +203,7 @@ fn shrink(opened: &mut Opened, compiled: &mut Compiled, inputs: &InputSource) ->
 }
 
 /// `smaller copy of 8192 x 8192 tokens, 32 heads, which keeps 11.7% of its cells`.
-pub fn copy_words(of: &CopyOf, kept: f64) -> String {
+pub(super) fn copy_words(of: &CopyOf, kept: f64) -> String {
     let (sizes, all) = (smaller::sizes(&of.document), super::table::percent(of.kept));
     format!("a smaller copy of {sizes}: keeps {} of its cells, the original {all}\n", super::table::percent(kept))
 }

@@ -22,7 +22,7 @@ const PIXELS: usize = 1024;
 
 /// Write a design as one HTML file: a picture that zooms, numbers, runs, code, and the design itself
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Name of a preset, FILE.json, FILE.py:ENTRY, or a saved run, whose times the page shows
     design: String,
     /// File of the page; `maskloom FILE.html` opens its design. A .svg or .pdf is a figure: of the run where there is one, of the mask otherwise
@@ -47,7 +47,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn share(args: Args) -> Result<(), Failure> {
+pub(super) fn share(args: Args) -> Result<(), Failure> {
     let opened = opened::open(&args.design, &args.code, &args.overrides)?;
     let compiled = opened.compile()?;
     let problem = opened.problem(&compiled)?;

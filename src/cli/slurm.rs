@@ -17,7 +17,7 @@ use std::process::Command;
 /// The flags.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "As an array job")]
-pub struct SlurmArgs {
+pub(super) struct SlurmArgs {
     /// Submit the sweep to Slurm as one array job; points and results are in this folder, which every node must see. The same
     /// command shows the results
     #[arg(long, value_name = "DIR", conflicts_with_all = ["targets", "journal", "detach"])]
@@ -31,7 +31,7 @@ pub struct SlurmArgs {
 }
 
 /// What came of it.
-pub enum Array {
+pub(super) enum Array {
     /// It waits or runs.
     Submitted,
     /// The results so far, one for each point.
@@ -39,7 +39,12 @@ pub enum Array {
 }
 
 /// Submits the points, or gives their results. Errors: the folder is another sweep's, or Slurm refuses.
-pub fn array(args: &SlurmArgs, folder: &Path, points: &[Point], device: Option<Device>) -> Result<Array, Failure> {
+pub(super) fn array(
+    args: &SlurmArgs,
+    folder: &Path,
+    points: &[Point],
+    device: Option<Device>,
+) -> Result<Array, Failure> {
     let at = std::path::absolute(folder).map_err(|e| files::cannot_write(folder, &e))?;
     let keys: Vec<String> = points.iter().map(|point| journal::key(&point.request)).collect();
     let known = at.join("array.sh").exists();

@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// A point.
 #[derive(Serialize, Deserialize)]
-pub struct Point {
+pub(super) struct Point {
     /// `seq 4096, heads 8`
     pub label: String,
     /// For the choice of a device.
@@ -38,14 +38,14 @@ pub struct Point {
 }
 
 /// Where points are run.
-pub struct Spread {
+pub(super) struct Spread {
     pub targets: Vec<String>,
     pub device: Option<Device>,
     pub journal: Option<PathBuf>,
 }
 
 /// How a point ended.
-pub type End = Result<Done, Vec<Diagnostic>>;
+pub(super) type End = Result<Done, Vec<Diagnostic>>;
 
 /// What a machine tells.
 enum News {
@@ -57,10 +57,10 @@ enum News {
 }
 
 /// What waits for a machine. Who is free waits for the others' ends: one that is lost gives its work back.
-pub struct Queue<T>(Mutex<(VecDeque<T>, usize)>);
+pub(super) struct Queue<T>(Mutex<(VecDeque<T>, usize)>);
 
 impl<T> Queue<T> {
-    pub fn new(waiting: VecDeque<T>) -> Queue<T> {
+    pub(super) fn new(waiting: VecDeque<T>) -> Queue<T> {
         Queue(Mutex::new((waiting, 0)))
     }
 
@@ -69,7 +69,7 @@ impl<T> Queue<T> {
     }
 
     /// The next one, for which [`Queue::over`] or [`Queue::again`] is called; None: all are over.
-    pub fn next(&self) -> Option<T> {
+    pub(super) fn next(&self) -> Option<T> {
         loop {
             let mut state = self.lock();
             if let Some(next) = state.0.pop_front() {
@@ -85,25 +85,25 @@ impl<T> Queue<T> {
     }
 
     /// One is over.
-    pub fn over(&self) {
+    pub(super) fn over(&self) {
         self.lock().1 -= 1;
     }
 
     /// One is for another machine.
-    pub fn again(&self, one: T) {
+    pub(super) fn again(&self, one: T) {
         let mut state = self.lock();
         state.0.push_front(one);
         state.1 -= 1;
     }
 
     /// None is wanted any more.
-    pub fn clear(&self) {
+    pub(super) fn clear(&self) {
         self.lock().0.clear();
     }
 }
 
 /// Rows that name their machine.
-pub fn rows(name: &str, target: &str, problem: &ProblemSpec, report: &RunReport) -> Vec<Value> {
+pub(super) fn rows(name: &str, target: &str, problem: &ProblemSpec, report: &RunReport) -> Vec<Value> {
     let mut rows = race::rows(name, problem, report);
     rows.iter_mut().for_each(|row| row["target"] = json!(Target::new(target).title()));
     rows
@@ -111,7 +111,7 @@ pub fn rows(name: &str, target: &str, problem: &ProblemSpec, report: &RunReport)
 
 impl Spread {
     /// Runs every point that the journal does not have. Errors: no machine answers, or the journal cannot be written.
-    pub fn run(&self, points: &[Point]) -> Result<Vec<End>, Failure> {
+    pub(super) fn run(&self, points: &[Point]) -> Result<Vec<End>, Failure> {
         let mut journal = self.journal.as_deref().map(Journal::open).transpose()?;
         let keys: Vec<String> = points.iter().map(|point| journal::key(&point.request)).collect();
         let known = |key: &String| journal.as_ref().and_then(|journal| journal.known.get(key).cloned());

@@ -23,7 +23,7 @@ use std::path::PathBuf;
 
 /// Race a preset over lists of lengths, heads and head dims
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
     preset: String,
     /// Lengths, such as 1024,4096,16384; the default is the document's own
@@ -74,7 +74,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn sweep(args: Args) -> Result<(), Failure> {
+pub(super) fn sweep(args: Args) -> Result<(), Failure> {
     let (mut planned, mut failed) = (Vec::new(), Vec::new());
     for point in points(&args) {
         match plan_at(&args, &point) {
@@ -134,7 +134,7 @@ fn detached(args: &Args, targets: &[String], planned: Vec<Point>, failed: Vec<Di
 }
 
 /// The rows of a detached sweep.
-pub fn show_job(batch: &Batch, pieces: &[Piece], how: &detach::Show) -> Result<(), Failure> {
+pub(super) fn show_job(batch: &Batch, pieces: &[Piece], how: &detach::Show) -> Result<(), Failure> {
     let name = batch.notes["name"].as_str().unwrap_or_default();
     let (mut rows, mut failed) = (Vec::new(), detach::failures(pieces));
     for piece in pieces {

@@ -7,11 +7,11 @@ use crate::base::words::is_number;
 use crate::export::figure::{csv, tex};
 use std::sync::OnceLock;
 
-pub use crate::base::words::{big, bytes, digits, error, memory, milliseconds, percent};
+pub(super) use crate::base::words::{big, bytes, digits, error, memory, milliseconds, percent};
 
 /// How tables are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Form {
+pub(super) enum Form {
     /// Aligned columns
     #[default]
     Text,
@@ -23,7 +23,7 @@ pub enum Form {
 
 impl Form {
     /// The ending of its files.
-    pub fn ending(self) -> &'static str {
+    pub(super) fn ending(self) -> &'static str {
         match self {
             Form::Text => "txt",
             Form::Csv => "csv",
@@ -38,22 +38,22 @@ static FORM: OnceLock<Form> = OnceLock::new();
 const MARK: char = '\u{1}';
 
 /// Says once how tables are printed.
-pub fn print_as(form: Form) {
+pub(super) fn print_as(form: Form) {
     let _ = FORM.set(form);
 }
 
 /// How they are printed.
-pub fn form() -> Form {
+pub(super) fn form() -> Form {
     FORM.get().copied().unwrap_or_default()
 }
 
 /// Lines of tables that are no plain text.
-pub fn marked(text: &str) -> String {
+pub(super) fn marked(text: &str) -> String {
     text.lines().map(|line| format!("{MARK}{line}\n")).collect()
 }
 
 /// Output in a form: tables as they are, all other lines as comments.
-pub fn in_form(text: &str, form: Form) -> String {
+pub(super) fn in_form(text: &str, form: Form) -> String {
     let comment = match form {
         Form::Text => return text.into(),
         Form::Csv => "# ",
@@ -69,34 +69,34 @@ pub fn in_form(text: &str, form: Form) -> String {
 
 /// A table under construction.
 #[derive(Clone, Debug, Default)]
-pub struct Table {
+pub(super) struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// A table with these column titles.
-    pub fn new(head: &[&str]) -> Table {
+    pub(super) fn new(head: &[&str]) -> Table {
         Table { head: head.iter().map(|h| h.to_string()).collect(), rows: Vec::new() }
     }
 
     /// Adds a row; missing cells are empty.
-    pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+    pub(super) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
     /// Whether there are no rows.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
     /// Its titles, if it has some, then its rows.
-    pub fn cells(&self) -> Vec<Vec<String>> {
+    pub(super) fn cells(&self) -> Vec<Vec<String>> {
         self.lines().cloned().collect()
     }
 
     /// The table as a file of this ending; None: another ending.
-    pub fn file(&self, ending: &str) -> Option<String> {
+    pub(super) fn file(&self, ending: &str) -> Option<String> {
         match ending {
             "csv" => Some(csv(&self.cells())),
             "tex" => Some(tex(&self.cells())),
@@ -105,12 +105,12 @@ impl Table {
     }
 
     /// The table with a final newline, as `--table` asks for it.
-    pub fn render(&self) -> String {
+    pub(super) fn render(&self) -> String {
         self.rendered(form())
     }
 
     /// The table in Markdown.
-    pub fn markdown(&self) -> String {
+    pub(super) fn markdown(&self) -> String {
         let line = |cells: &[String]| {
             let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
             format!("| {} |\n", cells.join(" | "))

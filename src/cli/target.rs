@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// Name other machines, put a worker there, and try it: --target NAME then runs on them
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(subcommand)]
     what: What,
 }
@@ -100,7 +100,7 @@ struct Remove {
 }
 
 /// Runs the command.
-pub fn target(args: Args) -> Result<(), Failure> {
+pub(super) fn target(args: Args) -> Result<(), Failure> {
     match args.what {
         What::Add(args) => add(args),
         What::List(args) => list(&args),
@@ -235,7 +235,7 @@ fn list(args: &List) -> Result<(), Failure> {
 }
 
 /// Whether the worker there is another build than this program.
-pub fn is_old(of: &Named) -> bool {
+pub(super) fn is_old(of: &Named) -> bool {
     of.worker.build != identity::build().to_string()
 }
 

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 /// Show presets at small sizes on the best device: pictures as text, timings, errors
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Presets; the default is all of them
     presets: Vec<String>,
     /// Largest number of tokens of a preset
@@ -34,12 +34,12 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn command(args: Args) -> Result<(), Failure> {
+pub(super) fn command(args: Args) -> Result<(), Failure> {
     show_all(args)
 }
 
 /// The replacement of the window: all presets, after the reason.
-pub fn tour(why: &Diagnostic) -> Result<(), Failure> {
+pub(super) fn tour(why: &Diagnostic) -> Result<(), Failure> {
     out::diagnostics(std::slice::from_ref(why));
     show_all(Args { presets: Vec::new(), tokens: None, json: false })
 }

@@ -17,7 +17,7 @@ use serde_json::json;
 
 /// List the backends that support a design forward and backward, the refusals with reasons, and the exact calls
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
     preset: String,
     /// The GPU's architecture, such as sm_90a; the default is the CPU
@@ -33,7 +33,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn verdict(args: Args) -> Result<(), Failure> {
+pub(super) fn verdict(args: Args) -> Result<(), Failure> {
     let opened = opened::open(&args.preset, &args.code, &args.overrides)?;
     let compiled = opened.compile()?;
     let place = args.arch.clone().map_or(Place::Cpu, Place::Gpu);
@@ -57,7 +57,7 @@ pub fn verdict(args: Args) -> Result<(), Failure> {
 }
 
 /// Tells what a mask computes where its author probably meant something else.
-pub fn notes(problem: &Problem) -> Result<(), Diagnostic> {
+pub(super) fn notes(problem: &Problem) -> Result<(), Diagnostic> {
     let Some(mask) = &problem.mask else { return Ok(()) };
     let sizes = Sizes { batch: problem.batch, heads: problem.heads, lengths: problem.lengths() };
     let blocks = watched("finding the blocks", |control| problem.block_mask(problem.block_size, control))?;
@@ -67,7 +67,7 @@ pub fn notes(problem: &Problem) -> Result<(), Diagnostic> {
 }
 
 /// The tensors of a design that receive gradients: `learns: table [32, 12]`; empty without a score mod.
-pub fn learns(problem: &Problem) -> String {
+pub(super) fn learns(problem: &Problem) -> String {
     let Some(score) = problem.score.as_deref() else { return String::new() };
     let one = |(name, tensor): (String, HostTensor)| format!("{name} {:?}", tensor.shape());
     match learning(score) {

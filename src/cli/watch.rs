@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Check FILE.py:ENTRY again at every save
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     check: check::Args,
     /// Stop after this many checks; the exit status is that of the last
@@ -24,7 +24,7 @@ pub struct Args {
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Runs the command.
-pub fn watch(args: Args) -> Result<(), Failure> {
+pub(super) fn watch(args: Args) -> Result<(), Failure> {
     let (mut watch, mut left) = (Watch::new(args.check), args.times);
     let mut right;
     loop {

@@ -15,7 +15,7 @@ const TERMINAL: [Duration; 2] = [Duration::from_millis(500), Duration::from_mill
 const ELSEWHERE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(15)];
 
 /// Does the work here, while another thread prints its progress.
-pub fn watched<T>(what: &str, work: impl FnOnce(&Control) -> T) -> T {
+pub(super) fn watched<T>(what: &str, work: impl FnOnce(&Control) -> T) -> T {
     let control = Control::new();
     let (ended, end) = channel::<()>();
     std::thread::scope(|scope| {

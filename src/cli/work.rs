@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// Where to run.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct Where {
+pub(super) struct Where {
     /// cpu, cuda or cuda:N; the default is the best device
     #[arg(long, value_parser = super::arguments::device)]
     pub device: Option<Device>,
@@ -31,7 +31,7 @@ pub struct Where {
 }
 
 /// A greeted worker.
-pub struct Worker {
+pub(super) struct Worker {
     jobs: Jobs,
     /// Whether its progress stays unsaid: several work at once.
     pub quiet: bool,
@@ -40,7 +40,7 @@ pub struct Worker {
 
 impl Worker {
     /// Launches and greets it.
-    pub fn connect(target: &str) -> Result<Worker, Failure> {
+    pub(super) fn connect(target: &str) -> Result<Worker, Failure> {
         let mut jobs = Jobs::new(Target::new(target), Arc::new(|| ()));
         let job = jobs.hello();
         let (answered, waiting) = channel::<()>();
@@ -58,7 +58,7 @@ impl Worker {
     }
 
     /// Chooses the device; if it is the CPU because no better one exists, prints the reason.
-    pub fn device(&self, asked: Option<Device>, document: &Document) -> Device {
+    pub(super) fn device(&self, asked: Option<Device>, document: &Document) -> Device {
         let device = plan::choose_device(asked, document, &self.info);
         if device == Device::Cpu && asked.is_none() {
             self.tell_notes();
@@ -67,19 +67,19 @@ impl Worker {
     }
 
     /// Missing requirements, each with the command that fixes it.
-    pub fn tell_notes(&self) {
+    pub(super) fn tell_notes(&self) {
         let unusable = self.info.devices.iter().filter_map(|d| d.unusable.clone());
         out::diagnostics(&unusable.chain(self.info.notes.iter().cloned()).collect::<Vec<_>>());
     }
 
     /// Whether it still answers; one that has ended is started again.
-    pub fn answers(&mut self) -> bool {
+    pub(super) fn answers(&mut self) -> bool {
         let job = self.jobs.hello();
         matches!(self.jobs.wait(job, &mut |_| {}), News::Hello(_))
     }
 
     /// Races, with progress on the terminal.
-    pub fn run(&mut self, request: RunRequest) -> Result<(RunReport, Vec<Payload>), Failure> {
+    pub(super) fn run(&mut self, request: RunRequest) -> Result<(RunReport, Vec<Payload>), Failure> {
         let progress = if self.quiet { Progress::none() } else { Progress::new() };
         let job = self.jobs.run(request);
         let end = self.jobs.wait(job, &mut |news| {
@@ -96,7 +96,7 @@ impl Worker {
     }
 
     /// A picture of one head of the last run.
-    pub fn map(&mut self, request: MapRequest) -> Result<Vec<f32>, Failure> {
+    pub(super) fn map(&mut self, request: MapRequest) -> Result<Vec<f32>, Failure> {
         let job = self.jobs.map(request);
         match self.jobs.wait(job, &mut |_| {}) {
             News::Mapped { pixels, .. } => Ok(pixels),
@@ -105,7 +105,7 @@ impl Worker {
     }
 
     /// About work that goes on without this program.
-    pub fn detached(&mut self, ask: Ask) -> Result<JobAnswer, Failure> {
+    pub(super) fn detached(&mut self, ask: Ask) -> Result<JobAnswer, Failure> {
         let job = self.jobs.detached(ask);
         match self.jobs.wait(job, &mut |_| {}) {
             News::Detached(reported) => Ok(*reported),
@@ -114,7 +114,7 @@ impl Worker {
     }
 
     /// A question about a capture there, and its answer.
-    pub fn desk(&mut self, about: serde_json::Value) -> Result<serde_json::Value, Failure> {
+    pub(super) fn desk(&mut self, about: serde_json::Value) -> Result<serde_json::Value, Failure> {
         let job = self.jobs.desk(about);
         match self.jobs.wait(job, &mut |_| {}) {
             News::Desk { reported, .. } => Ok(reported),
@@ -123,7 +123,7 @@ impl Worker {
     }
 
     /// Compiles one kernel.
-    pub fn compile(&mut self, request: CompileRequest) -> Result<KernelArtefact, Failure> {
+    pub(super) fn compile(&mut self, request: CompileRequest) -> Result<KernelArtefact, Failure> {
         let job = self.jobs.compile(request);
         match self.jobs.wait(job, &mut |_| {}) {
             News::Compiled(artefact) => Ok(*artefact),
@@ -132,7 +132,7 @@ impl Worker {
     }
 
     /// Examines its machine.
-    pub fn doctor(&mut self) -> Result<DoctorReport, Failure> {
+    pub(super) fn doctor(&mut self) -> Result<DoctorReport, Failure> {
         let job = self.jobs.doctor();
         let (ended, waiting) = channel::<()>();
         std::thread::spawn(move || {

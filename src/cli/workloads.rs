@@ -12,14 +12,14 @@ use crate::tasks::plan;
 use crate::worker::protocol::RunRequest;
 
 /// One row's document.
-pub struct Workload {
+pub(super) struct Workload {
     pub name: &'static str,
     document: Document,
 }
 
 impl Workload {
     /// Its race. Errors: those of its patterns.
-    pub fn request(&self) -> Result<RunRequest, Failure> {
+    pub(super) fn request(&self) -> Result<RunRequest, Failure> {
         let compiled = compile(&self.document, &BuiltIn);
         let problem = from_document(&self.document, &compiled)?;
         Ok(plan::run_request(&problem, &self.document.settings, Device::Cpu))
@@ -27,7 +27,7 @@ impl Workload {
 }
 
 /// The first usable GPU of a worker, or the reason why there is none.
-pub fn gpu(worker: &Worker) -> Result<Device, Failure> {
+pub(super) fn gpu(worker: &Worker) -> Result<Device, Failure> {
     let found = worker.info.devices.iter().find(|d| d.compute_capability.is_some() && d.unusable.is_none());
     if let Some(device) = found {
         return Ok(device.device);
@@ -92,7 +92,7 @@ fn workload(name: &'static str, shape: Shape, masks: &[Pattern], scores: &[Patte
 const CAUSAL: Pattern = ("causal", &[]);
 
 /// float32, 1 x 8 heads x 4096 x 64.
-pub fn cpu() -> Vec<Workload> {
+pub(super) fn cpu() -> Vec<Workload> {
     let base = Shape { batch: 1, heads: 8, kv_heads: 8, tokens: 4096, head_dim: 64, dtype: DType::F32 };
     vec![
         workload("full", base, &[], &[]),

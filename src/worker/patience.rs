@@ -44,34 +44,34 @@ pub(super) struct Vital {
 }
 
 impl Vital {
-    pub fn new() -> Vital {
+    pub(crate) fn new() -> Vital {
         let now = Instant::now();
         Vital { began: Mutex::new(now), last: Mutex::new(now), greeted: AtomicBool::new(false) }
     }
 
     /// A message has come.
-    pub fn message(&self) {
+    pub(crate) fn message(&self) {
         self.greeted.store(true, Ordering::Release);
         self.bytes();
     }
 
     /// A part of a message has come. Before the greeting only whole messages count.
-    pub fn bytes(&self) {
+    pub(crate) fn bytes(&self) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
     /// The wait for a greeting begins again.
-    pub fn again(&self) {
+    pub(crate) fn again(&self) {
         *self.began.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
     /// Whether a message has come.
-    pub fn is_greeted(&self) -> bool {
+    pub(crate) fn is_greeted(&self) -> bool {
         self.greeted.load(Ordering::Acquire)
     }
 
     /// What is missing for too long, in words.
-    pub fn missing(&self, patience: &Patience) -> Option<String> {
+    pub(crate) fn missing(&self, patience: &Patience) -> Option<String> {
         if !self.is_greeted() {
             let began = *self.began.lock().unwrap_or_else(PoisonError::into_inner);
             let late = began.elapsed() >= patience.greeting;

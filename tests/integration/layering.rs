@@ -23,7 +23,7 @@ const ONLY_IN: [(&str, &str); 10] = [
 /// Files that the program starts from: they may import everything.
 const ROOTS: [&str; 2] = ["lib", "main"];
 
-pub fn rust_files(dir: &Path, out: &mut Vec<PathBuf>) {
+pub(crate) fn rust_files(dir: &Path, out: &mut Vec<PathBuf>) {
     files_below(dir, &["rs"], out);
 }
 

@@ -25,7 +25,7 @@ const GRID: usize = 512;
 
 /// The range of a bias's colours.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Span {
+pub(super) struct Span {
     /// Over kept cells.
     pub ramp: Ramp,
     /// Whether all of them were looked at.
@@ -33,7 +33,7 @@ pub struct Span {
 }
 
 /// The mods that are looked at.
-pub struct Mods<'a> {
+pub(super) struct Mods<'a> {
     /// None keeps everything.
     pub mask: Option<&'a Raster>,
     /// The drawn picture.
@@ -43,7 +43,7 @@ pub struct Mods<'a> {
 }
 
 /// The range over kept cells of these (batch entry, head); None: cancelled, or nothing is kept.
-pub fn span(mods: &Mods<'_>, groups: &[[usize; 2]], control: &Control) -> Option<Span> {
+pub(super) fn span(mods: &Mods<'_>, groups: &[[usize; 2]], control: &Control) -> Option<Span> {
     let Lengths { q_len, kv_len } = mods.lengths;
     let some = groups.iter().step_by(groups.len().div_ceil(GROUPS).max(1));
     let cells = BUDGET / groups.len().clamp(1, GROUPS);
@@ -140,6 +140,6 @@ impl Mods<'_> {
 }
 
 /// The colour of a pixel that keeps none: stripes over the picture's own pixels.
-pub fn dropped(row: usize, col: usize, palette: &Palette) -> Color32 {
+pub(super) fn dropped(row: usize, col: usize, palette: &Palette) -> Color32 {
     palette.dropped[usize::from((row + col) % 8 < 4)]
 }

@@ -17,7 +17,7 @@ const NEAR: f32 = 9.0;
 const SIDE: f32 = 8.0;
 
 /// Rows and columns of a rectangle, half-open, in tokens.
-pub type Extent = [[usize; 2]; 2];
+pub(super) type Extent = [[usize; 2]; 2];
 
 /// A handle that is held.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,7 +57,7 @@ pub(super) fn grip(map: &ScreenFromWorld, of: Extent, at: Pos2) -> Option<Grip> 
 impl Grip {
     /// The rectangle with the handle at a place, in steps of a cell; a single edge goes to the border of a segment or frame that
     /// is near, if there are axes.
-    pub fn moved(
+    pub(super) fn moved(
         &self,
         map: &ScreenFromWorld,
         at: Pos2,

@@ -23,7 +23,7 @@ pub struct ReadOut {
 }
 
 /// Words about the cell at (q, kv) and its block.
-pub fn read_out(scene: &Scene<'_>, at: [usize; 2], block: Option<Answer>) -> ReadOut {
+pub(super) fn read_out(scene: &Scene<'_>, at: [usize; 2], block: Option<Answer>) -> ReadOut {
     let axis = |axis: &crate::document::model::Axis, token: usize| match axis.place(token) {
         Some(place) if axis.segments.len() > 1 || axis.segments[0].grid.len() > 1 => format!(" = {place}"),
         _ => String::new(),
@@ -54,7 +54,7 @@ fn kind(scene: &Scene<'_>, at: [usize; 2], answer: Answer) -> String {
 }
 
 /// A share in words; never 0% or 100% for a share in between.
-pub fn percent(share: f64, exact: bool) -> String {
+pub(super) fn percent(share: f64, exact: bool) -> String {
     let about = if exact { "" } else { "\u{2248} " };
     match share * 100.0 {
         p if p <= 0.0 => format!("{about}0%"),
@@ -67,7 +67,7 @@ pub fn percent(share: f64, exact: bool) -> String {
 }
 
 /// A bias in few digits.
-pub fn short(value: f32) -> String {
+pub(super) fn short(value: f32) -> String {
     match value.abs() {
         1000.0.. => format!("{value:.0}"),
         10.0.. => format!("{value:.1}"),

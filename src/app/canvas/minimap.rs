@@ -14,7 +14,7 @@ use egui::{Color32, CursorIcon, FontId, Painter, Rect, Sense, StrokeKind, Ui, po
 /// Side of the minimap, in points.
 const SIDE: f32 = 128.0;
 /// Height of the strip, in points.
-pub const STRIP: f32 = 86.0;
+pub(super) const STRIP: f32 = 86.0;
 /// Side of a thumbnail, in points.
 const THUMB: f32 = 60.0;
 /// Most heads or batch entries shown in the strip.
@@ -35,13 +35,13 @@ fn fitted(square: Rect, lengths: Lengths) -> Rect {
 }
 
 /// Height that the minimap takes in the lower right corner; nothing where there is none.
-pub fn room(view: &View, canvas: Rect) -> f32 {
+pub(super) fn room(view: &View, canvas: Rect) -> f32 {
     let none = view.is_fit() || canvas.width() < 3.0 * SIDE || canvas.height() < 2.5 * SIDE;
     if none { 0.0 } else { SIDE + 6.0 }
 }
 
 /// The minimap: shown unless the whole mask is. A click or drag in it moves the view.
-pub fn minimap(
+pub(super) fn minimap(
     ui: &Ui,
     tiles: &mut Tiles,
     view: &mut View,
@@ -93,14 +93,14 @@ fn paint(painter: &Painter, tiles: &mut Tiles, key: &TileKey, rect: Rect, length
 }
 
 /// Thumbnails of a picture that differs by head or batch entry.
-pub struct Strip {
+pub(super) struct Strip {
     /// (b, h) of each, in order.
     pub groups: Vec<[usize; 2]>,
 }
 
 impl Strip {
     /// The strip of a scene; None where all heads and batch entries look alike.
-    pub fn of(depends: [bool; 2], batch: usize, heads: usize, [b, h]: [usize; 2]) -> Option<Strip> {
+    pub(super) fn of(depends: [bool; 2], batch: usize, heads: usize, [b, h]: [usize; 2]) -> Option<Strip> {
         let groups: Vec<[usize; 2]> = match depends {
             [_, true] if heads > 1 => (0..heads.min(MOST)).map(|h| [b, h]).collect(),
             [true, _] if batch > 1 => (0..batch.min(MOST)).map(|b| [b, h]).collect(),
@@ -110,7 +110,7 @@ impl Strip {
     }
 
     /// Tiles that it shows.
-    pub fn keys(&self, base: TileKey, lengths: Lengths, depends: [bool; 2]) -> Vec<TileKey> {
+    pub(super) fn keys(&self, base: TileKey, lengths: Lengths, depends: [bool; 2]) -> Vec<TileKey> {
         let key = |[b, h]: &[usize; 2]| TileKey {
             b: if depends[0] { *b as u32 } else { 0 },
             h: if depends[1] { *h as u32 } else { 0 },
@@ -122,7 +122,7 @@ impl Strip {
     }
 
     /// Draws it. A click shows a thumbnail; with Ctrl or Shift it picks heads to work on.
-    pub fn show(
+    pub(super) fn show(
         &self,
         ui: &mut Ui,
         tiles: &mut Tiles,
@@ -187,7 +187,7 @@ impl Strip {
 }
 
 /// Whether a source's picture needs a strip: where heads differ, or are picked.
-pub fn strip(source: &Source, scene: &Scene<'_>) -> Option<Strip> {
+pub(super) fn strip(source: &Source, scene: &Scene<'_>) -> Option<Strip> {
     let [by_batch, by_head] = source.depends(scene.picture);
     Strip::of([by_batch, by_head || scene.picked.is_some()], scene.batch, scene.heads, [scene.b, scene.h])
 }

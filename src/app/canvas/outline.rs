@@ -39,7 +39,7 @@ pub(super) struct Outline {
 
 impl Outline {
     /// Begins at a place.
-    pub fn new(tool: Tool, at: Pos2, step: &Step<'_>) -> Outline {
+    pub(super) fn new(tool: Tool, at: Pos2, step: &Step<'_>) -> Outline {
         let to = step.map.world(at);
         let mut outline = Outline { tool, corners: Vec::new(), to, at, reach: 0.0 };
         outline.corner(at, step);
@@ -60,7 +60,7 @@ impl Outline {
     }
 
     /// The pointer moved through these places.
-    pub fn drag(&mut self, through: &[Pos2], step: &Step<'_>) {
+    pub(super) fn drag(&mut self, through: &[Pos2], step: &Step<'_>) {
         for at in through {
             self.reach = self.reach.max(at.distance(self.at));
             self.to = step.map.world(*at);
@@ -72,12 +72,12 @@ impl Outline {
     }
 
     /// Whether a lasso has only been pressed.
-    pub fn is_click(&self) -> bool {
+    pub(super) fn is_click(&self) -> bool {
         self.tool == Tool::Lasso && self.reach < DRAG
     }
 
     /// The area, if the line goes around a cell.
-    pub fn region(&self, step: &Step<'_>) -> Option<Region> {
+    pub(super) fn region(&self, step: &Step<'_>) -> Option<Region> {
         let cell = |cell: usize, scale: f64| cell * (LEAST / (cell as f64 * scale)).ceil().max(1.0) as usize;
         let size = BlockSize { q: cell(step.cell.q, step.map.q.scale), kv: cell(step.cell.kv, step.map.kv.scale) };
         let snapped = [0, 1].map(|side| {
@@ -88,7 +88,7 @@ impl Outline {
     }
 
     /// What it is, and how it goes on.
-    pub fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         let corners = self.corners.len();
         match self.tool {
             Tool::Polygon if corners < 3 => {
@@ -102,7 +102,7 @@ impl Outline {
     }
 
     /// Draws the line, with a straight one to the pointer.
-    pub fn paint(&self, painter: &Painter, palette: &Palette, step: &Step<'_>) {
+    pub(super) fn paint(&self, painter: &Painter, palette: &Palette, step: &Step<'_>) {
         let at = |[q, kv]: [f64; 2]| step.map.pos(q, kv);
         let mut line: Vec<Pos2> = self.corners.iter().map(|corner| at(corner.at)).collect();
         line.push(at(self.to));

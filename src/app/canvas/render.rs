@@ -19,13 +19,13 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Pixels along the side of a tile.
-pub const SIDE: usize = 256;
+pub(super) const SIDE: usize = 256;
 /// Pixels along the side of the first impression of a whole mask.
 const IMPRESSION: usize = 64;
 
 /// Which tile of which picture. `level` is the binary logarithm of the tokens a pixel covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TileKey {
+pub(super) struct TileKey {
     /// Revision of the scene.
     pub revision: u64,
     /// Batch entry; 0 if the picture does not depend on it.
@@ -48,7 +48,7 @@ pub struct TileKey {
 
 /// The source of tiles: one revision's mods, compiled by the first worker that needs them.
 #[derive(Debug)]
-pub struct Source {
+pub(super) struct Source {
     /// Revision of the scene.
     pub revision: u64,
     /// Region of the mask.
@@ -100,7 +100,7 @@ fn reads(of: &Option<Arc<Mod>>) -> [bool; 2] {
 
 /// A finished tile.
 #[derive(Clone, Debug)]
-pub struct Tile {
+pub(super) struct Tile {
     /// Pixels, as many as the mask has there.
     pub image: ColorImage,
     /// Whether every pixel is exact rather than sampled.
@@ -109,7 +109,7 @@ pub struct Tile {
 
 impl Source {
     /// Mods that have not been compiled yet; cheap.
-    pub fn new(revision: u64, mask: Option<Arc<Mod>>, score: Option<Arc<Mod>>, lengths: Lengths) -> Source {
+    pub(super) fn new(revision: u64, mask: Option<Arc<Mod>>, score: Option<Arc<Mod>>, lengths: Lengths) -> Source {
         let depends = [reads(&mask), reads(&score)];
         let (raster, bias, span, groups) = (OnceLock::new(), OnceLock::new(), Mutex::default(), [1, 1]);
         Source { revision, lengths, mask, score, depends, groups, raster, bias, span, before: None, against: None }
@@ -117,20 +117,20 @@ impl Source {
 
     /// The same for so many batch entries and heads.
     #[must_use]
-    pub fn over(mut self, batch: usize, heads: usize) -> Source {
+    pub(super) fn over(mut self, batch: usize, heads: usize) -> Source {
         self.groups = [batch.max(1), heads.max(1)];
         self
     }
 
     /// The same with another mask to compare with, known by its number.
     #[must_use]
-    pub fn compared(mut self, number: u64, mask: Option<Arc<Mod>>) -> Source {
+    pub(super) fn compared(mut self, number: u64, mask: Option<Arc<Mod>>) -> Source {
         self.against = Some(Against { number, mask, ways: [OnceLock::new(), OnceLock::new()] });
         self
     }
 
     /// The number of the compared mask.
-    pub fn against(&self) -> Option<u64> {
+    pub(super) fn against(&self) -> Option<u64> {
         self.against.as_ref().map(|against| against.number)
     }
 
@@ -148,14 +148,14 @@ impl Source {
     }
 
     /// Whether it is for so many batch entries and heads.
-    pub fn is_over(&self, groups: [usize; 2]) -> bool {
+    pub(super) fn is_over(&self, groups: [usize; 2]) -> bool {
         self.groups == groups.map(|n| n.max(1))
     }
 
     /// The same as what comes after another: tiles that the edit between them leaves as they were can be carried over.
     /// `drawn`: whether there are tiles of that one; otherwise those of the one before it count.
     #[must_use]
-    pub fn after(mut self, last: &Source, drawn: bool) -> Source {
+    pub(super) fn after(mut self, last: &Source, drawn: bool) -> Source {
         if self.lengths == last.lengths {
             let of = |s: &Source| Before { revision: s.revision, mask: s.mask.clone(), score: s.score.clone() };
             let drawn = drawn && last.revision != self.revision;
@@ -165,12 +165,12 @@ impl Source {
     }
 
     /// The revision whose tiles may be carried over.
-    pub fn before(&self) -> Option<u64> {
+    pub(super) fn before(&self) -> Option<u64> {
         self.before.as_ref().map(|before| before.revision)
     }
 
     /// The tiles of `before` that are unchanged. Not for the window's thread.
-    pub fn unchanged(&self, mut tiles: Vec<TileKey>) -> Vec<TileKey> {
+    pub(super) fn unchanged(&self, mut tiles: Vec<TileKey>) -> Vec<TileKey> {
         let Some(before) = &self.before else { return Vec::new() };
         // its colours depend on all that the mask keeps
         let bias = same(&before.score, &self.score) && (self.score.is_none() || same(&before.mask, &self.mask));
@@ -192,7 +192,7 @@ impl Source {
     }
 
     /// Whether a picture differs by (batch entry, head). That of a bias shows what the mask drops, too.
-    pub fn depends(&self, picture: Picture) -> [bool; 2] {
+    pub(super) fn depends(&self, picture: Picture) -> [bool; 2] {
         let [mask, score] = self.depends;
         let either = |other: [bool; 2]| [mask[0] || other[0], mask[1] || other[1]];
         match picture {
@@ -203,7 +203,7 @@ impl Source {
     }
 
     /// Whether there is nothing to draw: a bias without a score mod, a difference from nothing.
-    pub fn is_blank(&self, picture: Picture) -> bool {
+    pub(super) fn is_blank(&self, picture: Picture) -> bool {
         match picture {
             Picture::Bias => self.score.is_none(),
             Picture::Difference => self.against.is_none(),
@@ -214,7 +214,7 @@ impl Source {
     }
 
     /// The compiled mask; compiles it if necessary. Not for the window's thread.
-    pub fn raster(&self) -> Option<&Raster> {
+    pub(super) fn raster(&self) -> Option<&Raster> {
         self.mask.as_ref().map(|mask| self.raster.get_or_init(|| Raster::new(mask.clone())))
     }
 
@@ -223,7 +223,7 @@ impl Source {
     }
 
     /// The range of a bias, once a tile of it has been made.
-    pub fn known_span(&self) -> Option<Span> {
+    pub(super) fn known_span(&self) -> Option<Span> {
         *self.span.lock().ok()?
     }
 
@@ -251,7 +251,7 @@ impl Source {
 
 impl TileKey {
     /// The first tile of a picture at single tokens.
-    pub fn of(source: &Source, group: [usize; 2], picture: Picture, block: BlockSize, dark: bool) -> TileKey {
+    pub(super) fn of(source: &Source, group: [usize; 2], picture: Picture, block: BlockSize, dark: bool) -> TileKey {
         let depends = source.depends(picture);
         TileKey {
             revision: source.revision,
@@ -267,12 +267,12 @@ impl TileKey {
     }
 
     /// Tokens a pixel, (q, kv).
-    pub fn steps(&self) -> [usize; 2] {
+    pub(super) fn steps(&self) -> [usize; 2] {
         self.level.map(|l| 1usize << l)
     }
 
     /// Tokens of the tile, (q, kv), clipped to the lengths.
-    pub fn tokens(&self, lengths: Lengths) -> [Range<usize>; 2] {
+    pub(super) fn tokens(&self, lengths: Lengths) -> [Range<usize>; 2] {
         let side = self.steps().map(|s| s * SIDE);
         let range = |at: usize, len: usize| {
             let start = self.at[at] as usize * side[at];
@@ -293,23 +293,23 @@ impl TileKey {
 }
 
 /// The level at which the whole mask fits into one tile of so many pixels.
-pub fn whole(lengths: Lengths, side: usize) -> [u8; 2] {
+pub(super) fn whole(lengths: Lengths, side: usize) -> [u8; 2] {
     [lengths.q_len, lengths.kv_len].map(|len| len.div_ceil(side).next_power_of_two().trailing_zeros() as u8)
 }
 
 /// The level of the first impression of a whole mask, which is made with little effort.
-pub fn impression(lengths: Lengths) -> [u8; 2] {
+pub(super) fn impression(lengths: Lengths) -> [u8; 2] {
     whole(lengths, IMPRESSION)
 }
 
 /// Whether a tile shows the whole mask.
-pub fn is_whole(key: &TileKey, lengths: Lengths) -> bool {
+pub(super) fn is_whole(key: &TileKey, lengths: Lengths) -> bool {
     let top = whole(lengths, SIDE);
     key.level[0] >= top[0] && key.level[1] >= top[1]
 }
 
 /// Makes a tile. None if it was cancelled meanwhile.
-pub fn render(source: &Source, key: &TileKey, control: &Control) -> Option<Tile> {
+pub(super) fn render(source: &Source, key: &TileKey, control: &Control) -> Option<Tile> {
     let area = Area::of(key, source.lengths);
     let size = [area.kv.len().div_ceil(area.steps[1]), area.q.len().div_ceil(area.steps[0])];
     let (pixels, exact) = pixels(source, &area, control);
@@ -317,7 +317,7 @@ pub fn render(source: &Source, key: &TileKey, control: &Control) -> Option<Tile>
 }
 
 /// One row, a pixel for each key: what a tile shows of it where cells are largest. None if it was cancelled meanwhile.
-pub fn row(source: &Source, key: &TileKey, q: usize, control: &Control) -> Option<Row> {
+pub(super) fn row(source: &Source, key: &TileKey, q: usize, control: &Control) -> Option<Row> {
     let of = Area::of(key, source.lengths);
     let area = Area { q: q..q + 1, kv: 0..source.lengths.kv_len, steps: [1, 1], sketch: false, ..of };
     let (colors, _) = pixels(source, &area, control);
@@ -327,7 +327,7 @@ pub fn row(source: &Source, key: &TileKey, q: usize, control: &Control) -> Optio
 
 /// The keys of one query.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub(super) struct Row {
     /// As the matrix colours them.
     pub colors: Vec<Color32>,
     /// Whether the mask keeps each.

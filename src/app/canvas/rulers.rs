@@ -11,9 +11,9 @@ use crate::document::model::{Axis, Segment};
 use egui::{Align2, Color32, FontId, Mesh, Painter, Rect, Visuals, pos2};
 
 /// Width of the ruler on the left, in points.
-pub const LEFT: f32 = 74.0;
+pub(super) const LEFT: f32 = 74.0;
 /// Height of the ruler on top, in points.
-pub const TOP: f32 = 34.0;
+pub(super) const TOP: f32 = 34.0;
 /// Block lines appear at this width of a block, in points, and are at full strength at [`GRID_FULL`].
 const GRID: f64 = 7.0;
 const GRID_FULL: f64 = 24.0;
@@ -25,7 +25,7 @@ const CLOSE: f64 = 3.0;
 
 /// A mark of a ruler.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tick {
+pub(super) struct Tick {
     /// Token.
     pub token: usize,
     /// Its label.
@@ -33,7 +33,7 @@ pub struct Tick {
 }
 
 /// Marks for the tokens of a range, about `gap` points apart, in the coordinates of each segment.
-pub fn ticks(axis: &Axis, seen: [f64; 2], scale: f64, gap: f64) -> Vec<Tick> {
+pub(super) fn ticks(axis: &Axis, seen: [f64; 2], scale: f64, gap: f64) -> Vec<Tick> {
     let mut out: Vec<Tick> = Vec::new();
     let mut start = 0usize;
     for segment in &axis.segments {
@@ -131,12 +131,12 @@ fn label(segment: &Segment, at: usize, dim: usize) -> String {
 }
 
 /// 1048576 as `1 048 576`; four digits have no space.
-pub fn digits(n: usize) -> String {
+pub(super) fn digits(n: usize) -> String {
     if n < 10_000 { n.to_string() } else { grouped(n as u128).replace('\u{202f}', " ") }
 }
 
 /// Both rulers around the canvas `map.rect`.
-pub struct Rulers<'a> {
+pub(super) struct Rulers<'a> {
     /// The transform of this frame.
     pub map: &'a ScreenFromWorld,
     /// Extent of the mask.
@@ -155,7 +155,7 @@ pub struct Rulers<'a> {
 
 impl Rulers<'_> {
     /// Paints them; `painter` may draw over the canvas and its rulers.
-    pub fn paint(&self, painter: &Painter) {
+    pub(super) fn paint(&self, painter: &Painter) {
         let canvas = self.map.rect;
         let top = Rect::from_min_max(pos2(canvas.left(), canvas.top() - TOP), canvas.right_top());
         let left = Rect::from_min_max(pos2(canvas.left() - LEFT, canvas.top()), canvas.left_bottom());
@@ -297,7 +297,7 @@ impl Rulers<'_> {
 }
 
 /// Lines over the picture: cells, blocks, boundaries of segments.
-pub fn grid(painter: &Painter, map: &ScreenFromWorld, lengths: Lengths, block: BlockSize, palette: &Palette) {
+pub(super) fn grid(painter: &Painter, map: &ScreenFromWorld, lengths: Lengths, block: BlockSize, palette: &Palette) {
     let mut mesh = Mesh::default();
     let cell = strength([map.q.scale, map.kv.scale]) * 0.5;
     lines(&mut mesh, map, lengths, BlockSize::square(1), palette.grid.gamma_multiply(cell), 1.0);
@@ -329,7 +329,7 @@ fn lines(mesh: &mut Mesh, map: &ScreenFromWorld, lengths: Lengths, size: BlockSi
 }
 
 /// Lines between segments.
-pub fn boundaries(
+pub(super) fn boundaries(
     painter: &Painter,
     map: &ScreenFromWorld,
     lengths: Lengths,

@@ -15,7 +15,7 @@ pub(super) const SNAP: f64 = 7.0;
 
 /// Where and how a step is made.
 #[derive(Clone, Copy, Debug)]
-pub struct Step<'a> {
+pub(super) struct Step<'a> {
     /// The transform of this frame.
     pub map: &'a ScreenFromWorld,
     /// Extent of the mask.

@@ -39,7 +39,7 @@ impl std::fmt::Debug for Entry {
 
 /// The requests of a frame.
 #[derive(Clone, Copy, Debug)]
-pub struct Look<'a> {
+pub(super) struct Look<'a> {
     /// The visible part.
     pub map: &'a ScreenFromWorld,
     /// Extent of the mask.
@@ -60,7 +60,7 @@ pub struct Look<'a> {
 
 /// The cache and its workers.
 #[derive(Debug)]
-pub struct Tiles {
+pub(super) struct Tiles {
     workers: Workers,
     cache: HashMap<TileKey, Entry>,
     bytes: usize,
@@ -89,7 +89,7 @@ pub struct Tiles {
 
 impl Tiles {
     /// An empty cache over running workers.
-    pub fn new(workers: Workers) -> Tiles {
+    pub(super) fn new(workers: Workers) -> Tiles {
         Tiles {
             workers,
             cache: HashMap::new(),
@@ -113,32 +113,32 @@ impl Tiles {
     }
 
     /// Whether the last frame showed nothing but finished tiles of the present revision.
-    pub fn settled(&self) -> bool {
+    pub(super) fn settled(&self) -> bool {
         self.settled
     }
 
     /// Whether every pixel of the last frame was exact.
-    pub fn exact(&self) -> bool {
+    pub(super) fn exact(&self) -> bool {
         self.exact
     }
 
     /// Whether the last frame showed the mask before the last change where its own tiles are late.
-    pub fn stood_in(&self) -> bool {
+    pub(super) fn stood_in(&self) -> bool {
         self.stood_in
     }
 
     /// Words of the analysis that failed on a tile, if any did.
-    pub fn failure(&self) -> Option<&str> {
+    pub(super) fn failure(&self) -> Option<&str> {
         self.failed.values().next().map(String::as_str)
     }
 
     /// The results about a rectangle.
-    pub fn answer(&self, probe: &Probe) -> Option<Answer> {
+    pub(super) fn answer(&self, probe: &Probe) -> Option<Answer> {
         self.answers.iter().find(|(known, _)| known == probe).map(|(_, answer)| *answer)
     }
 
     /// Takes finished tiles in; call once a frame before painting. Returns whether more wait.
-    pub fn receive(&mut self, ctx: &egui::Context, source: &Source) -> bool {
+    pub(super) fn receive(&mut self, ctx: &egui::Context, source: &Source) -> bool {
         self.frame += 1;
         self.arrived.extend(self.workers.finished());
         let mut uploads = 0;
@@ -182,7 +182,7 @@ impl Tiles {
     }
 
     /// Whether there are tiles of a revision, its own or carried over.
-    pub fn is_carried(&self, revision: u64) -> bool {
+    pub(super) fn is_carried(&self, revision: u64) -> bool {
         self.carried == Some(revision)
     }
 
@@ -243,12 +243,12 @@ impl Tiles {
     }
 
     /// A key that has everything but its place.
-    pub fn key(&self, source: &Source, look: &Look<'_>) -> TileKey {
+    pub(super) fn key(&self, source: &Source, look: &Look<'_>) -> TileKey {
         TileKey::of(source, look.group, look.picture, look.block, look.dark)
     }
 
     /// Paints what there is and wishes for the rest. `extra` tiles (minimap, thumbnails) come after the visible ones.
-    pub fn paint(
+    pub(super) fn paint(
         &mut self,
         painter: &Painter,
         source: &Arc<Source>,
@@ -304,7 +304,7 @@ impl Tiles {
     }
 
     /// From here on nothing that was drawn of another document, or at other lengths, stands in for what is missing.
-    pub fn forget_stand_ins(&mut self) {
+    pub(super) fn forget_stand_ins(&mut self) {
         (self.before, self.current, self.newest, self.settled) = (None, None, None, false);
     }
 
@@ -382,7 +382,7 @@ impl Tiles {
     }
 
     /// A tile of the cache for a minimap or thumbnail: its texture and the part of it that the mask fills.
-    pub fn texture(&mut self, key: &TileKey, lengths: Lengths) -> Option<(egui::TextureId, Rect)> {
+    pub(super) fn texture(&mut self, key: &TileKey, lengths: Lengths) -> Option<(egui::TextureId, Rect)> {
         let frame = self.frame;
         let entry = self.cache.get_mut(key)?;
         entry.used = frame;

@@ -57,7 +57,7 @@ struct Pending {
 
 /// The shape in progress.
 #[derive(Debug)]
-pub struct Tools {
+pub(super) struct Tools {
     active: Option<Active>,
     span: Option<Span>,
     /// A polygon or lasso under way.
@@ -75,23 +75,23 @@ impl Default for Tools {
 
 impl Tools {
     /// Whether something is being drawn.
-    pub fn drawing(&self) -> bool {
+    pub(super) fn drawing(&self) -> bool {
         self.active.is_some() || self.span.is_some() || self.outline.is_some()
     }
 
     /// Whether the pointer has only been pressed: a shape of a click is none.
-    pub fn is_click(&self) -> bool {
+    pub(super) fn is_click(&self) -> bool {
         let lasso = self.outline.as_ref().is_some_and(Outline::is_click);
         lasso || self.span.is_some_and(|span| span.tool != Tool::Line && span.reach < DRAG)
     }
 
     /// Whether it is a shape rather than a stroke.
-    pub fn spanning(&self) -> bool {
+    pub(super) fn spanning(&self) -> bool {
         self.span.is_some() || self.outline.is_some()
     }
 
     /// Makes the brush wider or narrower.
-    pub fn widen(&mut self, by: i32) {
+    pub(super) fn widen(&mut self, by: i32) {
         self.brush = self.brush.saturating_add_signed(by).clamp(1, 1024);
     }
 
@@ -102,7 +102,7 @@ impl Tools {
     }
 
     /// The pointer went down.
-    pub fn press(&mut self, tool: Tool, at: Pos2, step: &Step<'_>, events: &mut Vec<CanvasEvent>) {
+    pub(super) fn press(&mut self, tool: Tool, at: Pos2, step: &Step<'_>, events: &mut Vec<CanvasEvent>) {
         let cell = step.cell_at(at);
         match tool {
             Tool::Pan => {}
@@ -123,7 +123,7 @@ impl Tools {
     }
 
     /// The pointer moved through these points.
-    pub fn drag(&mut self, through: &[Pos2], step: &Step<'_>, events: &mut Vec<CanvasEvent>) {
+    pub(super) fn drag(&mut self, through: &[Pos2], step: &Step<'_>, events: &mut Vec<CanvasEvent>) {
         if let (Some(span), Some(at)) = (&mut self.span, through.last()) {
             span.to = step.map.world(*at);
             span.reach = through.iter().map(|p| p.distance(span.at)).fold(span.reach, f32::max);
@@ -146,7 +146,7 @@ impl Tools {
     }
 
     /// The pointer went up.
-    pub fn release(&mut self, step: &Step<'_>, events: &mut Vec<CanvasEvent>) {
+    pub(super) fn release(&mut self, step: &Step<'_>, events: &mut Vec<CanvasEvent>) {
         if self.active.take().is_some() {
             events.push(CanvasEvent::StrokeEnded);
         }
@@ -188,7 +188,7 @@ impl Tools {
     }
 
     /// Escape: nothing has been drawn.
-    pub fn cancel(&mut self, events: &mut Vec<CanvasEvent>) {
+    pub(super) fn cancel(&mut self, events: &mut Vec<CanvasEvent>) {
         (self.span, self.outline) = (None, None);
         if self.active.take().is_some() {
             self.pending.clear();
@@ -197,7 +197,7 @@ impl Tools {
     }
 
     /// Drops what the picture shows by now. `settled`: the picture is that of `revision`.
-    pub fn settle(&mut self, revision: u64, settled: bool, now: f64) {
+    pub(super) fn settle(&mut self, revision: u64, settled: bool, now: f64) {
         self.pending.retain(|p| {
             let shown = settled && (revision > p.revision + 1 || revision > p.revision && now - p.at > BELIEVE);
             !shown && (self.active.is_some() || now - p.at < FORGET)
@@ -205,17 +205,17 @@ impl Tools {
     }
 
     /// Whether strokes wait for the picture.
-    pub fn waiting(&self) -> bool {
+    pub(super) fn waiting(&self) -> bool {
         !self.pending.is_empty()
     }
 
     /// The rectangle under way, in tokens.
-    pub fn rectangle(&self, step: &Step<'_>) -> Option<[[usize; 2]; 2]> {
+    pub(super) fn rectangle(&self, step: &Step<'_>) -> Option<[[usize; 2]; 2]> {
         self.span.filter(|s| s.tool == Tool::Rectangle)?.rectangle(step)
     }
 
     /// A description of the shape in progress.
-    pub fn words(&self, step: &Step<'_>) -> Option<String> {
+    pub(super) fn words(&self, step: &Step<'_>) -> Option<String> {
         if let Some(outline) = &self.outline {
             return Some(outline.words());
         }
@@ -237,7 +237,7 @@ impl Tools {
     }
 
     /// Paints strokes that the picture does not show yet, the shape in progress, and the brush.
-    pub fn paint(&self, painter: &Painter, palette: &Palette, step: &Step<'_>, brush_at: Option<(Tool, Pos2)>) {
+    pub(super) fn paint(&self, painter: &Painter, palette: &Palette, step: &Step<'_>, brush_at: Option<(Tool, Pos2)>) {
         let mut mesh = egui::Mesh::default();
         for pending in &self.pending {
             let color = if pending.stroke.paint { palette.painted } else { palette.erased };

@@ -17,7 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A question about a rectangle of cells: the block under the pointer, or a rectangle being drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Probe {
+pub(super) struct Probe {
     /// Revision of the scene.
     pub revision: u64,
     /// Batch entry.
@@ -32,7 +32,7 @@ pub struct Probe {
 
 impl Probe {
     /// The block of a cell, clipped to the mask.
-    pub fn block(source: &Source, [b, h]: [usize; 2], cell: [usize; 2], size: BlockSize) -> Probe {
+    pub(super) fn block(source: &Source, [b, h]: [usize; 2], cell: [usize; 2], size: BlockSize) -> Probe {
         let range = |at: usize, size: usize, len: usize| at / size * size..((at / size + 1) * size).min(len);
         let (q, kv) = (range(cell[0], size.q, source.lengths.q_len), range(cell[1], size.kv, source.lengths.kv_len));
         Probe { revision: source.revision, b, h, q, kv }
@@ -41,7 +41,7 @@ impl Probe {
 
 /// The kept cells of a rectangle.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Answer {
+pub(super) struct Answer {
     /// All, none or some of it.
     pub verdict: Verdict,
     /// Part of its cells that are kept.
@@ -55,7 +55,7 @@ const COUNTED: u64 = 1 << 22;
 
 /// A worker's finished work.
 #[derive(Debug)]
-pub enum Done {
+pub(super) enum Done {
     /// A tile; None: cancelled.
     Tile(TileKey, Option<Tile>),
     /// The kept cells of a rectangle.
@@ -91,14 +91,14 @@ impl Shared {
 
 /// The threads of one canvas; they end when it is dropped.
 #[derive(Debug)]
-pub struct Workers {
+pub(super) struct Workers {
     shared: Arc<Shared>,
     done: Receiver<Done>,
 }
 
 impl Workers {
     /// Starts all cores but one, at least one. `wake_window` is called whenever something is finished.
-    pub fn start(wake_window: impl Fn() + Send + Sync + 'static) -> Workers {
+    pub(super) fn start(wake_window: impl Fn() + Send + Sync + 'static) -> Workers {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (sender, done) = channel();
         let shared = Arc::new(Shared::default());
@@ -113,7 +113,7 @@ impl Workers {
 
     /// Replaces the wish list, most wanted first. Work for other revisions is cancelled. `carry`, passed once per
     /// revision: tiles of the previous one that may be unchanged.
-    pub fn wish(
+    pub(super) fn wish(
         &self,
         source: &Arc<Source>,
         wishes: impl IntoIterator<Item = TileKey>,
@@ -140,7 +140,7 @@ impl Workers {
     }
 
     /// The work finished since the last call.
-    pub fn finished(&self) -> Vec<Done> {
+    pub(super) fn finished(&self) -> Vec<Done> {
         let done: Vec<Done> = self.done.try_iter().collect();
         if !done.is_empty() {
             let mut queue = self.shared.lock();

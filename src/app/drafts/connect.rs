@@ -20,14 +20,14 @@ pub(crate) struct ConnectDialog {
 
 impl ConnectDialog {
     /// Begins with the worker in force.
-    pub fn new(view: &View) -> Self {
+    pub(crate) fn new(view: &View) -> Self {
         let command = view.target.command.clone();
         let python = view.python.clone().unwrap_or_default();
         Self { command, python, seconds: LIMIT.as_secs(), names: Names::default(), focused: false }
     }
 
     /// Names have been read.
-    pub fn put(&mut self, names: Names) {
+    pub(crate) fn put(&mut self, names: Names) {
         self.names = names;
     }
 }

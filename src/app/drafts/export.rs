@@ -30,24 +30,24 @@ pub(crate) struct ExportChoices {
 
 impl ExportChoices {
     /// The trainer's file.
-    pub fn config_path(&self) -> Option<PathBuf> {
+    pub(crate) fn config_path(&self) -> Option<PathBuf> {
         let sets = self.of.is_some_and(|of| of.trainer().is_some());
         Some(self.config.trim()).filter(|c| sets && !c.is_empty()).map(expand)
     }
 
     /// Whether a copy in the folder would be the very file.
-    pub fn beside(&self) -> bool {
+    pub(crate) fn beside(&self) -> bool {
         let folder = self.config_path().and_then(|c| c.parent().map(PathBuf::from));
         folder.is_some_and(|f| f == expand(&self.folder))
     }
 
     /// Whether the configuration is changed in its place.
-    pub fn changes_file(&self) -> bool {
+    pub(crate) fn changes_file(&self) -> bool {
         self.config_path().is_some() && (self.in_place || self.beside())
     }
 
     /// Whether a file is to be written.
-    pub fn takes(&self, file: &ExportFile) -> bool {
+    pub(crate) fn takes(&self, file: &ExportFile) -> bool {
         let by_use = self.of.is_some_and(|of| of.takes(file.kind, self.config_path().is_some()));
         // the runtime is one thing of many files, with one tick
         let ticked = if file.kind == ExportKind::Sidecar { SIDECAR } else { &file.name };
@@ -92,28 +92,28 @@ pub(crate) struct ExportPage {
 impl ExportPage {
     /// Whether the files are there, or why they cannot be.
     #[cfg(test)]
-    pub fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         self.pieces.is_some() && !self.making && !self.anew
     }
 
     /// The files that they are made of have changed: what would be written is made again.
-    pub fn make_anew(&mut self) {
+    pub(crate) fn make_anew(&mut self) {
         self.anew = true;
         self.existing.clear();
     }
 
     /// The files are written.
-    pub fn finish(&mut self, done: Done) {
+    pub(crate) fn finish(&mut self, done: Done) {
         (self.done, self.reported) = (Some(done), false);
     }
 
     /// The present request.
-    pub fn choices(&self) -> Option<&ExportChoices> {
+    pub(crate) fn choices(&self) -> Option<&ExportChoices> {
         self.choices.as_ref()
     }
 
     /// A native dialog has answered.
-    pub fn pick(&mut self, picked: PathBuf) {
+    pub(crate) fn pick(&mut self, picked: PathBuf) {
         if let Some(choices) = &mut self.choices {
             let field = if self.picking_config { &mut choices.config } else { &mut choices.folder };
             *field = picked.display().to_string();
@@ -121,7 +121,7 @@ impl ExportPage {
     }
 
     /// The files have been made.
-    pub fn put(&mut self, wish: &ExportWish, pieces: Pieces) {
+    pub(crate) fn put(&mut self, wish: &ExportWish, pieces: Pieces) {
         self.making = false;
         if self.wish.as_ref() == Some(wish) {
             self.pieces = Some(pieces);
@@ -144,7 +144,7 @@ impl std::fmt::Debug for Picture {
 
 impl Picture {
     /// Reads it.
-    pub fn decode(ctx: &egui::Context, file: &ExportFile) -> Option<Picture> {
+    pub(crate) fn decode(ctx: &egui::Context, file: &ExportFile) -> Option<Picture> {
         let image = image::load_from_memory_with_format(&file.bytes, image::ImageFormat::Png).ok()?.to_rgba8();
         let size = [image.width() as usize, image.height() as usize];
         let pixels = egui::ColorImage::from_rgba_unmultiplied(size, &image);

@@ -26,11 +26,11 @@ pub(crate) enum Group {
 
 impl Group {
     /// In the order on the screen.
-    pub const ALL: [Group; 6] =
+    pub(crate) const ALL: [Group; 6] =
         [Group::Language, Group::Image, Group::Video, Group::Encoders, Group::Patterns, Group::Yours];
 
     /// Its heading.
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Group::Language => "Language models",
             Group::Image => "Images",
@@ -117,7 +117,7 @@ pub(crate) struct Card {
 
 impl GalleryDialog {
     /// All cards; gives the presets and documents whose pictures are to be drawn, too.
-    pub fn new(recent: &[PathBuf]) -> (Self, Vec<String>, Vec<PathBuf>) {
+    pub(crate) fn new(recent: &[PathBuf]) -> (Self, Vec<String>, Vec<PathBuf>) {
         let card = |preset: &library::Preset| {
             let document = preset.document().ok()?;
             let axes = document.axes.q.to_string();
@@ -140,7 +140,7 @@ impl GalleryDialog {
     }
 
     /// A picture has arrived, or the reason why there is none.
-    pub fn put(&mut self, preset: String, picture: Result<Thumbnail, Diagnostic>) {
+    pub(crate) fn put(&mut self, preset: String, picture: Result<Thumbnail, Diagnostic>) {
         match picture {
             Ok(picture) => drop(self.drawn.insert(preset, picture)),
             Err(why) => drop(self.failed.insert(preset, why.message)),
@@ -149,12 +149,12 @@ impl GalleryDialog {
 
     /// How many pictures have come, and how many could not be drawn.
     #[cfg(test)]
-    pub fn pictures(&self) -> (usize, usize) {
+    pub(crate) fn pictures(&self) -> (usize, usize) {
         (self.drawn.len() + self.textures.len(), self.failed.len())
     }
 
     /// Cards that have the words that were typed.
-    pub fn matching(&self) -> Vec<Card> {
+    pub(crate) fn matching(&self) -> Vec<Card> {
         let wanted = self.filter.to_lowercase();
         let has = |card: &&Card| {
             let texts = [&*card.name, &card.title, &card.about, &card.axes, card.group.title()].map(str::to_lowercase);
@@ -189,7 +189,7 @@ impl Card {
     }
 
     /// The effect of a click.
-    pub fn opens(&self) -> Action {
+    pub(crate) fn opens(&self) -> Action {
         match &self.file {
             Some(path) => Action::Open(path.clone()),
             None => Action::OpenPreset(self.name.clone()),

@@ -59,49 +59,49 @@ pub(crate) enum Dialog {
 }
 
 impl Dialog {
-    pub fn open() -> Self {
+    pub(crate) fn open() -> Self {
         Dialog::Path(PathDialog::new(Purpose::Open, ""))
     }
 
-    pub fn open_config() -> Self {
+    pub(crate) fn open_config() -> Self {
         Dialog::Path(PathDialog::new(Purpose::Config, ""))
     }
 
-    pub fn link(score: bool) -> Self {
+    pub(crate) fn link(score: bool) -> Self {
         Dialog::Path(PathDialog::new(Purpose::Link { score }, ""))
     }
 
-    pub fn save_recorder() -> Self {
+    pub(crate) fn save_recorder() -> Self {
         Dialog::Path(PathDialog::new(Purpose::SaveRecorder, &beside_home(crate::export::RECORDER)))
     }
 
-    pub fn save_html(name: &str) -> Self {
+    pub(crate) fn save_html(name: &str) -> Self {
         Dialog::Path(PathDialog::new(Purpose::SaveHtml, &beside_home(&path::file_name(name, "html"))))
     }
 
-    pub fn palette() -> Self {
+    pub(crate) fn palette() -> Self {
         Dialog::Palette(PaletteDialog::default())
     }
 
     /// And whether the file is a configuration.
-    pub fn trainer(path: PathBuf, text: &str) -> (Self, bool) {
+    pub(crate) fn trainer(path: PathBuf, text: &str) -> (Self, bool) {
         let dialog = TrainerDialog::new(path, text);
         let is_one = dialog.is_one();
         (Dialog::Trainer(Box::new(dialog)), is_one)
     }
 
     /// Whether it asks where to save.
-    pub fn saves(&self) -> bool {
+    pub(crate) fn saves(&self) -> bool {
         matches!(self, Dialog::Path(dialog) if dialog.saves())
     }
 
     /// Whether a click outside may close it: nothing was typed or chosen in it.
-    pub fn is_light(&self) -> bool {
+    pub(crate) fn is_light(&self) -> bool {
         use Dialog::*;
         matches!(self, Gallery(_) | Palette(_) | Shortcuts | Messages | Jobs | Difference { .. } | Failure { .. })
     }
 
-    pub fn failure(title: &str, why: Vec<Diagnostic>, behind: Option<Dialog>) -> Self {
+    pub(crate) fn failure(title: &str, why: Vec<Diagnostic>, behind: Option<Dialog>) -> Self {
         Dialog::Failure { title: title.into(), why, behind: behind.map(Box::new) }
     }
 }

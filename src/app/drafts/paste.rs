@@ -15,7 +15,7 @@ pub(crate) struct PasteDialog {
 
 impl PasteDialog {
     /// `replace`: as a new document.
-    pub fn new(replace: bool) -> Self {
+    pub(crate) fn new(replace: bool) -> Self {
         Self { text: String::new(), replace, focused: false, seen: None }
     }
 }

@@ -44,7 +44,7 @@ pub(crate) struct PathDialog {
 }
 
 impl PathDialog {
-    pub fn new(purpose: Purpose, text: &str) -> Self {
+    pub(crate) fn new(purpose: Purpose, text: &str) -> Self {
         Self {
             purpose,
             text: text.into(),
@@ -60,12 +60,12 @@ impl PathDialog {
     }
 
     /// A native dialog has answered.
-    pub fn pick(&mut self, picked: &Path) {
+    pub(crate) fn pick(&mut self, picked: &Path) {
         (self.text, self.decided) = (picked.display().to_string(), true);
     }
 
     /// A folder has been listed.
-    pub fn listed(&mut self, far: bool, ask: &FolderAsk, listing: Listing) {
+    pub(crate) fn listed(&mut self, far: bool, ask: &FolderAsk, listing: Listing) {
         if !self.folder.as_ref().is_some_and(|(on, asked)| *on == far && asked == ask) {
             return;
         }
@@ -79,13 +79,13 @@ impl PathDialog {
     }
 
     /// The other machine is meant from now on.
-    pub fn change_place(&mut self, far: bool) {
+    pub(crate) fn change_place(&mut self, far: bool) {
         (self.far, self.text, self.listing, self.folder, self.at) = (far, String::new(), None, None, None);
         self.focused = false;
     }
 
     /// Of the listed files.
-    pub fn extensions(&self) -> &'static [&'static str] {
+    pub(crate) fn extensions(&self) -> &'static [&'static str] {
         match self.purpose {
             Purpose::Open => &["json", "py", "html", "safetensors", "npy", "npz", "pt", "pth", "txt"],
             Purpose::Config | Purpose::Save | Purpose::SaveRun => &["json"],
@@ -94,12 +94,12 @@ impl PathDialog {
         }
     }
 
-    pub fn saves(&self) -> bool {
+    pub(crate) fn saves(&self) -> bool {
         matches!(self.purpose, Purpose::Save | Purpose::SaveRun | Purpose::SaveRecorder | Purpose::SaveHtml)
     }
 
     /// The action after the decision.
-    pub fn action(&self) -> Action {
+    pub(crate) fn action(&self) -> Action {
         let path = expand(&self.text);
         match self.purpose {
             Purpose::Open if self.far => Action::OpenFar(self.text.trim().into()),
@@ -114,7 +114,7 @@ impl PathDialog {
     }
 
     /// Its heading, and the button that does it.
-    pub fn words(&self) -> (&'static str, &'static str) {
+    pub(crate) fn words(&self) -> (&'static str, &'static str) {
         match self.purpose {
             Purpose::Open => ("Open a document, code, a run or tensors", "Open"),
             Purpose::Config => ("Open a trainer's config.json", "Open"),

@@ -28,7 +28,7 @@ pub(crate) struct TrainerDialog {
 
 impl TrainerDialog {
     /// Reads what concerns attention.
-    pub fn new(path: PathBuf, text: &str) -> Self {
+    pub(crate) fn new(path: PathBuf, text: &str) -> Self {
         let name = path.file_name().map_or("config.json".into(), |n| n.to_string_lossy().into_owned());
         let read = TrainerConfig::read(&name, text.as_bytes());
         let plain = read.as_ref().ok().and_then(TrainerConfig::document);
@@ -41,12 +41,12 @@ impl TrainerDialog {
     }
 
     /// Whether the file can be read as one.
-    pub fn is_one(&self) -> bool {
+    pub(crate) fn is_one(&self) -> bool {
         self.read.is_ok()
     }
 
     /// Presets for the family, by name.
-    pub fn presets(&self) -> Vec<&'static str> {
+    pub(crate) fn presets(&self) -> Vec<&'static str> {
         let family = self.read.as_ref().ok().and_then(|c| c.family.as_deref()).unwrap_or("");
         let begins: &[&str] = match family {
             f if f.starts_with("flux") || f == "chroma" => &["flux"],

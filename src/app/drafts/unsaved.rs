@@ -18,12 +18,12 @@ pub(crate) struct UnsavedDialog {
 
 impl UnsavedDialog {
     /// `keeps`: whether anything is kept at all.
-    pub fn new(keeps: bool) -> Self {
+    pub(crate) fn new(keeps: bool) -> Self {
         Self { list: None, keeps, asked: None }
     }
 
     /// They have been listed.
-    pub fn put(&mut self, list: Vec<Kept>) {
+    pub(crate) fn put(&mut self, list: Vec<Kept>) {
         (self.list, self.asked) = (Some(list), None);
     }
 }

@@ -19,11 +19,11 @@ pub(crate) enum Use {
 }
 
 impl Use {
-    pub const ALL: [Use; 7] =
+    pub(crate) const ALL: [Use; 7] =
         [Use::SimpleTuner, Use::Diffusers, Use::Transformers, Use::PyTorch, Use::Kernels, Use::Mask, Use::Everything];
 
     /// Its name.
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Use::SimpleTuner => "SimpleTuner",
             Use::Diffusers => "diffusers",
@@ -36,7 +36,7 @@ impl Use {
     }
 
     /// Its result, in a line.
-    pub fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Use::SimpleTuner => "the trainer's config.json and a sidecar; the trainer itself is unchanged",
             Use::Diffusers => "one call applies the mask to a pipeline's transformer",
@@ -49,7 +49,7 @@ impl Use {
     }
 
     /// The trainer or library whose configuration it sets, if any.
-    pub fn trainer(self) -> Option<Trainer> {
+    pub(crate) fn trainer(self) -> Option<Trainer> {
         match self {
             Use::SimpleTuner | Use::Everything => Some(Trainer::SimpleTuner),
             Use::Transformers => Some(Trainer::Transformers),
@@ -58,7 +58,7 @@ impl Use {
     }
 
     /// Whether it takes a file of this kind. `named`: the user named a configuration to change.
-    pub fn takes(self, kind: ExportKind, named: bool) -> bool {
+    pub(crate) fn takes(self, kind: ExportKind, named: bool) -> bool {
         use ExportKind::{
             Blocks, Config, Design, Diffusers, Kernel, Manifest, Module, Page, Recorder, Sidecar, Transformers,
         };
@@ -77,7 +77,7 @@ impl Use {
     }
 
     /// The next steps with the files in a folder, as lines to copy: of a shell or of Python.
-    pub fn next(self, folder: &Path, stem: &str) -> Vec<(&'static str, String)> {
+    pub(crate) fn next(self, folder: &Path, stem: &str) -> Vec<(&'static str, String)> {
         let at = quoted(folder);
         let python = format!("import sys; sys.path.insert(0, {:?})", folder.display().to_string());
         let adapter = |kind: &str, model: &str| {

@@ -131,7 +131,7 @@ struct Writer {
 
 impl Recovery {
     /// Reads the state stored in `folder`; None stores nothing.
-    pub fn open(folder: Option<PathBuf>) -> (Recovery, Recovered) {
+    pub(crate) fn open(folder: Option<PathBuf>) -> (Recovery, Recovered) {
         let mut recovered = Recovered::default();
         let (mut slot, mut taken_over) = (None, Vec::new());
         if let Some(folder) = &folder {
@@ -152,12 +152,12 @@ impl Recovery {
     }
 
     /// Where everything is kept; None: nowhere.
-    pub fn folder(&self) -> Option<&Path> {
+    pub(crate) fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
 
     /// Keeps a document that another takes the place of. `again`: the file that it came back from. Gives its file's name.
-    pub fn set_aside(
+    pub(crate) fn set_aside(
         &mut self,
         document: &Document,
         last: Option<&str>,
@@ -172,7 +172,7 @@ impl Recovery {
     }
 
     /// Nothing of these needs keeping until it changes: an untouched first screen.
-    pub fn assume(&mut self, tabs: &[Tab<'_>], active: usize, view: &View) {
+    pub(crate) fn assume(&mut self, tabs: &[Tab<'_>], active: usize, view: &View) {
         if self.taken_over.is_empty() {
             self.kept = tabs.iter().map(|tab| (tab.id, tab.mark)).collect();
             self.kept_list = Some(List::of(tabs, active));
@@ -181,7 +181,7 @@ impl Recovery {
     }
 
     /// Stores changes, some time after the change, or `at_once`. Returns the seconds until it is due.
-    pub fn follow(
+    pub(crate) fn follow(
         &mut self,
         now: f64,
         at_once: bool,
@@ -233,7 +233,7 @@ impl Recovery {
     }
 
     /// After [`Recovery::finish`], files are written again.
-    pub fn write_again(&mut self) {
+    pub(crate) fn write_again(&mut self) {
         self.slot.iter_mut().for_each(Slot::hold);
         if self.writer.is_none() {
             self.writer = self.folder.as_ref().and_then(|_| Writer::start());
@@ -241,7 +241,7 @@ impl Recovery {
     }
 
     /// Keeps the window's settings at once.
-    pub fn keep_view(&self, view: &View) {
+    pub(crate) fn keep_view(&self, view: &View) {
         if let (Some(folder), Some(writer)) = (&self.folder, &self.writer) {
             let copy = view.clone();
             let bytes = move || serde_json::to_vec_pretty(&copy).unwrap_or_default();
@@ -250,7 +250,7 @@ impl Recovery {
     }
 
     /// Waits until everything is written, and lets the next window take it over. At the end only.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         if let Some(writer) = self.writer.take() {
             drop(writer.jobs);
             let _ = writer.thread.join();

@@ -19,7 +19,7 @@ pub(super) struct Slot {
 
 impl Slot {
     /// A new one below `root`.
-    pub fn new(root: &Path) -> std::io::Result<Slot> {
+    pub(super) fn new(root: &Path) -> std::io::Result<Slot> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         // names sort by their beginning; processes and windows of one process differ
         let all = root.join(FOLDER);
@@ -36,7 +36,7 @@ impl Slot {
     }
 
     /// Those that no window holds, oldest first; from here on they are held.
-    pub fn left(root: &Path) -> Vec<Slot> {
+    pub(super) fn left(root: &Path) -> Vec<Slot> {
         let Ok(found) = std::fs::read_dir(root.join(FOLDER)) else { return Vec::new() };
         let mut folders: Vec<PathBuf> = found.filter_map(|e| Some(e.ok()?.path())).filter(|p| p.is_dir()).collect();
         folders.sort_unstable();
@@ -45,19 +45,19 @@ impl Slot {
     }
 
     /// Another window may take it over.
-    pub fn release(&mut self) {
+    pub(super) fn release(&mut self) {
         self.held = None;
     }
 
     /// The window goes on with it.
-    pub fn hold(&mut self) {
+    pub(super) fn hold(&mut self) {
         if self.held.is_none() {
             self.held = lock(&self.folder);
         }
     }
 
     /// Removes it with all that it holds.
-    pub fn remove(self) {
+    pub(super) fn remove(self) {
         // what cannot be removed is found again by the next window
         let _ = std::fs::remove_dir_all(&self.folder);
     }

@@ -43,7 +43,7 @@ use std::time::{Duration, Instant};
 
 /// Measure Maskloom itself
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Benchmark to run
     what: What,
     /// Lengths in tokens, for blocks and canvas
@@ -155,7 +155,7 @@ impl Frames {
 }
 
 /// Runs the command.
-pub fn bench(args: Args) -> Result<(), Failure> {
+pub(super) fn bench(args: Args) -> Result<(), Failure> {
     let (rows, right) = match args.what {
         What::Blocks => (blocks::rows(&args)?, true),
         What::Canvas => (canvas::rows(&args)?, true),
@@ -212,7 +212,7 @@ fn tell(args: &Args, rows: Vec<Value>) -> Result<(), Failure> {
 }
 
 /// A benchmark's JSON: environment and rows.
-pub fn object(rows: Vec<Value>) -> Value {
+pub(super) fn object(rows: Vec<Value>) -> Value {
     json!({ "environment": machine::environment(), "rows": rows })
 }
 

@@ -30,7 +30,7 @@ pub(super) struct Peer {
 
 impl Peer {
     /// Starts the user's Python with PyTorch on this number of threads. Errors: there is none, or it does not start.
-    pub fn start(threads: usize) -> Result<Peer, Diagnostic> {
+    pub(super) fn start(threads: usize) -> Result<Peer, Diagnostic> {
         let found = user_python::find().filter(|p| p.packages.contains_key("torch"));
         let Some(python) = found else {
             let why = Diagnostic::warning("no-torch", "no Python with PyTorch was found for the comparison");
@@ -53,14 +53,14 @@ impl Peer {
     }
 
     /// Makes a mask of a text once: kept cells of each row and of each column. Errors: Python's message.
-    pub fn prepare(&mut self, text: &str, length: usize) -> Result<(Vec<u64>, Vec<u64>), Diagnostic> {
+    pub(super) fn prepare(&mut self, text: &str, length: usize) -> Result<(Vec<u64>, Vec<u64>), Diagnostic> {
         let answer = self.ask(&json!({ "text": text, "q_len": length, "kv_len": length }))?;
         let counts = |field: &str| serde_json::from_value(answer[field].clone()).unwrap_or_default();
         Ok((counts("rows"), counts("columns")))
     }
 
     /// Makes it again: milliseconds.
-    pub fn time(&mut self) -> Result<f64, Diagnostic> {
+    pub(super) fn time(&mut self) -> Result<f64, Diagnostic> {
         let answer = self.ask(&json!({ "time": true }))?;
         answer["ms"].as_f64().ok_or_else(|| Diagnostic::warning("peer", "PyTorch gave no time"))
     }

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 /// List all layers and heads of a capture, and where their attention goes
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// A capture written by maskloom_capture.py, or a file with q, k and v
     capture: PathBuf,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub struct Args {
 const PICTURE: &str = "A thumbnail of block masses for each head; the bar is the mass on the diagonal.";
 
 /// Runs the command.
-pub fn atlas(args: Args) -> Result<(), Failure> {
+pub(crate) fn atlas(args: Args) -> Result<(), Failure> {
     let by = Sort::ALL.iter().find(|(_, name)| *name == args.sort).map(|(by, _)| *by).ok_or_else(|| {
         let names = Sort::ALL.map(|(_, name)| name).join(", ");
         Failure::WrongUse(
@@ -173,7 +173,7 @@ fn heads(args: &Args, capture: &Capture, by: Sort) -> Result<Vec<AtlasHead>, Fai
 }
 
 /// Adds the atlas of calls to a page.
-pub fn put(page: &mut Page, capture: &Capture, calls: &[&Call], entry: usize) -> Result<(), Diagnostic> {
+pub(crate) fn put(page: &mut Page, capture: &Capture, calls: &[&Call], entry: usize) -> Result<(), Diagnostic> {
     let rows = lab::atlas(capture, calls, entry, BlockSize::square(64), 6, &Control::new())?;
     let across = calls.iter().map(|c| c.info.heads).max().unwrap_or(1);
     page.heading("Atlas");

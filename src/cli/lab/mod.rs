@@ -3,13 +3,13 @@
 //! Invariant: a missed threshold gives status 1 after everything has been printed. Must not know how measures are
 //! computed.
 
-pub mod atlas;
+pub(super) mod atlas;
 mod atlas_far;
-pub mod page;
+pub(super) mod page;
 mod proposed;
-pub mod quality;
-pub mod recorder;
-pub mod suggest;
+pub(super) mod quality;
+pub(super) mod recorder;
+pub(super) mod suggest;
 
 use super::out::{self, Failure};
 use crate::base::{Diagnostic, Layout};
@@ -20,7 +20,7 @@ use std::path::Path;
 /// The selected part of a capture.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Part of the capture")]
-pub struct Part {
+pub(super) struct Part {
     /// Layer by name, number or part of a name; the default is the first
     #[arg(long, value_name = "NAME")]
     pub layer: Option<String>,
@@ -40,7 +40,7 @@ pub struct Part {
 
 impl Part {
     /// The selected heads of a call. Errors: none of them has q and k.
-    pub fn heads(&self, capture: &Capture, call: &Call) -> Result<Vec<usize>, Diagnostic> {
+    pub(super) fn heads(&self, capture: &Capture, call: &Call) -> Result<Vec<usize>, Diagnostic> {
         let there = call.info.full_heads();
         let missing: Vec<String> =
             self.only_heads.iter().filter(|h| !there.contains(h)).map(usize::to_string).collect();
@@ -64,20 +64,20 @@ impl Part {
 
 /// The order of axes of a file without it.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Plain {
+pub(super) struct Plain {
     /// Order of dimensions of q, k and v in a file that is no capture: bhsd or bshd; a capture says its own
     #[arg(long, value_parser = super::arguments::layout)]
     pub layout: Option<Layout>,
 }
 
 /// Opens a capture and prints what is missing from it. Errors: those of [`lab::open_as`].
-pub fn open(path: &Path, plain: &Plain) -> Result<Capture, Failure> {
+pub(super) fn open(path: &Path, plain: &Plain) -> Result<Capture, Failure> {
     let capture = lab::open_as(path, plain.layout)?;
     out::diagnostics(&capture.warnings());
     Ok(capture)
 }
 
 /// Fails with status 1 if a threshold was missed.
-pub fn guarded(missed: Vec<Diagnostic>) -> Result<(), Failure> {
+pub(super) fn guarded(missed: Vec<Diagnostic>) -> Result<(), Failure> {
     if missed.is_empty() { Ok(()) } else { Err(Failure::Reported(missed)) }
 }

@@ -10,13 +10,13 @@ const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;mar
 pre{background:#f6f6f3;padding:.8rem;overflow:auto}img{image-rendering:pixelated;max-width:100%}figcaption{color:#555}";
 
 /// A page under construction.
-pub struct Page {
+pub(crate) struct Page {
     out: String,
 }
 
 impl Page {
     /// A page with a title, which says where its numbers come from.
-    pub fn new(title: &str, from: &Provenance) -> Page {
+    pub(crate) fn new(title: &str, from: &Provenance) -> Page {
         let (title, from) = (escaped(title), escaped(&from.caption()));
         let out = format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title><style>{STYLE}</style></head><body>\n<h1>{title}</h1>\n\
@@ -26,22 +26,22 @@ impl Page {
     }
 
     /// A heading.
-    pub fn heading(&mut self, text: &str) {
+    pub(crate) fn heading(&mut self, text: &str) {
         self.out.push_str(&format!("<h2>{}</h2>\n", escaped(text)));
     }
 
     /// A paragraph.
-    pub fn text(&mut self, text: &str) {
+    pub(crate) fn text(&mut self, text: &str) {
         self.out.push_str(&format!("<p>{}</p>\n", escaped(text)));
     }
 
     /// Preformatted lines.
-    pub fn lines(&mut self, text: &str) {
+    pub(crate) fn lines(&mut self, text: &str) {
         self.out.push_str(&format!("<pre>{}</pre>\n", escaped(text)));
     }
 
     /// A PNG with a caption.
-    pub fn picture(&mut self, png: &[u8], caption: &str) {
+    pub(crate) fn picture(&mut self, png: &[u8], caption: &str) {
         let data = base64::engine::general_purpose::STANDARD.encode(png);
         let caption = escaped(caption);
         self.out.push_str(&format!(
@@ -50,7 +50,7 @@ impl Page {
     }
 
     /// A plot of named points over two axes that begin at 0.
-    pub fn plot(&mut self, points: &[(&str, [f64; 2])], names: [&str; 2]) {
+    pub(crate) fn plot(&mut self, points: &[(&str, [f64; 2])], names: [&str; 2]) {
         let most = |axis: usize| points.iter().map(|(_, p)| p[axis]).fold(0.0, f64::max).max(1e-9) * 1.15;
         let (wide, high, left, top) = (560.0, 300.0, 60.0, 10.0);
         let at = |p: [f64; 2]| [left + wide * p[0] / most(0), top + high * (1.0 - p[1] / most(1))];
@@ -94,7 +94,7 @@ impl Page {
     }
 
     /// The whole page.
-    pub fn end(self) -> String {
+    pub(crate) fn end(self) -> String {
         self.out + "</body></html>\n"
     }
 }

@@ -26,7 +26,7 @@ use std::path::PathBuf;
 
 /// Measure a mask on captured q, k and v: mass kept, ceiling, output error
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
     preset: String,
     /// A capture written by maskloom_capture.py, or a file with q, k and v
@@ -82,7 +82,7 @@ struct Worst {
 }
 
 /// Runs the command.
-pub fn quality(args: Args) -> Result<(), Failure> {
+pub(crate) fn quality(args: Args) -> Result<(), Failure> {
     if args.far.is_far() {
         return measured_there(&args);
     }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 /// Write the script that captures q, k and v of a running model
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// Folder for maskloom_capture.py and the package that it imports
     #[arg(long, value_name = "DIR", default_value = ".")]
     to: PathBuf,
@@ -25,7 +25,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn write(args: &Args) -> Result<(), Failure> {
+pub(crate) fn write(args: &Args) -> Result<(), Failure> {
     let made = recorder();
     // an identical existing file is not in the way
     let other = |path: &PathBuf, bytes: &[u8]| path.exists() && !files::read(path).is_ok_and(|there| there == bytes);

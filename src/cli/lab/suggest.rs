@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// Propose masks from captured q and k, each an editable document
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(crate) struct Args {
     /// A capture written by maskloom_capture.py, or a file with q, k and v
     capture: PathBuf,
     #[command(flatten)]
@@ -70,7 +70,7 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn suggest(args: Args) -> Result<(), Failure> {
+pub(crate) fn suggest(args: Args) -> Result<(), Failure> {
     let capture = super::open(&args.capture, &args.plain)?;
     let call = capture.find(args.part.layer.as_deref(), args.part.step, args.part.prompt)?;
     let heads = args.part.heads(&capture, call)?;

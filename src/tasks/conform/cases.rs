@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// One case, by the names of the file.
 #[derive(Clone, Debug, Deserialize)]
 #[allow(non_snake_case)] // PyTorch's B, H
-pub struct Case {
+pub(super) struct Case {
     /// Prefix of its arrays.
     pub name: String,
     /// None: everything is kept.
@@ -66,7 +66,7 @@ pub struct Case {
 
 /// A mod: a function of a package, or a text of the case's own.
 #[derive(Clone, Debug, Deserialize)]
-pub struct ModSpec {
+pub(super) struct ModSpec {
     /// `module:function` of the attn-gym package.
     #[serde(default)]
     pub gym: Option<String>,
@@ -86,27 +86,27 @@ pub struct ModSpec {
 
 impl Case {
     /// Validated lengths.
-    pub fn lengths(&self) -> Result<Lengths, Diagnostic> {
+    pub(super) fn lengths(&self) -> Result<Lengths, Diagnostic> {
         Lengths::new(self.q_len, self.kv_len)
     }
 
     /// Batch entries and heads of the mask: 1 if it was broadcast.
-    pub fn mask_groups(&self) -> (usize, usize) {
+    pub(super) fn mask_groups(&self) -> (usize, usize) {
         (if self.mask_per_batch { self.B } else { 1 }, if self.mask_per_head { self.H } else { 1 })
     }
 
     /// The result of `BlockMask.sparsity()` at this block size.
-    pub fn sparsity(&self, size: BlockSize) -> Option<f64> {
+    pub(super) fn sparsity(&self, size: BlockSize) -> Option<f64> {
         self.rest.get(&format!("sparsity_{size}")).and_then(Value::as_f64)
     }
 
     /// The same for lengths that blocks reach beyond, as PyTorch 2.15 counts them.
-    pub fn padded_sparsity(&self, size: BlockSize) -> Option<f64> {
+    pub(super) fn padded_sparsity(&self, size: BlockSize) -> Option<f64> {
         self.rest.get(&format!("ragged_sparsity_{size}")).and_then(Value::as_f64)
     }
 
     /// Names of q, k and v in the arrays' file.
-    pub fn input_names(&self) -> [String; 3] {
+    pub(super) fn input_names(&self) -> [String; 3] {
         if self.grads.is_some() {
             return ["q", "k", "v"].map(|n| format!("{}.{n}", self.name));
         }
@@ -116,7 +116,7 @@ impl Case {
 }
 
 /// The arrays of the cases. Each is read on use.
-pub struct Arrays {
+pub(super) struct Arrays {
     /// Where they are.
     pub path: PathBuf,
     file: TensorFile,
@@ -126,7 +126,7 @@ pub struct Arrays {
 
 impl Arrays {
     /// Opens `CASES.safetensors` next to `CASES.json`.
-    pub fn beside(cases: &Path) -> Result<Arrays, Diagnostic> {
+    pub(super) fn beside(cases: &Path) -> Result<Arrays, Diagnostic> {
         let path = cases.with_extension("safetensors");
         let file = TensorFile::open(&path).map_err(|d| match d.code.as_ref() {
             "safetensors" => broken(&path, &d.message),
@@ -136,12 +136,12 @@ impl Arrays {
     }
 
     /// One array, if it is there.
-    pub fn find(&self, name: &str) -> Result<Option<HostTensor>, Diagnostic> {
+    pub(super) fn find(&self, name: &str) -> Result<Option<HostTensor>, Diagnostic> {
         self.file.find(name)
     }
 
     /// A file with q, k and v of all cases in float32, which represents their rounded values exactly.
-    pub fn float32_inputs(&self) -> Result<&Path, Diagnostic> {
+    pub(super) fn float32_inputs(&self) -> Result<&Path, Diagnostic> {
         if self.float32.get().is_none() {
             let made = self.write_float32()?;
             let _ = self.float32.set(made);
@@ -165,7 +165,7 @@ impl Arrays {
     }
 
     /// One array that must be there.
-    pub fn get(&self, name: &str) -> Result<HostTensor, Diagnostic> {
+    pub(super) fn get(&self, name: &str) -> Result<HostTensor, Diagnostic> {
         self.find(name)?.ok_or_else(|| broken(&self.path, &format!("it contains no `{name}`")))
     }
 }
@@ -181,7 +181,7 @@ fn broken(path: &Path, why: &str) -> Diagnostic {
 }
 
 /// Reads `CASES.json`. Errors: not there, not JSON, not a list of cases.
-pub fn read(path: &Path) -> Result<Vec<Case>, Diagnostic> {
+pub(super) fn read(path: &Path) -> Result<Vec<Case>, Diagnostic> {
     let text = files::read_text(path)?;
     let bad = |why: String| {
         Diagnostic::error("conform-cases", format!("{} is not a list of reference cases: {why}", path.display()))

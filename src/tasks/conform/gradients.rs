@@ -17,7 +17,7 @@ use std::path::Path;
 const CPU_ALLOWED: f64 = 1e-4;
 
 /// A case's request; None if it lists no gradients.
-pub fn request(case: &Case, path: &Path) -> Option<GradientRequest> {
+pub(super) fn request(case: &Case, path: &Path) -> Option<GradientRequest> {
     case.grads.as_ref()?;
     let seeds = SeedSource::File {
         path: path.to_string_lossy().into_owned(),
@@ -29,7 +29,7 @@ pub fn request(case: &Case, path: &Path) -> Option<GradientRequest> {
 }
 
 /// A random problem's request: the backward pass if the backend has one here and PyTorch differentiates the mod.
-pub fn random(seed: u64, problem: &Problem, backend: BackendName, device: Device) -> Option<GradientRequest> {
+pub(super) fn random(seed: u64, problem: &Problem, backend: BackendName, device: Device) -> Option<GradientRequest> {
     use BackendName::{Eager, FlashAttention2, Flex, Sdpa};
     let ours = match device {
         Device::Cpu => matches!(backend, Eager | Sdpa | Flex | FlashAttention2),
@@ -46,7 +46,7 @@ pub fn random(seed: u64, problem: &Problem, backend: BackendName, device: Device
 }
 
 /// The backend's own errors against the float64 reference.
-pub fn judge_own(found: &GradientReport, report: &mut CaseReport) {
+pub(super) fn judge_own(found: &GradientReport, report: &mut CaseReport) {
     match &found.outcome {
         GradientOutcome::Done { errors, .. } => {
             for words in errors.iter().filter_map(GradientError::words) {
@@ -61,14 +61,14 @@ pub fn judge_own(found: &GradientReport, report: &mut CaseReport) {
 }
 
 /// The error of each gradient over its largest value, of those that were computed.
-pub fn measured(found: &GradientReport) -> Vec<(String, f64)> {
+pub(super) fn measured(found: &GradientReport) -> Vec<(String, f64)> {
     let GradientOutcome::Done { errors, .. } = &found.outcome else { return Vec::new() };
     let relative = |e: &GradientError| if e.largest > 0.0 { e.max_abs / e.largest } else { e.max_abs };
     errors.iter().map(|e| (e.name.clone(), relative(e))).collect()
 }
 
 /// Compares every gradient of a case with PyTorch's; differences go into `wrong`. The inner error is a refusal.
-pub fn judge(
+pub(super) fn judge(
     case: &Case,
     problem: &Problem,
     arrays: &Arrays,

@@ -12,10 +12,10 @@ use crate::ir::graph::Mod;
 use crate::ir::tiles::dense_mask;
 
 /// Arrays of ours, by the names of the file.
-pub type Ours = Vec<(String, HostTensor)>;
+pub(super) type Ours = Vec<(String, HostTensor)>;
 
 /// Checks everything the case lists about its mask; differences go into `wrong`. Errors: it cannot be checked at all.
-pub fn check(case: &Case, mask: &Mod, arrays: &Arrays, wrong: &mut Vec<Diagnostic>) -> Result<Ours, Diagnostic> {
+pub(super) fn check(case: &Case, mask: &Mod, arrays: &Arrays, wrong: &mut Vec<Diagnostic>) -> Result<Ours, Diagnostic> {
     let lengths = case.lengths()?;
     let (batch, heads) = case.mask_groups();
     let mut ours = Vec::new();

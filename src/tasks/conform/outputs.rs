@@ -22,10 +22,10 @@ const CPU_ALLOWED: f64 = 1e-5;
 const GPU_LSE_ALLOWED: f64 = 1e-3;
 
 /// The backend's result: Err is its refusal.
-pub type Computed = Result<(Measured, Ours), Diagnostic>;
+pub(super) type Computed = Result<(Measured, Ours), Diagnostic>;
 
 /// Runs the case and compares; differences go into `wrong`. Errors: it cannot be run at all.
-pub fn check(
+pub(super) fn check(
     case: &Case,
     mods: (Option<Mod>, Option<Mod>),
     arrays: &Arrays,
@@ -85,7 +85,7 @@ pub fn check(
 }
 
 /// The case as a run request: float32 on the CPU, bfloat16 on a GPU.
-pub fn spec(case: &Case, (mask, score): (Option<Mod>, Option<Mod>), device: Device) -> ProblemSpec {
+pub(super) fn spec(case: &Case, (mask, score): (Option<Mod>, Option<Mod>), device: Device) -> ProblemSpec {
     ProblemSpec {
         dtype: if device == Device::Cpu { DType::F32 } else { DType::BF16 },
         scale: case.scale,
@@ -96,7 +96,7 @@ pub fn spec(case: &Case, (mask, score): (Option<Mod>, Option<Mod>), device: Devi
 }
 
 /// One pass of the backend, compared with our own reference on every row on the way.
-pub fn request(problem: &Problem, inputs: InputSource, runner: &Runner, keep_outputs: bool) -> RunRequest {
+pub(super) fn request(problem: &Problem, inputs: InputSource, runner: &Runner, keep_outputs: bool) -> RunRequest {
     RunRequest {
         options: RaceOptions { rounds: 0, warmup: 0, reference_rows: u32::MAX, ..RaceOptions::USUAL },
         keep_outputs,
@@ -161,7 +161,7 @@ fn unravel(mut flat: usize, shape: &[usize]) -> Vec<usize> {
 }
 
 /// The report of the runner's own backend.
-pub fn own(reports: Vec<BackendReport>, backend: BackendName) -> Result<BackendReport, Vec<Diagnostic>> {
+pub(super) fn own(reports: Vec<BackendReport>, backend: BackendName) -> Result<BackendReport, Vec<Diagnostic>> {
     reports.into_iter().find(|r| r.backend == backend).ok_or_else(|| {
         vec![Diagnostic::error("protocol-answer", format!("the worker returned no report of {backend}"))]
     })

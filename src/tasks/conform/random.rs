@@ -13,7 +13,7 @@ use crate::worker::protocol::InputSource;
 use std::time::Instant;
 
 /// Runs problem `seed` and judges it.
-pub fn check(seed: u64, runner: &mut Runner) -> CaseReport {
+pub(super) fn check(seed: u64, runner: &mut Runner) -> CaseReport {
     let start = Instant::now();
     let spec = problem(seed, runner.device);
     // PyTorch has that output in flex_attention; sdpa has none

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Finds the modules that cases name: in `--package DIR`, else in the user's Python.
-pub struct Packages {
+pub(super) struct Packages {
     given: Option<PathBuf>,
     files: OnceCell<Files>,
     /// Top-level packages that cases name; nothing else is looked up.
@@ -27,7 +27,7 @@ pub struct Packages {
 
 impl Packages {
     /// For these cases.
-    pub fn new(given: Option<&Path>, cases: &[Case]) -> Packages {
+    pub(super) fn new(given: Option<&Path>, cases: &[Case]) -> Packages {
         let specs = cases.iter().flat_map(|c| [&c.mask, &c.score]).flatten();
         let mut tops = Vec::new();
         specs.for_each(|s| gym_tops(&serde_json::json!({ "gym": s.gym, "kwargs": s.kwargs }), &mut tops));
@@ -70,7 +70,11 @@ impl ModuleLoader for Packages {
 }
 
 /// Mask and score mod of a case. Errors: all messages of the tracer.
-pub fn mods(case: &Case, arrays: &Arrays, packages: &Packages) -> Result<(Option<Mod>, Option<Mod>), Vec<Diagnostic>> {
+pub(super) fn mods(
+    case: &Case,
+    arrays: &Arrays,
+    packages: &Packages,
+) -> Result<(Option<Mod>, Option<Mod>), Vec<Diagnostic>> {
     let mut captured = Vec::new();
     for name in &case.captured {
         captured.push((name.clone(), arrays.get(&format!("{}.cap.{name}", case.name)).map_err(|d| vec![d])?));

@@ -7,7 +7,7 @@ use super::messages::{Entry, reported};
 const USERS: &str = "users' words";
 
 /// All of them.
-pub static MESSAGES: &[Entry] = &[
+pub(super) static MESSAGES: &[Entry] = &[
     reported(
         "card-newer-than-torch",
         &[

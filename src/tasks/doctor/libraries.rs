@@ -10,7 +10,7 @@ const TRANSFORMERS: &str = "transformers 5.24; text read";
 const USERS: &str = "users' words";
 
 /// All of them.
-pub static MESSAGES: &[Entry] = &[
+pub(super) static MESSAGES: &[Entry] = &[
     reported(
         "flex-eager-memory",
         &[

@@ -19,7 +19,7 @@ const GAP: usize = 2;
 const REACH: usize = 400;
 
 impl Text {
-    pub fn new(text: &str) -> Text {
+    pub(super) fn new(text: &str) -> Text {
         let words = words(text);
         let mut places: HashMap<String, Vec<usize>> = HashMap::new();
         for (at, word) in words.iter().enumerate() {
@@ -29,7 +29,7 @@ impl Text {
     }
 
     /// Whether the pattern's words are in the text.
-    pub fn has(&self, pattern: &str) -> bool {
+    pub(super) fn has(&self, pattern: &str) -> bool {
         if !pattern.is_ascii() {
             let pattern = plain(pattern);
             return pattern.split('&').flat_map(|part| part.split("..")).all(|part| self.plain.contains(part.trim()));

@@ -56,7 +56,7 @@ pub(super) const fn reported(
 }
 
 /// All of them.
-pub static MESSAGES: &[Entry] = &[
+pub(super) static MESSAGES: &[Entry] = &[
     entry(
         "diffusers-flex-missing",
         &["Flex Attention backend 'flex' is not usable because of missing package"],

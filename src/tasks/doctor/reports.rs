@@ -6,7 +6,7 @@
 use super::messages::{Entry, reported};
 
 /// All of them.
-pub static MESSAGES: &[Entry] = &[
+pub(super) static MESSAGES: &[Entry] = &[
     reported(
         "fa4-block-size",
         &[

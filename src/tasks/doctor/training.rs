@@ -7,7 +7,7 @@
 use super::messages::{Entry, entry};
 
 /// All of them.
-pub static MESSAGES: &[Entry] = &[
+pub(super) static MESSAGES: &[Entry] = &[
     entry(
         "mod-arguments",
         &[

@@ -28,7 +28,7 @@ pub(super) struct Cells {
 
 impl Cells {
     /// A dense mask of 2, 3 ([heads, q, kv]) or 4 dimensions. Errors: other shapes, too large.
-    pub fn dense(what: &str, shape: &[usize], kept: Vec<u8>) -> Result<Cells, Diagnostic> {
+    pub(super) fn dense(what: &str, shape: &[usize], kept: Vec<u8>) -> Result<Cells, Diagnostic> {
         let (batch, heads, q_len, kv_len) = match *shape {
             [q, kv] => (1, 1, q, kv),
             [h, q, kv] => (1, h, q, kv),
@@ -48,7 +48,7 @@ impl Cells {
     }
 
     /// A document with one layer. Errors: more cells than a document holds.
-    pub fn into_document(self, name: &str) -> Result<Document, Diagnostic> {
+    pub(super) fn into_document(self, name: &str) -> Result<Document, Diagnostic> {
         if self.kept.len() > MOST {
             let message = format!("{} cells exceed the limit of a document ({MOST})", self.kept.len());
             return Err(Diagnostic::error("import-too-large", message)

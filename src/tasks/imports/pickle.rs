@@ -27,25 +27,25 @@ pub(super) enum Value {
 }
 
 impl Value {
-    pub fn int(&self) -> Option<i64> {
+    pub(super) fn int(&self) -> Option<i64> {
         if let Value::Int(n) = self { Some(*n) } else { None }
     }
 
-    pub fn text(&self) -> Option<&str> {
+    pub(super) fn text(&self) -> Option<&str> {
         if let Value::Text(text) = self { Some(text) } else { None }
     }
 
-    pub fn list(&self) -> Option<&[Value]> {
+    pub(super) fn list(&self) -> Option<&[Value]> {
         if let Value::List(items) = self { Some(items) } else { None }
     }
 
     /// Whole numbers of a tuple or list.
-    pub fn ints(&self) -> Option<Vec<usize>> {
+    pub(super) fn ints(&self) -> Option<Vec<usize>> {
         self.list()?.iter().map(|v| usize::try_from(v.int()?).ok()).collect()
     }
 
     /// A dictionary's value, or one of an object's state.
-    pub fn get(&self, key: &str) -> Option<&Value> {
+    pub(super) fn get(&self, key: &str) -> Option<&Value> {
         let entries = match self {
             Value::Dict(entries) => entries,
             Value::Made(_, parts) => return parts.last()?.get(key),

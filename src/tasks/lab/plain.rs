@@ -28,7 +28,7 @@ struct Plain {
 }
 
 /// Whether a safetensors file has q and k under one of their names.
-pub fn has_names(file: &dyn Tensors) -> bool {
+pub(super) fn has_names(file: &dyn Tensors) -> bool {
     let names = file.names();
     NAMES[..2].iter().all(|own| own.iter().any(|name| names.iter().any(|n| n == name)))
 }

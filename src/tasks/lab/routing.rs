@@ -14,7 +14,7 @@ use crate::quality::suggest::schedule::{Schedule, Seen, schedule};
 use crate::quality::suggest::{Candidate, Form, Material, Target};
 
 /// Routers at a target's budget: a share of the blocks, or a mass; where only one is given the other is what methods ship with.
-pub fn compared(target: Target, grid: Option<Grid>) -> Vec<crate::quality::routers::Router> {
+pub(super) fn compared(target: Target, grid: Option<Grid>) -> Vec<crate::quality::routers::Router> {
     match target {
         Target::Mass(mass) => routers(0.25, mass, grid),
         Target::Blocks(share) => routers(share, 0.9, grid),

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Starts a job in a session of its own. Gives its number.
-pub fn start(jobs: &Path, batch: &Batch) -> Result<String, Diagnostic> {
+pub(super) fn start(jobs: &Path, batch: &Batch) -> Result<String, Diagnostic> {
     let own = std::env::current_exe()
         .map_err(|e| Diagnostic::error("job-start", format!("cannot find the running program: {e}")))?;
     let job = Folder::make(jobs, batch)?;
@@ -50,7 +50,7 @@ pub fn start(jobs: &Path, batch: &Batch) -> Result<String, Diagnostic> {
 }
 
 /// Ends a job. One that is over stays as it is.
-pub fn cancel(job: &Folder) -> Result<JobInfo, Diagnostic> {
+pub(super) fn cancel(job: &Folder) -> Result<JobInfo, Diagnostic> {
     let info = job.info()?;
     if !info.own {
         return Err(job.of_another());

@@ -115,7 +115,7 @@ pub(super) struct Ways {
 
 impl Ways {
     /// Sends it on. Errors: nobody listens any more.
-    pub fn send(&self, next: Result<Request, (u64, Diagnostic)>) -> Result<(), ()> {
+    pub(super) fn send(&self, next: Result<Request, (u64, Diagnostic)>) -> Result<(), ()> {
         match next {
             Ok(request) if is_aside(&request.body) => self.aside.send(request).map_err(drop),
             other => self.work.send(other).map_err(drop),

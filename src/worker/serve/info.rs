@@ -9,7 +9,7 @@ use crate::worker::machine;
 use crate::worker::protocol::{DeviceInfo, PROTOCOL_VERSION, WorkerInfo};
 
 /// Looks at this machine.
-pub fn worker_info() -> WorkerInfo {
+pub(super) fn worker_info() -> WorkerInfo {
     let probe = cuda::probe();
     let mut devices: Vec<DeviceInfo> = probe.devices.iter().map(gpu).collect();
     let usable = devices.iter().any(|d| d.unusable.is_none());

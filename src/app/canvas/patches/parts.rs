@@ -67,7 +67,7 @@ pub(super) struct Cells {
 
 impl Cells {
     /// As many columns as fit, each cell as large as the height allows.
-    pub fn strip(room: Rect, count: usize) -> Cells {
+    pub(super) fn strip(room: Rect, count: usize) -> Cells {
         let fits = |side: f32| {
             let columns = ((room.width() / side) as usize).clamp(1, count.max(1));
             (columns, count.div_ceil(columns))
@@ -88,25 +88,25 @@ impl Cells {
     }
 
     /// A grid in the middle of a room.
-    pub fn grid(room: Rect, rows: usize, columns: usize) -> Cells {
+    pub(super) fn grid(room: Rect, rows: usize, columns: usize) -> Cells {
         let side = (room.width() / columns as f32).min(room.height() / rows as f32).min(PATCH);
         let rect = Rect::from_center_size(room.center(), vec2(columns as f32, rows as f32) * side);
         Cells { rect, rows, columns, count: rows * columns }
     }
 
-    pub fn side(&self) -> Vec2 {
+    pub(super) fn side(&self) -> Vec2 {
         vec2(self.rect.width() / self.columns as f32, self.rect.height() / self.rows as f32)
     }
 
     /// The place of one.
-    pub fn place(&self, at: usize) -> Rect {
+    pub(super) fn place(&self, at: usize) -> Rect {
         let side = self.side();
         let min = self.rect.min + vec2((at % self.columns) as f32, (at / self.columns) as f32) * side;
         Rect::from_min_size(min, side)
     }
 
     /// The one at a place.
-    pub fn at(&self, pos: egui::Pos2) -> Option<usize> {
+    pub(super) fn at(&self, pos: egui::Pos2) -> Option<usize> {
         let from = (pos - self.rect.min) / self.side();
         if !self.rect.contains(pos) || from.x < 0.0 || from.y < 0.0 {
             return None;

@@ -40,7 +40,7 @@ pub(super) enum Does {
 
 impl Does {
     /// The actions that do it; the lesson stays in front.
-    pub fn actions(self, state: &State) -> Vec<Action> {
+    pub(super) fn actions(self, state: &State) -> Vec<Action> {
         let settings = &state.document.settings;
         match self {
             Does::Preset(name) => vec![Action::OpenPreset(name.into()), Action::Command(Command::ShowLearn)],
@@ -58,7 +58,7 @@ impl Does {
     }
 
     /// That it holds, as an id of texts: what is so from the start was not done.
-    pub fn said(self) -> &'static str {
+    pub(super) fn said(self) -> &'static str {
         match self {
             Does::Preset(_) => "learn-is-open",
             _ => "learn-is-done",
@@ -66,7 +66,7 @@ impl Does {
     }
 
     /// Whether it holds already.
-    pub fn holds(self, state: &State) -> bool {
+    pub(super) fn holds(self, state: &State) -> bool {
         match self {
             Does::Preset(name) => crate::document::library::preset(name)
                 .and_then(|p| p.document().ok())

@@ -44,7 +44,13 @@ pub(super) struct Picture {
 
 impl Picture {
     /// Draws it in a square of this width, with its title above.
-    pub fn show(&mut self, ui: &mut Ui, (title, width): (&str, f32), cells: &Cells, (number, ranks): (u64, usize)) {
+    pub(super) fn show(
+        &mut self,
+        ui: &mut Ui,
+        (title, width): (&str, f32),
+        cells: &Cells,
+        (number, ranks): (u64, usize),
+    ) {
         let key = (number, ui.visuals().dark_mode);
         if self.of != Some(key) {
             let image = image(cells, ranks, ui.visuals().extreme_bg_color);

@@ -43,7 +43,7 @@ pub(super) fn lines<'a>(reports: &'a [BackendReport], whole: Option<&RunReport>)
 
 impl Line<'_> {
     /// Its time, if it has one.
-    pub fn median(&self) -> Option<f64> {
+    pub(super) fn median(&self) -> Option<f64> {
         self.report.outcome.forward().map(|timing| timing.median_ms)
     }
 

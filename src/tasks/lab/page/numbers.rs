@@ -17,13 +17,13 @@ pub(super) struct Part(usize, usize);
 pub(super) struct Outgoing(Vec<f32>);
 
 impl Outgoing {
-    pub fn add(&mut self, values: &[f32]) -> Part {
+    pub(super) fn add(&mut self, values: &[f32]) -> Part {
         let part = Part(self.0.len(), values.len());
         self.0.extend_from_slice(values);
         part
     }
 
-    pub fn payloads(self) -> Vec<Payload> {
+    pub(super) fn payloads(self) -> Vec<Payload> {
         let info = PayloadInfo { name: "numbers".into(), dtype: DType::F32, shape: vec![self.0.len()] };
         let bytes = self.0.iter().flat_map(|value| value.to_le_bytes()).collect();
         vec![(info, bytes)]
@@ -34,7 +34,7 @@ impl Outgoing {
 pub(super) struct Incoming(Vec<f32>);
 
 impl Incoming {
-    pub fn of(payloads: &[Payload]) -> Result<Incoming, Diagnostic> {
+    pub(super) fn of(payloads: &[Payload]) -> Result<Incoming, Diagnostic> {
         let Some((info, bytes)) = payloads.first() else { return Ok(Incoming(Vec::new())) };
         match Data::from_le_bytes(info.dtype, bytes)? {
             Data::F32(values) => Ok(Incoming(values)),
@@ -42,7 +42,7 @@ impl Incoming {
         }
     }
 
-    pub fn part(&self, Part(from, count): Part) -> Result<&[f32], Diagnostic> {
+    pub(super) fn part(&self, Part(from, count): Part) -> Result<&[f32], Diagnostic> {
         let found = from.checked_add(count).and_then(|end| self.0.get(from..end));
         found.ok_or_else(|| Diagnostic::error("protocol-answer", "numbers of a picture are missing in the answer"))
     }
