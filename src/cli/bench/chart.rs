@@ -324,6 +324,9 @@ mod tests {
     fn runs_without_pytorch_have_no_chart() {
         let mut collection = embedded()[0].clone();
         collection.runs.retain(|name, _| name == "wan_natten_3d");
+        drawn(&collection).expect("beside PyTorch");
+        let run = collection.runs.get_mut("wan_natten_3d").expect("recorded");
+        run.report.backends.retain(|report| [BackendName::Flex, BackendName::Sdpa].contains(&report.backend));
         assert_eq!(drawn(&collection).unwrap_err().code, "no-pytorch");
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn check(case: &Case, mask: &Mod, arrays: &Arrays, wrong: &mut Vec<Di
 }
 
 /// 8 cells a byte, lowest bit first.
-pub fn pack(cells: &[u8]) -> Vec<u8> {
+pub(super) fn pack(cells: &[u8]) -> Vec<u8> {
     cells.chunks(8).map(|eight| eight.iter().enumerate().fold(0, |byte, (i, c)| byte | (c & 1) << i)).collect()
 }
 

@@ -20,14 +20,18 @@ use crate::worker::transport::Payload;
 use crate::worker::{client, files, tensors, user_python};
 use cases::{Arrays, Case};
 use masks::Ours;
-#[cfg(any(test, feature = "testing"))]
-pub use masks::pack;
 use serde::Serialize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 use trace::Packages;
+
+/// 8 cells a byte, lowest bit first.
+#[cfg(feature = "testing")]
+pub fn pack(cells: &[u8]) -> Vec<u8> {
+    masks::pack(cells)
+}
 
 /// The checks to run.
 #[derive(Clone, Debug)]
