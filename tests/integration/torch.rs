@@ -200,13 +200,15 @@ fn the_page_of_models_is_printed_and_no_row_fails() {
 }
 
 /// Checks of `behaviour.py` that take many seconds each, most of them other processes: they are left to `MASKLOOM_ALL_CASES`.
-const EACH_WEEK: [&str; 14] = [
+const EACH_WEEK: [&str; 16] = [
     "-a_compiled_model_is_compared_in_chosen_layers",
+    "-buckets_and_trimmed_prompts_have_their_own_mask",
     "-compiled_before_and_after",
     "-compiled_blocks_of_one_design_follow_the_grid",
     "-many_shapes_stay_fused",
     "-a_saved_model_has_its_design_in_another_process",
     "-a_script_runs_without_the_design_and_with_it",
+    "-models_and_masks_can_be_pickled",
     "-models_with_adapters_go_through_torch_export",
     "-modules_go_through_torch_export",
     "-modules_learn_spread_over_processes_as_in_one",

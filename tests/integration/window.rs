@@ -268,6 +268,8 @@ fn a_capture_of_the_worker_s_machine_is_found_by_keyboard_and_looked_at_where_it
     let far = format!("On {} worker", env!("CARGO_BIN_EXE_maskloom"));
     wait(&mut window, &far);
     window.get_by_label(&far).click();
+    // the folder of this machine goes, so that the next one is of that machine
+    window.run_steps(4);
     // the home there, which nobody typed
     wait(&mut window, "The folder above");
     fill(&mut window, "Path", &format!("{}/", home.path().display()));
@@ -294,6 +296,8 @@ fn a_capture_of_the_worker_s_machine_is_found_by_keyboard_and_looked_at_where_it
     press(&mut window, Modifiers::COMMAND, Key::O);
     wait(&mut window, &far);
     window.get_by_label(&far).click();
+    // the folder of this machine goes, so that the next one is of that machine
+    window.run_steps(4);
     wait(&mut window, "The folder above");
     fill(&mut window, "Path", &there.join(".hidden.json").display().to_string());
     press(&mut window, Modifiers::NONE, Key::Enter);
