@@ -1,10 +1,10 @@
 """What goes wrong in use: every way in which a mask could be missing from a model, or another one in it, without a word.
 
-    python behaviour.py MASKLOOM WORK [MODULE...] [NAME...] [-NAME...]
+    python behaviour.py MASKLOOM WORK [MODULE...] [-MODULE...] [NAME...] [-NAME...]
 
 MASKLOOM is the program; designs are exported into WORK. Each check compares with the mask given by hand. A check is a
 function without parameters, of two words or more, of one of the modules below. NAMEs, and the checks of MODULEs, are the only ones that
-run; -NAMEs do not run. Exit status 77: the libraries are not installed.
+run; -NAMEs and those of -MODULEs do not run. Exit status 77: the libraries are not installed.
 """
 
 import importlib
@@ -17,9 +17,9 @@ import traceback
 MODULES = ("in_adapters", "in_axes", "in_transformers", "in_calls", "in_sidecar", "in_trainers", "in_processes", "in_training", "in_difference", "in_proof")
 
 
-def checks(modules):
-    """The checks of these modules, in their order."""
-    for name in modules:
+def checks():
+    """The checks of all modules, in their order."""
+    for name in MODULES:
         module = importlib.import_module(name)
         for one, function in list(vars(module).items()):
             own = callable(function) and getattr(function, "__module__", None) == name and "_" in one.strip("_")
@@ -28,22 +28,23 @@ def checks(modules):
 
 
 def main():
-    modules, bad = [name for name in sys.argv[3:] if name in MODULES], 0
-    wanted = [name for name in sys.argv[3:] if name not in modules]
+    asked, bad = sys.argv[3:], 0
+    modules = [name for name in MODULES if name in asked] or [name for name in MODULES if f"-{name}" not in asked]
+    wanted = [name for name in asked if name.removeprefix("-") not in MODULES]
     if not all(importlib.util.find_spec(name) for name in ("diffusers", "transformers")):
         print("skipped: no diffusers and transformers")
         sys.exit(77)
     os.makedirs(sys.argv[2], exist_ok=True)
-    known = {check.__name__: check for check in checks(modules or MODULES)}
-    every = {check.__name__ for check in checks(MODULES)} if modules else set(known)
-    unknown = [name for name in wanted if name not in known and name.removeprefix("-") not in every]
+    every = {check.__name__: check for check in checks()}
+    known = [name for name, check in every.items() if check.__module__ in modules]
+    unknown = [name for name in wanted if name.removeprefix("-") not in every]
     if unknown:
         sys.exit(f"no such check: {', '.join(unknown)}")
     named = [name for name in wanted if not name.startswith("-")] or [name for name in known if f"-{name}" not in wanted]
     for name in known:
         if f"-{name}" in wanted:
             print(f"left out {name}")
-    for check in (known[name] for name in named):
+    for check in (every[name] for name in named):
         begun = time.monotonic()
         try:
             check()

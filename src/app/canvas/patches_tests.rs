@@ -4,9 +4,8 @@ use super::super::Canvas;
 use super::super::scene::Numbers;
 use super::parts::Cells;
 use super::*;
-use crate::app::canvas::Tool;
 use crate::app::canvas::heat::HeatData;
-use crate::base::{BlockSize, Lengths};
+use crate::app::canvas::tests::scene;
 use crate::ir::cell::{Cell, eval};
 use crate::ir::graph::Mod;
 use egui::{Key, pos2};
@@ -33,34 +32,12 @@ fn harness(axes: [&str; 2], at: [usize; 2], picture: Picture, data: Option<HeatD
     let state = State { canvas: Canvas::default(), mask, axes, same, at, picture, data, events: Vec::new() };
     let show = |ui: &mut Ui, state: &mut State| {
         let axes = state.axes.clone();
+        let kv_axis = if state.same { &axes[0] } else { &axes[1] };
         let scene = Scene {
-            walk: None,
-            mask: Some(state.mask.clone()),
-            layers: Vec::new(),
-            score: None,
-            lengths: Lengths::new(axes[0].len(), axes[1].len()).expect("lengths"),
-            block_size: BlockSize::square(16),
-            q_axis: &axes[0],
-            kv_axis: if state.same { &axes[0] } else { &axes[1] },
-            texts: [None, None],
-            batch: 1,
-            heads: 1,
-            b: 0,
-            h: 0,
-            picked: None,
-            revision: 1,
-            tool: Tool::Pan,
-            painted_cell: None,
             at: state.at,
-            grid: None,
-            pinned: None,
-            area: None,
-            selected: None,
             picture: state.picture,
-            before: None,
-            against: None,
-            loss: None,
             map: state.data.as_ref().map(|data| Numbers { data: Some(data), words: "", log: false }),
+            ..scene(Some(state.mask.clone()), [&axes[0], kv_axis])
         };
         let events = state.canvas.show_patches(ui, &scene);
         for event in &events {

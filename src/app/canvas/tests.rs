@@ -35,38 +35,49 @@ fn state(mask: Option<Mod>, axis: &str) -> State {
     }
 }
 
+/// What the canvas is given where a test says nothing else.
+pub(super) fn scene<'a>(mask: Option<Arc<Mod>>, axes: [&'a Axis; 2]) -> Scene<'a> {
+    Scene {
+        walk: None,
+        mask,
+        layers: Vec::new(),
+        score: None,
+        lengths: Lengths::new(axes[0].len(), axes[1].len()).unwrap(),
+        block_size: BlockSize::square(16),
+        q_axis: axes[0],
+        kv_axis: axes[1],
+        texts: [None, None],
+        batch: 1,
+        heads: 1,
+        b: 0,
+        h: 0,
+        picked: None,
+        revision: 1,
+        tool: Tool::Pan,
+        painted_cell: None,
+        at: [0, 0],
+        grid: None,
+        pinned: None,
+        area: None,
+        selected: None,
+        picture: Picture::Blocks,
+        before: None,
+        against: None,
+        loss: None,
+        map: None,
+    }
+}
+
 fn harness(state: State) -> Harness<'static, State> {
     let show = |ui: &mut Ui, state: &mut State| {
-        let len = state.axis.len();
         let axis = state.axis.clone();
         let scene = Scene {
-            walk: None,
-            mask: state.mask.clone(),
-            layers: Vec::new(),
-            score: None,
-            lengths: Lengths::new(len, len).unwrap(),
-            block_size: BlockSize::square(16),
-            q_axis: &axis,
-            kv_axis: &axis,
-            texts: [None, None],
-            batch: 1,
             heads: state.heads,
-            b: 0,
-            h: 0,
-            picked: None,
             revision: state.revision,
             tool: state.tool,
             painted_cell: state.painted_cell,
-            at: [0, 0],
-            grid: None,
-            pinned: None,
-            area: None,
-            selected: None,
             picture: state.picture,
-            before: None,
-            against: None,
-            loss: None,
-            map: None,
+            ..scene(state.mask.clone(), [&axis; 2])
         };
         let events = state.canvas.show(ui, &scene);
         state.events.extend(events);

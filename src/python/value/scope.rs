@@ -59,8 +59,11 @@ impl Names {
     }
 
     fn index(&mut self) {
-        let places = self.slots.iter().enumerate().filter(|(_, (_, value))| value.is_some());
-        self.places = places.map(|(at, (name, _))| (name.clone(), at)).collect();
+        self.places.clear();
+        if self.slots.len() > FEW {
+            let places = self.slots.iter().enumerate().filter(|(_, (_, value))| value.is_some());
+            self.places.extend(places.map(|(at, (name, _))| (name.clone(), at)));
+        }
     }
 
     fn bound(&self) -> impl Iterator<Item = (&Name, &Value)> {
