@@ -100,6 +100,8 @@ __device__ __forceinline__ int to_int(bool x) { return x ? 1 : 0; }
 
 // The index rule of all backends: a negative index wraps once, then everything clamps into 0..n.
 __device__ __forceinline__ int wrap(int index, int n) { return max(min(index < 0 ? index + n : index, n - 1), 0); }
+// The same for an index that is never negative. An empty axis counts as one of an element: `ModsLayout::fill`.
+__device__ __forceinline__ int inside(int index, int n) { return min(index, n - 1); }
 
 __device__ __forceinline__ int load(const int *at) { return __ldg(at); }
 __device__ __forceinline__ float load(const float *at) { return __ldg(at); }

@@ -256,7 +256,7 @@ class Kernel:
             # words of bitmaps are mapped as numbers of the design's dtype
             bitmaps = map_of(bitmaps.view(torch.int16).view(1, 1, -1, 64), bitmaps.data_ptr(), 64, 8)
         maps.append(bitmaps or maps[1])
-        blocks = min(units, self.properties.multi_processor_count)
+        blocks = min(units, v["min_blocks"] * self.properties.multi_processor_count)
         launch = plans.Launch(self.function, [*maps, params, extra, mods], blocks, v["threads"], v["shared_bytes"])
         return arrivals, scratch, launch
 

@@ -3,6 +3,7 @@
 //! Invariant: a refusal gives the cause and a fix, in the words of the CPU backends; a mask's cells decide whether it
 //! is causal, not its text. Must not know devices or compilers.
 
+use super::finer;
 use super::variant::limits::Limits;
 use super::variant::spec::{KernelSpec, MaskKind, ScoreKind, Shape};
 use super::variant::{bound, exact};
@@ -129,7 +130,8 @@ pub(crate) fn known_mask(mask: &Mod) -> Known {
 
 /// Hopper's variant for the flex backend, if it is suitable.
 fn hopper(problem: &Problem, choice: &Choice, shape: &Shape, limits: &Limits, score: ScoreKind) -> Option<KernelSpec> {
-    Some(with_mask_as_data(problem, KernelSpec::hopper(shape, limits, choice.mask, score)?))
+    let own = with_mask_as_data(problem, KernelSpec::hopper(shape, limits, choice.mask, score)?);
+    Some(finer::variant(problem, own, limits))
 }
 
 /// A variant whose mask goes in as data, if it can, so that another mask needs no other kernel.

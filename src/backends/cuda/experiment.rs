@@ -11,15 +11,18 @@ pub(crate) enum Experiment {
     Second,
     /// `whole`: no tile of Hopper's forward kernel is cut into pieces.
     Whole,
+    /// `coarse`: Hopper's forward kernel keeps its large tiles, whatever the mask.
+    Coarse,
     /// `sm80`: every architecture runs Ampere's kernels.
     Sm80,
 }
 
 impl Experiment {
-    const ALL: [(&str, Experiment); 4] = [
+    const ALL: [(&str, Experiment); 5] = [
         ("linked", Experiment::Linked),
         ("second", Experiment::Second),
         ("whole", Experiment::Whole),
+        ("coarse", Experiment::Coarse),
         ("sm80", Experiment::Sm80),
     ];
 

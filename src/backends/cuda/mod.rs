@@ -11,6 +11,7 @@ pub(crate) mod device;
 pub mod embedded;
 pub(crate) mod emit;
 mod experiment;
+mod finer;
 #[cfg(test)]
 mod golden_tests;
 pub(crate) mod launch;

@@ -232,7 +232,7 @@ fn variant(
         "entry": spec.kernel.entry(),
         "cubin": format!("{name}.cubin"),
         "source": format!("{name}.cu"),
-        "threads": spec.threads(),
+        "threads": spec.threads(), "min_blocks": spec.min_blocks,
         "shared_bytes": spec.shared_bytes(),
         "registers": program.artefact.registers,
         "tile_q": spec.tile_q,

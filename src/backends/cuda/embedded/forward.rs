@@ -116,7 +116,7 @@ impl Own<'_> {
             places.push(("parts", recipe.scratch(pieces.len() * pieces::part_bytes(spec))));
         }
         let extra = work.extra();
-        let blocks = extra.units.min(self.card.limits.multiprocessors as u32).max(1);
+        let blocks = extra.units.min(spec.at_once(&self.card.limits) as u32).max(1);
         let extra = recipe.fields(extra.bytes(), &Hopper::layout(), &places);
         let l = self.layouts;
         let map = |heads, tokens, dim, strides, rows| {

@@ -4,7 +4,7 @@
 //! Invariant: the text of a family's first read, with `stride * i` added to the numbers of its uniforms, is the text of its
 //! i-th read. Must not know which sums a thread keeps.
 
-use super::functions::{Accuracy, CELL, Emitter, Function, Strides, VALUES, offset};
+use super::functions::{Accuracy, CELL, Emitter, Function, Strides, VALUES};
 use super::mods::LiftedRead;
 use crate::ir::graph::{CaptureId, Graph, Input, NodeId, Op};
 use std::collections::HashMap;
@@ -102,7 +102,7 @@ impl Emitter<'_> {
                 self.operand(read.value, f)
             });
             self.of_family(text, &format!("int family_place{number}"), family, &read.index, |f| {
-                offset(read.capture.0, read.index.iter().map(|id| self.operand(*id, f)))
+                self.offset(read.capture.0, &read.index, f)
             });
         }
     }

@@ -298,9 +298,28 @@ impl<'a> Emitter<'a> {
                 ops::binary(*op, graph.ty(*a), &text(a), &text(b), literal, how)
             }
             Op::Where(c, a, b) => format!("{} ? {} : {}", text(c), text(a), text(b)),
-            Op::Load(capture, index) => load(capture.0, index.iter().map(text)),
+            Op::Load(capture, index) => {
+                format!("load(m.c{0} + ({1}))", capture.0, self.offset(capture.0, index, function))
+            }
             atom => ops::atom(atom),
         }
+    }
+
+    /// Where a read lies in its tensor: each index wraps once and clamps, then row-major.
+    pub(super) fn offset(&self, capture: u32, index: &[NodeId], function: &Function) -> String {
+        let mut offset = String::new();
+        for (axis, id) in index.iter().enumerate() {
+            // an instruction instead of five in every column of every tile; the backward kernels would keep values in other registers, and spill
+            let never_negative =
+                matches!(self.template.graph.node(*id).op, Op::Input(_)) && self.template.gradient.is_none();
+            let bound = if never_negative { "inside" } else { "wrap" };
+            let bounded = format!("{bound}({}, m.d{capture}_{axis})", self.operand(*id, function));
+            offset = if axis == 0 { bounded } else { format!("({offset}) * m.d{capture}_{axis} + {bounded}") };
+        }
+        if offset.is_empty() {
+            offset.push('0');
+        }
+        offset
     }
 }
 
@@ -389,22 +408,4 @@ fn atom(op: &Op, stride: Option<u32>) -> String {
 /// A literal or a uniform.
 fn is_constant(graph: &Graph, id: NodeId) -> bool {
     matches!(graph.node(id).op, Op::Float(_) | Op::UniformFloat(_))
-}
-
-/// A bounded read: each index wraps once and clamps, then row-major.
-fn load(capture: u32, index: impl Iterator<Item = String>) -> String {
-    format!("load(m.c{capture} + ({}))", offset(capture, index))
-}
-
-/// Where that is in the tensor.
-pub(super) fn offset(capture: u32, index: impl Iterator<Item = String>) -> String {
-    let mut offset = String::new();
-    for (axis, index) in index.enumerate() {
-        let wrapped = format!("wrap({index}, m.d{capture}_{axis})");
-        offset = if axis == 0 { wrapped } else { format!("({offset}) * m.d{capture}_{axis} + {wrapped}") };
-    }
-    if offset.is_empty() {
-        offset.push('0');
-    }
-    offset
 }

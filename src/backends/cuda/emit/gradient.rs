@@ -5,7 +5,7 @@
 //! `captures.cuh`.
 
 use super::families::{families, tile};
-use super::functions::{Accuracy, CELL, Emitter, Function, VALUES, offset};
+use super::functions::{Accuracy, CELL, Emitter, Function, VALUES};
 use super::hoist::Holder;
 use super::mods::{LiftedGradient, LiftedRead};
 use crate::backends::cuda::variant::backward::MOST_READS;
@@ -23,8 +23,7 @@ impl Emitter<'_> {
         }
         for (at, read) in gradient.reads.iter().enumerate() {
             self.of_cell(text, &format!("float read_value{at}"), &[read.value], |e, f| e.operand(read.value, f));
-            let place =
-                |e: &Emitter, f: &Function| offset(read.capture.0, read.index.iter().map(|id| e.operand(*id, f)));
+            let place = |e: &Emitter, f: &Function| e.offset(read.capture.0, &read.index, f);
             self.of_cell(text, &format!("int read_place{at}"), &read.index, place);
         }
         if !gradient.captures.is_empty() {

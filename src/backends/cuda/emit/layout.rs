@@ -94,7 +94,8 @@ impl ModsLayout {
         let mut bytes = Vec::with_capacity(self.bytes());
         words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
         let dims = tensors.iter().flat_map(|t| t.shape());
-        dims.for_each(|d| bytes.extend((*d as i32).to_le_bytes()));
+        // an empty axis is read as if it had an element, and mods.cuh's `inside` relies on it
+        dims.for_each(|d| bytes.extend((*d).max(1).try_into().unwrap_or(i32::MAX).to_le_bytes()));
         ints.iter().for_each(|i| bytes.extend(i.to_le_bytes()));
         floats.iter().for_each(|f| bytes.extend(f.to_le_bytes()));
         bytes.resize(self.bytes(), 0);

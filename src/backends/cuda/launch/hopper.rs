@@ -61,7 +61,7 @@ impl Hopper {
         let bits_map = bits.map(|bits| bits_map(params.bitmaps, bits, problem.dtype)).transpose()?;
         let mut extra = work.extra();
         let parts = work.upload(gpu, &spec, &mut extra, &mut held)?;
-        let blocks = extra.units.min(gpu.limits().multiprocessors as u32).max(1);
+        let blocks = extra.units.min(spec.at_once(gpu.limits()) as u32).max(1);
         let grid = Grid { blocks: (blocks, 1, 1), threads: spec.threads() as u32, shared: spec.shared_bytes() as u32 };
         let mods = DeviceMods::upload(gpu, program)?;
         let (problem, share) = (problem.clone(), work.share);

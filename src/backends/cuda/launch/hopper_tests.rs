@@ -6,6 +6,7 @@
 
 use super::hopper::Work;
 use crate::backends::compare::compare;
+use crate::backends::cuda::choose;
 use crate::backends::cuda::choose::tests::{causal, make, window};
 use crate::backends::cuda::device::tensors::{arrange, output};
 use crate::backends::cuda::emit::run_tests::{PRELUDE, compiled, fill_uniforms};
@@ -147,14 +148,30 @@ fn input(problem: &Problem, spec: &KernelSpec, given: &Inputs) -> Vec<u8> {
 /// One problem by one variant; `fault` changes the kernel's text. None without a compiler. Errors: an output that
 /// differs from the reference, or the machine's message.
 fn run(what: &str, spec: ProblemSpec, wanted: MaskKind, fault: impl Fn(&str) -> String) -> Option<Result<(), String>> {
+    run_in(what, spec, wanted, 0, fault)
+}
+
+/// The same with the variant's own tiles (0), or with the smaller ones of that number.
+fn run_in(
+    what: &str,
+    spec: ProblemSpec,
+    wanted: MaskKind,
+    tiles: usize,
+    fault: impl Fn(&str) -> String,
+) -> Option<Result<(), String>> {
     let problem = Problem::new(spec).expect("a valid problem");
     let limits = Limits::of_arch("sm_90a").expect("known");
-    let mut draft = Draft::new(&problem, BackendName::Flex, &limits, "sm_90a").expect("a variant");
-    if wanted == MaskKind::Interval {
-        // which is chosen for more tiles than this machine would come to the end of
-        draft = Draft::of(KernelSpec { mask: wanted, ..draft.spec }, draft.mods, "sm_90a");
-    }
-    assert_eq!((draft.spec.kernel, draft.spec.mask), (Kernel::FlexSm90, wanted), "{what}");
+    let chosen = Draft::new(&problem, BackendName::Flex, &limits, "sm_90a").expect("a variant");
+    assert_eq!(chosen.spec.kernel, Kernel::FlexSm90, "{what}");
+    assert!(wanted == MaskKind::Interval || chosen.spec.mask == wanted, "{what}");
+    // ranges are chosen for more tiles than this machine would come to the end of, and small tiles for some masks
+    let own = KernelSpec::hopper(&choose::shape(&problem), &limits, wanted, chosen.spec.score).expect("it suits");
+    let own = own.with_max_scores(problem.max_scores);
+    let spec = match tiles.checked_sub(1) {
+        None => own,
+        Some(at) => own.finer(&limits).nth(at).expect("smaller tiles").0,
+    };
+    let mut draft = Draft::of(spec, chosen.mods, "sm_90a");
     draft.text = fault(&draft.text);
     let folder = tempfile::tempdir().expect("a folder");
     let file = |name: &str| folder.path().join(name);
@@ -243,6 +260,22 @@ fn hoppers_kernel_computes_attention() {
         ("d128 scattered", half(masked(scattered(), spec(200, 500, 128))), MaskKind::Bitmap),
         ("d256 scattered", masked(scattered(), spec(130, 250, 256)), MaskKind::Bitmap),
     ]);
+}
+
+/// Each row of the tables of smaller tiles: one consumer without turns, two blocks of a multiprocessor, narrow tiles of keys.
+#[test]
+fn hoppers_small_tiles_compute_attention() {
+    let half = |s| ProblemSpec { dtype: DType::F16, ..s };
+    let capped = |s: ProblemSpec| ProblemSpec { score: Some(soft_cap(3.0)), ..s };
+    let cases = [
+        ("d64, 64 x 128", 1, masked(scattered(), spec(200, 300, 64)), MaskKind::Bitmap),
+        ("d64, 64 x 64", 2, half(masked(ragged(200, 250), spec(200, 250, 64))), MaskKind::Interval),
+        ("d128, 128 x 64", 1, capped(masked(window(), spec(200, 300, 128))), MaskKind::Bitmap),
+        ("d128, 64 x 64", 2, masked(scattered(), spec(200, 250, 128)), MaskKind::Bitmap),
+    ];
+    for (what, tiles, spec, wanted) in needs::taken(cases) {
+        run_in(what, spec, wanted, tiles, str::to_string).unwrap_or(Ok(())).unwrap_or_else(|why| panic!("{why}"));
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use super::limits::Limits;
 use super::tiles;
-use super::tiles::{DECODE, HOPPER, HopperTiles, LINKED, MIDDLE, NARROW, SHORT, Tiles, WIDE};
+use super::tiles::{DECODE, Finer, HOPPER, HopperTiles, LINKED, MIDDLE, NARROW, SHORT, Tiles, WIDE};
 use crate::base::DType;
 
 /// How a kernel decides which cells of a partial tile it keeps.
@@ -230,6 +230,24 @@ impl KernelSpec {
             max_scores: false,
         };
         (spec.shared_bytes() <= limits.shared_per_block).then_some(spec)
+    }
+
+    /// Variants of Hopper's kernel with smaller tiles, and the time of a cell with each over this one's.
+    pub fn finer(&self, limits: &Limits) -> impl Iterator<Item = (KernelSpec, f64)> {
+        let (qk, v) = (self.head_dim.next_multiple_of(64), self.head_dim_v.next_multiple_of(64));
+        let row = HOPPER.iter().find(|row| qk <= row.widest_qk && v <= row.widest_v);
+        let row = row.filter(|_| self.kernel == Kernel::FlexSm90);
+        let (own, most) = (*self, limits.shared_per_sm);
+        let spec = move |tiles: &Finer| {
+            let Finer { consumers, kv, stages: [stages, v_stages, q_stages], blocks, cost } = *tiles;
+            let spec = KernelSpec { stages, v_stages, q_stages, min_blocks: blocks, ..own };
+            (
+                KernelSpec { tile_q: 64 * consumers, tile_kv: kv.min(own.tile_kv), warps: 4 * (consumers + 1), ..spec },
+                cost,
+            )
+        };
+        let fits = move |spec: &KernelSpec| (spec.shared_bytes() + 1024) * spec.min_blocks <= most;
+        row.into_iter().flat_map(|row| row.finer).map(spec).filter(move |(spec, _)| fits(spec))
     }
 
     /// The flash kernel for a shape on a device.

@@ -69,17 +69,42 @@ pub(super) struct HopperTiles {
     pub q_stages: usize,
     /// Whether the running maximum may lag, so that most tiles rescale nothing.
     pub lag: bool,
+    /// Smaller tiles, for masks whose cells lie in small blocks.
+    pub finer: &'static [Finer],
+}
+
+/// Smaller tiles of a variant of Hopper's kernel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Finer {
+    /// Warpgroups that compute.
+    pub consumers: usize,
+    /// Keys of one step.
+    pub kv: usize,
+    /// Buffers for k, v and q.
+    pub stages: [usize; 3],
+    /// Blocks of a multiprocessor.
+    pub blocks: usize,
+    /// Time of a cell of a full tile over that with the variant's own tiles.
+    pub cost: f64,
 }
 
 const fn hopper(width: [usize; 2], consumers: usize, kv: [usize; 2], stages: [usize; 3], lag: bool) -> HopperTiles {
     let ([widest_qk, widest_v], [kv, kv_under_a_mod], [stages, v_stages, q_stages]) = (width, kv, stages);
-    HopperTiles { widest_qk, widest_v, consumers, kv, kv_under_a_mod, stages, v_stages, q_stages, lag }
+    HopperTiles { widest_qk, widest_v, consumers, kv, kv_under_a_mod, stages, v_stages, q_stages, lag, finer: &[] }
 }
+
+const fn finer(consumers: usize, kv: usize, stages: [usize; 3], blocks: usize, cost: f64) -> Finer {
+    Finer { consumers, kv, stages, blocks, cost }
+}
+
+/// Two blocks of a multiprocessor take turns by themselves. Costs: full and causal attention, painted blocks (H200, 2026-11-28).
+const FINER_NARROW: &[Finer] = &[finer(1, 128, [2, 2, 2], 2, 1.12), finer(1, 64, [4, 4, 2], 2, 1.35)];
+const FINER_MIDDLE: &[Finer] = &[finer(2, 64, [4, 6, 2], 1, 1.12), finer(1, 64, [2, 3, 1], 2, 1.22)];
 
 /// Hopper's variants, by the widths of the heads.
 pub(super) const HOPPER: &[HopperTiles] = &[
-    hopper([64, 64], 3, [128, 96], [3, 3, 2], false),
-    hopper([128, 128], 2, [128, 128], [2, 3, 2], false),
+    HopperTiles { finer: FINER_NARROW, ..hopper([64, 64], 3, [128, 96], [3, 3, 2], false) },
+    HopperTiles { finer: FINER_MIDDLE, ..hopper([128, 128], 2, [128, 128], [2, 3, 2], false) },
     hopper([192, 128], 2, [128, 128], [2, 2, 1], false),
     hopper([192, 192], 2, [80, 80], [2, 2, 1], true),
     hopper([256, 256], 2, [80, 80], [2, 2, 1], true),
