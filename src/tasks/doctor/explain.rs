@@ -3,7 +3,7 @@
 //! Invariant: an entry matches if the words of one of its patterns are in the text; unknown text gets near entries, marked as
 //! guesses, or none if none is near. Must not know the machine.
 
-use super::matching::{Text, plain, words};
+use super::matching::{Text, plain, synonyms, words};
 pub use super::messages::{Entry, checked};
 use super::{flex, installs, libraries, messages, models, reports, training};
 use crate::base::nearest::one_slip;
@@ -64,8 +64,10 @@ fn matching(text: &str, read: &Text) -> Vec<&'static Entry> {
 
 /// The word of a pattern that a typing error made this one of. Short words are too much alike.
 fn slip(word: &str) -> Option<String> {
-    static KNOWN: LazyLock<BTreeSet<String>> =
-        LazyLock::new(|| all().flat_map(|e| e.patterns).flat_map(|pattern| words(pattern)).collect());
+    static KNOWN: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+        let spoken = all().flat_map(|e| e.patterns).flat_map(|pattern| words(pattern));
+        spoken.chain(synonyms().map(str::to_string)).collect()
+    });
     let letters = word.len() >= 5 && word.chars().all(|c| c.is_ascii_alphabetic()) && !KNOWN.contains(word);
     letters.then(|| one_slip(word, KNOWN.iter().map(String::as_str)).map(str::to_string)).flatten()
 }

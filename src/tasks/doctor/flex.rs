@@ -121,7 +121,7 @@ pub(super) static MESSAGES: &[Entry] = &[
             "bitwise_xor & not implemented for Float",
             "bitwise_and & not implemented for Half",
             "bitwise_and & not implemented for BFloat16",
-            "ufunc_add & not implemented for Bool",
+            "operator.invert & only implemented on integer and Boolean",
         ],
         "`&`, `|` and `~` combine bools or integers, and one side is a float: an additive mask, or 0.0 and 1.0 instead of False and True.",
         "mask.bool() where 1 keeps; additive masks: (mask == 0); in a mod compare first: (t[q_idx] > 0) & (q_idx >= kv_idx)",

@@ -36,8 +36,10 @@ impl Text {
                 word
             }
         };
-        let words = words(text).into_iter().map(&mut better).collect();
-        Text::of(plain(text), words)
+        // a mended word may be two by its usual name
+        let named = |word: String| if SAME.iter().any(|(from, _)| *from == word) { words(&word) } else { vec![word] };
+        let better = words(text).into_iter().flat_map(|word| named(better(word))).collect();
+        Text::of(plain(text), better)
     }
 
     fn of(plain: String, words: Vec<String>) -> Text {
@@ -222,6 +224,11 @@ const SAME: [(&str, &str); 34] = [
     ("cards", "gpu"),
     ("card", "gpu"),
 ];
+
+/// Words that stand for others.
+pub(super) fn synonyms() -> impl Iterator<Item = &'static str> {
+    SAME.iter().map(|(from, _)| *from)
+}
 
 /// A word without the endings of plural and verb.
 fn stem(word: &str) -> String {

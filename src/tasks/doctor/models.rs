@@ -58,7 +58,7 @@ pub(super) static MESSAGES: &[Entry] = &[
         "patch-of-another-transformers",
         &[
             "no attribute _flash_attention_forward",
-            "cannot import name & FlashAttention2 & transformers",
+            "cannot import name..from transformers.models",
             "cannot import name & modeling_flash_attention_utils",
             "cannot import name & masking_utils",
         ],

@@ -61,6 +61,7 @@ const PRINTED: &[(&str, &str)] = &[
         "gradient-nan",
     ),
     ("NotImplementedError: \"bitwise_and_cuda\" not implemented for 'Float'", "mask-is-float"),
+    ("TypeError: ~ (operator.invert) is only implemented on integer and Boolean-type tensors", "mask-is-float"),
     ("RuntimeError: mat1 and mat2 must have the same dtype, but got Float and BFloat16", "linear-dtype"),
     ("ValueError: Attention mask must match the key's second to last dimension.", "mask-shape"),
     ("ValueError: Attention mask must be of type bool, got torch.float32.", "mask-format"),
