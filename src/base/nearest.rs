@@ -18,6 +18,11 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&
     (distance(name, best) <= (last(name).max(last(best)) / 3).clamp(1, 4)).then_some(best)
 }
 
+/// The word that `word` is but for one slip of the fingers: a letter more, less or another one, or two neighbours exchanged.
+pub fn one_slip<'a>(word: &str, mut known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known.find(|other| other.len().abs_diff(word.len()) <= 1 && distance(word, other) == 1)
+}
+
 /// Edits between two words; swapped neighbours are one edit.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
@@ -52,5 +57,8 @@ mod tests {
         assert_eq!(near("torch.wheer"), Some("torch.where"));
         assert_eq!((near("nothere"), near("c"), near("causal")), (None, None, None));
         assert_eq!(near(&"x".repeat(65)), None);
+        let slip = |word| one_slip(word, known.iter().copied());
+        assert_eq!((slip("cuasal"), slip("causall"), slip("casal")), (Some("causal"), Some("causal"), Some("causal")));
+        assert_eq!((slip("causal"), slip("cuaslal"), slip("casual_")), (None, None, None));
     }
 }

@@ -7,13 +7,15 @@ use super::opened::{self, CodeArgs};
 use super::out::{self, Failure, Progress};
 use super::overrides::Overrides;
 use super::table::{self, Table};
-use super::work::Where;
+use super::work::{self, Where};
 use crate::base::{BackendName, Diagnostic, Layout};
 use crate::tasks::conform::stack::{self, Stack};
 use crate::tasks::conform::{self, CaseReport, Options, Report, Verdict, What};
+use crate::worker::files;
 use crate::worker::target::Target;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
 
 /// Compare masks, block masks, outputs and gradients with cases computed by PyTorch, or with the float64 reference
 #[derive(Debug, clap::Args)]
@@ -61,12 +63,14 @@ pub(super) fn conform(args: Args) -> Result<(), Failure> {
         (Some(file), None) => What::Cases { file, package: args.code.packages.into_iter().next(), out: args.out },
         (None, None) => unreachable!("the parser asks for one of them"),
     };
+    let target = Target::new(args.at.target);
     let options = Options {
         what,
         backend: args.backend.unwrap_or(BackendName::Flex),
         device: args.at.device,
-        target: Target::new(args.at.target),
         python: args.python,
+        greeted: Arc::new(Mutex::new(Some(work::telling_silence(&target)))),
+        target,
     };
     let progress = Progress::new();
     let mut done = 0;
@@ -99,12 +103,14 @@ fn gradients(args: Args) -> Result<(), Failure> {
     let compiled = opened.compile()?;
     let problem = opened.problem(&compiled)?;
     let seed = opened.document.settings.seed;
+    let target = Target::new(args.at.target);
     let options = Options {
         what: What::Random { count: 1, seed },
         backend: args.backend.unwrap_or(BackendName::TorchFlex),
         device: args.at.device,
-        target: Target::new(args.at.target),
         python: args.python,
+        greeted: Arc::new(Mutex::new(Some(work::telling_silence(&target)))),
+        target,
     };
     let progress = Progress::new();
     progress.say("forward, backward and the float64 reference");
@@ -128,7 +134,7 @@ fn gradients(args: Args) -> Result<(), Failure> {
 /// Whether a file has the form of PyTorch's cases: a list, which no design is.
 fn are_cases(path: &str) -> bool {
     let is_json = path.ends_with(".json");
-    is_json && std::fs::read_to_string(path).is_ok_and(|text| text.trim_start().starts_with('['))
+    is_json && files::read_text(path.as_ref()).is_ok_and(|text| text.trim_start().starts_with('['))
 }
 
 fn stack_text(title: &str, found: &Stack) -> String {

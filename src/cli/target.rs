@@ -5,7 +5,7 @@
 use super::doctor;
 use super::out::{self, Failure, Progress};
 use super::table::Table;
-use super::work::Worker;
+use super::work::{self, Worker};
 use crate::base::{Diagnostic, identity, words};
 use crate::worker::far::install::{self, Copied, Taken, Whose};
 use crate::worker::far::probe::{self, Probed};
@@ -148,8 +148,10 @@ fn put(name: &str, words: Vec<String>, with: &With) -> Result<(), Failure> {
     let progress = Progress::new();
     progress.say(&format!("asking {name} what it has"));
     let began = Instant::now();
+    let waiting = work::telling_silence(&Target::from_words(&words));
     let mut shell = Shell::open(&words)?;
     let probed = probe::probe(&mut shell, with.folder.as_deref())?;
+    drop(waiting);
     let asked = began.elapsed().as_secs_f64();
     let began = Instant::now();
     progress.say(&format!("packing {}", words::bytes(program.bytes.len() as u64)));

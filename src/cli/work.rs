@@ -16,7 +16,7 @@ use crate::worker::protocol::{CompileRequest, DoctorReport, MapRequest, RunReque
 use crate::worker::target::Target;
 use crate::worker::transport::Payload;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 /// Where to run.
@@ -43,11 +43,9 @@ impl Worker {
     pub(super) fn connect(target: &str) -> Result<Worker, Failure> {
         let mut jobs = Jobs::new(Target::new(target), Arc::new(|| ()));
         let job = jobs.hello();
-        let (answered, waiting) = channel::<()>();
-        let whom = jobs.target().clone();
-        std::thread::spawn(move || tell_silence(&whom, &waiting));
+        let waiting = telling_silence(jobs.target());
         let answer = jobs.wait(job, &mut |_| {});
-        drop(answered);
+        drop(waiting);
         match answer {
             News::Hello(info) => {
                 tell_version(target, &info);
@@ -159,6 +157,13 @@ fn tell_version(target: &str, info: &WorkerInfo) {
         let update = format!("maskloom target update {target} puts this one there");
         out::diagnostics(&[Diagnostic::note("target-version", message).hint(update)]);
     }
+}
+
+/// Until what is returned is dropped, it is waited for an answer: after some seconds a line says so.
+pub(super) fn telling_silence(whom: &Target) -> Sender<()> {
+    let ((answered, waiting), whom) = (channel(), whom.clone());
+    std::thread::spawn(move || tell_silence(&whom, &waiting));
+    answered
 }
 
 /// Tells after some seconds that there is no answer, and how long it is waited for.

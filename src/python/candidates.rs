@@ -4,6 +4,7 @@
 
 use super::syntax::ast::*;
 use super::syntax::{binds, walk};
+use std::collections::{HashMap, HashSet};
 
 /// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,11 +40,11 @@ pub(crate) fn candidates(module: &Module) -> Vec<Candidate> {
     let mut used = Vec::new();
     used_in(&module.body, &mut used, &mut Vec::new());
     let mut out = Vec::new();
-    gather(&module.body, "", false, &used, &mut out);
+    gather(&module.body, "", false, &used.into_iter().collect(), &mut out);
     out
 }
 
-fn gather(body: &[Stmt], around: &str, in_class: bool, used: &[Name], out: &mut Vec<Candidate>) {
+fn gather(body: &[Stmt], around: &str, in_class: bool, used: &HashSet<Name>, out: &mut Vec<Candidate>) {
     for statement in body {
         walk::statements(statement, &mut |s| match &s.kind {
             StmtKind::Function(def) => {
@@ -64,11 +65,11 @@ fn gather(body: &[Stmt], around: &str, in_class: bool, used: &[Name], out: &mut 
     }
 }
 
-fn push(def: &Function, path: &str, in_class: bool, used: &[Name], out: &mut Vec<Candidate>) {
+fn push(def: &Function, path: &str, in_class: bool, used: &HashSet<Name>, out: &mut Vec<Candidate>) {
     push_named(def, &def.name, path, in_class && !is_static(def), used, out);
 }
 
-fn push_named(def: &Function, name: &Name, path: &str, method: bool, used: &[Name], out: &mut Vec<Candidate>) {
+fn push_named(def: &Function, name: &Name, path: &str, method: bool, used: &HashSet<Name>, out: &mut Vec<Candidate>) {
     let own = method || def.required().next().is_some_and(|p| &*p.name == "self");
     let params: Vec<&str> = def.required().map(|p| &*p.name).skip(usize::from(own)).collect();
     let used = used.contains(name);
@@ -119,6 +120,7 @@ pub(crate) fn makers(module: &Module) -> Vec<Name> {
     let (mut used, mut makers, mut made) = (Vec::new(), Vec::new(), Vec::new());
     used_in(&module.body, &mut used, &mut makers);
     assigned_in(&module.body, &mut made);
+    let used: HashSet<Name> = used.into_iter().collect();
     makers.extend(made.into_iter().filter(|(name, _)| used.contains(name)).map(|(_, maker)| maker));
     makers
 }
@@ -188,23 +190,21 @@ fn used_by(e: &Expr, out: &mut Vec<Name>, makers: &mut Vec<Name>) {
 /// Names that a text reads and does not bind at its top level, or binds there by a plain assignment: values that may be
 /// passed from outside. The second tells which.
 pub(crate) fn open_names(module: &Module) -> Vec<(Name, bool)> {
-    let mut bound: Vec<(Name, bool)> = Vec::new();
+    // whether each binding of a name is plain
+    let mut bound: HashMap<Name, bool> = HashMap::new();
     for statement in &module.body {
         walk::statements(statement, &mut |s| {
             let plain = matches!(&s.kind, StmtKind::Assign { .. } | StmtKind::AnnAssign { .. });
             let mut names = Vec::new();
             binds::bound_by(s, &mut names);
-            bound.extend(names.into_iter().map(|n| (n, plain)));
+            names.into_iter().for_each(|n| *bound.entry(n).or_insert(true) &= plain);
         });
     }
-    let mut out: Vec<(Name, bool)> = Vec::new();
+    let (mut out, mut seen) = (Vec::new(), HashSet::new());
     read_in(&module.body, &mut |name| {
-        if out.iter().any(|(n, _)| n == name) {
-            return;
-        }
-        let bindings: Vec<bool> = bound.iter().filter(|(n, _)| n == name).map(|(_, plain)| *plain).collect();
-        if bindings.iter().all(|plain| *plain) {
-            out.push((name.clone(), !bindings.is_empty()));
+        let plain = bound.get(name);
+        if plain != Some(&false) && seen.insert(name.clone()) {
+            out.push((name.clone(), plain.is_some()));
         }
     });
     out
@@ -239,6 +239,7 @@ fn read_in(body: &[Stmt], read: &mut dyn FnMut(&Name)) {
                         for s in body {
                             walk::statements(s, &mut |s| binds::bound_by(s, &mut own));
                         }
+                        let own: HashSet<Name> = own.into_iter().collect();
                         read_in(body, &mut |name| {
                             if !own.contains(name) {
                                 read(name);

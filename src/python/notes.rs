@@ -6,7 +6,7 @@ use super::syntax::Name;
 use super::syntax::ast::*;
 use super::syntax::walk::plain_parts as parts;
 use crate::base::{Diagnostic, Span};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Names that the tracer knows without an import, and the import that PyTorch needs.
 const IMPORTS: [(&str, &str); 10] = [
@@ -28,8 +28,8 @@ pub(crate) fn notes(module: &Module, given: &[Name]) -> Vec<Diagnostic> {
     module.body.iter().for_each(|s| walk.statement(s));
     let mut out = std::mem::take(&mut walk.out);
     for (name, import) in IMPORTS {
-        let used = walk.used.iter().find(|(n, _)| **n == *name);
-        if let (Some((_, span)), false) = (used, walk.bound.contains(name) || walk.star) {
+        let used = walk.used.get(name);
+        if let (Some(span), false) = (used, walk.bound.contains(name) || walk.star) {
             let message = format!("`{name}` is not imported: Maskloom knows it, but Python raises a NameError");
             out.push(
                 Diagnostic::note("missing-import", message)
@@ -46,7 +46,7 @@ struct Walk {
     out: Vec<Diagnostic>,
     bound: HashSet<Name>,
     /// Names that are read, and where first.
-    used: Vec<(Name, Span)>,
+    used: HashMap<Name, Span>,
     /// Whether `from x import *` may bind anything.
     star: bool,
     /// Indices of the mods around the place.
@@ -201,9 +201,7 @@ impl Walk {
     }
 
     fn uses(&mut self, name: &Name, span: Span) {
-        if !self.used.iter().any(|(n, _)| n == name) {
-            self.used.push((name.clone(), span));
-        }
+        self.used.entry(name.clone()).or_insert(span);
     }
 
     fn expression(&mut self, e: &Expr) {

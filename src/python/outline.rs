@@ -10,6 +10,7 @@ use super::syntax;
 use super::syntax::annotation::annotation_text;
 use super::syntax::ast::{self, Argument, Body, Expr, ExprKind, Function, Module, Name, ParamMode, Stmt, StmtKind};
 use crate::base::{Diagnostic, Source, SourceId, Span};
+use std::collections::{HashMap, HashSet};
 
 /// The type of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,14 +117,14 @@ fn on_stack_for<T: Send>(source: &Source, stack: usize, read: impl FnOnce() -> T
 pub(crate) fn entries(module: &Module) -> Vec<Entry> {
     let all = at_the_top(module);
     let candidates = candidates::candidates(module);
-    let is_mod = |e: &Entry| e.kind != EntryKind::Factory;
+    let paths: HashSet<&str> = candidates.iter().map(|c| c.path.as_str()).collect();
+    let functions: HashSet<&str> = module.body.iter().filter_map(function_of).map(|def| &*def.name).collect();
+    let factories: HashSet<&str> =
+        all.iter().filter(|e| e.kind == EntryKind::Factory).map(|e| e.name.as_str()).collect();
     let like = |e: &&Entry| {
-        let function = module.body.iter().any(|s| matches!(&s.kind, StmtKind::Function(def) if *def.name == *e.name));
-        !is_mod(e) || !function || candidates.iter().any(|c| c.path == e.name)
+        e.kind == EntryKind::Factory || !functions.contains(e.name.as_str()) || paths.contains(e.name.as_str())
     };
-    let returned = |path: &str| {
-        all.iter().any(|e| e.kind == EntryKind::Factory && path.split('.').next() == Some(e.name.as_str()))
-    };
+    let returned = |path: &str| path.split('.').next().is_some_and(|first| factories.contains(first));
     let nested = candidates.iter().filter(|c| c.is_nested() && !returned(&c.path)).map(|c| Entry {
         name: c.path.clone(),
         kind: c.kind,
@@ -136,12 +137,17 @@ pub(crate) fn entries(module: &Module) -> Vec<Entry> {
         return top;
     }
     let mut nested: Vec<Entry> = nested.collect();
-    nested.sort_by_key(|e| candidates.iter().any(|c| c.path == e.name && c.used));
+    let used: HashSet<&str> = candidates.iter().filter(|c| c.used).map(|c| c.path.as_str()).collect();
+    nested.sort_by_key(|e| used.contains(e.name.as_str()));
     if nested.is_empty() { all } else { nested }
 }
 
+fn function_of(statement: &Stmt) -> Option<&Function> {
+    if let StmtKind::Function(def) = &statement.kind { Some(def) } else { None }
+}
+
 fn at_the_top(module: &Module) -> Vec<Entry> {
-    let mut known: Vec<(Name, Product)> = Vec::new();
+    let mut known = Products::new();
     let mut entries: Vec<Entry> = Vec::new();
     for statement in &module.body {
         let found = match &statement.kind {
@@ -162,12 +168,15 @@ fn at_the_top(module: &Module) -> Vec<Entry> {
             _ => None,
         };
         if let Some((name, entry, product)) = found {
-            known.push((name, product));
+            known.insert(name, product);
             entries.extend(entry);
         }
     }
     entries
 }
+
+/// What each name is, as it was bound last.
+pub(crate) type Products = HashMap<Name, Product>;
 
 /// The kind of a name: a mod, or a function that returns one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,11 +185,7 @@ pub(crate) enum Product {
     Factory(Option<EntryKind>),
 }
 
-fn product_of<'a>(known: &'a [(Name, Product)], name: &str) -> Option<&'a Product> {
-    known.iter().rev().find(|(n, _)| **n == *name).map(|(_, p)| p)
-}
-
-fn of_function(def: &Function, known: &[(Name, Product)]) -> Option<(Option<Entry>, Product)> {
+fn of_function(def: &Function, known: &Products) -> Option<(Option<Entry>, Product)> {
     let product = match (returned_mod(def, known), mod_kind(def)) {
         (Some(returned), _) => Product::Factory(returned),
         (None, Some(kind)) => Product::Mod(kind),
@@ -198,7 +203,7 @@ fn of_function(def: &Function, known: &[(Name, Product)]) -> Option<(Option<Entr
 }
 
 /// Methods that are mods or make them, as `.name`; and the class itself where calling its objects is a mod.
-fn of_class(class: &ast::Class, known: &[(Name, Product)]) -> Vec<(Name, Product)> {
+fn of_class(class: &ast::Class, known: &Products) -> Vec<(Name, Product)> {
     let mut out: Vec<(Name, Product)> = Vec::new();
     for statement in &class.body {
         let StmtKind::Function(def) = &statement.kind else { continue };
@@ -231,7 +236,7 @@ pub(crate) fn mod_kind(def: &Function) -> Option<EntryKind> {
 }
 
 /// `name = value`: a lambda, a combination of masks, or a factory's result.
-fn of_value(name: &Name, value: &Expr, span: Span, known: &[(Name, Product)]) -> Option<(Option<Entry>, Product)> {
+fn of_value(name: &Name, value: &Expr, span: Span, known: &Products) -> Option<(Option<Entry>, Product)> {
     let entry = |kind| Entry { name: name.to_string(), kind, params: Vec::new(), doc: String::new(), span };
     match &value.kind {
         ExprKind::Lambda(def) => {
@@ -239,17 +244,17 @@ fn of_value(name: &Name, value: &Expr, span: Span, known: &[(Name, Product)]) ->
             Some((Some(entry(kind)), Product::Mod(kind)))
         }
         ExprKind::Name(other) => {
-            let product = *product_of(known, other)?;
+            let product = *known.get(other)?;
             let Product::Mod(kind) = product else { return None };
             Some((Some(entry(kind)), product))
         }
         ExprKind::Attribute(_, method) => {
-            let product = *product_of(known, &format!(".{method}"))?;
+            let product = *known.get(&*format!(".{method}"))?;
             let Product::Mod(kind) = product else { return None };
             Some((Some(entry(kind)), product))
         }
         ExprKind::Call(..) => {
-            let kind = returned_kind(value, &[], known)??;
+            let kind = returned_kind(value, &Products::new(), known)??;
             Some((Some(entry(kind)), Product::Mod(kind)))
         }
         _ => None,
@@ -257,12 +262,12 @@ fn of_value(name: &Name, value: &Expr, span: Span, known: &[(Name, Product)]) ->
 }
 
 /// Whether a function returns a mod, and its kind if known.
-pub(crate) fn returned_mod(def: &Function, known: &[(Name, Product)]) -> Option<Option<EntryKind>> {
+pub(crate) fn returned_mod(def: &Function, known: &Products) -> Option<Option<EntryKind>> {
     let Body::Block(body) = &def.body else {
         let Body::Expr(e) = &def.body else { return None };
-        return returned_kind(e, &[], known);
+        return returned_kind(e, &Products::new(), known);
     };
-    let mut local: Vec<(Name, Product)> = Vec::new();
+    let mut local = Products::new();
     let mut found = None;
     returns(body, &mut local, known, &mut found);
     let said = def.returns.as_ref().and_then(annotation_text).unwrap_or_default();
@@ -279,12 +284,7 @@ pub(crate) fn returned_mod(def: &Function, known: &[(Name, Product)]) -> Option<
     }
 }
 
-fn returns(
-    body: &[Stmt],
-    local: &mut Vec<(Name, Product)>,
-    known: &[(Name, Product)],
-    found: &mut Option<Option<EntryKind>>,
-) {
+fn returns(body: &[Stmt], local: &mut Products, known: &Products, found: &mut Option<Option<EntryKind>>) {
     for statement in body {
         match &statement.kind {
             StmtKind::Function(def) => {
@@ -299,7 +299,7 @@ fn returns(
                 if let [Expr { kind: ExprKind::Name(name), .. }] = &targets[..]
                     && let Some(Some(kind)) = returned_kind(value, local, known)
                 {
-                    local.push((name.clone(), Product::Mod(kind)));
+                    local.insert(name.clone(), Product::Mod(kind));
                 }
             }
             StmtKind::Return(Some(value)) => {
@@ -321,9 +321,9 @@ fn returns(
 }
 
 /// Whether an expression is a mod: Some(None) when it is one of an unknown kind.
-fn returned_kind(e: &Expr, local: &[(Name, Product)], known: &[(Name, Product)]) -> Option<Option<EntryKind>> {
+fn returned_kind(e: &Expr, local: &Products, known: &Products) -> Option<Option<EntryKind>> {
     match &e.kind {
-        ExprKind::Name(name) => match product_of(local, name).or_else(|| product_of(known, name))? {
+        ExprKind::Name(name) => match local.get(name).or_else(|| known.get(name))? {
             Product::Mod(kind) => Some(Some(*kind)),
             Product::Factory(_) => None,
         },
@@ -345,10 +345,7 @@ fn returned_kind(e: &Expr, local: &[(Name, Product)], known: &[(Name, Product)])
                 "and_masks" | "or_masks" => Some(Some(EntryKind::MaskMod)),
                 "create_block_mask" => returned_kind(first?, local, known),
                 "partial" => Some(returned_kind(first?, local, known).flatten()),
-                _ => match product_of(local, name)
-                    .or_else(|| product_of(known, name))
-                    .or_else(|| product_of(known, &format!(".{name}")))?
-                {
+                _ => match local.get(name).or_else(|| known.get(name)).or_else(|| known.get(&*format!(".{name}")))? {
                     Product::Factory(kind) => Some(*kind),
                     Product::Mod(_) => None,
                 },

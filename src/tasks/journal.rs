@@ -9,8 +9,8 @@ use crate::worker::protocol::RunRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// A point that is over.
@@ -51,13 +51,13 @@ impl Journal {
     /// Opens or makes it, for this process alone. Errors: it cannot be written, another process has it, or it is another file.
     pub fn open(path: &Path) -> Result<Journal, Diagnostic> {
         let cannot = |e: std::io::Error| files::cannot_write(path, &e);
-        let mut file = OpenOptions::new().read(true).create(true).append(true).open(path).map_err(cannot)?;
-        if let Err(std::fs::TryLockError::WouldBlock) = file.try_lock() {
-            let message = format!("another sweep writes to {}", path.display());
-            return Err(Diagnostic::error("journal-busy", message).hint("wait for it, or give another --journal"));
-        }
-        let mut text = Vec::new();
-        file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut text)).map_err(cannot)?;
+        let (mut file, text) = files::open_to_add(path, |file| match file.try_lock() {
+            Err(std::fs::TryLockError::WouldBlock) => {
+                let message = format!("another sweep writes to {}", path.display());
+                Err(Diagnostic::error("journal-busy", message).hint("wait for it, or give another --journal"))
+            }
+            _ => Ok(()),
+        })?;
         let mut known = BTreeMap::new();
         let (mut lines, mut others) = (0, 0);
         for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
@@ -104,7 +104,7 @@ mod tests {
         first.add(&done("a")).unwrap();
         assert_eq!(Journal::open(&path).unwrap_err().code, "journal-busy");
         drop(first);
-        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"key\":\"b\",").unwrap();
+        std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"key\":\"b\",").unwrap();
         let mut second = Journal::open(&path).unwrap();
         assert_eq!(second.known.keys().collect::<Vec<_>>(), ["a"]);
         second.add(&done("c")).unwrap();
@@ -119,5 +119,18 @@ mod tests {
         std::fs::write(&path, "my notes\nof today").unwrap();
         assert_eq!(Journal::open(&path).unwrap_err().code, "journal-other");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "my notes\nof today");
+    }
+
+    /// A device never ends, and a file may state any length.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_has_no_end_is_no_journal() {
+        let folder = tempfile::tempdir().unwrap();
+        let (zero, large) = (folder.path().join("zero.jsonl"), folder.path().join("large.jsonl"));
+        std::os::unix::fs::symlink("/dev/zero", &zero).unwrap();
+        File::create(&large).unwrap().set_len(1 << 40).unwrap();
+        let code = |path: &Path| Journal::open(path).unwrap_err().code;
+        assert_eq!((code(&zero), code(Path::new("/dev/full"))), ("not-a-file".into(), "not-a-file".into()));
+        assert_eq!((code(&large), code(folder.path())), ("file-too-large".into(), "cannot-write".into()));
     }
 }

@@ -17,7 +17,7 @@ use crate::worker::target::Target;
 use crate::worker::transport::{self, Incoming, Payload};
 use std::collections::VecDeque;
 use std::io::{BufReader, Read, Write};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -77,6 +77,9 @@ pub struct Client {
     /// Taken from `events` by `wait` for another caller.
     backlog: VecDeque<Event>,
     alive: bool,
+    vital: Arc<Vital>,
+    /// Whether something was sent.
+    asked: bool,
 }
 
 impl Client {
@@ -108,7 +111,6 @@ impl Client {
         let (opened, shell) = channel();
         let ready = launch.opening.as_ref().map(|opening| Ready { mark: opening.ready.clone(), opened });
         let opening = launch.opening.map(|opening| (opening, shell));
-        spawn("worker-stdin", move || write_requests(stdin, opening, &outgoing))?;
         spawn("worker-stderr", {
             let words = words.clone();
             move || words.listen(stderr)
@@ -119,17 +121,31 @@ impl Client {
             words,
             events: incoming,
             wake,
-            vital,
+            vital: vital.clone(),
             over,
             asking: Mutex::new(asking),
         });
+        spawn("worker-stdin", {
+            // a writer that outlives the reader tells nobody
+            let reader = Arc::downgrade(&reader);
+            move || {
+                write_requests(stdin, opening, &outgoing, transport::MAX_HEADER, |id, why| {
+                    let body = ResponseBody::Failed { why: vec![why] };
+                    let told = Event::Message { id, body, payloads: Vec::new() };
+                    if let Some(reader) = reader.upgrade() {
+                        reader.tell(told);
+                    }
+                });
+            }
+        })?;
         spawn("worker-watch", {
             let watch = reader.clone();
             move || watch.watch(&patience)
         })?;
         spawn("worker-stdout", move || reader.run(stdout, ready))?;
         let requests = Some(requests);
-        Ok(Client { target: target.clone(), child, requests, events, backlog: VecDeque::new(), alive: true })
+        let (target, backlog) = (target.clone(), VecDeque::new());
+        Ok(Client { target, child, requests, events, backlog, alive: true, vital, asked: false })
     }
 
     /// Where it runs.
@@ -145,6 +161,9 @@ impl Client {
     /// Sends a request and gives its number; the answer comes through `poll` or `wait`.
     pub fn send(&mut self, body: RequestBody) -> u64 {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        if !std::mem::replace(&mut self.asked, true) && matches!(body, RequestBody::Hello { .. }) {
+            self.vital.asked();
+        }
         if let Some(requests) = &self.requests {
             // a closed channel means that the worker has ended, which `Died` reports
             let _ = requests.send(Request { id, body });
@@ -234,6 +253,17 @@ impl Drop for Client {
     }
 }
 
+/// A failure never has no words: a worker of another program or version may give none.
+fn with_a_reason(body: ResponseBody) -> ResponseBody {
+    match body {
+        ResponseBody::Failed { why } if why.is_empty() => {
+            let why = Diagnostic::error("protocol-answer", "the worker says that it failed, and gives no reason");
+            ResponseBody::Failed { why: vec![why.hint("both sides must be the same version of Maskloom")] }
+        }
+        other => other,
+    }
+}
+
 /// Diagnostic for an answer of another kind than the request's.
 pub fn unexpected(reply: &Reply) -> Diagnostic {
     let text = serde_json::to_string(reply).unwrap_or_default();
@@ -285,8 +315,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A shell in front of the worker is told to become it, and is waited for: it might take requests for commands.
-fn write_requests(mut stdin: ChildStdin, opening: Option<(Opening, Receiver<()>)>, requests: &Receiver<Request>) {
+/// A shell in front of the worker is told to become it, and is waited for: it might take requests for commands. A request that
+/// no worker would read is refused here: it is never answered there.
+fn write_requests(
+    mut stdin: impl Write,
+    opening: Option<(Opening, Receiver<()>)>,
+    requests: &Receiver<Request>,
+    limit: u64,
+    refuse: impl Fn(u64, Diagnostic),
+) {
     if let Some((opening, shell)) = opening {
         let reported = stdin.write_all(opening.script.as_bytes()).and_then(|()| stdin.flush());
         if reported.is_err() || shell.recv().is_err() {
@@ -294,8 +331,11 @@ fn write_requests(mut stdin: ChildStdin, opening: Option<(Opening, Receiver<()>)
         }
     }
     for request in requests {
-        if transport::write_request(&mut stdin, &request).is_err() {
-            return; // the reader notices the death and tells it
+        match transport::write_request_within(&mut stdin, &request, limit) {
+            Ok(()) => {}
+            Err(why) if why.code == transport::TOO_LARGE => refuse(request.id, why),
+            // the reader notices the death and tells it
+            Err(_) => return,
         }
     }
 }
@@ -374,7 +414,7 @@ struct Heard<'a>(ChildStdout, &'a Vital);
 impl Read for Heard<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.0.read(buffer)?;
-        self.1.bytes();
+        self.1.bytes(read);
         Ok(read)
     }
 }
@@ -400,7 +440,8 @@ impl Reader {
                     }
                     self.vital.message();
                     if !matches!(response.body, ResponseBody::Alive) {
-                        self.tell(Event::Message { id: response.id, body: response.body, payloads });
+                        self.vital.answered();
+                        self.tell(Event::Message { id: response.id, body: with_a_reason(response.body), payloads });
                     }
                 }
                 Ok(Incoming::Noise(_)) if noise > MOST_NOISE => break Some("it prints lines without an end".into()),
@@ -420,6 +461,8 @@ impl Reader {
         while !process::has_ended(&mut lock(&self.child)) && Instant::now() < patience {
             std::thread::sleep(Duration::from_millis(5));
         }
+        let runs = || !process::has_ended(&mut lock(&self.child));
+        let complaint = complaint.or_else(|| runs().then(|| "it closed its output".into()));
         self.end(false, |ending| complaint.map(|c| format!("{c}; {ending}")).unwrap_or(ending.into()));
     }
 
@@ -448,11 +491,16 @@ impl Reader {
         if self.over.swap(true, Ordering::AcqRel) {
             return;
         }
+        let ended = process::has_ended(&mut lock(&self.child));
+        process::signal_group(&mut lock(&self.child), End::Now);
         #[cfg(unix)]
         signals::ended(lock(&self.child).id());
-        let ended = process::has_ended(&mut lock(&self.child));
         let status = process::kill_group(&mut lock(&self.child));
         let ending = status.filter(|_| ended).map_or_else(|| "Maskloom stopped it".into(), process::ending);
+        #[cfg(unix)]
+        if signals::is_ending() {
+            return;
+        }
         let (how, words) = (how(&ending), self.words.all());
         let last_words = if words.is_empty() { how } else { format!("{how}\n{words}") };
         self.tell(Event::Died { last_words, silent });

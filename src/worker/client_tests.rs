@@ -106,11 +106,12 @@ fn every_silence_has_an_end() {
         let reported = fate(script);
         assert!(reported.contains("was stopped: no answer for 1.5 s"), "{script}: {reported}");
     }
-    for script in ["SLEEP", "printf '{\"id\":1,'; SLEEP"] {
+    // the last one says something all the time, and never a whole message
+    for script in ["SLEEP", "printf '{\"id\":1,'; SLEEP", "while :; do printf x; sleep 0.1; done"] {
         let reported = fate(&format!("{HELLO}{script}"));
         assert!(reported.contains("was stopped: no sign of life for 1.5 s"), "{script}: {reported}");
     }
-    assert!(fate("exec >/dev/null; SLEEP").contains("ended: Maskloom stopped it"), "its output ended");
+    assert!(fate("exec >/dev/null; SLEEP").contains("ended: it closed its output; Maskloom stopped it"));
     let payload = r#"printf '{"id":7,"body":{"say":"done","reply":"bye"},"payloads":[{"name":"x","dtype":"f32","shape":[4294967296]}]}\n'; SLEEP"#;
     assert!(fate(&format!("{HELLO}{payload}")).contains("no sign of life"), "a payload that was announced");
 }
@@ -148,9 +149,50 @@ fn a_greeting_may_follow_a_banner_without_a_newline() {
     assert!(why[0].message.contains("exit status 4"), "{}", why[0].message);
 }
 
+/// A worker answers its greeting at once, whatever else it does: signs of life alone are another program's.
+#[test]
+fn signs_of_life_are_no_answer_to_a_greeting() {
+    let target = Target::from_words(&["sh", "-c", &format!("while :; do {HELLO}sleep 0.2; done")]);
+    let mut client = Client::launch_with(&target, SHORT, Box::new(|| {})).expect("sh starts");
+    let why = client.hello().unwrap_err();
+    assert!(why[0].message.contains("was stopped: no answer for 1.5 s"), "{}", why[0].message);
+    // a long run has no other signs
+    let mut client = Client::launch_with(&target, SHORT, Box::new(|| {})).expect("sh starts");
+    client.send(RequestBody::Doctor);
+    std::thread::sleep(2 * SHORT.greeting);
+    assert!(client.poll().is_empty() && client.is_alive());
+}
+
+#[test]
+fn a_failure_without_a_reason_has_words() {
+    let mut client = shell(
+        "read line; printf '{\"id\":%s,\"body\":{\"say\":\"failed\",\"why\":[]}}\n' \"$(echo $line | tr -dc 0-9 | cut -c1-9)\"; sleep 60",
+    );
+    let answer = {
+        let id = client.send(RequestBody::Doctor);
+        client.wait(id)
+    };
+    let why = answer.unwrap_err();
+    assert!(why[0].message.contains("gives no reason"), "{why:?}");
+}
+
 /// What ssh does for a password.
 #[test]
 fn a_question_on_the_terminal_fails_at_once() {
     let reported = fate("stty -echo </dev/tty || exit 5; read answer </dev/tty; SLEEP");
     assert!(reported.contains("exit status 5"), "{reported}");
+}
+
+/// A worker answers what it cannot read under no number, and its client would wait for ever.
+#[test]
+fn a_request_that_is_too_large_is_refused_here_and_the_next_one_is_sent() {
+    let (requests, outgoing) = channel();
+    requests.send(Request { id: 1, body: RequestBody::Hello { protocol: u32::MAX } }).unwrap();
+    requests.send(Request { id: 2, body: RequestBody::Doctor }).unwrap();
+    drop(requests);
+    let (mut written, refused) = (Vec::new(), Mutex::new(Vec::new()));
+    let limit = serde_json::to_vec(&Request { id: 2, body: RequestBody::Doctor }).unwrap().len() as u64;
+    write_requests(&mut written, None, &outgoing, limit, |id, why| lock(&refused).push((id, why.code)));
+    assert_eq!(*lock(&refused), [(1, transport::TOO_LARGE.into())]);
+    assert!(matches!(transport::read_request(&mut &written[..]), Ok(Incoming::Message(Request { id: 2, .. }))));
 }

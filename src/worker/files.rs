@@ -6,7 +6,7 @@
 
 use crate::base::Diagnostic;
 use crate::worker::leftovers;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Largest text file read: a document with painted strokes and captured tensors stays far below.
@@ -144,7 +144,10 @@ fn text(path: &Path, bytes: Vec<u8>) -> Result<String, Diagnostic> {
 
 /// Counts what is read: a file may be longer than it says.
 fn read_within(path: &Path, kinds: Kinds, limit: u64) -> Result<Vec<u8>, Diagnostic> {
-    let file = opened(path, kinds)?;
+    taken(&opened(path, kinds)?, path, limit)
+}
+
+fn taken(file: &std::fs::File, path: &Path, limit: u64) -> Result<Vec<u8>, Diagnostic> {
     let stated = file.metadata().map_or(0, |about| about.len());
     let too_large = || {
         let message = format!("{} is longer than {limit} bytes, the limit for files of its kind", path.display());
@@ -167,11 +170,30 @@ fn opened(path: &Path, kinds: Kinds) -> Result<std::fs::File, Diagnostic> {
     let given = || kinds == Kinds::GivenPipes && ["/dev/", "/proc/self/fd/"].iter().any(|at| path.starts_with(at));
     let readable = about.is_file() || is_pipe(&about) && given();
     if !readable {
-        let message = format!("{} is no file, but a device, a socket or a named pipe", path.display());
-        return Err(Diagnostic::error("not-a-file", message)
-            .hint("give a file; on the command line `<(COMMAND)` and /dev/stdin work too"));
+        return Err(not_a_file(path).hint("give a file; on the command line `<(COMMAND)` and /dev/stdin work too"));
     }
     std::fs::File::open(path).map_err(|e| cannot_read(path, &e))
+}
+
+fn not_a_file(path: &Path) -> Diagnostic {
+    Diagnostic::error("not-a-file", format!("{} is no file, but a device, a socket or a named pipe", path.display()))
+}
+
+/// A file that this process adds to, made if there is none, with its bytes. Errors: it cannot be written, it is no file on a disk,
+/// above [`MAX_TEXT`].
+pub fn open_to_add(
+    path: &Path,
+    before: impl FnOnce(&std::fs::File) -> Result<(), Diagnostic>,
+) -> Result<(std::fs::File, Vec<u8>), Diagnostic> {
+    if std::fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir()) {
+        return Err(not_a_file(path).hint("give the name of a file"));
+    }
+    let cannot = |e: std::io::Error| cannot_write(path, &e);
+    let mut file = std::fs::OpenOptions::new().read(true).create(true).append(true).open(path).map_err(cannot)?;
+    before(&file)?;
+    file.seek(SeekFrom::Start(0)).map_err(cannot)?;
+    let bytes = taken(&file, path, MAX_TEXT)?;
+    Ok((file, bytes))
 }
 
 #[cfg(unix)]

@@ -2,7 +2,7 @@
 //!
 //! Invariant: every wait for another process has an end. Must not know messages.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -41,23 +41,45 @@ pub(super) struct Vital {
     began: Mutex<Instant>,
     last: Mutex<Instant>,
     greeted: AtomicBool,
+    /// The first request is a greeting, and it is not answered.
+    asked: AtomicBool,
+    /// Bytes of a message since the last sign of life.
+    part: AtomicUsize,
 }
+
+/// So many bytes of a message are a sign of life: far less than any line carries in [`Patience::silence`], and more than a
+/// babbling program gives. Signs of life of a worker are whole messages.
+const PART: usize = 1024;
 
 impl Vital {
     pub(crate) fn new() -> Vital {
         let now = Instant::now();
-        Vital { began: Mutex::new(now), last: Mutex::new(now), greeted: AtomicBool::new(false) }
+        let (began, last) = (Mutex::new(now), Mutex::new(now));
+        Vital { began, last, greeted: false.into(), asked: false.into(), part: 0.into() }
     }
 
     /// A message has come.
     pub(crate) fn message(&self) {
         self.greeted.store(true, Ordering::Release);
-        self.bytes();
+        self.bytes(PART);
     }
 
-    /// A part of a message has come. Before the greeting only whole messages count.
-    pub(crate) fn bytes(&self) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    /// So many bytes of a message have come. Before the greeting only whole messages count.
+    pub(crate) fn bytes(&self, count: usize) {
+        if self.part.fetch_add(count, Ordering::Relaxed) + count >= PART {
+            self.part.store(0, Ordering::Relaxed);
+            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        }
+    }
+
+    /// The first request is a greeting: whoever is there answers it at once, so that signs of life alone are not enough.
+    pub(crate) fn asked(&self) {
+        self.asked.store(true, Ordering::Release);
+    }
+
+    /// An answer has come.
+    pub(crate) fn answered(&self) {
+        self.asked.store(false, Ordering::Release);
     }
 
     /// The wait for a greeting begins again.
@@ -72,7 +94,7 @@ impl Vital {
 
     /// What is missing for too long, in words.
     pub(crate) fn missing(&self, patience: &Patience) -> Option<String> {
-        if !self.is_greeted() {
+        if !self.is_greeted() || self.asked.load(Ordering::Acquire) {
             let began = *self.began.lock().unwrap_or_else(PoisonError::into_inner);
             let late = began.elapsed() >= patience.greeting;
             return late.then(|| format!("no answer for {}", seconds(patience.greeting)));

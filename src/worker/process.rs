@@ -39,9 +39,8 @@ pub enum End {
 pub fn signal_group(child: &mut Child, end: End) {
     #[cfg(unix)]
     if leader(child) != Leader::Reaped {
-        let signal = if end == End::Ask { libc::SIGTERM } else { libc::SIGKILL };
-        // SAFETY: plain system call; the child has not been reaped, so its id, which is its group's, is still its own.
-        unsafe { libc::kill(-(child.id() as libc::pid_t), signal) };
+        // the child has not been reaped, so its id, which is its group's, is still its own
+        end_group(child.id(), end);
     }
     if end == End::Now {
         let _ = child.kill();
@@ -55,11 +54,19 @@ pub fn kill_group(child: &mut Child) -> Option<std::process::ExitStatus> {
     child.wait().ok()
 }
 
-/// Asks a group made with [`own_group`], whose leader is not reaped, to end.
+/// Asks a group made with [`own_group`], whose leader is not reaped, to end, or ends it.
 #[cfg(unix)]
-pub(super) fn end_group(leader: u32) {
-    // SAFETY: plain system call; the caller knows that the leader's id is still its own.
-    unsafe { libc::kill(-(leader as libc::pid_t), libc::SIGTERM) };
+pub(super) fn end_group(leader: u32, end: End) {
+    let group = -(leader as libc::pid_t);
+    let signals: &[i32] = match end {
+        // what was stopped hears the first one only when it goes on
+        End::Ask => &[libc::SIGTERM, libc::SIGCONT],
+        End::Now => &[libc::SIGKILL],
+    };
+    for signal in signals {
+        // SAFETY: plain system call; the caller knows that the leader's id is still its own.
+        unsafe { libc::kill(group, *signal) };
+    }
 }
 
 /// Whether a child has ended. It is not reaped, so that its group can still be killed.

@@ -37,6 +37,8 @@ pub enum Incoming<T> {
 pub const CUT_SHORT: &str = "protocol-cut-short";
 /// The code of a stream that could not be read or written: nothing follows it either.
 pub const BROKEN: &str = "protocol-io";
+/// The code of a request that no worker would read.
+pub const TOO_LARGE: &str = "request-too-large";
 
 fn broken(code: &'static str, message: String) -> Diagnostic {
     Diagnostic::error(code, message)
@@ -164,17 +166,55 @@ fn read_payload(from: &mut impl Read, info: &PayloadInfo, want: u64) -> Result<V
     Err(broken(CUT_SHORT, message))
 }
 
-fn write_header(to: &mut impl Write, header: &impl Serialize) -> Result<(), Diagnostic> {
-    let mut line =
-        serde_json::to_vec(header).map_err(|e| broken("protocol-header", format!("cannot write the message: {e}")))?;
-    line.push(b'\n');
-    to.write_all(&line).map_err(|e| io_error("writing a header", &e))
+/// A header with its newline. None: it is longer than a reader takes.
+fn header_line(header: &impl Serialize, limit: u64) -> Result<Option<Vec<u8>>, Diagnostic> {
+    let mut line = Limited { bytes: Vec::new(), limit };
+    match serde_json::to_writer(&mut line, header) {
+        Ok(()) => {}
+        Err(e) if e.is_io() => return Ok(None),
+        Err(e) => return Err(broken("protocol-header", format!("cannot write the message: {e}"))),
+    }
+    line.bytes.push(b'\n');
+    Ok(Some(line.bytes))
 }
 
-/// Writes one request and flushes.
+/// Bytes up to a limit, so that what is too long costs no memory beyond it.
+struct Limited {
+    bytes: Vec<u8>,
+    limit: u64,
+}
+
+impl Write for Limited {
+    fn write(&mut self, more: &[u8]) -> std::io::Result<usize> {
+        if (self.bytes.len() + more.len()) as u64 > self.limit {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(more);
+        Ok(more.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes one request and flushes. Errors: [`TOO_LARGE`], and then nothing was written; the stream is broken.
 pub fn write_request(to: &mut impl Write, request: &Request) -> Result<(), Diagnostic> {
-    write_header(to, request)?;
-    to.flush().map_err(|e| io_error("writing a request", &e))
+    write_request_within(to, request, MAX_HEADER)
+}
+
+/// The same with a limit of its own.
+pub(super) fn write_request_within(to: &mut impl Write, request: &Request, limit: u64) -> Result<(), Diagnostic> {
+    let line = header_line(request, limit)?.ok_or_else(|| {
+        let gib = limit as f64 / f64::from(1 << 30);
+        let message = format!(
+            "this request takes more than {gib:.1} GiB, which is all that a worker reads; tensors that the mods capture take most of it"
+        );
+        Diagnostic::error(TOO_LARGE, message).hint(
+            "capture at most 0.7 GiB: a smaller dtype, one table for all heads or batch entries, shorter axes, or compute the values in the mod",
+        )
+    })?;
+    to.write_all(&line).and_then(|()| to.flush()).map_err(|e| io_error("writing a request", &e))
 }
 
 /// Writes one response, which announces exactly `payloads`, and flushes.
@@ -187,7 +227,9 @@ pub fn write_response(to: &mut impl Write, response: &Response, payloads: &[Payl
             return Err(broken("protocol-payload", message));
         }
     }
-    write_header(to, &header)?;
+    let line = header_line(&header, MAX_HEADER)?
+        .ok_or_else(|| broken("protocol-header", format!("an answer is longer than {MAX_HEADER} bytes")))?;
+    to.write_all(&line).map_err(|e| io_error("writing a header", &e))?;
     for (_, bytes) in payloads {
         to.write_all(bytes).map_err(|e| io_error("writing a payload", &e))?;
     }

@@ -108,7 +108,7 @@ doctor-block-mask-no-mod = El argumento de create_block_mask no es una función 
     .fix = pase el propio mask_mod; llame antes a la factoría: create_block_mask(sliding_window(1024), ...)
 doctor-flex-cpu-backward = El kernel de CPU de FlexAttention es solo hacia delante.
     .fix = entrene en una GPU, o use sdpa en la CPU
-doctor-flex-device = FlexAttention no tiene kernel para este dispositivo (por ejemplo mps de Apple).
+doctor-flex-device = FlexAttention no tiene kernel para este dispositivo. mps de Apple tiene uno para inferencia en PyTorch 2.15, las versiones anteriores no.
     .fix = use sdpa allí: attention_mechanism "diffusers", attn_implementation "sdpa"
 doctor-flex-backend-option = kernel_options nombra un backend que este torch no tiene, o dos a la vez.
     .fix = quite BACKEND de kernel_options, o póngalo solo en AUTO, TRITON, FLASH o TRITON_DECODE
@@ -416,3 +416,75 @@ doctor-compiled-cpu = Inductor compila C++ para la CPU, y falta el compilador u 
     .fix = apt install build-essential (macOS: brew install libomp; Windows: las herramientas de C++ de Visual Studio)
 doctor-read-only-cache = Los kernels compilados se escriben en ~/.triton y /tmp/torchinductor_USER, y ese disco está lleno o es de solo lectura.
     .fix = TRITON_CACHE_DIR y TORCHINDUCTOR_CACHE_DIR en una carpeta con espacio; df -h; la caché propia de Maskloom: MASKLOOM_CACHE
+doctor-flex-same-buffer = FlexAttention compilado para una CPU rechazaba q, k y v que son vistas de un mismo búfer, como los trozos de una proyección. PyTorch 2.15 los copia.
+    .fix = actualice a PyTorch 2.15, o key = key.clone() y value = value.clone() antes de la llamada
+doctor-flex-symbolic-length = Compilado para longitudes que cambian, FlexAttention de las primeras versiones de PyTorch 2.5 escribía el nombre de una longitud simbólica (s0, s1) en las opciones de su kernel.
+    .fix = torch.compile(flex_attention, dynamic=False), o un PyTorch más nuevo
+doctor-captured-gradients-refused = PyTorch 2.5 no calcula gradientes de los tensores que captura un mod, como un sesgo aprendido. Las versiones posteriores sí en un score_mod; un mask_mod no los tiene en ninguna.
+    .fix = actualice PyTorch para la tabla de un score_mod; tensor.detach() en un mask_mod
+doctor-flex-on-mps = En la GPU de Apple, FlexAttention de PyTorch 2.15 es solo para inferencia: allí no tiene paso backward, y acepta float32, float16 y bfloat16.
+    .fix = entrene allí con sdpa; para inferencia torch.no_grad()
+doctor-flex-cpu-dtype = Compilado para una CPU, FlexAttention solo acepta float32, float16 y bfloat16.
+    .fix = query.float(), key.float(), value.float(); float64 funciona sin compilar
+doctor-dtensor-mixed = Con paralelismo de tensores o FSDP2, un tensor de la operación es un DTensor y otro uno corriente, a menudo una tabla que captura un mod, una de posiciones o una máscara.
+    .fix = atienda sobre tensores locales: q.to_local(), solo con las cabezas de este rank; cree tablas y BlockMasks como tensores corrientes dentro de esa llamada
+doctor-mod-not-pickled = Un BlockMask se envía a otro proceso (workers de DataLoader, multiprocessing, torch.save) con su mask_mod, y una función dentro de otra no se puede enviar.
+    .fix = envíe la tabla, como los números de documento, y cree el BlockMask en el proceso que lo usa; o defina el mod al nivel del módulo
+doctor-compile-flag-notice = Es un aviso: create_block_mask(..., _compile=True) aún funciona en PyTorch 2.15 y se quitará más adelante.
+    .fix = torch.compile(create_block_mask)(mask_mod, B, H, q_len, kv_len)
+doctor-flash-4-too-old = El backend FLASH de FlexAttention construye un kernel de flash-attn 4: ese paquete es demasiado viejo para un número que captura el mod, o su plantilla no admite este mod.
+    .fix = pip install --pre -U flash-attn-4 (con CUDA 13 "flash-attn-4[cu13]"), o kernel_options={"{"}"BACKEND": "TRITON"{"}"}
+doctor-flash-impl-activated = activate_flash_attention_impl puso FlashAttention-3 o -4 en lugar del kernel flash de SDPA. El final del mensaje dice qué no acepta (dropout, una tarjeta, una disposición), o que el nombre es desconocido.
+    .fix = torch.nn.attention.restore_flash_attention_impl() devuelve el propio de PyTorch; list_flash_attention_impls() nombra los que hay
+doctor-varlen-cudnn = sdpa_kernel permite solo cuDNN, y cuDNN no acepta esta llamada a varlen_attn. Las líneas bajo el mensaje enumeran las condiciones incumplidas.
+    .fix = permita también SDPBackend.FLASH_ATTENTION, o quite sdpa_kernel
+doctor-gradient-nan = detect_anomaly encontró NaN en un gradiente: en la atención suele ser una fila cuyas claves oculta todas -inf, o float16 que se desbordó.
+    .fix = `maskloom check` cuenta las filas vacías: que cada fila se conserve a sí misma; use bfloat16; limite las puntuaciones (soft cap)
+doctor-mask-is-float = `&`, `|` y `~` combinan booleanos o enteros, y un lado es un float: una máscara aditiva, o 0.0 y 1.0 en vez de False y True.
+    .fix = mask.bool() donde 1 conserva; máscaras aditivas: (mask == 0); en un mod compare antes: (t[q_idx] > 0) & (q_idx >= kv_idx)
+doctor-linear-dtype = Una capa lineal tiene pesos de un formato y una entrada de otro: a menudo la atención anterior devolvió float32, o esta parte corre fuera de autocast.
+    .fix = convierta la salida de la atención: out.to(weight.dtype); o ponga la llamada bajo torch.autocast
+doctor-model-without-flash = Esta clase de transformers no está escrita para flash-attn: cada clase tiene su propia marca.
+    .fix = attn_implementation="sdpa" o "eager"; un transformers más nuevo puede tenerlo
+doctor-model-without-sdpa = Esta clase de transformers no tiene camino SDPA, porque SDPA no puede lo que necesita: gpt-oss tiene sinks.
+    .fix = attn_implementation="eager" o "flex_attention"; el adaptador exportado y `maskloom.integrations` también tienen sinks
+doctor-model-names-flash-kernels = Es una advertencia: este modelo solo funciona con los kernels flash que enumera el mensaje (gpt-oss: los que tienen sinks), y transformers tomó uno de ellos en lugar del suyo.
+    .fix = no hay que hacer nada; nombre uno de la lista en attn_implementation, y la advertencia desaparece
+doctor-flash-model-on-cpu = El modelo se cargó primero en la memoria del ordenador, donde flash-attn no funciona. Con una tarjeta es una advertencia, sin ella un error.
+    .fix = device_map="cuda" o model.to("cuda"); sin tarjeta attn_implementation="sdpa"
+doctor-flash-casts-notice = Es un aviso: normas que se mantienen en float32 (peft lo hace) volvieron q, k y v float32, y transformers los convierte para flash-attn en cada capa. Los resultados son correctos; cuesta algo de tiempo.
+    .fix = cargue también las normas en bfloat16, o déjelo así
+doctor-attention-not-exchangeable = La clase se escribió antes de la tabla de atenciones de transformers (a menudo código remoto), así que set_attn_implementation y una atención registrada no le llegan.
+    .fix = pase attn_implementation a from_pretrained, o use la clase de transformers misma (trust_remote_code=False); el adaptador exportado vigila las llamadas a SDPA en tales modelos, y su informe dice qué capas se enmascararon
+doctor-patch-of-another-transformers = Un entrenador o complemento cambia clases y funciones de transformers por su nombre, y esta versión las llama de otro modo: 4.43 sacó _flash_attention_forward de las clases, 4.48 quitó las clases ...FlashAttention2.
+    .fix = instale el transformers que nombran los requisitos del entrenador, o un entrenador más nuevo
+doctor-attention-class-of-another-diffusers = Código escrito para la clase común Attention de diffusers encuentra una versión cuyos modelos tienen clases propias (FluxAttention, WanAttention): les faltan atributos como `scale`. El código para 0.33 falla así con 0.35.
+    .fix = pip install diffusers==0.33.1 para ese código, o lea attn.head_dim ** -0.5 en vez de `scale`; un adaptador exportado funciona con ambas
+doctor-processors-count = set_attn_processor recibió un diccionario con otro número de entradas que capas de atención tiene el modelo; las de atención cruzada también cuentan.
+    .fix = constrúyalo de model.attn_processors.keys(), o pase un procesador para todas las capas
+doctor-torch-libraries-not-loaded = La extensión se importó antes que torch, cuyas bibliotecas necesita. Con torch importado primero suele aparecer otro error, que es el verdadero.
+    .fix = python -c "import torch, flash_attn" lo muestra; `maskloom doctor --explain` acepta ese mensaje
+doctor-flash-heads-divide = Las cabezas de query no son múltiplo de las de key, o el eje de cabezas está en otro sitio que el que quiere el kernel: entonces el mensaje compara tokens. Hasta diffusers 0.39 `_native_flash` transponía k y v dos veces en su paso backward bajo context parallel.
+    .fix = flash-attn quiere [batch, tokens, heads, head_dim], SDPA [batch, heads, tokens, head_dim]; actualice diffusers, o use `flash` o `native` con Ulysses
+doctor-flash-backward-head-dim = El paso backward de este flash-attn no cabe en la memoria compartida de las tarjetas de consumo con head_dim mayor que 192. Desde flash-attn 2.5.5 cabe sin dropout.
+    .fix = actualice flash-attn y ponga dropout en 0; o sdpa o flex
+doctor-packed-model-without-flex = torchtune empaqueta con BlockMasks donde haya FlexAttention, y la atención de este modelo (Gemma 2) solo acepta máscaras densas.
+    .fix = packed=False en la configuración del dataset, u otro modelo
+doctor-selective-checkpointing = torchtitan de 2025 rechaza FlexAttention junto con el checkpointing selectivo de activaciones, para el que PyTorch no tenía regla (pytorch#147879).
+    .fix = activation_checkpoint.mode = "full", o un torchtitan más nuevo con su PyTorch
+doctor-transformer-engine-no-backend = TransformerEngine descartó todos sus kernels para estas entradas: sinks (learnable softmax) en disposición empaquetada `thd` o bajo context parallel, una máscara o sesgo, atención fp8, o un flash-attn fuera de su rango de versiones.
+    .fix = NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2 imprime la razón de cada kernel; con sinks use `bshd` sin empaquetar
+doctor-video-without-attention-package = La atención de FramePack y musubi-tuner necesita flash-attn, SageAttention o xformers para un lote de textos de distinta longitud, y no hay ninguno.
+    .fix = batch 1; o --sdpa --split_attn en musubi-tuner; o instale flash-attn
+doctor-image-black = La imagen contiene NaN. A menudo las puntuaciones de 8 bits de SageAttention no sirven para este modelo o sus pesos fp8, o un VAE se desborda en float16.
+    .fix = ejecute una vez sin SageAttention (es un ajuste del programa o un nodo); el VAE en bfloat16 o float32
+doctor-xfuser-processor = xDiT sustituye procesadores de atención por el nombre de su clase y no conoce este: su versión es para otro diffusers.
+    .fix = instale el diffusers que nombran los requisitos de xDiT, o un xDiT más nuevo
+doctor-diffusers-cp-takes = El context parallel de diffusers rechaza is_causal y cabezas agrupadas; ring_anything y los backends de longitud variable con ring_degree mayor que 1 no aceptan máscara; un kernel del hub debe tener las entradas que llama.
+    .fix = ulysses_degree en vez de ring_degree para máscaras, con `native` o `_native_cudnn`; para un kernel del hub pip install -U kernels y borre su copia
+doctor-accelerate-parallel = El context parallel de accelerate (cp_size) corre dentro de FSDP2 con dp_shard_size mayor que 1 o como única dimensión; su sequence parallel (sp_size, DeepSpeed) acepta sdpa y flash-attn, ni eager ni flex, así que ningún BlockMask pasa.
+    .fix = accelerate config con FSDP versión 2; dp_replicate_size=1; para una máscara propia el context parallel de PyTorch o los planes de Maskloom
+doctor-rocm-experimental = En esta tarjeta AMD la atención fusionada de PyTorch está apagada si no se pide, y SDPA materializa las puntuaciones.
+    .fix = export TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1 antes de iniciar Python; compare un paso con y sin ella
+doctor-model-takes-no-block-mask = El forward del modelo no tiene ese parámetro: los modelos de transformers y diffusers aceptan attention_mask, y solo pasan un BlockMask si llaman a flex_attention.
+    .fix = attention_mask=block_mask con attn_implementation="flex_attention" (transformers); o use(model) del adaptador exportado

@@ -373,6 +373,7 @@ refusal-recovery = El documento no se puede guardar o recuperar para el próximo
 refusal-recursion = Las llamadas de funciones se anidan demasiado.
 refusal-report-figure = Una comparación de dos ejecuciones no tiene figura.
 refusal-reproduce = La orden que repite el mismo caso.
+refusal-request-too-large = La petición es más grande de lo que lee un worker: los mods capturan tensores demasiado grandes.
 refusal-resize-uneven = Una capa dibujada por distancia no se estira de forma desigual.
 refusal-run-deterministic = --deterministic concierne a los gradientes, y solo hacia delante no hay ninguno.
 refusal-run-file = El archivo no es una ejecución, o no se puede escribir.

@@ -108,7 +108,7 @@ doctor-block-mask-no-mod = create_block_mask का आर्ग्युमे�
     .fix = mask_mod ही दें; factory को पहले call करें: create_block_mask(sliding_window(1024), ...)
 doctor-flex-cpu-backward = FlexAttention का CPU कर्नल केवल forward है।
     .fix = GPU पर प्रशिक्षण करें, या CPU पर sdpa लें
-doctor-flex-device = FlexAttention का इस डिवाइस (जैसे Apple का mps) के लिए कर्नल नहीं है।
+doctor-flex-device = FlexAttention का इस डिवाइस के लिए कर्नल नहीं है। Apple के mps के लिए PyTorch 2.15 में inference का कर्नल है, पुराने संस्करणों में नहीं।
     .fix = वहाँ sdpa लें: attention_mechanism "diffusers", attn_implementation "sdpa"
 doctor-flex-backend-option = kernel_options ऐसा बैकएंड लिखता है जो इस torch में नहीं, या एक साथ दो।
     .fix = kernel_options से BACKEND हटाएँ, या उसे अकेले AUTO, TRITON, FLASH या TRITON_DECODE करें
@@ -416,3 +416,75 @@ doctor-compiled-cpu = Inductor CPU के लिए C++ कंपाइल क�
     .fix = apt install build-essential (macOS: brew install libomp; Windows: Visual Studio के C++ tools)
 doctor-read-only-cache = कंपाइल किए कर्नल ~/.triton और /tmp/torchinductor_USER में लिखे जाते हैं, और वह डिस्क भरी है या read-only।
     .fix = TRITON_CACHE_DIR और TORCHINDUCTOR_CACHE_DIR को जगह वाले फ़ोल्डर पर करें; df -h; Maskloom का अपना cache: MASKLOOM_CACHE
+doctor-flex-same-buffer = CPU के लिए कंपाइल किया FlexAttention ऐसे q, k, v ठुकराता था जो एक ही buffer के view हैं, जैसे एक projection के chunk। PyTorch 2.15 उनकी प्रति बनाता है।
+    .fix = PyTorch 2.15 पर जाएँ, या कॉल से पहले key = key.clone() और value = value.clone()
+doctor-flex-symbolic-length = बदलती लंबाइयों के लिए कंपाइल होने पर शुरुआती PyTorch 2.5 का FlexAttention प्रतीकात्मक लंबाई का नाम (s0, s1) अपने कर्नल के विकल्पों में लिख देता था।
+    .fix = torch.compile(flex_attention, dynamic=False), या नया PyTorch
+doctor-captured-gradients-refused = PyTorch 2.5 mod के कैप्चर किए टेंसर, जैसे सीखे गए bias, का gradient नहीं निकालता। बाद के संस्करण score_mod के लिए निकालते हैं; mask_mod का किसी में नहीं।
+    .fix = score_mod की तालिका के लिए PyTorch अपडेट करें; mask_mod में tensor.detach()
+doctor-flex-on-mps = Apple के GPU पर PyTorch 2.15 का FlexAttention केवल inference के लिए है: वहाँ backward pass नहीं, और वह float32, float16 और bfloat16 लेता है।
+    .fix = वहाँ sdpa से ट्रेन करें; inference के लिए torch.no_grad()
+doctor-flex-cpu-dtype = CPU के लिए कंपाइल किया FlexAttention केवल float32, float16 और bfloat16 लेता है।
+    .fix = query.float(), key.float(), value.float(); float64 बिना कंपाइल चलता है
+doctor-dtensor-mixed = tensor parallel या FSDP2 में क्रिया का एक टेंसर DTensor है और दूसरा साधारण, अक्सर mod की कैप्चर तालिका, position तालिका या मास्क।
+    .fix = स्थानीय टेंसर पर attention करें: q.to_local(), केवल इसी rank के head के साथ; तालिकाएँ और BlockMask उसी कॉल के अंदर साधारण टेंसर बनाएँ
+doctor-mod-not-pickled = BlockMask अपने mask_mod के साथ दूसरी प्रक्रिया को भेजा जाता है (DataLoader के worker, multiprocessing, torch.save), और फ़ंक्शन के अंदर का फ़ंक्शन भेजा नहीं जा सकता।
+    .fix = तालिका भेजें, जैसे दस्तावेज़ संख्याएँ, और BlockMask उसी प्रक्रिया में बनाएँ जो उसे काम में लेती है; या mod को मॉड्यूल के ऊपर परिभाषित करें
+doctor-compile-flag-notice = यह सूचना है: create_block_mask(..., _compile=True) PyTorch 2.15 में अब भी चलता है और बाद में हटेगा।
+    .fix = torch.compile(create_block_mask)(mask_mod, B, H, q_len, kv_len)
+doctor-flash-4-too-old = FlexAttention का FLASH बैकएंड flash-attn 4 का कर्नल बनाता है: वह पैकेज mod की कैप्चर की संख्या के लिए बहुत पुराना है, या उसका template यह mod नहीं लेता।
+    .fix = pip install --pre -U flash-attn-4 (CUDA 13 के साथ "flash-attn-4[cu13]"), या kernel_options={"{"}"BACKEND": "TRITON"{"}"}
+doctor-flash-impl-activated = activate_flash_attention_impl ने SDPA के flash कर्नल की जगह FlashAttention-3 या -4 रख दिया। संदेश का अंत बताता है कि वह क्या नहीं लेता (dropout, कार्ड, layout), या कि नाम अज्ञात है।
+    .fix = torch.nn.attention.restore_flash_attention_impl() PyTorch का अपना कर्नल लौटाता है; list_flash_attention_impls() मौजूद नाम बताता है
+doctor-varlen-cudnn = sdpa_kernel केवल cuDNN की अनुमति देता है, और cuDNN varlen_attn की यह कॉल नहीं लेता। संदेश के नीचे की पंक्तियाँ टूटी शर्तें गिनाती हैं।
+    .fix = SDPBackend.FLASH_ATTENTION की भी अनुमति दें, या sdpa_kernel हटा दें
+doctor-gradient-nan = detect_anomaly को gradient में NaN मिला: attention में अक्सर ऐसी पंक्ति जिसकी सारी key -inf से छिपी हैं, या float16 का overflow।
+    .fix = `maskloom check` ख़ाली पंक्तियाँ गिनता है: हर पंक्ति ख़ुद को रखे; bfloat16 लें; score सीमित करें (soft cap)
+doctor-mask-is-float = `&`, `|` और `~` bool या पूर्णांक जोड़ते हैं, और एक ओर float है: additive मास्क, या False और True की जगह 0.0 और 1.0।
+    .fix = जहाँ 1 रखता है वहाँ mask.bool(); additive मास्क: (mask == 0); mod में पहले तुलना करें: (t[q_idx] > 0) & (q_idx >= kv_idx)
+doctor-linear-dtype = linear परत के weight एक प्रारूप में हैं और इनपुट दूसरे में: अक्सर पहले की attention ने float32 लौटाया, या यह हिस्सा autocast के बाहर चलता है।
+    .fix = attention का आउटपुट बदलें: out.to(weight.dtype); या कॉल को torch.autocast में रखें
+doctor-model-without-flash = transformers की यह class flash-attn के लिए नहीं लिखी: हर class का अपना flag है।
+    .fix = attn_implementation="sdpa" या "eager"; नए transformers में हो सकता है
+doctor-model-without-sdpa = transformers की इस class में SDPA का रास्ता नहीं, क्योंकि SDPA उसकी ज़रूरत पूरी नहीं कर सकता: gpt-oss में sinks हैं।
+    .fix = attn_implementation="eager" या "flex_attention"; निर्यात के adapter और `maskloom.integrations` में भी sinks हैं
+doctor-model-names-flash-kernels = यह चेतावनी है: यह मॉडल केवल संदेश में गिनाए flash कर्नल से चलता है (gpt-oss: sinks वाले), और transformers ने आपके चुने की जगह उनमें से एक लिया।
+    .fix = कुछ करना नहीं है; attn_implementation में सूची का एक नाम दें तो चेतावनी नहीं आती
+doctor-flash-model-on-cpu = मॉडल पहले कंप्यूटर की मेमोरी में लोड हुआ, जहाँ flash-attn नहीं चलता। कार्ड हो तो यह चेतावनी है, न हो तो error।
+    .fix = device_map="cuda" या model.to("cuda"); कार्ड न हो तो attn_implementation="sdpa"
+doctor-flash-casts-notice = यह सूचना है: float32 में रखी norm परतों (peft ऐसा करता है) ने q, k, v को float32 बनाया, और transformers उन्हें हर परत में flash-attn के लिए बदलता है। परिणाम सही हैं; थोड़ा समय लगता है।
+    .fix = norm परतें भी bfloat16 में लोड करें, या रहने दें
+doctor-attention-not-exchangeable = यह class transformers की attention तालिका से पहले लिखी गई (अक्सर remote code), इसलिए set_attn_implementation और पंजीकृत attention उस तक नहीं पहुँचते।
+    .fix = attn_implementation from_pretrained को दें, या transformers की अपनी class लें (trust_remote_code=False); निर्यात का adapter ऐसे मॉडल में SDPA की कॉल देखता है, और उसकी रिपोर्ट बताती है कि किन परतों पर मास्क लगा
+doctor-patch-of-another-transformers = ट्रेनर या plug-in transformers की class और फ़ंक्शन नाम से बदलता है, और इस संस्करण में नाम अलग हैं: 4.43 ने _flash_attention_forward को class से बाहर किया, 4.48 ने ...FlashAttention2 class हटाईं।
+    .fix = ट्रेनर की requirements में लिखा transformers इंस्टॉल करें, या नया ट्रेनर
+doctor-attention-class-of-another-diffusers = diffusers की साझा class Attention के लिए लिखा कोड ऐसे संस्करण से मिला जिसके मॉडल की अपनी class हैं (FluxAttention, WanAttention): उनमें `scale` जैसे attribute नहीं। 0.33 का कोड 0.35 में ऐसे ही विफल होता है।
+    .fix = उस कोड के लिए pip install diffusers==0.33.1, या `scale` की जगह attn.head_dim ** -0.5 लें; निर्यात का adapter दोनों के साथ चलता है
+doctor-processors-count = set_attn_processor को ऐसा dict मिला जिसकी प्रविष्टियाँ मॉडल की attention परतों जितनी नहीं; cross-attention परतें भी गिनी जाती हैं।
+    .fix = उसे model.attn_processors.keys() से बनाएँ, या सब परतों के लिए एक processor दें
+doctor-torch-libraries-not-loaded = extension torch से पहले import हुई, जबकि उसे torch की लाइब्रेरी चाहिए। पहले torch import करने पर अक्सर दूसरा error आता है, वही असली है।
+    .fix = python -c "import torch, flash_attn" उसे दिखाता है; `maskloom doctor --explain` वह संदेश लेता है
+doctor-flash-heads-divide = query के head key के head के गुणज नहीं, या head अक्ष वहाँ नहीं जहाँ कर्नल चाहता है: तब संदेश टोकन की तुलना करता है। diffusers 0.39 तक `_native_flash` context parallel के backward pass में k और v को दो बार transpose करता था।
+    .fix = flash-attn को [batch, tokens, heads, head_dim] चाहिए, SDPA को [batch, heads, tokens, head_dim]; diffusers अपडेट करें, या Ulysses के साथ `flash` या `native` लें
+doctor-flash-backward-head-dim = head_dim 192 से ऊपर इस flash-attn का backward pass उपभोक्ता कार्ड की shared memory में नहीं आता। flash-attn 2.5.5 से बिना dropout के आता है।
+    .fix = flash-attn अपडेट करें और dropout 0 करें; या sdpa या flex लें
+doctor-packed-model-without-flex = जहाँ FlexAttention है वहाँ torchtune BlockMask से पैक करता है, और इस मॉडल (Gemma 2) की attention केवल dense मास्क लेती है।
+    .fix = dataset की config में packed=False, या दूसरा मॉडल
+doctor-selective-checkpointing = 2025 का torchtitan FlexAttention को selective activation checkpointing के साथ ठुकराता है, जिसके लिए PyTorch में नियम नहीं था (pytorch#147879)।
+    .fix = activation_checkpoint.mode = "full", या नया torchtitan अपने PyTorch के साथ
+doctor-transformer-engine-no-backend = TransformerEngine ने इन इनपुट के लिए अपने सारे कर्नल बंद किए: पैक `thd` layout या context parallel में sinks (learnable softmax), मास्क या bias, fp8 attention, या उसकी संस्करण सीमा से बाहर का flash-attn।
+    .fix = NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2 हर कर्नल का कारण छापता है; sinks के लिए बिना पैकिंग `bshd` लें
+doctor-video-without-attention-package = FramePack और musubi-tuner की attention को अलग लंबाई के caption के batch के लिए flash-attn, SageAttention या xformers चाहिए, और कोई नहीं है।
+    .fix = batch 1; या musubi-tuner में --sdpa --split_attn; या flash-attn इंस्टॉल करें
+doctor-image-black = तस्वीर में NaN है। अक्सर SageAttention के 8-bit score इस मॉडल या उसके fp8 weight के लिए नहीं चलते, या VAE float16 में overflow करता है।
+    .fix = एक बार बिना SageAttention चलाएँ (प्रोग्राम की setting या node); VAE bfloat16 या float32 में
+doctor-xfuser-processor = xDiT attention processor को उनकी class के नाम से बदलता है और इसे नहीं जानता: उसका संस्करण दूसरे diffusers के लिए है।
+    .fix = xDiT की requirements में लिखा diffusers इंस्टॉल करें, या नया xDiT
+doctor-diffusers-cp-takes = diffusers का context parallel is_causal और समूहित head ठुकराता है; ring_anything और 1 से बड़े ring_degree वाले variable-length बैकएंड मास्क नहीं लेते; hub कर्नल में वे entry होनी चाहिए जिन्हें वह बुलाता है।
+    .fix = मास्क के लिए ring_degree की जगह ulysses_degree, `native` या `_native_cudnn` के साथ; hub कर्नल के लिए pip install -U kernels और उसका snapshot मिटाएँ
+doctor-accelerate-parallel = accelerate का context parallel (cp_size) FSDP2 के अंदर dp_shard_size 1 से ऊपर या अकेले आयाम के रूप में चलता है; उसका sequence parallel (sp_size, DeepSpeed) sdpa और flash-attn लेता है, eager और flex नहीं, इसलिए कोई BlockMask नहीं पहुँचता।
+    .fix = accelerate config में FSDP version 2; dp_replicate_size=1; अपने मास्क के लिए PyTorch का context parallel या Maskloom की योजनाएँ
+doctor-rocm-experimental = इस AMD कार्ड पर PyTorch की fused attention माँगे बिना बंद है, और SDPA score को पूरा बनाता है।
+    .fix = Python शुरू होने से पहले export TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1; एक step उसके साथ और बिना मिलाएँ
+doctor-model-takes-no-block-mask = मॉडल के forward में यह parameter नहीं: transformers और diffusers के मॉडल attention_mask लेते हैं, और BlockMask तभी आगे देते हैं जब flex_attention बुलाएँ।
+    .fix = attn_implementation="flex_attention" के साथ attention_mask=block_mask (transformers); या निर्यात के adapter का use(model)

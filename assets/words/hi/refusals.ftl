@@ -373,6 +373,7 @@ refusal-recovery = दस्तावेज़ अगली शुरुआत �
 refusal-recursion = फ़ंक्शन की कॉल बहुत गहराई तक नेस्टेड हैं।
 refusal-report-figure = दो रन की तुलना का चित्र नहीं होता।
 refusal-reproduce = उसी केस को दोहराने का कमांड।
+refusal-request-too-large = अनुरोध वर्कर के पढ़ने की सीमा से बड़ा है: mod बहुत बड़े टेंसर कैप्चर करते हैं।
 refusal-resize-uneven = दूरी से बनी लेयर असमान रूप से नहीं खिंचती।
 refusal-run-deterministic = --deterministic ग्रेडिएंट से जुड़ा है, और केवल forward में वे नहीं होते।
 refusal-run-file = फ़ाइल रन फ़ाइल नहीं है, या लिखी नहीं जा सकती।

@@ -108,7 +108,7 @@ doctor-block-mask-no-mod = create_block_mask 的参数不是 (b, h, q_idx, kv_id
     .fix = 传入 mask_mod 本身；先调用工厂函数：create_block_mask(sliding_window(1024), ...)
 doctor-flex-cpu-backward = FlexAttention 的 CPU 内核只有前向。
     .fix = 在 GPU 上训练，或在 CPU 上用 sdpa
-doctor-flex-device = FlexAttention 没有用于这种设备的内核（例如 Apple 的 mps）。
+doctor-flex-device = FlexAttention 没有用于这种设备的内核。Apple 的 mps 在 PyTorch 2.15 中有用于推理的内核，更早的版本没有。
     .fix = 在那里使用 sdpa：attention_mechanism "diffusers"，attn_implementation "sdpa"
 doctor-flex-backend-option = kernel_options 写了这个 torch 没有的后端，或同时写了两个。
     .fix = 从 kernel_options 去掉 BACKEND，或只把它设为 AUTO、TRITON、FLASH 或 TRITON_DECODE
@@ -416,3 +416,75 @@ doctor-compiled-cpu = Inductor 为 CPU 编译 C++，而缺少编译器或 OpenMP
     .fix = apt install build-essential（macOS：brew install libomp；Windows：Visual Studio 的 C++ 工具）
 doctor-read-only-cache = 编译好的内核写入 ~/.triton 和 /tmp/torchinductor_USER，而那个磁盘已满或只读。
     .fix = 把 TRITON_CACHE_DIR 和 TORCHINDUCTOR_CACHE_DIR 设为有空间的文件夹；df -h；Maskloom 自己的缓存：MASKLOOM_CACHE
+doctor-flex-same-buffer = 为 CPU 编译的 FlexAttention 拒绝作为同一缓冲区视图的 q、k、v，例如一次投影的各个 chunk。PyTorch 2.15 会复制它们。
+    .fix = 升级到 PyTorch 2.15，或在调用前 key = key.clone() 和 value = value.clone()
+doctor-flex-symbolic-length = 为可变长度编译时，早期 PyTorch 2.5 的 FlexAttention 把符号长度的名字（s0、s1）写进了内核的选项。
+    .fix = torch.compile(flex_attention, dynamic=False)，或更新的 PyTorch
+doctor-captured-gradients-refused = PyTorch 2.5 不计算 mod 捕获的张量（例如学习的偏置）的梯度。后来的版本对 score_mod 会计算；mask_mod 在任何版本中都没有。
+    .fix = score_mod 的表：升级 PyTorch；mask_mod 中：tensor.detach()
+doctor-flex-on-mps = 在 Apple 的 GPU 上，PyTorch 2.15 的 FlexAttention 只用于推理：那里没有反向传播，并且只接受 float32、float16 和 bfloat16。
+    .fix = 在那里用 sdpa 训练；推理时用 torch.no_grad()
+doctor-flex-cpu-dtype = 为 CPU 编译的 FlexAttention 只接受 float32、float16 和 bfloat16。
+    .fix = query.float()、key.float()、value.float()；float64 不编译可以运行
+doctor-dtensor-mixed = 在张量并行或 FSDP2 下，运算中一个张量是 DTensor，另一个是普通张量，常见的是 mod 捕获的表、位置表或掩码。
+    .fix = 在本地张量上计算注意力：q.to_local()，只含本 rank 的头；在该调用内把表和 BlockMask 建成普通张量
+doctor-mod-not-pickled = BlockMask 连同它的 mask_mod 被送到另一个进程（DataLoader 的工作进程、multiprocessing、torch.save），而函数内部的函数不能被送出。
+    .fix = 送出表（例如文档编号），在使用它的进程里创建 BlockMask；或把 mod 定义在模块顶层
+doctor-compile-flag-notice = 这是提示：create_block_mask(..., _compile=True) 在 PyTorch 2.15 中仍然有效，以后会被移除。
+    .fix = torch.compile(create_block_mask)(mask_mod, B, H, q_len, kv_len)
+doctor-flash-4-too-old = FlexAttention 的 FLASH 后端生成 flash-attn 4 的内核：该包太旧，不支持 mod 捕获的数，或其模板不接受这个 mod。
+    .fix = pip install --pre -U flash-attn-4（CUDA 13 用 "flash-attn-4[cu13]"），或 kernel_options={"{"}"BACKEND": "TRITON"{"}"}
+doctor-flash-impl-activated = activate_flash_attention_impl 用 FlashAttention-3 或 -4 取代了 SDPA 的 flash 内核。消息末尾写出它不接受什么（dropout、显卡、布局），或名字未知。
+    .fix = torch.nn.attention.restore_flash_attention_impl() 恢复 PyTorch 自己的内核；list_flash_attention_impls() 列出已有的
+doctor-varlen-cudnn = sdpa_kernel 只允许 cuDNN，而 cuDNN 不接受这次 varlen_attn 调用。消息下面的行列出未满足的条件。
+    .fix = 也允许 SDPBackend.FLASH_ATTENTION，或不用 sdpa_kernel
+doctor-gradient-nan = detect_anomaly 在梯度中发现 NaN：在注意力中通常是一行的所有键都被 -inf 隐藏，或 float16 溢出。
+    .fix = `maskloom check` 统计空行：让每行至少保留自己；使用 bfloat16；限制分数（soft cap）
+doctor-mask-is-float = `&`、`|` 和 `~` 组合布尔值或整数，而其中一边是浮点数：加性掩码，或用 0.0 和 1.0 代替 False 和 True。
+    .fix = 1 表示保留时用 mask.bool()；加性掩码用 (mask == 0)；在 mod 中先比较：(t[q_idx] > 0) & (q_idx >= kv_idx)
+doctor-linear-dtype = 线性层的权重与输入格式不同：常见原因是前面的注意力返回了 float32，或这部分在 autocast 之外运行。
+    .fix = 转换注意力的输出：out.to(weight.dtype)；或把调用放进 torch.autocast
+doctor-model-without-flash = transformers 的这个类没有为 flash-attn 编写：每个类有自己的标志。
+    .fix = attn_implementation="sdpa" 或 "eager"；更新的 transformers 可能支持
+doctor-model-without-sdpa = transformers 的这个类没有 SDPA 路径，因为 SDPA 做不到它需要的：gpt-oss 有 sinks。
+    .fix = attn_implementation="eager" 或 "flex_attention"；导出的适配器和 `maskloom.integrations` 也支持 sinks
+doctor-model-names-flash-kernels = 这是警告：该模型只能用消息列出的 flash 内核（gpt-oss：带 sinks 的），transformers 用其中之一代替了你选的。
+    .fix = 无需处理；在 attn_implementation 中写出列表里的一个，警告就消失
+doctor-flash-model-on-cpu = 模型先被加载到主机内存，flash-attn 无法在那里运行。有显卡时这是警告，没有显卡时是错误。
+    .fix = device_map="cuda" 或 model.to("cuda")；没有显卡时 attn_implementation="sdpa"
+doctor-flash-casts-notice = 这是提示：保持 float32 的归一化层（peft 会这样做）使 q、k、v 成为 float32，transformers 在每层为 flash-attn 转换它们。结果正确；多花一些时间。
+    .fix = 把归一化层也以 bfloat16 加载，或不处理
+doctor-attention-not-exchangeable = 这个类写于 transformers 的注意力表之前（常为远程代码），因此 set_attn_implementation 和注册的注意力到不了它。
+    .fix = 把 attn_implementation 传给 from_pretrained，或使用 transformers 自己的类（trust_remote_code=False）；导出的适配器会在此类模型中监视 SDPA 调用，其报告写出哪些层被加了掩码
+doctor-patch-of-another-transformers = 训练器或插件按名字修改 transformers 的类和函数，而这个版本的名字不同：4.43 把 _flash_attention_forward 移出类，4.48 去掉了 ...FlashAttention2 类。
+    .fix = 安装训练器的 requirements 写明的 transformers，或更新的训练器
+doctor-attention-class-of-another-diffusers = 为 diffusers 的公共类 Attention 写的代码遇到了模型自带类（FluxAttention、WanAttention）的版本：它们缺少 `scale` 等属性。为 0.33 写的代码在 0.35 中会这样失败。
+    .fix = 为该代码 pip install diffusers==0.33.1，或用 attn.head_dim ** -0.5 代替 `scale`；导出的适配器两者都支持
+doctor-processors-count = set_attn_processor 得到的字典条目数与模型的注意力层数不同；交叉注意力层也计算在内。
+    .fix = 用 model.attn_processors.keys() 构建，或为所有层传一个处理器
+doctor-torch-libraries-not-loaded = 扩展在 torch 之前被导入，而它需要 torch 的库。先导入 torch 后常会出现另一个错误，那才是真正的错误。
+    .fix = python -c "import torch, flash_attn" 会显示它；`maskloom doctor --explain` 接受那条消息
+doctor-flash-heads-divide = 查询头数不是键头数的整数倍，或头轴不在内核要求的位置：那时消息比较的是 token 数。diffusers 0.39 及以前，`_native_flash` 在 context parallel 的反向传播中把 k 和 v 转置了两次。
+    .fix = flash-attn 要 [batch, tokens, heads, head_dim]，SDPA 要 [batch, heads, tokens, head_dim]；升级 diffusers，或用 Ulysses 配 `flash` 或 `native`
+doctor-flash-backward-head-dim = 这个 flash-attn 的反向传播在 head_dim 超过 192 时放不进消费级显卡的共享内存。自 flash-attn 2.5.5 起，没有 dropout 时可以。
+    .fix = 升级 flash-attn 并把 dropout 设为 0；或用 sdpa 或 flex
+doctor-packed-model-without-flex = 只要装有 FlexAttention，torchtune 就用 BlockMask 打包，而这个模型的注意力（Gemma 2）只接受稠密掩码。
+    .fix = 在数据集配置中设 packed=False，或换一个模型
+doctor-selective-checkpointing = 2025 年的 torchtitan 拒绝 FlexAttention 与选择性激活检查点同时使用，PyTorch 当时没有相应规则（pytorch#147879）。
+    .fix = activation_checkpoint.mode = "full"，或更新的 torchtitan 及其 PyTorch
+doctor-transformer-engine-no-backend = TransformerEngine 对这些输入禁用了它的所有内核：`thd` 打包布局或 context parallel 下的 sinks（learnable softmax）、掩码或偏置、fp8 注意力，或 flash-attn 不在它的版本范围内。
+    .fix = NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2 打印每个内核的原因；有 sinks 时用 `bshd` 且不打包
+doctor-video-without-attention-package = FramePack 和 musubi-tuner 的注意力对长短不一的字幕批次需要 flash-attn、SageAttention 或 xformers，而一个都没有。
+    .fix = batch 1；或在 musubi-tuner 中用 --sdpa --split_attn；或安装 flash-attn
+doctor-image-black = 图像含有 NaN。常见原因是 SageAttention 的 8 位分数不适合该模型或其 fp8 权重，或 VAE 在 float16 中溢出。
+    .fix = 不用 SageAttention 运行一次（程序的设置或节点）；VAE 用 bfloat16 或 float32
+doctor-xfuser-processor = xDiT 按类名替换注意力处理器，而不认识这个：它的版本对应另一个 diffusers。
+    .fix = 安装 xDiT 的 requirements 写明的 diffusers，或更新的 xDiT
+doctor-diffusers-cp-takes = diffusers 的 context parallel 拒绝 is_causal 和分组头；ring_anything 以及 ring_degree 大于 1 的变长后端不接受掩码；hub 内核必须有它调用的入口。
+    .fix = 需要掩码时用 ulysses_degree 代替 ring_degree，配 `native` 或 `_native_cudnn`；hub 内核：pip install -U kernels 并删除它的快照
+doctor-accelerate-parallel = accelerate 的 context parallel（cp_size）在 FSDP2 内运行，dp_shard_size 大于 1 或作为唯一的维度；它的 sequence parallel（sp_size，DeepSpeed）只接受 sdpa 和 flash-attn，不接受 eager 和 flex，因此 BlockMask 过不去。
+    .fix = accelerate config 选 FSDP 版本 2；dp_replicate_size=1；自己的掩码用 PyTorch 的 context parallel 或 Maskloom 的计划
+doctor-rocm-experimental = 在这张 AMD 显卡上，PyTorch 的融合注意力默认关闭，SDPA 会实体化分数。
+    .fix = 在 Python 启动前 export TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1；比较有无它的一步
+doctor-model-takes-no-block-mask = 模型的 forward 没有这个参数：transformers 和 diffusers 的模型接受 attention_mask，只有调用 flex_attention 时才传递 BlockMask。
+    .fix = attention_mask=block_mask 配 attn_implementation="flex_attention"（transformers）；或导出的适配器的 use(model)

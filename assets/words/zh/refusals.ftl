@@ -373,6 +373,7 @@ refusal-recovery = 无法为下次启动保存或恢复文档。
 refusal-recursion = 函数调用嵌套太深。
 refusal-report-figure = 两次运行的比较没有图。
 refusal-reproduce = 再次运行同一用例的命令。
+refusal-request-too-large = 请求超过了 worker 能读取的大小：mod 捕获的张量太大。
 refusal-resize-uneven = 按距离画出的图层不能不均匀地拉伸。
 refusal-run-deterministic = --deterministic 只与梯度有关，而仅前向时没有梯度。
 refusal-run-file = 文件不是运行文件，或无法写入。

@@ -8,6 +8,7 @@ use crate::base::{BackendName, Diagnostic};
 use crate::problem::result::{RunReport, Timing};
 use crate::problem::verdict::{Baseline, Versus, quantile};
 use crate::tasks::recorded::Collection;
+use crate::worker::files;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -50,9 +51,7 @@ impl Row {
 
 /// The file's table. Errors: the file cannot be read or is not a run.
 pub(super) fn table(path: &Path) -> Result<String, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|why| {
-        Diagnostic::error("cannot-read", format!("{}: {why}", path.display())).hint("name a run of docs/measurements")
-    })?;
+    let text = files::read_text(path).map_err(|why| why.hint("name a run of docs/measurements"))?;
     Ok(of_text(&text).map_err(|why| {
         Diagnostic::error("no-run", format!("{} is not a recorded run: {why}", path.display()))
             .hint("a run has an environment and rows with samples_ms, as `maskloom bench kernels --json` and `maskloom presets record` write them")

@@ -230,7 +230,9 @@ fn combine(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
             let fault =
                 Fault::new("RuntimeError", "not-a-mod", format!("{of} takes {n} arguments, but a mask_mod takes 4"));
             return Err(match given {
-                Value::Function(f) if python::outline::returned_mod(&f.def, &[]).is_some() => {
+                Value::Function(f)
+                    if python::outline::returned_mod(&f.def, &python::outline::Products::new()).is_some() =>
+                {
                     fault.hint(format!("it returns a mask: call it, `{}(...)`", f.def.name))
                 }
                 _ => fault.hint("its signature is `mask_mod(b, h, q_idx, kv_idx)`"),

@@ -10,6 +10,10 @@ use crate::python::value::{Args, Fault, Items, Pairs, VALUE_BYTES, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
 
+/// What becomes of a BlockMask's mask when rows of blocks are taken out of it.
+const SLICED: &str = "PyTorch drops the mask_mod of a sliced BlockMask: older releases then mask nothing, 2.15 refuses its use. Write a \
+                      mod of the whole mask with an offset, `whole(b, h, q_idx + first, kv_idx)`, where `first` is the slice's first query";
+
 impl Context<'_> {
     pub(super) fn eval_subscript(
         &mut self,
@@ -94,7 +98,11 @@ impl Context<'_> {
             }
             Value::Instance(instance) => match self.instance_method(instance, "__getitem__") {
                 Some(method) => self.call(&method, super::call::one(index.clone())),
-                None => Err(Fault::type_error(format!("{} cannot be indexed", container.type_name()))),
+                None => {
+                    let fault = Fault::type_error(format!("{} cannot be indexed", container.type_name()));
+                    let sliced = &*instance.class.name == "BlockMask";
+                    Err(if sliced { fault.hint(SLICED) } else { fault })
+                }
             },
             other => {
                 let fault = Fault::type_error(format!("{} cannot be indexed", other.type_name()));

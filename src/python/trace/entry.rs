@@ -14,11 +14,12 @@ use crate::python::machine::Context;
 use crate::python::machine::arity::required;
 use crate::python::machine::class::{callable, member};
 use crate::python::met::Met;
-use crate::python::outline::{EntryKind, returned_mod};
+use crate::python::outline::{EntryKind, Products, returned_mod};
 use crate::python::syntax::Name;
 use crate::python::syntax::ast::{self, ParamMode};
 use crate::python::value::scope::Scope;
 use crate::python::value::{Args, Class as ClassValue, Fault, Function, Value};
+use std::collections::HashSet;
 use std::rc::Rc;
 
 /// A request for an entry.
@@ -276,7 +277,7 @@ fn nested_of_name(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>, name
 }
 
 /// The likelihood that a value at the top of a text is the intended mod; None: it is not a mod.
-fn likeness(cx: &Context, name: &str, value: &Value, wanted: &Wanted<'_>) -> Option<u8> {
+fn likeness(used: &HashSet<String>, name: &str, value: &Value, wanted: &Wanted<'_>) -> Option<u8> {
     if let Value::Instance(object) = value
         && &*object.class.name == "BlockMask"
     {
@@ -287,7 +288,7 @@ fn likeness(cx: &Context, name: &str, value: &Value, wanted: &Wanted<'_>) -> Opt
         return (matches!(value, Value::Partial(_)) && required(value) == Some(arity(wanted.kind))).then_some(5);
     };
     let plain = matches!(value, Value::Function(_) | Value::Partial(_));
-    if plain && returned_mod(&open.function.def, &[]).is_some() {
+    if plain && returned_mod(&open.function.def, &Products::new()).is_some() {
         // arguments are for a factory; a factory without required arguments is as likely as a mod
         return Some(match (args_fit(&open, wanted), wanted.args.is_empty()) {
             (true, false) => 6,
@@ -296,8 +297,7 @@ fn likeness(cx: &Context, name: &str, value: &Value, wanted: &Wanted<'_>) -> Opt
         });
     }
     let left: Vec<&str> = open.required().map(|p| &*p.name).filter(|n| !wanted.gives(n)).collect();
-    let used = cx.candidates.iter().any(|c| c.path == *name && c.used);
-    let known = used || names_indices(&left);
+    let known = used.contains(name) || names_indices(&left);
     match left.len() {
         n if known && n == arity(wanted.kind) => Some(5),
         4 | 5 if known => Some(1),
@@ -309,6 +309,7 @@ fn likeness(cx: &Context, name: &str, value: &Value, wanted: &Wanted<'_>) -> Opt
 /// The value at the top of the text that is most like a mod, the last of several; else a function further in.
 fn choose(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>) -> Result<(Name, Value), Fault> {
     let names = scope.names();
+    let used = cx.candidates.iter().filter(|c| c.used).map(|c| c.path.clone()).collect();
     let mut failed: Option<(bool, Fault)> = None;
     let mut all: Vec<(u8, Name, Value)> = Vec::new();
     for (name, value) in names.iter().filter(|(n, _)| !n.starts_with("__")) {
@@ -318,7 +319,7 @@ fn choose(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>) -> Result<(N
             failed = Some((meant, Fault::clone(fault)));
             continue;
         }
-        if let Some(score) = likeness(cx, name, value, wanted) {
+        if let Some(score) = likeness(&used, name, value, wanted) {
             all.push((score, name.clone(), value.clone()));
         }
     }
@@ -359,7 +360,8 @@ fn note(cx: &mut Context, chosen: &str, all: &[(u8, Name, Value)]) {
     // a helper that factories are called with is taken only because their arguments are not known
     let taken =
         cx.makers.iter().any(|maker| **maker == *chosen) || cx.candidates.iter().any(|c| c.path == chosen && c.used);
-    let meant = cx.makers.iter().find(|maker| !taken && others.iter().any(|other| **other == ***maker));
+    let known: HashSet<&str> = others.iter().map(String::as_str).collect();
+    let meant = cx.makers.iter().find(|maker| !taken && known.contains(&***maker));
     let meant = meant.map(|maker| maker.to_string());
     cx.chosen = Some(Chosen { entry: chosen.to_string(), asked: false, others, meant });
 }
@@ -438,7 +440,7 @@ fn is_factory(value: &Value, wanted: &Wanted<'_>) -> bool {
         (_, Some(open)) => open,
     };
     let def = &open.function.def;
-    if returned_mod(def, &[]).is_some() {
+    if returned_mod(def, &Products::new()).is_some() {
         return true;
     }
     let left: Vec<&str> = open.required().map(|p| &*p.name).filter(|n| !wanted.gives(n)).collect();

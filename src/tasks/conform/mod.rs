@@ -23,7 +23,8 @@ use masks::Ours;
 use serde::Serialize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use trace::Packages;
 
@@ -67,12 +68,15 @@ pub struct Options {
     pub target: Target,
     /// Python for `torch:*`; None: found.
     pub python: Option<String>,
+    /// Who waits for the worker's first answer: it is told by taking this away.
+    pub greeted: Arc<Mutex<Option<Sender<()>>>>,
 }
 
 impl Options {
     /// With flex on this machine's best device.
     pub fn new(what: What) -> Options {
-        Options { what, backend: BackendName::Flex, device: None, target: Target::local(), python: None }
+        let (backend, target, greeted) = (BackendName::Flex, Target::local(), Arc::default());
+        Options { what, backend, device: None, target, python: None, greeted }
     }
 }
 
@@ -272,7 +276,9 @@ impl Runner {
     fn start(options: &Options) -> Result<Runner, Vec<Diagnostic>> {
         let mut worker = Supervisor::new(options.target.clone(), Arc::new(|| ()));
         let hello = RequestBody::Hello { protocol: crate::worker::protocol::PROTOCOL_VERSION };
-        let info = match worker.ask(hello, &mut |_| {})?.reply {
+        let answer = worker.ask(hello, &mut |_| {});
+        drop(options.greeted.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let info = match answer?.reply {
             Reply::Hello(info) => info,
             other => return Err(vec![client::unexpected(&other)]),
         };

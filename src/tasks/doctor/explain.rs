@@ -3,11 +3,12 @@
 //! Invariant: an entry matches if the words of one of its patterns are in the text; unknown text gets near entries, marked as
 //! guesses, or none if none is near. Must not know the machine.
 
-use super::matching::{Text, plain, words};
+use super::matching::{Text, plain, synonyms, words};
 pub use super::messages::{Entry, checked};
-use super::{installs, libraries, messages, reports, training};
+use super::{flex, installs, libraries, messages, models, reports, training};
+use crate::base::nearest::one_slip;
 use crate::words::Words;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 /// The result of an explanation.
@@ -21,27 +22,54 @@ pub enum Explanation {
 
 /// Every message that is known.
 fn all() -> impl Iterator<Item = &'static Entry> {
-    [messages::MESSAGES, training::MESSAGES, reports::MESSAGES, libraries::MESSAGES, installs::MESSAGES]
-        .into_iter()
-        .flatten()
+    [
+        messages::MESSAGES,
+        training::MESSAGES,
+        reports::MESSAGES,
+        libraries::MESSAGES,
+        installs::MESSAGES,
+        flex::MESSAGES,
+        models::MESSAGES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// Looks a text up.
 pub fn explain(text: &str) -> Explanation {
-    let (code, read) = (plain(text), Text::new(text));
-    let matched = |e: &&Entry| e.patterns.iter().filter(|p| read.has(p)).map(|p| weight(p)).reduce(f64::max);
-    let mut known: Vec<(f64, &Entry)> = all()
-        .filter_map(|e| if names(&code, e.code) { Some((f64::MAX, e)) } else { matched(&e).map(|weight| (weight, e)) })
-        .collect();
+    let mut known = matching(text, &Text::new(text));
+    if known.is_empty() {
+        known = matching(text, &Text::mended(text, slip));
+    }
     if !known.is_empty() {
-        known.sort_by(|a, b| b.0.total_cmp(&a.0));
-        return Explanation::Known(known.into_iter().map(|(_, e)| e).collect());
+        return Explanation::Known(known);
     }
     let asked = telling(text);
     let mut scored: Vec<(f64, &Entry)> = all().map(|e| (likeness(&asked, e), e)).collect();
     scored.retain(|(score, _)| *score > LIKE);
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
     Explanation::Nearest(scored.into_iter().take(3).map(|(_, e)| e).collect())
+}
+
+/// Entries of which a pattern is in the text, the one that says most about it first.
+fn matching(text: &str, read: &Text) -> Vec<&'static Entry> {
+    let code = plain(text);
+    let matched = |e: &&Entry| e.patterns.iter().filter(|p| read.has(p)).map(|p| weight(p)).reduce(f64::max);
+    let mut known: Vec<(f64, &Entry)> = all()
+        .filter_map(|e| if names(&code, e.code) { Some((f64::MAX, e)) } else { matched(&e).map(|weight| (weight, e)) })
+        .collect();
+    known.sort_by(|a, b| b.0.total_cmp(&a.0));
+    known.into_iter().map(|(_, e)| e).collect()
+}
+
+/// The word of a pattern that a typing error made this one of. Short words are too much alike.
+fn slip(word: &str) -> Option<String> {
+    static KNOWN: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+        let spoken = all().flat_map(|e| e.patterns).flat_map(|pattern| words(pattern));
+        spoken.chain(synonyms().map(str::to_string)).collect()
+    });
+    let letters = word.len() >= 5 && word.chars().all(|c| c.is_ascii_alphabetic()) && !KNOWN.contains(word);
+    letters.then(|| one_slip(word, KNOWN.iter().map(String::as_str)).map(str::to_string)).flatten()
 }
 
 /// A code alone, or as diagnostics write it: `error[nvrtc-missing]`.
@@ -176,6 +204,10 @@ fn quotient(text: &str, words: &Words) -> Option<String> {
 #[cfg(test)]
 #[path = "explain_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "printed_tests.rs"]
+mod printed_tests;
 
 #[cfg(test)]
 #[path = "spoken_tests.rs"]

@@ -467,6 +467,20 @@ fn the_entry_that_says_most_stands_first() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// One slip of the fingers in a word, the colours of a terminal around the message.
+#[test]
+fn typing_errors_and_colours_do_not_hide_a_message() {
+    for (text, code) in [
+        ("ValueError: Block sparse tensors have block size 128, which must be a mutliple of 256.", "fa4-block-size"),
+        ("AttributeError: 'BolckMask' object has no attribute 'dtype'", "block-mask-arithmetic"),
+        ("ValueError: not enough values to unapck (expected 2, got 1) in _flash_3", "flash-3-unpack"),
+        ("\u{1b}[31mheaddim should be in [64, 96, 128].\u{1b}[0m", "sage-head-dim"),
+        ("\u{1b}[1;91mRequires Flash-Attention version >=2.7.1 but got 2.8.0\u{1b}[0m", "xformers-flash-version"),
+    ] {
+        assert!(codes(text).contains(&code), "{text}: {:?}", codes(text));
+    }
+}
+
 #[test]
 fn a_division_is_done_whatever_the_words_around_it() {
     for (text, want) in [

@@ -65,6 +65,7 @@ pub(super) static MESSAGES: &[Entry] = &[
             "SPARSE_Q_BLOCK_SIZE & multiple of #",
             "Q_BLOCK_SIZE & divisible & BLOCK_M",
             "KV_BLOCK_SIZE & divisible & BLOCK_N",
+            "block sizes must be divisible by the selected tile sizes",
         ],
         "A kernel's tile does not divide the blocks of the mask: kernel_options' BLOCK_M and BLOCK_N, or the tile that autotuning chose, against the mask's BLOCK_SIZE.",
         "create the mask with BLOCK_SIZE=128, or set BLOCK_M and BLOCK_N to divisors of its BLOCK_SIZE",

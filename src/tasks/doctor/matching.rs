@@ -17,15 +17,37 @@ pub(super) struct Text {
 const GAP: usize = 2;
 /// Words between two pieces or parts.
 const REACH: usize = 400;
+/// Different words of a text that are looked at for slips.
+const MENDED: usize = 400;
 
 impl Text {
     pub(super) fn new(text: &str) -> Text {
-        let words = words(text);
+        Text::of(plain(text), words(text))
+    }
+
+    /// The same with each word that `mend` knows better.
+    pub(super) fn mended(text: &str, mend: impl Fn(&str) -> Option<String>) -> Text {
+        let mut known: HashMap<String, String> = HashMap::new();
+        let mut better = |word: String| {
+            // a page of a megabyte is no typing error
+            if known.len() < MENDED || known.contains_key(&word) {
+                known.entry(word).or_insert_with_key(|word| mend(word).unwrap_or_else(|| word.clone())).clone()
+            } else {
+                word
+            }
+        };
+        // a mended word may be two by its usual name
+        let named = |word: String| if SAME.iter().any(|(from, _)| *from == word) { words(&word) } else { vec![word] };
+        let better = words(text).into_iter().flat_map(|word| named(better(word))).collect();
+        Text::of(plain(text), better)
+    }
+
+    fn of(plain: String, words: Vec<String>) -> Text {
         let mut places: HashMap<String, Vec<usize>> = HashMap::new();
         for (at, word) in words.iter().enumerate() {
             places.entry(word.clone()).or_default().push(at);
         }
-        Text { plain: plain(text), words, places }
+        Text { plain, words, places }
     }
 
     /// Whether the pattern's words are in the text.
@@ -108,14 +130,14 @@ fn same(word: &str, wanted: &str) -> bool {
 
 /// Lower case, quotes made alike, white space joined.
 pub(super) fn plain(text: &str) -> String {
-    let text = text.to_lowercase().replace(['’', '`', '"', '“', '”', '‘'], "'");
+    let text = uncoloured(text).to_lowercase().replace(['’', '`', '"', '“', '”', '‘'], "'");
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The words of a text, in a common form: lower case, without endings, without words that say nothing, synonyms by one
 /// name. `#` stays.
 pub(super) fn words(text: &str) -> Vec<String> {
-    let lower = text.to_lowercase().replace("head size", "head dim").replace('’', "'");
+    let lower = uncoloured(text).to_lowercase().replace("head size", "head dim").replace('’', "'");
     let lower = lower.replace("n't ", " not ").replace("headdim", "head dim").replace("data type", "dtype");
     let lower = divided(&lower);
     let split = lower.split(|c: char| !(c.is_alphanumeric() || c == '#'));
@@ -126,6 +148,22 @@ pub(super) fn words(text: &str) -> Vec<String> {
             None => vec![stem(word)],
         })
         .collect()
+}
+
+/// The text without a terminal's colours, `ESC [ 3 1 m`, whose letters would stand against the first word.
+fn uncoloured(text: &str) -> std::borrow::Cow<'_, str> {
+    if !text.contains('\x1b') {
+        return text.into();
+    }
+    let mut parts = text.split('\x1b');
+    let mut out = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        out.push(' ');
+        let code =
+            part.strip_prefix('[').map(|p| p.trim_start_matches(|c: char| c.is_ascii_digit() || ";?".contains(c)));
+        out.push_str(code.map_or(part, |rest| rest.get(1..).unwrap_or_default()));
+    }
+    out.into()
 }
 
 /// The text with a space wherever writing without spaces, such as Chinese, stands against a message's words.
@@ -187,6 +225,11 @@ const SAME: [(&str, &str); 34] = [
     ("card", "gpu"),
 ];
 
+/// Words that stand for others.
+pub(super) fn synonyms() -> impl Iterator<Item = &'static str> {
+    SAME.iter().map(|(from, _)| *from)
+}
+
 /// A word without the endings of plural and verb.
 fn stem(word: &str) -> String {
     let bare = |end: &str, least: usize| word.strip_suffix(end).filter(|rest| rest.len() >= least);
@@ -216,6 +259,8 @@ mod tests {
         check("训练始终未切换到该后端", "切换到 & 未", true);
         check("运行时报错No module named 'triton'，怎么办", "no module named triton", true);
         check("使用flash-attn时attn_mask不受支持：attn_mask is not supported", "attn mask not supported", true);
+        check("\u{1b}[31mheaddim should be in [64, 96, 128].\u{1b}[0m", "headdim should be in", true);
+        check("\u{1b}[1;31mé", "1 31m", false);
         check("", "x", false);
         check("x", "", false);
     }

@@ -320,6 +320,7 @@ pub(super) static MESSAGES: &[Entry] = &[
             "Query length must be greater than 0",
             "Key length must be greater than 0",
             "flex_attention..Expected reduction dim 3 to have non-zero size",
+            "Tensor query has shape..with a zero dimension",
         ],
         "A sequence is empty. (FlexAttention compiled for the CPU then ends the process with a floating point exception.)",
         "skip empty sequences, or use axes of at least one token",
@@ -429,8 +430,8 @@ pub(super) static MESSAGES: &[Entry] = &[
     ),
     entry(
         "flex-device",
-        &["FlexAttention is only supported on CUDA, CPU or HPU devices"],
-        "FlexAttention has no kernel for this device (Apple's mps, for one).",
+        &["FlexAttention is only supported on CUDA"],
+        "FlexAttention has no kernel for this device. Apple's mps has one for inference in PyTorch 2.15, older releases have none.",
         "use sdpa there: attention_mechanism \"diffusers\", attn_implementation \"sdpa\"",
     ),
     entry(

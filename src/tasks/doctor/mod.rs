@@ -3,12 +3,14 @@
 //! Invariant: a repair is asked for, and changes only Maskloom's own folder. Must not know how it is shown.
 
 pub mod explain;
+mod flex;
 pub mod guide;
 mod installs;
 mod libraries;
 mod matching;
 pub mod mend;
 mod messages;
+mod models;
 mod reports;
 mod training;
 

@@ -350,6 +350,7 @@ pub(super) static MESSAGES: &[Entry] = &[
             "expected attn_mask dtype & bool",
             "attn_mask dtype & query dtype",
             "invalid dtype & bias",
+            "attention mask must be of type bool",
         ],
         "The mask is neither bool nor of the queries' format.",
         "pass mask.bool() (True keeps) or an additive mask in the queries' dtype: mask.to(query.dtype)",

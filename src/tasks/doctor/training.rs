@@ -42,6 +42,7 @@ pub(super) static MESSAGES: &[Entry] = &[
             "Attention mask should be of size",
             "must match the existing size..at non-singleton dimension",
             "must match the size of tensor..at non-singleton dimension",
+            "Attention mask must match the key's",
         ],
         "A dense mask was created for another number of tokens than in this call: another resolution, another length of the text, or a cache.",
         "create it for the call's own q_len and kv_len, as [batch or 1, heads or 1, q_len, kv_len]; an exported module has make_mask(device, q_len, kv_len)",
@@ -140,7 +141,11 @@ pub(super) static MESSAGES: &[Entry] = &[
     ),
     entry(
         "dropout-refused",
-        &["uses dropout..FlexAttention has none", "dropout..not supported..flex"],
+        &[
+            "uses dropout..FlexAttention has none",
+            "dropout..not supported..flex",
+            "`flex_attention` does not support `dropout`",
+        ],
         "The model trains with attention dropout, which FlexAttention does not support.",
         "set it to 0: attention_dropout in the model's config, dropout in the layer",
     ),

@@ -73,6 +73,68 @@ fn a_full_disk_and_a_reader_that_goes_are_no_panics() {
     assert!(child.wait().expect("ends").success() && reported.is_empty(), "{reported}");
 }
 
+/// A device has no end, and a named pipe may have no writer: neither is read, by any command that takes a file.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_device_or_a_pipe_is_no_file_to_any_command() {
+    let bench = Bench::new();
+    let (zero, pipe) = (bench.path("zero.json"), bench.path("pipe.json"));
+    std::os::unix::fs::symlink("/dev/zero", &zero).expect("made");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("runs").success());
+    std::os::unix::fs::symlink("/dev/zero", bench.path("zero.jsonl")).expect("made");
+    for file in [&zero, &pipe] {
+        let file = file.to_str().expect("UTF-8");
+        for args in [
+            &["bench", "recorded", "--from", file][..],
+            &["conform", "--grad", file],
+            &["conform", file],
+            &["check", file],
+            &["parallel", "--request", file],
+            &["advise", file],
+            &["report", file],
+        ] {
+            let ran = bench.run(args);
+            assert!(ran.err.contains("is no file, but a device, a socket or a named pipe"), "{args:?}: {}", ran.err);
+        }
+    }
+    let args = ["sweep", "band.json", "--lengths", "64", "--device", "cpu", "--journal", "zero.jsonl"];
+    bench.run(&args).fails(1, &["error[not-a-file]"]);
+}
+
+/// Each name of a text is looked up, not compared with every other one: a megabyte of names takes seconds. Where the names were compared,
+/// it took minutes, and the system ends the program before.
+#[cfg(unix)]
+#[test]
+fn a_megabyte_of_names_is_read_within_a_minute_of_the_processor() {
+    let bench = Bench::new();
+    let many = |line: &dyn Fn(usize) -> String| {
+        let lines = (0..).map(line).scan(0, |bytes, line| {
+            *bytes += line.len();
+            Some((*bytes, line))
+        });
+        lines.take_while(|(bytes, _)| *bytes < 1_000_000).map(|(_, line)| line).collect::<String>()
+    };
+    let mask = "def mask_mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n";
+    let functions = many(&|i| format!("def f{i}(b, h, q, k):\n    return q >= k + {i}\n"));
+    let chain = many(&|i| format!("def g{i}(x):\n    return g{}(x)\n", i + 1));
+    let names = many(&|i| format!("x{i} = {i}\n"));
+    let body = many(&|i| format!("    a{i} = q_idx + {i}\n"));
+    for (text, code) in [
+        (format!("{functions}{mask}"), 0),
+        (format!("{chain}{mask}"), 0),
+        (format!("{names}{mask}"), 0),
+        (format!("def mask_mod(b, h, q_idx, kv_idx):\n{body}    return q_idx >= kv_idx\n"), 1),
+    ] {
+        bench.write("many.py", &text);
+        let command = bench.command(&[]);
+        let mut limited = Command::new("sh");
+        limited.arg("-c").arg("ulimit -t 60; exec \"$0\" check many.py").arg(command.get_program());
+        limited.current_dir(bench.path("")).envs(command.get_envs().filter_map(|(k, v)| Some((k, v?))));
+        let ran = Bench::ran(&mut limited);
+        assert_eq!(ran.code, code, "{}: {}", &text[..60], ran.err);
+    }
+}
+
 /// In an address space of ten times its size a document of half a million strokes is read to its end, and a list of six million numbers
 /// is refused.
 #[cfg(target_os = "linux")]

@@ -76,6 +76,17 @@ fn a_block_mask_is_an_object() {
     assert!(reported.iter().any(|d| d.message.contains("`BlockMask.kv_num_blocks` is not computed")), "{reported:?}");
 }
 
+/// A slice for decoding loses the mask in PyTorch.
+#[test]
+fn a_sliced_block_mask_is_refused_with_the_mod_to_write() {
+    let text = "from torch.nn.attention.flex_attention import create_block_mask\n\
+                def whole(b, h, q, k):\n    return q >= k\nbm = create_block_mask(whole, 1, 1, 1024, 1024)\n\
+                row = bm[:, :, 3]\ndef m(b, h, q, k):\n    return row.mask_mod(b, h, q, k)\n";
+    let traced = trace(&TraceRequest { entry: "m".into(), ..request(text, ModKind::Mask) });
+    let hints: Vec<_> = traced.diagnostics.iter().filter_map(|d| d.hint.as_deref()).collect();
+    assert!(hints.iter().any(|hint| hint.contains("`whole(b, h, q_idx + first, kv_idx)`")), "{:?}", traced.diagnostics);
+}
+
 #[test]
 fn a_mask_of_lists_has_the_lengths_of_its_lists() {
     let text = "import torch\nfrom torch.nn.attention.flex_attention import BlockMask\n\
