@@ -3,6 +3,7 @@
 //! Invariant: each sends one choice. Must not know how choices are carried out.
 
 use super::action::{Action, Actions, FileChoice};
+use super::language::say;
 use egui::Ui;
 
 /// The buttons.
@@ -12,9 +13,9 @@ pub(super) fn choices(ui: &mut Ui, difference: bool, actions: &mut Actions) {
             actions.push(Action::Outside(choice));
         }
     };
-    choice(ui, "Reload", "Reads the file; Undo restores this document.", FileChoice::Reload);
-    choice(ui, "Keep mine", "The next save writes over the file.", FileChoice::KeepMine);
+    choice(ui, say(ui, "outside-reload"), say(ui, "outside-reload.tip"), FileChoice::Reload);
+    choice(ui, say(ui, "outside-keep"), say(ui, "outside-keep.tip"), FileChoice::KeepMine);
     if difference {
-        choice(ui, "Show the difference", "Shows the lines that differ.", FileChoice::Difference);
+        choice(ui, say(ui, "outside-show"), say(ui, "outside-show.tip"), FileChoice::Difference);
     }
 }

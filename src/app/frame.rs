@@ -20,6 +20,7 @@ use super::timings::Timings;
 use super::workspace::Workspace;
 use super::{Options, dialogs, theme, widgets};
 use super::{editor, panels};
+use crate::app::language::say_with;
 use crate::base::Diagnostic;
 use crate::document::history::History;
 use crate::document::library;
@@ -477,7 +478,7 @@ fn canvas(ui: &mut Ui, state: &mut State, quality: &QualityPage, actions: &mut A
         // a layer that has never compiled cannot be left out: the rest is another mask
         Frame::new().inner_margin(24.0).show(ui, |ui| {
             let (broken, _) = newest.broken();
-            ui.strong(format!("No picture yet: there are errors in {}.", broken.join(", ")));
+            ui.strong(say_with(ui, "frame-no-picture", &[("layers", broken.join(", ").into())]));
             let errors = newest.diagnostics().into_iter().map(|(_, d)| d).filter(|d| d.is_error());
             errors.for_each(|d| widgets::diagnostic_below(ui, d));
         });
@@ -507,6 +508,7 @@ fn canvas(ui: &mut Ui, state: &mut State, quality: &QualityPage, actions: &mut A
     let captured = state.session.captured.clone();
     let numbers = Numbers { data: wanted.data.as_deref(), words: &wanted.words, log: state.focus.map_log };
     let scene = Scene {
+        said: state.words(),
         walk,
         layers: layers.collect(),
         mask: built.compiled.mask.clone(),
@@ -538,7 +540,8 @@ fn canvas(ui: &mut Ui, state: &mut State, quality: &QualityPage, actions: &mut A
             mask: &other.built.compiled.mask,
             lengths: other.lengths,
         }),
-        before: (!before.is_empty()).then(|| format!("state before the error in {}", before.join(", "))),
+        before: (!before.is_empty())
+            .then(|| state.words().with("frame-before", &[("layers", before.join(", ").into())])),
     };
     let place = ui.max_rect();
     if state.focus.patches {

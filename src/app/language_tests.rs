@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing here is looked up in the files of texts: what a user reads is written out. Must not know ids.
 
+use super::drafts::Dialog;
 use super::tests::{Window, click, state, window};
 use super::workspace::Workspace;
 use crate::base::Diagnostic;
@@ -114,4 +115,39 @@ fn the_chosen_language_comes_back_at_the_next_start() {
     let again = window(Some(folder.path()));
     reads(&again, &["Archivo", "Muéstramelo en dos minutos"]);
     assert_eq!(serde_json::from_str::<super::view::View>("{}").expect("reads").language, None);
+}
+
+/// The pages at the side, with what they offer before anything has run.
+#[test]
+fn the_pages_race_quality_and_export_are_spanish() {
+    let mut window = speaking(Language::Spanish);
+    click(&mut window, "Carrera");
+    reads(
+        &window,
+        &["Hacer competir a los backends", "también la retropropagación", "Por longitudes", "Quién corre: "],
+    );
+    click(&mut window, "Calidad");
+    reads(&window, &["¿Qué pierde la máscara?", "Masa conservada", "Abrir una captura…", "Pérdida de la máscara"]);
+    click(&mut window, "Exportar");
+    reads(&window, &["¿Qué usa usted?", "Solo la máscara", "Mi propio PyTorch"]);
+    for english in ["Race the backends", "Mass kept", "What do you use?", "Only the mask"] {
+        assert!(window.query_by_label(english).is_none(), "{english}");
+    }
+    window.check_accessibility();
+}
+
+/// A capture's measures, and the legend and the read-out of the canvas.
+#[test]
+fn dialogs_and_the_canvas_are_chinese() {
+    let mut window = speaking(Language::Chinese);
+    reads(&window, &["适应", "转到"]);
+    assert!(window.query_by_label("掩码画布").is_some() && window.query_by_label("Mask canvas").is_none());
+    window.state_mut().state.dialog = Some(Dialog::Jobs);
+    window.run_steps(3);
+    reads(&window, &["作业", "窗口关闭或线路中断后它们仍会继续。", "移除已结束的", "关闭"]);
+    let connect = super::dialogs::connect(&window.state().state);
+    window.state_mut().state.dialog = Some(connect);
+    window.run_steps(3);
+    reads(&window, &["连接 GPU", "启动命令", "通过 ssh 的服务器", "放弃前等待"]);
+    window.check_accessibility();
 }

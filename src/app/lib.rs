@@ -60,6 +60,7 @@ mod language;
 #[cfg(test)]
 mod language_tests;
 mod layout;
+mod left;
 mod literal;
 #[cfg(test)]
 mod looking_tests;
@@ -69,10 +70,12 @@ mod names;
 mod notices;
 mod numbers;
 mod opening;
+mod origins;
 mod painting;
 mod panels;
 mod panics;
 mod past;
+mod phrases;
 mod question;
 mod races;
 mod reading;

@@ -42,7 +42,7 @@ impl Workbench {
                 let hint = format!("{kept}{send}");
                 let why = vec![Diagnostic::error("panic", message).hint(hint)];
                 let behind = self.state.dialog.take();
-                self.state.dialog = Some(Dialog::failure("The window's session has started again", why, behind));
+                self.state.dialog = Some(Dialog::failure(self.state.words().text("mending-again"), why, behind));
                 self.mended = Some(Instant::now());
                 return ctx.request_repaint();
             }

@@ -6,6 +6,7 @@
 use super::canvas::heat::HeatData;
 use super::session::{MapPicture, Shown};
 use super::state::State;
+use crate::words::Words;
 use crate::worker::protocol::{InputSource, MapKind, MapRequest};
 use std::sync::Arc;
 
@@ -26,21 +27,20 @@ pub(crate) struct Wanted {
 
 /// The numbers that can be drawn now. `seen`: [q0, q1, kv0, kv1] in tokens.
 pub(crate) fn wanted(state: &State, seen: [f64; 4]) -> Wanted {
+    let said = state.words();
     let say = |words: &str| Wanted { words: words.into(), ..Wanted::default() };
-    let Some(race) = &state.session.race else { return say("Run first: scores need the q and k of a run.") };
-    let Some((request, _)) = &race.request else { return say("A recorded run has no tensors: run it here.") };
+    let Some(race) = &state.session.race else { return say(said.text("numbers-run-first")) };
+    let Some((request, _)) = &race.request else { return say(said.text("numbers-recorded")) };
     if race.report.is_none() {
-        return say("The numbers follow after the race.");
+        return say(said.text("numbers-follow"));
     }
     if !race.is_whole() {
-        return say(
-            "Only a smaller copy was raced. Quality shows the copy's map; Run all of it computes the map of this document.",
-        );
+        return say(said.text("numbers-copy"));
     }
     let lengths = state.session.shown.as_ref().and_then(|Shown { built, .. }| built.lengths);
     let problem = &request.problem;
     if race.stale || lengths.is_none_or(|l| [l.q_len, l.kv_len] != [problem.q_len, problem.kv_len]) {
-        return say("The document has changed since the race: run again.");
+        return say(said.text("numbers-changed"));
     }
     let (b, h) = (state.focus.b.min(problem.batch - 1), state.focus.h.min(problem.heads - 1));
     let row = state.focus.patches.then(|| state.focus.pinned[0].min(problem.q_len - 1));
@@ -64,13 +64,9 @@ pub(crate) fn wanted(state: &State, seen: [f64; 4]) -> Wanted {
         return Wanted { data, words: why.message.clone(), ask: None };
     }
     if session.on_worker != Some(race.id) {
-        return Wanted {
-            data,
-            words: "The worker keeps only the inputs of its last run: run again.".into(),
-            ask: None,
-        };
+        return Wanted { data, words: said.text("map-gone").into(), ask: None };
     }
-    let words = if data.is_some() { "" } else { "computing\u{2026}" };
+    let words = if data.is_some() { "" } else { said.text("numbers-computing") };
     Wanted { data, words: words.into(), ask }
 }
 
@@ -83,14 +79,14 @@ pub(crate) fn part([from, to]: [f64; 2], len: usize) -> [usize; 2] {
 }
 
 /// A map as numbers with their tokens, and whose they are.
-pub(crate) fn data(map: &MapPicture, inputs: &InputSource) -> HeatData {
+pub(crate) fn data(said: &'static Words, map: &MapPicture, inputs: &InputSource) -> HeatData {
     let tokens = |[from, to]: [usize; 2]| to - from;
     let pooled = tokens(map.request.q) > map.height || tokens(map.request.kv) > map.width;
     let quantity = match (map.request.kind, pooled) {
-        (MapKind::Probabilities, false) => "probability",
-        (MapKind::Probabilities, true) => "probability, summed over the pixel",
-        (MapKind::Scores, false) => "score",
-        (MapKind::Scores, true) => "score, mean of the pixel",
+        (MapKind::Probabilities, false) => said.text("numbers-probability"),
+        (MapKind::Probabilities, true) => said.text("numbers-probability-sum"),
+        (MapKind::Scores, false) => said.text("numbers-score"),
+        (MapKind::Scores, true) => said.text("numbers-score-mean"),
     };
     HeatData {
         rows: map.height,

@@ -12,6 +12,7 @@ use crate::document::heads::Heads;
 use crate::document::joining::{Part, join_masks};
 use crate::document::model::*;
 use crate::ir::passes::compose;
+use crate::words::Words;
 use std::sync::Arc;
 
 impl State {
@@ -102,29 +103,29 @@ impl Plan {
     }
 
     /// The effect of a stroke, in words for the row above the picture.
-    pub(crate) fn words(&self, document: &Document) -> String {
-        let words = self.words_of_all(document);
+    pub(crate) fn words(&self, said: &'static Words, document: &Document) -> String {
+        let words = self.words_of_all(said, document);
         match &self.heads {
-            Some(heads) if heads.count() == 1 => format!("Head {heads} only: {}", words),
-            Some(heads) => format!("Heads {heads} only: {}", words),
+            Some(heads) if heads.count() == 1 => {
+                said.with("paint-one-head", &[("heads", heads.to_string().into()), ("words", words.into())])
+            }
+            Some(heads) => {
+                said.with("paint-some-heads", &[("heads", heads.to_string().into()), ("words", words.into())])
+            }
             None => words,
         }
     }
 
-    fn words_of_all(&self, document: &Document) -> String {
+    fn words_of_all(&self, said: &'static Words, document: &Document) -> String {
         let name = |id: u64| document.layer(id).map_or("", |l| l.name.as_str()).to_string();
         match (self.keep, &self.targets[..], self.rest) {
-            (true, _, Rest::Begins(Combine::And)) => {
-                "The first stroke starts from an empty mask: only painted cells are kept.".into()
-            }
-            (true, [], _) => "Keeps cells, in a new painted layer.".into(),
-            (true, [(id, true), ..], _) => format!("Keeps cells, in {}.", name(*id)),
-            (true, [(id, false), ..], _) => format!("Restores cells that {} removed, and keeps cells.", name(*id)),
-            (false, [(id, _), ..], Rest::New(_)) => {
-                format!("Removes cells from {}, and by a layer above from the other layers.", name(*id))
-            }
-            (false, _, Rest::Layer(id)) => format!("Removes cells, in {}.", name(id)),
-            (false, ..) => "Removes cells, in a new layer above the others.".into(),
+            (true, _, Rest::Begins(Combine::And)) => said.text("paint-first").into(),
+            (true, [], _) => said.text("paint-new").into(),
+            (true, [(id, true), ..], _) => said.with("paint-in", &[("name", name(*id).into())]),
+            (true, [(id, false), ..], _) => said.with("paint-restores", &[("name", name(*id).into())]),
+            (false, [(id, _), ..], Rest::New(_)) => said.with("paint-removes-new", &[("name", name(*id).into())]),
+            (false, _, Rest::Layer(id)) => said.with("paint-removes", &[("name", name(id).into())]),
+            (false, ..) => said.text("paint-removes-above").into(),
         }
     }
 }

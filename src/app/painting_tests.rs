@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::document::testing::{empty, layer};
+use crate::words::{Language, Words};
 
 fn painted(id: u64, combine: Combine, cell: usize) -> Layer {
     let content =
@@ -17,7 +18,7 @@ fn of(layers: Vec<Layer>, selected: Option<u64>, keep: bool) -> (Vec<(u64, bool)
     let mut document = empty("tokens 64");
     document.layers = layers;
     let plan = Plan::new(&document, selected, keep, BlockSize::square(4), None);
-    let words = plan.words(&document);
+    let words = plan.words(Words::of(Language::English), &document);
     (plan.targets, plan.rest, words)
 }
 
@@ -79,7 +80,7 @@ fn strokes_for_some_heads_stay_with_layers_of_just_these() {
         let mut document = empty("tokens 64");
         document.layers = layers;
         let plan = Plan::new(&document, None, keep, BlockSize::square(4), some.clone());
-        (plan.targets.clone(), plan.rest, plan.words(&document))
+        (plan.targets.clone(), plan.rest, plan.words(Words::of(Language::English), &document))
     };
     // a layer of all heads is not drawn on, and those of other heads do not count
     let (targets, rest, words) = plan(vec![band(1), painted(2, Combine::Or, 4)], true);

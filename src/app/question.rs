@@ -2,10 +2,17 @@
 //!
 //! Invariant: what is typed for a secret is never shown; closing the window is no answer. Must not know who asks.
 
+use crate::app::language::readable;
+use crate::words::{Language, Words};
 use crate::worker::display::{self, Display};
 use egui::{Key, TextEdit, Ui};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// It starts from the terminal, and speaks its language where there are letters for it.
+fn said() -> &'static Words {
+    Words::of(readable(Language::chosen()).0)
+}
 
 /// Asks and gives the answer. None: it was closed, or there is no display.
 pub fn ask(question: &str, secret: bool) -> Option<String> {
@@ -15,7 +22,7 @@ pub fn ask(question: &str, secret: bool) -> Option<String> {
     let native = eframe::NativeOptions {
         viewport: egui::ViewportBuilder::default()
             .with_app_id("maskloom")
-            .with_title("Maskloom: a question of ssh")
+            .with_title(said().text("question-title"))
             .with_inner_size([520.0, 190.0])
             .with_always_on_top(),
         centered: true,
@@ -49,7 +56,7 @@ impl Question {
     fn show(&mut self, ui: &mut Ui) {
         egui::ScrollArea::vertical().max_height(90.0).show(ui, |ui| ui.label(&self.words));
         ui.add_space(6.0);
-        let label = ui.label("Answer");
+        let label = ui.label(said().text("question-answer"));
         let field = TextEdit::singleline(&mut self.typed).password(self.secret).desired_width(f32::INFINITY);
         let response = ui.add(field).labelled_by(label.id);
         if !self.focused {
@@ -59,11 +66,11 @@ impl Question {
         let entered = response.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
         ui.add_space(6.0);
         ui.horizontal(|ui| {
-            if ui.button("Answer ssh").clicked() || entered {
+            if ui.button(said().text("question-send")).clicked() || entered {
                 *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.typed.clone());
                 ui.ctx().send_viewport_cmd(egui::ViewportCommand::Close);
             }
-            if ui.button("Cancel").clicked() || ui.input(|input| input.key_pressed(Key::Escape)) {
+            if ui.button(said().text("cancel")).clicked() || ui.input(|input| input.key_pressed(Key::Escape)) {
                 ui.ctx().send_viewport_cmd(egui::ViewportCommand::Close);
             }
         });

@@ -83,17 +83,17 @@ pub(crate) enum JobKind {
 }
 
 impl JobKind {
-    /// The status bar's text.
+    /// The text on what it does.
     pub(crate) fn title(self) -> &'static str {
         match self {
-            JobKind::Hello => "starting the worker",
-            JobKind::Run => "running",
-            JobKind::Map => "computing the attention map",
-            JobKind::Compile => "compiling the kernel",
-            JobKind::Doctor => "examining the setup",
-            JobKind::Detached => "asking for jobs",
-            JobKind::Files => "reading files there",
-            JobKind::Desk => "measuring where the capture is",
+            JobKind::Hello => "doing-hello",
+            JobKind::Run => "doing-run",
+            JobKind::Map => "doing-map",
+            JobKind::Compile => "doing-compile",
+            JobKind::Doctor => "doing-doctor",
+            JobKind::Detached => "doing-detached",
+            JobKind::Files => "doing-files",
+            JobKind::Desk => "doing-desk",
         }
     }
 }
@@ -558,7 +558,7 @@ impl Session {
     /// Notes a job that was started.
     pub(crate) fn started(&mut self, of: JobFor, job: JobId) {
         let (kind, since) = (of.kind(), Instant::now());
-        self.jobs_running.push(Running { job, kind, of, since, step: RunStep::new(kind.title(), 0.0) });
+        self.jobs_running.push(Running { job, kind, of, since, step: RunStep::new("", 0.0) });
     }
 
     /// Wakes the window.

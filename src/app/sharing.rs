@@ -29,7 +29,7 @@ pub(super) fn drawn(ui: &Ui, canvas: Rect, page: Option<Rect>) {
 pub(super) fn follow(ctx: &Context, state: &mut State) {
     if let Some(text) = state.sharing.text.take() {
         ctx.copy_text(text);
-        state.done("The code is copied.");
+        state.done(state.words().text("done-code"));
     }
     let Some((part, wait)) = state.sharing.shot.take() else { return };
     if wait > 0 {
@@ -52,8 +52,8 @@ pub(super) fn follow(ctx: &Context, state: &mut State) {
         own.request_repaint();
     });
     state.done(match part {
-        Part::Canvas => "The picture is copied.",
-        Part::Page => "The page's picture is copied.",
+        Part::Canvas => state.words().text("done-picture"),
+        Part::Page => state.words().text("done-page"),
     });
 }
 

@@ -127,11 +127,11 @@ impl Sweep {
     }
 }
 
-/// The part of a design that changes with the length.
+/// The text on the part of a design that changes with the length.
 pub(crate) fn moves(document: &crate::document::model::Document) -> &'static str {
     match lengths::is_plain(document) {
-        true => "values such as a window stay",
-        false => "grids shrink together with the values that count along them",
+        true => "sweep-plain",
+        false => "sweep-grids",
     }
 }
 

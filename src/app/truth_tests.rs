@@ -338,11 +338,12 @@ fn the_gallery_draws_presets_in_their_own_proportions() {
 
 #[test]
 fn without_a_score_mod_the_bias_is_words() {
+    const NO_SCORE: &str = "No score mod: nothing is added to the scores.";
     let mut window = window(None);
     click(&mut window, "Bias");
-    assert!(window.query_by_label(super::canvas::NO_SCORE).is_some());
+    assert!(window.query_by_label(NO_SCORE).is_some());
     open(&mut window, "swin_window");
-    assert!(window.query_by_label(super::canvas::NO_SCORE).is_none());
+    assert!(window.query_by_label(NO_SCORE).is_none());
     step_until(&mut window, "the bias is drawn", |state| state.session.canvas.settled());
     assert!(state(&window).session.canvas.failure().is_none());
 }

@@ -162,8 +162,9 @@ pub(super) fn painted(ui: &Ui, at: egui::Pos2, width: f32, text: RichText) {
     ui.painter().galley(at, galley, ui.visuals().text_color());
 }
 
-/// A path on one line; if it is too long, its middle is omitted, and the tooltip and the name show all of it.
+/// A path behind some words, on one line; if it is too long, its middle is omitted, and the tooltip and the name show all of it.
 pub(super) fn path_label(ui: &mut Ui, before: &str, path: &std::path::Path) -> Response {
+    let before = format!("{before} ");
     let whole = format!("{before}{}", path.display());
     let room = ui.available_width();
     let width = |text: &str| {

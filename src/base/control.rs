@@ -41,16 +41,45 @@ impl Control {
     }
 }
 
+/// How long something still takes, in a unit that suits it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Left {
+    AlmostDone,
+    Seconds(u64),
+    Minutes(u64),
+    Hours(u64),
+}
+
+impl Left {
+    /// By the time so far, once there is something to judge by.
+    pub fn of(waited: Duration, fraction: f64) -> Option<Left> {
+        if fraction < 0.001 {
+            return None;
+        }
+        let left = waited.as_secs_f64() * (1.0 - fraction) / fraction;
+        Some(match left {
+            ..1.0 => Left::AlmostDone,
+            1.0..120.0 => Left::Seconds(left.round_ties_even() as u64),
+            120.0..7200.0 => Left::Minutes((left / 60.0).round_ties_even() as u64),
+            _ => Left::Hours((left / 3600.0).round_ties_even() as u64),
+        })
+    }
+}
+
+/// `about 12 s left`
+impl std::fmt::Display for Left {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Left::AlmostDone => f.write_str("almost done"),
+            Left::Seconds(n) => write!(f, "about {n} s left"),
+            Left::Minutes(n) => write!(f, "about {n} min left"),
+            Left::Hours(n) => write!(f, "about {n} h left"),
+        }
+    }
+}
+
 /// `about 12 s left`, once there is something to judge by.
 pub fn remaining(waited: Duration, fraction: f64) -> Option<String> {
-    if fraction < 0.001 {
-        return None;
-    }
-    let left = waited.as_secs_f64() * (1.0 - fraction) / fraction;
-    Some(match left {
-        ..1.0 => "almost done".into(),
-        1.0..120.0 => format!("about {left:.0} s left"),
-        120.0..7200.0 => format!("about {:.0} min left", left / 60.0),
-        _ => format!("about {:.0} h left", left / 3600.0),
-    })
+    Left::of(waited, fraction).map(|left| left.to_string())
 }

@@ -5,7 +5,12 @@
 use crate::Language;
 
 macro_rules! files {
-    ($code:literal: $($name:literal)*) => {
+    ($code:literal $(: $more:literal)?) => {
+        files!($code;
+            "commands.ftl" "window.ftl" "lessons.ftl" "doctor.ftl" "canvas.ftl" "dialogs.ftl" "export.ftl" "notices.ftl"
+            "origins.ftl" "pages.ftl" "panels.ftl" "quality.ftl" "race.ftl" $($more)?)
+    };
+    ($code:literal; $($name:literal)*) => {
         &[$(($name, include_str!(concat!("../../assets/words/", $code, "/", $name)))),*]
     };
 }
@@ -13,9 +18,9 @@ macro_rules! files {
 /// Names and texts of a language's files.
 pub(crate) fn of(language: Language) -> &'static [(&'static str, &'static str)] {
     match language {
-        Language::English => files!("en": "commands.ftl" "window.ftl" "lessons.ftl" "doctor.ftl"),
-        Language::Chinese => files!("zh": "commands.ftl" "window.ftl" "lessons.ftl" "refusals.ftl" "doctor.ftl"),
-        Language::Spanish => files!("es": "commands.ftl" "window.ftl" "lessons.ftl" "refusals.ftl" "doctor.ftl"),
-        Language::Hindi => files!("hi": "commands.ftl" "window.ftl" "lessons.ftl" "refusals.ftl" "doctor.ftl"),
+        Language::English => files!("en"),
+        Language::Chinese => files!("zh": "refusals.ftl"),
+        Language::Spanish => files!("es": "refusals.ftl"),
+        Language::Hindi => files!("hi": "refusals.ftl"),
     }
 }

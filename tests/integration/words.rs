@@ -7,8 +7,16 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Calls whose next literal is an id.
-const ASKS: [&str; 6] =
-    ["say(ui, \"", "say_with(ui, \"", "words.text(\"", "said.text(\"", "words.with(\"", "said.with(\""];
+const ASKS: [&str; 8] = [
+    "say(ui, \"",
+    "say_with(ui, \"",
+    "words.text(\"",
+    "said.text(\"",
+    "words().text(\"",
+    "words.with(\"",
+    "said.with(\"",
+    "words().with(\"",
+];
 
 /// The sources of crates, tests left out.
 fn sources(crates: &[&str]) -> Vec<(String, String)> {
@@ -99,12 +107,176 @@ fn every_id_that_a_source_names_has_a_text_and_every_text_is_named() {
     }
     // parts that are asked for by the whole's id
     let part = |id: &str| {
-        id.rsplit_once('.')
-            .is_some_and(|(whole, part)| ["tip", "about", "button", "does"].contains(&part) && named.contains(whole))
+        id.rsplit_once('.').is_some_and(|(whole, part)| {
+            ["tip", "about", "button", "does", "words", "hint"].contains(&part) && named.contains(whole)
+        })
     };
     let unused: Vec<&String> = known.keys().filter(|id| !named.contains(*id) && !part(id)).collect();
     assert!(unused.is_empty(), "no source names {unused:?}");
     // it sees them
     assert_eq!(asked("f(say(ui, \"a-b\"), words.with(\"c\", &[]))"), ["a-b", "c"]);
     assert_eq!(literals("x(\"a-b\", \"Not one\", \"c.tip\")").collect::<Vec<_>>(), ["a-b", "c.tip"]);
+}
+
+/// Calls that put their words on the screen, or tell them to a reader.
+const SHOWS: [&str; 36] = [
+    ".label(",
+    ".strong(",
+    ".weak(",
+    ".heading(",
+    ".monospace(",
+    ".colored_label(",
+    ".link(",
+    ".button(",
+    ".small_button(",
+    ".menu_button(",
+    ".checkbox(",
+    ".radio(",
+    ".radio_value(",
+    ".selectable_label(",
+    ".selectable_value(",
+    ".selected_text(",
+    ".collapsing(",
+    ".on_hover_text(",
+    ".on_hover_text_at_pointer(",
+    ".on_disabled_hover_text(",
+    ".hint_text(",
+    ".accessible_name(",
+    ".alt_text(",
+    ".x_axis_label(",
+    ".y_axis_label(",
+    ".done(",
+    "Button::new(",
+    "Checkbox::new(",
+    "CollapsingHeader::new(",
+    "RichText::new(",
+    "WidgetInfo::labeled(",
+    "WidgetInfo::selected(",
+    "Dialog::failure(",
+    "primary_button(ui, ",
+    "section(ui, ",
+    "text_field(ui, ",
+];
+
+/// Words that are the same in all languages: names of programs and of the field.
+const SAME: [&str; 12] =
+    ["Ctrl", "Enter", "FLOP", "NVIDIA", "PyTorch", "dtype", "head_dim_v", "kv", "kv_idx", "ms", "q_idx", "sqrt"];
+
+/// Sentences of the sources of the window that no one reads in it, with the reason.
+const NOT_SAID: [(&str, &str); 5] = [
+    ("def mask_mod(b, h, q_idx, kv_idx)", "code to be typed"),
+    ("maskloom worker", "commands of a shell"),
+    ("qkv.safetensors", "a file's name"),
+    ("{keys}.does", "an id that is put together"),
+    ("open the config.json again and race", "a part of an English message of `trainers`"),
+];
+
+/// The window's sources.
+fn of_window() -> Vec<(String, String)> {
+    sources(&["app"])
+}
+
+/// The arguments behind a call's parenthesis, without what they are made by: an id of a text, a name of a figure, a closure.
+fn arguments(rest: &str) -> String {
+    let (mut depth, mut quoted, mut end, mut chars) = (1_i32, false, rest.len(), rest.char_indices());
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' if quoted => drop(chars.next()),
+            '"' => quoted = !quoted,
+            _ if quoted => {}
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            // what a closure shows is seen by the calls inside of it
+            '|' => (end, depth) = (at, 0),
+            _ => {}
+        }
+        if depth == 0 {
+            end = end.min(at);
+            break;
+        }
+    }
+    let mut own = rest[..end].to_string();
+    for made in ["say(ui, \"", "say(&child, \"", "say_with(ui, \"", ".text(\"", ".with(\"", "[(\"", " (\""] {
+        while let Some(at) = own.find(made) {
+            let close = own[at + made.len()..].find('"').map_or(own.len(), |length| at + made.len() + length + 1);
+            own.replace_range(at..close, "");
+        }
+    }
+    own
+}
+
+/// The literals in some arguments that have words, which are ids of texts no more than names that are the same everywhere.
+fn spoken(arguments: &str, known: &BTreeSet<String>) -> Vec<String> {
+    let text = arguments.replace("\\\"", "'");
+    let has_words = |literal: &&str| {
+        let (mut plain, mut inside) = (String::new(), false);
+        for c in literal.replace("\\u", "").replace("\\n", " ").chars() {
+            (inside, plain) = match c {
+                '{' => (true, plain),
+                '}' => (false, plain + " "),
+                c => (inside, if inside { plain } else { plain + &c.to_string() }),
+            };
+        }
+        let words = plain.split(|c: char| !c.is_alphanumeric() && c != '_');
+        words
+            .filter(|word| word.chars().filter(char::is_ascii_alphabetic).count() > 1)
+            .any(|word| !SAME.contains(&word))
+    };
+    let literals = text.split('"').skip(1).step_by(2).filter(|literal| !known.contains(*literal));
+    literals.filter(has_words).map(String::from).collect()
+}
+
+#[test]
+fn no_widget_has_words_of_its_own() {
+    let known: BTreeSet<String> = Words::ids(Language::English).into_keys().collect();
+    let mut own = Vec::new();
+    for (file, text) in of_window() {
+        let calls = SHOWS.iter().flat_map(|call| text.match_indices(call).map(|(at, call)| at + call.len()));
+        for at in calls {
+            let line = text[..at].rsplit('\n').next().unwrap_or_default();
+            if line.trim_start().starts_with("//") {
+                continue;
+            }
+            let said = spoken(&arguments(&text[at..]), &known);
+            own.extend(said.into_iter().map(|words| format!("{file}:{}: {words}", text[..at].lines().count())));
+        }
+    }
+    own.retain(|line| !NOT_SAID.iter().any(|(part, _)| line.contains(part)));
+    assert!(own.is_empty(), "words that are in no file of texts:\n{}", own.join("\n"));
+    // it sees them
+    let shown = |call: &str| spoken(&arguments(call), &known);
+    assert_eq!(shown("\"Run again\").clicked()"), ["Run again"]);
+    assert_eq!(shown("format!(\"{} heads of {name}\", n))"), ["{} heads of {name}"]);
+    assert!(shown("say_with(ui, \"race-who\", &[(\"names\", a.into()), (\"n\", b.into())]))").is_empty());
+    for silent in
+        ["format!(\"{a} \\u{b7} {b}\"))", "say(ui, \"x\"), |ui| f(\"Some words\"))", "say(ui, id(\"close\")))"]
+    {
+        assert!(shown(silent).is_empty(), "{silent}");
+    }
+}
+
+/// Sentences that reach a widget through a table or a variable.
+#[test]
+fn no_sentence_of_the_window_stands_in_its_sources() {
+    let rooms = ["panels", "dialogs", "tabs", "canvas", "drafts", "editor"];
+    let mut own = Vec::new();
+    for (file, text) in of_window() {
+        if !rooms.iter().any(|room| file.contains(&format!("/app/{room}/"))) {
+            continue;
+        }
+        for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+            // diagnostics are English, below a sentence by their code
+            if ["Diagnostic::", ".hint(", "guarded(", ".expect("].iter().any(|call| line.contains(call)) {
+                continue;
+            }
+            let sentence = |literal: &&str| {
+                let words = literal.split(' ').filter(|word| word.len() > 1 && word.chars().all(char::is_alphabetic));
+                words.count() > 3
+            };
+            let found = line.split('"').skip(1).step_by(2).filter(sentence);
+            own.extend(found.map(|words| format!("{file}:{}: {words}", n + 1)));
+        }
+    }
+    own.retain(|line| !NOT_SAID.iter().any(|(part, _)| line.contains(part)));
+    assert!(own.is_empty(), "sentences that are in no file of texts:\n{}", own.join("\n"));
 }

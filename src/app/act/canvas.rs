@@ -74,7 +74,7 @@ pub(super) fn event(state: &mut State, event: CanvasEvent) {
         }
         CanvasEvent::StrokeCancelled => cancel(state),
         CanvasEvent::RectangleDrawn { q, kv } => {
-            begins(state, "drawn");
+            begins(state, "done-begins-drawn");
             layers::add_mask(state, "Rectangle", MaskContent::Rectangle { q, kv });
         }
         CanvasEvent::AreaSelected(region) => {
@@ -87,7 +87,7 @@ pub(super) fn event(state: &mut State, event: CanvasEvent) {
             }
         }
         CanvasEvent::BandDrawn { lo, hi } => {
-            begins(state, "drawn");
+            begins(state, "done-begins-drawn");
             layers::add_mask(state, "Band", MaskContent::Band { lo: Some(lo), hi: Some(hi) });
         }
         CanvasEvent::Hovered(cell) => {
@@ -109,10 +109,10 @@ pub(super) fn event(state: &mut State, event: CanvasEvent) {
     }
 }
 
-/// A mask without layers keeps everything; the first drawn layer reverses this, which is reported.
-fn begins(state: &mut State, how: &str) {
+/// A mask without layers keeps everything; the first drawn layer reverses this, which is reported: the text on how.
+fn begins(state: &mut State, how: &'static str) {
     if !state.document.layers.iter().any(|l| l.enabled && l.meets(state.focus.picked.as_ref())) {
-        state.done(format!("The mask now keeps only what is {how}; Undo restores all cells."));
+        state.done(state.words().text(how));
     }
 }
 
@@ -166,7 +166,7 @@ fn layer_for_rest(state: &mut State, gesture: &mut Gesture) -> Option<u64> {
         Rest::Nothing => return None,
     };
     if gesture.plan.keep {
-        begins(state, "painted");
+        begins(state, "done-begins-painted");
     }
     let selected = state.focus.layer;
     let name = if combine == Combine::AndNot { "Erased" } else { "Painted" };

@@ -3,6 +3,7 @@
 //! Invariant: nothing waits; a job's results open as a run file does. Must not know how they are drawn.
 
 use crate::app::compile::Built;
+use crate::app::dialogs::how_a_job_is;
 use crate::app::drafts::Dialog;
 use crate::app::far_jobs::{JobWish, Read, Reading};
 use crate::app::races::Wanted;
@@ -57,7 +58,7 @@ pub(super) fn detach(state: &mut State, built: &Built) {
 pub(super) fn reported(state: &mut State, reported: JobAnswer) {
     match reported {
         JobAnswer::Started { id } => {
-            state.done(format!("The race goes on as job {id}, also without this window. Jobs lists it."));
+            state.done(state.words().with("done-detached", &[("id", id.into())]));
             wish(state, JobWish::List);
         }
         JobAnswer::Listed { jobs } => state.session.far.put(jobs),
@@ -67,17 +68,19 @@ pub(super) fn reported(state: &mut State, reported: JobAnswer) {
             Read::Unwanted => {}
         },
         JobAnswer::Cancelled(info) => {
-            state.done(format!(
-                "Job {} is {}; {} of {} results are kept.",
-                info.id,
-                info.state.words(),
-                info.done,
-                info.steps
+            state.done(state.words().with(
+                "done-job",
+                &[
+                    ("id", (&*info.id).into()),
+                    ("state", state.words().text(how_a_job_is(info.state)).into()),
+                    ("done", info.done.into()),
+                    ("steps", info.steps.into()),
+                ],
             ));
             state.session.far.note(&info);
         }
         JobAnswer::Cleared { jobs } => {
-            state.done(format!("{jobs} jobs are removed."));
+            state.done(state.words().with("done-jobs-removed", &[("jobs", jobs.into())]));
             wish(state, JobWish::List);
         }
     }

@@ -48,11 +48,11 @@ pub(super) fn saved(state: &mut State, path: PathBuf, revision: u64, result: Res
             if why.code == seen::CHANGED_OUTSIDE {
                 state.session.errands.look(path);
             }
-            return failed(state, "The document could not be saved", vec![why]);
+            return failed(state, state.words().text("failed-save"), vec![why]);
         }
     };
     state.view.remember(&path);
-    state.done(format!("Saved {}", path.display()));
+    state.done(state.words().with("done-saved", &[("path", path.display().to_string().into())]));
     // another document may have taken its place meanwhile
     if revision >= state.begun {
         state.saved = revision;
@@ -89,10 +89,10 @@ pub(super) fn save_run_to(state: &mut State, path: PathBuf) {
 pub(super) fn run_saved(state: &mut State, path: &Path, result: Result<(), Diagnostic>) {
     match result {
         Ok(()) => {
-            state.done(format!("Saved the run {}", path.display()));
+            state.done(state.words().with("done-saved-run", &[("path", path.display().to_string().into())]));
             close_saving(state);
         }
-        Err(why) => failed(state, "The run could not be saved", vec![why]),
+        Err(why) => failed(state, state.words().text("failed-save-run"), vec![why]),
     }
 }
 
@@ -114,11 +114,11 @@ pub(super) fn save_recorder_to(state: &mut State, path: PathBuf) {
 pub(super) fn recorder_saved(state: &mut State, path: PathBuf, result: Result<(), Diagnostic>) {
     match result {
         Ok(()) => {
-            state.done(format!("Saved {}, and maskloom_capturing beside it.", path.display()));
+            state.done(state.words().with("done-saved-script", &[("path", path.display().to_string().into())]));
             state.session.recorder = Some(path);
             close_saving(state);
         }
-        Err(why) => failed(state, "The capture script could not be saved", vec![why]),
+        Err(why) => failed(state, state.words().text("failed-save-script"), vec![why]),
     }
 }
 
@@ -137,10 +137,10 @@ pub(super) fn save_html_to(state: &mut State, path: PathBuf) {
 pub(super) fn html_saved(state: &mut State, path: &Path, result: Result<(), Diagnostic>) {
     match result {
         Ok(()) => {
-            state.done(format!("Saved {}. Maskloom opens it again.", path.display()));
+            state.done(state.words().with("done-saved-html", &[("path", path.display().to_string().into())]));
             close_saving(state);
         }
-        Err(why) => failed(state, "The page could not be saved", vec![why]),
+        Err(why) => failed(state, state.words().text("failed-save-html"), vec![why]),
     }
 }
 
@@ -158,13 +158,13 @@ pub(super) fn reopened(
     what: Result<(Box<Document>, Option<PathBuf>), Vec<Diagnostic>>,
 ) {
     match what {
-        Err(why) => failed(state, "The document could not be read", why),
+        Err(why) => failed(state, state.words().text("failed-document"), why),
         Ok((document, path)) => {
             let name = document.name.clone();
             super::open_document(state, *document);
             (state.path, state.kept_as, state.saved) = (path, Some(kept), NEVER);
             state.dialog = None;
-            state.done(format!("{name} is restored; it is still not saved."));
+            state.done(state.words().with("done-restored", &[("name", name.into())]));
         }
     }
 }
@@ -183,18 +183,32 @@ fn failed(state: &mut State, title: &str, why: Vec<Diagnostic>) {
 pub(super) fn opened(state: &mut State, path: PathBuf, what: Result<Opened, Vec<Diagnostic>>) {
     let what = match what {
         Ok(what) => what,
-        Err(why) => return failed(state, &format!("{} could not be opened", path.display()), why),
+        Err(why) => {
+            return failed(
+                state,
+                &state.words().with("failed-open", &[("path", path.display().to_string().into())]),
+                why,
+            );
+        }
     };
     match what {
         Opened::Document(document, seen) => {
             let before = super::open_document(state, *document);
             (state.path, state.seen) = (Some(path.clone()), Some(seen));
-            state.done(format!("Opened {}. {before}", path.display()));
+            state.done(
+                state
+                    .words()
+                    .with("done-opened", &[("path", path.display().to_string().into()), ("before", before.into())]),
+            );
         }
         Opened::Imported(imported) => {
             let before = super::open_document(state, imported.document);
             imported.notes.into_iter().for_each(|note| state.tell(note));
-            state.done(format!("Imported {}. {before}", path.display()));
+            state.done(
+                state
+                    .words()
+                    .with("done-imported", &[("path", path.display().to_string().into()), ("before", before.into())]),
+            );
         }
         Opened::Code(text) => super::layers::open_code(state, &path.display().to_string(), &text),
         Opened::Config(text) => {
@@ -207,7 +221,13 @@ pub(super) fn opened(state: &mut State, path: PathBuf, what: Result<Opened, Vec<
         }
         Opened::Run(text) => match RunFile::from_json(&text) {
             Ok(run) => open_run(state, path.clone(), run),
-            Err(why) => return failed(state, &format!("{} could not be opened", path.display()), vec![why]),
+            Err(why) => {
+                return failed(
+                    state,
+                    &state.words().with("failed-open", &[("path", path.display().to_string().into())]),
+                    vec![why],
+                );
+            }
         },
         Opened::Capture => {
             state.session.capture = Some(CapturePlace::here(&path));
@@ -216,7 +236,10 @@ pub(super) fn opened(state: &mut State, path: PathBuf, what: Result<Opened, Vec<
         Opened::Tensors(tensors) => {
             let names = guess_names(tensors.iter().map(|t| t.0.as_str()));
             let layout = state.view.inputs.layout;
-            let text = format!("Runs use q, k and v from {}: {}.", path.display(), names.join(", "));
+            let text = state.words().with(
+                "done-inputs",
+                &[("path", path.display().to_string().into()), ("names", names.join(", ").into())],
+            );
             state.view.inputs = FileInputs { path: path.display().to_string(), names, layout, used: true };
             state.view.right = true;
             state.done(text);
@@ -249,11 +272,12 @@ pub(super) fn open_run(state: &mut State, path: PathBuf, run: RunFile) {
     });
     state.view.show(Workspace::Race);
     let what = match &run.copy_of {
-        Some(_) => format!("of a smaller copy, {}", smaller::sizes(&run.document)),
+        Some(_) => state.words().with("done-run-copy", &[("sizes", smaller::sizes(&run.document).into())]),
         None => smaller::sizes(&run.document),
     };
-    let opened = format!("Opened the run {} with its document {} ({what}).", path.display(), run.whole().name);
-    state.done(opened + " Undo restores the previous document.");
+    let figures =
+        [("path", path.display().to_string().into()), ("name", (&*run.whole().name).into()), ("what", what.into())];
+    state.done(state.words().with("done-run", &figures));
 }
 
 fn smaller_copy(run: &RunFile, of: &CopyOf) -> SmallerCopy {
@@ -286,7 +310,7 @@ pub(super) fn written(state: &mut State, what: Result<Written, Diagnostic>) {
         state.export.make_anew();
     }
     let (count, folder, config) = match what {
-        Err(why) => return failed(state, "The export stopped", vec![why]),
+        Err(why) => return failed(state, state.words().text("failed-export"), vec![why]),
         Ok(Written::InTheWay(existing)) => return state.export.existing = existing,
         Ok(Written::All { files, folder, config }) => (files, folder, config),
     };
@@ -295,24 +319,31 @@ pub(super) fn written(state: &mut State, what: Result<Written, Diagnostic>) {
         let done = ExportDone { of, files: count, folder: folder.clone(), config: config.clone() };
         state.export.finish(done);
     }
-    let files = if count == 1 { "1 file".to_string() } else { format!("{count} files") };
+    let files = state.words().with("export-files", &[("n", count.into())]);
     let reported = match config {
-        None => format!("Exported {files} to {}", folder.display()),
+        None => state
+            .words()
+            .with("done-exported", &[("files", files.into()), ("folder", folder.display().to_string().into())]),
         Some(Changed { path, backup: Some(backup) }) => {
             let name = backup.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            format!(
-                "Changed {}; the old file is kept next to it as {name}. Wrote {files} to {}",
-                path.display(),
-                folder.display()
+            state.words().with(
+                "done-changed",
+                &[
+                    ("path", path.display().to_string().into()),
+                    ("name", name.into()),
+                    ("files", files.into()),
+                    ("folder", folder.display().to_string().into()),
+                ],
             )
         }
-        Some(Changed { path, backup: None }) => {
-            format!(
-                "{} already had the setting and was not changed. Wrote {files} to {}",
-                path.display(),
-                folder.display()
-            )
-        }
+        Some(Changed { path, backup: None }) => state.words().with(
+            "done-had-setting",
+            &[
+                ("path", path.display().to_string().into()),
+                ("files", files.into()),
+                ("folder", folder.display().to_string().into()),
+            ],
+        ),
     };
     // the page shows the message itself if it is in front
     if state.view.is_at(Workspace::Export) { state.notices.note(reported, state.now) } else { state.done(reported) }

@@ -245,7 +245,7 @@ pub(in crate::app) fn ended(state: &mut State, of: JobFor, news: News) {
             if let Some(inputs) = of.map(|(of, _)| of.inputs.clone()) {
                 let number = state.session.next_map();
                 let map = MapPicture { race, request: request.clone(), height, width, pixels, number };
-                state.session.numbers = Some((race, request, Arc::new(numbers::data(&map, &inputs))));
+                state.session.numbers = Some((race, request, Arc::new(numbers::data(state.words(), &map, &inputs))));
             }
         }
         (JobFor::Compile(problem), News::Compiled(artefact)) => {
@@ -276,7 +276,7 @@ pub(in crate::app) fn ended(state: &mut State, of: JobFor, news: News) {
 
 pub(super) fn hello(state: &mut State, info: Box<crate::worker::protocol::WorkerInfo>) {
     if !state.view.target.is_local() {
-        state.done(format!("Connected to {}.", info.host));
+        state.done(state.words().with("done-connected", &[("host", (&*info.host).into())]));
     }
     for note in &info.notes {
         // shown once on a machine; the list of messages has it every time
@@ -316,7 +316,7 @@ fn cancelled(state: &mut State, of: JobFor) {
     match of {
         JobFor::Run(id) => {
             state.session.end_race(id);
-            state.done("The run was cancelled.");
+            state.done(state.words().text("done-cancelled"));
         }
         JobFor::Map(race, request) if state.session.map_asked == Some((race, request.clone())) => {
             state.session.map_asked = None;

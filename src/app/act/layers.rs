@@ -112,9 +112,7 @@ pub(super) fn move_to(state: &mut State, id: u64, place: Option<usize>) {
     let Some(to) = place else { return };
     let moved = reorder::moved(&state.document, id, to);
     if state.edit(moved.edit) && moved.changes {
-        state.done(
-            "The order of layers that combine in different ways changes what the mask keeps; Undo brings it back.",
-        );
+        state.done(state.words().text("done-order"));
     }
 }
 
@@ -312,13 +310,15 @@ fn tell_sizes(state: &mut State, found: &Pasted) {
     let table = found.tables.q_len.as_ref().or(found.tables.kv_len.as_ref());
     let Some(sizes) = found.sizes else {
         if let Some((len, name)) = table {
-            state.done(format!("{len} tokens, the length of {name}."));
+            state.done(state.words().with("done-length", &[("n", len.into()), ("name", name.into())]));
         }
         return;
     };
     let [q, kv] = [state.document.axes.q.len(), state.document.axes.kv().len()];
     match (sizes.q_len, sizes.kv_len) {
-        (Some(_), Some(_)) => state.done(format!("{q} x {kv} tokens, from line {} of the code.", sizes.line)),
+        (Some(_), Some(_)) => state.done(
+            state.words().with("done-lengths", &[("q", q.into()), ("kv", kv.into()), ("line", sizes.line.into())]),
+        ),
         _ => {
             let message = format!(
                 "the sizes in line {} of the code are not plain numbers: the document has {q} x {kv} tokens",
@@ -356,7 +356,7 @@ pub(super) fn open_code(state: &mut State, path: &str, text: &str) {
         tell_sizes(state, &found);
     } else {
         let name = state.document.name.clone();
-        state.done(format!("{path} was added to {name} as a layer; Undo removes it."));
+        state.done(state.words().with("done-added", &[("path", path.into()), ("name", name.into())]));
     }
 }
 

@@ -25,6 +25,7 @@ use super::dialogs;
 use super::drafts::Dialog;
 use super::errands::Done;
 use super::layout::{Dock, Part};
+use super::phrases;
 use super::races::Wanted;
 use super::session::JobKind;
 use super::sharing;
@@ -145,7 +146,7 @@ pub(super) fn act(state: &mut State, action: Action) {
         }
         Action::Pick(pick) => state.session.errands.pick(&pick),
         Action::Fetch(plan) => {
-            state.done("Installing NVRTC; this takes about a minute.");
+            state.done(state.words().text("done-installing"));
             state.session.errands.fetch(plan);
         }
         Action::Dismiss(at) => state.notices.dismiss(at),
@@ -216,7 +217,7 @@ fn run_command(state: &mut State, command: Command) {
     match command {
         New => {
             replace_document(state, empty_document("tokens 4096"));
-            state.done("A new document. Undo restores the previous one.");
+            state.done(state.words().text("done-new"));
         }
         Open => ask(state, Dialog::open()),
         Save => match state.path.clone() {
@@ -281,7 +282,7 @@ fn run_command(state: &mut State, command: Command) {
         GoToCell => state.session.canvas.go_to(),
         Compare => match state.session.compare_with_this() {
             Some(name) => {
-                state.done(format!("Compared with {name} as it is now. Change it, undo, or open another document."));
+                state.done(state.words().with("done-compared", &[("name", name.into())]));
             }
             None => state.tell(Diagnostic::warning("compare", "comparing needs a mask without errors")),
         },
@@ -327,7 +328,7 @@ fn run_command(state: &mut State, command: Command) {
         ThemeDark => state.view.theme = ThemeChoice::Dark,
         ReadLinked => {
             state.session.read_again();
-            state.done("Linked files are read again.");
+            state.done(state.words().text("done-linked"));
         }
         ToolPan => layers::take_tool(state, Tool::Pan),
         ToolBrush => layers::take_tool(state, Tool::Brush),
@@ -371,7 +372,7 @@ fn present(state: &mut State) {
             let page = view.is_at(Workspace::Learn);
             (view.left, view.right, view.theme, view.scale) = (false, page, ThemeChoice::Light, PRESENT);
             state.first_steps = false;
-            state.done("Presentation: F11 restores the window.");
+            state.done(state.words().text("done-presentation"));
         }
     }
 }
@@ -408,7 +409,7 @@ fn ask(state: &mut State, dialog: Dialog) {
 
 /// Starts a new worker, which finds the installed software.
 fn fetched(state: &mut State, folder: &std::path::Path) {
-    state.done(format!("NVRTC is installed in {}.", folder.display()));
+    state.done(state.words().with("done-nvrtc", &[("folder", folder.display().to_string().into())]));
     let target = state.view.target.clone();
     state.session.connect(target);
     jobs::examine(state);
@@ -466,13 +467,13 @@ pub(super) fn open_document(state: &mut State, document: Document) -> &'static s
     let untouched = state.revision == state.begun && !state.is_dirty() && state.session.race.is_none();
     if untouched {
         replace_document(state, document);
-        return "Undo restores the previous document.";
+        return state.words().text("done-undo-restores");
     }
     documents::open(state, document);
     state.session.canvas.fit();
     // the first click on a document that was just opened draws nothing
     (state.focus.tool, state.focus.is_pinned, state.focus.picked) = (Tool::Pan, false, None);
-    "The document before it keeps its tab."
+    state.words().text("done-keeps-tab")
 }
 
 /// The document in work is another: nothing that was derived from the one before is of it.
@@ -489,7 +490,8 @@ fn replaced(state: &mut State) {
 fn keep_unsaved(state: &mut State) {
     if set_aside(state).is_some() {
         let name = state.document.name.clone();
-        state.done(format!("{name} was not saved; File > {} lists it.", Command::Unsaved.named(state.words())));
+        let command = Command::Unsaved.named(state.words());
+        state.done(state.words().with("done-unsaved", &[("name", name.into()), ("command", command.into())]));
     }
 }
 
@@ -534,7 +536,8 @@ fn undo(state: &mut State) {
     if let Some(step) = state.history.undo(&mut state.document) {
         state.turned(&step);
         came_back(state, step.replaced);
-        state.done(format!("Undone: {}", step.title));
+        let said = state.words();
+        state.done(said.with("done-undone", &[("step", phrases::step(said, &step.title).into())]));
     }
 }
 
@@ -543,7 +546,8 @@ fn redo(state: &mut State) {
     if let Some(step) = state.history.redo(&mut state.document) {
         state.turned(&step);
         came_back(state, step.replaced);
-        state.done(format!("Done again: {}", step.title));
+        let said = state.words();
+        state.done(said.with("done-again", &[("step", phrases::step(said, &step.title).into())]));
     }
 }
 

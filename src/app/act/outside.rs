@@ -32,7 +32,7 @@ pub(super) fn choose(state: &mut State, choice: FileChoice) {
             // the next save may write over this content, and over no later one
             (state.seen, state.saved) = (Some(outside), NEVER);
             state.dialog = None;
-            state.done(format!("{} stays as it is until you save.", path.display()));
+            state.done(state.words().with("done-stays", &[("path", path.display().to_string().into())]));
         }
     }
 }
@@ -47,7 +47,11 @@ pub(super) fn reloaded(state: &mut State, path: &Path, what: Result<(Box<Documen
         Ok(read) => read,
         Err(why) => {
             let behind = state.dialog.take();
-            state.dialog = Some(Dialog::failure(&format!("{} could not be read", path.display()), why, behind));
+            state.dialog = Some(Dialog::failure(
+                &state.words().with("failed-read", &[("path", path.display().to_string().into())]),
+                why,
+                behind,
+            ));
             return;
         }
     };
@@ -60,7 +64,7 @@ pub(super) fn reloaded(state: &mut State, path: &Path, what: Result<(Box<Documen
     (state.saved, state.begun) = (state.revision, state.revision);
     state.focus.layer = state.document.layers.first().map(|layer| layer.id);
     state.dialog = None;
-    state.done(format!("Read {} again. Undo restores what was here.", path.display()));
+    state.done(state.words().with("done-read-again", &[("path", path.display().to_string().into())]));
 }
 
 /// Shows the file's text beside the document's.
@@ -70,6 +74,10 @@ pub(super) fn compared(state: &mut State, path: &Path, theirs: Result<String, Di
     }
     state.dialog = Some(match theirs {
         Ok(theirs) => Dialog::Difference { path: path.into(), theirs, mine: file::to_json(&state.document) },
-        Err(why) => Dialog::failure(&format!("{} could not be read", path.display()), vec![why], None),
+        Err(why) => Dialog::failure(
+            &state.words().with("failed-read", &[("path", path.display().to_string().into())]),
+            vec![why],
+            None,
+        ),
     });
 }

@@ -52,11 +52,10 @@ pub(super) fn start(state: &mut State) {
         let shortest = tokens.first().copied();
         tokens.retain(|tokens| !heavy(*tokens) || Some(*tokens) == shortest);
     }
-    let heads = match groups.heads == settings.heads {
-        true => format!("{} heads", groups.heads),
-        false => format!("{} of {} heads", groups.heads, settings.heads),
-    };
-    let words = format!("{heads}; {}", moves(&built.document));
+    let said = state.words();
+    let moves = said.text(moves(&built.document));
+    let figures = [("n", groups.heads.into()), ("all", settings.heads.into()), ("moves", moves.into())];
+    let words = said.with(if groups.heads == settings.heads { "sweep-heads" } else { "sweep-some-heads" }, &figures);
     let id = state.session.races.next();
     let base = state.path.as_ref().and_then(|p| p.parent()).map(Into::into);
     state.session.races.sweep = Some(Sweep::new(id, problem, words, &tokens));

@@ -24,7 +24,7 @@ pub(super) fn loaded(state: &mut State, asked: TensorsFor, tensors: Result<Vec<(
         Ok(edit) => {
             state.history.seal();
             if state.edit(edit) {
-                state.done(format!("Read {}", path.display()));
+                state.done(state.words().with("done-read", &[("path", path.display().to_string().into())]));
             }
             state.history.seal();
         }

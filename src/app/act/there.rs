@@ -75,7 +75,8 @@ fn reason(news: News) -> Diagnostic {
 
 fn failed(state: &mut State, path: &str, why: Vec<Diagnostic>) {
     let behind = state.dialog.take();
-    let title = format!("{path} on {} could not be opened", state.view.target);
+    let target = state.view.target.to_string();
+    let title = state.words().with("failed-open-there", &[("path", path.into()), ("target", target.into())]);
     state.dialog = Some(Dialog::failure(&title, why, behind));
 }
 
@@ -90,7 +91,12 @@ pub(super) fn opened(state: &mut State, path: &str, what: Result<Opened, Vec<Dia
         Opened::Document(document, _) => {
             // it is saved here, under a name of its own
             let before = super::open_document(state, *document);
-            state.done(format!("Opened {}; it has no file here yet. {before}", shown.display()));
+            state.done(
+                state.words().with(
+                    "done-opened-there",
+                    &[("path", shown.display().to_string().into()), ("before", before.into())],
+                ),
+            );
         }
         Opened::Run(text) => match RunFile::from_json(&text) {
             Ok(run) => files::open_run(state, shown, run),
@@ -100,7 +106,8 @@ pub(super) fn opened(state: &mut State, path: &str, what: Result<Opened, Vec<Dia
         Opened::Imported(imported) => {
             let before = super::open_document(state, imported.document);
             imported.notes.into_iter().for_each(|note| state.tell(note));
-            state.done(format!("Imported {}. {before}", shown.display()));
+            let path = shown.display().to_string();
+            state.done(state.words().with("done-imported", &[("path", path.into()), ("before", before.into())]));
         }
         Opened::Config(_) => {
             let why = Diagnostic::error("file-there", "a trainer's configuration is changed where it is");
@@ -119,7 +126,8 @@ pub(super) fn take_tensors(state: &mut State, path: &Path, tensors: &[String]) {
     }
     let names = files::guess_names(tensors.iter().map(String::as_str));
     let layout = state.view.inputs.layout;
-    state.done(format!("Runs use q, k and v from {}: {}.", path.display(), names.join(", ")));
+    let figures = [("path", path.display().to_string().into()), ("names", names.join(", ").into())];
+    state.done(state.words().with("done-inputs", &figures));
     state.view.inputs = FileInputs { path: path.display().to_string(), names, layout, used: true };
     state.view.right = true;
 }

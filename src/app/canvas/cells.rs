@@ -47,13 +47,14 @@ fn one(painter: &Painter, rect: Rect, scene: &Scene<'_>, [q, kv]: [usize; 2], re
     let mut lines = vec![named(0, "q", q), named(1, "k", kv)];
     if reason {
         let by = decided_by(&scene.layers, |m| keeps(m, &cell)).map(|l| l.name).unwrap_or_default();
-        lines.push(if kept { "kept".into() } else { "dropped".to_string() });
+        lines.push(scene.said.text(if kept { "cell-kept" } else { "cell-dropped" }).into());
         lines.push(by.chars().take(room).collect());
     }
     // where biases are drawn a smaller cell tells its own too
     if let Some(score) = scene.score.as_ref().filter(|_| reason || scene.picture == Picture::Bias) {
         let at = if reason { lines.len() } else { 0 };
-        lines.insert(at, format!("bias {}", short(eval(score, &cell).as_float() as f32)));
+        let bias = short(eval(score, &cell).as_float() as f32);
+        lines.insert(at, scene.said.with("cell-bias-is", &[("bias", bias.into())]));
     }
     let size = if reason { 12.0 } else { 10.5 };
     let step = size * 1.3;

@@ -6,7 +6,10 @@
 use super::colors::{Palette, Ramp};
 use super::rulers::digits;
 use super::view::{ScreenFromWorld, View};
+use crate::app::language::{say, say_with, words as words_of};
+use crate::app::origins;
 use crate::base::{Lengths, Provenance};
+use crate::words::Words;
 use egui::{Align2, Color32, ColorImage, FontId, Mesh, Rect, Sense, TextureHandle, TextureOptions, Ui, pos2, vec2};
 use std::sync::Arc;
 
@@ -50,11 +53,12 @@ pub struct HeatData {
 
 impl HeatData {
     /// What the numbers are, and whose.
-    pub(super) fn title(&self) -> String {
+    pub(super) fn title(&self, said: &'static Words) -> String {
+        let quantity = ("quantity", (&*self.quantity).into());
         // a legend has little room: the file alone, the rest where the pointer is
         match &self.source {
-            Provenance::Inputs { file } => format!("{}, {file}", self.quantity),
-            other => format!("{} of {other}", self.quantity),
+            Provenance::Inputs { file } => said.with("heat-file", &[quantity, ("file", file.into())]),
+            other => said.with("heat-of", &[quantity, ("source", origins::whole_in(said, other).into())]),
         }
     }
 
@@ -120,7 +124,7 @@ impl HeatMap {
     pub fn show(&mut self, ui: &mut Ui, data: &HeatData) -> Option<[usize; 2]> {
         let fits = data.rows > 0 && data.cols > 0 && data.values.len() == data.rows * data.cols;
         let Some(lengths) = data.extent().filter(|_| fits) else {
-            ui.weak("The matrix is empty.");
+            ui.weak(say(ui, "heat-empty"));
             return None;
         };
         let (all, _) = ui.allocate_exact_size(ui.available_size().max(vec2(160.0, 90.0)), Sense::hover());
@@ -128,7 +132,7 @@ impl HeatMap {
         let palette = Palette::of(ui.visuals());
         self.refresh(ui, data, &palette);
         let response = ui.interact(canvas, ui.scope_id().with("heat map"), Sense::click_and_drag());
-        let name = format!("Heat map: {}", data.title());
+        let name = say_with(ui, "heat-name", &[("title", data.title(words_of(ui.ctx())).into())]);
         response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Canvas, true, &name));
         self.input(ui, &response, canvas, lengths);
         let map = self.view.screen_from_world(canvas, lengths);
@@ -164,15 +168,15 @@ impl HeatMap {
     }
 
     /// The ends of the colours in words, and the colours; None before anything was drawn.
-    pub(super) fn scale(&self) -> Option<(String, Vec<Color32>)> {
+    pub(super) fn scale(&self, said: &'static Words) -> Option<(String, Vec<Color32>)> {
         let ramp = self.ramp?;
         let end = |place: f32| {
             let value = ramp.value(place);
             number(if self.log { 10f32.powf(value) } else { value })
         };
-        let more = if self.clipped { " and more" } else { "" };
+        let id = if self.clipped { "heat-ends-more" } else { "heat-ends" };
         let colors = (0..24).map(|n| ramp.at(n as f32 / 23.0)).collect();
-        Some((format!("{} to {}{more}", end(0.0), end(1.0)), colors))
+        Some((said.with(id, &[("lo", end(0.0).into()), ("hi", end(1.0).into())]), colors))
     }
 
     fn input(&mut self, ui: &Ui, response: &egui::Response, rect: Rect, lengths: Lengths) {
@@ -291,10 +295,10 @@ impl HeatMap {
     fn line(&mut self, ui: &mut Ui, rect: Rect, data: &HeatData, hovered: Option<[usize; 2]>) {
         let mut inside = ui.new_child(egui::UiBuilder::new().max_rect(rect).layout(*ui.layout()));
         inside.horizontal(|ui| {
-            ui.checkbox(&mut self.log, "Logarithmic");
+            ui.checkbox(&mut self.log, say(ui, "heat-log"));
             let words = match hovered {
-                None => "drag moves, the wheel zooms, a double click shows everything".into(),
-                Some([row, col]) => words(data, row, col),
+                None => say(ui, "heat-hint").into(),
+                Some([row, col]) => words(words_of(ui.ctx()), data, row, col),
             };
             ui.label(words);
         });
@@ -302,7 +306,7 @@ impl HeatMap {
 }
 
 /// `q 128..136  kv 40  probability 0.0123`.
-fn words(data: &HeatData, row: usize, col: usize) -> String {
+fn words(said: &'static Words, data: &HeatData, row: usize, col: usize) -> String {
     let range = |[from, to]: [usize; 2]| match to - from {
         1 => digits(from),
         _ => format!("{}..{}", digits(from), digits(to)),
@@ -310,19 +314,27 @@ fn words(data: &HeatData, row: usize, col: usize) -> String {
     let q = range(HeatData::tokens(data.q, data.rows, row));
     let kv = range(HeatData::tokens(data.kv, data.cols, col));
     let value = data.value(row, col);
-    let masked = if value == f32::NEG_INFINITY { " (masked)" } else { "" };
-    format!("q {q}   kv {kv}   {} {}{masked}", data.quantity, data.said(value))
+    let words = format!("q {q}   kv {kv}   {} {}", data.quantity, data.said(value));
+    match value == f32::NEG_INFINITY {
+        true => said.with("heat-masked", &[("words", words.into())]),
+        false => words,
+    }
 }
 
 /// The numbers as colours, one for each, with the scale in words and in colours.
-pub(super) fn shaded(data: &HeatData, log: bool, palette: &Palette) -> (Vec<Color32>, Option<(String, Vec<Color32>)>) {
+pub(super) fn shaded(
+    said: &'static Words,
+    data: &HeatData,
+    log: bool,
+    palette: &Palette,
+) -> (Vec<Color32>, Option<(String, Vec<Color32>)>) {
     let ramp = if log { log_ramp(&data.values) } else { linear_ramp(data) };
     let of = ramp.unwrap_or(Ramp { lo: 0.0, hi: 0.0 });
     let table: Vec<Color32> = (0..SHADES).map(|n| of.at(n as f32 / (SHADES - 1) as f32)).collect();
     let colors = data.values.iter().enumerate().map(|(n, v)| color(*v, log, of, &table, palette, n % 2 == 0));
     let clipped = !log && data.values.iter().any(|v| v.is_finite() && *v > of.hi);
     let made = HeatMap { ramp, log, clipped, ..HeatMap::default() };
-    (colors.collect(), made.scale())
+    (colors.collect(), made.scale(said))
 }
 
 /// A number in few characters.
@@ -402,6 +414,7 @@ fn color(value: f32, log: bool, ramp: Ramp, table: &[Color32], palette: &Palette
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::Language;
 
     fn data(rows: usize, cols: usize, values: &[f32]) -> HeatData {
         let (q, kv) = ([0, rows * 8], [100, 100 + cols]);
@@ -470,11 +483,14 @@ mod tests {
     #[test]
     fn words_name_tokens_and_value() {
         let data = data(2, 3, &[0.0, 1.0, f32::NAN, f32::NEG_INFINITY, 0.00012, 7.0]);
-        assert_eq!(words(&data, 0, 1), "q 0..8   kv 101   score 1.0000");
-        assert_eq!(words(&data, 1, 1), "q 8..16   kv 101   score 1.20e-4");
-        assert!(words(&data, 1, 0).ends_with("score -\u{221e} (masked)"));
+        assert_eq!(words(Words::of(Language::English), &data, 0, 1), "q 0..8   kv 101   score 1.0000");
+        assert_eq!(words(Words::of(Language::English), &data, 1, 1), "q 8..16   kv 101   score 1.20e-4");
+        assert!(words(Words::of(Language::English), &data, 1, 0).ends_with("score -\u{221e} (masked)"));
         let data = HeatData { masked_is_zero: true, ..data };
-        assert!(words(&data, 1, 0).ends_with(" 0 (masked)") && words(&data, 0, 0).ends_with(" 0"));
+        assert!(
+            words(Words::of(Language::English), &data, 1, 0).ends_with(" 0 (masked)")
+                && words(Words::of(Language::English), &data, 0, 0).ends_with(" 0")
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::rulers::digits;
 use super::workers::Answer;
 use super::{Picture, Scene, SceneLayer};
 use crate::analysis::classify::Verdict;
+use crate::app::origins;
 use crate::document::model::Combine;
 use crate::ir::cell::{self, Cell};
 use crate::ir::graph::Mod;
@@ -35,7 +36,9 @@ pub(super) fn read_out(scene: &Scene<'_>, at: [usize; 2], block: Option<Answer>)
     let (q, kv) = (axis(scene.q_axis, at[0]), axis(scene.kv_axis, at[1]));
     let place = format!("q {}{}{q}   kv {}{}{kv}", digits(at[0]), said(0), digits(at[1]), said(1));
     let (row, col) = (at[0] / scene.block_size.q, at[1] / scene.block_size.kv);
-    let block = format!("block ({row}, {col}) {}", block.map_or_else(|| "\u{2026}".into(), |a| kind(scene, at, a)));
+    let kind = block.map_or_else(|| "\u{2026}".into(), |a| kind(scene, at, a));
+    let figures = [("row", row.into()), ("col", col.into()), ("kind", kind.into())];
+    let block = scene.said.with("cell-block", &figures);
     ReadOut { place, block, cell: cell(scene, at) }
 }
 
@@ -44,13 +47,17 @@ fn kind(scene: &Scene<'_>, at: [usize; 2], answer: Answer) -> String {
     let over = |at: usize, size: usize, len: usize| (at / size + 1) * size > len;
     let hangs =
         over(at[0], scene.block_size.q, scene.lengths.q_len) || over(at[1], scene.block_size.kv, scene.lengths.kv_len);
-    match answer.verdict {
-        _ if answer.share.is_nan() => "unknown: the analysis failed".into(),
-        Verdict::Empty => "empty".into(),
-        Verdict::Full if hangs => "partial (beyond the end), all kept".into(),
-        Verdict::Full => "full".into(),
-        Verdict::Mixed => format!("partial, {} kept", percent(answer.share, answer.exact)),
-    }
+    let said = scene.said;
+    let id = match answer.verdict {
+        _ if answer.share.is_nan() => "cell-block-unknown",
+        Verdict::Empty => "cell-block-empty",
+        Verdict::Full if hangs => "cell-block-beyond",
+        Verdict::Full => "cell-block-full",
+        Verdict::Mixed => {
+            return said.with("cell-block-partial", &[("share", percent(answer.share, answer.exact).into())]);
+        }
+    };
+    said.text(id).into()
 }
 
 /// A share in words; never 0% or 100% for a share in between.
@@ -78,26 +85,38 @@ pub(super) fn short(value: f32) -> String {
 fn cell(scene: &Scene<'_>, at: [usize; 2]) -> String {
     let cell = Cell { b: scene.b as i64, h: scene.h as i64, q_idx: at[0] as i64, kv_idx: at[1] as i64, score: 0.0 };
     let kept = scene.mask.as_ref().is_none_or(|m| keeps(m, &cell));
-    let mut words = if kept { "kept" } else { "masked" }.to_string();
-    if let Some(layer) = decided_by(&scene.layers, |m| keeps(m, &cell)).filter(|_| scene.layers.len() > 1) {
-        words = format!("{words} by {}", layer.name);
-    }
+    let said = scene.said;
+    let by = decided_by(&scene.layers, |m| keeps(m, &cell)).filter(|_| scene.layers.len() > 1);
+    let words = match by.map(|layer| [("layer", layer.name.into())]) {
+        Some(layer) => said.with(if kept { "cell-kept-by" } else { "cell-masked-by" }, &layer),
+        None => said.text(if kept { "cell-kept" } else { "cell-masked" }).to_string(),
+    };
     if let Some(against) = scene.against.filter(|a| scene.picture == Picture::Difference && a.lengths == scene.lengths)
     {
         let there = against.mask.as_ref().is_none_or(|m| keeps(m, &cell));
-        return match (kept, there) {
-            (now, there) if now == there => format!("{words}, as in {}", against.name),
-            (_, there) => format!("{words}; {} in {}", if there { "kept" } else { "masked" }, against.name),
+        let id = match there {
+            there if there == kept => "cell-as-in",
+            true => "cell-kept-in",
+            false => "cell-masked-in",
         };
+        return said.with(id, &[("words", words.into()), ("name", against.name.into())]);
     }
     if let Some(data) = scene.map.and_then(|numbers| numbers.data).filter(|_| scene.picture.is_numbers())
         && let Some(value) = data.at(at)
     {
-        return format!("{} {} of {}, {words}", data.quantity, data.said(value), data.source);
+        let source = origins::whole_in(said, &data.source);
+        let figures = [
+            ("quantity", (&*data.quantity).into()),
+            ("value", data.said(value).into()),
+            ("source", source.into()),
+            ("words", words.into()),
+        ];
+        return said.with("cell-number", &figures);
     }
     match &scene.score {
         Some(score) if scene.picture == Picture::Bias => {
-            format!("bias {:+.4}, {words}", cell::eval(score, &cell).as_float())
+            let bias = format!("{:+.4}", cell::eval(score, &cell).as_float());
+            said.with("cell-bias", &[("bias", bias.into()), ("words", words.into())])
         }
         _ => words,
     }

@@ -7,15 +7,15 @@ use super::render::Source;
 use super::tiles::Tiles;
 use super::view::ScreenFromWorld;
 use super::{Canvas, Picture, Scene, hover};
+use crate::app::origins;
 use crate::base::Provenance;
-use crate::base::provenance::Looked;
 use egui::text::{LayoutJob, TextWrapping};
 use egui::{FontId, Rect, Ui, pos2, vec2};
 
 impl Canvas {
     /// Draws as much of the legend as there is room for, from the right.
     pub(super) fn legend(&self, ui: &Ui, rect: Rect, map: &ScreenFromWorld, scene: &Scene<'_>, source: &Source) {
-        let palette = Palette::of(ui.visuals());
+        let (palette, said) = (Palette::of(ui.visuals()), scene.said);
         let painter = ui.painter_at(rect);
         let mut right = rect.right() - 6.0;
         // what says where numbers come from is cut where there is no room for it; the rest is left out
@@ -46,58 +46,65 @@ impl Canvas {
             right = left - 10.0;
         };
         if self.tiles.as_ref().is_some_and(Tiles::stood_in) && !scene.picture.is_numbers() {
-            put_or_cut(&format!("of {}", Provenance::Before), &[], true);
+            let before = origins::whole_in(said, &Provenance::Before);
+            put_or_cut(&said.with("legend-of", &[("before", before.into())]), &[], true);
         }
         let numbers = scene.map.and_then(|numbers| numbers.data).filter(|_| scene.picture.is_numbers());
-        if scene.picture == Picture::Map && numbers.is_some() && self.heat.scale().is_some() {
-            put_or_cut("masked", &[palette.empty], false);
+        if scene.picture == Picture::Map && numbers.is_some() && self.heat.scale(said).is_some() {
+            put_or_cut(said.text("legend-masked"), &[palette.empty], false);
         }
-        if let (Some(data), Some((ends, bar))) = (numbers, self.heat.scale()) {
-            put_or_cut(&format!("{}: {ends}", data.title()), &bar, true);
+        if let (Some(data), Some((ends, bar))) = (numbers, self.heat.scale(said)) {
+            let figures = [("title", data.title(said).into()), ("ends", ends.into())];
+            put_or_cut(&said.with("legend-numbers", &figures), &bar, true);
         }
         let mut put = |text: &str, colors: &[egui::Color32]| put_or_cut(text, colors, false);
         let shades = |f: &dyn Fn(f32) -> egui::Color32| (0..8).map(|n| f(n as f32 / 7.0)).collect::<Vec<_>>();
         match scene.picture {
             Picture::Blocks => {
-                put("full", &[palette.full]);
-                put("partial", &shades(&|t| palette.partial(t)));
-                put("empty", &[palette.empty]);
+                put(said.text("legend-full"), &[palette.full]);
+                put(said.text("legend-partial"), &shades(&|t| palette.partial(t)));
+                put(said.text("legend-empty"), &[palette.empty]);
             }
             Picture::Difference => {
                 if let Some(against) = scene.against {
-                    put("in both", &[palette.both()]);
-                    put(&format!("kept in {} only", against.name), &[palette.partial[1]]);
-                    put("kept now only", &[palette.full]);
+                    put(said.text("legend-both"), &[palette.both()]);
+                    put(&said.with("legend-only", &[("name", against.name.into())]), &[palette.partial[1]]);
+                    put(said.text("legend-now"), &[palette.full]);
                 }
             }
             Picture::Map | Picture::Loss => {
                 if scene.picture == Picture::Loss && scene.loss.is_some() {
-                    put("row keeps all to none", &super::loss::bar(&palette));
+                    put(said.text("legend-rows"), &super::loss::bar(&palette));
                 }
             }
-            Picture::Mask => put("share kept", &shades(&|t| palette.share(t))),
+            Picture::Mask => put(said.text("legend-share"), &shades(&|t| palette.share(t))),
             Picture::Bias => {
                 if let Some(span) = source.known_span() {
-                    put("dropped", &[palette.dropped[0], palette.dropped[1], palette.dropped[0]]);
+                    put(said.text("legend-dropped"), &[palette.dropped[0], palette.dropped[1], palette.dropped[0]]);
                     let ramp = span.ramp;
                     let (lo, hi) = (ramp.value(0.0), ramp.value(1.0));
                     let bar: Vec<_> = (0..24).map(|n| ramp.at(n as f32 / 23.0)).collect();
                     let sampled = self.tiles.as_ref().is_some_and(|t| !t.exact());
-                    let means = if sampled { ", means of a few cells a pixel" } else { "" };
                     let about = if span.exact { "" } else { "\u{2248} " };
-                    let all = if scene.heads > 1 { " over all heads" } else { "" };
-                    put(&format!("bias {about}{} to {}{all}{means}", hover::short(lo), hover::short(hi)), &bar);
+                    let lo = format!("{about}{}", hover::short(lo));
+                    let id = if scene.heads > 1 { "legend-bias-heads" } else { "legend-bias" };
+                    let bias = said.with(id, &[("lo", lo.into()), ("hi", hover::short(hi).into())]);
+                    match sampled {
+                        true => put(&said.with("legend-means", &[("bias", bias.into())]), &bar),
+                        false => put(&bias, &bar),
+                    }
                 }
             }
         }
         if let Some((side, times)) = map.stretched() {
-            put(&format!("{side} drawn {times:.0}x as large"), &[]);
+            let figures = [("side", side.into()), ("times", format!("{times:.0}").into())];
+            put(&said.with("legend-stretched", &figures), &[]);
         }
         if self.tiles.as_ref().is_some_and(|t| !t.exact())
             && scene.picture != Picture::Bias
             && !scene.picture.is_numbers()
         {
-            put(&format!("\u{2248} {}", Looked::Some), &[]);
+            put(said.text("legend-sampled"), &[]);
         }
     }
 }

@@ -7,6 +7,7 @@ use super::render::{Source, TileKey, impression, whole};
 use super::tiles::Tiles;
 use super::view::{ScreenFromWorld, View};
 use super::{CanvasEvent, Scene};
+use crate::app::language::say;
 use crate::base::Lengths;
 use crate::document::heads::Heads;
 use egui::{Color32, CursorIcon, FontId, Painter, Rect, Sense, StrokeKind, Ui, pos2, vec2};
@@ -71,7 +72,8 @@ pub(super) fn minimap(
     painter.rect_stroke(frame, 0.0, (1.5, palette.accent), StrokeKind::Outside);
     painter.rect_stroke(rect.expand(1.0), 0.0, (1.0, palette.boundary), StrokeKind::Outside);
     let response = ui.interact(rect, ui.scope_id().with("minimap"), Sense::click_and_drag());
-    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Slider, true, "Overview of the mask"));
+    let name = say(ui, "canvas-overview");
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Slider, true, name));
     if let Some(at) = response.interact_pointer_pos() {
         let part = |v: f32, lo: f32, size: f32| f64::from(((v - lo) / size).clamp(0.0, 1.0));
         let q = part(at.y, rect.top(), rect.height()) * lengths.q_len as f64;
@@ -136,7 +138,8 @@ impl Strip {
         egui::ScrollArea::horizontal().id_salt("thumbnails").auto_shrink([false, true]).show(ui, |ui| {
             ui.horizontal(|ui| {
                 for (group, key) in self.groups.iter().zip(keys) {
-                    let name = if by_head { format!("head {}", group[1]) } else { format!("batch {}", group[0]) };
+                    let (id, n) = if by_head { ("canvas-head", group[1]) } else { ("canvas-batch", group[0]) };
+                    let name = scene.said.with(id, &[("n", n.into())]);
                     let (rect, response) = ui.allocate_exact_size(vec2(THUMB, THUMB + 13.0), Sense::click());
                     if !ui.is_rect_visible(rect) {
                         continue;
@@ -158,10 +161,7 @@ impl Strip {
                     });
                     let (clicks, keys) = (response.clicked(), ui.input(|i| i.modifiers));
                     if by_head {
-                        response.on_hover_text(
-                            "Click shows this head. Ctrl+click selects it, Shift+click selects all heads up to it. Painting and new layers \
-                             then apply to the selected heads.",
-                        );
+                        response.on_hover_text(say(ui, "canvas-heads-tip"));
                     }
                     if clicks {
                         clicked = Some(self.click(by_head, *group, scene, keys));

@@ -53,11 +53,10 @@ use workers::{Probe, Workers};
 
 /// Height of the line with the read-out, in points.
 const LINE: f32 = 20.0;
-/// The message in place of the bias.
-pub const NO_SCORE: &str = "No score mod: nothing is added to the scores.";
-
-/// The message in place of a difference.
-const NOT_COMPARED: &str = "The compared mask has other lengths.";
+/// The text in place of the bias.
+const NO_SCORE: &str = "canvas-no-score";
+/// The text in place of a difference.
+const NOT_COMPARED: &str = "canvas-not-compared";
 
 /// The effect of the primary button on the canvas. The middle button, and the primary one with the space bar held,
 /// always pan.
@@ -227,7 +226,8 @@ impl Canvas {
         let strip = minimap::strip(&source, scene);
         let places = Places::new(all, strip.is_some());
         let response = ui.interact(places.canvas, ui.scope_id().with("canvas"), Sense::click_and_drag());
-        response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Canvas, true, "Mask canvas"));
+        let name = scene.said.text("canvas-name");
+        response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Canvas, true, name));
         if std::mem::take(&mut self.takes_focus) {
             response.request_focus();
         }
@@ -379,7 +379,7 @@ impl Canvas {
             painter.rect_filled(map.rect, 0.0, palette.outside);
             numbers(&mut self.heat, ui, &painter, map, scene, &palette);
         } else if source.is_blank(scene.picture) {
-            let words = if scene.picture == Picture::Difference { NOT_COMPARED } else { NO_SCORE };
+            let words = scene.said.text(if scene.picture == Picture::Difference { NOT_COMPARED } else { NO_SCORE });
             blank(&painter, map, scene.lengths, words, &palette);
             // painted words are told to nobody who cannot see them
             let corner = Rect::from_min_size(map.rect.min, vec2(1.0, 1.0));
@@ -481,9 +481,12 @@ impl Canvas {
         let painter = ui.painter_at(rect);
         let step = scene.step(map, 0.0, self.free);
         let answer = self.tiles.as_ref().and_then(|t| t.answer(&self.probe(scene, source, &step)?));
-        let text = match (self.tools.words(&step), self.hovered) {
+        let text = match (self.tools.words(scene.said, &step), self.hovered) {
             (Some(words), _) => match answer {
-                Some(answer) => format!("{words}, {} kept now", hover::percent(answer.share, answer.exact)),
+                Some(answer) => {
+                    let share = hover::percent(answer.share, answer.exact);
+                    scene.said.with("canvas-kept-now", &[("words", words.into()), ("share", share.into())])
+                }
                 None => words,
             },
             (None, Some(cell)) => {
@@ -493,7 +496,7 @@ impl Canvas {
             (None, None) => String::new(),
         };
         let failure = self.tiles.as_ref().and_then(Tiles::failure);
-        let text = failure.map_or(text, |words| format!("The picture is incomplete: {words}"));
+        let text = failure.map_or(text, |why| scene.said.with("canvas-incomplete", &[("why", why.to_string().into())]));
         let at = rect.left_center() + vec2(6.0, 0.0);
         let color = ui.visuals().text_color();
         let drawn = painter.text(at, Align2::LEFT_CENTER, text, FontId::proportional(12.0), color);

@@ -9,6 +9,7 @@ use super::view::ScreenFromWorld;
 use super::{Canvas, CanvasEvent, Scene, Tool};
 use crate::app::region::Region;
 use crate::base::BlockSize;
+use crate::words::Words;
 use egui::{Color32, Mesh, Painter, Pos2, Shape, Stroke};
 
 /// Points of a cell of the area, at least: the line is not drawn more finely.
@@ -88,16 +89,12 @@ impl Outline {
     }
 
     /// What it is, and how it goes on.
-    pub(super) fn words(&self) -> String {
-        let corners = self.corners.len();
+    pub(super) fn words(&self, said: &'static Words) -> String {
+        let corners = [("n", self.corners.len().into())];
         match self.tool {
-            Tool::Polygon if corners < 3 => {
-                format!("{corners} of at least 3 corners; Escape ends it, Backspace takes the last corner back")
-            }
-            Tool::Polygon => format!(
-                "{corners} corners; Enter, a double click or a click on the first one closes it, Backspace takes the last one back"
-            ),
-            _ => "around an area; Escape ends it".into(),
+            Tool::Polygon if self.corners.len() < 3 => said.with("tool-corners", &corners),
+            Tool::Polygon => said.with("tool-closes", &corners),
+            _ => said.text("tool-around").into(),
         }
     }
 

@@ -8,8 +8,10 @@ use super::rulers::digits;
 use super::view::ScreenFromWorld;
 use super::{Canvas, CanvasEvent, Scene};
 use crate::app::command::Command;
+use crate::app::language::{say, say_with};
 use crate::base::words::count;
 use crate::ir::cell::Cell;
+use crate::words::Words;
 use egui::{Key, Rect, RichText, TextEdit, Ui, UiBuilder, pos2};
 
 /// Room of the overlay, in points.
@@ -20,15 +22,13 @@ const STEP: f64 = 1.25;
 const CELL: f64 = 72.0;
 
 /// `1 px = 12.0 tokens`, `cell 8 px`.
-pub(super) fn zoom_words(scale: f64) -> String {
+pub(super) fn zoom_words(said: &'static Words, scale: f64) -> String {
     if scale >= 1.0 {
-        return format!("cell {scale:.0} px");
+        return said.with("canvas-cell-size", &[("n", format!("{scale:.0}").into())]);
     }
     let tokens = 1.0 / scale;
-    match tokens >= 100.0 {
-        true => format!("1 px = {} tokens", digits(tokens.round() as usize)),
-        false => format!("1 px = {tokens:.1} tokens"),
-    }
+    let tokens = if tokens >= 100.0 { digits(tokens.round() as usize) } else { format!("{tokens:.1}") };
+    said.with("canvas-pixel-size", &[("n", tokens.into())])
 }
 
 /// `q, kv` as typed; a single number is a place on the diagonal.
@@ -81,24 +81,25 @@ impl Canvas {
 
     fn buttons(&mut self, ui: &mut Ui, map: &ScreenFromWorld, scene: &Scene<'_>, events: &mut Vec<CanvasEvent>) {
         let rect = map.rect;
-        let fit = ui.add_enabled(!self.view.is_fit(), egui::Button::new("Fit"));
-        if fit.on_hover_text("Shows the whole mask (Home).").clicked() {
+        let fit = ui.add_enabled(!self.view.is_fit(), egui::Button::new(say(ui, "canvas-fit")));
+        if fit.on_hover_text(say(ui, "canvas-fit.tip")).clicked() {
             self.view.fit();
         }
-        let hover = ["Zooms in (plus, or the wheel).", "Zooms out (minus, or the wheel)."];
-        for (text, name, factor, hover) in
-            [("+", "Zoom in", STEP, hover[0]), ("\u{2212}", "Zoom out", 1.0 / STEP, hover[1])]
-        {
+        let hover = [say(ui, "canvas-zoom-in.tip"), say(ui, "canvas-zoom-out.tip")];
+        for (text, name, factor, hover) in [
+            ("+", say(ui, "canvas-zoom-in"), STEP, hover[0]),
+            ("\u{2212}", say(ui, "canvas-zoom-out"), 1.0 / STEP, hover[1]),
+        ] {
             let button = ui.add(egui::Button::new(text).min_size(egui::vec2(22.0, 0.0))).on_hover_text(hover);
             if button.accessible_name(name).clicked() {
                 self.view.zoom_about(factor, rect.center(), rect, scene.lengths);
             }
         }
-        let words = zoom_words(map.q.scale.min(map.kv.scale));
-        ui.label(RichText::new(words).small()).on_hover_text("The drawn size of a token.");
+        let words = zoom_words(scene.said, map.q.scale.min(map.kv.scale));
+        ui.label(RichText::new(words).small()).on_hover_text(say(ui, "canvas-size"));
         if self.going.is_some() {
             self.field(ui, map, scene, events);
-        } else if ui.button("Go to").on_hover_text("Goes to a cell by its q_idx and kv_idx (Ctrl+L).").clicked() {
+        } else if ui.button(say(ui, "canvas-go")).on_hover_text(say(ui, "canvas-go.tip")).clicked() {
             self.go_to();
         }
     }
@@ -106,7 +107,7 @@ impl Canvas {
     fn field(&mut self, ui: &mut Ui, map: &ScreenFromWorld, scene: &Scene<'_>, events: &mut Vec<CanvasEvent>) {
         let Some(mut text) = self.going.take() else { return };
         let response = ui.add(TextEdit::singleline(&mut text).desired_width(86.0).hint_text("q, kv"));
-        let response = response.accessible_name("Go to the cell");
+        let response = response.accessible_name(say(ui, "canvas-go-name"));
         if text.is_empty() && !response.has_focus() && !response.lost_focus() {
             response.request_focus();
         }
@@ -150,11 +151,11 @@ impl Canvas {
                 self.cell_menu(ui, cell, map, scene, events);
                 ui.separator();
             }
-            if ui.button("Fit the whole mask").clicked() {
+            if ui.button(say(ui, "canvas-fit-whole")).clicked() {
                 self.view.fit();
                 ui.close();
             }
-            if ui.button("Go to a cell\u{2026}").clicked() {
+            if ui.button(say(ui, "canvas-go-cell")).clicked() {
                 self.go_to();
                 ui.close();
             }
@@ -177,15 +178,15 @@ impl Canvas {
         events: &mut Vec<CanvasEvent>,
     ) {
         ui.weak(format!("q {}, k {}", digits(q), digits(kv)));
-        if ui.button("Show its steps").on_hover_text("The mods evaluated at this cell, on the Cell page.").clicked() {
+        if ui.button(say(ui, "canvas-steps")).on_hover_text(say(ui, "canvas-steps.tip")).clicked() {
             events.push(CanvasEvent::Inspected([q, kv]));
             ui.close();
         }
-        if ui.button("Go near it").clicked() {
+        if ui.button(say(ui, "canvas-near")).clicked() {
             self.look_at([q, kv], map, scene);
             ui.close();
         }
-        if ui.button("Zoom to its block").clicked() {
+        if ui.button(say(ui, "canvas-block")).clicked() {
             let range = |at: usize, size: usize| [(at / size * size) as f64, ((at / size + 1) * size) as f64];
             let (rows, columns) = (range(q, scene.block_size.q), range(kv, scene.block_size.kv));
             self.view.show_range(rows, columns, map.rect, scene.lengths);
@@ -193,12 +194,12 @@ impl Canvas {
         }
         let cell = Cell { b: scene.b as i64, h: scene.h as i64, q_idx: q as i64, kv_idx: kv as i64, score: 0.0 };
         if let Some(layer) = decided_by(&scene.layers, |m| keeps(m, &cell))
-            && ui.button(format!("Select {}, which decides this cell", layer.name)).clicked()
+            && ui.button(say_with(ui, "canvas-select", &[("name", layer.name.into())])).clicked()
         {
             events.push(CanvasEvent::Selected(layer.id));
             ui.close();
         }
-        if ui.button("Copy q_idx, kv_idx").clicked() {
+        if ui.button(say(ui, "canvas-copy")).clicked() {
             ui.ctx().copy_text(format!("{q}, {kv}"));
             ui.close();
         }
@@ -208,6 +209,7 @@ impl Canvas {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::Language;
 
     #[test]
     fn cells_are_typed_as_people_write_them() {
@@ -223,6 +225,9 @@ mod tests {
 
     #[test]
     fn the_zoom_is_told_in_tokens_or_in_points() {
-        assert_eq!([1e-3, 0.4, 64.0].map(zoom_words), ["1 px = 1000 tokens", "1 px = 2.5 tokens", "cell 64 px"]);
+        assert_eq!(
+            [1e-3, 0.4, 64.0].map(|scale| zoom_words(Words::of(Language::English), scale)),
+            ["1 px = 1000 tokens", "1 px = 2.5 tokens", "cell 64 px"]
+        );
     }
 }

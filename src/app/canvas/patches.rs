@@ -13,6 +13,7 @@ use super::render::{Row, Source, TileKey, row};
 use super::rulers::digits;
 use super::{Canvas, CanvasEvent, LINE, Picture, Scene};
 use crate::app::background::{Latest, Wake};
+use crate::app::origins;
 use crate::base::Provenance;
 use crate::base::provenance::Looked;
 use crate::document::model::{Axis, Segment};
@@ -162,7 +163,7 @@ impl Patches {
         if let Some(data) = numbers(scene, q) {
             let wanted = (data.revision, scene.map.is_some_and(|map| map.log), dark);
             if self.shaded.as_ref().is_none_or(|shaded| shaded.0 != wanted) {
-                let (colors, scale) = heat::shaded(data, wanted.1, &Palette::dark(dark));
+                let (colors, scale) = heat::shaded(scene.said, data, wanted.1, &Palette::dark(dark));
                 self.shaded = Some((wanted, colors, scale));
             }
         }
@@ -177,6 +178,7 @@ impl Patches {
 
     /// The colours of the keys; an error says why there are none.
     fn colors(&self, scene: &Scene<'_>, q: usize) -> Result<&[Color32], String> {
+        let computing = || scene.said.text("canvas-computing").to_string();
         if !scene.picture.is_numbers() {
             let blank = match scene.picture {
                 Picture::Bias if scene.score.is_none() => Some(super::NO_SCORE),
@@ -186,13 +188,13 @@ impl Patches {
                 _ => None,
             };
             if let Some(words) = blank {
-                return Err(words.into());
+                return Err(scene.said.text(words).into());
             }
-            return self.row.as_ref().map(|(_, row)| &row.colors[..]).ok_or_else(|| "computing\u{2026}".into());
+            return self.row.as_ref().map(|(_, row)| &row.colors[..]).ok_or_else(computing);
         }
         let there = numbers(scene, q).and(self.shaded.as_ref());
-        let words = || scene.map.map(|map| map.words).filter(|words| !words.is_empty()).unwrap_or("computing\u{2026}");
-        there.map(|(_, colors, _)| &colors[..]).ok_or_else(|| words().to_string())
+        let words = || scene.map.map(|map| map.words).filter(|words| !words.is_empty()).map(String::from);
+        there.map(|(_, colors, _)| &colors[..]).ok_or_else(|| words().unwrap_or_else(computing))
     }
 
     /// Which of some keys the mask keeps.
@@ -247,13 +249,18 @@ impl Patches {
     fn title(&self, ui: &Ui, body: Rect, look: &parts::Look<'_, '_>) {
         let scene = look.scene;
         let place = scene.q_axis.place(look.q).map(|place| place.to_string()).unwrap_or_default();
-        let seen = self
-            .kept(0..scene.lengths.kv_len)
-            .map(|kept| format!(" keeps {} of {} keys", digits(kept), digits(scene.lengths.kv_len)));
         let text = scene.texts[0].and_then(|texts| texts.at(look.q)).map(|text| format!(" \u{201c}{text}\u{201d}"));
-        let head = if scene.heads > 1 { format!(", head {}", scene.h) } else { String::new() };
-        let words =
-            format!("Query {} = {place}{}{head}{}", digits(look.q), text.unwrap_or_default(), seen.unwrap_or_default());
+        let place = format!("{place}{}", text.unwrap_or_default());
+        let said = scene.said;
+        let mut words = said.with("patches-query", &[("q", digits(look.q).into()), ("place", place.into())]);
+        if scene.heads > 1 {
+            words = said.with("patches-head", &[("query", words.into()), ("h", scene.h.into())]);
+        }
+        if let Some(kept) = self.kept(0..scene.lengths.kv_len) {
+            let all = digits(scene.lengths.kv_len);
+            let figures = [("query", words.into()), ("n", digits(kept).into()), ("all", all.into())];
+            words = said.with("patches-keeps", &figures);
+        }
         let color = ui.visuals().strong_text_color();
         ui.painter_at(body).text(
             body.left_top() + vec2(0.0, 4.0),
@@ -291,7 +298,7 @@ impl Patches {
                 let words = hover::read_out(scene, cell, None);
                 format!("{}   |   {}", words.place, words.cell)
             }
-            None => provenance(scene).sentence(),
+            None => origins::sentence_in(scene.said, &provenance(scene)),
         };
         let room = Rect::from_min_max(rect.min, pos2(right, rect.bottom()));
         let at = rect.left_center() + vec2(6.0, 0.0);
@@ -300,34 +307,37 @@ impl Patches {
 
     /// What colours mean, the last first.
     fn legend(&self, scene: &Scene<'_>, dark: bool, source: &Source) -> Vec<(String, Vec<Color32>)> {
-        let palette = Palette::dark(dark);
-        let one = |words: &str, color: Color32| (words.to_string(), vec![color]);
+        let (palette, said) = (Palette::dark(dark), scene.said);
+        let one = |id: &str, color: Color32| (said.text(id).to_string(), vec![color]);
         match scene.picture {
             Picture::Blocks => vec![
-                one("dropped", palette.partial(0.0)),
-                one("kept, in a partial block", palette.partial(1.0)),
-                one("kept, in a full block", palette.full),
-                one("in an empty block", palette.empty),
+                one("legend-dropped", palette.partial(0.0)),
+                one("legend-kept-partial", palette.partial(1.0)),
+                one("legend-kept-full", palette.full),
+                one("legend-in-empty", palette.empty),
             ],
-            Picture::Mask => vec![one("dropped", palette.empty), one("kept", palette.share(1.0))],
+            Picture::Mask => vec![one("legend-dropped", palette.empty), one("legend-kept", palette.share(1.0))],
             Picture::Difference => vec![
-                one("in both", palette.both()),
-                one("kept there only", palette.partial[1]),
-                one("kept now only", palette.full),
+                one("legend-both", palette.both()),
+                one("legend-there", palette.partial[1]),
+                one("legend-now", palette.full),
             ],
             Picture::Bias => {
                 let span = source.known_span().map(|span| {
                     let ends = [0.0, 1.0].map(|end| hover::short(span.ramp.value(end)));
                     let bar = (0..24).map(|n| span.ramp.color(span.ramp.value(n as f32 / 23.0), &palette)).collect();
-                    (format!("bias {} to {}", ends[0], ends[1]), bar)
+                    let [lo, hi] = ends;
+                    (said.with("legend-bias", &[("lo", lo.into()), ("hi", hi.into())]), bar)
                 });
-                [Some(one("dropped", palette.dropped[1])), span].into_iter().flatten().collect()
+                [Some(one("legend-dropped", palette.dropped[1])), span].into_iter().flatten().collect()
             }
             Picture::Map | Picture::Loss => {
                 let title = scene.map.and_then(|map| map.data).map(|data| data.quantity.clone());
                 let scale = self.shaded.as_ref().and_then(|(.., scale)| scale.clone());
-                let scale = title.zip(scale).map(|(title, (ends, bar))| (format!("{title}: {ends}"), bar));
-                [Some(one("masked", palette.empty)), scale].into_iter().flatten().collect()
+                let scale = title.zip(scale).map(|(title, (ends, bar))| {
+                    (said.with("legend-numbers", &[("title", title.into()), ("ends", ends.into())]), bar)
+                });
+                [Some(one("legend-masked", palette.empty)), scale].into_iter().flatten().collect()
             }
         }
     }

@@ -12,11 +12,14 @@ use crate::document::heads::Heads;
 use crate::document::model::{Axis, Combine};
 use crate::ir::graph::Mod;
 use crate::quality::profile::Grid;
+use crate::words::Words;
 use std::sync::Arc;
 
 /// The content of a frame.
 #[derive(Clone, Debug)]
 pub struct Scene<'a> {
+    /// What is said is of this language.
+    pub said: &'static Words,
     /// The mask; None keeps everything.
     pub mask: Option<Arc<Mod>>,
     /// Enabled layers that the mask is made of, bottom first, for the read-out.

@@ -4,6 +4,7 @@ use super::*;
 use crate::analysis::examples;
 use crate::document::model::Axis;
 use crate::ir::graph::Mod;
+use crate::words::{Language, Words};
 use egui::{Event, Key, Modifiers, MouseWheelUnit, PointerButton, Pos2};
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
@@ -38,6 +39,7 @@ fn state(mask: Option<Mod>, axis: &str) -> State {
 /// What the canvas is given where a test says nothing else.
 pub(super) fn scene<'a>(mask: Option<Arc<Mod>>, axes: [&'a Axis; 2]) -> Scene<'a> {
     Scene {
+        said: Words::of(Language::English),
         walk: None,
         mask,
         layers: Vec::new(),

@@ -11,6 +11,7 @@ use super::{CanvasEvent, Tool};
 use crate::app::region::{Place, Region};
 use crate::base::BlockSize;
 use crate::document::model::Stroke;
+use crate::words::Words;
 use egui::{Color32, Painter, Pos2, Shape, StrokeKind};
 use std::collections::BTreeSet;
 
@@ -215,9 +216,9 @@ impl Tools {
     }
 
     /// A description of the shape in progress.
-    pub(super) fn words(&self, step: &Step<'_>) -> Option<String> {
+    pub(super) fn words(&self, said: &'static Words, step: &Step<'_>) -> Option<String> {
         if let Some(outline) = &self.outline {
-            return Some(outline.words());
+            return Some(outline.words(said));
         }
         let span = self.span?;
         if span.tool == Tool::Band {
@@ -229,11 +230,13 @@ impl Tools {
                 let [q, kv] = step.cell_of(at);
                 format!("q {} kv {}", q * step.cell.q as i64, kv * step.cell.kv as i64)
             };
-            return Some(format!("from {} to {}", place(span.from), place(span.to)));
+            let ends = [("from", place(span.from).into()), ("to", place(span.to).into())];
+            return Some(said.with("tool-line", &ends));
         }
         let [q, kv] = span.rectangle(step)?;
         let (rows, cols) = (q[1] - q[0], kv[1] - kv[0]);
-        Some(format!("q {}..{} \u{00d7} kv {}..{}: {rows} \u{00d7} {cols} tokens", q[0], q[1], kv[0], kv[1]))
+        let place = format!("q {}..{} \u{00d7} kv {}..{}", q[0], q[1], kv[0], kv[1]);
+        Some(said.with("tool-rectangle", &[("place", place.into()), ("rows", rows.into()), ("cols", cols.into())]))
     }
 
     /// Paints strokes that the picture does not show yet, the shape in progress, and the brush.

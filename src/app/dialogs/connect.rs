@@ -5,26 +5,30 @@
 
 use super::{Action, Actions, Next, State, buttons_or, title};
 use crate::app::drafts::connect::ConnectDialog;
+use crate::app::language::{say, say_with};
 use crate::app::session::JobKind;
 use crate::app::widgets::diagnostic_below;
 use crate::worker::target::Target;
 use egui::{Key, Response, TextEdit, Ui};
 use std::time::Duration;
 
+/// Texts on them, and the commands.
 const EXAMPLES: [(&str, &str); 4] = [
-    ("This machine", ""),
-    ("A server by ssh", "ssh gpu1 maskloom worker"),
-    ("A Slurm job", "srun --gres=gpu:1 maskloom worker"),
-    ("A container", "docker exec -i trainer maskloom worker"),
+    ("connect-this", ""),
+    ("connect-ssh", "ssh gpu1 maskloom worker"),
+    ("connect-slurm", "srun --gres=gpu:1 maskloom worker"),
+    ("connect-container", "docker exec -i trainer maskloom worker"),
 ];
 
 pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actions: &mut Actions) -> Next {
-    title(ui, "Connect a GPU");
-    ui.label("A worker does all work on devices. Enter the name of a target, or the command that starts a worker; empty means this machine.");
+    title(ui, say(ui, "connect-title"));
+    ui.label(say(ui, "connect-words"));
     let mut entered = false;
     ui.horizontal(|ui| {
-        let label = ui.label("Launch command");
-        let field = TextEdit::singleline(&mut dialog.command).desired_width(f32::INFINITY).hint_text("this machine");
+        let label = ui.label(say(ui, "connect-command"));
+        let field = TextEdit::singleline(&mut dialog.command)
+            .desired_width(f32::INFINITY)
+            .hint_text(say(ui, "connect-command.hint"));
         let response = ui.add(field).labelled_by(label.id);
         if !dialog.focused {
             response.request_focus();
@@ -33,9 +37,13 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actio
         entered |= enter(ui, &response);
     });
     ui.horizontal_wrapped(|ui| {
-        ui.weak("Such as:");
+        ui.weak(say(ui, "connect-such"));
         for (name, command) in EXAMPLES {
-            if ui.link(name).on_hover_text(if command.is_empty() { "no command" } else { command }).clicked() {
+            if ui
+                .link(say(ui, name))
+                .on_hover_text(if command.is_empty() { say(ui, "connect-no-command") } else { command })
+                .clicked()
+            {
                 dialog.command = command.into();
             }
         }
@@ -43,18 +51,16 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actio
     known(ui, state, dialog, actions);
     ui.add_space(6.0);
     ui.horizontal(|ui| {
-        let label = ui.label("Python with PyTorch, there");
+        let label = ui.label(say(ui, "connect-python"));
         let field = TextEdit::singleline(&mut dialog.python).desired_width(f32::INFINITY);
-        let response = ui.add(field.hint_text("found by the worker")).labelled_by(label.id);
+        let response = ui.add(field.hint_text(say(ui, "connect-python.hint"))).labelled_by(label.id);
         entered |= enter(ui, &response);
     });
     ui.horizontal(|ui| {
-        ui.label("Give up after");
+        ui.label(say(ui, "connect-give-up"));
         let drag = egui::DragValue::new(&mut dialog.seconds).range(5..=86_400).suffix(" s");
-        ui.add(drag)
-            .accessible_name("Seconds to wait")
-            .on_hover_text("Use more seconds for a job that waits in a queue.");
-        ui.weak("without an answer");
+        ui.add(drag).accessible_name(say(ui, "connect-seconds")).on_hover_text(say(ui, "connect-seconds.tip"));
+        ui.weak(say(ui, "connect-without"));
     });
     let target = Target::new(&dialog.command);
     let words = target.words();
@@ -66,8 +72,8 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actio
     connection(ui, state);
     let mut next = Next::Stay;
     let free = words.is_ok() && state.connecting.is_none();
-    let close = if state.connecting.is_some() { "Cancel" } else { "Close" };
-    if buttons_or(ui, "Connect", free, close, &mut next) || (entered && free) {
+    let close = say(ui, if state.connecting.is_some() { "cancel" } else { "close" });
+    if buttons_or(ui, say(ui, "connect-go"), free, close, &mut next) || (entered && free) {
         actions.push(Action::Connect {
             target,
             python: Some(dialog.python.trim().to_string()).filter(|p| !p.is_empty()),
@@ -84,19 +90,19 @@ fn known(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actions: &mut A
             let title = host.target.title();
             let button = egui::Button::new(title).truncate();
             let width = ui.available_width() - 34.0;
-            if ui.add_sized([width, 22.0], button).on_hover_text("Connected before. Fills the fields.").clicked() {
+            if ui.add_sized([width, 22.0], button).on_hover_text(say(ui, "connect-before")).clicked() {
                 dialog.command = host.target.command.clone();
                 dialog.python = host.python.clone().unwrap_or_default();
             }
-            let forget = ui.small_button("\u{d7}").on_hover_text("Removes it from this list.");
-            if forget.accessible_name(format!("Forget {title}")).clicked() {
+            let forget = ui.small_button("\u{d7}").on_hover_text(say(ui, "connect-forget"));
+            if forget.accessible_name(say_with(ui, "connect-forget-name", &[("title", title.into())])).clicked() {
                 actions.push(Action::ForgetHost(host.target.clone()));
             }
         });
     }
     if !dialog.names.targets.is_empty() {
         ui.horizontal_wrapped(|ui| {
-            ui.weak("Targets:");
+            ui.weak(say(ui, "connect-targets"));
             for (name, words) in dialog.names.targets.clone() {
                 if ui.link(&name).on_hover_text(words).clicked() {
                     dialog.command = name;
@@ -108,9 +114,9 @@ fn known(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actions: &mut A
         return;
     }
     ui.horizontal_wrapped(|ui| {
-        ui.weak("By ssh:");
+        ui.weak(say(ui, "connect-by-ssh"));
         for name in dialog.names.ssh.clone() {
-            let words = format!("{name} of ~/.ssh/config, where maskloom must be installed.");
+            let words = say_with(ui, "connect-ssh-tip", &[("name", (&*name).into())]);
             if ui.link(&name).on_hover_text(words).clicked() {
                 dialog.command = format!("ssh {name} maskloom worker");
             }
@@ -128,12 +134,16 @@ fn waiting(ui: &mut Ui, state: &State) {
         let (waited, limit) = (waiting.since.elapsed().as_secs(), waiting.limit.as_secs());
         ui.horizontal(|ui| {
             ui.spinner();
-            ui.label(format!("Waiting for a worker on {}: {waited} s of {limit} s", waiting.target));
+            ui.label(say_with(
+                ui,
+                "connect-waiting",
+                &[("target", waiting.target.to_string().into()), ("waited", waited.into()), ("limit", limit.into())],
+            ));
         });
     }
     if let Some(why) = &state.connect_error {
         why.iter().for_each(|d| diagnostic_below(ui, d));
-        ui.weak(format!("Still connected: {}.", state.view.target));
+        ui.weak(say_with(ui, "connect-still", &[("target", state.view.target.to_string().into())]));
     }
 }
 
@@ -142,14 +152,18 @@ fn connection(ui: &mut Ui, state: &State) {
     if state.session.has(JobKind::Hello) {
         ui.horizontal(|ui| {
             ui.spinner();
-            ui.label(format!("Starting a worker on {}", state.view.target));
+            ui.label(say_with(ui, "connect-starting", &[("target", state.view.target.to_string().into())]));
         });
     }
     if let Some(why) = &state.session.worker_error {
         why.iter().for_each(|d| diagnostic_below(ui, d));
     }
     let Some(info) = &state.session.worker else { return };
-    ui.label(format!("Connected to {} (Maskloom {})", info.host, info.version));
+    ui.label(say_with(
+        ui,
+        "connect-connected",
+        &[("host", (&*info.host).into()), ("version", (&*info.version).into())],
+    ));
     for device in &info.devices {
         ui.label(format!("{}: {}", device.device, device.name));
         if let Some(why) = &device.unusable {

@@ -3,16 +3,17 @@
 //! Invariant: nothing is installed before the user agrees. Must not know how it is installed.
 
 use super::{Action, Actions, Next, buttons, title};
+use crate::app::language::{say, say_with};
 use crate::tasks::doctor::mend::FetchPlan;
 use egui::{Label, RichText, Ui};
 
 pub(super) fn show(ui: &mut Ui, plan: &FetchPlan, actions: &mut Actions) -> Next {
-    title(ui, "Fetch NVRTC?");
-    ui.label("NVRTC compiles the GPU kernels. This command would install it into Maskloom's own folder:");
+    title(ui, say(ui, "fetch-title"));
+    ui.label(say(ui, "fetch-words"));
     ui.add(Label::new(RichText::new(plan.words()).monospace()).wrap());
-    ui.weak(format!("It changes nothing outside {}.", plan.folder().display()));
+    ui.weak(say_with(ui, "fetch-outside", &[("folder", plan.folder().display().to_string().into())]));
     let mut next = Next::Stay;
-    if buttons(ui, "Fetch it", true, &mut next) {
+    if buttons(ui, say(ui, "fetch-yes"), true, &mut next) {
         actions.push(Action::Fetch(plan.clone()));
         next = Next::Close;
     }

@@ -5,6 +5,7 @@
 use super::{Actions, Next, title};
 use crate::app::canvas::colors::Palette;
 use crate::app::drafts::gallery::{Card, GalleryDialog, Group};
+use crate::app::language::{say, say_with, words};
 use crate::app::opening::Thumbnail;
 use crate::app::widgets::painted;
 use egui::{Color32, ColorImage, RichText, ScrollArea, TextureHandle, TextureOptions, Ui, Vec2};
@@ -36,21 +37,21 @@ fn texture(dialog: &mut GalleryDialog, ui: &Ui, name: &str) -> Option<TextureHan
 }
 
 pub(super) fn show(ui: &mut Ui, dialog: &mut GalleryDialog, actions: &mut Actions) -> Next {
-    title(ui, "Gallery");
+    title(ui, say(ui, "gallery-title"));
     let field = egui::TextEdit::singleline(&mut dialog.filter).desired_width(f32::INFINITY);
-    let hint = "Search names, models and descriptions; Enter opens the first";
-    let response = ui.add(field.hint_text(hint)).accessible_name("Filter");
+    let hint = say(ui, "gallery-hint");
+    let response = ui.add(field.hint_text(hint)).accessible_name(say(ui, "gallery-filter"));
     let entered = response.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter));
     if !dialog.focused {
         response.request_focus();
         dialog.focused = true;
     }
     groups(ui, dialog);
-    let cards = dialog.matching();
+    let cards = dialog.matching(words(ui.ctx()));
     if cards.is_empty() {
         ui.weak(match (dialog.group, dialog.filter.is_empty()) {
-            (Some(Group::Yours), true) => "Documents that you save or open are listed here.",
-            _ => "No document matches these words.",
+            (Some(Group::Yours), true) => say(ui, "gallery-own"),
+            _ => say(ui, "gallery-none"),
         });
     }
     if let Some(first) = cards.first().filter(|_| entered) {
@@ -64,7 +65,7 @@ pub(super) fn show(ui: &mut Ui, dialog: &mut GalleryDialog, actions: &mut Action
                 continue;
             }
             ui.add_space(4.0);
-            ui.label(RichText::new(group.title()).strong().size(15.0));
+            ui.label(RichText::new(say(ui, group.title())).strong().size(15.0));
             ui.horizontal_wrapped(|ui| {
                 for card in these {
                     let texture = texture(dialog, ui, &card.name);
@@ -77,15 +78,15 @@ pub(super) fn show(ui: &mut Ui, dialog: &mut GalleryDialog, actions: &mut Action
         }
     });
     ui.add_space(8.0);
-    if ui.button("Close").clicked() { Next::Close } else { Next::Stay }
+    if ui.button(say(ui, "close")).clicked() { Next::Close } else { Next::Stay }
 }
 
 /// Which group is shown.
 fn groups(ui: &mut Ui, dialog: &mut GalleryDialog) {
     ui.horizontal_wrapped(|ui| {
-        ui.selectable_value(&mut dialog.group, None, "All");
+        ui.selectable_value(&mut dialog.group, None, say(ui, "gallery-all"));
         for group in Group::ALL {
-            ui.selectable_value(&mut dialog.group, Some(group), group.title());
+            ui.selectable_value(&mut dialog.group, Some(group), say(ui, group.title()));
         }
     });
 }
@@ -134,7 +135,7 @@ fn card_ui(ui: &mut Ui, card: &Card, texture: Option<&TextureHandle>, failed: Op
         ui.set_max_width(360.0);
         ui.label(&card.about);
         if let Some(why) = failed {
-            ui.colored_label(ui.visuals().error_fg_color, format!("No picture: {why}"));
+            ui.colored_label(ui.visuals().error_fg_color, say_with(ui, "gallery-no-picture", &[("why", why.into())]));
         }
         card.recorded.iter().for_each(|line| drop(ui.weak(line)));
     });

@@ -8,6 +8,8 @@ use super::{Action, Actions, Next, title};
 use crate::app::command::Command;
 use crate::app::connecting::LIMIT;
 use crate::app::far_jobs::{JobWish, can_end, is_race};
+use crate::app::language::{say, say_with};
+use crate::app::left;
 use crate::app::session::JobKind;
 use crate::app::state::State;
 use crate::app::widgets::{command_button, diagnostic_below};
@@ -19,18 +21,22 @@ use std::time::Duration;
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) -> Next {
     let far = &state.session.far;
     let host = state.session.worker.as_ref().map_or_else(|| state.view.target.to_string(), |info| info.host.clone());
-    title(ui, "Jobs");
-    ui.label("They go on when this window closes or the line is cut.");
+    title(ui, say(ui, "jobs-title"));
+    ui.label(say(ui, "jobs-words"));
     ui.add_space(6.0);
     keep_asking(ui, state, actions);
     ScrollArea::vertical().max_height(360.0).show(ui, |ui| {
         let target = &state.view.target;
-        let name = if target.is_local() { host.clone() } else { format!("{target} ({host}), connected") };
+        let name = if target.is_local() {
+            host.clone()
+        } else {
+            say_with(ui, "jobs-connected", &[("target", target.to_string().into()), ("host", (&*host).into())])
+        };
         ui.strong(name);
         match &far.listed {
             None if far.error.is_none() => drop(ui.spinner()),
             None => {}
-            Some(list) if list.is_empty() => drop(ui.weak("There are none.")),
+            Some(list) if list.is_empty() => drop(ui.weak(say(ui, "there-are-none"))),
             Some(list) => list.iter().for_each(|job| row(ui, state, job, actions)),
         }
         far.error.iter().for_each(|why| diagnostic_below(ui, why));
@@ -41,11 +47,11 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) -> Next {
     ui.horizontal(|ui| {
         command_button(ui, Command::Detach, state.can(Command::Detach), actions);
         let over = far.listed.iter().flatten().any(|job| job.own && job.state.is_over());
-        let clear = ui.add_enabled(over, egui::Button::new("Remove what is over"));
-        if clear.on_hover_text("Removes the jobs that are over, with their results.").clicked() {
+        let clear = ui.add_enabled(over, egui::Button::new(say(ui, "jobs-remove")));
+        if clear.on_hover_text(say(ui, "jobs-remove.tip")).clicked() {
             actions.push(Action::Job(JobWish::Clear));
         }
-        if ui.button("Close").clicked() {
+        if ui.button(say(ui, "close")).clicked() {
             next = Next::Close;
         }
     });
@@ -71,8 +77,12 @@ fn others(ui: &mut Ui, state: &State, actions: &mut Actions) {
         ui.horizontal(|ui| {
             let title = Target::new(target).title().to_string();
             ui.strong(&title);
-            let words = "Makes it the worker's machine; the present one stays until it answers.";
-            let button = ui.button("Connect").on_hover_text(words).accessible_name(format!("Connect {title}"));
+            let words = say(ui, "jobs-connect-tip");
+            let button = ui.button(say(ui, "connect-go")).on_hover_text(words).accessible_name(say_with(
+                ui,
+                "jobs-connect-name",
+                &[("title", (&*title).into())],
+            ));
             if button.clicked() && state.connecting.is_none() {
                 // that dialog shows the waiting and its end
                 actions.command(Command::Connect);
@@ -80,15 +90,15 @@ fn others(ui: &mut Ui, state: &State, actions: &mut Actions) {
             }
         });
         match listed {
-            Err(why) => drop(ui.label(format!("not reachable: {}", why.message))),
-            Ok(jobs) if jobs.is_empty() => drop(ui.weak("There are none.")),
+            Err(why) => drop(ui.label(say_with(ui, "jobs-silent", &[("why", (&*why.message).into())]))),
+            Ok(jobs) if jobs.is_empty() => drop(ui.weak(say(ui, "there-are-none"))),
             Ok(jobs) => jobs.iter().for_each(|job| far_row(ui, target, job)),
         }
     }
     if others.is_waiting() {
         ui.horizontal(|ui| {
             ui.spinner();
-            ui.weak("asking the other targets");
+            ui.weak(say(ui, "jobs-asking"));
         });
     }
 }
@@ -99,7 +109,7 @@ fn far_row(ui: &mut Ui, target: &str, job: &JobInfo) {
         ui.label(&job.title);
         ui.weak(&job.id);
         let command = format!("maskloom attach {}{}", job.id, option(target));
-        if ui.button("Copy the command").on_hover_text(&command).clicked() {
+        if ui.button(say(ui, "quality-copy-command")).on_hover_text(&command).clicked() {
             ui.ctx().copy_text(command);
         }
     });
@@ -111,7 +121,7 @@ fn state_line(ui: &mut Ui, job: &JobInfo) {
         if job.state == JobState::Running {
             ui.add(ProgressBar::new(job.fraction as f32).desired_width(120.0).show_percentage());
         }
-        ui.weak(words(job));
+        ui.weak(words(ui, job));
     });
     ui.add_space(4.0);
 }
@@ -123,15 +133,25 @@ fn row(ui: &mut Ui, state: &State, job: &JobInfo, actions: &mut Actions) {
         let opens = state.session.far.reading.as_ref().is_some_and(|reading| reading.id == job.id);
         if opens {
             ui.spinner();
-        } else if is_race(job) && ui.button("Open").accessible_name(format!("Open {}", job.title)).clicked() {
+        } else if is_race(job)
+            && ui
+                .button(say(ui, "open"))
+                .accessible_name(say_with(ui, "jobs-open-name", &[("title", (&*job.title).into())]))
+                .clicked()
+        {
             actions.push(Action::Job(JobWish::Open(job.id.clone())));
         }
-        if can_end(job) && ui.button("End").accessible_name(format!("End {}", job.title)).clicked() {
+        if can_end(job)
+            && ui
+                .button(say(ui, "jobs-end"))
+                .accessible_name(say_with(ui, "jobs-end-name", &[("title", (&*job.title).into())]))
+                .clicked()
+        {
             actions.push(Action::Job(JobWish::Cancel(job.id.clone())));
         }
         if !is_race(job) && job.done > 0 {
             let command = format!("maskloom attach {}{}", job.id, option(&state.view.target.command));
-            if ui.button("Copy the command").on_hover_text(&command).clicked() {
+            if ui.button(say(ui, "quality-copy-command")).on_hover_text(&command).clicked() {
                 ui.ctx().copy_text(command);
             }
         }
@@ -140,15 +160,36 @@ fn row(ui: &mut Ui, state: &State, job: &JobInfo, actions: &mut Actions) {
 }
 
 /// How it is with a job, in one line.
-fn words(job: &JobInfo) -> String {
-    let whose = if job.own { "" } else { ", another user's" };
-    let of = if job.steps > 1 { format!(", {} of {}", job.done, job.steps) } else { String::new() };
-    match job.state {
-        JobState::Running => {
-            let left = job.left().map_or(String::new(), |left| format!(", {left}"));
-            format!("{}{of}{left}{whose}", job.now)
+fn words(ui: &Ui, job: &JobInfo) -> String {
+    let mut state = match job.state {
+        JobState::Running => job.now.clone(),
+        over => say(ui, how(over)).to_string(),
+    };
+    if job.steps > 1 {
+        let figures = [("state", state.into()), ("done", job.done.into()), ("steps", job.steps.into())];
+        state = say_with(ui, "jobs-of", &figures);
+    }
+    state = match (job.state, job.left()) {
+        (JobState::Running, None) => state,
+        (JobState::Running, Some(left)) => {
+            say_with(ui, "jobs-left", &[("state", state.into()), ("left", left::words(ui, left).into())])
         }
-        over => format!("{}{of}, {:.0} s{whose}", over.words(), job.seconds),
+        _ => {
+            let seconds = format!("{:.0}", job.seconds);
+            say_with(ui, "jobs-seconds", &[("state", state.into()), ("seconds", seconds.into())])
+        }
+    };
+    if job.own { state } else { say_with(ui, "jobs-another", &[("state", state.into())]) }
+}
+
+/// The text on a state.
+pub(in crate::app) fn how(of: JobState) -> &'static str {
+    match of {
+        JobState::Running => "job-running",
+        JobState::Ended => "job-ended",
+        JobState::Cancelled => "job-cancelled",
+        JobState::Lost => "job-lost",
+        JobState::Elsewhere => "job-elsewhere",
     }
 }
 

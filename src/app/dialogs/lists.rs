@@ -5,7 +5,7 @@
 use super::{Next, State, title};
 use crate::app::command::Command;
 use crate::app::hints::words as words_of;
-use crate::app::language::say;
+use crate::app::language::{say, say_with};
 use crate::app::widgets::{refusal, severity_colour, severity_word};
 use crate::base::Diagnostic;
 use egui::{Grid, RichText, ScrollArea, Ui};
@@ -28,7 +28,7 @@ pub(super) fn failure(ui: &mut Ui, heading: &str, why: &[Diagnostic]) -> Next {
             ui.add_space(6.0);
         }
     });
-    ui.weak("The document is unchanged.");
+    ui.weak(say(ui, "lists-unchanged"));
     close(ui)
 }
 
@@ -36,15 +36,23 @@ pub(super) fn messages(ui: &mut Ui, state: &State) -> Next {
     title(ui, Command::Messages.text(ui.ctx()));
     ScrollArea::vertical().max_height(420.0).auto_shrink([false, true]).show(ui, |ui| {
         if state.notices.all().next().is_none() {
-            ui.weak("There are no messages yet.");
+            ui.weak(say(ui, "lists-no-messages"));
         }
         for (_, notice) in state.notices.all().rev() {
             let ago = (state.now - notice.at).max(0.0);
-            let ago = if ago < 60.0 { format!("{ago:.0} s ago") } else { format!("{:.0} min ago", ago / 60.0) };
+            let (id, ago) = if ago < 60.0 { ("lists-seconds", ago) } else { ("lists-minutes", ago / 60.0) };
+            let ago = say_with(ui, id, &[("n", format!("{ago:.0}").into())]);
             let word = severity_word(ui, notice.what.severity);
             let colour = severity_colour(ui, notice.what.severity);
             refusal(ui, &notice.what);
-            ui.label(RichText::new(format!("{word}, {ago}: {}", notice.what.message)).color(colour));
+            ui.label(
+                RichText::new(say_with(
+                    ui,
+                    "lists-message",
+                    &[("word", word.into()), ("ago", ago.into()), ("message", (&*notice.what.message).into())],
+                ))
+                .color(colour),
+            );
             if let Some(hint) = &notice.what.hint {
                 ui.label(hint);
             }

@@ -16,6 +16,7 @@ mod resize;
 mod trainer;
 mod unsaved;
 
+pub(super) use jobs::how as how_a_job_is;
 pub(crate) use trainer::advice_ui;
 
 use super::action::{Action, Actions};
@@ -26,6 +27,7 @@ use super::drafts::paste::PasteDialog;
 use super::drafts::path::{PathDialog, Purpose, beside_home, file_name};
 use super::drafts::unsaved::UnsavedDialog;
 use super::hosts::Names;
+use super::language::say;
 use super::opening::Thumbnail;
 use super::state::State;
 use super::unsaved::Kept;
@@ -194,7 +196,7 @@ pub(super) fn thumbnail(state: &mut State, preset: String, picture: Result<Thumb
 
 /// A row of buttons at the end; true if the confirming button was clicked.
 fn buttons(ui: &mut Ui, yes: &str, enabled: bool, next: &mut Next) -> bool {
-    buttons_or(ui, yes, enabled, "Cancel", next)
+    buttons_or(ui, yes, enabled, say(ui, "cancel"), next)
 }
 
 /// The same, with another word for closing.

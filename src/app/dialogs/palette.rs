@@ -6,7 +6,7 @@ use super::{Action, Actions, Next, State};
 use crate::app::canvas::{Texts, cell_of};
 use crate::app::command::Command;
 use crate::app::drafts::palette::PaletteDialog;
-use crate::app::language::words;
+use crate::app::language::{say, words};
 use crate::document::library;
 use crate::words::{Language, Words};
 use egui::{Key, Modifiers, RichText, ScrollArea, TextEdit, Ui};
@@ -24,48 +24,57 @@ enum Entry {
     /// A parameter of one: the layer, its name, the parameter.
     Parameter(u64, String, String),
     Recent(PathBuf),
-    /// A token by its text: the cell to go to, and whether it is a query, a key or both.
-    Token([usize; 2], String),
+    /// A token: the cell to go to, the text on whether it is a query, a key or both, and what it says.
+    Token([usize; 2], &'static str, String),
     /// A setting, and the workspace that has it.
     Setting(&'static str, Command),
 }
 
-/// Settings by the names that they have on the screen.
+/// Settings: texts on what they are, or names that are the same in all languages.
 const SETTINGS: [(&str, Command); 18] = [
-    ("axes and lengths", Command::ShowDesign),
+    ("palette-axes", Command::ShowDesign),
     ("cross-attention", Command::ShowDesign),
-    ("batch", Command::ShowDesign),
-    ("heads", Command::ShowDesign),
+    ("palette-batch", Command::ShowDesign),
+    ("palette-heads", Command::ShowDesign),
     ("kv_heads", Command::ShowDesign),
     ("head_dim", Command::ShowDesign),
     ("head_dim_v", Command::ShowDesign),
     ("dtype", Command::ShowDesign),
     ("layout", Command::ShowDesign),
-    ("scale", Command::ShowDesign),
+    ("palette-scale", Command::ShowDesign),
     ("BLOCK_SIZE", Command::ShowDesign),
-    ("fast math, approximate tanh", Command::ShowDesign),
-    ("backends that race", Command::ShowRace),
-    ("timing rounds", Command::ShowRace),
-    ("inputs of a race, seed", Command::ShowRace),
-    ("capture, mask loss, suggested masks", Command::ShowQuality),
-    ("context parallel, several GPUs, ranks, all-gather", Command::ShowParallel),
-    ("attention setting of a trainer", Command::ShowExport),
+    ("palette-fast", Command::ShowDesign),
+    ("palette-backends", Command::ShowRace),
+    ("palette-rounds", Command::ShowRace),
+    ("palette-inputs", Command::ShowRace),
+    ("palette-capture", Command::ShowQuality),
+    ("palette-parallel", Command::ShowParallel),
+    ("palette-trainer", Command::ShowExport),
 ];
 
 impl Entry {
     fn text(&self, words: &'static Words) -> String {
         match self {
             Entry::Command(command) => command.named(words).trim_end_matches('…').to_string(),
-            Entry::Preset(name) => format!("Open the preset {}", name.replace('_', " ")),
-            Entry::Pattern(name) => format!("Add the pattern {}", name.replace('_', " ")),
-            Entry::Token(_, words) => words.clone(),
-            Entry::Cell([q, kv]) => format!("Go to the cell q {q}, kv {kv}"),
-            Entry::Layer(_, name) => format!("Select {name}"),
-            Entry::Parameter(_, layer, name) => format!("Parameter {name} of {layer}"),
-            Entry::Setting(name, _) => format!("Setting {name}"),
-            Entry::Recent(path) => {
-                format!("Open {}", path.file_name().unwrap_or(path.as_os_str()).to_string_lossy())
+            Entry::Preset(name) => words.with("palette-preset", &[("name", name.replace('_', " ").into())]),
+            Entry::Pattern(name) => words.with("palette-pattern", &[("name", name.replace('_', " ").into())]),
+            Entry::Token([q, kv], what, said) => {
+                let token = if *what == "palette-key" { kv } else { q };
+                words.with(what, &[("said", said.into()), ("token", (*token).into())])
             }
+            Entry::Cell([q, kv]) => words.with("palette-cell", &[("q", (*q).into()), ("kv", (*kv).into())]),
+            Entry::Layer(_, name) => words.with("palette-layer", &[("name", name.into())]),
+            Entry::Parameter(_, layer, name) => {
+                words.with("palette-parameter", &[("name", name.into()), ("layer", layer.into())])
+            }
+            Entry::Setting(name, _) => {
+                let name = if name.starts_with("palette-") { words.text(name) } else { name };
+                words.with("palette-setting", &[("name", name.into())])
+            }
+            Entry::Recent(path) => words.with(
+                "palette-open",
+                &[("name", path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into())],
+            ),
         }
     }
 
@@ -74,7 +83,7 @@ impl Entry {
             Entry::Command(command) => vec![Action::Command(*command)],
             Entry::Preset(name) => vec![Action::OpenPreset(name.to_string())],
             Entry::Pattern(name) => vec![Action::AddPattern(name.to_string())],
-            Entry::Cell(cell) | Entry::Token(cell, _) => vec![Action::GoTo(*cell)],
+            Entry::Cell(cell) | Entry::Token(cell, ..) => vec![Action::GoTo(*cell)],
             Entry::Layer(id, _) | Entry::Parameter(id, ..) => {
                 vec![Action::Command(Command::ShowDesign), Action::Select(Some(*id))]
             }
@@ -139,12 +148,11 @@ fn tokens(text: &str, texts: [Option<Texts<'_>>; 2], at: [usize; 2]) -> Vec<Entr
         for (token, said) in list.iter().take(MOST) {
             let (cell, what) = match (side, both(*token)) {
                 (1, true) => continue,
-                (_, true) => ([*token, *token], "token"),
-                (0, false) => ([*token, at[1]], "query"),
-                (_, false) => ([at[0], *token], "key"),
+                (_, true) => ([*token, *token], "palette-token"),
+                (0, false) => ([*token, at[1]], "palette-query"),
+                (_, false) => ([at[0], *token], "palette-key"),
             };
-            let words = format!("\u{201c}{said}\u{201d}, {what} {token}");
-            found.push((said.chars().count(), Entry::Token(cell, words)));
+            found.push((said.chars().count(), Entry::Token(cell, what, said.to_string())));
         }
     }
     found.sort_by_key(|(length, _)| *length);
@@ -181,10 +189,8 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PaletteDialog, actio
         let down = i.count_and_consume_key(Modifiers::NONE, Key::ArrowDown);
         (down, i.count_and_consume_key(Modifiers::NONE, Key::ArrowUp))
     });
-    let field = TextEdit::singleline(&mut dialog.text)
-        .desired_width(f32::INFINITY)
-        .hint_text("A command, preset, layer, parameter, file, token, or a cell as q, kv");
-    let response = ui.add(field).accessible_name("Command");
+    let field = TextEdit::singleline(&mut dialog.text).desired_width(f32::INFINITY).hint_text(say(ui, "palette-hint"));
+    let response = ui.add(field).accessible_name(say(ui, "palette-name"));
     let entered = ui.input(|i| i.key_pressed(Key::Enter));
     if !entered {
         response.request_focus();
@@ -199,7 +205,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PaletteDialog, actio
     found.splice(at..at, texts);
     dialog.chosen = (dialog.chosen + down).saturating_sub(up).min(found.len().saturating_sub(1));
     if found.is_empty() {
-        ui.weak("No command matches.");
+        ui.weak(say(ui, "palette-none"));
     }
     let mut next = Next::Stay;
     ScrollArea::vertical().max_height(380.0).auto_shrink([false, true]).show(ui, |ui| {
@@ -217,14 +223,14 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PaletteDialog, actio
 fn row(ui: &mut Ui, state: &State, entry: &Entry, chosen: bool, moved: bool) -> bool {
     let (enabled, keys, tooltip) = match entry {
         Entry::Command(c) => (state.can(*c), c.keys(ui.ctx()), c.tip(ui.ctx()).to_string()),
-        Entry::Preset(_) => (true, String::new(), "Opens the preset; undo restores the document.".into()),
+        Entry::Preset(_) => (true, String::new(), say(ui, "palette-preset-tip").into()),
         Entry::Pattern(name) => {
             (true, String::new(), library::pattern(name).map(|p| p.summary().to_string()).unwrap_or_default())
         }
-        Entry::Cell(_) => (true, String::new(), "Centres and pins it.".into()),
-        Entry::Token(..) => (true, String::new(), "Centres and pins it.".into()),
-        Entry::Layer(..) | Entry::Parameter(..) => (true, String::new(), "Shows it in the inspector.".into()),
-        Entry::Setting(..) => (true, String::new(), "Shows the place of the setting.".into()),
+        Entry::Cell(_) => (true, String::new(), say(ui, "palette-cell-tip").into()),
+        Entry::Token(..) => (true, String::new(), say(ui, "palette-cell-tip").into()),
+        Entry::Layer(..) | Entry::Parameter(..) => (true, String::new(), say(ui, "palette-layer-tip").into()),
+        Entry::Setting(..) => (true, String::new(), say(ui, "palette-setting-tip").into()),
         Entry::Recent(path) => (true, String::new(), path.display().to_string()),
     };
     let button = egui::Button::selectable(chosen, entry.text(words(ui.ctx()))).right_text(RichText::new(keys).weak());
@@ -269,8 +275,8 @@ mod tests {
         assert_eq!(words("CAT", [texts, texts]), ["\u{201c}cat\u{201d}, token 4", "\u{201c}cats\u{201d}, token 6"]);
         assert_eq!(words("sat", [None, texts]), ["\u{201c}sat\u{201d}, key 5"]);
         assert_eq!(tokens("sat", [None, texts], [9, 1])[0].actions().len(), 1);
-        assert!(matches!(tokens("sat", [None, texts], [9, 1])[0], Entry::Token([9, 5], _)));
-        assert!(matches!(tokens("sat", [texts, None], [9, 1])[0], Entry::Token([5, 1], _)));
+        assert!(matches!(tokens("sat", [None, texts], [9, 1])[0], Entry::Token([9, 5], ..)));
+        assert!(matches!(tokens("sat", [texts, None], [9, 1])[0], Entry::Token([5, 1], ..)));
         assert_eq!((words(" ", [texts, None]), words("dog", [texts, None])), (vec![], vec![]));
     }
 }

@@ -5,6 +5,7 @@
 use super::{Action, Actions, Next, State, buttons, title};
 use crate::app::drafts::paste::PasteDialog;
 use crate::app::editor::highlight;
+use crate::app::language::{say, say_with};
 use crate::app::literal;
 use crate::document::model::ArgValue;
 use crate::document::pasted::{self, PastedMod, Sizes};
@@ -12,10 +13,8 @@ use crate::python::surroundings;
 use egui::{ScrollArea, TextEdit, Ui};
 
 pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PasteDialog, actions: &mut Actions) -> Next {
-    title(ui, "Paste FlexAttention code");
-    ui.weak(
-        "A mask_mod, a score_mod, a lambda, or functions that return them, with the constants and tensors they use.",
-    );
+    title(ui, say(ui, "paste-title"));
+    ui.weak(say(ui, "paste-words"));
     ScrollArea::vertical().max_height(320.0).show(ui, |ui| {
         let mut layouter = highlight::layouter(Vec::new(), Vec::new());
         let field = TextEdit::multiline(&mut dialog.text)
@@ -24,7 +23,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PasteDialog, actions
             .desired_width(f32::INFINITY)
             .hint_text("def mask_mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx")
             .layouter(&mut layouter);
-        let response = ui.add(field).accessible_name("FlexAttention code");
+        let response = ui.add(field).accessible_name(say(ui, "paste-name"));
         if !dialog.focused {
             response.request_focus();
             dialog.focused = true;
@@ -32,47 +31,60 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PasteDialog, actions
     });
     let is_seen = |(text, replace, _): &(String, bool, String)| *text == dialog.text && *replace == dialog.replace;
     if !dialog.seen.as_ref().is_some_and(is_seen) {
-        dialog.seen = Some((dialog.text.clone(), dialog.replace, what(&dialog.text, dialog.replace)));
+        dialog.seen = Some((dialog.text.clone(), dialog.replace, what(ui, &dialog.text, dialog.replace)));
     }
     ui.label(dialog.seen.as_ref().map_or("", |(.., words)| words.as_str()));
     ui.horizontal(|ui| {
-        ui.radio_value(&mut dialog.replace, true, "As a new document");
-        ui.radio_value(&mut dialog.replace, false, format!("As layers of {}", state.document.name));
+        ui.radio_value(&mut dialog.replace, true, say(ui, "paste-new"));
+        let layers = say_with(ui, "paste-layers", &[("name", (&*state.document.name).into())]);
+        ui.radio_value(&mut dialog.replace, false, layers);
     });
     let mut next = Next::Stay;
-    if buttons(ui, "Use this code", !dialog.text.trim().is_empty(), &mut next) {
+    if buttons(ui, say(ui, "paste-use"), !dialog.text.trim().is_empty(), &mut next) {
         actions.push(Action::AddCode { text: dialog.text.clone(), replace: dialog.replace });
     }
     next
 }
 
 /// The result of the text.
-fn what(text: &str, replace: bool) -> String {
+fn what(ui: &Ui, text: &str, replace: bool) -> String {
     if text.trim().is_empty() {
-        return "Nothing pasted yet.".into();
+        return say(ui, "paste-nothing").into();
     }
     let found = pasted::read(&surroundings::bare(text));
     if found.mods.is_empty() {
-        return "No mod found yet; the code is added as a layer with its errors.".into();
+        return say(ui, "paste-no-mod").into();
     }
-    let words = |given: &PastedMod| {
-        let kind = if given.score { "score mod" } else { "mask" };
-        let shown = |(name, value): (&String, &ArgValue)| format!("{name}={}", literal::shown(value));
-        let args: Vec<String> = given.args.iter().map(shown).collect();
-        let args = if args.is_empty() { String::new() } else { format!(" with {}", args.join(", ")) };
-        if given.entry.is_empty() { format!("a {kind}") } else { format!("the {kind} {}{args}", given.entry) }
-    };
-    let mods = format!("Adds {}.", found.mods.iter().map(words).collect::<Vec<_>>().join(" and "));
-    match found.sizes {
+    let each = found.mods.iter().map(|given| named(ui, given));
+    let and = |what: String, more: String| say_with(ui, "paste-and", &[("what", what.into()), ("more", more.into())]);
+    let mods = say_with(ui, "paste-adds", &[("what", each.reduce(and).unwrap_or_default().into())]);
+    let sizes = match found.sizes {
         Some(Sizes { line, q_len: Some(q), kv_len: Some(kv), .. }) if replace => {
-            format!("{mods} {q} x {kv} tokens, from line {line}.")
+            let figures = [("q", q.into()), ("kv", kv.into()), ("line", line.into())];
+            say_with(ui, "paste-tokens-line", &figures)
         }
-        Some(Sizes { line, .. }) if replace => {
-            format!("{mods} The sizes in line {line} are not plain numbers: set the axes afterwards.")
-        }
+        Some(Sizes { line, .. }) if replace => say_with(ui, "paste-no-numbers", &[("line", line.into())]),
         None if replace && let Some((len, name)) = found.tables.q_len.as_ref().or(found.tables.kv_len.as_ref()) => {
-            format!("{mods} {len} tokens, the length of {name}.")
+            say_with(ui, "paste-tokens-of", &[("n", (*len).into()), ("name", (&**name).into())])
         }
-        _ => mods,
+        _ => return mods,
+    };
+    format!("{mods} {sizes}")
+}
+
+/// A mod by its kind, its name and its arguments.
+fn named(ui: &Ui, given: &PastedMod) -> String {
+    let name = [("name", (&*given.entry).into())];
+    let what = match (given.entry.is_empty(), given.score) {
+        (true, true) => return say(ui, "paste-a-score").into(),
+        (true, false) => return say(ui, "paste-a-mask").into(),
+        (false, true) => say_with(ui, "paste-the-score", &name),
+        (false, false) => say_with(ui, "paste-the-mask", &name),
+    };
+    if given.args.is_empty() {
+        return what;
     }
+    let shown = |(name, value): (&String, &ArgValue)| format!("{name}={}", literal::shown(value));
+    let args = given.args.iter().map(shown).collect::<Vec<_>>().join(", ");
+    say_with(ui, "paste-with", &[("what", what.into()), ("args", args.into())])
 }

@@ -6,6 +6,7 @@
 use super::{Action, Actions, Next, State, buttons, title};
 use crate::app::action::Pick;
 use crate::app::drafts::path::{PathDialog, Purpose, expand, home};
+use crate::app::language::{say, say_with};
 use crate::app::session::JobKind;
 use crate::app::widgets::{diagnostic_below, id};
 use crate::base::words;
@@ -34,9 +35,9 @@ fn typed_folder(dialog: &PathDialog, state: &State) -> String {
 }
 
 /// The request to the system's dialog.
-fn native(dialog: &PathDialog) -> Pick {
+fn native(ui: &Ui, dialog: &PathDialog) -> Pick {
     match dialog.purpose {
-        Purpose::Open => Pick::File("documents, code, tensors", &["json", "py", "html", "safetensors"]),
+        Purpose::Open => Pick::File(say(ui, "path-kinds"), &["json", "py", "html", "safetensors"]),
         Purpose::Config => Pick::File("config.json", &["json"]),
         Purpose::Link { .. } => Pick::File("Python", &["py"]),
         Purpose::Save | Purpose::SaveRun | Purpose::SaveRecorder | Purpose::SaveHtml => {
@@ -48,7 +49,7 @@ fn native(dialog: &PathDialog) -> Pick {
 
 pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PathDialog, actions: &mut Actions) -> Next {
     let (heading, yes) = dialog.words();
-    title(ui, heading);
+    title(ui, say(ui, heading));
     place(ui, state, dialog);
     let entered = field(ui, dialog, actions) && !taken_by_keys(dialog);
     let mut next = Next::Stay;
@@ -56,10 +57,10 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PathDialog, actions:
     let exists = dialog.saves() && path.exists() && state.path.as_ref() != Some(&path);
     let asked = dialog.asked.as_ref() == Some(&dialog.text);
     if exists && asked {
-        ui.colored_label(ui.visuals().warn_fg_color, "This file exists. Save again to replace it.");
+        ui.colored_label(ui.visuals().warn_fg_color, say(ui, "path-exists"));
     }
     let ready = !dialog.text.trim().is_empty();
-    let decided = buttons(ui, yes, ready, &mut next) || (entered && ready);
+    let decided = buttons(ui, say(ui, yes), ready, &mut next) || (entered && ready);
     // below the buttons, which then stay in their place while folders appear and disappear
     if matches!(dialog.purpose, Purpose::Open | Purpose::Config) && !dialog.far {
         recent(ui, state, actions, &mut next);
@@ -86,16 +87,18 @@ fn place(ui: &mut Ui, state: &State, dialog: &mut PathDialog) {
         return;
     }
     ui.horizontal(|ui| {
-        ui.label("On");
-        for (far, name) in [(false, "this machine".to_string()), (true, state.view.target.to_string())] {
-            let label = ui.selectable_label(dialog.far == far, &name).accessible_name(format!("On {name}"));
+        ui.label(say(ui, "path-on"));
+        for (far, name) in [(false, say(ui, "connect-command.hint").to_string()), (true, state.view.target.to_string())]
+        {
+            let on = say_with(ui, "path-on-name", &[("name", (&*name).into())]);
+            let label = ui.selectable_label(dialog.far == far, &name).accessible_name(on);
             if label.clicked() && dialog.far != far {
                 dialog.change_place(far);
             }
         }
     });
     if dialog.far {
-        ui.weak("A capture stays there: pictures and statistics come. Other files are opened here.");
+        ui.weak(say(ui, "path-stays"));
     }
 }
 
@@ -119,7 +122,7 @@ fn entry_path(folder: &str, item: &Item) -> String {
 /// The field; true when Enter was pressed in it.
 fn field(ui: &mut Ui, dialog: &mut PathDialog, actions: &mut Actions) -> bool {
     let row = ui.horizontal(|ui| {
-        let label = ui.label("Path");
+        let label = ui.label(say(ui, "path-path"));
         let width = ui.available_width() - 90.0;
         // a field of its own for each purpose: the caret of another text means nothing here
         let field = TextEdit::singleline(&mut dialog.text).id(id("path").with(dialog.purpose)).desired_width(width);
@@ -129,9 +132,9 @@ fn field(ui: &mut Ui, dialog: &mut PathDialog, actions: &mut Actions) -> bool {
             dialog.focused = true;
             select_stem(ui, response.id, dialog);
         }
-        let native_too = ui.add_enabled(!dialog.far, egui::Button::new("Browse…"));
-        if native_too.on_hover_text("Opens the system's file dialog, if there is one.").clicked() {
-            actions.push(Action::Pick(native(dialog)));
+        let native_too = ui.add_enabled(!dialog.far, egui::Button::new(say(ui, "export-browse")));
+        if native_too.on_hover_text(say(ui, "path-browse-tip")).clicked() {
+            actions.push(Action::Pick(native(ui, dialog)));
         }
         if response.has_focus() {
             arrows(ui, dialog);
@@ -193,7 +196,7 @@ fn folder(ui: &mut Ui, state: &State, dialog: &mut PathDialog, actions: &mut Act
         if dialog.far && state.session.has(JobKind::Files) {
             ui.spinner();
         }
-        ui.checkbox(&mut dialog.hidden, "Hidden files");
+        ui.checkbox(&mut dialog.hidden, say(ui, "path-hidden"));
     });
     let Some(listing) = &dialog.listing else { return };
     let items = match &listing.items {
@@ -204,7 +207,7 @@ fn folder(ui: &mut Ui, state: &State, dialog: &mut PathDialog, actions: &mut Act
     let mut taken = None;
     ScrollArea::vertical().id_salt("folder").max_height(150.0).show(ui, |ui| {
         if let Some(above) = above.filter(|_| listing.folder.len() > 1)
-            && ui.link("..").accessible_name("The folder above").clicked()
+            && ui.link("..").accessible_name(say(ui, "path-above")).clicked()
         {
             taken = Some(above);
         }
@@ -226,10 +229,10 @@ fn folder(ui: &mut Ui, state: &State, dialog: &mut PathDialog, actions: &mut Act
             }
         }
         if items.is_empty() {
-            ui.weak("No such files here.");
+            ui.weak(say(ui, "path-none"));
         }
         if listing.left_out > 0 {
-            ui.weak(format!("and {} more, whose names can be typed", listing.left_out));
+            ui.weak(say_with(ui, "path-more", &[("n", listing.left_out.into())]));
         }
     });
     if let Some(taken) = taken {
@@ -242,7 +245,7 @@ fn recent(ui: &mut Ui, state: &State, actions: &mut Actions, next: &mut Next) {
         return;
     }
     ui.add_space(6.0);
-    ui.weak("Recent");
+    ui.weak(say(ui, "menu-recent"));
     for path in &state.view.recent {
         if ui.link(path.display().to_string()).clicked() {
             actions.push(Action::Open(path.clone()));

@@ -3,28 +3,21 @@
 //! Invariant: nothing changes until one is chosen. Must not know how cells are moved.
 
 use super::{Action, Actions, Next, State, title};
+use crate::app::language::{say, say_with};
 use crate::document::model::Axes;
 use crate::document::resize::Resize;
 use egui::Ui;
 
 pub(super) fn show(ui: &mut Ui, state: &State, axes: &Axes, actions: &mut Actions) -> Next {
-    title(ui, "The lengths change");
+    title(ui, say(ui, "resize-title"));
     let lengths = |axes: &Axes| format!("{} x {}", axes.q.len(), axes.kv().len());
     let (old, new) = (lengths(&state.document.axes), lengths(axes));
-    ui.label(format!("From {old} to {new} tokens. What should happen to the drawn layers?"));
+    ui.label(say_with(ui, "resize-question", &[("old", old.into()), ("new", new.into())]));
     ui.add_space(6.0);
     for (how, name, words) in [
-        (Resize::Keep, "Keep them", "Every cell, rectangle and band stays at its tokens."),
-        (
-            Resize::Scale,
-            "Scale them",
-            "Painted cells, rectangles, bands and distance curves are scaled to the new lengths.",
-        ),
-        (
-            Resize::Repeat,
-            "Repeat them",
-            "Painted cells are repeated along both axes; everything else stays at its tokens.",
-        ),
+        (Resize::Keep, say(ui, "resize-keep"), say(ui, "resize-keep.tip")),
+        (Resize::Scale, say(ui, "resize-scale"), say(ui, "resize-scale.tip")),
+        (Resize::Repeat, say(ui, "resize-repeat"), say(ui, "resize-repeat.tip")),
     ] {
         ui.horizontal(|ui| {
             if ui.add_sized([110.0, 26.0], egui::Button::new(name)).clicked() {
@@ -34,5 +27,5 @@ pub(super) fn show(ui: &mut Ui, state: &State, axes: &Axes, actions: &mut Action
         });
     }
     ui.add_space(6.0);
-    if ui.button("Cancel").clicked() { Next::Close } else { Next::Stay }
+    if ui.button(say(ui, "cancel")).clicked() { Next::Close } else { Next::Stay }
 }

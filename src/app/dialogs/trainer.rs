@@ -6,6 +6,7 @@ use super::{Action, Actions, Next, title};
 use crate::app::action::Fit;
 use crate::app::drafts::trainer::TrainerDialog;
 use crate::app::hints::words;
+use crate::app::language::{say, say_with};
 use crate::app::widgets::{diagnostic_below, primary_button, section};
 use crate::base::Diagnostic;
 use crate::document::library;
@@ -14,14 +15,14 @@ use crate::trainers::read::TrainerConfig;
 use egui::Ui;
 
 pub(super) fn show(ui: &mut Ui, dialog: &mut TrainerDialog, actions: &mut Actions) -> Next {
-    title(ui, "A trainer's configuration");
+    title(ui, say(ui, "trainer-title"));
     ui.label(dialog.path.display().to_string());
     let mut next = Next::Stay;
     match &dialog.read {
         Err(why) => diagnostic_below(ui, why),
         Ok(config) => next = found(ui, dialog, config, actions),
     }
-    if ui.button("Cancel").clicked() { Next::Close } else { next }
+    if ui.button(say(ui, "cancel")).clicked() { Next::Close } else { next }
 }
 
 fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &mut Actions) -> Next {
@@ -32,11 +33,11 @@ fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &
             ("mixed_precision", &config.precision),
         ] {
             ui.weak(name);
-            ui.label(value.as_deref().unwrap_or("not set"));
+            ui.label(value.as_deref().unwrap_or(say(ui, "trainer-unset")));
             ui.end_row();
         }
     });
-    ui.label(format!("Today: {}", config.meaning()));
+    ui.label(say_with(ui, "trainer-today", &[("words", config.meaning().into())]));
     for note in &dialog.notes {
         // there is no export yet whose folder could stand there
         let hint = note.hint.as_ref().map(|hint| hint.replace("EXPORT", "FOLDER_OF_THE_EXPORT"));
@@ -48,24 +49,30 @@ fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &
         actions.push(Action::FitConfig { path, trainer, start });
         next = Next::Close;
     };
-    section(ui, "First, the choices without a mask");
+    section(ui, say(ui, "trainer-first"));
     match &dialog.plain {
         Some(plain) => {
             let s = &plain.settings;
             let tokens = plain.axes.q.len();
-            ui.label(format!(
-                "{} = {tokens} tokens, {} heads, {} kv heads, head_dim {}",
-                plain.axes.q, s.heads, s.kv_heads, s.head_dim
+            ui.label(say_with(
+                ui,
+                "trainer-shape",
+                &[
+                    ("axis", plain.axes.q.to_string().into()),
+                    ("tokens", tokens.into()),
+                    ("heads", s.heads.into()),
+                    ("kv", s.kv_heads.into()),
+                    ("dim", s.head_dim.into()),
+                ],
             ));
             let names: Vec<_> = s.backends.iter().map(|b| b.as_str()).collect();
-            let button = primary_button(ui, "Race the choices that need no mask", true);
-            let hover =
-                format!("{} at the model's real shape. The fastest may already be sufficient.", names.join(", "));
+            let button = primary_button(ui, say(ui, "trainer-race"), true);
+            let hover = say_with(ui, "trainer-race-tip", &[("names", names.join(", ").into())]);
             if ui.add(button).on_hover_text(hover).clicked() {
                 fit(Fit::Plain(Box::new(plain.clone())));
             }
         }
-        None => drop(ui.weak("The shape of this model family is unknown: start from a preset.")),
+        None => drop(ui.weak(say(ui, "trainer-unknown"))),
     }
     if let Some(advice) = &dialog.advice {
         // what a note has said is not said again
@@ -76,7 +83,7 @@ fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &
         advice_ui(ui, &advice);
     }
     let known = dialog.plain.is_some();
-    section(ui, if known { "Or start from a preset for this model" } else { "Start from a preset" });
+    section(ui, if known { say(ui, "trainer-or-preset") } else { say(ui, "trainer-preset") });
     egui::ScrollArea::vertical().max_height(220.0).show(ui, |ui| {
         for name in dialog.presets() {
             let Some(document) = library::preset(name).and_then(|p| p.document().ok()) else { continue };
@@ -89,7 +96,7 @@ fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &
         }
     });
     ui.add_space(6.0);
-    ui.weak("Export shows what it would change in this file before it writes, and keeps a copy.");
+    ui.weak(say(ui, "trainer-export"));
     next
 }
 

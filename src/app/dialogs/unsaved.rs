@@ -4,61 +4,73 @@
 
 use super::{Action, Actions, Next, title};
 use crate::app::drafts::unsaved::UnsavedDialog;
+use crate::app::language::{say, say_with, words};
+use crate::app::phrases;
 use crate::app::unsaved::{Kept, MOST};
 use egui::{ScrollArea, Ui};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(super) fn show(ui: &mut Ui, dialog: &mut UnsavedDialog, actions: &mut Actions) -> Next {
-    title(ui, "Documents that were not saved");
-    ui.label("These documents were replaced before they were saved. The newest are first.");
+    title(ui, say(ui, "unsaved-title"));
+    ui.label(say(ui, "unsaved-words"));
     ui.add_space(6.0);
     match &dialog.list {
-        _ if !dialog.keeps => drop(ui.weak("This window keeps nothing between starts.")),
+        _ if !dialog.keeps => drop(ui.weak(say(ui, "unsaved-nothing"))),
         None => drop(ui.spinner()),
-        Some(list) if list.is_empty() => drop(ui.weak("There are none.")),
+        Some(list) if list.is_empty() => drop(ui.weak(say(ui, "there-are-none"))),
         Some(list) => {
             ScrollArea::vertical().max_height(320.0).show(ui, |ui| {
                 for kept in list {
                     row(ui, kept, &mut dialog.asked, actions);
                 }
             });
-            ui.weak(format!("The newest {MOST} are kept until you discard them."));
+            ui.weak(say_with(ui, "unsaved-most", &[("n", MOST.into())]));
         }
     }
     ui.add_space(8.0);
-    if ui.button("Close").clicked() { Next::Close } else { Next::Stay }
+    if ui.button(say(ui, "close")).clicked() { Next::Close } else { Next::Stay }
 }
 
 fn row(ui: &mut Ui, kept: &Kept, asked: &mut Option<PathBuf>, actions: &mut Actions) {
     ui.horizontal(|ui| {
-        let name = format!("Open {}", kept.name);
-        if ui.button("Open").accessible_name(name).clicked() {
+        let name = say_with(ui, "unsaved-open-name", &[("name", (&*kept.name).into())]);
+        if ui.button(say(ui, "open")).accessible_name(name).clicked() {
             actions.push(Action::Reopen(kept.file.clone()));
         }
         let sure = asked.as_ref() == Some(&kept.file);
-        let word = if sure { "Discard for good" } else { "Discard" };
-        if ui.button(word).accessible_name(format!("{word} {}", kept.name)).clicked() {
+        let [word, name] = match sure {
+            true => ["unsaved-for-good", "unsaved-for-good-name"],
+            false => ["unsaved-discard", "unsaved-discard-name"],
+        };
+        let name = say_with(ui, name, &[("name", (&*kept.name).into())]);
+        if ui.button(say(ui, word)).accessible_name(name).clicked() {
             match sure {
                 true => actions.push(Action::Discard(kept.file.clone())),
                 false => *asked = Some(kept.file.clone()),
             }
         }
         ui.strong(&kept.name);
-        let last = kept.last.as_deref().map_or(String::new(), |last| format!("last: {last}, "));
-        ui.weak(format!("{last}{}", ago(kept.at)));
+        let ago = ago(ui, kept.at);
+        ui.weak(match kept.last.as_deref() {
+            Some(step) => {
+                let step = phrases::step(words(ui.ctx()), step);
+                say_with(ui, "unsaved-last", &[("step", step.into()), ("ago", ago.into())])
+            }
+            None => ago,
+        });
         if let Some(path) = &kept.path {
-            ui.weak(format!("an older state is in {}", path.display()));
+            ui.weak(say_with(ui, "unsaved-older", &[("path", path.display().to_string().into())]));
         }
     });
 }
 
-fn ago(at: u64) -> String {
+fn ago(ui: &Ui, at: u64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     match now.saturating_sub(at) {
-        s if s < 90 => "a moment ago".into(),
-        s if s < 90 * 60 => format!("{} minutes ago", s / 60),
-        s if s < 36 * 3600 => format!("{} hours ago", s / 3600),
-        s => format!("{} days ago", s / 86_400),
+        s if s < 90 => say(ui, "unsaved-moment").into(),
+        s if s < 90 * 60 => say_with(ui, "unsaved-minutes", &[("n", (s / 60).into())]),
+        s if s < 36 * 3600 => say_with(ui, "unsaved-hours", &[("n", (s / 3600).into())]),
+        s => say_with(ui, "unsaved-days", &[("n", (s / 86_400).into())]),
     }
 }

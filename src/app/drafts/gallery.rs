@@ -8,6 +8,7 @@ use crate::base::{BackendName, Diagnostic};
 use crate::document::library;
 use crate::problem::result::RunReport;
 use crate::tasks::recorded;
+use crate::words::{Language, Words};
 use egui::TextureHandle;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -29,15 +30,15 @@ impl Group {
     pub(crate) const ALL: [Group; 6] =
         [Group::Language, Group::Image, Group::Video, Group::Encoders, Group::Patterns, Group::Yours];
 
-    /// Its heading.
+    /// The text on its heading.
     pub(crate) fn title(self) -> &'static str {
         match self {
-            Group::Language => "Language models",
-            Group::Image => "Images",
-            Group::Video => "Video",
-            Group::Encoders => "Encoders",
-            Group::Patterns => "Patterns",
-            Group::Yours => "Yours",
+            Group::Language => "gallery-language",
+            Group::Image => "gallery-images",
+            Group::Video => "gallery-video",
+            Group::Encoders => "gallery-encoders",
+            Group::Patterns => "gallery-patterns",
+            Group::Yours => "gallery-yours",
         }
     }
 
@@ -153,11 +154,12 @@ impl GalleryDialog {
         (self.drawn.len() + self.textures.len(), self.failed.len())
     }
 
-    /// Cards that have the words that were typed.
-    pub(crate) fn matching(&self) -> Vec<Card> {
+    /// Cards that have the words that were typed; groups by their names in this language and in English.
+    pub(crate) fn matching(&self, said: &'static Words) -> Vec<Card> {
         let wanted = self.filter.to_lowercase();
         let has = |card: &&Card| {
-            let texts = [&*card.name, &card.title, &card.about, &card.axes, card.group.title()].map(str::to_lowercase);
+            let group = [said, Words::of(Language::English)].map(|said| said.text(card.group.title()));
+            let texts = [&*card.name, &card.title, &card.about, &card.axes, group[0], group[1]].map(str::to_lowercase);
             let here = self.group.is_none_or(|group| group == card.group);
             here && wanted.split_whitespace().all(|word| texts.iter().any(|text| text.contains(word)))
         };

@@ -113,16 +113,16 @@ impl PathDialog {
         }
     }
 
-    /// Its heading, and the button that does it.
+    /// The texts on its heading, and on the button that does it.
     pub(crate) fn words(&self) -> (&'static str, &'static str) {
         match self.purpose {
-            Purpose::Open => ("Open a document, code, a run or tensors", "Open"),
-            Purpose::Config => ("Open a trainer's config.json", "Open"),
-            Purpose::Save => ("Save the document", "Save"),
-            Purpose::SaveRun => ("Save the run", "Save"),
-            Purpose::SaveRecorder => ("Save the capture script", "Save"),
-            Purpose::SaveHtml => ("Save the design as one HTML file", "Save"),
-            Purpose::Link { .. } => ("Link a Python file with FlexAttention code", "Link"),
+            Purpose::Open => ("path-open", "open"),
+            Purpose::Config => ("path-config", "open"),
+            Purpose::Save => ("path-save", "save"),
+            Purpose::SaveRun => ("path-save-run", "save"),
+            Purpose::SaveRecorder => ("path-save-script", "save"),
+            Purpose::SaveHtml => ("path-save-html", "save"),
+            Purpose::Link { .. } => ("path-link", "path-link-yes"),
         }
     }
 }

@@ -22,29 +22,29 @@ impl Use {
     pub(crate) const ALL: [Use; 7] =
         [Use::SimpleTuner, Use::Diffusers, Use::Transformers, Use::PyTorch, Use::Kernels, Use::Mask, Use::Everything];
 
-    /// Its name.
+    /// The text on its name.
     pub(crate) fn title(self) -> &'static str {
         match self {
-            Use::SimpleTuner => "SimpleTuner",
-            Use::Diffusers => "diffusers",
-            Use::Transformers => "transformers",
-            Use::PyTorch => "PyTorch of my own",
-            Use::Kernels => "The CUDA kernel",
-            Use::Mask => "Only the mask",
-            Use::Everything => "Everything",
+            Use::SimpleTuner => "use-simpletuner",
+            Use::Diffusers => "use-diffusers",
+            Use::Transformers => "use-transformers",
+            Use::PyTorch => "use-pytorch",
+            Use::Kernels => "use-kernels",
+            Use::Mask => "use-mask",
+            Use::Everything => "use-everything",
         }
     }
 
-    /// Its result, in a line.
+    /// The text on its result, in a line.
     pub(crate) fn words(self) -> &'static str {
         match self {
-            Use::SimpleTuner => "the trainer's config.json and a sidecar; the trainer itself is unchanged",
-            Use::Diffusers => "one call applies the mask to a pipeline's transformer",
-            Use::Transformers => "one call applies the mask to a loaded model",
-            Use::PyTorch => "a module with the mask_mod, score_mod and block mask",
-            Use::Kernels => "compiled for sm_80 and sm_90a, as a PyTorch operator; needs NVRTC here, no GPU",
-            Use::Mask => "the design, its block lists, a picture and a report",
-            Use::Everything => "all files except the kernel",
+            Use::SimpleTuner => "use-simpletuner.words",
+            Use::Diffusers => "use-diffusers.words",
+            Use::Transformers => "use-transformers.words",
+            Use::PyTorch => "use-pytorch.words",
+            Use::Kernels => "use-kernels.words",
+            Use::Mask => "use-mask.words",
+            Use::Everything => "use-everything.words",
         }
     }
 

@@ -43,7 +43,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, layer: u64, source: &str,
             .desired_width(f32::INFINITY)
             .layouter(&mut layouter);
         let output = field.show(ui);
-        let response = output.response.response.accessible_name("Code");
+        let response = output.response.response.accessible_name(say(ui, "code-field"));
         if response.changed() {
             actions.edit(Edit::SetSource(layer, text.clone()));
         }
@@ -87,7 +87,7 @@ fn under(ui: &mut Ui, state: &State, layer: u64, one: &Placed<'_>, room: Rect, a
     if let Some(text) = rewritten(state, layer, diagnostic) {
         let [apply, tip] = ["problems-apply", "problems-apply.tip"].map(|id| say(&child, id));
         let button = child.small_button(apply).on_hover_text(tip);
-        if button.accessible_name("Apply the suggestion").clicked() {
+        if button.accessible_name(say(ui, "code-apply")).clicked() {
             actions.edit(Edit::SetSource(layer, text));
         }
     }

@@ -6,6 +6,7 @@
 use super::generate;
 use crate::app::action::TensorsFor;
 use crate::app::action::{Action, Actions};
+use crate::app::language::{say, say_with};
 use crate::app::literal;
 use crate::app::state::State;
 use crate::app::widgets::{Commit, diagnostic_below, parsed_field};
@@ -38,7 +39,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, id: u64, actions: &mut Actions) {
             }
             if control.kind == ParamKind::Tensor {
                 let argument = |tensor: &str| Some((control.name.clone(), tensor.to_string()));
-                from_file(ui, &format!("File for {}", control.name), id, &argument, actions);
+                from_file(ui, &say_with(ui, "args-file", &[("name", (&*control.name).into())]), id, &argument, actions);
                 let axes = &state.document.axes;
                 let tokens = axes.q.len().max(axes.kv().len());
                 ui.horizontal_wrapped(|ui| {
@@ -56,7 +57,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, id: u64, actions: &mut Actions) {
     }
     if !help.trim().is_empty() {
         ui.add_space(4.0);
-        ui.collapsing("About this pattern", |ui| {
+        ui.collapsing(say(ui, "args-about"), |ui| {
             ui.add(egui::Label::new(RichText::new(help.trim()).weak()).wrap());
         });
     }
@@ -73,7 +74,7 @@ pub(super) fn from_file(
     let memory = ui.make_persistent_id(("tensor file", name));
     let mut text = ui.data(|d| d.get_temp::<String>(memory)).unwrap_or_default();
     let field = egui::TextEdit::singleline(&mut text).desired_width(f32::INFINITY);
-    let response = ui.add(field.hint_text("file.safetensors[:name] or .npy")).accessible_name(name);
+    let response = ui.add(field.hint_text(say(ui, "args-file-hint"))).accessible_name(name);
     if response.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter)) && !text.trim().is_empty() {
         let (path, tensor) = match text.trim().rsplit_once(".safetensors:") {
             Some((stem, tensor)) => (format!("{stem}.safetensors"), tensor),
@@ -92,7 +93,7 @@ fn from_capture(ui: &mut Ui, state: &State, name: &str, value: Option<&ArgValue>
     let lengths = state.document.axes.lengths().ok()?;
     let now = if let Some(ArgValue::Tensor { tensor }) = value { Some(tensor.shape()) } else { None };
     let mut chosen = None;
-    let button = ui.menu_button("From the capture", |ui| {
+    let button = ui.menu_button(say(ui, "args-capture"), |ui| {
         egui::ScrollArea::vertical().max_height(320.0).show(ui, |ui| {
             let fitting = captured.fitting(now, &state.document.settings, lengths);
             let count = fitting.len();
@@ -105,11 +106,11 @@ fn from_capture(ui: &mut Ui, state: &State, name: &str, value: Option<&ArgValue>
                 }
             }
             let others = captured.tensors.len() - count;
-            ui.weak(format!("{count} of its tensors fit, {others} have other shapes"));
+            ui.weak(say_with(ui, "args-fit", &[("count", count.into()), ("others", others.into())]));
         });
     });
-    let words = "A tensor of the open capture with the shape of this argument or of the document.";
-    button.response.on_hover_text(words).accessible_name(format!("{name} from the capture"));
+    let words = say(ui, "args-capture.tip");
+    button.response.on_hover_text(words).accessible_name(say_with(ui, "args-capture-name", &[("name", name.into())]));
     chosen
 }
 
@@ -162,9 +163,10 @@ fn help(control: &Control) -> String {
 fn origin(ui: &mut Ui, control: &Control, given: bool, out: &mut Option<Option<ArgValue>>) {
     let follows = control.follows.as_deref();
     if given {
-        let text = follows.map_or("default".to_string(), |f| format!("follow {f}"));
-        let words = "Resets the value to its default.";
-        let name = format!("Reset {}", control.name);
+        let text =
+            follows.map_or(say(ui, "args-default").to_string(), |f| say_with(ui, "args-follow", &[("name", f.into())]));
+        let words = say(ui, "args-resets");
+        let name = say_with(ui, "args-reset", &[("name", (&*control.name).into())]);
         if ui.small_button(text).accessible_name(name).on_hover_text(words).clicked() {
             *out = Some(None);
         }
@@ -172,13 +174,13 @@ fn origin(ui: &mut Ui, control: &Control, given: bool, out: &mut Option<Option<A
     }
     match (&control.origin, follows) {
         (Origin::Missing, _) => {
-            ui.colored_label(ui.visuals().error_fg_color, "needed");
+            ui.colored_label(ui.visuals().error_fg_color, say(ui, "args-needed"));
         }
         (Origin::Follows(name), _) => {
-            ui.label(RichText::new(format!("follows {name}")).small().weak());
+            ui.label(RichText::new(say_with(ui, "args-follows", &[("name", (&**name).into())])).small().weak());
         }
         _ => {
-            ui.label(RichText::new("default").small().weak());
+            ui.label(RichText::new(say(ui, "args-default")).small().weak());
         }
     }
 }
@@ -263,7 +265,7 @@ fn far(range: &Range) -> bool {
 fn mask_choice(ui: &mut Ui, control: &Control, value: Option<&ArgValue>) -> Option<ArgValue> {
     let now = if let Some(ArgValue::Mask { mask }) = value { mask.name.as_str() } else { "" };
     let mut chosen = None;
-    let shown = if now.is_empty() { "choose a pattern" } else { now };
+    let shown = if now.is_empty() { say(ui, "args-choose") } else { now };
     let combo = egui::ComboBox::from_id_salt(("mask", &control.name)).selected_text(shown).width(180.0);
     let response = combo.show_ui(ui, |ui| {
         for pattern in library::patterns().filter(|p| p.kind == ModKind::Mask) {
@@ -281,7 +283,9 @@ fn mask_choice(ui: &mut Ui, control: &Control, value: Option<&ArgValue>) -> Opti
 fn tensor(ui: &mut Ui, control: &Control, value: Option<&ArgValue>) -> Option<ArgValue> {
     let text = match value {
         Some(ArgValue::Tensor { tensor }) if tensor.numel() > SHOWN || tensor.shape().len() != 1 => {
-            ui.weak(format!("a tensor {:?} of {}", tensor.shape(), tensor.dtype()));
+            let figures =
+                [("shape", format!("{:?}", tensor.shape()).into()), ("dtype", tensor.dtype().to_string().into())];
+            ui.weak(say_with(ui, "args-tensor", &figures));
             return None;
         }
         Some(ArgValue::Tensor { tensor }) => literal::numbers(tensor),

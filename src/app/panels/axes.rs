@@ -3,7 +3,7 @@
 //! Invariant: editing a part changes the document once, at its end. Must not know masks.
 
 use crate::app::action::{Action, Actions};
-use crate::app::language::say;
+use crate::app::language::{say, say_with};
 use crate::app::state::State;
 use crate::app::widgets::{Commit, parsed_field, text_field, text_field_took};
 use crate::document::model::{Axes, Axis, Segment};
@@ -17,19 +17,19 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let axes = &state.document.axes;
     let crossed = axes.kv.is_some();
     ui.label(say(ui, if crossed { "design-queries" } else { "design-tokens" }));
-    if let Some(q) = axis(ui, "Query axis", &axes.q) {
+    if let Some(q) = axis(ui, say(ui, "axes-query"), &axes.q) {
         actions.push(Action::SetAxes(Axes { q, kv: axes.kv.clone() }));
     }
     if let Some(kv) = &axes.kv {
         ui.label(say(ui, "design-keys"));
-        if let Some(kv) = axis(ui, "Key axis", kv) {
+        if let Some(kv) = axis(ui, say(ui, "axes-key"), kv) {
             actions.push(Action::SetAxes(Axes { q: axes.q.clone(), kv: Some(kv) }));
         }
     }
     ui.horizontal_wrapped(|ui| {
         let mut on = crossed;
-        let words = "Keys and values have a separate axis.";
-        if ui.checkbox(&mut on, "cross-attention").on_hover_text(words).changed() {
+        let words = say(ui, "axes-cross-tip");
+        if ui.checkbox(&mut on, say(ui, "axes-cross")).on_hover_text(words).changed() {
             let kv = on.then(|| axes.q.clone());
             actions.push(Action::SetAxes(Axes { q: axes.q.clone(), kv }));
         }
@@ -46,15 +46,15 @@ fn axis(ui: &mut Ui, name: &str, axis: &Axis) -> Option<Axis> {
         }
     }
     ui.horizontal(|ui| {
-        for (text, words, grid) in [
-            ("+ text", "Adds a run of tokens.", vec![256]),
-            ("+ image", "Adds tokens of height x width.", vec![32, 32]),
-            ("+ video", "Adds tokens of frames x height x width.", vec![8, 30, 52]),
+        for (wanted, text, words, grid) in [
+            ("text", "axes-add-text", "axes-text", vec![256]),
+            ("image", "axes-add-image", "axes-image", vec![32, 32]),
+            ("video", "axes-add-video", "axes-video", vec![8, 30, 52]),
         ] {
+            let text = say(ui, text);
             let button = egui::Button::new(RichText::new(text).small());
-            let label = format!("{name}: {text}");
-            if ui.add(button).on_hover_text(words).accessible_name(label).clicked() {
-                let wanted = text.trim_start_matches("+ ");
+            let label = say_with(ui, "axes-add", &[("axis", name.into()), ("text", text.into())]);
+            if ui.add(button).on_hover_text(say(ui, words)).accessible_name(label).clicked() {
                 let mut segments = axis.segments.clone();
                 segments.push(Segment { name: free_name(&segments, wanted), grid });
                 changed = Some(Axis { segments });
@@ -77,18 +77,22 @@ fn free_name(segments: &[Segment], wanted: &str) -> String {
 fn row(ui: &mut Ui, axis: &str, all: &[Segment], at: usize, segment: &Segment) -> Option<Vec<Segment>> {
     let mut changed = None;
     ui.horizontal(|ui| {
-        let field = format!("{axis}: name of part {}", at + 1);
+        let field = say_with(ui, "axes-part", &[("axis", axis.into()), ("n", (at + 1).into())]);
         let (response, typed) = text_field(ui, &field, &segment.name, 74.0);
         if let Some(name) = typed.filter(|name| is_name(name)) {
             text_field_took(ui, &field, &name);
             changed = Some(with(all, at, Segment { name, grid: segment.grid.clone() }));
         }
-        response.on_hover_text("The part's name, as rulers show it.");
+        response.on_hover_text(say(ui, "axes-part-tip"));
         for dim in 0..segment.grid.len() {
             if dim > 0 {
                 ui.weak("x");
             }
-            let name = format!("{axis}: extent {} of {}", dim + 1, segment.name);
+            let name = say_with(
+                ui,
+                "axes-extent",
+                &[("axis", axis.into()), ("n", (dim + 1).into()), ("name", (&*segment.name).into())],
+            );
             if let Some(value) = at_end(ui, &name, segment.grid[dim]) {
                 let mut grid = segment.grid.clone();
                 grid[dim] = value;
@@ -98,19 +102,27 @@ fn row(ui: &mut Ui, axis: &str, all: &[Segment], at: usize, segment: &Segment) -
         if all.len() < 2 {
             return;
         }
-        let up = ui.add_enabled(at > 0, egui::Button::new(RichText::new("up").small()).frame(false));
+        let up = ui.add_enabled(at > 0, egui::Button::new(RichText::new(say(ui, "axes-up")).small()).frame(false));
         if up
-            .on_hover_text("Moves it before the part above.")
-            .accessible_name(format!("{axis}: {} up", segment.name))
+            .on_hover_text(say(ui, "axes-up-tip"))
+            .accessible_name(say_with(ui, "axes-up-name", &[("axis", axis.into()), ("name", (&*segment.name).into())]))
             .clicked()
         {
             let mut segments = all.to_vec();
             segments.swap(at, at - 1);
             changed = Some(segments);
         }
-        let less =
-            ui.add(egui::Button::new(RichText::new("×").small()).frame(false)).on_hover_text("Removes this part.");
-        if less.accessible_name(format!("{axis}: remove {}", segment.name)).clicked() {
+        let less = ui
+            .add(egui::Button::new(RichText::new("×").small()).frame(false))
+            .on_hover_text(say(ui, "axes-remove-tip"));
+        if less
+            .accessible_name(say_with(
+                ui,
+                "axes-remove-name",
+                &[("axis", axis.into()), ("name", (&*segment.name).into())],
+            ))
+            .clicked()
+        {
             let mut segments = all.to_vec();
             segments.remove(at);
             changed = Some(segments);

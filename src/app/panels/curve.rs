@@ -3,6 +3,7 @@
 //! Invariant: the points ascend in distance and are finite for any drawing; while the pointer is down, the axes do not
 //! move, and grow only when it is held beyond their edge. Must not know score mods.
 
+use crate::app::language::{say, say_with};
 use crate::app::theme::palette;
 use crate::document::model::Axes;
 use egui::{Id, Ui};
@@ -52,7 +53,10 @@ pub(super) fn show(ui: &mut Ui, id: u64, points: &[(f64, f64)], axes: &Axes) -> 
     let colours = palette(ui.visuals());
     let plot = Plot::new(("curve plot", id)).height(170.0).allow_drag(false).allow_zoom(false).allow_scroll(false);
     let plot = plot.allow_boxed_zoom(false).allow_double_click_reset(false).allow_axis_zoom_drag(false);
-    let plot = plot.sense(egui::Sense::click_and_drag()).x_axis_label("distance").y_axis_label("bias");
+    let plot = plot
+        .sense(egui::Sense::click_and_drag())
+        .x_axis_label(say(ui, "curve-distance"))
+        .y_axis_label(say(ui, "curve-bias"));
     let owned = points.to_vec();
     let response = plot.show(ui, |plot| {
         plot.set_plot_bounds(PlotBounds::from_min_max([shown.x[0], shown.y[0]], [shown.x[1], shown.y[1]]));
@@ -62,7 +66,7 @@ pub(super) fn show(ui: &mut Ui, id: u64, points: &[(f64, f64)], axes: &Axes) -> 
         let dots = PlotPoints::from_iter(owned.iter().map(|p| [p.0, p.1]));
         plot.points(Points::new("points", dots).color(colours.accent).radius(4.0));
     });
-    let (response, transform) = (response.response.accessible_name("Distance curve"), response.transform);
+    let (response, transform) = (response.response.accessible_name(say(ui, "curve-name")), response.transform);
     // the plot's own transform may lag a frame behind the bounds: ours does not
     let area = *transform.frame();
     let value = |at: egui::Pos2| shown.value(at, area);
@@ -95,9 +99,10 @@ pub(super) fn show(ui: &mut Ui, id: u64, points: &[(f64, f64)], axes: &Axes) -> 
     }
     let pointer = response.interact_pointer_pos().filter(|_| response.dragged()).or(response.hover_pos());
     let at = pointer.map(|at| shown.clamp(value(at)));
-    let words = at.map_or(String::new(), |(x, y)| format!("distance {x:.0}, bias {}", tidy(y)));
-    ui.weak(if words.is_empty() { "Drag to draw or to move a point.".into() } else { words });
-    response.on_hover_text_at_pointer("Drag to draw or to move a point; double-click a point to remove it.");
+    let told = |(x, y): (f64, f64)| [("x", format!("{x:.0}").into()), ("y", tidy(y).to_string().into())];
+    let words = at.map_or(String::new(), |at| say_with(ui, "curve-at", &told(at)));
+    ui.weak(if words.is_empty() { say(ui, "curve-drag").into() } else { words });
+    response.on_hover_text_at_pointer(say(ui, "curve-drag-tip"));
     if let Some(typed) = table(ui, points) {
         new = Some(typed);
     }
@@ -208,24 +213,27 @@ fn tidy(y: f64) -> f64 {
 /// The points as numbers, for those who do not draw.
 fn table(ui: &mut Ui, points: &[(f64, f64)]) -> Option<Curve> {
     let mut new = None;
-    ui.collapsing(format!("{} points", points.len()), |ui| {
+    ui.collapsing(say_with(ui, "curve-points", &[("n", points.len().into())]), |ui| {
         for (n, (x, y)) in points.iter().enumerate() {
             ui.horizontal(|ui| {
                 let (mut distance, mut bias) = (*x, *y);
                 let a = ui.add(egui::DragValue::new(&mut distance).speed(1.0));
                 let b = ui.add(egui::DragValue::new(&mut bias).speed(0.02));
-                let a = a.accessible_name(format!("Distance of point {}", n + 1)).changed();
-                let b = b.accessible_name(format!("Bias of point {}", n + 1)).changed();
+                let name = |id: &str| say_with(ui, id, &[("n", (n + 1).into())]);
+                let (distance_of, bias_of, removes) =
+                    (name("curve-distance-of"), name("curve-bias-of"), name("curve-remove-name"));
+                let a = a.accessible_name(distance_of).changed();
+                let b = b.accessible_name(bias_of).changed();
                 if a || b {
                     new = Some(move_point(points, n, distance, bias));
                 }
-                let remove = ui.add_enabled(points.len() > 1, egui::Button::new("Remove").small());
-                if remove.accessible_name(format!("Remove point {}", n + 1)).clicked() {
+                let remove = ui.add_enabled(points.len() > 1, egui::Button::new(say(ui, "curve-remove")).small());
+                if remove.accessible_name(removes).clicked() {
                     new = Some(without(points, n));
                 }
             });
         }
-        if ui.small_button("Add a point").clicked() {
+        if ui.small_button(say(ui, "curve-add")).clicked() {
             let (x, y) = points.last().copied().unwrap_or((0.0, 0.0));
             let mut more = points.to_vec();
             more.push((x + (x.abs() * 0.5).max(16.0).round(), y));

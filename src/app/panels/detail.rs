@@ -5,7 +5,7 @@
 use super::{args, curve};
 use crate::app::action::Actions;
 use crate::app::editor;
-use crate::app::language::say;
+use crate::app::language::{say, say_with};
 use crate::app::state::State;
 use crate::app::widgets::{diagnostic_below, grouped, section, text_field, text_field_took, whole};
 use crate::base::{BlockSize, HostTensor, Source};
@@ -37,7 +37,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     for diagnostic in reported {
         ui.add_space(4.0);
         if let Some((line, column)) = diagnostic.line_column().filter(|_| !of_library(state, id)) {
-            ui.weak(format!("line {line}, column {column}"));
+            ui.weak(say_with(ui, "detail-line", &[("line", line.into()), ("column", column.into())]));
         }
         diagnostic_below(ui, diagnostic);
     }
@@ -58,16 +58,19 @@ fn mask(ui: &mut Ui, state: &State, layer: &Layer, actions: &mut Actions) {
             args::show(ui, state, layer.id, actions);
         }
         MaskContent::Rectangle { q, kv } => {
-            section(ui, "Rectangle, in tokens");
-            let (q_new, kv_new) = (span(ui, "rows", *q), span(ui, "columns", *kv));
+            section(ui, say(ui, "detail-rectangle"));
+            let (q_new, kv_new) = (span(ui, ROWS, *q), span(ui, COLUMNS, *kv));
             if q_new.is_some() || kv_new.is_some() {
                 let (q, kv) = (q_new.unwrap_or(*q), kv_new.unwrap_or(*kv));
                 actions.edit(set(MaskContent::Rectangle { q, kv }));
             }
         }
         MaskContent::Band { lo, hi } => {
-            section(ui, "Band: kept distances q_idx - kv_idx");
-            let (lo_new, hi_new) = (bound(ui, "from", *lo), bound(ui, "to", *hi));
+            section(ui, say(ui, "detail-band"));
+            let (lo_new, hi_new) = (
+                bound(ui, ["detail-from", "detail-distance-from"], *lo),
+                bound(ui, ["detail-to", "detail-distance-to"], *hi),
+            );
             if lo_new.is_some() || hi_new.is_some() {
                 let (lo, hi) = (lo_new.unwrap_or(*lo), hi_new.unwrap_or(*hi));
                 actions.edit(set(MaskContent::Band { lo, hi }));
@@ -100,7 +103,7 @@ fn score_mod(ui: &mut Ui, state: &State, score: &ScoreLayer, actions: &mut Actio
             args::show(ui, state, score.id, actions);
         }
         ScoreContent::Curve { points } => {
-            section(ui, "Bias by distance q_idx - kv_idx");
+            section(ui, say(ui, "detail-bias"));
             if let Some(points) = curve::show(ui, score.id, points, &state.document.axes) {
                 actions.edit(set(ScoreContent::Curve { points }));
             }
@@ -128,54 +131,61 @@ fn learns(ui: &mut Ui, state: &State, id: u64) {
     let Some(tensors) = state.session.built.as_ref().and_then(|b| b.learns.get(&id)) else { return };
     let one = |(name, shape): &(String, Vec<usize>)| format!("{name} {shape:?}");
     let words = match tensors {
-        Err(why) => format!("can learn nothing: {why}"),
-        Ok(tensors) if tensors.is_empty() => "can learn nothing: it reads no float tensor".to_string(),
-        Ok(tensors) => format!("can learn: {}", tensors.iter().map(one).collect::<Vec<_>>().join(", ")),
+        Err(why) => say_with(ui, "detail-learns-not", &[("why", why.to_string().into())]),
+        Ok(tensors) if tensors.is_empty() => say(ui, "detail-learns-none").to_string(),
+        Ok(tensors) => {
+            say_with(ui, "detail-learns", &[("tensors", tensors.iter().map(one).collect::<Vec<_>>().join(", ").into())])
+        }
     };
     ui.add_space(4.0);
-    ui.add(egui::Label::new(egui::RichText::new(words).weak()).wrap())
-        .on_hover_text("Captured float tensors get a gradient when the exported module is trained, and when a race computes gradients.");
+    ui.add(egui::Label::new(egui::RichText::new(words).weak()).wrap()).on_hover_text(say(ui, "detail-learns-tip"));
 }
 
 fn title(pattern: &str) -> String {
     crate::document::library::pattern(pattern).map_or_else(|| pattern.to_string(), |p| p.title())
 }
 
+/// Texts on a range: its label, and the names of its ends.
+const ROWS: [&str; 3] = ["detail-rows", "detail-rows-first", "detail-rows-end"];
+const COLUMNS: [&str; 3] = ["detail-columns", "detail-columns-first", "detail-columns-end"];
+
 /// Half-open range in tokens.
-fn span(ui: &mut Ui, name: &str, [from, to]: [usize; 2]) -> Option<[usize; 2]> {
+fn span(ui: &mut Ui, texts: [&str; 3], [from, to]: [usize; 2]) -> Option<[usize; 2]> {
     let row = ui.horizontal(|ui| {
-        ui.label(format!("{name} from"));
-        let start = whole(ui, &format!("First of the {name}"), from, 0..=to.saturating_sub(1));
-        ui.label("up to");
-        let end = whole(ui, &format!("End of the {name}"), to, from + 1..=crate::base::shape::MAX_LENGTH);
+        let [label, first, last] = texts.map(|id| say(ui, id));
+        ui.label(label);
+        let start = whole(ui, first, from, 0..=to.saturating_sub(1));
+        ui.label(say(ui, "detail-up-to"));
+        let end = whole(ui, last, to, from + 1..=crate::base::shape::MAX_LENGTH);
         (start.is_some() || end.is_some()).then(|| [start.unwrap_or(from), end.unwrap_or(to)])
     });
     row.inner
 }
 
-/// An end of a band, which may be open.
-fn bound(ui: &mut Ui, name: &str, value: Option<i64>) -> Option<Option<i64>> {
+/// An end of a band, which may be open; with the texts of its label and its name.
+fn bound(ui: &mut Ui, texts: [&str; 2], value: Option<i64>) -> Option<Option<i64>> {
     let row = ui.horizontal(|ui| {
         let mut closed = value.is_some();
-        let toggled = ui.checkbox(&mut closed, name).changed();
+        let [label, name] = texts.map(|id| say(ui, id));
+        let toggled = ui.checkbox(&mut closed, label).changed();
         let mut number = value.unwrap_or(0);
         let drag = ui.add_enabled(closed, egui::DragValue::new(&mut number).speed(0.5));
-        let moved = drag.accessible_name(format!("Distance {name}")).changed();
+        let moved = drag.accessible_name(name).changed();
         (toggled || moved).then(|| closed.then_some(number))
     });
     row.inner
 }
 
 fn painted_ui(ui: &mut Ui, id: u64, painted: &Painted, actions: &mut Actions) {
-    section(ui, "Painted cells");
+    section(ui, say(ui, "detail-painted"));
     ui.horizontal(|ui| {
-        ui.label("tokens a cell");
+        ui.label(say(ui, "detail-cell"));
         // cells that hold strokes stay as they are: another size would move them
         let empty = painted.strokes.is_empty();
         ui.add_enabled_ui(empty, |ui| {
-            let q = whole(ui, "Rows of a cell", painted.cell.q, 1..=1 << 20);
+            let q = whole(ui, say(ui, "detail-cell-rows"), painted.cell.q, 1..=1 << 20);
             ui.label("x");
-            let kv = whole(ui, "Columns of a cell", painted.cell.kv, 1..=1 << 20);
+            let kv = whole(ui, say(ui, "detail-cell-columns"), painted.cell.kv, 1..=1 << 20);
             if q.is_some() || kv.is_some() {
                 let cell = BlockSize { q: q.unwrap_or(painted.cell.q), kv: kv.unwrap_or(painted.cell.kv) };
                 let content = MaskContent::Painted(Painted { cell, ..painted.clone() });
@@ -183,13 +193,15 @@ fn painted_ui(ui: &mut Ui, id: u64, painted: &Painted, actions: &mut Actions) {
             }
         })
         .response
-        .on_disabled_hover_text("Choose the size of cells before the first stroke.");
+        .on_disabled_hover_text(say(ui, "detail-cell-tip"));
     });
     let rects: usize = painted.strokes.iter().map(|s| s.rects.len()).sum();
     let strokes = painted.strokes.len();
-    let (s, r) = (if strokes == 1 { "" } else { "s" }, if rects == 1 { "" } else { "s" });
-    ui.weak(format!("{strokes} stroke{s}, {} rectangle{r}", grouped(rects as u128)));
-    ui.weak("The brush (B) keeps cells, the eraser (E) removes them.");
+    let shown = [("n", rects.into()), ("shown", grouped(rects as u128).into())];
+    let rectangles = say_with(ui, "detail-n-rectangles", &shown);
+    let strokes = say_with(ui, "detail-n-strokes", &[("n", strokes.into())]);
+    ui.weak(say_with(ui, "detail-strokes", &[("strokes", strokes.into()), ("rectangles", rectangles.into())]));
+    ui.weak(say(ui, "detail-brush"));
 }
 
 /// Functions of a text that may be the mod, as of this hash of the text.
@@ -217,7 +229,7 @@ fn entry_of(ui: &mut Ui, id: u64, code: &TextCode, score: bool) -> Option<String
         return typed;
     }
     let mut chosen = None;
-    let combo = egui::ComboBox::from_id_salt(("found", id)).selected_text("functions found").width(150.0);
+    let combo = egui::ComboBox::from_id_salt(("found", id)).selected_text(say(ui, "detail-found")).width(150.0);
     let response = combo.show_ui(ui, |ui| {
         for name in entries.iter() {
             if ui.selectable_label(*name == code.entry, name).clicked() {
@@ -225,19 +237,19 @@ fn entry_of(ui: &mut Ui, id: u64, code: &TextCode, score: bool) -> Option<String
             }
         }
     });
-    response.response.accessible_name("Functions found");
+    response.response.accessible_name(say(ui, "detail-found-name"));
     chosen.or(typed)
 }
 
 /// Which function of a text is the mod.
 fn entry(ui: &mut Ui, entry: &str) -> Option<String> {
     let row = ui.horizontal(|ui| {
-        ui.label("entry");
+        ui.label(say(ui, "detail-entry"));
         let width = ui.available_width();
-        let (response, changed) = text_field(ui, "Entry", entry, width);
-        response.on_hover_text("The function to use; empty: the only or last one of the right kind.");
+        let (response, changed) = text_field(ui, say(ui, "detail-entry-name"), entry, width);
+        response.on_hover_text(say(ui, "detail-entry-tip"));
         let changed = changed?;
-        text_field_took(ui, "Entry", &changed);
+        text_field_took(ui, say(ui, "detail-entry-name"), &changed);
         Some(changed)
     });
     row.inner
@@ -245,25 +257,25 @@ fn entry(ui: &mut Ui, entry: &str) -> Option<String> {
 
 /// Captured tensors that the code reads as global names.
 fn globals(ui: &mut Ui, id: u64, tensors: &BTreeMap<String, HostTensor>, actions: &mut Actions) {
-    ui.collapsing(format!("Captured tensors ({})", tensors.len()), |ui| {
+    ui.collapsing(say_with(ui, "detail-tensors", &[("n", tensors.len().into())]), |ui| {
         for (name, tensor) in tensors {
             ui.horizontal(|ui| {
                 ui.monospace(name);
                 ui.weak(format!("{:?} {}", tensor.shape(), tensor.dtype()));
             });
         }
-        args::from_file(ui, "File of captured tensors", id, &|_| None, actions);
+        args::from_file(ui, say(ui, "detail-tensors-file"), id, &|_| None, actions);
     });
 }
 
 fn linked(ui: &mut Ui, code: &LinkedCode) -> Option<LinkedCode> {
-    section(ui, "Linked file");
+    section(ui, say(ui, "detail-linked"));
     let width = ui.available_width();
-    let (_, path) = text_field(ui, "Linked path", &code.path, width);
+    let (_, path) = text_field(ui, say(ui, "detail-linked-path"), &code.path, width);
     if let Some(path) = &path {
-        text_field_took(ui, "Linked path", path);
+        text_field_took(ui, say(ui, "detail-linked-path"), path);
     }
-    ui.weak("Read again after every change (F5: immediately).");
+    ui.weak(say(ui, "detail-linked-words"));
     let entry = entry(ui, &code.entry);
     (path.is_some() || entry.is_some()).then(|| LinkedCode {
         path: path.unwrap_or_else(|| code.path.clone()),

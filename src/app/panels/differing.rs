@@ -5,6 +5,7 @@
 
 use crate::app::action::{Action, Actions};
 use crate::app::canvas::Picture;
+use crate::app::language::{say, say_with};
 use crate::app::state::State;
 use crate::app::widgets::{grouped, id, percent};
 use crate::tasks::comparing::Difference;
@@ -27,7 +28,11 @@ pub(in crate::app) fn show(ui: &Ui, canvas: Rect, state: &State, actions: &mut A
             match state.session.differing.of(of) {
                 Some(Ok(found)) => list(ui, found, &other.name, actions),
                 Some(Err(why)) => drop(ui.add(egui::Label::new(RichText::new(&why.message).weak()).wrap())),
-                None => drop(ui.weak(format!("counting, {}", percent(state.session.differing.progress())))),
+                None => drop(ui.weak(say_with(
+                    ui,
+                    "differ-counting",
+                    &[("share", percent(state.session.differing.progress()).into())],
+                ))),
             }
         });
     });
@@ -36,30 +41,34 @@ pub(in crate::app) fn show(ui: &Ui, canvas: Rect, state: &State, actions: &mut A
 fn list(ui: &mut Ui, found: &Difference, name: &str, actions: &mut Actions) {
     let all = found.alone[0] + found.alone[1];
     if all == 0 {
-        ui.label(format!("keeps the same cells as {name}"));
+        ui.label(say_with(ui, "differ-same", &[("name", name.into())]));
         return;
     }
     let share = percent(all as f64 / found.cells.max(1) as f64);
-    let title = format!("{} cells differ ({share})", grouped(u128::from(all)));
+    let title = say_with(ui, "differ-cells", &[("n", grouped(u128::from(all)).into()), ("share", share.into())]);
     CollapsingHeader::new(RichText::new(title).strong()).id_salt("differing").default_open(true).show(ui, |ui| {
         if found.planes != [1, 1] {
-            ui.weak(format!("of {} batch entries and {} heads", found.planes[0], found.planes[1]));
+            ui.weak(say_with(
+                ui,
+                "differ-planes",
+                &[("batch", found.planes[0].into()), ("heads", found.planes[1].into())],
+            ));
         }
         regions(ui, found, name);
         ui.separator();
         cells(ui, found, name, actions);
         let more = all.saturating_sub(found.first.len() as u64);
         if more > 0 {
-            ui.weak(format!("and {} more", grouped(u128::from(more))));
+            ui.weak(say_with(ui, "differ-more", &[("n", grouped(u128::from(more)).into())]));
         }
     });
 }
 
 fn regions(ui: &mut Ui, found: &Difference, name: &str) {
     Grid::new("differing regions").num_columns(4).striped(true).show(ui, |ui| {
-        for title in ["queries", "keys", "now only", "then only"] {
-            let title = ui.weak(title);
-            drop(title.on_hover_text(format!("now: this design; then: {name}")));
+        for title in ["differ-queries", "differ-keys", "differ-now", "differ-then"] {
+            let title = ui.weak(say(ui, title));
+            drop(title.on_hover_text(say_with(ui, "differ-tip", &[("name", name.into())])));
         }
         ui.end_row();
         for region in found.regions.iter().take(REGIONS) {
@@ -70,7 +79,7 @@ fn regions(ui: &mut Ui, found: &Difference, name: &str) {
         }
     });
     if found.regions.len() > REGIONS {
-        ui.weak(format!("{} more regions", found.regions.len() - REGIONS));
+        ui.weak(say_with(ui, "differ-regions", &[("n", (found.regions.len() - REGIONS).into())]));
     }
 }
 
@@ -78,10 +87,15 @@ fn regions(ui: &mut Ui, found: &Difference, name: &str) {
 fn cells(ui: &mut Ui, found: &Difference, name: &str, actions: &mut Actions) {
     ScrollArea::vertical().id_salt("differing cells").max_height(110.0).show(ui, |ui| {
         for ([b, h, q, kv], now) in &found.first {
-            let batch = if found.planes[0] > 1 { format!("batch {b}, ") } else { String::new() };
-            let head = if found.planes[1] > 1 { format!("head {h}, ") } else { String::new() };
+            let mut place = say_with(ui, "differ-place", &[("q", (*q).into()), ("kv", (*kv).into())]);
+            if found.planes[1] > 1 {
+                place = say_with(ui, "differ-head", &[("h", (*h).into()), ("place", place.into())]);
+            }
+            if found.planes[0] > 1 {
+                place = say_with(ui, "differ-batch", &[("b", (*b).into()), ("place", place.into())]);
+            }
             ui.horizontal(|ui| {
-                let link = ui.link(format!("{batch}{head}q {q}, kv {kv}")).on_hover_text("Shows the cell.");
+                let link = ui.link(place).on_hover_text(say(ui, "differ-shows"));
                 if link.clicked() {
                     if found.planes != [1, 1] {
                         actions.push(Action::SetHead { b: *b, h: *h });
@@ -89,7 +103,10 @@ fn cells(ui: &mut Ui, found: &Difference, name: &str, actions: &mut Actions) {
                     actions.push(Action::Pin([*q, *kv]));
                     actions.push(Action::GoTo([*q, *kv]));
                 }
-                ui.weak(if *now { "kept now only".into() } else { format!("kept in {name} only") });
+                ui.weak(match now {
+                    true => say(ui, "legend-now").into(),
+                    false => say_with(ui, "legend-only", &[("name", name.into())]),
+                });
             });
         }
     });

@@ -4,6 +4,7 @@
 
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
+use crate::app::language::say;
 use crate::app::recovery::Tab;
 use crate::app::state::State;
 use egui::{RichText, ScrollArea, Ui};
@@ -12,7 +13,7 @@ use egui::{RichText, ScrollArea, Ui};
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ScrollArea::horizontal().id_salt("documents").auto_shrink([false, true]).show(ui, |ui| {
         ui.horizontal(|ui| {
-            let tabs: Vec<(String, String, bool)> = state.tabs().iter().map(words).collect();
+            let tabs: Vec<(String, String, bool)> = state.tabs().iter().map(|tab| words(ui, tab)).collect();
             let at = state.tab.min(tabs.len() - 1);
             for (n, (name, about, dirty)) in tabs.iter().enumerate() {
                 let words = format!("{}{}", name.chars().take(32).collect::<String>(), if *dirty { " *" } else { "" });
@@ -23,14 +24,14 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 }
                 if n == at {
                     let close = ui.small_button("\u{d7}").on_hover_text(Command::CloseTab.tooltip(ui.ctx()));
-                    if close.accessible_name("Close this document").clicked() {
+                    if close.accessible_name(say(ui, "tabs-close")).clicked() {
                         actions.command(Command::CloseTab);
                     }
                 }
                 ui.separator();
             }
             let new = ui.small_button("+").on_hover_text(Command::NewTab.tooltip(ui.ctx()));
-            if new.accessible_name("New document in a tab").clicked() {
+            if new.accessible_name(say(ui, "tabs-new")).clicked() {
                 actions.command(Command::NewTab);
             }
         });
@@ -38,10 +39,10 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
 }
 
 /// A tab's name, what tells it from another of the same name, and whether it has changes that no file has.
-fn words(tab: &Tab<'_>) -> (String, String, bool) {
+fn words(ui: &Ui, tab: &Tab<'_>) -> (String, String, bool) {
     let name = &tab.document.name;
     match tab.place.path.as_deref().and_then(|path| Some((path, path.file_name()?.to_string_lossy()))) {
         Some((path, file)) => (file.into_owned(), format!("{name}\n{}", path.display()), tab.place.dirty),
-        None => (name.clone(), format!("{name}\nin no file yet"), tab.place.dirty),
+        None => (name.clone(), format!("{name}\n{}", say(ui, "tabs-no-file")), tab.place.dirty),
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: the same numbers give the same values. Must not know patterns.
 
+use crate::app::language::{say, say_with};
 use crate::app::widgets::id;
 use crate::base::HostTensor;
 use crate::base::rng::Rng;
@@ -21,23 +22,19 @@ pub(super) fn menu(ui: &mut Ui, name: &str, tokens: usize) -> Option<ArgValue> {
     let memory = id("generator");
     let mut draft = ui.data(|d| d.get_temp::<Draft>(memory)).unwrap_or(Draft { mean: 900, seed: 0 });
     let mut made = None;
-    let button = ui.menu_button("Make it", |ui| {
-        ui.label(format!("{tokens} numbers, the document of each token"));
+    let button = ui.menu_button(say(ui, "make-menu"), |ui| {
+        ui.label(say_with(ui, "make-words", &[("n", tokens.into())]));
         ui.horizontal(|ui| {
-            ui.label("tokens of a document");
+            ui.label(say(ui, "make-mean"));
             let drag = DragValue::new(&mut draft.mean).range(1..=tokens.max(1));
-            ui.add(drag).accessible_name("Tokens of a document");
-            ui.label("seed");
-            ui.add(DragValue::new(&mut draft.seed)).accessible_name("Seed of the lengths");
+            ui.add(drag).accessible_name(say(ui, "make-mean-name"));
+            ui.label(say(ui, "make-seed"));
+            ui.add(DragValue::new(&mut draft.seed)).accessible_name(say(ui, "make-seed-name"));
         });
         for (text, words, values) in [
-            (
-                "Packed documents of this mean",
-                "Random lengths, as in packed batches; the last document is cut.",
-                packed as fn(usize, usize, u64) -> Vec<i32>,
-            ),
-            ("Equal documents", "Documents of this many tokens; the last one is cut.", equal),
-            ("A number for each token", "0, 1, 2 and so on.", count),
+            (say(ui, "make-packed"), say(ui, "make-packed.tip"), packed as fn(usize, usize, u64) -> Vec<i32>),
+            (say(ui, "make-equal"), say(ui, "make-equal.tip"), equal),
+            (say(ui, "make-count"), say(ui, "make-count.tip"), count),
         ] {
             if ui.button(text).on_hover_text(words).clicked() {
                 made = Some(values(tokens, draft.mean, draft.seed));
@@ -45,7 +42,11 @@ pub(super) fn menu(ui: &mut Ui, name: &str, tokens: usize) -> Option<ArgValue> {
             }
         }
     });
-    button.response.on_hover_text("Fills it with document ids.").accessible_name(format!("Make {name}"));
+    button.response.on_hover_text(say(ui, "make-fills")).accessible_name(say_with(
+        ui,
+        "make-name",
+        &[("name", name.into())],
+    ));
     ui.data_mut(|d| d.insert_temp(memory, draft));
     let tensor = HostTensor::new(vec![tokens], Data::I32(made?)).ok()?;
     Some(ArgValue::Tensor { tensor })

@@ -8,12 +8,12 @@ use crate::app::canvas::colors;
 use crate::app::cards::{Card, Tone};
 use crate::app::command::Command;
 use crate::app::language::{say, say_with, words};
+use crate::app::left;
 use crate::app::session::CountProgress;
 use crate::app::state::State;
 use crate::app::tabs::{best_time, recorded_runs};
 use crate::app::theme;
 use crate::app::widgets::{grouped, painted, percent, severity_word};
-use crate::base::control::remaining;
 use crate::base::{BlockSize, Diagnostic};
 use egui::{Color32, Rect, RichText, Sense, Ui, Vec2, pos2};
 use std::time::Duration;
@@ -134,8 +134,8 @@ fn kept(ui: &Ui, state: &State) -> Card {
     if state.session.is_behind(state.revision) {
         card.tone = Tone::Weak;
     }
-    card.more = more(stats, counted.block_size);
-    if let Some(words) = compared(state, stats) {
+    card.more = more(ui, stats, counted.block_size);
+    if let Some(words) = compared(ui, state, stats) {
         card.detail = words.clone();
         card.more.insert(0, words);
     }
@@ -143,31 +143,47 @@ fn kept(ui: &Ui, state: &State) -> Card {
 }
 
 /// The figures compared with those of the other mask.
-fn compared(state: &State, stats: &crate::analysis::block_mask::Stats) -> Option<String> {
+fn compared(ui: &Ui, state: &State, stats: &crate::analysis::block_mask::Stats) -> Option<String> {
     let other = state.session.compared.as_ref()?;
     let [kept, computed] = other.counted?;
-    let words = |now: f64, then: f64| format!("{} then, {} now", percent(then), percent(now));
+    let words = |now: f64, then: f64| {
+        say_with(ui, "kept-then-now", &[("then", percent(then).into()), ("now", percent(now).into())])
+    };
     let name: String = other.name.chars().take(24).collect();
-    Some(format!("against {name}: kept {}, computed {}", words(stats.density, kept), words(stats.computed, computed)))
+    let (kept, computed) = (words(stats.density, kept), words(stats.computed, computed));
+    let figures = [("name", name.into()), ("kept", kept.into()), ("computed", computed.into())];
+    Some(say_with(ui, "kept-against", &figures))
 }
 
-fn more(stats: &crate::analysis::block_mask::Stats, size: BlockSize) -> Vec<String> {
+fn more(ui: &Ui, stats: &crate::analysis::block_mask::Stats, size: BlockSize) -> Vec<String> {
+    let blocks = [
+        ("full", grouped(stats.full.into()).into()),
+        ("size", size.to_string().into()),
+        ("partial", grouped(stats.partial.into()).into()),
+        ("empty", grouped(stats.empty.into()).into()),
+    ];
     let mut lines = vec![
-        format!("{} cells kept", grouped(stats.kept_cells)),
-        format!(
-            "{} full blocks of {size}: computed without mask_mod; {} partial: mask_mod decides each cell; {} empty: \
-             skipped",
-            grouped(stats.full.into()),
-            grouped(stats.partial.into()),
-            grouped(stats.empty.into())
+        say_with(ui, "kept-cells", &[("n", grouped(stats.kept_cells).into())]),
+        say_with(ui, "kept-blocks", &blocks),
+        say_with(
+            ui,
+            "kept-computed",
+            &[("computed", percent(stats.computed).into()), ("vain", percent(stats.wasted).into())],
         ),
-        format!("{} of all cells are computed, {} of those in vain", percent(stats.computed), percent(stats.wasted)),
-        format!("sparsity as PyTorch counts it: {}", stats.sparsity_words()),
-        format!("blocks a row: {} to {}, mean {:.1}", stats.load.min, stats.load.max, stats.load.mean),
+        say_with(ui, "kept-sparsity", &[("words", stats.sparsity_words().into())]),
+        say_with(
+            ui,
+            "kept-row",
+            &[
+                ("min", stats.load.min.into()),
+                ("max", stats.load.max.into()),
+                ("mean", format!("{:.1}", stats.load.mean).into()),
+            ],
+        ),
     ];
     if stats.empty_rows > 0 {
         let rows = grouped(stats.empty_rows.into());
-        lines.push(format!("{rows} rows keep no key: their output is 0 and their lse -inf"));
+        lines.push(say_with(ui, "kept-empty", &[("rows", rows.into())]));
     }
     lines
 }
@@ -184,15 +200,17 @@ fn counting(ui: &Ui, state: &State) -> Card {
     if waited < PATIENCE {
         ui.ctx().request_repaint_after(PATIENCE - waited);
         let last = state.session.counted.as_ref().and_then(|counted| counted.result.as_ref().ok());
-        let value =
-            last.map_or(say(ui, "card-kept-counting").into(), |stats| format!("{} before", percent(stats.density)));
+        let value = last.map_or(say(ui, "card-kept-counting").into(), |stats| {
+            say_with(ui, "quality-lost-before", &[("share", percent(stats.density).into())])
+        });
         return card(value).detail(say(ui, "card-kept-counting"));
     }
     ui.ctx().request_repaint_after(Duration::from_millis(250));
-    let what = if at_cells { "counting the cells of partial blocks" } else { "finding the blocks" };
-    let left = remaining(waited, fraction).map(|left| format!(", {left}")).unwrap_or_default();
-    let mut card = card(format!("{:.0}% counted", 100.0 * fraction)).detail(format!("{what}{left}"));
-    card.more = vec!["Interval analysis does not decide this mask, so its cells are evaluated one by one. The picture does not wait.".into()];
+    let what = say(ui, if at_cells { "kept-partial" } else { "kept-finding" });
+    let detail = left::step(ui, what, waited, fraction);
+    let mut card =
+        card(say_with(ui, "kept-counted", &[("n", format!("{:.0}", 100.0 * fraction).into())])).detail(detail);
+    card.more = vec![say(ui, "kept-one-by-one").into()];
     card.progress = Some(fraction as f32);
     card
 }

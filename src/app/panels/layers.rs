@@ -218,7 +218,7 @@ impl Row<'_> {
             }
         };
         let button = ui.menu_button(RichText::new(words).small(), |ui| {
-            let field = format!("Heads of {}", self.name);
+            let field = say_with(ui, "layer-heads-of", &[("name", self.name.into())]);
             super::tools::heads_menu(ui, &field, state, now, &mut |heads| {
                 actions.edit(Edit::SetHeads(self.id, heads));
             });
@@ -230,7 +230,7 @@ impl Row<'_> {
     fn title(&self, ui: &mut Ui, state: &State, selected: bool, actions: &mut Actions) {
         let width = (ui.available_width() - 4.0).max(60.0);
         if selected {
-            let field = format!("Name of layer {}", self.id);
+            let field = say_with(ui, "layer-name-of", &[("id", self.id.into())]);
             let (response, changed) = text_field(ui, &field, self.name, width);
             response.on_hover_text(self.name);
             if let Some(name) = changed {

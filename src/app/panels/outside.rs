@@ -4,6 +4,7 @@
 
 use crate::app::action::Actions;
 use crate::app::file_choices::choices;
+use crate::app::language::say_with;
 use crate::app::state::State;
 use crate::app::theme;
 use egui::{RichText, Ui};
@@ -14,7 +15,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let colour = theme::palette(ui.visuals()).warning;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     ui.horizontal_wrapped(|ui| {
-        let words = format!("{name} was changed by another program.");
+        let words = say_with(ui, "outside-changed", &[("name", name.into())]);
         ui.label(RichText::new(words).color(colour).strong()).on_hover_text(path.display().to_string());
         choices(ui, true, actions);
     });

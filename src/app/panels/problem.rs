@@ -6,7 +6,7 @@
 use super::axes;
 use crate::app::action::Actions;
 use crate::app::action::settings_edit;
-use crate::app::language::say;
+use crate::app::language::{say, say_with};
 use crate::app::state::State;
 use crate::app::widgets::{Commit, diagnostic_below, parsed_field, section, whole};
 use crate::base::{BlockSize, DType, Diagnostic, Layout};
@@ -33,7 +33,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
 fn about(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let mut text = state.document.about.clone();
     let field = egui::TextEdit::multiline(&mut text).desired_rows(4).desired_width(f32::INFINITY);
-    if ui.add(field.hint_text("The modelled attention and its source.")).accessible_name("About").changed() {
+    if ui.add(field.hint_text(say(ui, "problem-about-hint"))).accessible_name(say(ui, "problem-about")).changed() {
         actions.edit(Edit::SetAbout(text));
     }
 }
@@ -46,8 +46,13 @@ fn shape(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
             ("kv_heads", settings.kv_heads, 1 << 12),
             ("head_dim", settings.head_dim, 256),
         ] {
-            ui.label(name);
-            if let Some(new) = whole(ui, name, value, 1..=max) {
+            let shown = match name {
+                "batch" => say(ui, "problem-batch"),
+                "heads" => say(ui, "problem-heads"),
+                field => field,
+            };
+            ui.label(shown);
+            if let Some(new) = whole(ui, shown, value, 1..=max) {
                 actions.edit(settings_edit(settings, |s| set(s, name, new)));
             }
             ui.end_row();
@@ -55,7 +60,7 @@ fn shape(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
         dtype(ui, settings, actions);
         block_size(ui, settings, actions);
     });
-    egui::CollapsingHeader::new(rare_words(say(ui, "design-more"), settings)).id_salt("rare settings").show(ui, |ui| {
+    egui::CollapsingHeader::new(rare_words(ui, settings)).id_salt("rare settings").show(ui, |ui| {
         Grid::new("rare").num_columns(2).spacing([10.0, 5.0]).show(ui, |ui| {
             value_dim(ui, settings, actions);
             layout(ui, settings, actions);
@@ -66,12 +71,12 @@ fn shape(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
 }
 
 /// The values set among the rarely used settings, so that folding hides nothing.
-fn rare_words(more: &str, settings: &Settings) -> String {
-    let mut words = Vec::new();
+fn rare_words(ui: &Ui, settings: &Settings) -> String {
+    let (more, mut words) = (say(ui, "design-more"), Vec::new());
     words.extend(settings.head_dim_v.map(|n| format!("head_dim_v {n}")));
     words.extend((settings.layout != Layout::Bhsd).then(|| "B S H D".to_string()));
-    words.extend(settings.scale.map(|s| format!("scale {s}")));
-    words.extend(settings.fast_math.then(|| "fast math".to_string()));
+    words.extend(settings.scale.map(|s| say_with(ui, "problem-scale-is", &[("scale", s.to_string().into())])));
+    words.extend(settings.fast_math.then(|| say(ui, "problem-fast").to_string()));
     if words.is_empty() { more.into() } else { format!("{more}: {}", words.join(", ")) }
 }
 
@@ -94,7 +99,7 @@ fn value_dim(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
     ui.label("head_dim_v");
     ui.horizontal(|ui| {
         let mut own = settings.head_dim_v.is_some();
-        let toggled = ui.checkbox(&mut own, "").accessible_name("head_dim_v of its own").changed();
+        let toggled = ui.checkbox(&mut own, "").accessible_name(say(ui, "problem-own-dim")).changed();
         if toggled {
             actions.edit(settings_edit(settings, |s| s.head_dim_v = own.then_some(s.head_dim)));
         }
@@ -105,7 +110,7 @@ fn value_dim(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
                 }
             }
             None => {
-                ui.weak("as head_dim");
+                ui.weak(say(ui, "problem-as-dim"));
             }
         }
     });
@@ -116,7 +121,7 @@ fn dtype(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
     ui.label("dtype");
     ui.horizontal(|ui| {
         for (dtype, name) in [(DType::BF16, "bf16"), (DType::F16, "fp16"), (DType::F32, "fp32")] {
-            let words = if dtype == DType::F32 { "On the CPU only." } else { "In and out; sums are float32." };
+            let words = if dtype == DType::F32 { say(ui, "problem-cpu-only") } else { say(ui, "problem-sums") };
             if ui.selectable_label(settings.dtype == dtype, name).on_hover_text(words).clicked() {
                 actions.edit(settings_edit(settings, |s| s.dtype = dtype));
             }
@@ -126,7 +131,7 @@ fn dtype(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
 }
 
 fn layout(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
-    ui.label("layout");
+    ui.label(say(ui, "problem-layout"));
     ui.horizontal(|ui| {
         for (layout, name) in [(Layout::Bhsd, "B H S D"), (Layout::Bshd, "B S H D")] {
             if ui.selectable_label(settings.layout == layout, name).clicked() {
@@ -161,14 +166,14 @@ fn block_slider(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
     let mut power = q.max(kv).max(1).ilog2().clamp(3, 11);
     ui.spacing_mut().slider_width = 110.0;
     let slider = egui::Slider::new(&mut power, 3..=11).show_value(false);
-    let response = ui.add(slider).accessible_name("BLOCK_SIZE, square");
-    if response.on_hover_text("Square blocks; PyTorch's default is 128x128.").changed() {
+    let response = ui.add(slider).accessible_name(say(ui, "problem-square"));
+    if response.on_hover_text(say(ui, "problem-square.tip")).changed() {
         actions.edit(settings_edit(settings, |s| s.block_size = BlockSize::square(1 << power)));
     }
 }
 
 fn scale(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
-    ui.label("scale");
+    ui.label(say(ui, "problem-scale"));
     let text = settings.scale.map(|s| s.to_string()).unwrap_or_default();
     let parse = |text: &str| -> Result<(Option<f64>, String), Diagnostic> {
         let text = text.trim();
@@ -184,7 +189,7 @@ fn scale(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
     };
     ui.vertical(|ui| {
         ui.set_max_width(170.0);
-        if let Some(scale) = parsed_field(ui, "scale", &text, 90.0, Commit::AtEnd, parse) {
+        if let Some(scale) = parsed_field(ui, say(ui, "problem-scale"), &text, 90.0, Commit::AtEnd, parse) {
             actions.edit(settings_edit(settings, |s| s.scale = scale));
         }
         if settings.scale.is_none() {
@@ -195,11 +200,9 @@ fn scale(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
 }
 
 fn fast_math(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
-    const WORDS: &str = "Score mods on the GPU use its approximate tanh: one instruction instead of two, with a relative \
-        error up to 2^-11. A soft cap of 50 moves a score of 5 by at most 0.0025.";
-    ui.label("fast math");
+    ui.label(say(ui, "problem-fast"));
     let mut on = settings.fast_math;
-    if ui.checkbox(&mut on, "approximate tanh").on_hover_text(WORDS).changed() {
+    if ui.checkbox(&mut on, say(ui, "problem-tanh")).on_hover_text(say(ui, "problem-tanh.tip")).changed() {
         actions.edit(settings_edit(settings, |s| s.fast_math = on));
     }
     ui.end_row();

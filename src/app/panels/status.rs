@@ -5,11 +5,11 @@
 use crate::app::action::Actions;
 use crate::app::command::Command;
 use crate::app::language::{self, say, say_with};
+use crate::app::left;
 use crate::app::mishaps;
 use crate::app::session::JobKind;
 use crate::app::state::State;
 use crate::app::theme;
-use crate::base::control::remaining;
 use egui::{ProgressBar, RichText, Ui};
 use std::time::Duration;
 
@@ -107,6 +107,6 @@ fn progress(ui: &mut Ui, state: &State, actions: &mut Actions) {
     } else {
         ui.spinner();
     }
-    let left = remaining(waited, f64::from(running.step.fraction));
-    ui.label(left.map_or(running.step.what.clone(), |left| format!("{}, {left}", running.step.what)));
+    let words = left::doing_left(ui, running);
+    ui.label(words);
 }

@@ -235,8 +235,8 @@ pub(in crate::app) fn tool_words(said: &'static Words, state: &State) -> String 
         Tool::Pan if state.selected_rectangle().is_some() => "mouse-handles",
         Tool::Pan => "mouse-pan",
         Tool::Brush | Tool::Eraser | Tool::Line => {
-            let words = Plan::of(state, state.focus.tool != Tool::Eraser).words(&state.document);
-            return format!("{words} [ and ], or Alt and the wheel, change the width.");
+            let words = Plan::of(state, state.focus.tool != Tool::Eraser).words(said, &state.document);
+            return said.with("tools-width", &[("words", words.into())]);
         }
         Tool::Area => return area("mouse-area"),
         Tool::Polygon => return area("mouse-polygon"),
@@ -254,14 +254,14 @@ fn head(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let (b, h) = (state.focus.b, state.focus.h);
     if settings.batch > 1 {
         ui.weak(say(ui, "tools-batch"));
-        if let Some(b) = whole(ui, "Shown batch entry", b, 0..=settings.batch - 1) {
+        if let Some(b) = whole(ui, say(ui, "tools-shown-batch"), b, 0..=settings.batch - 1) {
             actions.push(Action::SetHead { b, h });
         }
     }
     // where there is no room for them the brackets change the head, and the palette finds the rest
     if settings.heads > 1 && ui.available_width() >= HEAD {
         ui.weak(say(ui, "tools-head"));
-        if let Some(h) = whole(ui, "Shown head", h, 0..=settings.heads - 1) {
+        if let Some(h) = whole(ui, say(ui, "tools-shown-head"), h, 0..=settings.heads - 1) {
             actions.push(Action::SetHead { b, h });
         }
         if ui.available_width() >= PICKED || state.focus.picked.is_some() {
@@ -287,7 +287,7 @@ fn picked(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let button = ui.menu_button(text, |ui| {
         ui.set_min_width(220.0);
         ui.label(say(ui, "tools-heads-title"));
-        heads_menu(ui, "Heads to work on", state, state.focus.picked.as_ref(), &mut |heads| {
+        heads_menu(ui, say(ui, "tools-work-heads"), state, state.focus.picked.as_ref(), &mut |heads| {
             actions.push(Action::PickHeads(heads));
         });
     });
@@ -303,14 +303,20 @@ pub(super) fn heads_menu(
     set: &mut dyn FnMut(Option<Heads>),
 ) {
     let (all, h) = (state.document.settings.heads, state.focus.h);
-    let mut choices = vec![("all heads".to_string(), None), (format!("head {h}, which is shown"), Heads::of([h]))];
+    let mut choices = vec![
+        (say(ui, "heads-all").to_string(), None),
+        (say_with(ui, "heads-shown", &[("h", h.into())]), Heads::of([h])),
+    ];
     if all > 3 {
         let half = all / 2;
-        choices.push((format!("the first half, 0-{}", half - 1), Heads::of(0..half)));
-        choices.push((format!("the second half, {half}-{}", all - 1), Heads::of(half..all)));
+        choices.push((say_with(ui, "heads-first-half", &[("last", (half - 1).into())]), Heads::of(0..half)));
+        choices.push((
+            say_with(ui, "heads-second-half", &[("first", half.into()), ("last", (all - 1).into())]),
+            Heads::of(half..all),
+        ));
     }
     if let Some(picked) = state.focus.picked.clone().filter(|picked| now != Some(picked)) {
-        choices.push((format!("the selected ones, {picked}"), Some(picked)));
+        choices.push((say_with(ui, "heads-selected", &[("heads", picked.to_string().into())]), Some(picked)));
     }
     for (words, heads) in choices {
         if ui.selectable_label(now == heads.as_ref(), words).clicked() {
@@ -319,7 +325,7 @@ pub(super) fn heads_menu(
         }
     }
     ui.horizontal(|ui| {
-        ui.label("or");
+        ui.label(say(ui, "heads-or"));
         let text = now.map(Heads::to_string).unwrap_or_default();
         let parse = |text: &str| match text.trim() {
             "" => Ok((None, String::new())),
@@ -329,5 +335,5 @@ pub(super) fn heads_menu(
             set(heads);
         }
     });
-    ui.weak("such as 0-3, 7; or Ctrl+click in the strip of heads");
+    ui.weak(say(ui, "heads-such"));
 }

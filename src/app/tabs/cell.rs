@@ -3,6 +3,7 @@
 //! Invariant: values come from the interpreter, the definition of every operation. Must not know the canvas.
 
 use crate::app::action::{Action, Actions};
+use crate::app::language::{say, say_with};
 use crate::app::session::Shown;
 use crate::app::state::State;
 use crate::app::theme::palette;
@@ -15,15 +16,15 @@ use egui::{Grid, RichText, ScrollArea, Ui};
 /// Draws it.
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let Some(Shown { built, before }) = &state.session.shown else {
-        ui.weak("The document has errors.");
+        ui.weak(say(ui, "cell-errors"));
         return;
     };
     if !before.is_empty() {
         let colour = palette(ui.visuals()).error;
-        ui.colored_label(colour, format!("State before the error in {}.", before.join(", ")));
+        ui.colored_label(colour, say_with(ui, "cell-before", &[("layers", before.join(", ").into())]));
     }
     let Some(lengths) = built.lengths else {
-        ui.weak("The axes have no valid lengths.");
+        ui.weak(say(ui, "cell-no-lengths"));
         return;
     };
     let [q, kv] = state.focus.pinned;
@@ -32,27 +33,27 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         ui.weak("b");
         let (b, h) = (state.focus.b, state.focus.h);
         let settings = &built.document.settings;
-        if let Some(b) = whole(ui, "b of the cell", b, 0..=settings.batch.saturating_sub(1)) {
+        if let Some(b) = whole(ui, say(ui, "cell-b"), b, 0..=settings.batch.saturating_sub(1)) {
             actions.push(Action::SetHead { b, h });
         }
         ui.weak("h");
-        if let Some(h) = whole(ui, "h of the cell", h, 0..=settings.heads.saturating_sub(1)) {
+        if let Some(h) = whole(ui, say(ui, "cell-h"), h, 0..=settings.heads.saturating_sub(1)) {
             actions.push(Action::SetHead { b, h });
         }
         ui.weak("q_idx");
-        if let Some(q) = whole(ui, "q_idx of the cell", q, 0..=lengths.q_len - 1) {
+        if let Some(q) = whole(ui, say(ui, "cell-q"), q, 0..=lengths.q_len - 1) {
             actions.push(Action::Pin([q, kv]));
         }
         ui.weak("kv_idx");
-        if let Some(kv) = whole(ui, "kv_idx of the cell", kv, 0..=lengths.kv_len - 1) {
+        if let Some(kv) = whole(ui, say(ui, "cell-kv"), kv, 0..=lengths.kv_len - 1) {
             actions.push(Action::Pin([q, kv]));
         }
         let axes = &built.document.axes;
         let place = |axis: &crate::document::model::Axis, at| axis.place(at).map(|p| p.to_string()).unwrap_or_default();
         ui.separator();
-        ui.weak(format!("{} to {}", place(&axes.q, q), place(axes.kv(), kv)));
+        ui.weak(say_with(ui, "cell-to", &[("q", place(&axes.q, q).into()), ("kv", place(axes.kv(), kv).into())]));
         if state.focus.is_pinned
-            && ui.small_button("Unpin").on_hover_text("Follows the pointer again (Escape).").clicked()
+            && ui.small_button(say(ui, "cell-unpin")).on_hover_text(say(ui, "cell-unpin.tip")).clicked()
         {
             actions.push(Action::Unpin);
         }
@@ -61,9 +62,9 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
         super::patches::show(ui, state, actions);
         let cell = cell_of(state, q, kv, 0.0);
-        mod_steps(ui, "mask_mod", built.compiled.mask.as_deref(), &cell, "Every cell is kept.");
+        mod_steps(ui, "mask_mod", built.compiled.mask.as_deref(), &cell, say(ui, "cell-every"));
         let scored = Cell { score: 1.0, ..cell };
-        mod_steps(ui, "score_mod, of a score of 1", built.compiled.score.as_deref(), &scored, "Scores stay.");
+        mod_steps(ui, say(ui, "cell-score-of"), built.compiled.score.as_deref(), &scored, say(ui, "cell-scores-stay"));
     });
 }
 
@@ -74,8 +75,8 @@ fn cell_of(state: &State, q: usize, kv: usize, score: f64) -> Cell {
 fn verdict(ui: &mut Ui, mask: Option<&Mod>, cell: &Cell) {
     let keeps = mask.is_none_or(|m| matches!(eval(m, cell), Value::Bool(true)));
     let colours = palette(ui.visuals());
-    let (text, colour) = if keeps { ("kept", colours.good) } else { ("dropped", colours.warning) };
-    ui.label(RichText::new(text).strong().color(colour));
+    let (text, colour) = if keeps { ("cell-is-kept", colours.good) } else { ("cell-is-dropped", colours.warning) };
+    ui.label(RichText::new(say(ui, text)).strong().color(colour));
 }
 
 fn mod_steps(ui: &mut Ui, title: &str, of: Option<&Mod>, cell: &Cell, without: &str) {
@@ -101,7 +102,7 @@ fn mod_steps(ui: &mut Ui, title: &str, of: Option<&Mod>, cell: &Cell, without: &
         }
     });
     if steps.len() > SHOWN {
-        ui.weak(format!("and {} more", steps.len() - SHOWN));
+        ui.weak(say_with(ui, "cell-more", &[("n", (steps.len() - SHOWN).into())]));
     }
 }
 

@@ -5,6 +5,7 @@
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
 use crate::app::editor::{self, highlight};
+use crate::app::language::{say, say_with};
 use crate::app::session::JobKind;
 use crate::app::state::State;
 use crate::app::theme::palette;
@@ -61,10 +62,10 @@ fn editor(ui: &mut Ui, state: &State, height: f32, actions: &mut Actions) {
     let Some((id, _, source)) = chosen else {
         match linked(state) {
             Some((name, path)) => {
-                let words = format!("The code of {name} is {path}: edit the file; it is read again after every save.");
+                let words = say_with(ui, "code-linked", &[("name", name.into()), ("path", path.into())]);
                 ui.add(egui::Label::new(words).wrap());
             }
-            None => drop(ui.label("No layer of this document is editable code.")),
+            None => drop(ui.label(say(ui, "code-none"))),
         }
         ui.horizontal_wrapped(|ui| {
             command_button(ui, Command::PasteCode, true, actions);
@@ -120,10 +121,10 @@ fn becomes(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.horizontal_wrapped(|ui| {
         for (which, name) in [
             (Shown::Python, "PyTorch"),
-            (Shown::Mods, "CUDA: mods"),
-            (Shown::Kernel, "CUDA: kernel"),
-            (Shown::Log, "Compiler"),
-            (Shown::Cell, "Step by step"),
+            (Shown::Mods, say(ui, "code-mods")),
+            (Shown::Kernel, say(ui, "code-kernel")),
+            (Shown::Log, say(ui, "code-compiler")),
+            (Shown::Cell, say(ui, "code-steps")),
         ] {
             ui.selectable_value(&mut shown, which, name);
         }
@@ -148,24 +149,24 @@ fn becomes(ui: &mut Ui, state: &State, actions: &mut Actions) {
         (Shown::Python, _) => python(ui, state),
         (Shown::Mods, Some((artefact, _))) => artefact.mods.clone(),
         (Shown::Kernel, Some((artefact, _))) => artefact.source.clone(),
-        (Shown::Log, Some((artefact, _))) => log(artefact),
+        (Shown::Log, Some((artefact, _))) => log(ui, artefact),
         (Shown::Cell, _) => return,
         (_, None) => {
-            ui.weak("No kernel yet: run on a GPU, or compile here (needs NVRTC, but no GPU).");
+            ui.weak(say(ui, "code-no-kernel"));
             return;
         }
     };
-    if ui.small_button("Copy").on_hover_text("Copies the whole text.").clicked() {
+    if ui.small_button(say(ui, "copy")).on_hover_text(say(ui, "code-copy-tip")).clicked() {
         ui.ctx().copy_text(text.clone());
     }
     listing(ui, &text, shown == Shown::Python);
 }
 
-/// Why a kernel is not the document's: a word, and a sentence.
+/// Why a kernel is not the document's: the texts of a word and of a sentence.
 type NotOfThis = Option<(&'static str, &'static str)>;
 
-const STALE: (&str, &str) = ("stale", "The document has changed since this was compiled.");
-const COPY: (&str, &str) = ("smaller copy", "Compiled for the smaller copy that was raced.");
+const STALE: (&str, &str) = ("race-stale", "code-stale-tip");
+const COPY: (&str, &str) = ("race-smaller-copy", "code-smaller-tip");
 
 /// The newest kernel: compiled on demand, else that of the race.
 fn kernel(state: &State) -> Option<(&KernelArtefact, NotOfThis)> {
@@ -185,7 +186,7 @@ fn kernel(state: &State) -> Option<(&KernelArtefact, NotOfThis)> {
 fn compile(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let working = state.session.has(JobKind::Compile);
     command_button(ui, Command::Compile, !working, actions);
-    ui.menu_button("for…", |ui| {
+    ui.menu_button(say(ui, "code-for"), |ui| {
         for arch in ARCHITECTURES {
             if ui.button(arch).clicked() {
                 actions.push(Action::Compile { backend: BackendName::Flex, arch: Some(arch.into()) });
@@ -201,34 +202,40 @@ fn compile(ui: &mut Ui, state: &State, actions: &mut Actions) {
 fn facts(ui: &mut Ui, artefact: &KernelArtefact, not_of_this: NotOfThis) {
     let colours = palette(ui.visuals());
     if let Some((word, sentence)) = not_of_this {
-        ui.label(RichText::new(word).strong().color(colours.warning)).on_hover_text(sentence);
+        let word = RichText::new(say(ui, word)).strong().color(colours.warning);
+        ui.label(word).on_hover_text(say(ui, sentence));
     }
     ui.strong(&artefact.name);
     ui.label(&artefact.arch);
-    ui.label(format!("{} registers", artefact.registers));
-    ui.label(format!("{:.1} KB shared memory", f64::from(artefact.shared_bytes) / 1024.0));
-    let spills = format!("{} bytes spilled", artefact.spill_bytes);
+    ui.label(say_with(ui, "code-registers", &[("n", artefact.registers.into())]));
+    ui.label(say_with(
+        ui,
+        "code-shared",
+        &[("kb", format!("{:.1}", f64::from(artefact.shared_bytes) / 1024.0).into())],
+    ));
+    let spills = say_with(ui, "code-spilled", &[("n", artefact.spill_bytes.into())]);
     if artefact.spill_bytes > 0 {
-        ui.colored_label(colours.warning, spills).on_hover_text("Some registers spill to local memory.");
+        ui.colored_label(colours.warning, spills).on_hover_text(say(ui, "code-spilled-tip"));
     } else {
         ui.label(spills);
     }
     if artefact.stack_bytes > 0 {
-        ui.label(format!("{} bytes of stack", artefact.stack_bytes));
+        ui.label(say_with(ui, "code-stack", &[("n", artefact.stack_bytes.into())]));
     }
     if let Some(blocks) = artefact.blocks_per_sm {
-        ui.label(format!("{blocks} blocks a multiprocessor"));
+        ui.label(say_with(ui, "code-blocks", &[("n", blocks.into())]));
     }
     ui.weak(if artefact.cached {
-        "from the cache".to_string()
+        say(ui, "code-cached").to_string()
     } else {
-        format!("compiled in {:.0} ms", artefact.compile_ms)
+        say_with(ui, "code-compiled", &[("ms", format!("{:.0}", artefact.compile_ms).into())])
     });
 }
 
-fn log(artefact: &KernelArtefact) -> String {
-    let log = if artefact.log.trim().is_empty() { "The compiler printed nothing." } else { &artefact.log };
-    format!("{log}\n\nkey {}", artefact.key)
+fn log(ui: &Ui, artefact: &KernelArtefact) -> String {
+    let log = if artefact.log.trim().is_empty() { say(ui, "code-silent") } else { &artefact.log };
+    let key = say_with(ui, "code-key", &[("key", artefact.key.to_string().into())]);
+    format!("{log}\n\n{key}")
 }
 
 /// The exported module, made once for each compiled document.
@@ -242,7 +249,7 @@ fn python(ui: &Ui, state: &State) -> String {
         Ok(problem) => torch_module(problem).into_iter().next().map(|file| String::from_utf8_lossy(&file.bytes).into()),
         Err(_) => None,
     };
-    let text = text.unwrap_or_else(|| "# the document has errors: see Problems\n".to_string());
+    let text = text.unwrap_or_else(|| format!("# {}\n", say(ui, "code-errors")));
     ui.data_mut(|d| d.insert_temp(memory, (built.revision, text.clone())));
     text
 }

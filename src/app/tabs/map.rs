@@ -6,7 +6,9 @@
 use crate::app::action::{Action, Actions};
 use crate::app::canvas::heat::{HeatData, HeatMap};
 use crate::app::command::Command;
+use crate::app::language::{say, say_with};
 use crate::app::numbers;
+use crate::app::origins;
 use crate::app::session::JobKind;
 use crate::app::state::State;
 use crate::app::theme::palette;
@@ -40,13 +42,13 @@ impl Default for MapCache {
 /// Draws it.
 pub(super) fn show(ui: &mut Ui, state: &State, cache: &mut MapCache, actions: &mut Actions) {
     let Some(race) = &state.session.race else {
-        return nothing(ui, state, actions, "Run first: a map needs the q and k of a run.");
+        return nothing(ui, state, actions, say(ui, "map-run-first"));
     };
     let Some((request, _)) = &race.request else {
-        return nothing(ui, state, actions, "A recorded run has no tensors: run it here for its map.");
+        return nothing(ui, state, actions, say(ui, "map-recorded"));
     };
     if race.report.is_none() {
-        ui.weak("The map follows after the race.");
+        ui.weak(say(ui, "map-follows"));
         return;
     }
     if cache.race != race.id {
@@ -55,7 +57,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, cache: &mut MapCache, actions: &m
     }
     controls(ui, state, cache, &request.problem, actions);
     if let Some(copy) = &race.copy {
-        ui.weak(format!("of the smaller copy, {}", copy.words));
+        ui.weak(say_with(ui, "map-of-copy", &[("copy", (&*copy.words).into())]));
     }
     whose(ui, state, &request.inputs, actions);
     let wanted = wanted(state, cache, &request.problem);
@@ -63,7 +65,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, cache: &mut MapCache, actions: &m
     let there = state.session.map.as_ref().filter(|map| map.race == race.id && map.request == wanted);
     if let Some(map) = there {
         if cache.data.as_ref().is_none_or(|data| data.revision != map.number) {
-            cache.data = Some(numbers::data(map, &request.inputs));
+            cache.data = Some(numbers::data(state.words(), map, &request.inputs));
         }
         if let Some(data) = &cache.data {
             cache.heat.show(ui, data);
@@ -82,7 +84,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, cache: &mut MapCache, actions: &m
     }
     ui.horizontal(|ui| {
         ui.spinner();
-        ui.label("computing the map");
+        ui.label(say(ui, "map-computing"));
     });
 }
 
@@ -90,7 +92,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, cache: &mut MapCache, actions: &m
 fn whose(ui: &mut Ui, state: &State, inputs: &InputSource, actions: &mut Actions) {
     let from = inputs.provenance();
     ui.horizontal_wrapped(|ui| {
-        let words = RichText::new(format!("Of {from}."));
+        let words = RichText::new(say_with(ui, "map-of", &[("from", origins::whole(ui, &from).into())]));
         match from.is_random() {
             true => ui.label(words.color(palette(ui.visuals()).warning)),
             false => ui.weak(words),
@@ -101,8 +103,8 @@ fn whose(ui: &mut Ui, state: &State, inputs: &InputSource, actions: &mut Actions
         });
         let other = captured.filter(|own| !matches!(inputs, InputSource::File { path, .. } if *path == own.path));
         if let Some(own) = other {
-            let run = ui.button("Run on the capture's q, k and v");
-            if run.on_hover_text("Runs take their inputs from the open capture from here on.").clicked() {
+            let run = ui.button(say(ui, "map-on-capture"));
+            if run.on_hover_text(say(ui, "map-on-capture.tip")).clicked() {
                 actions.push(Action::SetInputs(Some(own)));
                 actions.command(Command::Run);
             }
@@ -112,7 +114,7 @@ fn whose(ui: &mut Ui, state: &State, inputs: &InputSource, actions: &mut Actions
 
 /// The inputs are not there any more.
 fn gone(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    ui.weak("The worker keeps only the inputs of its last run: run again.");
+    ui.weak(say(ui, "map-gone"));
     command_button(ui, Command::Run, state.can(Command::Run), actions);
 }
 
@@ -139,21 +141,21 @@ fn within([from, to]: [usize; 2], len: usize) -> [usize; 2] {
 fn controls(ui: &mut Ui, state: &State, cache: &mut MapCache, problem: &ProblemSpec, actions: &mut Actions) {
     ui.horizontal_wrapped(|ui| {
         for (kind, name, words) in [
-            (MapKind::Probabilities, "Probabilities", "After the softmax; summed over a pixel."),
-            (MapKind::Scores, "Scores", "After scale and score mods; the mean of a pixel."),
+            (MapKind::Probabilities, say(ui, "map-probabilities"), say(ui, "map-probabilities.tip")),
+            (MapKind::Scores, say(ui, "map-scores"), say(ui, "map-scores.tip")),
         ] {
             ui.selectable_value(&mut cache.kind, kind, name).on_hover_text(words);
         }
         ui.separator();
         let (b, h) = (state.focus.b, state.focus.h);
         if problem.batch > 1 {
-            ui.weak("batch");
-            if let Some(b) = whole(ui, "Batch entry of the map", b, 0..=problem.batch - 1) {
+            ui.weak(say(ui, "tools-batch"));
+            if let Some(b) = whole(ui, say(ui, "map-batch"), b, 0..=problem.batch - 1) {
                 actions.push(Action::SetHead { b, h });
             }
         }
-        ui.weak("head");
-        if let Some(h) = whole(ui, "Head of the map", h, 0..=problem.heads - 1) {
+        ui.weak(say(ui, "tools-head"));
+        if let Some(h) = whole(ui, say(ui, "map-head"), h, 0..=problem.heads - 1) {
             actions.push(Action::SetHead { b, h });
         }
         ui.separator();
@@ -163,8 +165,8 @@ fn controls(ui: &mut Ui, state: &State, cache: &mut MapCache, problem: &ProblemS
         }
         if state.session.race.as_ref().is_some_and(|r| r.stale) {
             let colours = palette(ui.visuals());
-            ui.label(RichText::new("stale").strong().color(colours.warning))
-                .on_hover_text("This is the map of the last run; the document has changed since.");
+            ui.label(RichText::new(say(ui, "map-stale")).strong().color(colours.warning))
+                .on_hover_text(say(ui, "map-stale.tip"));
         }
     });
 }
@@ -177,15 +179,14 @@ fn part(ui: &mut Ui, state: &State, cache: &mut MapCache, problem: &ProblemSpec)
     };
     if problem.q_len.max(problem.kv_len) > CLOSER {
         let [q, kv] = state.focus.pinned;
-        let words =
-            format!("{CLOSER} x {CLOSER} tokens around q {q}, kv {kv}, the last cell under the pointer on the canvas.");
-        if ui.button("Closer").on_hover_text(words).clicked() {
+        let words = say_with(ui, "map-closer-tip", &[("side", CLOSER.into()), ("q", q.into()), ("kv", kv.into())]);
+        if ui.button(say(ui, "map-closer")).on_hover_text(words).clicked() {
             cache.part = Some((around(q, problem.q_len), around(kv, problem.kv_len)));
         }
     }
     if let Some((q, kv)) = cache.part {
         ui.weak(format!("q {}..{}, kv {}..{}", q[0], q[1], kv[0], kv[1]));
-        if ui.button("Whole map").clicked() {
+        if ui.button(say(ui, "map-whole")).clicked() {
             cache.part = None;
         }
     }

@@ -5,6 +5,7 @@
 use crate::app::action::{Action, Actions};
 use crate::app::canvas::colors::Palette;
 use crate::app::command::Command;
+use crate::app::language::{say, say_with};
 use crate::app::session::Shown;
 use crate::app::state::State;
 use crate::app::widgets::id;
@@ -40,8 +41,8 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let place = axes.q.place(q).map(|p| p.to_string()).unwrap_or_default();
     ui.add_space(4.0);
     ui.horizontal_wrapped(|ui| {
-        ui.label(RichText::new(format!("Patches that {place} attends to")).strong());
-        let large = ui.small_button("On the canvas").on_hover_text(Command::Patches.tooltip(ui.ctx()));
+        ui.label(RichText::new(say_with(ui, "cell-patches", &[("place", place.into())])).strong());
+        let large = ui.small_button(say(ui, "cell-on-canvas")).on_hover_text(Command::Patches.tooltip(ui.ctx()));
         if !state.focus.patches && large.clicked() {
             actions.command(Command::Patches);
         }
@@ -53,8 +54,8 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.add(
         egui::Label::new(
             RichText::new(match axes.kv {
-                None => "A click on a patch makes it the query.",
-                Some(_) => "A click on a patch makes it the key.",
+                None => say(ui, "cell-makes-query"),
+                Some(_) => say(ui, "cell-makes-key"),
             })
             .small()
             .weak(),
@@ -73,9 +74,14 @@ fn one(ui: &mut Ui, state: &State, mask: Option<&Mod>, of: (usize, &Segment, usi
     };
     let (texture, seen) = texture(ui, state, mask, (start, segment, q));
     let layout = Layout::new(frames, [height, width], ui.available_width().min(SIDE * 2.0));
-    ui.weak(format!("{}: {seen} of {} patches", segment.name, segment.len()));
+    ui.weak(say_with(
+        ui,
+        "cell-patches-seen",
+        &[("name", (&*segment.name).into()), ("seen", seen.into()), ("all", segment.len().into())],
+    ));
     let (rect, response) = ui.allocate_exact_size(layout.size(), Sense::click());
-    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Image, true, format!("Patches of {}", segment.name)));
+    let name = say_with(ui, "cell-patches-of", &[("name", (&*segment.name).into())]);
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Image, true, &name));
     let accent = Palette::of(ui.visuals()).accent;
     for frame in 0..frames {
         let place = layout.frame(frame).translate(rect.min.to_vec2());

@@ -5,7 +5,7 @@
 use crate::app::action::{Action, Actions};
 use crate::app::editor::rewritten;
 use crate::app::hints::words;
-use crate::app::language::say;
+use crate::app::language::{say, say_with};
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{refusal, severity_colour, severity_word};
@@ -24,10 +24,12 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     if let Some(sizes) = &built.own_sizes {
         ui.horizontal_wrapped(|ui| {
             let name = state.document.layer(sizes.layer).map(|l| &*l.name);
-            let name = name.or_else(|| state.document.score(sizes.layer).map(|s| &*s.name)).unwrap_or("the code");
-            ui.label(format!("{name} is made for {}.", sizes.words));
-            let tip = "Sets the document's lengths, heads and batch to those that the code is made for.";
-            if ui.small_button("Use the code's sizes").on_hover_text(tip).clicked() {
+            let name = name
+                .or_else(|| state.document.score(sizes.layer).map(|s| &*s.name))
+                .unwrap_or(say(ui, "problems-the-code"));
+            ui.label(say_with(ui, "problems-made-for", &[("name", name.into()), ("sizes", (&*sizes.words).into())]));
+            let tip = say(ui, "problems-sizes.tip");
+            if ui.small_button(say(ui, "problems-sizes")).on_hover_text(tip).clicked() {
                 actions.push(Action::TakeSizes(sizes.clone()));
             }
         });

@@ -5,7 +5,7 @@
 
 use super::RunRequest;
 use crate::base::Diagnostic;
-use crate::base::control::remaining;
+use crate::base::control::Left;
 use crate::problem::result::RunReport;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -206,8 +206,8 @@ pub struct JobInfo {
 
 impl JobInfo {
     /// How long it still takes, as far as it can be said: `about 3 min left`.
-    pub fn left(&self) -> Option<String> {
-        remaining(Duration::from_secs_f64(self.seconds.max(0.0)), self.fraction)
+    pub fn left(&self) -> Option<Left> {
+        Left::of(Duration::from_secs_f64(self.seconds.max(0.0)), self.fraction)
     }
 }
 

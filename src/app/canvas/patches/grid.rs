@@ -5,8 +5,10 @@
 use super::super::CanvasEvent;
 use super::Patches;
 use super::parts::Look;
+use crate::app::language::{say, say_with};
 use crate::document::model::{Axis, Segment};
 use crate::quality::profile::Grid;
+use crate::words::Words;
 use egui::{Rect, RichText, TextEdit, Ui, UiBuilder};
 
 /// Height of the offer, in points.
@@ -19,17 +21,22 @@ impl Patches {
         let place = Rect::from_min_size(room.min, egui::vec2(room.width(), HEIGHT));
         let mut child = ui.new_child(UiBuilder::new().id_salt("no grid").max_rect(place));
         child.horizontal_wrapped(|ui| {
-            ui.label("These keys have no grid: the document does not say which tokens are patches of a picture.");
-            for (words, axis) in offers(axis, look.scene.grid) {
-                let button = ui.button(&words).on_hover_text(format!("The axis becomes {axis}. Undo takes it back."));
+            ui.label(say(ui, "patches-no-grid"));
+            for (words, axis) in offers(look.scene.said, axis, look.scene.grid) {
+                let button = ui.button(&words).on_hover_text(say_with(
+                    ui,
+                    "patches-grid-tip",
+                    &[("axis", axis.to_string().into())],
+                ));
                 if button.clicked() {
                     look.events.push(CanvasEvent::Gridded(axis));
                 }
             }
-            let field = TextEdit::singleline(&mut self.typed).desired_width(92.0).hint_text("rows x columns");
-            let field = ui.add(field).accessible_name("Grid of the keys");
+            let field =
+                TextEdit::singleline(&mut self.typed).desired_width(92.0).hint_text(say(ui, "patches-grid-hint"));
+            let field = ui.add(field).accessible_name(say(ui, "patches-grid-name"));
             if field.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter)) {
-                match typed(axis, &self.typed) {
+                match typed(look.scene.said, axis, &self.typed) {
                     Ok(axis) => {
                         self.wrong = None;
                         look.events.push(CanvasEvent::Gridded(axis));
@@ -46,10 +53,10 @@ impl Patches {
 }
 
 /// Grids that suit an axis, in words: the capture's, then the squarest of its longest segment.
-fn offers(axis: &Axis, captured: Option<Grid>) -> Vec<(String, Axis)> {
+fn offers(said: &'static Words, axis: &Axis, captured: Option<Grid>) -> Vec<(String, Axis)> {
     let mut out = Vec::new();
     if let Some(axis) = captured.and_then(|grid| of_capture(axis, grid)) {
-        out.push(("Take the capture's grid".to_string(), axis));
+        out.push((said.text("patches-capture").to_string(), axis));
     }
     let Some(at) = longest(axis) else { return out };
     let len = axis.segments[at].len();
@@ -87,28 +94,34 @@ fn of_capture(axis: &Axis, grid: Grid) -> Option<Axis> {
 }
 
 /// A typed grid of the longest segment: `64x64`, `21x30x52`.
-fn typed(axis: &Axis, text: &str) -> Result<Axis, String> {
-    let at = longest(axis).ok_or("there are no keys")?;
+fn typed(said: &'static Words, axis: &Axis, text: &str) -> Result<Axis, String> {
+    let at = longest(axis).ok_or(said.text("patches-no-keys"))?;
     let len = axis.segments[at].len();
     let grid = Axis::parse(&format!("grid {}", text.replace(' ', ""))).map_err(|why| why.message)?;
     let grid = &grid.segments[0];
     match (grid.len() == len, grid.grid.len()) {
         (true, 2 | 3) => Ok(with(axis, at, grid.grid.clone())),
-        (true, _) => Err("write rows x columns, or frames x rows x columns".into()),
-        (false, _) => Err(format!("{text} is {} patches, `{}` has {len} tokens", grid.len(), axis.segments[at].name)),
+        (true, _) => Err(said.text("patches-write").into()),
+        (false, _) => {
+            let name = &*axis.segments[at].name;
+            let figures = [("text", text.into()), ("n", grid.len().into()), ("name", name.into()), ("len", len.into())];
+            Err(said.with("patches-differ", &figures))
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::Language;
 
     #[test]
     fn offered_and_typed_grids_are_as_long_as_the_axis() {
+        let said = Words::of(Language::English);
         let axis = Axis::parse("text 512 | tokens 4096").expect("parses");
         let grid = Grid { extents: [1, 64, 64], start: 512 };
         let reported: Vec<_> =
-            offers(&axis, Some(grid)).into_iter().map(|(words, axis)| (words, axis.to_string())).collect();
+            offers(said, &axis, Some(grid)).into_iter().map(|(words, axis)| (words, axis.to_string())).collect();
         assert_eq!(
             reported,
             [
@@ -117,10 +130,10 @@ mod tests {
             ]
         );
         let prime = Axis::parse("tokens 4099").expect("parses");
-        assert!(offers(&prime, None).is_empty(), "one row is no picture");
-        assert_eq!(typed(&axis, "4 x 32 x 32").expect("fits").to_string(), "text 512 | tokens 4x32x32");
-        assert!(typed(&axis, "60x64").expect_err("too few").contains("3840 patches, `tokens` has 4096"));
-        assert!(typed(&axis, "4096").is_err() && typed(&axis, "a").is_err());
+        assert!(offers(said, &prime, None).is_empty(), "one row is no picture");
+        assert_eq!(typed(said, &axis, "4 x 32 x 32").expect("fits").to_string(), "text 512 | tokens 4x32x32");
+        assert!(typed(said, &axis, "60x64").expect_err("too few").contains("3840 patches, `tokens` has 4096"));
+        assert!(typed(said, &axis, "4096").is_err() && typed(said, &axis, "a").is_err());
         let behind = of_capture(&axis, Grid { extents: [2, 10, 10], start: 0 }).expect("fits");
         assert_eq!(behind.to_string(), "video 2x10x10 | more 4408");
         assert_eq!(of_capture(&axis, Grid { extents: [9, 64, 64], start: 0 }), None);

@@ -6,6 +6,7 @@
 use super::super::colors::Palette;
 use super::super::{CanvasEvent, Scene};
 use super::{GAP, Part, Patches};
+use crate::app::language::{say, say_with};
 use egui::{Align2, Color32, ColorImage, EventFilter, FontId, Key, Mesh, Rect, Response, Sense, Slider, Stroke};
 use egui::{StrokeKind, TextureOptions, Ui, UiBuilder, Vec2, pos2, vec2};
 
@@ -227,9 +228,8 @@ impl Patches {
         let bars = Rect::from_min_size(room.min, vec2(room.width(), BARS));
         let wide = bars.width() / frames as f32;
         let response = ui.interact(bars, ui.scope_id().with(("frames", part.start, part.queries)), Sense::click());
-        response.widget_info(|| {
-            egui::WidgetInfo::labeled(egui::Role::Image, true, format!("Frames of {}", part.segment.name))
-        });
+        let name = say_with(ui, "patches-frames-of", &[("name", (&*part.segment.name).into())]);
+        response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Image, true, &name));
         let kept = |n: usize| {
             let from = part.start + n * size;
             self.kept(from..from + size).filter(|_| !part.queries).unwrap_or(0)
@@ -252,19 +252,24 @@ impl Patches {
         if let Some(pos) = response.interact_pointer_pos().filter(|_| response.clicked()) {
             chosen = Some(at(pos));
         }
-        response.on_hover_text_at_pointer("The kept keys of each frame, beside the frame with most; a click shows it.");
+        response.on_hover_text_at_pointer(say(ui, "patches-frames-tip"));
         let line =
             Rect::from_min_max(pos2(room.left(), bars.bottom() + 4.0), pos2(room.right(), bars.bottom() + 4.0 + TEXT));
         let mut child = ui.new_child(UiBuilder::new().id_salt(("frame", part.start, part.queries)).max_rect(line));
         child.horizontal(|ui| {
             let mut now = frame;
             ui.spacing_mut().slider_width = (line.width() - 220.0).clamp(60.0, 360.0);
-            let name = format!("frame of {}", part.segment.name);
+            let name = say_with(ui, "patches-frame-of", &[("name", (&*part.segment.name).into())]);
             if ui.add(Slider::new(&mut now, 0..=frames - 1).text(&name)).changed() {
                 chosen = Some(now);
             }
             let elsewhere = look.is_marked(&part) && of_query != frame;
-            if elsewhere && ui.small_button("Query's frame").on_hover_text("Shows the frame of the query.").clicked() {
+            if elsewhere
+                && ui
+                    .small_button(say(ui, "patches-query-frame"))
+                    .on_hover_text(say(ui, "patches-query-frame.tip"))
+                    .clicked()
+            {
                 chosen = Some(of_query);
             }
         });
@@ -278,12 +283,25 @@ impl Patches {
         let tokens = part.start + shown.start..part.start + shown.end;
         let kept = self.kept(tokens.clone()).filter(|_| !part.queries);
         let words = match (part.queries, kept) {
-            (true, _) => format!("Queries: {}", part.segment),
+            (true, _) => say_with(ui, "patches-queries", &[("segment", part.segment.to_string().into())]),
             (false, Some(kept)) if shown.len() < part.segment.len() => {
                 let all = self.kept(part.start..part.start + part.segment.len()).unwrap_or(0);
-                format!("{}: {kept} of {} kept in this frame, {all} in all", part.segment, shown.len())
+                say_with(
+                    ui,
+                    "patches-kept-frame",
+                    &[
+                        ("segment", part.segment.to_string().into()),
+                        ("n", kept.into()),
+                        ("all", shown.len().into()),
+                        ("whole", all.into()),
+                    ],
+                )
             }
-            (false, Some(kept)) => format!("{}: {kept} of {} kept", part.segment, shown.len()),
+            (false, Some(kept)) => say_with(
+                ui,
+                "patches-kept",
+                &[("segment", part.segment.to_string().into()), ("n", kept.into()), ("all", shown.len().into())],
+            ),
             (false, None) => part.segment.to_string(),
         };
         let painter = ui.painter_at(room);
@@ -357,10 +375,9 @@ impl Patches {
 
     fn sense(&mut self, ui: &Ui, rect: Rect, part: &Part<'_>, look: &mut Look<'_, '_>) -> Response {
         let response = ui.interact(rect, ui.scope_id().with(("part", part.start, part.queries)), Sense::click());
-        let name = if part.queries { "Queries of" } else { "Keys in" };
-        response.widget_info(|| {
-            egui::WidgetInfo::labeled(egui::Role::Canvas, true, format!("{name} {}", part.segment.name))
-        });
+        let id = if part.queries { "patches-queries-of" } else { "patches-keys-in" };
+        let name = say_with(ui, id, &[("name", (&*part.segment.name).into())]);
+        response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Canvas, true, &name));
         if std::mem::take(&mut look.take) {
             response.request_focus();
         }

@@ -11,6 +11,7 @@ use crate::app::drafts::export::{Done, ExportChoices, Picture, SIDECAR};
 use crate::app::drafts::path::{beside_home, expand};
 use crate::app::drafts::uses::Use;
 use crate::app::exporting::{ExportWish, Made};
+use crate::app::language::{say, say_with};
 use crate::app::state::State;
 use crate::app::theme;
 use crate::app::widgets::{diagnostic_below, painted, path_label, primary_button, section};
@@ -117,14 +118,14 @@ fn contents(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &mut Act
         None => {
             ui.horizontal(|ui| {
                 ui.spinner();
-                ui.label("creating the files");
+                ui.label(say(ui, "export-creating"));
             });
             return None;
         }
     };
     let choices = page.choices.as_mut()?;
     if let Some(merged) = made.merged.as_ref().filter(|_| choices.changes_file()) {
-        section(ui, "How the file changes");
+        section(ui, say(ui, "export-changes"));
         preview::difference(ui, merged);
     }
     files(ui, &made, choices, &mut page.shown, &mut page.picture);
@@ -146,7 +147,7 @@ fn contents(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &mut Act
 fn foot(ui: &mut Ui, state: &State, page: &mut ExportPage, made: Option<Made>, actions: &mut Actions) {
     let Some(choices) = &page.choices else { return };
     let overwrite = !page.existing.is_empty();
-    let yes = if overwrite { "Replace them" } else { "Write the files" };
+    let yes = say(ui, if overwrite { "export-replace-them" } else { "export-write-files" });
     let free = !choices.folder.trim().is_empty() && !page.writing && !page.making && !page.anew;
     let ready = free && made.is_some();
     ui.horizontal(|ui| {
@@ -155,12 +156,12 @@ fn foot(ui: &mut Ui, state: &State, page: &mut ExportPage, made: Option<Made>, a
         match &made {
             _ if overwrite => {
                 let colour = ui.visuals().warn_fg_color;
-                let words = RichText::new(would_be_replaced(&page.existing)).color(colour);
+                let words = RichText::new(would_be_replaced(ui, &page.existing)).color(colour);
                 ui.add(egui::Label::new(words).truncate()).on_hover_text(page.existing.join("\n"));
             }
             Some(made) => {
                 let count = made.files.iter().enumerate().filter(|(at, file)| taken(choices, made, *at, file)).count();
-                let words = format!("{}{}", counted(count), per_head(state));
+                let words = per_head(ui, state, counted(ui, count));
                 ui.add(egui::Label::new(RichText::new(words).weak()).truncate());
             }
             None => {}
@@ -172,20 +173,21 @@ fn foot(ui: &mut Ui, state: &State, page: &mut ExportPage, made: Option<Made>, a
     });
 }
 
-fn counted(files: usize) -> String {
-    if files == 1 { "1 file".to_string() } else { format!("{files} files") }
+fn counted(ui: &Ui, files: usize) -> String {
+    say_with(ui, "export-files", &[("n", files.into())])
 }
 
 /// Says of a mask that differs between heads that each gets its own.
-fn per_head(state: &State) -> String {
+fn per_head(ui: &Ui, state: &State, files: String) -> String {
     let problem = state.session.built.as_ref().and_then(|built| built.problem.as_ref().ok());
     let differs = problem.filter(|problem| problem.mask_per_head());
-    differs.map_or(String::new(), |problem| format!(", with a mask for each of {} heads", problem.heads))
+    let Some(problem) = differs else { return files };
+    say_with(ui, "export-files-per-head", &[("files", files.into()), ("heads", problem.heads.into())])
 }
 
 /// The question for the program in use.
 fn question(ui: &mut Ui, choices: &mut ExportChoices) {
-    ui.label(RichText::new("What do you use?").heading());
+    ui.label(RichText::new(say(ui, "export-question")).heading());
     let gap = ui.spacing().item_spacing.x;
     // once it is answered, the room belongs to what follows
     let answered = choices.of.is_some();
@@ -212,38 +214,44 @@ fn question(ui: &mut Ui, choices: &mut ExportChoices) {
 /// One answer, with its meaning until one is chosen.
 fn card(ui: &mut Ui, size: Vec2, chosen: bool, short: bool, of: Use) -> egui::Response {
     let (rect, response) = ui.allocate_exact_size(size, Sense::click());
-    response.widget_info(|| egui::WidgetInfo::selected(egui::Role::RadioButton, true, chosen, of.title()));
+    let title = say(ui, of.title());
+    response.widget_info(|| egui::WidgetInfo::selected(egui::Role::RadioButton, true, chosen, title));
     let visuals = ui.style().interact_selectable(&response, chosen);
     ui.painter().rect(rect, 6.0, visuals.weak_bg_fill, visuals.bg_stroke, egui::StrokeKind::Inside);
     let inner = rect.shrink2(Vec2::new(9.0, 5.0));
-    painted(ui, inner.left_top(), inner.width(), RichText::new(of.title()).strong());
+    painted(ui, inner.left_top(), inner.width(), RichText::new(title).strong());
     if !short {
         let galley = words(ui, of, size.x);
         ui.painter().galley(inner.left_top() + Vec2::new(0.0, 20.0), galley, ui.visuals().text_color());
     }
-    response.on_hover_text(of.words())
+    response.on_hover_text(say(ui, of.words()))
 }
 
 /// The meaning of an answer, wrapped inside a card of this width.
 fn words(ui: &Ui, of: Use, width: f32) -> std::sync::Arc<egui::Galley> {
-    let text = egui::WidgetText::from(RichText::new(of.words()).small().weak());
+    let text = egui::WidgetText::from(RichText::new(say(ui, of.words())).small().weak());
     text.into_galley(ui, Some(egui::TextWrapMode::Wrap), width - 18.0, egui::TextStyle::Body)
 }
 
 /// Folder, configuration and the value that it gets.
 fn where_to(ui: &mut Ui, page: &mut ExportPage, choices: &mut ExportChoices, actions: &mut Actions) {
-    section(ui, "Where to");
+    section(ui, say(ui, "export-where"));
     let field = |ui: &mut Ui, name: &str, text: &mut String, hint: &str| {
         let label = ui.label(name);
         ui.horizontal(|ui| {
             let width = ui.available_width() - 80.0;
             let field = TextEdit::singleline(text).desired_width(width).hint_text(hint);
             let changed = ui.add(field).labelled_by(label.id).changed();
-            (changed, ui.button("Browse…").accessible_name(format!("Browse: {name}")).clicked())
+            (
+                changed,
+                ui.button(say(ui, "export-browse"))
+                    .accessible_name(say_with(ui, "export-browse-name", &[("name", name.into())]))
+                    .clicked(),
+            )
         })
         .inner
     };
-    let (changed, browse) = field(ui, "Folder", &mut choices.folder, "");
+    let (changed, browse) = field(ui, say(ui, "export-folder"), &mut choices.folder, "");
     if changed {
         page.existing.clear();
     }
@@ -252,7 +260,7 @@ fn where_to(ui: &mut Ui, page: &mut ExportPage, choices: &mut ExportChoices, act
         actions.push(Action::Pick(Pick::Folder));
     }
     let Some(trainer) = choices.of.and_then(Use::trainer) else { return };
-    let (_, browse) = field(ui, "The trainer's config.json", &mut choices.config, "none: a new one");
+    let (_, browse) = field(ui, say(ui, "export-config"), &mut choices.config, say(ui, "export-config-none"));
     if browse {
         page.picking_config = true;
         actions.push(Action::Pick(Pick::File("config.json", &["json"])));
@@ -263,11 +271,12 @@ fn where_to(ui: &mut Ui, page: &mut ExportPage, choices: &mut ExportChoices, act
     let copy = expand(&choices.folder).join(&name);
     let beside = choices.beside();
     ui.horizontal_wrapped(|ui| {
-        let words = format!("{} gets the value; the old file is kept next to it as {name}.bak.", config.display());
-        ui.radio_value(&mut choices.in_place, true, "Change this file").on_hover_text(words);
+        let shown = config.display().to_string();
+        let words = say_with(ui, "export-in-place-tip", &[("file", shown.into()), ("name", name.into())]);
+        ui.radio_value(&mut choices.in_place, true, say(ui, "export-in-place")).on_hover_text(words);
         ui.add_enabled_ui(!beside, |ui| {
-            let words = format!("Write a changed copy: {}", copy.display());
-            ui.radio_value(&mut choices.in_place, false, words).on_hover_text("The file itself is not changed.");
+            let words = say_with(ui, "export-copy", &[("path", copy.display().to_string().into())]);
+            ui.radio_value(&mut choices.in_place, false, words).on_hover_text(say(ui, "export-copy-tip"));
         });
     });
 }
@@ -276,8 +285,9 @@ fn where_to(ui: &mut Ui, page: &mut ExportPage, choices: &mut ExportChoices, act
 fn setting(ui: &mut Ui, trainer: Trainer, choices: &mut ExportChoices) {
     ui.horizontal(|ui| {
         ui.label(trainer.key());
+        let unmasked = say(ui, "export-no-mask");
         let name = |backend: Option<BackendName>| match backend {
-            None => "the choices without a mask".to_string(),
+            None => unmasked.to_string(),
             Some(backend) => format!("{} ({backend})", trainer.value(backend).0),
         };
         let all = [BackendName::Eager, BackendName::Sdpa, BackendName::FlashAttention2, BackendName::Flex];
@@ -287,8 +297,8 @@ fn setting(ui: &mut Ui, trainer: Trainer, choices: &mut ExportChoices) {
                 ui.selectable_value(&mut choices.backend, choice, name(choice));
             }
         });
-        let words = "The value that the trainer's configuration gets. flex is set only if you choose it.";
-        shown.response.accessible_name("Attention setting").on_hover_text(words);
+        let words = say(ui, "export-setting.tip");
+        shown.response.accessible_name(say(ui, "export-setting")).on_hover_text(words);
     });
 }
 
@@ -300,7 +310,7 @@ fn files(
     shown: &mut Option<String>,
     picture: &mut Option<Picture>,
 ) {
-    section(ui, "Files to write");
+    section(ui, say(ui, "export-to-write"));
     let changes = choices.changes_file() && made.merged.is_some();
     for file in made.files.iter().skip(usize::from(changes)) {
         // the runtime is one thing of many files
@@ -310,13 +320,17 @@ fn files(
         let mut on = choices.takes(file);
         let open = shown.as_ref() == Some(&file.name);
         ui.horizontal(|ui| {
-            if ui.checkbox(&mut on, "").accessible_name(format!("Write {}", file.name)).changed() {
+            if ui
+                .checkbox(&mut on, "")
+                .accessible_name(say_with(ui, "export-write", &[("name", (&*file.name).into())]))
+                .changed()
+            {
                 choices.ticked.insert(file.name.clone(), on);
             }
             let name = if file.name == "sidecar/sidecar.json" { "sidecar/" } else { &file.name };
             let text = RichText::new(name).monospace();
             let text = if on { text } else { text.weak() };
-            if ui.selectable_label(open, text).on_hover_text("Shows its content.").clicked() {
+            if ui.selectable_label(open, text).on_hover_text(say(ui, "export-shows")).clicked() {
                 *shown = (!open).then(|| file.name.clone());
             }
             ui.add(egui::Label::new(RichText::new(&file.what).small().weak()).truncate());
@@ -351,11 +365,12 @@ fn with_folder(note: &Diagnostic, folder: &str) -> Diagnostic {
 }
 
 /// The first few names; the page must not grow out of the window.
-fn would_be_replaced(names: &[String]) -> String {
+fn would_be_replaced(ui: &Ui, names: &[String]) -> String {
     const SHOWN: usize = 3;
     let more = names.len().saturating_sub(SHOWN);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{} exist and would be replaced: {}{more}.", names.len(), names[..names.len().min(SHOWN)].join(", "))
+    let shown = names[..names.len().min(SHOWN)].join(", ");
+    let figures = [("n", names.len().into()), ("names", shown.into()), ("more", more.into())];
+    say_with(ui, if more > 0 { "export-replaced-more" } else { "export-replaced" }, &figures)
 }
 
 /// The written files, and the next steps.
@@ -365,26 +380,31 @@ fn next(ui: &mut Ui, done: &Done, stem: &str, actions: &mut Actions) -> egui::Re
     let group = egui::Frame::group(ui.style()).show(ui, |ui| {
         ui.set_width(ui.available_width());
         ui.horizontal(|ui| {
-            ui.label(RichText::new("Written").strong().color(colours.good));
-            if ui.button("Open folder").on_hover_text("In the system's file manager.").clicked() {
+            ui.label(RichText::new(say(ui, "export-written")).strong().color(colours.good));
+            if ui.button(say(ui, "export-open-folder")).on_hover_text(say(ui, "export-open-folder.tip")).clicked() {
                 actions.push(Action::OpenFolder(done.folder.clone()));
             }
         });
-        path_label(ui, &format!("{} in ", counted(done.files)), &done.folder);
+        let files = say_with(ui, "export-count-in", &[("files", counted(ui, done.files).into())]);
+        path_label(ui, &files, &done.folder);
         if let Some(changed) = &done.config {
             match &changed.backup {
                 Some(backup) => {
-                    path_label(ui, "has the new value: ", &changed.path);
-                    path_label(ui, "old file: ", backup);
+                    path_label(ui, say(ui, "export-has-value"), &changed.path);
+                    path_label(ui, say(ui, "export-old-file"), backup);
                 }
-                None => drop(path_label(ui, "already had the value: ", &changed.path)),
+                None => drop(path_label(ui, say(ui, "export-had-value"), &changed.path)),
             }
         }
         ui.add_space(4.0);
-        ui.strong("Next");
+        ui.strong(say(ui, "export-next"));
         for (kind, text) in done.of.next(&done.folder, stem) {
             ui.horizontal_top(|ui| {
-                if ui.button("Copy").accessible_name(format!("Copy the {kind} lines")).clicked() {
+                if ui
+                    .button(say(ui, "copy"))
+                    .accessible_name(say_with(ui, "export-copy-lines", &[("kind", kind.into())]))
+                    .clicked()
+                {
                     ui.ctx().copy_text(text.clone());
                 }
                 ui.add(egui::Label::new(RichText::new(&text).monospace()).wrap());

@@ -5,6 +5,7 @@
 use crate::app::changed_lines;
 use crate::app::drafts::export::Picture;
 use crate::app::exporting::Merged;
+use crate::app::language::{say, say_with};
 use crate::export::ExportFile;
 use egui::{RichText, ScrollArea, Ui};
 
@@ -16,14 +17,15 @@ pub(super) fn difference(ui: &mut Ui, merged: &Merged) {
     ui.weak(merged.path.display().to_string());
     let (before, after) = (&merged.before, &merged.after);
     if before == after {
-        ui.label("The file already has the setting and is not changed.");
+        ui.label(say(ui, "export-has-setting"));
     }
     changed_lines::show(ui, (before, after), 200.0);
 }
 
 /// The content of a file: its picture, its tensors, or its text.
 pub(super) fn preview(ui: &mut Ui, picture: &mut Option<Picture>, file: &ExportFile) {
-    ui.weak(format!("{} ({} bytes)", file.what, file.bytes.len()));
+    let figures = [("what", (&*file.what).into()), ("bytes", file.bytes.len().into())];
+    ui.weak(say_with(ui, "export-file-tip", &figures));
     let height = HEIGHT;
     ScrollArea::both().id_salt("preview").max_height(height).auto_shrink([false, true]).show(ui, |ui| {
         if file.name.ends_with(".png") {
@@ -37,12 +39,12 @@ pub(super) fn preview(ui: &mut Ui, picture: &mut Option<Picture>, file: &ExportF
                 return drop(ui.image((picture.texture.id(), shown)));
             }
         }
-        ui.add(egui::Label::new(RichText::new(text_of(file)).monospace()).extend());
+        ui.add(egui::Label::new(RichText::new(text_of(say(ui, "export-binary"), file)).monospace()).extend());
     });
 }
 
-/// A file's text, or a description of its content.
-fn text_of(file: &ExportFile) -> String {
+/// A file's text, or a description of its content; `binary` says that it has none.
+fn text_of(binary: &str, file: &ExportFile) -> String {
     const SHOWN: usize = 20_000;
     if let Some(tensors) = file.name.ends_with(".safetensors").then(|| tensors_of(&file.bytes)).flatten() {
         return tensors;
@@ -52,7 +54,7 @@ fn text_of(file: &ExportFile) -> String {
         Ok(text) => text.to_string(),
         // cut inside a character
         Err(e) if e.valid_up_to() + 4 > start.len() => String::from_utf8_lossy(&start[..e.valid_up_to()]).into(),
-        Err(_) => "machine code or other binary data".into(),
+        Err(_) => binary.into(),
     }
 }
 
@@ -76,7 +78,7 @@ mod tests {
         let tensor = crate::base::HostTensor::vector(crate::base::tensor::Data::I32(vec![1, 2, 3]));
         let bytes = crate::worker::tensors::write([("kv_indices".to_string(), &tensor)]).expect("written");
         let shown = |name: &str, bytes: &[u8]| {
-            text_of(&ExportFile::new(crate::export::ExportKind::Module, name, bytes, "what"))
+            text_of("machine code", &ExportFile::new(crate::export::ExportKind::Module, name, bytes, "what"))
         };
         assert_eq!(shown("a.safetensors", &bytes), "kv_indices: I32 [3]\n");
         assert_eq!(shown("a.py", "# Ünicode".as_bytes()), "# Ünicode");

@@ -4,6 +4,7 @@
 
 use super::picture::{colour, viridis};
 use super::work::Seen;
+use crate::app::language::{say, say_with};
 use crate::app::theme::palette;
 use crate::app::widgets::{milliseconds, percent};
 use crate::base::words;
@@ -18,16 +19,16 @@ const BAR: f32 = 110.0;
 
 /// The predicted times of all divisions.
 pub(super) fn divisions(ui: &mut Ui, seen: &Seen) {
-    ui.strong("Predicted time of a layer, forward and backward");
+    ui.strong(say(ui, "gpus-predicted"));
     let ours = &seen.plan.figures;
     let others = seen.rivals.iter().filter_map(|rival| rival.figures.as_ref().ok().map(|f| (rival, f)));
     let slowest = others.clone().map(|(_, f)| f.ms()).fold(ours.ms(), f64::max);
     Grid::new("divisions").num_columns(5).striped(true).show(ui, |ui| {
-        for title in ["", "", "imbalance", "keys received", "not hidden"] {
+        for title in ["", "", say(ui, "gpus-imbalance"), say(ui, "gpus-received"), say(ui, "gpus-exposed")] {
             ui.weak(title);
         }
         ui.end_row();
-        row(ui, ("This plan", "what Maskloom plans"), ours, slowest, true);
+        row(ui, (say(ui, "gpus-plan"), say(ui, "gpus-plan.tip")), ours, slowest, true);
         for (rival, figures) in others {
             row(ui, (rival.name, rival.about), figures, slowest, false);
         }
@@ -47,16 +48,14 @@ fn row(ui: &mut Ui, (name, about): (&str, &str), figures: &Figures, slowest: f64
     let fill = if ours { accent } else { ui.visuals().weak_text_color() };
     let words = milliseconds(figures.ms());
     bar(ui, figures.ms() / slowest, fill, &words, &format!("{name}: {words}"));
-    ui.label(format!("{:.3}", figures.imbalance)).on_hover_text("The slowest GPU's work over the mean of all.");
+    ui.label(format!("{:.3}", figures.imbalance)).on_hover_text(say(ui, "gpus-imbalance-tip"));
     let how = match figures.exchange {
-        Exchange::AllGather => "Every key is sent to every GPU.",
-        Exchange::Needed => "Only the key blocks that a GPU's queries list are sent to it.",
-        Exchange::Heads => {
-            "Queries, keys, values and outputs are exchanged for heads, in units of an all-gather of the keys."
-        }
+        Exchange::AllGather => say(ui, "gpus-all-gather"),
+        Exchange::Needed => say(ui, "gpus-needed"),
+        Exchange::Heads => say(ui, "gpus-heads"),
     };
     ui.label(percent(figures.received)).on_hover_text(how);
-    ui.label(milliseconds(figures.exposed_ms)).on_hover_text("Time of the exchanges that no computation hides.");
+    ui.label(milliseconds(figures.exposed_ms)).on_hover_text(say(ui, "gpus-exposed-tip"));
     ui.end_row();
 }
 
@@ -75,11 +74,11 @@ fn bar(ui: &mut Ui, share: f64, fill: Color32, words: &str, name: &str) {
 /// What the ways of other libraries do with these masks.
 pub(super) fn paths(ui: &mut Ui, paths: &[Path]) {
     ui.add_space(6.0);
-    ui.strong("What other ways do with these masks");
+    ui.strong(say(ui, "gpus-others"));
     let colours = palette(ui.visuals());
     Grid::new("paths").num_columns(3).striped(true).show(ui, |ui| {
         for path in paths {
-            ui.label(path.name).on_hover_text(format!("read in {}", path.release));
+            ui.label(path.name).on_hover_text(say_with(ui, "gpus-read-in", &[("release", path.release.into())]));
             let word = RichText::new(path.fate.word());
             ui.label(if path.fate == Fate::Kept { word } else { word.strong().color(colours.warning) });
             ui.add(egui::Label::new(path.how).truncate()).on_hover_text(path.how);
@@ -97,15 +96,15 @@ pub(super) fn loads(ui: &mut Ui, seen: &Seen, kind: usize) {
     let times: Vec<f64> = kind.forward.compute_ms.iter().enumerate().map(|(rank, ms)| ms + back(rank)).collect();
     let most = times.iter().copied().fold(0.0, f64::max);
     ui.add_space(6.0);
-    ui.strong("Attention of each GPU");
+    ui.strong(say(ui, "gpus-each"));
     Grid::new("loads").num_columns(4).show(ui, |ui| {
         for (rank, ms) in times.iter().enumerate() {
             ui.label(format!("GPU {rank}"));
             let words = milliseconds(*ms);
             bar(ui, ms / most, colour(rank, times.len()), &words, &format!("GPU {rank}: {words}"));
-            ui.label(format!("{} tokens", figures.tokens[rank]));
+            ui.label(say_with(ui, "gpus-tokens", &[("n", figures.tokens[rank].into())]));
             let received: u64 = kind.bytes.iter().map(|row| row[rank]).sum();
-            ui.label(format!("receives {}", words::bytes(received)));
+            ui.label(say_with(ui, "gpus-receives", &[("bytes", words::bytes(received).into())]));
             ui.end_row();
         }
     });
@@ -119,12 +118,13 @@ pub(super) fn sent(ui: &mut Ui, seen: &Seen, kind: usize) {
         return;
     }
     ui.add_space(6.0);
-    ui.strong("Keys and values sent in a forward pass, MB from row to column");
+    ui.strong(say(ui, "gpus-sent"));
     let most = kind.bytes.iter().flatten().copied().max().unwrap_or(0).max(1);
     let side = if ranks <= NUMBERS { 34.0 } else { (400.0 / ranks as f32).max(3.0) };
     let size = Vec2::new(side * ranks as f32, side.min(22.0) * ranks as f32);
     let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
-    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Image, true, "Bytes between GPUs"));
+    let name = say(ui, "gpus-bytes");
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Image, true, name));
     let cell = Vec2::new(rect.width() / ranks as f32, rect.height() / ranks as f32);
     for (from, row) in kind.bytes.iter().enumerate() {
         for (to, bytes) in row.iter().enumerate().filter(|(to, _)| *to != from) {

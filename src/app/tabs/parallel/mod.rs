@@ -10,6 +10,8 @@ mod tests;
 mod work;
 
 use crate::app::background::Latest;
+use crate::app::language::{say, say_with};
+use crate::app::origins;
 use crate::app::recovery::Tab;
 use crate::app::state::State;
 use crate::app::theme::palette;
@@ -94,16 +96,18 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ParallelPage) {
     kinds(ui, state, page);
     let built = state.session.built.as_ref();
     if let Some(why) = built.and_then(|built| built.problem.as_ref().err()) {
-        ui.label("There is no plan for a document with errors.");
+        ui.label(say(ui, "gpus-errors"));
         return super::reported(ui, why);
     }
     if !page.is_current() {
         ui.horizontal(|ui| {
             ui.spinner();
-            ui.label("planning");
+            ui.label(say(ui, "gpus-planning"));
             if page.answer.is_some() {
                 let colours = palette(ui.visuals());
-                ui.label(RichText::new(format!("below: {}", Provenance::Before)).strong().color(colours.warning));
+                let before = origins::whole(ui, &Provenance::Before);
+                let words = say_with(ui, "gpus-below", &[("before", before.into())]);
+                ui.label(RichText::new(words).strong().color(colours.warning));
             }
         });
     }
@@ -120,14 +124,16 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ParallelPage) {
         let [before, after] = &mut page.pictures;
         let half = ((ui.available_width() - 12.0) / 2.0).clamp(80.0, 360.0);
         ui.horizontal_top(|ui| {
-            before.show(ui, ("The mask by rank", half), &seen.before, (page.number, answer.question.ranks));
-            after.show(ui, ("In the order of ranks", half), &seen.after, (page.number, answer.question.ranks));
+            before.show(ui, (say(ui, "gpus-by-rank"), half), &seen.before, (page.number, answer.question.ranks));
+            after.show(ui, (say(ui, "gpus-in-order"), half), &seen.after, (page.number, answer.question.ranks));
         });
         let shown = &mut page.kind;
         if seen.kinds.len() > 1 {
             ui.horizontal_wrapped(|ui| {
-                ui.label("Figures of");
+                ui.label(say(ui, "gpus-figures"));
                 for (n, name) in seen.kinds.iter().enumerate() {
+                    // the first is the open document's
+                    let name = if n == 0 { say(ui, "gpus-this-mask") } else { name.as_str() };
                     ui.selectable_value(shown, n, name);
                 }
             });
@@ -136,28 +142,29 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ParallelPage) {
         figures::loads(ui, seen, *shown);
         figures::sent(ui, seen, *shown);
         figures::paths(ui, &seen.paths);
-        weak(ui, &seen.source.sentence());
+        let source = origins::sentence(ui, &seen.source);
+        weak(ui, &source);
     });
 }
 
 /// The layers of the model: the open document's, and those of other documents and presets under the same division.
 fn kinds(ui: &mut Ui, state: &State, page: &mut ParallelPage) {
     ui.horizontal_wrapped(|ui| {
-        let name = ui.label("Layers of this mask");
+        let name = ui.label(say(ui, "gpus-layers"));
         ui.add(DragValue::new(&mut page.layers).range(1..=MOST_LAYERS)).labelled_by(name.id);
         let mut gone = None;
         for (n, further) in page.further.iter_mut().enumerate() {
             ui.separator();
             let name = ui.label(&further.name);
             ui.add(DragValue::new(&mut further.layers).range(1..=MOST_LAYERS)).labelled_by(name.id);
-            let words = format!("Leave out {}", further.name);
+            let words = say_with(ui, "gpus-leave-out", &[("name", (&*further.name).into())]);
             if ui.small_button("×").on_hover_text(&words).accessible_name(words).clicked() {
                 gone = Some(n);
             }
         }
         gone.map(|n| page.further.remove(n));
         ui.separator();
-        ui.menu_button("Add a kind of layer", |ui| {
+        ui.menu_button(say(ui, "gpus-add"), |ui| {
             ScrollArea::vertical().max_height(320.0).show(ui, |ui| {
                 if let Some((name, document)) = further_masks(ui, state) {
                     page.further.push(Further { name, layers: 1, document: Arc::new(document) });
@@ -194,11 +201,11 @@ fn weak(ui: &mut Ui, text: &str) {
 
 fn controls(ui: &mut Ui, page: &mut ParallelPage) {
     ui.horizontal_wrapped(|ui| {
-        let name = ui.label("GPUs");
+        let name = ui.label(say(ui, "gpus-count"));
         ui.add(Slider::new(&mut page.ranks, 1..=MOST_RANKS).logarithmic(true)).labelled_by(name.id);
         ui.separator();
-        let name = ui.label("GB/s received");
-        let words = "What a GPU receives of the others: about 214 with NVLink inside of one host, 45 over a 400 Gbit/s network.";
+        let name = ui.label(say(ui, "gpus-bandwidth"));
+        let words = say(ui, "gpus-bandwidth.tip");
         let slider = Slider::new(&mut page.bandwidth, 1.0..=1000.0).logarithmic(true).fixed_decimals(0);
         ui.add(slider).labelled_by(name.id).on_hover_text(words);
     });

@@ -3,6 +3,7 @@
 //! Invariant: only visible heads are painted. Must not know how heads are analysed.
 
 use super::measures::heat;
+use crate::app::language::{say, say_with};
 use crate::app::theme::palette;
 use crate::app::widgets::percent;
 use crate::tasks::lab::page::look::Seen;
@@ -33,27 +34,28 @@ impl Atlas {
             return (Some(Study::Atlas), None);
         }
         let Some(found) = &self.found else {
-            let again = ui.add_enabled(!busy, egui::Button::new("Look at all heads")).clicked();
+            let again = ui.add_enabled(!busy, egui::Button::new(say(ui, "atlas-look"))).clicked();
             return (again.then_some(Study::Atlas), None);
         };
         ui.horizontal_wrapped(|ui| {
-            let name = Sort::ALL.iter().find(|(by, _)| *by == self.sort).map_or("", |(_, name)| name);
-            let combo = ComboBox::from_id_salt("atlas sort").selected_text(format!("by {name}")).show_ui(ui, |ui| {
-                for (by, name) in Sort::ALL {
-                    ui.selectable_value(&mut self.sort, by, name);
+            let chosen = say(ui, by(self.sort)[0]);
+            let combo = ComboBox::from_id_salt("atlas sort").selected_text(chosen).show_ui(ui, |ui| {
+                for (sort, _) in Sort::ALL {
+                    ui.selectable_value(&mut self.sort, sort, say(ui, by(sort)[1]));
                 }
             });
-            combo.response.accessible_name("Order of the heads");
-            let combo = ComboBox::from_id_salt("atlas kind").selected_text(self.kind.unwrap_or("all kinds"));
+            combo.response.accessible_name(say(ui, "atlas-order"));
+            let combo =
+                ComboBox::from_id_salt("atlas kind").selected_text(say(ui, self.kind.map_or("atlas-all-kinds", kind)));
             let combo = combo.show_ui(ui, |ui| {
-                ui.selectable_value(&mut self.kind, None, "all kinds");
-                for kind in ["sinks", "prefix", "local", "sparse", "spread"] {
-                    ui.selectable_value(&mut self.kind, Some(kind), kind);
+                ui.selectable_value(&mut self.kind, None, say(ui, "atlas-all-kinds"));
+                for one in ["sinks", "prefix", "local", "sparse", "spread"] {
+                    ui.selectable_value(&mut self.kind, Some(one), say(ui, kind(one)));
                 }
             });
-            combo.response.accessible_name("Kind of the heads");
-            ui.add(TextEdit::singleline(&mut self.filter).hint_text("layer").desired_width(120.0))
-                .accessible_name("Filter of layers");
+            combo.response.accessible_name(say(ui, "atlas-kind"));
+            ui.add(TextEdit::singleline(&mut self.filter).hint_text(say(ui, "atlas-filter")).desired_width(120.0))
+                .accessible_name(say(ui, "atlas-filter-name"));
         });
         let mut shown: Vec<AtlasHead> = found
             .iter()
@@ -61,7 +63,7 @@ impl Atlas {
             .cloned()
             .collect();
         lab::sort(&mut shown, self.sort);
-        ui.weak(format!("{} of {} heads", shown.len(), found.len()));
+        ui.weak(say_with(ui, "atlas-count", &[("n", shown.len().into()), ("all", found.len().into())]));
         let mut picked = None;
         match self.sort {
             Sort::Capture => {
@@ -72,7 +74,10 @@ impl Atlas {
             }
             Sort::Cluster => {
                 for group in shown.chunk_by(|a, b| a.cluster == b.cluster) {
-                    ui.label(format!("group {}: {} heads, such as {}", group[0].cluster, group.len(), group[0].kind()));
+                    let such = say(ui, kind(group[0].kind()));
+                    let figures =
+                        [("group", group[0].cluster.into()), ("n", group.len().into()), ("kind", such.into())];
+                    ui.label(say_with(ui, "atlas-group", &figures));
                     ui.horizontal_wrapped(|ui| group.iter().for_each(|head| tile(ui, head, &mut picked)));
                 }
             }
@@ -82,13 +87,36 @@ impl Atlas {
     }
 }
 
+/// The texts on an order: of the field, and in its list.
+fn by(sort: Sort) -> [&'static str; 2] {
+    match sort {
+        Sort::Capture => ["atlas-by-capture", "atlas-capture"],
+        Sort::Keys => ["atlas-by-keys", "atlas-keys"],
+        Sort::Sinks => ["atlas-by-sinks", "atlas-sinks"],
+        Sort::Local => ["atlas-by-local", "atlas-local"],
+        Sort::Needed => ["atlas-by-needed", "atlas-needed"],
+        Sort::Cluster => ["atlas-by-cluster", "atlas-cluster"],
+    }
+}
+
+/// The text on a kind of heads.
+fn kind(of: &str) -> &'static str {
+    match of {
+        "sinks" => "atlas-sinks",
+        "prefix" => "atlas-prefix",
+        "local" => "atlas-local",
+        "sparse" => "atlas-sparse",
+        _ => "atlas-spread",
+    }
+}
+
 fn title(seen: &Seen, key: &str) -> String {
     seen.file.calls.iter().find(|(k, _)| k == key).map_or(key, |(_, title)| title).to_string()
 }
 
 fn tile(ui: &mut Ui, head: &AtlasHead, picked: &mut Option<(String, usize)>) {
     let (rect, response) = ui.allocate_exact_size(vec2(SIDE, SIDE + 8.0), Sense::click());
-    let name = format!("{} head {}", head.call, head.head);
+    let name = say_with(ui, "atlas-head", &[("call", (&*head.call).into()), ("head", head.head.into())]);
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, true, &name));
     if ui.is_rect_visible(rect) {
         let painter = ui.painter_at(rect.expand(1.0));
@@ -97,23 +125,22 @@ fn tile(ui: &mut Ui, head: &AtlasHead, picked: &mut Option<(String, usize)>) {
             Rect::from_min_size(rect.left_bottom() - vec2(0.0, 6.0), vec2(SIDE * head.tile.mark.clamp(0.0, 1.0), 5.0));
         painter.rect_filled(bar, 0.0, palette(ui.visuals()).accent);
     }
-    let known = |x: Option<f64>| x.map_or("not known".to_string(), percent);
-    let words = format!(
-        "{name}: {}, group {}\neffective keys {}, first block {}, prefix {}, diagonal {} (the bar), {} of the blocks hold 95%{}",
-        head.kind(),
-        head.cluster,
-        known(head.keys),
-        percent(head.sinks),
-        known(head.prefix),
-        percent(head.local),
-        percent(head.needed),
-        if head.full {
-            "\nClick to open it on the canvas."
-        } else {
-            "\nThe file has no q and k of this head: a click opens its layer."
-        }
-    );
-    if response.on_hover_text(words).clicked() {
+    if response.on_hover_text(about(ui, head, name)).clicked() {
         *picked = Some((head.call.clone(), head.head));
     }
+}
+
+/// What is known of a head, in three lines.
+fn about(ui: &Ui, head: &AtlasHead, name: String) -> String {
+    let known = |x: Option<f64>| x.map_or(say(ui, "atlas-unknown").to_string(), percent);
+    let is = [("name", name.into()), ("kind", say(ui, kind(head.kind())).into()), ("group", head.cluster.into())];
+    let figures = [
+        ("keys", known(head.keys).into()),
+        ("sinks", percent(head.sinks).into()),
+        ("prefix", known(head.prefix).into()),
+        ("local", percent(head.local).into()),
+        ("needed", percent(head.needed).into()),
+    ];
+    let click = if head.full { "atlas-click" } else { "atlas-click-layer" };
+    [say_with(ui, "atlas-is", &is), say_with(ui, "atlas-figures", &figures), say(ui, click).into()].join("\n")
 }

@@ -4,6 +4,7 @@
 //! uncertain. Must not know how masses are computed.
 
 use super::measures::heat;
+use crate::app::language::{say, say_with};
 use crate::app::theme::palette;
 use crate::app::widgets::{percent, section};
 use crate::tasks::lab::page::look::Line;
@@ -23,15 +24,14 @@ enum Which {
 
 /// Draws them; returns the clicked one, by its position.
 pub(super) fn show(ui: &mut Ui, line: &Line) -> Option<usize> {
-    section(ui, "Heads, largest loss first");
+    section(ui, say(ui, "heads-title"));
     let mut order: Vec<(f64, Which)> =
         line.heads.iter().enumerate().map(|(at, (_, head))| (head.mass.mean, Which::Measured(at))).collect();
     order.extend(line.rest.iter().enumerate().map(|(at, head)| ((head.low + head.high) / 2.0, Which::Bounded(at))));
     order.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut chosen = None;
     if !line.rest.is_empty() {
-        let words = "The file has block masses alone of heads with a pale bar: it ends at the bounds of what the mask keeps, and they \
-                     stand by the middle of these bounds.";
+        let words = say(ui, "heads-pale");
         ui.add(egui::Label::new(egui::RichText::new(words).small().weak()).wrap());
     }
     ui.horizontal_wrapped(|ui| {
@@ -52,7 +52,7 @@ pub(super) fn show(ui: &mut Ui, line: &Line) -> Option<usize> {
 fn measured(ui: &mut Ui, line: &Line, at: usize) -> bool {
     let (number, head) = &line.heads[at];
     let (rect, response) = ui.allocate_exact_size(vec2(SIDE, HEIGHT), Sense::click());
-    let name = format!("Head {number}");
+    let name = say_with(ui, "heads-name", &[("number", number.into())]);
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, true, &name));
     let painter = ui.painter_at(rect.expand(1.0));
     if let Some(thumb) = line.thumbs.get(at) {
@@ -62,11 +62,15 @@ fn measured(ui: &mut Ui, line: &Line, at: usize) -> bool {
         let colours = palette(ui.visuals());
         painter.rect_stroke(rect, 0.0, Stroke::new(2.0, colours.accent), StrokeKind::Outside);
     }
-    let words = format!(
-        "head {number}: keeps {} of its mass, {} in its worst row, in {} of the blocks",
-        percent(head.mass.mean),
-        percent(head.mass.min),
-        percent(head.cost.density())
+    let words = say_with(
+        ui,
+        "heads-keeps",
+        &[
+            ("number", number.into()),
+            ("mean", percent(head.mass.mean).into()),
+            ("min", percent(head.mass.min).into()),
+            ("blocks", percent(head.cost.density()).into()),
+        ],
     );
     response.on_hover_text(words).clicked()
 }
@@ -74,11 +78,10 @@ fn measured(ui: &mut Ui, line: &Line, at: usize) -> bool {
 fn bounded(ui: &mut Ui, line: &Line, at: usize) {
     let head = &line.rest[at];
     let (rect, response) = ui.allocate_exact_size(vec2(SIDE, HEIGHT), Sense::hover());
-    let words = format!(
-        "head {}: keeps {} to {} of its mass; the file has only its block masses, no q and k",
-        head.number,
-        percent(head.low),
-        percent(head.high)
+    let words = say_with(
+        ui,
+        "heads-keeps-bounds",
+        &[("number", head.number.into()), ("low", percent(head.low).into()), ("high", percent(head.high).into())],
     );
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Image, true, &words));
     paint(ui, &ui.painter_at(rect.expand(1.0)), rect, (head.number, &head.thumb), [head.low, head.high]);

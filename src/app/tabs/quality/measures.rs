@@ -5,6 +5,8 @@
 use super::small;
 use crate::app::action::{Action, Actions};
 use crate::app::canvas::Picture;
+use crate::app::language::{say, say_with};
+use crate::app::origins;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::percent;
@@ -20,32 +22,53 @@ pub(super) fn show(ui: &mut Ui, line: &Line, stale: bool) {
     let mean = line.heads.iter().map(|(_, h)| h.mass.mean).sum::<f64>() / line.heads.len() as f64;
     let least = line.heads.iter().map(|(_, h)| h.mass.min).fold(f64::INFINITY, f64::min);
     ui.horizontal_wrapped(|ui| {
-        let words = format!("{} heads: mass {}, worst row {}", line.heads.len(), percent(mean), percent(least));
-        ui.label(RichText::new(words).strong()).on_hover_text(
-            "Mass kept of a row: exp(lse masked - lse full), the share of full attention's probability on the keys that the mask keeps. \
-             Usual limits are a mean of 0.9 to 0.95 (FlexPrefill, XAttention).",
+        let words = say_with(
+            ui,
+            "measure-all",
+            &[("n", line.heads.len().into()), ("mean", percent(mean).into()), ("least", percent(least).into())],
         );
+        ui.label(RichText::new(words).strong()).on_hover_text(say(ui, "measure-all-tip"));
         if stale {
-            ui.label(RichText::new("stale").strong().color(colours.warning))
-                .on_hover_text(format!("Of {}; the new mask is being measured.", Provenance::Before));
+            ui.label(RichText::new(say(ui, "measure-stale")).strong().color(colours.warning)).on_hover_text(say_with(
+                ui,
+                "measure-stale-tip",
+                &[("before", origins::whole(ui, &Provenance::Before).into())],
+            ));
         }
     });
     ui.horizontal_wrapped(|ui| {
         let m = &head.mass;
-        put(ui, format!("head {number}: mass {}", percent(m.mean)), "Mean over rows of exp(lse masked - lse full). Methods aim at 0.9 to 0.95 or more.");
-        put(ui, format!("p5 {}", percent(m.p5)), "One row in twenty keeps less: 5th percentile over rows.");
-        put(ui, format!("min {} in row {}", percent(m.min), m.worst_row), "The row that keeps the least mass. A row at 0 has output 0.");
-        put(ui, format!("ceiling {}", percent(head.ceiling)),
-            "The largest mass that the same number of blocks in each row could keep: mean over rows of the sum of the k largest block masses (\"perfect recall\").");
-        put(ui, format!("regret {}", small((head.ceiling - m.mean).max(0.0))),
-            "Ceiling minus mass: the gain of the best choice of the same number of blocks. Near 0 the pattern is right and only the budget is too small.");
-        put(ui, format!("blocks {}", percent(head.cost.density())), "Blocks that a kernel visits, over all blocks.");
+        put(
+            ui,
+            say_with(ui, "measure-mass", &[("number", number.into()), ("mass", percent(m.mean).into())]),
+            say(ui, "measure-mass-tip"),
+        );
+        put(ui, say_with(ui, "measure-p5", &[("mass", percent(m.p5).into())]), say(ui, "measure-p5-tip"));
+        put(
+            ui,
+            say_with(ui, "measure-min", &[("mass", percent(m.min).into()), ("row", m.worst_row.into())]),
+            say(ui, "measure-min-tip"),
+        );
+        put(
+            ui,
+            say_with(ui, "measure-ceiling", &[("mass", percent(head.ceiling).into())]),
+            say(ui, "measure-ceiling-tip"),
+        );
+        put(
+            ui,
+            say_with(ui, "measure-regret", &[("mass", small((head.ceiling - m.mean).max(0.0)).into())]),
+            say(ui, "measure-regret-tip"),
+        );
+        put(
+            ui,
+            say_with(ui, "measure-blocks", &[("share", percent(head.cost.density()).into())]),
+            say(ui, "measure-blocks-tip"),
+        );
     });
     more(ui, line);
     if head.mass.empty_rows > 0 {
         let first = head.mass.first_empty.unwrap_or(0);
-        let words =
-            format!("{} rows keep no key at all, the first is q_idx {first}: their output is 0.", head.mass.empty_rows);
+        let words = say_with(ui, "measure-empty-rows", &[("n", head.mass.empty_rows.into()), ("first", first.into())]);
         ui.label(RichText::new(words).color(colours.warning));
     }
     if let Some(words) = &line.troubles {
@@ -77,34 +100,69 @@ fn more(ui: &mut Ui, line: &Line) {
         let has_v = line.has_v;
         match &line.error {
             Some(e) => {
-                put(ui, format!("output error {}", small(e.relative_l1)),
-                    "Relative L1: sum |o - o'| / sum |o| against full attention with the captured v. 0.06 to 0.08 passes in SpargeAttn.");
-                put(ui, format!("cosine {:.4}", e.cosine), "Cosine of the head's dense and masked outputs. Above 0.98 passes in SpargeAttn.");
-                put(ui, format!("rmse {:.4}", e.rmse), "sqrt(mean (o - o')^2). Below 0.07 passes in SpargeAttn.");
-                put(ui, format!("p99 row {}", small(e.row_p99)), "99th percentile over rows of norm2(o - o') / norm2(o).");
-                put(ui, format!("dropped {}, renormalised {}", small(e.dropped), small(e.renormalised)),
-                    "o - o' = (o - m o') - (1 - m) o': the contribution of the dropped values, and the effect of sharing their mass among the kept values; \
-                     each as sum |.| / sum |o| (SpargeAttention2).");
+                put(
+                    ui,
+                    say_with(ui, "measure-error", &[("error", small(e.relative_l1).into())]),
+                    say(ui, "measure-error-tip"),
+                );
+                put(
+                    ui,
+                    say_with(ui, "measure-cosine", &[("cosine", format!("{:.4}", e.cosine).into())]),
+                    say(ui, "measure-cosine-tip"),
+                );
+                put(
+                    ui,
+                    say_with(ui, "measure-rmse", &[("rmse", format!("{:.4}", e.rmse).into())]),
+                    say(ui, "measure-rmse-tip"),
+                );
+                put(ui, say_with(ui, "measure-p99", &[("error", small(e.row_p99).into())]), say(ui, "measure-p99-tip"));
+                put(
+                    ui,
+                    say_with(
+                        ui,
+                        "measure-parts",
+                        &[("dropped", small(e.dropped).into()), ("renormalised", small(e.renormalised).into())],
+                    ),
+                    say(ui, "measure-parts-tip"),
+                );
             }
-            None if has_v => drop(ui.weak("output error: follows when the mask stops changing")),
-            None => drop(ui.weak("no output error: the capture has no v of this head")),
+            None if has_v => drop(ui.weak(say(ui, "measure-error-later"))),
+            None => drop(ui.weak(say(ui, "measure-error-none"))),
         }
     });
     ui.horizontal_wrapped(|ui| match &line.character {
         Some(c) => {
-            put(ui, format!("{:.1} effective keys ({})", c.keys, percent(c.share)),
-                "exp(entropy) of a row: median in keys, and the mean as a share of all keys. Few effective keys suit block lists. With nearly all keys, no sparse mask fits.");
-            put(ui, format!("sinks {}", percent(c.sinks)), "Mass on the first four keys.");
+            put(
+                ui,
+                say_with(
+                    ui,
+                    "measure-keys",
+                    &[("keys", format!("{:.1}", c.keys).into()), ("share", percent(c.share).into())],
+                ),
+                say(ui, "measure-keys-tip"),
+            );
+            put(ui, say_with(ui, "measure-sinks", &[("share", percent(c.sinks).into())]), say(ui, "measure-sinks-tip"));
             if let Some(prefix) = c.prefix {
-                put(ui, format!("prefix {}", percent(prefix)), "Mass on the tokens before the grid, such as text.");
+                put(
+                    ui,
+                    say_with(ui, "measure-prefix", &[("share", percent(prefix).into())]),
+                    say(ui, "measure-prefix-tip"),
+                );
             }
             if let Some(efficiency) = line.efficiency {
-                put(ui, format!("efficiency {}", percent(efficiency)),
-                    "Kept cells over cells of the visited blocks: 100% if no block is partial. A kernel works on whole blocks.");
+                put(
+                    ui,
+                    say_with(ui, "measure-efficiency", &[("share", percent(efficiency).into())]),
+                    say(ui, "measure-efficiency-tip"),
+                );
             }
-            put(ui, format!("mean distance {:.0}", c.distance), "Mean of |q_idx - kv_idx| by mass, in tokens. Short: a window fits.");
+            put(
+                ui,
+                say_with(ui, "measure-distance", &[("tokens", format!("{:.0}", c.distance).into())]),
+                say(ui, "measure-distance-tip"),
+            );
         }
-        None => drop(ui.weak("character: follows when the mask stops changing")),
+        None => drop(ui.weak(say(ui, "measure-character-later"))),
     });
 }
 
@@ -113,19 +171,25 @@ pub(super) fn row(ui: &mut Ui, state: &State, line: &Line, actions: &mut Actions
     let Some((number, head)) = line.heads.get(line.shown) else { return };
     let keys: Vec<String> = line.missed.iter().map(|(kv, p)| format!("{kv} ({})", percent(f64::from(*p)))).collect();
     let kept = line.rows.get(line.row).copied().unwrap_or(f32::NAN);
-    let missing = if keys.is_empty() { "misses nothing".into() } else { format!("misses keys {}", keys.join(", ")) };
+    let id = if keys.is_empty() { "measure-row" } else { "measure-row-misses" };
+    let figures = [
+        ("row", line.row.into()),
+        ("number", number.into()),
+        ("kept", percent(f64::from(kept)).into()),
+        ("keys", keys.join(", ").into()),
+    ];
     ui.horizontal_wrapped(|ui| {
-        ui.label(format!("Row {} of head {number} keeps {} and {missing}.", line.row, percent(f64::from(kept))));
+        ui.label(say_with(ui, id, &figures));
         let worst = head.mass.worst_row;
-        let words = "Centres the row that keeps the least mass on the canvas and marks the keys that it misses.";
-        if ui.button("Worst row").on_hover_text(words).clicked() {
+        let words = say(ui, "measure-worst.tip");
+        if ui.button(say(ui, "measure-worst")).on_hover_text(words).clicked() {
             let key = line.missed.first().filter(|_| line.row == worst).map_or(0, |(kv, _)| *kv);
             actions.push(Action::SetPicture(Picture::Loss));
             actions.push(Action::Pin([worst, key]));
             actions.push(Action::GoTo([worst, key]));
         }
         if state.focus.is_pinned && state.focus.picture == Picture::Loss && line.row != worst {
-            ui.weak("the pinned cell's row");
+            ui.weak(say(ui, "measure-pinned"));
         }
     });
 }

@@ -20,7 +20,9 @@ use crate::app::background::{Latest, Wake};
 use crate::app::canvas::heat::HeatData;
 use crate::app::canvas::{Loss, Picture};
 use crate::app::captured::Captured;
+use crate::app::language::{say, say_with};
 use crate::app::numbers::{self, Wanted};
+use crate::app::origins;
 use crate::app::session::LossFigure;
 use crate::app::state::State;
 use crate::app::there::CapturePlace;
@@ -33,6 +35,7 @@ use crate::quality::loss::Shows;
 use crate::tasks::lab;
 use crate::tasks::lab::page::look::{Answer, Cells, Heat, Keeper, Line, Question, Seen};
 use crate::tasks::lab::page::studies::{self, Outcome, Study};
+use crate::words::Words;
 use crate::worker::target::Target;
 use egui::{ComboBox, ScrollArea, TextEdit, Ui};
 use std::path::PathBuf;
@@ -96,11 +99,11 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut QualityPage, actions: 
     let part = page.part.unwrap_or(if run { Part::Run } else { Part::Loss });
     ui.horizontal_wrapped(|ui| {
         for (one, name, words) in [
-            (Part::Loss, "Mask loss", "The loss of the mask on captured q, k and v."),
-            (Part::Proposals, "Proposals", "Masks that lose less, or cost less, than the present one."),
-            (Part::Routers, "Routers", "Run-time routers of other frameworks, and orders of the tokens."),
-            (Part::Atlas, "Atlas", "All layers, steps and heads of the capture."),
-            (Part::Run, "Attention map", "Scores or probabilities of the last run's inputs."),
+            (Part::Loss, say(ui, "quality-loss"), say(ui, "quality-loss.tip")),
+            (Part::Proposals, say(ui, "quality-proposals"), say(ui, "quality-proposals.tip")),
+            (Part::Routers, say(ui, "quality-routers"), say(ui, "quality-routers.tip")),
+            (Part::Atlas, say(ui, "quality-atlas"), say(ui, "quality-atlas.tip")),
+            (Part::Run, say(ui, "quality-map"), say(ui, "quality-map.tip")),
         ] {
             if ui.selectable_label(part == one, name).on_hover_text(words).clicked() {
                 page.part = Some(one);
@@ -124,7 +127,7 @@ impl QualityPage {
         let Some(answer) = self.answer.take() else {
             ui.horizontal(|ui| {
                 ui.spinner();
-                ui.label("reading the capture");
+                ui.label(say(ui, "quality-reading"));
             });
             return;
         };
@@ -184,7 +187,7 @@ impl QualityPage {
                 } else {
                     ui.spinner();
                 }
-                if ui.button("Stop").on_hover_text("Stops the search; earlier results stay.").clicked() {
+                if ui.button(say(ui, "quality-stop")).on_hover_text(say(ui, "quality-stop.tip")).clicked() {
                     self.studies.iter().for_each(Latest::stop);
                     self.stop_there();
                     self.study.1 = false;
@@ -201,14 +204,14 @@ impl QualityPage {
         let wished = ui
             .horizontal_wrapped(|ui| {
                 let shown = state.focus.picture == Picture::Loss;
-                let name = "Show on the canvas";
-                let words = "Draws it by block, and by cell when few enough cells are visible. A click on a row marks the keys that it misses.";
+                let name = say(ui, "quality-canvas");
+                let words = say(ui, "quality-canvas.tip");
                 if !shown && ui.button(name).on_hover_text(words).clicked() {
                     actions.push(Action::SetPicture(Picture::Loss));
                 }
-                let (lost, all) = ("Attention mass outside the mask.", "The mass of full attention, without the mask.");
-                ui.selectable_value(&mut self.shows, Shows::Lost, "lost").on_hover_text(lost);
-                ui.selectable_value(&mut self.shows, Shows::All, "all mass").on_hover_text(all);
+                let (lost, all) = (say(ui, "quality-lost.tip"), say(ui, "quality-all.tip"));
+                ui.selectable_value(&mut self.shows, Shows::Lost, say(ui, "quality-lost")).on_hover_text(lost);
+                ui.selectable_value(&mut self.shows, Shows::All, say(ui, "quality-all")).on_hover_text(all);
                 self.search(ui, line)
             })
             .inner;
@@ -226,13 +229,13 @@ impl QualityPage {
     fn search(&mut self, ui: &mut Ui, line: &Line) -> Option<Study> {
         let lost = line.heads.iter().any(|(_, head)| head.mass.mean < 1.0 - NOTHING);
         let words = match lost {
-            true => "Searches for masks that lose less, or visit fewer blocks.",
-            false => "This mask loses nothing. Searches for masks that visit fewer blocks and lose little.",
+            true => say(ui, "quality-search-less"),
+            false => say(ui, "quality-search-nothing"),
         };
-        let button = primary_button(ui, "Suggest masks", !self.study.1);
+        let button = primary_button(ui, say(ui, "quality-suggest"), !self.study.1);
         let clicked = ui.add_enabled(!self.study.1, button).on_hover_text(words).clicked();
         if !lost {
-            ui.weak("This mask loses nothing. Others may lose little in fewer blocks.");
+            ui.weak(say(ui, "quality-nothing-lost"));
         }
         clicked.then(|| {
             self.part = Some(Part::Proposals);
@@ -246,12 +249,15 @@ impl QualityPage {
             let field = TextEdit::singleline(&mut self.typed)
                 .hint_text("qkv.safetensors")
                 .desired_width(ui.available_width() - 70.0);
-            let field = ui.add(field).accessible_name("Capture file");
+            let field = ui.add(field).accessible_name(say(ui, "quality-file"));
             let entered = field.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter));
-            let words = "Reads the list of the file's content; heads are read when they are shown. Opening or dropping a capture does the same.";
-            if (ui.button("Open").on_hover_text(words).clicked() || entered) && !self.typed.trim().is_empty() {
+            let words = say(ui, "quality-open.tip");
+            if (ui.button(say(ui, "quality-open")).on_hover_text(words).clicked() || entered)
+                && !self.typed.trim().is_empty()
+            {
                 let far = self.far.clone();
-                let path = if far.is_some() { self.typed.trim().into() } else { app::drafts::path::expand(self.typed.trim()) };
+                let path =
+                    if far.is_some() { self.typed.trim().into() } else { app::drafts::path::expand(self.typed.trim()) };
                 self.open(CapturePlace { path, far });
             }
         });
@@ -303,7 +309,7 @@ impl QualityPage {
         }
         self.ask(ctx, state);
         self.tell(state);
-        state.session.loss = self.figure();
+        state.session.loss = self.figure(state.words());
         if state.session.loss.is_none() && state.focus.picture == Picture::Loss {
             state.focus.picture = Picture::default();
         }
@@ -318,7 +324,7 @@ impl QualityPage {
         }
         if let Ok(made) = fitting(seen) {
             actions.push(Action::Edit(Edit::Replace(Box::new(made))));
-            state.done("A document of the capture's shape is open. Undo restores the example.");
+            state.done(state.words().text("quality-made-room"));
         }
     }
 
@@ -436,8 +442,9 @@ impl QualityPage {
 
     /// The canvas's picture of the loss.
     pub(crate) fn numbers(&self, state: &State) -> Wanted {
+        let said = state.words();
         let Some(answer) = &self.answer else {
-            return Wanted { words: "Open a capture in Quality.".into(), ..Wanted::default() };
+            return Wanted { words: said.text("quality-open-first").into(), ..Wanted::default() };
         };
         let line = match answer.result.as_ref().map(|seen| seen.line.as_ref()) {
             Ok(Ok(line)) => line,
@@ -445,10 +452,12 @@ impl QualityPage {
         };
         let shown = state.session.shown.as_ref().and_then(|shown| shown.built.lengths);
         if shown.is_none_or(|l| [l.q_len, l.kv_len] != line.lengths) {
-            return Wanted { words: "The capture has other lengths than the document.".into(), ..Wanted::default() };
+            return Wanted { words: said.text("quality-other-lengths").into(), ..Wanted::default() };
         }
         let stale = self.asked.as_ref().is_some_and(|asked| !same_line(asked, &answer.question));
-        let words = if stale { format!("of {}", Provenance::Before) } else { String::new() };
+        let before =
+            || said.with("quality-of-before", &[("before", origins::whole_in(said, &Provenance::Before).into())]);
+        let words = if stale { before() } else { String::new() };
         let data = self.heats.as_ref().map(|(blocks, cells)| cells.as_ref().unwrap_or(blocks).clone());
         Wanted { data, words, ask: None }
     }
@@ -461,39 +470,34 @@ impl QualityPage {
     }
 
     /// The text of the headline.
-    fn figure(&self) -> Option<LossFigure> {
+    fn figure(&self, said: &'static Words) -> Option<LossFigure> {
         let answer = self.answer.as_ref()?;
         let seen = match &answer.result {
             Ok(seen) => seen,
-            Err(why) => return Some(untold(&why.message)),
+            Err(why) => return Some(untold(said, &why.message)),
         };
         let line = match &seen.line {
             Ok(line) => line,
-            Err(why) => return Some(untold(&why.message)),
+            Err(why) => return Some(untold(said, &why.message)),
         };
         let stale = self.asked.as_ref().is_some_and(|asked| !same_line(asked, &answer.question));
         let count = line.heads.len();
         let mean = line.heads.iter().map(|(_, h)| h.mass.mean).sum::<f64>() / count as f64;
         if mean.is_nan() {
-            return Some(untold(line.troubles.as_deref().unwrap_or("no row can be measured")));
+            return Some(untold(said, line.troubles.as_deref().unwrap_or(said.text("quality-no-row"))));
         }
         let (worst, row) = line
             .heads
             .iter()
             .map(|(n, h)| (n, h.mass.min))
             .fold((&0, f64::INFINITY), |a, b| if b.1 < a.1 { b } else { a });
-        let of = format!("{count} heads of {}", seen.call);
-        let value = if stale { format!("{} before", lost(mean)) } else { format!("{} of mass", lost(mean)) };
+        let of = said.with("quality-heads-of", &[("n", count.into()), ("call", (&*seen.call).into())]);
+        let value = if stale { "quality-lost-before" } else { "quality-lost-mass" };
+        let from = origins::whole_in(said, &seen.capture.provenance());
         Some(LossFigure {
-            value,
-            detail: format!("worst row loses {} (head {worst})", lost(row)),
-            more: vec![
-                of,
-                format!(
-                    "Mean over heads and rows of the attention probability outside the mask: {}.",
-                    seen.capture.provenance()
-                ),
-            ],
+            value: said.with(value, &[("share", lost(mean).into())]),
+            detail: said.with("quality-worst-row", &[("share", lost(row).into()), ("head", worst.into())]),
+            more: vec![of, said.with("quality-mean", &[("from", from.into())])],
             weak: stale,
         })
     }
@@ -517,8 +521,8 @@ fn small(share: f64) -> String {
     percent(if share < NOTHING { 0.0 } else { share })
 }
 
-fn untold(why: &str) -> LossFigure {
-    LossFigure { value: "not measured".into(), detail: why.into(), more: Vec::new(), weak: true }
+fn untold(said: &'static Words, why: &str) -> LossFigure {
+    LossFigure { value: said.text("card-loses-unknown").into(), detail: why.into(), more: Vec::new(), weak: true }
 }
 
 /// Whether two questions lead to the same line.
@@ -530,26 +534,29 @@ fn same_line(a: &Question, b: &Question) -> bool {
 /// The reason why there is no line, the available facts, and a document that fits.
 fn cannot(ui: &mut Ui, seen: &Seen, why: &crate::base::Diagnostic, actions: &mut Actions) {
     // a capture of another shape is not a mistake: the suggested action comes first
-    let words = "Replaces the open document by one with this call's lengths, heads and axes. Undo restores it.";
+    let words = say(ui, "quality-replace");
     if OF_ANOTHER_SHAPE.contains(&&*why.code) {
         ui.add_space(4.0);
         app::widgets::refusal(ui, why);
         ui.add(egui::Label::new(&*why.message).wrap());
-        let button = primary_button(ui, "Create a document of this shape", true);
+        let button = primary_button(ui, say(ui, "quality-create"), true);
         if ui.add(button).on_hover_text(words).clicked() {
             match fitting(seen) {
                 Ok(made) => actions.push(Action::Edit(Edit::Replace(Box::new(made)))),
                 Err(why) => diagnostic_below(ui, &why),
             }
         }
-        ui.weak(why.hint.as_deref().map_or(String::new(), |hint| format!("Or {hint}.")));
+        ui.weak(why.hint.as_deref().map_or(String::new(), |hint| say_with(ui, "quality-or", &[("hint", hint.into())])));
     } else {
         diagnostic_below(ui, why);
     }
     for (head, low, high) in &seen.bounds {
-        ui.label(format!("head {head}: keeps {} to {} of its mass", percent(*low), percent(*high))).on_hover_text(
-            "From block masses alone: full blocks count completely, partial blocks between nothing and all.",
-        );
+        ui.label(say_with(
+            ui,
+            "quality-bounds",
+            &[("head", head.into()), ("low", percent(*low).into()), ("high", percent(*high).into())],
+        ))
+        .on_hover_text(say(ui, "quality-bounds-tip"));
     }
 }
 
@@ -573,6 +580,6 @@ fn calls(ui: &mut Ui, seen: &Seen, chosen: &mut Option<String>) {
                 }
             }
         });
-        response.response.accessible_name("Layer and step");
+        response.response.accessible_name(say(ui, "quality-call"));
     });
 }

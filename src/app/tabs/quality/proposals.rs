@@ -5,6 +5,8 @@
 
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
+use crate::app::language::{say, say_with};
+use crate::app::origins;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{diagnostic_below, percent, section};
@@ -70,26 +72,26 @@ impl Proposals {
         actions: &mut Actions,
     ) -> Option<Study> {
         let lossless = line.heads.iter().all(|(_, head)| head.mass.mean >= 1.0 - super::NOTHING);
-        section(ui, if lossless { "Masks that cost less" } else { "Masks that lose less, or cost less" });
+        section(ui, if lossless { say(ui, "propose-cheaper") } else { say(ui, "propose-better") });
         let mut wished = self.wish(ui, line, seen.capture.grid().is_some(), busy);
         let found = self.found(seen);
         if found.is_empty() {
             if self.known.is_some() {
-                ui.weak("The proposals belong to another layer or step.");
+                ui.weak(say(ui, "propose-of-another"));
             }
             return wished;
         }
         next(ui, actions);
         ui.horizontal(|ui| {
-            let words = "Runs flex on this CPU with the captured heads and each proposal, in turns.";
-            if ui.add_enabled(!busy, egui::Button::new("Measure times")).on_hover_text(words).clicked() {
+            let words = say(ui, "propose-times.tip");
+            if ui.add_enabled(!busy, egui::Button::new(say(ui, "propose-times"))).on_hover_text(words).clicked() {
                 wished = Some(Study::Times(found.clone()));
             }
             if !self.times.is_empty() {
-                ui.checkbox(&mut self.by_time, "plot against time");
+                ui.checkbox(&mut self.by_time, say(ui, "propose-by-time"));
             }
         });
-        if let Some(race) = raced(state) {
+        if let Some(race) = raced(ui, state) {
             ui.weak(race);
         }
         self.candidates(ui, state, line, &found, actions);
@@ -99,10 +101,10 @@ impl Proposals {
     /// The target.
     fn wish(&mut self, ui: &mut Ui, line: &Measured, grid: bool, busy: bool) -> Option<Study> {
         let names = [
-            (Reach::Mass(0.95), "mass to keep"),
-            (Reach::Blocks(0.25), "share of the blocks"),
-            (Reach::Error(0.08), "output error"),
-            (Reach::Time(10.0), "milliseconds on this CPU"),
+            (Reach::Mass(0.95), say(ui, "propose-mass")),
+            (Reach::Blocks(0.25), say(ui, "propose-share")),
+            (Reach::Error(0.08), say(ui, "propose-error")),
+            (Reach::Time(10.0), say(ui, "propose-ms")),
         ];
         let same = |a: &Reach, b: &Reach| std::mem::discriminant(a) == std::mem::discriminant(b);
         ui.horizontal_wrapped(|ui| {
@@ -114,44 +116,40 @@ impl Proposals {
                     }
                 }
             });
-            combo.response.accessible_name("Target of the proposals");
+            combo.response.accessible_name(say(ui, "propose-target"));
             let by_decade = matches!(self.reach, Reach::Time(_));
             let (value, range, words) = match &mut self.reach {
-                Reach::Mass(x) => (x, 0.5..=0.999, "Mean over heads and rows. Most methods use 0.9 to 0.95."),
-                Reach::Blocks(x) => (x, 0.01..=1.0, "Largest share of all blocks. Video models use 0.1 to 0.3."),
-                Reach::Error(x) => {
-                    (x, 0.005..=0.5, "Largest relative L1 error of the output. SpargeAttn accepts 0.06 to 0.08.")
-                }
-                Reach::Time(x) => {
-                    (x, 0.1..=10_000.0, "Largest time of flex's forward pass on this CPU, for all captured heads.")
-                }
+                Reach::Mass(x) => (x, 0.5..=0.999, say(ui, "propose-mass.tip")),
+                Reach::Blocks(x) => (x, 0.01..=1.0, say(ui, "propose-share.tip")),
+                Reach::Error(x) => (x, 0.005..=0.5, say(ui, "propose-error.tip")),
+                Reach::Time(x) => (x, 0.1..=10_000.0, say(ui, "propose-ms.tip")),
             };
             let slider = Slider::new(value, range).logarithmic(by_decade);
             ui.add(slider.fixed_decimals(3)).on_hover_text(words);
         });
         ui.horizontal_wrapped(|ui| {
-            ui.label("always keep");
+            ui.label(say(ui, "propose-always"));
             let p = &mut self.protect;
-            ui.checkbox(&mut p.diagonal, "diagonal").on_hover_text("Blocks on the diagonal.");
-            ui.checkbox(&mut p.sinks, "sinks").on_hover_text("The first block of keys.");
+            ui.checkbox(&mut p.diagonal, say(ui, "propose-diagonal")).on_hover_text(say(ui, "propose-diagonal.tip"));
+            ui.checkbox(&mut p.sinks, say(ui, "propose-sinks")).on_hover_text(say(ui, "propose-sinks.tip"));
             if !grid {
                 // a language model has neither
                 (p.text, p.first_frame) = (false, false);
                 return;
             }
-            ui.checkbox(&mut p.text, "text").on_hover_text("Tokens outside the grid, as queries and as keys.");
-            ui.checkbox(&mut p.first_frame, "first frame").on_hover_text("The grid's first frame, as keys.");
+            ui.checkbox(&mut p.text, say(ui, "propose-text")).on_hover_text(say(ui, "propose-text.tip"));
+            ui.checkbox(&mut p.first_frame, say(ui, "propose-first-frame"))
+                .on_hover_text(say(ui, "propose-first-frame.tip"));
         });
         ui.horizontal(|ui| {
-            ui.label("at most");
+            ui.label(say(ui, "propose-at-most"));
             let most = line.heads.len().max(1);
             ui.add(DragValue::new(&mut self.most_masks).range(1..=most))
-                .on_hover_text("With the number of heads, each head has its own mask; fewer masks group similar heads.")
-                .accessible_name("Distinct masks");
-            ui.label("distinct masks");
-            let words =
-                "Searches for masks that reach the target with few blocks. Protected cells stay in every block list.";
-            ui.add_enabled(!busy, egui::Button::new("Suggest")).on_hover_text(words).clicked()
+                .on_hover_text(say(ui, "propose-distinct-tip"))
+                .accessible_name(say(ui, "propose-distinct-name"));
+            ui.label(say(ui, "propose-distinct"));
+            let words = say(ui, "propose-suggest.tip");
+            ui.add_enabled(!busy, egui::Button::new(say(ui, "propose-suggest"))).on_hover_text(words).clicked()
         })
         .inner
         .then(|| self.study(line.heads.len()))
@@ -163,45 +161,49 @@ impl Proposals {
         let timed = self.times.len() == found.len() + 1;
         Grid::new("candidates").striped(true).num_columns(6).show(ui, |ui| {
             for (name, words) in [
-                ("mask", "A star marks a proposal that no other beats in both loss and blocks."),
-                ("mass", "Mass kept, mean over heads and rows."),
-                ("blocks", "Visited blocks, over all blocks."),
-                ("heads", "Number of different masks among the heads."),
+                (say(ui, "propose-mask"), say(ui, "propose-mask.tip")),
+                (say(ui, "propose-mass-column"), say(ui, "propose-mass-column.tip")),
+                (say(ui, "propose-blocks"), say(ui, "propose-blocks.tip")),
+                (say(ui, "propose-heads"), say(ui, "propose-heads.tip")),
             ] {
                 ui.strong(name).on_hover_text(words);
             }
             if timed {
-                ui.strong("time").on_hover_text("Time of flex on this CPU.");
+                ui.strong(say(ui, "propose-time")).on_hover_text(say(ui, "propose-time.tip"));
             }
             ui.end_row();
             for (n, candidate) in found.iter().enumerate() {
                 let star = if front[n] { "\u{2605} " } else { "" };
                 let words = format!("{}\n{}", candidate.why, candidate.form.words());
                 ui.label(format!("{star}{}", candidate.name)).on_hover_text(words);
-                ui.label(percent(candidate.mass)).on_hover_text(format!(
-                    "Mass kept, mean over heads and rows; one row in twenty keeps less than {}, the worst {}.",
-                    percent(candidate.p5),
-                    percent(candidate.min)
+                ui.label(percent(candidate.mass)).on_hover_text(say_with(
+                    ui,
+                    "propose-kept-tip",
+                    &[("p5", percent(candidate.p5).into()), ("min", percent(candidate.min).into())],
                 ));
-                ui.label(percent(candidate.density)).on_hover_text("Visited blocks, over all blocks.");
+                ui.label(percent(candidate.density)).on_hover_text(say(ui, "propose-blocks.tip"));
                 match candidate.masks {
-                    0 | 1 => ui.weak("one mask").on_hover_text("All heads have the same mask."),
-                    n => ui.label(format!("{n} masks")).on_hover_text("Heads have different masks."),
+                    0 | 1 => ui.weak(say(ui, "propose-one-mask")).on_hover_text(say(ui, "propose-one-mask.tip")),
+                    n => ui
+                        .label(say_with(ui, "propose-masks", &[("n", n.into())]))
+                        .on_hover_text(say(ui, "propose-masks-tip")),
                 };
                 if timed {
-                    ui.label(format!("{:.2} ms", self.times[n]))
-                        .on_hover_text("Median of flex on this CPU, forward, all captured heads.");
+                    ui.label(format!("{:.2} ms", self.times[n])).on_hover_text(say(ui, "propose-median"));
                 }
-                let words = "Replaces the enabled layers; undo restores them.";
-                let take = ui.button("Take").on_hover_text(words);
-                if take.accessible_name(format!("Take {}", candidate.name)).clicked() {
+                let words = say(ui, "propose-take-tip");
+                let take = ui.button(say(ui, "propose-take")).on_hover_text(words);
+                if take
+                    .accessible_name(say_with(ui, "propose-take-name", &[("name", (&*candidate.name).into())]))
+                    .clicked()
+                {
                     taken = Some(n);
                 }
                 ui.end_row();
             }
         });
         if let Some(dense) = self.times.last().filter(|_| timed) {
-            ui.weak(format!("without a mask {dense:.2} ms"));
+            ui.weak(say_with(ui, "propose-without", &[("ms", format!("{:.2}", dense).into())]));
         }
         if let Some(candidate) = taken.and_then(|n| found.get(n)) {
             take(ui, state, candidate, actions);
@@ -221,8 +223,9 @@ impl Proposals {
             .allow_drag(false)
             .allow_zoom(false)
             .allow_scroll(false)
-            .x_axis_label(if timed { "ms of flex on this CPU" } else { "blocks, %" })
-            .y_axis_label("mass lost, %");
+            .x_axis_label(if timed { say(ui, "propose-x-time") } else { say(ui, "propose-x-blocks") })
+            .y_axis_label(say(ui, "propose-y"));
+        let [series, this] = ["propose-series", "propose-this"].map(|id| say(ui, id));
         let shown = plot.show(ui, |plot| {
             let mut best: Vec<[f64; 2]> = (0..found.len()).filter(|n| front[*n]).map(at).collect();
             best.sort_by(|a, b| a[0].total_cmp(&b[0]));
@@ -230,16 +233,16 @@ impl Proposals {
                 plot.line(Line::new("best", PlotPoints::from_iter(best)).color(colours.accent));
             }
             let all = PlotPoints::from_iter((0..found.len()).map(at));
-            plot.points(Points::new("proposals", all).color(colours.accent).radius(4.0));
+            plot.points(Points::new(series, all).color(colours.accent).radius(4.0));
             if !timed {
                 let heads = line.heads.len() as f64;
                 let mass = line.heads.iter().map(|(_, h)| h.mass.mean).sum::<f64>() / heads;
                 let density = line.heads.iter().map(|(_, h)| h.cost.density()).sum::<f64>() / heads;
                 let here = PlotPoints::from_iter([[100.0 * density, 100.0 * (1.0 - mass)]]);
-                plot.points(Points::new("this document", here).color(colours.warning).radius(5.0));
+                plot.points(Points::new(this, here).color(colours.warning).radius(5.0));
             }
         });
-        let name = if timed { "Lost mass against time" } else { "Lost mass against blocks" };
+        let name = if timed { say(ui, "propose-plot-time") } else { say(ui, "propose-plot-blocks") };
         let response = shown.response.accessible_name(name);
         let pointer = response.hover_pos().or(response.interact_pointer_pos())?;
         let apart = |n: usize| {
@@ -250,11 +253,8 @@ impl Proposals {
         let close = apart(nearest) < 14.0;
         let clicked = response.clicked();
         if close {
-            response.on_hover_text_at_pointer(format!(
-                "{}: {}\nClick to apply it.",
-                found[nearest].name,
-                found[nearest].form.words()
-            ));
+            let (candidate, click) = (&found[nearest], say(ui, "propose-click"));
+            response.on_hover_text_at_pointer(format!("{}: {}\n{click}", candidate.name, candidate.form.words()));
         }
         (close && clicked).then_some(nearest)
     }
@@ -263,10 +263,12 @@ impl Proposals {
 /// What the user can do with an accepted mask.
 fn next(ui: &mut Ui, actions: &mut Actions) {
     ui.horizontal_wrapped(|ui| {
-        ui.weak("An applied proposal is a layer with sliders. Then");
-        for (command, text) in
-            [(Command::ShowDesign, "edit it"), (Command::Run, "race it"), (Command::ShowExport, "export it")]
-        {
+        ui.weak(say(ui, "propose-next"));
+        for (command, text) in [
+            (Command::ShowDesign, say(ui, "propose-edit")),
+            (Command::Run, say(ui, "propose-race")),
+            (Command::ShowExport, say(ui, "propose-export")),
+        ] {
             if ui.small_button(text).on_hover_text(command.tooltip(ui.ctx())).clicked() {
                 actions.command(command);
             }
@@ -283,11 +285,13 @@ pub(super) fn take(ui: &mut Ui, state: &State, candidate: &Candidate, actions: &
 }
 
 /// The time of the document's own mask, if it was raced unchanged.
-fn raced(state: &State) -> Option<String> {
+fn raced(ui: &Ui, state: &State) -> Option<String> {
     let race = state.session.race.as_ref().filter(|race| !race.stale && race.is_whole())?;
     let report = race.report.as_deref()?;
     let timed = report.backends.iter().filter_map(|r| Some((r.backend, r.outcome.right()?)));
     let (backend, timing) = timed.min_by(|a, b| a.1.median_ms.total_cmp(&b.1.median_ms))?;
     let (name, from) = (backend.as_str(), Provenance::Measured(report.place()));
-    Some(format!("This document raced: {:.3} ms by {name}, {from}.", timing.median_ms))
+    let ms = format!("{:.3}", timing.median_ms);
+    let figures = [("ms", ms.into()), ("name", name.into()), ("from", origins::whole(ui, &from).into())];
+    Some(say_with(ui, "propose-raced", &figures))
 }

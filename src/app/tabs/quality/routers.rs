@@ -3,6 +3,7 @@
 //! Invariant: a table names its call. Must not know how routers rank.
 
 use crate::app::action::Actions;
+use crate::app::language::{say, say_with};
 use crate::app::state::State;
 use crate::app::widgets::{percent, section};
 use crate::quality::routers::Routed;
@@ -39,35 +40,34 @@ impl Routers {
         actions: &mut Actions,
     ) -> Option<Study> {
         let mut wished = None;
-        section(ui, "Routers of other frameworks");
+        section(ui, say(ui, "routers-title"));
         ui.horizontal_wrapped(|ui| {
-            ui.label("blocks to keep");
+            ui.label(say(ui, "routers-share"));
             ui.add(Slider::new(&mut self.share, 0.02..=1.0).fixed_decimals(2))
-                .on_hover_text("Share of the blocks for routers with a budget; the others aim at a mass of 0.9.");
-            let words =
-                "Simulates each router on the captured heads, and compares it with the true ranking and the ceiling.";
-            if ui.add_enabled(!busy, egui::Button::new("Simulate")).on_hover_text(words).clicked() {
+                .on_hover_text(say(ui, "routers-share.tip"));
+            let words = say(ui, "routers-simulate.tip");
+            if ui.add_enabled(!busy, egui::Button::new(say(ui, "routers-simulate"))).on_hover_text(words).clicked() {
                 wished = Some(Study::Routers(Target::Blocks(self.share)));
             }
         });
         if let Some((call, routed, layers)) = &self.routed {
-            ui.weak(format!("mean over heads of {call}"));
+            ui.weak(say_with(ui, "routers-mean", &[("call", call.into())]));
             if let Some(layer) = table(ui, routed, layers) {
                 super::proposals::take(ui, state, layer, actions);
             }
         }
-        section(ui, "Order of the tokens");
-        let words = "Counts the blocks that hold 95% of the mass under each order, on the first listed head.";
-        if ui.add_enabled(!busy, egui::Button::new("Compare orders")).on_hover_text(words).clicked() {
+        section(ui, say(ui, "routers-order"));
+        let words = say(ui, "routers-orders.tip");
+        if ui.add_enabled(!busy, egui::Button::new(say(ui, "routers-orders"))).on_hover_text(words).clicked() {
             wished = Some(Study::Orders);
         }
         if let Some((call, ordered)) = &self.ordered {
             orders(ui, call, ordered);
         }
-        section(ui, "Other captures");
-        let words = "Measures the document's mask and the proposals on every call of these lengths, without changes.";
+        section(ui, say(ui, "routers-others"));
+        let words = say(ui, "routers-all.tip");
         let problem = state.session.built.as_ref().and_then(|b| b.problem.as_ref().ok());
-        let button = ui.add_enabled(!busy && problem.is_some(), egui::Button::new("Measure on all calls"));
+        let button = ui.add_enabled(!busy && problem.is_some(), egui::Button::new(say(ui, "routers-all")));
         if button.on_hover_text(words).clicked()
             && let Some(problem) = problem
         {
@@ -77,7 +77,7 @@ impl Routers {
             stability(ui, others, &found);
         }
         if seen.file.calls.len() < 2 {
-            ui.weak("This capture has one call: capture more steps or prompts to see how well a mask generalises.");
+            ui.weak(say(ui, "routers-one-call"));
         }
         wished
     }
@@ -88,25 +88,26 @@ fn table<'a>(ui: &mut Ui, routed: &[Routed], layers: &'a [Candidate]) -> Option<
     let mut taken = None;
     Grid::new("routers").striped(true).num_columns(7).show(ui, |ui| {
         for (name, words) in [
-            ("router", "Its name in the framework."),
-            ("blocks", "Kept blocks over all blocks."),
-            ("mass", "Mass kept, mean over rows and heads."),
-            ("ceiling", "The mass that the best blocks of the same number keep."),
-            ("recall", "Share of the truly largest blocks that the router found."),
-            ("cost", "Multiply-adds of the ranking over those of dense scores."),
+            (say(ui, "routers-router"), say(ui, "routers-router.tip")),
+            (say(ui, "routers-blocks"), say(ui, "routers-blocks.tip")),
+            (say(ui, "routers-mass"), say(ui, "routers-mass.tip")),
+            (say(ui, "routers-ceiling"), say(ui, "routers-ceiling.tip")),
+            (say(ui, "routers-recall"), say(ui, "routers-recall.tip")),
+            (say(ui, "routers-cost"), say(ui, "routers-cost.tip")),
         ] {
             ui.strong(name).on_hover_text(words);
         }
         ui.end_row();
         for r in routed {
-            ui.label(r.router.name).on_hover_text(format!("at blocks of {}", r.block));
+            ui.label(r.router.name).on_hover_text(say_with(ui, "routers-at", &[("block", r.block.to_string().into())]));
             for value in [r.density, r.mass, r.ceiling, r.recall, r.cost] {
                 ui.label(percent(value));
             }
             let layer = layers.iter().find(|layer| layer.name.strip_prefix("router ") == Some(r.router.name));
-            let words = "Replaces the enabled layers by the blocks that the router picked on this capture.";
+            let words = say(ui, "routers-take-tip");
+            let name = say_with(ui, "propose-take-name", &[("name", r.router.name.into())]);
             if let Some(layer) = layer
-                && ui.button("Take").on_hover_text(words).accessible_name(format!("Take {}", r.router.name)).clicked()
+                && ui.button(say(ui, "propose-take")).on_hover_text(words).accessible_name(name).clicked()
             {
                 taken = Some(layer);
             }
@@ -116,9 +117,9 @@ fn table<'a>(ui: &mut Ui, routed: &[Routed], layers: &'a [Candidate]) -> Option<
     for r in routed {
         for s in lab::settings_of(r, None) {
             ui.collapsing(format!("{}: {}", r.router.name, s.framework), |ui| {
-                ui.weak(format!("keys read from {}", s.read_from));
+                ui.weak(say_with(ui, "routers-read", &[("where", s.read_from.into())]));
                 ui.code(&s.text);
-                if ui.button("Copy").clicked() {
+                if ui.button(say(ui, "copy")).clicked() {
                     ui.ctx().copy_text(s.text.clone());
                 }
             });
@@ -128,28 +129,28 @@ fn table<'a>(ui: &mut Ui, routed: &[Routed], layers: &'a [Candidate]) -> Option<
 }
 
 fn orders(ui: &mut Ui, call: &str, ordered: &[Gain]) {
-    ui.weak(format!("blocks for 95% of the mass, {call}"));
+    ui.weak(say_with(ui, "routers-holding", &[("call", call.into())]));
     let raster = ordered.first().map_or(1.0, |g| g.density);
     Grid::new("orders").striped(true).num_columns(3).show(ui, |ui| {
         for gain in ordered {
             ui.label(gain.order.name());
             ui.label(percent(gain.density));
-            ui.label(format!("{:.2} of raster", gain.density / raster));
+            ui.label(say_with(ui, "routers-raster", &[("times", format!("{:.2}", gain.density / raster).into())]));
             ui.end_row();
         }
     });
-    ui.weak("`maskloom suggest --orders --out DIR` writes each order as a permutation.");
+    ui.weak(say(ui, "routers-permutation"));
 }
 
 fn stability(ui: &mut Ui, others: &[OfCall], found: &[Candidate]) {
-    let names = std::iter::once("this document").chain(found.iter().map(|c| c.name.as_str()));
+    let names = std::iter::once(say(ui, "propose-this")).chain(found.iter().map(|c| c.name.as_str()));
     let count = others.first().map_or(0, |o| o.mass.len());
     Grid::new("others").striped(true).num_columns(4).show(ui, |ui| {
         for (name, words) in [
-            ("mask", "Unchanged, fitted on one call."),
-            ("mean", "Mean mass over calls."),
-            ("from", "The call with the least mass kept."),
-            ("to", "The call with the most mass kept."),
+            (say(ui, "routers-mask"), say(ui, "routers-mask.tip")),
+            (say(ui, "routers-call-mean"), say(ui, "routers-call-mean.tip")),
+            (say(ui, "routers-from"), say(ui, "routers-from.tip")),
+            (say(ui, "routers-to"), say(ui, "routers-to.tip")),
         ] {
             ui.strong(name).on_hover_text(words);
         }
@@ -163,6 +164,7 @@ fn stability(ui: &mut Ui, others: &[OfCall], found: &[Candidate]) {
             ui.end_row();
         }
     });
-    ui.label(format!("At a mass of 95% for this document: {}.", lab::words(&lab::dense_places(others, 0, 0.95))));
-    ui.weak(format!("{} calls", others.len()));
+    let places = lab::words(&lab::dense_places(others, 0, 0.95));
+    ui.label(say_with(ui, "routers-at-mass", &[("words", places.into())]));
+    ui.weak(say_with(ui, "routers-calls", &[("n", others.len().into())]));
 }

@@ -5,6 +5,7 @@
 
 use crate::app::action::Actions;
 use crate::app::command::Command;
+use crate::app::language::{say, say_with};
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{primary_button, section};
@@ -13,49 +14,37 @@ use egui::{Painter, Pos2, Rect, RichText, Sense, Shape, Stroke, Ui, pos2};
 /// Size of a drawing, in points.
 const DRAWN: [f32; 2] = [116.0, 54.0];
 
-/// An explanation: a name, the words, the drawing.
-type Measure = (&'static str, &'static str, fn(&Ui, &Painter, Rect));
+/// An explanation: the texts of its name and of its words, the drawing.
+type Measure = ([&'static str; 2], fn(&Ui, &Painter, Rect));
 
 const MEASURES: [Measure; 3] = [
-    (
-        "Mass kept",
-        "The share of a row's attention on the keys that the mask keeps. Methods aim at 90 to 95% on average.",
-        mass,
-    ),
-    (
-        "Regret",
-        "The additional mass that the best choice of the same number of blocks would keep. Near 0 only the budget is too small.",
-        regret,
-    ),
-    (
-        "Output error",
-        "The difference between the masked output and that of full attention. Published methods accept 6 to 8%.",
-        error,
-    ),
+    (["quality-mass", "quality-mass.words"], mass),
+    (["quality-regret", "quality-regret.words"], regret),
+    (["quality-error", "quality-error.words"], error),
 ];
 
 /// Draws it.
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.add_space(6.0);
-    ui.label(RichText::new("What does the mask lose?").heading());
-    ui.label(
-        "It depends on the model. Open a capture: q, k and v of some layers and heads, recorded while the model ran.",
-    );
+    ui.label(RichText::new(say(ui, "quality-question")).heading());
+    ui.label(say(ui, "quality-depends"));
     ui.add_space(4.0);
     ui.horizontal_wrapped(|ui| {
         for (command, primary) in [(Command::OpenSample, true), (Command::Open, false)] {
-            let text = if command == Command::Open { "Open a capture…" } else { command.text(ui.ctx()) };
+            let text = if command == Command::Open { say(ui, "quality-open-capture") } else { command.text(ui.ctx()) };
             let button = if primary { primary_button(ui, text, true) } else { egui::Button::new(text) };
             if ui.add(button).on_hover_text(command.tip(ui.ctx())).clicked() {
                 actions.command(command);
             }
         }
     });
-    section(ui, "Then each head of the layer is measured");
-    for (name, words, draw) in MEASURES {
+    section(ui, say(ui, "quality-then"));
+    for (texts, draw) in MEASURES {
+        let [name, words] = texts.map(|id| say(ui, id));
+        let drawn = say_with(ui, "quality-drawn", &[("name", name.into())]);
         ui.horizontal_top(|ui| {
             let (rect, response) = ui.allocate_exact_size(DRAWN.into(), Sense::hover());
-            response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Image, true, format!("{name}, drawn")));
+            response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Image, true, &drawn));
             draw(ui, &ui.painter_at(rect), rect.shrink(4.0));
             ui.vertical(|ui| {
                 ui.strong(name);
@@ -63,8 +52,8 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             });
         });
     }
-    section(ui, "Record a capture of your model");
-    ui.label("The script runs your unchanged script and writes q, k and v.");
+    section(ui, say(ui, "quality-record"));
+    ui.label(say(ui, "quality-record-words"));
     let script = state.session.recorder.as_ref().map_or(crate::export::RECORDER.into(), |p| p.display().to_string());
     let line = format!("python {script} --out qkv.safetensors your_script.py");
     ui.horizontal_wrapped(|ui| {
@@ -72,7 +61,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         {
             actions.command(Command::SaveRecorder);
         }
-        if ui.button("Copy the command").on_hover_text(&line).clicked() {
+        if ui.button(say(ui, "quality-copy-command")).on_hover_text(&line).clicked() {
             ui.ctx().copy_text(line.clone());
         }
     });

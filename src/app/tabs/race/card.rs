@@ -7,7 +7,9 @@ use super::words::flops;
 use crate::analysis::block_mask::Stats;
 use crate::app::cards::{Card, Tone};
 use crate::app::command::Command;
-use crate::app::language::say;
+use crate::app::language::{say, say_with};
+use crate::app::left;
+use crate::app::origins;
 use crate::app::state::State;
 use crate::app::widgets::milliseconds;
 use crate::base::provenance::Basis;
@@ -17,18 +19,14 @@ use crate::problem::result::RunReport;
 use crate::tasks::estimate::{self, Known, Work, from_runs};
 use crate::tasks::recorded::Recorded;
 
-/// How far estimates are off: measured by leaving each recorded run out.
-const ABOUT: &str = "Flex, forward pass. Of the recorded designs half are estimated within 15%, four of five within 1.6x; score mods that \
-                     read much from memory can take many times as long. A race shows the time.";
-
 /// The card of costs.
 pub(in crate::app) fn best_time(ui: &egui::Ui, state: &State, recorded: &[&'static Recorded]) -> Card {
     let title = say(ui, "card-costs");
     let card = |value: String| Card::new(title, value, Command::ShowRace);
     if state.session.is_racing() {
         let running = state.session.running();
-        let mut card =
-            card(say(ui, "card-costs-racing").into()).detail(running.map_or(String::new(), |r| r.step.what.clone()));
+        let mut card = card(say(ui, "card-costs-racing").into())
+            .detail(running.map_or(String::new(), |running| left::doing(ui, running)));
         card.progress = running.map(|r| r.step.fraction);
         return card.tone(Tone::Weak);
     }
@@ -37,7 +35,7 @@ pub(in crate::app) fn best_time(ui: &egui::Ui, state: &State, recorded: &[&'stat
     }
     let race = state.session.race.as_ref().filter(|race| !race.stale && race.is_whole());
     if let Some(report) = race.and_then(|race| race.report.as_deref())
-        && let Some(card) = of_report(title, report, &Provenance::Measured(report.place()))
+        && let Some(card) = of_report(ui, title, report, &Provenance::Measured(report.place()))
     {
         return card;
     }
@@ -45,20 +43,20 @@ pub(in crate::app) fn best_time(ui: &egui::Ui, state: &State, recorded: &[&'stat
     let here = state.session.worker.as_ref().map(|w| w.devices.iter().map(|d| d.name.clone()).collect::<Vec<_>>());
     let mine = |run: &&&Recorded| here.as_ref().is_some_and(|names| names.contains(&run.report.device_name));
     if let Some(run) = recorded.iter().find(mine).or(recorded.first())
-        && let Some(card) = of_report(title, &run.report, &run.provenance())
+        && let Some(card) = of_report(ui, title, &run.report, &run.provenance())
     {
         return card;
     }
     if state.session.race.as_ref().is_some_and(|race| !race.stale && !race.is_whole()) {
         return card(say(ui, "card-costs-untimed").into()).detail(say(ui, "card-costs-smaller")).tone(Tone::Weak);
     }
-    counted(title, state).unwrap_or_else(|| {
+    counted(ui, title, state).unwrap_or_else(|| {
         card(say(ui, "card-costs-untimed").into()).tone(Tone::Weak).detail(say(ui, "card-costs-race"))
     })
 }
 
 /// The fastest backend that was right.
-fn of_report(title: &'static str, report: &RunReport, from: &Provenance) -> Option<Card> {
+fn of_report(ui: &egui::Ui, title: &'static str, report: &RunReport, from: &Provenance) -> Option<Card> {
     let timed = report.backends.iter().filter_map(|r| Some((r.backend, r.outcome.right()?)));
     let (backend, timing) = timed.min_by(|a, b| a.1.median_ms.total_cmp(&b.1.median_ms))?;
     let baseline = report.baseline();
@@ -66,21 +64,28 @@ fn of_report(title: &'static str, report: &RunReport, from: &Provenance) -> Opti
     let versus = versus.map(|(base, versus)| (versus.words_of(&base.words), base.short(), versus));
     let mut value = milliseconds(timing.median_ms);
     let mut tone = Tone::Plain;
-    let mut than = String::new();
+    let mut than = None;
     let mut winner = None;
     if let Some((_, base, versus)) = versus.as_ref().filter(|(.., v)| v.shown && v.ratio > 1.0) {
-        value.push_str(&format!("  \u{b7}  {:.1}x faster", versus.ratio));
+        let ratio = format!("{:.1}", versus.ratio);
+        value = say_with(ui, "card-costs-faster", &[("time", value.into()), ("ratio", ratio.into())]);
         tone = if versus.is_clear() { Tone::Good } else { Tone::Plain };
-        than = format!("than {base}; ");
+        than = Some(base.to_string());
         winner = Some((1.0 / versus.ratio) as f32);
     }
     let doubt = versus.as_ref().filter(|(.., v)| v.shown).and_then(|(.., v)| v.doubts.first());
     let doubt = doubt.map_or(String::new(), |doubt| format!("{doubt}; "));
     // the rival is named first: the rest of a long line is seen on a hover
-    let detail = format!("{than}{doubt}{}, {}", name(backend), from.brief());
+    let rest = format!("{doubt}{}, {}", name(backend), origins::brief(ui, from));
+    let detail = match than {
+        Some(base) => say_with(ui, "card-costs-than", &[("base", base.into()), ("rest", rest.into())]),
+        None => rest,
+    };
     let card = Card { winner, ..Card::new(title, value, Command::ShowRace).detail(detail).tone(tone) };
     Some(match versus {
-        Some((words, ..)) => card.more(format!("{}: {words}, forward pass", name(backend))),
+        Some((words, ..)) => {
+            card.more(say_with(ui, "card-costs-forward", &[("backend", name(backend).into()), ("words", words.into())]))
+        }
         None => card,
     })
 }
@@ -90,25 +95,32 @@ fn name(backend: BackendName) -> &'static str {
 }
 
 /// Arithmetic alone: no time is known.
-fn counted(title: &'static str, state: &State) -> Option<Card> {
+fn counted(ui: &egui::Ui, title: &'static str, state: &State) -> Option<Card> {
     let stats = state.session.current_stats()?.result.as_ref().ok()?;
     let problem = state.session.built.as_ref()?.problem.as_ref().ok()?;
     let p = problem.spec();
     let computed = Work::of(p, stats.density, stats.computed).computed;
-    if let Some(card) = estimated(title, state, p, stats, &flops(computed, "FLOP")) {
+    if let Some(card) = estimated(ui, title, state, p, stats, &flops(computed, "FLOP")) {
         return Some(card);
     }
     let less = if stats.computed > 0.0 && stats.computed < 0.995 {
-        format!("{:.1}x less than every cell; not timed yet", 1.0 / stats.computed)
+        say_with(ui, "card-costs-less", &[("ratio", format!("{:.1}", 1.0 / stats.computed).into())])
     } else {
-        "the same arithmetic as without a mask; not timed yet".into()
+        say(ui, "card-costs-same").into()
     };
     let card = Card::new(title, flops(computed, "FLOP"), Command::ShowRace).detail(less);
-    Some(card.more("Arithmetic of the computed blocks. A race shows the time."))
+    Some(card.more(say(ui, "card-costs-arithmetic")))
 }
 
 /// What a race would take, marked as an estimate: by the last race of a design like this on this machine, else by recorded runs.
-fn estimated(title: &'static str, state: &State, p: &ProblemSpec, stats: &Stats, arithmetic: &str) -> Option<Card> {
+fn estimated(
+    ui: &egui::Ui,
+    title: &'static str,
+    state: &State,
+    p: &ProblemSpec,
+    stats: &Stats,
+    arithmetic: &str,
+) -> Option<Card> {
     let cards = estimate::on_cards(p, stats.density, stats.computed);
     let here = state.session.race.as_ref().filter(|race| race.is_whole()).and_then(|race| {
         let (of, report) = (race.of.as_ref()?.spec(), race.report.as_deref()?);
@@ -123,11 +135,14 @@ fn estimated(title: &'static str, state: &State, p: &ProblemSpec, stats: &Stats,
         (None, None) => return None,
     };
     let value = format!("\u{2248} {}", milliseconds(ms));
-    let mut card = Card::new(title, value, Command::ShowRace).detail(from.to_string()).tone(Tone::Weak);
-    card.more.push(format!("Arithmetic of the computed blocks: {arithmetic}."));
+    let mut card = Card::new(title, value, Command::ShowRace).detail(origins::whole(ui, &from)).tone(Tone::Weak);
+    card.more.push(say_with(ui, "card-costs-arithmetic-is", &[("flop", arithmetic.into())]));
     for one in &cards {
-        card.more.push(format!("{}: about {}, {}", one.card, milliseconds(one.ms), one.basis));
+        let basis = origins::basis(ui, &one.basis);
+        let figures = [("card", (&*one.card).into()), ("time", milliseconds(one.ms).into()), ("basis", basis.into())];
+        card.more.push(say_with(ui, "card-costs-about", &figures));
     }
-    card.more.push(ABOUT.into());
+    // measured by leaving each recorded run out
+    card.more.push(say(ui, "card-costs-estimates").into());
     Some(card)
 }

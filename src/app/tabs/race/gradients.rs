@@ -2,6 +2,7 @@
 //!
 //! Invariant: a time is shown with its error; a wrong gradient shows no time. Must not know how gradients are computed.
 
+use crate::app::language::{say, say_with};
 use crate::app::theme::palette;
 use crate::app::widgets::milliseconds;
 use crate::base::words;
@@ -14,9 +15,15 @@ pub(super) fn show(ui: &mut Ui, report: &RunReport, stale: bool) {
         return;
     }
     ui.add_space(6.0);
-    ui.strong("Backward pass");
+    ui.strong(say(ui, "backward-title"));
     Grid::new("backward passes").num_columns(5).striped(true).show(ui, |ui| {
-        for title in ["", "backward", "both", "memory", "worst gradient"] {
+        for title in [
+            "",
+            say(ui, "backward-column"),
+            say(ui, "backward-both"),
+            say(ui, "backward-memory"),
+            say(ui, "backward-worst"),
+        ] {
             ui.weak(title);
         }
         ui.end_row();
@@ -26,14 +33,15 @@ pub(super) fn show(ui: &mut Ui, report: &RunReport, stale: bool) {
         }
     });
     for of in &report.gradients {
-        let (word, why) = match &of.outcome {
+        let (id, why) = match &of.outcome {
             GradientOutcome::Done { .. } => continue,
-            GradientOutcome::Refused { why } => ("refused", why),
-            GradientOutcome::Failed { why } => ("failed", why),
+            GradientOutcome::Refused { why } => ("backward-refused", why),
+            GradientOutcome::Failed { why } => ("backward-failed", why),
         };
         app::widgets::refusal(ui, why);
         let way_out = why.hint.as_ref().map_or(String::new(), |hint| format!(" ({hint})"));
-        let text = RichText::new(format!("{}: backward {word}: {}{way_out}", of.backend, why.message)).weak();
+        let figures = [("backend", of.backend.as_str().into()), ("why", format!("{}{way_out}", why.message).into())];
+        let text = RichText::new(say_with(ui, id, &figures)).weak();
         ui.add(Label::new(text).wrap());
     }
 }
@@ -41,7 +49,8 @@ pub(super) fn show(ui: &mut Ui, report: &RunReport, stale: bool) {
 fn line(ui: &mut Ui, of: &GradientReport, report: &RunReport, stale: bool) {
     let GradientOutcome::Done { kernel, errors, timing, .. } = &of.outcome else {
         ui.weak(of.backend.as_str());
-        ui.weak(if matches!(of.outcome, GradientOutcome::Refused { .. }) { "refused" } else { "failed" });
+        let refused = matches!(of.outcome, GradientOutcome::Refused { .. });
+        ui.weak(say(ui, if refused { "race-refused" } else { "race-failed" }));
         return;
     };
     ui.label(of.backend.as_str()).on_hover_text(&kernel.words);
@@ -51,19 +60,29 @@ fn line(ui: &mut Ui, of: &GradientReport, report: &RunReport, stale: bool) {
         let text = RichText::new(ms.map_or("-".into(), milliseconds));
         let label = ui.label(if stale { text.weak() } else { text.strong() });
         if let Some((free, more)) = of.outcome.order_price() {
-            label.on_hover_text(format!(
-                "In a fixed order of addition; in any order the backward pass takes {} ({more:+.1}%).",
-                milliseconds(free)
+            label.on_hover_text(say_with(
+                ui,
+                "backward-order",
+                &[("time", milliseconds(free).into()), ("more", format!("{:+.1}", more).into())],
             ));
         }
     }
-    ui.weak(words::memory(of.outcome.memory()))
-        .on_hover_text(format!("Forward and backward together, {}.", words::MEMORY));
+    let held = say_with(ui, "backward-held", &[("how", words::MEMORY.into())]);
+    ui.weak(words::memory(of.outcome.memory())).on_hover_text(held);
     let Some(worst) = GradientError::worst(errors) else { return };
     match worst.words() {
         None => ui
-            .colored_label(palette(ui.visuals()).good, format!("{} {:.1e} ok", worst.name, worst.max_abs))
-            .on_hover_text(format!("{:.1e} is allowed", worst.allowed)),
-        Some(words) => ui.colored_label(palette(ui.visuals()).error, format!("wrong: {words}")),
+            .colored_label(
+                palette(ui.visuals()).good,
+                say_with(
+                    ui,
+                    "backward-ok",
+                    &[("name", (&*worst.name).into()), ("error", format!("{:.1e}", worst.max_abs).into())],
+                ),
+            )
+            .on_hover_text(say_with(ui, "backward-allowed", &[("limit", format!("{:.1e}", worst.allowed).into())])),
+        Some(words) => {
+            ui.colored_label(palette(ui.visuals()).error, say_with(ui, "backward-wrong", &[("words", words.into())]))
+        }
     };
 }

@@ -3,6 +3,7 @@
 //! Invariant: each names its design; two races are compared by the samples of both. Must not know how a race runs.
 
 use super::words::flops;
+use crate::app::language::{say, say_with};
 use crate::app::races::Past;
 use crate::app::state::State;
 use crate::app::theme::palette;
@@ -20,44 +21,49 @@ pub(super) fn show(ui: &mut Ui, state: &State) {
     if past.is_empty() {
         return;
     }
-    egui::CollapsingHeader::new(format!("Races so far ({})", past.len())).id_salt("past").show(ui, |ui| {
-        let memory = id("compared races");
-        let mut chosen = ui.data(|d| d.get_temp::<Chosen>(memory)).unwrap_or_default();
-        Grid::new("past races").num_columns(6).striped(true).show(ui, |ui| {
-            ui.weak("A");
-            ui.weak("B");
-            ui.weak("of");
-            ui.weak("fastest");
-            ui.weak("when, where");
-            ui.weak("all");
-            ui.end_row();
-            for one in past.iter().rev() {
-                for (side, letter) in ["A", "B"].into_iter().enumerate() {
-                    let on = chosen[side] == Some(one.id);
-                    let name = format!("Race {} as {letter}", one.id);
-                    if ui.radio(on, "").on_hover_text("Compares it.").accessible_name(name).clicked() {
-                        chosen[side] = (!on).then_some(one.id);
-                    }
-                }
-                ui.label(format!("{}, {}", one.design, one.sizes)).on_hover_text(&one.report.device_name);
-                ui.label(
-                    one.fastest().map_or("nothing was timed".into(), |(b, ms)| format!("{b} {}", milliseconds(ms))),
-                );
-                let passes = if one.report.gradients.is_empty() { "forward" } else { "forward and backward" };
-                let place = format!("{}, {}, {passes}", one.at, one.report.device_name);
-                let when = if one.before { RichText::new(&one.at).weak() } else { RichText::new(&one.at) };
-                ui.label(when).on_hover_text(place);
-                small_chart(ui, one);
+    egui::CollapsingHeader::new(say_with(ui, "past-title", &[("n", past.len().into())])).id_salt("past").show(
+        ui,
+        |ui| {
+            let memory = id("compared races");
+            let mut chosen = ui.data(|d| d.get_temp::<Chosen>(memory)).unwrap_or_default();
+            Grid::new("past races").num_columns(6).striped(true).show(ui, |ui| {
+                ui.weak("A");
+                ui.weak("B");
+                ui.weak(say(ui, "past-of"));
+                ui.weak(say(ui, "past-fastest"));
+                ui.weak(say(ui, "past-when"));
+                ui.weak(say(ui, "past-all"));
                 ui.end_row();
+                for one in past.iter().rev() {
+                    for (side, letter) in ["A", "B"].into_iter().enumerate() {
+                        let on = chosen[side] == Some(one.id);
+                        let name = say_with(ui, "past-as", &[("id", one.id.into()), ("letter", letter.into())]);
+                        if ui.radio(on, "").on_hover_text(say(ui, "past-compares")).accessible_name(name).clicked() {
+                            chosen[side] = (!on).then_some(one.id);
+                        }
+                    }
+                    ui.label(format!("{}, {}", one.design, one.sizes)).on_hover_text(&one.report.device_name);
+                    ui.label(
+                        one.fastest()
+                            .map_or(say(ui, "lengths-nothing").into(), |(b, ms)| format!("{b} {}", milliseconds(ms))),
+                    );
+                    let passes = if one.report.gradients.is_empty() { "past-forward" } else { "past-both" };
+                    let figures = [("when", (&*one.at).into()), ("where", (&*one.report.device_name).into())];
+                    let place = say_with(ui, passes, &figures);
+                    let when = if one.before { RichText::new(&one.at).weak() } else { RichText::new(&one.at) };
+                    ui.label(when).on_hover_text(place);
+                    small_chart(ui, one);
+                    ui.end_row();
+                }
+            });
+            ui.data_mut(|d| d.insert_temp(memory, chosen));
+            let find = |side: usize| past.iter().find(|one| Some(one.id) == chosen[side]);
+            match (find(0), find(1)) {
+                (Some(a), Some(b)) if a.id != b.id => side_by_side(ui, a, b),
+                _ => drop(ui.weak(say(ui, "past-choose"))),
             }
-        });
-        ui.data_mut(|d| d.insert_temp(memory, chosen));
-        let find = |side: usize| past.iter().find(|one| Some(one.id) == chosen[side]);
-        match (find(0), find(1)) {
-            (Some(a), Some(b)) if a.id != b.id => side_by_side(ui, a, b),
-            _ => drop(ui.weak("Choose A and B to compare two races.")),
-        }
-    });
+        },
+    );
 }
 
 /// The times of a race as small bars, each backend's in the order of its name.
@@ -90,14 +96,14 @@ fn side_by_side(ui: &mut Ui, a: &Past, b: &Past) {
         for one in [a, b] {
             ui.strong(&one.design);
         }
-        ui.weak("A over B");
+        ui.weak(say(ui, "past-over"));
         ui.end_row();
-        ui.weak("keeps");
+        ui.weak(say(ui, "past-keeps"));
         for one in [a, b] {
             ui.label(percent(one.report.work.density));
         }
         ui.end_row();
-        ui.weak("work");
+        ui.weak(say(ui, "past-work"));
         for one in [a, b] {
             ui.label(flops(one.report.work.flop, "FLOP"));
         }
@@ -117,7 +123,11 @@ fn side_by_side(ui: &mut Ui, a: &Past, b: &Past) {
         }
     });
     if a.report.device_name != b.report.device_name {
-        let words = format!("A ran on {}, B on {}.", a.report.device_name, b.report.device_name);
+        let words = say_with(
+            ui,
+            "past-places",
+            &[("a", (&*a.report.device_name).into()), ("b", (&*b.report.device_name).into())],
+        );
         ui.colored_label(colours.warning, words);
     }
 }

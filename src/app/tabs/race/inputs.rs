@@ -4,6 +4,7 @@
 
 use crate::app::action::settings_edit;
 use crate::app::action::{Action, Actions};
+use crate::app::language::{say, say_with};
 use crate::app::state::State;
 use crate::app::view::FileInputs;
 use crate::app::widgets::{text_field, text_field_took};
@@ -19,10 +20,10 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         actions.push(Action::SetInputs(Some(new)));
     };
     ui.horizontal(|ui| {
-        if ui.radio(!inputs.used, "random").on_hover_text("Standard normal values from a seed.").clicked() {
+        if ui.radio(!inputs.used, say(ui, "inputs-random")).on_hover_text(say(ui, "inputs-random.tip")).clicked() {
             change(&|i| i.used = false);
         }
-        if ui.radio(inputs.used, "safetensors file").on_hover_text("Recorded q, k and v.").clicked() {
+        if ui.radio(inputs.used, say(ui, "inputs-file")).on_hover_text(say(ui, "inputs-file.tip")).clicked() {
             change(&|i| i.used = true);
         }
     });
@@ -31,16 +32,16 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         return;
     }
     let width = ui.available_width();
-    ui.weak("on the worker's machine");
-    let (_, path) = text_field(ui, "Input file", &inputs.path, width);
+    ui.weak(say(ui, "inputs-where"));
+    let (_, path) = text_field(ui, say(ui, "inputs-path"), &inputs.path, width);
     if let Some(path) = path {
-        text_field_took(ui, "Input file", &path);
+        text_field_took(ui, say(ui, "inputs-path"), &path);
         change(&|i| i.path.clone_from(&path));
     }
     for (at, letter) in ["q", "k", "v"].into_iter().enumerate() {
         ui.horizontal(|ui| {
             ui.monospace(letter);
-            let field = format!("Tensor for {letter}");
+            let field = say_with(ui, "inputs-tensor", &[("letter", letter.into())]);
             let width = ui.available_width();
             let (_, name) = text_field(ui, &field, &inputs.names[at], width);
             if let Some(name) = name {
@@ -50,7 +51,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         });
     }
     ui.horizontal(|ui| {
-        ui.label("in the file");
+        ui.label(say(ui, "inputs-layout"));
         for (layout, name) in [(Layout::Bhsd, "B H S D"), (Layout::Bshd, "B S H D")] {
             if ui.selectable_label(inputs.layout == layout, name).clicked() {
                 change(&|i| i.layout = layout);
@@ -62,9 +63,9 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
 fn seed(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let settings = &state.document.settings;
     ui.horizontal(|ui| {
-        ui.label("seed");
+        ui.label(say(ui, "inputs-seed"));
         let mut seed = settings.seed;
-        if ui.add(egui::DragValue::new(&mut seed).speed(0.2)).accessible_name("seed").changed() {
+        if ui.add(egui::DragValue::new(&mut seed).speed(0.2)).accessible_name(say(ui, "inputs-seed")).changed() {
             actions.edit(settings_edit(settings, |s| s.seed = seed));
         }
     });

@@ -5,6 +5,9 @@
 
 use super::roof::{self, Run};
 use super::words::flops;
+use crate::app::language::{say, say_with, words as words_of};
+use crate::app::origins;
+use crate::app::phrases;
 use crate::app::theme::{Palette, palette};
 use crate::app::widgets::milliseconds;
 use crate::base::{BackendName, Provenance, words};
@@ -66,18 +69,14 @@ impl Line<'_> {
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| match timing {
                 Some(timing) => {
                     let samples = timing.samples_ms.len();
-                    let mut words = format!("Median and half the interquartile range of {samples} samples.");
-                    if let Some(calls) = timing.calls {
-                        let call = milliseconds(calls.median_ms);
-                        words.push_str(&format!(" The GPU's part, by {}. A whole call takes {call}.", calls.clock));
-                    }
+                    let words = sampled(ui, timing);
                     if samples > 1 {
                         let spread = format!("\u{b1}{:.0}%", timing.spread * 50.0);
                         ui.label(RichText::new(spread).weak()).on_hover_text(&words);
                     }
                     ui.label(RichText::new(milliseconds(timing.median_ms)).strong().size(15.0)).on_hover_text(words);
                 }
-                None => drop(ui.weak("checked, not timed")),
+                None => drop(ui.weak(say(ui, "race-untimed"))),
             });
         });
         if let Some(timing) = timing {
@@ -92,23 +91,34 @@ impl Line<'_> {
         // a long comparison goes on below: it must not push the bars out of the panel
         ui.horizontal_wrapped(|ui| {
             if let Some(timing) = timing {
-                let (speed, about) = self.speed(kernel, passed, timing, &colours);
+                let (speed, about) = self.speed(ui, kernel, passed, timing, &colours);
                 ui.label(speed).on_hover_text(about);
             }
             check(ui, error, passed, &colours);
             if let Some(words) = timing.and_then(Timing::launch_bound) {
-                ui.label(RichText::new(words).small().weak()).on_hover_text(
-                    "A program that makes these calls waits for its host. Bars and ratios are of times on the GPU.",
-                );
+                let words = phrases::reason(words_of(ui.ctx()), &words);
+                ui.label(RichText::new(words).small().weak()).on_hover_text(say(ui, "race-launch-bound"));
             }
             if let Some(bytes) = self.report.outcome.memory() {
-                ui.label(RichText::new(format!("holds {}", words::bytes(bytes))).small().weak())
-                    .on_hover_text(format!("Memory {}.", words::MEMORY));
+                ui.label(
+                    RichText::new(say_with(ui, "race-holds", &[("bytes", words::bytes(bytes).into())])).small().weak(),
+                )
+                .on_hover_text(say_with(ui, "race-memory", &[("how", words::MEMORY.into())]));
             }
         });
         let reason = self.baseline.as_ref().filter(|_| passed && timing.is_some());
         if let Some(words) = reason.and_then(|base| why::line(self.report, base)) {
-            ui.add(egui::Label::new(RichText::new(format!("Why: {words}.")).small()).wrap());
+            ui.add(
+                egui::Label::new(
+                    RichText::new(say_with(
+                        ui,
+                        "race-why",
+                        &[("why", phrases::reason(words_of(ui.ctx()), &words).into())],
+                    ))
+                    .small(),
+                )
+                .wrap(),
+            );
         }
         ui.add(egui::Label::new(RichText::new(&kernel.words).small().weak()).truncate()).on_hover_text(&kernel.words);
         if let Some(run) = run.filter(|run| roof::is_open(ui, *run, self.report.backend)) {
@@ -125,36 +135,55 @@ impl Line<'_> {
             return;
         };
         let open = roof::is_open(ui, run, self.report.backend);
-        let words = format!("{what}. A click shows what limits it, and what it would be on another card.");
+        let words = say_with(ui, "race-limits-tip", &[("what", what.into())]);
         let button = ui.selectable_label(open, text).on_hover_text(words);
-        if button.accessible_name(format!("What limits {}", self.name())).clicked() {
+        if button.accessible_name(say_with(ui, "race-limits", &[("name", self.name().into())])).clicked() {
             roof::toggle(ui, run, self.report.backend);
         }
     }
 
     /// `3.42x our dense-mask kernel`, and its useful work; and the same in full. A ratio is highlighted only if nothing
     /// makes it doubtful; a ratio without a difference is grey and says so.
-    fn speed(&self, kernel: &KernelReport, passed: bool, timing: &Timing, colours: &Palette) -> (RichText, String) {
+    fn speed(
+        &self,
+        ui: &Ui,
+        kernel: &KernelReport,
+        passed: bool,
+        timing: &Timing,
+        colours: &Palette,
+    ) -> (RichText, String) {
         if !passed {
-            return (RichText::new("wrong result").color(colours.error), "It is not timed.".into());
+            return (RichText::new(say(ui, "race-wrong")).color(colours.error), say(ui, "race-wrong.tip").into());
         }
         let ran = what_ran(self.report.backend, kernel);
         let rate = |f: f64| flops(f / (timing.median_ms * 1e-3), "FLOP/s");
         let rate = self.flop.map(rate).unwrap_or_default();
         match (&self.baseline, &self.versus) {
-            (Some(base), _) if base.backend == self.report.backend => {
-                (RichText::new(format!("baseline  {rate}")), format!("The baseline of the other rows: {ran}."))
-            }
+            (Some(base), _) if base.backend == self.report.backend => (
+                RichText::new(say_with(ui, "race-baseline", &[("rate", rate.into())])),
+                say_with(ui, "race-baseline-tip", &[("ran", ran.into())]),
+            ),
             (Some(base), Some(versus)) => {
                 let full = versus.words_of(&base.words);
                 let short = match versus.shown {
                     true => full.clone(),
-                    false => format!("no difference shown ({:.2}x {})", versus.ratio, base.words),
+                    false => {
+                        let ratio = format!("{:.2}", versus.ratio);
+                        let figures = [("ratio", ratio.into()), ("base", (&*base.words).into())];
+                        say_with(ui, "race-no-difference-of", &figures)
+                    }
                 };
                 let colour = if versus.is_clear() && versus.ratio > 1.0 { colours.good } else { colours.weak };
                 let text = RichText::new(format!("{short}  {rate}")).color(colour);
                 let text = if versus.is_clear() { text.strong() } else { text };
-                (text, format!("{ran} against {}: {}.", base.words, versus.words()))
+                (
+                    text,
+                    say_with(
+                        ui,
+                        "race-against",
+                        &[("ran", ran.into()), ("base", (&*base.words).into()), ("words", versus.words().into())],
+                    ),
+                )
             }
             _ => (RichText::new(rate), format!("{ran}.")),
         }
@@ -165,19 +194,19 @@ impl Line<'_> {
 pub(super) fn show(ui: &mut Ui, lines: &[Line<'_>], run: Option<Run<'_>>, stale: bool) {
     let longest = lines.iter().filter_map(Line::median).fold(0.0, f64::max);
     lines.iter().for_each(|line| line.show(ui, longest, run, stale));
-    out(ui, lines, "refused", |o| matches!(o, Outcome::Refused { .. }));
-    out(ui, lines, "failed", |o| matches!(o, Outcome::Failed { .. }));
+    out(ui, lines, "race-refused-by", |o| matches!(o, Outcome::Refused { .. }));
+    out(ui, lines, "race-failed-by", |o| matches!(o, Outcome::Failed { .. }));
 }
 
 /// Backends that did not run, and why, on a click.
-fn out(ui: &mut Ui, lines: &[Line<'_>], word: &str, is_it: impl Fn(&Outcome) -> bool) {
+fn out(ui: &mut Ui, lines: &[Line<'_>], title: &str, is_it: impl Fn(&Outcome) -> bool) {
     let these: Vec<_> = lines.iter().filter(|line| line.is_out() && is_it(&line.report.outcome)).collect();
     if these.is_empty() {
         return;
     }
     let names: Vec<_> = these.iter().map(|line| line.name()).collect();
-    let title = RichText::new(format!("{word}: {}", names.join(", "))).weak();
-    egui::CollapsingHeader::new(title).id_salt((word, names.len())).show(ui, |ui| {
+    let shown = RichText::new(say_with(ui, title, &[("names", names.join(", ").into())])).weak();
+    egui::CollapsingHeader::new(shown).id_salt((title, names.len())).show(ui, |ui| {
         for line in these {
             let (Outcome::Refused { why } | Outcome::Failed { why }) = &line.report.outcome else { continue };
             ui.strong(line.name());
@@ -190,6 +219,14 @@ fn out(ui: &mut Ui, lines: &[Line<'_>], word: &str, is_it: impl Fn(&Outcome) -> 
     });
 }
 
+/// What the samples of a time are.
+fn sampled(ui: &Ui, timing: &Timing) -> String {
+    let samples = ("n", timing.samples_ms.len().into());
+    let Some(calls) = timing.calls else { return say_with(ui, "race-samples", &[samples]) };
+    let call = ("call", milliseconds(calls.median_ms).into());
+    say_with(ui, "race-samples-calls", &[samples, ("clock", calls.clock.to_string().into()), call])
+}
+
 fn bar(ui: &mut Ui, share: f32, fill: egui::Color32) {
     let (rect, _) = ui.allocate_exact_size(Vec2::new(ui.available_width(), BAR), Sense::hover());
     ui.painter().rect_filled(rect, 3.0, ui.visuals().faint_bg_color);
@@ -200,28 +237,37 @@ fn bar(ui: &mut Ui, share: f32, fill: egui::Color32) {
 /// The error in words: whether it may be trusted, and against what.
 fn check(ui: &mut Ui, error: &ErrorStats, passed: bool, colours: &Palette) {
     let (text, colour) = if passed && error.nan_rows > 0 {
-        (format!("NaN in {} of {} rows", error.nan_rows, error.rows_checked), colours.warning)
+        (
+            say_with(ui, "race-nan-rows", &[("n", error.nan_rows.into()), ("all", error.rows_checked.into())]),
+            colours.warning,
+        )
     } else if passed {
-        (format!("error {:.1e} ok", error.max_abs()), colours.good)
+        (say_with(ui, "race-error-ok", &[("error", format!("{:.1e}", error.max_abs()).into())]), colours.good)
     } else if error.nan_mismatch() > 0 {
-        (format!("{} wrong NaN", error.nan_mismatch()), colours.error)
+        (say_with(ui, "race-wrong-nan", &[("n", error.nan_mismatch().into())]), colours.error)
     } else {
-        (format!("error {:.1e}: wrong", error.max_abs()), colours.error)
+        (say_with(ui, "race-error-wrong", &[("error", format!("{:.1e}", error.max_abs()).into())]), colours.error)
     };
     let given = error.outputs.iter().skip(1).map(|row| format!(", {} {:.1e}", row.name, row.max_abs));
     let relative = error.outputs.first().and_then(|row| row.relative_rms).unwrap_or_default();
     let given = given.collect::<String>();
-    let rows = format!("{} of {} rows", error.rows_checked, error.rows_total);
-    let verdict = error.fault().map(|fault| format!("Wrong: {fault}.\n")).unwrap_or_default();
-    ui.label(RichText::new(text).small().color(colour)).on_hover_text(format!(
-        "{verdict}Largest error against {}: {:.3e}; relative rms {:.2e}{given}.\n\
-         Each row has its own limit, the largest is {:.3e}: {}.\nCompared: {rows}.",
-        Provenance::Reference,
-        error.max_abs(),
-        relative,
-        error.allowed(),
-        error.allowed_from()
-    ));
+    let rows = say_with(ui, "race-rows-of", &[("n", error.rows_checked.into()), ("all", error.rows_total.into())]);
+    let fault = error.fault().map(|fault| say_with(ui, "race-check-fault", &[("fault", fault.to_string().into())]));
+    let largest = [
+        ("reference", origins::whole(ui, &Provenance::Reference).into()),
+        ("error", format!("{:.3e}", error.max_abs()).into()),
+        ("rms", format!("{relative:.2e}").into()),
+        ("more", given.into()),
+    ];
+    let limit =
+        [("limit", format!("{:.3e}", error.allowed()).into()), ("from", error.allowed_from().to_string().into())];
+    let said = [
+        say_with(ui, "race-check-error", &largest),
+        say_with(ui, "race-check-limit", &limit),
+        say_with(ui, "race-check-rows", &[("rows", rows.into())]),
+    ];
+    let words: Vec<String> = fault.into_iter().chain(said).collect();
+    ui.label(RichText::new(text).small().color(colour)).on_hover_text(words.join("\n"));
 }
 
 #[cfg(test)]

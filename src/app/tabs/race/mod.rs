@@ -20,11 +20,13 @@ use crate::app::action::Actions;
 use crate::app::canvas::colors;
 use crate::app::command::Command;
 use crate::app::dialogs::advice_ui;
+use crate::app::language::{say, say_with};
+use crate::app::left;
+use crate::app::origins;
 use crate::app::races::{Race, SmallerCopy};
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{command_button, percent, primary_button};
-use crate::base::control::remaining;
 use crate::base::{Device, Provenance};
 use crate::problem::result::RunReport;
 use crate::tasks::recorded::{Recorded, of_problem};
@@ -91,7 +93,7 @@ fn raced(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
     advice(ui, state, race);
     // what is measured here and what was recorded elsewhere can be read together
     if !race.stale && !recorded_runs(ui, state).is_empty() {
-        let title = "Recorded on known cards";
+        let title = say(ui, "race-recorded-cards");
         egui::CollapsingHeader::new(title).id_salt("recorded too").default_open(true).show(ui, |ui| {
             recorded(ui, state);
         });
@@ -101,10 +103,10 @@ fn raced(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
 /// Who races, over which inputs, how often.
 fn settings(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let names: Vec<_> = state.document.settings.backends.iter().map(|b| b.as_str()).collect();
-    let title = format!("Who races: {}", names.join(", "));
+    let title = say_with(ui, "race-who", &[("names", names.join(", ").into())]);
     egui::CollapsingHeader::new(title).id_salt("who races").show(ui, |ui| {
         racers::show(ui, state, actions);
-        ui.strong("Inputs");
+        ui.strong(say(ui, "race-inputs"));
         inputs::show(ui, state, actions);
     });
 }
@@ -121,11 +123,14 @@ fn copy_ui(ui: &mut Ui, race: u64, copy: &SmallerCopy) {
         });
         let size = texture.size_vec2();
         let image = egui::Image::new((texture.id(), size * (PICTURE / size.max_elem())));
-        ui.add(image.alt_text("Picture of the smaller copy"));
+        ui.add(image.alt_text(say(ui, "race-copy-picture")));
         ui.vertical(|ui| {
             ui.label(&copy.words);
-            let shares =
-                format!("keeps {} of its cells; the whole design keeps {}", percent(copy.kept), percent(copy.kept_of));
+            let shares = say_with(
+                ui,
+                "race-copy-shares",
+                &[("kept", percent(copy.kept).into()), ("whole", percent(copy.kept_of).into())],
+            );
             ui.add(egui::Label::new(RichText::new(shares).weak()).wrap());
         });
     });
@@ -145,7 +150,7 @@ fn no_copy(ui: &mut Ui, state: &State, actions: &mut Actions) {
         let colours = palette(ui.visuals());
         app::widgets::refusal(ui, &none.why);
         ui.colored_label(colours.warning, &none.why.message);
-        if let Some(time) = time_of_all(state) {
+        if let Some(time) = time_of_all(ui, state) {
             ui.weak(time);
         }
         command_button(ui, Command::RunWhole, state.can(Command::RunWhole), actions);
@@ -153,7 +158,7 @@ fn no_copy(ui: &mut Ui, state: &State, actions: &mut Actions) {
 }
 
 /// `All of it takes about 3 min`, where all of it is to run on a CPU.
-fn time_of_all(state: &State) -> Option<String> {
+fn time_of_all(ui: &Ui, state: &State) -> Option<String> {
     let problem = state.session.built.as_ref()?.problem.as_ref().ok()?;
     let device = state.session.device(&state.document);
     let threads = |name: &str| name.rsplit_once('(')?.1.split_once(" threads")?.0.parse().ok();
@@ -161,11 +166,7 @@ fn time_of_all(state: &State) -> Option<String> {
     let threads: usize = info.and_then(|d| threads(&d.name)).unwrap_or(1);
     let (backends, passes) = (state.document.settings.backends.len(), state.view.rounds + MORE_PASSES);
     let time = smaller::estimate(problem.spec(), device, backends, passes, threads)?;
-    let plural = if threads == 1 { "" } else { "s" };
-    Some(format!(
-        "The whole design takes about {} (estimate: {threads} thread{plural} of 20 GFLOP/s).",
-        smaller::about(time)
-    ))
+    Some(say_with(ui, "race-whole-takes", &[("time", smaller::about(time).into()), ("n", threads.into())]))
 }
 
 /// The meaning of the race for the opened trainer's configuration.
@@ -195,18 +196,18 @@ fn advice(ui: &mut Ui, state: &State, race: &Race) {
 
 fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {
     if state.session.run_when_built.is_some() || state.session.shrinking.is_some() {
-        ui.weak("The race starts…");
+        ui.weak(say(ui, "race-starts"));
         return;
     }
     if state.session.is_racing() && !sweeps(state) {
-        ui.weak("A race of another document is running.");
+        ui.weak(say(ui, "race-other-document"));
     }
     ui.add_space(10.0);
     // an overflowing row would widen everything below it
     ui.horizontal_wrapped(|ui| {
         let why = cannot_run(state);
         let can = why.is_none() && state.can(Command::Run);
-        let button = primary_button(ui, "Race the backends", can).min_size(Vec2::new(150.0, 30.0));
+        let button = primary_button(ui, say(ui, "race-backends"), can).min_size(Vec2::new(150.0, 30.0));
         if ui.add_enabled(can, button).on_hover_text(Command::Run.tooltip(ui.ctx())).clicked() {
             actions.command(Command::Run);
         }
@@ -214,14 +215,18 @@ fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {
             ui.colored_label(palette(ui.visuals()).error, why);
         }
         let names: Vec<_> = state.document.settings.backends.iter().map(|b| b.as_str()).collect();
-        ui.weak(format!("{} on {}", names.join(", "), state.session.device(&state.document)));
+        ui.weak(say_with(
+            ui,
+            "race-names-on",
+            &[("names", names.join(", ").into()), ("device", state.session.device(&state.document).to_string().into())],
+        ));
         racers::passes(ui, state, actions);
     });
     let heavy = state.session.built.as_ref().and_then(|b| b.problem.as_ref().ok()).is_some_and(|p| is_heavy(p.spec()));
     if heavy && state.session.device(&state.document) == Device::Cpu {
         ui.horizontal_wrapped(|ui| {
-            ui.weak("On the CPU a smaller copy of the same mask races, in seconds.");
-            if let Some(time) = time_of_all(state) {
+            ui.weak(say(ui, "race-smaller-races"));
+            if let Some(time) = time_of_all(ui, state) {
                 ui.weak(time);
             }
             command_button(ui, Command::RunWhole, state.can(Command::RunWhole), actions);
@@ -229,9 +234,10 @@ fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {
     }
     ui.add(
         egui::Label::new(
-            RichText::new(format!(
-                "Each backend is first checked against {}, then timed round by round.",
-                Provenance::Reference
+            RichText::new(say_with(
+                ui,
+                "race-checked-first",
+                &[("reference", origins::whole(ui, &Provenance::Reference).into())],
             ))
             .weak(),
         )
@@ -246,7 +252,8 @@ pub(in crate::app) fn cannot_run(state: &State) -> Option<String> {
     let why = built.problem.as_ref().err()?.first()?;
     let (layers, _) = built.broken();
     let place = if layers.is_empty() { String::new() } else { format!("{}: ", layers.join(", ")) };
-    Some(format!("cannot run: {place}{}", why.message))
+    let words = state.words();
+    Some(words.with("race-cannot-run", &[("why", format!("{place}{}", why.message).into())]))
 }
 
 /// Results of known cards for exactly this document.
@@ -273,9 +280,12 @@ fn recorded(ui: &mut Ui, state: &State) -> bool {
         ui.add_space(8.0);
         ui.horizontal_wrapped(|ui| {
             let from = run.provenance();
-            ui.label(RichText::new(from.brief()).strong());
-            let passes = if run.report.gradients.is_empty() { ", forward only" } else { "" };
-            ui.weak(format!("{}{passes}", from.rest()));
+            ui.label(RichText::new(origins::brief(ui, &from)).strong());
+            let rest = origins::rest(ui, &from);
+            ui.weak(match run.report.gradients.is_empty() {
+                true => say_with(ui, "race-forward-only", &[("from", rest.into())]),
+                false => rest,
+            });
             environment(ui, &run.report);
         });
         ui.push_id(&run.report.device_name, |ui| {
@@ -291,9 +301,9 @@ fn header(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
     ui.horizontal_wrapped(|ui| {
         let colours = palette(ui.visuals());
         if race.stale {
-            ui.label(RichText::new("stale").strong().color(colours.warning))
-                .on_hover_text("The document has changed since: these numbers belong to the previous mask.");
-            let button = egui::Button::new("Run again");
+            ui.label(RichText::new(say(ui, "race-stale")).strong().color(colours.warning))
+                .on_hover_text(say(ui, "race-stale.tip"));
+            let button = egui::Button::new(say(ui, "race-again"));
             let why = cannot_run(state);
             if ui.add_enabled(state.can(Command::Run) && why.is_none(), button).clicked() {
                 actions.command(Command::Run);
@@ -303,29 +313,30 @@ fn header(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
             }
         }
         if let Some(copy) = &race.copy {
-            let words = format!(
-                "Raced: {} of {}, the same mask with shorter windows and lengths. On a GPU, or with Run all \
-                 of it, the whole design is raced.",
-                copy.words, copy.of
-            );
-            ui.label(RichText::new("smaller copy").strong().color(colours.warning)).on_hover_text(words);
-            ui.weak(format!("{}, not {}", copy.words, copy.of));
+            let words =
+                say_with(ui, "race-raced-copy", &[("copy", (&*copy.words).into()), ("whole", (&*copy.of).into())]);
+            ui.label(RichText::new(say(ui, "race-smaller-copy")).strong().color(colours.warning)).on_hover_text(words);
+            ui.weak(say_with(ui, "race-copy-not", &[("copy", (&*copy.words).into()), ("whole", (&*copy.of).into())]));
             command_button(ui, Command::RunWhole, state.can(Command::RunWhole), actions);
         }
         if let Some((path, _)) = &race.file {
-            ui.label(RichText::new("recorded").strong()).on_hover_text(path.display().to_string());
+            ui.label(RichText::new(say(ui, "race-recorded")).strong()).on_hover_text(path.display().to_string());
         }
         match &race.report {
             Some(report) => {
                 ui.strong(&report.device_name);
-                ui.weak(format!("{} of cells, {}", percent(report.work.density), flops(report.work.flop, "FLOP")));
+                ui.weak(say_with(
+                    ui,
+                    "race-of-cells",
+                    &[("share", percent(report.work.density).into()), ("flop", flops(report.work.flop, "FLOP").into())],
+                ));
                 command_button(ui, Command::SaveRun, true, actions);
                 environment(ui, report);
                 racers::passes(ui, state, actions);
             }
             None if state.session.is_racing() => racing(ui, state, actions),
             None => {
-                ui.colored_label(colours.warning, "stopped before its end");
+                ui.colored_label(colours.warning, say(ui, "race-stopped"));
             }
         }
     });
@@ -334,8 +345,7 @@ fn header(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
 /// How far the race is, when it will be over, and how to stop it.
 fn racing(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let Some(running) = state.session.running() else { return };
-    let left = remaining(running.since.elapsed(), f64::from(running.step.fraction));
-    let words = left.map_or(running.step.what.clone(), |left| format!("{}, {left}", running.step.what));
+    let words = left::doing_left(ui, running);
     if running.step.fraction > 0.0 {
         ui.add(egui::ProgressBar::new(running.step.fraction).desired_width(120.0).show_percentage());
     } else {
@@ -346,13 +356,13 @@ fn racing(ui: &mut Ui, state: &State, actions: &mut Actions) {
 }
 
 fn environment(ui: &mut Ui, report: &RunReport) {
-    ui.label(RichText::new("environment").weak().underline()).on_hover_ui(|ui| {
+    ui.label(RichText::new(say(ui, "race-environment")).weak().underline()).on_hover_ui(|ui| {
         for (name, value) in report.conditions() {
             ui.label(format!("{name}: {value}"));
         }
         if let Some(card) = &report.card {
-            ui.label(format!("before timing: {}", card.start));
-            ui.label(format!("after timing: {}", card.end));
+            ui.label(say_with(ui, "race-before-timing", &[("card", card.start.to_string().into())]));
+            ui.label(say_with(ui, "race-after-timing", &[("card", card.end.to_string().into())]));
         }
     });
 }

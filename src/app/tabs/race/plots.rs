@@ -4,12 +4,13 @@
 
 use crate::app::action::Actions;
 use crate::app::command::Command;
+use crate::app::language::{say, say_with};
+use crate::app::left;
 use crate::app::state::State;
 use crate::app::sweeps::{Step, Sweep};
 use crate::app::theme::{Palette, palette};
 use crate::app::widgets::{command_button, milliseconds, percent};
 use crate::base::BackendName;
-use crate::base::control::remaining;
 use crate::problem::result::RunReport;
 use crate::problem::verdict::baseline;
 use egui::{Color32, Grid, RichText, Ui};
@@ -24,18 +25,18 @@ pub(super) fn over_lengths(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let sweep = state.session.races.sweep.as_ref().filter(|sweep| Some(&sweep.of) == problem || !sweep.is_over());
     // it opens by itself when a sweep begins, and can be folded afterwards
     let open = sweep.filter(|sweep| !sweep.is_over()).map(|_| true);
-    egui::CollapsingHeader::new("Over lengths").id_salt("over lengths").open(open).show(ui, |ui| {
+    egui::CollapsingHeader::new(say(ui, "lengths-title")).id_salt("over lengths").open(open).show(ui, |ui| {
         ui.horizontal_wrapped(|ui| {
             let can = state.can(Command::RaceLengths) && super::cannot_run(state).is_none();
             command_button(ui, Command::RaceLengths, can, actions);
             match sweep {
-                None => drop(ui.weak("From which length does the mask save time?")),
+                None => drop(ui.weak(say(ui, "lengths-question"))),
                 Some(sweep) => progress(ui, state, sweep),
             }
         });
         let Some(sweep) = sweep else { return };
         let of_another = Some(&sweep.of) != problem;
-        let words = if of_another { "of the design before its last change" } else { &sweep.words };
+        let words = if of_another { say(ui, "lengths-before") } else { &sweep.words };
         ui.add(egui::Label::new(RichText::new(words).weak()).wrap());
         let lines = series(sweep);
         if lines.iter().any(|(_, points)| !points.is_empty()) {
@@ -44,7 +45,11 @@ pub(super) fn over_lengths(ui: &mut Ui, state: &State, actions: &mut Actions) {
         }
         for point in &sweep.points {
             if let Step::Not(why) = &point.step {
-                let text = format!("{} tokens: {}", point.tokens, why.message);
+                let text = say_with(
+                    ui,
+                    "lengths-refused",
+                    &[("tokens", point.tokens.into()), ("why", (&*why.message).into())],
+                );
                 ui.add(egui::Label::new(RichText::new(text).small().weak()).wrap()).on_hover_text(why.render());
             }
         }
@@ -58,9 +63,10 @@ fn progress(ui: &mut Ui, state: &State, sweep: &Sweep) {
     }
     let within = state.session.running().filter(|_| state.session.is_racing()).map_or(0.0, |r| r.step.fraction);
     ui.add(egui::ProgressBar::new((over as f32 + within) / all as f32).desired_width(120.0));
-    let left = state.session.running().and_then(|r| remaining(r.since.elapsed(), f64::from(r.step.fraction)));
-    let left = left.map(|left| format!(", this one {left}")).unwrap_or_default();
-    ui.weak(format!("{over} of {all} lengths{left}"));
+    let left = state.session.running().and_then(|r| left::told(ui, r.since.elapsed(), f64::from(r.step.fraction)));
+    let id = if left.is_some() { "lengths-progress-left" } else { "lengths-progress" };
+    let figures = [("over", over.into()), ("all", all.into()), ("left", left.unwrap_or_default().into())];
+    ui.weak(say_with(ui, id, &figures));
 }
 
 /// For each backend its tokens and milliseconds.
@@ -88,8 +94,8 @@ fn times(ui: &mut Ui, lines: &[(BackendName, Vec<[f64; 2]>)]) {
     lengths.dedup();
     let marks = move |_: GridInput| lengths.iter().map(|x| GridMark { value: *x, step_size: 1.0 }).collect();
     let plot = plain("time over length")
-        .x_axis_label("tokens")
-        .y_axis_label("time of a pass")
+        .x_axis_label(say(ui, "lengths-tokens"))
+        .y_axis_label(say(ui, "lengths-time"))
         .x_grid_spacer(marks)
         .y_grid_spacer(tens)
         .x_axis_formatter(|mark, _| format!("{:.0}", mark.value.exp2()))
@@ -103,14 +109,16 @@ fn times(ui: &mut Ui, lines: &[(BackendName, Vec<[f64; 2]>)]) {
             plot.points(Points::new(name, PlotPoints::from_iter(at)).color(colour).radius(3.5));
         }
     });
-    shown.response.accessible_name("Time over length");
+    shown.response.accessible_name(say(ui, "lengths-name"));
 }
 
 /// The same in numbers, with the ratio to the baseline at each length.
 fn table(ui: &mut Ui, sweep: &Sweep) {
     let colours = palette(ui.visuals());
     Grid::new("lengths").striped(true).num_columns(4).show(ui, |ui| {
-        for title in ["tokens", "kept", "fastest", "against"] {
+        for title in
+            [say(ui, "lengths-tokens"), say(ui, "lengths-kept"), say(ui, "lengths-fastest"), say(ui, "lengths-against")]
+        {
             ui.weak(title);
         }
         ui.end_row();
@@ -118,7 +126,7 @@ fn table(ui: &mut Ui, sweep: &Sweep) {
             ui.label(tokens.to_string());
             ui.label(percent(report.work.density));
             match fastest(report) {
-                None => drop(ui.weak("nothing was timed")),
+                None => drop(ui.weak(say(ui, "lengths-nothing"))),
                 Some((backend, ms)) => {
                     ui.label(format!("{backend} {}", milliseconds(ms)));
                     let versus = report.versus(backend).zip(baseline(&report.backends));
@@ -128,7 +136,7 @@ fn table(ui: &mut Ui, sweep: &Sweep) {
                             let clear = versus.is_clear() && versus.ratio > 1.0;
                             let short = match versus.shown {
                                 true => format!("{:.2}x {}", versus.ratio, base.words),
-                                false => "no difference shown".to_string(),
+                                false => say(ui, "race-no-difference").to_string(),
                             };
                             let text = RichText::new(short);
                             let text = if clear { text.color(colours.good) } else { text.weak() };

@@ -5,6 +5,8 @@
 
 use super::plots::{colour, plain, power, tens};
 use super::words::flops;
+use crate::app::language::{say, say_with};
+use crate::app::origins;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{id, milliseconds, percent};
@@ -71,20 +73,18 @@ pub(super) fn row(ui: &mut Ui, run: Run<'_>, backend: BackendName) {
             Some(roof) => {
                 ui.add(egui::Label::new(RichText::new(least.words(&roof)).strong()).wrap());
                 plot(ui, &run.dots(), Some(roof), Some(backend));
-                let words = format!(
-                    "{device} by its data sheet: {} in 16 bit, {} from memory. Arithmetic and bytes are the least that {backend} does \
-                     by its own account; the time is measured.",
-                    flops(roof.flop, "FLOP/s"),
-                    flops(roof.bytes, "B/s")
-                );
+                let figures = [
+                    ("device", device.into()),
+                    ("flop", flops(roof.flop, "FLOP/s").into()),
+                    ("bytes", flops(roof.bytes, "B/s").into()),
+                    ("backend", backend.as_str().into()),
+                ];
+                let words = say_with(ui, "roof-words", &figures);
                 ui.add(egui::Label::new(RichText::new(words).small().weak()).wrap());
             }
             None => {
-                let words = format!(
-                    "The data sheet of {device} is unknown here (or the tensors are not of 16 bits), so nothing can be said to \
-                     limit it. It computes {}.",
-                    flops(least.place()[1], "FLOP/s")
-                );
+                let figures = [("device", device.into()), ("flop", flops(least.place()[1], "FLOP/s").into())];
+                let words = say_with(ui, "roof-unknown", &figures);
                 ui.add(egui::Label::new(words).wrap());
             }
         }
@@ -102,16 +102,16 @@ fn others(ui: &mut Ui, run: Run<'_>) {
         return;
     }
     ui.add_space(4.0);
-    ui.strong("On another card");
+    ui.strong(say(ui, "roof-others"));
     egui::Grid::new("other cards").num_columns(2).show(ui, |ui| {
         for one in &cards {
             ui.label(one.card.trim_start_matches("NVIDIA "));
             let words = RichText::new(format!("\u{2248} {}", milliseconds(one.ms)));
-            ui.label(words).on_hover_text(one.provenance().sentence());
+            ui.label(words).on_hover_text(origins::sentence(ui, &one.provenance()));
             ui.end_row();
         }
     });
-    let words = "Estimates of flex, forward, from recorded runs and data sheets; not measured.";
+    let words = say(ui, "roof-others-words");
     ui.add(egui::Label::new(RichText::new(words).small().weak()).wrap());
 }
 
@@ -133,19 +133,23 @@ pub(super) fn show(ui: &mut Ui, state: &State, recorded: &[&'static Recorded]) {
     if dots.is_empty() {
         return;
     }
-    egui::CollapsingHeader::new(format!("Roofline: {from}")).id_salt("roofline").show(ui, |ui| {
+    let title = say_with(ui, "roof-title", &[("from", origins::whole(ui, &from).into())]);
+    egui::CollapsingHeader::new(title).id_salt("roofline").show(ui, |ui| {
         plot(ui, &dots, roof, None);
         for dot in &dots {
             let [intensity, rate] = dot.least.place();
-            let share = roof.map(|roof| format!(", {} of the roof", percent(rate / roof.at(intensity))));
-            ui.label(format!("{}: {}{}", dot.backend, flops(rate, "FLOP/s"), share.unwrap_or_default()));
+            let share = roof.map(|roof| percent(rate / roof.at(intensity)));
+            let id = if share.is_some() { "roof-dot-share" } else { "roof-dot" };
+            let figures = [
+                ("backend", dot.backend.as_str().into()),
+                ("flop", flops(rate, "FLOP/s").into()),
+                ("share", share.unwrap_or_default().into()),
+            ];
+            ui.label(say_with(ui, id, &figures));
         }
         let about = match roof {
-            Some(_) => {
-                "Arithmetic of the computed cells over the bytes that are moved, both the least by the kernel's own account. The roof is \
-                 the card's data sheet. A click on a row's name above says what limits it."
-            }
-            None => "The data sheet of this device is unknown, so there is no roof.",
+            Some(_) => say(ui, "roof-about"),
+            None => say(ui, "roof-none"),
         };
         ui.add(egui::Label::new(RichText::new(about).small().weak()).wrap());
     });
@@ -154,7 +158,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, recorded: &[&'static Recorded]) {
 fn plot(ui: &mut Ui, dots: &[Dot], roof: Option<Roof>, chosen: Option<BackendName>) {
     let colours = palette(ui.visuals());
     let plot = plain("roofline plot")
-        .x_axis_label("FLOP for each byte")
+        .x_axis_label(say(ui, "roof-x"))
         .y_axis_label("FLOP/s")
         .x_grid_spacer(tens)
         .y_grid_spacer(tens)
@@ -162,9 +166,10 @@ fn plot(ui: &mut Ui, dots: &[Dot], roof: Option<Roof>, chosen: Option<BackendNam
         .y_axis_formatter(|mark, _| power(mark.value, |x| flops(x, "").replace(".00", "").replace(".0", "")));
     let places: Vec<[f64; 2]> = dots.iter().map(|dot| dot.least.place()).collect();
     let far = places.iter().map(|at| at[0]).fold(1.0, f64::max);
+    let names = ["roof-memory", "roof-arithmetic"].map(|id| say(ui, id));
     let shown = plot.show(ui, |plot| {
         if let Some(roof) = roof {
-            roofs(plot, roof, far, colours.weak);
+            roofs(plot, roof, names, far, colours.weak);
         }
         for (dot, at) in dots.iter().zip(&places) {
             let is_it = chosen.is_none_or(|chosen| chosen == dot.backend);
@@ -175,18 +180,20 @@ fn plot(ui: &mut Ui, dots: &[Dot], roof: Option<Roof>, chosen: Option<BackendNam
             plot.points(Points::new(dot.backend.as_str(), at).color(colour).radius(radius));
         }
     });
-    let name = chosen.map_or("Roofline".into(), |chosen| format!("Roofline of {chosen}"));
+    let name = chosen.map_or(say(ui, "roof-name").into(), |chosen| {
+        say_with(ui, "roof-name-of", &[("backend", chosen.to_string().into())])
+    });
     shown.response.accessible_name(name);
 }
 
 /// The roof of memory, which rises, and that of arithmetic.
-fn roofs(plot: &mut PlotUi<'_>, roof: Roof, far: f64, colour: egui::Color32) {
+fn roofs(plot: &mut PlotUi<'_>, roof: Roof, names: [&str; 2], far: f64, colour: egui::Color32) {
     let ridge = roof.ridge();
     let ends = [1.0, ridge, (far * 10.0).max(ridge * 10.0)];
     let line = ends.map(|x| [x.log10(), roof.at(x).log10()]);
     plot.line(Line::new("roof", PlotPoints::from_iter(line)).color(colour).width(2.0));
     let between = |a: [f64; 2], b: [f64; 2]| [(a[0] + b[0]) / 2.0, (a[1] + b[1]) / 2.0].into();
-    for (name, at) in [("memory", between(line[0], line[1])), ("arithmetic", between(line[1], line[2]))] {
+    for (name, at) in names.into_iter().zip([between(line[0], line[1]), between(line[1], line[2])]) {
         plot.text(Text::new("roof", at, RichText::new(name).small()).color(colour).anchor(egui::Align2::CENTER_BOTTOM));
     }
 }

@@ -4,6 +4,7 @@
 //! not know how answers are found.
 
 use crate::app::action::{Action, Actions};
+use crate::app::language::{say, say_with};
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::tour::Show;
@@ -29,7 +30,7 @@ const WORDS: std::ops::RangeInclusive<f32> = 160.0..=640.0;
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     // the tour shows what is behind it
     let open = state.tour.as_ref().filter(|tour| tour.is_at(Show::Race)).map(|_| true);
-    egui::CollapsingHeader::new("Who takes it, forward and backward").id_salt("verdicts").open(open).show(ui, |ui| {
+    egui::CollapsingHeader::new(say(ui, "verdicts-title")).id_salt("verdicts").open(open).show(ui, |ui| {
         let place = chosen(ui, state);
         let Some(built) = &state.session.built else { return };
         let wanted = [built.number, built.revision];
@@ -54,19 +55,19 @@ fn chosen(ui: &mut Ui, state: &State) -> Place {
     let memory = id("place of verdicts");
     let mut place = ui.data(|d| d.get_temp::<Place>(memory)).unwrap_or_else(|| here(state));
     ui.horizontal(|ui| {
-        let label = ui.label("on");
-        let combo = ComboBox::from_id_salt("place of verdicts").selected_text(name(&place));
+        let label = ui.label(say(ui, "verdicts-on"));
+        let combo = ComboBox::from_id_salt("place of verdicts").selected_text(name(ui, &place));
         let answer = combo.show_ui(ui, |ui| {
             let cards = CARDS.iter().map(|(arch, _)| Place::Gpu(arch.to_string()));
             for one in std::iter::once(Place::Cpu).chain(cards) {
-                let text = name(&one);
+                let text = name(ui, &one);
                 if ui.selectable_value(&mut place, one, text).clicked() {
                     ui.data_mut(|d| d.insert_temp(memory, place.clone()));
                 }
             }
         });
         answer.response.labelled_by(label.id);
-        ui.weak(format!("others as of {READ}"));
+        ui.weak(say_with(ui, "verdicts-others", &[("day", READ.into())]));
     });
     place
 }
@@ -82,9 +83,9 @@ fn here(state: &State) -> Place {
     }
 }
 
-fn name(place: &Place) -> String {
+fn name(ui: &Ui, place: &Place) -> String {
     match place {
-        Place::Cpu => "the CPU".into(),
+        Place::Cpu => say(ui, "verdicts-cpu").into(),
         Place::Gpu(arch) => match CARDS.iter().find(|(own, _)| own == arch) {
             Some((_, cards)) => format!("{arch} ({cards})"),
             None => arch.clone(),
@@ -95,7 +96,9 @@ fn name(place: &Place) -> String {
 fn table(ui: &mut Ui, all: &[Verdict]) {
     let width = (ui.available_width() - BEFORE).clamp(*WORDS.start(), *WORDS.end());
     Grid::new("verdicts").num_columns(4).striped(true).show(ui, |ui| {
-        ["who", "forward", "backward", "how, or why not"].iter().for_each(|head| drop(ui.weak(*head)));
+        [say(ui, "verdicts-who"), say(ui, "verdicts-forward"), say(ui, "verdicts-backward"), say(ui, "verdicts-how")]
+            .iter()
+            .for_each(|head| drop(ui.weak(*head)));
         ui.end_row();
         for one in all {
             ui.label(RichText::new(&one.who).strong());
@@ -110,9 +113,9 @@ fn table(ui: &mut Ui, all: &[Verdict]) {
 fn answer(ui: &mut Ui, answer: &Answer) {
     let colours = palette(ui.visuals());
     let (word, colour) = match answer {
-        Answer::Takes(_) => ("takes it", colours.good),
-        Answer::Dense(_) => ("dense", colours.warning),
-        Answer::Refuses(_) => ("refuses", colours.error),
+        Answer::Takes(_) => (say(ui, "verdicts-takes"), colours.good),
+        Answer::Dense(_) => (say(ui, "verdicts-dense"), colours.warning),
+        Answer::Refuses(_) => (say(ui, "verdicts-refuses"), colours.error),
     };
     ui.colored_label(colour, word).on_hover_text(answer.words());
 }
@@ -123,7 +126,7 @@ fn words(ui: &mut Ui, one: &Verdict, width: f32) {
     let wrapped = |ui: &mut Ui, text: String| drop(ui.add(egui::Label::new(RichText::new(text).weak()).wrap()));
     wrapped(ui, one.forward.words().to_string());
     if one.backward.words() != one.forward.words() {
-        wrapped(ui, format!("backward: {}", one.backward.words()));
+        wrapped(ui, say_with(ui, "verdicts-back", &[("words", one.backward.words().into())]));
     }
     if let Some(call) = one.call.as_ref().filter(|_| one.forward.takes() || one.backward.takes()) {
         ui.add(egui::Label::new(RichText::new(call).monospace()).wrap());

@@ -1,0 +1,23 @@
+# Where numbers come from.
+origin-cell = batch entry { $b }, head { $h }; one pixel is one cell
+origin-one = batch entry { $b }, head { $h }; one pixel is one cell of at most { $q } x { $kv }
+origin-exact = batch entry { $b }, head { $h }; one pixel is at most { $q } x { $kv } cells; shares are exact
+origin-sampled = batch entry { $b }, head { $h }; one pixel is at most { $q } x { $kv } cells; some shares are sampled
+origin-before = the design before the last change
+origin-random = random q and k
+origin-inputs = q and k of { $file }
+origin-reference = the float64 reference
+origin-measured = measured on { $device }
+origin-recorded = recorded on { $device }
+origin-and = { $what }, { $more }
+origin-copy = a smaller copy
+origin-not-here = { $what }; not measured here
+origin-estimate = estimate { $basis }; not measured
+origin-estimate-for = estimate for { $device } { $basis }; not measured
+origin-sentence = { $words }.
+basis-runs = from recorded runs
+basis-last = from the last race here
+basis-sheets = from recorded runs on another card, scaled by data sheets
+basis-blocks = from block times of { $file }
+basis-scaled = from block times of { $file }, times { $times } by the data sheets
+basis-count = in blocks

@@ -1,0 +1,23 @@
+# De dónde vienen las cifras.
+origin-cell = entrada de lote { $b }, cabeza { $h }; un píxel es una celda
+origin-one = entrada de lote { $b }, cabeza { $h }; un píxel es una celda de { $q } x { $kv } como máximo
+origin-exact = entrada de lote { $b }, cabeza { $h }; un píxel es de { $q } x { $kv } celdas como máximo; las proporciones son exactas
+origin-sampled = entrada de lote { $b }, cabeza { $h }; un píxel es de { $q } x { $kv } celdas como máximo; algunas proporciones son muestras
+origin-before = el diseño antes del último cambio
+origin-random = q y k aleatorios
+origin-inputs = q y k de { $file }
+origin-reference = la referencia en float64
+origin-measured = medido en { $device }
+origin-recorded = registrado en { $device }
+origin-and = { $what }, { $more }
+origin-copy = una copia más pequeña
+origin-not-here = { $what }; no medido aquí
+origin-estimate = estimación { $basis }; sin medir
+origin-estimate-for = estimación para { $device } { $basis }; sin medir
+origin-sentence = { $words }.
+basis-runs = a partir de ejecuciones registradas
+basis-last = a partir de la última carrera de aquí
+basis-sheets = a partir de ejecuciones registradas en otra tarjeta, ajustadas según las hojas de datos
+basis-blocks = a partir de los tiempos por bloque de { $file }
+basis-scaled = a partir de los tiempos por bloque de { $file }, por { $times } según las hojas de datos
+basis-count = en bloques

@@ -1,0 +1,23 @@
+# आँकड़े कहाँ से आए।
+origin-cell = बैच { $b }, हेड { $h }; एक पिक्सेल एक सेल है
+origin-one = बैच { $b }, हेड { $h }; एक पिक्सेल अधिकतम { $q } x { $kv } में से एक सेल है
+origin-exact = बैच { $b }, हेड { $h }; एक पिक्सेल अधिकतम { $q } x { $kv } सेल है; हिस्से सटीक हैं
+origin-sampled = बैच { $b }, हेड { $h }; एक पिक्सेल अधिकतम { $q } x { $kv } सेल है; कुछ हिस्से नमूने से हैं
+origin-before = पिछले बदलाव से पहले का डिज़ाइन
+origin-random = यादृच्छिक q और k
+origin-inputs = { $file } के q और k
+origin-reference = float64 संदर्भ
+origin-measured = { $device } पर मापा गया
+origin-recorded = { $device } पर रिकॉर्ड
+origin-and = { $what }, { $more }
+origin-copy = छोटी प्रति
+origin-not-here = { $what }; यहाँ नहीं मापा गया
+origin-estimate = अनुमान, { $basis }; मापा नहीं गया
+origin-estimate-for = { $device } के लिए अनुमान, { $basis }; मापा नहीं गया
+origin-sentence = { $words }।
+basis-runs = रिकॉर्ड किए रन से
+basis-last = यहाँ की पिछली रेस से
+basis-sheets = दूसरे कार्ड पर रिकॉर्ड किए रन से, डेटा शीट के अनुपात में
+basis-blocks = { $file } के ब्लॉक समय से
+basis-scaled = { $file } के ब्लॉक समय से, डेटा शीट के अनुसार { $times } गुना
+basis-count = ब्लॉक में

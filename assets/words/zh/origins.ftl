@@ -1,0 +1,23 @@
+# 数字从何而来。
+origin-cell = 批条目 { $b }，头 { $h }；一个像素是一个单元格
+origin-one = 批条目 { $b }，头 { $h }；一个像素是最多 { $q } x { $kv } 个单元格中的一个
+origin-exact = 批条目 { $b }，头 { $h }；一个像素最多是 { $q } x { $kv } 个单元格；份额是精确的
+origin-sampled = 批条目 { $b }，头 { $h }；一个像素最多是 { $q } x { $kv } 个单元格；部分份额是抽样的
+origin-before = 上次更改之前的设计
+origin-random = 随机的 q 和 k
+origin-inputs = { $file } 的 q 和 k
+origin-reference = float64 参考结果
+origin-measured = 在 { $device } 上测量
+origin-recorded = 在 { $device } 上记录
+origin-and = { $what }，{ $more }
+origin-copy = 缩小的副本
+origin-not-here = { $what }；并非在此测量
+origin-estimate = 估计，{ $basis }；未测量
+origin-estimate-for = 对 { $device } 的估计，{ $basis }；未测量
+origin-sentence = { $words }。
+basis-runs = 根据记录的运行
+basis-last = 根据这里最近一次竞速
+basis-sheets = 根据另一块显卡上记录的运行，按数据手册换算
+basis-blocks = 根据 { $file } 的块时间
+basis-scaled = 根据 { $file } 的块时间，按数据手册乘以 { $times }
+basis-count = 以块计
