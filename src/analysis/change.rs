@@ -299,4 +299,98 @@ mod tests {
         assert!(!asked.leaves(&Cells::new(0, 0, 1000..1050, 890..951)));
         assert!(Change::between(Some(&window(5)), Some(&window(5))).is_nowhere());
     }
+
+    /// The differences of two tables are those of their cells only where both are read at one place and have one shape.
+    #[test]
+    fn tables_that_are_read_at_other_places_are_other_masks() {
+        use crate::ir::graph::Input;
+        let table = |kept: Vec<u8>, shape: [usize; 2], at: [Input; 2]| {
+            let mut graph = Graph::new();
+            let table = graph.add_capture("kept", HostTensor::new(shape, Data::Bool(kept)).unwrap());
+            let at = at.map(|input| graph.input(input));
+            let root = graph.add(Op::Load(table, SmallVec::from_slice(&at)), None);
+            Mod { kind: ModKind::Mask, graph, root, sources: Vec::new() }
+        };
+        let (rows, columns) = ([Input::QIdx, Input::KvIdx], [Input::KvIdx, Input::QIdx]);
+        // keys up to the query; queries up to the key
+        let kept: Vec<u8> = (0..36).map(|n| u8::from(n % 6 <= n / 6)).collect();
+        let mut rng = Rng::new(9);
+        let changes = [
+            (table(kept.clone(), [6, 6], rows), table(kept.clone(), [6, 6], columns)),
+            (table(kept.clone(), [6, 6], rows), table(kept.clone(), [4, 9], rows)),
+            (table(kept.clone(), [6, 6], rows), table(kept[..30].to_vec(), [5, 6], rows)),
+        ];
+        for (old, new) in &changes {
+            assert!(!Change::between(Some(old), Some(new)).is_nowhere());
+            check("tables", old, new, 6, &mut rng);
+        }
+        // a true that is stored as another number is true
+        let same = table(kept.iter().map(|k| 5 * k).collect(), [6, 6], rows);
+        let change = Change::between(Some(&table(kept, [6, 6], rows)), Some(&same));
+        assert!(change.ask().leaves(&Cells::new(0, 0, 0..6, 0..6)));
+    }
+
+    /// What the layers above or beside an edit say of a box counts for nothing where the edit leaves the box.
+    #[test]
+    fn an_edit_below_other_operations_touches_its_own_cells_alone() {
+        use crate::analysis::examples::Builder;
+        // whether the distance is below 100 or 110, beside the causal edge; inside of what `join` does with both
+        let made = |width: i64, join: &dyn Fn(&mut Builder, NodeId, NodeId) -> NodeId| {
+            let mut g = Builder::new();
+            let (causal, distance) = (g.causal(), g.distance());
+            let near = g.below(distance, width);
+            let root = join(&mut g, causal, near);
+            g.mask(root)
+        };
+        // the diagonal and the cells behind the edge are open in themselves, and the same in both
+        let (edge, changed) = (Cells::new(0, 0, 1000..1050, 1000..1050), Cells::new(0, 0, 1000..1050, 890..951));
+        let add = |g: &mut Builder, op| g.graph.add(op, None);
+        type Join<'a> = &'a dyn Fn(&mut Builder, NodeId, NodeId) -> NodeId;
+        let joins: [Join; 6] = [
+            &|g, causal, near| g.and(causal, near),
+            &|g, _, near| {
+                let (far, later) = (g.not(near), g.lt(g.q, g.k));
+                g.or(later, far)
+            },
+            &|g, causal, near| {
+                let both = g.and(causal, near);
+                add(g, Op::Unary(UnaryOp::Not, both))
+            },
+            &|g, causal, near| {
+                let kept = g.and(causal, near);
+                let (first, second) = (g.below(g.q, 1020), g.below(g.k, 1020));
+                add(g, Op::Where(first, kept, second))
+            },
+            &|g, causal, near| {
+                let kept = g.and(causal, near);
+                let (first, second) = (g.below(g.q, 1020), g.below(g.k, 1020));
+                add(g, Op::Where(first, second, kept))
+            },
+            &|g, causal, near| {
+                let (odd, far) = (g.rem_by(g.k, 2), g.not(near));
+                let odd = g.at_most(odd, 0);
+                let some = g.or(odd, far);
+                let all = g.and(causal, some);
+                add(g, Op::Unary(UnaryOp::Not, all))
+            },
+        ];
+        for (at, join) in joins.into_iter().enumerate() {
+            let (old, new) = (made(100, join), made(110, join));
+            let change = Change::between(Some(&old), Some(&new));
+            let mut asked = change.ask();
+            assert!(asked.leaves(&edge), "{at}");
+            assert!(!asked.leaves(&changed), "{at}");
+            check("joined", &made(10, join), &made(12, join), 60, &mut Rng::new(at as u64));
+        }
+        // other conditions are other masks
+        let chosen = |limit: i64| {
+            let mut g = Builder::new();
+            let (first, causal, distance) = (g.below(g.q, limit), g.causal(), g.distance());
+            let near = g.below(distance, 5);
+            let root = g.graph.add(Op::Where(first, causal, near), None);
+            g.mask(root)
+        };
+        check("other conditions", &chosen(20), &chosen(30), 60, &mut Rng::new(3));
+        assert!(!Change::between(Some(&chosen(20)), Some(&chosen(30))).ask().leaves(&Cells::new(0, 0, 20..30, 0..60)));
+    }
 }

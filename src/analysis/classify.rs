@@ -261,3 +261,119 @@ impl<'a> Exact<'a> {
 fn set_row(count: &mut Count, row: i64) {
     count.rows[row as usize / 64] |= 1 << (row % 64);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::examples::Builder;
+    use crate::ir::graph::{Op, UnaryOp};
+
+    fn cells(q: std::ops::Range<usize>, kv: std::ops::Range<usize>) -> Cells {
+        Cells::new(0, 0, q, kv)
+    }
+
+    /// All cells but one, or that one alone.
+    fn odd((q, kv): (i64, i64), kept: bool) -> Mask {
+        let mut g = Builder::new();
+        let (a, b) = (g.int(q), g.int(kv));
+        let (row, column) = (g.eq(g.q, a), g.eq(g.k, b));
+        let one = g.and(row, column);
+        let root = if kept { one } else { g.not(one) };
+        Mask::new(Arc::new(g.mask(root)))
+    }
+
+    #[test]
+    fn corners_agree_only_if_all_four_do() {
+        for kept in [false, true] {
+            for corner in [(2, 3), (2, 12), (9, 3), (9, 12)] {
+                let mask = odd(corner, kept);
+                assert_eq!(Exact::new(&mask).corners(&cells(2..10, 3..13)), None, "{corner:?}");
+            }
+            for other in [(2, 4), (5, 3), (5, 12), (9, 11), (1, 3), (5, 5)] {
+                let (mask, all) = (odd(other, kept), if kept { Verdict::Empty } else { Verdict::Full });
+                assert_eq!(Exact::new(&mask).corners(&cells(2..10, 3..13)), Some(all), "{other:?}");
+            }
+        }
+    }
+
+    /// `op(sin(q_idx), 0)`: of a sine intervals know no more than -1..1, not even in one cell.
+    fn sine(
+        op: fn(&mut Builder, crate::ir::graph::NodeId, crate::ir::graph::NodeId) -> crate::ir::graph::NodeId,
+    ) -> Mask {
+        let mut g = Builder::new();
+        let float = g.graph.add(Op::Unary(UnaryOp::ToFloat, g.q), None);
+        let (sine, zero) = (g.graph.add(Op::Unary(UnaryOp::Sin, float), None), g.graph.float(0.0));
+        let root = op(&mut g, sine, zero);
+        Mask::new(Arc::new(g.mask(root)))
+    }
+
+    #[test]
+    fn corners_that_intervals_leave_open_are_their_own_cells() {
+        // sin is positive at 2 and 3, and negative at 4 and 5: of (q, kv) with their sum
+        let mut g = Builder::new();
+        let sum = g.add(g.q, g.k);
+        let float = g.graph.add(Op::Unary(UnaryOp::ToFloat, sum), None);
+        let (sine, zero) = (g.graph.add(Op::Unary(UnaryOp::Sin, float), None), g.graph.float(0.0));
+        let root = g.gt(sine, zero);
+        let mask = Mask::new(Arc::new(g.mask(root)));
+        let of = |q, kv| Exact::new(&mask).corners(&cells(q, kv));
+        assert_eq!((of(3..5, 0..1), of(3..4, 0..2), of(1..3, 1..3)), (None, None, None));
+        assert_eq!((of(1..3, 0..1), of(4..6, 0..1)), (Some(Verdict::Full), Some(Verdict::Empty)));
+    }
+
+    #[test]
+    fn boxes_that_intervals_leave_open_are_resolved_by_their_cells() {
+        // sin is positive at 1 to 3 and negative at 4 to 6
+        let mask = sine(Builder::gt);
+        let mut exact = Exact::new(&mask);
+        let found = [1..4, 4..7, 3..5, 2..3, 5..6].map(|q| {
+            let cells = cells(q, 0..5);
+            assert_eq!(exact.classify(&cells), Verdict::Mixed);
+            exact.resolve(&cells)
+        });
+        assert_eq!(found, [Verdict::Full, Verdict::Empty, Verdict::Mixed, Verdict::Full, Verdict::Empty]);
+        // a square is 0 or 1 modulo 4; intervals know 0 to 3
+        let square = |is: i64| {
+            let mut g = Builder::new();
+            let square = g.mul(g.q, g.k);
+            let square = g.mul(square, square);
+            let (rest, is) = (g.rem_by(square, 4), g.int(is));
+            let root = g.eq(rest, is);
+            Mask::new(Arc::new(g.mask(root)))
+        };
+        for (is, found) in [(2, Verdict::Empty), (3, Verdict::Empty), (1, Verdict::Mixed)] {
+            // more cells than are looked at at once
+            assert_eq!(Exact::new(&square(is)).resolve(&cells(0..70, 0..90)), found);
+        }
+    }
+
+    #[test]
+    fn kept_cells_and_their_rows_are_counted() {
+        // rows 1 to 3 of 0..8, and 7 again (sin 7 = 0.66)
+        let mask = sine(Builder::gt);
+        let count = Exact::new(&mask).count(&cells(0..8, 0..300));
+        assert_eq!((count.kept, &count.rows[..]), (4 * 300, &[0b1000_1110][..]));
+        let count = Exact::new(&mask).count(&cells(2..5, 7..9));
+        assert_eq!((count.kept, &count.rows[..]), (4, &[0b011][..]));
+        // rows count from the box's first: sin is positive at 70 to 72
+        let count = Exact::new(&mask).count(&cells(70..75, 0..2));
+        assert_eq!((count.kept, &count.rows[..]), (6, &[0b111][..]));
+        let causal = Mask::new(Arc::new(examples::causal()));
+        let count = Exact::new(&causal).count(&cells(0..100, 40..140));
+        // row q keeps the keys 40..=q
+        assert_eq!((count.kept, count.rows[0], count.rows[1]), (60 * 61 / 2, u64::MAX << 40, (1 << 36) - 1));
+    }
+
+    #[test]
+    fn the_longer_side_is_halved_at_a_power_of_two() {
+        let of = |q, kv| split(&cells(q, kv)).iter().map(|c| (c.q, c.kv)).collect::<Vec<_>>();
+        assert_eq!(of(0..4, 0..16), [((0, 3), (0, 7)), ((0, 3), (8, 15))]);
+        assert_eq!(of(0..16, 8..12), [((0, 7), (8, 11)), ((8, 15), (8, 11))]);
+        assert_eq!(of(0..6, 0..6), [((0, 3), (0, 3)), ((0, 3), (4, 5)), ((4, 5), (0, 3)), ((4, 5), (4, 5))]);
+        // twice as long is not halved in both; less than that is
+        assert_eq!(of(0..4, 0..8), [((0, 3), (0, 3)), ((0, 3), (4, 7))]);
+        assert_eq!(of(0..8, 0..4), [((0, 3), (0, 3)), ((4, 7), (0, 3))]);
+        assert_eq!((of(0..5, 0..8).len(), of(0..5, 0..3).len()), (4, 4));
+        assert_eq!(of(3..4, 0..2), [((3, 3), (0, 0)), ((3, 3), (1, 1))]);
+    }
+}

@@ -160,33 +160,34 @@ fn dense_table(of: &Mod, sizes: Sizes) -> Option<Diagnostic> {
             // a table of blocks or of distances grows more slowly
             continue;
         }
-        let others: usize = shape[..shape.len() - 2].iter().product::<usize>().max(1);
-        let wraps = ((f64::from(i32::MAX) / others as f64).sqrt().floor() as usize) + 1;
-        let (q_len, kv_len) = (sizes.lengths.q_len, sizes.lengths.kv_len);
-        let elements = shape.iter().map(|n| *n as u64).product::<u64>();
-        let beyond = elements > i32::MAX as u64 || others as u64 * q_len as u64 * kv_len as u64 > i32::MAX as u64;
-        let place = |reported: Diagnostic| match graph.node(id).span {
+        let reported = of_table(&captured.name, shape);
+        return Some(match graph.node(id).span {
             Some(span) => reported.at(span, ""),
             None => reported,
-        };
-        let hint = "keep the table as bits or block lists (BlockMask.from_kv_blocks, Maskloom's export), or read a flat table with an \
-                    int64 offset";
-        if beyond {
-            let message = format!(
-                "`{}` {shape:?} has {elements} elements: compiled FlexAttention indexes it in 32 bits, which wrap from {wraps} x {wraps} \
-                 tokens on, and computes with another mask without a word",
-                captured.name
-            );
-            return Some(place(Diagnostic::warning("table-beyond-32-bits", message).hint(hint)));
-        }
-        let message = format!(
-            "`{}` {shape:?} is a dense table of queries by keys; from {wraps} x {wraps} tokens on its index leaves 32 bits in compiled \
-             FlexAttention",
-            captured.name
-        );
-        return Some(place(Diagnostic::note("dense-table", message).hint(hint)));
+        });
     }
     None
+}
+
+/// The note on a table [.., queries, keys] of this shape.
+fn of_table(name: &str, shape: &[usize]) -> Diagnostic {
+    let others: usize = shape[..shape.len() - 2].iter().product::<usize>().max(1);
+    let wraps = ((f64::from(i32::MAX) / others as f64).sqrt().floor() as usize) + 1;
+    let elements = shape.iter().map(|n| *n as u64).product::<u64>();
+    let hint = "keep the table as bits or block lists (BlockMask.from_kv_blocks, Maskloom's export), or read a flat table with an \
+                int64 offset";
+    if elements > i32::MAX as u64 {
+        let message = format!(
+            "`{name}` {shape:?} has {elements} elements: compiled FlexAttention indexes it in 32 bits, which wrap from {wraps} x {wraps} \
+             tokens on, and computes with another mask without a word"
+        );
+        return Diagnostic::warning("table-beyond-32-bits", message).hint(hint);
+    }
+    let message = format!(
+        "`{name}` {shape:?} is a dense table of queries by keys; from {wraps} x {wraps} tokens on its index leaves 32 bits in compiled \
+         FlexAttention"
+    );
+    Diagnostic::note("dense-table", message).hint(hint)
 }
 
 /// What a text's own create_block_mask was asked for, against what its mask reads.
@@ -227,4 +228,252 @@ pub enum Extent {
     /// Not known.
     #[default]
     Unknown,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::block_mask::{BlockMask, MaskShape};
+    use crate::analysis::examples::{self, Builder};
+    use crate::base::tensor::Data;
+    use crate::base::{BlockSize, Control, HostTensor, Lengths};
+    use crate::ir::graph::{ModKind, NodeId};
+
+    fn notes(of: &Mod, q_len: usize, kv_len: usize) -> Vec<Diagnostic> {
+        let lengths = Lengths::new(q_len, kv_len).expect("lengths");
+        let shape = MaskShape::broadcast(lengths);
+        let blocks = BlockMask::build(Some(of), shape, BlockSize::square(4), &Control::new()).expect("blocks");
+        intent(of, Sizes { batch: 1, heads: 1, lengths }, &blocks.stats())
+    }
+
+    /// The codes of the notes.
+    fn codes(of: &Mod, q_len: usize, kv_len: usize) -> Vec<String> {
+        notes(of, q_len, kv_len).into_iter().map(|note| note.code.into_owned()).collect()
+    }
+
+    /// A mask of q_idx, kv_idx and their distance.
+    fn made(build: impl Fn(&mut Builder, NodeId, NodeId, NodeId) -> NodeId) -> Mod {
+        let mut g = Builder::new();
+        let (q, kv, distance) = (g.q, g.k, g.distance());
+        let root = build(&mut g, q, kv, distance);
+        g.mask(root)
+    }
+
+    #[test]
+    fn sides_that_were_exchanged_are_asked_about() {
+        let own = made(|g, q, kv, _| g.ge(kv, q));
+        let found = notes(&own, 9, 9);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].message, "queries keep only their own and later keys: no query sees a key before it");
+        let later = made(|g, q, kv, _| g.gt(kv, q));
+        assert_eq!(notes(&later, 9, 9)[0].message, "queries keep only later keys: no query sees a key before it");
+        // some queries see themselves, some do not
+        let some = made(|g, q, kv, _| {
+            let (odd, later, same) = (g.rem_by(q, 2), g.gt(kv, q), g.eq(q, kv));
+            let even = g.at_most(odd, 0);
+            let own = g.and(even, same);
+            g.or(own, later)
+        });
+        assert_eq!(notes(&some, 9, 9)[0].message, "queries keep only later keys: no query sees a key before it");
+        // of five tokens on there is enough to tell
+        assert_eq!((codes(&own, 4, 4), codes(&own, 5, 5)), (vec![], vec!["future-only".to_string()]));
+        // more keys than queries are another question
+        assert_eq!(codes(&own, 9, 12), [""; 0]);
+        assert_eq!(codes(&examples::causal(), 9, 9), [""; 0]);
+        // a query that sees itself alone sees nothing later
+        assert_eq!(codes(&made(|g, q, kv, _| g.eq(q, kv)), 9, 9), [""; 0]);
+        // one early key
+        let first = made(|g, q, kv, _| {
+            let (later, first) = (g.ge(kv, q), g.at_most(kv, 0));
+            g.or(later, first)
+        });
+        assert!(!codes(&first, 9, 9).contains(&"future-only".to_string()));
+    }
+
+    #[test]
+    fn a_window_that_forgets_later_keys_is_asked_about() {
+        // q - kv < 3: all later keys; rows 1 to 7 of 9 see 7, 6, .. 1 of them
+        let open = made(|g, _, _, distance| g.below(distance, 3));
+        let found = notes(&open, 9, 9);
+        assert_eq!((found.len(), &*found[0].code), (1, "future-visible"));
+        assert!(found[0].message.contains("(4 keys in the mean row)"), "{}", found[0].message);
+        let both = made(|g, _, _, distance| {
+            let distance = g.abs(distance);
+            g.below(distance, 3)
+        });
+        assert_eq!((codes(&both, 9, 9), codes(&examples::sliding_window(3), 9, 9)), (vec![], vec![]));
+        // nothing is dropped in the rows that are looked at but the last one's, which has no later keys
+        let last = made(|g, q, kv, _| {
+            let (before, first) = (g.below(q, 8), g.at_most(kv, 3));
+            g.or(before, first)
+        });
+        assert_eq!(codes(&last, 9, 9), [""; 0]);
+        // one row without one of its later keys
+        let hole = made(|g, q, kv, distance| {
+            let (open, q, kv) = (g.below(distance, 3), g.at_most(q, 0), g.below(kv, 8));
+            let first = g.not(q);
+            let kept = g.or(first, kv);
+            g.and(open, kept)
+        });
+        assert_eq!(codes(&hole, 9, 9), ["future-visible"], "the first row has keys on one side alone");
+    }
+
+    #[test]
+    fn a_cache_longer_than_the_queries_is_asked_about() {
+        let found = notes(&examples::causal(), 8, 20);
+        assert_eq!((found.len(), &*found[0].code), (1, "longer-keys"));
+        assert!(
+            found[0].message.contains("the last of 8 queries, number 7, sees 8 of 20 keys"),
+            "{}",
+            found[0].message
+        );
+        assert!(found[0].hint.as_deref().is_some_and(|hint| hint.contains("`q_idx + 12 >= kv_idx`")));
+        // the last of more rows than are looked at, with a window
+        let window = notes(&examples::sliding_window(5), 200, 301);
+        assert!(window[0].message.contains("number 199, sees 6 of 301 keys"), "{}", window[0].message);
+        assert!(window[0].hint.as_deref().is_some_and(|hint| hint.contains("`q_idx + 101 >= kv_idx`")));
+        // keys before the query alone
+        let before = made(|g, q, kv, _| g.gt(q, kv));
+        assert!(notes(&before, 8, 20)[0].message.contains("sees 7 of 20 keys"));
+        assert_eq!(codes(&made(|g, q, kv, _| g.eq(q, kv)), 8, 20), ["longer-keys"]);
+        let offset = made(|g, q, kv, _| {
+            let twelve = g.int(12);
+            let q = g.add(q, twelve);
+            g.ge(q, kv)
+        });
+        assert_eq!((codes(&offset, 8, 20), codes(&examples::causal(), 20, 8)), (vec![], vec![]));
+        // a mask that keeps nothing is not causal
+        let far = made(|g, _, _, distance| {
+            let least = g.int(100);
+            g.ge(distance, least)
+        });
+        assert_eq!(codes(&far, 8, 20), [""; 0]);
+    }
+
+    #[test]
+    fn masks_of_one_index_are_not_compared_with_the_diagonal() {
+        let keys = made(|g, _, kv, _| g.at_most(kv, 5));
+        let queries = made(|g, q, _, _| g.at_most(q, 5));
+        // the last key is behind every query but its own
+        let last = made(|g, _, kv, _| {
+            let last = g.int(8);
+            g.ge(kv, last)
+        });
+        for (q_len, kv_len) in [(9, 9), (9, 20)] {
+            for of in [&keys, &queries, &last] {
+                assert_eq!(codes(of, q_len, kv_len), [""; 0]);
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_that_save_nothing_are_told() {
+        let sizes = |n| Sizes { batch: 1, heads: 1, lengths: Lengths::new(n, n).expect("lengths") };
+        let stats = Stats { partial: 2, density: 0.375, ..Stats::default() };
+        let found = no_whole_block(&stats, sizes(512)).expect("a note");
+        assert!(found.message.contains("although 62.5% of the cells are dropped"), "{}", found.message);
+        assert!(no_whole_block(&stats, sizes(511)).is_none(), "few keys");
+        assert!(no_whole_block(&Stats { density: 0.98, ..stats.clone() }, sizes(512)).is_some());
+        let others = [
+            Stats { full: 1, ..stats.clone() },
+            Stats { empty: 1, ..stats.clone() },
+            Stats { partial: 1, ..stats.clone() },
+            Stats { density: 0.99, ..stats.clone() },
+        ];
+        assert!(others.iter().all(|stats| no_whole_block(stats, sizes(512)).is_none()));
+        let whole = Stats { full: 3, density: 1.0, ..Stats::default() };
+        assert_eq!(keeps_all(&whole).map(|note| note.code.into_owned()).as_deref(), Some("keeps-all"));
+        let others = [Stats { partial: 1, ..whole.clone() }, Stats { empty: 1, ..whole }, Stats::default()];
+        assert!(others.iter().all(|stats| keeps_all(stats).is_none()));
+        // every other key is dropped; all are kept
+        let even = made(|g, _, kv, _| {
+            let odd = g.rem_by(kv, 2);
+            g.at_most(odd, 0)
+        });
+        assert_eq!((codes(&even, 512, 512), codes(&even, 256, 256)), (vec!["no-whole-block".to_string()], vec![]));
+        let all = made(|g, _, kv, _| g.below(kv, 1000));
+        assert_eq!(codes(&all, 16, 16), ["keeps-all"]);
+    }
+
+    /// A mask that reads a table of bools at these indices.
+    fn table(shape: &[usize], at: &[Input]) -> Mod {
+        let mut g = Builder::new();
+        let kept = (0..shape.iter().product()).map(|n: usize| u8::from(n % 5 != 2)).collect();
+        let table = g.graph.add_capture("kept", HostTensor::new(shape, Data::Bool(kept)).expect("a tensor"));
+        let at: Vec<NodeId> = at.iter().map(|input| g.graph.input(*input)).collect();
+        let root = g.load(table, &at);
+        g.mask(root)
+    }
+
+    #[test]
+    fn a_dense_table_is_told_with_the_length_at_which_its_index_wraps() {
+        use Input::{H, KvIdx, QIdx};
+        let dense = |of: &Mod| notes(of, 8, 6).into_iter().find(|note| note.code.contains("table"));
+        let found = dense(&table(&[8, 6], &[QIdx, KvIdx])).expect("a note");
+        assert_eq!(&*found.code, "dense-table");
+        assert!(found.message.starts_with("`kept` [8, 6] is a dense table"), "{}", found.message);
+        assert!(dense(&table(&[2, 8, 6], &[H, QIdx, KvIdx])).is_some());
+        // of other lengths, or not read by query and key
+        for other in [
+            table(&[6, 8], &[QIdx, KvIdx]),
+            table(&[8, 5], &[QIdx, KvIdx]),
+            table(&[8, 6], &[QIdx, H]),
+            table(&[8, 6], &[H, KvIdx]),
+            table(&[6], &[KvIdx]),
+            examples::causal(),
+        ] {
+            assert!(dense(&other).is_none());
+        }
+        // the least n for which so many tables of n x n have more elements than 32 bits count
+        let most = i32::MAX as u64;
+        for (others, n) in [(1u64, 46_341u64), (4, 23_171), (12, 13_378)] {
+            assert!(others * n * n > most && others * (n - 1) * (n - 1) <= most);
+            let shape = if others == 1 { vec![8, 6] } else { vec![others as usize, 8, 6] };
+            assert!(of_table("t", &shape).message.contains(&format!("from {n} x {n} tokens on")));
+        }
+        let beyond = of_table("t", &[2, 32_768, 32_768]);
+        assert_eq!((&*beyond.code, beyond.severity), ("table-beyond-32-bits", crate::base::Severity::Warning));
+        assert!(beyond.message.contains("has 2147483648 elements"), "{}", beyond.message);
+        assert!(beyond.message.contains("wrap from 32768 x 32768 tokens"), "{}", beyond.message);
+        assert_eq!(&*of_table("t", &[1, i32::MAX as usize]).code, "dense-table", "the last that 32 bits count");
+    }
+
+    #[test]
+    fn what_was_asked_of_create_block_mask_is_compared_with_what_the_mod_reads() {
+        let on = |inputs: &[Input]| {
+            let mut graph = crate::ir::graph::Graph::new();
+            let ids: Vec<NodeId> = inputs.iter().map(|input| graph.input(*input)).collect();
+            let all = ids[1..].iter().fold(ids[0], |sum, id| graph.binary(crate::ir::graph::BinaryOp::Add, sum, *id));
+            let three = graph.int(3);
+            let root = graph.binary(crate::ir::graph::BinaryOp::Le, all, three);
+            Mod { kind: ModKind::Mask, graph, root, sources: Vec::new() }.depends()
+        };
+        let told = |inputs: &[Input], batch, heads| {
+            let reported = asked(on(inputs), batch, heads);
+            reported.into_iter().map(|d| format!("{}: {}", d.code, d.message)).collect::<Vec<_>>()
+        };
+        use Input::{B, H, QIdx};
+        let found = told(&[QIdx, H], Extent::One, Extent::One);
+        assert_eq!(found, ["broadcast-reads: the mask is made with H=None or 1, but its mod reads `h`"]);
+        let found = told(&[QIdx, B], Extent::One, Extent::Many(7));
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0], "broadcast-reads: the mask is made with B=None or 1, but its mod reads `b`");
+        assert!(found[1].starts_with("broadcast-possible: the mask is made with H=7"), "{found:?}");
+        assert!(found[1].ends_with("all 7 lists are equal"), "{found:?}");
+        assert_eq!(told(&[QIdx, B, H], Extent::Many(2), Extent::Many(7)), [""; 0]);
+        assert_eq!(told(&[QIdx], Extent::One, Extent::Unknown), [""; 0]);
+        assert_eq!(told(&[QIdx, B], Extent::Unknown, Extent::Unknown), [""; 0]);
+    }
+
+    #[test]
+    fn notes_stand_where_the_mask_does() {
+        use crate::base::Span;
+        let mut g = Builder::new();
+        let (q, kv) = (g.q, g.k);
+        let op = Op::Binary(crate::ir::graph::BinaryOp::Ge, kv, q);
+        let span = Span { start: 3, end: 9, ..Span::default() };
+        let root = g.graph.add(op, Some(span));
+        let found = notes(&g.mask(root), 9, 9);
+        assert_eq!(found[0].labels.iter().map(|label| label.span).collect::<Vec<_>>(), [span]);
+    }
 }

@@ -164,6 +164,18 @@ mod tests {
             200,
             200
         ));
+        // keys that a table keeps: no comparison says where they begin and end
+        for kept in [37..91, 0..130, 64..65, 5..128] {
+            assert!(check(
+                &mask(|g, _, kv| {
+                    let keys = (0..130).map(|n| u8::from(kept.contains(&n))).collect();
+                    let keys = g.add_capture("keys", HostTensor::vector(Data::Bool(keys)));
+                    load(g, keys, &[kv])
+                }),
+                20,
+                130
+            ));
+        }
         let ends: Vec<i64> = (0..150).map(|n| n * 7919 % 131).collect();
         assert!(check(
             &mask(|g, q, kv| {

@@ -127,4 +127,54 @@ mod tests {
         assert_eq!(settled(&window(9, None), &[], sizes(700)), Settled::Yes);
         assert_eq!(settled(&window(9, None), &others(None), sizes(40_000)), Settled::InPart);
     }
+
+    #[test]
+    fn a_cell_in_the_last_block_of_ragged_lengths_is_found() {
+        let sizes = Sizes { batch: 1, heads: 1, lengths: Lengths::new(131, 67).unwrap() };
+        for (q, kv) in [(0, 0), (130, 66), (130, 0), (63, 64), (64, 63)] {
+            let found = settled(&window(1000, Some((0, q, kv))), &[Arc::new(window(1000, None))], sizes);
+            assert_eq!(found, Settled::Open([0, 0, q as usize, kv as usize]));
+        }
+    }
+
+    /// 2^24 cells are looked at whole; of more batch entries, heads, queries and keys are halved, the most numerous first.
+    #[test]
+    fn what_is_looked_at_of_a_large_mask_has_at_most_so_many_cells() {
+        // reads all four
+        let mask = {
+            let mut graph = Graph::new();
+            let [b, h, q, k] = [Input::B, Input::H, Input::QIdx, Input::KvIdx].map(|input| graph.input(input));
+            let (place, token) = (graph.binary(BinaryOp::Add, b, h), graph.binary(BinaryOp::Add, q, k));
+            let root = graph.binary(BinaryOp::Lt, place, token);
+            Mod { kind: ModKind::Mask, graph, root, sources: Vec::new() }
+        };
+        let of = |batch, heads, q_len, kv_len| {
+            let (shape, whole) = part(&mask, Sizes { batch, heads, lengths: Lengths::new(q_len, kv_len).unwrap() });
+            ([shape.batch, shape.heads, shape.lengths.q_len, shape.lengths.kv_len], whole)
+        };
+        assert_eq!(of(1, 1, 4096, 4096), ([1, 1, 4096, 4096], true));
+        assert_eq!(of(2, 2, 2048, 2048), ([2, 2, 2048, 2048], true));
+        assert_eq!(of(1, 1, 4097, 4096), ([1, 1, 2049, 4096], false));
+        assert_eq!(of(1, 1, 4096, 4097), ([1, 1, 4096, 2049], false));
+        assert_eq!(of(1, 1, 8192, 8192), ([1, 1, 4096, 4096], false));
+        // 7, 4, 2 and then 1 batch entry
+        assert_eq!(of(7, 4, 2048, 2048), ([1, 4, 2048, 2048], false));
+        assert_eq!(of(1, 64, 1024, 1024), ([1, 32, 512, 1024], false));
+        assert_eq!(of(1, 33, 1024, 1024), ([1, 17, 512, 1024], false));
+    }
+
+    #[test]
+    fn the_note_on_last_bits_goes_stays_or_becomes_an_error() {
+        let sizes = |n| Sizes { batch: 1, heads: 3, lengths: Lengths::new(n, n).unwrap() };
+        let mut note = Diagnostic::note("last-bit", "the mask depends on the last bit of `sin`, maybe")
+            .at(crate::base::Span { start: 2, end: 5, ..Default::default() }, "here");
+        note.sources = vec![crate::base::Source::new("a.py", "sin(x) > 0")];
+        let others = [Arc::new(window(9, None))];
+        assert_eq!(reported(&note, &window(9, None), &others, sizes(200)), None);
+        assert_eq!(reported(&note, &window(9, None), &others, sizes(5000)), Some(note.clone()));
+        let error = reported(&note, &window(9, Some((2, 60, 13))), &others, sizes(200)).expect("an error");
+        assert_eq!((error.severity, &*error.code), (crate::base::Severity::Error, "last-bit"));
+        assert!(error.message.contains("the cell b 0, h 2, q 60, kv 13 is kept depends on the last bit of `sin`"));
+        assert_eq!((error.labels, error.sources), (note.labels, note.sources));
+    }
 }

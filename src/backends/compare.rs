@@ -271,4 +271,197 @@ mod tests {
         assert_eq!(of(Some([0.25, f32::NAN])).nan_mismatch(), 1);
         assert_eq!(of(Some([0.25, 0.0])).nan_mismatch(), 1);
     }
+
+    /// Two rows of two elements, each 1 in the reference, whose scales are 1 and 2.
+    fn exact() -> Reference {
+        let scale = |size| Scale { kept: 1, effective: 1.0, out: vec![size; 2], score: 1.0 };
+        Reference {
+            rows: vec![Row { b: 0, h: 0, q: 4 }, Row { b: 2, h: 1, q: 7 }],
+            out: vec![1.0; 4],
+            lse: vec![0.5; 2],
+            max_scores: vec![0.25; 2],
+            scales: vec![scale(1.0), scale(2.0)],
+            rows_total: 96,
+        }
+    }
+
+    /// Judged with limits of an eighth for rows, a quarter for elements, the lse and the largest scores.
+    fn judged(out: [f64; 4], change: impl Fn(&mut Bars), (lse, tops): ([f64; 2], [f64; 2])) -> ErrorStats {
+        let exact = exact();
+        let mut bars = Bars::flat(&exact, 0.125, 0.25, 0.25);
+        bars.rows.iter_mut().for_each(|bar| bar.absolute = 0.25);
+        change(&mut bars);
+        judge(&Got { out: out.to_vec(), lse: Some(lse.to_vec()), max_scores: Some(tops.to_vec()) }, &exact, &bars)
+    }
+
+    const RIGHT: ([f64; 2], [f64; 2]) = ([0.5; 2], [0.25; 2]);
+
+    fn worst(of: &ErrorStats) -> (&str, &str, f64, f64, f64) {
+        let worst = of.worst.as_ref().expect("judged");
+        (&worst.what, &worst.place, worst.error, worst.allowed, worst.ratio)
+    }
+
+    #[test]
+    fn the_error_nearest_to_its_limit_is_named_with_its_place() {
+        let plain = |_: &mut Bars| {};
+        assert_eq!(worst(&judged([1.0; 4], plain, RIGHT)), ("", "", 0.0, 0.0, 0.0));
+        let far = "b 2, h 1, q_idx 7";
+        // a row's two elements off by 0.0625 each are half of what the row may be
+        let row = judged([1.0, 1.0, 1.0625, 0.9375], plain, RIGHT);
+        assert_eq!(worst(&row), ("out", far, 0.0625, 0.125, 0.5));
+        assert!(row.passed());
+        let element = judged([1.0, 1.0, 1.0, 1.5], |bars| bars.rows[1].rms = 1.0, RIGHT);
+        assert_eq!(worst(&element), ("out", "b 2, h 1, q_idx 7, element 1", 0.5, 0.25, 2.0));
+        assert!(!element.passed());
+        let lse = judged([1.0; 4], plain, ([0.5, 0.4375], [0.25, 0.375]));
+        assert_eq!(worst(&lse), ("max_scores", far, 0.125, 0.25, 0.5));
+        let lse = judged([1.0; 4], plain, ([0.5, 0.25], [0.25, 0.375]));
+        assert_eq!(worst(&lse), ("lse", far, 0.25, 0.25, 1.0));
+        assert!(lse.passed(), "at its limit");
+        // where nothing may be off, what is off is beyond any limit, and what is not off is right
+        let none = judged([1.0, 1.0, 1.0, 1.5], |bars| bars.rows.iter_mut().for_each(|b| b.absolute = 0.0), RIGHT);
+        assert_eq!((worst(&none).1, worst(&none).4), ("b 2, h 1, q_idx 7, element 1", f64::INFINITY));
+        let broken = judged([1.0, 1.5, 1.0, 1.0], |bars| bars.rows[0].rms = f64::NAN, RIGHT);
+        assert!(worst(&broken).4.is_nan() && !broken.passed(), "{broken:?}");
+    }
+
+    #[test]
+    fn a_row_of_zeros_is_wrong_where_the_reference_is_not_too_small() {
+        let zeros = |vanishing: f64| {
+            judged(
+                [1.0, 1.0, 0.0, 0.0],
+                |bars| {
+                    bars.vanishing = vanishing;
+                    bars.rows.iter_mut().for_each(|bar| (bar.rms, bar.absolute) = (10.0, 10.0));
+                },
+                RIGHT,
+            )
+        };
+        let found = zeros(0.5);
+        assert_eq!(worst(&found), ("out, all zeros,", "b 2, h 1, q_idx 7", 1.0, 0.0, f64::INFINITY));
+        assert!(zeros(1.0).passed());
+        // one element that is not zero
+        let most = judged(
+            [1.0, 1.0, 0.0, 1e-9],
+            |bars| {
+                bars.vanishing = 0.5;
+                bars.rows.iter_mut().for_each(|bar| (bar.rms, bar.absolute) = (10.0, 10.0));
+            },
+            RIGHT,
+        );
+        assert!(most.passed(), "{most:?}");
+    }
+
+    #[test]
+    fn rows_are_judged_together_by_their_errors_relative_to_their_scales() {
+        use crate::backends::gate::Group;
+        let grouped = |rows: Vec<usize>| {
+            judged(
+                [1.0, 1.0, 1.0625, 0.9375],
+                |bars| {
+                    bars.groups = vec![Group { name: "b 2, h 1".into(), rows: rows.clone(), relative: 0.03125 }];
+                    bars.rows.iter_mut().for_each(|bar| (bar.rms, bar.absolute) = (10.0, 10.0));
+                },
+                RIGHT,
+            )
+        };
+        // an error of 0.0625 in a row of scale 2
+        assert_eq!(worst(&grouped(vec![1])), ("out, relative to its size,", "b 2, h 1", 0.03125, 0.03125, 1.0));
+        let (_, _, error, _, ratio) = worst(&grouped(vec![0, 1]));
+        assert!((error - 0.03125 / 2f64.sqrt()).abs() < 1e-15 && (ratio - 0.5f64.sqrt()).abs() < 1e-15);
+        // two errors of a quarter beside four ones
+        let all = judged(
+            [1.0, 1.0, 1.25, 0.75],
+            |bars| {
+                bars.relative_rms = 0.125;
+                bars.rows.iter_mut().for_each(|bar| (bar.rms, bar.absolute) = (10.0, 10.0));
+            },
+            RIGHT,
+        );
+        let wanted = (0.125f64 / 4.0).sqrt();
+        let found = worst(&all);
+        assert_eq!((found.0, found.1, found.3), ("out, relative rms,", "all rows", 0.125));
+        assert!((found.2 - wanted).abs() < 1e-15 && (found.4 - wanted / 0.125).abs() < 1e-12);
+        let row = all.output(&OutputName::Out).expect("out");
+        assert_eq!((row.relative_rms, row.relative_rms_allowed), (Some(found.2), Some(0.125)));
+    }
+
+    #[test]
+    fn every_output_has_a_row_with_its_largest_error_and_limit() {
+        let found = judged(
+            [1.0, 1.125, 1.0, 0.9375],
+            |bars| {
+                (bars.rows[0].direct, bars.rows[0].scaled) = (0.5, 0.25);
+                (bars.rows[1].lse, bars.rows[0].max_score) = (0.375, 0.5);
+                bars.from = "a rule".into();
+            },
+            ([0.5, 0.75], [0.1875, 0.25]),
+        );
+        let row = |name: OutputName| {
+            let row = found.output(&name).expect("given");
+            (row.max_abs, row.allowed, row.nan_mismatch, row.from.as_str())
+        };
+        // the first row's elements may be off by 0.5 x 1 + 0.25 x 1 + 0.25
+        assert_eq!(row(OutputName::Out), (0.125, 1.0, 0, "a rule"));
+        assert_eq!(row(OutputName::Lse), (0.25, 0.375, 0, "a rule"));
+        assert_eq!(row(OutputName::MaxScores), (0.0625, 0.5, 0, "a rule"));
+        assert_eq!((found.rows_checked, found.rows_total, found.nan_rows), (2, 96, 0));
+        assert_eq!(found.outputs.iter().map(|row| row.relative_rms_allowed).collect::<Vec<_>>(), [None; 3]);
+        // a limit that overflowed is no limit to show
+        let overflowed = judged([1.0; 4], |bars| bars.rows[0].absolute = f64::INFINITY, RIGHT);
+        assert_eq!(overflowed.allowed(), 0.25);
+        let got = Got { out: vec![1.0; 4], lse: None, max_scores: None };
+        assert_eq!(judge(&got, &exact(), &Bars::flat(&exact(), 1.0, 1.0, 1.0)).outputs.len(), 1);
+    }
+
+    #[test]
+    fn another_infinity_is_a_mismatch_and_counts_in_no_sum() {
+        let inf = f64::INFINITY;
+        let mut sum = Sum::default();
+        assert_eq!([sum.add(inf, inf), sum.add(-inf, inf), sum.add(1.0, inf), sum.add(inf, 1.0)], [0.0; 4]);
+        assert_eq!((sum.mismatch, sum.max_abs, sum.relative_rms()), (3, 0.0, 0.0));
+        assert_eq!([sum.add(f64::NAN, f64::NAN), sum.add(f64::NAN, 1.0), sum.add(1.0, f64::NAN)], [0.0; 3]);
+        assert_eq!(sum.mismatch, 5);
+        assert_eq!((sum.add(1.0, 4.0), sum.add(8.0, 4.0), sum.max_abs), (3.0, 4.0, 4.0));
+        // 3 and 4 of 4 and 4
+        assert!((sum.relative_rms() - 5.0 / 32f64.sqrt()).abs() < 1e-15);
+        let mut zeros = Sum::default();
+        assert_eq!((zeros.add(3.0, 0.0), zeros.add(4.0, 0.0), zeros.relative_rms()), (3.0, 4.0, 5.0));
+    }
+
+    #[test]
+    fn the_compared_rows_are_picked_from_their_places() {
+        let p = problem(2, 3, 1, 4, 5, 2);
+        let numbers = |shape: &[usize]| {
+            let count = shape.iter().product::<usize>();
+            HostTensor::new(shape, Data::F32((0..count).map(|n| n as f32).collect())).expect("a tensor")
+        };
+        let output = |out: &[usize], lse: &[usize], tops: &[usize]| Output {
+            out: numbers(out),
+            lse: Some(numbers(lse)),
+            max_scores: Some(numbers(tops)),
+        };
+        let rows = [Row { b: 0, h: 0, q: 1 }, Row { b: 1, h: 2, q: 3 }, Row { b: 1, h: 0, q: 2 }];
+        let (whole, by_row) = ([2, 3, 4, 2], [2, 3, 4]);
+        let got = Got::of(&p, &output(&whole, &by_row, &by_row), &rows).expect("right shapes");
+        assert_eq!(got.out, [2.0, 3.0, 46.0, 47.0, 28.0, 29.0]);
+        assert_eq!((got.lse, got.max_scores), (Some(vec![1.0, 23.0, 14.0]), Some(vec![1.0, 23.0, 14.0])));
+        let refused = |output: &Output| {
+            let why = Got::of(&p, output, &rows).expect_err("another shape");
+            (why.code.into_owned(), why.message)
+        };
+        let other = |message: &str| ("output-shape".to_string(), message.to_string());
+        assert_eq!(
+            refused(&output(&[2, 3, 2, 4], &by_row, &by_row)),
+            other("out has shape [2, 3, 2, 4] instead of [2, 3, 4, 2]")
+        );
+        assert_eq!(
+            refused(&output(&whole, &[2, 4, 3], &by_row)),
+            other("lse has shape [2, 4, 3] instead of [2, 3, 4]")
+        );
+        assert_eq!(
+            refused(&output(&whole, &by_row, &[6, 4])),
+            other("max_scores has shape [6, 4] instead of [2, 3, 4]")
+        );
+    }
 }

@@ -293,5 +293,8 @@ fn is_simple(op: UnaryOp) -> bool {
 }
 
 #[cfg(test)]
+#[path = "gate_bar_tests.rs"]
+mod bar_tests;
+#[cfg(test)]
 #[path = "gate_tests.rs"]
 mod tests;

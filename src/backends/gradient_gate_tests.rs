@@ -297,3 +297,169 @@ fn whole(problem: &Problem, from: &GradientReference) -> Gradients {
     let [dq, dk, dv] = gradients::shapes(problem);
     Gradients { dq: one(|p| &p.dq, dq), dk: one(|p| &p.dk, dk), dv: one(|p| &p.dv, dv), captures: Vec::new() }
 }
+
+/// One row of an array, or rows of `width`, judged in float32 (`unit` 0) or in 16 bits.
+struct Rows<'a> {
+    got: &'a [f64],
+    want: &'a [f64],
+    coarse: &'a [&'a [f64]],
+    noise: &'a [Noise],
+    width: usize,
+    floor: f64,
+}
+
+impl Rows<'_> {
+    fn judged(&self, unit: f64) -> GradientError {
+        let (name, got, coarse) = ("dx".to_string(), self.got.to_vec(), self.coarse.to_vec());
+        let (want, width, noise, floor) = (self.want, self.width, self.noise, self.floor);
+        Array { name, got, want, coarse, width, noise, floor }.judged(unit)
+    }
+}
+
+const WHOLE: Rows = Rows { got: &[1.0, -2.0], want: &[1.0, -2.0], coarse: &[], noise: &[], width: 0, floor: 0.0 };
+
+#[test]
+fn an_arrays_limit_is_the_sum_of_its_parts() {
+    let least = f64::from(f32::MIN_POSITIVE);
+    let allowed = |rows: Rows| rows.judged(0.0).allowed;
+    let near = |found: f64, wanted: f64| assert!((found - wanted).abs() < 1e-15, "{found}, not {wanted}");
+    // a ten-thousandth of the largest element, by its size
+    near(allowed(WHOLE), 2e-4 + least);
+    near(allowed(Rows { floor: 0.25, ..WHOLE }), 2e-4 + 0.25);
+    // twice the emulated error, of the worst emulation
+    let coarse: [&[f64]; 2] = [&[1.5, -2.0], &[1.0, -2.75]];
+    near(allowed(Rows { coarse: &coarse, ..WHOLE }), 2e-4 + 2.0 * 0.75);
+    // once where delta's own error, of the worst row, is larger
+    let noise = [Noise { rms: 9.0, largest: 1.0 }, Noise { rms: 9.0, largest: 0.5 }];
+    near(allowed(Rows { coarse: &coarse, noise: &noise, ..WHOLE }), 2e-4 + 0.75 + 1.0);
+    // what overflowed is no measure
+    let coarse: [&[f64]; 1] = [&[f64::INFINITY, -2.5]];
+    near(allowed(Rows { coarse: &coarse, ..WHOLE }), 2e-4 + 2.0 * 0.5);
+    let found = Rows { got: &[1.5, -2.25], ..WHOLE }.judged(0.0);
+    assert_eq!((found.name.as_str(), found.max_abs, found.largest), ("dx", 0.5, 2.0));
+    assert_eq!((found.widest, found.fault), (found.allowed, None));
+}
+
+#[test]
+fn what_is_no_number_is_a_fault_where_the_reference_has_one() {
+    let (inf, nan) = (f64::INFINITY, f64::NAN);
+    let of = |got: &[f64], want: &[f64]| Rows { got, want, ..WHOLE }.judged(0.0);
+    assert_eq!(of(&[1.0, nan], &[1.0, -2.0]).fault.as_deref(), Some("element 1 is NaN instead of -2"));
+    assert_eq!(of(&[-inf, nan], &[1.0, -2.0]).fault.as_deref(), Some("element 0 is -inf instead of 1"));
+    assert_eq!(of(&[1.0, 2.0], &[1.0, inf]).fault.as_deref(), Some("element 1 is 2 instead of inf"));
+    assert_eq!(of(&[1.0, -inf], &[1.0, inf]).fault.as_deref(), Some("element 1 is -inf instead of inf"));
+    let same = of(&[1.5, inf, nan], &[1.0, inf, nan]);
+    assert_eq!((same.fault, same.max_abs, same.largest), (None, 0.5, 1.0));
+}
+
+#[test]
+fn a_rows_limit_is_the_sum_of_its_parts() {
+    // rows of two elements; the second has the root mean square 5, and 1000 is the largest element
+    const ROOT_OF_41: f64 = 6.403_124_237_432_849;
+    let want = [1000.0, 0.0, 3.0, ROOT_OF_41];
+    let bad = |by: f64, unit: f64, rows: Rows| {
+        let got = [1000.0, 0.0, 3.0 + by, ROOT_OF_41 - by];
+        Rows { got: &got, want: &want, width: 2, ..rows }.judged(unit).fault
+    };
+    // the largest error of the second row that is no fault
+    let limit = |unit: f64, rows: &dyn Fn() -> Rows<'static>, wanted: f64| {
+        assert_eq!(bad(wanted * 0.9999, unit, rows()), None, "{wanted}");
+        let fault = bad(wanted * 1.0001, unit, rows()).unwrap_or_else(|| panic!("{wanted} is beyond no limit"));
+        let error = format!("row 1 has an error of {wanted:.1e}; the limit is {wanted:.1e}");
+        assert_eq!(fault, error);
+    };
+    // float32: two thousandths of its size, and a hundred-thousandth of the largest
+    limit(0.0, &|| WHOLE, 0.01 + 0.01);
+    limit(0.0, &|| Rows { floor: 0.25, ..WHOLE }, 0.02 + 0.25);
+    // 16 bits: twice its roundoff, and a ten-thousandth of the largest
+    limit(1.0 / 256.0, &|| WHOLE, 10.0 / 256.0 + 0.1);
+    // four times the emulated error of the row, of the worst emulation
+    const NONE: &[f64] = &[1000.0, 0.0, 3.0, ROOT_OF_41];
+    const HALF: &[f64] = &[900.0, 50.0, 3.5, ROOT_OF_41 - 0.5];
+    const INFINITE: &[f64] = &[1000.0, 0.0, f64::INFINITY, ROOT_OF_41];
+    limit(0.0, &|| Rows { coarse: &[NONE, HALF, INFINITE], ..WHOLE }, 0.02 + 4.0 * 0.5);
+    // or of delta's own
+    const NOISE: &[Noise] = &[Noise { rms: 9.0, largest: 0.0 }, Noise { rms: 0.75, largest: 99.0 }];
+    limit(0.0, &|| Rows { coarse: &[NONE, HALF], noise: NOISE, ..WHOLE }, 0.02 + 4.0 * 0.75);
+    // rows are not judged where the array has none
+    let got = [1000.0, 0.0, 3.0, -ROOT_OF_41];
+    assert_eq!(Rows { got: &got, want: &want, ..WHOLE }.judged(0.0).fault, None);
+    // numbers below the smallest of float32 are zeros
+    let tiny = f64::from(f32::MIN_POSITIVE);
+    let of = |got: f64| Rows { got: &[0.0, got], want: &[0.0, 0.0], width: 2, ..WHOLE }.judged(0.0).fault;
+    assert!(of(tiny).is_none() && of(2.0 * tiny).is_some());
+}
+
+#[test]
+fn captured_tensors_are_judged_one_after_the_other() {
+    let noise = |largest| Noise { rms: 0.0, largest };
+    let want = GradientReference {
+        captures: vec![1.0, 2.0, 4.0, 0.0, -8.0],
+        terms: vec![0.0, 0.0, 0.0, 1e6, 5.0],
+        capture_noise: [0.5, 0.0, 0.25, 0.0, 0.0].map(noise).to_vec(),
+        ..GradientReference::default()
+    };
+    let coarse = [GradientReference { captures: vec![1.0, 2.0, 4.0, 0.0, -8.125], ..GradientReference::default() }];
+    let bars = Bars { want: &want, coarse: &coarse, unit: 0.0 };
+    let of = |tensors: &[&[f32]]| {
+        let one = |(n, values): (usize, &&[f32])| CaptureGradient {
+            name: format!("c{n}"),
+            gradient: HostTensor::vector(Data::F32(values.to_vec())),
+        };
+        let empty = HostTensor::vector(Data::F32(Vec::new()));
+        let captures = tensors.iter().enumerate().map(one).collect();
+        captured(&Gradients { dq: empty.clone(), dk: empty.clone(), dv: empty, captures }, &bars)
+    };
+    let found = of(&[&[1.0, 2.5], &[4.0], &[0.0, -8.0]]);
+    assert_eq!(found.iter().map(|e| e.name.as_str()).collect::<Vec<_>>(), ["dcap.c0", "dcap.c1", "dcap.c2"]);
+    assert_eq!(found.iter().map(|e| (e.max_abs, e.largest)).collect::<Vec<_>>(), [(0.5, 2.0), (0.0, 4.0), (0.0, 8.0)]);
+    let epsilon = 2f64.powi(-23);
+    for (found, wanted) in found.iter().zip([0.5 + 2e-4, 0.25 + 4e-4, 0.25 + 8e-4 + 64.0 * epsilon * 1e6]) {
+        assert!((found.allowed - wanted).abs() < 1e-12, "{found:?} {wanted}");
+    }
+    // more elements than the reference has
+    assert_eq!(
+        of(&[&[1.0, 2.0, 4.0, 0.0, -8.0, 99.0], &[7.0]]).iter().map(|e| e.max_abs).collect::<Vec<_>>(),
+        [0.0; 2]
+    );
+}
+
+/// Two batch entries of four heads over two kv heads, whose gradients all differ.
+#[test]
+fn each_pair_of_batch_entry_and_kv_head_is_judged_at_its_own_place() {
+    use crate::backends::reference::gradient::Pair;
+    let problem = with_mods(spec(2, 4, 2, 5, 6, 3), None, None);
+    let (given, seeds) = (inputs::random(&problem, 3), gradients::random(&problem, 3));
+    let made = |sample: &Sample| {
+        exact(&problem, &given, &seeds, sample, Arithmetic::Exact, &Control::new()).expect("gradients")
+    };
+    let want = made(&Sample::whole(&problem));
+    let right = whole(&problem, &want);
+    let faults = |got: &Gradients, want: &GradientReference| -> Vec<String> {
+        let errors = judge(&problem, got, &Bars::new(&problem, want, &[])).expect("comparable");
+        errors.iter().filter_map(GradientError::words).map(|words| words[..2].to_string()).collect()
+    };
+    assert_eq!(faults(&right, &want), [""; 0]);
+    let changed = |of: &HostTensor, at: usize| {
+        let mut values = of.to_f32_vec();
+        values[at] += 1.0;
+        HostTensor::new(of.shape(), Data::F32(values)).expect("its shape")
+    };
+    // the pair of the entry 1 and the kv head 0 alone: the query heads 0 and 1 of the entry 1
+    let rows: Vec<usize> = (0..2 * 5).collect();
+    let one = made(&Sample { pairs: vec![(Pair { b: 1, kv_head: 0 }, rows)], whole: false });
+    for at in 0..2 * 4 * 5 * 3 {
+        let got = Gradients { dq: changed(&right.dq, at), ..right.clone() };
+        assert_eq!(faults(&got, &want), ["dq"], "{at}");
+        assert_eq!(faults(&got, &one).len(), usize::from((60..90).contains(&at)), "{at}");
+    }
+    for at in 0..2 * 2 * 6 * 3 {
+        let got = Gradients { dk: changed(&right.dk, at), dv: changed(&right.dv, at), ..right.clone() };
+        assert_eq!(faults(&got, &want), ["dk", "dv"], "{at}");
+        assert_eq!(faults(&got, &one).len(), if (36..54).contains(&at) { 2 } else { 0 }, "{at}");
+    }
+    let turned = HostTensor::new([2, 4, 3, 5], right.dq.data().clone()).expect("as many");
+    let why =
+        judge(&problem, &Gradients { dq: turned, ..right }, &Bars::new(&problem, &want, &[])).expect_err("a shape");
+    assert_eq!((&*why.code, &*why.message), ("gradient-shape", "dq has shape [2, 4, 3, 5] instead of [2, 4, 5, 3]"));
+}

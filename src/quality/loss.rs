@@ -209,4 +209,107 @@ mod tests {
         assert_eq!((strip[0], strip[2]), (0.2, 0.8));
         assert!(strip[1].is_nan());
     }
+
+    /// More rows and keys than a tile has; pixels of unequal size; all mass and the lost mass.
+    #[test]
+    fn pixels_of_a_long_head_hold_the_mass_of_their_cells() {
+        let (q_len, kv_len) = (150, 700);
+        let made = head(3, q_len, kv_len, 8, 2.0);
+        let block = BlockSize { q: 64, kv: 128 };
+        let mask = random::mask(11, &random::Options::new(q_len, kv_len));
+        let blocks =
+            BlockMask::build(Some(&mask), MaskShape::broadcast(made.lengths()), block, &Control::new()).unwrap();
+        let (kept, control, scorer) = (Kept::new(blocks), Control::new(), Scorer::new(&made));
+        let full = masses(&made, block, false, &control).unwrap();
+        let p = dense(&made).p;
+        let keeps = |q: usize, kv: usize| {
+            eval(&mask, &Cell { b: 0, h: 0, q_idx: q as i64, kv_idx: kv as i64, score: 0.0 }).as_bool()
+        };
+        let region = Region { b: 0, h: 0, q: 10..149, kv: 100..699, height: 5, width: 7 };
+        for shows in [Shows::All, Shows::Lost] {
+            let found = by_cell(&scorer, &full, &kept, &region, shows, &control).unwrap();
+            let mut wanted = vec![0.0; 35];
+            for (q, kv) in region.q.clone().flat_map(|q| region.kv.clone().map(move |kv| (q, kv))) {
+                if shows == Shows::All || !keeps(q, kv) {
+                    // the last pixel that begins at the cell or before it
+                    let line = (0..5).rev().find(|n| 10 + n * 139 / 5 <= q).expect("a line");
+                    let column = (0..7).rev().find(|n| 100 + n * 599 / 7 <= kv).expect("a column");
+                    wanted[line * 7 + column] += p[q * kv_len + kv];
+                }
+            }
+            for (at, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
+                assert!((f64::from(*found) - wanted).abs() < 1e-4, "{shows:?} {at}: {found} {wanted}");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_that_the_model_hides_are_not_missed() {
+        let made = Head { own: Own::Causal, ..head(2, 90, 90, 8, 1.0) };
+        let block = BlockSize::square(16);
+        let mask = crate::analysis::examples::sliding_window(10);
+        let blocks =
+            BlockMask::build(Some(&mask), MaskShape::broadcast(made.lengths()), block, &Control::new()).unwrap();
+        let (kept, scorer) = (Kept::new(blocks), Scorer::new(&made));
+        let full = masses(&made, block, false, &Control::new()).unwrap();
+        // row 60 keeps the keys 50 to 60 and sees none after them
+        let mut found: Vec<usize> = missed(&scorer, &full, &kept, 60, 90).iter().map(|(kv, _)| *kv).collect();
+        found.sort_unstable();
+        assert_eq!(found, (0..50).collect::<Vec<_>>());
+        assert_eq!(missed(&scorer, &full, &kept, 9, 90), []);
+    }
+
+    #[test]
+    fn rows_that_cannot_be_judged_do_not_count_in_the_mean() {
+        // three of the first eight rows keep no key in full attention
+        let keep: Vec<u8> = (0..256).map(|at| u8::from(![1, 2, 5].contains(&(at / 16)))).collect();
+        let made = Head { own: Own::Keep(keep.into()), ..head(4, 16, 16, 8, 1.0) };
+        let block = BlockSize::square(8);
+        let mut graph = crate::ir::graph::Graph::new();
+        let root = graph.bool(false);
+        let nothing = crate::ir::graph::Mod { kind: crate::ir::graph::ModKind::Mask, graph, root, sources: Vec::new() };
+        let control = Control::new();
+        let blocks = BlockMask::build(Some(&nothing), MaskShape::broadcast(made.lengths()), block, &control).unwrap();
+        let full = masses(&made, block, false, &control).unwrap();
+        let p = dense(&made).p;
+        // a mask that keeps one key: its blocks are partial
+        let first = {
+            let mut g = crate::analysis::examples::Builder::new();
+            let root = g.at_most(g.k, 0);
+            g.mask(root)
+        };
+        let some = BlockMask::build(Some(&first), MaskShape::broadcast(made.lengths()), block, &control).unwrap();
+        for (blocks, from) in [(blocks, 0), (some, 1)] {
+            let found = by_block(&Scorer::new(&made), &full, &Kept::new(blocks), &control).unwrap();
+            for (at, found) in found.iter().enumerate() {
+                let (rows, columns) = (at / 2 * 8..at / 2 * 8 + 8, at % 2 * 8..at % 2 * 8 + 8);
+                let judged = [5.0, 8.0][at / 2];
+                let sum: f64 =
+                    rows.map(|q| columns.clone().filter(|kv| *kv >= from).map(|kv| p[q * 16 + kv]).sum::<f64>()).sum();
+                assert!((f64::from(*found) - sum / judged).abs() < 1e-5, "{at}: {found}");
+            }
+        }
+    }
+
+    #[test]
+    fn cancelled_pictures_are_errors() {
+        let made = head(1, 32, 32, 8, 1.0);
+        let block = BlockSize::square(16);
+        let blocks = BlockMask::build(None, MaskShape::broadcast(made.lengths()), block, &Control::new()).unwrap();
+        let (kept, scorer) = (Kept::new(blocks), Scorer::new(&made));
+        let full = masses(&made, block, false, &Control::new()).unwrap();
+        let control = Control::new();
+        control.cancel();
+        let region = Region { b: 0, h: 0, q: 0..32, kv: 0..32, height: 4, width: 4 };
+        assert_eq!(by_block(&scorer, &full, &kept, &control).unwrap_err().code, "cancelled");
+        assert_eq!(by_cell(&scorer, &full, &kept, &region, Shows::All, &control).unwrap_err().code, "cancelled");
+    }
+
+    #[test]
+    fn a_strip_has_no_more_parts_than_rows() {
+        assert_eq!(strip(&[0.5, 0.25], 7), [0.5, 0.25]);
+        assert_eq!(strip(&[0.5, 0.25, 0.75, 0.625, 1.0], 2), [0.25, 0.625]);
+        assert_eq!(strip(&[0.5, 0.25], 0), [0.25]);
+        assert!(matches!(strip(&[], 3)[..], [none] if none.is_nan()));
+    }
 }

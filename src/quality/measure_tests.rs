@@ -11,7 +11,7 @@ use crate::ir::graph::Mod;
 use crate::ir::random;
 use crate::quality::head::{Head, Own};
 use crate::quality::masses::masses;
-use crate::quality::testing::{dense, dense_under, head};
+use crate::quality::testing::{Dense, dense, dense_under, head};
 
 fn judge_of(head: &Head, block: BlockSize) -> Judge {
     let masses = masses(head, block, false, &Control::new()).unwrap();
@@ -24,6 +24,21 @@ fn kept(mask: &Mod, head: &Head, block: BlockSize) -> Kept {
 
 fn near(name: &str, found: f64, wanted: f64) {
     assert!((found - wanted).abs() < 2e-5 * wanted.abs().max(1.0), "{name}: {found}, not {wanted}");
+}
+
+/// What the kept cells add to the output of full attention, [q_len][dim_v].
+fn part(head: &Head, full: &Dense, keeps: impl Fn(usize, usize) -> bool) -> Vec<f64> {
+    let (kv_len, dim) = (head.lengths().kv_len, head.dim_v());
+    let mut out = vec![0.0; head.lengths().q_len * dim];
+    for (at, out) in out.iter_mut().enumerate() {
+        let (q, e) = (at / dim, at % dim);
+        // a sink takes its share of the weights
+        let sink = head.sink.map_or(0.0, |sink| (f64::from(sink) - full.lse[q]).exp());
+        let value = |kv: usize| f64::from(head.v().expect("values")[kv * dim + e]);
+        let kept = (0..kv_len).filter(|kv| keeps(q, *kv));
+        *out = kept.map(|kv| full.p[q * kv_len + kv] / (1.0 + sink) * value(kv)).sum();
+    }
+    out
 }
 
 /// Everything computed once more, cell by cell.
@@ -54,21 +69,46 @@ fn check(seed: u64, head: &Head, block: BlockSize) {
     near("rmse", e.rmse, (sum(&|o, p| (o - p) * (o - p)) / o.len() as f64).sqrt());
     let norms = sum(&|o, _| o * o).sqrt() * sum(&|_, p| p * p).sqrt();
     near("cosine", e.cosine, if norms == 0.0 { 0.0 } else { sum(&|o, p| o * p) / norms });
+    let mut shares: Vec<f64> = (0..rows.len())
+        .map(|at| at * dim..(at + 1) * dim)
+        .map(|row| {
+            let norm = |f: &dyn Fn(usize) -> f64| row.clone().map(|at| f(at) * f(at)).sum::<f64>().sqrt();
+            let error = norm(&|at| o[at] - p[at]);
+            if error == 0.0 { 0.0 } else { error / norm(&|at| o[at]) }
+        })
+        .collect();
+    shares.sort_by(f64::total_cmp);
+    near("row p99", e.row_p99, shares[(0.99 * shares.len() as f64).ceil() as usize - 1]);
+    // the kept part of full attention's output, with all its weights as they are
+    let kept_part = part(head, &full, keeps);
+    let kept_part = of(&kept_part);
+    let parts = |f: &dyn Fn(usize) -> f64| (0..o.len()).map(|at| f(at).abs()).sum::<f64>() / sum(&|o, _| o.abs());
+    near("dropped", e.dropped, parts(&|at| o[at] - kept_part[at]));
+    near("renormalised", e.renormalised, parts(&|at| p[at] - kept_part[at]));
     // the ceiling: the largest blocks, row of blocks by row of blocks
-    let (mut best, mut executed) = (0.0, 0);
+    let (mut best, mut executed, mut every, mut visited, mut cells_kept) = (0.0, 0, Vec::new(), 0, 0);
     for i in 0..q_len.div_ceil(block.q) {
         let q: Vec<usize> = (i * block.q..((i + 1) * block.q).min(q_len)).collect();
         let cells = |j: usize| j * block.kv..((j + 1) * block.kv).min(kv_len);
         let columns = 0..kv_len.div_ceil(block.kv);
         let count = columns.clone().filter(|j| q.iter().any(|q| cells(*j).any(|kv| keeps(*q, kv)))).count();
         let of = |j: usize| q.iter().map(|q| full.p[q * kv_len..][cells(j)].iter().sum::<f64>()).sum::<f64>();
+        for j in columns.clone().filter(|j| q.iter().any(|q| cells(*j).any(|kv| keeps(*q, kv)))) {
+            visited += q.len() * cells(j).len();
+            cells_kept += q.iter().map(|q| cells(j).filter(|kv| keeps(*q, *kv)).count()).sum::<usize>();
+        }
         let mut sums: Vec<f64> = columns.map(of).collect();
+        every.extend(sums.iter().copied());
         sums.sort_by(|a, b| b.total_cmp(a));
         best += sums[..count].iter().sum::<f64>();
         executed += count;
     }
     near("ceiling", m.ceiling, best / rows.len() as f64);
-    assert_eq!(m.cost.blocks, executed);
+    assert_eq!((m.cost.blocks, m.cost.all_blocks), (executed, every.len()));
+    near("density", m.cost.density(), executed as f64 / every.len() as f64);
+    near("efficiency", m.cost.efficiency, if visited == 0 { 1.0 } else { cells_kept as f64 / visited as f64 });
+    every.sort_by(|a, b| b.total_cmp(a));
+    near("ceiling anywhere", m.ceiling_anywhere, every[..executed].iter().sum::<f64>() / rows.len() as f64);
     assert!(m.ceiling_anywhere >= m.ceiling - 1e-6 && m.ceiling >= m.mass.mean - 1e-5, "{m:?}");
     near("regret", m.regret, m.ceiling - m.mass.mean);
 }
@@ -142,6 +182,30 @@ fn where_nothing_can_be_judged_no_figure_looks_good() {
 }
 
 #[test]
+fn outputs_of_zeros_have_no_error_and_rows_that_lose_all_lose_their_output() {
+    let plain = head(8, 40, 40, 8, 1.0);
+    let block = BlockSize::square(8);
+    let of = |head: &Head, mask: &Mod| {
+        judge_of(head, block).judge(&kept(mask, head, block), &Control::new()).unwrap().measures.error.unwrap()
+    };
+    let zeros =
+        Head::new((40, 40), 8, plain.q().to_vec(), plain.k().to_vec(), Some(vec![0.0; 40 * 3])).expect("a head");
+    let e = of(&zeros, &crate::analysis::examples::sliding_window(4));
+    assert_eq!((e.relative_l1, e.rmse, e.cosine, e.row_p99, e.dropped, e.renormalised), (0.0, 0.0, 1.0, 0.0, 0.0, 0.0));
+    let mut graph = crate::ir::graph::Graph::new();
+    let root = graph.bool(false);
+    let nothing = Mod { kind: crate::ir::graph::ModKind::Mask, graph, root, sources: Vec::new() };
+    for sink in [None, Some(0.5)] {
+        let e = of(&Head { sink, ..plain.clone() }, &nothing);
+        assert_eq!(
+            (e.relative_l1, e.cosine, e.row_p99, e.dropped, e.renormalised),
+            (1.0, 0.0, 1.0, 1.0, 0.0),
+            "{sink:?}"
+        );
+    }
+}
+
+#[test]
 fn bounds_enclose_the_exact_mass_and_meet_on_whole_blocks() {
     let head = head(6, 64, 64, 8, 2.0);
     let block = BlockSize::square(16);
@@ -190,6 +254,29 @@ fn bounds_of_rounded_masses_are_rounded_outwards() {
         let all = kept(&g.mask(root), &head, block);
         assert_eq!(bounds(&known, &all, (0, 0)).1, 1.0, "nothing is skipped");
     }
+}
+
+/// Of masses that may be a quarter larger or smaller: what is kept is known from the full blocks, from what is skipped, and from
+/// both sides of a whole of 1.
+#[test]
+fn bounds_of_rounded_masses_come_from_the_nearer_side() {
+    let head = head(9, 16, 48, 8, 1.0);
+    let block = BlockSize::square(16);
+    let mut g = Builder::new();
+    let root = g.below(g.k, 20);
+    // one full block, one of which four keys are kept, one that is skipped
+    let mask = kept(&g.mask(root), &head, block);
+    let of = |blocks: [f32; 3], rounding: f64| {
+        let known = masses(&head, block, false, &Control::new()).unwrap();
+        bounds(&Masses { blocks: blocks.to_vec(), rounding, ..known }, &mask, (0, 0))
+    };
+    let near = |(low, high): (f64, f64), wanted: (f64, f64)| {
+        assert!((low - wanted.0).abs() < 1e-6 && (high - wanted.1).abs() < 1e-6, "{low} {high}, not {wanted:?}");
+    };
+    near(of([0.5, 0.25, 0.25], 1.0), (0.5, 0.75));
+    near(of([0.5, 0.25, 0.25], 1.25), (0.5 / 1.25, 1.0 - 0.25 / 1.25));
+    near(of([0.1, 0.1, 0.8], 1.25), (0.1 / 1.25, 0.2 * 1.25));
+    near(of([0.9, 0.05, 0.05], 1.25), (1.0 - 0.1 * 1.25, 1.0 - 0.05 / 1.25));
 }
 
 #[test]

@@ -1,11 +1,13 @@
 """The adapters in use: several designs, grids, compiled models, threads, copies, shapes. Run by behaviour.py."""
 
 import copy
+import importlib
 import os
 import pickle
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 import families
 import torch
@@ -188,6 +190,16 @@ def the_log_says_what_happened():
     assert sum(c["masked"] for c in handle.report().values()) == 0
     assert sum(sum(c["left"].values()) for c in handle.report().values()) == 2
     handle.remove()
+
+
+def the_sparsity_that_is_said_is_the_first_block_masks():
+    adapter("near")._runtime()
+    model = importlib.import_module("maskloom_sidecar.counts").Model
+    for first, said in ((37.5, 37.5), (-12.5, 0.0), (None, 0.0)):
+        counts = SimpleNamespace(sparsity=None)
+        for value in (first, 99.0):
+            model.note_sparsity(counts, None if value is None else SimpleNamespace(sparsity=lambda value=value: value))
+        assert counts.sparsity == said, (first, counts.sparsity)
 
 
 def cross_attention_takes_a_design():

@@ -1,6 +1,7 @@
 """Designs that follow the axes of a call: aspect buckets and trimmed prompts. Run by behaviour.py."""
 
 import importlib
+from types import SimpleNamespace
 
 import families
 import torch
@@ -91,3 +92,24 @@ def a_call_that_has_other_segments_is_left_and_told():
         model(**inputs)
     assert "over a grid of 5x4x4" in said.getvalue(), said.getvalue()
     handle.remove()
+
+
+def grids_are_read_from_the_ids_of_their_tokens():
+    adapter("near")._runtime()
+    of_ids = importlib.import_module("maskloom_sidecar.grids")._of_ids
+    ids = torch.cartesian_prod(torch.tensor([7]), torch.arange(3), torch.arange(4))
+    assert of_ids(ids) == of_ids(ids[None].expand(2, -1, -1)) == ((1, 3, 4),)
+    # another order, a missing token, samples of different grids
+    turned = torch.stack([ids, ids[:, [0, 2, 1]]])
+    assert [of_ids(other) for other in (ids.flip(0), ids[:-1], turned)] == [None] * 3
+
+
+def tokens_beside_a_grid_are_counted():
+    adapter("near")._runtime()
+    followed = importlib.import_module("maskloom_sidecar.designs")._followed
+    design = SimpleNamespace(follows=True, shapes="exact", axes=(("text", (5,)), ("image", (2, 3))))
+    for tokens, reason in ((4, "over a part of the grid"), (6, " and 0 tokens beside it"), (5, "over a part of the grid")):
+        made, why = followed(design, tokens, ((2, 3),))
+        assert made is None and why.endswith(reason), (tokens, why)
+    alone = SimpleNamespace(follows=True, shapes="exact", axes=(("image", (2, 3)),))
+    assert followed(alone, 9, ((2, 3),))[1].endswith(" and 3 tokens beside it")

@@ -1,10 +1,12 @@
 """What a design changes, said by `compare` and by a script that is run twice. Run by behaviour.py."""
 
+import importlib
 import json
 import math
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import families
 import masks
@@ -90,6 +92,16 @@ def compare_says_what_a_velocity_loses():
     assert found.kl is None and found.losses is None and found.relative > 1e-3
     one = adapter("near").use(families.built("flux")[0], layers="^transformer_blocks").compare(inputs)
     assert 0 < one.relative != found.relative
+
+
+def a_row_says_what_is_known_of_a_call():
+    adapter("near")._runtime()
+    calls = importlib.import_module("maskloom_sidecar.__main__")._calls
+    known = {"name": "out", "model": "Net", "relative": 0.25, "cosine": 0.5, "largest": 2.0, "kl": None, "perplexities": None}
+    one = SimpleNamespace(**known, top1=0.875, losses=(1.5, 2.0), same_inputs=True)
+    first, second = calls([one, SimpleNamespace(**known, top1=None, losses=None, same_inputs=False)]).splitlines()[1:]
+    assert first.split() == ["1", "out", "of", "Net", "0.25", "0.50000", "2", "87.5", "%", "1.5000", "->", "2.0000"], first
+    assert second.split() == ["2", "out", "of", "Net", "0.25", "0.50000", "2", "other", "inputs"], second
 
 
 LLAMA = """

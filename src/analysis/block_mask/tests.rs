@@ -258,6 +258,7 @@ fn a_sparsity_says_whose_it_is() {
     let both = words(-12.5, Some(37.5));
     assert!(both.starts_with("37.5% (PyTorch 2.15; 2.11 says -12.5%"), "{both}");
     assert_eq!(words(37.5, None), "37.5% (PyTorch 2.11)");
+    assert_eq!(words(0.0, None), "0.0% (PyTorch 2.11)");
     assert!(words(-12.5, None).contains("reach beyond the lengths"));
 }
 
@@ -269,6 +270,118 @@ fn the_mean_load_is_the_computed_blocks_a_row() {
     let causal = Mod { kind: ModKind::Mask, graph, root, sources: Vec::new() };
     let shape = MaskShape { batch: 2, heads: 3, lengths: Lengths::new(64, 64).unwrap() };
     let mask = BlockMask::build(Some(&causal), shape, BlockSize::square(16), &Control::new()).unwrap();
-    let load = mask.stats().load;
+    let stats = mask.stats();
+    let load = stats.load;
     assert_eq!((load.min, load.max, load.mean), (1, 4, 2.5));
+    // 6 full blocks, 4 partial ones and 6 empty ones of each of 6 groups; 64 x 65 / 2 cells of 10 x 256
+    assert_eq!((stats.full, stats.partial, stats.empty, stats.kept_cells), (36, 24, 36, 6 * 2080));
+    assert_eq!((stats.computed, stats.wasted, stats.density), (0.625, 0.1875, 2080.0 / 4096.0));
+    assert_eq!((stats.sparsity, stats.padded_sparsity(), stats.sparsity_words().as_str()), (37.5, 37.5, "37.5%"));
+    // of 64 tokens in blocks of 48 all four blocks are computed, and reach far beyond the lengths
+    let wide = BlockMask::build(None, shape, BlockSize::square(48), &Control::new()).unwrap().stats();
+    assert_eq!((wide.sparsity, wide.padded_sparsity()), (100.0 * (1.0 - 96.0 * 96.0 / 4096.0), 0.0));
+    assert!(wide.sparsity_words().starts_with("0.0% (PyTorch 2.15; 2.11 says -125.0%"), "{}", wide.sparsity_words());
+}
+
+/// `q_idx - kv_idx < 4 * (h + 1)` and, of the other, `b` for `h`.
+fn by_place(of: Input) -> Mod {
+    let mut graph = Graph::new();
+    let (place, q, kv) = (graph.input(of), graph.input(Input::QIdx), graph.input(Input::KvIdx));
+    let (one, four) = (graph.int(1), graph.int(4));
+    let place = graph.binary(BinaryOp::Add, place, one);
+    let width = graph.binary(BinaryOp::Mul, place, four);
+    let distance = graph.binary(BinaryOp::Sub, q, kv);
+    let root = graph.binary(BinaryOp::Lt, distance, width);
+    Mod { kind: ModKind::Mask, graph, root, sources: Vec::new() }
+}
+
+#[test]
+fn sums_of_heads_are_not_taken_for_those_of_batch_entries() {
+    let shape = MaskShape { batch: 2, heads: 2, lengths: Lengths::new(40, 40).unwrap() };
+    let (size, control) = (BlockSize::square(8), Control::new());
+    let before = BlockMask::build(Some(&by_place(Input::H)), shape, size, &control).unwrap();
+    before.stats();
+    let (next, change) = before.rebuild(Some(&by_place(Input::B)), &control).unwrap();
+    let scratch = BlockMask::build(Some(&by_place(Input::B)), shape, size, &control).unwrap();
+    assert_eq!(next, scratch);
+    assert_eq!(next.stats_after(&before, &change, &control), Some(scratch.stats()));
+}
+
+#[test]
+fn arrays_have_the_lists_of_each_batch_entry_and_head() {
+    let lengths = Lengths::new(50, 34).unwrap();
+    let shape = MaskShape { batch: 2, heads: 3, lengths };
+    let mask = {
+        let mut g = Graph::new();
+        let [b, h, q, kv] = [Input::B, Input::H, Input::QIdx, Input::KvIdx].map(|input| g.input(input));
+        let (three, four) = (g.int(3), g.int(4));
+        let entry = g.binary(BinaryOp::Mul, b, three);
+        let place = g.binary(BinaryOp::Add, entry, h);
+        let from = g.binary(BinaryOp::Mul, place, four);
+        let end = g.binary(BinaryOp::Add, from, q);
+        let (behind, before) = (g.binary(BinaryOp::Ge, kv, from), g.binary(BinaryOp::Le, kv, end));
+        let root = g.binary(BinaryOp::And, behind, before);
+        Mod { kind: ModKind::Mask, graph: g, root, sources: Vec::new() }
+    };
+    let mask = BlockMask::build(Some(&mask), shape, BlockSize { q: 8, kv: 4 }, &Control::new()).unwrap();
+    let (lists, (rows, cols)) = (mask.torch_lists(), mask.grid());
+    for (side, listed) in [Side::Kv, Side::Q]
+        .into_iter()
+        .flat_map(|side| [Listed::Partial, Listed::Full, Listed::Both].map(|listed| (side, listed)))
+    {
+        let (of_counts, of_indices) = lists.shapes(side);
+        let (mut counts, mut indices) = (vec![-1; of_counts.iter().product()], vec![-1; of_indices.iter().product()]);
+        lists.write(side, listed, &mut counts, &mut indices);
+        let mut alone = vec![-1; counts.len()];
+        lists.write_counts(side, listed, &mut alone);
+        assert_eq!(alone, counts);
+        let (lines, width) = if side == Side::Kv { (rows, cols) } else { (cols, rows) };
+        assert_eq!((of_counts, of_indices), ([2, 3, lines], [2, 3, lines, width]));
+        for (at, line) in indices.chunks(width).enumerate() {
+            let (b, h, line_at) = (at / lines / 3, at / lines % 3, at % lines);
+            let has = |other: usize| {
+                let (row, col) = if side == Side::Kv { (line_at, other) } else { (other, line_at) };
+                match (mask.kind(b, h, row, col), listed) {
+                    (None, _) => false,
+                    (Some(kind), Listed::Partial) => kind == BlockKind::Partial,
+                    (Some(kind), Listed::Full) => kind == BlockKind::Full,
+                    (Some(_), Listed::Both) => true,
+                }
+            };
+            let (mut wanted, others): (Vec<i32>, Vec<i32>) = (0..width as i32).partition(|n| has(*n as usize));
+            assert_eq!(counts[at], wanted.len() as i32, "{side:?} {listed:?} {b} {h} {line_at}");
+            wanted.extend(others);
+            assert_eq!(line, wanted, "{side:?} {listed:?} {b} {h} {line_at}");
+        }
+    }
+}
+
+#[test]
+fn progress_is_the_share_of_the_decided_blocks() {
+    let lengths = Lengths::new(1 << 12, 1 << 12).unwrap();
+    let control = Control::new();
+    let mask = examples::dilated(1 << 10, 7);
+    BlockMask::build(Some(&mask), MaskShape::broadcast(lengths), BlockSize::square(32), &control).unwrap();
+    // of 128 x 128 blocks each of 16 tasks keeps up to 1/512 to itself
+    assert!(control.progress() > 1.0 - 17.0 / 512.0 && control.progress() <= 1.0, "{}", control.progress());
+}
+
+/// 2^29 entries of an index array are written, one row of blocks more is refused.
+#[test]
+fn index_arrays_of_more_than_eight_gibibytes_are_refused() {
+    let of = |batch, heads, q_len| {
+        let shape = MaskShape { batch, heads, lengths: Lengths::new(q_len, 1 << 9).unwrap() };
+        BlockMask::build(None, shape, BlockSize::square(1), &Control::new()).unwrap().torch_lists().check()
+    };
+    assert_eq!(of(4, 256, 1 << 10), Ok(()));
+    assert_eq!(of(1, 1, 1), Ok(()));
+    for (batch, heads, q_len) in [(4, 257, 1 << 10), (5, 256, 1 << 10), (4, 256, (1 << 10) + 1)] {
+        let refused = of(batch, heads, q_len).unwrap_err();
+        let entries = (batch * heads * q_len) << 9;
+        assert_eq!(&*refused.code, "grid-too-large");
+        assert!(refused.message.contains(&format!("has {entries} blocks")), "{}", refused.message);
+        // four arrays of four bytes
+        let gib = entries as f64 * 16.0 / 1_073_741_824.0;
+        assert!(refused.message.contains(&format!("{gib:.1} GiB of index arrays")), "{}", refused.message);
+    }
 }

@@ -223,3 +223,19 @@ fn push(runs: &mut SmallVec<[PackedRun; 4]>, start: u32, end: u32, full: bool) {
 pub(super) fn cancelled() -> Diagnostic {
     Diagnostic::error("cancelled", "finding the blocks of the mask was cancelled")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Lengths;
+
+    #[test]
+    fn a_scattered_mask_is_refused_with_the_number_of_its_blocks() {
+        let shape = MaskShape { batch: 2, heads: 3, lengths: Lengths::new(4096, 1000).expect("lengths") };
+        let control = Control::new();
+        let refused = Grid::new(None, shape, BlockSize { q: 64, kv: 100 }, &control).refuse();
+        // 64 rows and 10 columns of blocks in each of 6 groups
+        assert!(refused.message.contains("has 3840 blocks"), "{}", refused.message);
+        assert!(refused.message.contains("too scattered") && refused.code == "grid-too-large");
+    }
+}

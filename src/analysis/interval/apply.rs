@@ -166,3 +166,178 @@ fn float_binary(op: BinaryOp, a: Floats, b: Floats) -> Value {
         ShiftLeft | ShiftRight | Unknown => Floats::ANY,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::graph::UnaryOp::*;
+
+    const CELLS: Cells = Cells { b: (0, 0), h: (0, 0), q: (0, 9), kv: (0, 9) };
+
+    fn ints(lo: i64, hi: i64) -> Value {
+        Value::Int(Ints::range(lo, hi))
+    }
+
+    fn floats(lo: f64, hi: f64) -> Value {
+        Value::Float(Floats::range(lo, hi))
+    }
+
+    fn both(op: UnaryOp, a: Value) -> [Value; 2] {
+        [true, false].map(|single| unary(op, &a, &CELLS, single))
+    }
+
+    #[test]
+    fn casts_keep_the_ends() {
+        assert_eq!(both(ToInt, floats(-1.5, 2.5)), [ints(-1, 2); 2]);
+        assert_eq!(both(ToInt32, floats(-1.5, 2.5)), [ints(-1, 2); 2]);
+        assert_eq!(unary(ToFloat, &ints(16_777_217, 16_777_219), &CELLS, true), floats(16_777_216.0, 16_777_220.0));
+        assert_eq!(unary(ToDouble, &ints(16_777_217, 16_777_219), &CELLS, false), floats(16_777_217.0, 16_777_219.0));
+        for op in [ToFloat, ToDouble] {
+            let of = |truth| unary(op, &Value::Bool(truth), &CELLS, true);
+            assert_eq!(
+                [of(Truth::TRUE), of(Truth::FALSE), of(Truth::BOTH)],
+                [floats(1.0, 1.0), floats(0.0, 0.0), floats(0.0, 1.0)]
+            );
+        }
+        let of = |truth| unary(ToInt, &Value::Bool(truth), &CELLS, true);
+        assert_eq!([of(Truth::TRUE), of(Truth::FALSE), of(Truth::BOTH)], [ints(1, 1), ints(0, 0), ints(0, 1)]);
+        let of = |value| unary(ToBool, &value, &CELLS, true);
+        assert_eq!(
+            [of(ints(1, 3)), of(ints(0, 0)), of(ints(-1, 1))],
+            [Truth::TRUE, Truth::FALSE, Truth::BOTH].map(Value::Bool)
+        );
+        assert_eq!([of(floats(0.5, 3.0)), of(floats(0.0, 0.0))], [Truth::TRUE, Truth::FALSE].map(Value::Bool));
+        // half a float32 of the smallest is zero
+        let least = floats(1e-46, 1e-46);
+        assert_eq!(both(ToBool, least), [Truth::FALSE, Truth::TRUE].map(Value::Bool));
+        // float32 rounds up to the next whole number
+        let near = floats(0.999_999_99, 0.999_999_99);
+        assert_eq!((both(ToInt, near), both(ToInt32, near)), ([ints(1, 1), ints(0, 0)], [ints(1, 1), ints(0, 0)]));
+    }
+
+    #[test]
+    fn what_an_int_cannot_hold_may_be_any() {
+        let any = Value::Int(Ints::ANY);
+        let any32 = ints(i32::MIN.into(), i32::MAX.into());
+        let nan = Value::Float(Floats { lo: 1.0, hi: 2.0, nan: true });
+        let only_nan = Value::Float(Floats::constant(f64::NAN));
+        for none in [nan, only_nan] {
+            assert_eq!((unary(ToInt, &none, &CELLS, false), unary(ToInt32, &none, &CELLS, false)), (any, any32));
+        }
+        let edge = 2f64.powi(62);
+        assert_eq!(unary(ToInt, &floats(-edge, edge), &CELLS, false), ints(-(1 << 62), 1 << 62));
+        for beyond in [floats(0.0, 2.0 * edge), floats(-2.0 * edge, 0.0)] {
+            assert_eq!(unary(ToInt, &beyond, &CELLS, false), any);
+        }
+        let (least, most) = (f64::from(i32::MIN), f64::from(i32::MAX));
+        assert_eq!(unary(ToInt32, &floats(least, most), &CELLS, false), any32);
+        assert_eq!(unary(ToInt32, &floats(least, 0.0), &CELLS, false), ints(i32::MIN.into(), 0));
+        assert_eq!(unary(ToInt32, &floats(0.0, most), &CELLS, false), ints(0, i32::MAX.into()));
+        for beyond in [floats(0.0, most + 1.0), floats(least - 1.0, 0.0)] {
+            assert_eq!(unary(ToInt32, &beyond, &CELLS, false), any32);
+        }
+        // what an int dtype holds is kept, other values wrap around
+        let stored = [
+            (DType::U8, 0, 255),
+            (DType::I8, -128, 127),
+            (DType::I16, -32_768, 32_767),
+            (DType::I32, i32::MIN.into(), i32::MAX.into()),
+        ];
+        for (dtype, least, most) in stored {
+            assert_eq!(unary(As(dtype), &ints(least, most), &CELLS, false), ints(least, most));
+            assert_eq!(unary(As(dtype), &ints(least + 1, most - 1), &CELLS, false), ints(least + 1, most - 1));
+            for value in [ints(least, most + 1), ints(least - 1, most)] {
+                assert_eq!(unary(As(dtype), &value, &CELLS, false), ints(least, most), "{dtype}");
+            }
+        }
+        assert_eq!(unary(As(DType::I64), &ints(i64::MIN, 5), &CELLS, false), ints(i64::MIN, 5));
+    }
+
+    #[test]
+    fn functions_have_their_own_ranges() {
+        // 2049 is between two float16 numbers
+        assert_eq!(unary(As(DType::F16), &floats(2049.0, 2051.0), &CELLS, true), floats(2048.0, 2052.0));
+        assert_eq!(unary(As(DType::BF16), &floats(257.0, 259.0), &CELLS, true), floats(256.0, 260.0));
+        assert_eq!(unary(As(DType::F32), &floats(257.0, 259.0), &CELLS, true), floats(257.0, 259.0));
+        assert_eq!(both(Floor, floats(-1.5, 2.5)), [floats(-2.0, 2.0); 2]);
+        assert_eq!(both(Neg, floats(-1.5, 2.5)), [floats(-2.5, 1.5); 2]);
+        assert_eq!(both(Abs, floats(-1.5, 2.5)), [floats(0.0, 2.5); 2]);
+        assert_eq!((both(Neg, ints(-1, 2)), both(Abs, ints(-3, 2))), ([ints(-2, 1); 2], [ints(0, 3); 2]));
+        assert_eq!(both(Not, Value::Bool(Truth::TRUE)), [Value::Bool(Truth::FALSE); 2]);
+        assert_eq!(both(Not, ints(-3, 2)), [ints(-3, 2); 2]);
+        // a sigmoid in float32 has several roundings
+        assert_eq!(unary(Sigmoid, &floats(0.0, 1.0), &CELLS, true), floats(0.0, 1.0));
+        let Value::Float(wide) = unary(Sigmoid, &floats(0.0, 1.0), &CELLS, false) else { panic!("a float") };
+        assert!((wide.lo - 0.5).abs() < 1e-11 && (wide.hi - 0.731_058_578_630_004_9).abs() < 1e-11);
+        assert_eq!(both(Sin, floats(0.0, 0.1)).map(|v| v.float().nan), [true; 2]);
+    }
+
+    #[test]
+    fn an_operand_beside_itself_gives_what_it_must() {
+        use BinaryOp::*;
+        let of = |op, a: Value| same_operands(op, &a, &CELLS, false);
+        let (t, f) = (Value::Bool(Truth::TRUE), Value::Bool(Truth::FALSE));
+        for a in [ints(-2, 5), Value::Bool(Truth::BOTH)] {
+            assert_eq!([And, Or].map(|op| of(op, a)), [a; 2]);
+            assert_eq!([Eq, Le, Ge].map(|op| of(op, a)), [t; 3]);
+            assert_eq!([Ne, Lt, Gt].map(|op| of(op, a)), [f; 3]);
+        }
+        assert_eq!((of(Sub, ints(-2, 5)), of(Xor, ints(-2, 5))), (ints(0, 0), ints(0, 0)));
+        assert_eq!(of(Xor, Value::Bool(Truth::BOTH)), f);
+        assert_eq!([Min, Max, ClampMin, ClampMax].map(|op| of(op, ints(-2, 5))), [ints(-2, 5); 4]);
+        let index = Value::Int(Ints::of_form(super::super::Form { q: 1, kv: 0, c: 0 }, &CELLS));
+        assert_eq!([Min, Max].map(|op| of(op, index)), [index; 2]);
+        let float = floats(257.000_000_01, 300.0);
+        assert_eq!((of(Min, float), same_operands(Max, &float, &CELLS, true)), (float, floats(257.0, 300.0)));
+        // a NaN is not itself, and infinity less infinity is none
+        let both = Value::Bool(Truth::BOTH);
+        assert_eq!([Eq, Ge, Lt].map(|op| of(op, floats(1.0, 2.0))), [both; 3]);
+        assert_eq!(of(Sub, floats(1.0, 2.0)), floats(-1.0, 1.0));
+        assert_eq!(of(Mul, ints(-2, 5)), ints(-10, 25));
+    }
+
+    #[test]
+    fn comparisons_and_bits_of_truths_are_decided() {
+        use BinaryOp::*;
+        let of = |op, a: Truth, b: Truth| bool_binary(op, a, b);
+        let (t, f, both) = (Truth::TRUE, Truth::FALSE, Truth::BOTH);
+        assert_eq!([of(And, t, t), of(And, t, f), of(And, f, both), of(And, t, both)], [t, f, f, both]);
+        assert_eq!([of(Or, f, f), of(Or, t, f), of(Or, t, both), of(Or, f, both)], [f, t, t, both]);
+        assert_eq!([of(Xor, t, f), of(Xor, t, t), of(Ne, t, f), of(Eq, t, t), of(Eq, t, f)], [t, f, t, t, f]);
+        let of = |op, a: (i64, i64), b: (i64, i64)| binary(op, &ints(a.0, a.1), &ints(b.0, b.1), &CELLS, false);
+        let truths = |op| [((0, 1), (2, 3)), ((2, 3), (2, 3)), ((3, 4), (0, 2))].map(|(a, b)| of(op, a, b));
+        let of = |all: [Truth; 3]| all.map(Value::Bool);
+        assert_eq!(truths(Lt), of([t, both, f]));
+        assert_eq!(truths(Gt), of([f, both, t]));
+        assert_eq!(truths(Le), of([t, both, f]));
+        assert_eq!(truths(Ge), of([f, both, t]));
+        assert_eq!(truths(Eq), of([f, both, f]));
+        assert_eq!(truths(Ne), of([t, both, t]));
+        let of = |op, a: (f64, f64), b: (f64, f64)| binary(op, &floats(a.0, a.1), &floats(b.0, b.1), &CELLS, true);
+        let truths = |op| {
+            [((0.0, 1.0), (2.0, 3.0)), ((2.0, 3.0), (2.0, 3.0)), ((3.0, 4.0), (0.0, 2.0))].map(|(a, b)| of(op, a, b))
+        };
+        let of = |all: [Truth; 3]| all.map(Value::Bool);
+        assert_eq!(truths(Lt), of([t, both, f]));
+        assert_eq!(truths(Gt), of([f, both, t]));
+        assert_eq!(truths(Le), of([t, both, f]));
+        assert_eq!(truths(Ge), of([f, both, t]));
+        assert_eq!(truths(Eq), of([f, both, f]));
+        assert_eq!(truths(Ne), of([t, both, t]));
+    }
+
+    #[test]
+    fn results_in_float32_are_rounded_to_it() {
+        use BinaryOp::*;
+        let (a, b) = (floats(16_777_216.0, 16_777_216.0), floats(1.0, 2.0));
+        let of = |single| binary(Add, &a, &b, &CELLS, single);
+        assert_eq!((of(true), of(false)), (floats(16_777_216.0, 16_777_218.0), floats(16_777_217.0, 16_777_218.0)));
+        let (a, b) = (floats(3.0, 6.0), floats(2.0, 4.0));
+        let of = |op| binary(op, &a, &b, &CELLS, false);
+        assert_eq!([Sub, Mul, Div].map(of), [floats(-1.0, 4.0), floats(6.0, 24.0), floats(0.75, 3.0)]);
+        assert_eq!([Min, Max].map(of), [floats(2.0, 4.0), floats(3.0, 6.0)]);
+        let of = |op| binary(op, &ints(3, 6), &ints(2, 4), &CELLS, false);
+        assert_eq!([Add, Sub, Mul, FloorDiv].map(of), [ints(5, 10), ints(-1, 4), ints(6, 24), ints(0, 3)]);
+        assert_eq!([Min, Max].map(of), [ints(2, 4), ints(3, 6)]);
+    }
+}

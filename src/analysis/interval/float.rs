@@ -184,3 +184,137 @@ impl Floats {
         Truth { can_true: eq.can_false, can_false: eq.can_true }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INF: f64 = f64::INFINITY;
+
+    fn of(lo: f64, hi: f64) -> Floats {
+        Floats::range(lo, hi)
+    }
+
+    fn maybe_nan(lo: f64, hi: f64) -> Floats {
+        Floats { lo, hi, nan: true }
+    }
+
+    #[test]
+    fn sums_and_products_reach_from_end_to_end() {
+        assert_eq!(of(1.0, 2.0).add(of(-3.0, 5.0)), of(-2.0, 7.0));
+        assert_eq!(of(1.0, 2.0).sub(of(-3.0, 5.0)), of(-4.0, 5.0));
+        assert_eq!(of(-1.0, 2.0).mul(of(-3.0, 5.0)), of(-6.0, 10.0));
+        assert_eq!(of(-4.0, 2.0).mul(of(-3.0, -1.0)), of(-6.0, 12.0));
+        assert_eq!(of(2.0, 6.0).div(of(1.0, 4.0)), of(0.5, 6.0));
+        assert_eq!(of(-2.0, 6.0).div(of(-4.0, -1.0)), of(-6.0, 2.0));
+        assert_eq!(maybe_nan(1.0, 2.0).add(of(1.0, 2.0)), maybe_nan(2.0, 4.0));
+        assert_eq!(of(1.0, 2.0).mul(maybe_nan(1.0, 2.0)), maybe_nan(1.0, 4.0));
+        assert_eq!(maybe_nan(1.0, 2.0).neg(), maybe_nan(-2.0, -1.0));
+        // single values are computed
+        let one = Floats::constant;
+        assert_eq!((one(0.1).add(one(0.2)), one(0.1).mul(one(0.2))), (one(0.1 + 0.2), one(0.1 * 0.2)));
+        assert_eq!((one(1.0).div(one(0.0)), one(0.0).mul(one(INF))), (one(INF), Floats::ONLY_NAN));
+    }
+
+    #[test]
+    fn what_may_have_no_value_may_be_anything() {
+        // infinities that cancel
+        assert_eq!(of(0.0, INF).add(of(-INF, 0.0)), Floats::ANY);
+        assert_eq!(of(-INF, 0.0).add(of(0.0, INF)), Floats::ANY);
+        assert_eq!(of(0.0, INF).add(of(1.0, INF)), of(1.0, INF));
+        assert_eq!(of(-INF, 0.0).add(of(-INF, 1.0)), of(-INF, 1.0));
+        // zero times infinity
+        for zero in [of(-1.0, 1.0), of(0.0, 1.0), of(-1.0, 0.0)] {
+            for infinite in [of(1.0, INF), of(-INF, -1.0)] {
+                assert_eq!((zero.mul(infinite), infinite.mul(zero)), (Floats::ANY, Floats::ANY));
+            }
+        }
+        assert_eq!(of(1.0, 2.0).mul(of(1.0, INF)), of(1.0, INF));
+        // a divisor of zero, and infinities
+        for by in [of(-1.0, 1.0), of(0.0, 1.0), of(-1.0, 0.0), of(1.0, INF), of(-INF, -1.0)] {
+            assert_eq!(of(1.0, 2.0).div(by), Floats::ANY);
+        }
+        assert_eq!((of(1.0, INF).div(of(1.0, 2.0)), of(-INF, 1.0).div(of(1.0, 2.0))), (Floats::ANY, Floats::ANY));
+        // nothing but NaN
+        let nan = Floats::constant(f64::NAN);
+        assert_eq!(nan, Floats::ONLY_NAN);
+        assert!(nan.value().is_some_and(f64::is_nan));
+        for found in [nan.add(of(1.0, 2.0)), of(1.0, 2.0).add(nan), nan.mul(of(1.0, 2.0)), of(1.0, 2.0).mul(nan)] {
+            assert_eq!(found, Floats::ONLY_NAN);
+        }
+        for found in [nan.min(of(1.0, 2.0)), of(1.0, 2.0).max(nan), nan.increasing(f64::exp, (0.0, INF))] {
+            assert_eq!(found, Floats::ONLY_NAN);
+        }
+        assert_eq!((nan.step(f64::floor), nan.add(of(-INF, 1.0)), of(1.0, INF).add(nan)), (nan, nan, nan));
+    }
+
+    #[test]
+    fn the_value_of_a_range_is_known_where_there_is_one_alone() {
+        assert_eq!((of(2.0, 2.0).value(), of(2.0, 3.0).value(), maybe_nan(2.0, 2.0).value()), (Some(2.0), None, None));
+        // no number and no NaN: nothing
+        assert_eq!(Floats { lo: 1.0, hi: 0.0, nan: false }.value(), None);
+    }
+
+    #[test]
+    fn sizes_minima_and_unions_are_tight() {
+        assert_eq!((of(1.0, 2.0).abs(), of(-2.0, -1.0).abs()), (of(1.0, 2.0), of(1.0, 2.0)));
+        assert_eq!((of(-3.0, 2.0).abs(), of(-1.0, 2.0).abs()), (of(0.0, 3.0), of(0.0, 2.0)));
+        assert_eq!((of(0.0, 2.0).abs(), of(-2.0, 0.0).abs()), (of(0.0, 2.0), of(0.0, 2.0)));
+        assert!(maybe_nan(-3.0, 2.0).abs().nan && !of(-3.0, 2.0).abs().nan);
+        assert_eq!(of(1.0, 5.0).min(of(2.0, 3.0)), of(1.0, 3.0));
+        assert_eq!(of(1.0, 5.0).max(of(2.0, 3.0)), of(2.0, 5.0));
+        assert_eq!(of(1.0, 5.0).min(maybe_nan(2.0, 3.0)), maybe_nan(1.0, 3.0));
+        assert_eq!(maybe_nan(1.0, 5.0).max(of(2.0, 3.0)), maybe_nan(2.0, 5.0));
+        assert_eq!(of(1.0, 2.0).join(of(4.0, 5.0)), of(1.0, 5.0));
+        assert_eq!(of(4.0, 5.0).join(maybe_nan(1.0, 2.0)), maybe_nan(1.0, 5.0));
+        assert_eq!(maybe_nan(4.0, 5.0).join(of(1.0, 2.0)), maybe_nan(1.0, 5.0));
+        // 16777217 is not a float32
+        assert_eq!(maybe_nan(16_777_217.0, 16_777_219.0).single(), maybe_nan(16_777_216.0, 16_777_220.0));
+    }
+
+    #[test]
+    fn functions_of_a_library_are_widened_a_little_and_stay_within_their_bounds() {
+        let found = of(1.0, 2.0).increasing(f64::exp, (0.0, INF));
+        let (one, two) = (1f64.exp(), 2f64.exp());
+        assert!(found.lo < one && one - found.lo < 1e-11 && found.hi > two && found.hi - two < 1e-11 && !found.nan);
+        let found = of(-2.0, -1.0).increasing(|x| x, (-INF, INF));
+        assert!(found.lo < -2.0 && found.lo > -2.0 - 1e-11 && found.hi > -1.0 && found.hi < -1.0 + 1e-11);
+        let found = of(-1000.0, 1000.0).increasing(f64::tanh, (-1.0, 1.0));
+        assert_eq!(found, of(-1.0, 1.0));
+        assert_eq!(of(1.0, 1e6).increasing(f64::exp, (0.0, INF)).hi, INF);
+        // zero is widened, too
+        let zero = of(0.0, 1.0).increasing(f64::sqrt, (-INF, INF)).lo;
+        assert!(zero < 0.0 && zero > -1e-300, "{zero}");
+        // a function without a value at an end
+        for range in [of(-1.0, 1.0), of(-2.0, -1.0)] {
+            assert_eq!(range.increasing(f64::ln, (-INF, INF)), Floats::ANY);
+        }
+        assert_eq!(maybe_nan(1.5, 2.5).step(f64::floor), maybe_nan(1.0, 2.0));
+    }
+
+    #[test]
+    fn comparisons_are_decided_where_no_number_lies_between() {
+        let (t, f, both) = (Truth::TRUE, Truth::FALSE, Truth::BOTH);
+        assert_eq!(
+            [of(1.0, 2.0).lt(of(3.0, 4.0)), of(1.0, 3.0).lt(of(3.0, 4.0)), of(3.0, 4.0).lt(of(1.0, 3.0))],
+            [t, both, f]
+        );
+        assert_eq!(
+            [of(1.0, 3.0).le(of(3.0, 4.0)), of(1.0, 3.5).le(of(3.0, 4.0)), of(3.5, 4.0).le(of(1.0, 3.0))],
+            [t, both, f]
+        );
+        assert_eq!(of(3.0, 4.0).le(of(1.0, 3.0)), both);
+        assert_eq!(
+            [of(1.0, 1.0).lt(of(2.0, 2.0)), of(1.0, 1.0).le(of(1.0, 1.0)), of(2.0, 2.0).lt(of(1.0, 1.0))],
+            [t, t, f]
+        );
+        // NaN compares as false, and is not equal to itself
+        assert_eq!([maybe_nan(1.0, 2.0).lt(of(3.0, 4.0)), of(1.0, 2.0).le(maybe_nan(3.0, 4.0))], [both, both]);
+        let nan = Floats::constant(f64::NAN);
+        assert_eq!([nan.lt(of(1.0, 2.0)), nan.le(of(1.0, 2.0)), of(1.0, 2.0).lt(nan), of(1.0, 2.0).le(nan)], [f; 4]);
+        assert_eq!([nan.equals(nan), nan.equals(of(1.0, 2.0))], [f; 2]);
+        assert_eq!([of(2.0, 2.0).equals(of(2.0, 2.0)), of(1.0, 2.0).equals(of(2.0, 3.0))], [t, both]);
+        assert_eq!([of(1.0, 2.0).equals(of(2.5, 3.0)), of(2.5, 3.0).equals(of(1.0, 2.0))], [f; 2]);
+        assert_eq!([of(1.0, 2.0).to_bool(), of(0.0, 0.0).to_bool(), of(-1.0, 1.0).to_bool()], [t, f, both]);
+    }
+}

@@ -341,3 +341,88 @@ fn select(condition: Truth, a: &Value, b: &Value) -> Value {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::examples::Builder;
+
+    #[test]
+    fn a_choice_is_one_of_both_until_its_condition_is_known() {
+        let (t, f, both) = (Truth::TRUE, Truth::FALSE, Truth::BOTH);
+        let ints = [Ints::range(1, 2), Ints::range(5, 9)].map(Value::Int);
+        let floats = [Floats::range(1.0, 2.0), Floats::range(5.0, 9.0)].map(Value::Float);
+        let bools = [t, f].map(Value::Bool);
+        for [a, b] in [ints, floats, bools] {
+            assert_eq!((select(t, &a, &b), select(f, &a, &b)), (a, b));
+        }
+        assert_eq!(select(both, &ints[0], &ints[1]), Value::Int(Ints::range(1, 9)));
+        assert_eq!(select(both, &floats[0], &floats[1]), Value::Float(Floats::range(1.0, 9.0)));
+        assert_eq!(select(both, &bools[0], &bools[1]), Value::Bool(both));
+        assert_eq!(select(both, &bools[0], &bools[0]), Value::Bool(t));
+        assert_eq!(select(both, &bools[1], &bools[1]), Value::Bool(f));
+    }
+
+    #[test]
+    fn an_index_reaches_the_elements_that_its_values_do() {
+        for n in 1..6 {
+            for lo in -12..12 {
+                for hi in lo..12 {
+                    let all: Vec<usize> = (lo..=hi).map(|i| clamp_index(i, n)).collect();
+                    let (first, last) = reachable(Ints::range(lo, hi), n);
+                    let (least, most) = (*all.iter().min().expect("one"), *all.iter().max().expect("one"));
+                    assert!(first <= least && most <= last && last < n, "{lo}..={hi} of {n}");
+                    // negative indices count from the end: with others besides they may be any
+                    assert!(lo < 0 && hi >= 0 || (first, last) == (least, most), "{lo}..={hi} of {n}");
+                }
+            }
+        }
+        assert_eq!((reachable(Ints::range(i64::MIN, -1), 7), reachable(Ints::range(3, i64::MAX), 7)), ((0, 6), (3, 6)));
+    }
+
+    #[test]
+    fn what_is_remembered_of_one_score_is_not_told_of_another() {
+        // (score + 1) * 2 - 3
+        let mut g = Builder::new();
+        let score = g.graph.input(Input::Score);
+        let [one, two, three] = [1.0, 2.0, 3.0].map(|x| g.graph.float(x));
+        let more = g.add(score, one);
+        let twice = g.mul(more, two);
+        let root = g.sub(twice, three);
+        let program = Program::new(&g.mask(root));
+        let mut scratch = program.scratch();
+        let (here, there) = (Cells::new(0, 0, 0..4, 0..4), Cells::new(0, 0, 0..4, 4..8));
+        let mut of =
+            |cells: &Cells, lo: f64, hi: f64| program.evaluate_with_score(cells, Floats::range(lo, hi), &mut scratch);
+        let range = |lo, hi| Value::Float(Floats::range(lo, hi));
+        assert_eq!((of(&here, 0.0, 1.0), of(&here, 10.0, 11.0)), (range(-1.0, 1.0), range(19.0, 21.0)));
+        assert_eq!((of(&there, 10.0, 11.0), of(&there, 0.0, 1.0)), (range(19.0, 21.0), range(-1.0, 1.0)));
+        assert_eq!((of(&here, 0.0, 1.0), of(&here, 0.0, 1.0)), (range(-1.0, 1.0), range(-1.0, 1.0)));
+    }
+
+    #[test]
+    fn a_value_less_itself_is_nothing() {
+        // of q * q intervals know a range alone
+        let mut g = Builder::new();
+        let square = g.mul(g.q, g.q);
+        let less = g.graph.add(Op::Binary(BinaryOp::Sub, square, square), None);
+        let root = g.at_most(less, 0);
+        let program = Program::new(&g.mask(root));
+        let truth = program.truth(&Cells::new(0, 0, 3..9, 0..4), &mut program.scratch());
+        assert_eq!(truth, Truth::TRUE);
+    }
+
+    #[test]
+    fn every_int_on_the_way_to_the_result_stays_within_its_ends() {
+        // (q - 5) * 2 < kv: the ints are q from 0 to 9, 5, -5 to 4, 2, -10 to 8 and kv from 0 to 3
+        let mut g = Builder::new();
+        let five = g.int(5);
+        let less = g.sub(g.q, five);
+        let two = g.int(2);
+        let twice = g.mul(less, two);
+        let root = g.lt(twice, g.k);
+        let program = Program::new(&g.mask(root));
+        let within = |ends| program.ints_within(&Cells::new(0, 0, 0..10, 0..4), ends);
+        assert_eq!([within((-10, 9)), within((-9, 9)), within((-10, 8))], [true, false, false]);
+    }
+}

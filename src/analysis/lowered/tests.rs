@@ -89,6 +89,21 @@ fn every_form_keeps_the_cells_of_the_mask() {
         }
     }
     assert_eq!(check(&Case::new(None, (40, 50))), [true; 3]);
+    // two hidden ranges, neither of which begins or ends with the rows
+    let mut g = examples::Builder::new();
+    let kept = [(3, 5), (10, 12)].map(|(from, end)| {
+        let (before, inside) = (g.below(g.q, from), g.below(g.q, end));
+        let behind = g.not(inside);
+        g.or(before, behind)
+    });
+    let root = g.and(kept[0], kept[1]);
+    let case = Case::new(Some(&g.mask(root)), (20, 24));
+    assert!(check(&case)[1]);
+    let columns = Lowered::new(&case.blocks, 24, &Control::new()).expect("few ranges").column_bounds().expect("bounds");
+    assert_eq!(
+        (columns.causal, columns.count(), columns.bounds.to_i64_vec()[..4].to_vec()),
+        (false, 4, vec![10, 12, 3, 5])
+    );
     let mut of_each = [0; 3];
     for seed in 0..60 {
         let mask = random::mask(seed, &random::Options::new(48, 60));

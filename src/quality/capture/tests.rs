@@ -189,6 +189,7 @@ fn what_a_description_cannot_mean_is_refused() {
         (why.code.into_owned(), why.message)
     };
     assert!(reported("b", "captured_heads", json!([1, 9])).1.contains("lists head 9 of 4 heads"));
+    assert!(reported("b", "captured_heads", json!([4, 1])).1.contains("lists head 4 of 4 heads"));
     assert!(reported("b", "captured_heads", json!([3, 3])).1.contains("lists head 3 twice"));
     // so many that a list of them would fill the memory
     let mut many = calls.clone();
@@ -285,4 +286,223 @@ fn statistics_are_masses_within_the_codes_rounding() {
     calls["a"]["statistics"]["mass"] = json!("gone");
     let capture = open(&file, &calls, &whole).unwrap();
     assert!(capture.statistics(&capture.calls()[0], 0, 0).unwrap_err().message.contains("gone is missing"));
+}
+
+#[test]
+fn masses_have_the_codes_of_their_format() {
+    // twelve codes are a factor of two
+    let of = |code| decode_mass(code, 1.0 / 12.0);
+    assert_eq!([of(0), of(255), of(243), of(231)], [0.0, 1.0, 0.5, 0.25]);
+    assert_eq!(decode_mass(253, 0.5), 0.5);
+}
+
+/// Two batch entries of four heads, with masses as float32 numbers.
+fn with_statistics() -> (InMemory, Value, Value) {
+    let (mut file, mut calls, mut whole) = made();
+    (calls["a"]["batch"], calls["a"]["qkv"]) = (json!(2), json!(false));
+    whole["block_size"] = json!([16, 20]);
+    let count = |n: usize, by: f32| (0..n).map(|at| by * at as f32).collect::<Vec<f32>>();
+    file.tensors.insert("a.mass".into(), f32s(&[2, 4, 3, 2], count(48, 1.0 / 64.0)));
+    // in head 1 of entry 1 the rows 3, 5 and 39 keep nothing
+    let mut lse = count(320, 0.125);
+    [3, 5, 39].iter().for_each(|row| lse[(4 + 1) * 40 + row] = f32::NEG_INFINITY);
+    file.tensors.insert("a.lse".into(), f32s(&[2, 4, 40], lse));
+    file.tensors.insert("a.max".into(), f32s(&[2, 4, 40], count(320, -1.0)));
+    file.tensors.insert("a.entropy".into(), f32s(&[2, 4, 40], count(320, 2.0)));
+    file.tensors.insert("a.columns".into(), f32s(&[2, 4, 40], count(320, 4.0)));
+    calls["a"]["statistics"] =
+        json!({"mass": "a.mass", "lse": "a.lse", "max": "a.max", "entropy": "a.entropy", "columns": "a.columns"});
+    (file, calls, whole)
+}
+
+#[test]
+fn statistics_are_those_of_their_batch_entry_and_head() {
+    let (file, mut calls, whole) = with_statistics();
+    let capture = open(&file, &calls, &whole).unwrap();
+    let call = &capture.calls()[0];
+    let found = capture.statistics(call, 1, 2).unwrap().unwrap();
+    // six heads stand before it
+    let (first, row) = (6.0 * 6.0, 6 * 40);
+    assert_eq!(found.masses.blocks, (0..6).map(|at| (first + at as f32) / 64.0).collect::<Vec<f32>>());
+    assert_eq!((found.masses.lse[0], found.masses.lse[39]), (f64::from(row) / 8.0, f64::from(row + 39) / 8.0));
+    assert_eq!((found.masses.max[1], found.entropy[1], found.columns[39]), (-241.0, 482.0, 1116.0));
+    assert_eq!(
+        (found.masses.rounding, found.masses.block, found.masses.judged(2)),
+        (1.0, BlockSize { q: 16, kv: 20 }, 8)
+    );
+    // the file's means count rows that keep nothing: two of the first sixteen, and one of the last eight
+    let found = capture.statistics(call, 1, 1).unwrap().unwrap();
+    let by = [16.0 / 14.0, 1.0, 8.0 / 7.0];
+    let wanted: Vec<f32> = (0..6).map(|at| (30.0 + at as f32) / 64.0 * by[at / 2]).collect();
+    assert!(found.masses.blocks.iter().zip(&wanted).all(|(a, b)| (a - b).abs() < 1e-6), "{:?}", found.masses.blocks);
+    for (batch, head) in [(2, 0), (0, 4)] {
+        let refused = capture.statistics(call, batch, head).unwrap_err();
+        assert_eq!(refused.code, "capture-head");
+        assert!(refused.message.contains("has 4 heads and 2 batch entries"), "{}", refused.message);
+    }
+    assert!(capture.statistics(call, 1, 3).is_ok());
+    // without the rows' sums every row counts; what was not captured is not there
+    calls["a"]["statistics"] = json!({"mass": "a.mass"});
+    let capture = open(&file, &calls, &whole).unwrap();
+    let found = capture.statistics(&capture.calls()[0], 1, 1).unwrap().unwrap();
+    assert_eq!((found.masses.judged(0), found.masses.empty_rows(), found.masses.blocks[0]), (16, 0, 30.0 / 64.0));
+    assert!(found.masses.max.len() == 40 && found.masses.max.iter().all(|max| max.is_nan()));
+    assert_eq!((found.entropy.len(), found.columns.len()), (0, 0));
+    // codes stand for masses within half a step
+    let mut coded = file.clone();
+    coded.tensors.insert("a.mass".into(), HostTensor::new([2, 4, 3, 2], Data::U8(vec![243; 48])).unwrap());
+    // the usual step where the file says none
+    let mut usual = whole.clone();
+    usual["mass_log2_step"] = json!(null);
+    let capture = open(&coded, &calls, &usual).unwrap();
+    let found = capture.statistics(&capture.calls()[0], 0, 0).unwrap().unwrap();
+    assert_eq!((found.masses.blocks[5], found.masses.rounding), (0.5, 2f64.powf(1.0 / 24.0)));
+    // no statistics of this call, none of masses, and no size of blocks
+    for nothing in [json!(null), json!({"lse": "a.lse"})] {
+        calls["a"]["statistics"] = nothing;
+        let capture = open(&file, &calls, &whole).unwrap();
+        assert_eq!(capture.statistics(&capture.calls()[0], 0, 0).unwrap(), None);
+    }
+    let (file, calls, mut whole) = with_statistics();
+    for size in [json!(null), json!([0, 20]), json!([16, 0])] {
+        whole["block_size"] = size;
+        let capture = open(&file, &calls, &whole).unwrap();
+        assert_eq!(capture.statistics(&capture.calls()[0], 0, 0).unwrap(), None);
+    }
+}
+
+/// Two batch entries of 3 queries and 2 keys, four heads over two kv heads; every number is its own place in the tensor.
+fn small(own: Option<(&str, HostTensor)>, causal: bool, sinks: Option<Vec<f32>>) -> Capture {
+    let mut call = json!({"layer": 0, "heads": 4, "kv_heads": 2, "q_len": 3, "kv_len": 2, "head_dim": 2, "batch": 2, "name": "x", "is_causal": causal});
+    let mut file = InMemory::default();
+    let numbers = |n: usize| (0..n).map(|at| at as f32).collect::<Vec<f32>>();
+    file.tensors.insert("a.q".into(), f32s(&[2, 4, 3, 2], numbers(48)));
+    file.tensors.insert("a.k".into(), f32s(&[2, 2, 2, 2], numbers(16)));
+    file.tensors.insert("a.v".into(), f32s(&[2, 2, 2, 5], numbers(40)));
+    if let Some((name, tensor)) = own {
+        call["mask_tensor"] = json!(name);
+        file.tensors.insert(name.into(), tensor);
+    }
+    if let Some(sinks) = sinks {
+        file.tensors.insert("a.sinks".into(), f32s(&[sinks.len()], sinks));
+    }
+    open(&file, &json!({"a": call}), &json!({"version": 2})).unwrap()
+}
+
+#[test]
+fn a_head_has_the_numbers_of_its_own_place() {
+    let capture = small(None, false, None);
+    let call = &capture.calls()[0];
+    let head = capture.head(call, 1, 2).unwrap();
+    // entry 1, query head 2, kv head 1
+    assert_eq!(head.q(), [36.0, 37.0, 38.0, 39.0, 40.0, 41.0]);
+    assert_eq!(head.k(), [12.0, 13.0, 14.0, 15.0]);
+    assert_eq!(head.v(), Some(&(30..40).map(|n| n as f32).collect::<Vec<_>>()[..]));
+    assert!(matches!(head.own, Own::None) && head.sink.is_none() && head.place == (1, 2));
+    assert_eq!(capture.head(call, 1, 1).unwrap().k(), [8.0, 9.0, 10.0, 11.0]);
+    assert_eq!(capture.batch(call), 2);
+    for (batch, head) in [(2, 0), (0, 4)] {
+        assert_eq!(capture.head(call, batch, head).unwrap_err().code, "capture-head");
+    }
+}
+
+#[test]
+fn a_models_own_mask_is_read_for_its_batch_entry_and_head() {
+    let bools = |shape: &[usize]| {
+        let bits = (0..shape.iter().product::<usize>()).map(|n| u8::from((n * n + n / 6) % 11 < 6)).collect();
+        HostTensor::new(shape, Data::Bool(bits)).unwrap()
+    };
+    let kept = |from: usize| (from..from + 6).map(|n| u8::from((n * n + n / 6) % 11 < 6)).collect::<Vec<u8>>();
+    let read = |tensor: &HostTensor, causal: bool, batch: usize, head: usize| {
+        let capture = small(Some(("a.mask", tensor.clone())), causal, None);
+        capture.head(&capture.calls()[0], batch, head).unwrap().own
+    };
+    let cells = |own: Own| match own {
+        Own::Keep(table) => table.to_vec(),
+        other => panic!("{other:?}"),
+    };
+    for (shape, first) in [([2, 4, 3, 2], (4 + 3) * 6), ([2, 1, 3, 2], 6), ([1, 4, 3, 2], 3 * 6), ([1, 1, 3, 2], 0)] {
+        assert_eq!(cells(read(&bools(&shape), false, 1, 3)), kept(first), "{shape:?}");
+    }
+    // both: of 3 x 2 cells one lies behind its query
+    let all = HostTensor::new([1, 1, 3, 2], Data::Bool(vec![1; 6])).unwrap();
+    assert_eq!(cells(read(&all, true, 0, 0)), [1, 0, 1, 1, 1, 1]);
+    assert_eq!(cells(read(&all, false, 0, 0)), [1; 6]);
+    let bias = f32s(&[1, 4, 3, 2], (0..24).map(|n| n as f32 / 4.0).collect());
+    let Own::Bias(table) = read(&bias, false, 1, 2) else { panic!("a bias") };
+    assert_eq!(&table[..], [3.0, 3.25, 3.5, 3.75, 4.0, 4.25]);
+    assert!(matches!(
+        small(None, true, None).head(&small(None, true, None).calls()[0], 0, 0).unwrap().own,
+        Own::Causal
+    ));
+    for shape in [&[1, 1, 2, 3][..], &[3, 2]] {
+        let capture = small(Some(("a.mask", bools(shape))), false, None);
+        let refused = capture.head(&capture.calls()[0], 0, 0).unwrap_err();
+        assert!(refused.message.contains("own mask a.mask is not 3 x 2"), "{}", refused.message);
+    }
+}
+
+#[test]
+fn a_sink_is_that_of_its_head() {
+    let sink = |sinks: &[f32], head: usize| {
+        let capture = small(None, false, Some(sinks.to_vec()));
+        capture.head(&capture.calls()[0], 0, head).unwrap().sink
+    };
+    assert_eq!((sink(&[1.0, 2.0, 3.0, 4.0], 0), sink(&[1.0, 2.0, 3.0, 4.0], 3)), (Some(1.0), Some(4.0)));
+    // a file that holds fewer
+    assert_eq!((sink(&[1.0, 2.0], 1), sink(&[1.0, 2.0], 2), sink(&[1.0, 2.0], 3)), (Some(2.0), None, None));
+}
+
+#[test]
+fn as_many_heads_and_cells_as_can_be_read_are_read() {
+    let opened = |heads: usize, kv_heads: usize| {
+        let call = json!({"layer": 0, "heads": heads, "kv_heads": kv_heads, "q_len": 3, "kv_len": 2, "head_dim": 2, "qkv": false});
+        open(&InMemory::default(), &json!({"a": call}), &json!({"version": 2})).err().map(|e| e.code.into_owned())
+    };
+    let refused = Some("capture-shape".to_string());
+    assert_eq!((opened(1 << 16, 1), opened((1 << 16) + 1, 1)), (None, refused.clone()));
+    assert_eq!((opened(6, 3), opened(6, 4)), (None, refused));
+    // values without a width
+    let (mut file, calls, whole) = made();
+    file.tensors.insert("a.v".into(), f32s(&[1, 2, 40, 0], vec![]));
+    assert!(open(&file, &calls, &whole).err().unwrap().message.contains("a.v is [1, 2, 40, 0]"));
+    file.tensors.remove("a.v");
+    let capture = open(&file, &calls, &whole).unwrap();
+    assert!(capture.head(&capture.calls()[0], 0, 0).unwrap().v().is_none());
+    // a mask of more cells than are held: 2^28 and some
+    let long = (1 << 14) + 1;
+    let call = json!({"layer": 0, "heads": 1, "kv_heads": 1, "q_len": long, "kv_len": long, "head_dim": 1, "mask_tensor": "blocks.mask"});
+    let read = Arc::new(AtomicUsize::new(0));
+    let file = Wide { calls: json!({"blocks": call}).to_string(), long, read: read.clone() };
+    let capture = Capture::open(Box::new(file)).unwrap();
+    let refused = capture.head(&capture.calls()[0], 0, 0).unwrap_err();
+    assert_eq!(refused.code, "capture-mask-size");
+    assert_eq!(read.load(Ordering::Relaxed), 3 * long, "q, k and v alone are read");
+}
+
+/// One head of `long` tokens with a dense mask that is only named.
+struct Wide {
+    calls: String,
+    long: usize,
+    read: Arc<AtomicUsize>,
+}
+
+impl Tensors for Wide {
+    fn name(&self) -> String {
+        "wide.safetensors".into()
+    }
+    fn metadata(&self, key: &str) -> Option<String> {
+        (key == "maskloom").then(|| self.calls.clone())
+    }
+    fn about(&self, tensor: &str) -> Option<(DType, Vec<usize>)> {
+        let width = if tensor == "blocks.mask" { self.long } else { 1 };
+        (!tensor.ends_with("sinks")).then(|| (DType::F32, vec![1, 1, self.long, width]))
+    }
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+    fn bytes(&self, _: &str, _: usize, count: usize) -> Result<Vec<u8>, Diagnostic> {
+        self.read.fetch_add(count, Ordering::Relaxed);
+        Ok(vec![0; 4 * count])
+    }
 }

@@ -194,3 +194,69 @@ fn refine(tables: &[Vec<Choice>], target: Target, level: f64, mut chosen: Vec<us
     }
     chosen
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(of: &[(f64, f64)]) -> Vec<Choice> {
+        let form = Form::Window { back: 0, ahead: 0, sinks: 0, causal: false };
+        of.iter().map(|(mass, cost)| Choice { form: form.clone(), mass: *mass, cost: *cost }).collect()
+    }
+
+    /// Mass and cost of a choice.
+    fn sums(tables: &[Vec<Choice>], chosen: &[usize]) -> (f64, f64) {
+        let of = |(mass, cost): (f64, f64), (table, at): (&Vec<Choice>, &usize)| {
+            (mass + table[*at].mass, cost + table[*at].cost)
+        };
+        tables.iter().zip(chosen).fold((0.0, 0.0), of)
+    }
+
+    /// Every choice of one candidate a group.
+    fn all(tables: &[Vec<Choice>]) -> Vec<Vec<usize>> {
+        tables.iter().fold(vec![Vec::new()], |chosen, table| {
+            chosen.iter().flat_map(|c| (0..table.len()).map(move |at| [&c[..], &[at]].concat())).collect()
+        })
+    }
+
+    #[test]
+    fn no_other_choice_is_better() {
+        // each block more is worth less than the one before
+        let tables = [
+            table(&[(0.0, 0.0), (0.5, 0.1), (0.8, 0.25), (1.0, 0.6)]),
+            table(&[(1.0, 1.0), (0.7, 0.3), (0.9, 0.55), (0.0, 0.0)]),
+            table(&[(0.2, 0.02), (0.6, 0.12), (1.0, 0.9)]),
+        ];
+        let every: Vec<(f64, f64)> = all(&tables).iter().map(|chosen| sums(&tables, chosen)).collect();
+        assert_eq!(every.len(), 4 * 4 * 3);
+        // on the hull of all sums
+        for level in [0.2, 0.7, 1.1, 1.8, 2.1, 2.3, 2.5, 2.9, 3.0] {
+            let (mass, cost) = sums(&tables, &sweep(&tables, Target::Mass(level / 3.0), level));
+            let least = every.iter().filter(|c| c.0 >= level - 1e-6).map(|c| c.1).fold(f64::INFINITY, f64::min);
+            assert!(mass >= level - 1e-6 && (cost - least).abs() < 1e-9, "mass {level}: {cost}, not {least}");
+        }
+        for level in [0.02, 0.12, 0.22, 0.52, 0.67, 0.92, 1.27, 2.05, 2.5] {
+            let (mass, cost) = sums(&tables, &sweep(&tables, Target::Blocks(level / 3.0), level));
+            let most = every.iter().filter(|c| c.1 <= level + 1e-9).map(|c| c.0).fold(0.0, f64::max);
+            assert!(cost <= level + 1e-9 && (mass - most).abs() < 1e-9, "blocks {level}: {mass}, not {most}");
+        }
+    }
+
+    #[test]
+    fn choices_between_the_corners_are_found_by_exchanges() {
+        // no price picks the middle of three in a line or below it
+        let tables = [table(&[(0.0, 0.0), (0.45, 0.5), (1.0, 1.0)]), table(&[(1.0, 1.0)])];
+        assert_eq!(sweep(&tables, Target::Mass(0.7), 1.4), [1, 0]);
+        assert_eq!(sweep(&tables, Target::Mass(0.725), 1.45), [1, 0]);
+        assert_eq!(sweep(&tables, Target::Mass(0.73), 1.46), [2, 0]);
+        assert_eq!(sweep(&tables, Target::Mass(0.5), 1.0), [0, 0]);
+        assert_eq!(sweep(&tables, Target::Blocks(0.75), 1.5), [1, 0]);
+        assert_eq!(sweep(&tables, Target::Blocks(0.74), 1.48), [0, 0]);
+        assert_eq!(sweep(&tables, Target::Blocks(1.0), 2.0), [2, 0]);
+        // several exchanges, one after the other, the one with the most gain first
+        let tables = [table(&[(0.5, 0.5), (0.5, 0.4)]), table(&[(0.5, 0.5), (0.5, 0.2), (0.5, 0.3)])];
+        assert_eq!(refine(&tables, Target::Mass(0.5), 1.0, vec![0, 0]), [1, 1]);
+        let tables = [table(&[(0.5, 0.5), (0.6, 0.9)]), table(&[(0.5, 0.5), (0.9, 0.8), (0.7, 0.8)])];
+        assert_eq!(refine(&tables, Target::Blocks(0.65), 1.3, vec![0, 0]), [0, 1]);
+    }
+}

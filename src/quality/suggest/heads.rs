@@ -151,3 +151,48 @@ pub fn distinct(form: &Form) -> usize {
         _ => 1,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lists of blocks from the bits of numbers.
+    fn sets(of: &[u32]) -> Vec<BlockSet> {
+        of.iter().map(|bits| (0..8).map(|at| (bits >> at & 1) as u8).collect()).collect()
+    }
+
+    fn jaccard(a: u32, b: u32) -> f64 {
+        if a | b == 0 { 1.0 } else { 1.0 - f64::from((a & b).count_ones()) / f64::from((a | b).count_ones()) }
+    }
+
+    #[test]
+    fn the_groups_of_lists_are_the_closest_of_all() {
+        let lists = [0b1111_0000, 0b0000_1111, 0b1110_0000, 0b0000_1110, 0b1111_1000, 0b0011_1100, 0b0001_1111];
+        for most in 1..=lists.len() {
+            let found = medoids(&sets(&lists), most);
+            let cost = |around: &[usize]| -> f64 {
+                let nearest = |of: &u32| around.iter().map(|m| jaccard(*of, lists[*m])).fold(f64::INFINITY, f64::min);
+                lists.iter().map(nearest).sum()
+            };
+            let least = (1u32..1 << lists.len())
+                .filter(|chosen| chosen.count_ones() as usize <= most)
+                .map(|chosen| cost(&(0..lists.len()).filter(|at| chosen >> at & 1 == 1).collect::<Vec<_>>()))
+                .fold(f64::INFINITY, f64::min);
+            let own: f64 = found.iter().zip(&lists).map(|(m, of)| jaccard(*of, lists[*m])).sum();
+            assert!(count(&found) <= most && (own - least).abs() < 1e-9, "{most}: {found:?} {own} {least}");
+        }
+        // equal lists need no second group
+        assert_eq!(medoids(&sets(&[5, 5, 5]), 3), [0, 0, 0]);
+        assert_eq!(medoids(&sets(&[5, 6, 5, 6]), 2), [0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn different_lists_of_a_form_are_counted() {
+        let blocks =
+            |of: &[u32]| Form::Blocks { size: crate::base::BlockSize::square(16), heads: sets(of), causal: false };
+        let window = Form::Window { back: 3, ahead: 0, sinks: 0, causal: true };
+        assert_eq!((distinct(&blocks(&[1, 2, 1, 3])), distinct(&blocks(&[1]))), (3, 1));
+        assert_eq!(distinct(&Form::PerHead(vec![(vec![0, 2], window.clone()), (vec![1], blocks(&[1]))])), 2);
+        assert_eq!(distinct(&window), 1);
+    }
+}

@@ -58,10 +58,24 @@ fn a_planted_window_with_sinks_is_found_exactly() {
         .unwrap();
     let form = Form::Window { back: 37, ahead: 6, sinks: 4, causal: false };
     assert_eq!(named(&found, "window + sinks").form, form);
+    // rows see their cells alike: of each, the share in the window and the share of the first four keys before it
+    let share = |of: &dyn Fn(usize, usize) -> bool| -> f64 {
+        let row = |q: usize| {
+            let seen = (0..192).filter(|kv| keeps(q, *kv));
+            seen.clone().filter(|kv| of(q, *kv)).count() as f64 / seen.count() as f64
+        };
+        100.0 * (0..192).map(row).sum::<f64>() / 192.0
+    };
+    let inside = |q: usize, kv: usize| (kv <= q && q - kv <= 37) || (kv > q && kv - q <= 6);
+    let (near, first) = (share(&inside), share(&|q, kv| kv < 4 && !inside(q, kv)));
+    let why = format!("37 keys before and 6 after keep {near:.1}% of the mass, the first 4 keys {first:.1}% more");
+    assert_eq!(named(&found, "window + sinks").why, why);
     let causal = planted(192, |q, kv| kv < 2 || q.abs_diff(kv) <= 20);
     let causal = Head { own: Own::Causal, ..causal };
     let found = suggest(&material(vec![causal], 16, None), &wanted(Target::Mass(0.9999)), &Control::new()).unwrap();
     assert_eq!(named(&found, "window + sinks").form, Form::Window { back: 20, ahead: 0, sinks: 2, causal: true });
+    let why = &named(&found, "window + sinks").why;
+    assert!(why.starts_with("the last 21 keys keep ") && why.contains("of the mass, the first 2 keys "), "{why}");
 }
 
 #[test]
@@ -145,6 +159,70 @@ fn a_planted_box_is_found_exactly() {
     // at its edges the box is moved inwards, so that it holds the planted cells and some more
     assert_eq!(boxed.form, Form::Box { grid, kernel: [3, 3, 5], first_frame: false });
     assert!(boxed.mass > 0.9999, "{}", boxed.mass);
+    assert!(boxed.why.starts_with("3 frames, 3 rows and 5 columns around each query keep 100.0%"), "{}", boxed.why);
+}
+
+#[test]
+fn a_box_under_a_budget_has_the_most_mass_of_so_many_tokens() {
+    let grid = Grid { extents: [4, 6, 7], start: 0 };
+    let near = |q: usize, kv: usize| {
+        let (a, b) = (grid.place(q), grid.place(kv));
+        (0..3).all(|n| a[n].abs_diff(b[n]) <= [1, 1, 2][n])
+    };
+    let made = material(vec![planted(168, near)], 16, Some(grid));
+    let of = |tokens: f64| {
+        let wanted = Wanted { grid: Some(grid), ..wanted(Target::Blocks(tokens / 168.0)) };
+        grid::propose(&made, &wanted, &Control::new()).unwrap().remove(0)
+    };
+    // 3 x 3 x 5 tokens hold all; with one fewer some side is shorter
+    let whole = of(45.5);
+    assert_eq!(whole.form, Form::Box { grid, kernel: [3, 3, 5], first_frame: false });
+    let less = of(44.5);
+    let Form::Box { kernel, .. } = less.form else { panic!("{less:?}") };
+    assert!(kernel.iter().zip([4, 6, 7]).map(|(k, n)| (*k).min(n)).product::<usize>() <= 44, "{kernel:?}");
+    // of all boxes of at most 44 tokens the one with the most mass by offset
+    let sides = [1usize, 3, 5, 7, 9, 11, 13];
+    // mass by frames, rows and columns apart, without a direction
+    let mut apart = [[[0.0f64; 7]; 6]; 4];
+    for q in 0..168 {
+        let seen: Vec<usize> = (0..168).filter(|kv| near(q, *kv)).collect();
+        for kv in &seen {
+            let (a, b) = (grid.place(q), grid.place(*kv));
+            apart[a[0].abs_diff(b[0])][a[1].abs_diff(b[1])][a[2].abs_diff(b[2])] += 1.0 / (168 * seen.len()) as f64;
+        }
+    }
+    let mass = |kernel: [usize; 3]| -> f64 {
+        let rows = apart.iter().take(kernel[0] / 2 + 1).flat_map(|frame| frame.iter().take(kernel[1] / 2 + 1));
+        rows.flat_map(|row| row.iter().take(kernel[2] / 2 + 1)).sum()
+    };
+    let all = sides.iter().flat_map(|t| sides.iter().flat_map(|h| sides.iter().map(|w| [*t, *h, *w])));
+    let tokens = |kernel: &[usize; 3]| kernel.iter().zip([4, 6, 7]).map(|(k, n)| (*k).min(n)).product::<usize>();
+    let best = all.filter(|k| tokens(k) <= 44).map(mass).fold(0.0, f64::max);
+    assert!((mass(kernel) - best).abs() < 1e-4, "{kernel:?} {best}");
+    assert!(less.why.contains(&format!("keep {:.1}% of the mass", 100.0 * best)), "{}", less.why);
+}
+
+#[test]
+fn forms_of_the_grid_need_a_grid_and_later_keys() {
+    let grid = Grid { extents: [2, 4, 8], start: 0 };
+    let plain = || planted(64, |q, kv| q.abs_diff(kv) <= 9);
+    let wanted = Wanted { grid: Some(grid), ..wanted(Target::Mass(0.9)) };
+    let some = |made: &Material, wanted: &Wanted| {
+        let found =
+            [grid::propose, radial::propose].map(|propose| propose(made, wanted, &Control::new()).unwrap().len());
+        (found[0], found[1])
+    };
+    let made = material(vec![plain()], 16, Some(grid));
+    assert_eq!(some(&made, &wanted), (1, 1));
+    assert_eq!(some(&made, &Wanted { grid: None, ..wanted }), (0, 0));
+    // masses by offset that were not counted, and a model that hides later keys
+    assert_eq!(some(&material(vec![plain()], 16, None), &wanted), (0, 0));
+    let causal = Head { own: Own::Causal, ..plain() };
+    assert_eq!(some(&material(vec![causal], 16, Some(grid)), &wanted), (0, 0));
+    // one frame has nothing to narrow
+    let image = Grid { extents: [1, 8, 8], start: 0 };
+    let made = material(vec![plain()], 16, Some(image));
+    assert_eq!(some(&made, &Wanted { grid: Some(image), ..wanted }), (1, 0));
 }
 
 #[test]
@@ -188,6 +266,17 @@ fn planted_radial_stripes_are_found_exactly() {
     let stripes = named(&found, "radial stripes");
     assert_eq!(stripes.form, Form::Radial { grid, width: 12, halving: 2, first_frame: false });
     assert!(stripes.mass > 0.9999, "{}", stripes.mass);
+    let why = "12 tokens on either side in the same frame, halved every 2 frames, keep 100.0% of the mass";
+    assert_eq!(stripes.why, why);
+    // a query sees 25 tokens of its own frame and of the next ones, 13 and then 7 of those farther away, on both sides as
+    // far as there are frames: 25 + 25 x 10/6 + 13 x (8 + 6)/6 + 7 x (4 + 2)/6 = 104 of 192
+    let budget = |tokens: f64| {
+        let wanted = Wanted { target: Target::Blocks(tokens / 192.0), ..wanted };
+        let made = material(vec![planted(200, keeps)], 16, Some(grid));
+        radial::propose(&made, &wanted, &Control::new()).unwrap().remove(0).form
+    };
+    assert_eq!(budget(104.5), Form::Radial { grid, width: 12, halving: 2, first_frame: false });
+    assert_ne!(budget(103.5), budget(104.5));
 }
 
 #[test]
@@ -288,6 +377,29 @@ fn heads_that_look_alike_share_a_list() {
     let Form::Blocks { heads, .. } = &few.form else { panic!("{few:?}") };
     assert!(heads[0] == heads[2] && heads[1] == heads[3] && heads[0] != heads[1]);
     assert_eq!((distinct(&few.form), few.density), (2, 0.125));
+    // each group has one mask under one budget, too
+    let own = named(&found, "heads under one budget");
+    let Form::PerHead(groups) = &own.form else { panic!("{own:?}") };
+    assert_eq!(groups.iter().map(|(heads, _)| heads.clone()).collect::<Vec<_>>(), [vec![0, 2], vec![1, 3]]);
+    assert_eq!((own.density, own.masks), (0.125, 2));
+    assert!(own.why.starts_with("2 groups of similar heads"), "{}", own.why);
+    // a list for each head, one for all, and two heads are no groups
+    let groups = |made: &Material, most_masks| {
+        let wanted = Wanted { most_masks, ..wanted(Target::Mass(0.999)) };
+        heads::propose(made, &wanted, &Control::new()).unwrap().len()
+    };
+    assert_eq!([1, 2, 3, 4].map(|most| groups(&material, most)), [0, 1, 1, 0]);
+    assert_eq!([1, 2].map(|most| groups(&material.only(&[0, 1]), most)), [0, 0]);
+    // a budget of as many blocks as they need
+    let few = heads::propose(&material, &wanted(Target::Blocks(0.125)), &Control::new()).unwrap().remove(0);
+    assert!(few.density == 0.125 && (few.mass - 1.0).abs() < 1e-5, "{few:?}");
+    assert!(few.why.starts_with("2 lists for 4 heads"), "{}", few.why);
+    // one head, and one mask for all
+    let alone = |made: &Material, most_masks| {
+        let wanted = Wanted { most_masks, ..wanted(Target::Mass(0.999)) };
+        assign::propose(made, &wanted, &Control::new()).unwrap().len()
+    };
+    assert_eq!((alone(&material.only(&[0]), 4), alone(&material, 1), alone(&material.only(&[0, 1]), 2)), (0, 0, 1));
 }
 
 #[test]

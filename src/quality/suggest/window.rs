@@ -459,4 +459,61 @@ mod tests {
             assert!((found - want).abs() < 1e-7, "{at}: {found} {want}");
         }
     }
+
+    /// Bands of 7 queries and 5 keys, with this mass at each distance of -4 to 6.
+    fn bands(mass: &[f64; 11], most: (usize, usize)) -> Bands {
+        let cells = |d: i64| (0..7i64).filter(|q| (0..5).contains(&(q - d))).count() as f64;
+        let running = |of: Vec<f64>| {
+            let mut sums = vec![0.0];
+            of.iter().for_each(|x| sums.push(sums[sums.len() - 1] + x));
+            sums
+        };
+        let (mass, cells) = (running(mass.to_vec()), running((-4..7).map(cells).collect()));
+        Bands { mass, cells, kept: 0.5, sinks: 3.0, zero: 4, most }
+    }
+
+    #[test]
+    fn the_narrowest_and_the_widest_band_are_those_of_all_bands() {
+        let masses = [
+            [0.0, 1.0, 0.0, 2.0, 8.0, 4.0, 2.0, 1.0, 0.0, 1.0, 0.5],
+            [4.0, 1.0, 3.0, 0.25, 1.0, 0.25, 0.5, 4.0, 2.0, 0.0, 0.0],
+            [0.0, 0.0, 0.0, 0.0, 1.0, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25],
+        ];
+        for (mass, most) in masses.iter().flat_map(|mass| [(mass, (6, 4)), (mass, (6, 0))]) {
+            let bands = bands(mass, most);
+            let all: Vec<(usize, usize)> =
+                (0..=most.0).flat_map(|back| (0..=most.1).map(move |ahead| (back, ahead))).collect();
+            // 0.5 of the first keys, and the distances -ahead to back
+            let of = |(back, ahead): (usize, usize)| {
+                let at = 4 - ahead..=4 + back;
+                let cells =
+                    at.clone().map(|d| (0..7).filter(|q| (0..5).contains(&(q + 4 - d as i64))).count()).sum::<usize>();
+                (0.5 + mass[at].iter().sum::<f64>(), 3.0 + cells as f64)
+            };
+            for (back, ahead) in &all {
+                assert_eq!((bands.mass(*back, *ahead), bands.cells(*back, *ahead)), of((*back, *ahead)));
+            }
+            for tenths in 5..220 {
+                let wanted = f64::from(tenths) / 10.0;
+                let found = bands.narrowest(wanted);
+                let least = all.iter().filter(|b| of(**b).0 >= wanted).map(|b| of(*b).1).fold(f64::INFINITY, f64::min);
+                if least.is_finite() {
+                    assert!(of(found).0 >= wanted && of(found).1 == least, "{wanted}: {found:?} {least}");
+                } else {
+                    assert_eq!(found, most, "none keeps {wanted}");
+                }
+            }
+            for budget in 0..45 {
+                let budget = f64::from(budget);
+                let found = bands.widest(budget);
+                let fitting =
+                    all.iter().filter(|b| of(**b).1 <= budget).map(|b| of(*b).0).fold(f64::NEG_INFINITY, f64::max);
+                if fitting.is_finite() {
+                    assert!(of(found).1 <= budget && of(found).0 == fitting, "{budget}: {found:?} {fitting}");
+                } else {
+                    assert_eq!(found, (0, 0), "none has {budget} cells or fewer");
+                }
+            }
+        }
+    }
 }
