@@ -265,7 +265,7 @@ fn set_row(count: &mut Count, row: i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::examples::Builder;
+    use crate::analysis::examples::{self, Builder};
     use crate::ir::graph::{Op, UnaryOp};
 
     fn cells(q: std::ops::Range<usize>, kv: std::ops::Range<usize>) -> Cells {

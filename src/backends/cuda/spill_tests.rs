@@ -30,6 +30,12 @@ const SPILLS: &[(&str, &str, u32, &str)] = &[
         16,
         "the running sums of queries and of keys are held beside the scores of 192 rows",
     ),
+    (
+        "deepseek_mla_rope",
+        "sm_90a",
+        44,
+        "rows and keys of 128 reads; indices bounded by five instructions took 1% more time",
+    ),
 ];
 /// Architecture, head_dim, largest bytes for kernels without a score mod, and the reason.
 const SHARED_SPILLS: &[(&str, usize, u32, &str)] =

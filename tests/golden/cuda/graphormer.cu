@@ -70,7 +70,7 @@ __device__ __forceinline__ float score_mod(const Mods &m, int way, float raw, fl
     const int v9 = min(v6, v8);
     const int v11 = min(v9, m.ui[1]);
 #line 33 "mod_source_0"
-    const float v12 = load(m.c0 + ((wrap(h, m.d0_0)) * m.d0_1 + wrap(v11, m.d0_1)));
+    const float v12 = load(m.c0 + ((inside(h, m.d0_0)) * m.d0_1 + wrap(v11, m.d0_1)));
 #line 42 "mod_source_1"
     const int v14 = kv_idx - q_idx;
     const int v15 = v14 & 255;
@@ -87,7 +87,7 @@ __device__ __forceinline__ float score_mod(const Mods &m, int way, float raw, fl
     const int v31 = v26 ? v27 : v30;
     const int v33 = v31 & 3;
 #line 55 "mod_source_1"
-    const float v34 = load(m.c1 + (((wrap(h, m.d1_0)) * m.d1_1 + wrap(0, m.d1_1)) * m.d1_2 + wrap(v33, m.d1_2)));
+    const float v34 = load(m.c1 + (((inside(h, m.d1_0)) * m.d1_1 + wrap(0, m.d1_1)) * m.d1_2 + wrap(v33, m.d1_2)));
     const float v36 = v22 ? v34 : 0.0f;
     const float v37 = v36 + 0.0f;
     const bool v39 = v20 > m.ui[7];
@@ -95,7 +95,7 @@ __device__ __forceinline__ float score_mod(const Mods &m, int way, float raw, fl
     const int v46 = v26 ? v42 : v45;
     const int v47 = v46 & 3;
 #line 55 "mod_source_1"
-    const float v49 = load(m.c1 + (((wrap(h, m.d1_0)) * m.d1_1 + wrap(m.ui[10], m.d1_1)) * m.d1_2 + wrap(v47, m.d1_2)));
+    const float v49 = load(m.c1 + (((inside(h, m.d1_0)) * m.d1_1 + wrap(m.ui[10], m.d1_1)) * m.d1_2 + wrap(v47, m.d1_2)));
     const float v50 = v39 ? v49 : 0.0f;
     const float v51 = v37 + v50;
     const bool v53 = v20 > m.ui[11];
@@ -103,7 +103,7 @@ __device__ __forceinline__ float score_mod(const Mods &m, int way, float raw, fl
     const int v60 = v26 ? v56 : v59;
     const int v61 = v60 & 3;
 #line 55 "mod_source_1"
-    const float v63 = load(m.c1 + (((wrap(h, m.d1_0)) * m.d1_1 + wrap(m.ui[14], m.d1_1)) * m.d1_2 + wrap(v61, m.d1_2)));
+    const float v63 = load(m.c1 + (((inside(h, m.d1_0)) * m.d1_1 + wrap(m.ui[14], m.d1_1)) * m.d1_2 + wrap(v61, m.d1_2)));
     const float v64 = v53 ? v63 : 0.0f;
     const float v65 = v51 + v64;
     const bool v67 = v20 > m.ui[15];
@@ -111,7 +111,7 @@ __device__ __forceinline__ float score_mod(const Mods &m, int way, float raw, fl
     const int v74 = v26 ? v70 : v73;
     const int v75 = v74 & 3;
 #line 55 "mod_source_1"
-    const float v77 = load(m.c1 + (((wrap(h, m.d1_0)) * m.d1_1 + wrap(m.ui[18], m.d1_1)) * m.d1_2 + wrap(v75, m.d1_2)));
+    const float v77 = load(m.c1 + (((inside(h, m.d1_0)) * m.d1_1 + wrap(m.ui[18], m.d1_1)) * m.d1_2 + wrap(v75, m.d1_2)));
     const float v78 = v67 ? v77 : 0.0f;
     const float v79 = v65 + v78;
     const bool v81 = v20 > m.ui[19];
@@ -119,7 +119,7 @@ __device__ __forceinline__ float score_mod(const Mods &m, int way, float raw, fl
     const int v88 = v26 ? v84 : v87;
     const int v89 = v88 & 3;
 #line 55 "mod_source_1"
-    const float v91 = load(m.c1 + (((wrap(h, m.d1_0)) * m.d1_1 + wrap(m.ui[22], m.d1_1)) * m.d1_2 + wrap(v89, m.d1_2)));
+    const float v91 = load(m.c1 + (((inside(h, m.d1_0)) * m.d1_1 + wrap(m.ui[22], m.d1_1)) * m.d1_2 + wrap(v89, m.d1_2)));
     const float v92 = v81 ? v91 : 0.0f;
     const float v93 = v79 + v92;
 #line 56 "mod_source_1"

@@ -24,7 +24,7 @@ struct RowValues {
 #line 1 "mods"
 __device__ __forceinline__ RowValues row_values(const Mods &m, const HeadValues head, int b, int h, int q_idx) {
 #line 26 "mod_source_0"
-    const int v3 = load(m.c0 + (wrap(q_idx, m.d0_0)));
+    const int v3 = load(m.c0 + (inside(q_idx, m.d0_0)));
     return RowValues{v3};
 }
 #line 1 "mods"
@@ -35,7 +35,7 @@ struct ColumnValues {
 #line 1 "mods"
 __device__ __forceinline__ ColumnValues column_values(const Mods &m, const HeadValues head, int b, int h, int kv_idx) {
 #line 26 "mod_source_0"
-    const int v4 = load(m.c0 + (wrap(kv_idx, m.d0_0)));
+    const int v4 = load(m.c0 + (inside(kv_idx, m.d0_0)));
     return ColumnValues{v4};
 }
 #line 1 "mods"
