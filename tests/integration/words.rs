@@ -159,8 +159,22 @@ const SHOWS: [&str; 36] = [
 ];
 
 /// Words that are the same in all languages: names of programs and of the field.
-const SAME: [&str; 12] =
-    ["Ctrl", "Enter", "FLOP", "NVIDIA", "PyTorch", "dtype", "head_dim_v", "kv", "kv_idx", "ms", "q_idx", "sqrt"];
+const SAME: [&str; 14] = [
+    "BLOCK_SIZE",
+    "Ctrl",
+    "Enter",
+    "FLOP",
+    "GPU",
+    "NVIDIA",
+    "PyTorch",
+    "dtype",
+    "head_dim_v",
+    "kv",
+    "kv_idx",
+    "ms",
+    "q_idx",
+    "sqrt",
+];
 
 /// Sentences of the sources of the window that no one reads in it, with the reason.
 const NOT_SAID: [(&str, &str); 5] = [
