@@ -131,7 +131,8 @@ pub(crate) fn known_mask(mask: &Mod) -> Known {
 /// Hopper's variant for the flex backend, if it is suitable.
 fn hopper(problem: &Problem, choice: &Choice, shape: &Shape, limits: &Limits, score: ScoreKind) -> Option<KernelSpec> {
     let own = with_mask_as_data(problem, KernelSpec::hopper(shape, limits, choice.mask, score)?);
-    Some(finer::variant(problem, own, limits))
+    let finer = finer::variant(problem, &own, limits).map(|spec| with_mask_as_data(problem, spec));
+    Some(finer.unwrap_or(own))
 }
 
 /// A variant whose mask goes in as data, if it can, so that another mask needs no other kernel.
@@ -329,5 +330,64 @@ pub(crate) mod tests {
         assert_eq!(of(200, 300, 100, BackendName::FlashAttention2), Ok(MaskKind::Formula));
         assert_eq!(of(200, 300, 100, BackendName::Sdpa), Ok(MaskKind::Dense));
         assert_eq!(of(200, 300, 0, BackendName::FlashAttention2), Err("flash-causal-alignment".into()));
+    }
+
+    /// Blocks of `size` tokens, of which each row keeps one in eight, here and there.
+    fn scattered(size: i64) -> Arc<Mod> {
+        make(ModKind::Mask, |g| {
+            let (q, k, size) = (g.input(Input::QIdx), g.input(Input::KvIdx), g.int(size));
+            let (row, column) = (g.binary(BinaryOp::FloorDiv, q, size), g.binary(BinaryOp::FloorDiv, k, size));
+            let (three, five, eight, zero) = (g.int(3), g.int(5), g.int(8), g.int(0));
+            let (row, column) = (g.binary(BinaryOp::Mul, row, three), g.binary(BinaryOp::Mul, column, five));
+            let sum = g.binary(BinaryOp::Add, row, column);
+            let rest = g.binary(BinaryOp::Mod, sum, eight);
+            g.binary(BinaryOp::Eq, rest, zero)
+        })
+    }
+
+    /// Documents of `size` tokens.
+    fn diagonal(size: i64) -> Arc<Mod> {
+        make(ModKind::Mask, |g| {
+            let (q, k, size) = (g.input(Input::QIdx), g.input(Input::KvIdx), g.int(size));
+            let (row, column) = (g.binary(BinaryOp::FloorDiv, q, size), g.binary(BinaryOp::FloorDiv, k, size));
+            g.binary(BinaryOp::Eq, row, column)
+        })
+    }
+
+    /// Tiles and blocks of a multiprocessor.
+    fn tiles(mask: Option<Arc<Mod>>, head_dim: usize, arch: &str) -> (usize, usize, usize) {
+        tiles_of(ProblemSpec { mask, ..ProblemSpec::plain(1, (16, 16), (4096, 4096), head_dim) }, arch)
+    }
+
+    fn tiles_of(of: ProblemSpec, arch: &str) -> (usize, usize, usize) {
+        let problem = Problem::new(of).expect("a valid problem");
+        let choice = choose(&problem, BackendName::Flex).expect("flex takes it");
+        let limits = Limits::of_arch(arch).expect("an architecture");
+        let spec = spec(&problem, &choice, &limits);
+        assert!((spec.shared_bytes() + 1024) * spec.min_blocks <= limits.shared_per_sm, "{}", spec.name());
+        (spec.tile_q, spec.tile_kv, spec.min_blocks)
+    }
+
+    #[test]
+    fn masks_of_small_blocks_take_small_tiles_and_others_large_ones() {
+        let of = |mask: Arc<Mod>, head_dim| tiles(Some(mask), head_dim, "sm_90a");
+        // one block in eight is kept: of tiles of 128 rows and 128 keys nearly half have one
+        assert_eq!(of(scattered(64), 128), (64, 64, 2));
+        assert_eq!(of(scattered(64), 64), (64, 64, 2));
+        assert_eq!(of(scattered(128), 128), (128, 128, 1));
+        // 192 rows meet two documents of 256
+        assert_eq!(of(diagonal(256), 64), (64, 128, 2));
+        assert_eq!(of(diagonal(256), 128), (128, 128, 1));
+        for head_dim in [64, 128] {
+            let whole = (if head_dim == 64 { 192 } else { 128 }, 128, 1);
+            assert_eq!(of(causal(), head_dim), whole);
+            assert_eq!(tiles(None, head_dim, "sm_90a"), whole);
+        }
+        // a launch that hardly takes time
+        let short = ProblemSpec { mask: Some(scattered(64)), ..ProblemSpec::plain(1, (1, 1), (1024, 1024), 128) };
+        assert_eq!(tiles_of(short, "sm_90a"), (128, 128, 1));
+        // wide heads and other architectures have no smaller ones
+        assert_eq!(of(scattered(64), 256), (128, 80, 1));
+        assert_eq!(tiles(Some(scattered(64)), 128, "sm_80"), (128, 64, 2));
     }
 }
