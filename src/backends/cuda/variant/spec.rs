@@ -237,7 +237,7 @@ impl KernelSpec {
         let (qk, v) = (self.head_dim.next_multiple_of(64), self.head_dim_v.next_multiple_of(64));
         let row = HOPPER.iter().find(|row| qk <= row.widest_qk && v <= row.widest_v);
         let row = row.filter(|_| self.kernel == Kernel::FlexSm90);
-        let (own, most) = (*self, limits.shared_per_sm);
+        let (own, limits) = (*self, *limits);
         let spec = move |tiles: &Finer| {
             let Finer { consumers, kv, stages: [stages, v_stages, q_stages], blocks, cost } = *tiles;
             let spec = KernelSpec { stages, v_stages, q_stages, min_blocks: blocks, ..own };
@@ -246,8 +246,7 @@ impl KernelSpec {
                 cost,
             )
         };
-        let fits = move |spec: &KernelSpec| (spec.shared_bytes() + 1024) * spec.min_blocks <= most;
-        row.into_iter().flat_map(|row| row.finer).map(spec).filter(move |(spec, _)| fits(spec))
+        row.into_iter().flat_map(|row| row.finer).map(spec).filter(move |(spec, _)| spec.fits(&limits))
     }
 
     /// The flash kernel for a shape on a device.
@@ -316,11 +315,13 @@ impl KernelSpec {
 
     /// The first candidate whose blocks fit, as many of them as it is tuned for; the last fits one block anywhere.
     fn first_that_fits(candidates: impl Iterator<Item = KernelSpec> + Clone, limits: &Limits) -> KernelSpec {
-        let fits = |spec: &KernelSpec| {
-            let bytes = spec.shared_bytes();
-            bytes <= limits.shared_per_block && (bytes + 1024) * spec.min_blocks <= limits.shared_per_sm
-        };
-        candidates.clone().find(fits).or(candidates.last()).expect("a table of tiles is not empty")
+        candidates.clone().find(|spec| spec.fits(limits)).or(candidates.last()).expect("a table of tiles is not empty")
+    }
+
+    /// Whether as many blocks as the variant is tuned for have room on a multiprocessor; the system keeps 1 KB of each.
+    pub(crate) fn fits(&self, limits: &Limits) -> bool {
+        let bytes = self.shared_bytes();
+        bytes <= limits.shared_per_block && (bytes + 1024) * self.min_blocks <= limits.shared_per_sm
     }
 
     /// Dynamic shared memory of a block, bytes.
