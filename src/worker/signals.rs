@@ -1,6 +1,6 @@
 //! What a signal that ends this process does first: it ends the workers that this process has started.
 //!
-//! Invariant: the process ends as it would without this, with the same status, and within [`PATIENCE`]; nothing of a worker's group
+//! Invariant: the process ends as it would without this, with the same status, and within `PATIENCE`; nothing of a worker's group
 //! is left. A worker that reads its stdin would see the end by itself; a launch command need not. Must not know what workers do.
 
 use crate::worker::process::{self, End};
