@@ -3,6 +3,7 @@
 //! Invariant: equal tiles share one bitmap; a cell outside the lengths is never kept. Only the launch then depends on
 //! the mask: any mask runs the same compiled kernel. Plain data, tested without a device. Must not know launches.
 
+use super::packed::{WORDS, packed};
 use super::plan::Plan;
 use crate::backends::cuda::variant::spec::MaskKind;
 use crate::base::Lengths;
@@ -10,9 +11,6 @@ use crate::ir::graph::Mod;
 use crate::ir::tiles::Program;
 use rayon::prelude::*;
 use std::collections::HashMap;
-
-/// Words of a row of a tile: word t holds the columns `8j + 2t + e`, at bit `2j + e`.
-const WORDS: usize = 4;
 
 /// Partial tiles up to which bitmaps are made of a mask whose rows keep a range of keys each: 32 MB of them at most, and a fraction of a
 /// second of evaluation. Ranges take its place beyond.
@@ -72,7 +70,7 @@ impl Bitmaps {
                             cells,
                             tile_kv,
                         );
-                        pack(cells, tile_kv)
+                        packed(cells, tile_kv)
                     };
                     plan.partial_tiles(row).map(evaluate).collect()
                 },
@@ -121,23 +119,6 @@ impl Bitmaps {
         }
         Bitmaps { words, ..self }
     }
-}
-
-/// Cells of a tile, one byte each, as words in register order.
-pub(crate) fn pack(cells: &[u8], tile_kv: usize) -> Vec<u32> {
-    assert!(tile_kv.is_multiple_of(8), "words are made of whole groups of columns");
-    let mut words = vec![0u32; cells.len() / tile_kv * WORDS];
-    for (row, words) in cells.chunks_exact(tile_kv).zip(words.chunks_exact_mut(WORDS)) {
-        for (j, group) in row.as_chunks::<8>().0.iter().enumerate() {
-            // eight bytes of 0 or 1; each pair of them becomes the two low bits of its 16
-            let bytes = u64::from_le_bytes(*group);
-            let pairs = bytes | bytes >> 7;
-            for (t, word) in words.iter_mut().enumerate() {
-                *word |= ((pairs >> (16 * t)) as u32 & 3) << (2 * j);
-            }
-        }
-    }
-    words
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! Plain data, tested without a device. Must not know memory or launches.
 
 use super::bitmap::{self, Bitmaps};
+use super::packed::packed;
 use super::plan::Plan;
 use crate::analysis::block_mask::{BlockKind, BlockMask, MaskShape};
 use crate::backends::cuda::variant::spec::{KernelSpec, MaskKind};
@@ -200,7 +201,7 @@ fn bitmaps(problem: &Problem, spec: &KernelSpec, plan: &Plan) -> Bitmaps {
             for (g, cells) in cells.chunks_mut(q_len * tile_kv).take(group).enumerate() {
                 program.mask_rows(b, kv_head * group + g, 0..q_len, keys.clone(), cells, tile_kv);
             }
-            bitmap::pack(&cells, tile_kv)
+            packed(&cells, tile_kv)
         };
         plan.partial_tiles(row).map(words).collect()
     };

@@ -8,6 +8,7 @@ pub(crate) mod decode_plan;
 pub(crate) mod in_order;
 pub(crate) mod kept;
 pub(crate) mod of_problem;
+mod packed;
 pub(crate) mod parts;
 pub(crate) mod pieces;
 pub(crate) mod plan;

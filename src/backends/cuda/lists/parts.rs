@@ -30,6 +30,14 @@ pub(crate) struct Parts {
     pub slots: usize,
 }
 
+impl Parts {
+    /// What each unit takes.
+    fn costs(&self) -> impl Iterator<Item = usize> {
+        let join = |part: &Part| if part.parts > 1 { PART } else { 0 };
+        self.items.iter().zip(&self.parts).map(move |(item, part)| cost(item) + join(part))
+    }
+}
+
 /// The items of a launch of so many blocks, each of which takes its next item when it has finished one. None: as they are.
 pub(crate) fn shared(items: &[Item], blocks: usize) -> Option<Parts> {
     if !can_be_cut(items, blocks) {
@@ -37,10 +45,25 @@ pub(crate) fn shared(items: &[Item], blocks: usize) -> Option<Parts> {
     }
     let (late, even) = late(items, blocks);
     let longest = ends(&whole(items), blocks).1;
+    let pays = |time: usize| time * 100 <= longest * (100 - GAIN);
+    // no cut ends before all blocks are equally busy
+    if !pays(even) {
+        return None;
+    }
     let pieces = (1..=8).map(|n| even.div_ceil(n)).chain((1..=6).map(|n| LEAST << n));
-    let made = pieces.filter(|piece| *piece >= LEAST).map(|piece| cut(items, &late, piece, false));
-    let (time, best) = made.map(|parts| (ends(&parts, blocks).1, parts)).min_by_key(|(time, _)| *time)?;
-    (time * 100 <= longest * (100 - GAIN) && best.slots > 0).then_some(best)
+    let mut best: Option<(usize, Parts)> = None;
+    for piece in pieces.filter(|piece| *piece >= LEAST) {
+        let made = cut(items, &late, piece, false);
+        let least = best.as_ref().map_or(usize::MAX, |(time, _)| *time);
+        if made.costs().sum::<usize>() / blocks >= least {
+            continue;
+        }
+        let (_, time) = ends(&made, blocks);
+        if time < least {
+            best = Some((time, made));
+        }
+    }
+    best.filter(|(time, made)| pays(*time) && made.slots > 0).map(|(_, made)| made)
 }
 
 /// Whether cutting items can save time: some blocks would wait for others, and the last round is no small share of all.
@@ -72,11 +95,10 @@ fn cost(item: &Item) -> usize {
 fn ends(made: &Parts, blocks: usize) -> (Vec<usize>, usize) {
     let mut free: BinaryHeap<Reverse<usize>> = (0..blocks).map(|_| Reverse(0)).collect();
     let mut ends = Vec::with_capacity(made.items.len());
-    for (item, part) in made.items.iter().zip(&made.parts) {
-        let Reverse(from) = free.pop().unwrap_or(Reverse(0));
-        let end = from + cost(item) + if part.parts > 1 { PART } else { 0 };
-        ends.push(end);
-        free.push(Reverse(end));
+    for cost in made.costs() {
+        let Some(mut first) = free.peek_mut() else { break };
+        first.0 += cost;
+        ends.push(first.0);
     }
     let last = ends.iter().copied().max().unwrap_or(0);
     (ends, last)

@@ -59,26 +59,55 @@ enum Share {
 }
 
 impl Share {
-    /// The pieces of each tile: start and length. A tile has at least one, which may be empty.
+    /// The lengths of a tile's pieces, at least one, which may be empty. `before`: kv tiles of the tail in front of it.
+    fn lengths(self, work: u64, before: u64, mut piece: impl FnMut(u64)) {
+        match self {
+            Share::Equal(most) => {
+                let count = work.div_ceil(most).max(1);
+                (0..count).for_each(|i| piece(work * (i + 1) / count - work * i / count));
+            }
+            Share::Running(share) => {
+                let mut begin = 0;
+                let next = share - before % share;
+                for end in (next..work).step_by(share as usize) {
+                    piece(end - begin);
+                    begin = end;
+                }
+                piece(work - begin);
+            }
+        }
+    }
+
+    /// The pieces of each tile: start and length.
     fn pieces(self, work: &[u64]) -> Vec<Vec<(u64, u64)>> {
         let mut before = 0;
         let of = |work: u64| {
-            let mut ends: Vec<u64> = match self {
-                Share::Equal(most) => {
-                    let count = work.div_ceil(most);
-                    (1..count).map(|i| work * i / count).collect()
-                }
-                Share::Running(share) => {
-                    let next = share - before % share;
-                    (next..work).step_by(share as usize).collect()
-                }
-            };
-            ends.push(work);
+            let (mut begin, mut made) = (0, Vec::new());
+            self.lengths(work, before, |length| {
+                made.push((begin, length));
+                begin += length;
+            });
             before += work;
-            let begins = std::iter::once(0).chain(ends.clone());
-            begins.zip(ends).map(|(begin, end)| (begin, end - begin)).collect()
+            made
         };
         work.iter().copied().map(of).collect()
+    }
+
+    /// The costs of all pieces, and how many a tile has at most.
+    fn costs(self, work: &[u64], price: Price, costs: &mut Vec<u64>) -> usize {
+        costs.clear();
+        let (mut before, mut most) = (0, 0);
+        for work in work {
+            let first = costs.len();
+            self.lengths(*work, before, |length| costs.push(length + START));
+            let own = &mut costs[first..];
+            most = most.max(own.len());
+            if own.len() > 1 {
+                own.iter_mut().for_each(|cost| *cost += price.leave);
+            }
+            before += work;
+        }
+        most
     }
 }
 
@@ -161,17 +190,20 @@ fn choose(work: &[u64], multiprocessors: usize, price: Price) -> (f64, Option<Cu
     let mut tails = vec![odd, odd + multiprocessors, work.len()];
     tails.retain(|tail| (1..=work.len().min(2 * multiprocessors)).contains(tail));
     tails.sort_by_key(|tail| Reverse(*tail));
-    let (mut best, mut taken) = (None, 0);
+    let (mut best, mut taken, mut costs) = (None::<(f64, Cut)>, 0, Vec::new());
     for tail in tails {
         let first = work.len() - tail;
         busy.take(work[taken..first].iter().map(|w| w + START));
         taken = first;
         let longest = work[first..].iter().copied().max().unwrap_or(0);
         let a_processor = work[first..].iter().sum::<u64>().div_ceil(multiprocessors as u64).max(1);
-        let equal = (2..=MOST).map(|count| Share::Equal(longest.div_ceil(count).max(1)));
-        for share in equal.chain([1, 2].map(|n| Share::Running(a_processor.div_ceil(n)))) {
-            let end = busy.clone().after(&share.pieces(&work[first..]), price);
-            if best.is_none_or(|(least, _)| end < least) {
+        let mut equal: Vec<u64> = (2..=MOST).map(|count| longest.div_ceil(count).max(1)).collect();
+        equal.dedup();
+        let running = [1, 2].map(|n| Share::Running(a_processor.div_ceil(n)));
+        for share in equal.into_iter().map(Share::Equal).chain(running) {
+            let least = best.map_or(f64::INFINITY, |(end, _)| end);
+            let most = share.costs(&work[first..], price, &mut costs);
+            if let Some(end) = busy.sooner(&mut costs, most, price, least) {
                 best = Some((end, Cut { tail, share }));
             }
         }
@@ -209,14 +241,20 @@ impl Busy {
         self.0.iter().map(|Reverse(at)| *at).max().unwrap_or(0)
     }
 
-    /// The end when tiles in these pieces come next.
-    fn after(mut self, tiles: &[Vec<(u64, u64)>], price: Price) -> f64 {
-        let extra = |tile: &[_]| if tile.len() > 1 { START + price.leave } else { START };
-        let mut costs: Vec<u64> = tiles.iter().flat_map(|t| t.iter().map(|(_, length)| length + extra(t))).collect();
+    /// The end when pieces of these costs come next, of tiles that have at most `most` of them; None: not before `least`.
+    fn sooner(&self, costs: &mut [u64], most: usize, price: Price, least: f64) -> Option<f64> {
+        let joined = price.join * if most > 1 { most as f64 } else { 0.0 };
+        // no order ends before the mean of all, nor before the longest piece: most cuts are left here
+        let all = self.0.iter().map(|Reverse(at)| *at).sum::<u64>() + costs.iter().sum::<u64>();
+        let bound = all.div_ceil(self.0.len() as u64).max(costs.iter().copied().max().unwrap_or(0));
+        if bound as f64 + joined >= least {
+            return None;
+        }
         costs.sort_unstable_by_key(|cost| Reverse(*cost));
-        self.take(costs.into_iter());
-        let joined = tiles.iter().map(Vec::len).max().filter(|count| *count > 1).unwrap_or(0);
-        self.end() as f64 + price.join * joined as f64
+        let mut after = self.clone();
+        after.take(costs.iter().copied());
+        let end = after.end() as f64 + joined;
+        (end < least).then_some(end)
     }
 }
 
@@ -412,6 +450,17 @@ mod tests {
         assert_eq!(section(Plan::unmasked(64, 8192, 128), 64, [7, 4], 128), 7);
     }
 
+    /// The end of whole tiles and of tiles in pieces behind them, each piece at USUAL's price.
+    fn end_of(whole: &[u64], tiles: &[Vec<(u64, u64)>], sms: usize) -> f64 {
+        let extra = |tile: &[_]| if tile.len() > 1 { START + USUAL.leave } else { START };
+        let mut costs: Vec<u64> = tiles.iter().flat_map(|t| t.iter().map(|(_, length)| length + extra(t))).collect();
+        costs.sort_unstable_by_key(|cost| Reverse(*cost));
+        let mut busy = Busy::with(sms, whole);
+        busy.take(costs.into_iter());
+        let most = tiles.iter().map(Vec::len).max().filter(|count| *count > 1).unwrap_or(0);
+        busy.end() as f64 + USUAL.join * most as f64
+    }
+
     #[test]
     fn no_plan_is_made_longer_than_it_was() {
         let mut state = 7u64;
@@ -425,11 +474,21 @@ mod tests {
             let work: Vec<u64> = (0..tiles).map(|_| random(most + 1)).collect();
             let whole = Busy::with(sms, &work);
             let (reported, cut) = choose(&work, sms, USUAL);
+            // no cut that ends sooner was left out
+            for tail in
+                [tiles % sms, tiles % sms + sms, tiles].into_iter().filter(|n| (1..=tiles.min(2 * sms)).contains(n))
+            {
+                let (before, last) = work.split_at(tiles - tail);
+                let longest = last.iter().copied().max().unwrap_or(0);
+                for share in (2..=MOST).map(|count| Share::Equal(longest.div_ceil(count).max(1))) {
+                    let end = end_of(before, &share.pieces(last), sms);
+                    assert!(end >= WORTH * whole.end() as f64 || end >= reported, "{share:?}: {end} < {reported}");
+                }
+            }
             if let Some(cut) = cut {
                 cuts += 1;
                 let first = tiles - cut.tail;
-                let busy = Busy::with(sms, &work[..first]);
-                let end = busy.after(&cut.share.pieces(&work[first..]), USUAL);
+                let end = end_of(&work[..first], &cut.share.pieces(&work[first..]), sms);
                 assert!(end == reported && end < whole.end() as f64);
             }
         }

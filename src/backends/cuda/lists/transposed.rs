@@ -5,6 +5,7 @@
 //! never full. Plain data, tested without a device. Must not know launches.
 
 use super::bitmap::Bitmaps;
+use super::packed::transposed;
 use super::plan::Plan;
 use super::words::Item;
 use crate::base::Lengths;
@@ -299,7 +300,7 @@ impl Transposed {
                     Some(program) => program.mask_rows(b, h, q, kv.clone(), &mut cells, tile_kv),
                     None => (0..q.len()).for_each(|r| cells[r * tile_kv..][..kv.len()].fill(1)),
                 }
-                pack(&cells, tile_q, tile_kv)
+                transposed(&cells, tile_q, tile_kv)
             });
             made.collect::<Vec<_>>()
         };
@@ -307,33 +308,12 @@ impl Transposed {
     }
 }
 
-/// Where the bit of a query and a key of a tile is: its word and its place in it. Thread `32 w + 4 i + t` holds keys `16 w + i`
-/// and 8 more, and queries `8 j + 2 t + e`.
-fn place(tile_q: usize, query: usize, key: usize) -> (usize, usize) {
-    let (w, i, r) = (key / 16, key % 8, key / 8 % 2);
-    let (j, t, e) = (query / 8, query / 2 % 4, query % 2);
-    let thread = 32 * w + 4 * i + t;
-    match tile_q {
-        128 => (2 * thread + r, 2 * j + e),
-        _ => (thread, r * tile_q / 4 + 2 * j + e),
-    }
-}
-
-/// Rows of bytes of 0 or 1 as words.
-fn pack(cells: &[u8], tile_q: usize, tile_kv: usize) -> Vec<u32> {
-    let mut words = vec![0u32; 2 * tile_kv * if tile_q == 128 { 2 } else { 1 }];
-    for (at, _) in cells.iter().enumerate().filter(|(_, cell)| **cell != 0) {
-        let (word, bit) = place(tile_q, at / tile_kv, at % tile_kv);
-        words[word] |= 1 << bit;
-    }
-    words
-}
-
 #[cfg(test)]
 mod tests {
     use crate::analysis::block_mask::{BlockMask, MaskShape};
     use crate::backends::cuda::lists::by_arrival;
     use crate::backends::cuda::lists::in_order::Launch;
+    use crate::backends::cuda::lists::packed::place;
     use crate::backends::cuda::lists::transposed::*;
     use crate::base::{BlockSize, Control};
     use crate::ir::cell::{self, Cell};
