@@ -19,4 +19,5 @@ pub mod lowered;
 pub mod promises;
 pub mod ranges;
 pub mod raster;
+pub mod repeats;
 pub mod settled;

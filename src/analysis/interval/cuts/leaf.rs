@@ -491,6 +491,30 @@ impl Leaf {
         }
     }
 
+    /// All that its cells in a block depend on besides kv_idx, where that is one value for all queries of the row.
+    pub(super) fn fixed(&self, row: &Row) -> Option<SmallVec<[i64; 4]>> {
+        match &self.kind {
+            Kind::Open | Kind::Row(_) => None,
+            Kind::Kv(..) => Some(SmallVec::new()),
+            Kind::Cut(_) => Some(smallvec![one(row.value)?]),
+            Kind::Load(..) => row.index.iter().copied().map(one).collect(),
+        }
+    }
+
+    /// All that its cells in a block depend on besides q_idx, where that is one value for all keys of the block.
+    pub(super) fn fixed_column(&self, block: usize) -> Option<SmallVec<[i64; 4]>> {
+        let of = |index: &Index| match index {
+            Index::Row(_) => Some(0),
+            Index::Kv(_, levels) => one(levels.at(0, block)),
+        };
+        match &self.kind {
+            Kind::Open | Kind::Kv(..) => None,
+            Kind::Row(_) => Some(SmallVec::new()),
+            Kind::Cut(cut) => Some(smallvec![one(cut.kv.at(0, block))?]),
+            Kind::Load(_, index) => index.iter().map(of).collect(),
+        }
+    }
+
     /// The difference at the block's first cell, if it is purely affine.
     pub(super) fn local(&self, row: &Row, kv: i64) -> Option<i64> {
         match &self.kind {
@@ -500,6 +524,11 @@ impl Leaf {
             _ => None,
         }
     }
+}
+
+/// The only value of a range. Sums that left the range of i64 stand at its ends: they are none.
+fn one((low, high): (i64, i64)) -> Option<i64> {
+    (low == high && low.unsigned_abs() < 1 << 62).then_some(low)
 }
 
 fn hull(a: (i64, i64), b: (i64, i64)) -> (i64, i64) {

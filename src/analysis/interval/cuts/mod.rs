@@ -46,6 +46,8 @@ pub struct RowCuts<'a> {
     program: &'a Program,
     scratch: Scratch,
     rows: Vec<leaf::Row>,
+    /// The row's first query.
+    first: i64,
 }
 
 impl Cuts {
@@ -64,7 +66,7 @@ impl Cuts {
     /// Ready to be asked about rows.
     pub fn rows<'a>(&'a self, program: &'a Program) -> RowCuts<'a> {
         let rows = self.leaves.iter().map(Leaf::row).collect();
-        RowCuts { cuts: self, program, scratch: program.scratch(), rows }
+        RowCuts { cuts: self, program, scratch: program.scratch(), rows, first: 0 }
     }
 }
 
@@ -101,6 +103,7 @@ fn tree(program: &Program, at: usize, makers: &mut Makers<'_>, nesting: usize) -
 impl RowCuts<'_> {
     /// Goes to a row: a range of q_idx (inclusive) within the whole.
     pub fn enter(&mut self, whole: &Cells, q: (i64, i64)) {
+        self.first = q.0;
         self.program.run_rows(&Cells { q, ..*whole }, &mut self.scratch);
         for (leaf, row) in self.cuts.leaves.iter().zip(&mut self.rows) {
             leaf.enter(q, &self.scratch, row);
@@ -134,17 +137,51 @@ impl RowCuts<'_> {
         }
     }
 
-    /// Words that decide an open block of the row: blocks with equal words, of equal extents, hold equal cells. None where
-    /// more than affine comparisons are open.
+    /// Words that decide a block of the row: blocks with equal words, of equal extents, hold equal cells. None where a comparison is
+    /// open and matters that is neither affine nor has one value for all queries of the row or for all keys of the block.
     pub fn key(&self, block: usize, kv: i64) -> Option<SmallVec<[i64; 8]>> {
         let mut key = SmallVec::new();
-        for (leaf, row) in self.cuts.leaves.iter().zip(&self.rows) {
-            match leaf.truth(self.program, row, 0, block).value() {
-                Some(known) => key.push(i64::from(known)),
-                None => key.extend([2, leaf.local(row, kv)?]),
+        let (_, complete) = self.describe(&self.cuts.tree, block, kv, &mut key);
+        complete.then_some(key)
+    }
+
+    /// Appends the words of a part of the logic; its bounds, and whether the words are all that its cells depend on.
+    fn describe(&self, tree: &Tree, block: usize, kv: i64, key: &mut SmallVec<[i64; 8]>) -> (Truth, bool) {
+        let first = key.len();
+        // an undecided part: what follows are the words of what it is made of
+        key.push(4);
+        let (truth, complete) = match tree {
+            Tree::Leaf(at) => self.describe_leaf(*at, block, kv, key),
+            Tree::Not(a) => {
+                let (a, complete) = self.describe(a, block, kv, key);
+                (a.not(), complete)
             }
-        }
-        Some(key)
+            Tree::And(a, b) | Tree::Or(a, b) | Tree::Xor(a, b) => {
+                let (a, left) = self.describe(a, block, kv, key);
+                let (b, right) = self.describe(b, block, kv, key);
+                let truth = match tree {
+                    Tree::And(..) => a.and(b),
+                    Tree::Or(..) => a.or(b),
+                    _ => a.xor(b),
+                };
+                (truth, left && right)
+            }
+        };
+        let Some(known) = truth.value() else { return (truth, complete) };
+        key.truncate(first);
+        key.push(i64::from(known));
+        (truth, true)
+    }
+
+    fn describe_leaf(&self, at: usize, block: usize, kv: i64, key: &mut SmallVec<[i64; 8]>) -> (Truth, bool) {
+        let (leaf, row) = (&self.cuts.leaves[at], &self.rows[at]);
+        let words = leaf.local(row, kv).map(|local| smallvec![2, local]);
+        let one_row = || leaf.fixed(row).map(|fixed| [3, block as i64].into_iter().chain(fixed).collect());
+        let one_column = || leaf.fixed_column(block).map(|fixed| [5, self.first].into_iter().chain(fixed).collect());
+        let words: Option<SmallVec<[i64; 8]>> = words.or_else(one_row).or_else(one_column);
+        let complete = words.is_some();
+        key.extend(words.unwrap_or_default());
+        (leaf.truth(self.program, row, 0, block), complete)
     }
 }
 

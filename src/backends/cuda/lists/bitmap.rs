@@ -5,8 +5,9 @@
 
 use super::packed::{WORDS, packed};
 use super::plan::Plan;
+use crate::analysis::repeats;
 use crate::backends::cuda::variant::spec::MaskKind;
-use crate::base::Lengths;
+use crate::base::{BlockSize, Lengths};
 use crate::ir::graph::Mod;
 use crate::ir::tiles::Program;
 use rayon::prelude::*;
@@ -50,55 +51,58 @@ pub(crate) struct Bitmaps {
 impl Bitmaps {
     /// Evaluates the partial tiles of `plan`, which was made of `mask` at `tile_q` x `tile_kv` (at most 128 wide).
     pub(crate) fn build(mask: &Mod, lengths: Lengths, plan: &Plan, tile_q: usize, tile_kv: usize) -> Bitmaps {
-        assert!(tile_kv <= 128, "a word holds 32 columns");
-        let program = Program::new(mask);
-        let tiles: Vec<Vec<Vec<u32>>> = (0..plan.rows())
-            .into_par_iter()
-            .map_init(
-                || vec![0u8; tile_q * tile_kv],
-                |cells, row| {
-                    let (b, h, tile) = plan.place(row);
-                    let q = tile * tile_q..((tile + 1) * tile_q).min(lengths.q_len);
-                    let evaluate = |kv_tile: u32| {
-                        let first = kv_tile as usize * tile_kv;
-                        cells.fill(0);
-                        program.mask_rows(
-                            b,
-                            h,
-                            q.clone(),
-                            first..(first + tile_kv).min(lengths.kv_len),
-                            cells,
-                            tile_kv,
-                        );
-                        packed(cells, tile_kv)
-                    };
-                    plan.partial_tiles(row).map(evaluate).collect()
-                },
-            )
-            .collect();
-        Self::join(tiles)
+        let size = BlockSize { q: tile_q, kv: tile_kv };
+        let of_row = |row: usize| plan.partial_tiles(row).map(move |kv| ((row % plan.q_tiles) as u32, kv)).collect();
+        let of_list = |first: usize| {
+            let (b, h, _) = plan.place(first);
+            List { place: (b, h), rows: (first..first + plan.q_tiles).map(of_row).collect() }
+        };
+        let lists: Vec<List> = (0..plan.rows()).step_by(plan.q_tiles).map(of_list).collect();
+        Self::of_lists(Some(mask), lengths, size, &lists, |cells| packed(cells, tile_kv))
+    }
+
+    /// Evaluates tiles and packs the cells of each, `[q][kv]` bytes of 0 or 1. Without a mask all cells inside the lengths are kept. Tiles
+    /// that are known to equal another are not evaluated.
+    pub(super) fn of_lists(
+        mask: Option<&Mod>,
+        lengths: Lengths,
+        size: BlockSize,
+        lists: &[List],
+        pack: impl Fn(&[u8]) -> Vec<u32> + Sync,
+    ) -> Bitmaps {
+        let tiles: Vec<Vec<(u32, u32)>> = lists.iter().map(|list| list.rows.concat()).collect();
+        let of_list = |(list, tiles): (&List, &Vec<(u32, u32)>)| match mask {
+            Some(mask) => repeats::firsts(mask, list.place, lengths, size, tiles),
+            None => (0..tiles.len() as u32).collect(),
+        };
+        let firsts: Vec<Vec<u32>> = lists.par_iter().zip(&tiles).map(of_list).collect();
+        let places = evaluated(&firsts);
+        let program = mask.map(Program::new);
+        let words_of = |cells: &mut Vec<u8>, (list, at): &(usize, usize)| {
+            cells.fill(0);
+            fill(program.as_ref(), lists[*list].place, lengths, size, tiles[*list][*at], cells);
+            pack(cells)
+        };
+        let words: Vec<Vec<u32>> = places.par_iter().map_init(|| vec![0u8; size.q * size.kv], words_of).collect();
+        let mut of_tile: Vec<Vec<&[u32]>> = tiles.iter().map(|tiles| vec![&[][..]; tiles.len()]).collect();
+        for ((list, at), words) in places.iter().zip(&words) {
+            of_tile[*list][*at] = words;
+        }
+        let mut joined = Joined::default();
+        for ((list, firsts), of_tile) in lists.iter().zip(&firsts).zip(&of_tile) {
+            let mut firsts = firsts.iter();
+            list.rows
+                .iter()
+                .for_each(|row| joined.row(firsts.by_ref().take(row.len()).map(|at| of_tile[*at as usize])));
+        }
+        joined.finish()
     }
 
     /// From the words of every row's partial tiles, equal ones once.
-    pub(crate) fn join(rows: Vec<Vec<Vec<u32>>>) -> Bitmaps {
-        let mut out = Bitmaps::default();
-        let mut known: HashMap<Vec<u32>, u32> = HashMap::new();
-        for row in rows {
-            out.start.push(out.ids.len() as u32);
-            for tile in row {
-                let next = known.len() as u32;
-                out.ids.push(*known.entry(tile).or_insert_with_key(|tile| {
-                    out.words.extend(tile);
-                    next
-                }));
-            }
-        }
-        // device buffers are not empty
-        if out.ids.is_empty() {
-            out.ids.push(0);
-            out.words.resize(64 * WORDS, 0);
-        }
-        out
+    pub(crate) fn join(rows: &[Vec<Vec<u32>>]) -> Bitmaps {
+        let mut joined = Joined::default();
+        rows.iter().for_each(|row| joined.row(row.iter().map(Vec::as_slice)));
+        joined.finish()
     }
 
     /// `bitmap_start`, `bitmap_ids` and `bitmaps` of the kernels' parameters. None is empty.
@@ -121,12 +125,83 @@ impl Bitmaps {
     }
 }
 
+/// Partial tiles of a batch entry and head.
+pub(super) struct List {
+    /// Batch entry and head.
+    pub place: (usize, usize),
+    /// Of each row of the list the tiles: query tile and key tile.
+    pub rows: Vec<Vec<(u32, u32)>>,
+}
+
+/// List and number of the tiles that are the first of those that equal them.
+fn evaluated(firsts: &[Vec<u32>]) -> Vec<(usize, usize)> {
+    let mut places = Vec::new();
+    for (list, firsts) in firsts.iter().enumerate() {
+        let own = firsts.iter().enumerate().filter(|(at, first)| *at == **first as usize);
+        places.extend(own.map(|(at, _)| (list, at)));
+    }
+    places
+}
+
+/// Sets the kept cells of a tile, as far as it is inside the lengths.
+fn fill(
+    program: Option<&Program>,
+    (b, h): (usize, usize),
+    lengths: Lengths,
+    size: BlockSize,
+    (q_tile, kv_tile): (u32, u32),
+    cells: &mut [u8],
+) {
+    let inside = |tile: u32, size: usize, length: usize| tile as usize * size..((tile as usize + 1) * size).min(length);
+    let (q, kv) = (inside(q_tile, size.q, lengths.q_len), inside(kv_tile, size.kv, lengths.kv_len));
+    match program {
+        Some(program) => program.mask_rows(b, h, q, kv, cells, size.kv),
+        None => (0..q.len()).for_each(|r| cells[r * size.kv..][..kv.len()].fill(1)),
+    }
+}
+
+/// Bitmaps so far.
+#[derive(Default)]
+struct Joined<'a> {
+    out: Bitmaps,
+    /// By their words.
+    known: HashMap<&'a [u32], u32>,
+    /// By where their words are: tiles that were not evaluated have those of another.
+    places: HashMap<*const u32, u32>,
+}
+
+impl<'a> Joined<'a> {
+    /// A row with the words of its partial tiles.
+    fn row(&mut self, tiles: impl Iterator<Item = &'a [u32]>) {
+        self.out.start.push(self.out.ids.len() as u32);
+        for tile in tiles {
+            let id = *self.places.entry(tile.as_ptr()).or_insert_with(|| {
+                let next = self.known.len() as u32;
+                *self.known.entry(tile).or_insert_with(|| {
+                    self.out.words.extend(tile);
+                    next
+                })
+            });
+            self.out.ids.push(id);
+        }
+    }
+
+    fn finish(mut self) -> Bitmaps {
+        // device buffers are not empty
+        if self.out.ids.is_empty() {
+            self.out.ids.push(0);
+            self.out.words.resize(64 * WORDS, 0);
+        }
+        self.out
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::analysis::block_mask::{BlockMask, MaskShape};
     use crate::backends::cuda::choose::tests::causal;
     use crate::backends::cuda::lists::bitmap::*;
-    use crate::base::{BlockSize, Control};
+    use crate::base::Control;
     use crate::ir::cell::{self, Cell};
     use crate::ir::random;
 

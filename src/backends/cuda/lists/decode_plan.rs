@@ -205,7 +205,8 @@ fn bitmaps(problem: &Problem, spec: &KernelSpec, plan: &Plan) -> Bitmaps {
         };
         plan.partial_tiles(row).map(words).collect()
     };
-    Bitmaps::join((0..plan.rows()).into_par_iter().map(words_of).collect())
+    let rows: Vec<Vec<Vec<u32>>> = (0..plan.rows()).into_par_iter().map(words_of).collect();
+    Bitmaps::join(&rows)
 }
 
 #[cfg(test)]

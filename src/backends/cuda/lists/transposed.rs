@@ -4,14 +4,12 @@
 //! Invariant: the transposed lists visit the same tiles as the forward lists; a key tile that reaches beyond kv_len is
 //! never full. Plain data, tested without a device. Must not know launches.
 
-use super::bitmap::Bitmaps;
+use super::bitmap::{Bitmaps, List};
 use super::packed::transposed;
 use super::plan::Plan;
 use super::words::Item;
-use crate::base::Lengths;
+use crate::base::{BlockSize, Lengths};
 use crate::ir::graph::Mod;
-use crate::ir::tiles::Program;
-use rayon::prelude::*;
 
 /// Top bit of a run's end: every cell is kept.
 const FULL: u32 = 1 << 31;
@@ -286,25 +284,14 @@ impl Transposed {
     /// The bits of the partial tiles, as the threads of a backward kernel hold their cells. None: the end of the keys is all that
     /// partial tiles leave out.
     pub(crate) fn bits(&self, mask: Option<&Mod>, lengths: Lengths, tile_q: usize, tile_kv: usize) -> Bitmaps {
-        let program = mask.map(Program::new);
-        let of_row = |row: usize| {
-            let (list, tile) = (row / self.kv_tiles, row % self.kv_tiles);
-            let (b, h, first) = (list / self.heads, list % self.heads, tile * tile_kv);
-            let kv = first..(first + tile_kv).min(lengths.kv_len);
-            let mut cells = vec![0u8; tile_q * tile_kv];
-            let partial = self.rows[row].iter().filter(|(_, full)| !full);
-            let made = partial.map(|(q_tile, _)| {
-                let q = *q_tile as usize * tile_q..((*q_tile as usize + 1) * tile_q).min(lengths.q_len);
-                cells.fill(0);
-                match &program {
-                    Some(program) => program.mask_rows(b, h, q, kv.clone(), &mut cells, tile_kv),
-                    None => (0..q.len()).for_each(|r| cells[r * tile_kv..][..kv.len()].fill(1)),
-                }
-                transposed(&cells, tile_q, tile_kv)
-            });
-            made.collect::<Vec<_>>()
+        let size = BlockSize { q: tile_q, kv: tile_kv };
+        let partial = |row: &[(u32, bool)]| row.iter().filter(|(_, full)| !full).map(|(q, _)| *q).collect::<Vec<u32>>();
+        let of_list = |(list, rows): (usize, &[Vec<(u32, bool)>])| List {
+            place: (list / self.heads, list % self.heads),
+            rows: (0..).zip(rows).map(|(kv, row)| partial(row).into_iter().map(|q| (q, kv)).collect()).collect(),
         };
-        Bitmaps::join((0..self.rows.len()).into_par_iter().map(of_row).collect())
+        let lists: Vec<List> = self.rows.chunks(self.kv_tiles.max(1)).enumerate().map(of_list).collect();
+        Bitmaps::of_lists(mask, lengths, size, &lists, |cells| transposed(cells, tile_q, tile_kv))
     }
 }
 
@@ -315,7 +302,7 @@ mod tests {
     use crate::backends::cuda::lists::in_order::Launch;
     use crate::backends::cuda::lists::packed::place;
     use crate::backends::cuda::lists::transposed::*;
-    use crate::base::{BlockSize, Control};
+    use crate::base::Control;
     use crate::ir::cell::{self, Cell};
     use crate::ir::random;
 
