@@ -15,6 +15,7 @@ use maskloom_problem as problem;
 pub mod asking;
 pub mod browse;
 pub mod client;
+pub mod descendants;
 pub mod detached;
 pub mod display;
 pub mod examine;
