@@ -86,7 +86,7 @@ impl Context<'_> {
                 Ok((0..n as i64).map(|i| Value::Int(start + i * step)).collect())
             }
             Value::Dict(pairs) => {
-                self.charge_steps(pairs.borrow().0.len() as u64 / 16)?;
+                self.charge_steps(pairs.borrow().0.len() as u64 / 4)?;
                 Ok(pairs.borrow().0.iter().map(|(k, _)| k.clone()).collect())
             }
             Value::Opaque(opaque) if opaque.kind == iterator::KIND => iterator::rest(opaque),
