@@ -92,7 +92,7 @@ mod tests {
         assert_eq!((near("nothere"), near("c"), near("causal")), (None, None, None));
         assert_eq!(near(&"x".repeat(65)), None);
         // as comparing all with all would find it
-        let mut rng = crate::base::rng::Rng::new(7);
+        let mut rng = base::rng::Rng::new(7);
         let mut word =
             || (0..2 + rng.below(6)).map(|_| ['a', 'b', 'é', '_', '.', '1'][rng.below(6)]).collect::<String>();
         for _ in 0..300 {
