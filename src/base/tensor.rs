@@ -4,7 +4,9 @@
 
 use super::{DType, Diagnostic};
 use half::{bf16, f16};
+use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Contiguous elements of one dtype. Bools are stored as 0 or 1.
@@ -97,16 +99,21 @@ impl Data {
 
     /// Little-endian bytes of all elements.
     pub fn to_le_bytes(&self) -> Vec<u8> {
+        self.le_bytes_of(0..self.len())
+    }
+
+    /// The same of some elements.
+    fn le_bytes_of(&self, part: Range<usize>) -> Vec<u8> {
         match self {
-            Data::Bool(v) | Data::U8(v) => v.clone(),
-            Data::I8(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Data::I16(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Data::I32(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Data::I64(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Data::F16(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Data::BF16(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Data::F32(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Data::F64(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Data::Bool(v) | Data::U8(v) => v[part].to_vec(),
+            Data::I8(v) => v[part].iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Data::I16(v) => v[part].iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Data::I32(v) => v[part].iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Data::I64(v) => v[part].iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Data::F16(v) => v[part].iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Data::BF16(v) => v[part].iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Data::F32(v) => v[part].iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Data::F64(v) => v[part].iter().flat_map(|x| x.to_le_bytes()).collect(),
         }
     }
 }
@@ -244,7 +251,7 @@ pub fn clamp_index(index: i64, n: usize) -> usize {
     wrapped.clamp(0, (n as i64 - 1).max(0)) as usize
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Wire {
     dtype: DType,
     shape: Vec<usize>,
@@ -254,9 +261,36 @@ struct Wire {
 
 impl Serialize for HostTensor {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut wire = serializer.serialize_struct("Wire", 3)?;
+        wire.serialize_field("dtype", &self.dtype())?;
+        wire.serialize_field("shape", &self.shape)?;
+        wire.serialize_field("data", &InBase64(&self.data))?;
+        wire.end()
+    }
+}
+
+/// The text of the elements, piece by piece: whoever stops writing has not held the whole of it.
+struct InBase64<'t>(&'t Data);
+
+impl InBase64<'_> {
+    /// A multiple of three: every piece but the last ends without padding.
+    const PIECE: usize = 3 << 12;
+}
+
+impl std::fmt::Display for InBase64<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         use base64::Engine;
-        let data = base64::engine::general_purpose::STANDARD.encode(self.data.to_le_bytes());
-        Wire { dtype: self.dtype(), shape: self.shape.clone(), data }.serialize(serializer)
+        let all = self.0.len();
+        (0..all).step_by(Self::PIECE).try_for_each(|from| {
+            let bytes = self.0.le_bytes_of(from..all.min(from + Self::PIECE));
+            f.write_str(&base64::engine::general_purpose::STANDARD.encode(bytes))
+        })
+    }
+}
+
+impl Serialize for InBase64<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
@@ -282,6 +316,15 @@ mod tests {
         assert_eq!(back.shape(), [2, 2]);
         assert_eq!(back.data().to_le_bytes(), tensor.data().to_le_bytes());
         assert!(serde_json::from_str::<HostTensor>(r#"{"dtype":"i32","shape":[3],"data":"AAAA"}"#).is_err());
+        // pieces meet without a seam
+        let n = InBase64::PIECE * 2 + 1;
+        let long = HostTensor::new([n], Data::I16((0..n).map(|i| i as i16).collect())).unwrap();
+        let back: HostTensor = serde_json::from_value(serde_json::to_value(&long).unwrap()).unwrap();
+        assert_eq!(back, long);
+        assert_eq!(
+            serde_json::to_string(&HostTensor::new([0], Data::U8(Vec::new())).unwrap()).unwrap(),
+            r#"{"dtype":"u8","shape":[0],"data":""}"#
+        );
     }
 
     #[test]

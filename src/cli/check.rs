@@ -50,7 +50,8 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn check(args: Args) -> Result<(), Failure> {
-    out::text(&examine(&args)?.text(args.json))
+    let found = examine(&args)?;
+    if args.json { out::json(&found.json()) } else { out::text(&found.render()) }
 }
 
 /// Results of a check.
@@ -173,11 +174,6 @@ fn mod_json(m: &Mod) -> Value {
 }
 
 impl Found {
-    /// The report, as text or as one JSON object.
-    pub(super) fn text(&self, json: bool) -> String {
-        if json { format!("{:#}\n", self.json()) } else { self.render() }
-    }
-
     fn mods(&self) -> impl Iterator<Item = &Mod> {
         [&self.problem.mask, &self.problem.score].into_iter().flatten().map(|m| &**m)
     }
@@ -210,7 +206,8 @@ impl Found {
         })
     }
 
-    fn render(&self) -> String {
+    /// The report as text.
+    pub(super) fn render(&self) -> String {
         let (p, s) = (&self.problem, &self.stats);
         let mut out = format!("{}: ok\n", self.name);
         self.said.iter().for_each(|line| out.push_str(&format!("{line}\n")));

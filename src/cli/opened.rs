@@ -96,6 +96,7 @@ impl Opened {
     /// The same, with a minimum severity of the printed diagnostics.
     pub(super) fn compile_telling(&self, least: Severity) -> Result<Compiled, Failure> {
         let compiled = compile(&self.document, &self.files);
+        out::remember(&self.files.passed_over());
         let (errors, mut others): (Vec<_>, Vec<_>) =
             compiled.all_diagnostics().cloned().partition(Diagnostic::is_error);
         others.retain(|d| d.severity >= least);

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// The reason why a command ends without success.
 #[derive(Debug)]
@@ -36,6 +37,9 @@ impl From<Vec<Diagnostic>> for Failure {
     }
 }
 
+/// What was passed over so far, for the JSON object.
+static PASSED_OVER: Mutex<Vec<Value>> = Mutex::new(Vec::new());
+
 /// Whether anything was written to stdout.
 static WROTE: AtomicBool = AtomicBool::new(false);
 
@@ -54,14 +58,40 @@ pub(super) fn text(text: &str) -> Result<(), Failure> {
 
 /// Writes one JSON object to stdout.
 pub(super) fn json(value: &impl Serialize) -> Result<(), Failure> {
-    let line = serde_json::to_string_pretty(value)
-        .map_err(|e| Diagnostic::error("json-output", format!("the result cannot be written as JSON: {e}")))?;
+    // a value of its own type keeps the order of its fields
+    let written = match passed_over() {
+        none if none.is_empty() => serde_json::to_string_pretty(value),
+        all => serde_json::to_value(value).and_then(|value| serde_json::to_string_pretty(&with(value, all))),
+    };
+    let line =
+        written.map_err(|e| Diagnostic::error("json-output", format!("the result cannot be written as JSON: {e}")))?;
     text(&(line + "\n"))
+}
+
+/// Remembers what the command goes on without, such as a file that cannot be read: its JSON objects have it under `passed_over`.
+pub(super) fn remember(all: &[Diagnostic]) {
+    let mut known = PASSED_OVER.lock().unwrap_or_else(PoisonError::into_inner);
+    for one in all.iter().map(diagnostic_json) {
+        if !known.contains(&one) {
+            known.push(one);
+        }
+    }
+}
+
+fn passed_over() -> Vec<Value> {
+    PASSED_OVER.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn with(mut value: Value, passed_over: Vec<Value>) -> Value {
+    if let (Value::Object(object), false) = (&mut value, passed_over.is_empty()) {
+        object.insert("passed_over".into(), passed_over.into());
+    }
+    value
 }
 
 /// Writes one JSON object to stdout, on a line of its own.
 pub(super) fn json_line(value: &Value) -> Result<(), Failure> {
-    text(&format!("{value}\n"))
+    text(&format!("{}\n", with(value.clone(), passed_over())))
 }
 
 /// Diagnostics on stderr; nothing can be done if it is closed. In another language than English a sentence stands above each; what

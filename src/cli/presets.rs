@@ -8,13 +8,15 @@ use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::table::Table;
 use super::{gallery, race, record, verdict};
-use crate::base::{BackendName, Diagnostic};
+use crate::base::{BackendName, Diagnostic, Source};
 use crate::document::from_document;
 use crate::document::model::Document;
 use crate::document::{file, library};
+use crate::python::outline::outline;
 use crate::tasks::recorded::{self, Recorded};
 use crate::worker::{files, folders};
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 
 /// List presets and the pattern library, show one, record runs
 #[derive(Debug, clap::Args)]
@@ -68,6 +70,7 @@ pub(super) fn presets(args: Args) -> Result<(), Failure> {
         return patterns(&word, args.json);
     }
     let mut rows = all();
+    tell(folders::wrong("MASKLOOM_PRESETS").into_iter().chain(rows.iter().filter_map(passed_over)).collect());
     rows.retain(|r| r.name.contains(&word));
     if rows.is_empty() {
         let why = Diagnostic::error("unknown-preset", format!("no preset's name contains `{word}`"));
@@ -150,15 +153,11 @@ fn all() -> Vec<Row> {
 
 /// `*.json` of the user's preset folder.
 fn own() -> Vec<Row> {
-    let Some(entries) = folders::presets().and_then(|f| std::fs::read_dir(f).ok()) else { return Vec::new() };
-    let mut paths: Vec<_> = entries.flatten().map(|e| e.path()).collect();
-    paths.retain(|p| p.extension().is_some_and(|e| e == "json"));
-    paths.sort();
-    let row = |path: std::path::PathBuf| {
+    let row = |path: PathBuf| {
         let document = files::read_named_text(&path).map_err(|d| vec![d]).and_then(|text| file::from_json(&text));
         Row { name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), document, own: true }
     };
-    paths.into_iter().map(row).collect()
+    files_of(folders::presets(), "json").into_iter().map(row).collect()
 }
 
 fn cells(row: &Row) -> Vec<String> {
@@ -177,6 +176,25 @@ fn cells(row: &Row) -> Vec<String> {
     }
 }
 
+/// The file of a row that does not load, why, and what helps.
+fn passed_over(row: &Row) -> Option<Diagnostic> {
+    let why = row.document.as_ref().err()?.first()?;
+    let name = format!("{}.json", row.name);
+    let file = folders::presets().filter(|_| row.own).map_or(name.clone().into(), |folder| folder.join(name));
+    Some(of_file("preset", &file, why))
+}
+
+fn of_file(what: &str, file: &Path, why: &Diagnostic) -> Diagnostic {
+    let message = format!("the {what} {} is passed over: {}", file.display(), why.message);
+    let help = why.hint.as_deref().map(|hint| format!("{hint}; ")).unwrap_or_default();
+    Diagnostic::warning("file-passed-over", message).hint(format!("{help}mend the file or remove it"))
+}
+
+fn tell(all: Vec<Diagnostic>) {
+    out::remember(&all);
+    out::diagnostics(&all);
+}
+
 fn first(why: &[Diagnostic]) -> String {
     why.first().map(Diagnostic::summary).unwrap_or_default()
 }
@@ -193,13 +211,56 @@ fn object(row: &Row) -> Value {
 
 fn patterns(word: &str, as_json: bool) -> Result<(), Failure> {
     let found: Vec<_> = library::patterns().filter(|p| p.name.contains(word)).collect();
+    let own: Vec<_> = own_patterns().into_iter().filter(|p| p.name.contains(word)).collect();
+    let unread = own.iter().filter_map(|p| Some(of_file("pattern", &p.path, p.help.as_ref().err()?.first()?)));
+    tell(folders::wrong("MASKLOOM_PATTERNS").into_iter().chain(unread).collect());
     if as_json {
         let object = |p: &&library::Pattern| json!({ "name": p.name, "kind": p.kind, "summary": p.summary() });
-        return out::json(&json!({ "patterns": found.iter().map(object).collect::<Vec<_>>() }));
+        let of_user = |p: &OwnPattern| match &p.help {
+            Ok(help) => json!({ "name": p.name, "own": true, "summary": help }),
+            Err(why) => json!({ "name": p.name, "own": true, "error": first(why) }),
+        };
+        let all: Vec<_> = found.iter().map(object).chain(own.iter().map(of_user)).collect();
+        return out::json(&json!({ "patterns": all }));
     }
     let mut table = Table::new(&["pattern", "kind", "what it does"]);
     for p in found {
         table.row([p.name.to_string(), format!("{:?}", p.kind).to_lowercase(), p.summary().to_string()]);
     }
+    for p in own {
+        table.row([p.name, "yours".into(), p.help.unwrap_or_else(|why| first(&why))]);
+    }
     out::text(&table.render())
+}
+
+/// A pattern of the user's folder: the first line of its help, or why it is none.
+struct OwnPattern {
+    name: String,
+    path: PathBuf,
+    help: Result<String, Vec<Diagnostic>>,
+}
+
+fn own_patterns() -> Vec<OwnPattern> {
+    let read = |path: PathBuf| {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let help = files::read_named_text(&path).map_err(|why| vec![why]).and_then(|text| {
+            let found = outline(&Source::new(path.display().to_string(), text));
+            let errors: Vec<_> = found.diagnostics.into_iter().filter(Diagnostic::is_error).collect();
+            // as the built-in ones, the factory is called as its file
+            let own = found.entries.iter().find(|entry| entry.name == name).or(found.entries.last());
+            let doc = own.map(|entry| entry.doc.lines().next().unwrap_or_default().to_string());
+            if errors.is_empty() { Ok(doc.unwrap_or_default()) } else { Err(errors) }
+        });
+        OwnPattern { name, path, help }
+    };
+    files_of(folders::patterns(), "py").into_iter().map(read).collect()
+}
+
+/// The files of a folder with this ending, sorted.
+fn files_of(folder: Option<PathBuf>, ending: &str) -> Vec<PathBuf> {
+    let entries = folder.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|e| e == ending));
+    paths.sort();
+    paths
 }

@@ -147,6 +147,8 @@ fn started(
     #[cfg(unix)]
     signals::ended(child.id());
     let _ = child.wait();
+    #[cfg(unix)]
+    signals::wait_for_the_end();
     let _ = writing.join();
     let said = words.join().unwrap_or_default();
     failed.map_or(Ok(said), |why| Err(why.into()))

@@ -79,7 +79,7 @@ impl Watch {
     /// The report of one check.
     fn tell(&self, found: &Found, took_ms: f64) -> Result<(), Failure> {
         if !self.check.json {
-            return out::text(&format!("{}({took_ms:.0} ms)\n\n", found.text(false)));
+            return out::text(&format!("{}({took_ms:.0} ms)\n\n", found.render()));
         }
         let mut line = found.json();
         line["took_ms"] = serde_json::json!(took_ms);

@@ -13,7 +13,7 @@ use crate::analysis::intent::{self, Extent};
 use crate::analysis::lint::{self, Sizes};
 use crate::analysis::settled;
 use crate::base::{Diagnostic, Lengths};
-use crate::ir::graph::{Mod, ModKind};
+use crate::ir::graph::{Mod, ModKind, captured_bytes};
 use crate::ir::passes::compose;
 use crate::ir::passes::simplify::simplify;
 use crate::python::{Chosen, TextSizes};
@@ -48,7 +48,7 @@ pub struct Compiled {
     pub score: Option<Arc<Mod>>,
     /// One for each layer, then one for each score mod, in document order.
     pub layers: Vec<LayerResult>,
-    /// The errors of the document as a whole.
+    /// The errors of the document as a whole, and what the environment passed over.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -186,6 +186,22 @@ fn score_kind(content: &ScoreContent) -> String {
     }
 }
 
+/// What a run will hold of captured tensors, where that is much: a user may not expect it.
+fn large_captures(compiled: &Compiled) -> Option<Diagnostic> {
+    /// Bytes from which on it is told.
+    const LARGE: u64 = 256 << 20;
+    /// This program, the message to the worker and the worker hold them at once: 1.41 GiB were held for a bias of 256 MiB.
+    const COPIES: f64 = 6.0;
+    let bytes = captured_bytes([&compiled.mask, &compiled.score].into_iter().flatten().map(|of| &**of));
+    let gib = bytes as f64 / (1u64 << 30) as f64;
+    let message = format!(
+        "captured tensors hold {gib:.2} GiB: a run takes about {:.1} GiB of memory for them on the machines of program and worker, and {gib:.2} GiB of a GPU",
+        COPIES * gib
+    );
+    let hint = "a smaller dtype, one table for all heads or batch entries, or values that the mod computes take less";
+    (bytes > LARGE).then(|| Diagnostic::warning("captured-memory", message).hint(hint))
+}
+
 impl Compiler {
     /// Compiles; layers whose content, arguments and texts are as they were keep their mod.
     pub fn compile(&mut self, document: &Document, environment: &dyn Environment) -> Compiled {
@@ -217,6 +233,8 @@ impl Compiler {
         compiled.score = joined(&mut self.score, scores, |parts| {
             compose::chain_scores(&parts.iter().map(|p| &*p.of).collect::<Vec<_>>())
         });
+        compiled.diagnostics = environment.passed_over();
+        compiled.diagnostics.extend(large_captures(&compiled));
         compiled
     }
 

@@ -1,8 +1,10 @@
 //! Layers combine by their setting, errors stay with their layer, and unchanged layers are not traced again.
 
 use super::*;
-use crate::base::BlockSize;
+use crate::base::tensor::Data;
+use crate::base::{BlockSize, HostTensor};
 use crate::document::testing::{document, empty, keeps, layer, score, score_of};
+use crate::ir::graph::Graph;
 
 fn band(lo: i64, hi: i64) -> MaskContent {
     MaskContent::Band { lo: Some(lo), hi: Some(hi) }
@@ -229,4 +231,24 @@ fn a_bias_keeps_its_last_bits_without_a_word() {
     doc.scores.push(score(1, ScoreContent::Text(code)));
     let compiled = compile(&doc, &BuiltIn);
     assert!(compiled.all_diagnostics().all(|d| d.code != "last-bit") && !compiled.has_errors());
+}
+
+#[test]
+fn large_captured_tensors_are_told_before_a_run() {
+    let captures = |bytes: usize| {
+        let mut graph = Graph::default();
+        // pages of zeros that nobody reads take no memory
+        graph.add_capture("bias", HostTensor::new([bytes], Data::U8(vec![0; bytes])).unwrap());
+        let root = graph.float(0.0);
+        let score = Mod { kind: ModKind::Score, graph, root, sources: Vec::new() };
+        large_captures(&Compiled { score: Some(Arc::new(score)), ..Compiled::default() })
+    };
+    assert_eq!(captures(200 << 20), None);
+    let reported = captures(512 << 20).expect("it is much");
+    assert!(reported.code == "captured-memory" && reported.message.contains("hold 0.50 GiB"), "{}", reported.message);
+    assert!(
+        reported.message.contains("3.0 GiB") && reported.message.contains("0.50 GiB of a GPU"),
+        "{}",
+        reported.message
+    );
 }

@@ -13,6 +13,10 @@ pub trait Environment {
     fn linked(&self, path: &str) -> Result<String, Diagnostic>;
     /// The text of a module that code imports.
     fn module(&self, dotted: &str) -> Option<Source>;
+    /// What was to be read so far and was passed over: warnings.
+    fn passed_over(&self) -> Vec<Diagnostic> {
+        Vec::new()
+    }
 }
 
 /// The embedded patterns, and nothing else.

@@ -429,6 +429,17 @@ impl Mod {
     }
 }
 
+/// Bytes of the tensors that mods read, each once, in their own dtypes.
+pub fn captured_bytes<'m>(mods: impl Iterator<Item = &'m Mod>) -> u64 {
+    let mut seen: Vec<&HostTensor> = Vec::new();
+    for held in mods.flat_map(|of| of.graph.captures()) {
+        if !seen.iter().any(|other| other.same_storage(&held.tensor)) {
+            seen.push(&held.tensor);
+        }
+    }
+    seen.iter().map(|tensor| (tensor.numel() * tensor.dtype().size()) as u64).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use crate::ir::graph::*;

@@ -26,8 +26,8 @@ pub mod verdict;
 pub use fingerprint::Fingerprint;
 pub use plans::MaskPlans;
 
-use crate::base::{BlockSize, DType, HostTensor, Layout, Lengths};
-use crate::ir::graph::{Input, Mod};
+use crate::base::{BlockSize, DType, Layout, Lengths};
+use crate::ir::graph::{Input, Mod, captured_bytes};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -85,6 +85,11 @@ impl ProblemSpec {
             max_scores: false,
         }
     }
+
+    /// Bytes of the tensors that the mods read, each once, in their own dtypes.
+    pub fn captured_bytes(&self) -> u64 {
+        captured_bytes([&self.mask, &self.score].into_iter().flatten().map(|of| &**of))
+    }
 }
 
 /// A validated problem. Read-only; make one with [`Problem::new`].
@@ -123,14 +128,7 @@ impl Problem {
 
     /// Bytes of the tensors that the mods read, each once, in their own dtypes.
     pub fn captured_bytes(&self) -> u64 {
-        let mods = [&self.spec.mask, &self.spec.score].into_iter().flatten();
-        let mut seen: Vec<&HostTensor> = Vec::new();
-        for held in mods.flat_map(|of| of.graph.captures()) {
-            if !seen.iter().any(|other| other.same_storage(&held.tensor)) {
-                seen.push(&held.tensor);
-            }
-        }
-        seen.iter().map(|tensor| (tensor.numel() * tensor.dtype().size()) as u64).sum()
+        self.spec.captured_bytes()
     }
 
     /// The same without outputs that only some ask for.

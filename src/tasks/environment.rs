@@ -8,7 +8,7 @@ use crate::document::compile::{BuiltIn, Environment};
 use crate::python::surroundings;
 use crate::worker::{files, folders, user_python};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::SystemTime;
@@ -21,13 +21,15 @@ pub struct Files {
     /// Folders that imports are looked up in, after the document's.
     packages: Vec<PathBuf>,
     read: RefCell<HashMap<PathBuf, Result<String, Diagnostic>>>,
+    /// Files that are there, were wanted, and cannot be read.
+    unread: RefCell<BTreeMap<PathBuf, Diagnostic>>,
 }
 
 impl Files {
     /// For a document in `base` (None: the current folder). `packages` are folders of modules (`DIR/attn_gym/...`), or
     /// packages themselves (`.../attn_gym`).
     pub fn new(base: Option<PathBuf>, packages: Vec<PathBuf>) -> Files {
-        Files { base, packages, read: RefCell::default() }
+        Files { base, packages, ..Files::default() }
     }
 
     /// For the document at `path`.
@@ -38,6 +40,7 @@ impl Files {
     /// Reads everything again at the next use.
     pub fn forget(&self) {
         self.read.borrow_mut().clear();
+        self.unread.borrow_mut().clear();
     }
 
     /// Every file that was read: what to watch.
@@ -57,9 +60,19 @@ impl Files {
         text
     }
 
+    /// None is remembered: what reads it goes on without it, or with another of its name.
     fn source(&self, path: &Path) -> Option<Source> {
-        let text = self.text(path).ok()?;
-        Some(Source::new(path.display().to_string(), text))
+        match self.text(path) {
+            Ok(text) => Some(Source::new(path.display().to_string(), text)),
+            Err(why) => {
+                let message = format!("passed over: {}", why.message);
+                let hint = format!("mend or remove {}; what is named like it elsewhere is taken", path.display());
+                self.unread
+                    .borrow_mut()
+                    .insert(path.into(), Diagnostic::warning("file-passed-over", message).hint(hint));
+                None
+            }
+        }
     }
 
     /// A module's file in a folder that holds it, or in the package itself.
@@ -112,6 +125,16 @@ impl Environment for Files {
         let own = self.base.clone().unwrap_or_else(|| ".".into());
         let near = std::iter::once(&own).chain(&self.packages).find_map(|folder| self.module_in(folder, dotted));
         near.or_else(|| self.installed(dotted, || OF_PYTHON_FOLDERS.get_or_init(python_folders)))
+    }
+
+    fn passed_over(&self) -> Vec<Diagnostic> {
+        let folders = self.packages.iter().filter_map(|folder| {
+            let why = folders::unreadable(folder)?;
+            let message = format!("no module is taken from {}: {why}", folder.display());
+            let hint = "--package names the folder that holds the package, or the package itself";
+            Some(Diagnostic::warning("package-folder", message).hint(hint))
+        });
+        folders.chain(self.unread.borrow().values().cloned()).collect()
     }
 }
 

@@ -498,9 +498,7 @@ impl Reader {
         let status = process::kill_group(&mut lock(&self.child));
         let ending = status.filter(|_| ended).map_or_else(|| "Maskloom stopped it".into(), process::ending);
         #[cfg(unix)]
-        if signals::is_ending() {
-            return;
-        }
+        signals::wait_for_the_end();
         let (how, words) = (how(&ending), self.words.all());
         let last_words = if words.is_empty() { how } else { format!("{how}\n{words}") };
         self.tell(Event::Died { last_words, silent });

@@ -5,7 +5,7 @@
 //! the file. Must not know the files' meaning.
 
 use crate::base::Diagnostic;
-use crate::worker::leftovers;
+use crate::worker::{leftovers, room};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -156,6 +156,7 @@ fn taken(file: &std::fs::File, path: &Path, limit: u64) -> Result<Vec<u8>, Diagn
     if stated > limit {
         return Err(too_large());
     }
+    room::check(&path.display().to_string(), stated)?;
     let mut bytes = Vec::with_capacity(stated as usize);
     file.take(limit + 1).read_to_end(&mut bytes).map_err(|e| cannot_read(path, &e))?;
     if bytes.len() as u64 > limit { Err(too_large()) } else { Ok(bytes) }

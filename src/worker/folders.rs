@@ -2,7 +2,9 @@
 //!
 //! Invariant: a query creates nothing. Must not know their content.
 
-use std::path::PathBuf;
+use crate::base::Diagnostic;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 fn project() -> Option<directories::ProjectDirs> {
     directories::ProjectDirs::from("", "", "maskloom")
@@ -20,6 +22,24 @@ pub fn patterns() -> Option<PathBuf> {
 /// The user's own presets (`*.json`): `MASKLOOM_PRESETS`, or `presets` in the data folder.
 pub fn presets() -> Option<PathBuf> {
     from_variable("MASKLOOM_PRESETS").or_else(|| Some(project()?.data_local_dir().join("presets")))
+}
+
+/// The folder that a variable names and that cannot be read: nothing is found in it. The folders of the system may be missing.
+pub fn wrong(variable: &str) -> Option<Diagnostic> {
+    let folder = from_variable(variable)?;
+    let why = unreadable(&folder)?;
+    let message = format!("nothing is taken from {}, which {variable} names: {why}", folder.display());
+    Some(Diagnostic::warning("folder-variable", message).hint(format!("make the folder, or set {variable} to another")))
+}
+
+/// Why a folder cannot be listed.
+pub fn unreadable(folder: &Path) -> Option<String> {
+    let why = std::fs::read_dir(folder).err()?;
+    Some(match why.kind() {
+        ErrorKind::NotFound => "there is no such folder".into(),
+        ErrorKind::NotADirectory => "it is no folder".into(),
+        _ => why.to_string(),
+    })
 }
 
 /// Where captures that come with Maskloom are written to.

@@ -15,6 +15,7 @@ use maskloom_problem as problem;
 pub mod asking;
 pub mod browse;
 pub mod client;
+pub mod descendants;
 pub mod detached;
 pub mod display;
 pub mod examine;
@@ -32,6 +33,7 @@ pub mod npy;
 pub mod patience;
 pub mod process;
 pub mod protocol;
+pub mod room;
 pub mod seen;
 pub mod serve;
 #[cfg(unix)]

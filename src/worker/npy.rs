@@ -13,6 +13,10 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<HostTensor, Diagnostic> {
     if !is_countable(bytes) {
         return Err(broken(path, "its shape has too many elements"));
     }
+    // the reader takes as much memory as the header says that it has
+    if header_end(bytes).is_some_and(|end| end > bytes.len() as u64) {
+        return Err(broken(path, "its header is longer than the file"));
+    }
     let file = NpyFile::new(bytes).map_err(|e| broken(path, &e.to_string()))?;
     let described = file.dtype().descr();
     let Stored { size: stored, most_first, dtype } = Stored::of(described.trim_matches('\'')).ok_or_else(|| {
@@ -45,6 +49,15 @@ fn is_countable(bytes: &[u8]) -> bool {
     let shape = header.split("'shape'").nth(1).and_then(|rest| rest.split('(').nth(1)?.split(')').next());
     let extents = shape.unwrap_or_default().split(',').map(str::trim).filter(|n| !n.is_empty());
     extents.map(str::parse::<u64>).try_fold(1u64, |all, n| all.checked_mul(n.ok()?)).is_some()
+}
+
+/// Where the header says that the numbers begin; None: there is none.
+fn header_end(bytes: &[u8]) -> Option<u64> {
+    let (version, stated) = (*bytes.get(6)?, bytes.get(8..12)?);
+    Some(match version {
+        1 => 10 + u64::from(u16::from_le_bytes([stated[0], stated[1]])),
+        _ => 12 + u64::from(u32::from_le_bytes([stated[0], stated[1], stated[2], stated[3]])),
+    })
 }
 
 fn broken(path: &Path, why: &str) -> Diagnostic {
@@ -119,6 +132,16 @@ mod tests {
 
     fn parsed(header: &str, data: &[u8]) -> Result<HostTensor, String> {
         parse(Path::new("a.npy"), &file(header, data)).map_err(|d| d.code.to_string())
+    }
+
+    /// Found by fuzzing: 20 bytes that say to begin with 4 GiB of header.
+    #[test]
+    fn a_header_that_is_longer_than_its_file_takes_no_memory() {
+        for head in [&b"\x93NUMPY\x02\x00\xf6\xff\xff\xff{'descr'"[..], b"\x93NUMPY\x01\x00\xff\xff{'des"] {
+            let why = parse(Path::new("a.npy"), head).unwrap_err();
+            assert!(why.message.contains("its header is longer than the file"), "{}", why.message);
+        }
+        assert_eq!(parse(Path::new("a.npy"), b"\x93NUMPY\x02\x00\xf6").unwrap_err().code, "npy");
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Process functions that the standard library lacks: killing a whole group, reserving stdout for the protocol, threads
 //! with low priority, questions on a terminal without an echo.
 //!
-//! Invariant: only groups made by [`own_group`] are killed. Must not know what the processes do.
+//! Invariant: only groups made by [`own_group`] are killed, and what they have started. Must not know what the processes do.
 #![allow(unsafe_code)] // libc's kill, waitid, setsid, dup, dup2 and setpriority have no safe form in the standard library
 
+use super::descendants;
 #[cfg(unix)]
 use std::fs::File;
 use std::io;
@@ -12,6 +13,7 @@ use std::process::{Child, Command};
 /// Makes the command the leader of a new session and process group, so that killing it also kills its children, and a
 /// question that it asks on the terminal fails at once: in a background group the system would stop it for ever.
 pub fn own_group(command: &mut Command) -> &mut Command {
+    command.env(descendants::CLIENT, descendants::marks());
     #[cfg(unix)]
     {
         let leave = || {
@@ -34,9 +36,11 @@ pub enum End {
     Now,
 }
 
-/// Sends a signal to everything in the group of a child made with [`own_group`]. Does not wait: a process that holds a
-/// GPU may take a second to go.
+/// Sends a signal to everything in the group of a child made with [`own_group`]; its end takes along what it has started outside
+/// of the group. Does not wait: a process that holds a GPU may take a second to go.
 pub fn signal_group(child: &mut Child, end: End) {
+    // what has left the group is found only while its parents live
+    let strays = if end == End::Now { descendants::strays([child.id()]) } else { Vec::new() };
     #[cfg(unix)]
     if leader(child) != Leader::Reaped {
         // the child has not been reaped, so its id, which is its group's, is still its own
@@ -45,6 +49,7 @@ pub fn signal_group(child: &mut Child, end: End) {
     if end == End::Now {
         let _ = child.kill();
     }
+    strays.iter().for_each(|stray| end_stray(stray, end));
 }
 
 /// Kills a child made with [`own_group`] and everything in its group, also what a child that has ended left there, and
@@ -58,14 +63,18 @@ pub fn kill_group(child: &mut Child) -> Option<std::process::ExitStatus> {
 #[cfg(unix)]
 pub(super) fn end_group(leader: u32, end: End) {
     let group = -(leader as libc::pid_t);
-    let signals: &[i32] = match end {
+    for signal in signals(end) {
+        // SAFETY: plain system call; the caller knows that the leader's id is still its own.
+        unsafe { libc::kill(group, *signal) };
+    }
+}
+
+#[cfg(unix)]
+fn signals(end: End) -> &'static [i32] {
+    match end {
         // what was stopped hears the first one only when it goes on
         End::Ask => &[libc::SIGTERM, libc::SIGCONT],
         End::Now => &[libc::SIGKILL],
-    };
-    for signal in signals {
-        // SAFETY: plain system call; the caller knows that the leader's id is still its own.
-        unsafe { libc::kill(group, *signal) };
     }
 }
 
@@ -167,9 +176,22 @@ pub fn user() -> u32 {
 /// Asks a process to end, or ends it. Returns whether there was one of this user's.
 #[cfg(unix)]
 pub fn end(process: u32, how: End) -> bool {
-    let signal = if how == End::Ask { libc::SIGTERM } else { libc::SIGKILL };
     // SAFETY: plain system call; the caller knows that the number is still that process's.
-    process > 1 && unsafe { libc::kill(process as libc::pid_t, signal) } == 0
+    let send = |signal: &i32| unsafe { libc::kill(process as libc::pid_t, *signal) } == 0;
+    process > 1 && signals(how).iter().all(send)
+}
+
+/// The same for a process that was found, if it is still there.
+pub fn end_stray(stray: &descendants::Process, how: End) {
+    if stray.lives() {
+        end(stray.id, how);
+    }
+}
+
+/// Processes of such systems are ended by their `Child` alone.
+#[cfg(not(unix))]
+pub fn end(_: u32, _: End) -> bool {
+    false
 }
 
 /// A terminal that does not show what is typed, until this is dropped.
@@ -277,6 +299,54 @@ mod tests {
         assert!(echoes());
         drop(unseen);
         assert!(echoes() && terminal_of(File::open("/dev/null").expect("there").as_raw_fd()).is_none());
+    }
+
+    /// A shell that says the number of what it has started.
+    #[cfg(target_os = "linux")]
+    fn shell(text: &str) -> (Child, descendants::Process) {
+        use std::io::{BufRead, BufReader};
+        let mut command = Command::new("sh");
+        command.args(["-c", text]).stdout(Stdio::piped());
+        let mut child = own_group(&mut command).spawn().expect("sh");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+        let stray = descendants::Process::of(line.trim().parse().expect("a number")).expect("it runs");
+        (child, stray)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn goes(process: &descendants::Process) -> bool {
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while process.lives() && std::time::Instant::now() < until {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        !process.lives()
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn killing_a_group_takes_along_what_left_it_for_a_session_of_its_own_but_no_job() {
+        let (mut child, stray) = shell("setsid sh -c 'echo $$; exec sleep 60' & wait");
+        assert_eq!(descendants::strays([child.id()]).iter().map(|one| one.id).collect::<Vec<_>>(), [stray.id]);
+        kill_group(&mut child);
+        assert!(goes(&stray), "{stray:?}");
+        let (mut child, job) = shell("MASKLOOM_JOB=7 setsid sh -c 'echo $$; exec sleep 60' & wait");
+        assert_eq!(descendants::strays([child.id()]), []);
+        kill_group(&mut child);
+        assert!(job.lives() && !descendants::left().iter().any(|one| one.id == job.id));
+        end_stray(&job, End::Now);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_has_lost_its_parent_is_still_known_as_ours() {
+        let (mut child, stray) = shell("setsid sh -c 'echo $$; exec sleep 60' &");
+        let _ = child.wait();
+        assert!(
+            descendants::strays([child.id()]).is_empty() && descendants::left().iter().any(|one| one.id == stray.id)
+        );
+        end_stray(&stray, End::Ask);
+        assert!(goes(&stray));
     }
 
     #[test]

@@ -75,6 +75,18 @@ pub enum RequestBody {
     Shutdown,
 }
 
+impl RequestBody {
+    /// Bytes of the tensors that its problems capture.
+    pub fn captured_bytes(&self) -> u64 {
+        match self {
+            RequestBody::Run(request) => request.problem.captured_bytes(),
+            RequestBody::Compile(request) => request.problem.captured_bytes(),
+            RequestBody::Detached(ask) => ask.captured_bytes(),
+            _ => 0,
+        }
+    }
+}
+
 /// Where q, k and v come from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "from")]

@@ -1,24 +1,34 @@
 //! What a signal that ends this process does first: it ends the workers that this process has started.
 //!
-//! Invariant: the process ends as it would without this, with the same status, and within `PATIENCE`; nothing of a worker's group
-//! is left. A worker that reads its stdin would see the end by itself; a launch command need not. Must not know what workers do.
+//! Invariant: the process ends as it would without this, with the same status, and within `PATIENCE` and `LAST`; nothing of a
+//! worker's group is left, and nothing that it has started, or what is left is named. A worker that reads its stdin would see the
+//! end by itself; a launch command need not. Must not know what workers do.
 
+use crate::worker::descendants::{self, Process};
 use crate::worker::process::{self, End};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long workers that were asked to end are waited for: a killed `srun` would leave its job behind.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// How long the killed ones are waited for: a process that holds a GPU goes slowly.
+const LAST: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(5);
 
 /// The groups of workers that have not been reaped.
 static GROUPS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 /// A signal is ending this process.
 static ENDING: AtomicBool = AtomicBool::new(false);
+
+fn leaders() -> Vec<u32> {
+    groups().iter().copied().collect()
+}
 
 fn groups() -> MutexGuard<'static, BTreeSet<u32>> {
     GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -31,13 +41,8 @@ pub fn end_workers_too() {
         let first = signals.forever().next();
         if let Some(signal) = first {
             ENDING.store(true, Ordering::Release);
-            groups().iter().for_each(|group| process::end_group(*group, End::Ask));
-            let patience = Instant::now() + PATIENCE;
-            // their readers reap them meanwhile; whoever asks twice waits no longer
-            while !groups().is_empty() && Instant::now() < patience && signals.pending().next().is_none() {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            groups().iter().for_each(|group| process::end_group(*group, End::Now));
+            // whoever asks twice waits no longer
+            end_all(|| signals.pending().next().is_some());
             let _ = emulate_default_handler(signal);
         }
     };
@@ -45,9 +50,44 @@ pub fn end_workers_too() {
     drop(std::thread::Builder::new().name("signals".into()).spawn(wait));
 }
 
-/// Whether this process is about to end by a signal: a worker's end is no news any more.
-pub fn is_ending() -> bool {
-    ENDING.load(Ordering::Acquire)
+fn end_all(mut asked_again: impl FnMut() -> bool) {
+    // a stray is found only while its parents live
+    let mut strays = descendants::strays(leaders());
+    leaders().iter().for_each(|group| process::end_group(*group, End::Ask));
+    strays.iter().for_each(|stray| process::end_stray(stray, End::Ask));
+    // the readers of the workers reap them meanwhile
+    let patience = Instant::now() + PATIENCE;
+    while !is_over(&strays) && Instant::now() < patience && !asked_again() {
+        std::thread::sleep(LOOK);
+    }
+    strays.extend(descendants::strays(leaders()));
+    leaders().iter().for_each(|group| process::end_group(*group, End::Now));
+    strays.iter().for_each(|stray| process::end_stray(stray, End::Now));
+    let last = Instant::now() + LAST;
+    while !is_over(&strays) && Instant::now() < last {
+        std::thread::sleep(LOOK);
+    }
+    name("the system does not let it go", leaders().into_iter().filter_map(Process::of));
+    name("it had left its target's session", descendants::left());
+}
+
+fn is_over(strays: &[Process]) -> bool {
+    groups().is_empty() && !strays.iter().any(Process::lives)
+}
+
+/// Says what goes on, and why it may.
+fn name(why: &str, left: impl IntoIterator<Item = Process>) {
+    for Process { id, name, .. } in left {
+        // nobody may read it
+        let _ = writeln!(std::io::stderr(), "still running: process {id} ({name}): {why}; `kill {id}` ends it");
+    }
+}
+
+/// Where this process is about to end by a signal, the calling thread waits for that end: a worker's end is no news any more.
+pub fn wait_for_the_end() {
+    while ENDING.load(Ordering::Acquire) {
+        std::thread::sleep(LOOK);
+    }
 }
 
 /// A worker was started as the leader of this group.

@@ -7,7 +7,7 @@ use crate::backends::inputs;
 use crate::base::tensor::Data;
 use crate::base::{DType, Diagnostic, HostTensor, Layout, file_dtype};
 use crate::document::model::Document;
-use crate::worker::{files, npy};
+use crate::worker::{files, npy, room};
 use safetensors::tensor::{Metadata, TensorView};
 use safetensors::{Dtype, SafeTensors};
 use std::fs::File;
@@ -98,6 +98,9 @@ pub fn read_some(path: &Path, names: &[String]) -> Result<Vec<u8>, Diagnostic> {
 
 /// All tensors of a `.safetensors` file, or the array of a `.npy` file, by name.
 pub fn read(path: &Path) -> Result<Vec<(String, HostTensor)>, Diagnostic> {
+    // the file and its tensors are held at once
+    let stated = std::fs::metadata(path).map_or(0, |about| about.len());
+    room::check(&format!("reading {}", path.display()), stated.saturating_mul(2))?;
     let bytes = files::read(path)?;
     if path.extension().is_some_and(|e| e == "npy") {
         // such a file holds one array, which is called as the file

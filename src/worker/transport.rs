@@ -198,6 +198,11 @@ impl Write for Limited {
     }
 }
 
+/// Bytes of captured tensors inside a line: base64.
+fn in_text(bytes: u64) -> u64 {
+    bytes.saturating_mul(4) / 3
+}
+
 /// Writes one request and flushes. Errors: [`TOO_LARGE`], and then nothing was written; the stream is broken.
 pub fn write_request(to: &mut impl Write, request: &Request) -> Result<(), Diagnostic> {
     write_request_within(to, request, MAX_HEADER)
@@ -205,15 +210,23 @@ pub fn write_request(to: &mut impl Write, request: &Request) -> Result<(), Diagn
 
 /// The same with a limit of its own.
 pub(super) fn write_request_within(to: &mut impl Write, request: &Request, limit: u64) -> Result<(), Diagnostic> {
-    let line = header_line(request, limit)?.ok_or_else(|| {
-        let gib = limit as f64 / f64::from(1 << 30);
+    let captured = request.body.captured_bytes();
+    let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
+    let too_large = || {
         let message = format!(
-            "this request takes more than {gib:.1} GiB, which is all that a worker reads; tensors that the mods capture take most of it"
+            "this request takes more than {:.1} GiB, which is all that a worker reads; tensors that the mods capture are {:.1} GiB of it",
+            gib(limit),
+            gib(in_text(captured)),
         );
         Diagnostic::error(TOO_LARGE, message).hint(
             "capture at most 0.7 GiB: a smaller dtype, one table for all heads or batch entries, shorter axes, or compute the values in the mod",
         )
-    })?;
+    };
+    // what is far too large is not written first
+    if in_text(captured) > limit {
+        return Err(too_large());
+    }
+    let line = header_line(request, limit)?.ok_or_else(too_large)?;
     to.write_all(&line).and_then(|()| to.flush()).map_err(|e| io_error("writing a request", &e))
 }
 

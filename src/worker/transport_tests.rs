@@ -1,9 +1,13 @@
 //! Framing of hostile bytes and of its own messages. Must not spawn processes.
 
 use super::*;
-use crate::base::DType;
-use crate::worker::protocol::{Reply, RequestBody, ResponseBody, WorkerInfo};
+use crate::base::tensor::Data;
+use crate::base::{BackendName, DType, HostTensor};
+use crate::ir::graph::{Graph, Mod, ModKind};
+use crate::problem::ProblemSpec;
+use crate::worker::protocol::{CompileRequest, Reply, RequestBody, ResponseBody, WorkerInfo};
 use proptest::prelude::*;
+use std::sync::Arc;
 
 fn response(id: u64) -> Response {
     let info = WorkerInfo { host: "host \n with a newline".into(), ..WorkerInfo::default() };
@@ -19,6 +23,24 @@ fn one_message(bytes: &[u8]) -> (Response, Vec<Payload>) {
         Ok(Incoming::Message(message)) => message,
         other => panic!("{other:?}"),
     }
+}
+
+/// Its text would take more than the machine: the figure is known before.
+#[test]
+fn a_request_that_captures_too_much_is_refused_before_it_is_written() {
+    let mut graph = Graph::default();
+    // pages of zeros that nobody reads take no memory
+    let bias = HostTensor::new([1 << 31], Data::U8(vec![0; 1 << 31])).unwrap();
+    let read = graph.add_capture("bias", bias);
+    assert_eq!(graph.capture(read).name, "bias");
+    let root = graph.float(0.0);
+    let score = Mod { kind: ModKind::Score, graph, root, sources: Vec::new() };
+    let problem = ProblemSpec { score: Some(Arc::new(score)), ..ProblemSpec::plain(1, (1, 1), (8, 8), 16) };
+    let body = RequestBody::Compile(Box::new(CompileRequest { problem, backend: BackendName::Flex, arch: None }));
+    let mut written = Vec::new();
+    let why = write_request(&mut written, &Request { id: 1, body }).unwrap_err();
+    assert!(why.code == TOO_LARGE && why.message.contains("2.7 GiB"), "{}", why.message);
+    assert!(written.is_empty());
 }
 
 proptest! {

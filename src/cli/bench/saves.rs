@@ -41,7 +41,7 @@ pub(super) fn rows(args: &Args) -> Result<Vec<Value>, Failure> {
             let mut traced = Instant::now();
             let report = watch.look(|| traced = Instant::now());
             // writing the report is part of what a user waits for
-            let report = report.map(|found| found.text(false).len());
+            let report = report.map(|found| found.render().len());
             // ends with the receiver
             if done.send(report.map(|_| [traced, Instant::now()])).is_err() {
                 return;

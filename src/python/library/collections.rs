@@ -68,7 +68,7 @@ fn counter(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         Some(given) => {
             let mut places = Places::default();
             for item in cx.collect(given)? {
-                cx.charge_steps(1)?;
+                cx.charge_steps(1 + places.crowd())?;
                 match places.find(&item, |at| counts.get(at).map(|(k, _)| k)) {
                     Some(at) => counts[at].1 = Value::Int(counts[at].1.as_int().unwrap_or(0) + 1),
                     None => {
@@ -108,6 +108,7 @@ pub(super) fn counter_update(
     let mut places = Places::of(all.iter().map(|(k, _)| k));
     for (key, n) in given {
         let n = if sign < 0 { cx.unary(python::syntax::ast::UnaryOp::Neg, &n)? } else { n };
+        cx.charge_steps(places.crowd())?;
         match places.find(&key, |at| all.get(at).map(|(k, _)| k)) {
             Some(at) => all[at].1 = cx.binary(python::syntax::ast::BinOp::Add, &all[at].1, &n)?,
             None => {

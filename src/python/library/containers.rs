@@ -211,8 +211,10 @@ fn list(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
             let by = args.positional.first().and_then(Value::as_int).unwrap_or(1);
             let mut items = items.borrow_mut();
             let n = items.0.len().max(1) as i64;
-            items.0.rotate_right(by.rem_euclid(n) as usize);
-            Ok(Value::None)
+            cx.charge_move(items.0.len()).map(|()| {
+                items.0.rotate_right(by.rem_euclid(n) as usize);
+                Value::None
+            })
         }
         "pop" | "popleft" => {
             let mut items = items.borrow_mut();
@@ -221,7 +223,7 @@ fn list(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
             let at = args.positional.first().and_then(Value::as_int).unwrap_or(end);
             let at = if at < 0 { at.saturating_add(n) } else { at };
             if (0..n).contains(&at) {
-                Ok(items.0.remove(at as usize))
+                cx.charge_move((n - at) as usize).map(|()| items.0.remove(at as usize))
             } else {
                 Err(Fault::index_error(format!("pop() from a list of {n}")))
             }
@@ -229,6 +231,9 @@ fn list(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
         "remove" => args.need(name, 0, "value").and_then(|value| {
             let at = items.borrow().0.iter().position(|o| equal(o, value));
             let at = at.ok_or_else(|| Fault::value_error("this is not in the list"))?;
+            // what is before it was compared
+            cx.charge_steps(at as u64 / 16)?;
+            cx.charge_move(items.borrow().0.len() - at)?;
             let removed = items.borrow_mut().0.remove(at);
             drop(removed);
             Ok(Value::None)
@@ -239,8 +244,11 @@ fn list(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
             Ok(Value::None)
         }
         "reverse" => {
-            items.borrow_mut().0.reverse();
-            Ok(Value::None)
+            let mut items = items.borrow_mut();
+            cx.charge_move(items.0.len()).map(|()| {
+                items.0.reverse();
+                Value::None
+            })
         }
         "sort" => {
             let all = items.borrow().0.clone();
@@ -259,7 +267,9 @@ fn list(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
 
 fn sequence(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     let find = |cx: &mut Context| -> Result<(Vec<Value>, Value), Fault> {
-        Ok((cx.collect(receiver)?, args.need(name, 0, "value")?.clone()))
+        let items = cx.collect(receiver)?;
+        cx.charge_steps(items.len() as u64 / 16)?;
+        Ok((items, args.need(name, 0, "value")?.clone()))
     };
     match name {
         "index" => Some(find(cx).and_then(|(items, value)| {
@@ -289,9 +299,10 @@ fn dict(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
     let found = |key: &Value, cx: &mut Context| -> Result<Option<Value>, Fault> {
         Ok(cx.place_in_dict(pairs, key)?.map(|at| pairs.borrow().0[at].1.clone()))
     };
+    let charged = |cx: &mut Context| cx.charge_bytes(VALUE_BYTES * pairs.borrow().0.len() as u64);
     Some(match name {
-        "keys" => Ok(Value::list(pairs.borrow().0.iter().map(|(k, _)| k.clone()).collect())),
-        "values" => Ok(Value::list(pairs.borrow().0.iter().map(|(_, v)| v.clone()).collect())),
+        "keys" => charged(cx).map(|()| Value::list(pairs.borrow().0.iter().map(|(k, _)| k.clone()).collect())),
+        "values" => charged(cx).map(|()| Value::list(pairs.borrow().0.iter().map(|(_, v)| v.clone()).collect())),
         "items" => {
             let pair = |(k, v): &(Value, Value)| Value::tuple(vec![k.clone(), v.clone()]);
             cx.charge_bytes(3 * VALUE_BYTES * pairs.borrow().0.len() as u64)
@@ -303,7 +314,10 @@ fn dict(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
         "pop" => args.need(name, 0, "key").and_then(|key| {
             let at = cx.place_in_dict(pairs, key)?;
             match (at, args.positional.get(1)) {
-                (Some(at), _) => Ok(pairs.borrow_mut().0.remove(at).1),
+                (Some(at), _) => {
+                    cx.charge_move(pairs.borrow().0.len() - at)?;
+                    Ok(pairs.borrow_mut().0.remove(at).1)
+                }
                 (None, Some(default)) => Ok(default.clone()),
                 (None, None) => Err(Fault::new("KeyError", "key-error", "no such key in this dict")),
             }
@@ -418,6 +432,7 @@ fn set(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Re
             let (own, other) = (items.borrow().0.clone(), cx.collect(other)?);
             cx.charge_steps((own.len() + other.len()) as u64)?;
             let (of_own, of_other) = (Members::of(&own), Members::of(&other));
+            cx.charge_steps((of_own.crowd() + of_other.crowd()).saturating_mul((own.len() + other.len()) as u64))?;
             Ok(Value::Bool(match name {
                 "issubset" => own.iter().all(|v| of_other.has(v)),
                 "issuperset" => other.iter().all(|v| of_own.has(v)),

@@ -474,7 +474,7 @@ pub(super) fn dict(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         Some(Value::Dict(given)) => pairs.0.extend(given.borrow().0.iter().cloned()),
         Some(other) => {
             for pair in cx.collect(other)? {
-                cx.charge_steps(1)?;
+                cx.charge_steps(1 + places.crowd())?;
                 match &pair.as_items().unwrap_or_default()[..] {
                     // the last value of a key counts
                     [key, value] => match places.find(key, |at| pairs.0.get(at).map(|(k, _)| k)) {
@@ -490,8 +490,18 @@ pub(super) fn dict(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         }
         None => {}
     }
+    if places.is_empty() {
+        places = Places::of(pairs.0.iter().map(|(k, _)| k));
+    }
     for (name, value) in &args.keyword {
-        pairs.set_named(name, value.clone());
+        let key = Value::Str(name.clone());
+        match places.find(&key, |at| pairs.0.get(at).map(|(k, _)| k)) {
+            Some(at) => pairs.0[at].1 = value.clone(),
+            None => {
+                places.add(&key, pairs.0.len());
+                pairs.0.push((key, value.clone()));
+            }
+        }
     }
     cx.charge_bytes(2 * VALUE_BYTES * pairs.0.len() as u64)?;
     Ok(Value::Dict(Rc::new(RefCell::new(pairs))))

@@ -34,14 +34,34 @@ impl Context<'_> {
     }
 
     /// `Kind("causal")`
-    pub(super) fn enum_member(&self, class: &Rc<ClassValue>, args: &Args) -> Result<Value, Fault> {
+    pub(super) fn enum_member(&mut self, class: &Rc<ClassValue>, args: &Args) -> Result<Value, Fault> {
         let wanted = args.need(&class.name, 0, "value")?;
-        let members = enum_members(class);
+        let members = self.enum_searched(class)?;
         let found = members.iter().find(|m| equal(m, wanted) || enum_value(m).is_some_and(|v| equal(&v, wanted)));
         found.cloned().ok_or_else(|| {
             let values: Vec<String> = members.iter().filter_map(enum_value).map(|v| super::repr(&v)).collect();
             Fault::value_error(format!("{} is not a valid {}", super::repr(wanted), class.name))
                 .hint(format!("its values are: {}", values.join(", ")))
+        })
+    }
+
+    /// The members, to be looked through.
+    fn enum_searched(&mut self, class: &ClassValue) -> Result<Vec<Value>, Fault> {
+        let members = enum_members(class);
+        self.charge_steps(members.len() as u64 / 4)?;
+        Ok(members)
+    }
+
+    /// `Kind["CAUSAL"]`
+    pub(super) fn enum_named(&mut self, class: &ClassValue, name: &Value) -> Result<Value, Fault> {
+        let members = self.enum_searched(class)?;
+        let named = |m: &&Value| {
+            let Value::Instance(i) = m else { return false };
+            i.attributes.borrow().named("name").is_some_and(|own| equal(&own, name))
+        };
+        let found = members.iter().find(named).cloned();
+        found.ok_or_else(|| {
+            Fault::new("KeyError", "key-error", format!("{} has no member {}", class.name, super::repr(name)))
         })
     }
 }
@@ -65,19 +85,6 @@ pub(super) fn enum_members(class: &ClassValue) -> Vec<Value> {
     let members = class.members.borrow();
     let own = |v: &&Value| matches!(v, Value::Instance(i) if std::ptr::eq(&*i.class, class));
     members.0.iter().map(|(_, v)| v).filter(own).cloned().collect()
-}
-
-/// `Kind["CAUSAL"]`
-pub(super) fn enum_named(class: &ClassValue, name: &Value) -> Result<Value, Fault> {
-    let members = enum_members(class);
-    let named = |m: &&Value| {
-        let Value::Instance(i) = m else { return false };
-        i.attributes.borrow().named("name").is_some_and(|own| equal(&own, name))
-    };
-    let found = members.iter().find(named).cloned();
-    found.ok_or_else(|| {
-        Fault::new("KeyError", "key-error", format!("{} has no member {}", class.name, super::repr(name)))
-    })
 }
 
 /// The value of an Enum's member.

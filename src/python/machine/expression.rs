@@ -116,9 +116,16 @@ impl Context<'_> {
             }
             None => match builtin_named(self.library, name) {
                 Some(builtin) => Ok(Value::Builtin(builtin)),
-                None => Err(diagnose::unknown_name(name, &scope.visible(), (self.library.builtins)())),
+                None => Err(self.unknown(name, scope)),
             },
         }
+    }
+
+    /// That nothing binds the name.
+    fn unknown(&mut self, name: &Name, scope: &Rc<Scope>) -> Fault {
+        let visible = if self.may_compare(0) { scope.visible() } else { Vec::new() };
+        self.may_compare(visible.len());
+        diagnose::unknown_name(name, &visible, (self.library.builtins)())
     }
 
     /// The same for a name found elsewhere.

@@ -55,7 +55,10 @@ impl<'f> Frame<'f> {
                 StmtKind::Assign { value, .. } | StmtKind::AugAssign { value, .. } => vec![value],
                 StmtKind::AnnAssign { value, .. } => value.iter().collect(),
                 StmtKind::For { iter, .. } => vec![iter],
-                StmtKind::With(with) => with.items.iter().map(|(item, _)| item).collect(),
+                StmtKind::With(with) => {
+                    with.items.iter().for_each(|(item, target)| self.gather_target(target.as_ref(), item));
+                    Vec::new()
+                }
                 StmtKind::Match { subject, .. } => vec![subject],
                 StmtKind::Function(def) => {
                     // a nested function is analysed at its place: its parameters may be anything
@@ -85,15 +88,18 @@ impl<'f> Frame<'f> {
             ExprKind::Named(name, value) => self.sources.entry(name.clone()).or_default().push(value),
             ExprKind::Lambda(def) => self.nested.extend(def.params.iter().map(|p| p.name.clone())),
             ExprKind::Comprehension(given) => {
-                for (target, iter, _) in &given.loops {
-                    let mut names = Vec::new();
-                    python::syntax::binds::names_of(target, &mut names);
-                    for name in names {
-                        self.sources.entry(name).or_default().push(iter);
-                    }
-                }
+                given.loops.iter().for_each(|(target, iter, _)| self.gather_target(Some(target), iter));
             }
             _ => {}
+        }
+    }
+
+    /// Each name of a target is bound to what this expression gives.
+    fn gather_target(&mut self, target: Option<&Expr>, from: &'f Expr) {
+        let mut names = Vec::new();
+        target.iter().for_each(|target| python::syntax::binds::names_of(target, &mut names));
+        for name in names {
+            self.sources.entry(name).or_default().push(from);
         }
     }
 
@@ -152,5 +158,22 @@ pub(super) fn is_fresh(e: &Expr) -> bool {
             _ => false,
         },
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Source, SourceId};
+    use crate::python::value::scope::Kind;
+
+    #[test]
+    fn each_name_of_a_with_is_bound_to_its_own_item() {
+        let source = Source::new("t.py", "with a() as x, b() as (y, z), c():\n    pass\n");
+        let parsed = python::syntax::parse(&source, SourceId(0));
+        let frame = Frame::new(Scope::new(Kind::Module, None), &parsed.module.body);
+        let mut bound: Vec<_> = frame.sources.iter().map(|(name, from)| (name.to_string(), from.len())).collect();
+        bound.sort();
+        assert_eq!(bound, [("x".into(), 1), ("y".into(), 1), ("z".into(), 1)]);
     }
 }

@@ -85,7 +85,10 @@ impl Context<'_> {
                 self.charge_steps(n / 16)?;
                 Ok((0..n as i64).map(|i| Value::Int(start + i * step)).collect())
             }
-            Value::Dict(pairs) => Ok(pairs.borrow().0.iter().map(|(k, _)| k.clone()).collect()),
+            Value::Dict(pairs) => {
+                self.charge_steps(pairs.borrow().0.len() as u64 / 4)?;
+                Ok(pairs.borrow().0.iter().map(|(k, _)| k.clone()).collect())
+            }
             Value::Opaque(opaque) if opaque.kind == iterator::KIND => iterator::rest(opaque),
             Value::Class(class) if super::enums::is_enum(class, 0) => Ok(super::enums::enum_members(class)),
             Value::Instance(object) if super::class::is_named_tuple(&object.class) => {

@@ -47,6 +47,8 @@ fn hashed(key: &Value) -> u64 {
 #[derive(Default)]
 pub(crate) struct Places {
     at: HashMap<u64, Vec<u32>>,
+    /// Most keys of one hash: NaN, objects and functions share one.
+    most: usize,
 }
 
 impl Places {
@@ -62,7 +64,18 @@ impl Places {
 
     /// Remembers a key's place.
     pub(crate) fn add(&mut self, key: &Value, at: usize) {
-        self.at.entry(hashed(key)).or_default().push(at as u32);
+        let same = self.at.entry(hashed(key)).or_default();
+        same.push(at as u32);
+        self.most = self.most.max(same.len());
+    }
+
+    /// Steps that looking for a key takes beside its hash, where many share one.
+    pub(crate) fn crowd(&self) -> u64 {
+        self.most as u64 / 4
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.at.is_empty()
     }
 
     /// Of these keys.
@@ -79,6 +92,11 @@ pub(crate) struct Members<'v>(&'v [Value], Places);
 impl<'v> Members<'v> {
     pub(crate) fn of(items: &'v [Value]) -> Members<'v> {
         Members(items, Places::of(items.iter()))
+    }
+
+    /// Steps that asking for one takes beside its hash.
+    pub(crate) fn crowd(&self) -> u64 {
+        self.1.crowd()
     }
 
     pub(crate) fn has(&self, value: &Value) -> bool {
@@ -183,6 +201,7 @@ impl Context<'_> {
         if len >= FEW
             && let Some(found) = self.places.find(address, alive, len, keys, key)
         {
+            self.charge_steps(self.places.0.get(&address).map_or(0, |known| known.places.crowd()))?;
             return Ok(found);
         }
         // a comparison takes about a sixteenth of a statement's time

@@ -10,8 +10,9 @@ use super::statement::Flow;
 use crate::python::diagnose;
 use crate::python::syntax::ast::*;
 use crate::python::value::scope::Scope;
-use crate::python::value::{Fault, Pairs, Value};
+use crate::python::value::{Fault, Pairs, VALUE_BYTES, Value};
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 
 impl Context<'_> {
@@ -116,16 +117,20 @@ impl Context<'_> {
         scope: &Rc<Scope>,
     ) -> Result<bool, Fault> {
         let Value::Dict(pairs) = value else { return Ok(false) };
-        let mut left = pairs.borrow().0.clone();
+        let mut taken = HashSet::new();
         for (key, part) in parts {
             let key = self.eval(key, scope)?;
-            let Some(at) = left.iter().position(|(k, _)| equal(k, &key)) else { return Ok(false) };
-            let (_, item) = left.remove(at);
+            let found = self.place_in_dict(pairs, &key)?.filter(|at| taken.insert(*at));
+            let item = found.and_then(|at| Some(pairs.borrow().0.get(at)?.1.clone()));
+            let Some(item) = item else { return Ok(false) };
             if !self.matches(part, &item, scope)? {
                 return Ok(false);
             }
         }
         if let Some(rest) = rest {
+            let all = pairs.borrow().0.clone().into_iter().enumerate();
+            let left: Vec<_> = all.filter(|(at, _)| !taken.contains(at)).map(|(_, pair)| pair).collect();
+            self.charge_bytes(2 * VALUE_BYTES * left.len() as u64)?;
             scope.set(rest, Value::Dict(Rc::new(RefCell::new(Pairs(left)))));
         }
         Ok(true)

@@ -104,6 +104,8 @@ pub struct Context<'a> {
     pub(crate) sums: Vec<(NodeId, Vec<NodeId>)>,
     /// Symbolic values created so far: each is a distinct object.
     objects: Cell<u32>,
+    /// Names that unknown ones were compared with so far.
+    compared: usize,
     /// Where keys stand in large dicts and sets.
     places: keyed::Remembered,
     /// The possible changes of failed statements.
@@ -176,6 +178,7 @@ impl<'a> Context<'a> {
             shaken: None,
             sums: Vec::new(),
             objects: Cell::new(0),
+            compared: 0,
             places: keyed::Remembered::default(),
             taint: taint::Taint::default(),
             guarded: Vec::new(),
@@ -210,6 +213,19 @@ impl<'a> Context<'a> {
             return Err(Fault::limit("too-many-steps", message).hint("make loops shorter, or compute with tensors"));
         }
         Ok(())
+    }
+
+    /// Counts elements that move up when one before them goes: many at a step.
+    pub fn charge_move(&mut self, elements: usize) -> Result<(), Fault> {
+        self.charge_steps(elements as u64 / 64)
+    }
+
+    /// Whether an unknown name may be compared with so many others, to suggest one: all of a long text with all have no end.
+    pub(super) fn may_compare(&mut self, names: usize) -> bool {
+        /// A text of 300 names may have as many unknown ones.
+        const MOST: usize = 100_000;
+        self.compared = self.compared.saturating_add(names);
+        self.compared < MOST
     }
 
     /// Counts bytes of containers made. Errors when the text has had its share.

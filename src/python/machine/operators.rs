@@ -93,6 +93,7 @@ impl Context<'_> {
                 let (x, y) = (x.borrow().0.clone(), y.borrow().0.clone());
                 self.charge_steps((x.len() + y.len()) as u64)?;
                 let of_y = Members::of(&y);
+                self.charge_steps(of_y.crowd().saturating_mul(x.len() as u64))?;
                 let kept = match op {
                     BinOp::Or => x.iter().chain(&y).cloned().collect(),
                     BinOp::And => x.iter().filter(|v| of_y.has(v)).cloned().collect(),
@@ -112,6 +113,8 @@ impl Context<'_> {
                 let (x, y) = (x.borrow().0.clone(), y.borrow().0.clone());
                 self.charge_steps((x.len() + y.len()) as u64)?;
                 let (of_x, of_y) = (Members::of(&x), Members::of(&y));
+                let crowds = of_y.crowd().saturating_mul(x.len() as u64) + of_x.crowd().saturating_mul(y.len() as u64);
+                self.charge_steps(crowds)?;
                 let apart = x.iter().filter(|v| !of_y.has(v)).chain(y.iter().filter(|v| !of_x.has(v)));
                 self.set_of(apart.cloned().collect())
             }

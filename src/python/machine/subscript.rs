@@ -8,6 +8,7 @@ use crate::python::syntax::ast::*;
 use crate::python::value::scope::Scope;
 use crate::python::value::{Args, Fault, Items, Pairs, VALUE_BYTES, Value};
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 
 /// What becomes of a BlockMask's mask when rows of blocks are taken out of it.
@@ -28,7 +29,7 @@ impl Context<'_> {
             && super::enums::is_enum(class, 0)
         {
             let name = self.eval(index, scope)?;
-            return super::enums::enum_named(class, &name);
+            return self.enum_named(class, &name);
         }
         if matches!(value, Value::Builtin(_) | Value::Class(_)) {
             return Ok(value);
@@ -68,8 +69,14 @@ impl Context<'_> {
                 self.symbolic_index(container, index, &"captured".into())
             }
             _ if symbolic_index => Err(python::diagnose::list_index(container)),
-            Value::Tuple(items) => sequence_item(&items.0, index, Value::tuple),
-            Value::List(items) => sequence_item(&items.borrow().0, index, Value::list),
+            Value::Tuple(items) => {
+                self.charge_slice(items.0.len(), index)?;
+                sequence_item(&items.0, index, Value::tuple)
+            }
+            Value::List(items) => {
+                self.charge_slice(items.borrow().0.len(), index)?;
+                sequence_item(&items.borrow().0, index, Value::list)
+            }
             Value::Range(start, stop, step) => {
                 let n = python::value::range_len(*start, *stop, *step) as i64;
                 let at = index.as_int().ok_or_else(|| Fault::type_error("a range needs an int index"))?;
@@ -80,10 +87,12 @@ impl Context<'_> {
                 Ok(Value::Int(start + at * step))
             }
             Value::Str(text) => {
-                let chars: Vec<Value> = text.chars().map(|c| Value::str(c.to_string())).collect();
-                let join = |items: Vec<Value>| Value::str(items.iter().filter_map(|v| v.as_str()).collect::<String>());
-                self.charge_steps(text.len() as u64 / 8)?;
-                sequence_item(&chars, index, join)
+                self.charge_steps(text.len() as u64 / 64)?;
+                if let Value::Slice(_) = index {
+                    self.charge_steps(text.len() as u64 / 16)?;
+                    self.charge_bytes(text.len() as u64)?;
+                }
+                text_item(text, index)
             }
             Value::Dict(pairs) => {
                 let found = self.place_in_dict(pairs, index)?.map(|at| pairs.borrow().0[at].1.clone());
@@ -111,13 +120,22 @@ impl Context<'_> {
         }
     }
 
+    /// A slice is a list of its own.
+    fn charge_slice(&mut self, len: usize, index: &Value) -> Result<(), Fault> {
+        let Value::Slice(slice) = index else { return Ok(()) };
+        let (_, _, count) = slice_bounds(&slice.0, len)?;
+        self.charge_steps(count as u64 / 16)?;
+        self.charge_bytes(VALUE_BYTES * count as u64)
+    }
+
     /// A dict's result for a missing key.
     fn missing_item(&mut self, container: &Value, pairs: &Rc<RefCell<Pairs>>, index: &Value) -> Result<Value, Fault> {
         let factory = self.factories.iter().find(|(of, _)| Rc::ptr_eq(of, pairs)).map(|(_, factory)| factory.clone());
         let Some(factory) = factory else {
+            let may = self.may_compare(pairs.borrow().0.len());
             let keys: Vec<String> = pairs.borrow().0.iter().take(8).map(|(k, _)| super::repr(k)).collect();
             return Err(Fault::new("KeyError", "key-error", format!("no key {} in this dict", super::repr(index)))
-                .hint(match index.as_str().and_then(|i| nearest_key(i, pairs)) {
+                .hint(match index.as_str().filter(|_| may).and_then(|i| nearest_key(i, pairs)) {
                     Some(near) => format!("did you mean {near}?"),
                     None => format!("its keys are: {}", keys.join(", ")),
                 }));
@@ -184,15 +202,18 @@ impl Context<'_> {
         match container {
             Value::List(items) if let Value::Slice(slice) = index => {
                 let (start, step, count) = slice_bounds(&slice.0, items.borrow().0.len())?;
-                let mut gone: Vec<usize> = (0..count as i64).map(|i| (start + i * step) as usize).collect();
-                gone.sort_unstable();
+                let gone: HashSet<usize> = (0..count as i64).map(|i| (start + i * step) as usize).collect();
                 self.charge_steps(count as u64)?;
-                let removed: Vec<Value> = gone.iter().rev().map(|at| items.borrow_mut().0.remove(*at)).collect();
-                drop(Items(removed));
+                self.charge_move(items.borrow().0.len())?;
+                let all = std::mem::take(&mut items.borrow_mut().0).into_iter().enumerate();
+                let (removed, left): (Vec<_>, Vec<_>) = all.partition(|(at, _)| gone.contains(at));
+                items.borrow_mut().0 = left.into_iter().map(|(_, item)| item).collect();
+                drop(Items(removed.into_iter().map(|(_, item)| item).collect()));
                 Ok(())
             }
             Value::List(items) => {
                 let at = position(items.borrow().0.len(), index)?;
+                self.charge_move(items.borrow().0.len() - at)?;
                 let removed = items.borrow_mut().0.remove(at);
                 drop(removed);
                 Ok(())
@@ -200,6 +221,7 @@ impl Context<'_> {
             Value::Dict(pairs) => {
                 let at = self.place_in_dict(pairs, index)?;
                 let at = at.ok_or_else(|| Fault::new("KeyError", "key-error", "no such key in this dict"))?;
+                self.charge_move(pairs.borrow().0.len() - at)?;
                 let removed = pairs.borrow_mut().0.remove(at);
                 drop(removed);
                 Ok(())
@@ -213,7 +235,7 @@ impl Context<'_> {
         let mut out: Vec<Value> = Vec::new();
         let mut places = Places::default();
         for item in items {
-            self.charge_steps(1)?;
+            self.charge_steps(1 + places.crowd())?;
             if !hashable(&item) {
                 return Err(Fault::type_error(format!("{} cannot be in a set", item.type_name())));
             }
@@ -299,6 +321,18 @@ fn assign_slice(items: &mut Vec<Value>, slice: &[Value], new: Vec<Value>) -> Res
         items[(start + i * step) as usize] = value;
     }
     Ok(())
+}
+
+/// Characters of a text.
+fn text_item(text: &str, index: &Value) -> Result<Value, Fault> {
+    let count = text.chars().count();
+    let Value::Slice(slice) = index else {
+        let found = text.chars().nth(position(count, index)?);
+        return Ok(Value::str(found.map(String::from).unwrap_or_default()));
+    };
+    let (start, step, picked) = slice_bounds(&slice.0, count)?;
+    let chars: Vec<char> = text.chars().collect();
+    Ok(Value::str((0..picked as i64).map(|i| chars[(start + i * step) as usize]).collect::<String>()))
 }
 
 fn sequence_item(items: &[Value], index: &Value, rebuild: impl FnOnce(Vec<Value>) -> Value) -> Result<Value, Fault> {

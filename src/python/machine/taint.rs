@@ -51,6 +51,16 @@ fn identity(value: &Value) -> Option<usize> {
     })
 }
 
+/// Each object once, and nothing that cannot change: a statement that reads what a failed one left uses all that this one used.
+fn distinct(used: Vec<Value>) -> Vec<Value> {
+    let mut seen = HashSet::new();
+    let place = |value: &Value| match value {
+        Value::Module(module) => Some(Rc::as_ptr(module) as usize),
+        other => identity(other),
+    };
+    used.into_iter().filter(|value| place(value).is_some_and(|at| seen.insert(at))).collect()
+}
+
 /// The content of an object.
 fn held(value: &Value) -> Vec<Value> {
     match value {
@@ -91,7 +101,7 @@ impl Context<'_> {
             }
         }
         self.taint(changed, &shared);
-        self.taint.used.insert(Rc::as_ptr(&shared) as usize, used);
+        self.taint.used.insert(Rc::as_ptr(&shared) as usize, distinct(used));
         if draws {
             self.host.unsure = Some(shared.clone());
         }

@@ -66,6 +66,8 @@ impl Context<'_> {
 
     /// A mod runs over all cells at once: what differs from cell to cell does not fit into a value that does not.
     pub(crate) fn same_indices(&mut self, receiver: &Value, changed: &Value, method: &str) -> Result<(), Fault> {
+        // all nodes are walked: a long text of such statements comes to its limit
+        self.charge_steps(self.graph.nodes().len() as u64 / 16)?;
         let depends = self.graph.depends();
         // every cell has its own score
         let of = |d: Depends| if d.on(Input::Score) { u8::MAX } else { d.0 };

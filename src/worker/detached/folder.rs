@@ -4,6 +4,7 @@
 //! files are replaced whole. A number that is no name of ours never becomes a path. Must not know how a job runs.
 
 use crate::base::Diagnostic;
+use crate::worker::descendants::Process;
 use crate::worker::protocol::detached::{Batch, JobInfo, JobPart, JobState, Piece, PieceEnd};
 use crate::worker::{files, machine};
 use serde::{Deserialize, Serialize};
@@ -149,7 +150,7 @@ impl Folder {
     /// This process does it from now on.
     pub fn begin(&self) -> Result<(), Diagnostic> {
         let pid = std::process::id();
-        let (start, boot) = (start_of(pid).unwrap_or(0), boot());
+        let (start, boot) = (Process::of(pid).map_or(0, |own| own.began()), boot());
         self.write("began.json", &Began { pid, start, boot, host: machine::host(), at: now() })
     }
 
@@ -316,20 +317,9 @@ fn boot() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_string()
 }
 
-/// When a process began, in the kernel's ticks. None: there is none, or it is dead and not reaped.
-fn start_of(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // fields are counted behind the name in brackets
-    let rest: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    if matches!(rest.first(), Some(&"Z" | &"X")) {
-        return None;
-    }
-    rest.get(19)?.parse().ok()
-}
-
 /// Whether the process is still the same one.
 pub fn lives(began: &Began) -> bool {
-    began.boot == boot() && start_of(began.pid) == Some(began.start)
+    began.boot == boot() && Process::of(began.pid).is_some_and(|now| now.began() == began.start)
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -111,7 +111,11 @@ fn command(job: &Folder, n: usize, words: &[String], given: &BTreeMap<String, St
     signals::started(child.id());
     let status = child.wait();
     #[cfg(unix)]
-    signals::ended(child.id());
+    {
+        signals::ended(child.id());
+        // a command that ended with the job has no result
+        signals::wait_for_the_end();
+    }
     let status = status.map_err(|e| Diagnostic::error("job-start", format!("the command was lost: {e}")))?;
     let mut said = text(&err);
     if status.code().is_none() {

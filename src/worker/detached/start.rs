@@ -5,6 +5,7 @@
 
 use super::folder::{Folder, lives};
 use crate::base::Diagnostic;
+use crate::worker::descendants;
 use crate::worker::files;
 use crate::worker::process::{self, End};
 use crate::worker::protocol::detached::{Batch, JobInfo, JobState};
@@ -25,6 +26,8 @@ pub(super) fn start(jobs: &Path, batch: &Batch) -> Result<String, Diagnostic> {
     let mut command = Command::new(own);
     command.arg("job").arg(job.path()).current_dir(job.path());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    // it goes on when its client and the worker end
+    command.env(descendants::JOB, job.id());
     let failed = |why: String| {
         let _ = job.remove();
         Diagnostic::error("job-start", format!("the job did not start: {why}"))

@@ -226,9 +226,12 @@ impl Shell {
     /// The command ended, with what it said.
     fn ended(&mut self) -> Diagnostic {
         let had = self.ends_within(Duration::from_millis(500));
+        process::signal_group(&mut self.child, End::Now);
         #[cfg(unix)]
         signals::ended(self.child.id());
         let status = process::kill_group(&mut self.child);
+        #[cfg(unix)]
+        signals::wait_for_the_end();
         let how = status.filter(|_| had).map_or_else(|| "its output ended".into(), process::ending);
         // the last lines of its stderr are on their way
         std::thread::sleep(Duration::from_millis(50));
@@ -257,6 +260,7 @@ impl Drop for Shell {
             process::signal_group(&mut self.child, End::Ask);
             self.ends_within(WHEN_ASKED);
         }
+        process::signal_group(&mut self.child, End::Now);
         #[cfg(unix)]
         signals::ended(self.child.id());
         process::kill_group(&mut self.child);

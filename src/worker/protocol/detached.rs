@@ -84,6 +84,18 @@ pub struct Batch {
     pub notes: Value,
 }
 
+impl Ask {
+    /// Bytes of the tensors that its races capture.
+    pub fn captured_bytes(&self) -> u64 {
+        let Ask::Start { batch } = self else { return 0 };
+        let of = |step: &Step| match &step.work {
+            Work::Race { request } => request.problem.captured_bytes(),
+            Work::Command { .. } => 0,
+        };
+        batch.steps.iter().map(of).sum()
+    }
+}
+
 /// A step.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Step {

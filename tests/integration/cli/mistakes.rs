@@ -168,3 +168,51 @@ fn a_document_takes_at_most_eight_times_its_size_in_memory() {
         }
     }
 }
+
+#[test]
+fn what_is_passed_over_is_told_and_the_rest_still_loads() {
+    let bench = Bench::new();
+    for folder in ["presets", "patterns", "lib"] {
+        std::fs::create_dir(bench.path(folder)).expect("made");
+    }
+    bench.write("presets/good.json", BAND);
+    bench.write("presets/broken.json", "not JSON");
+    bench.write("patterns/mine.py", "def mine(n: int = 3):\n    \"\"\"Keys up to n back.\"\"\"\n    def mask_mod(b, h, q_idx, kv_idx):\n        return q_idx - kv_idx <= n\n    return mask_mod\n");
+    bench.write("patterns/torn.py", "def torn(:\n");
+    std::fs::write(bench.path("patterns/causal.py"), [0xff]).expect("written");
+    std::fs::write(bench.path("lib/table.py"), [0xff]).expect("written");
+    bench.write("m.py", "try:\n    import table\nexcept ImportError:\n    pass\ndef mask_mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n");
+    bench.write(
+        "causal.json",
+        &BAND.replace("\"kind\": \"band\", \"lo\": 0, \"hi\": 63", "\"kind\": \"pattern\", \"name\": \"causal\""),
+    );
+    let run = |args: &[&str], presets: &str, patterns: &str| {
+        let mut command = bench.command(args);
+        Bench::ran(command.env("MASKLOOM_PRESETS", bench.path(presets)).env("MASKLOOM_PATTERNS", bench.path(patterns)))
+            .ok()
+    };
+    let codes = |json: &serde_json::Value| -> Vec<String> {
+        let all = json["passed_over"].as_array().into_iter().flatten();
+        all.map(|one| one["code"].as_str().expect("a code").to_string()).collect()
+    };
+    let listed = run(&["presets"], "presets", "patterns");
+    assert!(listed.out.contains("good") && listed.err.contains("warning[file-passed-over]"), "{}", listed.err);
+    assert!(listed.err.contains("broken.json") && listed.err.contains("remove it"), "{}", listed.err);
+    assert_eq!(codes(&run(&["presets", "--json"], "presets", "patterns").json()), ["file-passed-over"]);
+    assert_eq!(codes(&run(&["presets", "--json"], "none", "patterns").json()), ["folder-variable"]);
+    let patterns = run(&["presets", "--patterns", "--json"], "presets", "patterns").json();
+    assert_eq!(codes(&patterns), ["file-passed-over"; 2]);
+    let mine = patterns["patterns"].as_array().expect("a list").iter().find(|one| one["name"] == "mine").cloned();
+    assert_eq!(mine.expect("listed")["summary"], "Keys up to n back.");
+    // the built-in pattern of an unreadable file's name, a package that is not there, a module that is no text
+    let checked = run(&["check", "causal.json", "--package", "gone", "--json"], "presets", "patterns");
+    assert!(
+        checked.err.contains("gone: there is no such folder") && checked.err.contains("causal.py"),
+        "{}",
+        checked.err
+    );
+    assert_eq!(codes(&checked.json()), ["package-folder", "file-passed-over"]);
+    let checked = run(&["check", "m.py", "--package", "lib", "--json"], "presets", "patterns");
+    assert_eq!(codes(&checked.json()), ["file-passed-over"], "{}", checked.err);
+    assert!(checked.err.contains("table.py"), "{}", checked.err);
+}

@@ -1,6 +1,7 @@
 //! The real binary, command by command, on the CPU. Documents here are made of shapes, so that only the command line
 //! and its tasks are tested.
 
+mod ending;
 mod exchange;
 mod exports;
 mod lab;

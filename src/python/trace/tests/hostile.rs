@@ -169,3 +169,64 @@ fn mutated_texts_never_panic() {
     }
     assert!(traced > 20, "{traced} of the mutants still trace");
 }
+
+/// Each statement moves, compares or copies much: it costs more than a step, so that a long text of them comes to its limit.
+#[test]
+fn what_moves_or_compares_many_elements_costs_many_steps() {
+    let long = "x = list(range(20000))\nd = {i: i for i in range(20000)}\n";
+    let crowd = "s = {float('nan') for i in range(1000)}\n";
+    let cases = [
+        ("del x[0]", "too-many-steps"),
+        ("x.pop(0)", "too-many-steps"),
+        ("x.reverse()", "too-many-steps"),
+        ("x.index(19999)", "too-many-steps"),
+        ("x[:]", "too-many-steps|too-large"),
+        ("d.keys()", "too-large"),
+        ("list(d)", "too-many-steps|too-large"),
+        ("s & s", "too-many-steps"),
+        ("float('nan') in s", "too-many-steps"),
+    ];
+    for (statement, wanted) in cases {
+        let setup =
+            if statement.contains('s') && !statement.contains('x') && !statement.contains('d') { crowd } else { long };
+        let text = format!("{setup}{}m = lambda b, h, q, k: q >= k\n", format!("{statement}\n").repeat(3000));
+        let limits = Limits { steps: 400_000, container_bytes: 64 << 20, ..Limits::default() };
+        let traced = trace(&TraceRequest { limits, ..request(&text, ModKind::Mask) });
+        let got = traced.diagnostics.iter().find(|d| d.is_error()).map_or("none".into(), |d| d.code.to_string());
+        assert!(wanted.split('|').any(|w| w == got), "{got} instead of {wanted}: {statement}");
+    }
+}
+
+/// The first unknown names are compared with the known ones; a text of thousands of both is not held up by suggestions.
+#[test]
+fn suggestions_of_names_have_an_end() {
+    let names: String = (0..1000).map(|i| format!("name_{i} = {i}\n")).collect();
+    let unknown = |n: usize| format!("try:\n    named_{n}\nexcept NameError as e:\n    said = str(e)\n");
+    let tried: String = (0..110).map(unknown).collect();
+    let last = "def m(b, h, q, k):\n    return q >= naem_7\n";
+    let hint = |text: &str| said(&trace(&request(text, ModKind::Mask)));
+    assert!(hint(&format!("{names}{last}")).contains("did you mean `name_7`?"));
+    let held = hint(&format!("{names}{tried}{last}"));
+    assert!(held.contains("`naem_7` is not defined") && !held.contains("did you mean"), "{held}");
+}
+
+/// What a failed statement used is remembered once, also where it used what two others had left: else it doubles each time.
+#[test]
+fn failed_statements_do_not_multiply_what_they_used() {
+    let last = "def m(b, h, q, k):\n    return q >= k\n";
+    let opened = "with nothing(f, a) as f:\n    a = f\n".repeat(100);
+    let read =
+        "import torch\nx = torch.zeros(4)\ny = z = 0\n".to_string() + &"y = z = x.nothing(x, y, z)\n".repeat(100);
+    for text in [opened, read] {
+        let traced = trace(&request(&format!("{text}{last}"), ModKind::Mask));
+        assert!(traced.result.is_some(), "{}", said(&traced));
+    }
+}
+
+#[test]
+fn characters_of_a_long_text_are_those_of_python() {
+    let text = "x = 'aé😀z' * 3\nassert x[1] == 'é' and x[-1] == 'z' and x[2:6] == '😀zaé' and x[::-5] == 'z😀é'\n\
+                assert x[5:] + x[:0] == 'é😀zaé😀z' and ''[0:3] == ''\nm = lambda b, h, q, k: q >= k\n";
+    let traced = trace(&request(text, ModKind::Mask));
+    assert!(traced.result.is_some() && traced.diagnostics.iter().all(|d| d.code != "skipped"), "{}", said(&traced));
+}

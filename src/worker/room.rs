@@ -1,0 +1,81 @@
+//! Memory that is free on this machine, asked before something large is held: a system that overcommits ends the process instead.
+//!
+//! Invariant: where the system tells nothing, nothing is refused. Must not know what is held.
+
+use crate::base::Diagnostic;
+use std::path::{Path, PathBuf};
+
+/// Bytes below which nobody asks.
+const LARGE: u64 = 256 << 20;
+
+/// Refuses what does not fit, in figures.
+pub fn check(what: &str, bytes: u64) -> Result<(), Diagnostic> {
+    within(what, bytes, || free(Path::new("/")))
+}
+
+fn within(what: &str, bytes: u64, free: impl FnOnce() -> Option<u64>) -> Result<(), Diagnostic> {
+    let Some(free) = Some(bytes).filter(|bytes| *bytes > LARGE).and_then(|_| free()).filter(|free| bytes > *free)
+    else {
+        return Ok(());
+    };
+    let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
+    let message = format!("{what} takes {:.1} GiB; {:.1} GiB are free on this machine", gib(bytes), gib(free));
+    Err(Diagnostic::error("out-of-memory", message)
+        .hint("end other programs, or take less: a smaller dtype, shorter axes, fewer heads"))
+}
+
+/// Bytes that this process may still take: of the machine, and of every group of processes (a container) that it is in.
+fn free(root: &Path) -> Option<u64> {
+    let text = |path: PathBuf| std::fs::read_to_string(path).ok();
+    let about = text(root.join("proc/meminfo"))?;
+    let kib = about
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
+    let machine = kib?.saturating_mul(1024);
+    let own = text(root.join("proc/self/cgroup")).unwrap_or_default();
+    let group = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default().to_string();
+    let groups = Path::new(&group).ancestors().filter_map(|at| left_in(&root.join("sys/fs/cgroup").join(at)));
+    Some(groups.fold(machine, u64::min))
+}
+
+/// What a group with a limit may still take; what it keeps of files goes when it is needed.
+fn left_in(group: &Path) -> Option<u64> {
+    let number = |name: &str| std::fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
+    let stat = std::fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+    let files = stat.lines().find_map(|line| line.strip_prefix("inactive_file ")?.trim().parse::<u64>().ok());
+    let used = number("memory.current")?.saturating_sub(files.unwrap_or(0));
+    Some(number("memory.max")?.saturating_sub(used))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_both_figures_and_small_things_are_not_asked_about() {
+        assert!(within("a file", LARGE, || panic!("not asked")).is_ok());
+        assert!(within("a file", 3 << 30, || None).is_ok() && within("a file", 3 << 30, || Some(3 << 30)).is_ok());
+        let why = within("a file", 3 << 30, || Some(1 << 30)).unwrap_err();
+        assert_eq!(why.message, "a file takes 3.0 GiB; 1.0 GiB are free on this machine");
+    }
+
+    #[test]
+    fn a_container_leaves_less_than_its_machine() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = root.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        assert_eq!(free(root.path()), None);
+        write("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:    8000 kB\n");
+        assert_eq!(free(root.path()), Some(8000 * 1024));
+        write("proc/self/cgroup", "0::/jobs/7\n");
+        write("sys/fs/cgroup/jobs/memory.max", "5000\n");
+        write("sys/fs/cgroup/jobs/memory.current", "3000\n");
+        write("sys/fs/cgroup/jobs/memory.stat", "anon 2000\ninactive_file 500\n");
+        write("sys/fs/cgroup/jobs/7/memory.max", "max\n");
+        write("sys/fs/cgroup/jobs/7/memory.current", "2000\n");
+        assert_eq!(free(root.path()), Some(2500));
+    }
+}
