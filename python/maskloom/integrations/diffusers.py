@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch.nn.attention import flex_attention as flex
 
+from .._checks import lengths as lengths_of
 from .._functions import Mod
 from ..block_mask import create_block_mask
 from ..errors import ArgumentError, MaskloomError
@@ -89,7 +90,7 @@ def masked(
     if lengths is None:
         if block_mask is None:
             raise ArgumentError("lengths", "neither block_mask nor lengths is given", "pass lengths=(q, kv)")
-        lengths = (block_mask.shape[-2], block_mask.shape[-1])
+        lengths = lengths_of(block_mask)
     given = _Given(block_mask, score_mod, lengths)
     token = _given.set(given)
     try:
