@@ -57,7 +57,8 @@ def flex_attention(
         enable_gqa: query head h reads key head h // (Hq / Hkv).
         return_lse: also returns the lse, float32 [B, Hq, Q_LEN], natural logarithm; -inf in a row that keeps nothing.
         kernel_options: has no effect.
-        return_aux: an `AuxRequest` (PyTorch 2.9): also returns an `AuxOutput` with lse and largest scores. These have no gradient.
+        return_aux: an `AuxRequest` (PyTorch 2.9): also returns an `AuxOutput` with lse and largest scores, both
+            without gradient.
 
     Returns:
         The output [B, Hq, Q_LEN, Ev] of query's dtype, 0 in a row that keeps nothing. Gradients flow into query, key,
