@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 from torch.nn.attention import flex_attention as flex
 
 from .errors import ArgumentError
@@ -58,10 +59,35 @@ def cast(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return tuple(tensor.to(dtype) for tensor in tensors)
 
 
+def check_transforms(name: str, tensor: torch.Tensor) -> None:
+    """Errors: ArgumentError where a transform or tracer sees the tensor, which this package does not know."""
+    if torch._C._functorch.is_batchedtensor(tensor):
+        raise ArgumentError("vmap", f"{name} is inside torch.vmap", "pass the batch as B: attention has it already")
+    if forward_ad._current_level >= 0 and forward_ad.unpack_dual(tensor).tangent is not None:  # type: ignore[no-untyped-call]
+        message = f"{name} has a tangent (torch.func.jvp, forward-mode differentiation): flex_attention has none"
+        raise ArgumentError("forward-mode", message, "use torch.autograd.grad, or another attention there")
+    if torch._C._functorch.is_gradtrackingtensor(tensor):
+        message = f"{name} is inside torch.func.grad, vjp or jacrev, which flex_attention does not know"
+        raise ArgumentError("functorch", message, "use torch.autograd.grad")
+    if torch._C._get_tracing_state() is not None:
+        message = f"{name} is traced by torch.jit.trace: its graph would not hold the mask"
+        raise ArgumentError("tracing", message, "use torch.compile")
+
+
+def no_second_order() -> None:
+    """Errors: ArgumentError in a backward pass whose own gradient is asked for."""
+    if torch.is_grad_enabled():
+        raise ArgumentError(
+            "double-backward",
+            "a gradient of a gradient is asked for (create_graph=True): flex_attention has none",
+            "leave create_graph out, or use another attention there",
+        )
+
+
 def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, gqa: bool, options: object) -> None:
     for name, tensor in (("query", q), ("key", k), ("value", v)):
-        if not torch.compiler.is_compiling() and torch._C._functorch.is_batchedtensor(tensor):
-            raise ArgumentError("vmap", f"{name} is inside torch.vmap", "pass the batch as B: attention has it already")
+        if not torch.compiler.is_compiling():
+            check_transforms(name, tensor)
         if tensor.is_nested or tensor.layout is not torch.strided:
             raise ArgumentError(
                 "tensor-layout", f"{name} is nested or sparse", "pad it, or pack documents into one row"
@@ -91,6 +117,9 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, gqa: bool, options:
             raise ArgumentError("dtype", message, f"{name}.to({q.dtype})")
     if options is not None and not isinstance(options, dict):
         raise ArgumentError("kernel-options", f"kernel_options is a {type(options).__name__}", "pass a dict or None")
+    if q.size(-1) == 0 or v.size(-1) == 0:
+        message = f"query, key and value have E={q.size(-1)} and Ev={v.size(-1)}"
+        raise ArgumentError("head-dim", message, "pass heads of 1 to 256 numbers")
     if q.size(-1) != k.size(-1):
         sizes = f"E={q.size(-1)} and E={k.size(-1)}"
         message = f"Expect query and key/value to have the same embedding dimension but got {sizes}."

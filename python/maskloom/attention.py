@@ -16,7 +16,16 @@ from torch.nn.attention import flex_attention as flex
 
 from . import _gpu, _native
 from ._call import call
-from ._checks import DTYPES, cast, check, check_aux, check_block_mask, number
+from ._checks import (
+    DTYPES,
+    cast,
+    check,
+    check_aux,
+    check_block_mask,
+    check_transforms,
+    no_second_order,
+    number,
+)
 from ._compiled import TEMPLATES, number_of, traceable
 from ._functions import Mod
 from ._lists import effective
@@ -153,6 +162,8 @@ def _eager(
     wants_max: bool,
 ) -> Three:
     plan = _plan(score_mod, block_mask)
+    for tensor in plan.captured[plan.masked :]:
+        check_transforms("a tensor of score_mod", tensor)
     plan.learns = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value, *plan.captured))
     number = next(_NUMBERS)
     _PLANS[number] = plan
@@ -426,6 +437,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -
 
 
 def _gradients(ctx: Any, d_out: torch.Tensor, d_lse: torch.Tensor, _: torch.Tensor) -> tuple[Any, ...]:
+    no_second_order()
     query, key, value, out, lse, *captured = ctx.saved_tensors
     if ctx.plan is not None:
         _PLANS[ctx.number[0]] = ctx.plan

@@ -14,6 +14,7 @@ import zlib
 import package
 import torch
 import torch.utils.checkpoint
+from torch.autograd import forward_ad
 from torch.nn.attention import flex_attention as flex
 
 maskloom = package.found()
@@ -296,6 +297,19 @@ def refusals():
     else:
         refused("torch-version", lambda: attend(q, q, q, return_aux=True), "return_aux", "2.9")
     refused("vmap", lambda: torch.vmap(lambda x: attend(x, x, x))(q[None]), "torch.vmap")
+    none = q[..., :0]
+    refused("head-dim", lambda: attend(none, none, none), "E=0")
+    refused("head-dim", lambda: attend(q, q, none), "Ev=0")
+    # what has no formula here is never a wrong number
+    leaf = q.clone().requires_grad_()
+    refused("double-backward", lambda: torch.autograd.grad(attend(leaf, q, q).sum(), leaf, create_graph=True))
+    refused("forward-mode", lambda: torch.func.jvp(lambda x: attend(x, q, q), (q,), (q,)), "query", "tangent")
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(torch.zeros(2), torch.ones(2))
+        refused("forward-mode", lambda: attend(q, q, q, score_mod=lambda s, b, h, i, j: s + dual[h]), "score_mod")
+        refused("forward-mode", lambda: attend(q, q, forward_ad.make_dual(q, q)), "value")
+    refused("functorch", lambda: torch.func.grad(lambda x: attend(x, q, q).sum())(q), "query", "torch.func.grad")
+    refused("tracing", lambda: torch.jit.trace(lambda x: attend(x, q, q), q), "torch.jit.trace")
     refused("arity", lambda: attend(q, q, q, score_mod=causal), "mask_mod")
     refused("branch-on-index", lambda: attend(q, q, q, score_mod=lambda s, b, h, i, j: s if i > j else -s))
     refused("tensor-layout", lambda: attend(torch.nested.nested_tensor([q[0]]), q, q), "query")

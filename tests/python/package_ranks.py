@@ -297,6 +297,12 @@ def refusals(rank, world):
     raises("plan-calls-differ", run(*([q.double()] * 3 if last else [q] * 3)))
     raises("plan-mask", run(q, q, q, mask=other))
     raises("plan-heads", run(q, q.repeat(1, 2, 1, 1), q.repeat(1, 2, 1, 1)))
+    leaf = q.clone().requires_grad_()
+    try:
+        torch.autograd.grad(plan.flex_attention(leaf, q, q).sum(), leaf, create_graph=True)
+        raise AssertionError("a gradient of a gradient")
+    except __import__("maskloom").ArgumentError as why:
+        assert why.code == "double-backward"
     learned = torch.zeros(tokens, requires_grad=last)
     raises("plan-score-gradient", run(q, q, q, score_mod=lambda s, b, h, i, j: s + learned[i]))
     raises("plan-calls-differ", lambda: md.plan_context_parallel(other if last else mask))
