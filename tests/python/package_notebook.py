@@ -145,7 +145,7 @@ def one_file():
         "<!doctype"
     )
     assert shown._repr_png_() == shown.png()
-    # a sandboxed frame runs the script before it has a size: what is fitted then is fitted again, or the picture is 0 wide
+    # a sandboxed frame runs the script before it has a size: what was fitted into nothing is fitted again
     page = shown.html()
     fits, again = (
         page.index("zoom = Math.min(view.clientWidth"),

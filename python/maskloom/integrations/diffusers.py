@@ -68,6 +68,8 @@ def install() -> None:
         names._member_map_[NAME.upper()] = member
         names._value2member_map_[NAME] = member
         names._member_names_.append(NAME.upper())
+        # Python 3.12 looks members up as attributes, which an enum does not let others set
+        type.__setattr__(names, NAME.upper(), member)
     registry.register(member)(_attention)
 
 
