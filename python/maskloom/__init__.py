@@ -7,7 +7,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from . import _interpreter as _interpreter
 from ._native import __version__
+from ._torch import needs
 from .errors import ArgumentError, FallbackWarning, InternalError, MaskloomError, RecordingError
 
 if TYPE_CHECKING:
@@ -62,27 +64,15 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     """What needs PyTorch is imported at its first use."""
     if name == "open":  # no name of `from maskloom import *`, which would hide Python's own
-        _needs_torch(name)
+        needs(f"{__name__}.{name}")
         return importlib.import_module(f"{__name__}.notebook").open_window
     if name in ("integrations", "notebook"):
-        _needs_torch(name)
+        needs(f"{__name__}.{name}")
         return importlib.import_module(f"{__name__}.{name}")
     home = _HOMES.get(name)
     if home is not None:
-        _needs_torch(name)
+        needs(f"{__name__}.{name}")
         found = getattr(importlib.import_module(f"{__name__}.{home}"), name)
         globals()[name] = found
         return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def _needs_torch(name: str) -> None:
-    """Errors: MaskloomError where PyTorch is missing or older than FlexAttention's first release."""
-    try:
-        import torch
-    except ImportError:
-        raise MaskloomError("torch-missing", f"maskloom.{name} needs PyTorch", "pip install torch") from None
-    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
-    if version < (2, 5):
-        message = f"maskloom.{name} needs PyTorch 2.5 or newer; this is {torch.__version__}"
-        raise MaskloomError("torch-version", message, "pip install --upgrade torch")

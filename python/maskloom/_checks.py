@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 from torch.nn.attention import flex_attention as flex
 
 from .errors import ArgumentError
@@ -15,12 +16,33 @@ from .errors import ArgumentError
 DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
 
 
-def lengths(block_mask: flex.BlockMask) -> tuple[int, int]:
+def known_lengths(block_mask: flex.BlockMask) -> tuple[int, int] | None:
+    """Queries and keys that a block mask was made for. None: PyTorch 2.5, which keeps whole blocks alone, made it."""
     lengths = getattr(block_mask, "seq_lengths", None)
     if lengths is None:
-        rows, columns = block_mask.kv_num_blocks.size(-1), block_mask.kv_indices.size(-1)
-        return rows * block_mask.BLOCK_SIZE[0], columns * block_mask.BLOCK_SIZE[1]
-    return int(lengths[0]), int(lengths[1])
+        lengths = block_mask.__dict__.get("_maskloom_lengths")
+    return None if lengths is None else (int(lengths[0]), int(lengths[1]))
+
+
+def lengths(block_mask: flex.BlockMask) -> tuple[int, int]:
+    """The same; where they are not known, those of its whole blocks."""
+    known = known_lengths(block_mask)
+    if known is not None:
+        return known
+    counts, block = block_mask.kv_num_blocks, block_mask.BLOCK_SIZE
+    # not of kv_indices, which a LongBlockMask would make for it
+    columns = block_mask.q_num_blocks if block_mask.q_num_blocks is not None else block_mask.kv_indices
+    return counts.size(-1) * block[0], columns.size(-1) * block[1]
+
+
+def check_aux(asked: Any) -> None:
+    """Errors: ArgumentError where this PyTorch has no AuxRequest, or it is none."""
+    if not hasattr(flex, "AuxOutput"):
+        message = f"return_aux is not known to torch {torch.__version__}"
+        raise ArgumentError("torch-version", message, "pass return_lse=True, or use PyTorch 2.9 or newer")
+    if not (hasattr(asked, "lse") and hasattr(asked, "max_scores")):
+        message = f"return_aux is a {type(asked).__name__}"
+        raise ArgumentError("aux", message, "pass an AuxRequest of torch.nn.attention.flex_attention, or None")
 
 
 def cast(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -37,10 +59,35 @@ def cast(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return tuple(tensor.to(dtype) for tensor in tensors)
 
 
+def check_transforms(name: str, tensor: torch.Tensor) -> None:
+    """Errors: ArgumentError where a transform or tracer sees the tensor, which this package does not know."""
+    if torch._C._functorch.is_batchedtensor(tensor):
+        raise ArgumentError("vmap", f"{name} is inside torch.vmap", "pass the batch as B: attention has it already")
+    if forward_ad._current_level >= 0 and forward_ad.unpack_dual(tensor).tangent is not None:  # type: ignore[no-untyped-call]
+        message = f"{name} has a tangent (torch.func.jvp, forward-mode differentiation): flex_attention has none"
+        raise ArgumentError("forward-mode", message, "use torch.autograd.grad, or another attention there")
+    if torch._C._functorch.is_gradtrackingtensor(tensor):
+        message = f"{name} is inside torch.func.grad, vjp or jacrev, which flex_attention does not know"
+        raise ArgumentError("functorch", message, "use torch.autograd.grad")
+    if torch._C._get_tracing_state() is not None:
+        message = f"{name} is traced by torch.jit.trace: its graph would not hold the mask"
+        raise ArgumentError("tracing", message, "use torch.compile")
+
+
+def no_second_order() -> None:
+    """Errors: ArgumentError in a backward pass whose own gradient is asked for."""
+    if torch.is_grad_enabled():
+        raise ArgumentError(
+            "double-backward",
+            "a gradient of a gradient is asked for (create_graph=True): flex_attention has none",
+            "leave create_graph out, or use another attention there",
+        )
+
+
 def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, gqa: bool, options: object) -> None:
     for name, tensor in (("query", q), ("key", k), ("value", v)):
-        if not torch.compiler.is_compiling() and torch._C._functorch.is_batchedtensor(tensor):
-            raise ArgumentError("vmap", f"{name} is inside torch.vmap", "pass the batch as B: attention has it already")
+        if not torch.compiler.is_compiling():
+            check_transforms(name, tensor)
         if tensor.is_nested or tensor.layout is not torch.strided:
             raise ArgumentError(
                 "tensor-layout", f"{name} is nested or sparse", "pad it, or pack documents into one row"
@@ -70,6 +117,9 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, gqa: bool, options:
             raise ArgumentError("dtype", message, f"{name}.to({q.dtype})")
     if options is not None and not isinstance(options, dict):
         raise ArgumentError("kernel-options", f"kernel_options is a {type(options).__name__}", "pass a dict or None")
+    if q.size(-1) == 0 or v.size(-1) == 0:
+        message = f"query, key and value have E={q.size(-1)} and Ev={v.size(-1)}"
+        raise ArgumentError("head-dim", message, "pass heads of 1 to 256 numbers")
     if q.size(-1) != k.size(-1):
         sizes = f"E={q.size(-1)} and E={k.size(-1)}"
         message = f"Expect query and key/value to have the same embedding dimension but got {sizes}."
@@ -104,16 +154,23 @@ def check_block_mask(block_mask: Any, q: torch.Tensor, k: torch.Tensor) -> None:
         hint = f"block_mask.to('{q.device}')"
         raise ArgumentError("device", f"block_mask is on {counts.device}, query on {q.device}", hint)
     used = (q.size(2), k.size(2))
-    if getattr(block_mask, "seq_lengths", None) is not None and lengths(block_mask) != used:
+    made, wanted = known_lengths(block_mask), used
+    if made is None:  # PyTorch 2.5 names blocks of 128 in a block mask of other blocks, too
         made = lengths(block_mask)
+        wanted = (_whole(used[0], block_mask.BLOCK_SIZE[0]), _whole(used[1], block_mask.BLOCK_SIZE[1]))
+    if made != wanted:
         word = "smaller" if made[0] < used[0] or made[1] < used[1] else "larger"
         message = f"block_mask was created for a {word} length than you're using it for: {made} and {used}"
         raise ArgumentError("block-mask-length", message, "make a block mask for these lengths")
     own = tuple(counts.shape[:-1])
-    for name, size, wanted in zip(("B", "H"), own[-2:], q.shape[:2]):
-        if size not in (1, wanted):
-            message = f"block_mask has {name}={size}, query {name}={wanted}"
-            raise ArgumentError("block-mask-shape", message, f"make it with {name}={wanted} or None")
+    for name, size, extent in zip(("B", "H"), own[-2:], q.shape[:2]):
+        if size not in (1, extent):
+            message = f"block_mask has {name}={size}, query {name}={extent}"
+            raise ArgumentError("block-mask-shape", message, f"make it with {name}={extent} or None")
+
+
+def _whole(tokens: int, block: int) -> int:
+    return -(-tokens // block) * block
 
 
 def number(scale: object) -> float:

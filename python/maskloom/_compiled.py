@@ -13,12 +13,18 @@ from typing import Any
 import torch
 
 from . import _native
+from ._call import F, reads_closures, uncompiled
 from ._functions import Mod
 from ._mods import kept
 from .errors import ArgumentError
 
 DEEPEST = 8
 OUTSIDE = "call flex_attention outside of torch.compile, or pass the value through the mod's closure"
+
+
+def traceable(function: F) -> F:
+    """The function; where torch.compile cannot read what mods captured, one that it calls between two graphs."""
+    return function if reads_closures() else uncompiled(function)
 
 
 class Template:

@@ -15,9 +15,11 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch.autograd import forward_ad
 
 from . import _native
 from ._call import call
+from ._checks import no_second_order
 from ._held import Mods
 from .errors import ArgumentError
 
@@ -55,6 +57,8 @@ def alone(*tensors: torch.Tensor) -> bool:
     """Whether a call may go past PyTorch's dispatcher: plain tensors on one GPU, seen by no compiler, tracer, mode or
     transform."""
     if not _KNOWN or _modes() or _transforms() or _tracing() is not None:  # type: ignore[misc]
+        return False
+    if forward_ad._current_level >= 0:
         return False
     for tensor in tensors:  # noqa: SIM110, a generator takes longer
         if type(tensor) not in _PLAIN or not tensor.is_cuda or tensor.is_neg():
@@ -384,12 +388,7 @@ class Attend(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, d_out: Any, d_lse: Any = None, *_: Any) -> Any:
-        if torch.is_grad_enabled():
-            raise ArgumentError(
-                "double-backward",
-                "a gradient of a gradient is asked for (create_graph=True): flex_attention has none",
-                "leave create_graph out, or use another attention there",
-            )
+        no_second_order()
         query, key, value, out, lse, *live = ctx.saved_tensors
         if d_out is None:
             d_out = torch.zeros_like(out)

@@ -13,6 +13,7 @@ from torch.nn.attention import flex_attention as flex
 
 from . import _native
 from ._call import call
+from ._checks import known_lengths
 from ._functions import Mod, check
 from ._lists import effective
 from ._mods import given, kept, place_of, readable, record, translated
@@ -70,7 +71,7 @@ class Held:
 def shape_of(block_mask: flex.BlockMask) -> Any:
     """What a check of a block mask depends on."""
     counts = block_mask.kv_num_blocks
-    return counts.shape, counts.device, getattr(block_mask, "seq_lengths", None), block_mask.BLOCK_SIZE
+    return counts.shape, counts.device, known_lengths(block_mask), block_mask.BLOCK_SIZE
 
 
 def held_of(block_mask: flex.BlockMask | None) -> Held:

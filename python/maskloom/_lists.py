@@ -6,6 +6,7 @@ know attention, nor where block masks are made.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -69,16 +70,31 @@ def _lists_are_of(mod: Mod, block_mask: flex.BlockMask, partial: torch.Tensor, f
     """Whether the lists are those that create_block_mask finds for this mask_mod."""
     if mod is flex.noop_mask and bool(full.all()):
         return True
-    mask, _ = traced(mod, "block_mask.mask_mod", device=CPU)
-    b, h, rows, columns = partial.shape
-    blocks = call(_native.build, mask, (b, h), lengths(block_mask), block_mask.BLOCK_SIZE)
     names = [PARTIAL, FULL] if block_mask.full_kv_num_blocks is not None else [BOTH]
-    for which, table in zip(names, (partial, full)):
-        counts = torch.empty((b, h, rows), dtype=torch.int32, device=CPU)
-        indices = torch.empty((b, h, rows, columns), dtype=torch.int32, device=CPU)
+    argument = "block_mask.mask_mod"
+    own = tables(mod, partial.shape[:2], lengths(block_mask), block_mask.BLOCK_SIZE, names, argument)
+    return all(map(torch.equal, own, (partial, full)))
+
+
+def tables(
+    mod: Mod,
+    groups: Sequence[int],
+    extents: tuple[int, int],
+    block: tuple[int, int],
+    kinds: Sequence[int],
+    argument: str = "mask_mod",
+) -> list[torch.Tensor]:
+    """The blocks of each of these kinds, bool [B, H, rows, columns] on the CPU. The same in every PyTorch.
+
+    Errors: those of recording the mod."""
+    mask, _ = traced(mod, argument, device=CPU)
+    blocks = call(_native.build, mask, (groups[0], groups[1]), extents, block)
+    shape = (groups[0], groups[1], -(-extents[0] // block[0]), -(-extents[1] // block[1]))
+    found = []
+    for which in kinds:
+        counts = torch.empty(shape[:3], dtype=torch.int32, device=CPU)
+        indices = torch.empty(shape, dtype=torch.int32, device=CPU)
         call(blocks.write, [(False, which, counts.data_ptr(), indices.data_ptr())])
-        own = torch.zeros((b, h, rows, columns), dtype=torch.bool, device=CPU)
-        own.scatter_(-1, indices.long(), torch.arange(columns, device=CPU) < counts.unsqueeze(-1))
-        if not torch.equal(own, table):
-            return False
-    return True
+        own = torch.zeros(shape, dtype=torch.bool, device=CPU)
+        found.append(own.scatter_(-1, indices.long(), torch.arange(shape[3], device=CPU) < counts.unsqueeze(-1)))
+    return found

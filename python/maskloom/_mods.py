@@ -8,6 +8,7 @@ another batch, of the same shapes, take the former ones' places in it.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -172,6 +173,10 @@ def given(tensor: torch.Tensor) -> _native.Given:
 
 def readable(tensor: torch.Tensor, argument: str) -> torch.Tensor:
     """The tensor as contiguous memory of this process. Errors: `ArgumentError` where it has none that can be read."""
+    if tensor.is_nested:
+        raise ArgumentError(
+            "tensor-layout", f"{argument} reads a nested tensor", "pad it: `tensor.to_padded_tensor(0)`"
+        )
     if tensor.layout is not torch.strided:
         raise ArgumentError(
             "tensor-layout",
@@ -210,10 +215,12 @@ def readable(tensor: torch.Tensor, argument: str) -> torch.Tensor:
 
 def _refuse_subclass(tensor: Any, argument: str) -> None:
     """A fake tensor has no values; one inside vmap, grad or a trace has another's."""
-    try:
-        address = tensor.data_ptr()
-    except Exception:
-        address = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a fake tensor has an address that means nothing
+        try:
+            address = tensor.data_ptr()
+        except Exception:
+            address = 0
     if address == 0 and math.prod(tensor.shape) > 0:
         raise ArgumentError(
             "tensor-values",

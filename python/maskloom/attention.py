@@ -16,8 +16,17 @@ from torch.nn.attention import flex_attention as flex
 
 from . import _gpu, _native
 from ._call import call
-from ._checks import DTYPES, cast, check, check_block_mask, number
-from ._compiled import TEMPLATES, number_of
+from ._checks import (
+    DTYPES,
+    cast,
+    check,
+    check_aux,
+    check_block_mask,
+    check_transforms,
+    no_second_order,
+    number,
+)
+from ._compiled import TEMPLATES, number_of, traceable
 from ._functions import Mod
 from ._lists import effective
 from ._mods import given, readable, traced
@@ -29,6 +38,7 @@ CPU = torch.device("cpu")
 Result = Union[torch.Tensor, "tuple[torch.Tensor, Any]"]
 
 
+@traceable
 def flex_attention(
     query: torch.Tensor,
     key: torch.Tensor,
@@ -56,7 +66,8 @@ def flex_attention(
         enable_gqa: query head h reads key head h // (Hq / Hkv).
         return_lse: also returns the lse, float32 [B, Hq, Q_LEN], natural logarithm; -inf in a row that keeps nothing.
         kernel_options: has no effect.
-        return_aux: an `AuxRequest`: also returns an `AuxOutput` with lse and largest scores. These have no gradient.
+        return_aux: an `AuxRequest` (PyTorch 2.9): also returns an `AuxOutput` with lse and largest scores, both
+            without gradient.
 
     Returns:
         The output [B, Hq, Q_LEN, Ev] of query's dtype, 0 in a row that keeps nothing. Gradients flow into query, key,
@@ -74,8 +85,10 @@ def flex_attention(
         )
     query, key, value = cast(query, key, value)
     check(query, key, value, enable_gqa, kernel_options)
-    if return_lse and return_aux is not None:
-        raise _both_asked()
+    if return_aux is not None:
+        check_aux(return_aux)
+        if return_lse:
+            raise _both_asked()
     if key.size(0) != query.size(0):
         key, value = key.expand(query.size(0), -1, -1, -1), value.expand(query.size(0), -1, -1, -1)
     if block_mask is not None:
@@ -112,6 +125,7 @@ def _on_gpu(
     if aux is None:
         found = _gpu.attend(query, key, value, score_mod, block_mask, scale, gqa, options, False, _operated)
         return (found[0], found[1]) if return_lse else found[0]
+    check_aux(aux)
     if return_lse:
         raise _both_asked()
     largest = bool(aux.max_scores)
@@ -148,6 +162,8 @@ def _eager(
     wants_max: bool,
 ) -> Three:
     plan = _plan(score_mod, block_mask)
+    for tensor in plan.captured[plan.masked :]:
+        check_transforms("a tensor of score_mod", tensor)
     plan.learns = torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value, *plan.captured))
     number = next(_NUMBERS)
     _PLANS[number] = plan
@@ -421,6 +437,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -
 
 
 def _gradients(ctx: Any, d_out: torch.Tensor, d_lse: torch.Tensor, _: torch.Tensor) -> tuple[Any, ...]:
+    no_second_order()
     query, key, value, out, lse, *captured = ctx.saved_tensors
     if ctx.plan is not None:
         _PLANS[ctx.number[0]] = ctx.plan

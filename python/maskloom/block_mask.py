@@ -84,7 +84,7 @@ def create_block_mask(
     groups = (_count(B, "B"), _count(H, "H"))
     lengths = (_length(Q_LEN, "Q_LEN"), _length(KV_LEN, "KV_LEN"))
     block = _block_size(BLOCK_SIZE)
-    on = _device(device)
+    on = default_device(device)
     if not isinstance(dq_kv_order, bool):
         raise ArgumentError(
             "dq-kv-order", "dq_kv_order must be a bool when using create_block_mask", "pass True or False"
@@ -104,11 +104,14 @@ def create_block_mask(
         return _by_torch(
             mask_mod, groups, lengths, on, block, separate_full_blocks, compute_dq_write_order, dq_kv_order
         )
+    asked = lengths
     lengths, block, named = _as_installed(lengths, block)
     blocks = call(_native.build, mask, groups, lengths, block)
     made = _block_mask(blocks, mask_mod, groups, lengths, block, named, on, separate_full_blocks)
     # the lists are those of the mask_mod: flex_attention of this package need not compare them
     made.__dict__.update(_maskloom=True, _maskloom_mod=mask_mod)
+    if "seq_lengths" not in _parameters():
+        made.__dict__["_maskloom_lengths"] = asked
     made.__dict__["_maskloom_held"] = Held(mask, mask_mod, read, shape_of(made))
     if compute_dq_write_order:
         order = flex._compute_dq_write_order_from_block_mask(made, dq_kv_order=dq_kv_order)
@@ -339,7 +342,8 @@ def _block_size(value: object) -> tuple[int, int]:
     return q, kv
 
 
-def _device(device: torch.device | str | int | None) -> torch.device:
+def default_device(device: torch.device | str | int | None) -> torch.device:
+    """The device; None is the current accelerator, or else the CPU. Errors: ArgumentError for another thing."""
     if device is None:
         # PyTorch takes the accelerator that it was built for, also where there is none, and fails there
         accelerator = getattr(torch, "accelerator", None)

@@ -73,6 +73,9 @@ def from_design(design: str | os.PathLike[str], lengths: int | tuple[int, int] |
     Raises:
         ArgumentError: no such file or preset, an error in the document, lengths that its axes do not have.
     """
+    if not isinstance(design, (str, os.PathLike)):
+        message = f"design is a {type(design).__name__}"
+        raise ArgumentError("design-file", message, "pass the path of a .json file or the name of a preset")
     name = os.fspath(design)
     text: str | None = None
     if name.endswith(".json"):

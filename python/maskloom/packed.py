@@ -18,6 +18,8 @@ from .errors import ArgumentError
 
 __all__ = ["document_mask", "packed_documents"]
 
+#: Tokens of a row.
+MOST = 1 << 30
 Ints = Union[torch.Tensor, Sequence[int]]
 
 
@@ -90,9 +92,16 @@ def document_mask(
         if counts.numel() == 0 or bool((counts < 0).any()):
             message = f"{given[0]}: document lengths are {counts.tolist()[:20]}"
             raise ArgumentError("documents", message, "pass at least one document, and none of negative length")
+        if sum(counts.tolist()) > MOST:
+            message = f"{given[0]}: the documents have {sum(counts.tolist())} tokens, above 2^30"
+            raise ArgumentError("length-too-large", message, "block lists hold 32-bit numbers")
         doc = torch.repeat_interleave(counts)
     tokens = doc.size(-1)
     if total is not None:
+        if total > MOST:
+            raise ArgumentError(
+                "length-too-large", f"total is {total}, above 2^30 tokens", "block lists hold 32-bit numbers"
+            )
         if total < tokens:
             raise ArgumentError(
                 "documents", f"total is {total}, the documents have {tokens}", "pass at least that many"

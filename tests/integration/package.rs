@@ -75,11 +75,25 @@ fn the_page_about_the_package_is_true() {
     tells("package_pages.py", &[page], "examples ran");
 }
 
-/// Models by each registry beside their own attention, ten training steps each, and the probe that finds a lost mask.
+/// Masks, caches and arguments of each registry beside a model's own attention, and the probe that finds a lost mask.
 #[test]
 fn integrations_of_the_package_have_the_mask() {
     let Some(_models) = python_with(&["torch", "diffusers", "transformers"]) else { return };
     tells("package_integrations.py", &[], "every integration has the mask");
+}
+
+/// Ten models or more of each registry, ten steps each, with the losses of PyTorch's attention.
+#[test]
+fn models_train_through_the_registries() {
+    let Some(_models) = python_with(&["torch", "diffusers", "transformers"]) else { return };
+    tells("package_training.py", &["10", "transformers", "diffusers"], "models train through each integration");
+}
+
+#[test]
+#[ignore = "trains 80 tiny models: each week"]
+fn models_train_through_every_integration() {
+    let Some(_models) = python_with(&["torch", "diffusers", "transformers"]) else { return };
+    tells("package_training.py", &["10"], "models train through each integration");
 }
 
 #[test]

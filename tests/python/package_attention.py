@@ -14,10 +14,12 @@ import zlib
 import package
 import torch
 import torch.utils.checkpoint
+from torch.autograd import forward_ad
 from torch.nn.attention import flex_attention as flex
 
 maskloom = package.found()
 compared = 0
+HAS_AUX = hasattr(flex, "AuxRequest")
 SEED = int(sys.argv[1]) if len(sys.argv) > 1 else 0
 
 
@@ -89,21 +91,25 @@ def check(
     def total(out, lse):
         return (out.double() * d_out.double()).sum() + (lse.double()[some] * d_lse.double()[some]).sum()
 
-    asked = flex.AuxRequest(lse=True, max_scores=True)
-    got, aux = maskloom.flex_attention(
-        *ours, score_mod=score_mod, block_mask=made, scale=scale, enable_gqa=H != G, return_aux=asked
-    )
+    given_all = dict(score_mod=score_mod, block_mask=made, scale=scale, enable_gqa=H != G)
+    if HAS_AUX:
+        asked = flex.AuxRequest(lse=True, max_scores=True)
+        got, aux = maskloom.flex_attention(*ours, **given_all, return_aux=asked)
+        got_lse, got_max = aux
+    else:
+        got, got_lse = maskloom.flex_attention(*ours, **given_all, return_lse=True)
+        got_max = want_max
     # PyTorch's own operations in this dtype are the measure: a sum over all cells may nearly vanish
     same = [t.clone().requires_grad_() for t in given]
     plain = [t.clone().requires_grad_() for t in learned]
     out_eager, lse_eager, _ = dense(*same, score(*plain) if score else None, mask, factor)
     rough = [out_eager, *torch.autograd.grad(total(out_eager, lse_eager), [*same, *plain])]
-    assert got.dtype == dtype and aux.lse.dtype == torch.float32 and not aux.max_scores.requires_grad
+    assert got.dtype == dtype and got_lse.dtype == torch.float32 and not (HAS_AUX and got_max.requires_grad)
     exact = 2e-6 if dtype == torch.float32 else 1e-4
     near(got, want, exact, f"{name}: out", rough[0])
-    near(aux.lse, want_lse, 1e-5, f"{name}: lse")
-    near(aux.max_scores, want_max, 1e-5, f"{name}: max")
-    got_grads = torch.autograd.grad(total(got, aux.lse), [*ours, *own])
+    near(got_lse, want_lse, 1e-5, f"{name}: lse")
+    near(got_max, want_max, 1e-5, f"{name}: max")
+    got_grads = torch.autograd.grad(total(got, got_lse), [*ours, *own])
     want_grads = torch.autograd.grad(total(want, want_lse), [*theirs, *wide])
     names = ["dq", "dk", "dv", *(f"d captured {at}" for at in range(len(own)))]
     for label, g, w, e in zip(names, got_grads, want_grads, rough[1:]):
@@ -182,13 +188,15 @@ def problems():
 def block_masks():
     """Block masks of PyTorch, and ones whose lists are others than those of their mask_mod."""
     shape = (2, 4, 2, 90, 90, 32, 32)
-    of_torch = flex.create_block_mask(documents, None, None, 90, 90, device="cpu", BLOCK_SIZE=32)
-    check("of torch", shape, mask=documents, block_mask=of_torch)
+    lengths = {"seq_lengths": (90, 90)} if package.KEEPS_LENGTHS else {}
+    of_torch = package.theirs(flex.create_block_mask, documents, None, None, 90, 90, device="cpu", BLOCK_SIZE=32)
+    if of_torch is not None:
+        check("of torch", shape, mask=documents, block_mask=of_torch)
     no_mod = flex.BlockMask.from_kv_blocks(
         torch.tensor([[[1, 2, 0]]], dtype=torch.int32),
         torch.tensor([[[[2, 0, 1], [0, 2, 1], [0, 1, 2]]]], dtype=torch.int32),
         BLOCK_SIZE=32,
-        seq_lengths=(90, 90),
+        **lengths,
     )
     listed = torch.tensor([[0, 0, 1], [1, 0, 1], [0, 0, 0]]).bool()
     check("lists alone", shape, mask=lambda b, h, q, kv: listed[q // 32, kv // 32], block_mask=no_mod)
@@ -199,13 +207,15 @@ def block_masks():
         torch.tensor([[[[0, 1, 2], [1, 0, 2], [2, 1, 0]]]], dtype=torch.int32),
         BLOCK_SIZE=32,
         mask_mod=causal,
-        seq_lengths=(90, 90),
+        **lengths,
     )
     full = torch.tensor([[0, 0, 0], [0, 1, 0], [0, 0, 1]]).bool()
     effective = lambda b, h, q, kv: full[q // 32, kv // 32] | (listed[q // 32, kv // 32] & (q >= kv))
     check("full blocks of its own", shape, mask=effective, block_mask=both)
     changed = copy.copy(maskloom.create_block_mask(causal, None, None, 90, 90, device="cpu", BLOCK_SIZE=32))
     check("ours", shape, mask=causal, block_mask=changed)
+    if not package.KEEPS_LENGTHS:
+        return  # there its queries are one block
     changed.mask_mod = documents  # the lists stay those of the former mod: full blocks are not looked at
     inside = torch.tensor([[0, 0, 0], [1, 0, 0], [0, 0, 0]]).bool()
     looked_at = torch.tensor([[1, 0, 0], [0, 1, 0], [1, 1, 1]]).bool()  # the last row of blocks hangs over the end
@@ -215,13 +225,14 @@ def block_masks():
 
 def beside_torch():
     """PyTorch's own eager flex_attention, forward."""
-    q, k, v = (torch.randn(2, 2, 100, 32) for _ in range(3))
-    mask = maskloom.create_block_mask(causal, None, None, 100, 100, device="cpu")
+    tokens = 100 if package.KEEPS_LENGTHS else 128
+    q, k, v = (torch.randn(2, 2, tokens, 32) for _ in range(3))
+    mask = maskloom.create_block_mask(causal, None, None, tokens, tokens, device="cpu")
     with torch.no_grad():
         want = flex.flex_attention(q.double(), k.double(), v.double(), score_mod=alibi(), block_mask=mask)
         got, lse = maskloom.flex_attention(q, k, v, alibi(), mask, return_lse=True)
     near(got, want, 2e-6, "torch")
-    assert lse.shape == (2, 2, 100)
+    assert lse.shape == (2, 2, tokens)
 
 
 def modes():
@@ -276,8 +287,29 @@ def refusals():
     refused("block-mask", lambda: attend(q, q, q, block_mask=causal), "function")
     refused("not-a-tensor", lambda: attend(q, q, None), "value")
     refused("scale", lambda: attend(q, q, q, scale="big"), "scale")
-    refused("aux", lambda: attend(q, q, q, return_lse=True, return_aux=flex.AuxRequest(lse=True)))
+    if HAS_AUX:
+        refused("aux", lambda: attend(q, q, q, return_lse=True, return_aux=flex.AuxRequest(lse=True)))
+        refused("aux", lambda: attend(q, q, q, return_aux=True), "return_aux", "bool")
+        kept = flex.AuxOutput
+        del flex.AuxOutput  # as before PyTorch 2.9
+        refused("torch-version", lambda: attend(q, q, q, return_aux=flex.AuxRequest(lse=True)), "return_aux", "2.9")
+        flex.AuxOutput = kept
+    else:
+        refused("torch-version", lambda: attend(q, q, q, return_aux=True), "return_aux", "2.9")
     refused("vmap", lambda: torch.vmap(lambda x: attend(x, x, x))(q[None]), "torch.vmap")
+    none = q[..., :0]
+    refused("head-dim", lambda: attend(none, none, none), "E=0")
+    refused("head-dim", lambda: attend(q, q, none), "Ev=0")
+    # what has no formula here is never a wrong number
+    leaf = q.clone().requires_grad_()
+    refused("double-backward", lambda: torch.autograd.grad(attend(leaf, q, q).sum(), leaf, create_graph=True))
+    refused("forward-mode", lambda: torch.func.jvp(lambda x: attend(x, q, q), (q,), (q,)), "query", "tangent")
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(torch.zeros(2), torch.ones(2))
+        refused("forward-mode", lambda: attend(q, q, q, score_mod=lambda s, b, h, i, j: s + dual[h]), "score_mod")
+        refused("forward-mode", lambda: attend(q, q, forward_ad.make_dual(q, q)), "value")
+    refused("functorch", lambda: torch.func.grad(lambda x: attend(x, q, q).sum())(q), "query", "torch.func.grad")
+    refused("tracing", lambda: torch.jit.trace(lambda x: attend(x, q, q), q), "torch.jit.trace")
     refused("arity", lambda: attend(q, q, q, score_mod=causal), "mask_mod")
     refused("branch-on-index", lambda: attend(q, q, q, score_mod=lambda s, b, h, i, j: s if i > j else -s))
     refused("tensor-layout", lambda: attend(torch.nested.nested_tensor([q[0]]), q, q), "query")

@@ -9,6 +9,8 @@ import torch._dynamo
 from torch._dynamo.testing import CompileCounterWithBackend
 
 maskloom = package.found()
+from maskloom._call import _without_compiler, reads_closures  # noqa: E402
+
 B, H, S, D = 2, 2, 64, 16
 
 
@@ -91,7 +93,37 @@ def refusals():
             raise AssertionError("accepted")
 
 
-one_graph("eager")
-one_graph("aot_eager")
-refusals()
+def between_graphs():
+    """Before PyTorch 2.7 nothing of a call is compiled, and its results are those of a plain one."""
+    alone = maskloom.flex_attention
+    if reads_closures():
+        alone = _without_compiler(maskloom.flex_attention, torch._C._dynamo.eval_frame)
+    nodes = []
+
+    def backend(graph, inputs):
+        nodes.extend(str(node.target) for node in graph.graph.nodes if node.op.startswith("call"))
+        return graph.forward
+
+    def outside(q, k, v, score_mod, mask):
+        out, lse = alone(q * 1.0, k, v, score_mod, mask, return_lse=True)
+        return out * 2, lse
+
+    table = torch.randn(H, 9).requires_grad_()
+    torch._dynamo.reset()
+    compiled = torch.compile(outside, backend=backend)
+    for width in (7, 20):
+        both(compiled, *inputs(seed=width), bias_of(table), made(window(width)), [table])
+    assert len(nodes) == 2 and not any("maskloom" in node for node in nodes), nodes
+    try:
+        torch.compile(outside, backend=backend, fullgraph=True)(*inputs(), None, None)
+    except torch._dynamo.exc.Unsupported:
+        return
+    raise AssertionError("one graph")
+
+
+if reads_closures():
+    one_graph("eager")
+    one_graph("aot_eager")
+    refusals()
+between_graphs()
 print("compiled calls have one graph and the results of plain ones")

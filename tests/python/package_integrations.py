@@ -2,8 +2,7 @@
 
     python package_integrations.py
 
-Ten models train ten steps; losses equal those with the model's own attention and the same mask. Exit status 77: a
-library is not installed, and what was run is right.
+package_training.py trains models. Exit status 77: a library is not installed, and what was run is right.
 """
 
 import importlib.util
@@ -45,30 +44,6 @@ def refused(call, *words):
     raise AssertionError(f"not refused: {words}")
 
 
-def losses(model, inputs, steps=10):
-    """Training with SGD: the loss of each step."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    found = []
-    for _ in range(steps):
-        out = model(**inputs)
-        out = out[0]
-        real = inputs.get("attention_mask")
-        loss = (out if real is None else out[real.bool()]).float().square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        found.append(loss.item())
-    return found
-
-
-def equal_losses(name, got, want, other):
-    off = max(abs(a - b) / abs(b) for a, b in zip(got, want, strict=True))
-    apart = max(abs(a - b) / abs(b) for a, b in zip(other, want, strict=True))
-    assert off < 1e-4 and got[0] != got[-1], (name, off, got, want)
-    print(f"{name}: losses of {len(got)} steps equal within {off:.1e}, {apart:.1e} from another mask", flush=True)
-    return apart
-
-
 SIZES = dict(
     hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1,
     vocab_size=32, pad_token_id=0,
@@ -97,32 +72,17 @@ def language_models():
     }
 
 
-def of_transformers():
+def masks_in_place_of_the_pattern():
+    """A mask of the user's own, with padding, packed documents, a cache and generation."""
     import maskloom.integrations.transformers as plugged
 
     plugged.register()
     plugged.register("near", mask_mod=near)
-    real = torch.ones(2, TOKENS, dtype=torch.long)
-    real[0, :6] = 0
-    ids = torch.randint(3, 32, (2, TOKENS))
-    for name, build in language_models().items():
-        found = {}
-        for way in ("eager", "maskloom", "near"):
-            torch.manual_seed(0)
-            model = build()
-            for part, weight in model.named_parameters():
-                if part.endswith(("sinks", "relative_attention_bias.weight")):
-                    torch.nn.init.normal_(weight)
-            model.set_attn_implementation(way)
-            found[way] = losses(model, dict(input_ids=ids, attention_mask=real))
-        apart = equal_losses(name, found["maskloom"], found["eager"], found["near"])
-        assert apart > 1e-5, "another mask gives other losses"
-
-
-def masks_in_place_of_the_pattern():
-    """A mask of the user's own, with padding, packed documents, a cache and generation."""
     torch.manual_seed(0)
     model = language_models()["mistral"]().eval()
+    if not hasattr(model, "set_attn_implementation"):
+        print("left out: this transformers sets no implementation of a model that is there")
+        return
     ids = torch.randint(3, 32, (1, TOKENS))
     with torch.no_grad():
         model.set_attn_implementation("eager")
@@ -161,6 +121,10 @@ def masks_in_place_of_the_pattern():
 def proofs_of_transformers():
     import maskloom.integrations.transformers as plugged
 
+    plugged.register()
+    if not hasattr(language_models()["llama"](), "set_attn_implementation"):
+        print("left out: this transformers sets no implementation of a model that is there")
+        return
     torch.manual_seed(0)
     for name in ("llama", "mistral", "gemma2"):
         model = language_models()[name]().eval()
@@ -181,6 +145,15 @@ def proofs_of_transformers():
     why = refused(lambda: model(input_ids=torch.randint(3, 32, (1, TOKENS))), "no mask arrived")
     assert isinstance(why, maskloom.integrations.MaskLost)
     refused(lambda: plugged.register("sdpa"), "of transformers")
+    # as before 4.53: an older one has no registry of masks
+    import transformers
+
+    kept = sys.modules["transformers"]
+    sys.modules["transformers"] = SimpleNamespace(AttentionInterface=transformers.AttentionInterface)
+    try:
+        refused(plugged.register, "no registry", "4.53")
+    finally:
+        sys.modules["transformers"] = kept
 
 
 def not_proved(model, inputs):
@@ -223,49 +196,21 @@ def wan():
     return model, inputs
 
 
-class given_by_hand:
-    """Every scaled_dot_product_attention over so many tokens has the mask."""
-
-    def __enter__(self):
-        self.plain = F.scaled_dot_product_attention
-
-        def masked(query, key, value, attn_mask=None, **more):
-            here = query.shape[2] == key.shape[2] == TOKENS
-            return self.plain(query, key, value, attn_mask=dense(near) if here else attn_mask, **more)
-
-        F.scaled_dot_product_attention = masked
-
-    def __exit__(self, *_):
-        F.scaled_dot_product_attention = self.plain
-
-
 def of_diffusers():
     import maskloom.integrations.diffusers as plugged
+
+    plugged.install(), plugged.install()
     from diffusers import FluxTransformer2DModel
     from diffusers.models.attention_dispatch import AttentionBackendName, dispatch_attention_fn
 
-    plugged.install(), plugged.install()
     assert AttentionBackendName("maskloom") is AttentionBackendName.MASKLOOM
     mask = maskloom.create_block_mask(near, None, None, TOKENS, TOKENS, device="cpu")
-    for name, build in (("flux", lambda: flux(FluxTransformer2DModel)), ("wan", wan)):
-        found = {}
-        for way in ("by hand", "maskloom", "plain"):
-            torch.manual_seed(0)
-            model, inputs = build()
-            # diffusers sets it for every model of the process
-            model.set_attention_backend("maskloom" if way == "maskloom" else "native")
-            if way == "maskloom":
-                with plugged.masked(mask) as given:
-                    found[way] = losses(model, inputs)
-                assert given.calls == 20, (given.calls, given.others)
-            elif way == "by hand":
-                with given_by_hand():
-                    found[way] = losses(model, inputs)
-            else:
-                found[way] = losses(model, inputs)
-        apart = equal_losses(name, found["maskloom"], found["by hand"], found["plain"])
-        assert apart > 1e-6, "the mask gives other losses"
-        refused(lambda: lost(plugged, mask, wan), "no call over 48 x 48 tokens had the mask")
+    model, inputs = wan()
+    model.set_attention_backend("maskloom")
+    with plugged.masked(mask) as given:
+        model(**inputs)
+    assert given.calls == 2 and given.others == {(48, 12): 2}, (given.calls, given.others)
+    refused(lambda: lost(plugged, mask, wan), "no call over 48 x 48 tokens had the mask")
     # a token of the image: 12 of text go before it
     model, inputs = flux(FluxTransformer2DModel)
     model.eval().set_attention_backend("maskloom")
@@ -445,11 +390,18 @@ def main():
         check()
         print(f"ok {check.__name__}", flush=True)
     for library, checks in (
-        ("transformers", (of_transformers, masks_in_place_of_the_pattern, proofs_of_transformers)),
+        ("transformers", (masks_in_place_of_the_pattern, proofs_of_transformers)),
         ("diffusers", (of_diffusers,)),
     ):
         for check in checks if library not in MISSING else ():
-            check()
+            try:
+                check()
+            except maskloom.MaskloomError as why:
+                # a former library without a registry is refused in words that name the version
+                if package.VERSION >= package.NEWEST or why.code != library or "or newer" not in why.hint:
+                    raise
+                print(f"{check.__name__}: refused: {why}", flush=True)
+                continue
             print(f"ok {check.__name__}", flush=True)
     if MISSING:
         print(f"skipped: no {' and no '.join(MISSING)}")

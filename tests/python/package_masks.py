@@ -17,6 +17,7 @@ import warnings
 
 import package
 import torch
+from torch.nn.attention import flex_attention as flex
 from torch.nn.attention.flex_attention import and_masks, create_block_mask, noop_mask, or_masks
 
 maskloom = package.found()
@@ -28,9 +29,11 @@ def compare(mod, B=None, H=None, Q=300, KV=300, name="", **options):
     """Both masks, every array. The mod may read another array for ours than for PyTorch's."""
     global compared
     theirs, ours = mod if isinstance(mod, tuple) else (mod, mod)
-    want = create_block_mask(theirs, B, H, Q, KV, device="cpu", **options)
+    want = package.theirs(create_block_mask, theirs, B, H, Q, KV, device="cpu", **options)
     got = maskloom.create_block_mask(ours, B, H, Q, KV, device="cpu", **options)
     label = f"{name} B={B} H={H} {Q}x{KV} {options}"
+    if want is None:
+        return
     package.same_block_masks(want, got, label)
     assert got.mask_mod == ours and type(got) is type(want), label
     compared += 1
@@ -177,6 +180,8 @@ def of_all_kinds():
 
 def write_order():
     """PyTorch's metadata for deterministic backward passes."""
+    if not hasattr(flex, "_compute_dq_write_order_from_block_mask"):
+        return
     for spt in (True, False):
         options = {"BLOCK_SIZE": 64, "compute_dq_write_order": True, "dq_kv_order": spt}
         want = create_block_mask(windowed_50, None, None, 300, 300, device="cpu", **options)
@@ -253,14 +258,15 @@ def of_long_masks():
     from maskloom import block_mask
 
     mod = functools.partial(windowed, 50)
-    want = create_block_mask(mod, 2, None, 300, 280, device="cpu", BLOCK_SIZE=(16, 32))
     block_mask.LONG, before = 0, block_mask.LONG
     try:
         for separate in (True, False):
             options = {"BLOCK_SIZE": (16, 32), "separate_full_blocks": separate}
-            want = create_block_mask(mod, 2, None, 300, 280, device="cpu", **options)
+            want = package.theirs(create_block_mask, mod, 2, None, 300, 280, device="cpu", **options)
             got = maskloom.create_block_mask(mod, 2, None, 300, 280, device="cpu", **options)
             assert type(got) is maskloom.LongBlockMask and "kv_indices" not in got.__dict__
+            if want is None:
+                continue
             package.same_block_masks(want, got, "long")
             got = maskloom.create_block_mask(mod, 2, None, 300, 280, device="cpu", **options).plain()
             assert type(got) is type(want)
@@ -290,4 +296,4 @@ if len(sys.argv) > 1:
 if len(sys.argv) > 2:
     for seed in (1, 2, 3):
         of_the_gym(sys.argv[2], seed)
-print(f"{compared} block masks have PyTorch's arrays")
+print(f"{compared} block masks have PyTorch's arrays{package.and_left_out()}")

@@ -145,6 +145,13 @@ def one_file():
         "<!doctype"
     )
     assert shown._repr_png_() == shown.png()
+    # a sandboxed frame runs the script before it has a size: what was fitted into nothing is fitted again
+    page = shown.html()
+    fits, again = (
+        page.index("zoom = Math.min(view.clientWidth"),
+        page.index("new ResizeObserver(() => { if (whole) { all(); }"),
+    )
+    assert "whole = true; draw();" in page[fits:again] and page.rindex("  all();") > again
 
 
 def cells_step_by_step():

@@ -4,10 +4,12 @@ python package_refusals.py
 """
 
 import concurrent.futures
+import importlib
 import inspect
 import multiprocessing
 import os
 import pickle
+import subprocess
 import sys
 import threading
 import time
@@ -225,6 +227,7 @@ def tensors():
     for code, tensor in [
         ("tensor-meta", torch.zeros(64, dtype=torch.long, device="meta")),
         ("tensor-layout", torch.eye(64).to_sparse()),
+        ("tensor-layout", torch.nested.nested_tensor([torch.zeros(64)])),
         ("tensor-dtype", torch.zeros(64, dtype=torch.complex64)),
         ("tensor-dtype", torch.zeros(64).to(torch.float8_e4m3fn)),
     ]:
@@ -252,6 +255,40 @@ def tensors():
         package.same_block_masks(want, made(mod), "a view")
     empty = torch.zeros(0, dtype=torch.long)
     made(lambda b, h, q, kv: (q >= kv) & (empty.numel() == 0))
+
+
+def lengths():
+    """Tokens that no list can number are refused before a tensor of them is made."""
+    packed = maskloom.packed_documents
+    for action in (
+        lambda: packed([2**40], device="cpu"),
+        lambda: packed([2**62] * 4, device="cpu"),  # beyond int64 PyTorch 2.5 ends in a fault of memory
+        lambda: packed(cu_seqlens=[0, 2**40], device="cpu"),
+        lambda: packed([4], total=2**40, device="cpu"),
+    ):
+        refused("length-too-large", action, "2^30", kind=maskloom.ArgumentError)
+    refused("design-file", lambda: maskloom.from_design(None), "NoneType", kind=maskloom.ArgumentError)
+
+
+def sub_interpreters():
+    """PyTorch cannot be loaded twice in a process: the import says so before that."""
+    from maskloom import _interpreter
+
+    class Second:
+        get_current, get_main = (lambda: 1), (lambda: 0)
+
+    refused("sub-interpreter", lambda: _interpreter.check(Second), "main interpreter")
+    code = f"""
+try:
+    import _interpreters as own
+except ImportError:
+    import _xxsubinterpreters as own
+made = own.create("legacy") if hasattr(own, "new_config") else own.create()
+said = own.run_string(made, "import sys; sys.path[:] = {sys.path!r}; import maskloom")
+print(getattr(said, "formatted", said))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "[sub-interpreter]" in ran.stdout + ran.stderr and ran.returncode >= 0, ran
 
 
 def panics():
@@ -314,6 +351,11 @@ def old_torch():
     version, torch.__version__ = torch.__version__, "2.4.1+cpu"
     try:
         refused("torch-version", lambda: maskloom.create_block_mask, "2.5", "2.4.1")
+        # also where a part is imported by its own name
+        for part in ("integrations", "notebook", "distributed"):
+            for name in [name for name in sys.modules if name.startswith(f"maskloom.{part}")]:
+                del sys.modules[name]
+            refused("torch-version", lambda p=part: importlib.import_module(f"maskloom.{p}"), f"maskloom.{part}", "2.5")
     finally:
         torch.__version__ = version
 
@@ -323,6 +365,8 @@ if __name__ == "__main__":
     fallback()
     arguments()
     tensors()
+    lengths()
+    sub_interpreters()
     panics()
     processes()
     unlocked()

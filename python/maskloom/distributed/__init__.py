@@ -9,8 +9,12 @@ Wrong input raises the same error on every rank."""
 
 from __future__ import annotations
 
-from .attention import ContextParallel
-from .planning import plan_context_parallel
+from .._torch import needs
+
+needs(__name__)
+
+from .attention import ContextParallel  # noqa: E402
+from .planning import plan_context_parallel  # noqa: E402
 
 __all__ = ["ContextParallel", "PlanBalancer", "plan_context_parallel"]
 

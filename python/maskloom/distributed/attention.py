@@ -16,6 +16,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask
 
+from .._checks import no_second_order
 from .cards import CARDS, all_ready, fits
 from .errors import PlanError, agree, asked, talk
 from .exchange import Exchange
@@ -426,6 +427,7 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_out: Tensor, grad_lse: Tensor | None) -> tuple[Tensor | None, ...]:
+        no_second_order()
         out, lse = ctx.saved_tensors
         grad = torch.zeros_like(out) if grad_out is None else grad_out
         grads = [

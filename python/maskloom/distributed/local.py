@@ -5,13 +5,16 @@ exactly as in FlexAttention. Must not know ranks."""
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Callable
 
 import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
+from torch.overrides import TorchFunctionMode
 
 __all__ = ["Stage", "attend"]
 
@@ -64,15 +67,10 @@ class Stage:
                 device = self.q_positions.device
                 arrays.append(torch.tensor(counts, dtype=torch.int32, device=device).view(shape))
                 arrays.append(torch.tensor(indices, dtype=torch.int32, device=device).view(*shape, columns))
-            self._block_mask = BlockMask.from_kv_blocks(
-                arrays[0],
-                arrays[1],
-                arrays[2],
-                arrays[3],
-                BLOCK_SIZE=self.block_size,
-                mask_mod=self.at(self.mask_mod),
-                seq_lengths=(len(self.q_positions), len(self.kv_positions)),
-            )
+            more: dict[str, Any] = {"BLOCK_SIZE": self.block_size, "mask_mod": self.at(self.mask_mod)}
+            if "seq_lengths" in inspect.signature(BlockMask.from_kv_blocks).parameters:  # from PyTorch 2.6 on
+                more["seq_lengths"] = (len(self.q_positions), len(self.kv_positions))
+            self._block_mask = BlockMask.from_kv_blocks(arrays[0], arrays[1], arrays[2], arrays[3], **more)
         return self._block_mask
 
     def dense(self, batch: int, heads: int) -> Tensor:
@@ -156,7 +154,7 @@ def _eager(
 
 
 def _over(mod: Mod, batch: int, heads: int, q: Tensor, kv: Tensor, scores: Tensor | None = None) -> Tensor:
-    """A mod at every (b, h, q_idx, kv_idx), as PyTorch's `create_mask` calls it."""
+    """A mod at every (b, h, q_idx, kv_idx). Every PyTorch: before 2.9 an index of vmap reads no element of a tensor."""
     if len(q) == 0 or len(kv) == 0:
         return (
             torch.zeros(batch, heads, len(q), len(kv), dtype=torch.bool, device=q.device) if scores is None else scores
@@ -166,4 +164,27 @@ def _over(mod: Mod, batch: int, heads: int, q: Tensor, kv: Tensor, scores: Tenso
     for dims in ((None, None, None, 0), (None, None, 0, None), (None, 0, None, None), (0, None, None, None)):
         fn = torch.vmap(fn, in_dims=(*first, *dims))
     indices = (torch.arange(batch, device=q.device), torch.arange(heads, device=q.device), q, kv)
-    return fn(*indices) if scores is None else fn(scores, *indices)
+    with _Elements():
+        found: Tensor = fn(*indices) if scores is None else fn(scores, *indices)
+    return found
+
+
+class _Elements(TorchFunctionMode):
+    """Reads `tensor[index, ..]` by the operator that has a rule of vmap, where all indices are ints of a cell."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func is Tensor.__getitem__:
+            table, index = args
+            items = index if isinstance(index, tuple) else (index,)
+            if any(isinstance(item, Tensor) for item in items) and all(map(_is_of_a_cell, items)):
+                places = [torch.as_tensor(item, device=table.device) for item in items]
+                return torch.ops.aten.index(table, places)
+        return func(*args, **(kwargs or {}))
+
+
+def _is_of_a_cell(item: Any) -> bool:
+    if isinstance(item, Tensor):
+        return item.dtype not in (torch.bool, torch.uint8)
+    return type(item) is int

@@ -15,6 +15,7 @@ from torch.nn.attention.flex_attention import BlockMask
 
 from .. import _native
 from .._call import call
+from .._checks import known_lengths, lengths
 from ..errors import ArgumentError
 from .attention import ContextParallel
 from .errors import PlanError, agree
@@ -111,14 +112,20 @@ def request_of(
     if dtype not in names:
         raise PlanError("plan-dtype", f"dtype {dtype} is not planned", f"take one of {list(names)}")
     first = next(iter(kinds.values()))
+    if any(known_lengths(mask) is None for mask in kinds.values()):
+        message = f"block masks of PyTorch {torch.__version__} do not say how many tokens they cover"
+        raise PlanError(
+            "plan-lengths", message, "make them with maskloom.create_block_mask, or use PyTorch 2.6 or newer"
+        )
+    extents = lengths(first)
     batch = max(mask.kv_num_blocks.shape[0] for mask in kinds.values())
     written = []
     for name, mask in kinds.items():
-        if mask.seq_lengths != first.seq_lengths or mask.BLOCK_SIZE != first.BLOCK_SIZE:
+        if lengths(mask) != extents or mask.BLOCK_SIZE != first.BLOCK_SIZE:
             raise PlanError(
                 "plan-extents",
-                f"mask {name!r} covers {mask.seq_lengths} tokens in blocks of {mask.BLOCK_SIZE}, "
-                f"the first {first.seq_lengths} in {first.BLOCK_SIZE}",
+                f"mask {name!r} covers {lengths(mask)} tokens in blocks of {mask.BLOCK_SIZE}, "
+                f"the first {extents} in {first.BLOCK_SIZE}",
                 "plan masks of one sequence and one block size together",
             )
         count = (layers or {}).get(name, 1)
@@ -138,8 +145,8 @@ def request_of(
     request: dict[str, Any] = {
         "version": VERSION,
         "ranks": world_size,
-        "q_len": first.seq_lengths[0],
-        "kv_len": first.seq_lengths[1],
+        "q_len": extents[0],
+        "kv_len": extents[1],
         "block_size": list(first.BLOCK_SIZE),
         "shape": {"batch": batch, "heads": heads, "kv_heads": kv_heads, "head_dim": head_dim, "dtype": names[dtype]},
         "kinds": written,

@@ -20,7 +20,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._calls import MaskLost
+from .._torch import needs
+
+needs(__name__)
+
+from ._calls import MaskLost  # noqa: E402
 
 if TYPE_CHECKING:
     from ._proof import Proof, proof

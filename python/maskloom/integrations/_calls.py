@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch.nn.attention import flex_attention as flex
 
+from .._checks import lengths
 from .._functions import Mod
 from ..attention import flex_attention
 from ..block_mask import create_block_mask
@@ -126,7 +127,7 @@ def of_dense(mask: torch.Tensor, batch: int, heads: int, q_len: int, kv_len: int
         known is not None
         and known[0]() is whole
         and known[1] == whole._version
-        and known[2].shape[2:] == (q_len, kv_len)
+        and lengths(known[2]) == (q_len, kv_len)
     ):
         return known[2]
     while mask.dim() < 4:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch.nn.attention import flex_attention as flex
 
+from .._checks import lengths as lengths_of
 from .._functions import Mod
 from ..errors import ArgumentError
 from ._calls import added, attend
@@ -39,7 +40,7 @@ def override(
     if lengths is None:
         if block_mask is None:
             raise ArgumentError("lengths", "neither block_mask nor lengths is given", "pass lengths=(q, kv)")
-        lengths = (block_mask.shape[-2], block_mask.shape[-1])
+        lengths = lengths_of(block_mask)
     return Override(block_mask, score_mod, lengths)
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch.nn.attention import flex_attention as flex
 
+from .._checks import lengths as lengths_of
 from .._functions import Mod
 from ..block_mask import create_block_mask
 from ..errors import ArgumentError, MaskloomError
@@ -67,6 +68,8 @@ def install() -> None:
         names._member_map_[NAME.upper()] = member
         names._value2member_map_[NAME] = member
         names._member_names_.append(NAME.upper())
+        # Python 3.12 looks members up as attributes, which an enum does not let others set
+        type.__setattr__(names, NAME.upper(), member)
     registry.register(member)(_attention)
 
 
@@ -89,7 +92,7 @@ def masked(
     if lengths is None:
         if block_mask is None:
             raise ArgumentError("lengths", "neither block_mask nor lengths is given", "pass lengths=(q, kv)")
-        lengths = (block_mask.shape[-2], block_mask.shape[-1])
+        lengths = lengths_of(block_mask)
     given = _Given(block_mask, score_mod, lengths)
     token = _given.set(given)
     try:

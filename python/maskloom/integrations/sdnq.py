@@ -14,8 +14,10 @@ from typing import Any
 import torch
 from torch.nn.attention import flex_attention as flex
 
+from .._checks import lengths
 from .._functions import Mod
-from ..block_mask import create_block_mask
+from .._lists import FULL, PARTIAL, tables
+from ..block_mask import default_device
 from ..errors import ArgumentError, MaskloomError
 
 __all__ = ["block_mask"]
@@ -52,9 +54,10 @@ def block_mask(
         raise ArgumentError("partial", f"partial is {partial!r}", 'pass "error", "keep" or "drop"')
     if isinstance(mask, flex.BlockMask):
         B, H = mask.kv_num_blocks.shape[:2]
-        q_len, kv_len, mask = mask.shape[-2], mask.shape[-1], mask.mask_mod
+        (q_len, kv_len), mask = lengths(mask), mask.mask_mod
     if q_len is None or kv_len is None:
         raise ArgumentError("lengths", "q_len and kv_len are not given", "pass them, or a BlockMask")
+    on = default_device(device)
     own, last = mask, (q_len - 1, kv_len - 1)
 
     def edged(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
@@ -62,8 +65,7 @@ def block_mask(
         return own(b, h, q_idx.clamp(max=last[0]), kv_idx.clamp(max=last[1]))
 
     whole = (-(-q_len // block[0]) * block[0], -(-kv_len // block[1]) * block[1])
-    found = create_block_mask(edged, B, H, *whole, device=device, BLOCK_SIZE=block)
-    full, cut = _listed(found.full_kv_num_blocks, found.full_kv_indices), _listed(found.kv_num_blocks, found.kv_indices)
+    cut, full = tables(edged, (B or 1, H or 1), whole, block, (PARTIAL, FULL))
     count = int(cut.sum())
     if count and partial == "error":
         message = f"the mask cuts {count} blocks of {block[0]} x {block[1]}, {int(full.sum())} are kept whole"
@@ -73,13 +75,4 @@ def block_mask(
             f"{count} blocks that the mask cuts are {'kept' if partial == 'keep' else 'dropped'} whole", stacklevel=2
         )
     kept = full | cut if partial == "keep" else full
-    return {"block_mask": kept.to(torch.int8), "block_mask_m": block[0], "block_mask_n": block[1]}
-
-
-def _listed(counts: torch.Tensor | None, indices: torch.Tensor | None) -> torch.Tensor:
-    """Lists of blocks as a bool tensor [B, H, rows, columns]."""
-    assert counts is not None and indices is not None, "create_block_mask separates full blocks"
-    columns = torch.arange(indices.size(-1), device=indices.device)
-    valid = columns < counts.unsqueeze(-1)
-    found = torch.zeros_like(indices, dtype=torch.bool)
-    return found.scatter(-1, indices.long(), valid)
+    return {"block_mask": kept.to(on, torch.int8), "block_mask_m": block[0], "block_mask_n": block[1]}

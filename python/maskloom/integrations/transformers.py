@@ -14,6 +14,7 @@ Invariant: a name is in both registries, and a causal call whose mask did not ar
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections.abc import Iterator
 from typing import Any
 
@@ -75,8 +76,13 @@ def register(name: str = "maskloom", mask_mod: Mod | None = None, score_mod: Mod
 
     Raises:
         ArgumentError: the name is one of transformers' own.
+        MaskloomError: this transformers has not both registries (before 4.53), or there is none.
     """
-    from transformers import AttentionInterface, AttentionMaskInterface
+    try:
+        from transformers import AttentionInterface, AttentionMaskInterface
+    except ImportError as why:
+        message = f"{_installed()} has no registry of attention and of masks: {why}"
+        raise MaskloomError("transformers", message, "use transformers 4.53 or newer") from None
 
     own = {"eager", "sdpa", "flash_attention_2", "flash_attention_3", "flash_attention_4", "flex_attention"}
     if name in own:
@@ -84,6 +90,13 @@ def register(name: str = "maskloom", mask_mod: Mod | None = None, score_mod: Mod
     AttentionInterface.register(name, _attention(score_mod))
     AttentionMaskInterface.register(name, _mask(mask_mod))
     return name
+
+
+def _installed() -> str:
+    try:
+        return f"transformers {importlib.metadata.version('transformers')}"
+    except importlib.metadata.PackageNotFoundError:
+        return "this Python, without transformers,"
 
 
 def _mask(own: Mod | None) -> Any:

@@ -9,10 +9,14 @@ Invariant: what is shown says what it is of: lengths, batch entry, head, whether
 
 from __future__ import annotations
 
-from .explaining import Explanation, explain
-from .program import Answer, open_window, quality, race, suggest, verdict
-from .showing import Shown, share, show
-from .subject import Subject
+from .._torch import needs
+
+needs(__name__)
+
+from .explaining import Explanation, explain  # noqa: E402
+from .program import Answer, open_window, quality, race, suggest, verdict  # noqa: E402
+from .showing import Shown, share, show  # noqa: E402
+from .subject import Subject  # noqa: E402
 
 __all__ = [
     "Answer",

@@ -14,6 +14,7 @@ from torch.nn.attention import flex_attention as flex
 
 from .. import _native
 from .._call import call
+from .._checks import lengths as lengths_of
 from .._mods import traced
 from ..design import Design, from_design
 from ..errors import ArgumentError
@@ -97,7 +98,7 @@ def subject(
         return Subject(mask.mask_mod, own, given, mask.name, mask.batch, sizes[0], mask.BLOCK_SIZE)
     if isinstance(mask, flex.BlockMask):
         batch, heads = mask.kv_num_blocks.shape[:2]
-        given = pair or (mask.shape[-2], mask.shape[-1])
+        given = pair or lengths_of(mask)
         size = mask.BLOCK_SIZE
         blocks = (size, size) if isinstance(size, int) else (int(size[0]), int(size[1]))
         return Subject(mask.mask_mod, score_mod, given, _named(mask.mask_mod), batch, heads, blocks)
