@@ -116,7 +116,8 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ParallelPage) {
         Ok(seen) => seen,
         Err(why) => return super::reported(ui, std::slice::from_ref(why)),
     };
-    ScrollArea::vertical().id_salt("parallel").auto_shrink([false, false]).show(ui, |ui| {
+    // tables are wider than a narrow page
+    ScrollArea::both().id_salt("parallel").auto_shrink([false, false]).show(ui, |ui| {
         for note in &seen.plan.notes {
             diagnostic_below(ui, note);
         }
