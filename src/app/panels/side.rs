@@ -141,7 +141,12 @@ fn hide(ui: &mut Ui, state: &State, actions: &mut Actions) {
         if ui.available_width() >= 84.0 {
             super::share::menu(ui, state, super::share::PAGE, actions);
         }
-        if ui.available_width() >= row_width(ui, [say(ui, "menu-dock")]).max(40.0) {
+        // its letters are small; a name of another language may be long
+        let dock = match language::words(ui.ctx()).language() {
+            Language::English => 40.0,
+            _ => row_width(ui, [say(ui, "menu-dock")]),
+        };
+        if ui.available_width() >= dock {
             let dock =
                 ui.menu_button(RichText::new(say(ui, "menu-dock")).small(), |ui| super::top::docks(ui, state, actions));
             enter(ui, &dock.response);
