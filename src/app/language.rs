@@ -5,6 +5,7 @@
 
 use super::fonts;
 use crate::words::{Language, Value, Words};
+use crate::worker::target::Target;
 use egui::{Context, Ui};
 
 fn key() -> egui::Id {
@@ -29,6 +30,11 @@ pub(crate) fn say(ui: &Ui, id: &str) -> &'static str {
 /// A text with figures or names in it.
 pub(crate) fn say_with(ui: &Ui, id: &str, figures: &[(&str, Value<'_>)]) -> String {
     words(ui.ctx()).with(id, figures)
+}
+
+/// The name of a target, or that it is this machine.
+pub(crate) fn place(ui: &Ui, target: &Target) -> String {
+    if target.is_local() { say(ui, "connect-command.hint").into() } else { target.title().into() }
 }
 
 /// What is spoken if this is wanted: what can be read. With what its letters lack: the package of Debian that has them.

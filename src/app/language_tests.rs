@@ -3,7 +3,7 @@
 //! Invariant: nothing here is looked up in the files of texts: what a user reads is written out. Must not know ids.
 
 use super::drafts::Dialog;
-use super::tests::{Window, click, state, window};
+use super::tests::{Window, click, press_below, state, step_until, window};
 use super::workspace::Workspace;
 use crate::base::Diagnostic;
 use crate::words::Language;
@@ -150,4 +150,37 @@ fn dialogs_and_the_canvas_are_chinese() {
     window.run_steps(3);
     reads(&window, &["连接 GPU", "启动命令", "通过 ssh 的服务器", "放弃前等待"]);
     window.check_accessibility();
+}
+
+/// The help of a pattern and of its parameters, in the inspector and in the menu that adds one.
+#[test]
+fn a_pattern_is_explained_in_spanish() {
+    let mut window = speaking(Language::Spanish);
+    let layer = window.state().state.document.layers[0].id;
+    window.state_mut().state.focus.layer = Some(layer);
+    window.run_steps(3);
+    click(&mut window, "Sobre este patrón");
+    reads(&window, &["Causal, y como máximo `window` claves, incluida la propia consulta"]);
+    let mut english = speaking(Language::English);
+    english.state_mut().state.focus.layer = Some(layer);
+    english.run_steps(3);
+    click(&mut english, "About this pattern");
+    reads(&english, &["Causal, and at most `window` keys, the query itself included"]);
+    assert!(english.query_by_label_contains("como máximo").is_none());
+}
+
+/// What libraries say of the design; their own error messages stay as they are.
+#[test]
+fn verdicts_are_chinese_and_quoted_messages_english() {
+    let mut window = speaking(Language::Chinese);
+    window.set_size(egui::Vec2::new(1500.0, 2000.0));
+    window.run_steps(3);
+    click(&mut window, "竞速");
+    press_below(&mut window, "谁接受它（前向和反向）");
+    step_until(&mut window, "the table is there", |state| {
+        state.session.verdicts.as_ref().is_some_and(|verdicts| verdicts.answer.is_some())
+    });
+    window.run_steps(3);
+    reads(&window, &["块列表；掩码按位存储，mod 编译在内", "除 causal 外不运行其他掩码"]);
+    assert!(window.query_by_label_contains("block lists; masks").is_none());
 }

@@ -3,9 +3,9 @@
 //! Invariant: in English these are the words of `base::control`. Must not know what is waited for.
 
 use super::language::{say, say_with, words as spoken};
-use super::phrases;
 use super::session::Running;
 use crate::base::control::Left;
+use crate::tasks::phrases;
 use egui::Ui;
 use std::time::Duration;
 

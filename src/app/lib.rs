@@ -75,7 +75,6 @@ mod painting;
 mod panels;
 mod panics;
 mod past;
-mod phrases;
 mod question;
 mod races;
 mod reading;

@@ -61,7 +61,7 @@ pub(crate) fn wanted(state: &State, seen: [f64; 4]) -> Wanted {
     }
     let ask = Some((race.id, request));
     if let Some(why) = session.numbers_error.as_ref().filter(|_| session.numbers_asked == ask) {
-        return Wanted { data, words: why.message.clone(), ask: None };
+        return Wanted { data, words: said.reported(&why.code, &why.message), ask: None };
     }
     if session.on_worker != Some(race.id) {
         return Wanted { data, words: said.text("map-gone").into(), ask: None };

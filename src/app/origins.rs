@@ -25,6 +25,11 @@ pub(super) fn rest(ui: &Ui, from: &Provenance) -> String {
     rest.trim_start_matches([',', ';', '，', '；', ' ']).to_string()
 }
 
+/// With a capital, as a line begins.
+pub(super) fn title(ui: &Ui, from: &Provenance) -> String {
+    capital(&whole(ui, from))
+}
+
 /// A sentence of its own.
 pub(super) fn sentence(ui: &Ui, from: &Provenance) -> String {
     sentence_in(words(ui.ctx()), from)

@@ -13,6 +13,7 @@ use crate::export::ExportFile;
 use crate::problem::result::RunReport;
 use crate::tasks::environment::Files;
 use crate::tasks::sharing;
+use crate::words::Language;
 use egui::{Context, Rect, Ui};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -82,6 +83,7 @@ pub(crate) struct PageWish {
     pub run: Option<Box<RunReport>>,
     pub shown: (usize, usize),
     pub base: Option<PathBuf>,
+    pub language: Language,
 }
 
 impl PageWish {
@@ -92,13 +94,14 @@ impl PageWish {
         let same = race.filter(|race| race.of.as_ref().zip(built.problem.as_ref().ok()).is_some_and(|(a, b)| a == b));
         let run = same.and_then(|race| race.report.clone());
         let base = state.path.as_ref().and_then(|p| p.parent()).map(Into::into);
-        Some(PageWish { built, run, shown: (state.focus.b, state.focus.h), base })
+        Some(PageWish { built, run, shown: (state.focus.b, state.focus.h), base, language: state.words().language() })
     }
 
     /// Makes it. Errors: the document's own.
     pub(crate) fn make(&self) -> Result<ExportFile, Diagnostic> {
         let problem = self.built.problem.as_ref().map_err(|why| why[0].clone())?;
         let files = Files::new(self.base.clone(), Vec::new());
-        sharing::html(&self.built.document, problem, &files, self.run.as_deref(), self.shown, &Control::new())
+        let (run, control) = (self.run.as_deref(), Control::new());
+        sharing::html(&self.built.document, problem, &files, run, self.shown, self.language, &control)
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
     preset: String,
     /// Folder to write into; created if missing
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, alias = "out", value_name = "DIR")]
     to: PathBuf,
     /// A trainer's config to merge the setting into: its copy in --to has the setting, all other bytes are unchanged
     #[arg(long, value_name = "config.json")]

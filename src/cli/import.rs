@@ -23,7 +23,7 @@ pub(super) struct Args {
     /// it
     file: String,
     /// Document to write; the default is the file's name with .maskloom.json, in the current folder
-    #[arg(long, value_name = "FILE.json", value_parser = super::ending::one_of(&["json"]))]
+    #[arg(long, alias = "out", value_name = "FILE.json", value_parser = super::ending::one_of(&["json"]))]
     to: Option<PathBuf>,
     /// Replace an existing file
     #[arg(long)]

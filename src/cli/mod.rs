@@ -56,8 +56,10 @@ mod workloads;
 
 pub use bench::Frames;
 
+use crate::base::nearest::nearest;
 use crate::base::{Diagnostic, identity};
 use crate::words::Language;
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use out::Failure;
 use std::process::ExitCode;
@@ -165,9 +167,7 @@ pub fn run() -> Asked {
     table::print_as(line.table.unwrap_or_default());
     match line {
         Line { command: None, file: Some(name), .. } if !opened::exists(&name) => {
-            let why = Diagnostic::error("unknown-command", format!("`{name}` is not a command, a preset or a file"));
-            let why = why.hint("`maskloom --help` lists the commands, `maskloom presets` the presets");
-            Asked::Done(exit(Err(Failure::WrongUse(why))))
+            Asked::Done(exit(Err(Failure::WrongUse(unknown(&name)))))
         }
         Line { command: None, file, .. } => Asked::Window { file },
         Line { command: Some(Command::Bench(args)), .. } => match bench::frames(args) {
@@ -178,8 +178,27 @@ pub fn run() -> Asked {
     }
 }
 
+/// What is no command, preset or file, with the command that was probably meant.
+fn unknown(name: &str) -> Diagnostic {
+    let why = Diagnostic::error("unknown-command", format!("`{name}` is not a command, a preset or a file"));
+    let line = Line::command();
+    let meant = nearest(name, line.get_subcommands().map(clap::Command::get_name));
+    let meant = meant.map_or(String::new(), |meant| format!("did you mean `maskloom {meant}`? "));
+    why.hint(format!("{meant}`maskloom --help` lists the commands, `maskloom presets` the presets"))
+}
+
+/// The first word of a line that clap refuses for what follows it, if that word is nothing either.
+fn mistyped(why: &clap::Error, words: impl IntoIterator<Item = String>) -> Option<Diagnostic> {
+    let first = words.into_iter().nth(1).filter(|word| !word.starts_with('-'))?;
+    let known = Line::command().find_subcommand(&first).is_some() || opened::exists(&first);
+    (why.kind() == ErrorKind::UnknownArgument && !known).then(|| unknown(&first))
+}
+
 /// A command line that clap refuses, or a help page.
 fn not_understood(why: &clap::Error) -> ExitCode {
+    if let Some(why) = mistyped(why, std::env::args()) {
+        return exit(Err(Failure::WrongUse(why)));
+    }
     if why.use_stderr() && out::wants_json() {
         let message = why.to_string();
         let first = message.lines().next().unwrap_or_default().trim_start_matches("error: ");
@@ -289,9 +308,7 @@ mod tests {
                 }
                 let flag = format!("--{}", arg.get_long().expect("a flag"));
                 let parsed = |value: &str| Line::try_parse_from([path, &[flag.as_str(), value]].concat());
-                let refused = |value: &str| {
-                    parsed(value).err().filter(|why| why.kind() == clap::error::ErrorKind::ValueValidation)
-                };
+                let refused = |value: &str| parsed(value).err().filter(|why| why.kind() == ErrorKind::ValueValidation);
                 let why = refused("a.b.xyz").unwrap_or_else(|| panic!("{path:?} {flag} takes any ending")).to_string();
                 assert!(why.contains("no .xyz file is written here; the ending is ."), "{why}");
                 assert!(refused("/dev/stdout").is_none(), "{path:?} {flag}");

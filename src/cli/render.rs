@@ -21,7 +21,7 @@ pub(super) struct Args {
     /// Name of a preset, FILE.json or FILE.py:ENTRY
     preset: String,
     /// File of the picture
-    #[arg(long, value_name = "F.png|svg|pdf", value_parser = super::ending::one_of(&["png", "svg", "pdf"]))]
+    #[arg(long, alias = "to", value_name = "F.png|svg|pdf", value_parser = super::ending::one_of(&["png", "svg", "pdf"]))]
     out: PathBuf,
     #[command(flatten)]
     code: CodeArgs,

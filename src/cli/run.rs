@@ -74,7 +74,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "F.safetensors", value_parser = super::ending::one_of(&["safetensors"]))]
     out: Option<PathBuf>,
     /// Save the run: environment, preset, every sample, errors, small pictures
-    #[arg(long, value_name = "F.json", value_parser = super::ending::one_of(&["json"]))]
+    #[arg(long, alias = "save", value_name = "F.json", value_parser = super::ending::one_of(&["json"]))]
     save_run: Option<PathBuf>,
     /// Go on without this program: `maskloom attach` shows the results
     #[arg(long, conflicts_with_all = ["out", "save_run"])]

@@ -7,11 +7,14 @@ use super::opened::{self, CodeArgs, Opened};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::render::check_head;
+use super::table;
 use crate::analysis::raster::{self, Picture, Region};
 use crate::base::Control;
+use crate::export::{ExportFile, file_stem};
 use crate::ir::graph::Mod;
 use crate::tasks::run_file::{self, RunFile};
 use crate::tasks::sharing;
+use crate::words::Language;
 use crate::worker::files;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -25,9 +28,10 @@ const PIXELS: usize = 1024;
 pub(super) struct Args {
     /// Name of a preset, FILE.json, FILE.py:ENTRY, or a saved run, whose times the page shows
     design: String,
-    /// File of the page; `maskloom FILE.html` opens its design. A .svg or .pdf is a figure: of the run where there is one, of the mask otherwise
-    #[arg(long, value_name = "F.html|svg|pdf", value_parser = super::ending::one_of(&["html", "htm", "svg", "pdf"]))]
-    out: PathBuf,
+    /// File of the page, by default the design's name in the current folder; `maskloom FILE.html` opens its design. A .svg or .pdf is a figure: of
+    /// the run where there is one, of the mask otherwise
+    #[arg(long, alias = "to", value_name = "F.html|svg|pdf", value_parser = super::ending::one_of(&["html", "htm", "svg", "pdf"]))]
+    out: Option<PathBuf>,
     #[command(flatten)]
     code: CodeArgs,
     #[command(flatten)]
@@ -52,6 +56,7 @@ pub(super) fn share(args: Args) -> Result<(), Failure> {
     let compiled = opened.compile()?;
     let problem = opened.problem(&compiled)?;
     check_head(&opened.document, args.b, args.h)?;
+    let out = args.out.clone().unwrap_or_else(|| format!("{}.html", file_stem(&opened.document.name)).into());
     let run = match &args.run {
         Some(path) => Some(RunFile::open(path)?),
         None => own_run(&args.design)?,
@@ -62,26 +67,39 @@ pub(super) fn share(args: Args) -> Result<(), Failure> {
     {
         return Err(run_file::of_another(args.run.as_deref().unwrap_or(Path::new(&args.design))).into());
     }
-    if figures::is_figure(&args.out) {
-        let written = figure(&args, &opened, compiled.mask.clone(), run.as_ref())?;
+    if figures::is_figure(&out) {
+        let written = figure(&args, &out, &opened, compiled.mask.clone(), run.as_ref())?;
         return match args.json {
             true => out::json(&json!({ "files": written, "name": opened.document.name })),
             false => Ok(()),
         };
     }
     let report = run.as_ref().map(|run| &run.report);
-    let made = sharing::html(&opened.document, &problem, &opened.files, report, (args.b, args.h), &Control::new())?;
-    files::save(&args.out, &made.bytes)?;
+    let (shown, language) = ((args.b, args.h), Language::chosen());
+    let made = sharing::html(&opened.document, &problem, &opened.files, report, shown, language, &Control::new())?;
+    files::save(&out, &made.bytes)?;
     match args.json {
-        true => out::json(&json!({ "page": args.out, "bytes": made.bytes.len(), "name": opened.document.name })),
-        false => Ok(()),
+        true => out::json(&json!({ "page": out, "bytes": made.bytes.len(), "name": opened.document.name })),
+        false => told(&out, &made),
     }
 }
 
+/// Where the page is.
+fn told(out: &Path, made: &ExportFile) -> Result<(), Failure> {
+    let size = table::bytes(made.bytes.len() as u64);
+    out::text(&format!("{}  {size}  {}\n", out.display(), made.what))
+}
+
 /// The figure, and the files that were written.
-fn figure(args: &Args, opened: &Opened, mask: Option<Arc<Mod>>, run: Option<&RunFile>) -> Result<Vec<String>, Failure> {
+fn figure(
+    args: &Args,
+    out: &Path,
+    opened: &Opened,
+    mask: Option<Arc<Mod>>,
+    run: Option<&RunFile>,
+) -> Result<Vec<String>, Failure> {
     if let Some(run) = run {
-        return figures::write(&figures::race(run), &args.out);
+        return figures::write(&figures::race(run), out);
     }
     let lengths = opened.document.axes.lengths()?;
     let [high, wide] = lengths.in_pixels(PIXELS.min(lengths.longer()));
@@ -89,7 +107,7 @@ fn figure(args: &Args, opened: &Opened, mask: Option<Arc<Mod>>, run: Option<&Run
     let Picture { pixels, exact } = raster::picture(mask.as_ref(), &region, &Control::new());
     let (q, kv) = (0..lengths.q_len, 0..lengths.kv_len);
     let shown = Shown { document: &opened.document, place: [args.b, args.h], q, kv, pixels: [wide, high] };
-    figures::write(&shown.mask(&pixels, exact), &args.out)
+    figures::write(&shown.mask(&pixels, exact), out)
 }
 
 /// The run that the design was opened from.

@@ -17,6 +17,37 @@ const TEMPLATE: &str = include_str!("../../assets/share/page.html");
 const OPENS: &str = "<script type=\"application/json\" id=\"maskloom-design\">";
 const CLOSES: &str = "</script>";
 
+/// The language of a page: its code, and what an English text of the page is in it.
+#[derive(Clone, Copy)]
+pub struct Tongue<'a> {
+    /// Such as `zh`.
+    pub code: &'a str,
+    /// The text in this language.
+    pub tell: &'a dyn Fn(&str) -> String,
+}
+
+impl Tongue<'static> {
+    /// The language that all texts are written in.
+    pub const ENGLISH: Tongue<'static> = Tongue { code: "en", tell: &|text| text.to_string() };
+}
+
+impl std::fmt::Debug for Tongue<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tongue({})", self.code)
+    }
+}
+
+/// Words of the page's script, by their names there.
+const SCRIPT: [(&str, &str); 4] = [("nothing", "nothing kept"), ("kept", "kept"), ("share", "% kept"), ("to", " to ")];
+/// Words of the template, by their places.
+const LABELS: [(&str, &str); 5] = [
+    ("MASK", "the mask"),
+    ("KEYS", "the mask: queries down, keys right; + and - zoom, arrows move, 0 shows all"),
+    ("HINT", "Queries down, keys to the right. Wheel or + and - zoom, drag or arrows move, 0 shows all."),
+    ("CODE_TITLE", "Code"),
+    ("PROVENANCE_TITLE", "Provenance"),
+];
+
 /// What a page holds.
 #[derive(Clone, Debug)]
 pub struct Page<'a> {
@@ -42,6 +73,8 @@ pub struct Page<'a> {
     pub data: Value,
     /// Read back when the page is opened.
     pub design: Option<Document>,
+    /// The language of its labels. Names in `data` stay English.
+    pub tongue: Tongue<'a>,
 }
 
 impl Page<'_> {
@@ -49,12 +82,20 @@ impl Page<'_> {
     pub fn text(&self) -> String {
         let base64 = |bytes: &[u8]| base64::engine::general_purpose::STANDARD.encode(bytes);
         let numbers: String = self.numbers.iter().map(|(name, value)| row(name, value)).collect();
-        let first = [("picture".to_string(), self.from.to_string()), ("made by".to_string(), maskloom())];
+        let tell = self.tongue.tell;
+        let first = [(tell("picture"), tell(&self.from.to_string())), (tell("made by"), maskloom())];
         let made = first.iter().chain(&self.made);
         let made: String = made.map(|(k, v)| format!("<li>{}: {}</li>", escaped(k), escaped(v))).collect();
         let about = self.about.split("\n\n").filter(|p| !p.trim().is_empty());
         let design = self.design.as_ref().map(|document| format!("{OPENS}{}{CLOSES}", quiet(&file::to_json(document))));
-        filled(&[
+        let mut data = self.data.clone();
+        if let Some(data) = data.as_object_mut() {
+            data.insert("words".into(), SCRIPT.iter().map(|(name, text)| (*name, tell(text))).collect());
+        }
+        let labels = LABELS.map(|(place, text)| (place, escaped(&tell(text))));
+        let labels = labels.iter().map(|(place, text)| (*place, text.as_str()));
+        let parts = [
+            ("LANG", self.tongue.code),
             ("TITLE", &escaped(self.title)),
             ("ABOUT", &about.map(|p| format!("<p>{}</p>", escaped(p))).collect::<String>()),
             ("PICTURE", &base64(self.picture)),
@@ -62,10 +103,11 @@ impl Page<'_> {
             ("SECTIONS", self.sections),
             ("CODE", &escaped(self.code)),
             ("PROVENANCE", &made),
-            ("DATA", &quiet(&self.data.to_string())),
+            ("DATA", &quiet(&data.to_string())),
             ("DESIGN", &design.unwrap_or_default()),
             ("SHARES", &base64(self.shares)),
-        ])
+        ];
+        filled(&parts.into_iter().chain(labels).collect::<Vec<_>>())
     }
 }
 
@@ -232,6 +274,7 @@ mod tests {
             sections: "",
             from: Provenance::design([0, 0], [8, 8], [8, 8], Looked::All),
             made: Vec::new(),
+            tongue: Tongue::ENGLISH,
         }
     }
 

@@ -9,7 +9,7 @@ use crate::base::provenance::made_on;
 use crate::base::words::{MEMORY, memory};
 use crate::base::{Control, Diagnostic, Provenance};
 use crate::document::model::{Document, MaskContent, ScoreContent};
-use crate::document::page::escaped;
+use crate::document::page::{Tongue, escaped};
 use crate::problem::Problem;
 use crate::problem::result::{BackendReport, GradientError, GradientOutcome, Outcome, RunReport};
 use crate::problem::verdict::what_ran;
@@ -60,12 +60,12 @@ pub fn report(request: &ReportRequest, control: &Control) -> Result<ExportFile, 
     out.push_str(&plates(document, problem, request.picture, control)?);
     out.push_str(&uses(request));
     match request.run {
-        Some(run) => out.push_str(&race(run, &Provenance::Measured(run.place()))),
+        Some(run) => out.push_str(&race(run, &Provenance::Measured(run.place()), Tongue::ENGLISH)),
         None => out
             .push_str("<p class=\"weak\">No race was run here: the report contains no timings of this machine.</p>\n"),
     }
     for run in request.recorded {
-        out.push_str(&race(run, &Provenance::Recorded(run.place())));
+        out.push_str(&race(run, &Provenance::Recorded(run.place()), Tongue::ENGLISH));
     }
     out.push_str("</body></html>\n");
     Ok(ExportFile::new(
@@ -160,9 +160,10 @@ pub(super) fn counts(problem: &Problem, control: &Control) -> Result<Vec<(String
     Ok(all.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
 }
 
-/// A run's tables.
-pub(super) fn race(run: &RunReport, from: &Provenance) -> String {
-    let mut out = format!("<h2>{}</h2>\n<table>\n<tr>", escaped(&from.title()));
+/// A run's tables, in a language.
+pub(super) fn race(run: &RunReport, from: &Provenance, tongue: Tongue<'_>) -> String {
+    let tell = |text: &str| escaped(&(tongue.tell)(text));
+    let mut out = format!("<h2>{}</h2>\n<table>\n<tr>", tell(&from.title()));
     for head in [
         "backend",
         "what ran",
@@ -175,18 +176,15 @@ pub(super) fn race(run: &RunReport, from: &Provenance) -> String {
         "allowed",
         "kernel",
     ] {
-        let _ = write!(out, "<th>{head}</th>");
+        let _ = write!(out, "<th>{}</th>", tell(head));
     }
     out.push_str("</tr>\n");
-    run.backends.iter().for_each(|b| out.push_str(&line(b, run)));
+    run.backends.iter().for_each(|b| out.push_str(&line(b, run, tongue)));
     out.push_str("</table>\n");
-    let passes = if run.gradients.is_empty() { "Forward only. " } else { "" };
-    let _ = writeln!(
-        out,
-        "<p class=\"weak\">{passes}Errors are measured against {}. Memory: {MEMORY}.</p>",
-        Provenance::Reference
-    );
-    out.push_str(&backward(run));
+    let passes = if run.gradients.is_empty() { tell("Forward only.") + " " } else { String::new() };
+    let how = format!("Errors are measured against {}. Memory: {MEMORY}.", Provenance::Reference);
+    let _ = writeln!(out, "<p class=\"weak\">{passes}{}</p>", tell(&how));
+    out.push_str(&backward(run, tongue));
     for note in &run.notes {
         let _ = writeln!(out, "<p>{}</p>", escaped(&note.message));
     }
@@ -194,13 +192,15 @@ pub(super) fn race(run: &RunReport, from: &Provenance) -> String {
     for (name, value) in run.conditions() {
         let _ = writeln!(out, "<tr><th>{}</th><td>{}</td></tr>", escaped(name), escaped(&value));
     }
-    for (when, state) in run.card.iter().flat_map(|card| [("before timing", card.start), ("after timing", card.end)]) {
-        let _ = writeln!(out, "<tr><th>the card {when}</th><td>{state}</td></tr>");
+    let times = ["the card before timing", "the card after timing"];
+    for (when, state) in run.card.iter().flat_map(|card| times.into_iter().zip([card.start, card.end])) {
+        let _ = writeln!(out, "<tr><th>{}</th><td>{state}</td></tr>", tell(when));
     }
     out + "</table>\n"
 }
 
-fn line(report: &BackendReport, run: &RunReport) -> String {
+fn line(report: &BackendReport, run: &RunReport, tongue: Tongue<'_>) -> String {
+    let tell = |text: &str| escaped(&(tongue.tell)(text));
     let (word, why) = match &report.outcome {
         Outcome::Done { kernel, error, timings, .. } => {
             let cells = match timings.forward() {
@@ -208,11 +208,11 @@ fn line(report: &BackendReport, run: &RunReport) -> String {
                     format!("{:.4}", t.median_ms),
                     t.spread_words(),
                     format!("{:.1}", run.work.flop / t.median_ms / 1e9),
-                    versus(report, run),
+                    versus(report, run, tongue),
                 ],
                 None => ["-", "-", "-", "-"].map(String::from),
             };
-            let wrong = if error.passed() { "" } else { " <span class=\"wrong\">wrong</span>" };
+            let wrong = if error.passed() { String::new() } else { marked(tongue) };
             let numbers: String = cells.iter().map(|c| format!("<td class=\"n\">{c}</td>")).collect();
             let errors = format!(
                 "<td class=\"n\">{:.1e}{wrong}</td><td class=\"n\">{:.1e}</td>",
@@ -220,7 +220,7 @@ fn line(report: &BackendReport, run: &RunReport) -> String {
                 error.allowed()
             );
             let memory = memory(report.outcome.memory());
-            let ran = escaped(&what_ran(report.backend, kernel));
+            let ran = tell(&what_ran(report.backend, kernel));
             let kernel = escaped(&kernel.words);
             return format!(
                 "<tr><td>{}</td><td>{ran}</td>{numbers}<td class=\"n\">{memory}</td>{errors}<td>{kernel}</td></tr>\n",
@@ -230,18 +230,25 @@ fn line(report: &BackendReport, run: &RunReport) -> String {
         Outcome::Refused { why } => ("refused", why),
         Outcome::Failed { why } => ("failed", why),
     };
-    format!("<tr><td>{}</td><td colspan=\"9\">{word}: {}</td></tr>\n", report.backend, escaped(&why.message))
+    let (word, why) = (tell(word), escaped(&why.message));
+    format!("<tr><td>{}</td><td colspan=\"9\">{word}: {why}</td></tr>\n", report.backend)
+}
+
+/// The word behind a wrong number.
+fn marked(tongue: Tongue<'_>) -> String {
+    format!(" <span class=\"wrong\">{}</span>", escaped(&(tongue.tell)("wrong")))
 }
 
 /// The backward passes: times, memory, the worst gradient; nothing if none were requested.
-fn backward(run: &RunReport) -> String {
+fn backward(run: &RunReport, tongue: Tongue<'_>) -> String {
     if run.gradients.is_empty() {
         return String::new();
     }
-    let mut out = String::from("<h3>Backward pass</h3>\n<table>\n<tr>");
+    let tell = |text: &str| escaped(&(tongue.tell)(text));
+    let mut out = format!("<h3>{}</h3>\n<table>\n<tr>", tell("Backward pass"));
     for head in ["backend", "backward ms", "forward + backward ms", "memory", "worst gradient", "its error", "allowed"]
     {
-        let _ = write!(out, "<th>{head}</th>");
+        let _ = write!(out, "<th>{}</th>", tell(head));
     }
     out.push_str("</tr>\n");
     for of in &run.gradients {
@@ -252,8 +259,8 @@ fn backward(run: &RunReport) -> String {
                 let ms = |t: Option<f64>| t.map_or("-".into(), |t| format!("{t:.4}"));
                 let mut cells = vec![ms(median), ms(both), memory(of.outcome.memory())];
                 if let Some(worst) = GradientError::worst(errors) {
-                    let wrong = if worst.passed() { "" } else { " <span class=\"wrong\">wrong</span>" };
-                    cells.push(escaped(&worst.name) + wrong);
+                    let wrong = if worst.passed() { String::new() } else { marked(tongue) };
+                    cells.push(escaped(&worst.name) + &wrong);
                     cells.extend([worst.max_abs, worst.allowed].map(|e| format!("{e:.1e}")));
                 }
                 let cells: String = cells.iter().map(|c| format!("<td class=\"n\">{c}</td>")).collect();
@@ -263,17 +270,18 @@ fn backward(run: &RunReport) -> String {
             GradientOutcome::Refused { why } => ("refused", why),
             GradientOutcome::Failed { why } => ("failed", why),
         };
-        let _ =
-            writeln!(out, "<tr><td>{}</td><td colspan=\"6\">{word}: {}</td></tr>", of.backend, escaped(&why.message));
+        let (word, why) = (tell(word), escaped(&why.message));
+        let _ = writeln!(out, "<tr><td>{}</td><td colspan=\"6\">{word}: {why}</td></tr>", of.backend);
     }
     out + "</table>\n"
 }
 
 /// The comparison with the baseline, and its name.
-fn versus(report: &BackendReport, run: &RunReport) -> String {
+fn versus(report: &BackendReport, run: &RunReport, tongue: Tongue<'_>) -> String {
+    let tell = |text: &str| escaped(&(tongue.tell)(text));
     match (run.baseline(), run.versus(report.backend)) {
-        (Some(base), Some(versus)) => escaped(&versus.words_of(&base.words)),
-        (Some(base), None) if base.backend == report.backend => "baseline".into(),
+        (Some(base), Some(versus)) => tell(&versus.words_of(&base.words)),
+        (Some(base), None) if base.backend == report.backend => tell("baseline"),
         _ => String::new(),
     }
 }

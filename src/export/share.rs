@@ -8,7 +8,7 @@ use crate::analysis::raster::{self, Picture, Region};
 use crate::base::provenance::Looked;
 use crate::base::{Control, Diagnostic, Provenance};
 use crate::document::model::Document;
-use crate::document::page::{self, Page};
+use crate::document::page::{self, Page, Tongue};
 use crate::problem::Problem;
 use crate::problem::result::RunReport;
 use serde_json::json;
@@ -33,6 +33,8 @@ pub struct ShareRequest<'a> {
     pub recorded: &'a [&'a RunReport],
     /// Day on which it is made; None: it is not said.
     pub date: Option<&'a str>,
+    /// The language of its labels.
+    pub tongue: Tongue<'a>,
 }
 
 /// The page. Errors: cancelled, or it cannot be encoded.
@@ -51,11 +53,16 @@ pub fn share(request: &ShareRequest, control: &Control) -> Result<ExportFile, Di
     let from = Provenance::design([b, h], [problem.q_len, problem.kv_len], [height, width], Looked::of(exact));
     let rgb: Vec<u8> = pixels.iter().flat_map(|share| picture::colour(*share)).collect();
     let code = page::printed(problem.mask.as_deref(), problem.score.as_deref()).code;
-    let mut sections = request.run.map(|run| race(run, &Provenance::Measured(run.place()))).unwrap_or_default();
-    request.recorded.iter().for_each(|run| sections.push_str(&race(run, &Provenance::Recorded(run.place()))));
-    let mut made: Vec<_> = request.date.map(|day| ("at".to_string(), day.to_string())).into_iter().collect();
-    made.push(("method".into(), "the expression graph of the design, evaluated by intervals; no dense mask".into()));
-    made.push(("design".into(), "this file holds it: `maskloom FILE.html` or Open reads it back".into()));
+    let mut sections =
+        request.run.map(|run| race(run, &Provenance::Measured(run.place()), request.tongue)).unwrap_or_default();
+    request
+        .recorded
+        .iter()
+        .for_each(|run| sections.push_str(&race(run, &Provenance::Recorded(run.place()), request.tongue)));
+    let tell = request.tongue.tell;
+    let mut made: Vec<_> = request.date.map(|day| (tell("at"), day.to_string())).into_iter().collect();
+    made.push((tell("method"), tell("the expression graph of the design, evaluated by intervals; no dense mask")));
+    made.push((tell("design"), tell("this file holds it: `maskloom FILE.html` or Open reads it back")));
     let axes = &document.axes;
     let text = Page {
         title: &document.name,
@@ -68,12 +75,13 @@ pub fn share(request: &ShareRequest, control: &Control) -> Result<ExportFile, Di
             "numbers": numbers.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
             "segments": {"q": page::segments(&axes.q), "kv": page::segments(axes.kv())},
         }),
-        numbers,
+        numbers: numbers.iter().map(|(name, value)| (tell(name), tell(value))).collect(),
         sections: &sections,
         code: &code,
         from,
         made,
         design: Some(document.clone()),
+        tongue: request.tongue,
     };
     Ok(ExportFile::new(
         ExportKind::Page,
@@ -101,6 +109,7 @@ mod tests {
             run: None,
             recorded: &[],
             date: Some("2026-11-27"),
+            tongue: Tongue::ENGLISH,
         };
         let made = share(&request, &Control::new()).expect("made");
         let text = String::from_utf8(made.bytes).expect("text");

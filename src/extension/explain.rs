@@ -9,7 +9,7 @@ use super::mask::Mask;
 use crate::analysis::raster::{Effort, Raster, Region};
 use crate::base::provenance::Looked;
 use crate::base::{BlockSize, Control, Diagnostic, Lengths, Provenance};
-use crate::document::page::{self, Page, shade};
+use crate::document::page::{self, Page, Tongue, shade};
 use crate::ir::cell::Cell;
 use crate::ir::graph::{Mod, ModKind};
 use crate::ir::print::{self, Names};
@@ -106,7 +106,8 @@ pub(super) fn shared_page(
         );
         let (numbers, made) = pairs;
         let (design, from) = (Some(design), shown(&data));
-        let page = Page { title, about: "", picture, shares, numbers, sections: "", code, from, made, data, design };
+        let (about, sections, tongue) = ("", "", Tongue::ENGLISH);
+        let page = Page { title, about, picture, shares, numbers, sections, code, from, made, data, design, tongue };
         Ok(page.text())
     })
 }

@@ -37,6 +37,7 @@ pub mod limits;
 pub mod lowering;
 pub mod machines;
 pub mod manifest;
+pub mod phrases;
 pub mod placing;
 pub mod plan;
 pub mod recorded;

@@ -29,6 +29,15 @@ impl std::fmt::Debug for Words {
     }
 }
 
+/// A piece of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// Words that stand in it.
+    Text(&'a str),
+    /// The place of a figure, by its name.
+    Figure(&'a str),
+}
+
 /// A language's texts are read when one of them is first asked for.
 static ALL: [LazyLock<Words>; 4] = [
     LazyLock::new(|| Words::read(Language::English)),
@@ -91,9 +100,29 @@ impl Words {
         text
     }
 
+    /// A text of this language in pieces, its figures by their names. None: it has none of this name, or one that depends on a figure.
+    pub fn pieces(&self, id: &str) -> Option<Vec<Piece<'_>>> {
+        self.bundle.get_message(id)?.value()?.elements.iter().map(piece).collect()
+    }
+
     /// What a diagnostic of this code is about, in this language. None in English, whose message says it itself.
     pub fn refusal(&self, code: &str) -> Option<&str> {
         self.own(&format!("refusal-{code}"))
+    }
+
+    /// A diagnostic in one line: its sentence in this language, then its English message with the figures.
+    pub fn reported(&self, code: &str, message: &str) -> String {
+        self.refusal(code).map_or(message.to_string(), |sentence| format!("{sentence} {message}"))
+    }
+
+    /// What a pattern of the library keeps, in this language. None in English, whose docstring says it.
+    pub fn pattern(&self, name: &str) -> Option<&str> {
+        self.own(&format!("pattern-{name}"))
+    }
+
+    /// What a parameter of that pattern is, in this language.
+    pub fn parameter(&self, pattern: &str, name: &str) -> Option<&str> {
+        self.own(&format!("pattern-{pattern}.{name}"))
     }
 
     /// The doctor's explanation of a message of this code, and the fix. None: the English one alone.
@@ -119,6 +148,18 @@ impl Words {
             }
         }
         ids
+    }
+}
+
+fn piece<'a>(element: &PatternElement<&'a str>) -> Option<Piece<'a>> {
+    match element {
+        PatternElement::TextElement { value } => Some(Piece::Text(value)),
+        PatternElement::Placeable { expression: Expression::Inline(inline) } => match inline {
+            InlineExpression::VariableReference { id } => Some(Piece::Figure(id.name)),
+            InlineExpression::StringLiteral { value } => Some(Piece::Text(value)),
+            _ => None,
+        },
+        PatternElement::Placeable { .. } => None,
     }
 }
 

@@ -11,6 +11,7 @@ args-capture-name = { $name } from the capture
 args-default = default
 args-follow = follow { $name }
 args-resets = Resets the value to its default.
+args-range = {"["}{ $min } to { $max }]
 args-reset = Reset { $name }
 args-needed = needed
 args-follows = follows { $name }

@@ -11,6 +11,7 @@ args-capture-name = { $name } de la captura
 args-default = por defecto
 args-follow = seguir { $name }
 args-resets = Devuelve el valor por defecto.
+args-range = {"["}{ $min } a { $max }]
 args-reset = Restablecer { $name }
 args-needed = necesario
 args-follows = sigue a { $name }

@@ -11,6 +11,7 @@ args-capture-name = { $name }, कैप्चर से
 args-default = डिफ़ॉल्ट
 args-follow = { $name } के साथ रखें
 args-resets = मान को डिफ़ॉल्ट पर लौटाता है।
+args-range = {"["}{ $min } से { $max }]
 args-reset = { $name } रीसेट करें
 args-needed = ज़रूरी
 args-follows = { $name } के साथ

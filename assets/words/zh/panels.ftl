@@ -11,6 +11,7 @@ args-capture-name = { $name }，来自捕获
 args-default = 默认
 args-follow = 跟随 { $name }
 args-resets = 把值重设为默认值。
+args-range = {"["}{ $min } 到 { $max }]
 args-reset = 重设 { $name }
 args-needed = 必需
 args-follows = 跟随 { $name }

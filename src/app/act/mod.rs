@@ -25,7 +25,6 @@ use super::dialogs;
 use super::drafts::Dialog;
 use super::errands::Done;
 use super::layout::{Dock, Part};
-use super::phrases;
 use super::races::Wanted;
 use super::session::JobKind;
 use super::sharing;
@@ -38,6 +37,7 @@ use crate::document::library;
 use crate::document::model::{Axes, Axis, Document};
 use crate::document::pasted::OwnSizes;
 use crate::document::resize;
+use crate::tasks::phrases;
 
 /// Size of everything on a projector.
 const PRESENT: f32 = 1.46;

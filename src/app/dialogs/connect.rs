@@ -5,7 +5,7 @@
 
 use super::{Action, Actions, Next, State, buttons_or, title};
 use crate::app::drafts::connect::ConnectDialog;
-use crate::app::language::{say, say_with};
+use crate::app::language::{place, say, say_with};
 use crate::app::session::JobKind;
 use crate::app::widgets::diagnostic_below;
 use crate::worker::target::Target;
@@ -87,8 +87,8 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actio
 fn known(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actions: &mut Actions) {
     for host in &state.view.hosts {
         ui.horizontal(|ui| {
-            let title = host.target.title();
-            let button = egui::Button::new(title).truncate();
+            let title = place(ui, &host.target);
+            let button = egui::Button::new(&title).truncate();
             let width = ui.available_width() - 34.0;
             if ui.add_sized([width, 22.0], button).on_hover_text(say(ui, "connect-before")).clicked() {
                 dialog.command = host.target.command.clone();
@@ -137,13 +137,13 @@ fn waiting(ui: &mut Ui, state: &State) {
             ui.label(say_with(
                 ui,
                 "connect-waiting",
-                &[("target", waiting.target.to_string().into()), ("waited", waited.into()), ("limit", limit.into())],
+                &[("target", place(ui, &waiting.target).into()), ("waited", waited.into()), ("limit", limit.into())],
             ));
         });
     }
     if let Some(why) = &state.connect_error {
         why.iter().for_each(|d| diagnostic_below(ui, d));
-        ui.weak(say_with(ui, "connect-still", &[("target", state.view.target.to_string().into())]));
+        ui.weak(say_with(ui, "connect-still", &[("target", place(ui, &state.view.target).into())]));
     }
 }
 
@@ -152,7 +152,7 @@ fn connection(ui: &mut Ui, state: &State) {
     if state.session.has(JobKind::Hello) {
         ui.horizontal(|ui| {
             ui.spinner();
-            ui.label(say_with(ui, "connect-starting", &[("target", state.view.target.to_string().into())]));
+            ui.label(say_with(ui, "connect-starting", &[("target", place(ui, &state.view.target).into())]));
         });
     }
     if let Some(why) = &state.session.worker_error {

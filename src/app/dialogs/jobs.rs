@@ -8,7 +8,7 @@ use super::{Action, Actions, Next, title};
 use crate::app::command::Command;
 use crate::app::connecting::LIMIT;
 use crate::app::far_jobs::{JobWish, can_end, is_race};
-use crate::app::language::{say, say_with};
+use crate::app::language::{place, say, say_with};
 use crate::app::left;
 use crate::app::session::JobKind;
 use crate::app::state::State;
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) -> Next {
     let far = &state.session.far;
-    let host = state.session.worker.as_ref().map_or_else(|| state.view.target.to_string(), |info| info.host.clone());
+    let host = state.session.worker.as_ref().map_or_else(|| place(ui, &state.view.target), |info| info.host.clone());
     title(ui, say(ui, "jobs-title"));
     ui.label(say(ui, "jobs-words"));
     ui.add_space(6.0);
@@ -75,7 +75,7 @@ fn others(ui: &mut Ui, state: &State, actions: &mut Actions) {
     for (target, listed) in &others.listed {
         ui.add_space(6.0);
         ui.horizontal(|ui| {
-            let title = Target::new(target).title().to_string();
+            let title = place(ui, &Target::new(target));
             ui.strong(&title);
             let words = say(ui, "jobs-connect-tip");
             let button = ui.button(say(ui, "connect-go")).on_hover_text(words).accessible_name(say_with(

@@ -79,7 +79,10 @@ const CANVAS: [&str; 11] = [
 pub(super) fn shortcuts(ui: &mut Ui) -> Next {
     title(ui, say(ui, "keys-title"));
     let height = super::room(ui, 130.0).min(620.0);
-    ScrollArea::vertical().max_height(height).auto_shrink([false, true]).show(ui, |ui| {
+    // a small window moves it sideways, too
+    let window = ui.ctx().content_rect().width();
+    let scroll = ScrollArea::new([window < 960.0, true]).max_height(height).max_width(window - 60.0);
+    scroll.auto_shrink([false, true]).show(ui, |ui| {
         ui.label(RichText::new(say(ui, "keys-canvas")).strong().size(15.0));
         Grid::new("canvas keys").num_columns(2).striped(true).show(ui, |ui| {
             for keys in CANVAS {

@@ -6,7 +6,7 @@
 use super::{Action, Actions, Next, State, buttons, title};
 use crate::app::action::Pick;
 use crate::app::drafts::path::{PathDialog, Purpose, expand, home};
-use crate::app::language::{say, say_with};
+use crate::app::language::{place as named, say, say_with};
 use crate::app::session::JobKind;
 use crate::app::widgets::{diagnostic_below, id};
 use crate::base::words;
@@ -88,7 +88,7 @@ fn place(ui: &mut Ui, state: &State, dialog: &mut PathDialog) {
     }
     ui.horizontal(|ui| {
         ui.label(say(ui, "path-on"));
-        for (far, name) in [(false, say(ui, "connect-command.hint").to_string()), (true, state.view.target.to_string())]
+        for (far, name) in [(false, say(ui, "connect-command.hint").to_string()), (true, named(ui, &state.view.target))]
         {
             let on = say_with(ui, "path-on-name", &[("name", (&*name).into())]);
             let label = ui.selectable_label(dialog.far == far, &name).accessible_name(on);

@@ -6,10 +6,11 @@ use super::{Action, Actions, Next, title};
 use crate::app::action::Fit;
 use crate::app::drafts::trainer::TrainerDialog;
 use crate::app::hints::words;
-use crate::app::language::{say, say_with};
+use crate::app::language::{say, say_with, words as spoken};
 use crate::app::widgets::{diagnostic_below, primary_button, section};
 use crate::base::Diagnostic;
 use crate::document::library;
+use crate::tasks::phrases;
 use crate::trainers::advice::Advice;
 use crate::trainers::read::TrainerConfig;
 use egui::Ui;
@@ -37,7 +38,7 @@ fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &
             ui.end_row();
         }
     });
-    ui.label(say_with(ui, "trainer-today", &[("words", config.meaning().into())]));
+    ui.label(say_with(ui, "trainer-today", &[("words", phrases::meaning(spoken(ui.ctx()), &config.meaning()).into())]));
     for note in &dialog.notes {
         // there is no export yet whose folder could stand there
         let hint = note.hint.as_ref().map(|hint| hint.replace("EXPORT", "FOLDER_OF_THE_EXPORT"));
@@ -102,8 +103,9 @@ fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &
 
 /// Advice in the window, here and below a race.
 pub(crate) fn advice_ui(ui: &mut Ui, advice: &Advice) {
-    ui.add(egui::Label::new(egui::RichText::new(&advice.headline).strong()).wrap());
+    let said = spoken(ui.ctx());
+    ui.add(egui::Label::new(egui::RichText::new(phrases::advice(said, &advice.headline)).strong()).wrap());
     for line in advice.why.iter().chain(&advice.next) {
-        ui.add(egui::Label::new(egui::RichText::new(words(line)).weak()).wrap());
+        ui.add(egui::Label::new(egui::RichText::new(phrases::advice(said, &words(line))).weak()).wrap());
     }
 }

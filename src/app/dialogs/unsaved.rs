@@ -5,8 +5,8 @@
 use super::{Action, Actions, Next, title};
 use crate::app::drafts::unsaved::UnsavedDialog;
 use crate::app::language::{say, say_with, words};
-use crate::app::phrases;
 use crate::app::unsaved::{Kept, MOST};
+use crate::tasks::phrases;
 use egui::{ScrollArea, Ui};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};

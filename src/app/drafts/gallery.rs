@@ -7,7 +7,7 @@ use crate::app::opening::Thumbnail;
 use crate::base::{BackendName, Diagnostic};
 use crate::document::library;
 use crate::problem::result::RunReport;
-use crate::tasks::recorded;
+use crate::tasks::recorded::{self, Recorded};
 use crate::words::{Language, Words};
 use egui::TextureHandle;
 use std::collections::HashMap;
@@ -110,8 +110,8 @@ pub(crate) struct Card {
     pub about: String,
     pub axes: String,
     pub group: Group,
-    /// `Recorded on NVIDIA H200, 2026-11-21; not measured here: flex 0.31 ms, 2.10x cuDNN 9.19 SDPA`, one a card.
-    pub recorded: Vec<String>,
+    /// Its recorded runs, one a card.
+    pub recorded: Vec<&'static Recorded>,
     /// `2.1x PyTorch 2.11`: the first of them, if it is clear.
     pub times: Option<String>,
 }
@@ -122,10 +122,8 @@ impl GalleryDialog {
         let card = |preset: &library::Preset| {
             let document = preset.document().ok()?;
             let axes = document.axes.q.to_string();
-            let line = |r: &recorded::Recorded| Some(format!("{}: {}", r.provenance().title(), r.summary()?));
-            let runs = recorded::of(&document);
-            let times = runs.first().and_then(|run| badge(&run.report));
-            let recorded = runs.into_iter().filter_map(line).collect();
+            let recorded = recorded::of(&document);
+            let times = recorded.first().and_then(|run| badge(&run.report));
             let (name, group) = (preset.name.to_string(), Group::of(preset.name));
             let (title, about) = (document.name, document.about);
             Some(Card { name, file: None, title, about, axes, group, recorded, times })
@@ -237,7 +235,9 @@ mod tests {
         // PyTorch was faster
         assert_eq!(times("graphormer"), None);
         let badge = |name: &str| times(name).is_none_or(|times| times.contains("x PyTorch 2.11"));
-        let beside = |card: &&Card| card.recorded.first().is_some_and(|line| line.contains("x PyTorch"));
+        let beside = |card: &&Card| {
+            card.recorded.first().and_then(|run| run.summary()).is_some_and(|line| line.contains("x PyTorch"))
+        };
         assert!(dialog.cards.iter().filter(beside).count() > 10);
         assert!(dialog.cards.iter().filter(beside).all(|card| badge(&card.name)));
     }

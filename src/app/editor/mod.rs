@@ -92,8 +92,7 @@ fn under(ui: &mut Ui, state: &State, layer: u64, one: &Placed<'_>, room: Rect, a
         }
     }
     // one line: the sentence in the spoken language, then the English message with its figures
-    let sentence = app::language::words(child.ctx()).refusal(&diagnostic.code);
-    let reported = sentence.map_or(diagnostic.message.clone(), |sentence| format!("{sentence} {}", diagnostic.message));
+    let reported = app::language::words(child.ctx()).reported(&diagnostic.code, &diagnostic.message);
     let words = RichText::new(reported).small().color(severity_colour(&child, diagnostic.severity));
     let label = child.add(egui::Label::new(words).truncate().selectable(false));
     label.on_hover_text(diagnostic.render());

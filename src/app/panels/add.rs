@@ -4,7 +4,7 @@
 
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
-use crate::app::language::say;
+use crate::app::language::{say, words};
 use crate::app::widgets::command_entry;
 use crate::document::library;
 use crate::ir::graph::ModKind;
@@ -39,7 +39,8 @@ pub(super) fn score_menu(ui: &mut Ui, actions: &mut Actions) {
 fn patterns(ui: &mut Ui, kind: ModKind, actions: &mut Actions) {
     ScrollArea::vertical().max_height(340.0).show(ui, |ui| {
         for pattern in library::patterns().filter(|p| p.kind == kind) {
-            if ui.button(pattern.title()).on_hover_text(pattern.summary()).clicked() {
+            let summary = words(ui.ctx()).pattern(pattern.name).unwrap_or_else(|| pattern.summary());
+            if ui.button(pattern.title()).on_hover_text(summary).clicked() {
                 actions.push(Action::AddPattern(pattern.name.into()));
                 ui.close();
             }

@@ -6,7 +6,7 @@
 use super::generate;
 use crate::app::action::TensorsFor;
 use crate::app::action::{Action, Actions};
-use crate::app::language::{say, say_with};
+use crate::app::language::{say, say_with, words};
 use crate::app::literal;
 use crate::app::state::State;
 use crate::app::widgets::{Commit, diagnostic_below, parsed_field};
@@ -29,12 +29,14 @@ pub(super) fn show(ui: &mut Ui, state: &State, id: u64, actions: &mut Actions) {
         Some(Err(why)) => return diagnostic_below(ui, why),
         None => return,
     };
+    let pattern = pattern_of(state, id);
     for control in controls {
         // the document is newer than the compiled one: a slider must not jump back
         let given = given(state, id, &control.name);
         let value = given.clone().or_else(|| control.value.clone().filter(|_| control.origin != Origin::Given));
         ui.push_id(&control.name, |ui| {
-            if let Some(new) = control_ui(ui, control, value.as_ref(), given.is_some()) {
+            let about = told(ui, pattern, control);
+            if let Some(new) = control_ui(ui, control, &about, value.as_ref(), given.is_some()) {
                 actions.edit(Edit::SetArg(id, control.name.clone(), new));
             }
             if control.kind == ParamKind::Tensor {
@@ -58,6 +60,9 @@ pub(super) fn show(ui: &mut Ui, state: &State, id: u64, actions: &mut Actions) {
     if !help.trim().is_empty() {
         ui.add_space(4.0);
         ui.collapsing(say(ui, "args-about"), |ui| {
+            if let Some(summary) = pattern.and_then(|name| words(ui.ctx()).pattern(name)) {
+                ui.add(egui::Label::new(summary).wrap());
+            }
             ui.add(egui::Label::new(RichText::new(help.trim()).weak()).wrap());
         });
     }
@@ -136,10 +141,16 @@ fn given(state: &State, id: u64, name: &str) -> Option<ArgValue> {
 }
 
 /// One parameter. Some(None) resets it to its default or followed value.
-fn control_ui(ui: &mut Ui, control: &Control, value: Option<&ArgValue>, given: bool) -> Option<Option<ArgValue>> {
+fn control_ui(
+    ui: &mut Ui,
+    control: &Control,
+    about: &str,
+    value: Option<&ArgValue>,
+    given: bool,
+) -> Option<Option<ArgValue>> {
     let mut out = None;
     ui.horizontal(|ui| {
-        ui.label(RichText::new(&control.name).monospace()).on_hover_text(help(control));
+        ui.label(RichText::new(&control.name).monospace()).on_hover_text(about);
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
             origin(ui, control, given, &mut out);
         });
@@ -151,11 +162,26 @@ fn control_ui(ui: &mut Ui, control: &Control, value: Option<&ArgValue>, given: b
     out
 }
 
+/// The pattern whose parameters a layer has, if it is one of the library's.
+fn pattern_of(state: &State, id: u64) -> Option<&str> {
+    use crate::document::model::{MaskContent, ScoreContent};
+    match (state.document.layer(id).map(|l| &l.content), state.document.score(id).map(|s| &s.content)) {
+        (Some(MaskContent::Pattern(code)), _) | (_, Some(ScoreContent::Pattern(code))) => Some(&code.name),
+        _ => None,
+    }
+}
+
 /// The words of its help, and the range.
-fn help(control: &Control) -> String {
+fn told(ui: &Ui, pattern: Option<&str>, control: &Control) -> String {
+    let own = pattern.and_then(|pattern| words(ui.ctx()).parameter(pattern, &control.name));
+    let words = own.unwrap_or(&control.help);
     match control.range {
-        Some(range) => format!("{} [{} to {}]", control.help, range.min, range.max).trim_start().to_string(),
-        None => control.help.clone(),
+        Some(range) => {
+            let (min, max) = (range.min.to_string(), range.max.to_string());
+            let range = say_with(ui, "args-range", &[("min", min.into()), ("max", max.into())]);
+            format!("{words} {range}").trim_start().to_string()
+        }
+        None => words.to_string(),
     }
 }
 
@@ -269,7 +295,8 @@ fn mask_choice(ui: &mut Ui, control: &Control, value: Option<&ArgValue>) -> Opti
     let combo = egui::ComboBox::from_id_salt(("mask", &control.name)).selected_text(shown).width(180.0);
     let response = combo.show_ui(ui, |ui| {
         for pattern in library::patterns().filter(|p| p.kind == ModKind::Mask) {
-            if ui.selectable_label(pattern.name == now, pattern.title()).on_hover_text(pattern.summary()).clicked() {
+            let summary = words(ui.ctx()).pattern(pattern.name).unwrap_or_else(|| pattern.summary());
+            if ui.selectable_label(pattern.name == now, pattern.title()).on_hover_text(summary).clicked() {
                 let mask = CodeRef { name: pattern.name.into(), ..CodeRef::default() };
                 chosen = Some(ArgValue::Mask { mask });
             }

@@ -5,7 +5,7 @@
 
 use crate::app::action::{Action, Actions};
 use crate::app::canvas::Picture;
-use crate::app::language::{say, say_with};
+use crate::app::language::{say, say_with, words as words_of};
 use crate::app::state::State;
 use crate::app::widgets::{grouped, id, percent};
 use crate::tasks::comparing::Difference;
@@ -27,7 +27,9 @@ pub(in crate::app) fn show(ui: &Ui, canvas: Rect, state: &State, actions: &mut A
             ui.set_max_width(330.0);
             match state.session.differing.of(of) {
                 Some(Ok(found)) => list(ui, found, &other.name, actions),
-                Some(Err(why)) => drop(ui.add(egui::Label::new(RichText::new(&why.message).weak()).wrap())),
+                Some(Err(why)) => drop(ui.add(
+                    egui::Label::new(RichText::new(words_of(ui.ctx()).reported(&why.code, &why.message)).weak()).wrap(),
+                )),
                 None => drop(ui.weak(say_with(
                     ui,
                     "differ-counting",

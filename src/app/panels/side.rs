@@ -78,9 +78,9 @@ fn scrolled(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Ui)) {
 fn names(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let mut names = vec![say(ui, state.view.workspace.page())];
     names.extend(Aside::ALL.map(|aside| aside.command().text(ui.ctx())));
-    // in English the row has its room; names of other languages are measured, with the buttons behind them
+    // the usual English row has its room; longer names are measured, those of other languages with the buttons behind them
     let room = match language::words(ui.ctx()).language() {
-        Language::English => ROW,
+        Language::English => ROW.max(row_width(ui, names)),
         _ => row_width(ui, names) + HIDE,
     };
     if ui.available_width() < room {
@@ -141,7 +141,12 @@ fn hide(ui: &mut Ui, state: &State, actions: &mut Actions) {
         if ui.available_width() >= 84.0 {
             super::share::menu(ui, state, super::share::PAGE, actions);
         }
-        if ui.available_width() >= 40.0 {
+        // its letters are small; a name of another language may be long
+        let dock = match language::words(ui.ctx()).language() {
+            Language::English => 40.0,
+            _ => row_width(ui, [say(ui, "menu-dock")]),
+        };
+        if ui.available_width() >= dock {
             let dock =
                 ui.menu_button(RichText::new(say(ui, "menu-dock")).small(), |ui| super::top::docks(ui, state, actions));
             enter(ui, &dock.response);

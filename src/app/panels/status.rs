@@ -4,7 +4,7 @@
 
 use crate::app::action::Actions;
 use crate::app::command::Command;
-use crate::app::language::{self, say, say_with};
+use crate::app::language::{self, place, say, say_with};
 use crate::app::left;
 use crate::app::mishaps;
 use crate::app::session::JobKind;
@@ -66,7 +66,7 @@ fn summary(ui: &mut Ui, state: &State) {
 }
 
 fn worker(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    let target = state.view.target.title().to_string();
+    let target = place(ui, &state.view.target);
     let colours = theme::palette(ui.visuals());
     let on = |id: &str| say_with(ui, id, &[("target", target.clone().into())]);
     let (text, colour, words) = match (&state.session.worker, &state.session.worker_error) {

@@ -5,7 +5,7 @@
 use crate::app::action::settings_edit;
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
-use crate::app::language::{self, say, say_with};
+use crate::app::language::{self, place, say, say_with};
 use crate::app::session::JobKind;
 use crate::app::speaking;
 use crate::app::state::State;
@@ -56,7 +56,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
                     _ => state.history.redo_title(),
                 };
                 if let Some(title) = title {
-                    response.on_hover_text(app::phrases::step(state.words(), title));
+                    response.on_hover_text(crate::tasks::phrases::step(state.words(), title));
                 }
             }
         }
@@ -299,7 +299,7 @@ fn device(ui: &mut Ui, state: &State, actions: &mut Actions) {
             ui.close();
         }
     });
-    let place = [("device", shown.into()), ("target", state.view.target.to_string().into())];
-    let tip = say_with(ui, "top-device-where", &place);
+    let figures = [("device", shown.into()), ("target", place(ui, &state.view.target).into())];
+    let tip = say_with(ui, "top-device-where", &figures);
     response.response.accessible_name(say(ui, "top-device")).on_hover_text(tip);
 }

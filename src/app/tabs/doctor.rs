@@ -4,7 +4,7 @@
 
 use crate::app::action::Actions;
 use crate::app::command::Command;
-use crate::app::language::{say, say_with, words};
+use crate::app::language::{place, say, say_with, words};
 use crate::app::session::JobKind;
 use crate::app::speaking;
 use crate::app::state::State;
@@ -22,7 +22,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         if working {
             ui.spinner();
         }
-        ui.weak(say_with(ui, "setup-on", &[("target", state.view.target.to_string().into())]));
+        ui.weak(say_with(ui, "setup-on", &[("target", place(ui, &state.view.target).into())]));
         let missing =
             state.session.doctor.as_ref().and_then(|r| r.check("nvrtc")).is_some_and(|c| c.health != Health::Green);
         if missing && state.view.target.is_local() {

@@ -4,7 +4,9 @@
 
 use crate::base::Diagnostic;
 use crate::cli::out::{self, Failure};
-use crate::export::{RECORDER, recorder};
+use crate::cli::table;
+use crate::export::{ExportFile, RECORDER, recorder};
+use crate::tasks::lab::sample_file;
 use crate::tasks::placing;
 use crate::worker::files;
 use serde_json::json;
@@ -14,8 +16,11 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Folder for maskloom_capture.py and the package that it imports
-    #[arg(long, value_name = "DIR", default_value = ".")]
+    #[arg(long, alias = "out", value_name = "DIR", default_value = ".")]
     to: PathBuf,
+    /// Write a small capture to try the mask lab with instead: lm.safetensors
+    #[arg(long)]
+    sample: bool,
     /// Replace files that are there
     #[arg(long)]
     force: bool,
@@ -26,7 +31,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn write(args: &Args) -> Result<(), Failure> {
-    let made = recorder();
+    let made = if args.sample { vec![sample_file()] } else { recorder() };
     // an identical existing file is not in the way
     let other = |path: &PathBuf, bytes: &[u8]| path.exists() && !files::read(path).is_ok_and(|there| there == bytes);
     let there = made.iter().map(|file| (args.to.join(&file.name), file)).find(|(path, file)| other(path, &file.bytes));
@@ -37,6 +42,9 @@ pub(crate) fn write(args: &Args) -> Result<(), Failure> {
             .into());
     }
     placing::place(&args.to, &made)?;
+    if args.sample {
+        return told(args, &made[0]);
+    }
     let script = args.to.join(RECORDER);
     if args.json {
         let names: Vec<&str> = made.iter().map(|file| file.name.as_str()).collect();
@@ -50,12 +58,22 @@ pub(crate) fn write(args: &Args) -> Result<(), Failure> {
     ))
 }
 
+/// Where the sample is.
+fn told(args: &Args, made: &ExportFile) -> Result<(), Failure> {
+    let path = args.to.join(&made.name);
+    if args.json {
+        return out::json(&json!({ "capture": path }));
+    }
+    let (path, size) = (path.display(), table::bytes(made.bytes.len() as u64));
+    out::text(&format!("{path}  {size}  {}\nnext: maskloom atlas {path}\n", made.what))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn args(to: &std::path::Path, force: bool) -> Args {
-        Args { to: to.to_path_buf(), force, json: true }
+        Args { to: to.to_path_buf(), sample: false, force, json: true }
     }
 
     #[test]

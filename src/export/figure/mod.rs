@@ -160,7 +160,7 @@ impl Figure {
     pub fn files(&self, name: &str) -> Result<Vec<ExportFile>, Diagnostic> {
         let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
         let bytes = match ending.to_lowercase().as_str() {
-            "svg" => svg::text(self).into_bytes(),
+            "svg" => svg::file(self).into_bytes(),
             "pdf" => pdf::bytes(self)?,
             _ => return Err(Diagnostic::error("figure-ending", format!("`{name}` ends neither in .svg nor in .pdf"))),
         };

@@ -2,7 +2,7 @@
 //!
 //! Invariant: it loads nothing. Must not know what is drawn.
 
-use super::{Anchor, Colour, DARK, Figure, Item};
+use super::{Anchor, Colour, DARK, Figure, Item, Text, text};
 use crate::document::page::escaped;
 use crate::export::picture::encoded;
 use base64::Engine;
@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 const FONTS: &str = "Ubuntu, 'Helvetica Neue', Helvetica, Arial, 'DejaVu Sans', 'Noto Sans', sans-serif";
 
 /// The file's text.
-pub(super) fn text(figure: &Figure) -> String {
+pub(super) fn file(figure: &Figure) -> String {
     let [w, h] = figure.size;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w:.0}pt\" height=\"{h:.0}pt\" viewBox=\"0 0 {w:.2} {h:.2}\" role=\"img\" \
@@ -31,6 +31,14 @@ fn dark() -> String {
     };
     let rules: String = DARK.iter().map(one).collect();
     format!("<style>@media (prefers-color-scheme: dark){{{rules}}}</style>\n")
+}
+
+/// The room of a text, which a viewer's other font then fills too; not of letters whose width is a bound.
+fn length(text: &Text) -> String {
+    match text::is_known(&text.words) && text.words.chars().count() > 1 {
+        true => format!(" textLength=\"{:.1}\" lengthAdjust=\"spacingAndGlyphs\"", text::width(&text.words, text.size)),
+        false => String::new(),
+    }
 }
 
 fn hex([r, g, b]: [u8; 3]) -> String {
@@ -63,9 +71,10 @@ fn one(item: &Item) -> String {
             let turn = if text.up { format!(" transform=\"rotate(-90 {x:.2} {y:.2})\"") } else { String::new() };
             writeln!(
                 out,
-                "<text x=\"{x:.2}\" y=\"{y:.2}\" font-size=\"{}\" text-anchor=\"{anchor}\" fill=\"{}\"{turn}>{}</text>",
+                "<text x=\"{x:.2}\" y=\"{y:.2}\" font-size=\"{}\" text-anchor=\"{anchor}\" fill=\"{}\"{}{turn}>{}</text>",
                 text.size,
                 hex(text.colour),
+                length(text),
                 escaped(&text.words)
             )
         }

@@ -107,6 +107,34 @@ fn texts_stay_on_the_page_and_leave_each_other_room() {
     }
 }
 
+/// A caption goes on below where it has no spaces, and a viewer without the font keeps each text in its room.
+#[test]
+fn captions_in_other_scripts_and_fonts_stay_on_the_page() {
+    let axis = Axis::parse("64").expect("an axis");
+    let plot = |caption: &str| {
+        let from = Provenance::design([0, 0], [64, 64], [4, 4], Looked::All);
+        let (title, rgb) = ("滑动窗口".repeat(30), [0, 0, 0].repeat(16));
+        let [rows, cols] = [[0, 64]; 2];
+        let (q_axis, kv_axis, legend) = (&axis, &axis, Vec::new());
+        mask(&MaskPlot { title: &title, caption, rgb, pixels: [4, 4], rows, cols, q_axis, kv_axis, legend, from })
+    };
+    for caption in ["滑动窗口掩码".repeat(40), "विंडो".repeat(60), "one_word_".repeat(60), "क्षि".repeat(80)]
+    {
+        let figure = plot(&caption);
+        assert_readable(&figure);
+        let lines = figure.items.iter().filter_map(|item| if let Item::Text(text) = item { Some(text) } else { None });
+        let all: String = lines.clone().map(|text| text.words.as_str()).collect();
+        assert!(all.contains(&caption), "no letter is lost");
+        let begins = |c: char| ('\u{93a}'..='\u{94f}').contains(&c);
+        assert!(lines.clone().all(|text| !text.words.starts_with(begins)), "no line begins with a vowel sign");
+    }
+    let svg = String::from_utf8(plot("Keeps 12.5%.").files("a.svg").expect("made").remove(0).bytes).expect("text");
+    let line = svg.lines().find(|line| line.contains(">Keeps 12.5%.")).expect("the caption");
+    assert!(line.contains("lengthAdjust=\"spacingAndGlyphs\""), "{line}");
+    let title = svg.lines().find(|line| line.contains("\">滑动窗口")).expect("the title");
+    assert!(!title.contains("textLength"), "{title}");
+}
+
 #[test]
 fn both_files_are_of_the_figure_and_the_data_stands_beside_a_chart() {
     let figure = raced();

@@ -36,12 +36,19 @@ pub(super) fn advance(glyph: GlyphId) -> f64 {
     f64::from(metrics.advance_width(glyph).unwrap_or(0.0))
 }
 
-/// The width of a text in points; a character that the font lacks is as wide as it is high.
+/// The width of a text in points; a character that the font lacks is as wide as it is high, which no letter of Chinese or Hindi exceeds.
 pub fn width(text: &str, size: f64) -> f64 {
-    text.chars().map(|c| glyph(c).map_or(1.0, |glyph| advance(glyph) / units())).sum::<f64>() * size
+    // pictures of people and things are wider
+    let other = |c: char| if c >= '\u{1f000}' { 1.4 } else { 1.0 };
+    text.chars().map(|c| glyph(c).map_or(other(c), |glyph| advance(glyph) / units())).sum::<f64>() * size
 }
 
-/// Lines of a text that are at most so wide, unless a word is longer.
+/// Whether the font has all of a text's characters, so that its width is known.
+pub(super) fn is_known(text: &str) -> bool {
+    text.chars().all(|c| glyph(c).is_some())
+}
+
+/// Lines of a text that are at most so wide. A longer word, or a text without spaces, goes on in the next line.
 pub(super) fn broken(words: &str, size: f64, across: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for paragraph in words.lines() {
@@ -53,8 +60,38 @@ pub(super) fn broken(words: &str, size: f64, across: f64) -> Vec<String> {
             } else {
                 lines.push(std::mem::replace(&mut line, word.to_string()));
             }
+            while let Some(at) = end(&line, size, across) {
+                let rest = line.split_off(at);
+                lines.push(std::mem::replace(&mut line, rest));
+            }
         }
         lines.push(line);
     }
     lines
+}
+
+/// Where a line that is too wide is cut. None: it fits, or nothing of it does.
+fn end(line: &str, size: f64, across: f64) -> Option<usize> {
+    if width(line, size) <= across {
+        return None;
+    }
+    let fits = |at: &usize| *at > 0 && width(&line[..*at], size) <= across;
+    line.char_indices()
+        .filter(|(_, c)| !joins(*c))
+        .map(|(at, _)| at)
+        .take_while(|at| *at == 0 || fits(at))
+        .last()
+        .filter(fits)
+}
+
+/// Whether a character belongs to the one before it: accents, vowel signs of Devanagari and what joins its letters.
+fn joins(c: char) -> bool {
+    let marks = [
+        '\u{300}'..='\u{36f}',
+        '\u{900}'..='\u{903}',
+        '\u{93a}'..='\u{94f}',
+        '\u{200c}'..='\u{200d}',
+        '\u{fe00}'..='\u{fe0f}',
+    ];
+    marks.iter().any(|range| range.contains(&c))
 }

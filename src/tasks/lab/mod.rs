@@ -27,7 +27,7 @@ pub use others::{Mask, OfCall, dense_places, on_all, spread, words};
 pub use pictures::{Tile, colour, heat, sheet};
 pub use plain::PlainFile;
 pub use routing::{RoutedCall, routed, routed_calls, router_layers, router_schedule, settings_of};
-pub use sample::sample;
+pub use sample::{sample, sample_file};
 pub use times::times;
 
 use crate::analysis::block_mask::{BlockMask, MaskShape};

@@ -3,6 +3,7 @@
 //! Invariant: the file is written completely, and again if it differs from the shipped one. Must not know who opens it.
 
 use crate::base::Diagnostic;
+use crate::export::{ExportFile, ExportKind};
 use crate::worker::{files, folders};
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,16 @@ pub fn sample() -> Result<PathBuf, Diagnostic> {
             .hint("set XDG_DATA_HOME, or open a capture of your own")
     })?;
     sample_in(&folder)
+}
+
+/// The same as a file to be placed, under the name that the guide calls it by.
+pub fn sample_file() -> ExportFile {
+    ExportFile::new(
+        ExportKind::Recorder,
+        "lm.safetensors",
+        SAMPLE,
+        "q, k and v of two layers of a small language model",
+    )
 }
 
 fn sample_in(folder: &Path) -> Result<PathBuf, Diagnostic> {

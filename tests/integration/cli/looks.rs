@@ -62,6 +62,13 @@ fn a_shared_page_is_opened_as_its_design() {
         json.as_object_mut().expect("an object").remove("build_ms");
     }
     assert_eq!(before, after);
+    // without a name it is the design's, and the answer says where it is
+    let told = bench.run(&["share", "band.json"]).ok().out;
+    assert!(told.starts_with("band.html  ") && bench.path("band.html").is_file(), "{told}");
+    // the words of others for the same options
+    bench.run(&["export", "band.json", "--out", "exported"]).ok();
+    bench.run(&["render", "band.json", "--to", "b.png"]).ok();
+    assert!(bench.path("exported").is_dir() && bench.path("b.png").is_file());
     // a page shared again, and a run with its page
     bench.run(&["share", "x.html", "--out", "y.html"]).ok();
     assert_eq!(shown("y.html")["density"], after["density"]);

@@ -9,6 +9,11 @@ fn wrong_use_is_status_two() {
     let bench = Bench::new();
     for (args, words) in [
         (&["dance"][..], &["error[unknown-command]"][..]),
+        (
+            &["chek", "band.json"],
+            &["error[unknown-command]", "`chek` is not a command", "did you mean `maskloom check`?"],
+        ),
+        (&["band.json", "--frob"], &["unexpected argument '--frob'"]),
         (&["run"], &["<PRESET>"]),
         (&["run", "slidin_window"], &["error[unknown-preset]", "did you mean `sliding_window`?"]),
         (&["run", "band.json", "--backend", "flexx"], &["there is no backend named `flexx`", "flash_attention_2"]),

@@ -4,12 +4,13 @@
 
 use super::picture::{colour, viridis};
 use super::work::Seen;
-use crate::app::language::{say, say_with};
+use crate::app::language::{say, say_with, words as words_of};
 use crate::app::theme::palette;
 use crate::app::widgets::{milliseconds, percent};
 use crate::base::words;
 use crate::parallel::figures::{Exchange, Figures};
 use crate::parallel::paths::{Fate, Path};
+use crate::tasks::phrases;
 use egui::{Color32, Grid, Rect, RichText, Sense, Ui, Vec2};
 
 /// Ranks beyond which a matrix has no numbers.
@@ -30,12 +31,13 @@ pub(super) fn divisions(ui: &mut Ui, seen: &Seen) {
         ui.end_row();
         row(ui, (say(ui, "gpus-plan"), say(ui, "gpus-plan.tip")), ours, slowest, true);
         for (rival, figures) in others {
-            row(ui, (rival.name, rival.about), figures, slowest, false);
+            let about = phrases::over_gpus(words_of(ui.ctx()), rival.about);
+            row(ui, (rival.name, &about), figures, slowest, false);
         }
     });
     for rival in &seen.rivals {
         if let Err(why) = &rival.figures {
-            super::weak(ui, &format!("{}: {}.", rival.name, why.message));
+            super::weak(ui, &format!("{}: {}.", rival.name, words_of(ui.ctx()).reported(&why.code, &why.message)));
         }
     }
     ui.add_space(6.0);
@@ -76,12 +78,14 @@ pub(super) fn paths(ui: &mut Ui, paths: &[Path]) {
     ui.add_space(6.0);
     ui.strong(say(ui, "gpus-others"));
     let colours = palette(ui.visuals());
+    let said = words_of(ui.ctx());
     Grid::new("paths").num_columns(3).striped(true).show(ui, |ui| {
         for path in paths {
             ui.label(path.name).on_hover_text(say_with(ui, "gpus-read-in", &[("release", path.release.into())]));
-            let word = RichText::new(path.fate.word());
+            let word = RichText::new(phrases::over_gpus(said, path.fate.word()));
             ui.label(if path.fate == Fate::Kept { word } else { word.strong().color(colours.warning) });
-            ui.add(egui::Label::new(path.how).truncate()).on_hover_text(path.how);
+            let how = phrases::over_gpus(said, path.how);
+            ui.add(egui::Label::new(&how).truncate()).on_hover_text(how);
             ui.end_row();
         }
     });

@@ -6,7 +6,7 @@
 use super::QualityPage;
 use crate::app::action::{Action, Actions};
 use crate::app::canvas::heat::HeatData;
-use crate::app::language::say;
+use crate::app::language::{place as named, say};
 use crate::app::session::JobFor;
 use crate::app::state::State;
 use crate::app::there::DeskNews;
@@ -57,7 +57,7 @@ impl QualityPage {
             places.push(self.far.clone());
         }
         for place in places {
-            let name = place.as_ref().map_or(say(ui, "quality-here"), |target| target.title()).to_string();
+            let name = place.as_ref().map_or(say(ui, "quality-here").into(), |target| named(ui, target));
             let words = say(ui, "quality-machine");
             if ui.selectable_label(self.far == place, name).on_hover_text(words).clicked() && self.far != place {
                 let typed = std::mem::take(&mut self.typed);

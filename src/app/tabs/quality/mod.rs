@@ -448,7 +448,9 @@ impl QualityPage {
         };
         let line = match answer.result.as_ref().map(|seen| seen.line.as_ref()) {
             Ok(Ok(line)) => line,
-            Err(why) | Ok(Err(why)) => return Wanted { words: why.message.clone(), ..Wanted::default() },
+            Err(why) | Ok(Err(why)) => {
+                return Wanted { words: said.reported(&why.code, &why.message), ..Wanted::default() };
+            }
         };
         let shown = state.session.shown.as_ref().and_then(|shown| shown.built.lengths);
         if shown.is_none_or(|l| [l.q_len, l.kv_len] != line.lengths) {
@@ -474,11 +476,11 @@ impl QualityPage {
         let answer = self.answer.as_ref()?;
         let seen = match &answer.result {
             Ok(seen) => seen,
-            Err(why) => return Some(untold(said, &why.message)),
+            Err(why) => return Some(untold(said, &said.reported(&why.code, &why.message))),
         };
         let line = match &seen.line {
             Ok(line) => line,
-            Err(why) => return Some(untold(said, &why.message)),
+            Err(why) => return Some(untold(said, &said.reported(&why.code, &why.message))),
         };
         let stale = self.asked.as_ref().is_some_and(|asked| !same_line(asked, &answer.question));
         let count = line.heads.len();
@@ -546,7 +548,10 @@ fn cannot(ui: &mut Ui, seen: &Seen, why: &crate::base::Diagnostic, actions: &mut
                 Err(why) => diagnostic_below(ui, &why),
             }
         }
-        ui.weak(why.hint.as_deref().map_or(String::new(), |hint| say_with(ui, "quality-or", &[("hint", hint.into())])));
+        ui.weak(why.hint.as_deref().map_or(String::new(), |hint| {
+            let hint = app::hints::words(hint);
+            say_with(ui, "quality-or", &[("hint", hint.as_ref().into())])
+        }));
     } else {
         diagnostic_below(ui, why);
     }

@@ -5,7 +5,7 @@
 
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
-use crate::app::language::{say, say_with};
+use crate::app::language::{say, say_with, words as words_of};
 use crate::app::origins;
 use crate::app::state::State;
 use crate::app::theme::palette;
@@ -15,6 +15,7 @@ use crate::quality::suggest::{Candidate, Protect, pareto};
 use crate::tasks::lab;
 use crate::tasks::lab::page::look::{Line as Measured, Seen};
 use crate::tasks::lab::page::studies::{Reach, Study, Wish};
+use crate::tasks::phrases;
 use egui::{ComboBox, DragValue, Grid, Slider, Ui};
 use egui_plot::{Line, Plot, PlotPoints, Points};
 use std::sync::Arc;
@@ -159,6 +160,7 @@ impl Proposals {
         let front = pareto(found);
         let mut taken = self.plot(ui, line, found, &front);
         let timed = self.times.len() == found.len() + 1;
+        let said = words_of(ui.ctx());
         Grid::new("candidates").striped(true).num_columns(6).show(ui, |ui| {
             for (name, words) in [
                 (say(ui, "propose-mask"), say(ui, "propose-mask.tip")),
@@ -174,8 +176,10 @@ impl Proposals {
             ui.end_row();
             for (n, candidate) in found.iter().enumerate() {
                 let star = if front[n] { "\u{2605} " } else { "" };
-                let words = format!("{}\n{}", candidate.why, candidate.form.words());
-                ui.label(format!("{star}{}", candidate.name)).on_hover_text(words);
+                let [name, why, form] = [&candidate.name, &candidate.why, &candidate.form.words()]
+                    .map(|text| phrases::proposal(said, text));
+                let words = format!("{why}\n{form}");
+                ui.label(format!("{star}{name}")).on_hover_text(words);
                 ui.label(percent(candidate.mass)).on_hover_text(say_with(
                     ui,
                     "propose-kept-tip",
@@ -193,10 +197,7 @@ impl Proposals {
                 }
                 let words = say(ui, "propose-take-tip");
                 let take = ui.button(say(ui, "propose-take")).on_hover_text(words);
-                if take
-                    .accessible_name(say_with(ui, "propose-take-name", &[("name", (&*candidate.name).into())]))
-                    .clicked()
-                {
+                if take.accessible_name(say_with(ui, "propose-take-name", &[("name", name.into())])).clicked() {
                     taken = Some(n);
                 }
                 ui.end_row();
@@ -253,8 +254,9 @@ impl Proposals {
         let close = apart(nearest) < 14.0;
         let clicked = response.clicked();
         if close {
-            let (candidate, click) = (&found[nearest], say(ui, "propose-click"));
-            response.on_hover_text_at_pointer(format!("{}: {}\n{click}", candidate.name, candidate.form.words()));
+            let (candidate, click, said) = (&found[nearest], say(ui, "propose-click"), words_of(ui.ctx()));
+            let [name, form] = [&candidate.name, &candidate.form.words()].map(|text| phrases::proposal(said, text));
+            response.on_hover_text_at_pointer(format!("{name}: {form}\n{click}"));
         }
         (close && clicked).then_some(nearest)
     }

@@ -7,7 +7,7 @@ use super::words::flops;
 use crate::analysis::block_mask::Stats;
 use crate::app::cards::{Card, Tone};
 use crate::app::command::Command;
-use crate::app::language::{say, say_with};
+use crate::app::language::{say, say_with, words};
 use crate::app::left;
 use crate::app::origins;
 use crate::app::state::State;
@@ -17,6 +17,7 @@ use crate::base::{BackendName, Provenance};
 use crate::problem::ProblemSpec;
 use crate::problem::result::RunReport;
 use crate::tasks::estimate::{self, Known, Work, from_runs};
+use crate::tasks::phrases;
 use crate::tasks::recorded::Recorded;
 
 /// The card of costs.
@@ -61,7 +62,11 @@ fn of_report(ui: &egui::Ui, title: &'static str, report: &RunReport, from: &Prov
     let (backend, timing) = timed.min_by(|a, b| a.1.median_ms.total_cmp(&b.1.median_ms))?;
     let baseline = report.baseline();
     let versus = baseline.as_ref().zip(report.versus(backend));
-    let versus = versus.map(|(base, versus)| (versus.words_of(&base.words), base.short(), versus));
+    let said = words(ui.ctx());
+    let versus = versus.map(|(base, versus)| {
+        let rival = phrases::reason(said, base.short());
+        (phrases::versus(said, &versus, Some(&base.words)), rival, versus)
+    });
     let mut value = milliseconds(timing.median_ms);
     let mut tone = Tone::Plain;
     let mut than = None;
@@ -74,9 +79,10 @@ fn of_report(ui: &egui::Ui, title: &'static str, report: &RunReport, from: &Prov
         winner = Some((1.0 / versus.ratio) as f32);
     }
     let doubt = versus.as_ref().filter(|(.., v)| v.shown).and_then(|(.., v)| v.doubts.first());
-    let doubt = doubt.map_or(String::new(), |doubt| format!("{doubt}; "));
+    let doubt = doubt.map_or(String::new(), |doubt| format!("{}; ", phrases::reason(said, doubt)));
     // the rival is named first: the rest of a long line is seen on a hover
-    let rest = format!("{doubt}{}, {}", name(backend), origins::brief(ui, from));
+    let who = [("what", name(backend).into()), ("more", origins::brief(ui, from).into())];
+    let rest = format!("{doubt}{}", say_with(ui, "origin-and", &who));
     let detail = match than {
         Some(base) => say_with(ui, "card-costs-than", &[("base", base.into()), ("rest", rest.into())]),
         None => rest,

@@ -3,13 +3,14 @@
 //! Invariant: each names its design; two races are compared by the samples of both. Must not know how a race runs.
 
 use super::words::flops;
-use crate::app::language::{say, say_with};
+use crate::app::language::{say, say_with, words};
 use crate::app::races::Past;
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{id, milliseconds, percent};
 use crate::base::BackendName;
 use crate::problem::verdict::Versus;
+use crate::tasks::phrases;
 use egui::{Grid, RichText, Ui};
 
 /// The two that are compared, by their numbers.
@@ -116,7 +117,7 @@ fn side_by_side(ui: &mut Ui, a: &Past, b: &Past) {
             }
             if let (Some(of_a), Some(of_b)) = (of_a, of_b) {
                 let versus = Versus::new(of_b, of_a, None);
-                let text = RichText::new(versus.words());
+                let text = RichText::new(phrases::versus(words(ui.ctx()), &versus, None));
                 ui.label(if versus.is_clear() { text.color(colours.good) } else { text.weak() });
             }
             ui.end_row();

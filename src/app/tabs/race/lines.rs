@@ -7,13 +7,13 @@ use super::roof::{self, Run};
 use super::words::flops;
 use crate::app::language::{say, say_with, words as words_of};
 use crate::app::origins;
-use crate::app::phrases;
 use crate::app::theme::{Palette, palette};
 use crate::app::widgets::milliseconds;
 use crate::base::{BackendName, Provenance, words};
 use crate::problem::facts::KernelReport;
 use crate::problem::result::{BackendReport, ErrorStats, Outcome, RunReport, Timing};
 use crate::problem::verdict::{Baseline, Versus, baseline, versus, what_ran};
+use crate::tasks::phrases;
 use crate::tasks::why;
 use egui::{Align, Layout, RichText, Sense, Ui, Vec2};
 
@@ -65,7 +65,7 @@ impl Line<'_> {
         let colours = palette(ui.visuals());
         let passed = error.passed();
         ui.horizontal(|ui| {
-            self.title(ui, what_ran(self.report.backend, kernel), run.filter(|_| passed && timing.is_some()));
+            self.title(ui, self.ran(ui, kernel), run.filter(|_| passed && timing.is_some()));
             ui.with_layout(Layout::right_to_left(Align::Center), |ui| match timing {
                 Some(timing) => {
                     let samples = timing.samples_ms.len();
@@ -103,7 +103,11 @@ impl Line<'_> {
                 ui.label(
                     RichText::new(say_with(ui, "race-holds", &[("bytes", words::bytes(bytes).into())])).small().weak(),
                 )
-                .on_hover_text(say_with(ui, "race-memory", &[("how", words::MEMORY.into())]));
+                .on_hover_text(say_with(
+                    ui,
+                    "race-memory",
+                    &[("how", phrases::reason(words_of(ui.ctx()), words::MEMORY).into())],
+                ));
             }
         });
         let reason = self.baseline.as_ref().filter(|_| passed && timing.is_some());
@@ -125,6 +129,11 @@ impl Line<'_> {
             roof::row(ui, run, self.report.backend);
         }
         ui.add_space(6.0);
+    }
+
+    /// What ran, in the spoken language.
+    fn ran(&self, ui: &Ui, kernel: &KernelReport) -> String {
+        phrases::reason(words_of(ui.ctx()), &what_ran(self.report.backend, kernel))
     }
 
     /// Its name; a click says what limits it.
@@ -155,7 +164,7 @@ impl Line<'_> {
         if !passed {
             return (RichText::new(say(ui, "race-wrong")).color(colours.error), say(ui, "race-wrong.tip").into());
         }
-        let ran = what_ran(self.report.backend, kernel);
+        let (said, ran) = (words_of(ui.ctx()), self.ran(ui, kernel));
         let rate = |f: f64| flops(f / (timing.median_ms * 1e-3), "FLOP/s");
         let rate = self.flop.map(rate).unwrap_or_default();
         match (&self.baseline, &self.versus) {
@@ -164,12 +173,13 @@ impl Line<'_> {
                 say_with(ui, "race-baseline-tip", &[("ran", ran.into())]),
             ),
             (Some(base), Some(versus)) => {
-                let full = versus.words_of(&base.words);
+                let (full, rival) =
+                    (phrases::versus(said, versus, Some(&base.words)), phrases::reason(said, &base.words));
                 let short = match versus.shown {
                     true => full.clone(),
                     false => {
                         let ratio = format!("{:.2}", versus.ratio);
-                        let figures = [("ratio", ratio.into()), ("base", (&*base.words).into())];
+                        let figures = [("ratio", ratio.into()), ("base", (&*rival).into())];
                         say_with(ui, "race-no-difference-of", &figures)
                     }
                 };
@@ -181,7 +191,11 @@ impl Line<'_> {
                     say_with(
                         ui,
                         "race-against",
-                        &[("ran", ran.into()), ("base", (&*base.words).into()), ("words", versus.words().into())],
+                        &[
+                            ("ran", ran.into()),
+                            ("base", rival.into()),
+                            ("words", phrases::versus(said, versus, None).into()),
+                        ],
                     ),
                 )
             }
@@ -224,7 +238,8 @@ fn sampled(ui: &Ui, timing: &Timing) -> String {
     let samples = ("n", timing.samples_ms.len().into());
     let Some(calls) = timing.calls else { return say_with(ui, "race-samples", &[samples]) };
     let call = ("call", milliseconds(calls.median_ms).into());
-    say_with(ui, "race-samples-calls", &[samples, ("clock", calls.clock.to_string().into()), call])
+    let clock = phrases::reason(words_of(ui.ctx()), &calls.clock.to_string());
+    say_with(ui, "race-samples-calls", &[samples, ("clock", clock.into()), call])
 }
 
 fn bar(ui: &mut Ui, share: f32, fill: egui::Color32) {

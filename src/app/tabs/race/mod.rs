@@ -253,7 +253,9 @@ pub(in crate::app) fn cannot_run(state: &State) -> Option<String> {
     let (layers, _) = built.broken();
     let place = if layers.is_empty() { String::new() } else { format!("{}: ", layers.join(", ")) };
     let words = state.words();
-    Some(words.with("race-cannot-run", &[("why", format!("{place}{}", why.message).into())]))
+    Some(
+        words.with("race-cannot-run", &[("why", format!("{place}{}", words.reported(&why.code, &why.message)).into())]),
+    )
 }
 
 /// Results of known cards for exactly this document.

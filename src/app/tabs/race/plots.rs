@@ -4,7 +4,7 @@
 
 use crate::app::action::Actions;
 use crate::app::command::Command;
-use crate::app::language::{say, say_with};
+use crate::app::language::{say, say_with, words as words_of};
 use crate::app::left;
 use crate::app::state::State;
 use crate::app::sweeps::{Step, Sweep};
@@ -13,6 +13,7 @@ use crate::app::widgets::{command_button, milliseconds, percent};
 use crate::base::BackendName;
 use crate::problem::result::RunReport;
 use crate::problem::verdict::baseline;
+use crate::tasks::phrases;
 use egui::{Color32, Grid, RichText, Ui};
 use egui_plot::{GridInput, GridMark, Legend, Line, Plot, PlotPoints, Points};
 
@@ -48,7 +49,10 @@ pub(super) fn over_lengths(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 let text = say_with(
                     ui,
                     "lengths-refused",
-                    &[("tokens", point.tokens.into()), ("why", (&*why.message).into())],
+                    &[
+                        ("tokens", point.tokens.into()),
+                        ("why", words_of(ui.ctx()).reported(&why.code, &why.message).into()),
+                    ],
                 );
                 ui.add(egui::Label::new(RichText::new(text).small().weak()).wrap()).on_hover_text(why.render());
             }
@@ -133,14 +137,14 @@ fn table(ui: &mut Ui, sweep: &Sweep) {
                     match versus.filter(|(_, base)| base.backend != backend) {
                         None => drop(ui.weak("\u{2013}")),
                         Some((versus, base)) => {
-                            let clear = versus.is_clear() && versus.ratio > 1.0;
+                            let (clear, said) = (versus.is_clear() && versus.ratio > 1.0, words_of(ui.ctx()));
                             let short = match versus.shown {
-                                true => format!("{:.2}x {}", versus.ratio, base.words),
+                                true => format!("{:.2}x {}", versus.ratio, phrases::reason(said, &base.words)),
                                 false => say(ui, "race-no-difference").to_string(),
                             };
                             let text = RichText::new(short);
                             let text = if clear { text.color(colours.good) } else { text.weak() };
-                            ui.label(text).on_hover_text(versus.words_of(&base.words));
+                            ui.label(text).on_hover_text(phrases::versus(said, &versus, Some(&base.words)));
                         }
                     }
                 }

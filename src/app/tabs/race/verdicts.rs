@@ -4,12 +4,13 @@
 //! not know how answers are found.
 
 use crate::app::action::{Action, Actions};
-use crate::app::language::{say, say_with};
+use crate::app::language::{say, say_with, words as words_of};
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::tour::Show;
 use crate::app::widgets::id;
 use crate::base::Device;
+use crate::tasks::phrases;
 use crate::tasks::verdicts::{Answer, Place, READ, Verdict};
 use egui::{ComboBox, Grid, RichText, Ui};
 
@@ -117,16 +118,17 @@ fn answer(ui: &mut Ui, answer: &Answer) {
         Answer::Dense(_) => (say(ui, "verdicts-dense"), colours.warning),
         Answer::Refuses(_) => (say(ui, "verdicts-refuses"), colours.error),
     };
-    ui.colored_label(colour, word).on_hover_text(answer.words());
+    ui.colored_label(colour, word).on_hover_text(phrases::verdict(words_of(ui.ctx()), answer.words()));
 }
 
 /// Its words on both passes, and the exact call if it takes one of them.
 fn words(ui: &mut Ui, one: &Verdict, width: f32) {
     ui.set_max_width(width);
     let wrapped = |ui: &mut Ui, text: String| drop(ui.add(egui::Label::new(RichText::new(text).weak()).wrap()));
-    wrapped(ui, one.forward.words().to_string());
+    let said = words_of(ui.ctx());
+    wrapped(ui, phrases::verdict(said, one.forward.words()));
     if one.backward.words() != one.forward.words() {
-        wrapped(ui, say_with(ui, "verdicts-back", &[("words", one.backward.words().into())]));
+        wrapped(ui, say_with(ui, "verdicts-back", &[("words", phrases::verdict(said, one.backward.words()).into())]));
     }
     if let Some(call) = one.call.as_ref().filter(|_| one.forward.takes() || one.backward.takes()) {
         ui.add(egui::Label::new(RichText::new(call).monospace()).wrap());

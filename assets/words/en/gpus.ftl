@@ -1,0 +1,21 @@
+# What the ways of other libraries over several GPUs do with a mask.
+path-kept = kept
+path-refused = refused
+path-lost = LOST
+path-gathers = gathers all keys and values on every rank; one mask decides the balance of all layers
+path-ring-plain = a ring without a mask
+path-ring-causal = a causal ring
+path-no-mask = takes is_causal and no mask
+path-torchtitan = as PyTorch's; `context_parallel_ptrr_mask_key` names the mask that is balanced
+path-keys-round = each rank's keys go round
+path-causal-refused = is_causal is refused
+path-first-rank = every rank's keys are masked as the first rank's: wrong cells, and no message (diffusers#13545)
+path-documents = the mask becomes is_causal, so that packed documents see each other (trl#6843); newer releases refuse
+path-ringmaster = a ring, Ulysses or an all-gather
+path-ringmaster-refuses = takes right padding and packed documents besides; every other mask is an error
+rival-contiguous = PyTorch without a balancer
+rival-head-tail = PyTorch's head-tail balancer
+rival-ptrr = PyTorch's balancer for FlexAttention
+rival-ptrr-first = PyTorch's balancer, which takes one mask: the first
+rival-heap = a heap over chunks of 2,048 tokens
+rival-ulysses = heads for tokens

@@ -1,0 +1,19 @@
+# Ratios in words, who ran, what is in doubt: phrases of the engine.
+ratio-none = no ratio
+ratio-of = { $ratio }x { $base }
+ratio-alike = { $ratio }x, no difference shown
+ratio-alike-of = { $ratio }x { $base }, no difference shown
+ratio-doubts = { $words } ({ $doubts })
+doubt-overlap = intervals overlap
+doubt-spread = spread { $share }%
+doubt-busy = other programs used { $others } of { $cores } cores
+doubt-host = the other is { $what }
+doubt-unraced = { $name } did not run
+ran-ours-cpu = our CPU { $name } kernel
+ran-ours = our { $name } kernel
+ran-ours-short = our { $name }
+ran-maskless = maskless
+ran-dense = dense-mask
+clock-graph = a replayed CUDA graph
+clock-profiler = the profiler's kernel time
+memory-held = held at the peak of a pass beside q, k and v: output, lse, captured tensors, mask or block lists, working memory

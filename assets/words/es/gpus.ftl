@@ -1,0 +1,21 @@
+# Qué hacen con una máscara los caminos de otras bibliotecas sobre varias GPU.
+path-kept = se conserva
+path-refused = se rechaza
+path-lost = SE PIERDE
+path-gathers = reúne todas las claves y valores en cada rank; una máscara decide el reparto de todas las capas
+path-ring-plain = un anillo sin máscara
+path-ring-causal = un anillo causal
+path-no-mask = acepta is_causal y ninguna máscara
+path-torchtitan = como el de PyTorch; `context_parallel_ptrr_mask_key` nombra la máscara que se equilibra
+path-keys-round = las claves de cada rank dan la vuelta
+path-causal-refused = se rechaza is_causal
+path-first-rank = las claves de todos los ranks se enmascaran como las del primero: celdas incorrectas y ningún mensaje (diffusers#13545)
+path-documents = la máscara pasa a is_causal, así que los documentos empaquetados se ven entre sí (trl#6843); las versiones nuevas la rechazan
+path-ringmaster = un anillo, Ulysses o un all-gather
+path-ringmaster-refuses = acepta además relleno a la derecha y documentos empaquetados; cualquier otra máscara es un error
+rival-contiguous = PyTorch sin equilibrador
+rival-head-tail = el equilibrador head-tail de PyTorch
+rival-ptrr = el equilibrador de PyTorch para FlexAttention
+rival-ptrr-first = el equilibrador de PyTorch, que toma una máscara: la primera
+rival-heap = un montículo sobre tramos de 2,048 tokens
+rival-ulysses = cabezas por tokens

@@ -1,0 +1,19 @@
+# Las proporciones en palabras, quién corrió, qué es dudoso: frases del motor.
+ratio-none = sin proporción
+ratio-of = { $ratio }x { $base }
+ratio-alike = { $ratio }x, sin diferencia demostrada
+ratio-alike-of = { $ratio }x { $base }, sin diferencia demostrada
+ratio-doubts = { $words } ({ $doubts })
+doubt-overlap = los intervalos se solapan
+doubt-spread = dispersión { $share }%
+doubt-busy = otros programas usaban { $others } de { $cores } núcleos
+doubt-host = el otro está { $what }
+doubt-unraced = { $name } no corrió
+ran-ours-cpu = nuestro kernel { $name } para CPU
+ran-ours = nuestro kernel { $name }
+ran-ours-short = nuestro kernel { $name }
+ran-maskless = sin máscara
+ran-dense = de máscara densa
+clock-graph = un CUDA graph reproducido
+clock-profiler = el tiempo de kernel del perfilador
+memory-held = lo que ocupa el máximo de una pasada además de q, k y v: salida, lse, tensores capturados, máscara o listas de bloques, memoria de trabajo

@@ -1,0 +1,21 @@
+# कई GPU पर दूसरी लाइब्रेरियों के तरीक़े मास्क के साथ क्या करते हैं।
+path-kept = रखा गया
+path-refused = अस्वीकृत
+path-lost = खो गया
+path-gathers = हर rank पर सारी key और value इकट्ठा करता है; एक मास्क सभी लेयर का संतुलन तय करता है
+path-ring-plain = बिना मास्क की ring
+path-ring-causal = causal ring
+path-no-mask = is_causal लेता है, मास्क नहीं
+path-torchtitan = PyTorch जैसा; `context_parallel_ptrr_mask_key` बताता है कि किस मास्क का संतुलन हो
+path-keys-round = हर rank की key घूमती हैं
+path-causal-refused = is_causal अस्वीकृत
+path-first-rank = हर rank की key पर पहले rank का मास्क लगता है: ग़लत सेल, और कोई संदेश नहीं (diffusers#13545)
+path-documents = मास्क is_causal बन जाता है, इसलिए पैक किए दस्तावेज़ एक-दूसरे को देखते हैं (trl#6843); नए संस्करण मना करते हैं
+path-ringmaster = ring, Ulysses या all-gather
+path-ringmaster-refuses = इसके अलावा दाईं padding और पैक किए दस्तावेज़ लेता है; बाक़ी हर मास्क त्रुटि है
+rival-contiguous = बिना balancer का PyTorch
+rival-head-tail = PyTorch का head-tail balancer
+rival-ptrr = FlexAttention के लिए PyTorch का balancer
+rival-ptrr-first = PyTorch का balancer, जो एक मास्क लेता है: पहला
+rival-heap = 2,048 टोकन के टुकड़ों पर heap
+rival-ulysses = टोकन के बदले हेड

@@ -1,0 +1,19 @@
+# अनुपात शब्दों में, कौन चला, किस पर संदेह है: इंजन के वाक्यांश।
+ratio-none = कोई अनुपात नहीं
+ratio-of = { $ratio }x { $base }
+ratio-alike = { $ratio }x, कोई अंतर नहीं दिखा
+ratio-alike-of = { $ratio }x { $base }, कोई अंतर नहीं दिखा
+ratio-doubts = { $words } ({ $doubts })
+doubt-overlap = अंतराल एक-दूसरे पर पड़ते हैं
+doubt-spread = फैलाव { $share }%
+doubt-busy = दूसरे प्रोग्राम { $cores } में से { $others } कोर ले रहे थे
+doubt-host = दूसरा { $what }
+doubt-unraced = { $name } नहीं चला
+ran-ours-cpu = हमारा CPU { $name } कर्नल
+ran-ours = हमारा { $name } कर्नल
+ran-ours-short = हमारा { $name }
+ran-maskless = बिना मास्क
+ran-dense = घना मास्क
+clock-graph = दोबारा चलाया CUDA graph
+clock-profiler = प्रोफ़ाइलर का कर्नल समय
+memory-held = pass के चरम पर q, k और v के अलावा: आउटपुट, lse, कैप्चर टेंसर, मास्क या ब्लॉक सूचियाँ, काम की मेमोरी

@@ -1,0 +1,21 @@
+# 其他库的多 GPU 方式如何处理掩码。
+path-kept = 保留
+path-refused = 拒绝
+path-lost = 丢失
+path-gathers = 在每个 rank 上收集全部键和值；一个掩码决定所有层的均衡
+path-ring-plain = 没有掩码的环
+path-ring-causal = causal 环
+path-no-mask = 接受 is_causal，不接受掩码
+path-torchtitan = 与 PyTorch 的相同；`context_parallel_ptrr_mask_key` 指定要均衡的掩码
+path-keys-round = 各 rank 的键依次传递
+path-causal-refused = 拒绝 is_causal
+path-first-rank = 每个 rank 的键都按第一个 rank 的掩码处理：单元格错误，且没有任何消息（diffusers#13545）
+path-documents = 掩码变成 is_causal，于是打包的文档互相可见（trl#6843）；新版本会拒绝
+path-ringmaster = 环、Ulysses 或 all-gather
+path-ringmaster-refuses = 另外还接受右侧填充和打包的文档；其他掩码都是错误
+rival-contiguous = 不带均衡器的 PyTorch
+rival-head-tail = PyTorch 的 head-tail 均衡器
+rival-ptrr = PyTorch 用于 FlexAttention 的均衡器
+rival-ptrr-first = PyTorch 的均衡器，只接受一个掩码：第一个
+rival-heap = 以 2,048 个 token 为一段的堆
+rival-ulysses = 以头换 token

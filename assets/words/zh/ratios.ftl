@@ -1,0 +1,19 @@
+# 比值的文字、谁在运行、有何疑问：引擎的短语。
+ratio-none = 无比值
+ratio-of = { $ratio }x { $base }
+ratio-alike = { $ratio }x，未显示出差异
+ratio-alike-of = { $ratio }x { $base }，未显示出差异
+ratio-doubts = { $words }（{ $doubts }）
+doubt-overlap = 区间重叠
+doubt-spread = 离散度 { $share }%
+doubt-busy = 其他程序占用了 { $cores } 个核心中的 { $others } 个
+doubt-host = 另一个{ $what }
+doubt-unraced = { $name } 没有运行
+ran-ours-cpu = 我们的 CPU { $name } 内核
+ran-ours = 我们的 { $name } 内核
+ran-ours-short = 我们的 { $name }
+ran-maskless = 无掩码
+ran-dense = 稠密掩码
+clock-graph = 重放的 CUDA graph
+clock-profiler = 性能分析器的内核时间
+memory-held = 一次计算的峰值中除 q、k、v 以外的占用：输出、lse、捕获的张量、掩码或块列表、工作内存
