@@ -304,26 +304,22 @@ mod tests {
         assert_eq!([of(And, t, t), of(And, t, f), of(And, f, both), of(And, t, both)], [t, f, f, both]);
         assert_eq!([of(Or, f, f), of(Or, t, f), of(Or, t, both), of(Or, f, both)], [f, t, t, both]);
         assert_eq!([of(Xor, t, f), of(Xor, t, t), of(Ne, t, f), of(Eq, t, t), of(Eq, t, f)], [t, f, t, t, f]);
-        let of = |op, a: (i64, i64), b: (i64, i64)| binary(op, &ints(a.0, a.1), &ints(b.0, b.1), &CELLS, false);
-        let truths = |op| [((0, 1), (2, 3)), ((2, 3), (2, 3)), ((3, 4), (0, 2))].map(|(a, b)| of(op, a, b));
-        let of = |all: [Truth; 3]| all.map(Value::Bool);
-        assert_eq!(truths(Lt), of([t, both, f]));
-        assert_eq!(truths(Gt), of([f, both, t]));
-        assert_eq!(truths(Le), of([t, both, f]));
-        assert_eq!(truths(Ge), of([f, both, t]));
-        assert_eq!(truths(Eq), of([f, both, f]));
-        assert_eq!(truths(Ne), of([t, both, t]));
-        let of = |op, a: (f64, f64), b: (f64, f64)| binary(op, &floats(a.0, a.1), &floats(b.0, b.1), &CELLS, true);
-        let truths = |op| {
-            [((0.0, 1.0), (2.0, 3.0)), ((2.0, 3.0), (2.0, 3.0)), ((3.0, 4.0), (0.0, 2.0))].map(|(a, b)| of(op, a, b))
+        let int = |op, a: (i64, i64), b: (i64, i64)| binary(op, &ints(a.0, a.1), &ints(b.0, b.1), &CELLS, false);
+        let float = |op, a: (i64, i64), b: (i64, i64)| {
+            let of = |(low, high): (i64, i64)| floats(low as f64, high as f64);
+            binary(op, &of(a), &of(b), &CELLS, true)
         };
-        let of = |all: [Truth; 3]| all.map(Value::Bool);
-        assert_eq!(truths(Lt), of([t, both, f]));
-        assert_eq!(truths(Gt), of([f, both, t]));
-        assert_eq!(truths(Le), of([t, both, f]));
-        assert_eq!(truths(Ge), of([f, both, t]));
-        assert_eq!(truths(Eq), of([f, both, f]));
-        assert_eq!(truths(Ne), of([t, both, t]));
+        let truths = |op| {
+            let pairs = [((0, 1), (2, 3)), ((2, 3), (2, 3)), ((3, 4), (0, 2))];
+            (pairs.map(|(a, b)| int(op, a, b)), pairs.map(|(a, b)| float(op, a, b)))
+        };
+        let both_are = |all: [Truth; 3]| (all.map(Value::Bool), all.map(Value::Bool));
+        assert_eq!(truths(Lt), both_are([t, both, f]));
+        assert_eq!(truths(Gt), both_are([f, both, t]));
+        assert_eq!(truths(Le), both_are([t, both, f]));
+        assert_eq!(truths(Ge), both_are([f, both, t]));
+        assert_eq!(truths(Eq), both_are([f, both, f]));
+        assert_eq!(truths(Ne), both_are([t, both, t]));
     }
 
     #[test]
