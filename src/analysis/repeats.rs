@@ -13,6 +13,12 @@ use std::ops::Range;
 /// Tiles below which to look for equal ones takes longer than to evaluate all.
 const FEW: usize = 8;
 
+/// Tokens of a tile, as far as they are inside the length.
+pub fn tokens(tile: u32, size: usize, length: usize) -> Range<usize> {
+    let first = tile as usize * size;
+    first..(first + size).min(length)
+}
+
 /// For each tile (query tile, key tile) of a batch entry and head the number of the first one that is known to hold the same cells, which may
 /// be its own. Tiles may come in any order, and reach beyond the lengths.
 pub fn firsts(mask: &Mod, (b, h): (usize, usize), lengths: Lengths, size: BlockSize, tiles: &[(u32, u32)]) -> Vec<u32> {
@@ -20,12 +26,11 @@ pub fn firsts(mask: &Mod, (b, h): (usize, usize), lengths: Lengths, size: BlockS
     if tiles.len() < FEW {
         return firsts;
     }
-    let inside = |tile: u32, size: usize, length: usize| tile as usize * size..((tile as usize + 1) * size).min(length);
     let program = Program::new(mask);
     let whole = Cells::new(b, h, 0..lengths.q_len, 0..lengths.kv_len);
-    let last = |range: &Range<usize>| (range.start as i64, range.end as i64 - 1);
+    let ends = |range: Range<usize>| (range.start as i64, range.end as i64 - 1);
     let columns = lengths.kv_len.div_ceil(size.kv) as u32;
-    let kv: Vec<(i64, i64)> = (0..columns).map(|tile| last(&inside(tile, size.kv, lengths.kv_len))).collect();
+    let kv: Vec<(i64, i64)> = (0..columns).map(|tile| ends(tokens(tile, size.kv, lengths.kv_len))).collect();
     let Some(cuts) = Cuts::new(&program, &whole, &kv) else { return firsts };
     let mut rows = cuts.rows(&program);
     // a row is entered once
@@ -34,14 +39,11 @@ pub fn firsts(mask: &Mod, (b, h): (usize, usize), lengths: Lengths, size: BlockS
     let (mut entered, mut known) = (None, HashMap::<SmallVec<[i64; 8]>, u32>::new());
     for at in order {
         let (q_tile, kv_tile) = tiles[at];
-        let q = inside(q_tile, size.q, lengths.q_len);
         if entered != Some(q_tile) {
-            rows.enter(&whole, last(&q));
+            rows.enter(&whole, ends(tokens(q_tile, size.q, lengths.q_len)));
             entered = Some(q_tile);
         }
-        let cells = kv[kv_tile as usize];
-        if let Some(mut key) = rows.key(kv_tile as usize, cells.0) {
-            key.extend([q.len() as i64, cells.1 - cells.0]);
+        if let Some(key) = rows.key(kv_tile as usize, kv[kv_tile as usize]) {
             firsts[at] = *known.entry(key).or_insert(at as u32);
         }
     }

@@ -148,8 +148,7 @@ impl Cutter<'_> {
     /// The kind of an undecided block, from memory if a similar block was evaluated.
     fn verdict(&mut self, walk: &mut Walk<'_, '_, '_>, node: &Node) -> Verdict {
         let cells = walk.cells(node);
-        let Some(mut key) = self.rows.key(node.col, cells.kv.0) else { return walk.verdict(node) };
-        key.extend([cells.q.1 - cells.q.0, cells.kv.1 - cells.kv.0]);
+        let Some(key) = self.rows.key(node.col, cells.kv) else { return walk.verdict(node) };
         if let Some((_, known)) = self.memo.iter().find(|(k, _)| *k == key) {
             return *known;
         }

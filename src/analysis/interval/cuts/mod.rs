@@ -46,8 +46,8 @@ pub struct RowCuts<'a> {
     program: &'a Program,
     scratch: Scratch,
     rows: Vec<leaf::Row>,
-    /// The row's first query.
-    first: i64,
+    /// The row's queries (inclusive).
+    q: (i64, i64),
 }
 
 impl Cuts {
@@ -66,7 +66,7 @@ impl Cuts {
     /// Ready to be asked about rows.
     pub fn rows<'a>(&'a self, program: &'a Program) -> RowCuts<'a> {
         let rows = self.leaves.iter().map(Leaf::row).collect();
-        RowCuts { cuts: self, program, scratch: program.scratch(), rows, first: 0 }
+        RowCuts { cuts: self, program, scratch: program.scratch(), rows, q: (0, 0) }
     }
 }
 
@@ -103,7 +103,7 @@ fn tree(program: &Program, at: usize, makers: &mut Makers<'_>, nesting: usize) -
 impl RowCuts<'_> {
     /// Goes to a row: a range of q_idx (inclusive) within the whole.
     pub fn enter(&mut self, whole: &Cells, q: (i64, i64)) {
-        self.first = q.0;
+        self.q = q;
         self.program.run_rows(&Cells { q, ..*whole }, &mut self.scratch);
         for (leaf, row) in self.cuts.leaves.iter().zip(&mut self.rows) {
             leaf.enter(q, &self.scratch, row);
@@ -137,11 +137,11 @@ impl RowCuts<'_> {
         }
     }
 
-    /// Words that decide a block of the row: blocks with equal words, of equal extents, hold equal cells. None where a comparison is
-    /// open and matters that is neither affine nor has one value for all queries of the row or for all keys of the block.
-    pub fn key(&self, block: usize, kv: i64) -> Option<SmallVec<[i64; 8]>> {
-        let mut key = SmallVec::new();
-        let (_, complete) = self.describe(&self.cuts.tree, block, kv, &mut key);
+    /// Words that decide a block of the row, whose keys (inclusive) are given: blocks with equal words hold equal cells. None where a
+    /// comparison is open and matters that is neither affine nor has one value for all queries of the row or for all keys of the block.
+    pub fn key(&self, block: usize, kv: (i64, i64)) -> Option<SmallVec<[i64; 8]>> {
+        let mut key: SmallVec<[i64; 8]> = smallvec![self.q.1 - self.q.0, kv.1 - kv.0];
+        let (_, complete) = self.describe(&self.cuts.tree, block, kv.0, &mut key);
         complete.then_some(key)
     }
 
@@ -177,7 +177,7 @@ impl RowCuts<'_> {
         let (leaf, row) = (&self.cuts.leaves[at], &self.rows[at]);
         let words = leaf.local(row, kv).map(|local| smallvec![2, local]);
         let one_row = || leaf.fixed(row).map(|fixed| [3, block as i64].into_iter().chain(fixed).collect());
-        let one_column = || leaf.fixed_column(block).map(|fixed| [5, self.first].into_iter().chain(fixed).collect());
+        let one_column = || leaf.fixed_column(block).map(|fixed| [5, self.q.0].into_iter().chain(fixed).collect());
         let words: Option<SmallVec<[i64; 8]>> = words.or_else(one_row).or_else(one_column);
         let complete = words.is_some();
         key.extend(words.unwrap_or_default());

@@ -63,8 +63,8 @@ fn check(name: &str, of: &Mod, b: i64, lengths: Lengths, size: [i64; 2]) -> usiz
             }
         }
         for (block, (_, cells)) in found.into_iter().enumerate() {
-            let Some(key) = cut.key(block, kv[block].0) else { continue };
-            let same = known.entry((key, q.1 - q.0, kv[block].1 - kv[block].0)).or_insert_with(|| cells.clone());
+            let Some(key) = cut.key(block, kv[block]) else { continue };
+            let same = known.entry(key).or_insert_with(|| cells.clone());
             assert_eq!(*same, cells, "{name}: {q:?} block {block} has the key of another");
         }
     }

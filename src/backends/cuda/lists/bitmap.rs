@@ -5,7 +5,7 @@
 
 use super::packed::{WORDS, packed};
 use super::plan::Plan;
-use crate::analysis::repeats;
+use crate::analysis::repeats::{self, tokens};
 use crate::backends::cuda::variant::spec::MaskKind;
 use crate::base::{BlockSize, Lengths};
 use crate::ir::graph::Mod;
@@ -152,8 +152,7 @@ fn fill(
     (q_tile, kv_tile): (u32, u32),
     cells: &mut [u8],
 ) {
-    let inside = |tile: u32, size: usize, length: usize| tile as usize * size..((tile as usize + 1) * size).min(length);
-    let (q, kv) = (inside(q_tile, size.q, lengths.q_len), inside(kv_tile, size.kv, lengths.kv_len));
+    let (q, kv) = (tokens(q_tile, size.q, lengths.q_len), tokens(kv_tile, size.kv, lengths.kv_len));
     match program {
         Some(program) => program.mask_rows(b, h, q, kv, cells, size.kv),
         None => (0..q.len()).for_each(|r| cells[r * size.kv..][..kv.len()].fill(1)),
