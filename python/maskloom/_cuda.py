@@ -159,7 +159,7 @@ def _packages() -> list[str]:
     return list(dict.fromkeys(folders))
 
 
-def _place(index: int) -> tuple[int, None, list[str]]:
+def place(index: int) -> tuple[int, None, list[str]]:
     return index, None, _packages()
 
 
@@ -186,7 +186,7 @@ def _addresses(live: Tensors, device: torch.device) -> tuple[list[int], list[tor
     return [tensor.data_ptr() for tensor in held], held
 
 
-def _keep(known: dict[Any, Ready], kind: Any, make: Any) -> Ready:
+def keep(known: dict[Any, Ready], kind: Any, make: Any) -> Ready:
     """What was prepared for a kind of call. Errors: it has to be prepared while a graph is captured."""
     with _LOCK:
         making = _MAKING.setdefault((id(known), kind), threading.Lock())
@@ -242,7 +242,7 @@ def forward(
         dims = query.shape[-1], value.shape[-1]
         if any(a is not b for a, b in zip(given, (query, key, value))):
             return _forward_padded(given, dims, mods, live, how, index)
-        ready = _keep(mods.forward, kind, lambda: _forward_of(given, dims, mods, how, index))
+        ready = keep(mods.forward, kind, lambda: _forward_of(given, dims, mods, how, index))
     if live:
         more, held = _addresses(live, query.device)
         results = ready.run(addresses, more if how[1] else [0, *more])
@@ -253,7 +253,7 @@ def forward(
 
 def _forward_padded(given: Any, dims: Any, mods: Mods, live: Tensors, how: How, index: int) -> list[torch.Tensor]:
     kind = ("padded", dims, *[(t.shape, t.stride()) for t in given], given[0].dtype, index, *how)
-    ready = _keep(mods.forward, kind, lambda: _forward_of(given, dims, mods, how, index))
+    ready = keep(mods.forward, kind, lambda: _forward_of(given, dims, mods, how, index))
     more, held = _addresses(live, given[0].device)
     results = ready.run([t.data_ptr() for t in given], more if how[1] else [0, *more])
     del held
@@ -276,7 +276,7 @@ def _forward_of(given: Tensors, dims: tuple[int, int], mods: Mods, how: Any, ind
     made = call(
         _native.forward_pass,
         *(mods.mask, mods.score, _extents(q, k, dims), DTYPES[q.dtype], factor, largest, learns),
-        *(_strides(q, k, v), _place(index)),
+        *(_strides(q, k, v), place(index)),
     )
     rows = tuple(q.shape[:3])
     wide = (*rows, _padded(dims[1]))
@@ -317,7 +317,7 @@ def backward(
         if any(a is not b for a, b in zip(given, (query, key, value, out, d_out))):
             kind = ("padded", dims, *[(t.shape, t.stride()) for t in given], query.dtype, index, factor, ways)
             addresses = [tensor.data_ptr() for tensor in given]
-        ready = _keep(mods.backward, kind, lambda: _backward_of(given, dims, mods, factor, ways, index))
+        ready = keep(mods.backward, kind, lambda: _backward_of(given, dims, mods, factor, ways, index))
     lse = lse if lse.is_contiguous() else lse.contiguous()
     addresses.append(lse.data_ptr())
     if d_lse is not None:
@@ -347,7 +347,7 @@ def _backward_of(given: Tensors, dims: Any, mods: Mods, factor: float | None, wa
     made = call(
         _native.backward_pass,
         *(mods.mask, mods.score, _extents(q, k, dims), DTYPES[q.dtype], factor, ways),
-        *(_strides(q, k, v, out, d_out), _place(index)),
+        *(_strides(q, k, v, out, d_out), place(index)),
     )
     results = []
     for tensor, dim in ((q, dims[0]), (k, dims[0]), (v, dims[1])):
@@ -367,8 +367,8 @@ def merge(out: torch.Tensor, lse: torch.Tensor, part: torch.Tensor, part_lse: to
     kind = (out.dtype, *sizes, index)
     ready = _MERGES.get(kind)
     if ready is None:
-        make = lambda: Ready(call(_native.merge_pass, DTYPES[out.dtype], list(sizes), _place(index)), out, [])
-        ready = _keep(_MERGES, kind, make)
+        make = lambda: Ready(call(_native.merge_pass, DTYPES[out.dtype], list(sizes), place(index)), out, [])
+        ready = keep(_MERGES, kind, make)
     places = 0 if rows is None else rows.data_ptr()
     ready.run([out.data_ptr(), lse.data_ptr(), part.data_ptr(), part_lse.data_ptr(), places])
 

@@ -13,14 +13,13 @@ import torch
 from torch.nn.attention import flex_attention as flex
 
 from . import _native
+from ._arrays import BOTH, FULL, PARTIAL
 from ._call import call
 from ._checks import lengths
 from ._functions import Mod
 from ._mods import traced
 
 CPU = torch.device("cpu")
-#: The kinds of lists: partial blocks, full blocks, both in one.
-PARTIAL, FULL, BOTH = 0, 1, 2
 
 
 def effective(block_mask: flex.BlockMask) -> Mod:

@@ -56,7 +56,28 @@ def kept(
     whose content the mod depends on beyond single elements. Errors: those of `traced`."""
     check(fn, argument, 5 if score else 4)
     tape, result = record(fn, score, device)
-    text = tape.text_of(result)
+    return kept_of(fn, argument, tape, tape.text_of(result), score=score)
+
+
+def unread(tape: Tape, text: str, device: torch.device) -> tuple[_native.Mask, list[torch.Tensor]] | None:
+    """The mod of a recording that was translated before, with other contents of its tensors, and these tensors in the
+    order of the mod's captured ones. None: it was not, or a tensor lies elsewhere, or the mod depends on a content."""
+    if not tape.tensors or tape.whole:
+        return None
+    shapes = []
+    for tensor in tape.tensors:
+        plain = type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
+        if not plain or tensor.device != device or tensor.dtype not in _NAMES or tensor.nbytes > LARGEST:
+            return None
+        shapes.append((tuple(tensor.shape), _NAMES[tensor.dtype]))
+    known = _KEPT.get((text, tuple(shapes), ()))
+    return None if known is None else (known[0], [tape.tensors[at] for at in known[1]])
+
+
+def kept_of(
+    fn: Mod, argument: str, tape: Tape, text: str, *, score: bool = False
+) -> tuple[_native.Mask, list[int], list[torch.Tensor], set[int]]:
+    """What `kept` gives, of a recording."""
     if score:  # float tensors of a score mod are always read, because they may get gradients
         tape.whole = {at for at in tape.whole if not tape.tensors[at].is_floating_point()}
     tensors = [readable(tensor, argument) for tensor in tape.tensors]

@@ -80,6 +80,14 @@ def backward_pass(
     place: Place,
 ) -> Pass: ...
 def merge_pass(dtype: str, sizes: list[int], place: Place) -> Pass: ...
+def block_mask_pass(
+    mask: Mask,
+    groups: tuple[int, int],
+    lengths: tuple[int, int],
+    block: tuple[int, int],
+    places: list[int | None],
+    place: Place,
+) -> Pass: ...
 
 class Tensors:
     def all(self) -> list[tuple[str, str, list[int], bytes]]: ...

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import operator
 import warnings
 from collections.abc import Sequence
@@ -17,24 +16,15 @@ import torch
 from torch.nn.attention import flex_attention as flex
 
 from . import _native
+from ._arrays import BOTH, PAIRS, PARTIAL, Wanted, parts, starts
 from ._call import call, uncompiled
-from ._functions import Mod
+from ._card_blocks import lists_on_card
+from ._functions import Mod, check
 from ._held import Held, shape_of
-from ._lists import BOTH, FULL, PARTIAL
-from ._mods import kept
+from ._mods import kept_of, record, unread
 from .errors import ArgumentError, FallbackWarning, RecordingError
 
 __all__ = ["LongBlockMask", "create_block_mask", "create_block_masks"]
-
-#: Bytes of the index arrays from which on they are made at their first use.
-LONG = 256 << 20
-#: PyTorch's names of a pair of arrays: whether seen from the kv blocks, and which blocks.
-PAIRS = {
-    "kv": (False, PARTIAL),
-    "full_kv": (False, FULL),
-    "q": (True, PARTIAL),
-    "full_q": (True, FULL),
-}
 
 
 @uncompiled
@@ -58,8 +48,10 @@ def create_block_mask(
     Args:
         mask_mod: `(b, h, q_idx, kv_idx) -> bool`, as PyTorch takes it. It is called once, on values that record what it
             does. It may read tensors of PyTorch, NumPy and JAX of any shape, of dtype bool, int8 to int64, uint8,
-            float16, bfloat16, float32 or float64. Tensors on a GPU are copied to the host for this, which waits for the
-            GPU once a tensor. Their contents are read now: change them and make the mask again.
+            float16, bfloat16, float32 or float64. Their contents are read now: change them and make the mask again.
+            Tensors on a GPU are copied to the host for this, which waits for the GPU once a tensor. A function that
+            comes again with other tensors of the same shapes, all on `device`, copies nothing and waits for nothing:
+            a kernel finds the blocks there, up to 2^31 cells over the batch entries and heads that differ.
         B, H: batch entries and heads; None is 1, for all.
         Q_LEN, KV_LEN: tokens, 1 to 2^30.
         device: of the arrays. None: the current accelerator, or else the CPU.
@@ -93,8 +85,10 @@ def create_block_mask(
         raise ArgumentError(
             "torch-version", f"compute_dq_write_order is not known to torch {torch.__version__}", "leave it out"
         )
+    inner, tokens, named = _as_installed(lengths, block)
+    wanted = Wanted(groups, inner, tokens, separate_full_blocks)
     try:
-        mask, _, read, _ = kept(mask_mod, "mask_mod", device=on)
+        there, mask, read = _recorded(mask_mod, wanted, on)
     except RecordingError as why:
         if fallback is None:
             why.hint = f'{why.hint or "rewrite this line"}; or pass fallback="torch"'
@@ -104,20 +98,36 @@ def create_block_mask(
         return _by_torch(
             mask_mod, groups, lengths, on, block, separate_full_blocks, compute_dq_write_order, dq_kv_order
         )
-    asked = lengths
-    lengths, block, named = _as_installed(lengths, block)
-    blocks = call(_native.build, mask, groups, lengths, block)
-    made = _block_mask(blocks, mask_mod, groups, lengths, block, named, on, separate_full_blocks)
+    if there is None:
+        blocks = call(_native.build, mask, groups, *wanted[1:3])
+        made = _of_blocks(blocks, mask_mod, wanted, named, on)
+    else:
+        made = flex.BlockMask(**_arrays(there), **_given(mask_mod, wanted, named))
     # the lists are those of the mask_mod: flex_attention of this package need not compare them
     made.__dict__.update(_maskloom=True, _maskloom_mod=mask_mod)
     if "seq_lengths" not in _parameters():
-        made.__dict__["_maskloom_lengths"] = asked
-    made.__dict__["_maskloom_held"] = Held(mask, mask_mod, read, shape_of(made))
+        made.__dict__["_maskloom_lengths"] = lengths
+    if there is None:
+        made.__dict__["_maskloom_held"] = Held(mask, mask_mod, read, shape_of(made))
     if compute_dq_write_order:
         order = flex._compute_dq_write_order_from_block_mask(made, dq_kv_order=dq_kv_order)
         made.dq_write_order, made.dq_write_order_full = order
         made.dq_kv_order, made.dq_kv_order_spt = None, dq_kv_order
     return made
+
+
+def _recorded(mask_mod: Mod, wanted: Wanted, device: torch.device) -> tuple[Any, Any, Any]:
+    """The arrays if they were found on the GPU, else the mask and the tensors that were read. Errors: of recording."""
+    check(mask_mod, "mask_mod", 4)
+    tape, result = record(mask_mod, False, device)
+    text, card = tape.text_of(result), _card(device)
+    if card is not None and not wanted.long():
+        again = unread(tape, text, card)
+        there = None if again is None else lists_on_card(*again, wanted, card)
+        if there is not None:
+            return there, None, None
+    mask, _, read, _ = kept_of(mask_mod, "mask_mod", tape, text)
+    return None, mask, read
 
 
 def create_block_masks(
@@ -172,87 +182,71 @@ class _Arrays:
     """int32 arrays to be written on the host, for a device: on another one they are parts of one tensor, so that one
     copy brings them there, for which the host does not wait."""
 
-    #: Elements to which parts are aligned: compiled kernels expect 16 bytes.
-    ALIGNED = 16
-
     def __init__(self, shapes: dict[str, tuple[int, ...]], device: torch.device) -> None:
         self.device, self.shapes = device, shapes
         self.whole: torch.Tensor | None = None
         if device.type == "cpu":
             self.host = {name: torch.empty(shape, dtype=torch.int32, device="cpu") for name, shape in shapes.items()}
         else:
-            ends = [-(-math.prod(shape) // self.ALIGNED) * self.ALIGNED for shape in shapes.values()]
             pinned = device.type == "cuda"
-            self.whole = torch.empty(sum(ends), dtype=torch.int32, device="cpu", pin_memory=pinned)
-            self.host = self._parts(self.whole)
+            self.whole = torch.empty(starts(shapes)[1], dtype=torch.int32, device="cpu", pin_memory=pinned)
+            self.host = parts(self.whole, shapes)
         for tensor in self.host.values():
             if type(tensor) is not torch.Tensor:
                 message = f"create_block_mask makes a {type(tensor).__name__} here, which has no values"
                 hint = "make the mask outside of FakeTensorMode and torch.compile"
                 raise ArgumentError("tensor-values", message, hint)
 
-    def _parts(self, whole: torch.Tensor) -> dict[str, torch.Tensor]:
-        found, at = {}, 0
-        for name, shape in self.shapes.items():
-            count = math.prod(shape)
-            found[name] = whole[at : at + count].view(shape)
-            at += -(-count // self.ALIGNED) * self.ALIGNED
-        return found
-
     def there(self) -> dict[str, torch.Tensor]:
         """The arrays on the device."""
         if self.whole is None:
             return self.host
-        return self._parts(self.whole.to(self.device, non_blocking=True))
+        return parts(self.whole.to(self.device, non_blocking=True), self.shapes)
 
 
-def _block_mask(
-    blocks: _native.Blocks,
-    mask_mod: Mod,
-    groups: tuple[int, int],
-    lengths: tuple[int, int],
-    block: tuple[int, int],
-    named: tuple[int, int],
-    device: torch.device,
-    separate: bool,
+def _of_blocks(
+    blocks: _native.Blocks, mask_mod: Mod, wanted: Wanted, named: tuple[int, int], device: torch.device
 ) -> flex.BlockMask:
-    rows, columns = -(-lengths[0] // block[0]), -(-lengths[1] // block[1])
-    entries = groups[0] * groups[1] * rows * columns
-    long = entries * 4 * (4 if separate else 2) > LONG
-    names = PAIRS if separate else {"kv": (False, BOTH), "q": (True, BOTH)}
-    shapes: dict[str, tuple[int, ...]] = {}
-    for name, (side, _) in names.items():
-        own, others = (columns, rows) if side else (rows, columns)
-        shapes[f"{name}_num_blocks"] = (*groups, own)
-        if not long:
-            shapes[f"{name}_indices"] = (*groups, own, others)
+    """The BlockMask of blocks that the host has found."""
+    long = wanted.long()
+    shapes = wanted.shapes()
+    if long:
+        shapes = {name: shape for name, shape in shapes.items() if name.endswith("_num_blocks")}
     written = _Arrays(shapes, device)
     address = {name: tensor.data_ptr() for name, tensor in written.host.items()}
     asked = [
         (side, which, address[f"{name}_num_blocks"], address.get(f"{name}_indices", 0))
-        for name, (side, which) in names.items()
+        for name, (side, which) in wanted.pairs().items()
     ]
     call(blocks.write, asked)
     there = written.there()
-    counts = {name: there[f"{name}_num_blocks"] for name in names}
-    indices = {} if long else {name: there[f"{name}_indices"] for name in names}
-    arrays: dict[str, Any] = {}
-    for name in PAIRS:
-        arrays[f"{name}_num_blocks"] = counts.get(name)
-        arrays[f"{name}_indices"] = indices.get(name)
-    given = {"seq_lengths": lengths, "BLOCK_SIZE": named, "mask_mod": mask_mod}
+    given = _given(mask_mod, wanted, named)
     if not long:
-        return flex.BlockMask(**arrays, **_known(given))
+        return flex.BlockMask(**_arrays(there), **given)
     made = LongBlockMask.__new__(LongBlockMask)
-    stand_in = {
-        name: counts[name.removesuffix("_indices")] for name in arrays if name.removesuffix("_indices") in counts
-    }
-    full: dict[str, Any] = {name: array if array is not None else stand_in.get(name) for name, array in arrays.items()}
-    flex.BlockMask.__init__(made, **full, **_known(given))
-    for name in indices.keys() | counts.keys():
-        del made.__dict__[f"{name}_indices"]
+    stand_in = {name.replace("_num_blocks", "_indices"): counts for name, counts in there.items()}
+    flex.BlockMask.__init__(made, **_arrays({**there, **stand_in}), **given)
+    for name in stand_in:
+        del made.__dict__[name]
     made._blocks = blocks
     return made
+
+
+def _arrays(there: dict[str, torch.Tensor]) -> dict[str, Any]:
+    """All arrays by PyTorch's names; None: there is none."""
+    names = [f"{pair}_{what}" for pair in PAIRS for what in ("num_blocks", "indices")]
+    return {name: there.get(name) for name in names}
+
+
+def _given(mask_mod: Mod, wanted: Wanted, named: tuple[int, int]) -> dict[str, Any]:
+    return _known({"seq_lengths": wanted.lengths, "BLOCK_SIZE": named, "mask_mod": mask_mod})
+
+
+def _card(device: torch.device) -> torch.device | None:
+    """The GPU with its number; None: it is none of NVIDIA's."""
+    if device.type != "cuda" or torch.version.cuda is None:
+        return None
+    return device if device.index is not None else torch.device("cuda", torch.cuda.current_device())
 
 
 @functools.lru_cache(maxsize=1)

@@ -9,7 +9,7 @@ use super::mask::Mask;
 use super::memory;
 use crate::backends::cuda::Cache;
 use crate::backends::cuda::embedded::{self, Card, Layouts, Loaded};
-use crate::base::{Diagnostic, HostTensor, tensor::Data};
+use crate::base::{BlockSize, Diagnostic, HostTensor, Lengths, tensor::Data};
 use crate::problem::Problem;
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -102,6 +102,29 @@ pub(super) fn merge_pass(py: Python<'_>, dtype: &str, sizes: [usize; 4], place: 
         let card = card(&place)?;
         let compiler = card.compiler(&place.2)?;
         let of = embedded::Pass::merge(attention::named(dtype), sizes, &card, compiler, Cache::user().as_ref())?;
+        Ok(Pass { of, card })
+    })
+}
+
+/// Finds the blocks of a mask on the device, whatever its tensors hold: over (B, H), (Q_LEN, KV_LEN) in blocks of (Q, KV) tokens. `places`: where
+/// in int32 elements counts and indices begin, of partial and of full blocks, from q blocks and from kv blocks; None: they are not wanted.
+#[pyfunction]
+#[pyo3(signature = (mask, groups, lengths, block, places, place))]
+pub(super) fn block_mask_pass(
+    py: Python<'_>,
+    mask: &Mask,
+    groups: (usize, usize),
+    lengths: (usize, usize),
+    block: (usize, usize),
+    places: [Option<usize>; 8],
+    place: Place,
+) -> PyResult<Pass> {
+    computed(py, || {
+        let card = card(&place)?;
+        let compiler = card.compiler(&place.2)?;
+        let lengths = Lengths::new(lengths.0, lengths.1)?;
+        let wanted = embedded::Wanted { groups, lengths, block: BlockSize { q: block.0, kv: block.1 }, places };
+        let of = embedded::Pass::block_mask(&mask.of, &wanted, &card, compiler, Cache::user().as_ref())?;
         Ok(Pass { of, card })
     })
 }

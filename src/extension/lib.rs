@@ -47,6 +47,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(kernels::forward_pass, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::backward_pass, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::merge_pass, module)?)?;
+    module.add_function(wrap_pyfunction!(kernels::block_mask_pass, module)?)?;
     module.add_function(wrap_pyfunction!(design::design, module)?)?;
     module.add_function(wrap_pyfunction!(ranks::plan_parallel, module)?)?;
     module.add_function(wrap_pyfunction!(explain::explain, module)?)?;

@@ -23,6 +23,7 @@ from maskloom._signature import signature  # noqa: E402
 
 checked = []
 BF16 = torch.bfloat16
+CPU = torch.device("cpu")
 WINDOW = 5
 TABLE = torch.arange(8.0)
 
@@ -368,6 +369,38 @@ def what_was_refused_once_is_refused_again():
                     raise AssertionError(f"{code} was not refused")
                 except maskloom.ArgumentError as why:
                     assert why.code == code, why.code
+
+
+def masks_that_come_again_are_not_read():
+    from maskloom import _mods
+
+    def of(doc):
+        return lambda b, h, q, kv: (doc[q] == doc[kv]) & (q >= kv)
+
+    def recorded(mod, device=CPU):
+        tape, result = _mods.record(mod, False, device)
+        return _mods.unread(tape, tape.text_of(result), CPU)
+
+    first, other = torch.arange(192) // 50, torch.arange(192) // 70
+    assert recorded(of(first)) is None, "it was never translated"
+    _mods.kept(of(first), "mask_mod", device=CPU)
+    mask, tensors = recorded(of(other))
+    assert tensors == [other] and mask.captures() == ["t0"]
+    assert recorded(of(other.float())) is None and recorded(of(other[:100])) is None, "another dtype, another length"
+    assert recorded(causal) is None, "it reads nothing"
+    _mods.kept(lambda b, h, q, kv: kv < first.max(), "mask_mod", device=CPU)
+    assert recorded(lambda b, h, q, kv: kv < first.max()) is None, "a content decides"
+    tape, result = _mods.record(of(other), False, CPU)
+    assert _mods.unread(tape, tape.text_of(result), torch.device("cuda", 0)) is None, "it lies elsewhere"
+    place, places = (0, "sm_90a", _cuda._packages()), [0, 16, 32, 48, 64, 80, 96, 112]
+    made = _native.block_mask_pass(mask, (2, 3), (192, 192), (64, 64), places, place)
+    assert made.kernel() == "mark_blocks" and made.bytes()[1] >= 9, "classes of blocks of one entry"
+    for sizes, block in (((192, 192), (8, 64)), ((1 << 20, 1 << 20), (128, 128))):
+        try:
+            _native.block_mask_pass(mask, (1, 1), sizes, block, places, place)
+            raise AssertionError(f"{sizes} in {block} were taken")
+        except _native.Refused as why:
+            assert why.args[0] == "block-mask-on-card", why.args
 
 
 def kernels_are_compiled_for_their_architecture():

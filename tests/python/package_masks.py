@@ -255,10 +255,10 @@ def of_one_batch_after_another():
 
 def of_long_masks():
     """A mask whose index arrays are made at their first use has the entries of one whose arrays are made at once."""
-    from maskloom import block_mask
+    from maskloom import _arrays
 
     mod = functools.partial(windowed, 50)
-    block_mask.LONG, before = 0, block_mask.LONG
+    _arrays.LONG, before = 0, _arrays.LONG
     try:
         for separate in (True, False):
             options = {"BLOCK_SIZE": (16, 32), "separate_full_blocks": separate}
@@ -272,7 +272,7 @@ def of_long_masks():
             assert type(got) is type(want)
             package.same_block_masks(want, got, "plain")
     finally:
-        block_mask.LONG = before
+        _arrays.LONG = before
 
 
 def several():

@@ -27,6 +27,9 @@ DEVICE = torch.device("cuda", 0)
 MOST = {torch.bfloat16: 1.6e-2, torch.float16: 3e-3}
 
 
+ARRAYS = [f"{side}_{what}" for side in ("kv", "full_kv", "q", "full_q") for what in ("num_blocks", "indices")]
+
+
 def causal(b, h, q_idx, kv_idx):
     return q_idx >= kv_idx
 
@@ -357,6 +360,61 @@ def arrays_on_the_card():
             assert a.device == b.device and a.dtype == b.dtype and torch.equal(a, b), name
 
 
+def blocks_found_on_the_card():
+    """Masks whose tensors lie on the card, made again with other contents: PyTorch's arrays, and nothing waits."""
+    made = torch.Generator(device=DEVICE).manual_seed(3)
+
+    def ints(most, *shape, dtype=torch.int64):
+        return torch.randint(0, most, shape, generator=made, device=DEVICE, dtype=dtype)
+
+    def documents():
+        doc = ints(9, 700).sort().values + (1 << 40)  # no 32 bits hold them
+        return lambda b, h, q, kv: (q >= kv) & (doc[q] == doc[kv])
+
+    def by_batch_entry():
+        doc = ints(5, 3, 700, dtype=torch.int32).sort(-1).values
+        return lambda b, h, q, kv: doc[b, q] == doc[b, kv]
+
+    def padding():
+        lengths = ints(700, 3)
+        return lambda b, h, q, kv: kv < lengths[b]
+
+    def by_head():
+        spans = ints(600, 4, dtype=torch.int16)
+        return lambda b, h, q, kv: (q - kv).abs() <= spans[h]
+
+    def tables():
+        kept = ints(2, 6, 6) > 0
+        return lambda b, h, q, kv: kept[q // 128, kv // 128] & (q >= kv)
+
+    def floats():
+        at = torch.rand(700, generator=made, device=DEVICE)
+        return lambda b, h, q, kv: at[q] * 0.5 > at[kv] - 0.25
+
+    def a_number():
+        span = ints(600)
+        return lambda b, h, q, kv: (q - kv < span) & (q >= kv)
+
+    for kind in (documents, by_batch_entry, padding, by_head, tables, floats, a_number):
+        for sizes in ((3, 4, 700, 700, 128), (3, 4, 640, 300, (64, 32))):
+            *groups, q_len, kv_len, block = sizes
+            for turn in range(4):
+                for separate in (True, False):
+                    mod = kind()
+                    torch.cuda.synchronize()
+                    # the first is copied to the host, the second prepares the kernel
+                    torch.cuda.set_sync_debug_mode("error" if turn > 1 else "default")
+                    options = {"device": DEVICE, "BLOCK_SIZE": block, "separate_full_blocks": separate}
+                    got = create_block_mask(mod, *groups, q_len, kv_len, **options)
+                    torch.cuda.set_sync_debug_mode("default")
+                    wanted = torchs_block_mask(mod, *groups, q_len, kv_len, **options)
+                    for name in ARRAYS:
+                        one, other = getattr(got, name), getattr(wanted, name)
+                        assert (one is None) == (other is None), (kind.__name__, turn, name)
+                        assert one is None or torch.equal(one, other), (kind.__name__, turn, name)
+                    assert turn < 2 or "_maskloom_held" not in got.__dict__, "the host has found the blocks"
+
+
 def packed_sequences():
     cu = torch.tensor([0, 100, 100, 333, 600], device=DEVICE, dtype=torch.int32)
     rows = [torch.randn(600, heads, 64, device=DEVICE).to(BF16).requires_grad_() for heads in (8, 2, 2)]
@@ -419,7 +477,7 @@ CASES = [
     *(documents_by_batch_entry, a_mask_that_changes_in_place, slopes_that_learn, a_table_that_learns, soft_caps),
     *(a_score_by_a_captured_int, no_mask_and_odd_lengths, rows_that_keep_nothing, heads_of_odd_widths, few_queries),
     *(one_batch_of_keys, transposed_tensors, a_block_mask_of_pytorch, another_scale, largest_scores),
-    *(checkpoints, inference_and_autocast, refusals, arrays_on_the_card, packed_sequences, parts_that_are_merged),
+    *(checkpoints, inference_and_autocast, refusals, arrays_on_the_card, blocks_found_on_the_card, packed_sequences, parts_that_are_merged),
 ]
 
 

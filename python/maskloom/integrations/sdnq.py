@@ -14,9 +14,10 @@ from typing import Any
 import torch
 from torch.nn.attention import flex_attention as flex
 
+from .._arrays import FULL, PARTIAL
 from .._checks import lengths
 from .._functions import Mod
-from .._lists import FULL, PARTIAL, tables
+from .._lists import tables
 from ..block_mask import default_device
 from ..errors import ArgumentError, MaskloomError
 

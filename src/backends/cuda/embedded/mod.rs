@@ -6,6 +6,9 @@
 
 mod backward;
 mod block;
+mod block_mask;
+#[cfg(test)]
+mod block_mask_tests;
 mod forward;
 mod live;
 mod merge;
@@ -14,6 +17,7 @@ mod recipe;
 mod tests;
 
 pub use backward::Learned;
+pub use block_mask::Wanted;
 
 use self::block::{Block, bases};
 use self::live::Live;
@@ -29,6 +33,7 @@ use crate::backends::cuda::toolchain::nvrtc::Nvrtc;
 use crate::backends::cuda::variant::backward::BackwardWays;
 use crate::backends::cuda::variant::limits::Limits;
 use crate::base::{DType, Diagnostic};
+use crate::ir::graph::Mod;
 use crate::problem::Problem;
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -163,6 +168,20 @@ impl Pass {
     ) -> Result<Pass, Diagnostic> {
         let recipe = merge::recipe(dtype, sizes, card, compiler, cache)?;
         Ok(Pass { recipe, live: Vec::new(), learned: Vec::new(), kernel: "merge_rows".to_string() })
+    }
+
+    /// Finds the blocks of a mask where its captured tensors lie, whatever these hold. A call gives memory for the lists, and the mask's captured
+    /// tensors in its order: contiguous, bool, int64, float32 (halves too) or float64. Errors: a mask that the kernel does not take, the
+    /// compiler's message.
+    pub fn block_mask(
+        mask: &Mod,
+        wanted: &Wanted,
+        card: &Card,
+        compiler: &dyn Compiler,
+        cache: Option<&Cache>,
+    ) -> Result<Pass, Diagnostic> {
+        let recipe = block_mask::recipe(mask, wanted, card, compiler, cache)?;
+        Ok(Pass { recipe, live: Vec::new(), learned: Vec::new(), kernel: "mark_blocks".to_string() })
     }
 
     /// Tensors that the score mod captured and whose contents are read at each call: their numbers in it. They are contiguous, float32 or

@@ -16,7 +16,7 @@ use smallvec::smallvec;
 use std::sync::Arc;
 
 /// Gives back the text as machine code.
-struct Echo;
+pub(super) struct Echo;
 
 impl Compiler for Echo {
     fn version(&self) -> String {

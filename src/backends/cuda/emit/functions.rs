@@ -1,17 +1,17 @@
 //! Emits CUDA C++ from a lifted graph: `mask_mod` and `score_mod` as device functions between `#line` marks into the
 //! user's text, the values computed once per head, row or column, and the struct with uniforms and captured tensors.
 //!
-//! Invariant: total. Every graph that verifies gives text that compiles, with int32 arithmetic and every read of a
-//! captured tensor inside its bounds; values that decide over a cell are rounded operation by operation. Must not know
+//! Invariant: total. Every graph that verifies gives text that compiles, with int32 arithmetic (or int64: [`emit_wide`]) and every read of
+//! a captured tensor inside its bounds; values that decide over a cell are rounded operation by operation. Must not know
 //! kernels, devices or values: two mods that differ only in lifted literals or captured values give the same text.
 
 use super::fold::{self, Product};
 use super::hoist::{self, Held, Holder};
-use super::layout::ModsLayout;
+use super::layout::{Ints, ModsLayout};
 use super::mods::{LiftedGradient, Template};
 use super::ops::{self, Precision};
 use crate::backends::cuda::variant::spec::{HEAVY, LIGHT};
-use crate::base::{Source, Span};
+use crate::base::{DType, Source, Span};
 use crate::ir::graph::{BinaryOp, Graph, NodeId, Op, Ty, UnaryOp};
 use crate::ir::schedule::{Level, Schedule, needed, post_order};
 use std::collections::HashMap;
@@ -50,14 +50,23 @@ pub(crate) fn source_of_file(file: &str) -> Option<usize> {
 
 /// Emits the mods of a template.
 pub(crate) fn emit(template: &Template) -> Emitted {
+    emit_as(template, Ints::Narrow)
+}
+
+/// Emits a mask of a template whose ints have 64 bits, captured ones included. Its literal ints fit in 32.
+pub(crate) fn emit_wide(template: &Template) -> Emitted {
+    emit_as(template, Ints::Wide)
+}
+
+fn emit_as(template: &Template, ints: Ints) -> Emitted {
     let (gradients, in_bins) = template.gradient.map_or((0, false), |g| (g.captures.len(), g.in_bins));
     let layout = ModsLayout::new(template.graph, template.ints, template.floats).with_gradients(gradients, in_bins);
-    let mut text = layout.declaration();
+    let mut text = layout.declaration(ints);
     for (at, source) in template.sources.iter().enumerate() {
         let name: String = source.name.chars().filter(|c| !c.is_control() && *c != '\\').collect();
         let _ = writeln!(text, "// {} is {name}", file_of_source(at));
     }
-    Emitter::new(template).emit(&mut text);
+    Emitter::new(template, ints).emit(&mut text);
     Emitted { text, layout }
 }
 
@@ -72,6 +81,7 @@ fn names(holder: Holder) -> (&'static str, &'static str, &'static str) {
 
 pub(super) struct Emitter<'a> {
     pub(super) template: &'a Template<'a>,
+    ints: Ints,
     schedule: Schedule,
     held: Held,
     /// Nodes that decide over a cell or cause a jump, and are therefore computed exactly.
@@ -102,7 +112,7 @@ pub(super) enum Accuracy {
 }
 
 impl<'a> Emitter<'a> {
-    fn new(template: &'a Template<'a>) -> Self {
+    fn new(template: &'a Template<'a>, ints: Ints) -> Self {
         let graph = template.graph;
         let mods = [template.mask, template.score].into_iter().flatten();
         let gradient: Vec<NodeId> = template.gradient.map_or(Vec::new(), LiftedGradient::roots);
@@ -111,7 +121,7 @@ impl<'a> Emitter<'a> {
         let held = Held::new(graph, &schedule, &roots);
         let jumping: Vec<NodeId> = template.score.into_iter().chain(gradient).collect();
         let exact = exact(graph, template.mask, &jumping);
-        Self { template, schedule, held, exact }
+        Self { template, ints, schedule, held, exact }
     }
 
     fn emit(&self, text: &mut String) {
@@ -128,7 +138,8 @@ impl<'a> Emitter<'a> {
             self.holder(text, holder);
         }
         let values = "const HeadValues head, const RowValues row, const ColumnValues column";
-        let cell = "int b, int h, int q_idx, int kv_idx";
+        let int = self.ints.name();
+        let cell = format!("{int} b, {int} h, {int} q_idx, {int} kv_idx");
         let mods = [
             (self.template.mask, format!("bool mask_mod(const Mods &m, {values}, {cell})"), Accuracy::Exact),
             (
@@ -154,14 +165,15 @@ impl<'a> Emitter<'a> {
         let roots = self.held.of(holder);
         let _ = writeln!(text, "#line 1 \"mods\"\n// computed {}\nstruct {class} {{", often(holder));
         for id in &roots {
-            let _ = writeln!(text, "    {} v{};", type_name(self.template.graph.ty(*id)), id.0);
+            let _ = writeln!(text, "    {} v{};", self.type_name(self.template.graph.ty(*id)), id.0);
         }
         text.push_str("};\n");
         let names: Vec<String> = roots.iter().map(|id| format!("v{}", id.0)).collect();
+        let int = self.ints.name();
         let (parameters, given): (_, &[Holder]) = match holder {
-            Holder::Head => ("int b, int h", &[]),
-            Holder::Row => ("const HeadValues head, int b, int h, int q_idx", &[Holder::Head]),
-            Holder::Column => ("const HeadValues head, int b, int h, int kv_idx", &[Holder::Head]),
+            Holder::Head => (format!("{int} b, {int} h"), &[]),
+            Holder::Row => (format!("const HeadValues head, {int} b, {int} h, {int} q_idx"), &[Holder::Head]),
+            Holder::Column => (format!("const HeadValues head, {int} b, {int} h, {int} kv_idx"), &[Holder::Head]),
         };
         let head = format!("{class} {maker}(const Mods &m, {parameters})");
         // values computed once per row may be exact
@@ -189,7 +201,7 @@ impl<'a> Emitter<'a> {
             let node = graph.node(id);
             marks.mark(text, node.span);
             let value = self.expression(id, function);
-            let _ = writeln!(text, "    const {} v{} = {value};", type_name(node.ty), id.0);
+            let _ = writeln!(text, "    const {} v{} = {value};", self.type_name(node.ty), id.0);
         }
         let _ = writeln!(text, "    return {result};\n}}");
     }
@@ -227,7 +239,11 @@ impl<'a> Emitter<'a> {
         let node = self.template.graph.node(id);
         match self.held.holder(id).filter(|holder| function.given.contains(holder)) {
             Some(holder) => format!("{}.v{}", names(holder).2, id.0),
-            None if is_atom(&node.op) => atom(&node.op, function.strides.and_then(|s| s.get(&id)).copied()),
+            None if is_atom(&node.op) => {
+                let text = atom(&node.op, function.strides.and_then(|s| s.get(&id)).copied());
+                let narrow = matches!(node.op, Op::Int(_) | Op::UniformInt(_));
+                if narrow && self.ints == Ints::Wide { format!("i64({text})") } else { text }
+            }
             None => format!("v{}", id.0),
         }
     }
@@ -288,6 +304,7 @@ impl<'a> Emitter<'a> {
             Op::Unary(UnaryOp::ToDouble, a) if let Op::Float(bits) = graph.node(*a).op => {
                 ops::double(f64::from_bits(bits))
             }
+            Op::Unary(UnaryOp::As(DType::I32), a) if self.ints == Ints::Wide => format!("i64(int({}))", text(a)),
             Op::Unary(op, a) => ops::unary(*op, graph.ty(*a), &text(a), how),
             // the reciprocal of a constant is taken once, outside the loop over scores
             Op::Binary(BinaryOp::Div, a, b) if fast && graph.ty(*a) == Ty::Float && is_constant(graph, *b) => {
@@ -302,6 +319,15 @@ impl<'a> Emitter<'a> {
                 format!("load(m.c{0} + ({1}))", capture.0, self.offset(capture.0, index, function))
             }
             atom => ops::atom(atom),
+        }
+    }
+
+    fn type_name(&self, ty: Ty) -> &'static str {
+        match ty {
+            Ty::Bool => "bool",
+            Ty::Int => self.ints.name(),
+            Ty::Float => "float",
+            Ty::Double => "double",
         }
     }
 
@@ -379,15 +405,6 @@ impl Marks<'_> {
             self.last = Some(place);
             let _ = writeln!(text, "#line {} \"{}\"", place.1, file_of_source(place.0 as usize));
         }
-    }
-}
-
-fn type_name(ty: Ty) -> &'static str {
-    match ty {
-        Ty::Bool => "bool",
-        Ty::Int => "int",
-        Ty::Float => "float",
-        Ty::Double => "double",
     }
 }
 

@@ -12,6 +12,25 @@ use std::fmt::Write;
 /// Structs up to this many bytes are a kernel parameter (constant memory); larger ones are in global memory.
 const PARAMETER_LIMIT: usize = 3072;
 
+/// Bits of ints in emitted text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ints {
+    /// 32: the host knows that they fit.
+    Narrow,
+    /// 64, as PyTorch has them (`wide.cuh`): the host knows no captured value.
+    Wide,
+}
+
+impl Ints {
+    /// Their type.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Ints::Narrow => "int",
+            Ints::Wide => "i64",
+        }
+    }
+}
+
 /// How `Mods` is laid out for one template.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModsLayout {
@@ -56,10 +75,10 @@ impl ModsLayout {
     }
 
     /// The struct in CUDA C++, and the macros by which kernels take it.
-    pub fn declaration(&self) -> String {
+    pub(crate) fn declaration(&self, ints: Ints) -> String {
         let mut text = String::from("#line 1 \"mods\"\nstruct alignas(8) Mods {\n");
         for (at, (ty, _)) in self.captures.iter().enumerate() {
-            let _ = writeln!(text, "    const {} *c{at};", element_name(*ty));
+            let _ = writeln!(text, "    const {} *c{at};", element_name(*ty, ints));
         }
         for at in 0..self.gradients {
             let _ = writeln!(text, "    {}g{at};", if self.in_bins { "BinSums " } else { "float *" });
@@ -103,10 +122,10 @@ impl ModsLayout {
     }
 }
 
-fn element_name(ty: Ty) -> &'static str {
+fn element_name(ty: Ty, ints: Ints) -> &'static str {
     match ty {
         Ty::Bool => "u8",
-        Ty::Int => "int",
+        Ty::Int => ints.name(),
         Ty::Float => "float",
         Ty::Double => "double",
     }
@@ -175,7 +194,11 @@ mod tests {
         assert_eq!(bytes[16..20], 3i32.to_le_bytes());
         assert_eq!(bytes[28..32], 7i32.to_le_bytes());
         assert_eq!(bytes[36..40], 1.5f32.to_le_bytes());
-        assert!(layout.declaration().contains("const int *c0;\n    const float *c1;\n    int d0_0;\n    int d1_0;"));
+        assert!(
+            layout
+                .declaration(Ints::Narrow)
+                .contains("const int *c0;\n    const float *c1;\n    int d0_0;\n    int d1_0;")
+        );
         assert!(!layout.by_pointer());
         assert!(ModsLayout::new(&graph(vec![]), 2000, 0).by_pointer());
     }
@@ -185,8 +208,8 @@ mod tests {
         let tensors = vec![HostTensor::vector(Data::F32(vec![0.5]))];
         let of = |in_bins| ModsLayout::new(&graph(tensors.clone()), 0, 0).with_gradients(1, in_bins);
         assert_eq!((of(false).words(), of(true).words(), of(true).bytes()), (2, 4, 40));
-        assert!(of(false).declaration().contains("const float *c0;\n    float *g0;\n    int d0_0;"));
-        assert!(of(true).declaration().contains("const float *c0;\n    BinSums g0;\n    int d0_0;"));
+        assert!(of(false).declaration(Ints::Narrow).contains("const float *c0;\n    float *g0;\n    int d0_0;"));
+        assert!(of(true).declaration(Ints::Narrow).contains("const float *c0;\n    BinSums g0;\n    int d0_0;"));
     }
 
     #[test]

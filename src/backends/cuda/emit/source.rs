@@ -44,6 +44,8 @@ const LINKED_MODS: Part = part!("linked_mods.cuh");
 const MAP: Part = part!("map.cu");
 const BEFORE_MERGE: Part = part!("types.cuh");
 const MERGE: Part = part!("merge.cu");
+const WIDE: Part = part!("wide.cuh");
+const BLOCK_MASK: Part = part!("block_mask.cu");
 const BEFORE_BACKWARD_MODS: &[Part] = &[part!("types.cuh"), part!("ptx.cuh"), part!("backward.cuh"), part!("mods.cuh")];
 const FAMILIES: Part = part!("families.cuh");
 const HOPPER_BACKWARD: &[Part] = &[
@@ -164,6 +166,15 @@ pub(crate) fn assemble_merge(dtype: DType) -> String {
     let mut text =
         format!("// merge\n#define ML_BF16 {}\n#define ML_MAX_SCORES 0\n", usize::from(dtype == DType::BF16));
     [BEFORE_MERGE, MERGE].iter().for_each(|part| push(&mut text, part));
+    text
+}
+
+/// The text that finds the blocks of a mask whose ints have 64 bits.
+pub(crate) fn assemble_block_mask(mask: &str) -> String {
+    let mut text = String::from("// block_mask\n#define ML_BF16 1\n#define ML_MAX_SCORES 0\n#define ML_BOUNDED 0\n");
+    BEFORE_MODS.iter().chain([&WIDE]).for_each(|part| push(&mut text, part));
+    text.push_str(mask);
+    push(&mut text, &BLOCK_MASK);
     text
 }
 

@@ -30,7 +30,7 @@ use std::ffi::OsStr;
 use std::process::Command;
 use std::sync::Arc;
 
-pub(super) const MACHINE: &str = include_str!("../machine/hopper.h");
+pub(in crate::backends::cuda) const MACHINE: &str = include_str!("../machine/hopper.h");
 
 /// Reads what [`input`] wrote, runs all blocks, writes out, lse and the largest scores.
 const MAIN: &str = r#"
@@ -81,7 +81,7 @@ int main(int count, char **names) {
 "#;
 
 /// The parts of a kernel's text for the machine, in a namespace: those of `own` go, because the machine has their words.
-pub(super) fn housed(space: &str, parts: &str, own: &[&str]) -> String {
+pub(in crate::backends::cuda) fn housed(space: &str, parts: &str, own: &[&str]) -> String {
     const PTX_OF_KEPT: &str = r#"asm("{.reg .pred p; setp.ne.b32 p, %1, 0; selp.f32 %0, %2, 0f00000000, p;}" : "=f"(result) : "r"(kept), "f"(value))"#;
     let mut text = format!("namespace {space} {{\n");
     for part in parts.split("#line 1 \"").skip(1) {
@@ -192,7 +192,7 @@ fn run_in(
 }
 
 /// Behind others: a program computes for minutes, and other tests wait for a child or a server.
-pub(super) fn quiet(program: impl AsRef<OsStr>) -> Command {
+pub(in crate::backends::cuda) fn quiet(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("nice");
     command.args(["-n", "19"]).arg(program);
     command

@@ -22,7 +22,7 @@ mod eager_backward_tests;
 pub(crate) mod flash;
 pub(crate) mod hopper;
 #[cfg(test)]
-mod hopper_tests;
+pub(super) mod hopper_tests;
 pub(crate) mod map;
 pub(crate) mod params;
 #[cfg(test)]

@@ -245,7 +245,7 @@ pub(crate) fn declared(text: &str, name: &str) -> Vec<(String, usize)> {
         let size = match ty {
             "u32" if !names.starts_with('*') => 4,
             "u16" | "u32" | "u64" | "u8" | "Run" | "Item" | "Part" | "Piece" | "void" => 8,
-            "float" if names.starts_with('*') => 8,
+            "int" | "float" if names.starts_with('*') => 8,
             "i64" => 8,
             "int" | "float" => 4,
             _ => continue,

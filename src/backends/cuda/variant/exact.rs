@@ -4,7 +4,7 @@
 //! bits, and floats use only operations that the hardware rounds correctly. Must not know how masks are passed.
 
 use crate::analysis::interval::{Cells, Program};
-use crate::ir::graph::{Mod, Op};
+use crate::ir::graph::{BinaryOp, Mod, Op, Ty, UnaryOp};
 use crate::ir::ops::rows::LastBit;
 use crate::ir::schedule::needed;
 use crate::problem::Problem;
@@ -12,6 +12,18 @@ use crate::problem::Problem;
 /// Whether `mask` by its formula keeps the cells that the host keeps, at the problem's sizes.
 pub(crate) fn by_formula(problem: &Problem, mask: &Mod) -> bool {
     needed(&mask.graph, &[mask.root]).iter().all(|id| is_exact(&mask.graph.node(*id).op)) && stays_small(problem, mask)
+}
+
+/// Whether `mask` in ints of 64 bits keeps the cells that the host keeps, whatever its captured tensors hold.
+pub(crate) fn in_wide_ints(mask: &Mod) -> bool {
+    let graph = &mask.graph;
+    needed(graph, &[mask.root]).iter().all(|id| match &graph.node(*id).op {
+        Op::Int(value) => i32::try_from(*value).is_ok(),
+        // these are written for 32 bits
+        Op::Binary(BinaryOp::Shl | BinaryOp::Shr | BinaryOp::Pow, ..) => false,
+        Op::Unary(UnaryOp::ToInt | UnaryOp::ToInt32, a) => graph.ty(*a) == Ty::Bool,
+        op => is_exact(op),
+    })
 }
 
 /// Whether an operation gives the same on every processor.
@@ -66,5 +78,19 @@ mod tests {
         };
         assert!(is_by_formula(|g, q, k| hashed(g, q, k, 1000)));
         assert!(!is_by_formula(|g, q, k| hashed(g, q, k, 2_654_435_761)), "300 times that leaves 32 bits");
+        let is_wide = |build: &dyn Fn(&mut Graph, NodeId, NodeId) -> NodeId| {
+            in_wide_ints(&make(ModKind::Mask, |g| {
+                let (q, k) = (g.input(Input::QIdx), g.input(Input::KvIdx));
+                build(g, q, k)
+            }))
+        };
+        assert!(is_wide(&|g, q, k| hashed(g, q, k, 2_000_000_000)), "int64 wraps as the host's does");
+        assert!(!is_wide(&|g, q, k| hashed(g, q, k, 2_654_435_761)), "a literal beyond 32 bits");
+        assert!(is_wide(&|g, q, k| ratio(g, q, k, None)) && !is_wide(&|g, q, k| ratio(g, q, k, Some(UnaryOp::Exp))));
+        let shifted = |g: &mut Graph, q: NodeId, k: NodeId| {
+            let far = g.binary(BinaryOp::Shl, q, k);
+            g.binary(BinaryOp::Gt, far, k)
+        };
+        assert!(!is_wide(&shifted), "a shift is written for 32 bits");
     }
 }

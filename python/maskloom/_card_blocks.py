@@ -1,0 +1,67 @@
+"""The lists of a block mask found on the GPU where the mask's tensors lie: nothing comes to the host.
+
+Invariant: the lists are those that the host finds for the same contents; nothing waits for the GPU. Must not know how a
+mask was recorded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from . import _native
+from ._arrays import PAIRS, Wanted, parts, starts
+from ._call import call
+from ._cuda import Ready, keep, place
+from ._held import bounded
+from .errors import ArgumentError
+
+#: Refusals for which the host finds the blocks.
+GIVEN_UP = {"block-mask-on-card", "nvrtc-missing"}
+_READY: dict[Any, Ready] = {}
+_GIVEN_UP: dict[Any, None] = {}
+
+
+def lists_on_card(
+    mask: _native.Mask, tensors: list[torch.Tensor], wanted: Wanted, device: torch.device
+) -> dict[str, torch.Tensor] | None:
+    """The arrays of a BlockMask by PyTorch's names, int32 on the device.
+
+    mask: of a recording, with whichever contents; tensors: its captured ones, all on the device. None: the host is to
+    find the blocks. Errors: those of preparing a kind of block mask while a CUDA graph is captured."""
+    index = device.index
+    kind = (mask, wanted, index)
+    if kind in _GIVEN_UP:
+        return None
+    with torch.cuda.device(index):
+        ready = _READY.get(kind)
+        if ready is None:
+            try:
+                ready = keep(_READY, kind, lambda: _ready(mask, tensors[0], wanted, index))
+            except ArgumentError as why:
+                if why.code not in GIVEN_UP:
+                    raise
+                bounded(_GIVEN_UP)
+                _GIVEN_UP[kind] = None
+                return None
+        held = [_as_read(tensor) for tensor in tensors]
+        whole = ready.run([], [tensor.data_ptr() for tensor in held])[0]
+    return parts(whole, wanted.shapes())
+
+
+def _ready(mask: _native.Mask, like: torch.Tensor, wanted: Wanted, index: int) -> Ready:
+    begin, end = starts(wanted.shapes())
+    names = [f"{pair}_{what}" for pair in PAIRS for what in ("num_blocks", "indices")]
+    places = [begin.get(name) for name in names]
+    made = call(_native.block_mask_pass, mask, wanted.groups, wanted.lengths, wanted.block, places, place(index))
+    return Ready(made, like, [((end,), (1,), torch.int32)])
+
+
+def _as_read(tensor: torch.Tensor) -> torch.Tensor:
+    """A captured tensor as the kernel reads it."""
+    tensor = tensor.detach()
+    if tensor.dtype not in (torch.bool, torch.float64):
+        tensor = tensor.to(torch.float32 if tensor.is_floating_point() else torch.int64)
+    tensor = tensor.resolve_neg() if tensor.is_neg() else tensor
+    return tensor.contiguous()
