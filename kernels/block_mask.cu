@@ -1,10 +1,11 @@
 // Which blocks of a mask are empty, partial and full, and PyTorch's lists of them, found where the mask's tensors lie. Behind wide.cuh and the
 // emitted mask, whose ints have 64 bits.
 // Invariant: the lists are those of `torch.nn.attention.flex_attention.create_block_mask`, each entry behind the counts included.
-// Launches: `mark_blocks` with a block of threads for each block of the mask; `list_blocks` with one for each line of a list.
+// Launches: `span_lines` with a block of threads for each row and column of blocks, `mark_blocks` with a block of threads for each block of the mask; `list_blocks` with one for each line of a list.
 
 struct Blocks {
-    u8 *classes;  // [entries, rows, columns]: 0 no cell is kept, 1 some, 2 every cell of a whole block
+    u8 *classes;    // [entries, rows, columns]: 0 no cell is kept, 1 some, 2 every cell of a whole block
+    i64 *spans;     // [entries, rows + columns, SPANS, 2]: the least and the greatest of what a line of blocks holds of its tokens
     // counts [pairs, rows or columns] and indices [pairs, rows, columns] or the other way round; 0: there is no such list
     int *kv_counts, *kv_indices, *full_kv_counts, *full_kv_indices;
     int *q_counts, *q_indices, *full_q_counts, *full_q_indices;
@@ -16,8 +17,41 @@ struct Blocks {
 };
 
 constexpr int MARKING = 256, SIDE = 128, LINES = 32, LISTING = 128;
+constexpr int SPANS = ROW_SPANS > COLUMN_SPANS ? ROW_SPANS : COLUMN_SPANS;
 
-// SIDE columns by MARKING / SIDE rows at a time; it ends when a kept and a dropped cell were seen.
+// A thread joins the tokens of its number, then the threads join theirs.
+extern "C" __global__ void __launch_bounds__(LISTING) span_lines(const __grid_constant__ Blocks p, ML_MODS_PARAMETER) {
+    __shared__ i64 low[LISTING], high[LISTING];
+    const bool by_column = int(blockIdx.x) >= p.rows;
+    const i64 b = blockIdx.y / p.entry_heads, h = blockIdx.y % p.entry_heads;
+    const i64 size = by_column ? p.block_kv : p.block_q;
+    const i64 from = (by_column ? i64(blockIdx.x) - p.rows : i64(blockIdx.x)) * size;
+    const i64 to = least(from + size, by_column ? p.kv_len : p.q_len);
+    const HeadValues head = head_values(ML_MODS, b, h);
+    i64 values[SPANS + 1], lo[SPANS + 1], hi[SPANS + 1];
+    for (int i = 0; i < SPANS; ++i) lo[i] = GREATEST, hi[i] = LEAST;
+    for (i64 at = from + threadIdx.x; at < to; at += LISTING) {
+        if (by_column) put_column(column_values(ML_MODS, head, b, h, at), values);
+        else put_row(row_values(ML_MODS, head, b, h, at), values);
+        for (int i = 0; i < (by_column ? COLUMN_SPANS : ROW_SPANS); ++i)
+            lo[i] = least(lo[i], values[i]), hi[i] = greatest(hi[i], values[i]);
+    }
+    i64 *spans = p.spans + (i64(blockIdx.y) * (p.rows + p.columns) + blockIdx.x) * SPANS * 2;
+    for (int i = 0; i < SPANS; ++i) {
+        low[threadIdx.x] = lo[i], high[threadIdx.x] = hi[i];
+        for (int reach = LISTING / 2; reach > 0; reach /= 2) {
+            __syncthreads();
+            if (int(threadIdx.x) < reach) {
+                low[threadIdx.x] = least(low[threadIdx.x], low[threadIdx.x + reach]);
+                high[threadIdx.x] = greatest(high[threadIdx.x], high[threadIdx.x + reach]);
+            }
+        }
+        if (threadIdx.x == 0) spans[2 * i] = low[0], spans[2 * i + 1] = high[0];
+        __syncthreads();
+    }
+}
+
+// What the mask is in the whole block, if its spans tell. Else SIDE columns by MARKING / SIDE rows at a time; it ends when a kept and a dropped cell were seen.
 extern "C" __global__ void __launch_bounds__(MARKING) mark_blocks(const __grid_constant__ Blocks p, ML_MODS_PARAMETER) {
     __shared__ RowValues lines[LINES];
     __shared__ int some, none;
@@ -25,6 +59,16 @@ extern "C" __global__ void __launch_bounds__(MARKING) mark_blocks(const __grid_c
     const i64 q_from = i64(blockIdx.y) * p.block_q, kv_from = i64(blockIdx.x) * p.block_kv;
     const i64 q_to = least(q_from + p.block_q, p.q_len), kv_to = least(kv_from + p.block_kv, p.kv_len);
     const HeadValues head = head_values(ML_MODS, b, h);
+    const bool whole = q_to - q_from == p.block_q && kv_to - kv_from == p.block_kv;
+    u8 *const found = p.classes + (i64(blockIdx.z) * p.rows + blockIdx.y) * p.columns + blockIdx.x;
+    const i64 *spans = p.spans + i64(blockIdx.z) * (p.rows + p.columns) * SPANS * 2;
+    const Span all = mask_span(ML_MODS, head, row_spans(spans + i64(blockIdx.y) * SPANS * 2),
+                               column_spans(spans + i64(p.rows + blockIdx.x) * SPANS * 2), b, h, {q_from, q_to - 1},
+                               {kv_from, kv_to - 1});
+    if (is_one(all)) {
+        if (threadIdx.x == 0) *found = all.lo == 0 ? 0 : whole ? 2 : 1;
+        return;
+    }
     if (threadIdx.x == 0) some = none = 0;
     bool mixed = false;
     for (i64 first = kv_from; first < kv_to && !mixed; first += SIDE) {
@@ -48,9 +92,7 @@ extern "C" __global__ void __launch_bounds__(MARKING) mark_blocks(const __grid_c
         }
     }
     __syncthreads();
-    const bool whole = q_to - q_from == p.block_q && kv_to - kv_from == p.block_kv;
-    if (threadIdx.x == 0)
-        p.classes[(i64(blockIdx.z) * p.rows + blockIdx.y) * p.columns + blockIdx.x] = !some ? 0 : !none && whole ? 2 : 1;
+    if (threadIdx.x == 0) *found = !some ? 0 : !none && whole ? 2 : 1;
 }
 
 // The blocks of a line that are listed, ascending, then the others, ascending.

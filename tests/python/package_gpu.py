@@ -437,5 +437,6 @@ for name in (
     check(name)
 if os.environ.get("MASKLOOM_NVRTC"):
     check(kernels_are_compiled_for_their_architecture)
+    check(masks_that_come_again_are_not_read)
 print(f"{len(checked)} rules of calls on a GPU hold")
 sys.exit(0)

@@ -6,6 +6,7 @@ It needs a GPU, PyTorch with CUDA, NVRTC and the installed package. `MASKLOOM_CA
 failure is told with its trace, and the script ends with 1. package_costs_on_a_card.py tells what calls cost.
 """
 
+import inspect
 import math
 import os
 import sys
@@ -27,6 +28,7 @@ DEVICE = torch.device("cuda", 0)
 MOST = {torch.bfloat16: 1.6e-2, torch.float16: 3e-3}
 
 
+KNOWN = inspect.signature(torchs_block_mask).parameters
 ARRAYS = [f"{side}_{what}" for side in ("kv", "full_kv", "q", "full_q") for what in ("num_blocks", "indices")]
 
 
@@ -400,11 +402,15 @@ def blocks_found_on_the_card():
             *groups, q_len, kv_len, block = sizes
             for turn in range(4):
                 for separate in (True, False):
+                    if not separate and "separate_full_blocks" not in KNOWN:
+                        continue
                     mod = kind()
                     torch.cuda.synchronize()
                     # the first is copied to the host, the second prepares the kernel
                     torch.cuda.set_sync_debug_mode("error" if turn > 1 else "default")
-                    options = {"device": DEVICE, "BLOCK_SIZE": block, "separate_full_blocks": separate}
+                    options = {"device": DEVICE, "BLOCK_SIZE": block}
+                    if not separate:
+                        options["separate_full_blocks"] = False
                     got = create_block_mask(mod, *groups, q_len, kv_len, **options)
                     torch.cuda.set_sync_debug_mode("default")
                     wanted = torchs_block_mask(mod, *groups, q_len, kv_len, **options)
@@ -477,7 +483,15 @@ CASES = [
     *(documents_by_batch_entry, a_mask_that_changes_in_place, slopes_that_learn, a_table_that_learns, soft_caps),
     *(a_score_by_a_captured_int, no_mask_and_odd_lengths, rows_that_keep_nothing, heads_of_odd_widths, few_queries),
     *(one_batch_of_keys, transposed_tensors, a_block_mask_of_pytorch, another_scale, largest_scores),
-    *(checkpoints, inference_and_autocast, refusals, arrays_on_the_card, blocks_found_on_the_card, packed_sequences, parts_that_are_merged),
+    *(
+        checkpoints,
+        inference_and_autocast,
+        refusals,
+        arrays_on_the_card,
+        blocks_found_on_the_card,
+        packed_sequences,
+        parts_that_are_merged,
+    ),
 ]
 
 
@@ -544,7 +558,7 @@ def captured_graphs():
 #: Those that change what holds for the whole process, or look at it.
 ALONE = [
     *(a_compiled_graph, a_mode_that_watches, streams_and_threads, another_length_compiles_nothing),
-    *(gradients_in_one_order, captured_graphs),
+    *(gradients_in_one_order, captured_graphs, blocks_found_on_the_card),
 ]
 
 

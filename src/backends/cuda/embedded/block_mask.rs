@@ -18,7 +18,7 @@ use crate::ir::schedule::needed;
 packed! {
     /// kernels/block_mask.cu's struct; addresses are u64, 0 where a list is not wanted.
     Blocks {
-        classes: u64,
+        classes: u64, spans: u64,
         kv_counts: u64, kv_indices: u64, full_kv_counts: u64, full_kv_indices: u64,
         q_counts: u64, q_indices: u64, full_q_counts: u64, full_q_indices: u64,
         q_len: i64, kv_len: i64,
@@ -38,13 +38,15 @@ const LISTS: [&str; 8] = [
     "full_q_counts",
     "full_q_indices",
 ];
-/// Threads of a block of `mark_blocks` and of `list_blocks`, as the kernel has them.
+/// Bytes of a line's spans at most: a holder keeps four values (`emit/hoist.rs`).
+const LINE_BYTES: usize = 4 * 16;
+/// Threads of a block of `mark_blocks`, and of `span_lines` and `list_blocks`, as the kernels have them.
 const MARKING: usize = 256;
 const LISTING: usize = 128;
 /// Blocks that a launch has in its second and third direction.
 const MOST: usize = 65_535;
-/// Cells that are looked at; beyond, the host finds the blocks sooner: it looks at boxes, not at cells.
-const CELLS: u128 = 1 << 31;
+/// Cells that may have to be looked at one by one; beyond, the host finds the blocks sooner, which divides boxes further.
+const CELLS: u128 = 1 << 34;
 /// Operations of a mask: a row's values lie in shared memory.
 const OPERATIONS: usize = 256;
 /// Smallest blocks in tokens: smaller ones leave most threads without cells.
@@ -129,7 +131,8 @@ pub(super) fn recipe(
     };
     let classes = recipe.scratch(entry_batch * entry_heads * rows * columns);
     let lists = LISTS.iter().zip(wanted.places).filter_map(|(name, place)| Some((*name, At::call(0).plus(4 * place?))));
-    let places: Vec<_> = [("classes", classes)].into_iter().chain(lists).collect();
+    let spans = recipe.scratch(entry_batch * entry_heads * (rows + columns) * LINE_BYTES);
+    let places: Vec<_> = [("classes", classes), ("spans", spans)].into_iter().chain(lists).collect();
     let blocks = recipe.fields(raw.bytes(), &Blocks::layout(), &places);
     let own = mods.captures();
     let at = |name: &str| captured.iter().position(|c| c.name == name).expect("lifting keeps names");
@@ -137,9 +140,12 @@ pub(super) fn recipe(
     let tensors: Vec<_> = own.iter().map(|(_, tensor)| *tensor).collect();
     let values = emitted.layout.fill(&vec![0; emitted.layout.words()], &tensors, &mods.ints, &mods.floats);
     let values = recipe.part(Part::Bytes(values, words));
+    let spanning = recipe.code(&made.key, &made.cubin, "span_lines", 0);
     let marking = recipe.code(&made.key, &made.cubin, "mark_blocks", 0);
     let listing = recipe.code(&made.key, &made.cubin, "list_blocks", 0);
     let grid = (columns as u32, rows as u32, (entry_batch * entry_heads) as u32);
+    let lines = ((rows + columns) as u32, (entry_batch * entry_heads) as u32, 1);
+    recipe.launch(spanning, vec![blocks, values], lines, LISTING);
     recipe.launch(marking, vec![blocks, values], grid, MARKING);
     recipe.launch(listing, vec![blocks], ((rows + columns) as u32, (batch * heads) as u32, 1), LISTING);
     Ok(recipe)

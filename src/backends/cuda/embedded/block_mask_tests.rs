@@ -24,6 +24,8 @@ struct Case {
     mask: Mod,
     wanted: Wanted,
     made: Recipe,
+    /// Blocks of the first entry that spans decide, at least.
+    decided: Option<i32>,
 }
 
 /// Where the lists of so many rows and columns begin: 16 elements are between them, which nobody may write. And where the last ends.
@@ -47,7 +49,7 @@ impl Case {
         let wanted = Wanted { groups, lengths, block, places: places(groups.0 * groups.1, rows, columns, separate).0 };
         let card = Card::usual("sm_90a").expect("known");
         let made = recipe(&mask, &wanted, &card, &Echo, None).expect("a mask that the kernel takes");
-        Case { mask, wanted, made }
+        Case { mask, wanted, made, decided: None }
     }
 
     fn grid(&self) -> (usize, usize) {
@@ -80,7 +82,7 @@ impl Case {
             };
             let _ = writeln!(text, "static const {class} captured{number}[] = {{{}}};", values.join(", "));
         }
-        let _ = writeln!(text, "void run() {{\n    vector<u8> classes({}, 77);", self.made.scratch);
+        let _ = writeln!(text, "void run() {{\n    vector<u8> classes({}, 77); // and spans", self.made.scratch);
         let _ = writeln!(text, "    vector<int> lists({}, -7);", self.elements());
         for (number, part) in self.made.parts.iter().enumerate() {
             let Part::Bytes(raw, places) = part else { panic!("no maps") };
@@ -116,7 +118,16 @@ impl Case {
                 given.join(", ")
             );
         }
-        text + "    here = nullptr;\n    for (int value : lists) printf(\"%d\\n\", value);\n}\n}\n"
+        // how many blocks the spans decide
+        let (rows, columns) = self.grid();
+        let Wanted { lengths: Lengths { q_len, kv_len }, block: BlockSize { q, kv }, .. } = self.wanted;
+        let _ = writeln!(
+            text,
+            "    int decided = 0;\n    for (int row = 0; row < {rows}; ++row) for (int column = 0; column < {columns}; ++column)\n        decided += \
+             is_one(mask_span(part1, head_values(part1, 0, 0), row_spans(part0.spans + row * 2 * SPANS), column_spans(part0.spans + ({rows} + \
+             column) * 2 * SPANS), 0, 0, {{row * {q}, min(row * {q} + {q}, {q_len}) - 1}}, {{column * {kv}, min(column * {kv} + {kv}, {kv_len}) - 1}}));"
+        );
+        text + "    here = nullptr;\n    printf(\"%d\\n\", decided);\n    for (int value : lists) printf(\"%d\\n\", value);\n}\n}\n"
     }
 
     /// The lists as the host finds them, with what lies between them.
@@ -217,8 +228,9 @@ fn floats() -> Mod {
 
 fn cases() -> Vec<Case> {
     let mut cases = vec![
-        Case::new(documents(), (1, 1), (300, 300), (128, 128), true),
-        Case::new(documents(), (2, 3), (257, 140), (32, 64), false),
+        // above the diagonal, and documents that do not meet
+        Case { decided: Some(4), ..Case::new(documents(), (1, 1), (300, 300), (128, 128), true) },
+        Case { decided: Some(20), ..Case::new(documents(), (2, 3), (257, 140), (32, 64), false) },
         Case::new(wrapping(), (1, 1), (300, 300), (64, 32), true),
         Case::new(by_groups(), (2, 3), (300, 290), (64, 64), true),
         Case::new(by_groups(), (2, 3), (256, 256), (256, 16), false),
@@ -251,8 +263,12 @@ fn the_blocks_are_those_that_the_host_finds() {
     let out = String::from_utf8(ran.stdout).expect("text");
     let mut found = out.lines().map(|line| line.parse::<i32>().expect("a number"));
     for (at, case) in cases.iter().enumerate() {
+        let decided = found.next().expect("how many blocks spans decide");
         let own: Vec<i32> = found.by_ref().take(case.elements()).collect();
         assert!(own == case.expected(), "case {at}: other lists");
+        if let Some(least) = case.decided {
+            assert!(decided >= least, "case {at}: spans decide {decided} blocks of the first entry, not {least}");
+        }
     }
     assert_eq!(found.count(), 0);
 }
@@ -287,7 +303,7 @@ fn what_the_host_finds_sooner_or_otherwise_is_refused() {
         assert_eq!(why.code, "block-mask-on-card", "{why}");
         why.message
     };
-    let long = Lengths::new(65_536, 65_536).expect("lengths");
+    let long = Lengths::new(262_144, 262_144).expect("lengths");
     assert!(refused(&documents(), Wanted { lengths: long, ..wanted }).contains("so many cells"));
     assert!(refused(&documents(), Wanted { block: BlockSize { q: 8, kv: 128 }, ..wanted }).contains("small"));
     let bent = mask(|g, [_, _, q, k]| {

@@ -53,7 +53,8 @@ pub(crate) fn emit(template: &Template) -> Emitted {
     emit_as(template, Ints::Narrow)
 }
 
-/// Emits a mask of a template whose ints have 64 bits, captured ones included. Its literal ints fit in 32.
+/// Emits a mask of a template whose ints have 64 bits, captured ones included, and what it is in boxes of cells (`spans.rs`). Its literal ints
+/// fit in 32.
 pub(crate) fn emit_wide(template: &Template) -> Emitted {
     emit_as(template, Ints::Wide)
 }
@@ -154,6 +155,9 @@ impl<'a> Emitter<'a> {
             let result = self.operand(root, &function);
             self.function(text, &function, &result);
         }
+        if let (Some(mask), Ints::Wide) = (self.template.mask, self.ints) {
+            self.spans(text, mask);
+        }
         if let Some(gradient) = self.template.gradient {
             self.gradient(text, gradient);
         }
@@ -219,6 +223,11 @@ impl<'a> Emitter<'a> {
         }
         let in_order = Level::ALL.into_iter().flat_map(|level| self.schedule.at(level));
         in_order.filter(|id| needed[id.0 as usize] && !is_atom(&graph.node(**id).op)).copied().collect()
+    }
+
+    /// Values that are computed once a head, row or column.
+    pub(super) fn held_by(&self, holder: Holder) -> Vec<NodeId> {
+        self.held.of(holder)
     }
 
     fn is_given(&self, id: NodeId, given: &[Holder]) -> bool {

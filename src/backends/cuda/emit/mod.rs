@@ -15,5 +15,6 @@ pub(crate) mod ops;
 #[cfg(test)]
 pub(crate) mod run_tests;
 pub(crate) mod source;
+mod spans;
 #[cfg(test)]
 pub(crate) mod tests;
