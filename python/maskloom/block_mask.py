@@ -50,8 +50,9 @@ def create_block_mask(
             does. It may read tensors of PyTorch, NumPy and JAX of any shape, of dtype bool, int8 to int64, uint8,
             float16, bfloat16, float32 or float64. Their contents are read now: change them and make the mask again.
             Tensors on a GPU are copied to the host for this, which waits for the GPU once a tensor. A function that
-            comes again with other tensors of the same shapes, all on `device`, copies nothing and waits for nothing:
-            a kernel finds the blocks there, up to 2^34 cells over the batch entries and heads that differ.
+            comes again with other tensors of the same shapes, all on `device` and read by indices alone, copies nothing
+            and waits for nothing: a kernel finds the blocks there, up to 2^34 cells over the batch entries and heads
+            that differ.
         B, H: batch entries and heads; None is 1, for all.
         Q_LEN, KV_LEN: tokens, 1 to 2^30.
         device: of the arrays. None: the current accelerator, or else the CPU.

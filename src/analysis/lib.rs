@@ -21,3 +21,4 @@ pub mod ranges;
 pub mod raster;
 pub mod repeats;
 pub mod settled;
+pub mod spread;

@@ -5,13 +5,15 @@
 //! every cell. Must not know blocks or kernels.
 
 use super::interval::{Cells, Cuts, Program, RowCuts};
+use super::spread;
 use crate::base::Lengths;
 use crate::ir::graph::Mod;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Runs of keys of a row whose bounds are evaluated if its comparisons do not decide them.
 const LOOKS: usize = 64;
+/// Rows of a task.
+const ROWS: usize = 256;
 /// Rows that are tried before all are.
 const TRIED: usize = 16;
 
@@ -29,7 +31,12 @@ pub fn row_ranges(mask: &Mod, b: usize, h: usize, lengths: Lengths) -> Option<Ve
     // a mask of another kind shows early
     let mut rows = cuts.rows(&program);
     (0..lengths.q_len).step_by(lengths.q_len.div_ceil(TRIED)).try_for_each(|q| of(&mut rows, q).map(|_| ()))?;
-    (0..lengths.q_len).into_par_iter().map_init(|| cuts.rows(&program), of).collect()
+    let of_some = |rows: &mut RowCuts<'_>, at: usize| {
+        let own = at * ROWS..lengths.q_len.min((at + 1) * ROWS);
+        own.map(|q| of(rows, q)).collect::<Option<Vec<_>>>()
+    };
+    let parts = spread::in_order(lengths.q_len.div_ceil(ROWS), || cuts.rows(&program), of_some);
+    Some(parts.into_iter().collect::<Option<Vec<_>>>()?.concat())
 }
 
 /// The range of the row that was entered last.

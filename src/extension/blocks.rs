@@ -2,7 +2,7 @@
 //!
 //! Invariant: exact, as the block masks that it wraps. Must not know PyTorch's objects.
 
-use super::guard::{computed, divided};
+use super::guard::computed;
 use super::mask::Mask;
 use super::memory;
 use crate::analysis::block_mask::{BlockMask, Listed, MaskShape, Side, TorchLists};
@@ -25,7 +25,7 @@ pub(super) fn build(
     lengths: (usize, usize),
     block: (usize, usize),
 ) -> PyResult<Blocks> {
-    divided(py, || {
+    computed(py, || {
         let lengths = Lengths::new(lengths.0, lengths.1)?;
         let shape = MaskShape { batch: groups.0, heads: groups.1, lengths };
         let size = BlockSize { q: block.0, kv: block.1 };

@@ -85,12 +85,6 @@ pub(super) fn computed<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T,
     })
 }
 
-/// The same for work that is divided several times: by one of the threads that it is divided among, so that they are woken once. On the machine
-/// of a rented card a thread that waits for others is woken after a millisecond (H200, 2026-11-28).
-pub(super) fn divided<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Diagnostic> + Send) -> PyResult<T> {
-    computed(py, || rayon::scope(|_| work()))
-}
-
 enum Fault {
     Reported(Box<Diagnostic>),
     Panic((String, String)),

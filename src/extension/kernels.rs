@@ -4,7 +4,7 @@
 //! its stream has come past the launches. Must not know PyTorch's objects nor how gradients are asked for.
 
 use super::attention::{self, Extents};
-use super::guard::{computed, divided};
+use super::guard::computed;
 use super::mask::Mask;
 use super::memory;
 use crate::backends::cuda::Cache;
@@ -61,7 +61,7 @@ pub(super) fn forward_pass(
     strides: Vec<[i64; 3]>,
     place: Place,
 ) -> PyResult<Pass> {
-    divided(py, || {
+    computed(py, || {
         let problem = || attention::problem((mask, score), extents, dtype, scale, max_scores);
         made(&place, problem, |problem, card| {
             let (layouts, compiler) = (Layouts::new(&strides)?, card.compiler(&place.2)?);
@@ -84,7 +84,7 @@ pub(super) fn backward_pass(
     strides: Vec<[i64; 3]>,
     place: Place,
 ) -> PyResult<Pass> {
-    divided(py, || {
+    computed(py, || {
         let problem = || attention::problem((mask, score), extents, dtype, scale, false);
         made(&place, problem, |problem, card| {
             let (layouts, compiler) = (Layouts::new(&strides)?, card.compiler(&place.2)?);

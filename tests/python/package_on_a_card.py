@@ -393,11 +393,7 @@ def blocks_found_on_the_card():
         at = torch.rand(700, generator=made, device=DEVICE)
         return lambda b, h, q, kv: at[q] * 0.5 > at[kv] - 0.25
 
-    def a_number():
-        span = ints(600)
-        return lambda b, h, q, kv: (q - kv < span) & (q >= kv)
-
-    for kind in (documents, by_batch_entry, padding, by_head, tables, floats, a_number):
+    for kind in (documents, by_batch_entry, padding, by_head, tables, floats):
         for sizes in ((3, 4, 700, 700, 128), (3, 4, 640, 300, (64, 32))):
             *groups, q_len, kv_len, block = sizes
             for turn in range(4):
@@ -411,8 +407,10 @@ def blocks_found_on_the_card():
                     options = {"device": DEVICE, "BLOCK_SIZE": block}
                     if not separate:
                         options["separate_full_blocks"] = False
-                    got = create_block_mask(mod, *groups, q_len, kv_len, **options)
-                    torch.cuda.set_sync_debug_mode("default")
+                    try:
+                        got = create_block_mask(mod, *groups, q_len, kv_len, **options)
+                    finally:
+                        torch.cuda.set_sync_debug_mode("default")
                     wanted = torchs_block_mask(mod, *groups, q_len, kv_len, **options)
                     for name in ARRAYS:
                         one, other = getattr(got, name), getattr(wanted, name)

@@ -10,20 +10,17 @@ use super::walk::{Eyes, Grid, MAX_RUNS, Node, Past, Walk, too_large};
 use super::{BlockMask, Inner, MaskShape, PackedRun, Rows};
 use crate::analysis::change::Change;
 use crate::analysis::classify::{Exact, Mask};
+use crate::analysis::spread;
 use crate::base::{BlockSize, Control, Diagnostic};
 use crate::ir::graph::Mod;
-use rayon::prelude::*;
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
 
 /// Blocks of a grid, over batch and heads, that we are ready to look at.
 const MAX_BLOCKS: u128 = 1 << 36;
 /// Rows of blocks, over batch and heads.
 const MAX_ROWS: usize = 1 << 26;
-/// Work that one thread does alone.
-const QUICK: Duration = Duration::from_micros(500);
 
 pub(super) fn build(
     mask: Option<Arc<Mod>>,
@@ -98,9 +95,7 @@ impl<'a> Grid<'a> {
             cuts[n].get_or_init(|| GroupCuts::new(self, b, h)).as_ref()
         };
         if self.past.is_none() {
-            (0..groups.len()).into_par_iter().for_each(|n| {
-                prepare(n);
-            });
+            spread::in_order(groups.len(), || (), |(), n| prepare(n).is_some());
         }
         let bands = self.rows.div_ceil(self.band);
         let tasks = groups.len() * bands;
@@ -109,16 +104,7 @@ impl<'a> Grid<'a> {
             self.band(eyes, groups[group], || prepare(group), band * self.band)
         };
         let start = || Eyes { exact: self.mask.map(Exact::new), asked: self.past.map(|past| past.change.ask()) };
-        // if the first task estimates that all take less time than waking other threads, one thread does them
-        let began = Instant::now();
-        let mut eyes = start();
-        let first = task(&mut eyes, 0)?;
-        let rest: Vec<Band> = if began.elapsed() * (tasks as u32) < QUICK {
-            (1..tasks).map(|n| task(&mut eyes, n)).collect::<Result<_, _>>()?
-        } else {
-            (1..tasks).into_par_iter().map_init(start, task).collect::<Result<_, _>>()?
-        };
-        let parts: Vec<Band> = std::iter::once(first).chain(rest).collect();
+        let parts = spread::in_order(tasks, start, task).into_iter().collect::<Result<Vec<Band>, _>>()?;
         Ok(parts.chunks(bands).map(join).collect())
     }
 

@@ -6,11 +6,11 @@
 use super::packed::{WORDS, packed};
 use super::plan::Plan;
 use crate::analysis::repeats::{self, tokens};
+use crate::analysis::spread;
 use crate::backends::cuda::variant::spec::MaskKind;
 use crate::base::{BlockSize, Lengths};
 use crate::ir::graph::Mod;
 use crate::ir::tiles::Program;
-use rayon::prelude::*;
 use std::collections::HashMap;
 
 /// Partial tiles up to which bitmaps are made of a mask whose rows keep a range of keys each: 32 MB of them at most, and a fraction of a
@@ -71,19 +71,22 @@ impl Bitmaps {
         pack: impl Fn(&[u8]) -> Vec<u32> + Sync,
     ) -> Bitmaps {
         let tiles: Vec<Vec<(u32, u32)>> = lists.iter().map(|list| list.rows.concat()).collect();
-        let of_list = |(list, tiles): (&List, &Vec<(u32, u32)>)| match mask {
-            Some(mask) => repeats::firsts(mask, list.place, lengths, size, tiles),
-            None => (0..tiles.len() as u32).collect(),
+        let of_list = |(): &mut (), at: usize| -> Vec<u32> {
+            match mask {
+                Some(mask) => repeats::firsts(mask, lists[at].place, lengths, size, &tiles[at]),
+                None => (0..tiles[at].len() as u32).collect(),
+            }
         };
-        let firsts: Vec<Vec<u32>> = lists.par_iter().zip(&tiles).map(of_list).collect();
+        let firsts: Vec<Vec<u32>> = spread::in_order(lists.len(), || (), of_list);
         let places = evaluated(&firsts);
         let program = mask.map(Program::new);
-        let words_of = |cells: &mut Vec<u8>, (list, at): &(usize, usize)| {
+        let words_of = |cells: &mut Vec<u8>, place: usize| {
+            let (list, at) = places[place];
             cells.fill(0);
-            fill(program.as_ref(), lists[*list].place, lengths, size, tiles[*list][*at], cells);
+            fill(program.as_ref(), lists[list].place, lengths, size, tiles[list][at], cells);
             pack(cells)
         };
-        let words: Vec<Vec<u32>> = places.par_iter().map_init(|| vec![0u8; size.q * size.kv], words_of).collect();
+        let words: Vec<Vec<u32>> = spread::in_order(places.len(), || vec![0u8; size.q * size.kv], words_of);
         let mut of_tile: Vec<Vec<&[u32]>> = tiles.iter().map(|tiles| vec![&[][..]; tiles.len()]).collect();
         for ((list, at), words) in places.iter().zip(&words) {
             of_tile[*list][*at] = words;
