@@ -189,10 +189,10 @@ class ContextParallel:
         stages, exchanges = self._made(name, q.device)
         kernels = self._kernels if self._kernels is not None else CARDS if fits(q, k, v) else None
         made = all_ready(kernels, stages, score_mod) if kernels is not None else None
-        answer()
         if made is not None:
-            out, lse = Staged.apply(q, k, v, kernels, made, exchanges, scale, deterministic)
+            out, lse = Staged.apply(q, k, v, kernels, made, exchanges, scale, deterministic, answer)
             return (out, lse) if return_lse else out
+        answer()
         out, lse = _Attention.apply(q, k, v, stages, exchanges, score_mod, scale, deterministic)
         return (out, lse) if return_lse else out
 
@@ -399,7 +399,7 @@ class _Attention(torch.autograd.Function):
         deterministic: bool,
     ) -> tuple[Tensor, Tensor]:
         needs = any(x.requires_grad for x in (q, k, v)) or any(ctx.needs_input_grad[:3])
-        pending = [exchange.send(k.detach(), v.detach()) for exchange in exchanges]
+        pending = [exchange.send(exchange.packed(k, v), k.shape[-1]) for exchange in exchanges]
         kept: list[tuple[list[Tensor], tuple[Tensor, Tensor] | None]] = []
         with settings(deterministic), torch.set_grad_enabled(needs):
             arriving = [lambda: [k.detach(), v.detach()], *pending]

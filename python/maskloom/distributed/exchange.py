@@ -61,14 +61,17 @@ class Exchange:
         assert work is not None, "this process is in the group"
         return work
 
-    def send(self, k: Tensor, v: Tensor) -> Callable[[], list[Tensor]]:
-        """Starts it; the result waits for the keys and values [B, Hkv, tokens, D] of the stage."""
+    def packed(self, k: Tensor, v: Tensor) -> Tensor:
+        """What this rank sends of its keys and values. No communication."""
         # only what is sent is copied: first its rows, then keys and values side by side, by tokens
         sent = [x.detach().index_select(2, self.picked).permute(2, 0, 1, 3) for x in (k, v)]
-        packed = torch.cat(sent, dim=-1).contiguous()
+        return torch.cat(sent, dim=-1).contiguous()
+
+    def send(self, packed: Tensor, width: int) -> Callable[[], list[Tensor]]:
+        """Starts it; `width` is the keys' head_dim. The result waits for the keys and values [B, Hkv, tokens, D] of the
+        stage."""
         out = packed.new_empty(sum(self.received), *packed.shape[1:])
         work = self._started(out, packed, self.received, self.sent)
-        width = k.shape[-1]
 
         def wait() -> list[Tensor]:
             work.wait()
