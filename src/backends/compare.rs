@@ -386,6 +386,23 @@ mod tests {
         assert_eq!((row.relative_rms, row.relative_rms_allowed), (Some(found.2), Some(0.125)));
     }
 
+    /// Values of v that are zero: no error of such a row is relative to anything.
+    #[test]
+    fn a_row_without_a_size_counts_as_right_among_others() {
+        use crate::backends::gate::Group;
+        let mut exact = exact();
+        (exact.out, exact.scales[0].out) = (vec![0.0; 4], vec![0.0; 2]);
+        let mut bars = Bars::flat(&exact, 10.0, 10.0, 10.0);
+        bars.groups = vec![Group { name: "b 0, h 0".into(), rows: vec![0, 1], relative: 0.25 }];
+        let got = |out: [f64; 4]| judge(&Got { out: out.to_vec(), lse: None, max_scores: None }, &exact, &bars);
+        let right = got([0.0; 4]);
+        assert!(right.passed() && worst(&right).4 == 0.0, "{right:?}");
+        // the root mean square of 0 and 1 / 2
+        let off = got([0.0, 0.0, 1.0, -1.0]);
+        assert_eq!((worst(&off).0, worst(&off).1), ("out, relative to its size,", "b 0, h 0"));
+        assert!((worst(&off).2 - 0.125f64.sqrt()).abs() < 1e-15, "{off:?}");
+    }
+
     #[test]
     fn every_output_has_a_row_with_its_largest_error_and_limit() {
         let found = judged(

@@ -265,3 +265,20 @@ fn the_error_over_all_rows_may_be_what_the_rows_may_be_together() {
     let bars = Bars::new(&of(DType::F16, None), &exact, &errors(vec![0.5, 0.25], vec![0.0; 2]), Rounds::Fused);
     near("absolute", bars.relative_rms, (2.0 * one * one + 2.0 * other * other).sqrt());
 }
+
+#[test]
+fn flat_bars_are_absolute() {
+    let bars = Bars::flat(&exact(vec![scale(4, 2.0, 3); 2]), 0.125, 0.25, 0.5);
+    // an element of any size, and of any scale
+    assert_eq!(bars.rows.iter().map(|bar| bar.element(1e6, 1e6)).collect::<Vec<_>>(), [0.125; 2]);
+    assert_eq!(
+        bars.rows.iter().map(|bar| (bar.rms, bar.lse, bar.max_score)).collect::<Vec<_>>(),
+        [(0.125, 0.25, 0.5); 2]
+    );
+}
+
+#[test]
+fn no_values_have_no_mean() {
+    assert_eq!(mean_square(std::iter::empty()), 0.0);
+    assert_eq!(mean_square([3.0, -4.0].into_iter()), 12.5);
+}

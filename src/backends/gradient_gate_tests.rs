@@ -338,6 +338,8 @@ fn an_arrays_limit_is_the_sum_of_its_parts() {
     let found = Rows { got: &[1.5, -2.25], ..WHOLE }.judged(0.0);
     assert_eq!((found.name.as_str(), found.max_abs, found.largest), ("dx", 0.5, 2.0));
     assert_eq!((found.widest, found.fault), (found.allowed, None));
+    // zeros may be off by the smallest number of float32
+    assert_eq!(allowed(Rows { got: &[0.0; 2], want: &[0.0; 2], ..WHOLE }), least);
 }
 
 #[test]
@@ -386,8 +388,24 @@ fn a_rows_limit_is_the_sum_of_its_parts() {
     assert_eq!(Rows { got: &got, want: &want, ..WHOLE }.judged(0.0).fault, None);
     // numbers below the smallest of float32 are zeros
     let tiny = f64::from(f32::MIN_POSITIVE);
-    let of = |got: f64| Rows { got: &[0.0, got], want: &[0.0, 0.0], width: 2, ..WHOLE }.judged(0.0).fault;
-    assert!(of(tiny).is_none() && of(2.0 * tiny).is_some());
+    let of = |got: f64| Rows { got: &[got, -got], want: &[0.0, 0.0], width: 2, ..WHOLE }.judged(0.0).fault;
+    assert!(of(tiny).is_none() && of(1.5 * tiny).is_some());
+}
+
+/// dq and dk are differences of products with v, so that dv's size bounds their rounding; dv's own terms do not cancel.
+#[test]
+fn vanishing_dq_and_dk_may_be_off_by_rounding_of_dv() {
+    let problem = with_mods(spec(1, 1, 1, 2, 3, 2), None, None);
+    let (given, seeds, sample) = (inputs::random(&problem, 3), gradients::random(&problem, 3), Sample::whole(&problem));
+    let mut want = exact(&problem, &given, &seeds, &sample, Arithmetic::Exact, &Control::new()).expect("gradients");
+    let pair = &mut want.pairs[0];
+    (pair.dq, pair.dk, pair.dv) = (vec![0.0; 4], vec![0.0; 6], vec![-5e4; 6]);
+    (pair.noise, pair.key_noise) = (Vec::new(), Vec::new());
+    let errors = judge(&problem, &whole(&problem, &want), &Bars::new(&problem, &want, &[])).expect("comparable");
+    let least = f64::from(f32::MIN_POSITIVE);
+    // eight steps of float32 at 1, times 50,000; a ten-thousandth of 50,000
+    let floor = 8.0 * 2f64.powi(-23) * 5e4 + least;
+    assert_eq!(errors.iter().map(|e| e.allowed).collect::<Vec<_>>(), [floor, floor, 1e-4 * 5e4 + least]);
 }
 
 #[test]

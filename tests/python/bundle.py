@@ -21,6 +21,7 @@ import warnings
 
 import torch
 import torch.distributed.fsdp
+import torch.multiprocessing
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils import checkpoint
@@ -283,15 +284,18 @@ class Model(torch.nn.Module):
         return checkpoint.checkpoint(self.attend, x, use_reentrant=False, context_fn=selective)
 
 
-def spread(way, file):
+WAYS = ("alone", "ddp", "fsdp1", "fsdp2")
+
+
+def spread(rank, way, folder):
     """Two steps on the batch, or on this process's half of it; what was learned is written."""
     import torch.distributed as dist
 
     torch.manual_seed(0)
     model, x = Model(), torch.randn(6, P["q_len"], 32)
     if way != "alone":
-        dist.init_process_group("gloo")
-        x = x.chunk(2)[dist.get_rank()]
+        dist.init_process_group("gloo", init_method=f"file://{folder}/{way}.store", rank=rank, world_size=2)
+        x = x.chunk(2)[rank]
     if way == "ddp":
         run = torch.nn.parallel.DistributedDataParallel(model)
     elif way == "fsdp1":
@@ -312,25 +316,30 @@ def spread(way, file):
             found = run.state_dict()
     else:
         found = {n: p.full_tensor() if hasattr(p, "full_tensor") else p for n, p in model.state_dict().items()}
-    if way == "alone" or dist.get_rank() == 0:
-        torch.save({n: p.detach().clone() for n, p in found.items()}, file)
+    if rank == 0:
+        torch.save({n: p.detach().clone() for n, p in found.items()}, os.path.join(folder, f"{way}.pt"))
     if way != "alone":
         dist.barrier()
         dist.destroy_process_group()
 
 
+def spread_each_way(folder):
+    """Each way in processes that are forked from this one: it has imported PyTorch, and has run none of it."""
+    for way in WAYS:
+        if way == "fsdp2" and not hasattr(torch.distributed.fsdp, "fully_shard"):
+            continue
+        processes = 1 if way == "alone" else 2
+        torch.multiprocessing.start_processes(spread, args=(way, folder), nprocs=processes, start_method="fork")
+
+
 def kernels_learn_spread_over_processes_as_in_one():
-    found = {}
     with tempfile.TemporaryDirectory() as folder:
-        for way in ("alone", "ddp", "fsdp1", "fsdp2"):
-            if way == "fsdp2" and not hasattr(torch.distributed.fsdp, "fully_shard"):
-                continue
-            file = os.path.join(folder, "learned.pt")
-            spawn = [] if way == "alone" else ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-            command = [sys.executable, *spawn, os.path.abspath(__file__), *sys.argv[1:3], way, file]
-            ran = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"})
-            assert ran.returncode == 0, (way, ran.stderr[:6000])
-            found[way] = torch.load(file)
+        command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:3], folder]
+        ran = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"})
+        assert ran.returncode == 0, ran.stderr[:6000]
+        files = {way: os.path.join(folder, f"{way}.pt") for way in WAYS}
+        found = {way: torch.load(file) for way, file in files.items() if os.path.exists(file)}
+    assert len(found) == len(WAYS) - (not hasattr(torch.distributed.fsdp, "fully_shard")), found.keys()
     first = Model().state_dict()["attention.learnt.slopes"]
     for way, learned in found.items():
         for name, want in found["alone"].items():
@@ -486,7 +495,7 @@ def too_many_additions_are_refused():
 
 
 if len(sys.argv) > 3:
-    spread(*sys.argv[3:])
+    spread_each_way(sys.argv[3])
     sys.exit()
 for alone in (past_the_dispatcher, lambda *tensors: False):
     kernel._alone = alone

@@ -32,7 +32,7 @@ def main():
         if "mypy" not in missing:
             with tempfile.TemporaryDirectory() as cache:
                 # what mypy reads of torch is read once
-                kept = (f"--cache-dir={cache}", *MYPY)
+                kept = (f"--cache-dir={os.environ.get('MYPY_CACHE_DIR') or cache}", *MYPY)
                 ran("mypy", *kept, *modules, cwd=folder)
                 ran("mypy", *kept, "maskloom_sidecar", "sitecustomize.py", cwd=os.path.join(folder, "sidecar"))
     if missing:
