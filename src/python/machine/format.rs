@@ -57,7 +57,7 @@ impl Context<'_> {
     pub(crate) fn charge_text(&mut self, value: &Value) -> Result<(), Fault> {
         let mut looked = MOST_LOOKED;
         let bytes = text_bytes(value, 8, &mut looked);
-        self.charge_steps((MOST_LOOKED - looked) as u64 / 2)?;
+        self.charge_steps(2 * (MOST_LOOKED - looked) as u64)?;
         if looked == 0 {
             return Err(
                 Fault::limit("too-large", "the text of this value has too many parts").hint("print fewer of them")
@@ -152,7 +152,8 @@ pub(crate) fn repr_in_message(value: &Value) -> String {
 const MOST_BYTES: usize = 1 << 28;
 
 fn write_repr(value: &Value, depth: usize, out: &mut String) {
-    meter::work(4);
+    // a part of a text takes as long as two steps
+    meter::work(16);
     let list = |items: &[Value], open: &str, close: &str, out: &mut String| {
         out.push_str(open);
         for (at, item) in items.iter().take(MAX_SHOWN).enumerate() {
