@@ -26,6 +26,8 @@ KEPT = 512
 CONTENT = 4096
 #: Bytes of one tensor that is read.
 LARGEST = 8 << 30
+#: Bytes up to which nobody asks what is free.
+SMALL = 256 << 20
 #: Stands for a table that the translation made of a tensor.
 _UNNAMED = torch.empty(0, device="cpu")
 _KEPT: dict[Any, tuple[_native.Mask, list[int]]] = {}
@@ -192,6 +194,14 @@ def given(tensor: torch.Tensor) -> _native.Given:
     return tensor.data_ptr(), tuple(tensor.shape), _NAMES[tensor.dtype]
 
 
+def fits(what: str, size: int) -> None:
+    """Nothing, where so many bytes of memory are free. A system that overcommits ends the process instead.
+
+    Errors: `ArgumentError` where they are not free."""
+    if size > SMALL:
+        call(_native.room, what, size)
+
+
 def readable(tensor: torch.Tensor, argument: str) -> torch.Tensor:
     """The tensor as contiguous memory of this process. Errors: `ArgumentError` where it has none that can be read."""
     if tensor.is_nested:
@@ -223,6 +233,9 @@ def readable(tensor: torch.Tensor, argument: str) -> torch.Tensor:
             f"{argument} reads a tensor of shape {tuple(tensor.shape)}, {size} of elements",
             "read a smaller one: an expanded dimension needs no copies, index it as `t[0]`",
         )
+    # it is copied where it has no contiguous memory here, and again for the mask
+    copies = 1 if tensor.device.type == "cpu" and tensor.is_contiguous() else 2
+    fits(f"a tensor of shape {tuple(tensor.shape)} that {argument} reads", copies * tensor.nbytes)
     if tensor.device.type != "cpu":
         tensor = tensor.detach().cpu()
     if tensor.requires_grad:

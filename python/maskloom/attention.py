@@ -29,7 +29,7 @@ from ._checks import (
 from ._compiled import TEMPLATES, number_of, traceable
 from ._functions import Mod
 from ._lists import effective
-from ._mods import given, readable, traced
+from ._mods import fits, given, readable, traced
 from .errors import ArgumentError
 
 __all__ = ["flex_attention"]
@@ -323,6 +323,8 @@ def _forward(
 
 def _empty(q: torch.Tensor, v: torch.Tensor, max_scores: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     rows = (q.size(0), q.size(1), q.size(2))
+    if q.device.type == "cpu":  # made here, and by the kernel
+        fits("the output of flex_attention", 2 * math.prod(rows) * (v.size(3) * q.element_size() + 4))
     out = torch.empty((*rows, v.size(3)), dtype=q.dtype, device=q.device)
     lse = torch.empty(rows, dtype=torch.float32, device=q.device)
     largest = torch.empty(rows if max_scores else (0,), dtype=torch.float32, device=q.device)
@@ -372,6 +374,7 @@ def _backward(
     own = _plan_of(plan, captured)
     q, k, v, out, lse, d_out, d_lse = _contiguous(query, key, value, out, lse, d_out, d_lse)
     attention = own.attention(q, k, v, scale, False, True)
+    fits("the gradients of flex_attention", 2 * sum(t.nbytes for t in (q, k, v)))
     dq, dk, dv = (torch.empty_like(t, memory_format=torch.contiguous_format) for t in (q, k, v))
     names = own.score.captures() if own.score is not None else []
     at = {name: own.masked + own.order[place] for place, name in enumerate(names)}

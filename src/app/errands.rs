@@ -26,7 +26,7 @@ use crate::tasks::{lab, lengths, run_file, smaller};
 use crate::worker::protocol::folder::{FolderAsk, Listing};
 use crate::worker::seen::Seen;
 use crate::worker::target::Target;
-use crate::worker::{browse, files, named};
+use crate::worker::{browse, files, folders, named};
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -62,6 +62,8 @@ pub(crate) enum Done {
     HtmlSaved { path: PathBuf, result: Result<(), Diagnostic> },
     /// An area was counted.
     Area { region: Region, figures: Figures },
+    /// The files of the user's preset folder, and why there are none.
+    OwnPresets { own: Vec<PathBuf>, why: Option<Diagnostic> },
     /// A race was kept for later windows.
     RaceKept,
     /// An export was written, or not.
@@ -385,9 +387,14 @@ impl Errands {
         });
     }
 
-    /// Draws presets small, one after the other, and after them documents by their paths.
-    pub(crate) fn thumbnails(&self, presets: Vec<String>, files: Vec<PathBuf>, size: usize) {
+    /// Lists the user's own presets. Draws presets small, one after the other, and after them documents by their paths.
+    pub(crate) fn thumbnails(&self, presets: Vec<String>, mut files: Vec<PathBuf>, size: usize) {
         self.start_many("thumbnails", move |send| {
+            let (own, why) = own_presets();
+            files.extend(own.iter().filter(|path| !files.contains(path)).cloned().collect::<Vec<_>>());
+            if !send(Done::OwnPresets { own, why }) {
+                return;
+            }
             let files = files.into_iter().map(|path| (path.display().to_string(), Some(path)));
             for (preset, file) in presets.into_iter().map(|preset| (preset, None)).chain(files) {
                 let drawn = guarded(&format!("drawing {preset}"), || match &file {
@@ -417,6 +424,12 @@ impl Errands {
         // a system without threads left answers nothing; the window stays
         drop(std::thread::Builder::new().name(name.into()).spawn(move || work(&send)));
     }
+}
+
+fn own_presets() -> (Vec<PathBuf>, Option<Diagnostic>) {
+    let mut own = folders::presets().and_then(|folder| folders::entries(&folder).ok()).unwrap_or_default();
+    own.retain(|path| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json")));
+    (own, folders::wrong("MASKLOOM_PRESETS"))
 }
 
 fn shrunk(of: &Built, base: Option<PathBuf>, kept: Option<f64>, control: &Control) -> Result<Shrunk, Diagnostic> {

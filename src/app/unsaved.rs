@@ -6,7 +6,7 @@
 use crate::base::Diagnostic;
 use crate::document::file;
 use crate::document::model::Document;
-use crate::worker::files;
+use crate::worker::{files, folders};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -69,18 +69,26 @@ pub(crate) fn place(root: &Path, name: &str) -> PathBuf {
     root.join(FOLDER).join(name)
 }
 
-/// The files, oldest first.
-fn names(root: &Path) -> Vec<PathBuf> {
-    let Ok(found) = std::fs::read_dir(root.join(FOLDER)) else { return Vec::new() };
-    let mut names: Vec<PathBuf> = found.filter_map(|e| Some(e.ok()?.path())).collect();
+/// The files, oldest first. Errors: the folder cannot be listed.
+fn listed(root: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut names = folders::entries(&root.join(FOLDER))?;
     names.retain(|p| p.extension().is_some_and(|e| e == "json"));
-    names.sort_unstable();
-    names
+    Ok(names)
 }
 
-/// The newest one's name, after those beyond the limit were removed; None if there is none.
-pub(crate) fn newest(root: &Path) -> Option<String> {
-    let mut names = names(root);
+/// The same; none where it cannot be listed, which the start has told.
+fn names(root: &Path) -> Vec<PathBuf> {
+    listed(root).unwrap_or_default()
+}
+
+/// The newest one's name, after those beyond the limit were removed; None if there is none, or none can be listed, which is reported.
+pub(crate) fn newest(root: &Path, reported: &mut Vec<Diagnostic>) -> Option<String> {
+    let mut names = listed(root).unwrap_or_else(|why| {
+        let folder = root.join(FOLDER);
+        let message = format!("the documents kept in {} cannot be listed: {why}", folder.display());
+        reported.push(Diagnostic::warning("unsaved", message).hint("they stay there; the next start looks again"));
+        Vec::new()
+    });
     let more = names.len().saturating_sub(MOST);
     for old in names.drain(..more) {
         // a file that cannot be removed stays
@@ -128,10 +136,13 @@ mod tests {
     #[test]
     fn what_is_kept_is_listed_newest_first_and_read_whole() {
         let home = tempfile::tempdir().unwrap();
-        assert_eq!((newest(home.path()), list(home.path())), (None, vec![]));
+        assert_eq!((newest(home.path(), &mut Vec::new()), list(home.path())), (None, vec![]));
         let first = write(home.path(), "first");
         let second = write(home.path(), "second");
-        assert_eq!(newest(home.path()), Some(second.file_name().unwrap().to_string_lossy().into_owned()));
+        assert_eq!(
+            newest(home.path(), &mut Vec::new()),
+            Some(second.file_name().unwrap().to_string_lossy().into_owned())
+        );
         let names: Vec<_> = list(home.path()).into_iter().map(|k| (k.name, k.last)).collect();
         assert_eq!(names, [("second".into(), Some("Paint".into())), ("first".into(), Some("Paint".into()))]);
         let (document, path) = read(&first).unwrap();
@@ -145,7 +156,7 @@ mod tests {
     fn the_newest_fifty_stay() {
         let home = tempfile::tempdir().unwrap();
         let files: Vec<_> = (0..MOST + 2).map(|n| write(home.path(), &n.to_string())).collect();
-        newest(home.path());
+        newest(home.path(), &mut Vec::new());
         assert!(!files[1].exists() && files[2].exists() && list(home.path()).len() == MOST);
     }
 }

@@ -31,6 +31,7 @@ mod plan_tests;
 pub mod race;
 pub mod reference;
 mod refusals;
+pub mod room;
 pub mod stats;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -63,7 +63,8 @@ pub(super) fn kernels(args: Args) -> Result<(), Failure> {
         What::Build(build) => compile(build, args.json),
         What::List => list(args.json),
         What::Clear => {
-            let removed = cache()?.clear();
+            let cache = cache()?;
+            let removed = cache.clear().map_err(|e| unlisted(&cache, &e))?;
             if args.json {
                 out::json(&json!({ "removed": removed }))
             } else {
@@ -83,9 +84,15 @@ fn cache() -> Result<Cache, Diagnostic> {
     })
 }
 
+fn unlisted(cache: &Cache, why: &std::io::Error) -> Diagnostic {
+    let message = format!("the kernels in {} cannot be listed or removed: {why}", cache.folder().display());
+    Diagnostic::error("cache-folder", message)
+        .hint("give this user the right to, or set MASKLOOM_CACHE to another folder")
+}
+
 fn list(as_json: bool) -> Result<(), Failure> {
     let cache = cache()?;
-    let kernels = cache.list();
+    let kernels = cache.list().map_err(|e| unlisted(&cache, &e))?;
     let age = |used: SystemTime| used.elapsed().map_or(0, |d| d.as_secs());
     if as_json {
         let one = |k: &crate::backends::cuda::Listed| json!({ "key": k.key, "kernel": cache.about(&k.key), "bytes": k.bytes, "unused_s": age(k.used) });

@@ -112,8 +112,17 @@ impl Opened {
 /// Whether a name refers to a preset or a file.
 pub(super) fn exists(name: &str) -> bool {
     let code = python(name).is_some_and(|(path, _)| path.exists());
-    let own = || folders::presets().is_some_and(|f| f.join(format!("{name}.json")).is_file());
-    code || library::preset(name).is_some() || Path::new(name).exists() || own()
+    let own = own_preset(name.strip_prefix(OWN).unwrap_or(name));
+    code || library::preset(name).is_some() || Path::new(name).exists() || own.is_some()
+}
+
+/// Before the name of a preset of the user's own: also where a built-in one has the same name.
+pub(super) const OWN: &str = "own:";
+
+/// The file of a preset in the user's folder.
+fn own_preset(name: &str) -> Option<PathBuf> {
+    let plain = name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
+    folders::presets().filter(|_| plain).map(|f| f.join(format!("{name}.json"))).filter(|p| p.is_file())
 }
 
 /// Path and entry of `FILE.py`, `FILE.py:ENTRY` or `FILE.py:MASK,SCORE`; a notebook's code cells are such a file.
@@ -141,11 +150,22 @@ fn from_import(imported: imports::Imported, code: &CodeArgs) -> Opened {
 
 fn from_document(name: &str, code: &CodeArgs, block_size: Option<BlockSize>) -> Result<Opened, Failure> {
     let with = |document, base| Opened::new(document, Files::new(base, code.packages.clone()));
-    if let Some(preset) = library::preset(name) {
+    let (name, asked) = name.strip_prefix(OWN).map_or((name, false), |own| (own, true));
+    let own = own_preset(name);
+    if let Some(preset) = library::preset(name).filter(|_| !asked) {
+        if let Some(own) = own {
+            let message = format!("`{name}` is the built-in preset, not {}", own.display());
+            let hint = format!("{OWN}{name} opens yours; another name for the file ends the confusion");
+            out::diagnostics(&[Diagnostic::warning("preset-hidden", message).hint(hint)]);
+        }
         return Ok(with(preset.document()?, None));
     }
+    if asked && own.is_none() {
+        let folder = folders::presets().map(|folder| folder.display().to_string()).unwrap_or_default();
+        let why = Diagnostic::error("unknown-preset", format!("there is no preset `{name}` of your own in {folder}"));
+        return Err(Failure::WrongUse(why.hint("`maskloom presets` lists all")));
+    }
     let plain = name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
-    let own = folders::presets().filter(|_| plain).map(|f| f.join(format!("{name}.json"))).filter(|p| p.is_file());
     let path = own.unwrap_or_else(|| PathBuf::from(name));
     if plain && !path.exists() {
         return Err(Failure::WrongUse(unknown_preset(name)));

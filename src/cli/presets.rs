@@ -3,7 +3,7 @@
 //! Invariant: a preset that does not load is listed with its error; a recorded run is always labelled as recorded. Must
 //! not know commands.
 
-use super::opened::{self, CodeArgs};
+use super::opened::{self, CodeArgs, OWN};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::table::Table;
@@ -155,7 +155,10 @@ fn all() -> Vec<Row> {
 fn own() -> Vec<Row> {
     let row = |path: PathBuf| {
         let document = files::read_named_text(&path).map_err(|d| vec![d]).and_then(|text| file::from_json(&text));
-        Row { name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), document, own: true }
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        // the name alone is the built-in one's
+        let name = if library::preset(&name).is_some() { format!("{OWN}{name}") } else { name };
+        Row { name, document, own: true }
     };
     files_of(folders::presets(), "json").into_iter().map(row).collect()
 }
@@ -179,7 +182,7 @@ fn cells(row: &Row) -> Vec<String> {
 /// The file of a row that does not load, why, and what helps.
 fn passed_over(row: &Row) -> Option<Diagnostic> {
     let why = row.document.as_ref().err()?.first()?;
-    let name = format!("{}.json", row.name);
+    let name = format!("{}.json", row.name.trim_start_matches(OWN));
     let file = folders::presets().filter(|_| row.own).map_or(name.clone().into(), |folder| folder.join(name));
     Some(of_file("preset", &file, why))
 }
@@ -258,9 +261,8 @@ fn own_patterns() -> Vec<OwnPattern> {
 
 /// The files of a folder with this ending, sorted.
 fn files_of(folder: Option<PathBuf>, ending: &str) -> Vec<PathBuf> {
-    let entries = folder.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
-    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    // a folder that cannot be listed is told beside the list
+    let mut paths = folder.and_then(|folder| folders::entries(&folder).ok()).unwrap_or_default();
     paths.retain(|path| path.extension().is_some_and(|e| e == ending));
-    paths.sort();
     paths
 }

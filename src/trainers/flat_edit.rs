@@ -196,7 +196,8 @@ impl<'a> Flat<'a> {
     pub(crate) fn inserted(&self, key: &str, value: &str) -> String {
         let line_end = if self.text.contains("\r\n") { "\r\n" } else { "\n" };
         let (before, after) = self.text.split_at(self.end);
-        let gap = if before.is_empty() || before.ends_with(['\n', '\u{feff}']) { "" } else { line_end };
+        // a mark of the encoding stands at the beginning alone: elsewhere it is a character of its line
+        let gap = if ["", "\u{feff}"].contains(&before) || before.ends_with('\n') { "" } else { line_end };
         let line = match self.form {
             Form::Yaml => format!("{key}: {value}"),
             Form::Toml => format!("{key} = {value}"),

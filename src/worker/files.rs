@@ -4,8 +4,9 @@
 //! later (`leftovers`); every failure is a diagnostic that names
 //! the file. Must not know the files' meaning.
 
+use crate::backends::room;
 use crate::base::Diagnostic;
-use crate::worker::{leftovers, room};
+use crate::worker::leftovers;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 

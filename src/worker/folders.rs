@@ -24,9 +24,15 @@ pub fn presets() -> Option<PathBuf> {
     from_variable("MASKLOOM_PRESETS").or_else(|| Some(project()?.data_local_dir().join("presets")))
 }
 
-/// The folder that a variable names and that cannot be read: nothing is found in it. The folders of the system may be missing.
+/// The folder that a variable names and that cannot be read: nothing is found in it. The system's folder in its place may be
+/// missing.
 pub fn wrong(variable: &str) -> Option<Diagnostic> {
-    let folder = from_variable(variable)?;
+    let Some(folder) = from_variable(variable) else {
+        let folder = if variable == "MASKLOOM_PRESETS" { presets()? } else { patterns()? };
+        let message = format!("nothing is taken from {}: {}", folder.display(), entries(&folder).err()?);
+        let hint = format!("give this user the right to read the folder, or set {variable} to another");
+        return Some(Diagnostic::warning("folder-unread", message).hint(hint));
+    };
     let why = unreadable(&folder)?;
     let message = format!("nothing is taken from {}, which {variable} names: {why}", folder.display());
     Some(Diagnostic::warning("folder-variable", message).hint(format!("make the folder, or set {variable} to another")))
@@ -40,6 +46,19 @@ pub fn unreadable(folder: &Path) -> Option<String> {
         ErrorKind::NotADirectory => "it is no folder".into(),
         _ => why.to_string(),
     })
+}
+
+/// What a folder has, sorted; nothing where there is no such folder. Errors: why it cannot be listed, or listed whole.
+pub fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let listed = match std::fs::read_dir(folder) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) if e.kind() == ErrorKind::NotADirectory => return Err("it is no folder".into()),
+        other => other.map_err(|e| e.to_string())?,
+    };
+    let found = listed.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>();
+    let mut found = found.map_err(|e| e.to_string())?;
+    found.sort_unstable();
+    Ok(found)
 }
 
 /// Where captures that come with Maskloom are written to.

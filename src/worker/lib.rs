@@ -33,7 +33,6 @@ pub mod npy;
 pub mod patience;
 pub mod process;
 pub mod protocol;
-pub mod room;
 pub mod seen;
 pub mod serve;
 #[cfg(unix)]

@@ -4,10 +4,11 @@
 //! Invariant: a broken file is a diagnostic that names it. Must not know the tensors' use.
 
 use crate::backends::inputs;
+use crate::backends::room;
 use crate::base::tensor::Data;
 use crate::base::{DType, Diagnostic, HostTensor, Layout, file_dtype};
 use crate::document::model::Document;
-use crate::worker::{files, npy, room};
+use crate::worker::{files, npy};
 use safetensors::tensor::{Metadata, TensorView};
 use safetensors::{Dtype, SafeTensors};
 use std::fs::File;

@@ -199,8 +199,12 @@ fn is_test(file: &Path) -> bool {
 
 /// The places of ARCHITECTURE.md, "Modules with file access".
 fn touches_files(own: &str, file: &Path) -> bool {
-    const FILES: [&str; 3] =
-        ["backends/cuda/toolchain/cache.rs", "backends/cuda/toolchain/library.rs", "backends/cuda/cudnn/library.rs"];
+    const FILES: [&str; 4] = [
+        "backends/cuda/toolchain/cache.rs",
+        "backends/cuda/toolchain/library.rs",
+        "backends/cuda/cudnn/library.rs",
+        "backends/room.rs",
+    ];
     ["app", "cli", "worker", "tasks", "testing"].contains(&own)
         || FILES.iter().any(|allowed| file == Path::new(allowed))
         || file.starts_with("backends/torch")

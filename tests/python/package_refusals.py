@@ -241,6 +241,13 @@ def tensors():
         refused("tensor-values", lambda: made(causal), "FakeTensor", kind=argument)
     endless = torch.zeros(1, dtype=torch.long).expand(2**31)
     refused("tensor-too-large", lambda: made(lambda b, h, q, kv: endless[q] == endless[kv]), "GiB", kind=argument)
+    # what is not free is refused before it is allocated, by the program's own rule
+    _mods = importlib.import_module("maskloom._mods")
+    most, _mods.LARGEST = _mods.LARGEST, 2**62
+    huge = torch.zeros(1, dtype=torch.long).expand(2**50)
+    refused("out-of-memory", lambda: made(lambda b, h, q, kv: huge[q] == huge[kv]), "GiB are free", kind=argument)
+    _mods.LARGEST = most
+    refused("out-of-memory", lambda: _mods.fits("the output", 2**60), "the output takes", kind=argument)
     with torch.device("meta"):  # a default device is not where block lists are made
         package.same_block_masks(made(causal), made(lambda b, h, q, kv: q >= kv), "default device")
     # a compiled function calls it between two graphs

@@ -13,7 +13,7 @@ use egui::text::{LayoutJob, TextWrapping};
 use egui::{FontId, Rect, Ui, pos2, vec2};
 
 impl Canvas {
-    /// Draws as much of the legend as there is room for, from the right.
+    /// Draws as much of the legend as there is room for, from the right: what a colour's number is before all else.
     pub(super) fn legend(&self, ui: &Ui, rect: Rect, map: &ScreenFromWorld, scene: &Scene<'_>, source: &Source) {
         let (palette, said) = (Palette::of(ui.visuals()), scene.said);
         let painter = ui.painter_at(rect);
@@ -57,6 +57,36 @@ impl Canvas {
             let figures = [("title", data.title(said).into()), ("ends", ends.into())];
             put_or_cut(&said.with("legend-numbers", &figures), &bar, true);
         }
+        if let Some(span) = source.known_span().filter(|_| scene.picture == Picture::Bias) {
+            let ramp = span.ramp;
+            let (lo, hi) = (ramp.value(0.0), ramp.value(1.0));
+            let bar: Vec<_> = (0..24).map(|n| ramp.at(n as f32 / 23.0)).collect();
+            let sampled = self.tiles.as_ref().is_some_and(|t| !t.exact());
+            let about = if span.exact { "" } else { "\u{2248} " };
+            let lo = format!("{about}{}", hover::short(lo));
+            let ends = [("lo", lo.into()), ("hi", hover::short(hi).into())];
+            let mut ways = vec![said.with("legend-bias", &ends)];
+            if scene.heads > 1 {
+                ways.push(said.with("legend-bias-heads", &ends));
+            }
+            if sampled {
+                let longest = ways.last().cloned().unwrap_or_default();
+                ways.push(said.with("legend-means", &[("bias", longest.into())]));
+            }
+            // the scale is never left out: the most words for which there is room, or the fewest, cut
+            let room = rect.width() - 3.0 * bar.len() as f32 - 10.0;
+            let fits = |text: &&String| {
+                let font = FontId::proportional(11.0);
+                painter.layout_no_wrap(text.to_string(), font, palette.empty).size().x <= room
+            };
+            let scale = ways.iter().rev().find(fits).unwrap_or(&ways[0]).clone();
+            put_or_cut(&scale, &bar, true);
+            put_or_cut(
+                said.text("legend-dropped"),
+                &[palette.dropped[0], palette.dropped[1], palette.dropped[0]],
+                false,
+            );
+        }
         let mut put = |text: &str, colors: &[egui::Color32]| put_or_cut(text, colors, false);
         let shades = |f: &dyn Fn(f32) -> egui::Color32| (0..8).map(|n| f(n as f32 / 7.0)).collect::<Vec<_>>();
         match scene.picture {
@@ -78,23 +108,8 @@ impl Canvas {
                 }
             }
             Picture::Mask => put(said.text("legend-share"), &shades(&|t| palette.share(t))),
-            Picture::Bias => {
-                if let Some(span) = source.known_span() {
-                    put(said.text("legend-dropped"), &[palette.dropped[0], palette.dropped[1], palette.dropped[0]]);
-                    let ramp = span.ramp;
-                    let (lo, hi) = (ramp.value(0.0), ramp.value(1.0));
-                    let bar: Vec<_> = (0..24).map(|n| ramp.at(n as f32 / 23.0)).collect();
-                    let sampled = self.tiles.as_ref().is_some_and(|t| !t.exact());
-                    let about = if span.exact { "" } else { "\u{2248} " };
-                    let lo = format!("{about}{}", hover::short(lo));
-                    let id = if scene.heads > 1 { "legend-bias-heads" } else { "legend-bias" };
-                    let bias = said.with(id, &[("lo", lo.into()), ("hi", hover::short(hi).into())]);
-                    match sampled {
-                        true => put(&said.with("legend-means", &[("bias", bias.into())]), &bar),
-                        false => put(&bias, &bar),
-                    }
-                }
-            }
+            // before all else
+            Picture::Bias => {}
         }
         if let Some((side, times)) = map.stretched() {
             let figures = [("side", side.into()), ("times", format!("{times:.0}").into())];

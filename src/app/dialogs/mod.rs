@@ -194,6 +194,14 @@ pub(super) fn thumbnail(state: &mut State, preset: String, picture: Result<Thumb
     }
 }
 
+/// The user's preset folder has been listed.
+pub(super) fn own_presets(state: &mut State, own: Vec<PathBuf>, why: Option<Diagnostic>) {
+    why.into_iter().for_each(|why| state.tell(why));
+    if let Some(Dialog::Gallery(dialog)) = &mut state.dialog {
+        dialog.add(own);
+    }
+}
+
 /// A row of buttons at the end; true if the confirming button was clicked.
 fn buttons(ui: &mut Ui, yes: &str, enabled: bool, next: &mut Next) -> bool {
     buttons_or(ui, yes, enabled, say(ui, "cancel"), next)

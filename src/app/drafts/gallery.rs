@@ -138,6 +138,15 @@ impl GalleryDialog {
         (made, presets, own)
     }
 
+    /// The user's own presets have been found: also one with a built-in one's name has a card.
+    pub(crate) fn add(&mut self, own: Vec<PathBuf>) {
+        for path in own {
+            if self.cards.iter().all(|card| card.file.as_ref() != Some(&path)) {
+                self.cards.push(Card::of_file(path));
+            }
+        }
+    }
+
     /// A picture has arrived, or the reason why there is none.
     pub(crate) fn put(&mut self, preset: String, picture: Result<Thumbnail, Diagnostic>) {
         match picture {
@@ -240,6 +249,18 @@ mod tests {
         };
         assert!(dialog.cards.iter().filter(beside).count() > 10);
         assert!(dialog.cards.iter().filter(beside).all(|card| badge(&card.name)));
+    }
+
+    #[test]
+    fn a_preset_of_ones_own_is_there_beside_the_built_in_one_of_its_name() {
+        let recent = PathBuf::from("/presets/causal.json");
+        let (mut dialog, ..) = GalleryDialog::new(std::slice::from_ref(&recent));
+        dialog.add(vec![recent, PathBuf::from("/presets/mine.json")]);
+        dialog.filter = "/presets".into();
+        let found = dialog.matching(Words::of(Language::English));
+        assert_eq!(found.iter().map(|card| &*card.title).collect::<Vec<_>>(), ["causal", "mine"]);
+        assert!(found.iter().all(|card| matches!(card.opens(), Action::Open(_))));
+        assert!(dialog.cards.iter().any(|card| card.name == "causal" && card.file.is_none()));
     }
 
     #[test]

@@ -136,7 +136,7 @@ impl Recovery {
         let (mut slot, mut taken_over) = (None, Vec::new());
         if let Some(folder) = &folder {
             taken_over = read(folder, &mut recovered);
-            recovered.unsaved = unsaved::newest(folder);
+            recovered.unsaved = unsaved::newest(folder, &mut recovered.reported);
             match Slot::new(folder) {
                 Ok(made) => slot = Some(made),
                 Err(e) => {
@@ -328,7 +328,7 @@ fn read(folder: &Path, out: &mut Recovered) -> Vec<Slot> {
         }
     }
     let mut taken_over = Vec::new();
-    for slot in Slot::left(folder).into_iter().rev() {
+    for slot in Slot::left(folder, &mut out.reported).into_iter().rev() {
         // what has no room is left for another window
         if out.tabs.len() < MOST {
             read_slot(folder, &slot.folder, out);

@@ -3,6 +3,8 @@
 //! Invariant: no two windows write into one folder; a folder without a lock was left by a window that ended or was killed,
 //! and one later window takes it over. Must not know what the files hold.
 
+use crate::base::Diagnostic;
+use crate::worker::folders;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -35,13 +37,23 @@ impl Slot {
         unreachable!("some number is free")
     }
 
-    /// Those that no window holds, oldest first; from here on they are held.
-    pub(super) fn left(root: &Path) -> Vec<Slot> {
-        let Ok(found) = std::fs::read_dir(root.join(FOLDER)) else { return Vec::new() };
-        let mut folders: Vec<PathBuf> = found.filter_map(|e| Some(e.ok()?.path())).filter(|p| p.is_dir()).collect();
-        folders.sort_unstable();
-        let free = |folder: PathBuf| lock(&folder).map(|file| Slot { folder, held: Some(file) });
-        folders.into_iter().filter_map(free).collect()
+    /// Those that no window holds, oldest first; from here on they are held. Reported: what cannot be looked at, so that the
+    /// documents in it are not restored.
+    pub(super) fn left(root: &Path, reported: &mut Vec<Diagnostic>) -> Vec<Slot> {
+        let all = root.join(FOLDER);
+        let found = folders::entries(&all).unwrap_or_else(|why| {
+            reported.push(unseen(&all, &why));
+            Vec::new()
+        });
+        let mut free = Vec::new();
+        for folder in found.into_iter().filter(|path| path.is_dir()) {
+            match locked(&folder) {
+                Ok(held @ Some(_)) => free.push(Slot { folder, held }),
+                Ok(None) => {}
+                Err(e) => reported.push(unseen(&folder, &e.to_string())),
+            }
+        }
+        free
     }
 
     /// Another window may take it over.
@@ -63,18 +75,53 @@ impl Slot {
     }
 }
 
-/// The lock of a folder; None: another window has it, or the file system has no locks (then nothing is ever taken over).
-fn lock(folder: &Path) -> Option<File> {
-    let file = File::options().create(true).truncate(false).write(true).open(folder.join(LOCK)).ok()?;
+fn unseen(folder: &Path, why: &str) -> Diagnostic {
+    let message = format!("documents that an earlier window left in {} are not restored: {why}", folder.display());
+    Diagnostic::warning("recovery", message).hint("they stay there; the next start looks again")
+}
+
+/// The lock of a folder; None: another window has it. Errors: it cannot be locked, or the file system has no locks (then nothing
+/// is ever taken over).
+fn locked(folder: &Path) -> std::io::Result<Option<File>> {
+    let file = File::options().create(true).truncate(false).write(true).open(folder.join(LOCK))?;
     match file.try_lock() {
-        Ok(()) => Some(file),
-        Err(TryLockError::WouldBlock | TryLockError::Error(_)) => None,
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(e)) => Err(e),
     }
+}
+
+/// The same for a folder of our own: without a lock it is used all the same.
+fn lock(folder: &Path) -> Option<File> {
+    locked(folder).ok().flatten()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Nothing is reported.
+    fn left(root: &Path) -> Vec<Slot> {
+        let mut reported = Vec::new();
+        let left = Slot::left(root, &mut reported);
+        assert_eq!(reported, []);
+        left
+    }
+
+    #[test]
+    fn what_cannot_be_looked_at_is_told() {
+        let home = tempfile::tempdir().unwrap();
+        assert!(left(home.path()).is_empty(), "a first start has no folder");
+        std::fs::write(home.path().join(FOLDER), "no folder").unwrap();
+        let mut reported = Vec::new();
+        assert!(Slot::left(home.path(), &mut reported).is_empty());
+        assert!(reported.len() == 1 && reported[0].message.contains("not restored"), "{reported:?}");
+        std::fs::remove_file(home.path().join(FOLDER)).unwrap();
+        // a folder where the lock should be cannot be opened for writing
+        std::fs::create_dir_all(home.path().join(FOLDER).join("1").join(LOCK)).unwrap();
+        reported.clear();
+        assert!(Slot::left(home.path(), &mut reported).is_empty() && reported.len() == 1, "{reported:?}");
+    }
 
     #[test]
     fn a_folder_is_taken_over_only_after_its_window() {
@@ -82,13 +129,13 @@ mod tests {
         let first = Slot::new(home.path()).unwrap();
         let second = Slot::new(home.path()).unwrap();
         assert_ne!(first.folder, second.folder);
-        assert!(Slot::left(home.path()).is_empty());
+        assert!(left(home.path()).is_empty());
         let place = first.folder.clone();
         drop(first);
-        let left = Slot::left(home.path());
-        assert_eq!(left.iter().map(|slot| &slot.folder).collect::<Vec<_>>(), [&place]);
-        assert!(Slot::left(home.path()).is_empty(), "one window has it now");
-        left.into_iter().for_each(Slot::remove);
+        let found = left(home.path());
+        assert_eq!(found.iter().map(|slot| &slot.folder).collect::<Vec<_>>(), [&place]);
+        assert!(left(home.path()).is_empty(), "one window has it now");
+        found.into_iter().for_each(Slot::remove);
         assert!(!place.exists() && second.folder.exists());
     }
 }

@@ -4,15 +4,20 @@
 //! the allocation. Must not allocate. `unsafe` for one call of the C library.
 #![allow(unsafe_code)]
 
+use crate::backends::room;
 use crate::base::{BackendName, Diagnostic};
 use crate::problem::Problem;
 
 /// Assumed if the system does not report it.
 const UNKNOWN: u128 = 8 << 30;
 
-/// Refuses what would take more than two thirds of the machine's memory.
+/// Refuses what does not fit into what is free: by the rule of `room`, and where the system tells nothing of it, what would take
+/// more than two thirds of the machine's memory.
 pub(crate) fn check(backend: BackendName, what: &str, bytes: u128) -> Result<(), Diagnostic> {
-    let limit = total() / 3 * 2;
+    if room::is_small(bytes) {
+        return Ok(());
+    }
+    let limit = room::left().map_or_else(|| total() / 3 * 2, u128::from);
     if bytes <= limit {
         return Ok(());
     }

@@ -89,8 +89,7 @@ fn counter(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
 
 /// Whether a dict is a Counter.
 pub(super) fn is_counter(pairs: &Rc<RefCell<Pairs>>, cx: &Context) -> bool {
-    let counts = |f: &Value| matches!(f, Value::Builtin(name) if &**name == ABSENT);
-    cx.factories.iter().any(|(of, factory)| Rc::ptr_eq(of, pairs) && counts(factory))
+    matches!(cx.factory_of(pairs), Some(Value::Builtin(name)) if &**name == ABSENT)
 }
 
 /// The counts of a Counter combined with the arguments of `update` or `subtract`: as a new dict.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: growth is charged. Must not know tensors.
 
-use super::python::sort;
+use super::sorting::sort;
 use super::strings;
 use crate::python::machine::keyed::Members;
 use crate::python::machine::{Context, equal};
@@ -229,10 +229,8 @@ fn list(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
             }
         }
         "remove" => args.need(name, 0, "value").and_then(|value| {
-            let at = items.borrow().0.iter().position(|o| equal(o, value));
+            let at = cx.position(&items.borrow().0, value)?;
             let at = at.ok_or_else(|| Fault::value_error("this is not in the list"))?;
-            // what is before it was compared
-            cx.charge_steps(at as u64 / 16)?;
             cx.charge_move(items.borrow().0.len() - at)?;
             let removed = items.borrow_mut().0.remove(at);
             drop(removed);
@@ -258,33 +256,36 @@ fn list(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
             })
         }
         "copy" => {
-            let all = items.borrow().0.clone();
+            let all = receiver.as_items().unwrap_or_default();
             cx.charge_bytes(VALUE_BYTES * all.len() as u64).map(|()| Value::list(all))
         }
         _ => return sequence(receiver, name, args, cx),
     })
 }
 
-fn sequence(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
-    let find = |cx: &mut Context| -> Result<(Vec<Value>, Value), Fault> {
-        let items = cx.collect(receiver)?;
-        cx.charge_steps(items.len() as u64 / 16)?;
-        Ok((items, args.need(name, 0, "value")?.clone()))
+/// `items.index(value, start, end)` and `items.count(value)`.
+fn found(items: &[Value], name: &str, value: &Value, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
+    if name == "count" {
+        let n = items.iter().filter(|item| equal(item, value)).count();
+        return cx.charge_steps(0).map(|()| Value::Int(n as i64));
+    }
+    let n = items.len() as i64;
+    let bound = |at: usize, default: i64| match args.positional.get(at).and_then(Value::as_int) {
+        Some(i) => if i < 0 { i.saturating_add(n) } else { i }.clamp(0, n),
+        None => default,
     };
+    let (start, end) = (bound(1, 0), bound(2, n));
+    let at = cx.position(&items[start as usize..end.max(start) as usize], value)?;
+    at.map(|at| Value::Int(start + at as i64)).ok_or_else(|| Fault::value_error("this is not in the list"))
+}
+
+fn sequence(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault>> {
     match name {
-        "index" => Some(find(cx).and_then(|(items, value)| {
-            let n = items.len() as i64;
-            let bound = |at: usize, default: i64| match args.positional.get(at).and_then(Value::as_int) {
-                Some(i) => if i < 0 { i.saturating_add(n) } else { i }.clamp(0, n),
-                None => default,
-            };
-            let (start, end) = (bound(1, 0), bound(2, n));
-            let at = (start..end).find(|at| equal(&items[*at as usize], &value));
-            at.map(Value::Int).ok_or_else(|| Fault::value_error("this is not in the list"))
+        "index" | "count" => Some(args.need(name, 0, "value").and_then(|value| match receiver {
+            Value::List(items) => found(&items.borrow().0, name, value, args, cx),
+            Value::Tuple(items) => found(&items.0, name, value, args, cx),
+            _ => found(&cx.collect(receiver)?, name, value, args, cx),
         })),
-        "count" => {
-            Some(find(cx).map(|(items, value)| Value::Int(items.iter().filter(|o| equal(o, &value)).count() as i64)))
-        }
         // a torch.Size knows its product
         "numel" => Some(
             cx.collect(receiver)
@@ -299,13 +300,18 @@ fn dict(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
     let found = |key: &Value, cx: &mut Context| -> Result<Option<Value>, Fault> {
         Ok(cx.place_in_dict(pairs, key)?.map(|at| pairs.borrow().0[at].1.clone()))
     };
-    let charged = |cx: &mut Context| cx.charge_bytes(VALUE_BYTES * pairs.borrow().0.len() as u64);
+    let charged = |cx: &mut Context| {
+        let n = pairs.borrow().0.len() as u64;
+        cx.charge_steps(n / 8)?;
+        cx.charge_bytes(VALUE_BYTES * n)
+    };
     Some(match name {
         "keys" => charged(cx).map(|()| Value::list(pairs.borrow().0.iter().map(|(k, _)| k.clone()).collect())),
         "values" => charged(cx).map(|()| Value::list(pairs.borrow().0.iter().map(|(_, v)| v.clone()).collect())),
         "items" => {
             let pair = |(k, v): &(Value, Value)| Value::tuple(vec![k.clone(), v.clone()]);
-            cx.charge_bytes(3 * VALUE_BYTES * pairs.borrow().0.len() as u64)
+            charged(cx)
+                .and_then(|()| cx.charge_bytes(2 * VALUE_BYTES * pairs.borrow().0.len() as u64))
                 .map(|()| Value::list(pairs.borrow().0.iter().map(pair).collect()))
         }
         "get" => args
@@ -362,14 +368,17 @@ fn dict(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
         }
         "total" => {
             let all: Vec<Value> = pairs.borrow().0.iter().map(|(_, n)| n.clone()).collect();
-            all.iter().try_fold(Value::Int(0), |sum, n| cx.binary(BinOp::Add, &sum, n))
+            cx.charge_steps(all.len() as u64)
+                .and_then(|()| all.iter().try_fold(Value::Int(0), |sum, n| cx.binary(BinOp::Add, &sum, n)))
         }
         "elements" => {
-            let repeated = |(k, n): &(Value, Value)| {
-                std::iter::repeat_n(k.clone(), n.as_int().unwrap_or(0).clamp(0, 1 << 20) as usize)
-            };
-            let all: Vec<Value> = pairs.borrow().0.iter().flat_map(repeated).collect();
-            cx.charge_bytes(VALUE_BYTES * all.len() as u64).map(|()| Value::list(all))
+            let times = |n: &Value| n.as_int().unwrap_or(0).max(0) as u64;
+            let all = pairs.borrow().0.iter().fold(0u64, |all, (_, n)| all.saturating_add(times(n)));
+            let charged = cx.charge_bytes(all.saturating_mul(VALUE_BYTES));
+            charged.and_then(|()| cx.charge_steps(all / 8)).map(|()| {
+                let repeated = |(k, n): &(Value, Value)| std::iter::repeat_n(k.clone(), times(n) as usize);
+                Value::list(pairs.borrow().0.iter().flat_map(repeated).collect())
+            })
         }
         "most_common" => {
             let all = pairs.borrow().0.clone();
@@ -377,6 +386,10 @@ fn dict(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
             let mut ordered = all;
             ordered.sort_by_key(|(_, n)| std::cmp::Reverse(n.as_int().unwrap_or(0)));
             let pair = |(k, n): (Value, Value)| Value::tuple(vec![k, n]);
+            let n = ordered.len() as u64;
+            if let Err(fault) = cx.charge_steps(n * (64 - n.leading_zeros()) as u64 / 4) {
+                return Some(Err(fault));
+            }
             cx.charge_bytes(3 * VALUE_BYTES * most.min(ordered.len()) as u64)
                 .map(|()| Value::list(ordered.into_iter().take(most).map(pair).collect()))
         }
@@ -390,9 +403,8 @@ fn dict(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
             let missing = || Fault::new("KeyError", "key-error", "popitem(): dictionary is empty");
             last.map(|(k, v)| Value::tuple(vec![k, v])).ok_or_else(missing)
         }
-        "copy" => {
-            Ok(Value::Dict(std::rc::Rc::new(std::cell::RefCell::new(python::value::Pairs(pairs.borrow().0.clone())))))
-        }
+        // as `copy.copy`, which charges it
+        "copy" => super::copying::call(false, &Args::of(vec![receiver.clone()]), cx),
         _ => return None,
     })
 }
@@ -433,16 +445,21 @@ fn set(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Re
             cx.charge_steps((own.len() + other.len()) as u64)?;
             let (of_own, of_other) = (Members::of(&own), Members::of(&other));
             cx.charge_steps((of_own.crowd() + of_other.crowd()).saturating_mul((own.len() + other.len()) as u64))?;
-            Ok(Value::Bool(match name {
+            let holds = match name {
                 "issubset" => own.iter().all(|v| of_other.has(v)),
                 "issuperset" => other.iter().all(|v| of_own.has(v)),
                 _ => !own.iter().any(|v| of_other.has(v)),
-            }))
+            };
+            cx.charge_steps(0)?;
+            Ok(Value::Bool(holds))
         }),
         "discard" | "remove" => args.need(name, 0, "value").and_then(|value| {
             let at = cx.place_in_set(items, value)?;
             match at {
-                Some(at) => drop(items.borrow_mut().0.remove(at)),
+                Some(at) => {
+                    cx.charge_move(items.borrow().0.len() - at)?;
+                    drop(items.borrow_mut().0.remove(at));
+                }
                 None if name == "remove" => return Err(Fault::new("KeyError", "key-error", "this is not in the set")),
                 None => {}
             }
@@ -457,7 +474,7 @@ fn set(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<Re
             let mut items = items.borrow_mut();
             match items.0.is_empty() {
                 true => Err(Fault::new("KeyError", "key-error", "pop from an empty set")),
-                false => Ok(items.0.remove(0)),
+                false => cx.charge_move(items.0.len()).map(|()| items.0.remove(0)),
             }
         }
         "copy" => cx.set_of(items.borrow().0.clone()),

@@ -35,8 +35,10 @@ fn shallow(value: &Value, cx: &mut Context) -> Result<Value, Fault> {
         Value::List(items) => Value::list(spend(items.borrow().0.clone(), cx)?),
         Value::Set(items) => Value::Set(Rc::new(RefCell::new(Items(spend(items.borrow().0.clone(), cx)?)))),
         Value::Dict(pairs) => {
+            let n = pairs.borrow().0.len() as u64;
+            cx.charge_steps(n / 4)?;
+            cx.charge_bytes(2 * VALUE_BYTES * n)?;
             let copied = Pairs(pairs.borrow().0.clone());
-            cx.charge_bytes(2 * VALUE_BYTES * copied.0.len() as u64)?;
             Value::Dict(Rc::new(RefCell::new(copied)))
         }
         Value::Instance(object) => {
@@ -50,6 +52,7 @@ fn shallow(value: &Value, cx: &mut Context) -> Result<Value, Fault> {
 }
 
 fn spend(items: Vec<Value>, cx: &mut Context) -> Result<Vec<Value>, Fault> {
+    cx.charge_steps(items.len() as u64 / 8)?;
     cx.charge_bytes(VALUE_BYTES * items.len() as u64)?;
     Ok(items)
 }
@@ -63,6 +66,7 @@ fn deeply(value: &Value, depth: usize, known: &mut Known, cx: &mut Context) -> R
         Value::Dict(pairs) => Rc::as_ptr(pairs).cast(),
         Value::Instance(object) => Rc::as_ptr(object).cast(),
         Value::Tensor(tensor) => Rc::as_ptr(tensor).cast(),
+        Value::Tuple(items) if depth <= 1 => Rc::as_ptr(items).cast(),
         Value::Tuple(items) => {
             let all = items.0.iter().map(|v| deeply(v, depth - 1, known, cx)).collect::<Result<Vec<_>, _>>()?;
             return Ok(Value::tuple(spend(all, cx)?));
@@ -115,7 +119,7 @@ fn deeply(value: &Value, depth: usize, known: &mut Known, cx: &mut Context) -> R
             let made = pairs(&given, known, cx)?;
             *to.borrow_mut() = made;
             // a defaultdict stays one
-            let factory = cx.factories.iter().find(|(of, _)| Rc::ptr_eq(of, from)).map(|(_, f)| f.clone());
+            let factory = cx.factory_of(from).cloned();
             cx.factories.extend(factory.map(|f| (to.clone(), f)));
         }
         (Value::Instance(from), Value::Instance(to)) => {

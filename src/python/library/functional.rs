@@ -141,7 +141,7 @@ fn asserted(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
 fn environment(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let name = args.need("os.environ.get", 0, "key")?;
     let default = args.get(1, "default").cloned().unwrap_or(Value::None);
-    let (name, shown) = (python::machine::text(name), python::machine::repr(&default));
+    let (name, shown) = (python::machine::text(name), python::machine::repr_in_message(&default));
     let note = Diagnostic::note("environment", format!("environment variables are not read: `{name}` is {shown} here"));
     let place = cx.place();
     cx.warn(note.at(place, "").hint("write another value into the code"));
@@ -213,7 +213,7 @@ fn made(cx: &mut Context, mask: Value, sizes: [Value; 4], block: Value) -> Value
 /// PyTorch's and_masks and or_masks: a function of the four indices.
 fn combine(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     if let Some(bad) = args.positional.iter().find(|m| !callable(m)) {
-        let shown = python::machine::repr(bad);
+        let shown = python::machine::repr_in_message(bad);
         return Err(Fault::new(
             "RuntimeError",
             "not-a-mod",
@@ -297,6 +297,9 @@ fn cached(function: Value, cx: &mut Context) -> Value {
     cx.bound(Value::Builtin(CACHED.into()), Args::of(vec![function, results]))
 }
 
+/// Most arguments of a call that is remembered.
+const MOST_CACHED: usize = 100;
+
 /// Calls a function, unless it was called with these arguments before. Numbers and strings are compared by value.
 fn from_cache(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let [function, Value::Dict(results), given @ ..] = &args.positional[..] else {
@@ -306,15 +309,13 @@ fn from_cache(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let named = args.keyword.iter().flat_map(|(name, value)| [Value::Str(name.clone()), value.clone()]);
     let all: Vec<Value> = given.iter().cloned().chain(named).collect();
     let plain = |v: &Value| matches!(v, Value::None | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_));
-    if !all.iter().all(plain) {
+    // a text of many arguments is shortened: it would stand for others, too
+    if !all.iter().all(plain) || all.len() > MOST_CACHED {
         return cx.call(function, rest);
     }
     let key = Value::str(format!("{}: {}", given.len(), python::machine::repr(&Value::tuple(all))));
-    let name = key.as_str().unwrap_or_default();
-    let known = results.borrow().named(name);
-    if let Some(known) = known {
-        cx.charge_steps(results.borrow().0.len() as u64 / 16)?;
-        return Ok(known);
+    if let Some(at) = cx.place_in_dict(results, &key)? {
+        return Ok(results.borrow().0[at].1.clone());
     }
     let made = cx.call(function, rest)?;
     cx.charge_bytes(2 * python::value::VALUE_BYTES)?;

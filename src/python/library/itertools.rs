@@ -40,9 +40,11 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
             let n = n.ok_or_else(|| Fault::value_error("batched() needs a length of at least 1"))?;
             Ok(Value::list(all.chunks(n as usize).map(|group| Value::tuple(group.to_vec())).collect()))
         }),
-        "tee" => items(name, args, cx).map(|all| {
-            let n = args.get(1, "n").and_then(Value::as_int).unwrap_or(2).clamp(0, 64);
-            Value::tuple((0..n).map(|_| iterator::of(all.clone())).collect())
+        "tee" => items(name, args, cx).and_then(|all| {
+            let n = args.get(1, "n").and_then(Value::as_int).unwrap_or(2).max(0);
+            let bytes = VALUE_BYTES.saturating_mul(all.len() as u64 + 8);
+            cx.charge_bytes(bytes.saturating_mul(n as u64))?;
+            Ok(Value::tuple((0..n).map(|_| iterator::of(all.clone())).collect()))
         }),
         _ => return None,
     })
@@ -56,12 +58,14 @@ fn items(name: &str, args: &Args, cx: &mut Context) -> Result<Vec<Value>, Fault>
 
 fn product(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let mut rows: Vec<Vec<Value>> = vec![Vec::new()];
-    let repeat = args.named("repeat").and_then(Value::as_int).unwrap_or(1).clamp(0, 16);
-    for _ in 0..repeat {
+    let repeat = args.named("repeat").and_then(Value::as_int).unwrap_or(1).max(0);
+    // of no columns there is one row, however often they are repeated
+    for _ in 0..if args.positional.is_empty() { 0 } else { repeat } {
         for column in &args.positional {
             let column = cx.collect(column)?;
-            let count = (rows.len() * column.len()) as u64;
-            cx.charge_steps(count)?;
+            let count = (rows.len() as u64).saturating_mul(column.len() as u64);
+            let longest = rows.first().map_or(0, Vec::len) as u64;
+            cx.charge_steps(1 + count.saturating_mul(1 + longest / 16))?;
             cx.charge_bytes(count.saturating_mul(3 * VALUE_BYTES))?;
             let longer = |row: &Vec<Value>, item: &Value| row.iter().chain([item]).cloned().collect();
             rows = rows.iter().flat_map(|row| column.iter().map(move |item| longer(row, item))).collect();
@@ -73,9 +77,10 @@ fn product(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
 fn chain(parts: &[Value], cx: &mut Context) -> Result<Value, Fault> {
     let mut all = Vec::new();
     for value in parts {
-        all.extend(cx.collect(value)?);
+        let more = cx.collect(value)?;
+        cx.charge_bytes(VALUE_BYTES * more.len() as u64)?;
+        all.extend(more);
     }
-    cx.charge_bytes(VALUE_BYTES * all.len() as u64)?;
     Ok(iterator::of(all))
 }
 
@@ -85,6 +90,7 @@ fn accumulate(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let function = args.get(1, "func").filter(|f| given(f));
     let mut out: Vec<Value> = args.named("initial").filter(|v| given(v)).cloned().into_iter().collect();
     for item in items {
+        cx.charge_steps(1)?;
         let next = match out.last() {
             None => item,
             Some(last) => match function {
@@ -119,11 +125,14 @@ fn choices(name: &str, args: &Args, cx: &mut Context, fits: impl Fn(&[usize], us
         for row in &rows {
             cx.charge_steps(1 + all.len() as u64)?;
             for next in (0..all.len()).filter(|next| fits(row, *next)) {
-                cx.charge_bytes((2 + r as u64) * VALUE_BYTES)?;
+                cx.charge_bytes((2 + r as u64).saturating_mul(VALUE_BYTES))?;
                 longer.push(row.iter().copied().chain([next]).collect());
             }
         }
         rows = longer;
+        if rows.is_empty() {
+            break;
+        }
     }
     let tuple = |row: Vec<usize>| Value::tuple(row.into_iter().map(|at| all[at].clone()).collect());
     Ok(Value::list(rows.into_iter().map(tuple).collect()))
@@ -204,6 +213,7 @@ fn zip_longest(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let mut columns = Vec::new();
     for value in &args.positional {
         columns.push(cx.collect(value)?);
+        cx.charge_bytes(VALUE_BYTES * columns.last().map_or(0, Vec::len) as u64)?;
     }
     let n = columns.iter().map(Vec::len).max().unwrap_or(0);
     cx.charge_bytes(3 * VALUE_BYTES * (n * columns.len()) as u64)?;
@@ -224,6 +234,7 @@ fn groupby(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
             Some((last, group)) if equal(last, &of) => group.push(item),
             _ => groups.push((of, vec![item])),
         }
+        cx.charge_steps(1)?;
     }
     let pair = |(key, group)| Value::tuple(vec![key, iterator::of(group)]);
     Ok(Value::list(groups.into_iter().map(pair).collect()))
@@ -234,7 +245,9 @@ fn compress(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let (data, tests) = (cx.collect(data)?, cx.collect(tests)?);
     let mut out = Vec::new();
     for (item, test) in data.into_iter().zip(tests) {
+        cx.charge_steps(1)?;
         if cx.truth(&test)? {
+            cx.charge_bytes(VALUE_BYTES)?;
             out.push(item);
         }
     }

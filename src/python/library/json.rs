@@ -14,7 +14,7 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "json.loads" => loads(args, cx),
         "json.dumps" if args.keyword.is_empty() => args.need(name, 0, "obj").and_then(|value| {
             let mut out = String::new();
-            dumped(value, 64, &mut out)?;
+            dumped(value, 64, &mut out, cx)?;
             cx.charge_bytes(out.len() as u64)?;
             Ok(Value::str(out))
         }),
@@ -35,11 +35,15 @@ fn loads(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     }
 }
 
-fn dumped(value: &Value, depth: usize, out: &mut String) -> Result<(), Fault> {
+fn dumped(value: &Value, depth: usize, out: &mut String, cx: &mut Context) -> Result<(), Fault> {
     let wrong = || Fault::type_error(format!("Object of type {} is not JSON serializable", value.type_name()));
     if depth == 0 {
         return Err(Fault::value_error("this nests too deeply for JSON"));
     }
+    // lists that hold one another twice would be written exponentially often
+    let length = value.as_str().map_or(0, str::len) as u64;
+    cx.charge_steps(1 + length / 16)?;
+    cx.charge_bytes(8 + length)?;
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     match value {
         Value::None => out.push_str("null"),
@@ -51,7 +55,7 @@ fn dumped(value: &Value, depth: usize, out: &mut String) -> Result<(), Fault> {
             out.push('[');
             for (at, item) in value.as_items().unwrap_or_default().iter().enumerate() {
                 out.push_str(if at > 0 { ", " } else { "" });
-                dumped(item, depth - 1, out)?;
+                dumped(item, depth - 1, out, cx)?;
             }
             out.push(']');
         }
@@ -66,7 +70,7 @@ fn dumped(value: &Value, depth: usize, out: &mut String) -> Result<(), Fault> {
                 };
                 out.push_str(&quoted(&key));
                 out.push_str(": ");
-                dumped(item, depth - 1, out)?;
+                dumped(item, depth - 1, out, cx)?;
             }
             out.push('}');
         }

@@ -43,6 +43,7 @@ mod python_random;
 pub(crate) mod re;
 mod records;
 pub(super) mod rough;
+mod sorting;
 pub(crate) mod strings;
 mod tensor_compute;
 mod tensor_in_place;

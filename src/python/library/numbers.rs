@@ -39,7 +39,7 @@ pub(super) fn round(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         (Value::Int(_) | Value::Bool(_), Some(n)) if n < 0 => {
             // to a multiple of a power of ten, and of two that are as near to the even one
             let x = i128::from(value.as_int().unwrap_or(0));
-            let unit = u32::try_from(-n).ok().and_then(|n| 10i128.checked_pow(n)).unwrap_or(i128::MAX);
+            let unit = u32::try_from(n.unsigned_abs()).ok().and_then(|n| 10i128.checked_pow(n)).unwrap_or(i128::MAX);
             let (whole, rest) = (x.div_euclid(unit), x.rem_euclid(unit));
             let up = rest > unit - rest || (rest == unit - rest && whole % 2 != 0);
             let fault = || Fault::new("OverflowError", "int-overflow", "the result of round() exceeds 64 bits");
@@ -84,8 +84,10 @@ pub(super) fn number(name: &str, args: &Args, cx: &mut Context) -> Result<Value,
         return cx.truth(value).map(Value::Bool);
     }
     if let Some(text) = value.as_str() {
+        cx.charge_steps(text.len() as u64 / 16)?;
         let clean = text.trim().replace('_', "").to_lowercase();
-        let bad = || Fault::value_error(format!("`{text}` is not a valid {name}"));
+        let shown = || text.chars().take(200).collect::<String>();
+        let bad = || Fault::value_error(format!("`{}` is not a valid {name}", shown()));
         return match name {
             "int" => {
                 let base = args.get(1, "base").and_then(Value::as_int).unwrap_or(10);

@@ -10,12 +10,10 @@ use crate::python::machine::class::{callable, is_named_tuple};
 use crate::python::machine::exception::{exception, is_exception};
 use crate::python::machine::iterator;
 use crate::python::machine::keyed::Places;
-use crate::python::machine::operators::sort_order;
 use crate::python::machine::{Context, repr, text};
 use crate::python::syntax::ast::{BinOp, CmpOp};
 use crate::python::value::{Args, Fault, Function as FunctionValue, Pairs, VALUE_BYTES, Value, range_len};
 use std::cell::RefCell;
-use std::cmp::Ordering;
 use std::rc::Rc;
 
 const NAMES: &[&str] = &[
@@ -115,13 +113,13 @@ pub(crate) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "sum" => sum(args, cx),
         "any" | "all" => any_all(name == "any", args, cx),
         "sorted" => sorted(args, cx),
-        "reversed" => items(args, "reversed", cx).map(|v| Value::list(v.into_iter().rev().collect())),
+        "reversed" => kept(args, "reversed", cx).map(|v| Value::list(v.into_iter().rev().collect())),
         "map" => map(args, cx),
         "filter" => filter(args, cx),
         "list" => optional_items(args, cx).map(Value::list),
         "iter" => match args.positional.first() {
             Some(Value::Opaque(same)) if same.kind == iterator::KIND => Ok(Value::Opaque(same.clone())),
-            _ => items(args, "iter", cx).map(iterator::of),
+            _ => kept(args, "iter", cx).map(iterator::of),
         },
         "tuple" => optional_items(args, cx).map(Value::tuple),
         "set" | "frozenset" => optional_items(args, cx).and_then(|v| cx.set_of(v)),
@@ -202,6 +200,13 @@ fn items(args: &Args, function: &str, cx: &mut Context) -> Result<Vec<Value>, Fa
     cx.collect(args.need(function, 0, "iterable")?)
 }
 
+/// The same, for a result that keeps them.
+fn kept(args: &Args, function: &str, cx: &mut Context) -> Result<Vec<Value>, Fault> {
+    let items = items(args, function, cx)?;
+    cx.charge_bytes(VALUE_BYTES * items.len() as u64)?;
+    Ok(items)
+}
+
 fn optional_items(args: &Args, cx: &mut Context) -> Result<Vec<Value>, Fault> {
     match args.positional.first() {
         Some(value) => {
@@ -220,7 +225,10 @@ pub(super) fn two(function: &str, args: &Args) -> Result<(Value, Value), Fault> 
 fn len(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let value = args.need("len", 0, "object")?;
     let n = match value {
-        Value::Str(text) => text.chars().count(),
+        Value::Str(text) => {
+            cx.charge_steps(text.len() as u64 / 64)?;
+            text.chars().count()
+        }
         Value::Tuple(items) => items.0.len(),
         Value::List(items) | Value::Set(items) => items.borrow().0.len(),
         Value::Dict(pairs) => pairs.borrow().0.len(),
@@ -284,6 +292,8 @@ fn zip(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let strict = args.named("strict").and_then(Value::as_bool) == Some(true);
     for value in &args.positional {
         columns.push(if iterator::open_ended(value).is_some() { None } else { Some(cx.collect(value)?) });
+        let held = columns.last().and_then(|c| c.as_ref().map(Vec::len)).unwrap_or(0);
+        cx.charge_bytes(VALUE_BYTES * held as u64)?;
     }
     // those without an end give as many as the shortest of the others
     let n = columns.iter().flatten().map(Vec::len).min();
@@ -304,7 +314,7 @@ fn zip(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     }
     let columns = known;
     let n = columns.iter().map(Vec::len).min().unwrap_or(0);
-    cx.charge_bytes(3 * VALUE_BYTES * (n * columns.len()) as u64)?;
+    cx.charge_bytes(2 * VALUE_BYTES * (n * columns.len()) as u64)?;
     let row = |at: usize| Value::tuple(columns.iter().map(|c| c[at].clone()).collect());
     Ok(Value::list((0..n).map(row).collect()))
 }
@@ -359,6 +369,7 @@ fn sum(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
 
 fn any_all(any: bool, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     for item in items(args, if any { "any" } else { "all" }, cx)? {
+        cx.charge_steps(1)?;
         if item.is_symbolic() {
             return Err(diagnose::python_any_all(any));
         }
@@ -369,75 +380,9 @@ fn any_all(any: bool, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     Ok(Value::Bool(!any))
 }
 
-/// Sorts by `key`, stably; the fault is that two elements do not compare.
-pub(super) fn sort(items: Vec<Value>, args: &Args, cx: &mut Context) -> Result<Vec<Value>, Fault> {
-    let n = items.len() as u64;
-    cx.charge_steps(n * (64 - n.leading_zeros()) as u64 / 4)?;
-    let mut keyed = Vec::with_capacity(items.len());
-    for item in items {
-        let key = match args.named("key") {
-            Some(key) if !matches!(key, Value::None) => cx.call(key, Args::of(vec![item.clone()]))?,
-            _ => item.clone(),
-        };
-        keyed.push((key, item));
-    }
-    let reverse = match args.named("reverse") {
-        Some(given) => cx.truth(given)?,
-        None => false,
-    };
-    if keyed.iter().any(|(key, _)| matches!(key, Value::Instance(_))) {
-        return sorted_by_methods(keyed, reverse, cx);
-    }
-    if keyed.windows(2).any(|pair| sort_order(&pair[0].0, &pair[1].0).is_none()) {
-        return Err(Fault::type_error("these elements cannot be sorted"));
-    }
-    let order = |a: &(Value, Value), b: &(Value, Value)| {
-        let order = sort_order(&a.0, &b.0).unwrap_or(Ordering::Equal);
-        if reverse { order.reverse() } else { order }
-    };
-    // NaNs have no place in an order: a merge sort does not mind, the standard sort may panic
-    merge_sort(&mut keyed, &order);
-    Ok(keyed.into_iter().map(|(_, item)| item).collect())
-}
-
-/// Sorts objects that compare by methods of the text's own, stably.
-fn sorted_by_methods(keyed: Vec<(Value, Value)>, reverse: bool, cx: &mut Context) -> Result<Vec<Value>, Fault> {
-    let mut sorted: Vec<(Value, Value)> = Vec::with_capacity(keyed.len());
-    for (key, item) in keyed {
-        let (mut low, mut high) = (0, sorted.len());
-        while low < high {
-            let middle = (low + high) / 2;
-            let other = &sorted[middle].0;
-            let before =
-                if reverse { cx.compare(CmpOp::Lt, other, &key)? } else { cx.compare(CmpOp::Lt, &key, other)? };
-            if cx.truth(&before)? { high = middle } else { low = middle + 1 }
-        }
-        cx.charge_steps(1 + sorted.len() as u64 / 64)?;
-        sorted.insert(low, (key, item));
-    }
-    Ok(sorted.into_iter().map(|(_, item)| item).collect())
-}
-
-fn merge_sort<T: Clone>(items: &mut Vec<T>, order: &impl Fn(&T, &T) -> Ordering) {
-    if items.len() < 2 {
-        return;
-    }
-    let mut right = items.split_off(items.len() / 2);
-    merge_sort(items, order);
-    merge_sort(&mut right, order);
-    let left = std::mem::take(items);
-    let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
-    while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
-        let next = if order(b, a) == Ordering::Less { right.next() } else { left.next() };
-        items.extend(next);
-    }
-    items.extend(left);
-    items.extend(right);
-}
-
 fn sorted(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
-    let all = items(args, "sorted", cx)?;
-    sort(all, args, cx).map(Value::list)
+    let all = kept(args, "sorted", cx)?;
+    super::sorting::sort(all, args, cx).map(Value::list)
 }
 
 fn map(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
@@ -456,11 +401,13 @@ fn filter(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let function = args.need("filter", 0, "function")?.clone();
     let mut out = Vec::new();
     for item in cx.collect(args.need("filter", 1, "iterable")?)? {
+        cx.charge_steps(1)?;
         let keep = match &function {
             Value::None => item.clone(),
             function => cx.call(function, Args::of(vec![item.clone()]))?,
         };
         if cx.truth(&keep)? {
+            cx.charge_bytes(VALUE_BYTES)?;
             out.push(item);
         }
     }
@@ -471,7 +418,10 @@ pub(super) fn dict(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let mut pairs = Pairs::default();
     let mut places = Places::default();
     match args.positional.first() {
-        Some(Value::Dict(given)) => pairs.0.extend(given.borrow().0.iter().cloned()),
+        Some(Value::Dict(given)) => {
+            cx.charge_bytes(2 * VALUE_BYTES * given.borrow().0.len() as u64)?;
+            pairs.0.extend(given.borrow().0.iter().cloned());
+        }
         Some(other) => {
             for pair in cx.collect(other)? {
                 cx.charge_steps(1 + places.crowd())?;
@@ -504,6 +454,7 @@ pub(super) fn dict(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         }
     }
     cx.charge_bytes(2 * VALUE_BYTES * pairs.0.len() as u64)?;
+    cx.charge_steps(0)?;
     Ok(Value::Dict(Rc::new(RefCell::new(pairs))))
 }
 

@@ -6,7 +6,7 @@
 use super::bind::{Bound, bind};
 use crate::python::machine::Context;
 use crate::python::tensors::PythonRandom;
-use crate::python::value::{Args, Fault, Value, range_len};
+use crate::python::value::{Args, Fault, VALUE_BYTES, Value, range_len};
 
 /// Names that [`call`] knows.
 pub(super) const NAMES: &[&str] = &[
@@ -109,6 +109,7 @@ fn draw(name: &str, args: &Args, random: &mut PythonRandom, cx: &mut Context) ->
             let Some(k) = usize::try_from(k).ok().filter(|k| *k <= items.len()) else {
                 return Err(Fault::value_error("Sample larger than population or is negative"));
             };
+            cx.charge_bytes(VALUE_BYTES * k as u64)?;
             Ok(Value::list(random.sample(items.len(), k).iter().map(|i| items[*i].clone()).collect()))
         }
     }
@@ -125,7 +126,7 @@ fn choices(args: &Args, random: &mut PythonRandom, cx: &mut Context) -> Result<V
         return Err(Fault::index_error("list index out of range"));
     }
     cx.charge_steps(k as u64)?;
-    cx.charge_bytes(16 * k as u64)?;
+    cx.charge_bytes(VALUE_BYTES * k as u64)?;
     let n = items.len() as f64;
     Ok(Value::list((0..k).map(|_| items[(random.random() * n) as usize].clone()).collect()))
 }

@@ -4,7 +4,7 @@
 
 use crate::python::machine::Context;
 use crate::python::machine::class::is_named_tuple;
-use crate::python::value::{Args, Class, Fault, Instance, Items, Pairs, Value};
+use crate::python::value::{Args, Class, Fault, Instance, Items, Pairs, VALUE_BYTES, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -17,8 +17,8 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
     Some(match name {
         "replace" => record(name, args).and_then(|object| replaced(&object, &args.keyword, cx)),
         "fields" => fields(args),
-        "asdict" => record(name, args).and_then(|object| plain(&Value::Instance(object), true, MAX_DEPTH)),
-        "astuple" => record(name, args).and_then(|object| plain(&Value::Instance(object), false, MAX_DEPTH)),
+        "asdict" => record(name, args).and_then(|object| plain(&Value::Instance(object), true, MAX_DEPTH, cx)),
+        "astuple" => record(name, args).and_then(|object| plain(&Value::Instance(object), false, MAX_DEPTH, cx)),
         "is_dataclass" => {
             let has = |class: &Class| class.fields.is_some() && !is_named_tuple(class);
             Ok(Value::Bool(match args.positional.first() {
@@ -100,11 +100,14 @@ fn fields(args: &Args) -> Result<Value, Fault> {
 }
 
 /// A record as a dict or tuple, and those inside it.
-fn plain(value: &Value, dict: bool, depth: usize) -> Result<Value, Fault> {
+fn plain(value: &Value, dict: bool, depth: usize, cx: &mut Context) -> Result<Value, Fault> {
     if depth == 0 {
         return Err(Fault::value_error(format!("records nest more than {MAX_DEPTH} deep")));
     }
-    let all = |items: &[Value]| items.iter().map(|v| plain(v, dict, depth - 1)).collect::<Result<Vec<_>, _>>();
+    // what holds one record twice has it twice as a dict
+    cx.charge_steps(1)?;
+    cx.charge_bytes(2 * VALUE_BYTES)?;
+    let mut all = |items: &[Value]| items.iter().map(|v| plain(v, dict, depth - 1, cx)).collect::<Result<Vec<_>, _>>();
     Ok(match value {
         Value::Instance(object) if object.class.fields.is_some() && !is_named_tuple(&object.class) => {
             let own = named(object);
@@ -120,7 +123,7 @@ fn plain(value: &Value, dict: bool, depth: usize) -> Result<Value, Fault> {
         Value::List(items) => Value::list(all(&items.borrow().0)?),
         Value::Tuple(items) => Value::tuple(all(&items.0)?),
         Value::Dict(pairs) => {
-            let one = |(k, v): &(Value, Value)| Ok((k.clone(), plain(v, dict, depth - 1)?));
+            let one = |(k, v): &(Value, Value)| Ok((k.clone(), plain(v, dict, depth - 1, cx)?));
             let pairs = pairs.borrow().0.iter().map(one).collect::<Result<_, Fault>>()?;
             Value::Dict(Rc::new(RefCell::new(Pairs(pairs))))
         }

@@ -4,6 +4,7 @@
 
 use crate::python::machine::{Context, formatted, repr, text};
 use crate::python::value::{Args, Fault, VALUE_BYTES, Value};
+use std::collections::HashMap;
 
 /// `text.zfill(8)` and the like.
 fn padded(given: &str, name: &str, args: &Args) -> String {
@@ -87,6 +88,10 @@ pub(super) fn method(given: &str, name: &str, args: &Args, cx: &mut Context) -> 
         "lower" => Ok(Value::str(given.to_lowercase())),
         "strip" | "lstrip" | "rstrip" => {
             let of = args.positional.first().and_then(Value::as_str);
+            if let Err(fault) = cx.charge_steps((given.len() as u64).saturating_mul(of.map_or(0, str::len) as u64) / 64)
+            {
+                return Some(Err(fault));
+            }
             let off = |c: char| of.map_or(c.is_whitespace(), |of| of.contains(c));
             let left = if name == "rstrip" { given } else { given.trim_start_matches(off) };
             Ok(Value::str(if name == "lstrip" { left } else { left.trim_end_matches(off) }))
@@ -116,11 +121,16 @@ pub(super) fn method(given: &str, name: &str, args: &Args, cx: &mut Context) -> 
             let swapped = |c: char| if c.is_uppercase() { c.to_ascii_lowercase() } else { c.to_ascii_uppercase() };
             Ok(Value::str(given.chars().map(swapped).collect::<String>()))
         }
-        "translate" => translated(given, args),
-        "zfill" | "rjust" | "ljust" | "center" => Ok(Value::str(padded(given, name, args))),
+        "translate" => translated(given, args, cx),
+        "zfill" | "rjust" | "ljust" | "center" => made(padded(given, name, args), cx),
         "startswith" | "endswith" => {
             let (within, _) = window(given, args);
             let starts = name == "startswith";
+            if let Some(Value::Tuple(parts)) = args.positional.first()
+                && let Err(fault) = cx.charge_steps(parts.0.len() as u64 / 4)
+            {
+                return Some(Err(fault));
+            }
             any_of(args, |part| if starts { within.starts_with(part) } else { within.ends_with(part) })
         }
         "isdigit" | "isdecimal" | "isnumeric" => Ok(all(|c| c.is_ascii_digit())),
@@ -132,10 +142,17 @@ pub(super) fn method(given: &str, name: &str, args: &Args, cx: &mut Context) -> 
             let most = args.get(2, "count").and_then(Value::as_int).and_then(|n| usize::try_from(n).ok());
             Ok(Value::str(most.map_or_else(|| given.replace(from, to), |n| given.replacen(from, to, n))))
         }),
-        "split" | "rsplit" => split(given, name == "rsplit", args).and_then(|parts| {
-            cx.charge_bytes(2 * VALUE_BYTES * parts.len() as u64)?;
-            Ok(Value::list(parts.into_iter().map(Value::str).collect()))
-        }),
+        "split" | "rsplit" => {
+            // there are at most as many parts as marks and one
+            let marks = match args.get(0, "sep").and_then(Value::as_str) {
+                Some("") => 0,
+                Some(mark) => given.matches(mark).count(),
+                None => given.split_whitespace().count(),
+            };
+            parts_of(marks, cx)
+                .and_then(|()| split(given, name == "rsplit", args))
+                .map(|parts| Value::list(parts.into_iter().map(Value::str).collect()))
+        }
         "partition" | "rpartition" => need_text(args, 0).map(|mark| {
             let at = if name == "partition" { given.find(mark) } else { given.rfind(mark) };
             let (head, middle, tail) = match at {
@@ -145,12 +162,17 @@ pub(super) fn method(given: &str, name: &str, args: &Args, cx: &mut Context) -> 
             };
             Value::tuple([head, middle, tail].into_iter().map(Value::str).collect())
         }),
-        "splitlines" if args.get(0, "keepends").and_then(Value::as_bool) == Some(true) => {
-            Ok(Value::list(given.split_inclusive('\n').map(Value::str).collect()))
-        }
-        "splitlines" => Ok(Value::list(given.lines().map(Value::str).collect())),
+        "splitlines" => parts_of(given.matches('\n').count(), cx).map(|()| {
+            match args.get(0, "keepends").and_then(Value::as_bool) == Some(true) {
+                true => Value::list(given.split_inclusive('\n').map(Value::str).collect()),
+                false => Value::list(given.lines().map(Value::str).collect()),
+            }
+        }),
         "expandtabs" => {
             let size = args.get(0, "tabsize").and_then(Value::as_int).unwrap_or(8).clamp(0, 1000) as usize;
+            if let Err(fault) = cx.charge_bytes((size * given.matches('\t').count()) as u64) {
+                return Some(Err(fault));
+            }
             let (mut out, mut column) = (String::new(), 0);
             for c in given.chars() {
                 match c {
@@ -175,8 +197,9 @@ pub(super) fn method(given: &str, name: &str, args: &Args, cx: &mut Context) -> 
                 let message = format!("sequence item {at}: expected str instance, {} found", other.type_name());
                 return Err(Fault::type_error(message).python());
             }
-            let parts: Vec<String> = items.iter().map(text).collect();
-            cx.charge_bytes(parts.iter().map(|p| p.len() + given.len()).sum::<usize>() as u64)?;
+            let parts: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
+            cx.charge_steps(parts.len() as u64 / 4)?;
+            cx.charge_bytes(parts.iter().fold(0u64, |all, p| all.saturating_add((p.len() + given.len()) as u64)))?;
             Ok(Value::str(parts.join(given)))
         }),
         "format" => format_method(given, args, cx),
@@ -209,10 +232,28 @@ fn format_method(given: &str, args: &Args, cx: &mut Context) -> Result<Value, Fa
         let value = value.ok_or_else(bad)?;
         // one field may stand for a long text many times
         cx.charge_text(value)?;
-        out.push_str(&formatted(value, spec)?);
+        push(&mut out, &formatted(value, spec)?, cx)?;
         rest = &rest[end + 1..];
     }
     Ok(Value::str(out + rest))
+}
+
+/// A text that a method has made longer, charged.
+fn made(text: String, cx: &mut Context) -> Result<Value, Fault> {
+    cx.charge_bytes(text.len() as u64).map(|()| Value::str(text))
+}
+
+/// A text goes on: a field may be wider than what it shows.
+fn push(out: &mut String, more: &str, cx: &mut Context) -> Result<(), Fault> {
+    cx.charge_bytes(more.len() as u64)?;
+    out.push_str(more);
+    Ok(())
+}
+
+/// Charges the parts of a text that is divided at so many marks.
+fn parts_of(marks: usize, cx: &mut Context) -> Result<(), Fault> {
+    cx.charge_steps(marks as u64 / 4)?;
+    cx.charge_bytes(2 * VALUE_BYTES * (marks as u64 + 1))
 }
 
 /// `startswith` and `endswith`: of one text, or of any in a tuple.
@@ -247,19 +288,24 @@ fn found(given: &str, name: &str, args: &Args) -> Result<Value, Fault> {
 }
 
 /// `text.translate(table)`: the table's keys are characters' numbers.
-fn translated(given: &str, args: &Args) -> Result<Value, Fault> {
+fn translated(given: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let Some(Value::Dict(table)) = args.positional.first() else {
         return Err(Fault::type_error("translate() needs a dict from str.maketrans()"));
     };
     let table = table.borrow();
+    cx.charge_steps(table.0.len() as u64 / 4)?;
+    // of two equal keys the first counts
+    let places: HashMap<i64, &Value> = table.0.iter().rev().filter_map(|(k, v)| Some((k.as_int()?, v))).collect();
     let mut out = String::new();
     for c in given.chars() {
-        let number = i64::from(u32::from(c));
-        match table.0.iter().find(|(k, _)| k.as_int() == Some(number)).map(|(_, v)| v) {
+        match places.get(&i64::from(u32::from(c))) {
             None => out.push(c),
             Some(Value::None) => {}
             Some(Value::Int(i)) => out.extend(u32::try_from(*i).ok().and_then(char::from_u32)),
-            Some(other) => out.push_str(&text(other)),
+            Some(other) => {
+                cx.charge_text(other)?;
+                push(&mut out, &text(other), cx)?;
+            }
         }
     }
     Ok(Value::str(out))
@@ -290,7 +336,7 @@ pub(super) fn table(args: &Args) -> Result<Value, Fault> {
 }
 
 /// `"%d of %s" % values`
-pub(crate) fn percent(given: &str, values: &Value) -> Result<Value, Fault> {
+pub(crate) fn percent(given: &str, values: &Value, cx: &mut Context) -> Result<Value, Fault> {
     let items = match values {
         Value::Tuple(items) => items.0.clone(),
         other => vec![other.clone()],
@@ -308,7 +354,10 @@ pub(crate) fn percent(given: &str, values: &Value) -> Result<Value, Fault> {
         let value = match (named, values) {
             (Some((name, after)), Value::Dict(pairs)) => {
                 rest = after;
-                pairs.borrow().named(name)
+                let value = pairs.borrow().named(name);
+                // one value may stand for a long text many times
+                value.iter().try_for_each(|value| cx.charge_text(value))?;
+                value
             }
             _ => {
                 next += 1;
@@ -337,7 +386,7 @@ pub(crate) fn percent(given: &str, values: &Value) -> Result<Value, Fault> {
             }
             other => return Err(Fault::value_error(format!("unsupported format character '{other}'"))),
         };
-        out.push_str(&shown);
+        push(&mut out, &shown, cx)?;
         rest = &rest[end + 1..];
     }
     if next < items.len() && !matches!(values, Value::Dict(_)) {

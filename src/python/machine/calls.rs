@@ -39,7 +39,7 @@ pub(crate) struct Library {
     /// Calls a built-in method of a record (dataclass, namedtuple).
     pub record_method: RecordMethod,
     /// `format % values`
-    pub percent: fn(&str, &Value) -> Result<Value, Fault>,
+    pub percent: fn(&str, &Value, &mut Context<'_>) -> Result<Value, Fault>,
     /// Python's own names that are known here, for suggestions.
     pub builtins: fn() -> &'static [&'static str],
     /// Methods of host tensors, for suggestions.

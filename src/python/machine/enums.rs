@@ -39,8 +39,9 @@ impl Context<'_> {
         let members = self.enum_searched(class)?;
         let found = members.iter().find(|m| equal(m, wanted) || enum_value(m).is_some_and(|v| equal(&v, wanted)));
         found.cloned().ok_or_else(|| {
-            let values: Vec<String> = members.iter().filter_map(enum_value).map(|v| super::repr(&v)).collect();
-            Fault::value_error(format!("{} is not a valid {}", super::repr(wanted), class.name))
+            let values: Vec<String> =
+                members.iter().filter_map(enum_value).map(|v| super::repr_in_message(&v)).collect();
+            Fault::value_error(format!("{} is not a valid {}", super::repr_in_message(wanted), class.name))
                 .hint(format!("its values are: {}", values.join(", ")))
         })
     }
@@ -61,7 +62,11 @@ impl Context<'_> {
         };
         let found = members.iter().find(named).cloned();
         found.ok_or_else(|| {
-            Fault::new("KeyError", "key-error", format!("{} has no member {}", class.name, super::repr(name)))
+            Fault::new(
+                "KeyError",
+                "key-error",
+                format!("{} has no member {}", class.name, super::repr_in_message(name)),
+            )
         })
     }
 }

@@ -290,12 +290,14 @@ impl Context<'_> {
             match &item.kind {
                 ExprKind::Starred(inner) => {
                     let value = self.eval(inner, scope)?;
-                    out.extend(self.collect(&value).map_err(|f| f.at(inner.span))?);
+                    let more = self.collect(&value).map_err(|f| f.at(inner.span))?;
+                    self.charge_bytes(VALUE_BYTES * more.len() as u64)?;
+                    out.extend(more);
                 }
                 _ => out.push(self.eval(item, scope)?),
             }
         }
-        self.charge_bytes(VALUE_BYTES * out.len() as u64)?;
+        self.charge_bytes(VALUE_BYTES * items.len() as u64)?;
         Ok(out)
     }
 

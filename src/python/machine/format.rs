@@ -5,7 +5,7 @@
 use super::Context;
 use crate::python::syntax::ast::FPart;
 use crate::python::value::scope::Scope;
-use crate::python::value::{Args, Fault, Value};
+use crate::python::value::{Args, Fault, Value, meter};
 use std::rc::Rc;
 
 /// Elements of a container that are printed.
@@ -57,13 +57,14 @@ impl Context<'_> {
     pub(crate) fn charge_text(&mut self, value: &Value) -> Result<(), Fault> {
         let mut looked = MOST_LOOKED;
         let bytes = text_bytes(value, 8, &mut looked);
-        self.charge_steps((MOST_LOOKED - looked) as u64 / 16)?;
+        self.charge_steps(2 * (MOST_LOOKED - looked) as u64)?;
         if looked == 0 {
             return Err(
                 Fault::limit("too-large", "the text of this value has too many parts").hint("print fewer of them")
             );
         }
-        self.charge_bytes(bytes)
+        self.charge_bytes(bytes)?;
+        self.charge_steps(bytes / 64)
     }
 
     /// `format(value, spec)`, by the methods of the text's own classes if they have them.
@@ -100,6 +101,10 @@ fn text_bytes(value: &Value, depth: usize, looked: &mut usize) -> u64 {
         Value::Str(text) => text.len() as u64,
         Value::Tuple(items) => all(&items.0),
         Value::List(items) | Value::Set(items) => all(&items.borrow().0),
+        Value::Instance(object) if object.class.fields.is_some() || object.class.is_namespace() => {
+            let attributes = object.attributes.borrow();
+            attributes.0.iter().map(|(k, v)| all(&[k.clone(), v.clone()])).sum()
+        }
         Value::Dict(pairs) => {
             let pairs = pairs.borrow();
             pairs
@@ -132,7 +137,23 @@ pub(crate) fn repr(value: &Value) -> String {
     out
 }
 
+/// The same for a message: the beginning of a long one.
+pub(crate) fn repr_in_message(value: &Value) -> String {
+    const MOST: usize = 200;
+    let mut shown = repr(value);
+    if let Some((at, _)) = shown.char_indices().nth(MOST) {
+        shown.truncate(at);
+        shown.push_str("...");
+    }
+    shown
+}
+
+/// Most bytes of a value's text. What a text may print is charged before; messages print what they are about.
+const MOST_BYTES: usize = 1 << 28;
+
 fn write_repr(value: &Value, depth: usize, out: &mut String) {
+    // a part of a text takes as long as two steps
+    meter::work(16);
     let list = |items: &[Value], open: &str, close: &str, out: &mut String| {
         out.push_str(open);
         for (at, item) in items.iter().take(MAX_SHOWN).enumerate() {
@@ -144,7 +165,7 @@ fn write_repr(value: &Value, depth: usize, out: &mut String) {
         out.push_str(if items.len() > MAX_SHOWN { ", ..." } else { "" });
         out.push_str(close);
     };
-    if depth == 0 {
+    if depth == 0 || out.len() > MOST_BYTES || meter::exhausted() {
         return out.push_str("...");
     }
     match value {

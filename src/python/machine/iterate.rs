@@ -5,7 +5,7 @@
 
 use super::Context;
 use super::iterator;
-use crate::python::value::{Fault, VALUE_BYTES, Value, bury, range_len};
+use crate::python::value::{Fault, VALUE_BYTES, Value, bury, range_items, range_len};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -82,8 +82,8 @@ impl Context<'_> {
             Value::Range(start, stop, step) => {
                 let n = range_len(*start, *stop, *step);
                 self.charge_bytes(n.saturating_mul(VALUE_BYTES))?;
-                self.charge_steps(n / 16)?;
-                Ok((0..n as i64).map(|i| Value::Int(start + i * step)).collect())
+                self.charge_steps(n / 4)?;
+                Ok(range_items(*start, *stop, *step).collect())
             }
             Value::Dict(pairs) => {
                 self.charge_steps(pairs.borrow().0.len() as u64 / 4)?;
@@ -99,6 +99,7 @@ impl Context<'_> {
             Value::Instance(object) => self.instance_items(object),
             Value::Str(text) => {
                 self.charge_bytes(2 * VALUE_BYTES * text.len() as u64)?;
+                self.charge_steps(text.len() as u64 / 4)?;
                 Ok(text.chars().map(|c| Value::str(c.to_string())).collect())
             }
             Value::Tensor(tensor) => {
@@ -114,7 +115,8 @@ impl Context<'_> {
             )),
             other => match other.as_items() {
                 Some(items) => {
-                    self.charge_steps(items.len() as u64 / 16)?;
+                    // with what the meter counts: a step for four
+                    self.charge_steps(items.len() as u64 / 8)?;
                     Ok(items)
                 }
                 None => {

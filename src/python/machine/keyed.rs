@@ -6,7 +6,7 @@
 use super::Context;
 use super::enums::plain_enum_value;
 use super::operators::{equal, plain_float};
-use crate::python::value::{Fault, Items, Pairs, Value};
+use crate::python::value::{Fault, Items, Pairs, Value, meter};
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -22,12 +22,19 @@ const PATIENCE: u32 = 32;
 
 /// A hash that equal keys share. What is compared by more than its content has the hash of its kind.
 fn hash_of(key: &Value, depth: usize, into: &mut DefaultHasher) {
+    meter::work(1);
+    if meter::exhausted() {
+        return;
+    }
     if let Some(number) = plain_float(key) {
         // True, 1 and 1.0 are one key, and so are 0.0 and -0.0
         return (number + 0.0).to_bits().hash(into);
     }
     match key {
-        Value::Str(text) => text.hash(into),
+        Value::Str(text) => {
+            meter::bytes(8 * text.len());
+            text.hash(into);
+        }
         Value::Tuple(items) if depth > 0 => items.0.iter().for_each(|item| hash_of(item, depth - 1, into)),
         // a member of an IntEnum or StrEnum equals its value
         Value::Instance(_) if let Some(plain) = plain_enum_value(key).filter(|_| depth > 0) => {
@@ -204,8 +211,8 @@ impl Context<'_> {
             self.charge_steps(self.places.0.get(&address).map_or(0, |known| known.places.crowd()))?;
             return Ok(found);
         }
-        // a comparison takes about a sixteenth of a statement's time
-        self.charge_steps(len as u64 / 16)?;
-        Ok((0..len).find(|at| keys(*at).is_some_and(|k| equal(k, key))))
+        let found = (0..len).find(|at| keys(*at).is_some_and(|k| equal(k, key)));
+        self.charge_steps(0)?;
+        Ok(found)
     }
 }

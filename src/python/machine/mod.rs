@@ -36,14 +36,14 @@ mod taint;
 mod touched;
 
 pub(crate) use self::calls::{Draws, Library};
-pub(crate) use self::format::{formatted, repr, text};
+pub(crate) use self::format::{formatted, repr, repr_in_message, text};
 pub(crate) use self::operators::equal;
 
 use super::request::Limits;
 use super::syntax::{self, Name};
 use super::tensors::{Budget, set_default_float};
 use super::value::scope::{Kind, Scope};
-use super::value::{Class, Fault, Instance, Items, ModuleValue, Pairs, Tensor, Value};
+use super::value::{Class, Fault, Instance, Items, ModuleValue, Pairs, Tensor, Value, meter};
 use crate::base::{DType, Diagnostic, Source, SourceId, Span};
 use crate::ir::graph::{Graph, NodeId};
 use std::cell::{Cell, RefCell};
@@ -151,6 +151,8 @@ impl<'a> Context<'a> {
         load: &'a mut dyn FnMut(&str) -> Option<Source>,
     ) -> Context<'a> {
         set_default_float(DType::F32);
+        // what another text has left
+        meter::steps();
         Context {
             graph: Graph::new(),
             span: Span::default(),
@@ -207,7 +209,11 @@ impl<'a> Context<'a> {
 
     /// Counts `n` elementary steps. Errors when the text has had its share of steps.
     pub fn charge_steps(&mut self, n: u64) -> Result<(), Fault> {
-        self.steps = self.steps.saturating_add(n);
+        let Some(done) = meter::steps() else {
+            return Err(Fault::limit("too-slow", "this looks at more than 60 million elements at once")
+                .hint("use shorter lists, or compute with tensors"));
+        };
+        self.steps = self.steps.saturating_add(n).saturating_add(done);
         if self.steps > self.limits.steps {
             let message = format!("this runs more than {} steps", self.limits.steps);
             return Err(Fault::limit("too-many-steps", message).hint("make loops shorter, or compute with tensors"));
@@ -348,6 +354,18 @@ impl<'a> Context<'a> {
         }
         self.run_module(&parsed.module.body, &scope).map_err(one)?;
         Ok(scope)
+    }
+
+    /// What makes a defaultdict's missing values. The dict that is asked is mostly among the last ones made.
+    pub(crate) fn factory_of(&self, pairs: &Rc<RefCell<Pairs>>) -> Option<&Value> {
+        let mut looked = 0;
+        let of_pairs = |(of, _): &&(Rc<RefCell<Pairs>>, Value)| {
+            looked += 1;
+            Rc::ptr_eq(of, pairs)
+        };
+        let found = self.factories.iter().rev().find(of_pairs);
+        meter::work(looked / 4);
+        found.map(|(_, factory)| factory)
     }
 
     /// Remembers an object that may be part of a cycle.

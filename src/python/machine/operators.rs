@@ -6,8 +6,9 @@ use super::Context;
 use super::keyed::Members;
 use crate::ir::ops::lanes::{FloatLane, IntLane};
 use crate::python::syntax::ast::{BinOp, CmpOp, UnaryOp};
-use crate::python::value::{Args, Fault, VALUE_BYTES, Value};
+use crate::python::value::{Args, Fault, VALUE_BYTES, Value, meter};
 use std::cell::Cell;
+use std::cmp::Ordering;
 use std::rc::Rc;
 
 impl Context<'_> {
@@ -62,13 +63,11 @@ impl Context<'_> {
                 self.charge_bytes(format.len() as u64)?;
                 match values {
                     Value::Tuple(items) => items.0.iter().try_for_each(|item| self.charge_text(item))?,
-                    Value::Dict(pairs) => {
-                        let values: Vec<Value> = pairs.borrow().0.iter().map(|(_, v)| v.clone()).collect();
-                        values.iter().try_for_each(|value| self.charge_text(value))?;
-                    }
+                    // charged when it is named
+                    Value::Dict(_) => {}
                     other => self.charge_text(other)?,
                 }
-                (self.library.percent)(format, values)
+                (self.library.percent)(format, values, self)
             }
             (BinOp::Add, Value::Str(a), Value::Str(b)) => {
                 self.charge_bytes((a.len() + b.len()) as u64)?;
@@ -146,6 +145,9 @@ impl Context<'_> {
             other => {
                 let items = other.as_items().unwrap_or_default();
                 self.charge_bytes(n.saturating_mul(VALUE_BYTES * items.len() as u64))?;
+                // nothing stays nothing, however often it is repeated
+                let n = if items.is_empty() { 0 } else { n };
+                self.charge_steps(n.saturating_mul(items.len() as u64) / 8)?;
                 let all: Vec<Value> = (0..n).flat_map(|_| items.iter().cloned()).collect();
                 Ok(if matches!(other, Value::List(_)) { Value::list(all) } else { Value::tuple(all) })
             }
@@ -222,19 +224,22 @@ impl Context<'_> {
                 x.iter().all(|v| of_y.has(v))
             };
             let (n, m) = (x.0.len(), y.0.len());
-            match op {
-                CmpOp::Le => return Ok(Value::Bool(within(&x.0, &y.0))),
-                CmpOp::Lt => return Ok(Value::Bool(n < m && within(&x.0, &y.0))),
-                CmpOp::Ge => return Ok(Value::Bool(within(&y.0, &x.0))),
-                CmpOp::Gt => return Ok(Value::Bool(n > m && within(&y.0, &x.0))),
-                _ => {}
-            }
+            let holds = match op {
+                CmpOp::Le => within(&x.0, &y.0),
+                CmpOp::Lt => n < m && within(&x.0, &y.0),
+                CmpOp::Ge => within(&y.0, &x.0),
+                CmpOp::Gt => n > m && within(&y.0, &x.0),
+                CmpOp::Eq => n == m && within(&x.0, &y.0),
+                _ => n != m || !within(&x.0, &y.0),
+            };
+            self.charge_steps(0)?;
+            return Ok(Value::Bool(holds));
         }
         match op {
             CmpOp::Eq | CmpOp::Ne => {
                 let left = Cell::new(MOST_COMPARED);
                 let same = equal_to(a, b, 64, &left);
-                self.charge_steps((MOST_COMPARED - left.get()) as u64 / 8)?;
+                self.charge_steps(0)?;
                 if left.get() == 0 {
                     return Err(Fault::limit("too-slow", "this compares more than a million elements")
                         .hint("compare tensors: `torch.equal(a, b)`"));
@@ -245,12 +250,13 @@ impl Context<'_> {
                 let order = order(a, b).ok_or_else(|| {
                     Fault::type_error(format!("{} {} {} is not defined", a.type_name(), op.symbol(), b.type_name()))
                 })?;
+                self.charge_steps(0)?;
                 let order = order.ok();
                 Ok(Value::Bool(match op {
-                    CmpOp::Lt => order == Some(std::cmp::Ordering::Less),
-                    CmpOp::Le => matches!(order, Some(std::cmp::Ordering::Less | std::cmp::Ordering::Equal)),
-                    CmpOp::Gt => order == Some(std::cmp::Ordering::Greater),
-                    _ => matches!(order, Some(std::cmp::Ordering::Greater | std::cmp::Ordering::Equal)),
+                    CmpOp::Lt => order == Some(Ordering::Less),
+                    CmpOp::Le => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+                    CmpOp::Gt => order == Some(Ordering::Greater),
+                    _ => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
                 }))
             }
         }
@@ -284,6 +290,7 @@ impl Context<'_> {
 
     fn contains(&mut self, container: &Value, item: &Value) -> Result<bool, Fault> {
         if let (Value::Str(text), Value::Str(part)) = (container, item) {
+            self.charge_steps(text.len() as u64 / 64)?;
             return Ok(text.contains(&**part));
         }
         if container.is_symbolic() || item.is_symbolic() {
@@ -297,7 +304,7 @@ impl Context<'_> {
         if let Value::Range(start, stop, step) = container {
             let Some(x) = item.as_int() else { return Ok(false) };
             let inside = if *step > 0 { (*start..*stop).contains(&x) } else { *stop < x && x <= *start };
-            return Ok(inside && (x - start) % step == 0);
+            return Ok(inside && (i128::from(x) - i128::from(*start)) % i128::from(*step) == 0);
         }
         if let Value::Instance(instance) = container
             && let Some(method) = self.instance_method(instance, "__contains__")
@@ -308,11 +315,20 @@ impl Context<'_> {
         match container {
             Value::Dict(pairs) => return Ok(self.place_in_dict(pairs, item)?.is_some()),
             Value::Set(items) => return Ok(self.place_in_set(items, item)?.is_some()),
+            Value::List(items) => return Ok(self.position(&items.borrow().0, item)?.is_some()),
+            Value::Tuple(items) => return Ok(self.position(&items.0, item)?.is_some()),
             _ => {}
         }
         let items = self.collect(container)?;
-        self.charge_steps(items.len() as u64 / 16)?;
-        Ok(items.iter().any(|o| equal(o, item)))
+        Ok(self.position(&items, item)?.is_some())
+    }
+
+    /// The first of these that equals a value.
+    pub(crate) fn position(&mut self, items: &[Value], value: &Value) -> Result<Option<usize>, Fault> {
+        let at = items.iter().position(|item| equal(item, value));
+        // what was compared; a result of comparing too much is refused
+        self.charge_steps(0)?;
+        Ok(at)
     }
 
     /// Python's truth value.
@@ -381,19 +397,28 @@ const MOST_COMPARED: usize = 1 << 20;
 
 /// Python's `==` on plain values; containers element by element, a bounded number of levels deep.
 pub(crate) fn equal(a: &Value, b: &Value) -> bool {
-    equal_to(a, b, 64, &Cell::new(MOST_COMPARED))
+    let left = Cell::new(MOST_COMPARED);
+    let same = equal_to(a, b, 64, &left);
+    if left.get() == 0 {
+        meter::exhaust();
+    }
+    same
 }
 
 /// The same; `left` counts down what may still be looked at, and at 0 the result means nothing.
 fn equal_to(a: &Value, b: &Value, depth: usize, left: &Cell<usize>) -> bool {
     left.set(left.get().saturating_sub(1));
-    if depth == 0 || left.get() == 0 {
+    meter::work(1);
+    if depth == 0 || left.get() == 0 || meter::exhausted() {
         return false;
     }
     let all =
         |a: &[Value], b: &[Value]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal_to(a, b, depth - 1, left));
     match (a, b) {
-        (Value::Str(a), Value::Str(b)) => a == b,
+        (Value::Str(a), Value::Str(b)) => {
+            meter::bytes(if a.len() == b.len() { a.len() } else { 0 });
+            a == b
+        }
         (Value::Tuple(a), Value::Tuple(b)) => all(&a.0, &b.0),
         (Value::List(x), Value::List(y)) => Rc::ptr_eq(x, y) || all(&x.borrow().0, &y.borrow().0),
         (Value::Set(x), Value::Set(y)) => {
@@ -441,21 +466,21 @@ fn equal_to(a: &Value, b: &Value, depth: usize, left: &Cell<usize>) -> bool {
 const MOST_NESTING: usize = 16;
 
 /// Order of two plain values; the inner error is "not comparable" (NaN).
-fn order(a: &Value, b: &Value) -> Option<Result<std::cmp::Ordering, ()>> {
+fn order(a: &Value, b: &Value) -> Option<Result<Ordering, ()>> {
     order_nested(a, b, MOST_NESTING)
 }
 
-fn order_nested(a: &Value, b: &Value, nesting: usize) -> Option<Result<std::cmp::Ordering, ()>> {
+fn order_nested(a: &Value, b: &Value, nesting: usize) -> Option<Result<Ordering, ()>> {
+    meter::work(1);
     match (a, b) {
-        (Value::Str(a), Value::Str(b)) => Some(Ok(a.cmp(b))),
-        (Value::Tuple(_), Value::Tuple(_)) | (Value::List(_), Value::List(_)) => {
-            let (a, b) = (a.as_items()?, b.as_items()?);
-            match a.iter().zip(&b).find(|(x, y)| !equal(x, y)) {
-                Some(_) if nesting == 0 => None,
-                Some((x, y)) => order_nested(x, y, nesting - 1),
-                None => Some(Ok(a.len().cmp(&b.len()))),
-            }
+        // a sort that has looked at too much ends, and is refused
+        _ if meter::exhausted() => Some(Ok(Ordering::Equal)),
+        (Value::Str(a), Value::Str(b)) => {
+            meter::bytes(a.len().min(b.len()));
+            Some(Ok(a.cmp(b)))
         }
+        (Value::Tuple(a), Value::Tuple(b)) => order_of_items(&a.0, &b.0, nesting),
+        (Value::List(a), Value::List(b)) => order_of_items(&a.borrow().0, &b.borrow().0, nesting),
         (Value::Instance(x), Value::Instance(y)) => {
             let (x, y) = (super::class::field_values(x)?, super::class::field_values(y)?);
             order_nested(&Value::tuple(x), &Value::tuple(y), nesting.checked_sub(1)?)
@@ -467,9 +492,18 @@ fn order_nested(a: &Value, b: &Value, nesting: usize) -> Option<Result<std::cmp:
     }
 }
 
+/// The order of the first elements that differ, or of the lengths.
+fn order_of_items(a: &[Value], b: &[Value], nesting: usize) -> Option<Result<Ordering, ()>> {
+    match a.iter().zip(b).find(|(x, y)| !equal(x, y)) {
+        Some(_) if nesting == 0 => None,
+        Some((x, y)) => order_nested(x, y, nesting - 1),
+        None => Some(Ok(a.len().cmp(&b.len()))),
+    }
+}
+
 /// Compares for sorting; None where Python would refuse.
-pub(crate) fn sort_order(a: &Value, b: &Value) -> Option<std::cmp::Ordering> {
-    order(a, b).map(|o| o.unwrap_or(std::cmp::Ordering::Equal))
+pub(crate) fn sort_order(a: &Value, b: &Value) -> Option<Ordering> {
+    order(a, b).map(|o| o.unwrap_or(Ordering::Equal))
 }
 
 fn plain_int(value: &Value) -> Option<i64> {

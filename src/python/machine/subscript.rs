@@ -80,11 +80,11 @@ impl Context<'_> {
             Value::Range(start, stop, step) => {
                 let n = python::value::range_len(*start, *stop, *step) as i64;
                 let at = index.as_int().ok_or_else(|| Fault::type_error("a range needs an int index"))?;
-                let at = if at < 0 { at + n } else { at };
+                let at = if at < 0 { at.saturating_add(n) } else { at };
                 if !(0..n).contains(&at) {
                     return Err(Fault::index_error(format!("index {at} of a range of {n}")));
                 }
-                Ok(Value::Int(start + at * step))
+                Ok(Value::Int(start.wrapping_add(at.wrapping_mul(*step))))
             }
             Value::Str(text) => {
                 self.charge_steps(text.len() as u64 / 64)?;
@@ -124,21 +124,25 @@ impl Context<'_> {
     fn charge_slice(&mut self, len: usize, index: &Value) -> Result<(), Fault> {
         let Value::Slice(slice) = index else { return Ok(()) };
         let (_, _, count) = slice_bounds(&slice.0, len)?;
-        self.charge_steps(count as u64 / 16)?;
+        self.charge_steps(count as u64 / 8)?;
         self.charge_bytes(VALUE_BYTES * count as u64)
     }
 
     /// A dict's result for a missing key.
     fn missing_item(&mut self, container: &Value, pairs: &Rc<RefCell<Pairs>>, index: &Value) -> Result<Value, Fault> {
-        let factory = self.factories.iter().find(|(of, _)| Rc::ptr_eq(of, pairs)).map(|(_, factory)| factory.clone());
+        let factory = self.factory_of(pairs).cloned();
         let Some(factory) = factory else {
             let may = self.may_compare(pairs.borrow().0.len());
-            let keys: Vec<String> = pairs.borrow().0.iter().take(8).map(|(k, _)| super::repr(k)).collect();
-            return Err(Fault::new("KeyError", "key-error", format!("no key {} in this dict", super::repr(index)))
-                .hint(match index.as_str().filter(|_| may).and_then(|i| nearest_key(i, pairs)) {
-                    Some(near) => format!("did you mean {near}?"),
-                    None => format!("its keys are: {}", keys.join(", ")),
-                }));
+            let keys: Vec<String> = pairs.borrow().0.iter().take(8).map(|(k, _)| super::repr_in_message(k)).collect();
+            return Err(Fault::new(
+                "KeyError",
+                "key-error",
+                format!("no key {} in this dict", super::repr_in_message(index)),
+            )
+            .hint(match index.as_str().filter(|_| may).and_then(|i| nearest_key(i, pairs)) {
+                Some(near) => format!("did you mean {near}?"),
+                None => format!("its keys are: {}", keys.join(", ")),
+            }));
         };
         let made = self.call(&factory, Args::default())?;
         if !matches!(&factory, Value::Builtin(name) if &**name == "collections.Counter.absent") {
@@ -161,6 +165,7 @@ impl Context<'_> {
                 if let Value::Slice(slice) = index {
                     let new = self.collect(&value)?;
                     self.charge_bytes(VALUE_BYTES * new.len() as u64)?;
+                    self.charge_move(items.borrow().0.len() + 16 * new.len())?;
                     return assign_slice(&mut items.borrow_mut().0, &slice.0, new);
                 }
                 let mut items = items.borrow_mut();
@@ -245,6 +250,7 @@ impl Context<'_> {
                 out.push(item);
             }
         }
+        self.charge_steps(0)?;
         Ok(Value::Set(Rc::new(RefCell::new(Items(out)))))
     }
 }
@@ -275,7 +281,7 @@ fn position(len: usize, index: &Value) -> Result<usize, Fault> {
         let fault = Fault::type_error(format!("{} is not an index of a list", index.type_name()));
         if index.is_plain() { fault.python() } else { fault }
     })?;
-    let wrapped = if at < 0 { at + len as i64 } else { at };
+    let wrapped = if at < 0 { at.saturating_add(len as i64) } else { at };
     usize::try_from(wrapped)
         .ok()
         .filter(|at| *at < len)

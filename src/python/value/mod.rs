@@ -4,6 +4,7 @@
 //! know how code is evaluated.
 
 pub mod fault;
+pub(in crate::python) mod meter;
 pub(in crate::python) mod scope;
 
 pub use self::fault::{Fault, Raised};
@@ -300,11 +301,13 @@ pub(crate) fn bury(values: impl IntoIterator<Item = Value>) {
 impl Pairs {
     /// The value under a string key.
     pub fn named(&self, name: &str) -> Option<Value> {
+        meter::work(self.0.len() / 4);
         self.0.iter().rev().find(|(k, _)| matches!(k, Value::Str(k) if **k == *name)).map(|(_, v)| v.clone())
     }
 
     /// Sets the value under a string key.
     pub fn set_named(&mut self, name: &Name, value: Value) {
+        meter::work(self.0.len() / 4);
         match self.0.iter_mut().find(|(k, _)| matches!(k, Value::Str(k) if **k == **name)) {
             Some((_, old)) => *old = value,
             None => self.0.push((Value::Str(name.clone()), value)),
@@ -467,15 +470,16 @@ impl Value {
 
     /// The elements of a tuple, list, range or set.
     pub fn as_items(&self) -> Option<Vec<Value>> {
-        match self {
-            Value::Tuple(items) => Some(items.0.clone()),
-            Value::List(items) | Value::Set(items) => Some(items.borrow().0.clone()),
-            Value::Range(start, stop, step) => {
-                let n = range_len(*start, *stop, *step);
-                (n <= 1 << 20).then(|| (0..n as i64).map(|i| Value::Int(start + i * step)).collect())
+        let items: Vec<Value> = match self {
+            Value::Tuple(items) => items.0.clone(),
+            Value::List(items) | Value::Set(items) => items.borrow().0.clone(),
+            Value::Range(start, stop, step) if range_len(*start, *stop, *step) <= 1 << 20 => {
+                range_items(*start, *stop, *step).collect()
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        meter::work(items.len());
+        Some(items)
     }
 }
 
@@ -484,6 +488,12 @@ pub fn range_len(start: i64, stop: i64, step: i64) -> u64 {
     let span = if step > 0 { i128::from(stop) - i128::from(start) } else { i128::from(start) - i128::from(stop) };
     let step = i128::from(step).abs().max(1);
     u64::try_from((span.max(0) + step - 1) / step).unwrap_or(u64::MAX)
+}
+
+/// The elements of a range. Its last step may pass the largest int, its elements do not.
+pub(crate) fn range_items(start: i64, stop: i64, step: i64) -> impl Iterator<Item = Value> {
+    let n = range_len(start, stop, step);
+    (0..n).map(move |at| Value::Int(start.wrapping_add((at as i64).wrapping_mul(step))))
 }
 
 /// Arguments of a call.

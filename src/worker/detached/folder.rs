@@ -6,7 +6,7 @@
 use crate::base::Diagnostic;
 use crate::worker::descendants::Process;
 use crate::worker::protocol::detached::{Batch, JobInfo, JobPart, JobState, Piece, PieceEnd};
-use crate::worker::{files, machine};
+use crate::worker::{files, folders, machine};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -57,16 +57,16 @@ pub struct Ended {
     pub at: u64,
 }
 
-/// The folders of every job below this folder, the oldest first.
-pub fn all(jobs: &Path) -> Vec<Folder> {
-    let entries = std::fs::read_dir(jobs).into_iter().flatten().flatten();
-    let mut found: Vec<Folder> = entries
-        .filter(|entry| is_id(&entry.file_name().to_string_lossy()))
-        .map(|entry| Folder { at: entry.path() })
-        .filter(|job| job.at.join("job.json").is_file())
-        .collect();
-    found.sort_by(|a, b| a.at.cmp(&b.at));
-    found
+/// The folders of every job below this folder, the oldest first; none where there is no such folder yet. Errors: it cannot be listed.
+pub fn all(jobs: &Path) -> Result<Vec<Folder>, Diagnostic> {
+    let found = folders::entries(jobs).map_err(|why| {
+        Diagnostic::error("jobs-unlisted", format!("the jobs in {} cannot be listed: {why}", jobs.display()))
+            .hint("give this user the right to read the folder, or name another: MASKLOOM_CACHE=/path")
+    })?;
+    let named = |at: &PathBuf| at.file_name().is_some_and(|name| is_id(&name.to_string_lossy()));
+    // one without a work yet is just being made
+    let jobs = found.into_iter().filter(named).filter(|at| !matches!(at.join("job.json").try_exists(), Ok(false)));
+    Ok(jobs.map(|at| Folder { at }).collect())
 }
 
 /// `20261127-071502-3fa9c2`
@@ -103,7 +103,7 @@ impl Folder {
 
     /// By its number, or the beginning of one. Errors: there is none, or several.
     pub fn find(jobs: &Path, id: &str) -> Result<Folder, Diagnostic> {
-        let mut found: Vec<Folder> = all(jobs).into_iter().filter(|job| job.id().starts_with(id)).collect();
+        let mut found: Vec<Folder> = all(jobs)?.into_iter().filter(|job| job.id().starts_with(id)).collect();
         if let Some(exact) = found.iter().position(|job| job.id() == id) {
             return Ok(found.swap_remove(exact));
         }
@@ -251,6 +251,23 @@ impl Folder {
         })
     }
 
+    /// One whose work cannot be read: it is there, and says why.
+    pub fn unread(&self, why: &Diagnostic) -> JobInfo {
+        JobInfo {
+            id: self.id(),
+            what: String::new(),
+            title: why.message.clone(),
+            state: JobState::Lost,
+            steps: 0,
+            done: 0,
+            fraction: 0.0,
+            now: String::new(),
+            seconds: 0.0,
+            host: String::new(),
+            own: self.is_own(),
+        }
+    }
+
     fn last_written(&self) -> Option<u64> {
         let newest =
             std::fs::read_dir(&self.at).ok()?.flatten().filter_map(|e| e.metadata().ok()?.modified().ok()).max();
@@ -358,6 +375,22 @@ mod tests {
         assert!(job.part(1).unwrap().pieces.is_empty());
         job.end(false).unwrap();
         assert_eq!(job.info().unwrap().state, JobState::Ended);
+    }
+
+    #[test]
+    fn jobs_that_cannot_be_listed_or_read_are_no_empty_list() {
+        let home = tempfile::tempdir().unwrap();
+        assert_eq!(all(&home.path().join("none yet")).unwrap().len(), 0);
+        let file = home.path().join("a file");
+        std::fs::write(&file, "x").unwrap();
+        let why = all(&file).unwrap_err();
+        assert!(why.code == "jobs-unlisted" && why.message.contains("a file"), "{why:?}");
+        assert_eq!(Folder::find(&file, "2").unwrap_err().code, "jobs-unlisted");
+        let job = Folder::make(home.path(), &batch(1)).unwrap();
+        std::fs::write(job.at.join("job.json"), "half a fi").unwrap();
+        let found = all(home.path()).unwrap();
+        let why = found[0].info().unwrap_err();
+        assert!(found.len() == 1 && found[0].unread(&why).title.contains("cannot be read"), "{why:?}");
     }
 
     #[test]

@@ -28,7 +28,10 @@ fn reported(ask: Ask) -> Result<JobAnswer, Diagnostic> {
     let jobs = jobs()?;
     Ok(match ask {
         Ask::Start { batch } => JobAnswer::Started { id: start::start(&jobs, &batch)? },
-        Ask::List => JobAnswer::Listed { jobs: all(&jobs).iter().filter_map(|job| job.info().ok()).collect() },
+        Ask::List => {
+            let info = |job: &Folder| job.info().unwrap_or_else(|why| job.unread(&why));
+            JobAnswer::Listed { jobs: all(&jobs)?.iter().map(info).collect() }
+        }
         Ask::Read { id, after, wait } => JobAnswer::Part(Box::new(news(&Folder::find(&jobs, &id)?, after, wait)?)),
         Ask::Cancel { id } => JobAnswer::Cancelled(start::cancel(&Folder::find(&jobs, &id)?)?),
         Ask::Clear { id: Some(id) } => {
@@ -36,7 +39,7 @@ fn reported(ask: Ask) -> Result<JobAnswer, Diagnostic> {
             JobAnswer::Cleared { jobs: 1 }
         }
         Ask::Clear { id: None } => {
-            JobAnswer::Cleared { jobs: all(&jobs).iter().filter(|job| clear(job).is_ok()).count() }
+            JobAnswer::Cleared { jobs: all(&jobs)?.iter().filter(|job| clear(job).is_ok()).count() }
         }
     })
 }

@@ -5,13 +5,13 @@
 
 use super::folder::{Folder, Progress};
 use crate::base::Diagnostic;
-use crate::worker::files;
 use crate::worker::jobs::{Jobs, News};
 use crate::worker::process;
 use crate::worker::protocol::detached::{Piece, PieceEnd, Step, Work};
 #[cfg(unix)]
 use crate::worker::signals;
 use crate::worker::target::Target;
+use crate::worker::{files, folders};
 use base64::Engine;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -121,7 +121,8 @@ fn command(job: &Folder, n: usize, words: &[String], given: &BTreeMap<String, St
     if status.code().is_none() {
         said.push_str(&process::ending(status));
     }
-    let written = written(&at, &given.keys().map(String::as_str).collect());
+    let (written, left) = written(&at, &given.keys().map(String::as_str).collect());
+    said.push_str(&left);
     Ok(PieceEnd::Said { code: status.code().unwrap_or(1), out: text(&out), err: said, files: written })
 }
 
@@ -132,17 +133,31 @@ fn text(path: &Path) -> String {
     String::from_utf8_lossy(&bytes[from..]).into_owned()
 }
 
-/// What the command wrote beside what it was given.
-fn written(at: &Path, given: &BTreeSet<&str>) -> BTreeMap<String, String> {
-    let entries = std::fs::read_dir(at).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
-            let small = entry.metadata().is_ok_and(|about| about.is_file() && about.len() <= OUTPUT as u64);
-            let bytes = (small && !given.contains(&*name)).then(|| files::read(&entry.path()).ok())??;
-            Some((name, base64::engine::general_purpose::STANDARD.encode(bytes)))
-        })
-        .collect()
+/// What the command wrote beside what it was given, and in words what of it is not sent.
+fn written(at: &Path, given: &BTreeSet<&str>) -> (BTreeMap<String, String>, String) {
+    let (mut found, mut left) = (BTreeMap::new(), String::new());
+    let mut keep = |name: &str, why: &str| {
+        left.push_str(&format!("\n{name} of the job is not sent: {why}; it is in {}\n", at.display()));
+    };
+    let entries = folders::entries(at).unwrap_or_else(|why| {
+        keep("what the command wrote", &why);
+        Vec::new()
+    });
+    for path in entries.iter().filter(|path| path.is_file()) {
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        if given.contains(name) {
+            continue;
+        }
+        if path.metadata().is_ok_and(|about| about.len() > OUTPUT as u64) {
+            keep(name, &format!("it has more than {} MiB", OUTPUT >> 20));
+            continue;
+        }
+        match files::read(path) {
+            Ok(bytes) => drop(found.insert(name.into(), base64::engine::general_purpose::STANDARD.encode(bytes))),
+            Err(why) => keep(name, &why.message),
+        }
+    }
+    (found, left)
 }
 
 /// A name that stays in its folder.

@@ -6,6 +6,7 @@
 use super::racers;
 use crate::backends::gradients::{self, Seeds};
 use crate::backends::race::{self, Race};
+use crate::backends::room;
 use crate::backends::{Backend, Inputs, Output, gradient_race, inputs};
 use crate::base::{BackendName, Control, DType, Device, Diagnostic, HostTensor};
 use crate::problem::card::CardStates;
@@ -15,7 +16,7 @@ use crate::problem::{Problem, ProblemSpec};
 use crate::worker::faults;
 use crate::worker::protocol::{InputSource, PayloadInfo, RunRequest, SeedSource};
 use crate::worker::transport::Payload;
-use crate::worker::{machine, room, tensors};
+use crate::worker::{machine, tensors};
 use std::path::Path;
 
 /// The data for `Map` after a run.

@@ -30,6 +30,25 @@ fn lists_say_what_there_is() {
     assert!(blocks.status.success());
 }
 
+/// The built-in preset keeps its name, and says so; the user's is reached by another.
+#[test]
+fn a_preset_of_ones_own_with_a_built_in_name_is_told_and_reached() {
+    let bench = Bench::new();
+    let own = bench.path("presets");
+    std::fs::create_dir(&own).expect("a folder");
+    std::fs::write(own.join("causal.json"), BAND).expect("written");
+    let run = |args: &[&str]| Bench::ran(bench.command(args).env("MASKLOOM_PRESETS", &own));
+    let built_in = run(&["presets", "show", "causal"]).ok();
+    assert!(built_in.err.contains("preset-hidden") && built_in.err.contains("own:causal"), "{}", built_in.err);
+    let title: serde_json::Value = serde_json::from_str(BAND).expect("JSON");
+    let shown = run(&["presets", "show", "own:causal", "--json"]).ok();
+    assert_eq!((&shown.json()["document"]["name"], shown.err.as_str()), (&title["name"], ""));
+    let listed = run(&["presets", "causal", "--json"]).ok().json();
+    let names: Vec<_> = listed["presets"].as_array().expect("a list").iter().map(|p| p["name"].clone()).collect();
+    assert!(names.contains(&"causal".into()) && names.contains(&"own:causal".into()), "{names:?}");
+    run(&["presets", "show", "own:other"]).fails(2, &["error[unknown-preset]", "of your own"]);
+}
+
 #[test]
 fn the_cache_is_listed_and_cleared() {
     let bench = Bench::new();

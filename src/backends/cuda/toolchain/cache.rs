@@ -98,12 +98,15 @@ impl Cache {
         Ok(())
     }
 
-    /// Every kernel, most recently used first.
-    pub fn list(&self) -> Vec<Listed> {
-        let Ok(files) = std::fs::read_dir(&self.folder) else { return Vec::new() };
+    /// Every kernel, most recently used first; none where there is no folder yet. Errors: it cannot be listed.
+    pub fn list(&self) -> std::io::Result<Vec<Listed>> {
+        let files = match std::fs::read_dir(&self.folder) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other?,
+        };
         let mut found: Vec<Listed> = files.flatten().filter_map(|f| listed(&f.path())).collect();
         found.sort_by(|a, b| b.used.cmp(&a.used).then_with(|| a.key.cmp(&b.key)));
-        found
+        Ok(found)
     }
 
     /// Which kernel an entry is and for what: `flex_sm80 for sm_80`, from its log. Does not count as a use.
@@ -119,18 +122,17 @@ impl Cache {
         Some(format!("{name} for {arch}"))
     }
 
-    /// Removes every kernel; how many there were.
-    pub fn clear(&self) -> usize {
-        let all = self.list();
-        all.iter().for_each(|k| {
-            let _ = std::fs::remove_file(self.path(&k.key));
-        });
-        all.len()
+    /// Removes every kernel; how many. Errors: the folder cannot be listed, or the first one that cannot be removed.
+    pub fn clear(&self) -> std::io::Result<usize> {
+        let all = self.list()?;
+        all.iter().try_for_each(|k| std::fs::remove_file(self.path(&k.key)))?;
+        Ok(all.len())
     }
 
     fn evict(&self) {
         let mut total = 0;
-        for kernel in self.list() {
+        // a folder that cannot be listed has had its error when it was written into
+        for kernel in self.list().unwrap_or_default() {
             total += kernel.bytes;
             if total > self.limit_bytes {
                 let _ = std::fs::remove_file(self.path(&kernel.key));
@@ -232,7 +234,7 @@ mod tests {
         }
         assert!(cache.get("a").is_some()); // now younger than b
         cache.put("c", &entry(1000, 3));
-        let mut keys: Vec<_> = cache.list().into_iter().map(|l| l.key).collect();
+        let mut keys: Vec<_> = cache.list().unwrap().into_iter().map(|l| l.key).collect();
         keys.sort();
         assert_eq!(keys, ["a", "c"]);
         assert_eq!(cache.clear(), 2);
@@ -250,6 +252,6 @@ mod tests {
             }
         };
         std::thread::scope(|scope| (0..4).for_each(|t| drop(scope.spawn(move || work(t * 50)))));
-        assert_eq!(cache.list().len(), 1);
+        assert_eq!(cache.list().unwrap().len(), 1);
     }
 }

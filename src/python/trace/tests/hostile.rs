@@ -230,3 +230,61 @@ fn characters_of_a_long_text_are_those_of_python() {
     let traced = trace(&request(text, ModKind::Mask));
     assert!(traced.result.is_some() && traced.diagnostics.iter().all(|d| d.code != "skipped"), "{}", said(&traced));
 }
+
+/// A builtin's work and its result are charged before they are done: a line of these had no end, or took all memory.
+#[test]
+fn one_builtin_neither_hangs_nor_fills_the_memory() {
+    let nested = "a = (1,) * 300\nb = (a,) * 300\nc = (b,) * 300\nd = (c,) * 300\ne = (d,) * 300\n";
+    let twice = "x = [0]\nfor i in range(40):\n    x = [x, x]\n";
+    let cases = [
+        ("", "x = [] * 10**15\nx = () * 10**15", "none"),
+        ("import itertools\n", "x = itertools.combinations([], 10**12)", "none|too-large"),
+        ("import itertools\n", "x = itertools.product(repeat=10**12)", "none"),
+        ("import itertools\n", "x = itertools.product([1], repeat=10**9)", "too-many-steps|too-large"),
+        ("import itertools\n", "x = itertools.tee([1], 10**12)", "too-large"),
+        ("import json\n", twice, "none"),
+        ("import json\n", &format!("{twice}y = json.dumps(x)"), "too-many-steps|too-large"),
+        (nested, "z = {e}", "too-slow"),
+        (nested, "z = id(e)", "too-slow|too-many-steps"),
+        (nested, "z = {}[e]", "none|too-slow|too-many-steps"),
+        ("s = 'a' * 10**6\n", "x = ','.join([s] * 1000)", "too-large"),
+        ("x = []\n", "for i in range(10**5):\n    x.append('a'.zfill(60000))", "too-large"),
+        ("x = ' ' * 10**6\n", "y = x.replace(' ', '\\t').expandtabs(1000)", "too-large"),
+        ("", "x = ('%999d' * 10**5) % ((1,) * 10**5)", "too-large"),
+        ("", "x = ('{0:>999}' * 10**5).format(1)", "too-large"),
+        (
+            "from collections import Counter\nc = Counter({i: 10**9 for i in range(99)})\n",
+            "x = c.elements()",
+            "too-large",
+        ),
+        ("d = {i: i for i in range(9999)}\nx = []\n", "for i in range(10**5):\n    x.append(d.copy())", "too-large"),
+        ("y = [0] * 9999\nx = []\n", "for i in range(10**5):\n    x.append(reversed(y))", "too-large|too-many-steps"),
+        ("y = [0] * 9999\nx = []\n", "for i in range(10**5):\n    x.append(iter(y))", "too-large|too-many-steps"),
+        ("s = 'ab' * 10**6\n", "for i in range(10**5):\n    'c' in s", "too-many-steps"),
+        ("s = 'ab' * 10**6\nd = {s: 1}\n", "for i in range(10**5):\n    s in d", "too-many-steps"),
+        ("s = 'ab' * 10**6\nt = 'ab' * 10**6\n", "for i in range(10**5):\n    s == t", "too-many-steps"),
+        (
+            "from collections import Counter\nc = Counter(range(9999))\n",
+            "for i in range(10**5):\n    c.most_common(1)",
+            "too-many-steps",
+        ),
+        ("import functools\n@functools.cache\ndef f(i):\n    return i\n", "for i in range(20000):\n    f(i)", "none"),
+        (
+            "from collections import defaultdict\nk = []\n",
+            "for i in range(20000):\n    d = defaultdict(list)\n    d[0]\n    k.append(d)",
+            "none",
+        ),
+        ("x = list(range(9999))\ny = list(range(9999))\n", "for i in range(10**5):\n    x < y", "too-many-steps"),
+        ("x = [[0] * 999] * 9999\n", "for i in range(10**5):\n    x.sort()", "too-slow|too-many-steps"),
+        ("x = [0] * 9999\n", "for i in range(10**5):\n    any(x)", "too-many-steps"),
+        ("x = list(range(9999))\n", "for i in range(10**5):\n    str(x)", "too-many-steps|too-large"),
+        ("t = ()\nfor i in range(9999):\n    t = (t,)\nimport copy\n", "x = copy.deepcopy(t)", "none|unsupported"),
+    ];
+    for (setup, text, wanted) in cases {
+        let text = format!("{setup}{text}\nm = lambda b, h, q, k: q >= k\n");
+        let limits = Limits { steps: 1_000_000, container_bytes: 16 << 20, ..Limits::default() };
+        let traced = trace(&TraceRequest { limits, ..request(&text, ModKind::Mask) });
+        let got = traced.diagnostics.iter().find(|d| d.is_error()).map_or("none".into(), |d| d.code.to_string());
+        assert!(wanted.split('|').any(|w| w == got), "{got} instead of {wanted}:\n{text}");
+    }
+}

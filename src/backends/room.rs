@@ -1,6 +1,7 @@
 //! Memory that is free on this machine, asked before something large is held: a system that overcommits ends the process instead.
 //!
-//! Invariant: where the system tells nothing, nothing is refused. Must not know what is held.
+//! Invariant: where the system tells nothing, nothing is refused here. One rule for backends, worker and the Python package. Must not
+//! know what is held.
 
 use crate::base::Diagnostic;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,17 @@ const LARGE: u64 = 256 << 20;
 
 /// Refuses what does not fit, in figures.
 pub fn check(what: &str, bytes: u64) -> Result<(), Diagnostic> {
-    within(what, bytes, || free(Path::new("/")))
+    within(what, bytes, left)
+}
+
+/// Bytes that this process may still take; None where the system does not say.
+pub fn left() -> Option<u64> {
+    free(Path::new("/"))
+}
+
+/// Whether so much is small enough that nobody asks.
+pub fn is_small(bytes: u128) -> bool {
+    bytes <= u128::from(LARGE)
 }
 
 fn within(what: &str, bytes: u64, free: impl FnOnce() -> Option<u64>) -> Result<(), Diagnostic> {
@@ -33,18 +44,49 @@ fn free(root: &Path) -> Option<u64> {
         .find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
     let machine = kib?.saturating_mul(1024);
     let own = text(root.join("proc/self/cgroup")).unwrap_or_default();
-    let group = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default().to_string();
-    let groups = Path::new(&group).ancestors().filter_map(|at| left_in(&root.join("sys/fs/cgroup").join(at)));
+    let groups = own.lines().filter_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, group) = rest.split_once(":/")?;
+        let version = match controllers {
+            "" => &UNIFIED,
+            _ if controllers.split(',').any(|one| one == "memory") => &OLD,
+            _ => return None,
+        };
+        // the group's own limit, and those of all groups around it; a container often sees its group as the root alone
+        let around = Path::new(group).ancestors().filter_map(|at| version.left(&root.join(version.at).join(at)));
+        around.min()
+    });
     Some(groups.fold(machine, u64::min))
 }
 
-/// What a group with a limit may still take; what it keeps of files goes when it is needed.
-fn left_in(group: &Path) -> Option<u64> {
-    let number = |name: &str| std::fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
-    let stat = std::fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
-    let files = stat.lines().find_map(|line| line.strip_prefix("inactive_file ")?.trim().parse::<u64>().ok());
-    let used = number("memory.current")?.saturating_sub(files.unwrap_or(0));
-    Some(number("memory.max")?.saturating_sub(used))
+/// The files of one version of the kernel's control groups.
+struct Version {
+    at: &'static str,
+    limit: &'static str,
+    used: &'static str,
+    /// What is kept of files and goes when memory is needed, in `memory.stat`.
+    files: &'static str,
+}
+
+const UNIFIED: Version =
+    Version { at: "sys/fs/cgroup", limit: "memory.max", used: "memory.current", files: "inactive_file " };
+const OLD: Version = Version {
+    at: "sys/fs/cgroup/memory",
+    limit: "memory.limit_in_bytes",
+    used: "memory.usage_in_bytes",
+    files: "total_inactive_file ",
+};
+
+impl Version {
+    /// What a group with a limit may still take.
+    fn left(&self, group: &Path) -> Option<u64> {
+        let number = |name: &str| std::fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
+        let limit = number(self.limit)?;
+        let stat = std::fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+        let files = stat.lines().find_map(|line| line.strip_prefix(self.files)?.trim().parse::<u64>().ok());
+        let used = number(self.used)?.saturating_sub(files.unwrap_or(0));
+        Some(limit.saturating_sub(used))
+    }
 }
 
 #[cfg(test)]
@@ -77,5 +119,14 @@ mod tests {
         write("sys/fs/cgroup/jobs/7/memory.max", "max\n");
         write("sys/fs/cgroup/jobs/7/memory.current", "2000\n");
         assert_eq!(free(root.path()), Some(2500));
+        // the first version, whose group is not seen from inside the container: the root is
+        write("proc/self/cgroup", "12:cpu,cpuacct:/x\n4:memory:/docker/1f\n");
+        write("sys/fs/cgroup/memory/memory.limit_in_bytes", "6000\n");
+        write("sys/fs/cgroup/memory/memory.usage_in_bytes", "5000\n");
+        write("sys/fs/cgroup/memory/memory.stat", "inactive_file 1\ntotal_inactive_file 700\n");
+        assert_eq!(free(root.path()), Some(1700));
+        // no limit is a number beyond any machine there
+        write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(free(root.path()), Some(8000 * 1024));
     }
 }
