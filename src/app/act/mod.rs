@@ -48,7 +48,7 @@ pub(super) fn act(state: &mut State, action: Action) {
     match action {
         Action::Command(command) => run_command(state, command),
         Action::Edit(edit) => {
-            state.edit(edit);
+            state.edit(layers::mended(&state.document, edit));
         }
         Action::SetAxes(axes) => set_axes(state, axes),
         Action::TakeSizes(sizes) => take_sizes(state, &sizes),
