@@ -16,6 +16,8 @@ use egui::{RichText, ScrollArea, Ui};
 const HIDE: f32 = 30.0;
 /// Room for English letters on the button that places the page, which are small.
 const DOCK: f32 = 24.0;
+/// Room between the field of names and the buttons.
+const FIELD: f32 = 30.0;
 /// Room beside and between names that stand close.
 const CLOSE: egui::Vec2 = egui::vec2(4.0, 2.0);
 
@@ -130,7 +132,8 @@ fn field(ui: &mut Ui, state: &State, actions: &mut Actions) {
         let own = state.view.workspace;
         let shown = state.view.aside.map_or(say(ui, own.page()), |aside| aside.command().text(ui.ctx()));
         let combo = egui::ComboBox::from_id_salt("page").selected_text(RichText::new(shown).strong());
-        let response = combo.width((ui.available_width() - 100.0).max(80.0)).show_ui(ui, |ui| {
+        let buttons = HIDE + dock_width(ui) + FIELD;
+        let response = combo.width((ui.available_width() - buttons).max(80.0)).show_ui(ui, |ui| {
             if ui.selectable_label(state.view.aside.is_none(), say(ui, own.page())).clicked() {
                 actions.command(own.command());
             }
