@@ -108,7 +108,9 @@ mod tests {
             assert_eq!(told(Words::of(Language::English), &text), text.to_string());
         }
         // the field's own words are the same in some languages
-        let same = [Label::Kernel, Label::Tokens, Label::Backend, Label::Heads].map(Text::Label);
+        let same =
+            [Label::Kernel, Label::Tokens, Label::Backend, Label::Backward, Label::BackwardTime, Label::BothTimes];
+        let same = same.map(Text::Label);
         for language in [Language::Chinese, Language::Spanish, Language::Hindi] {
             for text in texts().filter(|text| !same.contains(text)) {
                 assert_ne!(told(Words::of(language), &text), text.to_string(), "{language:?}");

@@ -201,7 +201,7 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for run in recorded::embedded().iter().flat_map(|of| of.runs.values()) {
             let Some(base) = run.report.baseline() else { continue };
-            for found in run.report.backends.iter().filter_map(|of| crate::tasks::why::between_runs(of, &base)) {
+            for found in run.report.backends.iter().filter_map(|of| tasks::why::between_runs(of, &base)) {
                 let english = why_in_english(&found);
                 OTHERS.iter().for_each(|of| assert_ne!(told_why(Words::of(*of), &found), english, "{of:?}"));
                 seen.insert(english);

@@ -16,6 +16,8 @@ use egui::{RichText, ScrollArea, Ui};
 const HIDE: f32 = 30.0;
 /// Room for English letters on the button that places the page, which are small.
 const DOCK: f32 = 24.0;
+/// What the two buttons take beyond their letters where names stand close.
+const EDGE: f32 = 6.0;
 /// Room between the field of names and the buttons.
 const FIELD: f32 = 30.0;
 /// Room beside and between names that stand close.
@@ -87,7 +89,7 @@ fn names(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let saved = 2.0 * (spacing.button_padding.x - CLOSE.x) + spacing.item_spacing.x - CLOSE.y;
     let room = row_width(ui, names.iter().map(String::as_str)) + HIDE + dock_width(ui);
     let close = ui.available_width() < room;
-    if close && ui.available_width() < room - saved * (names.len() + 2) as f32 {
+    if close && ui.available_width() < room - saved * (names.len() + 2) as f32 + EDGE {
         return field(ui, state, actions);
     }
     ui.horizontal(|ui| {

