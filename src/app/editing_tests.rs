@@ -11,6 +11,7 @@ use super::tests::*;
 use super::workspace::Workspace;
 use crate::document::library;
 use crate::document::model::*;
+use crate::document::title::Title;
 use egui::accesskit::Role;
 use egui::{Key, Modifiers, Pos2, Vec2};
 use egui_kittest::kittest::Queryable;
@@ -108,7 +109,7 @@ fn escape_takes_back_the_stroke_in_work_and_no_other() {
         window.drop_at(at);
         window.run_steps(3);
     }
-    assert_eq!((&state(&window).document, state(&window).history.undo_title()), (&drawn, Some("Paint")));
+    assert_eq!((&state(&window).document, state(&window).history.undo_title()), (&drawn, Some(&Title::Paint)));
 }
 
 #[test]
@@ -350,6 +351,38 @@ fn pasted_code_brings_its_sizes_name_and_arguments() {
     command(&mut window, Key::Z);
     settle(&mut window);
     assert_eq!(state(&window).document, library::preset("flux_text_padding").unwrap().document().unwrap());
+}
+
+/// The first error is told once the typing rests; mended in the editor, the code has its arguments as sliders.
+#[test]
+fn pasted_code_with_an_error_is_told_at_once_and_has_its_sliders_once_it_is_mended() {
+    let mut window = window(None);
+    open_preset(&mut window, "causal");
+    window.key_press_modifiers(Modifiers::COMMAND.plus(Modifiers::SHIFT), Key::V);
+    window.run_steps(3);
+    let good = "def near(window):\n    def mask_mod(b, h, q_idx, kv_idx):\n        return (q_idx >= kv_idx) & (q_idx - kv_idx < window)\n    return mask_mod\nmine = near(window=512)\n";
+    let broken = good.replace("< window)", "< window");
+    window.event(egui::Event::Text(broken));
+    window.run_steps(1);
+    let told = |window: &Window| window.query_by_label_contains("Not right yet, line ").is_some();
+    assert!(!told(&window), "the typing may go on");
+    window.run_steps(12);
+    assert!(told(&window));
+    click(&mut window, "Use this code");
+    settle(&mut window);
+    assert!(state(&window).session.built.as_ref().unwrap().problem.is_err());
+    let layer = state(&window).document.layers.last().unwrap().id;
+    let edit = crate::document::edit::Edit::SetSource(layer, good.into());
+    act(&mut window.state_mut().state, Action::Edit(edit));
+    settle(&mut window);
+    let MaskContent::Text(code) = &state(&window).document.layers.last().unwrap().content else { panic!("no text") };
+    assert_eq!((code.entry.as_str(), code.args.get("window")), ("near", Some(&ArgValue::Int(512))));
+    assert!(window.query_by_role_and_label(Role::Slider, "window").is_some());
+    // one undo takes the mending back, and a text that was whole keeps its function
+    command(&mut window, Key::Z);
+    settle(&mut window);
+    let MaskContent::Text(code) = &state(&window).document.layers.last().unwrap().content else { panic!("no text") };
+    assert!(code.entry.is_empty() && code.source.ends_with("< window\n    return mask_mod\nmine = near(window=512)\n"));
 }
 
 /// Lengths and heads come from the tensors that the code reads, nothing from the document before.

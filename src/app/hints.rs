@@ -6,7 +6,7 @@ use crate::base::Diagnostic;
 use std::borrow::Cow;
 
 /// Phrases about the command line, and their replacements for the window.
-const WORDS: [(&str, &str); 11] = [
+const WORDS: [(&str, &str); 10] = [
     (
         "--merge FILE takes a trainer's .json, .jsonc, .yaml or .toml",
         "name the trainer's own file under Where to: .json, .jsonc, .yaml or .toml",
@@ -19,7 +19,6 @@ const WORDS: [(&str, &str); 11] = [
     ("run --pass forward, or use", "run without gradients, or use"),
     (", or run them on the cpu: --device cpu --dtype f32", ", or run them on the cpu as fp32"),
     ("`maskloom presets` lists all patterns", "the menu Add of the layers lists all patterns"),
-    ("race torch:sdpa with --pass both", "race torch:sdpa with the backward pass too"),
     ("run `maskloom doctor`", "open Setup"),
 ];
 

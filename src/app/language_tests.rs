@@ -3,7 +3,7 @@
 //! Invariant: nothing here is looked up in the files of texts: what a user reads is written out. Must not know ids.
 
 use super::drafts::Dialog;
-use super::tests::{Window, click, press_below, state, step_until, window};
+use super::tests::{Window, click, command, press_below, state, step_until, window};
 use super::workspace::Workspace;
 use crate::base::Diagnostic;
 use crate::words::Language;
@@ -102,6 +102,30 @@ fn long_names_make_way_in_a_small_window() {
     }
 }
 
+/// Every workspace's page has the buttons that move and hide it, however small the window is.
+#[test]
+fn every_page_can_be_moved_and_hidden_in_a_small_window() {
+    use egui::Key::{Num1, Num2, Num3, Num4, Num5, Num6};
+    let english = (Language::English, ["Dock", "Hide the side page"]);
+    let spanish = (Language::Spanish, ["Acoplar", "Ocultar la página lateral"]);
+    for (size, (language, names)) in [
+        ([700.0, 500.0], english),
+        ([800.0, 600.0], english),
+        ([1280.0, 720.0], english),
+        ([1600.0, 960.0], english),
+        ([800.0, 600.0], spanish),
+    ] {
+        let mut window = speaking(language);
+        window.set_size(size.into());
+        window.run_steps(3);
+        for key in [Num1, Num2, Num3, Num4, Num5, Num6] {
+            command(&mut window, key);
+            let there = names.map(|name| window.query_by_label(name).is_some());
+            assert_eq!(there, [true; 2], "{size:?} {key:?} {language:?}");
+        }
+    }
+}
+
 /// The choice is kept with the other habits, and a file of an older window has none.
 #[test]
 fn the_chosen_language_comes_back_at_the_next_start() {
@@ -181,6 +205,6 @@ fn verdicts_are_chinese_and_quoted_messages_english() {
         state.session.verdicts.as_ref().is_some_and(|verdicts| verdicts.answer.is_some())
     });
     window.run_steps(3);
-    reads(&window, &["块列表；掩码按位存储，mod 编译在内", "除 causal 外不运行其他掩码"]);
+    reads(&window, &["块列表；掩码按位存储，mod 编译在内", "flash_attention_2 除因果掩码外不支持任何掩码"]);
     assert!(window.query_by_label_contains("block lists; masks").is_none());
 }

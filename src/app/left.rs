@@ -5,7 +5,8 @@
 use super::language::{say, say_with, words as spoken};
 use super::session::Running;
 use crate::base::control::Left;
-use crate::tasks::phrases;
+use crate::problem::result::Doing;
+use crate::tasks::steps;
 use egui::Ui;
 use std::time::Duration;
 
@@ -35,9 +36,9 @@ pub(super) fn step(ui: &Ui, step: &str, waited: Duration, fraction: f64) -> Stri
 
 /// What a job does now by what the worker says, or what it was started for.
 pub(super) fn doing(ui: &Ui, running: &Running) -> String {
-    match running.step.what.as_str() {
-        "" => say(ui, running.kind.title()).into(),
-        what => phrases::work(spoken(ui.ctx()), what),
+    match &running.step.what {
+        Doing::Nothing => say(ui, running.kind.title()).into(),
+        what => steps::doing(spoken(ui.ctx()), what),
     }
 }
 

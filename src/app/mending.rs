@@ -253,7 +253,11 @@ mod tests {
         settle(&mut window);
         let now = state(&window);
         assert_eq!((now.document.name.as_str(), now.document.layers.len(), now.is_dirty()), ("Whole", 1, true));
-        assert_eq!(now.history.undo_title(), Some("Rename the document"), "as it was kept with the document");
+        assert_eq!(
+            now.history.undo_title(),
+            Some(&crate::document::title::Title::Rename),
+            "as it was kept with the document"
+        );
     }
 
     /// The painter or the window system panics, which no part of a frame catches.

@@ -558,7 +558,7 @@ impl Session {
     /// Notes a job that was started.
     pub(crate) fn started(&mut self, of: JobFor, job: JobId) {
         let (kind, since) = (of.kind(), Instant::now());
-        self.jobs_running.push(Running { job, kind, of, since, step: RunStep::new("", 0.0) });
+        self.jobs_running.push(Running { job, kind, of, since, step: RunStep::default() });
     }
 
     /// Wakes the window.

@@ -6,6 +6,7 @@
 use crate::base::Diagnostic;
 use crate::document::file;
 use crate::document::model::Document;
+use crate::document::title::Title;
 use crate::worker::{files, folders};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ const FOLDER: &str = "unsaved";
 struct Stored {
     name: String,
     /// The last thing that was done to it, as undo calls it.
-    last: Option<String>,
+    last: Option<Title>,
     /// Seconds since 1970.
     at: u64,
     /// The file that has an older state of it.
@@ -34,7 +35,7 @@ struct Stored {
 pub(crate) struct Kept {
     pub file: PathBuf,
     pub name: String,
-    pub last: Option<String>,
+    pub last: Option<Title>,
     pub at: u64,
     pub path: Option<PathBuf>,
 }
@@ -46,7 +47,7 @@ pub(crate) type Bytes = Box<dyn FnOnce() -> Vec<u8> + Send>;
 pub(crate) fn keep(
     root: &Path,
     document: &Document,
-    last: Option<&str>,
+    last: Option<&Title>,
     path: Option<&Path>,
     again: Option<PathBuf>,
 ) -> (PathBuf, Bytes) {
@@ -56,7 +57,7 @@ pub(crate) fn keep(
     let number = now.as_nanos().max(newest + 1);
     let file = again.unwrap_or_else(|| root.join(FOLDER).join(format!("{number:020}.json")));
     let copy = document.clone();
-    let (last, path, at) = (last.map(String::from), path.map(Path::to_path_buf), now.as_secs());
+    let (last, path, at) = (last.cloned(), path.map(Path::to_path_buf), now.as_secs());
     let bytes = move || {
         let stored = Stored { name: copy.name.clone(), last, at, path, document: file::to_json(&copy) };
         serde_json::to_vec(&stored).unwrap_or_default()
@@ -101,7 +102,9 @@ pub(crate) fn newest(root: &Path, reported: &mut Vec<Diagnostic>) -> Option<Stri
 pub(crate) fn list(root: &Path) -> Vec<Kept> {
     let one = |file: PathBuf| match stored(&file) {
         Ok(s) => Kept { file, name: s.name, last: s.last, at: s.at, path: s.path },
-        Err(why) => Kept { name: file.display().to_string(), last: Some(why.message), at: 0, path: None, file },
+        Err(why) => {
+            Kept { name: file.display().to_string(), last: Some(Title::Said(why.message)), at: 0, path: None, file }
+        }
     };
     names(root).into_iter().rev().map(one).collect()
 }
@@ -128,7 +131,7 @@ mod tests {
     fn write(root: &Path, name: &str) -> PathBuf {
         let mut document = empty_document("text 3 | image 2x2");
         document.name = name.into();
-        let (file, bytes) = keep(root, &document, Some("Paint"), Some(Path::new("/a/b.json")), None);
+        let (file, bytes) = keep(root, &document, Some(&Title::Paint), Some(Path::new("/a/b.json")), None);
         files::save_under(file.parent().unwrap(), &file.file_name().unwrap().to_string_lossy(), &bytes()).unwrap();
         file
     }
@@ -144,7 +147,7 @@ mod tests {
             Some(second.file_name().unwrap().to_string_lossy().into_owned())
         );
         let names: Vec<_> = list(home.path()).into_iter().map(|k| (k.name, k.last)).collect();
-        assert_eq!(names, [("second".into(), Some("Paint".into())), ("first".into(), Some("Paint".into()))]);
+        assert_eq!(names, [("second".into(), Some(Title::Paint)), ("first".into(), Some(Title::Paint))]);
         let (document, path) = read(&first).unwrap();
         assert_eq!((document.name.as_str(), document.axes.q.len(), path), ("first", 7, Some("/a/b.json".into())));
         std::fs::write(&second, "{").unwrap();

@@ -87,16 +87,24 @@ pub(super) fn parsed_field<T>(
 
 /// What a diagnostic is about, in the language that is spoken, above its English message. Nothing in English.
 pub(super) fn refusal(ui: &mut Ui, why: &Diagnostic) {
-    if let Some(sentence) = spoken(ui.ctx()).refusal(&why.code) {
+    let said = spoken(ui.ctx());
+    if let Some(sentence) = said.refusal(&why.code) {
         ui.add(egui::Label::new(sentence).wrap());
+    }
+    if let Some(way_out) = said.way_out(&why.code).filter(|_| why.hint.is_some()) {
+        ui.add(egui::Label::new(RichText::new(way_out).weak()).wrap());
     }
 }
 
 /// A diagnostic in a few lines, below its subject.
 pub(super) fn diagnostic_below(ui: &mut Ui, why: &Diagnostic) {
     let colour = severity_colour(ui, why.severity);
-    if let Some(sentence) = spoken(ui.ctx()).refusal(&why.code) {
+    let said = spoken(ui.ctx());
+    if let Some(sentence) = said.refusal(&why.code) {
         ui.add(egui::Label::new(RichText::new(sentence).small().color(colour)).wrap());
+    }
+    if let Some(way_out) = said.way_out(&why.code).filter(|_| why.hint.is_some()) {
+        ui.add(egui::Label::new(RichText::new(way_out).small().weak()).wrap());
     }
     ui.add(egui::Label::new(RichText::new(&why.message).small().color(colour)).wrap());
     if let Some(hint) = &why.hint {

@@ -67,15 +67,15 @@ pub fn race(
     on_step: &mut dyn FnMut(RunStep),
 ) -> Result<Race, Diagnostic> {
     let mut progress = Progress { control, on_step, stage: Stage::Checking };
-    progress.say("counting the mask's blocks", 0.0)?;
+    progress.say(Doing::Blocks, 0.0)?;
     let blocks = problem.block_mask(problem.block_size, control)?;
     let work = work_of(problem, &blocks, control)?;
     let rows = choose_rows_of(problem, options.reference_rows, Some(&blocks));
-    progress.say("checking the mods with the interpreter", 0.02)?;
+    progress.say(Doing::Mods, 0.02)?;
     check_mods(problem, &rows, control)?;
-    progress.say("computing the float64 reference", 0.04)?;
+    progress.say(Doing::Reference, 0.04)?;
     let exact = reference(problem, inputs, rows, control)?;
-    progress.say("measuring the effect of rounding", 0.1)?;
+    progress.say(Doing::Rounding, 0.1)?;
     let emulated = emulated(problem, inputs, &exact, control)?;
     let bars = |rounds| Bars::new(problem, &exact, &emulated, rounds);
     let judge = Judge { problem, exact: &exact, fused: bars(Rounds::Fused), eager: bars(Rounds::Eager) };
@@ -111,7 +111,7 @@ struct Progress<'a> {
 }
 
 impl Progress<'_> {
-    fn say(&mut self, what: &str, fraction: f32) -> Result<(), Diagnostic> {
+    fn say(&mut self, what: Doing, fraction: f32) -> Result<(), Diagnostic> {
         if self.control.is_cancelled() {
             return Err(super::reference::cancelled());
         }
@@ -122,19 +122,19 @@ impl Progress<'_> {
     }
 
     /// The times so far, for progress reports; outside of the timed code.
-    fn medians(&mut self, lanes: &[Lane], what: String, fraction: f32) {
+    fn medians(&mut self, lanes: &[Lane], what: Doing, fraction: f32) {
         let so_far = lanes.iter().filter_map(|lane| Some((lane.backend, lane.timing()?))).collect();
         let step = RunStep { so_far, ..self.step(what, fraction) };
         (self.on_step)(step);
     }
 
     fn report(&mut self, report: &BackendReport, fraction: f32) {
-        let what = format!("{} is done", report.backend);
+        let what = Doing::Done(report.backend);
         let step = RunStep { report: Some(Box::new(report.clone())), ..self.step(what, fraction) };
         (self.on_step)(step);
     }
 
-    fn step(&self, what: impl Into<String>, fraction: f32) -> RunStep {
+    fn step(&self, what: Doing, fraction: f32) -> RunStep {
         RunStep { stage: self.stage, ..RunStep::new(what, fraction) }
     }
 }
@@ -269,11 +269,11 @@ fn check_all(
     for (done, backend) in backends.iter_mut().enumerate() {
         let name = backend.name();
         let fraction = 0.15 + (CHECKING - 0.15) * done as f32 / count as f32;
-        progress.say(&format!("preparing {name}"), fraction)?;
+        progress.say(Doing::Preparing(name), fraction)?;
         let mut lane = Lane { backend: name, state: check_one(problem, inputs, backend.as_mut(), judge) };
         if lane.is_provisional() {
             progress.report(&lane.snapshot(), fraction);
-            progress.say(&format!("compiling {name}"), fraction)?;
+            progress.say(Doing::Compiling(name), fraction)?;
         }
         lane.settle(judge);
         progress.report(&lane.snapshot(), fraction);
@@ -305,18 +305,18 @@ fn time_all(lanes: &mut [Lane], options: &RaceOptions, progress: &mut Progress) 
         return Ok(());
     }
     progress.stage = Stage::Timing;
-    progress.say("warming up", CHECKING)?;
+    progress.say(Doing::Warming, CHECKING)?;
     if options.warmup > 0 {
         lanes.iter_mut().for_each(|lane| lane.time(options.warmup as usize, false));
     }
     for round in 0..options.rounds {
         let fraction = CHECKING + (1.0 - CHECKING) * round as f32 / options.rounds as f32;
-        progress.say(&format!("timing round {} of {}", round + 1, options.rounds), fraction)?;
+        progress.say(Doing::Round(round + 1, options.rounds), fraction)?;
         for at in order(lanes.len(), round) {
             lanes[at].time(options.passes.max(1) as usize, true);
-            progress.say(&format!("timing round {} of {}", round + 1, options.rounds), fraction)?;
+            progress.say(Doing::Round(round + 1, options.rounds), fraction)?;
         }
-        progress.medians(lanes, format!("timed {} of {} rounds", round + 1, options.rounds), fraction);
+        progress.medians(lanes, Doing::Timed(round + 1, options.rounds), fraction);
     }
     Ok(())
 }

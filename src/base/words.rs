@@ -13,6 +13,23 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// Columns of a terminal that a text takes: wide letters two, marks above and below others none.
+pub fn columns(text: &str) -> usize {
+    text.chars().map(column).sum()
+}
+
+fn column(letter: char) -> usize {
+    match letter as u32 {
+        // combining marks, those of Devanagari, joiners, variants
+        0x300..=0x36f | 0x200b..=0x200f | 0xfe00..=0xfe0f => 0,
+        0x900..=0x902 | 0x93a | 0x93c | 0x941..=0x948 | 0x94d | 0x951..=0x957 | 0x962..=0x963 => 0,
+        // Chinese, Japanese, Korean, full width, pictures
+        0x1100..=0x115f | 0x2e80..=0x303e | 0x3041..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff => 2,
+        0xfe30..=0xfe6f | 0xff00..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1faff | 0x20000..=0x3fffd => 2,
+        _ => 1,
+    }
+}
+
 /// A count with thousands apart.
 pub fn grouped(n: u128) -> String {
     let digits = n.to_string();
@@ -105,6 +122,12 @@ pub const MEMORY: &str =
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wide_letters_take_two_columns_and_marks_none() {
+        let all = ["causal", "滑动窗口", "हिन्दी", "e\u{301}", "（x）", ""].map(columns);
+        assert_eq!(all, [6, 8, 5, 1, 5, 0]);
+    }
 
     #[test]
     fn counts_are_read_as_they_are_typed() {

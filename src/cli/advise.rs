@@ -13,8 +13,8 @@ use crate::document::model::Document;
 use crate::problem::result::RunReport;
 use crate::tasks::environment::Files;
 use crate::tasks::run_file::RunFile;
-use crate::tasks::{plan, recorded};
-use crate::trainers::advice::{Advice, Attended, Measured, Question, advise};
+use crate::tasks::{advising, plan, recorded};
+use crate::trainers::advice::{Advice, Attended, Measured, Measuring, Question, advise};
 use crate::trainers::read::TrainerConfig;
 use crate::worker::files;
 use serde_json::json;
@@ -93,7 +93,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         design: design.as_ref().zip(axes[1].as_deref()).map(|(d, axis)| attended(&d.document, axis)),
         weights: config.as_ref().and_then(|c| c.weights.as_deref()),
         setup: config.as_ref().map(TrainerConfig::setup).unwrap_or_default(),
-        command: &command,
+        measuring: Measuring::Command(command),
     });
     tell(&args, config.as_ref(), plain.as_ref(), &advice)
 }
@@ -106,9 +106,9 @@ fn attended<'a>(document: &Document, axis: &'a str) -> Attended<'a> {
 fn tell(args: &Args, config: Option<&TrainerConfig>, plain: Option<&Document>, advice: &Advice) -> Result<(), Failure> {
     if args.json {
         let found = config.map(
-            |c| json!({ "family": c.family, "setting": c.setting, "precision": c.precision, "meaning": c.meaning(), "own_masks": c.own_masks() }),
+            |c| json!({ "family": c.family, "setting": c.setting, "precision": c.precision, "meaning": c.meaning().to_string(), "own_masks": c.own_masks() }),
         );
-        return out::json(&json!({ "config": found, "document": plain, "advice": advice }));
+        return out::json(&json!({ "config": found, "document": plain, "advice": advising::json(advice) }));
     }
     let mut text = String::new();
     if let Some(config) = config {
@@ -125,7 +125,7 @@ fn tell(args: &Args, config: Option<&TrainerConfig>, plain: Option<&Document>, a
             None => text.push_str("shape: unknown for this model family; name the design with --design\n"),
         }
     }
-    out::text(&(text + &advice.render()))
+    out::text(&(text + &advising::render(advice)))
 }
 
 /// The design's problem without its masks and score mods.

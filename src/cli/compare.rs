@@ -87,7 +87,7 @@ fn render(names: [&str; 2], found: &Difference, scores: bool) -> String {
         found.alone[0],
         found.alone[1]
     ));
-    let mut regions = Table::new(&["queries", "keys", "A alone", "B alone"]);
+    let mut regions = Table::told(&["column-queries", "column-keys", "column-only-a", "column-only-b"]);
     for region in &found.regions {
         let [a, b] = region.alone.map(|n| n.to_string());
         regions.row([region.queries.clone(), region.keys.clone(), a, b]);

@@ -93,7 +93,7 @@ fn explained(text: &str, json: bool) -> Result<(), Failure> {
 }
 
 pub(super) fn render(report: &DoctorReport) -> String {
-    let mut table = Table::new(&["", "check", "found"]);
+    let mut table = Table::told(&["", "column-check", "column-found"]);
     for check in &report.checks {
         let light = match check.health {
             Health::Green => "ok",

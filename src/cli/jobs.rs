@@ -135,7 +135,8 @@ fn render(rows: &[(String, JobInfo)]) -> String {
     if rows.is_empty() {
         return "no jobs; `maskloom run PRESET --detach` starts one\n".into();
     }
-    let mut table = Table::new(&["job", "machine", "what", "state", "time", "done"]);
+    let mut table =
+        Table::told(&["column-job", "column-machine", "column-what", "column-state", "column-time", "column-done"]);
     for (place, job) in rows {
         let place = if place.is_empty() { "this machine" } else { place };
         let done = match job.state {

@@ -98,7 +98,7 @@ fn list(as_json: bool) -> Result<(), Failure> {
         let one = |k: &crate::backends::cuda::Listed| json!({ "key": k.key, "kernel": cache.about(&k.key), "bytes": k.bytes, "unused_s": age(k.used) });
         return out::json(&json!({ "folder": cache.folder(), "kernels": kernels.iter().map(one).collect::<Vec<_>>() }));
     }
-    let mut table = Table::new(&["key", "kernel", "size", "last used"]);
+    let mut table = Table::told(&["column-key", "column-kernel", "column-size", "column-used"]);
     for k in &kernels {
         let key: String = k.key.chars().take(16).collect();
         let kernel = cache.about(&k.key).unwrap_or_else(|| "unknown".into());

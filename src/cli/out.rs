@@ -94,14 +94,18 @@ pub(super) fn json_line(value: &Value) -> Result<(), Failure> {
     text(&format!("{}\n", with(value.clone(), passed_over())))
 }
 
+/// What a reader is told in: English where a script reads.
+pub(super) fn words() -> &'static Words {
+    Words::of(if wants_json() { Language::English } else { Language::chosen() })
+}
+
 /// Diagnostics on stderr; nothing can be done if it is closed. In another language than English a sentence stands above each; what
 /// scripts read has none.
 pub(super) fn diagnostics(all: &[Diagnostic]) {
-    let words = Words::of(if wants_json() { Language::English } else { Language::chosen() });
+    let said = words();
     for reported in all {
-        if let Some(sentence) = words.refusal(&reported.code) {
-            note(sentence);
-        }
+        let way_out = said.way_out(&reported.code).filter(|_| reported.hint.is_some());
+        said.refusal(&reported.code).into_iter().chain(way_out).for_each(note);
         note(&reported.render());
     }
 }

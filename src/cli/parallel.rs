@@ -87,9 +87,9 @@ fn reported(paths: &[FarPath]) -> String {
     if paths.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&["way", "read in", "mask", "how"]);
+    let mut table = Table::told(&["column-way", "column-read", "column-mask", "column-how"]);
     for path in paths {
-        table.row([path.name, path.release, path.fate.word(), path.how].map(str::to_string));
+        table.row([path.name, path.release, path.fate.word(), path.how.words()].map(str::to_string));
     }
     format!("\nWhat other ways do with these masks\n{}", table.render())
 }
@@ -170,8 +170,8 @@ fn matrix(args: &Args) -> Result<Links, Diagnostic> {
 
 fn other(rival: &Rival) -> Value {
     match &rival.figures {
-        Ok(figures) => json!({ "name": rival.name, "about": rival.about, "figures": figures }),
-        Err(why) => json!({ "name": rival.name, "about": rival.about, "refused": why.message }),
+        Ok(figures) => json!({ "name": rival.name, "about": rival.about.words(), "figures": figures }),
+        Err(why) => json!({ "name": rival.name, "about": rival.about.words(), "refused": why.message }),
     }
 }
 
@@ -241,7 +241,7 @@ fn divisions(plan: &Plan, others: &[Rival]) -> String {
     let mut refused = String::new();
     for rival in others {
         match &rival.figures {
-            Ok(figures) => row(&format!("{}: {}", rival.name, rival.about), figures),
+            Ok(figures) => row(&format!("{}: {}", rival.name, rival.about.words()), figures),
             Err(why) => refused.push_str(&format!("{}: {}\n", rival.name, why.message)),
         }
     }
@@ -262,7 +262,13 @@ fn by_kind(request: &Request, plan: &Plan, others: &[Rival]) -> String {
 
 fn loads(figures: &Figures, kind: usize) -> String {
     let of = &figures.kinds[kind];
-    let mut table = Table::new(&["rank", "query tokens", "forward ms", "backward ms", "received"]);
+    let mut table = Table::told(&[
+        "column-rank",
+        "column-queries-of",
+        "column-forward-ms",
+        "column-backward-ms",
+        "column-received",
+    ]);
     for (rank, tokens) in figures.tokens.iter().enumerate() {
         let received: u64 = of.bytes.iter().map(|row| row[rank]).sum();
         table.row([

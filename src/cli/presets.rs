@@ -79,13 +79,15 @@ pub(super) fn presets(args: Args) -> Result<(), Failure> {
     if args.json {
         return out::json(&json!({ "presets": rows.iter().map(object).collect::<Vec<_>>() }));
     }
-    let mut table = Table::new(&["preset", "axes", "heads", "head_dim", "dtype", "what it is"]);
+    let mut table = Table::told(&["column-preset", "column-axes", "column-heads", "head_dim", "dtype", "column-about"]);
     for row in &rows {
         table.row(cells(row));
     }
     let mut text = table.render();
     if let ([Row { document: Ok(document), .. }], true) = (&rows[..], args.word.is_some()) {
-        text.push_str(&format!("\n{}\n", document.about));
+        text.push('\n');
+        text.extend(rows.iter().filter_map(described).map(|line| format!("{line}\n")));
+        text.push_str(&format!("{}\n", document.about));
         text.extend(recorded::of(document).into_iter().map(|r| format!("{}\n", recorded_line(r))));
     }
     out::text(&text)
@@ -106,8 +108,10 @@ fn show(name: &str, baseline: Option<BackendName>, as_json: bool) -> Result<(), 
         let runs: Vec<_> = runs.iter().map(run).collect();
         return out::json(&json!({ "preset": name, "document": document, "recorded_runs": runs }));
     }
-    let mut text = format!("{}\n{}\n\n", document.name, document.about);
-    let mut table = Table::new(&["", "layer", "made of"]);
+    let own = library::preset(name).and_then(|preset| out::words().preset(preset.name));
+    let own = own.map(|line| format!("{line}\n")).unwrap_or_default();
+    let mut text = format!("{}\n{own}{}\n\n", document.name, document.about);
+    let mut table = Table::told(&["", "column-layer", "column-made"]);
     for layer in document.layers.iter().filter(|l| l.enabled) {
         let heads = layer.heads.as_ref().map(|heads| format!(", heads {heads}")).unwrap_or_default();
         table.row(["mask".to_string(), format!("{}{heads}", layer.name), made_of(&json!(layer.content))]);
@@ -161,6 +165,11 @@ fn own() -> Vec<Row> {
         Row { name, document, own: true }
     };
     files_of(folders::presets(), "json").into_iter().map(row).collect()
+}
+
+/// What a preset of the library is, in the reader's language.
+fn described(row: &Row) -> Option<&'static str> {
+    out::words().preset(&row.name).filter(|_| !row.own)
 }
 
 fn cells(row: &Row) -> Vec<String> {
@@ -226,7 +235,7 @@ fn patterns(word: &str, as_json: bool) -> Result<(), Failure> {
         let all: Vec<_> = found.iter().map(object).chain(own.iter().map(of_user)).collect();
         return out::json(&json!({ "patterns": all }));
     }
-    let mut table = Table::new(&["pattern", "kind", "what it does"]);
+    let mut table = Table::told(&["column-pattern", "column-kind", "column-does"]);
     for p in found {
         table.row([p.name.to_string(), format!("{:?}", p.kind).to_lowercase(), p.summary().to_string()]);
     }

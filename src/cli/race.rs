@@ -82,13 +82,24 @@ pub(super) fn render(report: &RunReport) -> String {
 pub(super) fn render_against(report: &RunReport, wanted: Option<BackendName>) -> String {
     let versus = report.baseline_of(wanted).map(|base| format!("vs {}", base.words)).unwrap_or_default();
     let rate = if report.device == Device::Cpu { "GFLOP/s" } else { "TFLOP/s" };
-    let mut columns =
-        vec!["backend", "what ran", "median", "spread", rate, &versus, "memory", "error", "allowed", "lse", "kernel"];
+    let mut columns = vec![
+        "column-backend",
+        "column-ran",
+        "column-median",
+        "column-spread",
+        rate,
+        &versus,
+        "column-memory",
+        "column-error",
+        "column-allowed",
+        "lse",
+        "column-kernel",
+    ];
     let called = report.backends.iter().any(|r| r.outcome.forward().is_some_and(|t| t.calls.is_some()));
     if called {
         columns.insert(3, "call");
     }
-    let mut table = Table::new(&columns);
+    let mut table = Table::told(&columns);
     report.backends.iter().filter_map(|r| line(r, report, wanted, called)).for_each(|cells| table.row(cells));
     let mut out = if table.is_empty() { String::new() } else { table.render() };
     out.push_str(&against(report, wanted));
@@ -187,8 +198,15 @@ pub(super) fn gradients(report: &RunReport) -> String {
     if report.gradients.is_empty() {
         return String::new();
     }
-    let mut table =
-        Table::new(&["backend", "backward", "forward + backward", "memory", "worst gradient", "error", "allowed"]);
+    let mut table = Table::told(&[
+        "column-backend",
+        "column-backward",
+        "column-both",
+        "column-memory",
+        "column-worst",
+        "column-error",
+        "column-allowed",
+    ]);
     let mut below = String::new();
     for r in &report.gradients {
         match &r.outcome {

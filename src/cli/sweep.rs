@@ -217,17 +217,27 @@ fn wrong(point: &str, why: &[String]) -> Diagnostic {
 }
 
 fn render(rows: &[Value]) -> String {
-    let mut titles =
-        vec!["q_len", "kv_len", "heads", "head_dim", "kept", "backend", "median", "spread", "TFLOP/s", "memory"];
+    let mut titles = vec![
+        "q_len",
+        "kv_len",
+        "column-heads",
+        "head_dim",
+        "column-kept",
+        "column-backend",
+        "column-median",
+        "column-spread",
+        "TFLOP/s",
+        "column-memory",
+    ];
     let backward = rows.iter().any(|row| row.get("backward_ms").is_some() || row.get("backward_refused").is_some());
     if backward {
-        titles.extend(["backward", "both", "memory of both", "worst gradient"]);
+        titles.extend(["column-backward", "both", "memory of both", "column-worst"]);
     }
     let machines: BTreeSet<&str> = rows.iter().filter_map(|row| row["target"].as_str()).collect();
     if machines.len() > 1 {
         titles.insert(0, "machine");
     }
-    let mut table = Table::new(&titles);
+    let mut table = Table::told(&titles);
     for row in rows {
         let number = |k: &str| row[k].as_f64().unwrap_or(f64::NAN);
         let word = |k: &str| row[k].as_str().map_or_else(|| row[k].to_string(), String::from);

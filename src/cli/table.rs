@@ -1,10 +1,12 @@
 //! Tables: aligned plain text, or what `--table` asks for.
 //!
-//! Invariant: in text, columns are separated by two spaces, number columns are aligned to the right, and no line ends in a space; as CSV and
+//! Invariant: titles are in the reader's language in text alone, files have the English ones; in text, columns are separated by two spaces, number columns are aligned to the right, and no line ends in a space; as CSV and
 //! TeX, lines of tables are marked, so that `out` makes comments of all other lines.
 
+use crate::base::words::columns as width_of;
 use crate::base::words::is_number;
 use crate::export::figure::{csv, tex};
+use crate::words::{Language, Words};
 use std::sync::OnceLock;
 
 pub(super) use crate::base::words::{big, bytes, digits, error, memory, milliseconds, percent};
@@ -71,13 +73,28 @@ pub(super) fn in_form(text: &str, form: Form) -> String {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     head: Vec<String>,
+    /// The titles that a reader is shown.
+    shown: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// A table with these column titles.
     pub(super) fn new(head: &[&str]) -> Table {
-        Table { head: head.iter().map(|h| h.to_string()).collect(), rows: Vec::new() }
+        let head: Vec<String> = head.iter().map(|h| h.to_string()).collect();
+        Table { shown: head.clone(), head, rows: Vec::new() }
+    }
+
+    /// A table whose titles are texts by their ids; a title that is no id is a name, the same in every language.
+    pub(super) fn told(head: &[&str]) -> Table {
+        Table::told_in(Words::of(Language::chosen()), head)
+    }
+
+    fn told_in(said: &'static Words, head: &[&str]) -> Table {
+        let titles = |said: &'static Words| {
+            head.iter().map(|title| if title.starts_with("column-") { said.text(title) } else { title }.to_string())
+        };
+        Table { head: titles(Words::of(Language::English)).collect(), shown: titles(said).collect(), rows: Vec::new() }
     }
 
     /// Adds a row; missing cells are empty.
@@ -134,15 +151,16 @@ impl Table {
     fn aligned(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).chain([self.head.len()]).max().unwrap_or(0);
         let cell = |row: &'_ Vec<String>, at: usize| row.get(at).cloned().unwrap_or_default();
-        let width = |at: usize| self.lines().map(|r| cell(r, at).chars().count()).max().unwrap_or(0);
+        let lines = || std::iter::once(&self.shown).filter(|h| !h.is_empty()).chain(&self.rows);
+        let width = |at: usize| lines().map(|r| width_of(&cell(r, at))).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns).map(width).collect();
         let numeric: Vec<bool> = (0..columns).map(|at| self.rows.iter().all(|r| is_number(&cell(r, at)))).collect();
         let mut out = String::new();
-        for row in self.lines() {
+        for row in lines() {
             let mut line = String::new();
             for at in 0..columns {
                 let (text, width) = (cell(row, at), widths[at]);
-                let pad = " ".repeat(width - text.chars().count());
+                let pad = " ".repeat(width - width_of(&text));
                 let (before, after) = if numeric[at] { (pad.as_str(), "") } else { ("", pad.as_str()) };
                 line.push_str(&format!("{before}{text}{after}  "));
             }
@@ -171,6 +189,15 @@ mod tests {
             "backend             median  kernel\nflex               1.25 ms  cpu flex\nflash_attention_2   110 ms\n"
         );
         assert_eq!(Table::new(&[]).render(), "");
+    }
+
+    #[test]
+    fn titles_are_told_in_text_and_english_in_files() {
+        let mut table = Table::told_in(Words::of(Language::Chinese), &["column-preset", "head_dim"]);
+        table.row(["causal", "128"]);
+        table.row(["滑动窗口", "64"]);
+        assert_eq!(table.rendered(Form::Text), "预设      head_dim\ncausal         128\n滑动窗口        64\n");
+        assert_eq!(table.file("csv").as_deref(), Some("preset,head_dim\ncausal,128\n滑动窗口,64\n"));
     }
 
     #[test]

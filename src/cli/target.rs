@@ -227,7 +227,7 @@ fn list(args: &List) -> Result<(), Failure> {
     if list.targets.is_empty() {
         return out::text("no targets; `maskloom target add gpu1 \"ssh gpu1\"` adds one\n");
     }
-    let mut table = Table::new(&["target", "command", "system", "GPUs", "worker"]);
+    let mut table = Table::told(&["column-target", "column-command", "column-system", "GPUs", "column-worker"]);
     for of in &list.targets {
         let build = if is_old(of) { format!("{} (another version)", of.worker.build) } else { of.worker.build.clone() };
         let command = Target::from_words(&of.words).command;

@@ -78,21 +78,20 @@ pub(super) fn learns(problem: &Problem) -> String {
 }
 
 fn render(all: &[Verdict]) -> String {
-    let mut table = Table::new(&["who", "forward", "backward"]);
-    let word = |answer: &Answer| {
-        match answer {
-            Answer::Takes(_) => "takes it",
-            Answer::Dense(_) => "dense",
-            Answer::Refuses(_) => "refuses",
-        }
-        .to_string()
+    let said = out::words();
+    let mut table = Table::told(&["column-who", "column-forward", "column-backward"]);
+    let word = |answer: &Answer| match answer {
+        Answer::Takes(_) => said.text("verdicts-takes"),
+        Answer::Dense(_) => said.text("verdicts-dense"),
+        Answer::Refuses(_) => said.text("verdicts-refuses"),
     };
     let mut below = String::new();
     for v in all {
-        table.row([v.who.clone(), word(&v.forward), word(&v.backward)]);
-        below.push_str(&format!("{}: {}\n", v.who, v.forward.words()));
-        if v.backward.words() != v.forward.words() {
-            below.push_str(&format!("  backward: {}\n", v.backward.words()));
+        table.row([v.who.as_str(), word(&v.forward), word(&v.backward)]);
+        let (forward, backward) = (v.forward.told(said), v.backward.told(said));
+        below.push_str(&format!("{}: {forward}\n", v.who));
+        if backward != forward {
+            below.push_str(&format!("  {}\n", said.with("verdicts-back", &[("words", backward.into())])));
         }
         v.call.iter().for_each(|call| below.push_str(&format!("  call: {call}\n")));
     }

@@ -5,6 +5,7 @@
 
 use super::heads::Heads;
 use super::model::*;
+use super::title::Title;
 use crate::base::Diagnostic;
 use serde::{Deserialize, Serialize};
 
@@ -124,27 +125,39 @@ pub fn apply(document: &mut Document, edit: Edit) -> Result<Edit, Diagnostic> {
 
 impl Edit {
     /// Its name in the undo list.
-    pub fn title(&self) -> String {
+    pub fn title(&self) -> Title {
         match self {
-            Edit::Replace(new) => format!("Open {}", new.name),
-            Edit::Rename(_) => "Rename the document".into(),
-            Edit::SetAbout(_) => "Edit the description".into(),
-            Edit::SetAxes(_) => "Change the axes".into(),
-            Edit::SetSettings(_) => "Change the settings".into(),
-            Edit::AddLayer(_, layer) => format!("Add {}", layer.name),
-            Edit::AddScore(_, layer) => format!("Add {}", layer.name),
-            Edit::Remove(_) => "Remove a layer".into(),
-            Edit::Move(..) => "Reorder layers".into(),
-            Edit::SetName(..) => "Rename a layer".into(),
-            Edit::SetEnabled(_, on) => if *on { "Enable a layer" } else { "Disable a layer" }.into(),
-            Edit::SetCombine(..) => "Change how a layer combines".into(),
-            Edit::SetHeads(..) => "Change the heads of a layer".into(),
-            Edit::SetContent(..) | Edit::SetScoreContent(..) => "Change a layer".into(),
-            Edit::SetArg(_, name, _) => format!("Change {name}"),
-            Edit::SetSource(..) => "Edit code".into(),
-            Edit::AddStroke(_, stroke) => if stroke.paint { "Paint" } else { "Erase" }.into(),
-            Edit::ExtendStroke(..) | Edit::CutStroke(..) | Edit::DropStroke(_) => "Paint".into(),
-            Edit::Group(edits) => edits.first().map_or_else(|| "Nothing".into(), Edit::title),
+            Edit::Replace(new) => Title::Open(new.name.clone()),
+            Edit::Rename(_) => Title::Rename,
+            Edit::SetAbout(_) => Title::About,
+            Edit::SetAxes(_) => Title::Axes,
+            Edit::SetSettings(_) => Title::Settings,
+            Edit::AddLayer(_, layer) => Title::Add(layer.name.clone()),
+            Edit::AddScore(_, layer) => Title::Add(layer.name.clone()),
+            Edit::Remove(_) => Title::Remove,
+            Edit::Move(..) => Title::Move,
+            Edit::SetName(..) => Title::RenameLayer,
+            Edit::SetEnabled(_, on) => {
+                if *on {
+                    Title::Enable
+                } else {
+                    Title::Disable
+                }
+            }
+            Edit::SetCombine(..) => Title::Combine,
+            Edit::SetHeads(..) => Title::Heads,
+            Edit::SetContent(..) | Edit::SetScoreContent(..) => Title::Layer,
+            Edit::SetArg(_, name, _) => Title::Change(name.clone()),
+            Edit::SetSource(..) => Title::Code,
+            Edit::AddStroke(_, stroke) => {
+                if stroke.paint {
+                    Title::Paint
+                } else {
+                    Title::Erase
+                }
+            }
+            Edit::ExtendStroke(..) | Edit::CutStroke(..) | Edit::DropStroke(_) => Title::Paint,
+            Edit::Group(edits) => edits.first().map_or(Title::Nothing, Edit::title),
         }
     }
 

@@ -6,6 +6,7 @@
 
 use super::edit::{Edit, apply};
 use super::model::*;
+use super::title::Title;
 use crate::base::Diagnostic;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -25,7 +26,7 @@ pub struct History {
     /// The redo list at the start of the present gesture.
     redo_before: Vec<Point>,
     /// The name of the gesture's point; None: that of its first edit.
-    gesture_title: Option<String>,
+    gesture_title: Option<Title>,
     /// The layer that is worked on; points remember it.
     layer: Option<u64>,
 }
@@ -34,7 +35,7 @@ pub struct History {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// As undo lists call it.
-    pub title: String,
+    pub title: Title,
     /// Whether another document took the place of the one there was.
     pub replaced: bool,
     /// Whether layers came or went.
@@ -64,7 +65,7 @@ pub struct KeptHistory {
 /// One step: edits that restore the state before it, newest first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Point {
-    title: String,
+    title: Title,
     inverses: Vec<Edit>,
     at: f64,
     bytes: usize,
@@ -180,8 +181,8 @@ impl History {
     }
 
     /// The name of the gesture that has just begun, instead of that of its first edit.
-    pub fn name_gesture(&mut self, title: &str) {
-        self.gesture_title = Some(title.into());
+    pub fn name_gesture(&mut self, title: Title) {
+        self.gesture_title = Some(title);
     }
 
     /// Reverts the changes of the present gesture, and only those; returns its name. The pointer may still be down:
@@ -212,13 +213,13 @@ impl History {
     }
 
     /// The name of the next undo.
-    pub fn undo_title(&self) -> Option<&str> {
-        self.undo.back().map(|p| p.title.as_str())
+    pub fn undo_title(&self) -> Option<&Title> {
+        self.undo.back().map(|p| &p.title)
     }
 
     /// The name of the next redo.
-    pub fn redo_title(&self) -> Option<&str> {
-        self.redo.last().map(|p| p.title.as_str())
+    pub fn redo_title(&self) -> Option<&Title> {
+        self.redo.last().map(|p| &p.title)
     }
 
     /// Reverts the newest point; returns its name.
@@ -361,7 +362,7 @@ mod tests {
         history.undo(&mut doc).unwrap();
         let text = serde_json::to_string(&history.kept(1 << 20)).unwrap();
         let mut again = History::restored(serde_json::from_str(&text).unwrap());
-        assert_eq!(again.redo(&mut doc).map(|step| step.title), Some("Rename the document".into()));
+        assert_eq!(again.redo(&mut doc).map(|step| step.title), Some(Title::Rename));
         assert_eq!(doc, states[6]);
         for state in states[..6].iter().rev() {
             again.undo(&mut doc).unwrap();
@@ -407,7 +408,7 @@ mod tests {
         assert_eq!((history.undo.len(), history.undo[0].inverses.len()), (1, 1));
         assert!(history.bytes < 1000);
         let painted = doc.clone();
-        assert_eq!(history.undo(&mut doc).map(|step| step.title).as_deref(), Some("Paint"));
+        assert_eq!(history.undo(&mut doc).map(|step| step.title), Some(Title::Paint));
         assert_eq!(doc, document());
         history.redo(&mut doc).unwrap();
         assert_eq!(doc, painted);
@@ -425,19 +426,19 @@ mod tests {
         assert_eq!(history.cancel_gesture(&mut doc), None);
         assert_eq!(
             (&doc, history.undo_title(), history.redo_title()),
-            (&before, Some("Paint"), Some("Rename the document"))
+            (&before, Some(&Title::Paint), Some(&Title::Rename))
         );
         history.pointer_up();
         // a stroke of two edits, taken back whole; the older stroke and what can be redone stay
         history.pointer_down();
-        history.name_gesture("Erase");
+        history.name_gesture(Title::Erase);
         history.apply(&mut doc, Edit::AddStroke(2, stroke(4)), 6.0).unwrap();
         history.apply(&mut doc, Edit::ExtendStroke(2, vec![[5, 6, 0, 1]]), 6.0).unwrap();
-        assert_eq!(history.undo_title(), Some("Erase"));
-        assert_eq!(history.cancel_gesture(&mut doc).map(|s| s.title).as_deref(), Some("Erase"));
+        assert_eq!(history.undo_title(), Some(&Title::Erase));
+        assert_eq!(history.cancel_gesture(&mut doc).map(|s| s.title), Some(Title::Erase));
         assert_eq!(
             (&doc, history.undo_title(), history.redo_title()),
-            (&before, Some("Paint"), Some("Rename the document"))
+            (&before, Some(&Title::Paint), Some(&Title::Rename))
         );
         // the pointer is still down: later changes are a new point
         history.apply(&mut doc, Edit::AddStroke(2, stroke(7)), 6.1).unwrap();

@@ -23,6 +23,7 @@ pub mod file;
 pub mod heads;
 pub mod history;
 pub mod joining;
+mod labels;
 pub mod library;
 #[cfg(test)]
 mod lint_tests;
@@ -40,6 +41,7 @@ mod schema_parts;
 pub mod shapes;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod title;
 mod to_problem;
 mod tree;
 

@@ -3,6 +3,8 @@
 //! Invariant: the page loads nothing; a user's text stays text; a page with a design gives an equal document back. The program and the
 //! Python package fill the same template. Must not know how pictures are drawn, nor runs.
 
+pub use super::labels::{Label, Text};
+
 use super::file;
 use super::model::{Axes, Axis, Document, Layer, MaskContent, ScoreContent, ScoreLayer, Settings, TextCode};
 use crate::base::provenance::maskloom;
@@ -17,13 +19,13 @@ const TEMPLATE: &str = include_str!("../../assets/share/page.html");
 const OPENS: &str = "<script type=\"application/json\" id=\"maskloom-design\">";
 const CLOSES: &str = "</script>";
 
-/// The language of a page: its code, and what an English text of the page is in it.
+/// The language of a page: its code, and what a text of the page is in it.
 #[derive(Clone, Copy)]
 pub struct Tongue<'a> {
     /// Such as `zh`.
     pub code: &'a str,
     /// The text in this language.
-    pub tell: &'a dyn Fn(&str) -> String,
+    pub tell: &'a dyn Fn(&Text<'_>) -> String,
 }
 
 impl Tongue<'static> {
@@ -38,14 +40,15 @@ impl std::fmt::Debug for Tongue<'_> {
 }
 
 /// Words of the page's script, by their names there.
-const SCRIPT: [(&str, &str); 4] = [("nothing", "nothing kept"), ("kept", "kept"), ("share", "% kept"), ("to", " to ")];
+const SCRIPT: [(&str, Label); 4] =
+    [("nothing", Label::Nothing), ("kept", Label::Kept), ("share", Label::Share), ("to", Label::To)];
 /// Words of the template, by their places.
-const LABELS: [(&str, &str); 5] = [
-    ("MASK", "the mask"),
-    ("KEYS", "the mask: queries down, keys right; + and - zoom, arrows move, 0 shows all"),
-    ("HINT", "Queries down, keys to the right. Wheel or + and - zoom, drag or arrows move, 0 shows all."),
-    ("CODE_TITLE", "Code"),
-    ("PROVENANCE_TITLE", "Provenance"),
+const LABELS: [(&str, Label); 5] = [
+    ("MASK", Label::Mask),
+    ("KEYS", Label::Keys),
+    ("HINT", Label::Hint),
+    ("CODE_TITLE", Label::Code),
+    ("PROVENANCE_TITLE", Label::Provenance),
 ];
 
 /// What a page holds.
@@ -82,17 +85,18 @@ impl Page<'_> {
     pub fn text(&self) -> String {
         let base64 = |bytes: &[u8]| base64::engine::general_purpose::STANDARD.encode(bytes);
         let numbers: String = self.numbers.iter().map(|(name, value)| row(name, value)).collect();
-        let tell = self.tongue.tell;
-        let first = [(tell("picture"), tell(&self.from.to_string())), (tell("made by"), maskloom())];
+        let label = |label| (self.tongue.tell)(&Text::Label(label));
+        let from = (self.tongue.tell)(&Text::From(&self.from));
+        let first = [(label(Label::Picture), from), (label(Label::MadeBy), maskloom())];
         let made = first.iter().chain(&self.made);
         let made: String = made.map(|(k, v)| format!("<li>{}: {}</li>", escaped(k), escaped(v))).collect();
         let about = self.about.split("\n\n").filter(|p| !p.trim().is_empty());
         let design = self.design.as_ref().map(|document| format!("{OPENS}{}{CLOSES}", quiet(&file::to_json(document))));
         let mut data = self.data.clone();
         if let Some(data) = data.as_object_mut() {
-            data.insert("words".into(), SCRIPT.iter().map(|(name, text)| (*name, tell(text))).collect());
+            data.insert("words".into(), SCRIPT.iter().map(|(name, text)| (*name, label(*text))).collect());
         }
-        let labels = LABELS.map(|(place, text)| (place, escaped(&tell(text))));
+        let labels = LABELS.map(|(place, text)| (place, escaped(&label(text))));
         let labels = labels.iter().map(|(place, text)| (*place, text.as_str()));
         let parts = [
             ("LANG", self.tongue.code),

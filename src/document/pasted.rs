@@ -6,7 +6,7 @@
 use super::compile::Compiled;
 use super::model::{ArgValue, Document, MaskContent, ScoreContent};
 use crate::analysis::access::access;
-use crate::base::{BlockSize, Source, SourceId};
+use crate::base::{BlockSize, Diagnostic, Source, SourceId};
 use crate::ir::graph::{Input, Mod, ModKind, Op};
 use crate::python::outline::{Entry, EntryKind, Outline, outline};
 use crate::python::syntax::{self, ast};
@@ -27,6 +27,8 @@ pub struct Pasted {
     pub sizes: Option<Sizes>,
     /// From the captured tensors that the mods read by their indices.
     pub tables: Tables,
+    /// The first error of the text, or of its mods.
+    pub wrong: Option<Diagnostic>,
 }
 
 /// The lengths of captured tensors that a mod reads at `q_idx`, `kv_idx`, `b` or `h` themselves, and their names.
@@ -75,6 +77,14 @@ pub struct Sizes {
 const STEPS: u64 = 1_000_000;
 const TENSOR_BYTES: u64 = 256 << 20;
 
+/// Errors that a look at a text does not tell: arguments that a layer gives, and the look's own limits.
+const UNTOLD: [&str; 5] = ["missing-argument", "too-many-steps", "too-large", "too-slow", "no-mod"];
+
+/// Whether a text cannot be read as Python.
+pub fn is_broken(text: &str) -> bool {
+    !syntax::parse(&Source::new("pasted", text), SourceId(0)).errors.is_empty()
+}
+
 /// Analyses a text; the same text only once, because a window asks in every frame.
 pub fn read(text: &str) -> Pasted {
     thread_local! {
@@ -96,6 +106,9 @@ fn looked_at(text: &str) -> Pasted {
     if syntax::nesting(&source) > syntax::SHALLOW {
         return Pasted { mods, ..Pasted::default() };
     }
+    let parsed = syntax::parse(&source, SourceId(0));
+    let sources = std::slice::from_ref(&source);
+    let mut wrong = parsed.errors.first().map(|why| why.clone().with_sources(sources));
     let mut asked = None;
     let mut tables = Tables::default();
     for given in &mut mods {
@@ -106,9 +119,10 @@ fn looked_at(text: &str) -> Pasted {
             given.entry = chosen.entry;
         }
         asked = asked.or(traced.sizes);
+        let told = |why: &&Diagnostic| why.is_error() && !UNTOLD.contains(&&*why.code);
+        wrong = wrong.or_else(|| traced.diagnostics.iter().find(told).cloned());
         traced.result.iter().for_each(|made| tables.read_by(made));
     }
-    let parsed = syntax::parse(&source, SourceId(0));
     let values = Values::of(&parsed.module);
     for given in &mut mods {
         if let Some((entry, args)) = values.factory_call(&given.entry, &outline) {
@@ -117,7 +131,7 @@ fn looked_at(text: &str) -> Pasted {
     }
     // a call inside a function that did not run is read from its text
     let sizes = asked.map(|s| Sizes::of(&s, &source)).or_else(|| values.sizes(&parsed.module, text));
-    Pasted { mods, sizes, tables }
+    Pasted { mods, sizes, tables, wrong }
 }
 
 impl Tables {
@@ -496,5 +510,16 @@ mod tests {
                 .unwrap();
         assert_eq!((inside.line, inside.batch, inside.q_len, inside.kv_len), (7, None, Some(512), None));
         assert_eq!(sizes("mask = make(8)"), None);
+    }
+
+    #[test]
+    fn the_first_error_of_a_text_is_told_and_what_a_layer_gives_is_none() {
+        let wrong = |text: &str| read(text).wrong.map(|why| (why.code.to_string(), why.line_column().map(|at| at.0)));
+        assert_eq!((wrong(FACTORY), wrong(&format!("{FACTORY}mine = make(8)\n"))), (None, None));
+        let broken = FACTORY.replace("(kv_idx < sinks)", "(kv_idx < sinks");
+        assert!(is_broken(&broken) && !is_broken(FACTORY));
+        assert_eq!(wrong(&broken).map(|(code, _)| code).as_deref(), Some("syntax"));
+        let and = "def near(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx and q_idx - kv_idx < 8\n";
+        assert_eq!(wrong(and), Some(("bool-op-on-index".into(), Some(2))));
     }
 }

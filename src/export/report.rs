@@ -6,13 +6,13 @@
 use super::plate::plates;
 use super::{ExportFile, ExportKind, about};
 use crate::base::provenance::made_on;
-use crate::base::words::{MEMORY, memory};
+use crate::base::words::memory;
 use crate::base::{Control, Diagnostic, Provenance};
 use crate::document::model::{Document, MaskContent, ScoreContent};
-use crate::document::page::{Tongue, escaped};
+use crate::document::page::{Label, Text, Tongue, escaped};
 use crate::problem::Problem;
 use crate::problem::result::{BackendReport, GradientError, GradientOutcome, Outcome, RunReport};
-use crate::problem::verdict::what_ran;
+use crate::problem::verdict::Ran;
 use std::fmt::Write;
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding:0 1rem;color:#1b1b1b;background:#fff}\
@@ -117,73 +117,78 @@ fn uses(request: &ReportRequest) -> String {
     )
 }
 
-fn rows(rows: &[(String, String)]) -> String {
+fn rows(rows: &[Number]) -> String {
     let mut out = String::from("<table>\n");
     for (name, value) in rows {
-        let _ = writeln!(out, "<tr><th>{name}</th><td>{}</td></tr>", escaped(value));
+        let _ = writeln!(out, "<tr><th>{}</th><td>{}</td></tr>", name.words(), escaped(&value.to_string()));
     }
     out + "</table>\n"
 }
 
+/// A number of a design.
+pub(super) type Number = (Label, Text<'static>);
+
 /// Axes, heads and format.
-pub(super) fn shape(document: &Document, problem: &Problem) -> Vec<(String, String)> {
+pub(super) fn shape(document: &Document, problem: &Problem) -> Vec<Number> {
     let heads = match problem.heads == problem.kv_heads {
-        true => format!("{} of {}", problem.heads, problem.head_dim),
-        false => format!("{} query heads over {} kv heads, of {}", problem.heads, problem.kv_heads, problem.head_dim),
+        true => Text::Heads(problem.heads, problem.head_dim),
+        false => Text::HeadsOver(problem.heads, problem.kv_heads, problem.head_dim),
     };
+    let plain = |label: Label, value: String| (label, Text::Plain(value));
     let mut all = vec![
-        ("tokens", format!("{} x {}", problem.q_len, problem.kv_len)),
-        ("query axis", document.axes.q.to_string()),
+        plain(Label::Tokens, format!("{} x {}", problem.q_len, problem.kv_len)),
+        plain(Label::QueryAxis, document.axes.q.to_string()),
     ];
-    if let Some(kv) = &document.axes.kv {
-        all.push(("key axis", kv.to_string()));
-    }
-    all.extend([("batch", problem.batch.to_string()), ("heads", heads), ("format", problem.dtype.to_string())]);
-    all.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+    all.extend(document.axes.kv.iter().map(|kv| plain(Label::KeyAxis, kv.to_string())));
+    all.extend([
+        plain(Label::Batch, problem.batch.to_string()),
+        (Label::Heads, heads),
+        plain(Label::Format, problem.dtype.to_string()),
+    ]);
+    all
 }
 
 /// Kept cells, and blocks by kind. Errors: cancelled.
-pub(super) fn counts(problem: &Problem, control: &Control) -> Result<Vec<(String, String)>, Diagnostic> {
+pub(super) fn counts(problem: &Problem, control: &Control) -> Result<Vec<Number>, Diagnostic> {
     let mask = problem.block_mask(problem.block_size, control)?;
     let Some(stats) = mask.stats_with(control) else {
         return Err(Diagnostic::error("cancelled", "the report was cancelled"));
     };
     let blocks =
         |n: u64| format!("{n} ({:.1}%)", 100.0 * n as f64 / (stats.full + stats.partial + stats.empty).max(1) as f64);
-    let all = [
-        ("cells kept", format!("{:.2}%", 100.0 * stats.density)),
-        ("sparsity of blocks", format!("{} at BLOCK_SIZE {}", stats.sparsity_words(), problem.block_size)),
-        ("full blocks", blocks(stats.full)),
-        ("partial blocks", blocks(stats.partial)),
-        ("empty blocks", blocks(stats.empty)),
-    ];
-    Ok(all.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
+    Ok(vec![
+        (Label::CellsKept, Text::Plain(format!("{:.2}%", 100.0 * stats.density))),
+        (Label::Sparsity, Text::SparsityAt(stats.sparsity_words(), problem.block_size.to_string())),
+        (Label::FullBlocks, Text::Plain(blocks(stats.full))),
+        (Label::PartialBlocks, Text::Plain(blocks(stats.partial))),
+        (Label::EmptyBlocks, Text::Plain(blocks(stats.empty))),
+    ])
 }
 
 /// A run's tables, in a language.
 pub(super) fn race(run: &RunReport, from: &Provenance, tongue: Tongue<'_>) -> String {
-    let tell = |text: &str| escaped(&(tongue.tell)(text));
-    let mut out = format!("<h2>{}</h2>\n<table>\n<tr>", tell(&from.title()));
+    let tell = |text: &Text<'_>| escaped(&(tongue.tell)(text));
+    let mut out = format!("<h2>{}</h2>\n<table>\n<tr>", tell(&Text::Title(from)));
     for head in [
-        "backend",
-        "what ran",
-        "median ms",
-        "spread",
-        "TFLOP/s",
-        "versus",
-        "memory",
-        "largest error",
-        "allowed",
-        "kernel",
+        Text::Label(Label::Backend),
+        Text::Label(Label::Ran),
+        Text::Label(Label::Median),
+        Text::Label(Label::Spread),
+        Text::Plain("TFLOP/s".into()),
+        Text::Label(Label::Versus),
+        Text::Label(Label::Memory),
+        Text::Label(Label::LargestError),
+        Text::Label(Label::Allowed),
+        Text::Label(Label::Kernel),
     ] {
-        let _ = write!(out, "<th>{}</th>", tell(head));
+        let _ = write!(out, "<th>{}</th>", tell(&head));
     }
     out.push_str("</tr>\n");
     run.backends.iter().for_each(|b| out.push_str(&line(b, run, tongue)));
     out.push_str("</table>\n");
-    let passes = if run.gradients.is_empty() { tell("Forward only.") + " " } else { String::new() };
-    let how = format!("Errors are measured against {}. Memory: {MEMORY}.", Provenance::Reference);
-    let _ = writeln!(out, "<p class=\"weak\">{passes}{}</p>", tell(&how));
+    let forward_only = || label(tongue, Label::ForwardOnly) + " ";
+    let passes = if run.gradients.is_empty() { forward_only() } else { String::new() };
+    let _ = writeln!(out, "<p class=\"weak\">{passes}{}</p>", tell(&Text::Measures));
     out.push_str(&backward(run, tongue));
     for note in &run.notes {
         let _ = writeln!(out, "<p>{}</p>", escaped(&note.message));
@@ -192,15 +197,19 @@ pub(super) fn race(run: &RunReport, from: &Provenance, tongue: Tongue<'_>) -> St
     for (name, value) in run.conditions() {
         let _ = writeln!(out, "<tr><th>{}</th><td>{}</td></tr>", escaped(name), escaped(&value));
     }
-    let times = ["the card before timing", "the card after timing"];
+    let times = [Label::CardBefore, Label::CardAfter];
     for (when, state) in run.card.iter().flat_map(|card| times.into_iter().zip([card.start, card.end])) {
-        let _ = writeln!(out, "<tr><th>{}</th><td>{state}</td></tr>", tell(when));
+        let _ = writeln!(out, "<tr><th>{}</th><td>{state}</td></tr>", label(tongue, when));
     }
     out + "</table>\n"
 }
 
+/// A label as HTML.
+fn label(tongue: Tongue<'_>, label: Label) -> String {
+    escaped(&(tongue.tell)(&Text::Label(label)))
+}
+
 fn line(report: &BackendReport, run: &RunReport, tongue: Tongue<'_>) -> String {
-    let tell = |text: &str| escaped(&(tongue.tell)(text));
     let (word, why) = match &report.outcome {
         Outcome::Done { kernel, error, timings, .. } => {
             let cells = match timings.forward() {
@@ -220,23 +229,23 @@ fn line(report: &BackendReport, run: &RunReport, tongue: Tongue<'_>) -> String {
                 error.allowed()
             );
             let memory = memory(report.outcome.memory());
-            let ran = tell(&what_ran(report.backend, kernel));
+            let ran = escaped(&(tongue.tell)(&Text::Ran(&Ran::of(report.backend, kernel))));
             let kernel = escaped(&kernel.words);
             return format!(
                 "<tr><td>{}</td><td>{ran}</td>{numbers}<td class=\"n\">{memory}</td>{errors}<td>{kernel}</td></tr>\n",
                 report.backend
             );
         }
-        Outcome::Refused { why } => ("refused", why),
-        Outcome::Failed { why } => ("failed", why),
+        Outcome::Refused { why } => (Label::Refused, why),
+        Outcome::Failed { why } => (Label::Failed, why),
     };
-    let (word, why) = (tell(word), escaped(&why.message));
+    let (word, why) = (label(tongue, word), escaped(&why.message));
     format!("<tr><td>{}</td><td colspan=\"9\">{word}: {why}</td></tr>\n", report.backend)
 }
 
 /// The word behind a wrong number.
 fn marked(tongue: Tongue<'_>) -> String {
-    format!(" <span class=\"wrong\">{}</span>", escaped(&(tongue.tell)("wrong")))
+    format!(" <span class=\"wrong\">{}</span>", label(tongue, Label::Wrong))
 }
 
 /// The backward passes: times, memory, the worst gradient; nothing if none were requested.
@@ -244,11 +253,17 @@ fn backward(run: &RunReport, tongue: Tongue<'_>) -> String {
     if run.gradients.is_empty() {
         return String::new();
     }
-    let tell = |text: &str| escaped(&(tongue.tell)(text));
-    let mut out = format!("<h3>{}</h3>\n<table>\n<tr>", tell("Backward pass"));
-    for head in ["backend", "backward ms", "forward + backward ms", "memory", "worst gradient", "its error", "allowed"]
-    {
-        let _ = write!(out, "<th>{}</th>", tell(head));
+    let mut out = format!("<h3>{}</h3>\n<table>\n<tr>", label(tongue, Label::Backward));
+    for head in [
+        Label::Backend,
+        Label::BackwardTime,
+        Label::BothTimes,
+        Label::Memory,
+        Label::Worst,
+        Label::ItsError,
+        Label::Allowed,
+    ] {
+        let _ = write!(out, "<th>{}</th>", label(tongue, head));
     }
     out.push_str("</tr>\n");
     for of in &run.gradients {
@@ -267,10 +282,10 @@ fn backward(run: &RunReport, tongue: Tongue<'_>) -> String {
                 let _ = writeln!(out, "<tr><td>{}</td>{cells}</tr>", of.backend);
                 continue;
             }
-            GradientOutcome::Refused { why } => ("refused", why),
-            GradientOutcome::Failed { why } => ("failed", why),
+            GradientOutcome::Refused { why } => (Label::Refused, why),
+            GradientOutcome::Failed { why } => (Label::Failed, why),
         };
-        let (word, why) = (tell(word), escaped(&why.message));
+        let (word, why) = (label(tongue, word), escaped(&why.message));
         let _ = writeln!(out, "<tr><td>{}</td><td colspan=\"6\">{word}: {why}</td></tr>", of.backend);
     }
     out + "</table>\n"
@@ -278,10 +293,9 @@ fn backward(run: &RunReport, tongue: Tongue<'_>) -> String {
 
 /// The comparison with the baseline, and its name.
 fn versus(report: &BackendReport, run: &RunReport, tongue: Tongue<'_>) -> String {
-    let tell = |text: &str| escaped(&(tongue.tell)(text));
     match (run.baseline(), run.versus(report.backend)) {
-        (Some(base), Some(versus)) => tell(&versus.words_of(&base.words)),
-        (Some(base), None) if base.backend == report.backend => tell("baseline"),
+        (Some(base), Some(versus)) => escaped(&(tongue.tell)(&Text::Versus(&versus, &base.ran))),
+        (Some(base), None) if base.backend == report.backend => label(tongue, Label::Baseline),
         _ => String::new(),
     }
 }

@@ -8,7 +8,7 @@ use crate::analysis::raster::{self, Picture, Region};
 use crate::base::provenance::Looked;
 use crate::base::{Control, Diagnostic, Provenance};
 use crate::document::model::Document;
-use crate::document::page::{self, Page, Tongue};
+use crate::document::page::{self, Label, Page, Text, Tongue};
 use crate::problem::Problem;
 use crate::problem::result::RunReport;
 use serde_json::json;
@@ -60,9 +60,11 @@ pub fn share(request: &ShareRequest, control: &Control) -> Result<ExportFile, Di
         .iter()
         .for_each(|run| sections.push_str(&race(run, &Provenance::Recorded(run.place()), request.tongue)));
     let tell = request.tongue.tell;
-    let mut made: Vec<_> = request.date.map(|day| (tell("at"), day.to_string())).into_iter().collect();
-    made.push((tell("method"), tell("the expression graph of the design, evaluated by intervals; no dense mask")));
-    made.push((tell("design"), tell("this file holds it: `maskloom FILE.html` or Open reads it back")));
+    let label = |label| tell(&Text::Label(label));
+    let mut made: Vec<_> = request.date.map(|day| (label(Label::At), day.to_string())).into_iter().collect();
+    made.push((label(Label::Method), label(Label::Graph)));
+    made.push((label(Label::Design), label(Label::Held)));
+    let english = numbers.iter().map(|(name, value)| (name.words(), value.to_string()));
     let axes = &document.axes;
     let text = Page {
         title: &document.name,
@@ -72,10 +74,10 @@ pub fn share(request: &ShareRequest, control: &Control) -> Result<ExportFile, Di
         data: json!({
             "name": document.name, "lengths": [problem.q_len, problem.kv_len], "b": b, "h": h, "exact": exact,
             "rows": [0, problem.q_len], "cols": [0, problem.kv_len], "width": width, "height": height,
-            "numbers": numbers.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+            "numbers": english.collect::<std::collections::BTreeMap<_, _>>(),
             "segments": {"q": page::segments(&axes.q), "kv": page::segments(axes.kv())},
         }),
-        numbers: numbers.iter().map(|(name, value)| (tell(name), tell(value))).collect(),
+        numbers: numbers.iter().map(|(name, value)| (label(*name), tell(value))).collect(),
         sections: &sections,
         code: &code,
         from,

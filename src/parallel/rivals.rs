@@ -18,9 +18,50 @@ pub struct Rival {
     /// What it is called.
     pub name: &'static str,
     /// What it does.
-    pub about: &'static str,
+    pub about: About,
     /// Its figures.
     pub figures: Result<Figures, Diagnostic>,
+}
+
+/// What a division does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// Equal parts in order.
+    Unbalanced,
+    /// The first part with the last.
+    HeadTail,
+    /// Rows by their blocks.
+    Balanced,
+    /// The same by the first mask of several.
+    BalancedByFirst,
+    /// The heaviest chunk to the idlest rank.
+    Heap,
+    /// Heads are exchanged for tokens.
+    HeadsForTokens,
+}
+
+impl About {
+    /// All of them.
+    pub const ALL: [About; 6] = [
+        About::Unbalanced,
+        About::HeadTail,
+        About::Balanced,
+        About::BalancedByFirst,
+        About::Heap,
+        About::HeadsForTokens,
+    ];
+
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            About::Unbalanced => "PyTorch without a balancer",
+            About::HeadTail => "PyTorch's head-tail balancer",
+            About::Balanced => "PyTorch's balancer for FlexAttention",
+            About::BalancedByFirst => "PyTorch's balancer, which takes one mask: the first",
+            About::Heap => "a heap over chunks of 2,048 tokens",
+            About::HeadsForTokens => "heads for tokens",
+        }
+    }
 }
 
 /// All of them.
@@ -37,15 +78,15 @@ pub fn rivals(request: &Request) -> Vec<Rival> {
     };
     let (rows, ranks) = (grain.chunks(request).0, request.ranks());
     let balanced = match request.kinds() {
-        [_] => "PyTorch's balancer for FlexAttention",
-        _ => "PyTorch's balancer, which takes one mask: the first",
+        [_] => About::Balanced,
+        _ => About::BalancedByFirst,
     };
     vec![
-        of("contiguous", "PyTorch without a balancer", Exchange::AllGather, Ok(contiguous(rows, ranks))),
-        of("head-tail", "PyTorch's head-tail balancer", Exchange::AllGather, Ok(head_tail(rows, ranks))),
+        of("contiguous", About::Unbalanced, Exchange::AllGather, Ok(contiguous(rows, ranks))),
+        of("head-tail", About::HeadTail, Exchange::AllGather, Ok(head_tail(rows, ranks))),
         of("PTRR", balanced, Exchange::AllGather, ptrr(request, grain)),
-        of("heap", "a heap over chunks of 2,048 tokens", Exchange::Needed, Ok(heap(request, grain))),
-        Rival { name: "Ulysses", about: "heads for tokens", figures: ulysses(request) },
+        of("heap", About::Heap, Exchange::Needed, Ok(heap(request, grain))),
+        Rival { name: "Ulysses", about: About::HeadsForTokens, figures: ulysses(request) },
     ]
 }
 

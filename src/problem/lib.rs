@@ -10,6 +10,7 @@ use maskloom_base as base;
 use maskloom_ir as ir;
 
 pub mod card;
+mod doing;
 pub mod facts;
 mod fingerprint;
 mod outputs;
@@ -17,6 +18,7 @@ pub mod pattern;
 mod plans;
 #[cfg(test)]
 mod problem_tests;
+mod ran;
 pub mod random;
 pub mod result;
 pub mod roofs;

@@ -343,6 +343,22 @@ impl fmt::Display for Clock {
     }
 }
 
+/// Calls of which the host takes longer than the GPU: `launch-bound: 1.22 ms a call, 0.55 ms on the GPU`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Waits {
+    /// Of a call.
+    pub call_ms: f64,
+    /// On the GPU.
+    pub own_ms: f64,
+}
+
+impl fmt::Display for Waits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (call, own) = (words::milliseconds(self.call_ms), words::milliseconds(self.own_ms));
+        write!(f, "launch-bound: {call} a call, {own} on the GPU")
+    }
+}
+
 /// Calls as a program makes them, one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calls {
@@ -364,12 +380,11 @@ impl Timing {
         Timing { samples_ms: vec![ms], median_ms: ms, ..Timing::default() }
     }
 
-    /// `launch-bound: 1.22 ms a call, 0.55 ms on the GPU`, if a program that calls it waits for the host.
-    pub fn launch_bound(&self) -> Option<String> {
-        let call = self.calls?.median_ms;
-        let waits = call > LAUNCH_BOUND * self.median_ms && call > self.median_ms + LAUNCH_MS;
-        let (call, own) = (words::milliseconds(call), words::milliseconds(self.median_ms));
-        waits.then(|| format!("launch-bound: {call} a call, {own} on the GPU"))
+    /// Both times, if a program that calls it waits for the host.
+    pub fn launch_bound(&self) -> Option<Waits> {
+        let call_ms = self.calls?.median_ms;
+        let waits = call_ms > LAUNCH_BOUND * self.median_ms && call_ms > self.median_ms + LAUNCH_MS;
+        waits.then_some(Waits { call_ms, own_ms: self.median_ms })
     }
 
     /// The spread as a cell of a table.

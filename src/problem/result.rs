@@ -4,6 +4,7 @@
 //! serde.
 
 use super::card::CardStates;
+pub use super::doing::Doing;
 use super::facts::{Busy, KernelReport};
 pub use super::outputs::*;
 use crate::base::provenance::Place;
@@ -141,8 +142,8 @@ pub enum Stage {
 /// How far a run is. A report comes as soon as its backend's outcome is known, and again with its timing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunStep {
-    /// The present work: `preparing flex`, `timing round 3 of 10`.
-    pub what: String,
+    /// The present work.
+    pub what: Doing,
     /// 0..=1; 0 where nothing is known.
     pub fraction: f32,
     /// What this work is a part of.
@@ -157,8 +158,8 @@ pub struct RunStep {
 
 impl RunStep {
     /// A step that brings no report.
-    pub fn new(what: impl Into<String>, fraction: f32) -> RunStep {
-        RunStep { what: what.into(), fraction, stage: Stage::Checking, report: None, so_far: Vec::new() }
+    pub fn new(what: Doing, fraction: f32) -> RunStep {
+        RunStep { what, fraction, stage: Stage::Checking, report: None, so_far: Vec::new() }
     }
 }
 

@@ -1,12 +1,15 @@
-//! Comparison of two timings, and the implementation behind a backend's name: the words next to every ratio.
+//! Comparison of two timings: the ratio, what makes it doubtful, and their English words.
 //!
-//! Invariant: one function decides whether a difference is shown, and one names what ran; every table, chart, card and
-//! file uses them. One of our backends is never shown under the name of the library that it replaces. Must not measure.
+//! Invariant: one function decides whether a difference is shown; every table, chart, card and file uses it. Must not measure.
 
-use super::facts::{Busy, KernelFacts, KernelReport, Library, MaskRead};
+pub use super::ran::{Own, Ran, what_ran};
+
+use super::facts::{Busy, KernelReport, Library, MaskRead};
+use super::result::Waits;
 use super::result::{BackendReport, GradientOutcome, GradientReport, Outcome, RunReport, Timing};
 use crate::base::BackendName;
-use serde::{Deserialize, Serialize};
+use serde::{Serialize, Serializer};
+use std::fmt;
 
 /// A spread (interquartile range over the median) beyond which a figure is called loose.
 pub const LOOSE: f64 = 0.10;
@@ -16,21 +19,82 @@ const NONE: f64 = 1.0;
 const ALIKE: f64 = 0.01;
 
 /// How often one time goes into another, and whether that may be believed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Versus {
     /// The other's median over this one's: above 1 this one is faster.
     pub ratio: f64,
     /// Whether the samples show a difference at all: the medians with their spreads, as rows print them, do not meet.
     pub shown: bool,
     /// The larger spread of the two.
-    #[serde(default)]
     pub spread: f64,
-    /// Why the figure is loose, or shows nothing: `spread 141%`, `intervals overlap`, `other programs used 1.2 of 2 cores`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub doubts: Vec<String>,
+    /// Why the figure is loose, or shows nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<Doubt>,
     /// The other's calls, if a program that makes them waits for the host: the ratio is of times on the GPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<Host>,
+}
+
+/// Why a ratio is loose, or shows nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Doubt {
+    /// The medians with their spreads meet.
+    Overlap,
+    /// The larger spread.
+    Spread(f64),
+    /// Other programs ran.
+    Busy(Busy),
+    /// Its own calls wait for the host.
+    Waits(Waits),
+    /// This rival did not run.
+    Unraced(BackendName),
+}
+
+/// `spread 141%`, `intervals overlap`, `other programs used 1.2 of 2 cores`.
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Doubt::Overlap => f.write_str("intervals overlap"),
+            Doubt::Spread(share) => write!(f, "spread {:.0}%", 100.0 * share),
+            Doubt::Busy(busy) => busy.fmt(f),
+            Doubt::Waits(waits) => waits.fmt(f),
+            Doubt::Unraced(name) => write!(f, "{name} did not run"),
+        }
+    }
+}
+
+/// Files have the words.
+impl Serialize for Doubt {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+/// The other's calls, which wait for the host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Host(pub Waits);
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the other is {}", self.0)
+    }
+}
+
+impl Serialize for Host {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+/// What a ratio is shown as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// No ratio at all.
+    Nothing,
+    /// The ratio, which shows no difference.
+    Alike,
+    /// The ratio.
+    Ratio,
 }
 
 impl Versus {
@@ -41,16 +105,16 @@ impl Versus {
         let overlap = a <= d && c <= b;
         let mut doubts = Vec::new();
         if overlap && (ratio - 1.0).abs() > ALIKE {
-            doubts.push("intervals overlap".to_string());
+            doubts.push(Doubt::Overlap);
         }
         let spread = own.spread.max(other.spread);
         if spread > LOOSE {
-            doubts.push(format!("spread {:.0}%", 100.0 * spread));
+            doubts.push(Doubt::Spread(spread));
         }
-        doubts.extend(busy.map(|busy| busy.to_string()));
+        doubts.extend(busy.map(Doubt::Busy));
         // a program does not get the ratio of kernels that wait for their launches
-        doubts.extend(own.launch_bound());
-        let host = other.launch_bound().map(|words| format!("the other is {words}"));
+        doubts.extend(own.launch_bound().map(Doubt::Waits));
+        let host = other.launch_bound().map(Host);
         let differs = (ratio - 1.0).abs() > ALIKE && ratio.is_finite();
         Versus { ratio, shown: !overlap && differs && spread <= NONE, spread, doubts, host }
     }
@@ -60,15 +124,25 @@ impl Versus {
         self.shown && self.doubts.is_empty()
     }
 
+    /// What it is shown as.
+    pub fn shows(&self) -> Shown {
+        match (self.spread > NONE, self.shown) {
+            (true, _) => Shown::Nothing,
+            (_, true) => Shown::Ratio,
+            (_, false) => Shown::Alike,
+        }
+    }
+
     /// `1.25x`, `3.42x (spread 14%)`, `1.02x, no difference shown (intervals overlap, spread 41%)`, `no ratio (intervals
     /// overlap, spread 231%)`.
     pub fn words(&self) -> String {
-        let mut words = match (self.spread > NONE, self.shown) {
-            (true, _) => "no ratio".to_string(),
-            (_, true) => format!("{:.2}x", self.ratio),
-            (_, false) => format!("{:.2}x, no difference shown", self.ratio),
+        let mut words = match self.shows() {
+            Shown::Nothing => "no ratio".to_string(),
+            Shown::Ratio => format!("{:.2}x", self.ratio),
+            Shown::Alike => format!("{:.2}x, no difference shown", self.ratio),
         };
-        let remarks: Vec<&str> = self.doubts.iter().chain(&self.host).map(String::as_str).collect();
+        let doubts = self.doubts.iter().map(Doubt::to_string);
+        let remarks: Vec<String> = doubts.chain(self.host.map(|host| host.to_string())).collect();
         if !remarks.is_empty() {
             words.push_str(&format!(" ({})", remarks.join(", ")));
         }
@@ -97,41 +171,6 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64)
 }
 
-/// Who ran, in words: `cuDNN 9.19 SDPA`, `our dense-mask kernel`, `our CPU flex kernel`, `PyTorch 2.15 SDPA, efficient`.
-pub fn what_ran(backend: BackendName, kernel: &KernelReport) -> String {
-    let KernelFacts { library, version, mask, choice, .. } = &kernel.facts;
-    let version = version.as_deref().unwrap_or_default();
-    let cpu = match library {
-        Library::Torch => return torch_words(backend, version, choice.as_deref()),
-        Library::Cudnn => return format!("cuDNN {version} SDPA"),
-        Library::MaskloomCpu => "CPU ",
-        Library::Maskloom => "",
-    };
-    let name = match (backend, mask) {
-        (BackendName::Sdpa, MaskRead::Causal) => "causal",
-        (BackendName::Sdpa, MaskRead::Nothing) => "maskless",
-        (BackendName::Sdpa, MaskRead::Dense | MaskRead::Blocks) => "dense-mask",
-        (BackendName::FlashAttention2, _) => "FlashAttention-2",
-        (BackendName::Eager, _) => "eager",
-        _ => "flex",
-    };
-    format!("our {cpu}{name} kernel")
-}
-
-/// `PyTorch 2.15 SDPA, efficient`, of version `2.15.0+cu128`.
-fn torch_words(backend: BackendName, version: &str, choice: Option<&str>) -> String {
-    let version: Vec<&str> = version.split(['.', '+']).take(2).collect();
-    let version = version.join(".");
-    let name = match backend {
-        BackendName::CudnnFlex => return format!("cudnn.flex_attention {version}"),
-        BackendName::TorchSdpa => "SDPA",
-        BackendName::TorchEager => "eager",
-        _ => "FlexAttention",
-    };
-    let choice = choice.map(|c| format!(", {c}")).unwrap_or_default();
-    format!("PyTorch {version} {name}{choice}")
-}
-
 /// The baseline of the others in a race.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Baseline<'a> {
@@ -141,11 +180,18 @@ pub struct Baseline<'a> {
     pub timing: &'a Timing,
     /// The report's own.
     pub kernel: &'a KernelReport,
-    /// Its implementation; see [`what_ran`].
+    /// Its implementation.
+    pub ran: Ran,
+    /// The same in words.
     pub words: String,
 }
 
-impl Baseline<'_> {
+impl<'a> Baseline<'a> {
+    fn new(backend: BackendName, timing: &'a Timing, kernel: &'a KernelReport) -> Baseline<'a> {
+        let ran = Ran::of(backend, kernel);
+        Baseline { backend, timing, kernel, words: ran.to_string(), ran }
+    }
+
     /// Who it is where there is little room: `PyTorch 2.11 SDPA`, `cuDNN 9.19 SDPA`, `our dense-mask kernel`.
     pub fn short(&self) -> &str {
         self.words.split(',').next().unwrap_or(&self.words)
@@ -200,7 +246,7 @@ fn best<'a>(timed: impl Iterator<Item = (BackendName, &'a Timing, &'a KernelRepo
         ranked.retain(|(_, backend, ..)| *backend != BackendName::Sdpa);
     }
     let nearest = ranked.into_iter().min_by(|a, b| a.0.cmp(&b.0).then(a.2.median_ms.total_cmp(&b.2.median_ms)));
-    nearest.map(|(_, backend, timing, kernel)| Baseline { backend, timing, kernel, words: what_ran(backend, kernel) })
+    nearest.map(|(_, backend, timing, kernel)| Baseline::new(backend, timing, kernel))
 }
 
 /// A backend against the baseline: None for the baseline itself, and where either has no time.
@@ -213,11 +259,11 @@ pub fn versus(reports: &[BackendReport], backend: BackendName, busy: Option<Busy
 }
 
 /// What makes PyTorch's SDPA a poor rival: it was given the whole mask, and nobody asked PyTorch's FlexAttention.
-fn unraced(base: &Baseline<'_>, mut asked: impl Iterator<Item = BackendName>) -> Option<String> {
+fn unraced(base: &Baseline<'_>, mut asked: impl Iterator<Item = BackendName>) -> Option<Doubt> {
     use BackendName::{CudnnFlex, TorchFlex, TorchFlexFlash, TorchSdpa};
     let flex = asked.any(|backend| matches!(backend, TorchFlex | TorchFlexFlash | CudnnFlex));
     let dense = base.backend == TorchSdpa && base.kernel.facts.mask == MaskRead::Dense;
-    (dense && !flex).then(|| format!("{TorchFlex} did not run"))
+    (dense && !flex).then_some(Doubt::Unraced(TorchFlex))
 }
 
 impl RunReport {
@@ -232,7 +278,7 @@ impl RunReport {
         let report = self.backends.iter().find(|r| r.backend == name)?;
         let Outcome::Done { kernel, .. } = &report.outcome else { return None };
         let timing = report.outcome.right()?;
-        Some(Baseline { backend: name, timing, kernel, words: what_ran(name, kernel) })
+        Some(Baseline::new(name, timing, kernel))
     }
 
     /// A backend against [`Self::baseline_of`]: None for the baseline itself, and where either has no time.
@@ -504,6 +550,6 @@ mod tests {
         assert!((run.backward_versus(Flex).unwrap().ratio - 3.0).abs() < 1e-9);
         assert_eq!(run.backward_versus(TorchSdpa), None);
         run.gradients.pop();
-        assert_eq!(run.backward_versus(Flex).unwrap().doubts, ["torch:flex did not run"]);
+        assert_eq!(run.backward_versus(Flex).unwrap().doubts, [Doubt::Unraced(TorchFlex)]);
     }
 }

@@ -110,7 +110,7 @@ pub fn run_file(bytes: &[u8]) {
 pub fn config(bytes: &[u8]) {
     for name in ["config.json", "config.toml", "config.yaml"] {
         if let Ok(read) = TrainerConfig::read(name, bytes) {
-            drop((read.meaning(), read.document().map(|d| d.validate())));
+            drop((read.meaning().to_string(), read.document().map(|d| d.validate())));
         }
         for trainer in [Trainer::SimpleTuner, Trainer::Transformers] {
             let request =

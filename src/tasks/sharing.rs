@@ -10,7 +10,7 @@ use crate::document::page::{self, Tongue};
 use crate::export::{ExportFile, ShareRequest, file_stem, share};
 use crate::problem::Problem;
 use crate::problem::result::RunReport;
-use crate::tasks::{phrases, recorded};
+use crate::tasks::{pages, recorded};
 use crate::words::{Language, Words};
 use crate::worker::machine::day_of_export;
 
@@ -30,7 +30,7 @@ pub fn html(
     let (day, name) = (day_of_export(), format!("{}.html", file_stem(&document.name)));
     let document = whole(document, problem, environment)?;
     let said = Words::of(language);
-    let tongue = Tongue { code: language.code(), tell: &|text| phrases::page(said, text) };
+    let tongue = Tongue { code: language.code(), tell: &|text| pages::told(said, text) };
     let (recorded, date) = (&*shipped, Some(&*day));
     share(&ShareRequest { name: &name, document: &document, problem, shown, run, recorded, date, tongue }, control)
 }

@@ -61,24 +61,36 @@ fn the_first_screens_copy_is_a_window_and_padding_stays_padding() {
     assert!(padded.kept < 0.99 && (padded.kept - padded.kept_of).abs() < 0.01, "{} {}", padded.kept, padded.kept_of);
 }
 
+/// A document of one layer of code.
+fn of_code(source: &str, tokens: usize) -> Document {
+    use crate::document::model::{Axes, Axis, Combine, Layer, MaskContent, Settings, TextCode};
+    let mut document = Document::new("own", Axes::same(Axis::tokens(tokens)), Settings::new(32, 128));
+    let content = MaskContent::Text(TextCode { source: source.into(), ..TextCode::default() });
+    let (name, combine) = ("own".into(), Combine::And);
+    document.layers.push(Layer { id: 1, name, enabled: true, combine, heads: None, content });
+    document
+}
+
 #[test]
 fn code_that_fixes_its_window_has_no_copy_rather_than_another_mask() {
-    use crate::document::model::{Axes, Axis, Combine, Layer, MaskContent, Settings, TextCode};
-    let source = "def near(b, h, q, k):\n    return (q >= k) & (q - k < 1024)\n".to_string();
-    let mut document = Document::new("fixed", Axes::same(Axis::tokens(32768)), Settings::new(32, 128));
-    let content = MaskContent::Text(TextCode { source, ..TextCode::default() });
-    document.layers.push(Layer {
-        id: 1,
-        name: "near".into(),
-        enabled: true,
-        combine: Combine::And,
-        heads: None,
-        content,
-    });
+    let document = of_code("def near(b, h, q, k):\n    return (q >= k) & (q - k < 1024)\n", 32768);
     let compiled = compile(&document, &BuiltIn);
     let why = copy(&document, &compiled, None, &BuiltIn, Wish::quick(), &Control::new()).unwrap_err();
     assert_eq!(why.code, "no-smaller-copy");
     assert!(why.message.contains("the same mask") && why.hint.unwrap().contains("32768 x 32768 tokens, 32 heads"));
+}
+
+/// The code of the README, pasted unchanged: nobody has moved its slider yet.
+#[test]
+fn a_default_of_code_is_a_window_as_one_that_was_set() {
+    let readme = include_str!("../../README.md");
+    let code = readme.split("```python\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block of code");
+    assert!(code.contains("window: int = 1024"), "{code}");
+    let document = of_code(code, 4096);
+    let compiled = compile(&document, &BuiltIn);
+    let made = copy(&document, &compiled, None, &BuiltIn, Wish::quick(), &Control::new()).expect("a copy");
+    assert_eq!(words(&made.problem), "1024 x 1024 tokens, 4 heads");
+    assert!((made.kept - made.kept_of).abs() < 0.01 * made.kept_of, "{} {}", made.kept, made.kept_of);
 }
 
 #[test]

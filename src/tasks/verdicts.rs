@@ -5,11 +5,15 @@
 //! sources, in their words if these are fixed, with the versions that were read. Nothing runs. Must not know how the
 //! table is shown.
 
+mod answers;
 mod arch;
 mod known_scores;
 mod neighbourhood;
 mod others;
 mod rivals;
+mod told;
+
+pub use self::answers::{Answer, Dispatched, Given, How, Scored, Why};
 
 use self::known_scores::Known;
 use self::neighbourhood::Neighbourhood;
@@ -17,7 +21,6 @@ use crate::analysis::lowered::Lowered;
 use crate::analysis::ranges::row_ranges;
 use crate::backends::cpu;
 use crate::backends::cuda::{Limits, verdict};
-use crate::base::words::bytes;
 use crate::base::{BackendName, Control, DType, Diagnostic};
 use crate::ir::passes::derive::{Derived, derive};
 use crate::problem::Problem;
@@ -35,32 +38,6 @@ pub enum Place {
     Cpu,
     /// A GPU of this architecture, such as `sm_90a`.
     Gpu(String),
-}
-
-/// A library's verdict on one pass.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case", tag = "answer", content = "words")]
-pub enum Answer {
-    /// It takes it; how.
-    Takes(String),
-    /// It takes it at the cost of a dense mask or bias, or of all scores in memory.
-    Dense(String),
-    /// It refuses, in these words.
-    Refuses(String),
-}
-
-impl Answer {
-    /// Whether it can be run.
-    pub fn takes(&self) -> bool {
-        !matches!(self, Answer::Refuses(_))
-    }
-
-    /// Its words.
-    pub fn words(&self) -> &str {
-        match self {
-            Answer::Takes(words) | Answer::Dense(words) | Answer::Refuses(words) => words,
-        }
-    }
 }
 
 /// One line of the table.
@@ -252,7 +229,6 @@ impl<'a> Facts<'a> {
     }
 
     fn of_own(&self, name: BackendName) -> Result<Verdict, Diagnostic> {
-        let refused = |why: Diagnostic| Answer::Refuses(one_line(&why));
         let (forward, backward) = match self.place {
             Place::Cpu => {
                 let backend = cpu::backend(name).expect("one of the CPU backends");
@@ -269,25 +245,24 @@ impl<'a> Facts<'a> {
             }
         };
         let (how, dense) = match name {
-            BackendName::Flex => ("block lists; masks as bits, mods compiled in".to_string(), false),
-            BackendName::Eager => (self.scores_in_memory(), true),
-            BackendName::Sdpa if self.is_plain() => ("no mask, or causal".to_string(), false),
-            BackendName::Sdpa => ("a dense mask".to_string(), true),
-            _ => ("full or causal".to_string(), false),
+            BackendName::Flex => (How::ListsAndBits, false),
+            BackendName::Eager => (How::Scores(self.scores_in_memory()), true),
+            BackendName::Sdpa if self.is_plain() => (How::NoMaskOrCausal, false),
+            BackendName::Sdpa => (How::DenseMask, true),
+            _ => (How::FullOrCausal, false),
         };
         let answer = |result: Result<(), Diagnostic>| match result {
-            Err(why) => refused(why),
+            Err(why) => Answer::Refuses(Why::Reported(Box::new(why))),
             Ok(()) if dense => Answer::Dense(how.clone()),
             Ok(()) => Answer::Takes(how.clone()),
         };
         Ok(Verdict { who: name.to_string(), forward: answer(forward), backward: answer(backward), call: None })
     }
 
-    /// What materialising the scores costs: 4 bytes each, once more as probabilities, and kept for a backward pass.
-    fn scores_in_memory(&self) -> String {
+    /// Bytes of materialised scores, 4 each; twice that with their probabilities, all kept for a backward pass.
+    fn scores_in_memory(&self) -> u64 {
         let s = self.problem.spec();
-        let scores = s.batch as f64 * s.heads as f64 * s.q_len as f64 * s.kv_len as f64 * 4.0;
-        format!("all scores in memory: {} for each layer, twice that with their softmax", bytes(scores as u64))
+        (s.batch as f64 * s.heads as f64 * s.q_len as f64 * s.kv_len as f64 * 4.0) as u64
     }
 
     /// Full, or causal from the top left.
@@ -300,67 +275,64 @@ impl<'a> Facts<'a> {
         ["flash", "efficient", "cudnn", "math"].map(|part| self.sdpa(part)).into_iter().chain(self.flex()).collect()
     }
 
-    /// A part of scaled_dot_product_attention.
-    fn sdpa(&self, part: &str) -> Verdict {
-        let who = format!("torch:sdpa {part}");
-        let refuse = |words: String| Verdict {
-            who: who.clone(),
-            forward: Answer::Refuses(words.clone()),
-            backward: Answer::Refuses(words),
-            call: None,
-        };
+    /// Why a part of scaled_dot_product_attention refuses both passes.
+    fn sdpa_refuses(&self, part: &str) -> Option<Why> {
         let gpu = matches!(self.place, Place::Gpu(_));
         if self.problem.score.is_some() && !self.is_bias() {
-            let words = "scaled_dot_product_attention supports no score_mod, and this one is not an additive bias";
-            return refuse(words.into());
+            return Some(Why::SdpaScore);
         }
         if !gpu && matches!(part, "efficient" | "cudnn") {
-            return refuse("runs on CUDA only".into());
+            return Some(Why::CudaOnly);
         }
         if gpu && matches!(part, "flash" | "cudnn") && self.single() {
-            return refuse(format!(
+            let words = format!(
                 "Expected query, key and value to all be of dtype: {{Half, BFloat16}}. Got Float: {part} does not support float32"
-            ));
+            );
+            return Some(Why::Quoted(words.into()));
         }
-        let bias = self.problem.score.is_some();
-        let plain = self.is_plain() && !bias;
-        if gpu && part == "flash" && !plain {
-            return refuse("Flash Attention does not support non-null attn_mask.".into());
+        if gpu && part == "flash" && (!self.is_plain() || self.problem.score.is_some()) {
+            return Some(Why::Quoted("Flash Attention does not support non-null attn_mask.".into()));
         }
         let (s, square) = (self.problem.spec(), self.problem.q_len == self.problem.kv_len);
         if gpu && part == "flash" && matches!(self.form, Form::Causal { .. }) && !square {
-            return refuse("Flash attention does not support the is_causal flag when seqlen_q != seqlen_k.".into());
+            let words = "Flash attention does not support the is_causal flag when seqlen_q != seqlen_k.";
+            return Some(Why::Quoted(words.into()));
         }
         if gpu && part == "flash" && (s.head_dim != s.head_dim_v || s.head_dim > 256) {
             let words =
                 "Flash attention requires q,k,v to have the same last dimension and to be less than or equal to 256.";
-            return refuse(words.into());
+            return Some(Why::Quoted(words.into()));
         }
-        if part == "efficient" && s.heads != s.kv_heads {
-            return refuse("supports no enable_gqa: repeat keys and values, `key.repeat_interleave(group, 1)`".into());
+        (part == "efficient" && s.heads != s.kv_heads).then_some(Why::NoGqa)
+    }
+
+    /// A part of scaled_dot_product_attention.
+    fn sdpa(&self, part: &str) -> Verdict {
+        let who = format!("torch:sdpa {part}");
+        if let Some(why) = self.sdpa_refuses(part) {
+            return Verdict { who, forward: Answer::Refuses(why.clone()), backward: Answer::Refuses(why), call: None };
         }
-        let gqa = if s.heads == s.kv_heads { "" } else { ", enable_gqa=True" };
+        let bias = self.problem.score.is_some();
+        let gqa = if self.problem.spec().heads == self.problem.spec().kv_heads { "" } else { ", enable_gqa=True" };
         let gqa = format!("{gqa}{}", self.scale("scale"));
         let (mask, call) = match (&self.form, bias) {
-            (Form::Full, false) => ("no mask", format!("sdpa(q, k, v{gqa})")),
-            (Form::Causal { offset: 0 }, false) => ("causal", format!("sdpa(q, k, v, is_causal=True{gqa})")),
-            (_, false) => ("a dense bool mask", format!("sdpa(q, k, v, attn_mask=make_mask(device){gqa})")),
+            (Form::Full, false) => (Given::Nothing, format!("sdpa(q, k, v{gqa})")),
+            (Form::Causal { offset: 0 }, false) => (Given::Causal, format!("sdpa(q, k, v, is_causal=True{gqa})")),
+            (_, false) => (Given::DenseBool, format!("sdpa(q, k, v, attn_mask=make_mask(device){gqa})")),
             (_, true) => {
                 let call =
                     "bias = score_mod(0, ...) over all cells, -inf outside the mask; sdpa(q, k, v, attn_mask=bias";
-                ("a dense bias", format!("{call}{gqa})"))
+                (Given::DenseBias, format!("{call}{gqa})"))
             }
         };
-        let forward = match (plain, part) {
-            (_, "math") => Answer::Dense(format!("{}; {mask}", self.scores_in_memory())),
-            (true, _) => Answer::Takes(mask.into()),
-            (false, _) => Answer::Dense(format!("{mask}: computes every block")),
+        let forward = match (self.is_plain() && !bias, part) {
+            (_, "math") => Answer::Dense(How::ScoresAnd(self.scores_in_memory(), mask)),
+            (true, _) => Answer::Takes(How::Given(mask)),
+            (false, _) => Answer::Dense(How::EveryBlock(mask)),
         };
         let backward = match (bias && !self.learns.is_empty(), part) {
-            (true, "cudnn") => {
-                Answer::Refuses(format!("computes no gradient of attn_mask: {} would not be trained", self.learnt()))
-            }
-            (true, _) => Answer::Dense(format!("the gradient of the whole bias, then of {}", self.learnt())),
+            (true, "cudnn") => Answer::Refuses(Why::NoGradientOf("attn_mask", self.learns.clone())),
+            (true, _) => Answer::Dense(How::BiasGradient(self.learns.clone())),
             _ => forward.clone(),
         };
         Verdict { who, forward, backward, call: Some(call) }
@@ -371,24 +343,13 @@ impl<'a> Facts<'a> {
         self.problem.spec().scale.map_or(String::new(), |scale| format!(", {name}={scale:?}"))
     }
 
-    fn learnt(&self) -> String {
-        self.learns.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-    }
-
     /// FlexAttention by Triton and by FlashAttention 4.
     fn flex(&self) -> Vec<Verdict> {
         let scale = self.scale("scale");
         let call = Some(format!("flex_attention(q, k, v, score_mod=score_mod, block_mask=block_mask{scale})"));
-        let compiled = Answer::Takes(format!(
-            "block lists, mods compiled in; without torch.compile it keeps {}",
-            self.scores_in_memory()
-        ));
+        let compiled = Answer::Takes(How::ListsOrScores(self.scores_in_memory()));
         let triton = match self.place {
-            Place::Cpu => Answer::Refuses(
-                "FlexAttention does not support backward on CPU. Please set the input requires_grad to False or use another \
-                 device. (pytorch#169224); `maskloom run --pass both` computes it"
-                    .into(),
-            ),
+            Place::Cpu => Answer::Refuses(Why::CpuBackward),
             Place::Gpu(_) => self.triton_backward(),
         };
         let flash = self.flash_4(call.clone());
@@ -398,37 +359,20 @@ impl<'a> Facts<'a> {
     fn triton_backward(&self) -> Answer {
         let s = self.problem.spec();
         match &self.derived {
-            Some(Err(why)) => return Answer::Refuses(one_line(why)),
+            Some(Err(why)) => Answer::Refuses(Why::Reported(Box::new(why.clone()))),
             _ if s.head_dim > 128 && matches!(self.place, Place::Gpu(arch) if digits(arch) == 120) => {
-                let words = "out of shared memory on sm_120 above head_dim 128: 114,688 bytes are needed, 101,376 are available \
-                             (pytorch#198224)";
-                return Answer::Refuses(words.into());
+                Answer::Refuses(Why::SharedMemory)
             }
-            _ if s.block_size.q < 128 || s.block_size.kv < 128 => {
-                let words = "NoValidChoicesError if every tile of the backward pass is larger than BLOCK_SIZE: pass \
-                             kernel_options={\"bwd_BLOCK_M1\": 64, \"bwd_BLOCK_N1\": 64, \"bwd_BLOCK_M2\": 64, \"bwd_BLOCK_N2\": 64} \
-                             (from PyTorch 2.13)";
-                return Answer::Takes(words.into());
-            }
-            _ => {}
+            _ if s.block_size.q < 128 || s.block_size.kv < 128 => Answer::Takes(How::SmallTiles),
+            _ if self.learns.is_empty() => Answer::Takes(How::Lists),
+            _ => Answer::Takes(How::Atomic(self.learns.clone())),
         }
-        if self.learns.is_empty() {
-            return Answer::Takes("block lists, mods compiled in".into());
-        }
-        Answer::Takes(format!("{} by one atomic addition per cell, in no fixed order", self.learnt()))
     }
 }
 
 /// `sm_90a` is 90.
 fn digits(arch: &str) -> u32 {
     arch.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0)
-}
-
-fn one_line(why: &Diagnostic) -> String {
-    match &why.hint {
-        Some(hint) => format!("{}; {hint}", why.message),
-        None => why.message.clone(),
-    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use crate::base::{HostTensor, tensor::Data};
 use crate::document::{compile, from_document, library};
 use crate::ir::graph::Mod;
 use crate::ir::text::parse;
+use crate::words::{Language, Words};
 
 fn problem(mask: Option<&str>, score: Option<Mod>, dtype: DType) -> Problem {
     let documents = HostTensor::vector(Data::I64((0..300).map(|i| [0, 0, 1, 2][i / 80]).collect()));
@@ -74,7 +75,7 @@ fn libraries_that_take_masks_as_numbers_are_told_how_many() {
     let all = of(&problem(Some(sinks), None, DType::BF16), &hopper);
     let words = |who: &str| row(&all, who).forward.words();
     assert_eq!(words("cudnn:flex"), "ranges of keys a row: nfunc 3, 3.52 KiB");
-    assert_eq!((words("FlashMask"), words("MagiAttention")), ("1 bound a key, causal", "3 slices"));
+    assert_eq!([words("FlashMask"), words("MagiAttention")], ["1 bound a key, causal", "3 slices"]);
     assert!(row(&all, "cudnn:flex").call.as_deref().is_some_and(|call| call.contains("create_mask_plan(mask_func")));
     let scored = problem(Some(sinks), Some(distance_score()), DType::BF16);
     let all = of(&scored, &hopper);
@@ -189,7 +190,7 @@ fn neighbourhoods_go_to_natten_and_other_masks_are_refused_in_true_words() {
         assert_eq!(row(&all, "NATTEN").call.as_deref(), Some(call), "{preset}");
         assert!(row(&all, "NATTEN").backward.takes());
     }
-    let words = |preset| row(&of_preset(preset), "NATTEN").forward.words().to_string();
+    let words = |preset| row(&of_preset(preset), "NATTEN").forward.words();
     assert_eq!(words("natten_morton"), "the mask is no neighbourhood of the grid 64x64 without stride and dilation");
     assert_eq!(words("sdxl_cross"), "takes queries and keys of one grid");
     assert_eq!(words("gemma2_softcap_window"), "supports no score_mod");
@@ -220,11 +221,39 @@ fn the_dispatchers_flex_loses_is_causal_and_it_is_said() {
     let place = Place::Gpu("sm_90a".into());
     let words = |mask: Option<&str>| {
         let all = of(&problem(mask, None, DType::BF16), &place);
-        row(&all, "diffusers flex").forward.words().to_string()
+        row(&all, "diffusers flex").forward.words()
     };
     assert!(words(Some("(ge q_idx kv_idx)")).contains("is_causal=True computes full attention"));
     assert!(words(Some("(lt (abs (sub q_idx kv_idx)) 17)")).starts_with("a BlockMask as attn_mask"));
     let double = parse("(mul score 2.0)", &[]).expect("a score mod");
     let scored = of(&problem(None, Some(double), DType::BF16), &place);
     assert!(!row(&scored, "diffusers flex").forward.takes());
+}
+
+/// Of all backends and libraries on some presets, but for other programs' own words.
+#[test]
+fn answers_are_told_in_every_language() {
+    let mut seen = std::collections::BTreeSet::new();
+    let same = ["causal", "causal, ALiBi"];
+    for preset in ["sliding_window", "alibi", "t5_encoder"] {
+        for answer in of_preset(preset).iter().flat_map(|one| [&one.forward, &one.backward]) {
+            let english = answer.words();
+            if matches!(answer, Answer::Refuses(Why::Quoted(_) | Why::BuffersNeedGradients(_))) {
+                continue;
+            }
+            assert_eq!(serde_json::to_value(answer).expect("JSON")["words"], english);
+            for language in [Language::Chinese, Language::Spanish, Language::Hindi] {
+                let told = answer.told(Words::of(language));
+                assert!(told != english || same.contains(&&*english), "{language:?} says {english} in English");
+            }
+            seen.insert(english);
+        }
+    }
+    assert!(seen.len() > 15, "{seen:?}");
+    let p = problem(Some("(ge q_idx kv_idx)"), None, DType::BF16);
+    let eager = row(&of(&p, &Place::Cpu), "eager").forward.clone();
+    assert_eq!(
+        eager.told(Words::of(Language::Spanish)),
+        "todas las puntuaciones en memoria: 703 KiB por capa, el doble con su softmax"
+    );
 }

@@ -1,4 +1,4 @@
-//! Why one backend is faster than another, in one line.
+//! Why one backend is faster than another, as a fact.
 //!
 //! Invariant: read from what both kernels say they did, never from the ratio; nothing is said where they do not say it. Must not know how it
 //! is shown.
@@ -8,18 +8,57 @@ use crate::problem::facts::{KernelFacts, MaskRead};
 use crate::problem::result::{BackendReport, Outcome};
 use crate::problem::verdict::Baseline;
 
+/// Why one backend is faster than another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Why {
+    /// What the kernels do.
+    pub cause: Cause,
+    /// Whether one is so short that launching counts.
+    pub waits: bool,
+}
+
+/// What two kernels do, the first of them first; with the share of tiles that it computes, if that is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cause {
+    /// It skips empty blocks, the other reads a dense mask.
+    SkipsDense(Option<f64>),
+    /// It skips empty blocks, the other writes every score.
+    SkipsScores(Option<f64>),
+    /// It skips empty blocks, the other computes all.
+    SkipsPlain(Option<f64>),
+    /// Both skip empty blocks.
+    BothSkip,
+    /// Both skip what is masked.
+    BothSkipMasked,
+    /// Both read a dense mask.
+    BothDense,
+    /// It reads a dense mask, the other skips empty blocks.
+    DenseAgainstSkips,
+    /// It writes every score.
+    Scores,
+    /// It reads a dense mask, the other writes every score.
+    DenseAgainstScores,
+    /// The other writes every score.
+    OtherScores,
+    /// The same arithmetic.
+    Same,
+    /// There is no mask.
+    NothingMasked,
+    /// The other reads a dense mask.
+    OtherDense,
+    /// It reads a dense mask.
+    Dense,
+}
+
 /// The reason for the difference between a backend and its baseline.
-pub fn line(of: &BackendReport, base: &Baseline<'_>) -> Option<String> {
+pub fn between_runs(of: &BackendReport, base: &Baseline<'_>) -> Option<Why> {
     let Outcome::Done { kernel, timings, .. } = &of.outcome else { return None };
     if of.backend == base.backend {
         return None;
     }
     let waits = timings.forward().and_then(|t| t.launch_bound()).is_some() || base.timing.launch_bound().is_some();
-    let mut words = between((of.backend, &kernel.facts), (base.backend, &base.kernel.facts))?;
-    if waits {
-        words.push_str("; so short that launching counts");
-    }
-    Some(words)
+    let cause = between((of.backend, &kernel.facts), (base.backend, &base.kernel.facts))?;
+    Some(Why { cause, waits })
 }
 
 /// How a kernel treats a mask.
@@ -50,31 +89,23 @@ fn way(backend: BackendName, facts: &KernelFacts) -> Way {
 /// A backend with what it says of its kernel.
 type Ran<'a> = (BackendName, &'a KernelFacts);
 
-fn between(own: Ran<'_>, base: Ran<'_>) -> Option<String> {
-    let computed = |share: f64| format!("computes {:.1}% of the tiles", share * 100.0);
-    let share = own.1.tiles.map_or("skips empty blocks".into(), computed);
+fn between(own: Ran<'_>, base: Ran<'_>) -> Option<Cause> {
+    let tiles = own.1.tiles;
     Some(match (way(own.0, own.1), way(base.0, base.1)) {
-        (Way::Skips, Way::Dense) => format!("it {share}; the other reads the mask as a dense tensor and skips nothing"),
-        (Way::Skips, Way::Scores) => format!("it {share}; the other writes every score to memory"),
-        (Way::Skips, Way::Plain) => format!("it {share}; the other computes all of them"),
-        (Way::Skips, Way::Skips) => "both skip empty blocks: the difference is the kernel's own".into(),
-        (Way::Skips, Way::Causal) => "both skip what is masked: the difference is the kernel's own".into(),
-        (Way::Dense, Way::Dense) => "both read the mask as a dense tensor: the difference is the kernel's own".into(),
-        (Way::Dense, Way::Skips) => {
-            "it reads the mask as a dense tensor and skips nothing; the other skips empty blocks".into()
-        }
-        (Way::Scores, _) => "it writes every score to memory and reads it again".into(),
-        (Way::Dense, Way::Scores) => {
-            "it reads a dense mask, but writes no scores; the other writes every score to memory".into()
-        }
-        (_, Way::Scores) => "the other writes every score to memory and reads it again".into(),
-        (Way::Plain, Way::Plain) | (Way::Causal, Way::Causal) => {
-            "the same arithmetic: the difference is the kernel's own".into()
-        }
-        (Way::Causal, Way::Skips) => "both skip what is masked: the difference is the kernel's own".into(),
-        (Way::Plain, Way::Skips) => "nothing is masked: the difference is the kernel's own".into(),
-        (_, Way::Dense) => "the other reads the mask as a dense tensor and skips nothing".into(),
-        (Way::Dense, _) => "it reads the mask as a dense tensor and skips nothing".into(),
+        (Way::Skips, Way::Dense) => Cause::SkipsDense(tiles),
+        (Way::Skips, Way::Scores) => Cause::SkipsScores(tiles),
+        (Way::Skips, Way::Plain) => Cause::SkipsPlain(tiles),
+        (Way::Skips, Way::Skips) => Cause::BothSkip,
+        (Way::Skips, Way::Causal) | (Way::Causal, Way::Skips) => Cause::BothSkipMasked,
+        (Way::Dense, Way::Dense) => Cause::BothDense,
+        (Way::Dense, Way::Skips) => Cause::DenseAgainstSkips,
+        (Way::Scores, _) => Cause::Scores,
+        (Way::Dense, Way::Scores) => Cause::DenseAgainstScores,
+        (_, Way::Scores) => Cause::OtherScores,
+        (Way::Plain, Way::Plain) | (Way::Causal, Way::Causal) => Cause::Same,
+        (Way::Plain, Way::Skips) => Cause::NothingMasked,
+        (_, Way::Dense) => Cause::OtherDense,
+        (Way::Dense, _) => Cause::Dense,
         _ => return None,
     })
 }
@@ -92,9 +123,11 @@ mod tests {
             for of in
                 run.report.backends.iter().filter(|of| of.backend != base.backend && of.outcome.forward().is_some())
             {
-                assert!(line(of, &base).is_some(), "{} against {}", of.backend, base.kernel);
+                assert!(between_runs(of, &base).is_some(), "{} against {}", of.backend, base.kernel);
             }
-            assert!(run.report.backends.iter().all(|of| of.backend != base.backend || line(of, &base).is_none()));
+            assert!(
+                run.report.backends.iter().all(|of| of.backend != base.backend || between_runs(of, &base).is_none())
+            );
         }
     }
 
@@ -104,12 +137,9 @@ mod tests {
         let flex = of("flex_sm90 128x128 d128 bf16 mask:bitmap sm_90a, block-sparse, 11.7% of tiles");
         let dense = of("flex_sm90 128x128 mask:dense Maskloom's fused kernel, dense mask, no tile skipped");
         let said = between((BackendName::Flex, &flex), (BackendName::Sdpa, &dense)).expect("a reason");
-        assert_eq!(
-            said,
-            "it computes 11.7% of the tiles; the other reads the mask as a dense tensor and skips nothing"
-        );
+        assert!(matches!(said, Cause::SkipsDense(Some(share)) if (share - 0.117).abs() < 1e-9), "{said:?}");
         let triton = of("torch 2.11.0+cu130 flex, Triton");
         let both = between((BackendName::Flex, &flex), (BackendName::TorchFlex, &triton)).expect("a reason");
-        assert!(both.starts_with("both skip"), "{both}");
+        assert_eq!(both, Cause::BothSkip);
     }
 }

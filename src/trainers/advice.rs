@@ -1,4 +1,4 @@
-//! Recommends an attention setting for a document and a model, with reasons, from measured races only.
+//! Recommends an attention setting for a document and a model, with reasons, from measured races only: facts without words.
 //!
 //! Invariant: only races that ran and were right count; forward timings never decide a setting for training, and advice
 //! from them is marked as forward only; backward timings count only with right gradients; without a measurement the
@@ -7,10 +7,9 @@
 use super::config::Trainer;
 use super::effects::{self, Setup};
 use super::known;
-use crate::base::{BackendName, Provenance};
+use crate::base::{BackendName, Diagnostic, Provenance};
 use crate::problem::facts::{KernelFacts, Library};
 use crate::problem::result::{GradientOutcome, Outcome, RunReport};
-use serde::Serialize;
 
 /// Differences below this are no reason for a change, for any spread.
 const WORTH: f64 = 0.05;
@@ -25,7 +24,7 @@ pub struct Measured<'a> {
 }
 
 /// The question.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Question<'a> {
     /// The owner of the setting.
     pub trainer: Trainer,
@@ -49,8 +48,8 @@ pub struct Question<'a> {
     pub weights: Option<&'a str>,
     /// What decides the setting's effect besides its value.
     pub setup: Setup<'a>,
-    /// The command that measures the missing times.
-    pub command: &'a str,
+    /// What measures the missing times.
+    pub measuring: Measuring,
 }
 
 /// Heads over tokens.
@@ -67,8 +66,8 @@ pub struct Attended<'a> {
 }
 
 impl Attended<'_> {
-    fn words(&self) -> String {
-        format!("{} heads over {} x {} tokens ({})", self.heads, self.q_len, self.kv_len, self.axis)
+    fn shape(&self) -> Shape {
+        Shape { heads: self.heads, q_len: self.q_len, kv_len: self.kv_len, axis: self.axis.into() }
     }
 
     /// Scores of a layer in 32 bits, in GiB.
@@ -77,32 +76,164 @@ impl Attended<'_> {
     }
 }
 
+/// What measures missing times.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Measuring {
+    /// A command of a shell.
+    Command(String),
+    /// Opening the config again and racing.
+    OpenAgain,
+}
+
+impl Default for Measuring {
+    fn default() -> Self {
+        Measuring::Command(String::new())
+    }
+}
+
+/// [`Attended`], kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shape {
+    /// Query heads.
+    pub heads: usize,
+    /// For queries.
+    pub q_len: usize,
+    /// For keys.
+    pub kv_len: usize,
+    /// The query axis as it is written.
+    pub axis: String,
+}
+
+/// The answer in one line.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Headline {
+    /// None of the setting's choices was measured.
+    None,
+    /// The present value cannot work; another.
+    Must(&'static str),
+    /// The present value materialises all scores; the fused one.
+    Fused {
+        /// Present.
+        current: String,
+        /// Better.
+        fused: &'static str,
+    },
+    /// The only measured choice.
+    Only(&'static str),
+    /// These choices are within a share of each other.
+    Within(Vec<&'static str>, f64),
+    /// The present value is the fastest, by so much.
+    Present(&'static str, Option<f64>),
+    /// Another is the fastest, by so much.
+    Fastest(&'static str, Option<f64>),
+}
+
+/// A reason of the answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reason {
+    /// What a release does with the present value.
+    Noted(Diagnostic),
+    /// Weights' format is not attention's.
+    Weights(String),
+    /// With this value attention layers stay untrained, in a release.
+    Untrained(String, String),
+    /// This value does not take this precision.
+    Formats(String, String),
+    /// The scores of a value, in GiB where the model is known.
+    Needs(String, Option<f64>),
+    /// The design's shape is not the model's.
+    Differs {
+        /// The design's.
+        design: Shape,
+        /// The model's.
+        model: Shape,
+    },
+    /// Values that do not reach a family's attention, in a release.
+    NoEffect {
+        /// Which family.
+        family: String,
+        /// Which values.
+        values: Vec<&'static str>,
+        /// Which release.
+        edition: String,
+    },
+    /// Times of values without the design.
+    Plain(Provenance, Vec<(&'static str, f64)>),
+    /// Times forward and backward, with the design or without.
+    Both {
+        /// Where from.
+        place: Provenance,
+        /// Whether with the design.
+        designed: bool,
+        /// Of each.
+        of: Vec<Trained>,
+    },
+    /// These backends of Maskloom have no backward pass; nothing follows for the trainer's.
+    OwnForwardOnly(Vec<&'static str>),
+    /// The design's time.
+    Designed {
+        /// Where from.
+        place: Provenance,
+        /// Whether in the model's shape.
+        fits: bool,
+        /// How long.
+        ms: f64,
+        /// Whether by Maskloom's kernel rather than by PyTorch's FlexAttention.
+        ours: bool,
+        /// How often it goes into the fastest time without the design.
+        times: Option<f64>,
+    },
+}
+
+/// A forward and a backward pass together.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Trained {
+    /// Both times in ms.
+    Timed(String, f64, f64),
+    /// Wrong gradients: the fault.
+    Wrong(String, String),
+    /// No time.
+    NotTimed(String),
+    /// No backward pass; why, where the reason says more.
+    NoBackward(String, Option<String>),
+}
+
+/// A next step.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    /// Measure the choices.
+    Measure(Measuring),
+    /// Measure the other choices.
+    MeasureOthers(Measuring),
+    /// Time steps with the value that was fastest forward and backward.
+    Training(&'static str),
+    /// Time steps with and without a change.
+    ForwardOnly,
+    /// Race the design.
+    RaceDesign,
+    /// Load the design into the model.
+    NoValue,
+    /// Export the design for the model's axis and heads.
+    Export(String, usize),
+}
+
 /// The answer.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
+    /// The setting's name.
+    pub key: &'static str,
     /// The fastest forward value among those that the trainer can select as measured.
     pub forward: Option<&'static str>,
     /// The value that was fastest forward and backward together, where backward passes were raced.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub training: Option<&'static str>,
     /// A value that must change because the setting cannot work, regardless of speed.
     pub must: Option<&'static str>,
     /// In one line.
-    pub headline: String,
-    /// Measured reasons, one a line.
-    pub why: Vec<String>,
-    /// The next steps, one per line.
-    pub next: Vec<String>,
-}
-
-impl Advice {
-    /// As text for a terminal.
-    pub fn render(&self) -> String {
-        let mut text = format!("{}\n", self.headline);
-        self.why.iter().for_each(|line| text.push_str(&format!("  because: {line}\n")));
-        self.next.iter().for_each(|line| text.push_str(&format!("  next: {line}\n")));
-        text
-    }
+    pub headline: Headline,
+    /// Measured reasons.
+    pub why: Vec<Reason>,
+    /// The next steps.
+    pub next: Vec<Next>,
 }
 
 /// A right and timed backend, and the value that selects exactly it.
@@ -115,14 +246,21 @@ struct Entry {
 
 /// Answers.
 pub fn advise(question: &Question) -> Advice {
-    let mut advice = Advice::default();
-    let key = question.trainer.key();
+    let mut advice = Advice {
+        key: question.trainer.key(),
+        forward: None,
+        training: None,
+        must: None,
+        headline: Headline::None,
+        why: Vec::new(),
+        next: Vec::new(),
+    };
     if question.trainer == Trainer::SimpleTuner
         && let Some(value) = question.current
     {
         let setup = Setup { family: question.family.or(question.setup.family), ..question.setup };
         let notes = effects::warnings(value, setup);
-        advice.why.extend(notes.into_iter().filter(|n| n.code != "config-untrained").map(|n| n.message));
+        advice.why.extend(notes.into_iter().filter(|n| n.code != "config-untrained").map(Reason::Noted));
     }
     advice.must = must(question, &mut advice.why);
     let plain = question.plain.map(|m| (m, entries(question.trainer, m.report)));
@@ -130,36 +268,26 @@ pub fn advise(question: &Question) -> Advice {
         Some((measured, entries)) if entries.iter().any(|e| e.value.is_some()) => {
             fastest(question, *measured, entries, &mut advice);
         }
-        _ => {
-            advice.headline = format!("no recommendation for `{key}`: none of its choices has been measured");
-            advice.next.push(format!("measure it: {}", question.command));
-        }
+        _ => advice.next.push(Next::Measure(question.measuring.clone())),
     }
     unfused(question, &mut advice);
     if let Some(weights) = question.weights.filter(|w| !matches!(*w, "no_change" | "bf16" | "fp16" | "fp32")) {
-        advice.why.push(format!(
-            "base_model_precision `{weights}` is the format of the weights; attention runs in the format of mixed_precision"
-        ));
+        advice.why.push(Reason::Weights(weights.into()));
     }
     if let Some(value) = advice.must {
-        advice.headline = format!("set `{key}` to `{value}`: the present value cannot work");
+        advice.headline = Headline::Must(value);
     }
     if let Some((measured, entries)) = &plain {
         let named = entries.iter().filter_map(|e| Some((e.value?, e))).collect::<Vec<_>>();
-        advice.training = training(*measured, "without the design", &named, &mut advice.why);
+        advice.training = training(*measured, false, &named, &mut advice.why);
     }
     design(question, plain.as_ref().map(|p| &p.1[..]), &mut advice);
     let backward = |m: &Measured| !m.report.gradients.is_empty();
     let raced: Vec<Measured> = question.plain.into_iter().chain(question.designed).collect();
     if let Some(value) = advice.training {
-        advice.next.push(format!(
-            "for training, `{value}` was the fastest forward and backward: time 20 steps with it before you keep it"
-        ));
+        advice.next.push(Next::Training(value));
     } else if !raced.is_empty() && !raced.iter().any(backward) {
-        advice.next.push(format!(
-            "forward only: these are forward timings; for training, time 20 steps with and without the change of `{key}` \
-             before you keep it"
-        ));
+        advice.next.push(Next::ForwardOnly);
     }
     advice
 }
@@ -168,26 +296,26 @@ pub fn advise(question: &Question) -> Advice {
 /// if no backward passes were raced.
 fn training<N: std::fmt::Display + Copy>(
     measured: Measured,
-    of: &str,
+    designed: bool,
     named: &[(N, &Entry)],
-    why: &mut Vec<String>,
+    why: &mut Vec<Reason>,
 ) -> Option<N> {
     let mut best: Option<(N, f64)> = None;
-    let (mut reported, mut own) = (Vec::new(), Vec::new());
+    let (mut of, mut own) = (Vec::new(), Vec::new());
     for (name, entry) in named {
         let found = measured.report.gradients.iter().find(|r| r.backend == entry.backend);
-        reported.push(match found.map(|r| &r.outcome) {
+        of.push(match found.map(|r| &r.outcome) {
             None => continue,
             Some(GradientOutcome::Done { timing: Some(back), .. }) => {
                 let sum = entry.ms + back.median_ms;
                 if best.is_none_or(|(_, ms)| sum < ms) {
                     best = Some((*name, sum));
                 }
-                format!("{name} {:.2} + {:.2} = {sum:.2} ms", entry.ms, back.median_ms)
+                Trained::Timed(name.to_string(), entry.ms, back.median_ms)
             }
             Some(GradientOutcome::Done { errors, .. }) => match errors.iter().find_map(|e| e.words()) {
-                Some(words) => format!("{name} computes wrong gradients ({words})"),
-                None => format!("{name} was not timed backward"),
+                Some(fault) => Trained::Wrong(name.to_string(), fault),
+                None => Trained::NotTimed(name.to_string()),
             },
             Some(GradientOutcome::Refused { .. }) if !entry.backend.is_torch() => {
                 // the trainer's kernel of this name is another one, which may well have gradients
@@ -196,22 +324,18 @@ fn training<N: std::fmt::Display + Copy>(
             }
             // the reason is the same sentence by another name
             Some(GradientOutcome::Refused { why }) if why.code == "no-backward" => {
-                format!("{name} has no backward pass on this device")
+                Trained::NoBackward(name.to_string(), None)
             }
             Some(GradientOutcome::Refused { why } | GradientOutcome::Failed { why }) => {
-                format!("{name} has no backward pass on this device ({})", why.message)
+                Trained::NoBackward(name.to_string(), Some(why.message.clone()))
             }
         });
     }
-    if !reported.is_empty() {
-        why.push(format!("{}; {of}, forward + backward: {}", place(measured), reported.join(", ")));
+    if !of.is_empty() {
+        why.push(Reason::Both { place: place(measured), designed, of });
     }
     if !own.is_empty() {
-        why.push(format!(
-            "Maskloom's own `{}` measures forward passes only; this says nothing about the trainer's kernel: race torch:sdpa \
-             with --pass both",
-            own.join("` and `")
-        ));
+        why.push(Reason::OwnForwardOnly(own));
     }
     best.map(|(name, _)| name)
 }
@@ -223,15 +347,8 @@ fn unfused(question: &Question, advice: &mut Advice) {
     if !matches!(current, "eager" | "native-math") || advice.forward.is_some_and(|v| v != current && v != fused) {
         return;
     }
-    let scores = question.model.map(|m| format!("{:.2} GiB of scores for each layer and sample", m.scores()));
-    advice.headline = format!(
-        "set `{}` to `{fused}`: `{current}` materialises all scores, `{fused}` computes the same result without them",
-        question.trainer.key()
-    );
-    advice.why.push(format!(
-        "`{current}` needs {}, and twice that with their softmax",
-        scores.unwrap_or("all q_len x kv_len scores".into())
-    ));
+    advice.headline = Headline::Fused { current: current.into(), fused };
+    advice.why.push(Reason::Needs(current.into(), question.model.map(|m| m.scores())));
     advice.forward = Some(fused);
 }
 
@@ -242,24 +359,17 @@ fn fits(question: &Question, advice: &mut Advice) -> bool {
     if same(&model, &design) {
         return true;
     }
-    advice.why.push(format!(
-        "the design has {}, but the configured model has {}: the sidecar would not mask its calls",
-        design.words(),
-        model.words()
-    ));
-    advice.next.push(format!("export the design for the model: --axes \"{}\" --heads {}", model.axis, model.heads));
+    advice.why.push(Reason::Differs { design: design.shape(), model: model.shape() });
+    advice.next.push(Next::Export(model.axis.into(), model.heads));
     false
 }
 
 /// Settings that cannot work: formats that a backend refuses.
-fn must(question: &Question, why: &mut Vec<String>) -> Option<&'static str> {
+fn must(question: &Question, why: &mut Vec<Reason>) -> Option<&'static str> {
     let current = question.current?;
     let setup = Setup { family: question.family.or(question.setup.family), ..question.setup };
     if question.trainer == Trainer::SimpleTuner && effects::untrained(current, setup) {
-        why.push(format!(
-            "with `{current}` in training the attention layers will not be trained, as the trainer itself warns ({})",
-            known::edition()
-        ));
+        why.push(Reason::Untrained(current.into(), known::edition()));
         return Some(question.trainer.value(BackendName::TorchSdpa).0);
     }
     let picky = current == "flex" || current.starts_with("flash-attn") || current.starts_with("flash_attention");
@@ -267,7 +377,7 @@ fn must(question: &Question, why: &mut Vec<String>) -> Option<&'static str> {
     if !picky {
         return None;
     }
-    why.push(format!("`{current}` supports bfloat16 and float16 only, but mixed_precision is `{precision}`"));
+    why.push(Reason::Formats(current.into(), precision.into()));
     Some(question.trainer.value(BackendName::TorchSdpa).0)
 }
 
@@ -304,24 +414,17 @@ fn place(measured: Measured) -> Provenance {
 }
 
 /// Takes out the choices that do not reach the family's attention, and says which.
-fn without_effect(question: &Question, choices: &mut Vec<&Entry>) -> Option<String> {
+fn without_effect(question: &Question, choices: &mut Vec<&Entry>) -> Option<Reason> {
     let family = question.family.filter(|_| question.trainer == Trainer::SimpleTuner)?;
     let setup = Setup { family: Some(family), ..question.setup };
     let idle = |e: &&Entry| e.value.is_some_and(|v| !effects::acts(v, setup));
-    let mut names: Vec<&str> = choices.iter().filter(|e| idle(e)).filter_map(|e| e.value).collect();
-    names.dedup();
+    let mut values: Vec<&str> = choices.iter().filter(|e| idle(e)).filter_map(|e| e.value).collect();
+    values.dedup();
     choices.retain(|e| !idle(e));
-    (!names.is_empty()).then(|| {
-        format!(
-            "the `{family}` family calls PyTorch's SDPA itself: `{}` has no effect there ({})",
-            names.join("` and `"),
-            known::edition()
-        )
-    })
+    (!values.is_empty()).then(|| Reason::NoEffect { family: family.into(), values, edition: known::edition() })
 }
 
 fn fastest(question: &Question, measured: Measured, entries: &[Entry], advice: &mut Advice) {
-    let key = question.trainer.key();
     let mut choices: Vec<&Entry> = entries.iter().filter(|e| e.value.is_some()).collect();
     // one value, one time: PyTorch's own is what the trainer runs
     let own = |e: &Entry| e.backend.is_torch();
@@ -331,12 +434,12 @@ fn fastest(question: &Question, measured: Measured, entries: &[Entry], advice: &
     choices.sort_by(|a, b| a.ms.total_cmp(&b.ms));
     let Some(best) = choices.first() else { return };
     let value = best.value.unwrap_or_default();
-    let list = choices.iter().map(|e| format!("{} {:.2} ms", e.value.unwrap_or_default(), e.ms));
-    advice.why.push(format!("{}; without the design: {}", place(measured), list.collect::<Vec<_>>().join(", ")));
+    let times = choices.iter().map(|e| (e.value.unwrap_or_default(), e.ms)).collect();
+    advice.why.push(Reason::Plain(place(measured), times));
     if choices.iter().all(|e| e.value == best.value) {
         advice.forward = Some(value);
-        advice.headline = format!("`{value}` is the only measured choice of `{key}`, so there is no comparison");
-        advice.next.push(format!("measure the others: {}", question.command));
+        advice.headline = Headline::Only(value);
+        advice.next.push(Next::MeasureOthers(question.measuring.clone()));
         return;
     }
     let second = choices.get(1).map(|s| s.ms / best.ms - 1.0);
@@ -344,18 +447,15 @@ fn fastest(question: &Question, measured: Measured, entries: &[Entry], advice: &
     if second.is_some_and(|gain| gain < noise) {
         let others = choices.iter().take_while(|e| e.ms / best.ms - 1.0 < noise);
         let names: Vec<_> = others.filter_map(|e| e.value).collect();
-        advice.headline = format!("forward, {} are within {:.0}% of each other", names.join(" and "), noise * 100.0);
         let keeps = question.current.is_none_or(|c| names.contains(&c));
+        advice.headline = Headline::Within(names, noise);
         advice.forward = if keeps { None } else { Some(value) };
         return;
     }
     advice.forward = Some(value);
-    let ahead = second.map(|gain| format!(", {:.0}% ahead of the next", gain * 100.0)).unwrap_or_default();
     advice.headline = match question.current {
-        Some(current) if current == value => {
-            format!("forward, the present value `{value}` is the fastest measured{ahead}")
-        }
-        _ => format!("forward (sampling, validation), `{value}` is the fastest measured choice of `{key}`{ahead}"),
+        Some(current) if current == value => Headline::Present(value, second),
+        _ => Headline::Fastest(value, second),
     };
 }
 
@@ -366,36 +466,18 @@ fn design(question: &Question, plain: Option<&[Entry]>, advice: &mut Advice) {
     }
     let fits = fits(question, advice);
     let Some(measured) = question.designed else {
-        advice
-            .next
-            .push("the design itself has not been raced here: run it with torch:sdpa, torch:flex and flex".into());
+        advice.next.push(Next::RaceDesign);
         return;
     };
     let designed = entries(question.trainer, measured.report);
     let dense = plain.into_iter().flatten().filter(|e| e.value.is_some()).map(|e| e.ms).min_by(f64::total_cmp);
-    for (name, words) in [
-        (BackendName::TorchFlex, "PyTorch's compiled FlexAttention, which the sidecar uses in the model"),
-        (BackendName::Flex, "Maskloom's kernel, which the exported kernel bundle uses in the model"),
-    ] {
+    for (name, ours) in [(BackendName::TorchFlex, false), (BackendName::Flex, true)] {
         let Some(entry) = designed.iter().find(|e| e.backend == name) else { continue };
         // the time of another shape would not be comparable
-        let versus = dense.filter(|_| fits).map(|ms| format!(", {:.2}x the fastest without the design", ms / entry.ms));
-        let at = place(measured);
-        let of = if fits { "" } else { " in its own shape" };
-        advice.why.push(format!(
-            "{at}; with the design{of}: {:.2} ms by {words}{}",
-            entry.ms,
-            versus.unwrap_or_default()
-        ));
+        let times = dense.filter(|_| fits).map(|ms| ms / entry.ms);
+        advice.why.push(Reason::Designed { place: place(measured), fits, ms: entry.ms, ours, times });
     }
     let named: Vec<(BackendName, &Entry)> = designed.iter().map(|e| (e.backend, e)).collect();
-    training(measured, "with the design", &named, &mut advice.why);
-    advice.next.push(format!(
-        "no value of `{}` selects a design: export it, and load the sidecar or the module into the model",
-        question.trainer.key()
-    ));
+    training(measured, true, &named, &mut advice.why);
+    advice.next.push(Next::NoValue);
 }
-
-#[cfg(test)]
-#[path = "advice_tests.rs"]
-mod tests;

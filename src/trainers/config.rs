@@ -6,6 +6,7 @@
 use super::effects::{self, Setup};
 use super::json_edit::Object;
 use super::known::{self, Does};
+use super::meaning::Meaning;
 use super::programs::{Program, program};
 use super::settings_file::SettingsFile;
 use crate::base::{BackendName, Diagnostic};
@@ -402,7 +403,7 @@ fn default_left(value: &str, setup: Setup) -> Option<Diagnostic> {
         known::edition(),
         release.default
     );
-    let meaning = effects::meaning(&release.default, setup);
+    let meaning = Meaning { unset: None, facts: effects::meaning(&release.default, setup) };
     Some(
         Diagnostic::warning("config-default-left", message)
             .hint(format!("`{}`: {meaning} A mask stays active with either", release.default)),

@@ -373,7 +373,7 @@ fn a_value_is_judged_with_its_family_and_the_other_settings() {
 fn every_value_is_known_and_any_other_is_unknown() {
     for value in known::values().chain(["never-heard-of"]) {
         let text = format!("{{\"attention_mechanism\": \"{value}\"}}");
-        let said = trainers::read::TrainerConfig::read("c.json", text.as_bytes()).expect("read").meaning();
+        let said = trainers::read::TrainerConfig::read("c.json", text.as_bytes()).expect("read").meaning().to_string();
         assert_eq!(said.contains("unknown to Maskloom"), value == "never-heard-of", "{said}");
         assert!(!said.contains("error"), "{said}");
     }

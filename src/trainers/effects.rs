@@ -1,8 +1,9 @@
-//! What a value of SimpleTuner's setting means for a config, in words and as warnings.
+//! What a value of SimpleTuner's setting means for a config, as facts and as warnings.
 //!
-//! Invariant: every sentence is about a family, a value and a named release. Must not know how a file is read.
+//! Invariant: every fact is about a family, a value and a named release. Must not know how a file is read.
 
 use super::known::{self, Does};
+use super::meaning::{Fact, Masks, When};
 use crate::base::Diagnostic;
 
 /// The part of a config that decides what its attention setting does.
@@ -21,106 +22,72 @@ pub struct Setup<'a> {
 }
 
 /// The kernels or package behind a value.
-fn what(value: &str) -> String {
-    let dense = "dense attention without a designed mask";
+fn what(value: &str) -> Fact {
     match value {
-        "diffusers" | "native" => {
-            format!("PyTorch's SDPA, which chooses its flash, cuDNN or memory-efficient kernel: {dense}.")
-        }
-        "cudnn" => format!("SDPA with cuDNN's fused kernel alone: {dense}."),
-        "native-math" => {
-            "unfused attention that materialises all scores: the slowest choice, useful for comparison.".into()
-        }
-        "native-flash" | "native-efficient" | "native-npu" | "native-xla" => {
-            format!("one of PyTorch's SDPA kernels alone, which refuses unsupported inputs: {dense}.")
-        }
-        v if v.starts_with("flash") => {
-            format!("the flash-attn package or its hub kernels: {dense}; {}.", masks_of(v))
-        }
-        "flex" => {
-            "FlexAttention: uncompiled it materialises all scores; compiled it is fast with a block mask, but the \
-                   model itself passes no block mask of a design."
-                .into()
-        }
-        v if v.starts_with("kohaku") => {
-            "Kohaku's fused kernels, for boolean masks, bfloat16 and float16, on L40S, H100 and Blackwell.".into()
-        }
-        v if v.starts_with("sage") || v == "sla" => {
-            "quantised or sparse attention: an approximation that changes results, mainly for inference.".into()
-        }
-        v if v.starts_with("metal-flash-attention") => "Apple's Metal kernels.".into(),
-        "xformers" => format!("xFormers' memory-efficient kernel: {dense}."),
-        v => format!("`{v}` is unknown to Maskloom: {} do not have it.", all_releases()),
+        "diffusers" | "native" => Fact::Sdpa,
+        "cudnn" => Fact::Cudnn,
+        "native-math" => Fact::Math,
+        "native-flash" | "native-efficient" | "native-npu" | "native-xla" => Fact::OneKernel,
+        v if v.starts_with("flash") => Fact::Flash(masks_of(v)),
+        "flex" => Fact::Flex,
+        v if v.starts_with("kohaku") => Fact::Kohaku,
+        v if v.starts_with("sage") || v == "sla" => Fact::Quantised,
+        v if v.starts_with("metal-flash-attention") => Fact::Metal,
+        "xformers" => Fact::Xformers,
+        v => Fact::Unknown(v.into(), known::releases().iter().map(|r| r.version.clone()).collect()),
     }
 }
 
 /// What the dispatcher's backend of a value does with masks.
-fn masks_of(value: &str) -> &'static str {
+fn masks_of(value: &str) -> Masks {
     let row = known::backend_of(value).and_then(known::dispatcher);
     match row.map(|r| r.mask.as_str()) {
-        Some("refuses") => "masks are refused",
-        Some("padding only") => "of masks it reads the padding only",
-        Some("keeps") => "masks are kept",
-        _ => "what it does with masks is unknown",
+        Some("refuses") => Masks::Refused,
+        Some("padding only") => Masks::Padding,
+        Some("keeps") => Masks::Kept,
+        _ => Masks::Unknown,
     }
 }
 
-fn all_releases() -> String {
-    let names: Vec<_> = known::releases().iter().map(|r| r.version.as_str()).collect();
-    format!("the releases of SimpleTuner that were read ({})", names.join(", "))
-}
-
-/// What a value does in a config, in sentences that end with the release.
-pub fn meaning(value: &str, setup: Setup) -> String {
-    let mut text = what(value);
-    let Some(release) = known::release_with(value) else { return text };
-    for sentence in reached(value, setup) {
-        text.push(' ');
-        text.push_str(&sentence);
+/// What a value does in a config; the last fact is the release.
+pub fn meaning(value: &str, setup: Setup) -> Vec<Fact> {
+    let mut facts = vec![what(value)];
+    if let Some(release) = known::release_with(value) {
+        facts.extend(reached(value, setup));
+        facts.push(Fact::Release(release.version.clone(), release.built.clone()));
     }
-    text.push_str(&format!(" (As of SimpleTuner {}, {}.)", release.version, release.built));
-    text
+    facts
 }
 
 /// How the value reaches the family's attention.
-fn reached(value: &str, setup: Setup) -> Vec<String> {
+fn reached(value: &str, setup: Setup) -> Vec<Fact> {
     let effect = known::effect(setup.family, value, setup.usage);
     let family = setup.family.unwrap_or("model");
     let mut reported = Vec::new();
     match &effect.training {
-        Does::Nothing => {
-            reported.push(format!("The `{family}` family calls PyTorch's SDPA itself, so the setting has no effect there."));
-        }
-        Does::Reads => reported.push(format!(
-            "The `{family}` family calls PyTorch's SDPA itself, so the setting has no effect there, except where its own \
-             code reads it (fused projections)."
-        )),
-        Does::Steers => {
-            reported.push(format!("The `{family}` family calls PyTorch's SDPA itself; the trainer restricts SDPA to this kernel."));
-        }
-        Does::SwitchesUnets => reported.push("It acts in UNets alone; other models go back to `diffusers`.".into()),
+        Does::Nothing => reported.push(Fact::NoEffect(family.into())),
+        Does::Reads => reported.push(Fact::Reads(family.into())),
+        Does::Steers => reported.push(Fact::Steers(family.into())),
+        Does::SwitchesUnets => reported.push(Fact::Unets),
         Does::Unknown if known::family_name(family).is_none() && setup.family.is_some() => {
-            reported.push(format!("The `{family}` family is in none of the releases that were read: its effect there is unknown."));
+            reported.push(Fact::UnknownFamily(family.into()));
         }
         _ => {}
     }
     let (training, validation) = (replaces(&effect.training), replaces(&effect.validation));
     let when = match (&training, &validation) {
-        (Some(_), Some(_)) => "in training and validation",
-        (Some(_), None) => "in training, not in validation",
-        (None, Some(_)) => "in validation, not in training",
+        (Some(_), Some(_)) => When::Both,
+        (Some(_), None) => When::Training,
+        (None, Some(_)) => When::Validation,
         (None, None) => return reported,
     };
     let (perhaps, drops, untrained) = training.or(validation).unwrap_or_default();
-    let place = if perhaps { " where its packages and card are there" } else { "" };
-    reported.push(format!(
-        "The trainer puts it in the place of PyTorch's SDPA {when}{place}, in every family that calls SDPA."
-    ));
+    reported.push(Fact::Replaces(when, perhaps));
     if drops {
-        reported.push("It ignores masks that a model passes.".into());
+        reported.push(Fact::Ignores);
     }
     if untrained && training.is_some() {
-        reported.push("The trainer itself warns that attention layers will not be trained.".into());
+        reported.push(Fact::Warns);
     }
     reported
 }

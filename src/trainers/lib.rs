@@ -14,6 +14,7 @@ pub mod effects;
 mod flat_edit;
 pub(crate) mod json_edit;
 pub mod known;
+pub mod meaning;
 mod own_masks;
 mod programs;
 pub mod read;

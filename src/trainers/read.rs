@@ -6,6 +6,7 @@
 use super::config::Trainer;
 use super::effects::{self, Setup};
 use super::known;
+use super::meaning::{Fact, Meaning, Unset};
 use super::settings_file::SettingsFile;
 use crate::base::{BackendName, DType, Diagnostic};
 use crate::document::model::*;
@@ -61,24 +62,15 @@ impl TrainerConfig {
         })
     }
 
-    /// The present effect of the setting, in a few sentences.
-    pub fn meaning(&self) -> String {
+    /// The present effect of the setting.
+    pub fn meaning(&self) -> Meaning {
         let value = self.value();
-        let unset = self.setting.is_none();
-        match self.trainer {
-            Trainer::SimpleTuner => {
-                let said = if unset {
-                    format!("not set, which is `{value}` in {}: ", known::edition())
-                } else {
-                    String::new()
-                };
-                format!("{said}{}", effects::meaning(value, self.setup()))
-            }
-            Trainer::Transformers => {
-                let said = if unset { format!("not set, which is `{value}`: ") } else { String::new() };
-                format!("{said}{}", meaning_of(value))
-            }
-        }
+        let (edition, facts) = match self.trainer {
+            Trainer::SimpleTuner => (Some(known::edition()), effects::meaning(value, self.setup())),
+            Trainer::Transformers => (None, vec![meaning_of(value)]),
+        };
+        let unset = self.setting.is_none().then(|| Unset { value: value.into(), edition });
+        Meaning { unset, facts }
     }
 
     /// The present value, or the trainer's default.
@@ -254,19 +246,13 @@ impl Shape {
 }
 
 /// The backend that a value of transformers' setting selects.
-fn meaning_of(value: &str) -> String {
+fn meaning_of(value: &str) -> Fact {
     match value {
-        "sdpa" => "PyTorch's SDPA, which chooses its flash, cuDNN or memory-efficient kernel: dense attention without a designed mask.".into(),
-        "eager" => "unfused attention that materialises all scores: the slowest choice, useful for comparison.".into(),
-        "flash_attention_2" | "flash_attention_3" => {
-            "the flash-attn package: full, causal and window attention; other masks are refused.".into()
-        }
-        "flex_attention" => {
-            "FlexAttention: uncompiled it materialises all scores; compiled it is fast with a block mask, but the model \
-             itself passes no block mask of a design."
-                .into()
-        }
-        v => format!("`{v}` is not one of transformers' own choices."),
+        "sdpa" => Fact::Sdpa,
+        "eager" => Fact::Math,
+        "flash_attention_2" | "flash_attention_3" => Fact::FlashPackage,
+        "flex_attention" => Fact::Flex,
+        v => Fact::NotOwn(v.into()),
     }
 }
 
@@ -318,16 +304,17 @@ mod tests {
     fn the_last_spelling_counts_and_settings_are_told_in_words() {
         let both = read("\u{feff}{\"attention_mechanism\": \"flex\",\r\n\"--attention_mechanism\": \"cudnn\"}");
         assert_eq!(both.setting.as_deref(), Some("cudnn"));
-        assert!(both.meaning().contains("cuDNN"), "{}", both.meaning());
-        let flux = read(r#"{"model_family": "flux", "attention_mechanism": "flex"}"#).meaning();
+        assert_eq!(both.meaning().facts[0], Fact::Cudnn);
+        let flux = read(r#"{"model_family": "flux", "attention_mechanism": "flex"}"#).meaning().to_string();
         assert!(flux.contains("FlexAttention") && flux.contains("has no effect there"), "{flux}");
         assert!(
             read(r#"{"model_family": "wan"}"#)
                 .meaning()
+                .to_string()
                 .starts_with("not set, which is `kohaku-fa-auto` in SimpleTuner 4.10.1, 2026-10-18: ")
         );
-        assert!(read(r#"{"model_type": "llama"}"#).meaning().starts_with("not set, which is `sdpa`"));
-        assert!(read(r#"{"attention_mechanism": "flexx"}"#).meaning().contains("unknown to Maskloom"));
+        assert!(read(r#"{"model_type": "llama"}"#).meaning().to_string().starts_with("not set, which is `sdpa`"));
+        assert!(read(r#"{"attention_mechanism": "flexx"}"#).meaning().to_string().contains("unknown to Maskloom"));
         assert_eq!(read(r#"{"attention_mechanism": null, "model_family": "wan"}"#).setting, None);
     }
 

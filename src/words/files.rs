@@ -1,6 +1,6 @@
 //! The files of texts, by language.
 //!
-//! Invariant: a file of English has the same name in every other language. The others have sentences over English messages and the help of patterns,
+//! Invariant: a file of English has the same name in every other language. The others have sentences over English messages and the help of patterns and presets,
 //! too. Must not know what they say.
 
 use crate::Language;
@@ -10,7 +10,7 @@ macro_rules! files {
         files!($code;
             "commands.ftl" "window.ftl" "lessons.ftl" "doctor.ftl" "canvas.ftl" "dialogs.ftl" "export.ftl" "notices.ftl"
             "origins.ftl" "pages.ftl" "panels.ftl" "quality.ftl" "race.ftl" "ratios.ftl" "proposals.ftl" "verdicts.ftl"
-            "advice.ftl" "share.ftl" "gpus.ftl" $($($more)*)?)
+            "advice.ftl" "share.ftl" "gpus.ftl" "tables.ftl" $($($more)*)?)
     };
     ($code:literal; $($name:literal)*) => {
         &[$(($name, include_str!(concat!("../../assets/words/", $code, "/", $name)))),*]
@@ -21,8 +21,8 @@ macro_rules! files {
 pub(crate) fn of(language: Language) -> &'static [(&'static str, &'static str)] {
     match language {
         Language::English => files!("en"),
-        Language::Chinese => files!("zh": "refusals.ftl" "patterns.ftl"),
-        Language::Spanish => files!("es": "refusals.ftl" "patterns.ftl"),
-        Language::Hindi => files!("hi": "refusals.ftl" "patterns.ftl"),
+        Language::Chinese => files!("zh": "refusals.ftl" "patterns.ftl" "presets.ftl"),
+        Language::Spanish => files!("es": "refusals.ftl" "patterns.ftl" "presets.ftl"),
+        Language::Hindi => files!("hi": "refusals.ftl" "patterns.ftl" "presets.ftl"),
     }
 }

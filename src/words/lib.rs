@@ -29,15 +29,6 @@ impl std::fmt::Debug for Words {
     }
 }
 
-/// A piece of a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece<'a> {
-    /// Words that stand in it.
-    Text(&'a str),
-    /// The place of a figure, by its name.
-    Figure(&'a str),
-}
-
 /// A language's texts are read when one of them is first asked for.
 static ALL: [LazyLock<Words>; 4] = [
     LazyLock::new(|| Words::read(Language::English)),
@@ -100,14 +91,14 @@ impl Words {
         text
     }
 
-    /// A text of this language in pieces, its figures by their names. None: it has none of this name, or one that depends on a figure.
-    pub fn pieces(&self, id: &str) -> Option<Vec<Piece<'_>>> {
-        self.bundle.get_message(id)?.value()?.elements.iter().map(piece).collect()
-    }
-
     /// What a diagnostic of this code is about, in this language. None in English, whose message says it itself.
     pub fn refusal(&self, code: &str) -> Option<&str> {
         self.own(&format!("refusal-{code}"))
+    }
+
+    /// The way out of what a diagnostic of this code is about, in this language: without the names and figures of its English hint.
+    pub fn way_out(&self, code: &str) -> Option<&str> {
+        self.own(&format!("refusal-{code}.hint"))
     }
 
     /// A diagnostic in one line: its sentence in this language, then its English message with the figures.
@@ -118,6 +109,11 @@ impl Words {
     /// What a pattern of the library keeps, in this language. None in English, whose docstring says it.
     pub fn pattern(&self, name: &str) -> Option<&str> {
         self.own(&format!("pattern-{name}"))
+    }
+
+    /// What a preset is, in this language. None in English, whose document says it.
+    pub fn preset(&self, name: &str) -> Option<&str> {
+        self.own(&format!("preset-{name}"))
     }
 
     /// What a parameter of that pattern is, in this language.
@@ -148,18 +144,6 @@ impl Words {
             }
         }
         ids
-    }
-}
-
-fn piece<'a>(element: &PatternElement<&'a str>) -> Option<Piece<'a>> {
-    match element {
-        PatternElement::TextElement { value } => Some(Piece::Text(value)),
-        PatternElement::Placeable { expression: Expression::Inline(inline) } => match inline {
-            InlineExpression::VariableReference { id } => Some(Piece::Figure(id.name)),
-            InlineExpression::StringLiteral { value } => Some(Piece::Text(value)),
-            _ => None,
-        },
-        PatternElement::Placeable { .. } => None,
     }
 }
 

@@ -5,7 +5,7 @@ use super::{Language, Words};
 /// Texts that are English in every language yet, sorted: the list shrinks.
 const UNTRANSLATED: [&str; 0] = [];
 
-/// English is what all have; a language has no text of its own that English lacks, but the sentences over English messages and the help of patterns.
+/// English is what all have; a language has no text of its own that English lacks, but the sentences over English messages and the help of patterns and presets.
 #[test]
 fn every_language_has_every_text_with_the_same_figures() {
     let english = Words::ids(Language::English);
@@ -14,13 +14,30 @@ fn every_language_has_every_text_with_the_same_figures() {
         let own = Words::ids(language);
         let missing: Vec<&str> = english.keys().map(String::as_str).filter(|id| !own.contains_key(*id)).collect();
         assert_eq!(missing, UNTRANSLATED, "left: what {language:?} lacks");
-        let over = |id: &&String| ["refusal-", "doctor-", "pattern-"].iter().any(|begins| id.starts_with(begins));
+        let over =
+            |id: &&String| ["refusal-", "doctor-", "pattern-", "preset-"].iter().any(|begins| id.starts_with(begins));
         let more: Vec<_> = own.keys().filter(|id| !english.contains_key(*id) && !over(id)).collect();
         assert!(more.is_empty(), "{language:?} alone has {more:?}");
         let differ: Vec<_> =
             english.iter().filter(|(id, figures)| own.get(*id).is_some_and(|own| own != *figures)).collect();
         assert!(differ.is_empty(), "{language:?} has other figures than {differ:?}");
     }
+}
+
+/// Sentences over English messages, ways out and help are the same in all languages but English.
+#[test]
+fn what_english_says_elsewhere_is_said_in_all_the_others() {
+    let own = |language| {
+        let english = Words::ids(Language::English);
+        let ids = Words::ids(language).into_keys().filter(move |id| !english.contains_key(id));
+        ids.collect::<Vec<String>>()
+    };
+    let chinese = own(Language::Chinese);
+    assert!(chinese.iter().filter(|id| id.ends_with(".hint")).count() > 280, "{}", chinese.len());
+    assert_eq!((own(Language::Spanish), own(Language::Hindi)), (chinese.clone(), chinese));
+    let words = Words::of(Language::Spanish);
+    assert_eq!(words.way_out("disk-full").map(|hint| hint.starts_with("Libere espacio")), Some(true));
+    assert_eq!((words.preset("no-such"), Words::of(Language::English).way_out("disk-full")), (None, None));
 }
 
 #[test]

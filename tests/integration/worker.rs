@@ -2,6 +2,7 @@
 
 use maskloom::backends::race::RaceOptions;
 use maskloom::base::{BackendName, Device};
+use maskloom::problem::result::Doing;
 use maskloom::problem::{Problem, ProblemSpec};
 use maskloom::worker::jobs::{JobEvent, JobId, Jobs, News};
 use maskloom::worker::protocol::{InputSource, MapKind, MapRequest, RunRequest};
@@ -47,7 +48,7 @@ fn a_cancelled_run_ends_at_once_and_the_next_one_starts_a_new_worker() {
     while !jobs
         .poll()
         .iter()
-        .any(|e| e.job == long && matches!(&e.news, News::Progress(step) if step.what.starts_with("timing")))
+        .any(|e| e.job == long && matches!(&e.news, News::Progress(step) if matches!(step.what, Doing::Round(..))))
     {
         assert!(Instant::now() < patience, "the run never got to its timing");
         std::thread::sleep(Duration::from_millis(5));

@@ -15,6 +15,7 @@ advice-not-timed = { $name } was not timed backward
 advice-no-backward = { $name } has no backward pass on this device
 advice-no-backward-why = { $name } has no backward pass on this device ({ $why })
 advice-own-forward = Maskloom's own `{ $names }` measures forward passes only; this says nothing about the trainer's kernel: race torch:sdpa with the backward pass too
+advice-own-forward-option = Maskloom's own `{ $names }` measures forward passes only; this says nothing about the trainer's kernel: race torch:sdpa with --pass both
 advice-fused = set `{ $key }` to `{ $fused }`: `{ $current }` materialises all scores, `{ $other }` computes the same result without them
 advice-needs = `{ $current }` needs { $scores }, and twice that with their softmax
 advice-scores = { $n } GiB of scores for each layer and sample

@@ -137,6 +137,7 @@ paste-layers = As layers of { $name }
 paste-use = Use this code
 paste-nothing = Nothing pasted yet.
 paste-no-mod = No mod found yet; the code is added as a layer with its errors.
+paste-wrong = Not right yet, line { $line }:
 paste-a-mask = a mask
 paste-a-score = a score mod
 paste-the-mask = the mask { $name }

@@ -92,6 +92,7 @@ work-warming = warming up
 work-gradients = computing gradients
 work-python = waiting for Python, which has said nothing yet
 work-round = timing round { $n } of { $all }
+work-timed = timed { $n } of { $all } rounds
 work-preparing = preparing { $name }
 work-compiling = compiling { $name }
 work-done = { $name } is done

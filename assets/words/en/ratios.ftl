@@ -14,6 +14,7 @@ ran-ours = our { $name } kernel
 ran-ours-short = our { $name }
 ran-maskless = maskless
 ran-dense = dense-mask
+clock-queue = launches queued ahead
 clock-graph = a replayed CUDA graph
 clock-profiler = the profiler's kernel time
 memory-held = held at the peak of a pass beside q, k and v: output, lse, captured tensors, mask or block lists, working memory

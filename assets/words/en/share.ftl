@@ -51,5 +51,3 @@ shared-wrong = wrong
 shared-baseline = baseline
 shared-before = the card before timing
 shared-after = the card after timing
-shared-measured = Measured on { $device }
-shared-recorded = Recorded on { $device }; not measured here

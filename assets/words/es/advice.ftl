@@ -15,6 +15,7 @@ advice-not-timed = { $name } no se cronometró hacia atrás
 advice-no-backward = { $name } no tiene retropropagación en este dispositivo
 advice-no-backward-why = { $name } no tiene retropropagación en este dispositivo ({ $why })
 advice-own-forward = `{ $names }` de Maskloom mide solo la pasada hacia delante; esto no dice nada del kernel del entrenador: haga correr torch:sdpa también con la retropropagación
+advice-own-forward-option = `{ $names }` de Maskloom mide solo la pasada hacia delante; esto no dice nada del kernel del entrenador: haga correr torch:sdpa con --pass both
 advice-fused = ponga `{ $key }` en `{ $fused }`: `{ $current }` materializa todas las puntuaciones, `{ $other }` calcula lo mismo sin ellas
 advice-needs = `{ $current }` necesita { $scores }, y el doble con su softmax
 advice-scores = { $n } GiB de puntuaciones por capa y muestra

@@ -137,6 +137,7 @@ paste-layers = Como capas de { $name }
 paste-use = Usar este código
 paste-nothing = Todavía no se ha pegado nada.
 paste-no-mod = Todavía no se encontró ningún mod; el código se añade como capa con sus errores.
+paste-wrong = Aún no está bien, línea { $line }:
 paste-a-mask = una máscara
 paste-a-score = un score mod
 paste-the-mask = la máscara { $name }

@@ -92,6 +92,7 @@ work-warming = calentando
 work-gradients = calculando gradientes
 work-python = esperando a Python, que todavía no ha dicho nada
 work-round = vuelta de medición { $n } de { $all }
+work-timed = { $n } de { $all } rondas medidas
 work-preparing = preparando { $name }
 work-compiling = compilando { $name }
 work-done = { $name } terminó

@@ -14,6 +14,7 @@ ran-ours = nuestro kernel { $name }
 ran-ours-short = nuestro kernel { $name }
 ran-maskless = sin máscara
 ran-dense = de máscara densa
+clock-queue = lanzamientos encolados por adelantado
 clock-graph = un CUDA graph reproducido
 clock-profiler = el tiempo de kernel del perfilador
 memory-held = lo que ocupa el máximo de una pasada además de q, k y v: salida, lse, tensores capturados, máscara o listas de bloques, memoria de trabajo

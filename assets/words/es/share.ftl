@@ -51,5 +51,3 @@ shared-wrong = incorrecto
 shared-baseline = referencia
 shared-before = la tarjeta antes de cronometrar
 shared-after = la tarjeta después de cronometrar
-shared-measured = Medido en { $device }
-shared-recorded = Registrado en { $device }; no medido aquí

@@ -15,6 +15,7 @@ advice-not-timed = { $name } का backward समय नहीं मापा
 advice-no-backward = इस डिवाइस पर { $name } का backward pass नहीं है
 advice-no-backward-why = इस डिवाइस पर { $name } का backward pass नहीं है ({ $why })
 advice-own-forward = Maskloom का अपना `{ $names }` केवल forward pass मापता है; इससे ट्रेनर के कर्नल के बारे में कुछ पता नहीं चलता: torch:sdpa की रेस backward pass समेत कराएँ
+advice-own-forward-option = Maskloom का अपना `{ $names }` केवल forward pass मापता है; इससे ट्रेनर के कर्नल के बारे में कुछ पता नहीं चलता: torch:sdpa की रेस --pass both के साथ कराएँ
 advice-fused = `{ $key }` को `{ $fused }` करें: `{ $current }` सारे स्कोर बनाता है, `{ $other }` उनके बिना वही नतीजा गिनता है
 advice-needs = `{ $current }` को { $scores } चाहिए, softmax समेत दोगुना
 advice-scores = हर लेयर और नमूने पर { $n } GiB स्कोर

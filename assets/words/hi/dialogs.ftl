@@ -137,6 +137,7 @@ paste-layers = { $name } की लेयर के रूप में
 paste-use = यह कोड लें
 paste-nothing = अभी कुछ नहीं चिपकाया गया।
 paste-no-mod = अभी कोई mod नहीं मिला; कोड अपनी त्रुटियों समेत लेयर के रूप में जुड़ेगा।
+paste-wrong = अभी ठीक नहीं, पंक्ति { $line }:
 paste-a-mask = एक मास्क
 paste-a-score = एक score mod
 paste-the-mask = मास्क { $name }

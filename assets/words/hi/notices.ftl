@@ -92,6 +92,7 @@ work-warming = वार्म-अप
 work-gradients = ग्रेडिएंट की गणना हो रही है
 work-python = Python की प्रतीक्षा, जिसने अभी कुछ नहीं कहा
 work-round = समय मापने का दौर { $n }, कुल { $all }
+work-timed = { $all } में से { $n } दौर मापे गए
 work-preparing = { $name } तैयार हो रहा है
 work-compiling = { $name } कंपाइल हो रहा है
 work-done = { $name } हो गया

@@ -14,6 +14,7 @@ ran-ours = हमारा { $name } कर्नल
 ran-ours-short = हमारा { $name }
 ran-maskless = बिना मास्क
 ran-dense = घना मास्क
+clock-queue = पहले से कतार में लगे launch
 clock-graph = दोबारा चलाया CUDA graph
 clock-profiler = प्रोफ़ाइलर का कर्नल समय
 memory-held = pass के चरम पर q, k और v के अलावा: आउटपुट, lse, कैप्चर टेंसर, मास्क या ब्लॉक सूचियाँ, काम की मेमोरी

@@ -51,5 +51,3 @@ shared-wrong = ग़लत
 shared-baseline = आधार
 shared-before = समय मापने से पहले कार्ड
 shared-after = समय मापने के बाद कार्ड
-shared-measured = { $device } पर मापा गया
-shared-recorded = { $device } पर रिकॉर्ड; यहाँ नहीं मापा गया

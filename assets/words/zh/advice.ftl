@@ -15,6 +15,7 @@ advice-not-timed = { $name } 的反向没有计时
 advice-no-backward = { $name } 在这个设备上没有反向计算
 advice-no-backward-why = { $name } 在这个设备上没有反向计算（{ $why }）
 advice-own-forward = Maskloom 自己的 `{ $names }` 只测量前向计算；这不说明训练器的内核如何：请让 torch:sdpa 连同反向计算一起竞速
+advice-own-forward-option = Maskloom 自己的 `{ $names }` 只测量前向计算；这不说明训练器的内核如何：请用 --pass both 让 torch:sdpa 竞速
 advice-fused = 把 `{ $key }` 设为 `{ $fused }`：`{ $current }` 会生成所有分数，`{ $other }` 不生成它们而得到相同结果
 advice-needs = `{ $current }` 需要{ $scores }，连同其 softmax 为两倍
 advice-scores = 每层每个样本 { $n } GiB 的分数

@@ -137,6 +137,7 @@ paste-layers = 作为 { $name } 的图层
 paste-use = 使用这段代码
 paste-nothing = 还没有粘贴任何内容。
 paste-no-mod = 还没有找到 mod；代码会连同其错误作为图层添加。
+paste-wrong = 第 { $line } 行还不对：
 paste-a-mask = 一个掩码
 paste-a-score = 一个 score mod
 paste-the-mask = 掩码 { $name }

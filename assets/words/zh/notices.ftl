@@ -92,6 +92,7 @@ work-warming = 正在预热
 work-gradients = 正在计算梯度
 work-python = 正在等待 Python，它还没有应答
 work-round = 计时第 { $n } 轮，共 { $all } 轮
+work-timed = 已计时 { $n } / { $all } 轮
 work-preparing = 正在准备 { $name }
 work-compiling = 正在编译 { $name }
 work-done = { $name } 已完成

@@ -14,6 +14,7 @@ ran-ours = 我们的 { $name } 内核
 ran-ours-short = 我们的 { $name }
 ran-maskless = 无掩码
 ran-dense = 稠密掩码
+clock-queue = 提前排队的启动
 clock-graph = 重放的 CUDA graph
 clock-profiler = 性能分析器的内核时间
 memory-held = 一次计算的峰值中除 q、k、v 以外的占用：输出、lse、捕获的张量、掩码或块列表、工作内存

@@ -51,5 +51,3 @@ shared-wrong = 错误
 shared-baseline = 基准
 shared-before = 计时之前的显卡
 shared-after = 计时之后的显卡
-shared-measured = 在 { $device } 上测量
-shared-recorded = 在 { $device } 上记录；并非在此测量

@@ -13,6 +13,7 @@ use crate::app::workspace::Aside;
 use crate::base::BlockSize;
 use crate::document::edit::Edit;
 use crate::document::model::*;
+use crate::document::title::Title;
 
 /// Counts the selected area, if its figures are not those of the newest compiled design.
 pub(super) fn count_area(state: &mut State) {
@@ -151,7 +152,7 @@ fn extend(state: &mut State, stroke: &Stroke, cell: BlockSize) {
 /// The stroke's first cells: its effect is decided once.
 fn start(state: &mut State, keep: bool, cell: BlockSize) -> Gesture {
     let gesture = Gesture::new(state, keep, cell);
-    state.history.name_gesture(if keep { "Paint" } else { "Erase" });
+    state.history.name_gesture(if keep { Title::Paint } else { Title::Erase });
     if let Some(layer) = gesture.plan.layer().filter(|_| state.painted().is_none()) {
         state.focus.layer = Some(layer);
     }

@@ -249,6 +249,7 @@ pub(super) fn add_code(state: &mut State, text: &str, replace: bool) {
         [] => vec![PastedMod { entry: String::new(), score: text.contains("score"), args: BTreeMap::new() }],
         mods => mods.to_vec(),
     };
+    let broken = pasted::is_broken(text);
     state.history.seal();
     state.history.pointer_down(); // one undo point
     if replace {
@@ -256,6 +257,8 @@ pub(super) fn add_code(state: &mut State, text: &str, replace: bool) {
     }
     for PastedMod { entry, score, args } in mods {
         let name = if entry.is_empty() { "Code".to_string() } else { entry.clone() };
+        // a text that cannot be read yet is looked at again once it can
+        let entry = if broken { String::new() } else { entry };
         let code = TextCode { source: text.to_string(), entry, args, ..TextCode::default() };
         match score {
             false => add_mask(state, &name, MaskContent::Text(code)),
@@ -274,6 +277,29 @@ pub(super) fn add_code(state: &mut State, text: &str, replace: bool) {
             format!("line {line} of the code creates its mask for {q} x {kv} tokens; the document keeps its axes");
         state
             .tell(Diagnostic::note("pasted-sizes", message).hint("to use these lengths, change the axes on the right"));
+    }
+}
+
+/// An edit of a text; where it makes a pasted text readable, the text's mod and its arguments are found now.
+pub(super) fn mended(document: &Document, edit: Edit) -> Edit {
+    let Edit::SetSource(id, text) = &edit else { return edit };
+    let mask = document.layer(*id).map(|layer| &layer.content);
+    let score = document.score(*id).map(|score| &score.content);
+    let (code, is_score) = match (mask, score) {
+        (Some(MaskContent::Text(code)), _) => (code, false),
+        (_, Some(ScoreContent::Text(code))) => (code, true),
+        _ => return edit,
+    };
+    let unread = code.entry.is_empty() && code.args.is_empty();
+    if !unread || !pasted::is_broken(&code.source) || pasted::is_broken(text) {
+        return edit;
+    }
+    let found = pasted::read(text).mods.into_iter().find(|found| found.score == is_score);
+    let Some(PastedMod { entry, args, .. }) = found else { return edit };
+    let code = TextCode { source: text.clone(), entry, args, ..code.clone() };
+    match is_score {
+        false => Edit::SetContent(*id, Box::new(MaskContent::Text(code))),
+        true => Edit::SetScoreContent(*id, Box::new(ScoreContent::Text(code))),
     }
 }
 

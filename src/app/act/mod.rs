@@ -37,7 +37,7 @@ use crate::document::library;
 use crate::document::model::{Axes, Axis, Document};
 use crate::document::pasted::OwnSizes;
 use crate::document::resize;
-use crate::tasks::phrases;
+use crate::tasks::steps;
 
 /// Size of everything on a projector.
 const PRESENT: f32 = 1.46;
@@ -48,7 +48,7 @@ pub(super) fn act(state: &mut State, action: Action) {
     match action {
         Action::Command(command) => run_command(state, command),
         Action::Edit(edit) => {
-            state.edit(edit);
+            state.edit(layers::mended(&state.document, edit));
         }
         Action::SetAxes(axes) => set_axes(state, axes),
         Action::TakeSizes(sizes) => take_sizes(state, &sizes),
@@ -538,7 +538,7 @@ fn undo(state: &mut State) {
         state.turned(&step);
         came_back(state, step.replaced);
         let said = state.words();
-        state.done(said.with("done-undone", &[("step", phrases::step(said, &step.title).into())]));
+        state.done(said.with("done-undone", &[("step", steps::told(said, &step.title).into())]));
     }
 }
 
@@ -548,7 +548,7 @@ fn redo(state: &mut State) {
         state.turned(&step);
         came_back(state, step.replaced);
         let said = state.words();
-        state.done(said.with("done-again", &[("step", phrases::step(said, &step.title).into())]));
+        state.done(said.with("done-again", &[("step", steps::told(said, &step.title).into())]));
     }
 }
 

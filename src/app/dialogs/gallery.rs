@@ -10,7 +10,7 @@ use crate::app::opening::Thumbnail;
 use crate::app::origins;
 use crate::app::widgets::painted;
 use crate::base::BackendName;
-use crate::tasks::phrases;
+use crate::tasks::ratios;
 use crate::tasks::recorded::Recorded;
 use egui::{Color32, ColorImage, RichText, ScrollArea, TextureHandle, TextureOptions, Ui, Vec2};
 
@@ -125,7 +125,7 @@ fn card_ui(ui: &mut Ui, card: &Card, texture: Option<&TextureHandle>, failed: Op
     }
     if let Some(times) = &card.times {
         let colours = app::theme::palette(ui.visuals());
-        let times = phrases::reason(words(ui.ctx()), times);
+        let times = times.told(words(ui.ctx()));
         let text = RichText::new(times).font(egui::FontId::proportional(12.5)).color(colours.on_accent);
         // a long name of the rival must not lie over the neighbour
         let (wrap, across) = (Some(egui::TextWrapMode::Truncate), rect.width() - 20.0);
@@ -141,7 +141,13 @@ fn card_ui(ui: &mut Ui, card: &Card, texture: Option<&TextureHandle>, failed: Op
     painted(ui, text + Vec2::new(0.0, 20.0), width, RichText::new(&card.axes).small().weak());
     let response = response.on_hover_ui(|ui| {
         ui.set_max_width(360.0);
-        ui.label(&card.about);
+        match card.told(words(ui.ctx())) {
+            Some(told) => {
+                ui.label(told);
+                ui.weak(&card.about);
+            }
+            None => drop(ui.label(&card.about)),
+        }
         if let Some(why) = failed {
             ui.colored_label(ui.visuals().error_fg_color, say_with(ui, "gallery-no-picture", &[("why", why.into())]));
         }
@@ -159,7 +165,7 @@ fn recorded(ui: &Ui, run: &Recorded) -> Option<String> {
     let Some((base, versus)) = run.report.baseline().zip(run.report.versus(BackendName::Flex)) else {
         return Some(say_with(ui, "gallery-recorded", &figures));
     };
-    let than = phrases::versus(words(ui.ctx()), &versus, Some(&base.words));
+    let than = ratios::versus(words(ui.ctx()), &versus, Some(&base.ran));
     let [from, ms] = figures;
     Some(say_with(ui, "gallery-recorded-than", &[from, ms, ("words", than.into())]))
 }

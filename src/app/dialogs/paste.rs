@@ -3,14 +3,18 @@
 //! Invariant: shows what it will add before it does. Must not know how code becomes layers.
 
 use super::{Action, Actions, Next, State, buttons, title};
-use crate::app::drafts::paste::PasteDialog;
+use crate::app::drafts::paste::{PasteDialog, Seen};
 use crate::app::editor::highlight;
 use crate::app::language::{say, say_with};
 use crate::app::literal;
+use crate::app::widgets::diagnostic_below;
 use crate::document::model::ArgValue;
-use crate::document::pasted::{self, PastedMod, Sizes};
+use crate::document::pasted::{self, Pasted, PastedMod, Sizes};
 use crate::python::surroundings;
 use egui::{ScrollArea, TextEdit, Ui};
+
+/// Seconds without a change after which an error is told.
+const REST: f64 = 0.5;
 
 pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PasteDialog, actions: &mut Actions) -> Next {
     title(ui, say(ui, "paste-title"));
@@ -29,11 +33,13 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PasteDialog, actions
             dialog.focused = true;
         }
     });
-    let is_seen = |(text, replace, _): &(String, bool, String)| *text == dialog.text && *replace == dialog.replace;
-    if !dialog.seen.as_ref().is_some_and(is_seen) {
-        dialog.seen = Some((dialog.text.clone(), dialog.replace, what(ui, &dialog.text, dialog.replace)));
+    if !dialog.seen.as_ref().is_some_and(|seen| seen.text == dialog.text && seen.replace == dialog.replace) {
+        dialog.seen = Some(see(ui, dialog, state.now));
     }
-    ui.label(dialog.seen.as_ref().map_or("", |(.., words)| words.as_str()));
+    if let Some(seen) = &dialog.seen {
+        ui.label(&seen.words);
+        wrong(ui, seen, state.now);
+    }
     ui.horizontal(|ui| {
         ui.radio_value(&mut dialog.replace, true, say(ui, "paste-new"));
         let layers = say_with(ui, "paste-layers", &[("name", (&*state.document.name).into())]);
@@ -47,11 +53,31 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut PasteDialog, actions
 }
 
 /// The result of the text.
-fn what(ui: &Ui, text: &str, replace: bool) -> String {
+fn see(ui: &Ui, dialog: &PasteDialog, now: f64) -> Seen {
+    let (text, replace) = (dialog.text.clone(), dialog.replace);
     if text.trim().is_empty() {
-        return say(ui, "paste-nothing").into();
+        return Seen { words: say(ui, "paste-nothing").into(), text, replace, wrong: None, since: now };
     }
-    let found = pasted::read(&surroundings::bare(text));
+    let found = pasted::read(&surroundings::bare(&text));
+    Seen { words: what(ui, &found, replace), text, replace, wrong: found.wrong, since: now }
+}
+
+/// The text's first error, once the typing rests: half of a line is no mistake.
+fn wrong(ui: &mut Ui, seen: &Seen, now: f64) {
+    let Some(why) = &seen.wrong else { return };
+    let rested = now - seen.since;
+    if rested < REST {
+        ui.ctx().request_repaint_after(std::time::Duration::from_secs_f64(REST - rested));
+        return;
+    }
+    if let Some((line, _)) = why.line_column() {
+        ui.label(say_with(ui, "paste-wrong", &[("line", line.into())]));
+    }
+    diagnostic_below(ui, why);
+}
+
+/// What is found in the text.
+fn what(ui: &Ui, found: &Pasted, replace: bool) -> String {
     if found.mods.is_empty() {
         return say(ui, "paste-no-mod").into();
     }

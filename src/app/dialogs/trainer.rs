@@ -5,13 +5,13 @@
 use super::{Action, Actions, Next, title};
 use crate::app::action::Fit;
 use crate::app::drafts::trainer::TrainerDialog;
-use crate::app::hints::words;
 use crate::app::language::{say, say_with, words as spoken};
 use crate::app::widgets::{diagnostic_below, primary_button, section};
 use crate::base::Diagnostic;
 use crate::document::library;
-use crate::tasks::phrases;
-use crate::trainers::advice::Advice;
+use crate::tasks::advising::{self, Reader};
+use crate::tasks::settings;
+use crate::trainers::advice::{Advice, Reason};
 use crate::trainers::read::TrainerConfig;
 use egui::Ui;
 
@@ -38,7 +38,7 @@ fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &
             ui.end_row();
         }
     });
-    ui.label(say_with(ui, "trainer-today", &[("words", phrases::meaning(spoken(ui.ctx()), &config.meaning()).into())]));
+    ui.label(say_with(ui, "trainer-today", &[("words", settings::told(spoken(ui.ctx()), &config.meaning()).into())]));
     for note in &dialog.notes {
         // there is no export yet whose folder could stand there
         let hint = note.hint.as_ref().map(|hint| hint.replace("EXPORT", "FOLDER_OF_THE_EXPORT"));
@@ -77,10 +77,9 @@ fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &
     }
     if let Some(advice) = &dialog.advice {
         // what a note has said is not said again
-        let said = |line: &String| dialog.notes.iter().any(|note| note.message.contains(line.as_str()));
+        let said = |of: &Diagnostic| dialog.notes.iter().any(|note| note.message.contains(&of.message));
         let mut advice = advice.clone();
-        advice.why.retain(|line| !said(line));
-        advice.next.retain(|line| !said(line));
+        advice.why.retain(|why| !matches!(why, Reason::Noted(of) if said(of)));
         advice_ui(ui, &advice);
     }
     let known = dialog.plain.is_some();
@@ -103,9 +102,9 @@ fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &
 
 /// Advice in the window, here and below a race.
 pub(crate) fn advice_ui(ui: &mut Ui, advice: &Advice) {
-    let said = spoken(ui.ctx());
-    ui.add(egui::Label::new(egui::RichText::new(phrases::advice(said, &advice.headline)).strong()).wrap());
-    for line in advice.why.iter().chain(&advice.next) {
-        ui.add(egui::Label::new(egui::RichText::new(phrases::advice(said, &words(line))).weak()).wrap());
+    let told = advising::told(spoken(ui.ctx()), Reader::Window, advice);
+    ui.add(egui::Label::new(egui::RichText::new(told.headline).strong()).wrap());
+    for line in told.why.into_iter().chain(told.next) {
+        ui.add(egui::Label::new(egui::RichText::new(line).weak()).wrap());
     }
 }

@@ -6,7 +6,7 @@ use super::{Action, Actions, Next, title};
 use crate::app::drafts::unsaved::UnsavedDialog;
 use crate::app::language::{say, say_with, words};
 use crate::app::unsaved::{Kept, MOST};
-use crate::tasks::phrases;
+use crate::tasks::steps;
 use egui::{ScrollArea, Ui};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -52,9 +52,9 @@ fn row(ui: &mut Ui, kept: &Kept, asked: &mut Option<PathBuf>, actions: &mut Acti
         }
         ui.strong(&kept.name);
         let ago = ago(ui, kept.at);
-        ui.weak(match kept.last.as_deref() {
+        ui.weak(match &kept.last {
             Some(step) => {
-                let step = phrases::step(words(ui.ctx()), step);
+                let step = steps::told(words(ui.ctx()), step);
                 say_with(ui, "unsaved-last", &[("step", step.into()), ("ago", ago.into())])
             }
             None => ago,

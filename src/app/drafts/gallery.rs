@@ -7,6 +7,8 @@ use crate::app::opening::Thumbnail;
 use crate::base::{BackendName, Diagnostic};
 use crate::document::library;
 use crate::problem::result::RunReport;
+use crate::problem::verdict::Ran;
+use crate::tasks::ratios;
 use crate::tasks::recorded::{self, Recorded};
 use crate::words::{Language, Words};
 use egui::TextureHandle;
@@ -113,7 +115,7 @@ pub(crate) struct Card {
     /// Its recorded runs, one a card.
     pub recorded: Vec<&'static Recorded>,
     /// `2.1x PyTorch 2.11`: the first of them, if it is clear.
-    pub times: Option<String>,
+    pub times: Option<Times>,
 }
 
 impl GalleryDialog {
@@ -166,7 +168,9 @@ impl GalleryDialog {
         let wanted = self.filter.to_lowercase();
         let has = |card: &&Card| {
             let group = [said, Words::of(Language::English)].map(|said| said.text(card.group.title()));
-            let texts = [&*card.name, &card.title, &card.about, &card.axes, group[0], group[1]].map(str::to_lowercase);
+            let told = card.told(said).unwrap_or_default();
+            let texts = [&*card.name, &card.title, &card.about, told, &card.axes, group[0], group[1]];
+            let texts = texts.map(str::to_lowercase);
             let here = self.group.is_none_or(|group| group == card.group);
             here && wanted.split_whitespace().all(|word| texts.iter().any(|text| text.contains(word)))
         };
@@ -174,10 +178,25 @@ impl GalleryDialog {
     }
 }
 
-/// `2.1x PyTorch 2.11`, if a run is clearly faster than its baseline.
-fn badge(run: &RunReport) -> Option<String> {
+/// How often a run goes into its baseline's time: `2.1x PyTorch 2.11`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Times {
+    pub times: f64,
+    pub base: Ran,
+}
+
+impl Times {
+    /// In a language.
+    pub(crate) fn told(&self, said: &'static Words) -> String {
+        let base = ratios::ran_shortest(said, &self.base);
+        said.with("ratio-of", &[("ratio", format!("{:.1}", self.times).into()), ("base", base.into())])
+    }
+}
+
+/// If a run is clearly faster than its baseline.
+fn badge(run: &RunReport) -> Option<Times> {
     let (versus, base) = run.versus(BackendName::Flex).zip(run.baseline())?;
-    (versus.is_clear() && versus.ratio > 1.05).then(|| format!("{:.1}x {}", versus.ratio, base.shortest()))
+    (versus.is_clear() && versus.ratio > 1.05).then(|| Times { times: versus.ratio, base: base.ran })
 }
 
 /// Documents among the recently opened files.
@@ -188,6 +207,11 @@ fn own_documents(recent: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 impl Card {
+    /// What a preset is, in a language that is not its document's.
+    pub(crate) fn told(&self, said: &'static Words) -> Option<&'static str> {
+        said.preset(&self.name).filter(|_| self.file.is_none())
+    }
+
     fn of_file(path: PathBuf) -> Card {
         let stem = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let title = stem.trim_end_matches(".maskloom").to_string();
@@ -232,7 +256,11 @@ mod tests {
     #[test]
     fn a_badge_names_what_it_is_faster_than_and_a_doubtful_ratio_is_none() {
         let (dialog, ..) = GalleryDialog::new(&[]);
-        let times = |name: &str| dialog.cards.iter().find(|card| card.name == name).unwrap().times.clone();
+        let english = Words::of(Language::English);
+        let times = |name: &str| {
+            let card = dialog.cards.iter().find(|card| card.name == name).unwrap();
+            card.times.as_ref().map(|times| times.told(english))
+        };
         assert_eq!(times("alibi").as_deref(), Some("1.4x PyTorch 2.11"));
         // the fastest of the user's own is not PyTorch's
         assert_eq!(times("causal").as_deref(), Some("1.1x cudnn.flex_attention 1.32"));
@@ -240,7 +268,7 @@ mod tests {
         let document = library::preset("wan_natten_3d").unwrap().document().unwrap();
         let mut run = recorded::of(&document).first().expect("recorded").report.clone();
         run.backends.retain(|report| [BackendName::Flex, BackendName::Sdpa].contains(&report.backend));
-        assert!(badge(&run).unwrap().ends_with("x our dense-mask"));
+        assert!(badge(&run).unwrap().told(english).ends_with("x our dense-mask"));
         // PyTorch was faster
         assert_eq!(times("graphormer"), None);
         let badge = |name: &str| times(name).is_none_or(|times| times.contains("x PyTorch 2.11"));

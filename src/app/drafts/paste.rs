@@ -1,6 +1,8 @@
 //! The draft of pasted FlexAttention code.
 //!
-//! Invariant: only a text. Must not know how code becomes layers, nor how it is shown.
+//! Invariant: only a text and what was found in it. Must not know how code becomes layers, nor how it is shown.
+
+use crate::base::Diagnostic;
 
 /// The draft.
 #[derive(Clone, Debug)]
@@ -10,7 +12,18 @@ pub(crate) struct PasteDialog {
     pub replace: bool,
     pub focused: bool,
     /// The result of the text, and the text and choice of this result.
-    pub seen: Option<(String, bool, String)>,
+    pub seen: Option<Seen>,
+}
+
+/// What a text would add.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub text: String,
+    pub replace: bool,
+    pub words: String,
+    /// Its first error, and since when the text is this one.
+    pub wrong: Option<Diagnostic>,
+    pub since: f64,
 }
 
 impl PasteDialog {

@@ -230,8 +230,12 @@ fn loss(ui: &Ui, state: &State) -> Card {
 
 /// A diagnostic on a card: in the spoken language, with its English message in the tooltip.
 fn reported(ui: &Ui, why: &Diagnostic, card: Card) -> Card {
-    match words(ui.ctx()).refusal(&why.code) {
-        Some(sentence) => card.detail(sentence).more(&*why.message),
+    let said = words(ui.ctx());
+    let way_out = said.way_out(&why.code).filter(|_| why.hint.is_some());
+    match said.refusal(&why.code) {
+        Some(sentence) => {
+            card.detail(sentence).more([way_out.unwrap_or_default(), &why.message].join("\n").trim_start().to_string())
+        }
         None => card.detail(&*why.message),
     }
 }

@@ -12,10 +12,16 @@ use crate::app::workspace::{Aside, Workspace};
 use crate::words::Language;
 use egui::{RichText, ScrollArea, Ui};
 
-/// Room that the row of names wants, in points.
-const ROW: f32 = 262.0;
-/// Room for the button that hides the page.
+/// Room for the button that hides the page, and its distance from a name.
 const HIDE: f32 = 30.0;
+/// Room for English letters on the button that places the page, which are small.
+const DOCK: f32 = 24.0;
+/// What the two buttons take beyond their letters where names stand close.
+const EDGE: f32 = 6.0;
+/// Room between the field of names and the buttons.
+const FIELD: f32 = 30.0;
+/// Room beside and between names that stand close.
+const CLOSE: egui::Vec2 = egui::vec2(4.0, 2.0);
 
 /// How far the keyboard is on its way into the page: at the button before it, then behind that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,19 +80,22 @@ fn scrolled(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Ui)) {
     ScrollArea::vertical().id_salt(name).auto_shrink([false, false]).show(ui, contents);
 }
 
-/// A row of names, or one field if there is not enough space, because an overflowing row widens everything below it.
+/// A row of names with the buttons behind them, close together where there is little space; one field where there is less, because an
+/// overflowing row widens everything below it.
 fn names(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    let mut names = vec![say(ui, state.view.workspace.page())];
-    names.extend(Aside::ALL.map(|aside| aside.command().text(ui.ctx())));
-    // the usual English row has its room; longer names are measured, those of other languages with the buttons behind them
-    let room = match language::words(ui.ctx()).language() {
-        Language::English => ROW.max(row_width(ui, names)),
-        _ => row_width(ui, names) + HIDE,
-    };
-    if ui.available_width() < room {
+    let mut names = vec![say(ui, state.view.workspace.page()).to_string()];
+    names.extend(Aside::ALL.map(|aside| name(ui, state, aside)));
+    let spacing = ui.spacing();
+    let saved = 2.0 * (spacing.button_padding.x - CLOSE.x) + spacing.item_spacing.x - CLOSE.y;
+    let room = row_width(ui, names.iter().map(String::as_str)) + HIDE + dock_width(ui);
+    let close = ui.available_width() < room;
+    if close && ui.available_width() < room - saved * (names.len() + 2) as f32 + EDGE {
         return field(ui, state, actions);
     }
     ui.horizontal(|ui| {
+        if close {
+            (ui.spacing_mut().button_padding.x, ui.spacing_mut().item_spacing.x) = (CLOSE.x, CLOSE.y);
+        }
         let own = state.view.workspace;
         let response = ui.selectable_label(state.view.aside.is_none(), RichText::new(say(ui, own.page())).strong());
         if response.on_hover_text(own.command().tooltip(ui.ctx())).clicked() {
@@ -94,19 +103,29 @@ fn names(ui: &mut Ui, state: &State, actions: &mut Actions) {
         }
         for aside in Aside::ALL {
             let command = aside.command();
-            let text = match (aside, problems(state)) {
-                (Aside::Problems, n) if n > 0 => format!("{} ({n})", command.text(ui.ctx())),
-                _ => command.text(ui.ctx()).to_string(),
-            };
-            let response = ui.selectable_label(state.view.aside == Some(aside), text);
+            let response = ui.selectable_label(state.view.aside == Some(aside), name(ui, state, aside));
             if response.on_hover_text(command.tooltip(ui.ctx())).clicked() {
                 actions.command(command);
             }
         }
-        if ui.available_width() >= 28.0 {
-            hide(ui, state, actions);
-        }
+        hide(ui, state, actions);
     });
+}
+
+/// A page's name, with the number of problems.
+fn name(ui: &Ui, state: &State, aside: Aside) -> String {
+    match (aside, problems(state)) {
+        (Aside::Problems, n) if n > 0 => format!("{} ({n})", aside.command().text(ui.ctx())),
+        _ => aside.command().text(ui.ctx()).to_string(),
+    }
+}
+
+/// Room for the button that places the page: a name of another language may be long.
+fn dock_width(ui: &Ui) -> f32 {
+    match language::words(ui.ctx()).language() {
+        Language::English => DOCK + 2.0 * ui.spacing().button_padding.x,
+        _ => row_width(ui, [say(ui, "menu-dock")]),
+    }
 }
 
 /// The same as one field.
@@ -115,7 +134,8 @@ fn field(ui: &mut Ui, state: &State, actions: &mut Actions) {
         let own = state.view.workspace;
         let shown = state.view.aside.map_or(say(ui, own.page()), |aside| aside.command().text(ui.ctx()));
         let combo = egui::ComboBox::from_id_salt("page").selected_text(RichText::new(shown).strong());
-        let response = combo.width((ui.available_width() - 100.0).max(80.0)).show_ui(ui, |ui| {
+        let buttons = HIDE + dock_width(ui) + FIELD;
+        let response = combo.width((ui.available_width() - buttons).max(80.0)).show_ui(ui, |ui| {
             if ui.selectable_label(state.view.aside.is_none(), say(ui, own.page())).clicked() {
                 actions.command(own.command());
             }
@@ -141,12 +161,7 @@ fn hide(ui: &mut Ui, state: &State, actions: &mut Actions) {
         if ui.available_width() >= 84.0 {
             super::share::menu(ui, state, super::share::PAGE, actions);
         }
-        // its letters are small; a name of another language may be long
-        let dock = match language::words(ui.ctx()).language() {
-            Language::English => 40.0,
-            _ => row_width(ui, [say(ui, "menu-dock")]),
-        };
-        if ui.available_width() >= dock {
+        if ui.available_width() >= dock_width(ui) {
             let dock =
                 ui.menu_button(RichText::new(say(ui, "menu-dock")).small(), |ui| super::top::docks(ui, state, actions));
             enter(ui, &dock.response);

@@ -56,7 +56,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
                     _ => state.history.redo_title(),
                 };
                 if let Some(title) = title {
-                    response.on_hover_text(crate::tasks::phrases::step(state.words(), title));
+                    response.on_hover_text(crate::tasks::steps::told(state.words(), title));
                 }
             }
         }

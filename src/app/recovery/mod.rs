@@ -14,6 +14,7 @@ use crate::base::Diagnostic;
 use crate::document::file;
 use crate::document::history::{History, KeptHistory};
 use crate::document::model::Document;
+use crate::document::title::Title;
 use crate::worker::files;
 use crate::worker::seen::Seen;
 use serde::{Deserialize, Serialize};
@@ -160,7 +161,7 @@ impl Recovery {
     pub(crate) fn set_aside(
         &mut self,
         document: &Document,
-        last: Option<&str>,
+        last: Option<&Title>,
         path: Option<&Path>,
         again: Option<PathBuf>,
     ) -> Option<String> {
@@ -447,7 +448,7 @@ mod tests {
         assert_eq!(names(&recovered.tabs), ["first", "second"]);
         let back = &mut recovered.tabs[0];
         assert_eq!((&back.document, &back.place), (&first, &place));
-        assert_eq!(back.history.undo(&mut back.document).map(|step| step.title), Some("Rename the document".into()));
+        assert_eq!(back.history.undo(&mut back.document).map(|step| step.title), Some(Title::Rename));
         assert_ne!(back.document.name, "first");
 
         // a document that was closed does not come back

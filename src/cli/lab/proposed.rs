@@ -87,13 +87,13 @@ fn against(found: &Found) -> String {
     match as_much.min_by(|a, b| a.density.total_cmp(&b.density)) {
         Some(best) if best.density <= MUCH * plain.density => {
             let share = best.density / plain.density;
-            format!("`{}` executes {share:.2} of the blocks of {window}; {least}", best.name)
+            format!("`{}` executes {share:.2} of the blocks of {window}; {least}", best.kind)
         }
         Some(best) => {
             let share = best.density / plain.density;
             format!(
                 "no proposal is much better than {window}: `{}` executes {share:.2} of its blocks; {least}",
-                best.name
+                best.kind
             )
         }
         None => format!("no proposal is better than {window}; {least}"),
@@ -109,7 +109,7 @@ pub(super) fn render(capture: &Capture, call: &Call, found: &Found) -> String {
         out.push_str(&format!("ms: flex, forward, all heads of the capture, {from}; without a mask {dense:.2} ms\n"));
     }
     for c in &found.candidates {
-        out.push_str(&format!("{}: {}\n", c.name, c.why));
+        out.push_str(&format!("{}: {}\n", c.kind, c.why));
     }
     out.push_str(&against(found));
     out.push('\n');
@@ -122,7 +122,7 @@ pub(super) fn render(capture: &Capture, call: &Call, found: &Found) -> String {
     out.push_str(&others(found));
     out.push_str(&routers(found));
     if !found.ordered.is_empty() {
-        let mut table = Table::new(&["order", "blocks for 95% mass"]);
+        let mut table = Table::told(&["column-order", "column-most"]);
         found.ordered.iter().for_each(|g| table.row([g.order.name(), percent(g.density)]));
         out.push_str(&table.render());
     }
@@ -132,16 +132,16 @@ pub(super) fn render(capture: &Capture, call: &Call, found: &Found) -> String {
 
 fn candidates(found: &Found) -> String {
     let timed = !found.times.is_empty();
-    let mut heads = vec!["proposal", "mass", "p5", "min", "blocks", "masks", "best"];
+    let mut heads = vec!["column-proposal", "column-mass", "p5", "min", "column-blocks", "column-masks", "column-best"];
     heads.extend(timed.then_some("ms"));
-    heads.push("numbers");
-    let mut table = Table::new(&heads);
+    heads.push("column-numbers");
+    let mut table = Table::told(&heads);
     for (n, (c, front)) in found.candidates.iter().zip(pareto(&found.candidates)).enumerate() {
         let words = c.form.words();
         let short: String = words.chars().take(72).collect();
         let words = if short.len() < words.len() { format!("{short}...") } else { words };
         let mut row = vec![
-            c.name.clone(),
+            c.kind.to_string(),
             format!("{:.4}", c.mass),
             format!("{:.4}", c.p5),
             format!("{:.4}", c.min),
@@ -161,11 +161,11 @@ fn others(found: &Found) -> String {
     if found.others.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&["proposal", "mean over calls", "from", "to", "dense calls for this mass"]);
+    let mut table = Table::told(&["column-proposal", "column-calls", "column-from", "column-to", "column-dense"]);
     for (n, c) in found.candidates.iter().enumerate() {
         let spread = lab::spread(&found.others, n);
         table.row([
-            c.name.clone(),
+            c.kind.to_string(),
             format!("{:.4}", spread.mean),
             format!("{:.4}", spread.min),
             format!("{:.4}", spread.max),
@@ -179,7 +179,15 @@ fn routers(found: &Found) -> String {
     if found.routed.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&["router", "blocks", "mass", "ceiling", "recall", "cost", "block size"]);
+    let mut table = Table::told(&[
+        "column-router",
+        "column-blocks",
+        "column-mass",
+        "column-ceiling",
+        "column-recall",
+        "column-cost",
+        "column-block-size",
+    ]);
     for r in &found.routed {
         table.row([
             r.router.name.to_string(),
@@ -219,7 +227,7 @@ fn routers(found: &Found) -> String {
 /// One object.
 pub(super) fn object(capture: &Capture, call: &Call, found: &Found) -> Value {
     let of = |c: &Candidate| {
-        json!({"name": c.name, "why": c.why, "numbers": c.form.words(), "mass": c.mass, "p5": c.p5, "min": c.min,
+        json!({"name": c.kind.to_string(), "why": c.why.to_string(), "numbers": c.form.words(), "mass": c.mass, "p5": c.p5, "min": c.min,
             "density": c.density, "heads": c.heads, "masks": c.masks})
     };
     let front = pareto(&found.candidates);
@@ -262,11 +270,10 @@ pub(super) fn object(capture: &Capture, call: &Call, found: &Found) -> Value {
 pub(super) fn page(capture: &Capture, call: &Call, found: &Found) -> Result<String, Diagnostic> {
     let mut page =
         Page::new(&format!("Masks for {} of {}", call.title(capture), capture.name()), &capture.provenance());
-    page.plot(
-        &found.candidates.iter().map(|c| (c.name.as_str(), [c.density, 1.0 - c.mass])).collect::<Vec<_>>(),
-        ["blocks", "mass lost"],
-    );
-    let timed = found.candidates.iter().zip(&found.times).map(|(c, ms)| (c.name.as_str(), [*ms, 1.0 - c.mass]));
+    let names: Vec<String> = found.candidates.iter().map(|c| c.kind.to_string()).collect();
+    let named = || found.candidates.iter().zip(&names).map(|(c, name)| (c, name.as_str()));
+    page.plot(&named().map(|(c, name)| (name, [c.density, 1.0 - c.mass])).collect::<Vec<_>>(), ["blocks", "mass lost"]);
+    let timed = named().zip(&found.times).map(|((c, name), ms)| (name, [*ms, 1.0 - c.mass]));
     let timed: Vec<_> = timed.collect();
     if !timed.is_empty() {
         page.plot(&timed, ["ms of flex on this CPU", "mass lost"]);

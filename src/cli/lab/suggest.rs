@@ -190,7 +190,7 @@ fn write(
     let document = |candidate: &Candidate| {
         let document = lab::document(capture, call, candidate)?;
         let text = crate::document::file::to_json(&document);
-        let path = files::save_under(folder, &format!("{}.json", word(&candidate.name)), text.as_bytes())?;
+        let path = files::save_under(folder, &format!("{}.json", word(&candidate.kind.to_string())), text.as_bytes())?;
         Ok(path.display().to_string())
     };
     let mut written: Vec<String> =

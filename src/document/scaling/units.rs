@@ -133,7 +133,7 @@ impl Reader<'_> {
                 continue;
             }
             let Some(value) = given.cloned().or_else(|| param.default.as_ref().and_then(shown)) else { continue };
-            let of = Named { name: &param.name, doc: &doc, entry, value: &value, given: given.is_some() };
+            let of = Named { name: &param.name, doc: &doc, entry, value: &value };
             if let Some(unit) = of.unit(self.document) {
                 let odd = doc.help.split(|c: char| !c.is_alphabetic()).any(|word| word == "odd");
                 self.found.push(Parameter { id, path, value, unit, odd });
@@ -148,8 +148,6 @@ struct Named<'a> {
     doc: &'a ParamDoc,
     entry: &'a Entry,
     value: &'a ArgValue,
-    /// Rather than its default.
-    given: bool,
 }
 
 /// Words in names that count tokens, if no help gives the unit.
@@ -210,9 +208,9 @@ impl Named<'_> {
         self.suffix().or_else(|| (early("rows") || early("columns")).then_some(Unit::Side(1)))
     }
 
-    /// By its name, without help, and for the user's code only if it was set.
+    /// By its name, without help. A default counts as a value that was set: a copy that is another mask is not taken.
     fn named(&self, frame: bool) -> Option<Unit> {
-        if !self.doc.help.is_empty() || !self.given {
+        if !self.doc.help.is_empty() {
             return None;
         }
         let name = self.name.to_lowercase();

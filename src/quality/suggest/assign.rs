@@ -10,7 +10,7 @@ use super::budget::forced;
 use super::form::Form;
 use super::heads::medoids;
 use super::window::Windows;
-use super::{Candidate, Material, Protect, Target, Wanted, columns, grid, radial};
+use super::{Candidate, Kind, Material, Protect, Reason, Target, Wanted, columns, grid, radial};
 use crate::base::{Control, Diagnostic};
 use crate::quality::live::LiveHead;
 
@@ -61,12 +61,10 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
     }
     made.iter_mut().for_each(|(heads, _)| heads.sort_unstable());
     let why = match groups.len() == count {
-        true => format!("each of {count} heads has the mask with the least loss for its blocks, under one budget"),
-        false => {
-            format!("{} groups of similar heads, each with the mask with the least loss for its blocks", groups.len())
-        }
+        true => Reason::BudgetOfHeads(count),
+        false => Reason::BudgetOfGroups(groups.len()),
     };
-    Ok(vec![material.judge("heads under one budget", why, Form::PerHead(made), control)?])
+    Ok(vec![material.judge(Kind::Budget, why, Form::PerHead(made), control)?])
 }
 
 /// Heads by their places: each alone where so many masks may differ, else like heads together.
@@ -103,19 +101,19 @@ fn options(material: &Material, wanted: &Wanted, control: &Control) -> Result<Ve
         if let [one] = &refs[..] {
             let heads = anywhere(&[one], own.target, &must);
             let form = Form::Blocks { size: material.block(), heads, causal };
-            found.push(material.judge("block list", String::new(), form, control)?);
+            found.push(material.judge(Kind::List, Reason::Part, form, control)?);
         } else {
             let form = Form::Blocks {
                 size: material.block(),
                 heads: vec![super::blocks::shared(material, own.target, &must)],
                 causal,
             };
-            found.push(material.judge("block list", String::new(), form, control)?);
+            found.push(material.judge(Kind::List, Reason::Part, form, control)?);
         }
     }
     let (back, ahead) = (material.lengths().q_len - 1, if causal { 0 } else { material.lengths().kv_len - 1 });
     let whole = Form::Window { back, ahead, sinks: 0, causal };
-    found.push(material.judge("everything", String::new(), whole, control)?);
+    found.push(material.judge(Kind::Everything, Reason::Part, whole, control)?);
     let heads = material.heads.len() as f64;
     // every candidate keeps the protected cells; forms that cannot are used only without protection
     let keeps =

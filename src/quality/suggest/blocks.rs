@@ -6,7 +6,7 @@
 use super::budget::{forced, ranked};
 use super::columns::mean_blocks;
 use super::form::{BlockSet, Form};
-use super::{Candidate, Material, Target, Wanted};
+use super::{Candidate, Kind, Material, Reason, Target, Wanted};
 use crate::base::{Control, Diagnostic};
 use crate::quality::live::LiveHead;
 
@@ -17,27 +17,20 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
     let mut found = Vec::new();
     if let Target::Mass(p) = wanted.target {
         let sets = material.heads.iter().map(|head| top_p(head, p, 0, &must)).collect();
-        let why = format!("in each row of blocks, the fewest blocks with {:.0}% of its mass, head by head", 100.0 * p);
-        found.push(material.judge("block top-p", why, form(by_number(material, sets)), control)?);
+        found.push(material.judge(Kind::TopP, Reason::TopP(p), form(by_number(material, sets)), control)?);
     }
     let (k, sets) = top_k(material, wanted.target, &must);
-    let why = format!("in each row of blocks, the {k} blocks with the most mass, head by head");
-    found.push(material.judge("block top-k", why, form(by_number(material, sets)), control)?);
+    found.push(material.judge(Kind::TopK, Reason::TopK(k), form(by_number(material, sets)), control)?);
     if let Target::Mass(p) = wanted.target {
         let (k, share, sets) = both(material, p, &must);
-        let why = format!(
-            "in each row of blocks, the {k} largest blocks and those with {:.0}% of its mass: flat rows keep enough, skewed rows keep more than their peak",
-            100.0 * share
-        );
-        found.push(material.judge("top-k or top-p", why, form(by_number(material, sets)), control)?);
+        let why = Reason::TopEither(k, share);
+        found.push(material.judge(Kind::TopEither, why, form(by_number(material, sets)), control)?);
     }
     let refs: Vec<&LiveHead> = material.heads.iter().collect();
     let sets = anywhere(&refs, wanted.target, &must);
-    let why = "the blocks with the most mass of all heads and rows: heads and rows that need fewer blocks leave more to others";
-    found.push(material.judge("global top blocks", why.into(), form(by_number(material, sets)), control)?);
+    found.push(material.judge(Kind::Global, Reason::Global, form(by_number(material, sets)), control)?);
     let one = shared(material, wanted.target, &must);
-    let why = "the blocks with the most mass over all heads, in one list for all heads";
-    found.push(material.judge("one block list", why.into(), form(vec![one]), control)?);
+    found.push(material.judge(Kind::OneList, Reason::OneList, form(vec![one]), control)?);
     Ok(found)
 }
 

@@ -4,7 +4,7 @@
 
 use super::budget::forced;
 use super::form::{Beside, Form};
-use super::{Candidate, Material, Target, Wanted};
+use super::{Candidate, Kind, Material, Reason, Target, Wanted};
 use crate::base::{Control, Diagnostic};
 
 /// A column or a diagonal that may be taken.
@@ -81,14 +81,11 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
     }
     let of = |diagonal: bool| ranges(chosen.iter().filter(|l| l.diagonal == diagonal).map(|l| l.at).collect());
     let (columns, diagonals) = (of(false), of(true));
-    let why = format!(
-        "the {} columns and {} diagonals of blocks with the most mass per block",
-        chosen.iter().filter(|l| !l.diagonal).count(),
-        chosen.iter().filter(|l| l.diagonal).count()
-    );
+    let diagonal = chosen.iter().filter(|l| l.diagonal).count();
+    let why = Reason::Columns { columns: chosen.len() - diagonal, diagonals: diagonal };
     let form = Form::Stripes { block: size.q, columns, diagonals, causal: material.causal };
     let form = Form::beside(beside, form);
-    Ok(vec![material.judge("columns + diagonals", why, form, control)?])
+    Ok(vec![material.judge(Kind::ColumnsDiagonals, why, form, control)?])
 }
 
 /// The line that gains most mass for each block that it adds.

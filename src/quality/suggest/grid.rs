@@ -4,7 +4,7 @@
 //! measured as drawn, inside the grid. Must not know other forms.
 
 use super::form::Form;
-use super::{Candidate, Material, Target, Wanted};
+use super::{Candidate, Kind, Material, Reason, Target, Wanted};
 use crate::base::{Control, Diagnostic};
 
 /// One proposal if the tokens are a grid; otherwise none.
@@ -36,25 +36,19 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
     }
     let Some((kernel, ..)) = best else { return Ok(Vec::new()) };
     let first_frame = wanted.protect.first_frame && t > 1;
-    let made = |kernel: [usize; 3], why: String| {
-        material.judge("box on the grid", why, Form::Box { grid, kernel, first_frame }, control)
+    let made = |kernel: [usize; 3], why: Reason| {
+        material.judge(Kind::Box, why, Form::Box { grid, kernel, first_frame }, control)
     };
     let (kernel, mass) = match wanted.target {
         // boxes stay inside the grid, so that those near its edges keep more than their offsets say
         Target::Mass(target) => {
-            let least = |kernel: [usize; 3]| Ok::<_, Diagnostic>(made(kernel, String::new())?.mass >= target - 1e-6);
+            let least = |kernel: [usize; 3]| Ok::<_, Diagnostic>(made(kernel, Reason::Part)?.mass >= target - 1e-6);
             let kernel = shrunk(kernel, grid.extents, least)?;
-            (kernel, made(kernel, String::new())?.mass)
+            (kernel, made(kernel, Reason::Part)?.mass)
         }
         Target::Blocks(_) => (kernel, best.map_or(0.0, |(.., mass)| mass)),
     };
-    let why = format!(
-        "{} frames, {} rows and {} columns around each query keep {:.1}% of the mass",
-        kernel[0].min(t),
-        kernel[1].min(h),
-        kernel[2].min(w),
-        100.0 * mass
-    );
+    let why = Reason::Box { extents: [kernel[0].min(t), kernel[1].min(h), kernel[2].min(w)], mass };
     Ok(vec![made(kernel, why)?])
 }
 

@@ -5,7 +5,7 @@
 use super::blocks::{anywhere, by_number};
 use super::budget::forced;
 use super::form::{BlockSet, Form};
-use super::{Candidate, Material, Target, Wanted};
+use super::{Candidate, Kind, Material, Reason, Target, Wanted};
 use crate::base::{Control, Diagnostic};
 use crate::quality::live::LiveHead;
 
@@ -29,12 +29,8 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
         };
         let sets = grouped(&heads, &groups, wanted.target, level, &must);
         let form = Form::Blocks { size: material.block(), heads: by_number(material, sets), causal: material.causal };
-        let why = format!(
-            "{} lists for {} heads: heads with mass in the same blocks share a list",
-            count(&groups),
-            heads.len()
-        );
-        let found = material.judge("few head groups", why, form, control)?;
+        let why = Reason::HeadGroups { lists: count(&groups), heads: heads.len() };
+        let found = material.judge(Kind::HeadGroups, why, form, control)?;
         let Target::Mass(mass) = wanted.target else { return Ok(vec![found]) };
         if found.mass >= mass - 1e-6 {
             high = level;

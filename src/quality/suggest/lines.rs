@@ -4,7 +4,7 @@
 
 use super::columns::{self, ranges};
 use super::form::Form;
-use super::{Candidate, Material, Target, Wanted};
+use super::{Candidate, Kind, Material, Reason, Target, Wanted};
 use crate::base::{Control, Diagnostic};
 use crate::quality::scores::{ROWS, RowScratch, STEP, Scorer};
 use rayon::prelude::*;
@@ -52,9 +52,9 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
             continue;
         }
         let count = |of: &[bool]| of.iter().filter(|x| **x).count();
-        let why = format!("{} keys and {} distances keep the mass", count(&lines.keys), count(&lines.distances));
+        let why = Reason::Keys { keys: count(&lines.keys), distances: count(&lines.distances) };
         let form = Form::beside(places, Form::Stripes { block: 1, columns, diagonals, causal });
-        let found = material.judge("keys + distances", why, form, control)?;
+        let found = material.judge(Kind::KeysDistances, why, form, control)?;
         if found.mass >= target - 1e-6 {
             return Ok(vec![found]);
         }

@@ -13,6 +13,7 @@ mod heads;
 mod lines;
 pub mod order;
 mod radial;
+mod reasons;
 pub mod schedule;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ mod window;
 
 pub use form::{Beside, BlockSet, Form};
 pub use heads::{distinct, medoids};
+pub use reasons::{First, Kind, Reach, Reason};
 
 use super::cancelled;
 use super::live::{Live, LiveHead};
@@ -79,10 +81,10 @@ pub struct Wanted {
 /// A proposed mask and its measures on the heads that it was made from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Candidate {
-    /// Short name.
-    pub name: String,
-    /// One sentence: why it looks as it does.
-    pub why: String,
+    /// What kind of mask.
+    pub kind: Kind,
+    /// Why it looks as it does.
+    pub why: Reason,
     /// The mask.
     pub form: Form,
     /// Mean over heads and rows of the mass kept.
@@ -175,7 +177,7 @@ impl Material {
     }
 
     /// Judges a form on all heads. Errors: `cancelled`, a form that makes no mask.
-    pub fn judge(&self, name: &str, why: String, form: Form, control: &Control) -> Result<Candidate, Diagnostic> {
+    pub fn judge(&self, kind: Kind, why: Reason, form: Form, control: &Control) -> Result<Candidate, Diagnostic> {
         let blocks = self.blocks(&form, control)?;
         let line = Live::new(self.heads.clone(), blocks, control)?.line();
         let visited: usize = line.iter().map(|l| l.cost.blocks).sum();
@@ -184,7 +186,7 @@ impl Material {
         let masks = distinct(&form.only(&self.numbers()));
         Ok(Candidate {
             masks,
-            name: name.to_string(),
+            kind,
             why,
             form,
             mass: line.iter().map(|l| l.mass.mean).sum::<f64>() / line.len() as f64,

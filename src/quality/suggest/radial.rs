@@ -4,7 +4,7 @@
 //! not know other forms.
 
 use super::form::{Form, HALVINGS};
-use super::{Candidate, Material, Target, Wanted};
+use super::{Candidate, Kind, Material, Reason, Target, Wanted};
 use crate::base::{Control, Diagnostic};
 
 /// One proposal if the tokens are a grid of several frames; otherwise none.
@@ -52,12 +52,9 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
         }
     }
     let Some((width, halving, kept, _)) = best else { return Ok(Vec::new()) };
-    let why = format!(
-        "{width} tokens on either side in the same frame, halved every {halving} frames, keep {:.1}% of the mass",
-        100.0 * kept
-    );
+    let why = Reason::Radial { width, halving, mass: kept };
     let form = Form::Radial { grid, width, halving, first_frame: wanted.protect.first_frame };
-    Ok(vec![material.judge("radial stripes", why, form, control)?])
+    Ok(vec![material.judge(Kind::Radial, why, form, control)?])
 }
 
 /// [T][H * W]: mass at so many frames apart, in either direction, and at most so many tokens aside within the frame.

@@ -37,7 +37,7 @@ fn wanted(target: Target) -> Wanted {
 }
 
 fn named<'a>(all: &'a [Candidate], name: &str) -> &'a Candidate {
-    all.iter().find(|c| c.name == name).unwrap_or_else(|| panic!("no {name}"))
+    all.iter().find(|c| c.kind.to_string() == name).unwrap_or_else(|| panic!("no {name}"))
 }
 
 #[test]
@@ -69,12 +69,12 @@ fn a_planted_window_with_sinks_is_found_exactly() {
     let inside = |q: usize, kv: usize| (kv <= q && q - kv <= 37) || (kv > q && kv - q <= 6);
     let (near, first) = (share(&inside), share(&|q, kv| kv < 4 && !inside(q, kv)));
     let why = format!("37 keys before and 6 after keep {near:.1}% of the mass, the first 4 keys {first:.1}% more");
-    assert_eq!(named(&found, "window + sinks").why, why);
+    assert_eq!(named(&found, "window + sinks").why.to_string(), why);
     let causal = planted(192, |q, kv| kv < 2 || q.abs_diff(kv) <= 20);
     let causal = Head { own: Own::Causal, ..causal };
     let found = suggest(&material(vec![causal], 16, None), &wanted(Target::Mass(0.9999)), &Control::new()).unwrap();
     assert_eq!(named(&found, "window + sinks").form, Form::Window { back: 20, ahead: 0, sinks: 2, causal: true });
-    let why = &named(&found, "window + sinks").why;
+    let why = named(&found, "window + sinks").why.to_string();
     assert!(why.starts_with("the last 21 keys keep ") && why.contains("of the mass, the first 2 keys "), "{why}");
 }
 
@@ -101,7 +101,7 @@ fn a_window_under_a_budget_is_the_best_of_all_windows_within_it() {
     let made = material(vec![head(1, 96, 96, 16, 3.0)], 16, None);
     let judged = |back, ahead, sinks| {
         let form = Form::Window { back, ahead, sinks, causal: false };
-        made.judge("window", String::new(), form, &Control::new()).unwrap()
+        made.judge(Kind::WindowSinks, Reason::Part, form, &Control::new()).unwrap()
     };
     let steps = |most: usize| (0..=most).step_by(5);
     let all: Vec<Candidate> = steps(95)
@@ -159,7 +159,11 @@ fn a_planted_box_is_found_exactly() {
     // at its edges the box is moved inwards, so that it holds the planted cells and some more
     assert_eq!(boxed.form, Form::Box { grid, kernel: [3, 3, 5], first_frame: false });
     assert!(boxed.mass > 0.9999, "{}", boxed.mass);
-    assert!(boxed.why.starts_with("3 frames, 3 rows and 5 columns around each query keep 100.0%"), "{}", boxed.why);
+    assert!(
+        boxed.why.to_string().starts_with("3 frames, 3 rows and 5 columns around each query keep 100.0%"),
+        "{}",
+        boxed.why
+    );
 }
 
 #[test]
@@ -199,7 +203,7 @@ fn a_box_under_a_budget_has_the_most_mass_of_so_many_tokens() {
     let tokens = |kernel: &[usize; 3]| kernel.iter().zip([4, 6, 7]).map(|(k, n)| (*k).min(n)).product::<usize>();
     let best = all.filter(|k| tokens(k) <= 44).map(mass).fold(0.0, f64::max);
     assert!((mass(kernel) - best).abs() < 1e-4, "{kernel:?} {best}");
-    assert!(less.why.contains(&format!("keep {:.1}% of the mass", 100.0 * best)), "{}", less.why);
+    assert!(less.why.to_string().contains(&format!("keep {:.1}% of the mass", 100.0 * best)), "{}", less.why);
 }
 
 #[test]
@@ -267,7 +271,7 @@ fn planted_radial_stripes_are_found_exactly() {
     assert_eq!(stripes.form, Form::Radial { grid, width: 12, halving: 2, first_frame: false });
     assert!(stripes.mass > 0.9999, "{}", stripes.mass);
     let why = "12 tokens on either side in the same frame, halved every 2 frames, keep 100.0% of the mass";
-    assert_eq!(stripes.why, why);
+    assert_eq!(stripes.why.to_string(), why);
     // a query sees 25 tokens of its own frame and of the next ones, 13 and then 7 of those farther away, on both sides as
     // far as there are frames: 25 + 25 x 10/6 + 13 x (8 + 6)/6 + 7 x (4 + 2)/6 = 104 of 192
     let budget = |tokens: f64| {
@@ -309,7 +313,7 @@ fn heads_that_were_not_captured_stay_causal() {
         let mask = candidate.form.mask(made.lengths()).unwrap();
         for h in [2, 3].into_iter().filter(|_| candidate.form.per_head()) {
             let keeps = |q: i64, kv: i64| eval(&mask, &Cell { b: 0, h, q_idx: q, kv_idx: kv, score: 0.0 }).as_bool();
-            assert!(keeps(40, 40) && keeps(40, 0) && !keeps(40, 41) && !keeps(3, 60), "{}", candidate.name);
+            assert!(keeps(40, 40) && keeps(40, 0) && !keeps(40, 41) && !keeps(3, 60), "{}", candidate.kind);
         }
     }
 }
@@ -382,7 +386,7 @@ fn heads_that_look_alike_share_a_list() {
     let Form::PerHead(groups) = &own.form else { panic!("{own:?}") };
     assert_eq!(groups.iter().map(|(heads, _)| heads.clone()).collect::<Vec<_>>(), [vec![0, 2], vec![1, 3]]);
     assert_eq!((own.density, own.masks), (0.125, 2));
-    assert!(own.why.starts_with("2 groups of similar heads"), "{}", own.why);
+    assert!(own.why.to_string().starts_with("2 groups of similar heads"), "{}", own.why);
     // a list for each head, one for all, and two heads are no groups
     let groups = |made: &Material, most_masks| {
         let wanted = Wanted { most_masks, ..wanted(Target::Mass(0.999)) };
@@ -393,7 +397,7 @@ fn heads_that_look_alike_share_a_list() {
     // a budget of as many blocks as they need
     let few = heads::propose(&material, &wanted(Target::Blocks(0.125)), &Control::new()).unwrap().remove(0);
     assert!(few.density == 0.125 && (few.mass - 1.0).abs() < 1e-5, "{few:?}");
-    assert!(few.why.starts_with("2 lists for 4 heads"), "{}", few.why);
+    assert!(few.why.to_string().starts_with("2 lists for 4 heads"), "{}", few.why);
     // one head, and one mask for all
     let alone = |made: &Material, most_masks| {
         let wanted = Wanted { most_masks, ..wanted(Target::Mass(0.999)) };
@@ -422,7 +426,7 @@ fn protected_places_are_kept() {
         assert!(
             keeps(150, 150) && keeps(150, 3) && keeps(3, 150) && keeps(150, 20) && keeps(150, 90),
             "{}",
-            candidate.name
+            candidate.kind
         );
     }
 }

@@ -4,7 +4,7 @@
 //! the one with the fewest tokens is chosen. Must not know other forms.
 
 use super::form::Form;
-use super::{Candidate, Material, Target, Wanted, cancelled};
+use super::{Candidate, Kind, Material, Reason, Target, Wanted, cancelled};
 use crate::base::{Control, Diagnostic};
 use crate::quality::live::LiveHead;
 use crate::quality::profile::Grid;
@@ -37,15 +37,9 @@ pub(super) fn propose(material: &Material, wanted: &Wanted, control: &Control) -
         }
     }
     let Some((Fitted { kernel, mass, .. }, tile)) = best else { return Ok(Vec::new()) };
-    let names = |of: [usize; 3]| of.map(|n| n.to_string()).join(" x ");
-    let why = format!(
-        "{} tiles of {} tokens around each tile keep {:.1}% of the mass; no partial blocks if tokens are ordered tile by tile",
-        names(kernel),
-        names(tile),
-        100.0 * mass
-    );
+    let why = Reason::Tiles { kernel, tile, mass };
     let form = Form::Tiles { grid, tile, kernel, first_frame };
-    Ok(vec![material.judge("tiles on the grid", why, form, control)?])
+    Ok(vec![material.judge(Kind::Tiles, why, form, control)?])
 }
 
 /// Tiles that divide the grid, first those of known methods, then others, as time allows.

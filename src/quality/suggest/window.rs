@@ -5,7 +5,7 @@
 //! window is found. Must not know other forms.
 
 use super::form::{Beside, Form};
-use super::{Candidate, Material, Target, Wanted, cancelled};
+use super::{Candidate, First, Kind, Material, Reach, Reason, Target, Wanted, cancelled};
 use crate::base::{Control, Diagnostic};
 use crate::quality::live::LiveHead;
 use crate::quality::profile::Profile;
@@ -234,7 +234,7 @@ impl<'a> Windows<'a> {
             }
         }
         let best = best.ok_or_else(|| Diagnostic::error("suggest-heads", "the window has no keys"))?.shape;
-        self.material.judge("window + sinks", self.why(best), self.form(best), control)
+        self.material.judge(Kind::WindowSinks, self.why(best), self.form(best), control)
     }
 
     /// The window with fewest cells that reaches the target, or with most mass within the budget.
@@ -295,17 +295,13 @@ impl<'a> Windows<'a> {
         Form::beside(self.beside, form)
     }
 
-    fn why(&self, s: Shape) -> String {
+    fn why(&self, s: Shape) -> Reason {
         let heads = self.material.profiles.len() as f64;
         let near = |p: &Profile| p.within(-(s.ahead as i64), s.back as i64);
         let near = self.material.profiles.iter().map(near).sum::<f64>() / heads;
-        let reach = if self.material.causal {
-            format!("the last {} keys", s.back + 1)
-        } else {
-            format!("{} keys before and {} after", s.back, s.ahead)
-        };
+        let reach = if self.material.causal { Reach::Last(s.back + 1) } else { Reach::Around(s.back, s.ahead) };
         let first = match s.sinks {
-            0 => String::new(),
+            0 => None,
             n => {
                 let outside = |at: usize| {
                     let (q, kv) = ((at / self.sinks[1]) as i64, (at % self.sinks[1]) as i64);
@@ -321,11 +317,10 @@ impl<'a> Windows<'a> {
                         .flat_map(|(_, sums)| sums.iter().enumerate().filter(far))
                         .map(|(_, p)| f64::from(*p))
                         .sum::<f64>();
-                let keys = if n == 1 { "the first key".into() } else { format!("the first {n} keys") };
-                format!(", {keys} {:.1}% more", 100.0 * more)
+                Some(First { keys: n, more })
             }
         };
-        format!("{reach} keep {:.1}% of the mass{first}", 100.0 * near)
+        Reason::Window { reach, near, first }
     }
 }
 

@@ -278,8 +278,8 @@ pub fn take(document: &Document, candidate: &Candidate) -> Result<Edit, Diagnost
         document.layers.iter().filter(|l| l.enabled).map(|l| Edit::SetEnabled(l.id, false)).collect();
     // if heads differ, each layer describes its own heads
     let name = match &candidate.form {
-        Form::PerHead(_) => candidate.name.clone(),
-        form => format!("{} ({})", candidate.name, form.words()),
+        Form::PerHead(_) => candidate.kind.to_string(),
+        form => format!("{} ({})", candidate.kind, form.words()),
     };
     let made = layers(&name, &candidate.form, lengths, document.free_id())?;
     let first = document.layers.len();
@@ -316,7 +316,7 @@ fn shaped(capture: &Capture, call: &Call, name: String) -> Document {
 
 /// A document of a call's shape with a proposal's layers.
 pub fn document(capture: &Capture, call: &Call, candidate: &Candidate) -> Result<Document, Diagnostic> {
-    let mut made = shaped(capture, call, format!("{} for {}", candidate.name, call.key));
+    let mut made = shaped(capture, call, format!("{} for {}", candidate.kind, call.key));
     if let Form::Blocks { size, .. } = &candidate.form {
         made.settings.block_size = *size;
     }
@@ -329,7 +329,7 @@ pub fn document(capture: &Capture, call: &Call, candidate: &Candidate) -> Result
         100.0 * candidate.density
     );
     let lengths = made.axes.lengths()?;
-    made.layers = layers(&candidate.name, &candidate.form, lengths, 1)?;
+    made.layers = layers(&candidate.kind.to_string(), &candidate.form, lengths, 1)?;
     Ok(made)
 }
 

@@ -18,6 +18,7 @@ mod sample;
 #[cfg(test)]
 mod tests;
 mod times;
+pub mod told;
 
 pub use atlas::{AtlasHead, Sort, atlas, cluster, sort};
 pub use doubts::doubts;

@@ -11,7 +11,7 @@ use crate::quality::routers::settings::{Settings, settings};
 use crate::quality::routers::{Routed, route, routers};
 use crate::quality::suggest::order::Order;
 use crate::quality::suggest::schedule::{Schedule, Seen, schedule};
-use crate::quality::suggest::{Candidate, Form, Material, Target};
+use crate::quality::suggest::{Candidate, Form, Kind, Material, Reason, Target};
 
 /// Routers at a target's budget: a share of the blocks, or a mass; where only one is given the other is what methods ship with.
 pub(super) fn compared(target: Target, grid: Option<Grid>) -> Vec<crate::quality::routers::Router> {
@@ -45,11 +45,8 @@ pub fn router_layers(
         let mut heads = vec![vec![1; of[0].blocks.len()]; material.head_count()];
         material.numbers().into_iter().zip(of).for_each(|(number, one)| heads[number] = one.blocks.clone());
         let form = Form::Blocks { size: of[0].block, heads, causal: material.causal };
-        let why = format!(
-            "the blocks that {} picked for these q and k; at run time it picks other blocks",
-            of[0].router.name
-        );
-        layers.push(material.judge(&format!("router {}", of[0].router.name), why, form, control)?);
+        let name = || of[0].router.name.to_string();
+        layers.push(material.judge(Kind::Router(name()), Reason::Router(name()), form, control)?);
     }
     Ok((all.iter().map(|of| mean(of)).collect(), layers))
 }

@@ -10,14 +10,14 @@ use crate::document::edit;
 use crate::document::model::{Axes, Axis, Document, Settings};
 use crate::ir::cell::{Cell, eval};
 use crate::quality::profile::Grid;
-use crate::quality::suggest::Beside;
+use crate::quality::suggest::{Beside, Kind, Reason};
 use crate::worker::{files, tensors};
 use serde_json::json;
 
 fn candidate(form: Form) -> Candidate {
     Candidate {
-        name: "made".into(),
-        why: "planted".into(),
+        kind: Kind::List,
+        why: Reason::OneList,
         form,
         mass: 0.9,
         p5: 0.8,
@@ -168,8 +168,8 @@ fn a_routers_pick_is_a_mask_of_the_mass_that_it_kept() {
     assert_eq!(layers.len(), 7, "all that cut rows of tokens");
     assert!(routed.len() >= layers.len(), "a layer without its router");
     for (of, layer) in routed.iter().zip(&layers) {
-        assert_eq!(layer.name, format!("router {}", of.router.name));
-        assert!((layer.mass - of.mass).abs() < 1e-4, "{}: {} {}", layer.name, layer.mass, of.mass);
+        assert_eq!(layer.kind.to_string(), format!("router {}", of.router.name));
+        assert!((layer.mass - of.mass).abs() < 1e-4, "{}: {} {}", layer.kind, layer.mass, of.mass);
         // the two heads without q and k keep everything
         let Form::Blocks { heads, .. } = &layer.form else { panic!("{:?}", layer.form) };
         assert!(heads.len() == 4 && heads[1].iter().all(|b| *b == 1) && heads[0].contains(&0));
@@ -294,7 +294,7 @@ fn masks_on_other_captures_and_times_are_those_of_each_alone() {
         let call = capture.find(Some(&of.key), None, None).unwrap();
         let heads = call.info.full_heads();
         let material = material(&capture, call, 0, &heads, block, None, &control).unwrap();
-        let alone = material.judge("alone", String::new(), form.clone(), &control).unwrap();
+        let alone = material.judge(Kind::List, Reason::Part, form.clone(), &control).unwrap();
         assert!((alone.mass - of.mass[0]).abs() < 1e-9 && of.least[0] <= of.mass[0]);
     }
     let spread = spread(&found, 0);
@@ -341,7 +341,7 @@ fn proposals_on_trained_models_are_no_worse_than_the_plain_window() {
         let plain = crate::quality::suggest::plain_window(&material, &wanted, &Control::new()).unwrap();
         let best = &suggest(&material, &wanted, &Control::new()).unwrap()[0];
         assert!(best.mass >= 0.95 - 1e-6 && best.density <= plain.density, "{name}: {best:?} {plain:?}");
-        println!("{name}: {} {:.4} of {} {:.4}", best.name, best.density, plain.form.words(), plain.density);
+        println!("{name}: {} {:.4} of {} {:.4}", best.kind, best.density, plain.form.words(), plain.density);
     }
 }
 

@@ -3,34 +3,30 @@
 //! Invariant: a library takes a design only if its own parameters express exactly this mask and this score mod. Must not
 //! know how forms are found.
 
-use super::{Answer, Facts, Form, Known, Place, Verdict};
+use super::{Answer, Dispatched, Facts, Form, Given, How, Known, Place, Scored, Verdict, Why};
 use crate::trainers::known::{diffusers_edition, dispatcher};
-
-/// What flash-attn has of score mods.
-const FLASH_SCORES: &str =
-    "supports no score_mod except ALiBi slopes and a soft cap, and this one is not recognised as ALiBi or soft cap";
 
 /// How a library takes a design.
 #[derive(Clone)]
 pub(super) struct Taken {
-    how: String,
+    how: How,
     call: String,
     /// Why it gives no gradients, if it gives none.
-    untrained: Option<String>,
+    untrained: Option<Why>,
 }
 
 impl Taken {
-    pub(super) fn new(how: impl Into<String>, call: impl Into<String>) -> Taken {
-        Taken { how: how.into(), call: call.into(), untrained: None }
+    pub(super) fn new(how: How, call: impl Into<String>) -> Taken {
+        Taken { how, call: call.into(), untrained: None }
     }
 }
 
-/// What flash-attn does to scores: in words, and its arguments.
+/// What flash-attn does to scores, and its arguments.
 #[derive(Default)]
-struct Scored {
-    how: String,
-    arguments: String,
-    untrained: Option<String>,
+struct Arguments {
+    scored: Option<Scored>,
+    text: String,
+    untrained: Option<Why>,
 }
 
 impl Facts<'_> {
@@ -50,30 +46,30 @@ impl Facts<'_> {
     fn diffusers_flex(&self) -> Verdict {
         let keeps_causal = dispatcher("flex").is_some_and(|row| row.causal == "keeps");
         let taken = if self.problem.score.is_some() {
-            Err("the dispatcher has no argument for a score_mod: call flex_attention itself".to_string())
+            Err(Why::NoScoreArgument)
         } else if self.form == Form::Full {
-            Ok("no mask")
+            Ok(Dispatched::NoMask)
         } else if self.form == (Form::Causal { offset: 0 }) && !keeps_causal {
-            Ok("a BlockMask alone: is_causal=True computes full attention there, without a word")
+            Ok(Dispatched::BlockMaskAlone)
         } else {
-            Ok("a BlockMask as attn_mask; uncompiled it materialises all scores")
+            Ok(Dispatched::BlockMask)
         };
         let call = "dispatch_attention_fn(q, k, v, attn_mask=block_mask, backend=\"flex\"), tensors as [B, S, H, D]";
         let (answer, call) = match taken {
-            Ok(how) => (Answer::Takes(format!("{how} ({})", diffusers_edition())), Some(call.to_string())),
+            Ok(how) => (Answer::Takes(How::Dispatched(how, diffusers_edition())), Some(call.to_string())),
             Err(why) => (Answer::Refuses(why), None),
         };
         let backward = match (&self.place, &answer) {
-            (Place::Cpu, Answer::Takes(_)) => Answer::Refuses("FlexAttention computes no gradients on the CPU".into()),
+            (Place::Cpu, Answer::Takes(_)) => Answer::Refuses(Why::CpuGradients),
             _ => answer.clone(),
         };
         Verdict { who: "diffusers flex".into(), forward: answer, backward, call }
     }
 
     /// All of them run on GPUs only.
-    fn on_gpu(&self, who: &str, taken: Result<Taken, String>) -> Verdict {
+    fn on_gpu(&self, who: &str, taken: Result<Taken, Why>) -> Verdict {
         let taken = match self.place {
-            Place::Cpu => Err("runs on CUDA only".to_string()),
+            Place::Cpu => Err(Why::CudaOnly),
             Place::Gpu(_) => taken,
         };
         let (forward, backward, call) = match taken {
@@ -86,44 +82,44 @@ impl Facts<'_> {
         Verdict { who: who.into(), forward, backward, call }
     }
 
-    fn half_only(&self, taken: Result<Taken, String>) -> Result<Taken, String> {
-        if self.single() { Err("supports float16 and bfloat16".into()) } else { taken }
+    fn half_only(&self, taken: Result<Taken, Why>) -> Result<Taken, Why> {
+        if self.single() { Err(Why::HalfOnly) } else { taken }
     }
 
-    fn flash(&self) -> Result<Taken, String> {
+    fn flash(&self) -> Result<Taken, Why> {
         let aligned = self.problem.kv_len as i64 - self.problem.q_len as i64;
-        let (how, mask) = match &self.form {
-            _ if self.problem.score.is_some() && self.known.is_none() => return Err(FLASH_SCORES.into()),
-            Form::Full => ("full", String::new()),
-            Form::Causal { offset } if *offset == aligned => ("causal", ", causal=True".into()),
-            Form::Causal { .. } => return Err("its causal mask is aligned bottom-right, this mask top-left".into()),
+        let (mask_kept, mask) = match &self.form {
+            _ if self.problem.score.is_some() && self.known.is_none() => return Err(Why::FlashScores),
+            Form::Full => (Given::Everything, String::new()),
+            Form::Causal { offset } if *offset == aligned => (Given::Causal, ", causal=True".into()),
+            Form::Causal { .. } => return Err(Why::Alignment),
             Form::Window { left, right } => {
                 let side = |n: &Option<i64>| n.unwrap_or(-1);
-                ("a window", format!(", window_size=({}, {})", side(left), side(right)))
+                (Given::Window, format!(", window_size=({}, {})", side(left), side(right)))
             }
-            _ => return Err("supports no mask except causal and a window".into()),
+            _ => return Err(Why::NoMaskButWindows),
         };
         let backwards = matches!(self.form, Form::Causal { .. } | Form::Window { right: Some(0), .. });
-        let Scored { how: and, arguments, untrained } = self.flash_scored(backwards)?;
+        let Arguments { scored, text: arguments, untrained } = self.flash_scored(backwards)?;
         let scale = self.scale("softmax_scale");
         Ok(Taken {
-            how: format!("{how}{and}"),
+            how: How::Flash(mask_kept, scored),
             call: format!("flash_attn_func(q, k, v{scale}{mask}{arguments})"),
             untrained,
         })
     }
 
-    fn varlen(&self) -> Result<Taken, String> {
+    fn varlen(&self) -> Result<Taken, Why> {
         if self.problem.score.is_some() && self.known.is_none() {
-            return Err(FLASH_SCORES.into());
+            return Err(Why::FlashScores);
         }
         let Form::Documents { ends, causal } = &self.form else {
-            return Err("the mask is not a sequence of documents".into());
+            return Err(Why::NoDocuments);
         };
         if matches!(self.known, Some(Known::Alibi { .. })) && ends.iter().any(|(q, kv)| q != kv) {
-            return Err("its ALiBi counts distances from the end of each document, this score_mod does not".into());
+            return Err(Why::AlibiOfDocuments);
         }
-        let Scored { how: and, arguments, untrained } = self.flash_scored(*causal)?;
+        let Arguments { scored, text: arguments, untrained } = self.flash_scored(*causal)?;
         let list = |of: fn(&(usize, usize)) -> usize| {
             let all: Vec<String> = ends.iter().map(|e| of(e).to_string()).collect();
             if all.len() > 6 { format!("0, {}, ...", all[..5].join(", ")) } else { format!("0, {}", all.join(", ")) }
@@ -135,50 +131,47 @@ impl Facts<'_> {
             self.scale("softmax_scale"),
             if *causal { "True" } else { "False" }
         );
-        Ok(Taken { how: format!("{} documents{and}", ends.len()), call, untrained })
+        Ok(Taken { how: How::Documents(ends.len(), scored), call, untrained })
     }
 
     /// A recognised score mod as arguments of flash-attn, whose ALiBi is `-slope * abs(q_idx + kv_len - q_len - kv_idx)`.
     /// `backwards`: no query sees a later key.
-    fn flash_scored(&self, backwards: bool) -> Result<Scored, String> {
-        let Some(known) = &self.known else { return Ok(Scored::default()) };
-        let untrained = |argument: &str| {
-            let words = format!("computes no gradient of {argument}: {} would not be trained", self.learnt());
-            (!self.learns.is_empty()).then_some(words)
+    fn flash_scored(&self, backwards: bool) -> Result<Arguments, Why> {
+        let Some(known) = &self.known else { return Ok(Arguments::default()) };
+        let untrained = |argument: &'static str| {
+            (!self.learns.is_empty()).then(|| Why::NoGradientOf(argument, self.learns.clone()))
         };
         match known {
-            Known::SoftCap(cap) => Ok(Scored {
-                how: format!(", a soft cap of {cap} with an approximate tanh"),
-                arguments: format!(", softcap={cap:?}"),
+            Known::SoftCap(cap) => Ok(Arguments {
+                scored: Some(Scored::SoftCap(*cap)),
+                text: format!(", softcap={cap:?}"),
                 untrained: untrained("softcap"),
             }),
             Known::Alibi { shift, .. } if *shift != self.problem.kv_len as f64 - self.problem.q_len as f64 => {
-                Err("its ALiBi counts distances from the last query at the last key, this score_mod does not".into())
+                Err(Why::AlibiOfLast)
             }
-            Known::Alibi { signed: true, .. } if !backwards => {
-                Err("its ALiBi lowers keys on both sides, this score_mod raises those after the query".into())
-            }
+            Known::Alibi { signed: true, .. } if !backwards => Err(Why::AlibiOfBothSides),
             Known::Alibi { slopes, tensor, .. } => {
                 let values =
                     || slopes.iter().map(|slope| format!("{:?}", *slope as f32)).collect::<Vec<_>>().join(", ");
                 let given = tensor.clone().unwrap_or_else(|| format!("torch.tensor([{}], device=\"cuda\")", values()));
-                Ok(Scored {
-                    how: ", ALiBi".into(),
-                    arguments: format!(", alibi_slopes={given}"),
+                Ok(Arguments {
+                    scored: Some(Scored::Alibi),
+                    text: format!(", alibi_slopes={given}"),
                     untrained: untrained("alibi_slopes"),
                 })
             }
         }
     }
 
-    fn natten(&self) -> Result<Taken, String> {
+    fn natten(&self) -> Result<Taken, Why> {
         let s = self.problem.spec();
         if self.problem.score.is_some() {
-            return Err("supports no score_mod".into());
+            return Err(Why::NoScoreMod);
         }
         let Some(found) = &self.neighbourhood else { return Err(self.no_neighbourhood()) };
         if !s.head_dim.is_multiple_of(8) || !s.head_dim_v.is_multiple_of(8) {
-            return Err("supports head dims that are multiples of 8".into());
+            return Err(Why::HeadDims);
         }
         let join = |all: Vec<String>| all.join(", ");
         let tuple =
@@ -197,24 +190,24 @@ impl Facts<'_> {
             s.batch,
             join(extents.clone())
         );
-        Ok(Taken::new(format!("a neighbourhood of the grid {}", extents.join("x")), call))
+        Ok(Taken::new(How::Neighbourhood(extents.join("x")), call))
     }
 
     /// Why the mask is not offered to NATTEN.
-    fn no_neighbourhood(&self) -> String {
+    fn no_neighbourhood(&self) -> Why {
         if self.problem.q_len != self.problem.kv_len {
-            return "takes queries and keys of one grid".into();
+            return Why::OneGrid;
         }
         if self.problem.mask_per_head() || self.problem.mask_per_batch() {
-            return "has one window for all heads and batch entries, this mask depends on them".into();
+            return Why::OneWindow;
         }
         if matches!(self.form, Form::Window { left: Some(1..), right: Some(1..) }) {
-            return "it moves windows inward at the edges, but this mask cuts them".into();
+            return Why::Edges;
         }
         let Some(grid) = self.grid else {
-            return format!("the mask is no neighbourhood of the sequence of {} tokens", self.problem.q_len);
+            return Why::NoneOfSequence(self.problem.q_len);
         };
         let extents = grid.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
-        format!("the mask is no neighbourhood of the grid {extents} without stride and dilation")
+        Why::NoneOfGrid(extents)
     }
 }

@@ -4,11 +4,11 @@
 //! Invariant: what the racers of these names refuse is refused here in the same words. Must not know how the table is shown.
 
 use super::others::Taken;
-use super::{Answer, Facts, Place, Verdict, digits, one_line};
+use super::{Answer, Facts, How, Place, Verdict, Why, digits};
 use crate::analysis::lowered::Lowered;
 use crate::backends::torch::rivals;
 use crate::base::{BackendName, Control, Diagnostic};
-use crate::export::lowered::{Form, Target};
+use crate::export::lowered::Target;
 use crate::problem::Problem;
 use crate::tasks::lowering;
 
@@ -30,18 +30,17 @@ pub(super) fn lowered(
 impl Facts<'_> {
     /// FlashAttention-4 below FlexAttention.
     pub(super) fn flash_4(&self, call: Option<String>) -> Verdict {
-        let lists = || Answer::Takes("block lists, mods compiled in".into());
-        let both = |words: String| (Answer::Refuses(words.clone()), Answer::Refuses(words));
+        let lists = || Answer::Takes(How::Lists);
+        let both = |why: Why| (Answer::Refuses(why.clone()), Answer::Refuses(why));
         let (forward, backward) = match self.place {
-            Place::Cpu => both("FlashAttention-4 runs on CUDA only".into()),
+            Place::Cpu => both(Why::CudaOnlyOf("FlashAttention-4")),
             Place::Gpu(arch) => match rivals::flash(self.problem, digits(arch)) {
-                Err(why) => both(one_line(&why)),
+                Err(why) => both(Why::Reported(Box::new(why))),
                 Ok(()) if !self.learns.is_empty() => (
-                    Answer::Refuses(format!(
-                        "Input buffers require gradients (not supported by flash attention): {} needs gradients; `.detach()` it",
-                        self.learnt()
+                    Answer::Refuses(Why::BuffersNeedGradients(self.learns.clone())),
+                    Answer::Refuses(Why::Quoted(
+                        "NYI: Flex Flash Attention bwd doesn't support captured grads yet.".into(),
                     )),
-                    Answer::Refuses("NYI: Flex Flash Attention bwd doesn't support captured grads yet.".into()),
                 ),
                 Ok(()) => (lists(), lists()),
             },
@@ -52,20 +51,17 @@ impl Facts<'_> {
 
     /// NVIDIA's flex attention: masks as ranges of keys.
     pub(super) fn cudnn_flex(&self) -> Verdict {
-        let refuses = |why: &Diagnostic| Answer::Refuses(one_line(why));
+        let refuses = |why: Diagnostic| Answer::Refuses(Why::Reported(Box::new(why)));
         let (forward, backward) = match self.place {
-            Place::Cpu => {
-                let words = "runs on CUDA only";
-                (Answer::Refuses(words.into()), Answer::Refuses(words.into()))
-            }
+            Place::Cpu => (Answer::Refuses(Why::CudaOnly), Answer::Refuses(Why::CudaOnly)),
             Place::Gpu(arch) => {
                 let ends = || rivals::ends_of(self.lowered.as_ref().map_err(Diagnostic::clone)?, self.problem.batch);
                 match rivals::cudnn_flex(self.problem, digits(arch)).and_then(|()| ends()) {
-                    Err(why) => (refuses(&why), refuses(&why)),
+                    Err(why) => (refuses(why.clone()), refuses(why)),
                     Ok(ends) => {
-                        let how = Answer::Takes(format!("ranges of keys a row: {}", ends.words(self.problem.batch)));
+                        let how = Answer::Takes(How::Ranges(ends.words(self.problem.batch)));
                         let trains = rivals::cudnn_flex_gradients(self.problem, digits(arch));
-                        (how.clone(), trains.map_or_else(|why| refuses(&why), |()| how))
+                        (how.clone(), trains.map_or_else(refuses, |()| how))
                     }
                 }
             }
@@ -78,31 +74,36 @@ impl Facts<'_> {
     }
 
     /// A mask as slices.
-    pub(super) fn magi(&self) -> Result<Taken, String> {
-        lowering::refuse_heads(self.problem, Target::Magi).map_err(|why| why.message)?;
-        let found = lowering::slices(self.as_data()?).map_err(|why| why.message)?;
-        let form = Form::Slices(found).words(self.problem.batch);
+    pub(super) fn magi(&self) -> Result<Taken, Why> {
+        lowering::refuse_heads(self.problem, Target::Magi).map_err(briefly)?;
+        let found = lowering::slices(self.as_data()?).map_err(briefly)?;
+        let slices = found.iter().map(Vec::len).sum();
         let call =
             "flex_flash_attn_func(q, k, v, q_ranges, k_ranges, attn_type_map); the slices: `maskloom export --to-magi`";
-        Ok(Taken::new(form, call))
+        Ok(Taken::new(How::Slices(slices), call))
     }
 
     /// A mask as bounds of each key's rows.
-    pub(super) fn flashmask(&self) -> Result<Taken, String> {
-        lowering::refuse_heads(self.problem, Target::FlashMask).map_err(|why| why.message)?;
-        let found = self.as_data()?.column_bounds().map_err(|why| why.message)?;
+    pub(super) fn flashmask(&self) -> Result<Taken, Why> {
+        lowering::refuse_heads(self.problem, Target::FlashMask).map_err(briefly)?;
+        let found = self.as_data()?.column_bounds().map_err(briefly)?;
         let call = format!(
             "flashmask_attention(q, k, v, startend_row_indices, causal={}); the bounds: `maskloom export --to-flashmask`",
             if found.causal { "True" } else { "False" }
         );
-        Ok(Taken::new(Form::Bounds(found).words(self.problem.batch), call))
+        Ok(Taken::new(How::Bounds(found.count(), found.causal), call))
     }
 
     /// The mask without a score mod, as ranges.
-    fn as_data(&self) -> Result<&Lowered, String> {
+    fn as_data(&self) -> Result<&Lowered, Why> {
         if self.problem.score.is_some() {
-            return Err("supports no score_mod".into());
+            return Err(Why::NoScoreMod);
         }
-        self.lowered.as_ref().map_err(|why| why.message.clone())
+        self.lowered.as_ref().map_err(|why| briefly(why.clone()))
     }
+}
+
+/// A refusal without its way out, which other commands have.
+fn briefly(why: Diagnostic) -> Why {
+    Why::Reported(Box::new(Diagnostic { hint: None, ..why }))
 }

@@ -61,8 +61,11 @@ pub fn one(job: &Folder, n: usize, step: &Step, jobs: &mut Jobs) -> PieceEnd {
                 let News::Progress(on) = news else { return };
                 if noted.elapsed() >= NOTE {
                     noted = Instant::now();
-                    let now =
-                        if step.label.is_empty() { on.what.clone() } else { format!("{}: {}", step.label, on.what) };
+                    let now = if step.label.is_empty() {
+                        on.what.to_string()
+                    } else {
+                        format!("{}: {}", step.label, on.what)
+                    };
                     job.progress(&Progress { step: n, fraction: on.fraction.into(), now });
                 }
             });

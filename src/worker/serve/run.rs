@@ -11,7 +11,7 @@ use crate::backends::{Backend, Inputs, Output, gradient_race, inputs};
 use crate::base::{BackendName, Control, DType, Device, Diagnostic, HostTensor};
 use crate::problem::card::CardStates;
 use crate::problem::facts::Busy;
-use crate::problem::result::{BackendReport, Outcome, RunReport, RunStep, Stage};
+use crate::problem::result::{BackendReport, Doing, Outcome, RunReport, RunStep, Stage};
 use crate::problem::{Problem, ProblemSpec};
 use crate::worker::faults;
 use crate::worker::protocol::{InputSource, PayloadInfo, RunRequest, SeedSource};
@@ -73,13 +73,13 @@ pub(super) fn run(
     tell: &mut dyn FnMut(RunStep),
 ) -> Result<Ran, Vec<Diagnostic>> {
     let problem = problem(request.problem)?;
-    let mut say = |what: &str| tell(RunStep::new(what, 0.0));
+    let mut say = |what: Doing| tell(RunStep::new(what, 0.0));
     check_memory(&problem).map_err(|d| vec![d])?;
     let mut environment = machine::environment();
-    say("looking for backends");
+    say(Doing::Backends);
     let found = racers::find(&request.backends, request.device, request.python.as_deref(), gpus, &mut environment)
         .map_err(|d| vec![d])?;
-    say("creating the inputs");
+    say(Doing::Inputs);
     let inputs = match before.and_then(|kept| kept.inputs_of(&problem, &request.inputs)) {
         Some(inputs) => inputs,
         None => read_inputs(&problem, &request.inputs, request.device)?,
@@ -94,7 +94,7 @@ pub(super) fn run(
     let mut race = asked.race(&mut backends, &mut busy, tell).map_err(|why| vec![why])?;
     let mut notes = found.notes;
     if let Some(awaited) = found.awaited {
-        tell(RunStep::new("waiting for Python, which has said nothing yet", 0.95));
+        tell(RunStep::new(Doing::Python, 0.95));
         let mut late = awaited.backends(&mut environment);
         let after = asked.race(&mut late, &mut busy, tell).map_err(|why| vec![why])?;
         notes.extend(raced_later(&after));
@@ -111,7 +111,7 @@ pub(super) fn run(
     let mut payloads: Vec<Payload> = kept.flat_map(|(name, output)| output_payloads(*name, output)).collect();
     let mut gradients = Vec::new();
     if let Some(asked) = &request.gradients {
-        tell(RunStep::new("computing gradients", 0.9));
+        tell(RunStep::new(Doing::Gradients, 0.9));
         let mut seeds = read_seeds(&problem, &asked.seeds).map_err(|d| vec![d])?;
         seeds.deterministic = asked.deterministic;
         let how = (asked.rounds, asked.keep);
@@ -159,7 +159,7 @@ impl Asked<'_> {
     ) -> Result<Race, Diagnostic> {
         if let Some(reports) = all_refused(self.problem, backends) {
             for report in &reports {
-                tell(RunStep { report: Some(Box::new(report.clone())), ..RunStep::new("refused", 1.0) });
+                tell(RunStep { report: Some(Box::new(report.clone())), ..RunStep::new(Doing::Refused, 1.0) });
             }
             let work = race::work_stats(self.problem, self.control)?;
             return Ok(Race { work, reports, outputs: Vec::new(), ready: Vec::new() });
@@ -363,9 +363,9 @@ mod tests {
         request.python = Some(python.display().to_string());
         let mut steps = Vec::new();
         let ran = run(request, None, &mut racers::Gpus::default(), &mut |step| steps.push(step)).expect("a report");
-        let at = |what: &str| steps.iter().position(|step| step.what.contains(what)).expect(what);
+        let at = |what: Doing| steps.iter().position(|step| step.what == what).expect("told");
         assert!(
-            at("flex is done") < at("waiting for Python"),
+            at(Doing::Done(BackendName::Flex)) < at(Doing::Python),
             "{:?}",
             steps.iter().map(|s| &s.what).collect::<Vec<_>>()
         );

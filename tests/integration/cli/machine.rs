@@ -75,11 +75,19 @@ fn a_refusal_and_an_explanation_are_told_in_the_language_of_the_system() {
     let bench = Bench::new();
     let speaking = |locale: &str, args: &[&str]| Bench::ran(bench.command(args).env("LC_ALL", locale));
     let reported = speaking("es_MX.UTF-8", &["run", "nothing.json"]).fails(1, &["No existe", "nothing.json"]);
-    let (sentence, message) = reported.err.split_once('\n').expect("two lines");
-    assert_eq!(sentence, "No existe ese archivo.");
+    let mut lines = reported.err.splitn(3, '\n');
+    let [sentence, way_out, message] = [(); 3].map(|()| lines.next().expect("three lines"));
+    assert_eq!((sentence, way_out), ("No existe ese archivo.", "Compruebe la ruta."));
     assert!(message.starts_with("error[no-such-file]: there is no file"), "{message}");
     let json = speaking("es_MX.UTF-8", &["run", "nothing.json", "--json"]);
     assert!(json.err.starts_with("error[") && json.json()["error"]["code"] == "no-such-file", "{}", json.err);
+    // titles of tables and what a preset is, too; files have English titles
+    let presets = speaking("zh_CN.UTF-8", &["presets", "qwen3_30b"]).ok().out;
+    assert!(
+        presets.starts_with("预设") && presets.contains("的因果注意力") && presets.contains("Causal attention"),
+        "{presets}"
+    );
+    assert!(speaking("zh_CN.UTF-8", &["presets", "--table", "csv"]).ok().out.starts_with("preset,axes,"));
     let explain =
         |locale: &str| speaking(locale, &["doctor", "--explain", "训练时报错No module named 'triton'"]).ok().out;
     assert!(explain("zh_CN.UTF-8").contains("编译的 FlexAttention 需要 Triton"));

@@ -7,6 +7,7 @@ mod figures;
 mod picture;
 #[cfg(test)]
 mod tests;
+mod told;
 mod work;
 
 use crate::app::background::Latest;
@@ -116,39 +117,37 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ParallelPage) {
         Ok(seen) => seen,
         Err(why) => return super::reported(ui, std::slice::from_ref(why)),
     };
-    // tables are wider than a narrow page
-    ScrollArea::new([ui.available_width() < 420.0, true]).id_salt("parallel").auto_shrink([false, false]).show(
-        ui,
-        |ui| {
-            for note in &seen.plan.notes {
-                diagnostic_below(ui, note);
-            }
-            figures::divisions(ui, seen);
-            let [before, after] = &mut page.pictures;
-            let half = ((ui.available_width() - 12.0) / 2.0).clamp(80.0, 360.0);
-            ui.horizontal_top(|ui| {
-                before.show(ui, (say(ui, "gpus-by-rank"), half), &seen.before, (page.number, answer.question.ranks));
-                after.show(ui, (say(ui, "gpus-in-order"), half), &seen.after, (page.number, answer.question.ranks));
+    // tables are wider than a narrow page; the pictures keep its width
+    let width = ui.available_width();
+    ScrollArea::new([width < 420.0, true]).id_salt("parallel").auto_shrink([false, false]).show(ui, |ui| {
+        for note in &seen.plan.notes {
+            diagnostic_below(ui, note);
+        }
+        figures::divisions(ui, seen);
+        let [before, after] = &mut page.pictures;
+        let half = ((width - 12.0) / 2.0).clamp(80.0, 360.0);
+        ui.horizontal_top(|ui| {
+            before.show(ui, (say(ui, "gpus-by-rank"), half), &seen.before, (page.number, answer.question.ranks));
+            after.show(ui, (say(ui, "gpus-in-order"), half), &seen.after, (page.number, answer.question.ranks));
+        });
+        let shown = &mut page.kind;
+        if seen.kinds.len() > 1 {
+            ui.horizontal_wrapped(|ui| {
+                ui.label(say(ui, "gpus-figures"));
+                for (n, name) in seen.kinds.iter().enumerate() {
+                    // the first is the open document's
+                    let name = if n == 0 { say(ui, "gpus-this-mask") } else { name.as_str() };
+                    ui.selectable_value(shown, n, name);
+                }
             });
-            let shown = &mut page.kind;
-            if seen.kinds.len() > 1 {
-                ui.horizontal_wrapped(|ui| {
-                    ui.label(say(ui, "gpus-figures"));
-                    for (n, name) in seen.kinds.iter().enumerate() {
-                        // the first is the open document's
-                        let name = if n == 0 { say(ui, "gpus-this-mask") } else { name.as_str() };
-                        ui.selectable_value(shown, n, name);
-                    }
-                });
-            }
-            *shown = (*shown).min(seen.kinds.len() - 1);
-            figures::loads(ui, seen, *shown);
-            figures::sent(ui, seen, *shown);
-            figures::paths(ui, &seen.paths);
-            let source = origins::sentence(ui, &seen.source);
-            weak(ui, &source);
-        },
-    );
+        }
+        *shown = (*shown).min(seen.kinds.len() - 1);
+        figures::loads(ui, seen, *shown);
+        figures::sent(ui, seen, *shown);
+        figures::paths(ui, &seen.paths);
+        let source = origins::sentence(ui, &seen.source);
+        weak(ui, &source);
+    });
 }
 
 /// The layers of the model: the open document's, and those of other documents and presets under the same division.

@@ -15,7 +15,7 @@ use crate::quality::suggest::{Candidate, Protect, pareto};
 use crate::tasks::lab;
 use crate::tasks::lab::page::look::{Line as Measured, Seen};
 use crate::tasks::lab::page::studies::{Reach, Study, Wish};
-use crate::tasks::phrases;
+use crate::tasks::lab::told as proposals;
 use egui::{ComboBox, DragValue, Grid, Slider, Ui};
 use egui_plot::{Line, Plot, PlotPoints, Points};
 use std::sync::Arc;
@@ -176,8 +176,8 @@ impl Proposals {
             ui.end_row();
             for (n, candidate) in found.iter().enumerate() {
                 let star = if front[n] { "\u{2605} " } else { "" };
-                let [name, why, form] = [&candidate.name, &candidate.why, &candidate.form.words()]
-                    .map(|text| phrases::proposal(said, text));
+                let name = proposals::kind(said, &candidate.kind);
+                let (why, form) = (proposals::reason(said, &candidate.why), proposals::form(said, &candidate.form));
                 let words = format!("{why}\n{form}");
                 ui.label(format!("{star}{name}")).on_hover_text(words);
                 ui.label(percent(candidate.mass)).on_hover_text(say_with(
@@ -255,7 +255,7 @@ impl Proposals {
         let clicked = response.clicked();
         if close {
             let (candidate, click, said) = (&found[nearest], say(ui, "propose-click"), words_of(ui.ctx()));
-            let [name, form] = [&candidate.name, &candidate.form.words()].map(|text| phrases::proposal(said, text));
+            let (name, form) = (proposals::kind(said, &candidate.kind), proposals::form(said, &candidate.form));
             response.on_hover_text_at_pointer(format!("{name}: {form}\n{click}"));
         }
         (close && clicked).then_some(nearest)

@@ -3,15 +3,15 @@
 //! Invariant: a table names its call. Must not know how routers rank.
 
 use crate::app::action::Actions;
-use crate::app::language::{say, say_with};
+use crate::app::language::{say, say_with, words as words_of};
 use crate::app::state::State;
 use crate::app::widgets::{percent, section};
 use crate::quality::routers::Routed;
 use crate::quality::suggest::order::Gain;
-use crate::quality::suggest::{Candidate, Target};
+use crate::quality::suggest::{Candidate, Kind, Target};
 use crate::tasks::lab::page::look::Seen;
 use crate::tasks::lab::page::studies::Study;
-use crate::tasks::lab::{self, OfCall};
+use crate::tasks::lab::{self, OfCall, told};
 use egui::{Grid, Slider, Ui};
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ fn table<'a>(ui: &mut Ui, routed: &[Routed], layers: &'a [Candidate]) -> Option<
             for value in [r.density, r.mass, r.ceiling, r.recall, r.cost] {
                 ui.label(percent(value));
             }
-            let layer = layers.iter().find(|layer| layer.name.strip_prefix("router ") == Some(r.router.name));
+            let layer = layers.iter().find(|layer| layer.kind == Kind::Router(r.router.name.into()));
             let words = say(ui, "routers-take-tip");
             let name = say_with(ui, "propose-take-name", &[("name", r.router.name.into())]);
             if let Some(layer) = layer
@@ -143,7 +143,9 @@ fn orders(ui: &mut Ui, call: &str, ordered: &[Gain]) {
 }
 
 fn stability(ui: &mut Ui, others: &[OfCall], found: &[Candidate]) {
-    let names = std::iter::once(say(ui, "propose-this")).chain(found.iter().map(|c| c.name.as_str()));
+    let said = words_of(ui.ctx());
+    let kinds = found.iter().map(|candidate| told::kind(said, &candidate.kind));
+    let names = std::iter::once(say(ui, "propose-this").to_string()).chain(kinds);
     let count = others.first().map_or(0, |o| o.mass.len());
     Grid::new("others").striped(true).num_columns(4).show(ui, |ui| {
         for (name, words) in [

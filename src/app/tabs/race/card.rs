@@ -17,7 +17,7 @@ use crate::base::{BackendName, Provenance};
 use crate::problem::ProblemSpec;
 use crate::problem::result::RunReport;
 use crate::tasks::estimate::{self, Known, Work, from_runs};
-use crate::tasks::phrases;
+use crate::tasks::ratios;
 use crate::tasks::recorded::Recorded;
 
 /// The card of costs.
@@ -64,8 +64,8 @@ fn of_report(ui: &egui::Ui, title: &'static str, report: &RunReport, from: &Prov
     let versus = baseline.as_ref().zip(report.versus(backend));
     let said = words(ui.ctx());
     let versus = versus.map(|(base, versus)| {
-        let rival = phrases::reason(said, base.short());
-        (phrases::versus(said, &versus, Some(&base.words)), rival, versus)
+        let rival = ratios::ran_briefly(said, &base.ran);
+        (ratios::versus(said, &versus, Some(&base.ran)), rival, versus)
     });
     let mut value = milliseconds(timing.median_ms);
     let mut tone = Tone::Plain;
@@ -79,7 +79,7 @@ fn of_report(ui: &egui::Ui, title: &'static str, report: &RunReport, from: &Prov
         winner = Some((1.0 / versus.ratio) as f32);
     }
     let doubt = versus.as_ref().filter(|(.., v)| v.shown).and_then(|(.., v)| v.doubts.first());
-    let doubt = doubt.map_or(String::new(), |doubt| format!("{}; ", phrases::reason(said, doubt)));
+    let doubt = doubt.map_or(String::new(), |doubt| format!("{}; ", ratios::doubt(said, doubt)));
     // the rival is named first: the rest of a long line is seen on a hover
     let who = [("what", name(backend).into()), ("more", origins::brief(ui, from).into())];
     let rest = format!("{doubt}{}", say_with(ui, "origin-and", &who));

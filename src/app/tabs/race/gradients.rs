@@ -7,7 +7,7 @@ use crate::app::theme::palette;
 use crate::app::widgets::milliseconds;
 use crate::base::words;
 use crate::problem::result::{GradientError, GradientOutcome, GradientReport, RunReport};
-use crate::tasks::phrases;
+use crate::tasks::ratios;
 use egui::{Grid, Label, RichText, Ui};
 
 /// Draws them; nothing if none were requested.
@@ -68,7 +68,7 @@ fn line(ui: &mut Ui, of: &GradientReport, report: &RunReport, stale: bool) {
             ));
         }
     }
-    let held = say_with(ui, "backward-held", &[("how", phrases::reason(words_of(ui.ctx()), words::MEMORY).into())]);
+    let held = say_with(ui, "backward-held", &[("how", ratios::memory(words_of(ui.ctx())).into())]);
     ui.weak(words::memory(of.outcome.memory())).on_hover_text(held);
     let Some(worst) = GradientError::worst(errors) else { return };
     match worst.words() {

@@ -10,7 +10,7 @@ use crate::app::theme::palette;
 use crate::app::widgets::{id, milliseconds, percent};
 use crate::base::BackendName;
 use crate::problem::verdict::Versus;
-use crate::tasks::phrases;
+use crate::tasks::ratios;
 use egui::{Grid, RichText, Ui};
 
 /// The two that are compared, by their numbers.
@@ -117,7 +117,7 @@ fn side_by_side(ui: &mut Ui, a: &Past, b: &Past) {
             }
             if let (Some(of_a), Some(of_b)) = (of_a, of_b) {
                 let versus = Versus::new(of_b, of_a, None);
-                let text = RichText::new(phrases::versus(words(ui.ctx()), &versus, None));
+                let text = RichText::new(ratios::versus(words(ui.ctx()), &versus, None));
                 ui.label(if versus.is_clear() { text.color(colours.good) } else { text.weak() });
             }
             ui.end_row();

@@ -12,9 +12,8 @@ use crate::app::widgets::milliseconds;
 use crate::base::{BackendName, Provenance, words};
 use crate::problem::facts::KernelReport;
 use crate::problem::result::{BackendReport, ErrorStats, Outcome, RunReport, Timing};
-use crate::problem::verdict::{Baseline, Versus, baseline, versus, what_ran};
-use crate::tasks::phrases;
-use crate::tasks::why;
+use crate::problem::verdict::{Baseline, Ran, Versus, baseline, versus};
+use crate::tasks::{ratios, why};
 use egui::{Align, Layout, RichText, Sense, Ui, Vec2};
 
 /// Height of a bar.
@@ -96,7 +95,7 @@ impl Line<'_> {
             }
             check(ui, error, passed, &colours);
             if let Some(words) = timing.and_then(Timing::launch_bound) {
-                let words = phrases::reason(words_of(ui.ctx()), &words);
+                let words = ratios::waits(words_of(ui.ctx()), words);
                 ui.label(RichText::new(words).small().weak()).on_hover_text(say(ui, "race-launch-bound"));
             }
             if let Some(bytes) = self.report.outcome.memory() {
@@ -106,20 +105,16 @@ impl Line<'_> {
                 .on_hover_text(say_with(
                     ui,
                     "race-memory",
-                    &[("how", phrases::reason(words_of(ui.ctx()), words::MEMORY).into())],
+                    &[("how", ratios::memory(words_of(ui.ctx())).into())],
                 ));
             }
         });
         let reason = self.baseline.as_ref().filter(|_| passed && timing.is_some());
-        if let Some(words) = reason.and_then(|base| why::line(self.report, base)) {
+        if let Some(words) = reason.and_then(|base| why::between_runs(self.report, base)) {
             ui.add(
                 egui::Label::new(
-                    RichText::new(say_with(
-                        ui,
-                        "race-why",
-                        &[("why", phrases::reason(words_of(ui.ctx()), &words).into())],
-                    ))
-                    .small(),
+                    RichText::new(say_with(ui, "race-why", &[("why", ratios::why(words_of(ui.ctx()), &words).into())]))
+                        .small(),
                 )
                 .wrap(),
             );
@@ -133,7 +128,7 @@ impl Line<'_> {
 
     /// What ran, in the spoken language.
     fn ran(&self, ui: &Ui, kernel: &KernelReport) -> String {
-        phrases::reason(words_of(ui.ctx()), &what_ran(self.report.backend, kernel))
+        ratios::ran(words_of(ui.ctx()), &Ran::of(self.report.backend, kernel))
     }
 
     /// Its name; a click says what limits it.
@@ -173,8 +168,7 @@ impl Line<'_> {
                 say_with(ui, "race-baseline-tip", &[("ran", ran.into())]),
             ),
             (Some(base), Some(versus)) => {
-                let (full, rival) =
-                    (phrases::versus(said, versus, Some(&base.words)), phrases::reason(said, &base.words));
+                let (full, rival) = (ratios::versus(said, versus, Some(&base.ran)), ratios::ran(said, &base.ran));
                 let short = match versus.shown {
                     true => full.clone(),
                     false => {
@@ -194,7 +188,7 @@ impl Line<'_> {
                         &[
                             ("ran", ran.into()),
                             ("base", rival.into()),
-                            ("words", phrases::versus(said, versus, None).into()),
+                            ("words", ratios::versus(said, versus, None).into()),
                         ],
                     ),
                 )
@@ -238,7 +232,7 @@ fn sampled(ui: &Ui, timing: &Timing) -> String {
     let samples = ("n", timing.samples_ms.len().into());
     let Some(calls) = timing.calls else { return say_with(ui, "race-samples", &[samples]) };
     let call = ("call", milliseconds(calls.median_ms).into());
-    let clock = phrases::reason(words_of(ui.ctx()), &calls.clock.to_string());
+    let clock = ratios::clock(words_of(ui.ctx()), calls.clock);
     say_with(ui, "race-samples-calls", &[samples, ("clock", clock.into()), call])
 }
 

@@ -31,7 +31,7 @@ use crate::base::{Device, Provenance};
 use crate::problem::result::RunReport;
 use crate::tasks::recorded::{Recorded, of_problem};
 use crate::tasks::smaller::{self, is_heavy};
-use crate::trainers::advice::{Measured, Question, advise};
+use crate::trainers::advice::{Measured, Measuring, Question, advise};
 use egui::{Color32, ColorImage, RichText, ScrollArea, TextureHandle, TextureOptions, Ui, Vec2};
 use lines::lines;
 use words::flops;
@@ -188,7 +188,7 @@ fn advice(ui: &mut Ui, state: &State, race: &Race) {
             plain: here.filter(|_| !has_design),
             designed: here.filter(|_| has_design),
             has_design,
-            command: "open the config.json again and race the choices that need no mask",
+            measuring: Measuring::OpenAgain,
             ..Question::default()
         }),
     );
@@ -223,7 +223,9 @@ fn empty(ui: &mut Ui, state: &State, actions: &mut Actions) {
         racers::passes(ui, state, actions);
     });
     let heavy = state.session.built.as_ref().and_then(|b| b.problem.as_ref().ok()).is_some_and(|p| is_heavy(p.spec()));
-    if heavy && state.session.device(&state.document) == Device::Cpu {
+    // a copy that was looked for in vain has said both
+    let told = state.session.no_copy.as_ref().is_some_and(|none| none.revision == state.revision);
+    if heavy && !told && state.session.device(&state.document) == Device::Cpu {
         ui.horizontal_wrapped(|ui| {
             ui.weak(say(ui, "race-smaller-races"));
             if let Some(time) = time_of_all(ui, state) {

@@ -13,7 +13,7 @@ use crate::app::widgets::{command_button, milliseconds, percent};
 use crate::base::BackendName;
 use crate::problem::result::RunReport;
 use crate::problem::verdict::baseline;
-use crate::tasks::phrases;
+use crate::tasks::ratios;
 use egui::{Color32, Grid, RichText, Ui};
 use egui_plot::{GridInput, GridMark, Legend, Line, Plot, PlotPoints, Points};
 
@@ -139,12 +139,12 @@ fn table(ui: &mut Ui, sweep: &Sweep) {
                         Some((versus, base)) => {
                             let (clear, said) = (versus.is_clear() && versus.ratio > 1.0, words_of(ui.ctx()));
                             let short = match versus.shown {
-                                true => format!("{:.2}x {}", versus.ratio, phrases::reason(said, &base.words)),
+                                true => format!("{:.2}x {}", versus.ratio, ratios::ran(said, &base.ran)),
                                 false => say(ui, "race-no-difference").to_string(),
                             };
                             let text = RichText::new(short);
                             let text = if clear { text.color(colours.good) } else { text.weak() };
-                            ui.label(text).on_hover_text(phrases::versus(said, &versus, Some(&base.words)));
+                            ui.label(text).on_hover_text(ratios::versus(said, &versus, Some(&base.ran)));
                         }
                     }
                 }

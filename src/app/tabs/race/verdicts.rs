@@ -10,7 +10,6 @@ use crate::app::theme::palette;
 use crate::app::tour::Show;
 use crate::app::widgets::id;
 use crate::base::Device;
-use crate::tasks::phrases;
 use crate::tasks::verdicts::{Answer, Place, READ, Verdict};
 use egui::{ComboBox, Grid, RichText, Ui};
 
@@ -118,7 +117,7 @@ fn answer(ui: &mut Ui, answer: &Answer) {
         Answer::Dense(_) => (say(ui, "verdicts-dense"), colours.warning),
         Answer::Refuses(_) => (say(ui, "verdicts-refuses"), colours.error),
     };
-    ui.colored_label(colour, word).on_hover_text(phrases::verdict(words_of(ui.ctx()), answer.words()));
+    ui.colored_label(colour, word).on_hover_text(answer.told(words_of(ui.ctx())));
 }
 
 /// Its words on both passes, and the exact call if it takes one of them.
@@ -126,9 +125,9 @@ fn words(ui: &mut Ui, one: &Verdict, width: f32) {
     ui.set_max_width(width);
     let wrapped = |ui: &mut Ui, text: String| drop(ui.add(egui::Label::new(RichText::new(text).weak()).wrap()));
     let said = words_of(ui.ctx());
-    wrapped(ui, phrases::verdict(said, one.forward.words()));
-    if one.backward.words() != one.forward.words() {
-        wrapped(ui, say_with(ui, "verdicts-back", &[("words", phrases::verdict(said, one.backward.words()).into())]));
+    wrapped(ui, one.forward.told(said));
+    if one.backward.told(said) != one.forward.told(said) {
+        wrapped(ui, say_with(ui, "verdicts-back", &[("words", one.backward.told(said).into())]));
     }
     if let Some(call) = one.call.as_ref().filter(|_| one.forward.takes() || one.backward.takes()) {
         ui.add(egui::Label::new(RichText::new(call).monospace()).wrap());
