@@ -237,7 +237,7 @@ mod tests {
         let mut keys: Vec<_> = cache.list().unwrap().into_iter().map(|l| l.key).collect();
         keys.sort();
         assert_eq!(keys, ["a", "c"]);
-        assert_eq!(cache.clear(), 2);
+        assert_eq!(cache.clear().expect("a folder"), 2);
     }
 
     #[test]
