@@ -2,6 +2,7 @@
 //!
 //! Invariant: a process that was forked never waits for threads of its parent. Must not know what is computed.
 
+use crate::backends;
 use crate::base::Diagnostic;
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -109,6 +110,12 @@ fn reported(payload: &(dyn std::any::Any + Send)) -> (String, String) {
 pub(super) fn refused(reported: &Diagnostic) -> PyErr {
     let line = reported.line_column().map(|(line, _)| line);
     Refused::new_err((reported.code.to_string(), reported.message.clone(), reported.hint.clone(), line))
+}
+
+/// Refuses what does not fit into the memory that is free, before it is allocated.
+#[pyfunction]
+pub(super) fn room(what: &str, bytes: u64) -> PyResult<()> {
+    backends::room::check(what, bytes).map_err(|why| refused(&why))
 }
 
 /// For the test that a panic becomes an exception.

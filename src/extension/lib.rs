@@ -54,6 +54,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(explain::printed, module)?)?;
     module.add_function(wrap_pyfunction!(explain::picture, module)?)?;
     module.add_function(wrap_pyfunction!(explain::shared_page, module)?)?;
-    module.add_function(wrap_pyfunction!(memory::room, module)?)?;
+    module.add_function(wrap_pyfunction!(guard::room, module)?)?;
     module.add_function(wrap_pyfunction!(guard::panic_on_purpose, module)?)
 }

@@ -5,11 +5,9 @@
 
 #![allow(unsafe_code)]
 
-use crate::backends;
 use crate::base::tensor::Data;
 use crate::base::{DType, Diagnostic, HostTensor};
 use half::{bf16, f16};
-use pyo3::prelude::*;
 
 /// A contiguous tensor: its address, shape and PyTorch's name of its dtype.
 pub(super) type Given = (usize, Vec<usize>, String);
@@ -40,12 +38,6 @@ pub(super) fn tensor((address, shape, dtype): Given) -> Result<HostTensor, Diagn
         DType::F64 => Data::F64(read!(f64)),
     };
     HostTensor::new(shape, data)
-}
-
-/// Refuses what does not fit into the memory that is free, before it is allocated.
-#[pyfunction]
-pub(super) fn room(what: &str, bytes: u64) -> PyResult<()> {
-    backends::room::check(what, bytes).map_err(|why| super::guard::refused(&why))
 }
 
 /// The elements at an address.

@@ -196,7 +196,7 @@ impl Times {
 /// If a run is clearly faster than its baseline.
 fn badge(run: &RunReport) -> Option<Times> {
     let (versus, base) = run.versus(BackendName::Flex).zip(run.baseline())?;
-    (versus.is_clear() && versus.ratio > 1.05).then(|| Times { times: versus.ratio, base: base.ran })
+    (versus.is_clear() && versus.ratio > 1.05).then_some(Times { times: versus.ratio, base: base.ran })
 }
 
 /// Documents among the recently opened files.
