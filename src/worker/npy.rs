@@ -162,7 +162,7 @@ mod tests {
         for open in ["{", "[", "("] {
             assert_eq!(parsed(&format!("{{'shape': {}", open.repeat(9000)), &[]).unwrap_err(), "npy");
         }
-        let structured = "{'descr': [('a', ('<f4', (2, 3)))], 'fortran_order': False, 'shape': (0,), }";
+        let structured = "{'descr': [('a', '<f4', (2, 3))], 'fortran_order': False, 'shape': (0,), }";
         assert_eq!(parsed(structured, &[]).unwrap_err(), "npy-dtype");
     }
 

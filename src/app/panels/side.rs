@@ -16,8 +16,8 @@ use egui::{RichText, ScrollArea, Ui};
 const HIDE: f32 = 30.0;
 /// Room for English letters on the button that places the page, which are small.
 const DOCK: f32 = 24.0;
-/// What the two buttons take beyond their letters where names stand close.
-const EDGE: f32 = 6.0;
+/// Room for the button that shares the page.
+const SHARE: f32 = 52.0;
 /// Room between the field of names and the buttons.
 const FIELD: f32 = 30.0;
 /// Room beside and between names that stand close.
@@ -85,16 +85,18 @@ fn scrolled(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Ui)) {
 fn names(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let mut names = vec![say(ui, state.view.workspace.page()).to_string()];
     names.extend(Aside::ALL.map(|aside| name(ui, state, aside)));
-    let spacing = ui.spacing();
-    let saved = 2.0 * (spacing.button_padding.x - CLOSE.x) + spacing.item_spacing.x - CLOSE.y;
-    let room = row_width(ui, names.iter().map(String::as_str)) + HIDE + dock_width(ui);
-    let close = ui.available_width() < room;
-    if close && ui.available_width() < room - saved * (names.len() + 2) as f32 + EDGE {
-        return field(ui, state, actions);
+    let room = |ui: &Ui| row_width(ui, names.iter().map(String::as_str)) + HIDE + dock_width(ui);
+    let close = ui.available_width() < room(ui);
+    if close {
+        let mut tight = ui.new_child(egui::UiBuilder::new());
+        stand_close(&mut tight);
+        if ui.available_width() < room(&tight) {
+            return field(ui, state, actions);
+        }
     }
     ui.horizontal(|ui| {
         if close {
-            (ui.spacing_mut().button_padding.x, ui.spacing_mut().item_spacing.x) = (CLOSE.x, CLOSE.y);
+            stand_close(ui);
         }
         let own = state.view.workspace;
         let response = ui.selectable_label(state.view.aside.is_none(), RichText::new(say(ui, own.page())).strong());
@@ -110,6 +112,11 @@ fn names(ui: &mut Ui, state: &State, actions: &mut Actions) {
         }
         hide(ui, state, actions);
     });
+}
+
+/// Names that follow stand close together.
+fn stand_close(ui: &mut Ui) {
+    (ui.spacing_mut().button_padding.x, ui.spacing_mut().item_spacing.x) = (CLOSE.x, CLOSE.y);
 }
 
 /// A page's name, with the number of problems.
@@ -158,7 +165,7 @@ fn hide(ui: &mut Ui, state: &State, actions: &mut Actions) {
         if hide.clicked() {
             actions.command(Command::ToggleRight);
         }
-        if ui.available_width() >= 84.0 {
+        if ui.available_width() >= SHARE + dock_width(ui) {
             super::share::menu(ui, state, super::share::PAGE, actions);
         }
         if ui.available_width() >= dock_width(ui) {
