@@ -68,6 +68,12 @@ fn attention_over_ranks_is_that_of_one_process() {
     tells("package_ranks.py", &[], "4 processes: 20 masks of the library and 50 random ones as in one process");
 }
 
+/// Wrong input of one rank, and a rank that fails on the way: every rank raises alike, and nobody waits.
+#[test]
+fn a_fault_of_one_rank_is_an_error_of_all() {
+    tells("package_rank_faults.py", &[], "3 processes: ");
+}
+
 /// Every example of the page runs in the order of the page.
 #[test]
 fn the_page_about_the_package_is_true() {
