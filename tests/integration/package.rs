@@ -74,6 +74,12 @@ fn a_fault_of_one_rank_is_an_error_of_all() {
     tells("package_rank_faults.py", &[], "3 processes: ");
 }
 
+/// MagiAttention's own Python is asked where `MASKLOOM_MAGI` names its folder.
+#[test]
+fn plans_for_magiattention_are_the_masks() {
+    tells("package_magi.py", &[], "masks are their slices");
+}
+
 /// Every example of the page runs in the order of the page.
 #[test]
 fn the_page_about_the_package_is_true() {

@@ -18,6 +18,7 @@ from .cards import CARDS, all_ready, fits
 from .errors import PlanError, Vote, agree, as_plan_error, asked, talk
 from .exchange import Exchange, Packed
 from .local import Mod, Stage, attend
+from .magi import MagiPlan, magi_plan
 from .staged import Kernels, Staged, at, settings
 from .watched import Watched, tensors_of
 
@@ -226,6 +227,16 @@ class ContextParallel:
     def block_masks(self, mask: str | BlockMask | None = None, device: torch.device | str = "cpu") -> list[BlockMask]:
         """The BlockMasks that this rank computes, over local indices: own keys first, then those of each exchange."""
         return [stage.block_mask() for stage in self._made(self._kind(mask), torch.device(device))[0]]
+
+    def magi(self, mask: str | BlockMask | None = None) -> MagiPlan:
+        """This plan for MagiAttention: a mask as ranges, and the chunks of each rank. No communication.
+
+        Raises:
+            PlanError: a mask that differs by batch entry or head, other keys than queries, ranks without tokens, or
+                more than 65,536 slices: MagiAttention has no such form.
+        """
+        name = self._kind(mask)
+        return magi_plan(self._masks[name], (self.q_len, self.kv_len), self._plan["ranks"])
 
     def _kind(self, mask: str | BlockMask | None) -> str:
         names = list(self._masks)
