@@ -80,6 +80,12 @@ fn plans_for_magiattention_are_the_masks() {
     tells("package_magi.py", &[], "masks are their slices");
 }
 
+#[test]
+fn masked_calls_in_sequences_that_others_divide_are_told() {
+    let Some(_models) = python_with(&["torch", "diffusers", "transformers"]) else { return };
+    tells("package_divided.py", &[], "are refused or told, and no others");
+}
+
 /// Every example of the page runs in the order of the page.
 #[test]
 fn the_page_about_the_package_is_true() {
