@@ -86,6 +86,14 @@ fn masked_calls_in_sequences_that_others_divide_are_told() {
     tells("package_divided.py", &[], "are refused or told, and no others");
 }
 
+#[test]
+fn torchtitans_losses_over_ranks_are_those_of_one_process() {
+    let Some(text) = reported("package_torchtitan.py", &[]) else { return };
+    // .ci/run does not install it
+    let left_out = text.starts_with("left out: torchtitan is not installed");
+    assert!(left_out || text.contains("are those of one process"), "{text}");
+}
+
 /// Every example of the page runs in the order of the page.
 #[test]
 fn the_page_about_the_package_is_true() {
