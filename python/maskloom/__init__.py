@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from . import _interpreter as _interpreter
 from ._native import __version__
 from ._torch import needs
-from .errors import ArgumentError, FallbackWarning, InternalError, MaskloomError, RecordingError
+from .errors import ArgumentError, DividedWarning, FallbackWarning, InternalError, MaskloomError, RecordingError
 
 if TYPE_CHECKING:
     from .attention import flex_attention
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ArgumentError",
     "Design",
+    "DividedWarning",
     "FallbackWarning",
     "InternalError",
     "LongBlockMask",

@@ -5,13 +5,15 @@ Invariant: every refusal names the argument. Must not know who computes.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import torch
 from torch.autograd import forward_ad
 from torch.nn.attention import flex_attention as flex
 
-from .errors import ArgumentError
+from . import _divided
+from .errors import ArgumentError, DividedWarning
 
 DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
 
@@ -74,6 +76,20 @@ def check_transforms(name: str, tensor: torch.Tensor) -> None:
         raise ArgumentError("tracing", message, "use torch.compile")
 
 
+def warn_divided() -> None:
+    """Says once that a masked call is made where another library has divided the sequence over ranks."""
+    why = _divided.region()
+    # a step of the ring brings its own mask
+    if why is None or why in _WARNED or _divided.ringed():
+        return
+    _WARNED.add(why)
+    hint = "a block mask of this rank's tokens counts positions from its first one: use maskloom.plan_context_parallel"
+    warnings.warn(f"{why}; {hint}", DividedWarning, stacklevel=3)
+
+
+_WARNED: set[str] = set()
+
+
 def no_second_order() -> None:
     """Errors: ArgumentError in a backward pass whose own gradient is asked for."""
     if torch.is_grad_enabled():
@@ -88,6 +104,11 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, gqa: bool, options:
     for name, tensor in (("query", q), ("key", k), ("value", v)):
         if not torch.compiler.is_compiling():
             check_transforms(name, tensor)
+        placements = getattr(tensor, "placements", None)
+        if isinstance(placements, tuple):
+            message = f"{name} is a DTensor ({', '.join(map(str, placements))}), which flex_attention does not know"
+            hint = f"pass {name}.to_local() where heads or batch are divided, plan_context_parallel for divided tokens"
+            raise ArgumentError("dtensor", message, hint)
         if tensor.is_nested or tensor.layout is not torch.strided:
             raise ArgumentError(
                 "tensor-layout", f"{name} is nested or sparse", "pad it, or pack documents into one row"

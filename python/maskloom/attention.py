@@ -25,6 +25,7 @@ from ._checks import (
     check_transforms,
     no_second_order,
     number,
+    warn_divided,
 )
 from ._compiled import TEMPLATES, number_of, traceable
 from ._functions import Mod
@@ -79,6 +80,8 @@ def flex_attention(
         RecordingError: a mod does what cannot be recorded; with file, line and way out.
     """
     compiled = torch.compiler.is_compiling()
+    if block_mask is not None and not compiled:
+        warn_divided()
     if not compiled and isinstance(query, torch.Tensor) and query.is_cuda:
         return _on_gpu(
             query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse, kernel_options, return_aux

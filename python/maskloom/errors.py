@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ArgumentError", "FallbackWarning", "InternalError", "MaskloomError", "RecordingError"]
+__all__ = ["ArgumentError", "DividedWarning", "FallbackWarning", "InternalError", "MaskloomError", "RecordingError"]
 
 
 class MaskloomError(Exception):
@@ -43,6 +43,10 @@ class InternalError(MaskloomError):
 
 class FallbackWarning(UserWarning):
     """PyTorch did the work instead, and why."""
+
+
+class DividedWarning(UserWarning):
+    """Another library has divided the sequence over ranks, where it loses a mask or changes it."""
 
 
 def _again(kind: type[MaskloomError], state: dict[str, object]) -> MaskloomError:

@@ -16,7 +16,11 @@ const FOLDER: &str = "sidecar";
 
 macro_rules! package {
     ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../../assets/python/sidecar/", $name)))),*]
+        &[
+            // the package has this file, too
+            ("maskloom_sidecar/divided.py", include_str!("../../python/maskloom/_divided.py")),
+            $(($name, include_str!(concat!("../../assets/python/sidecar/", $name)))),*
+        ]
     };
 }
 

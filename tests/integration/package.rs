@@ -68,6 +68,32 @@ fn attention_over_ranks_is_that_of_one_process() {
     tells("package_ranks.py", &[], "4 processes: 20 masks of the library and 50 random ones as in one process");
 }
 
+/// Wrong input of one rank, and a rank that fails on the way: every rank raises alike, and nobody waits.
+#[test]
+fn a_fault_of_one_rank_is_an_error_of_all() {
+    tells("package_rank_faults.py", &[], "3 processes: ");
+}
+
+/// MagiAttention's own Python is asked where `MASKLOOM_MAGI` names its folder.
+#[test]
+fn plans_for_magiattention_are_the_masks() {
+    tells("package_magi.py", &[], "masks are their slices");
+}
+
+#[test]
+fn masked_calls_in_sequences_that_others_divide_are_told() {
+    let Some(_models) = python_with(&["torch", "diffusers", "transformers"]) else { return };
+    tells("package_divided.py", &[], "are refused or told, and no others");
+}
+
+#[test]
+fn torchtitans_losses_over_ranks_are_those_of_one_process() {
+    let Some(text) = reported("package_torchtitan.py", &[]) else { return };
+    // .ci/run does not install it
+    let left_out = text.starts_with("left out: torchtitan is not installed");
+    assert!(left_out || text.contains("are those of one process"), "{text}");
+}
+
 /// Every example of the page runs in the order of the page.
 #[test]
 fn the_page_about_the_package_is_true() {

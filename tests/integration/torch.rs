@@ -224,7 +224,7 @@ const EACH_WEEK: [&str; 16] = [
 /// Every way in which a mask could be missing from a model, or another one in it, without a word: where an adapter is applied by hand.
 #[test]
 fn no_mask_is_missing_from_a_model_with_an_adapter_without_a_word() {
-    behave(&["in_adapters"], 21);
+    behave(&["in_adapters"], 22);
 }
 
 /// The same in calls of libraries, sidecars, trainers and processes. Two tests run beside each other where one would run alone at the end.

@@ -68,6 +68,43 @@ def strict_refuses_what_would_be_left():
     refused(lambda: model(**inputs), "96 x 96")
 
 
+def a_sequence_that_others_divide_is_left_or_refused():
+    """PyTorch's context_parallel and diffusers' ring: a design has other positions there, and both are put back after."""
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 11):
+        print("left out: context_parallel is read from PyTorch 2.11 on")
+        return
+    import torch.distributed as dist
+    from torch.distributed.tensor.experimental import context_parallel
+
+    model, inputs, _ = families.built("flux")
+    handle = adapter("near").use(model, strict=True)
+    want = step(model, inputs)[0]
+    own = torch.nn.functional.scaled_dot_product_attention
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        mesh = dist.device_mesh.init_device_mesh("cpu", (1,))
+        for _ in range(2):
+            with context_parallel(mesh, buffers=[torch.zeros(1, 4)], buffer_seq_dims=[1]):
+                refused(lambda: model(**inputs), "context_parallel")
+            # PyTorch put its function back
+            assert torch.nn.functional.scaled_dot_product_attention is own
+            x = torch.randn(1, 2, 8, 16)
+            assert type(torch.nn.functional.scaled_dot_product_attention(x, x, x)) is torch.Tensor
+    finally:
+        dist.destroy_process_group()
+    ring = SimpleNamespace(context_parallel_config=SimpleNamespace(ring_degree=2, ulysses_degree=1))
+    processors = [part.processor for part in model.modules() if hasattr(part, "processor")]
+    for processor in processors:
+        processor._parallel_config = ring
+    refused(lambda: model(**inputs), "ring_degree=2")
+    for processor in processors:
+        processor._parallel_config = None
+    assert torch.equal(step(model, inputs)[0], want)
+    left = " ".join(reason for one in handle.report().values() for reason in one["left"])
+    assert "context_parallel" in left and "ring_degree=2" in left, left
+    handle.remove()
+
+
 def a_grid_that_cannot_be_read_is_no_grid():
     class Block(torch.nn.Module):
         def forward(self, x):

@@ -5,9 +5,6 @@ Every rank makes the same collectives in the same order, or every rank raises. M
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import types
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,10 +15,12 @@ from torch.nn.attention.flex_attention import BlockMask
 
 from .._checks import no_second_order
 from .cards import CARDS, all_ready, fits
-from .errors import PlanError, agree, asked, talk
-from .exchange import Exchange
+from .errors import PlanError, Vote, agree, as_plan_error, asked, talk
+from .exchange import Exchange, Packed
 from .local import Mod, Stage, attend
+from .magi import MagiPlan, magi_plan
 from .staged import Kernels, Staged, at, settings
+from .watched import Watched, tensors_of
 
 __all__ = ["ContextParallel"]
 
@@ -52,11 +51,12 @@ class ContextParallel:
         self._kernels: Kernels | None = None
         #: who is asked before each call, and where: on hosts, so that nobody waits for a GPU
         self._talk = talk(group)
+        self._devices = _devices(group)
         self.q_len, self.kv_len = plan["q_len"], plan["kv_len"]
         self.block_size: tuple[int, int] = tuple(plan["block_size"])
         self.figures, self.notes = plan["figures"], plan["notes"]
         self._plan, self._masks = plan, dict(masks)
-        self._watched = {name: _Watched(mask) for name, mask in masks.items()}
+        self._watched = {name: Watched(mask) for name, mask in masks.items()}
         self._stages: dict[tuple[str, torch.device], list[Stage]] = {}
         self._exchanges: dict[tuple[str, torch.device], list[Exchange]] = {}
 
@@ -75,7 +75,7 @@ class ContextParallel:
 
     def lengths(self, *, of: str = "q") -> list[int]:
         """Tokens of each rank. They differ by at most one block; nothing is padded."""
-        return [rank["q_len" if of == "q" else "kv_len"] for rank in self._plan["ranks"]]
+        return [rank[f"{_side(of)}_len"] for rank in self._plan["ranks"]]
 
     def shard(self, x: Tensor, dim: int = 2, *, of: str | None = None) -> Tensor:
         """This rank's tokens of a whole tensor, in the plan's order. No communication.
@@ -91,7 +91,7 @@ class ContextParallel:
         length = x.shape[dim]
         if of is None:
             of = "q" if length == self.q_len else "kv"
-        wanted = self.q_len if of == "q" else self.kv_len
+        wanted = self.q_len if _side(of) == "q" else self.kv_len
         if length != wanted:
             raise PlanError(
                 "plan-length",
@@ -109,15 +109,22 @@ class ContextParallel:
         Raises:
             PlanError: on every rank alike, if one has another length than planned.
         """
-        wanted = self.lengths(of=of)[self.rank]
-        fault = None
-        if x.shape[dim] != wanted:
-            fault = PlanError(
-                "plan-local-length",
-                f"dimension {dim} has {x.shape[dim]} tokens; rank {self.rank} has {wanted} by the plan",
-                "pass what came from plan.shard or plan.flex_attention",
-            )
-        agree(fault, *self._talk)
+        fault: PlanError | None = None
+        said: tuple[Any, ...] = ()
+        try:
+            wanted = self.lengths(of=of)[self.rank]
+            if x.shape[dim] != wanted:
+                raise PlanError(
+                    "plan-local-length",
+                    f"dimension {dim} has {x.shape[dim]} tokens; rank {self.rank} has {wanted} by the plan",
+                    "pass what came from plan.shard or plan.flex_attention",
+                )
+            self._movable("x", x)
+            others = [n for at, n in enumerate(x.shape) if at != dim % x.dim()]
+            said = ("unshard", of, dim % x.dim(), "of", others, str(x.dtype), x.device.type)
+        except Exception as why:
+            fault = as_plan_error(why, "plan-call", "pass a tensor with this rank's tokens along `dim`")
+        agree(fault, *self._talk, said)
         return _Unshard.apply(x, self, dim, of)  # type: ignore[no-any-return]
 
     def _positions(self, rank: int, of: str) -> Tensor:
@@ -158,47 +165,78 @@ class ContextParallel:
             PlanError: on every rank alike: another length, dtype, device or number of heads than the other ranks or the
                 plan have, a mask that was not planned or has changed since.
         """
-        fault, name = None, ""
+        fault: PlanError | None = None
+        name, learns = "", False
+        said: tuple[Any, ...] = ()
         try:
             name = self._kind(mask)
             self._check(q, k, v, name)
             _check_score(score_mod)
-        except PlanError as why:
-            fault = why
-        said = (
-            ()
-            if fault
-            else (
-                "batch and heads",
-                tuple(q.shape[:2]),
-                "head_dim",
-                q.shape[3],
-                "key heads",
-                k.shape[1],
-                "value dim",
-                v.shape[3],
-                str(q.dtype),
-                "mask",
-                name,
-            )
-        )
+            # what is made once can fail, too, and tells how much each rank sends
+            self._made(name, q.device)
+            learns = torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v))
+            said = self._said(q, k, v, name, (learns, score_mod is not None, scale, deterministic))
+        except Exception as why:
+            fault = as_plan_error(why, "plan-call", "see what this rank's call was given")
         answer = asked(fault, *self._talk, said)
         if fault is not None:
             answer()
-        # what takes no other rank is done while these answer
+        return self._agreed(q, k, v, name, (score_mod, scale, deterministic, learns), answer, return_lse)
+
+    def _said(self, q: Tensor, k: Tensor, v: Tensor, name: str, how: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What every rank's call must have alike."""
+        learns, scored, scale, deterministic = how
+        sizes = ("batch and heads", tuple(q.shape[:2]), "head_dim", q.shape[3], "key heads", k.shape[1])
+        kinds = ("value dim", v.shape[3], str(q.dtype), q.device.type, "mask", name)
+        more = ("score mod", scored, "scale", None if scale is None else float(scale), "deterministic", deterministic)
+        return (*sizes, *kinds, *more, "gradients", learns)
+
+    def _agreed(
+        self, q: Tensor, k: Tensor, v: Tensor, name: str, how: tuple[Any, ...], answer: Any, return_lse: bool
+    ) -> Any:
+        """The call, whose question to the other ranks is under way. An exception on one rank is raised on all of them:
+        here, or where they would use what that rank has not computed."""
+        score_mod, scale, deterministic, learns = how
         stages, exchanges = self._made(name, q.device)
-        kernels = self._kernels if self._kernels is not None else CARDS if fits(q, k, v) else None
-        made = all_ready(kernels, stages, score_mod) if kernels is not None else None
-        if made is not None:
-            out, lse = Staged.apply(q, k, v, kernels, made, exchanges, scale, deterministic, answer)
-            return (out, lse) if return_lse else out
+        vote, late = Vote(*self._talk), None
+        kernels = made = None
+        packed: list[Packed] = []
+        try:
+            # what takes no other rank is done while these answer: hosts need 0.4 ms for that (2 H200, 2026-11-28)
+            kernels = self._kernels if self._kernels is not None else CARDS if fits(q, k, v) else None
+            made = all_ready(kernels, stages, score_mod) if kernels is not None else None
+            packed = [exchange.packed(k, v) for exchange in exchanges]
+        except Exception as why:
+            late = as_plan_error(why, "plan-rank-failed", "see the exception of that rank")
         answer()
-        out, lse = _Attention.apply(q, k, v, stages, exchanges, score_mod, scale, deterministic)
-        return (out, lse) if return_lse else out
+        # without a backward pass the answer is awaited at the end of this call: it is asked for at its beginning
+        if not learns:
+            vote.cast(late)
+        if late is not None:
+            # in the order of the others, who exchange now
+            for exchange in exchanges:
+                exchange.nothing(k, v)
+            vote.cast(late)
+            vote.settle()
+        if kernels is not None and made is not None:
+            results = Staged.apply(q, k, v, kernels, made, exchanges, packed, scale, deterministic, vote)
+        else:
+            results = _Attention.apply(q, k, v, stages, exchanges, packed, score_mod, scale, deterministic, vote)
+        return results if return_lse else results[0]
 
     def block_masks(self, mask: str | BlockMask | None = None, device: torch.device | str = "cpu") -> list[BlockMask]:
         """The BlockMasks that this rank computes, over local indices: own keys first, then those of each exchange."""
         return [stage.block_mask() for stage in self._made(self._kind(mask), torch.device(device))[0]]
+
+    def magi(self, mask: str | BlockMask | None = None) -> MagiPlan:
+        """This plan for MagiAttention: a mask as ranges, and the chunks of each rank. No communication.
+
+        Raises:
+            PlanError: a mask that differs by batch entry or head, other keys than queries, ranks without tokens, or
+                more than 65,536 slices: MagiAttention has no such form.
+        """
+        name = self._kind(mask)
+        return magi_plan(self._masks[name], (self.q_len, self.kv_len), self._plan["ranks"])
 
     def _kind(self, mask: str | BlockMask | None) -> str:
         names = list(self._masks)
@@ -212,6 +250,8 @@ class ContextParallel:
 
     def _check(self, q: Tensor, k: Tensor, v: Tensor, name: str) -> None:
         """Raises PlanError: what does not fit the plan."""
+        for what, x in (("q", q), ("k", k), ("v", v)):
+            self._movable(what, x)
         if any(x.dim() != 4 for x in (q, k, v)):
             raise PlanError(
                 "plan-shape", f"q, k and v have {q.dim()}, {k.dim()} and {v.dim()} dimensions", "pass [B, H, tokens, D]"
@@ -235,11 +275,12 @@ class ContextParallel:
             or k.shape[1] == 0
             or q.shape[1] % k.shape[1]
             or not (q.shape[0] == k.shape[0] == v.shape[0])
+            or q.shape[3] != k.shape[3]
         ):
             raise PlanError(
                 "plan-heads",
                 f"q, k and v are {tuple(q.shape)}, {tuple(k.shape)}, {tuple(v.shape)}",
-                "give one batch, and key heads that divide the query heads",
+                "give one batch, one head_dim of q and k, and key heads that divide the query heads",
             )
         batch, heads = self._masks[name].kv_num_blocks.shape[:2]
         if batch not in (1, q.shape[0]) or heads not in (1, q.shape[1]):
@@ -254,6 +295,19 @@ class ContextParallel:
                 "plan-mask-changed",
                 f"the mask {name!r} has changed since it was planned: {changed}",
                 "plan again after changing a mask or a tensor that it reads",
+            )
+
+    def _movable(self, what: str, x: Any) -> None:
+        """Raises PlanError: the group does not move such a tensor."""
+        placements = getattr(x, "placements", None)
+        if not isinstance(x, Tensor) or placements is not None:
+            kind = f"a DTensor, {placements}" if isinstance(x, Tensor) else f"a {type(x).__name__}"
+            raise PlanError("plan-device", f"{what} is {kind}", "pass this rank's own tensor: x.to_local()")
+        if x.layout is not torch.strided or x.device.type not in self._devices:
+            raise PlanError(
+                "plan-device",
+                f"{what} is {x.layout} on {x.device}, the group moves strided tensors of {sorted(self._devices)}",
+                "move it there, or plan on a group for that device",
             )
 
     def _made(self, name: str, device: torch.device) -> tuple[list[Stage], list[Exchange]]:
@@ -296,7 +350,7 @@ def _check_score(score_mod: Mod | None) -> None:
     """Raises PlanError: a score mod that reads a tensor which waits for a gradient."""
     if score_mod is None or not torch.is_grad_enabled():
         return
-    waiting = [name for name, tensor in _read(score_mod) if tensor.requires_grad]
+    waiting = [name for name, tensor in tensors_of(score_mod) if tensor.requires_grad]
     if waiting:
         raise PlanError(
             "plan-score-gradient",
@@ -316,48 +370,17 @@ def _tokens(blocks: list[int], size: int, length: int) -> Tensor:
     return torch.cat(parts) if parts else torch.empty(0, dtype=torch.int64)
 
 
-class _Watched:
-    """Whether a mask's lists, or the tensors that its mask_mod reads, were written to since."""
-
-    def __init__(self, mask: BlockMask) -> None:
-        lists = (mask.kv_num_blocks, mask.kv_indices, mask.full_kv_num_blocks, mask.full_kv_indices)
-        tensors = [("its block lists", x) for x in lists if isinstance(x, Tensor)]
-        tensors += [(f"the tensor {name}", x) for name, x in _read(mask.mask_mod)]
-        self._tensors = [(name, tensor, tensor._version) for name, tensor in tensors]
-        self._mask, self._mod = mask, mask.mask_mod
-
-    def changed(self) -> str:
-        """What was; empty if nothing."""
-        if self._mask.mask_mod is not self._mod:
-            return "its mask_mod"
-        return ", ".join(sorted({name for name, tensor, version in self._tensors if tensor._version != version}))
+def _side(of: str) -> str:
+    """Raises PlanError: neither queries nor keys."""
+    if of not in ("q", "kv"):
+        raise PlanError("plan-of", f"of is {of!r}", 'pass "q" for queries, "kv" for keys and values')
+    return of
 
 
-def _read(fn: Any, depth: int = 4) -> list[tuple[str, Tensor]]:
-    """The tensors that a function reads, by name: closure, globals, defaults, and those of functions among them."""
-    if depth == 0:
-        return []
-    if isinstance(fn, functools.partial):
-        given = [(f"argument {n}", x) for n, x in enumerate(fn.args)] + list(fn.keywords.items())
-        found = [("function", fn.func), *given]
-    else:
-        fn = getattr(fn, "__func__", fn)
-        code = getattr(fn, "__code__", None)
-        if code is None:
-            return []
-        scope = getattr(fn, "__globals__", {})
-        found = [(name, scope[name]) for name in code.co_names if name in scope]
-        found += [(f"default {n}", x) for n, x in enumerate(getattr(fn, "__defaults__", None) or ())]
-        for name, cell in zip(code.co_freevars, getattr(fn, "__closure__", None) or ()):
-            with contextlib.suppress(ValueError):
-                found.append((name, cell.cell_contents))
-    out = []
-    for name, value in found:
-        if isinstance(value, Tensor):
-            out.append((name, value))
-        elif isinstance(value, (functools.partial, types.FunctionType, types.MethodType)):
-            out += _read(value, depth - 1)
-    return out
+def _devices(group: dist.ProcessGroup | None) -> set[str]:
+    """The kinds of devices whose tensors a group moves."""
+    whole: Any = group if group is not None else dist.group.WORLD
+    return {device.type for device in whole._device_types} - {"meta"}
 
 
 def _put(x: Tensor, rows: Tensor | None, values: Tensor) -> Tensor:
@@ -381,10 +404,13 @@ def _merge(out: Tensor, lse: Tensor, part: tuple[Tensor, Tensor], rows: Tensor |
     _put(lse, rows, both)
 
 
+def _same(x: Tensor) -> Tensor:
+    return x
+
+
 class _Attention(torch.autograd.Function):
     """All stages of one call. Each stage's own graph is kept for the backward pass, which goes through them in the
-    order
-    that hides the exchange."""
+    order that hides the exchange."""
 
     @staticmethod
     def forward(
@@ -394,14 +420,19 @@ class _Attention(torch.autograd.Function):
         v: Tensor,
         stages: list[Stage],
         exchanges: list[Exchange],
+        packed: list[Packed],
         score_mod: Mod | None,
         scale: float | None,
         deterministic: bool,
+        vote: Vote,
     ) -> tuple[Tensor, Tensor]:
-        needs = any(x.requires_grad for x in (q, k, v)) or any(ctx.needs_input_grad[:3])
-        pending = [exchange.send(exchange.packed(k, v), k.shape[-1]) for exchange in exchanges]
+        needs = any(ctx.needs_input_grad[:3])
         kept: list[tuple[list[Tensor], tuple[Tensor, Tensor] | None]] = []
-        with settings(deterministic), torch.set_grad_enabled(needs):
+        # hooks of the caller (activation checkpointing) must not see the stages' own graphs: ranks have different ones,
+        # and each would ask for another recomputation, with its collectives
+        own = torch.autograd.graph.saved_tensors_hooks(_same, _same)
+        with vote.through(needs), settings(deterministic), torch.set_grad_enabled(needs), own:
+            pending = [exchange.send(sent) for exchange, sent in zip(exchanges, packed)]
             arriving = [lambda: [k.detach(), v.detach()], *pending]
             for stage, wait in zip(stages, arriving):
                 leaves = [x.detach().requires_grad_(needs) for x in (at(q.detach(), stage.picked), *wait())]
@@ -420,7 +451,7 @@ class _Attention(torch.autograd.Function):
         for places, (_, found) in zip(rows[1:], kept[1:]):
             if found is not None:
                 _merge(out, lse, (found[0].detach(), found[1].detach()), places)
-        ctx.kept, ctx.exchanges, ctx.deterministic, ctx.rows = kept, exchanges, deterministic, rows
+        ctx.kept, ctx.exchanges, ctx.deterministic, ctx.rows, ctx.vote = kept, exchanges, deterministic, rows, vote
         ctx.save_for_backward(out, lse)
         ctx.set_materialize_grads(False)
         return out, lse
@@ -428,6 +459,7 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad_out: Tensor, grad_lse: Tensor | None) -> tuple[Tensor | None, ...]:
         no_second_order()
+        ctx.vote.settle()
         out, lse = ctx.saved_tensors
         grad = torch.zeros_like(out) if grad_out is None else grad_out
         grads = [
@@ -448,7 +480,7 @@ class _Attention(torch.autograd.Function):
         for wait in sent:
             k_grad, v_grad = wait(k_grad, v_grad)
         del ctx.kept
-        return q_grad, k_grad, v_grad, None, None, None, None, None
+        return q_grad, k_grad, v_grad, None, None, None, None, None, None, None
 
 
 def _given(

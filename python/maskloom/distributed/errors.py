@@ -4,17 +4,18 @@ Invariant: a message has the figures of the rank that found the fault. Must not 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, MaskloomError
 
-__all__ = ["PlanError", "agree", "asked", "talk"]
+__all__ = ["PlanError", "Vote", "agree", "as_plan_error", "asked", "talk"]
 
 #: Groups of hosts, for groups of GPUs.
 _TALKING: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -39,6 +40,17 @@ class PlanError(ArgumentError):
     """Input that does not fit the plan, or cannot be planned. Raised on every rank alike."""
 
 
+def as_plan_error(why: Exception, code: str, hint: str) -> PlanError:
+    """An exception of one rank as one that every rank can raise."""
+    if isinstance(why, PlanError):
+        return why
+    if isinstance(why, MaskloomError):
+        return PlanError(why.code, why.message, why.hint or hint)
+    made = PlanError(code, f"{type(why).__name__}: {why}", hint)
+    made.__cause__ = why
+    return made
+
+
 def agree(
     fault: PlanError | None, group: dist.ProcessGroup | None, device: torch.device, said: tuple[Any, ...] = ()
 ) -> None:
@@ -54,7 +66,7 @@ def agree(
 def asked(
     fault: PlanError | None, group: dist.ProcessGroup | None, device: torch.device, said: tuple[Any, ...] = ()
 ) -> Callable[[], None]:
-    """Asks the other ranks; the result waits for them and raises as `agree` does."""
+    """Asks the other ranks; the result waits for them and raises as `agree` does. It may be called again."""
     digest = int.from_bytes(hashlib.sha256(repr(said).encode()).digest()[:7], "big")
     # the largest of all, and the smallest
     numbers = torch.tensor([int(fault is not None), digest, -digest], dtype=torch.int64, device=device)
@@ -62,11 +74,46 @@ def asked(
     works = [dist.all_reduce(numbers, op=dist.ReduceOp.MAX, group=group, async_op=True)]
 
     def answer() -> None:
-        works.pop().wait()
+        if works:
+            works.pop().wait()
         if numbers.tolist() != [0, digest, -digest]:
             _disagreed(fault, group, said)
 
     return answer
+
+
+class Vote:
+    """Whether every rank came through its part of a call, asked after the call was agreed to.
+
+    Nobody waits for it where it is cast: the answer is needed before this rank uses what others sent."""
+
+    def __init__(self, group: dist.ProcessGroup | None, device: torch.device) -> None:
+        self._talk = (group, device)
+        self._answer: Callable[[], None] | None = None
+
+    def cast(self, fault: PlanError | None = None) -> None:
+        """A collective, at the first call; later ones have no effect."""
+        if self._answer is None:
+            self._answer = asked(fault, *self._talk, ("came through",))
+
+    def settle(self) -> None:
+        """Raises PlanError: a rank's fault, on every rank alike."""
+        assert self._answer is not None, "cast before"
+        self._answer()
+
+    @contextlib.contextmanager
+    def through(self, learns: bool) -> Iterator[None]:
+        """A rank's own part, in which it may fail. `learns`: a backward pass follows, which settles it."""
+        try:
+            yield
+        except Exception as why:
+            self.cast(as_plan_error(why, "plan-rank-failed", "see the exception of that rank"))
+            self.settle()
+            raise
+        if learns:
+            self.cast()
+        else:
+            self.settle()
 
 
 def _disagreed(fault: PlanError | None, group: dist.ProcessGroup | None, said: tuple[Any, ...]) -> None:

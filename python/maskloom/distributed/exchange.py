@@ -5,13 +5,21 @@ ranks, so that the sum does not depend on who is faster. Must not know masks."""
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-__all__ = ["Exchange"]
+__all__ = ["Exchange", "Packed"]
+
+
+class Packed(NamedTuple):
+    """What is sent, [tokens, B, Hkv, D + Dv]; the room for what arrives; the keys' head_dim."""
+
+    sent: Tensor
+    room: Tensor
+    width: int
 
 
 class Exchange:
@@ -61,17 +69,17 @@ class Exchange:
         assert work is not None, "this process is in the group"
         return work
 
-    def packed(self, k: Tensor, v: Tensor) -> Tensor:
-        """What this rank sends of its keys and values. No communication."""
+    def packed(self, k: Tensor, v: Tensor) -> Packed:
+        """What this rank sends of its keys and values, and room for those of others. No communication."""
         # only what is sent is copied: first its rows, then keys and values side by side, by tokens
         sent = [x.detach().index_select(2, self.picked).permute(2, 0, 1, 3) for x in (k, v)]
-        return torch.cat(sent, dim=-1).contiguous()
+        packed = torch.cat(sent, dim=-1).contiguous()
+        return Packed(packed, packed.new_empty(sum(self.received), *packed.shape[1:]), k.shape[-1])
 
-    def send(self, packed: Tensor, width: int) -> Callable[[], list[Tensor]]:
-        """Starts it; `width` is the keys' head_dim. The result waits for the keys and values [B, Hkv, tokens, D] of the
-        stage."""
-        out = packed.new_empty(sum(self.received), *packed.shape[1:])
-        work = self._started(out, packed, self.received, self.sent)
+    def send(self, packed: Packed) -> Callable[[], list[Tensor]]:
+        """Starts it. The result waits for the keys and values [B, Hkv, tokens, D] of the stage."""
+        sent, out, width = packed
+        work = self._started(out, sent, self.received, self.sent)
 
         def wait() -> list[Tensor]:
             work.wait()
@@ -81,8 +89,14 @@ class Exchange:
             return [both[..., :width], both[..., width:]]
 
         # the buffers live until the exchange has ended
-        wait.buffers = (packed, out)  # type: ignore[attr-defined]
+        wait.buffers = packed  # type: ignore[attr-defined]
         return wait
+
+    def nothing(self, k: Tensor, v: Tensor) -> None:
+        """Takes part with zeros: this rank has nothing to send, and nobody shall wait for it."""
+        shape = (k.shape[0], k.shape[1], k.shape[3] + v.shape[3])
+        sent, out = k.new_zeros(sum(self.sent), *shape), k.new_empty(sum(self.received), *shape)
+        self._started(out, sent, self.received, self.sent).wait()
 
     def send_back(self, k: Tensor, v: Tensor) -> Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]:
         """Starts the return of gradients; the result adds what arrives to the own ones."""

@@ -18,7 +18,8 @@ from .._call import call
 from .._checks import known_lengths, lengths
 from ..errors import ArgumentError
 from .attention import ContextParallel
-from .errors import PlanError, agree
+from .errors import PlanError, agree, as_plan_error
+from .watched import contents
 
 __all__ = ["make_plan", "plan_context_parallel", "request_of"]
 
@@ -56,14 +57,15 @@ def plan_context_parallel(
     Raises:
         PlanError: on every rank alike: masks that differ between ranks or cannot be planned together.
     """
-    kinds = _kinds(masks)
-    world = dist.get_world_size(group)
+    _member(group)
     device = _device(group)
-    fault, text = None, ""
+    fault, text, read = None, "", ""
+    kinds: dict[str, BlockMask] = {}
     try:
+        kinds = _kinds(masks)
         request = request_of(
             kinds,
-            world,
+            dist.get_world_size(group),
             layers=layers,
             heads=heads,
             kv_heads=kv_heads,
@@ -73,16 +75,18 @@ def plan_context_parallel(
             bandwidth=bandwidth,
         )
         text = json.dumps(request, sort_keys=True)
-    except PlanError as why:
-        fault = why
-    # every rank must plan the same: the digest of the whole request stands for it
-    agree(fault, group, device, ("masks, layers and settings", hashlib.sha256(text.encode()).hexdigest()[:16]))
+        read = repr([contents(mask) for mask in kinds.values()])
+    except Exception as why:
+        fault = as_plan_error(why, "plan-call", "see what this rank was called with")
+    # every rank must plan the same: digests stand for the whole request, and for the cells of blocks that are cut
+    digests = tuple(hashlib.sha256(of.encode()).hexdigest()[:16] for of in (text, read))
+    agree(fault, group, device, ("masks, layers and settings", digests[0], "what the masks read", digests[1]))
     made: list[Any] = [None, None]
     if dist.get_rank(group) == 0:
         try:
             made[0] = make_plan(text)
-        except PlanError as why:
-            made[1] = why
+        except Exception as why:
+            made[1] = as_plan_error(why, "plan-call", "report this: planning failed on rank 0")
     source = 0 if group is None else dist.get_global_rank(group, 0)
     dist.broadcast_object_list(made, src=source, group=group)
     if made[1] is not None:
@@ -105,6 +109,10 @@ def request_of(
     """A request as the planner reads it. Raises PlanError: masks that cannot be planned together."""
     if not kinds:
         raise PlanError("plan-no-mask", "there is no mask to plan", "give at least one BlockMask")
+    for name, mask in kinds.items():
+        if not isinstance(mask, BlockMask):
+            message = f"mask {name!r} is a {type(mask).__name__}"
+            raise PlanError("plan-no-mask", message, "give BlockMasks, as of maskloom.create_block_mask")
     unknown = sorted(set(layers or {}) - set(kinds))
     if unknown:
         raise PlanError("plan-layers", f"layers names {unknown}, the masks are {sorted(kinds)}", "use the masks' names")
@@ -171,6 +179,9 @@ def _kinds(masks: BlockMask | Mapping[str, BlockMask] | Sequence[BlockMask]) -> 
         return {"mask": masks}
     if isinstance(masks, Mapping):
         return dict(masks)
+    if not isinstance(masks, Sequence):
+        message = f"masks is a {type(masks).__name__}"
+        raise PlanError("plan-no-mask", message, "give a BlockMask, several, or a dict of them by name")
     return {f"mask {n}": mask for n, mask in enumerate(masks)}
 
 
@@ -202,6 +213,13 @@ def _listed(counts: torch.Tensor, indices: torch.Tensor) -> list[list[list[int]]
     """The listed blocks of each (batch, head) and row."""
     counts, indices = counts.flatten(0, 1).cpu(), indices.flatten(0, 1).cpu()
     return [[row[:n] for n, row in zip(ns, rows)] for ns, rows in zip(counts.tolist(), indices.tolist())]
+
+
+def _member(group: dist.ProcessGroup | None) -> None:
+    """Raises PlanError: this process is not in the group, whose ranks do not wait for it."""
+    if dist.get_rank(group) < 0:
+        message = f"this process, rank {dist.get_rank()} of all, is not in the group"
+        raise PlanError("plan-group", message, "plan on the ranks of the group alone")
 
 
 def _device(group: dist.ProcessGroup | None) -> torch.device:

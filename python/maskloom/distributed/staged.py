@@ -6,13 +6,14 @@ none is weighed again. Must not know how kernels compute, nor how a plan is foun
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from .exchange import Exchange
+from .._checks import no_second_order
+from .errors import Vote
+from .exchange import Exchange, Packed
 from .local import Mod, Stage
 
 __all__ = ["Kernels", "Staged", "settings"]
@@ -69,20 +70,18 @@ class Staged(torch.autograd.Function):
         kernels: Kernels,
         stages: list[tuple[Any, Tensor | None]],
         exchanges: list[Exchange],
+        packed: list[Packed],
         scale: float | None,
         deterministic: bool,
-        answer: Callable[[], None],
+        vote: Vote,
     ) -> tuple[Tensor, Tensor]:
-        """stages: what each computes, and the local queries that take part (None: all); answer: waits until the other
-        ranks have agreed to this call."""
+        """stages: what each computes, and the local queries that take part (None: all); packed: what each exchange
+        sends; vote: on whether every rank came through its forward pass."""
         learns = any(ctx.needs_input_grad[:3])
-        # what is sent is packed while the others answer: hosts need 0.4 ms for that (2 H200, 2026-11-28)
-        packed = [exchange.packed(k, v) for exchange in exchanges]
-        answer()
-        pending = [exchange.send(own, k.shape[-1]) for exchange, own in zip(exchanges, packed)]
         kept: list[tuple[Tensor, Tensor] | None] = []
         out = lse = None
-        with settings(deterministic):
+        with vote.through(learns), settings(deterministic):
+            pending = [exchange.send(own) for exchange, own in zip(exchanges, packed)]
             for number, (of, rows) in enumerate(stages):
                 keys, values = (k, v) if number == 0 else pending[number - 1]()
                 own = at(q, rows)
@@ -107,13 +106,15 @@ class Staged(torch.autograd.Function):
             received = [x for pair in kept[1:] if pair is not None for x in pair]
             ctx.save_for_backward(q, k, v, out, lse, *received)
         ctx.kernels, ctx.stages, ctx.exchanges = kernels, stages, exchanges
-        ctx.scale, ctx.deterministic = scale, deterministic
+        ctx.scale, ctx.deterministic, ctx.vote = scale, deterministic, vote
         ctx.computed = [pair is not None for pair in kept]
         ctx.set_materialize_grads(False)
         return out, lse
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, grad_lse: Tensor | None) -> tuple[Tensor | None, ...]:
+        no_second_order()
+        ctx.vote.settle()
         q, k, v, out, lse, *received = ctx.saved_tensors
         grad = torch.zeros_like(out) if grad is None else grad
         pairs = iter(zip(received[::2], received[1::2]))
@@ -149,4 +150,4 @@ class Staged(torch.autograd.Function):
             q_grad = q_grad + part if rows is None else q_grad.index_copy_(2, rows, at(q_grad, rows) + part)
         for wait in sent:
             k_grad, v_grad = wait(k_grad, v_grad)
-        return q_grad, k_grad, v_grad, None, None, None, None, None, None
+        return q_grad, k_grad, v_grad, None, None, None, None, None, None, None

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch.nn.attention import flex_attention as flex
 
+from .. import _divided
 from .._checks import lengths
 from .._functions import Mod
 from ..attention import flex_attention
@@ -57,6 +58,21 @@ def recorded() -> Iterator[list[Seen]]:
         _seen.reset(token)
 
 
+#: What to do about a divided sequence.
+PLANNED = (
+    "divide it by maskloom.plan_context_parallel, whose attention has the mask, or run without context parallelism"
+)
+
+
+def refuse_divided(query: torch.Tensor, key: torch.Tensor, parallel_config: Any = None, module: Any = None) -> None:
+    """Errors: MaskLost where another library has divided the tokens over ranks: a mask has other positions there."""
+    if torch.compiler.is_compiling():
+        return
+    why = _divided.of_call(query, key, parallel_config, module)
+    if why is not None:
+        raise MaskLost("context-parallel", why, PLANNED)
+
+
 def attend(
     query: torch.Tensor,
     key: torch.Tensor,
@@ -66,10 +82,15 @@ def attend(
     scale: float | None = None,
     sinks: torch.Tensor | None = None,
     dropout: float = 0.0,
+    whole: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Attention and its lse. query [B, Hq, Q, E], key [B, Hkv, KV, E], value [B, Hkv, KV, Ev]; sinks [Hq].
+    """Attention and its lse. query [B, Hq, Q, E], key [B, Hkv, KV, E], value [B, Hkv, KV, Ev]; sinks [Hq]. whole: the
+    caller knows that the mask is of these tokens.
 
-    Errors: MaskloomError for dropout, ArgumentError for what `flex_attention` refuses."""
+    Errors: MaskloomError for dropout, MaskLost in a divided sequence, ArgumentError for what `flex_attention`
+    refuses."""
+    if not whole:
+        refuse_divided(query, key)
     if dropout:
         raise MaskloomError("dropout", f"attention dropout is {dropout}", "Maskloom's attention has none: set it to 0")
     seen = _seen.get()

@@ -13,8 +13,9 @@ from typing import Any
 
 import torch
 
+from .. import _divided
 from ..errors import ArgumentError
-from ._calls import MaskLost, Seen, recorded
+from ._calls import PLANNED, MaskLost, Seen, recorded
 
 __all__ = ["Proof", "proof"]
 
@@ -76,7 +77,9 @@ def proof(
         before = _rows(model(**inputs))
     if not seen:
         hint = 'attn_implementation="maskloom", or set_attention_backend("maskloom")'
-        raise MaskLost("mask-lost", "no attention call of the model went through Maskloom", hint)
+        why = _divided.of_model(model) if hasattr(model, "modules") else None
+        message = "no attention call of the model went through Maskloom"
+        raise MaskLost("mask-lost", message if why is None else f"{message}: {why}", hint if why is None else PLANNED)
     reached = _reach(_masks(mask, seen))
     tokens = reached.size(0)
     if token is None:

@@ -25,7 +25,7 @@ from .._checks import lengths as lengths_of
 from .._functions import Mod
 from ..block_mask import create_block_mask
 from ..errors import ArgumentError, MaskloomError
-from ._calls import MaskLost, added, attend, of_dense
+from ._calls import MaskLost, added, attend, of_dense, refuse_divided
 
 __all__ = ["install", "masked"]
 
@@ -120,11 +120,8 @@ def _attention(
     _parallel_config: Any = None,
 ) -> Any:
     """The dispatcher calls this on [B, S, H, D]."""
-    if _parallel_config is not None and getattr(_parallel_config, "context_parallel_config", None) is not None:
-        message = "context parallelism splits the sequence, and the mask's positions with it"
-        hint = "use another backend, or maskloom.plan_context_parallel"
-        raise MaskloomError("context-parallel", message, hint)
     query, key, value = (t.transpose(1, 2) for t in (query, key, value))
+    refuse_divided(query, key, _parallel_config)
     if query.size(1) != key.size(1) and not enable_gqa:
         message = f"query has {query.size(1)} heads and key has {key.size(1)}"
         raise ArgumentError("heads", message, "pass enable_gqa=True")

@@ -20,9 +20,10 @@ from typing import Any
 
 import torch
 
+from .. import _divided
 from ..block_mask import create_block_mask
 from ..errors import ArgumentError, MaskloomError
-from ._calls import added, attend, of_dense
+from ._calls import PLANNED, MaskLost, added, attend, of_dense
 
 __all__ = ["register"]
 
@@ -107,6 +108,9 @@ def _run(
     query, key, value = qkv
     lengths = (query.size(2), key.size(2))
     block_mask = score_mod = None
+    if window is not None and _divided.ringed():
+        message = f"PyTorch's ring asks for parts of a divided sequence: a window of {window} cannot be kept in them"
+        raise MaskLost("context-parallel", message, PLANNED)
     if causal:
 
         def near(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
@@ -118,7 +122,7 @@ def _run(
         block_mask = of_dense(mask, query.size(0), query.size(1), *lengths)
     elif mask is not None:
         score_mod = added(mask)
-    return attend(query, key, value, block_mask, score_mod, scale, None, dropout)
+    return attend(query, key, value, block_mask, score_mod, scale, None, dropout, whole=True)
 
 
 def _again(

@@ -15,17 +15,19 @@ Invariant: a name is in both registries, and a causal call whose mask did not ar
 from __future__ import annotations
 
 import importlib.metadata
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch.nn.attention import flex_attention as flex
 
+from .. import _divided
 from .._functions import Mod
 from .._mods import traced
 from ..block_mask import create_block_mask
-from ..errors import ArgumentError, MaskloomError
-from ._calls import MaskLost, added, attend, capped, of_dense
+from ..errors import ArgumentError, DividedWarning, MaskloomError
+from ._calls import PLANNED, MaskLost, added, attend, capped, of_dense, refuse_divided
 
 __all__ = ["register"]
 
@@ -87,6 +89,9 @@ def register(name: str = "maskloom", mask_mod: Mod | None = None, score_mod: Mod
     own = {"eager", "sdpa", "flash_attention_2", "flash_attention_3", "flash_attention_4", "flex_attention"}
     if name in own:
         raise ArgumentError("name", f"{name!r} is an implementation of transformers", "choose another name")
+    divided = _divided.of_process()
+    if divided is not None:
+        warnings.warn(f"{divided}; calls of {name!r} will be refused: {PLANNED}", DividedWarning, stacklevel=2)
     AttentionInterface.register(name, _attention(score_mod))
     AttentionMaskInterface.register(name, _mask(mask_mod))
     return name
@@ -207,6 +212,8 @@ def _attention(own: Mod | None) -> Any:
         **more: Any,
     ) -> tuple[torch.Tensor, None]:
         """transformers calls this in each layer, on [B, H, S, D]."""
+        # where accelerate took the mask away, it is said who did
+        refuse_divided(query, key, module=module if attention_mask is None else None)
         unknown = [
             name for name, given in more.items() if name not in _HARMLESS and given is not None and given is not False
         ]

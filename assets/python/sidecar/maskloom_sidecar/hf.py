@@ -26,7 +26,7 @@ from . import layers, positions, settings, verified
 from .attention import attend
 from .calls import Call
 from .grids import exporting, fixed, tracing
-from .patched import accepted, planned
+from .patched import accepted, of_tokens, planned
 from .pickled import Carried
 from .plan import Brought, Plan
 from .settings import say
@@ -421,7 +421,7 @@ def _instead(
     brought = Brought(
         own=given.padding, bias=kwargs.get("position_bias"), softcap=kwargs.get("softcap"), sinks=kwargs.get("s_aux")
     )
-    call = _call(layer, module, given, q_len, kv_len, kwargs)
+    call = of_tokens(query, key) or _call(layer, module, given, q_len, kv_len, kwargs)
     padded = call.place is not None and given.starts is not None
     plan = planned(layer, call, q_len, kv_len, batch, heads, query.device, given.lead if padded else None)
     if plan is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from . import layers, pickled, verified
+from . import divided, layers, pickled, verified
 from .attention import attend
 from .calls import Call, of_lengths
 from .grids import fixed, tracing
@@ -27,7 +27,14 @@ if TYPE_CHECKING:
 
 
 def instead(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout: float, is_causal: bool, scale: float | None
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None,
+    dropout: float,
+    is_causal: bool,
+    scale: float | None,
+    parallel_config: object = None,
 ) -> Tensor | None:
     """The design's attention on [B, H, S, D], or None if the call is not masked. Errors: the call must be masked."""
     layer = layers.current().layer
@@ -35,7 +42,8 @@ def instead(
         return None
     q_len, kv_len = fixed(query.shape[-2]), fixed(key.shape[-2])
     batch, heads = fixed(query.shape[0]), fixed(query.shape[1])
-    plan = planned(layer, of_lengths(layer, q_len, kv_len), q_len, kv_len, batch, heads, query.device)
+    call = of_tokens(query, key, parallel_config) or of_lengths(layer, q_len, kv_len)
+    plan = planned(layer, call, q_len, kv_len, batch, heads, query.device)
     if plan is None or not accepted(layer, plan, dropout):
         return None
     if attn_mask is not None:
@@ -48,6 +56,12 @@ def instead(
     if verified.by_hand_now():
         return verified.attend(plan, query, key, value, scale, brought)
     return attend(plan, query, key, value, scale, brought)
+
+
+def of_tokens(query: Tensor, key: Tensor, parallel_config: object = None) -> Call | None:
+    """The call as one that is left, where another library has divided its tokens over ranks: a design has other positions."""
+    why = None if tracing() else divided.of_call(query, key, parallel_config)
+    return None if why is None else Call(reason=f"left as it is: {why}")
 
 
 def planned(
@@ -99,7 +113,8 @@ def patch_torch() -> None:
     """scaled_dot_product_attention, for models that call it themselves. It may be called again at any time."""
     functional = torch.nn.functional
     original = functional.scaled_dot_product_attention
-    if _own(original):
+    # PyTorch's context_parallel puts its own function back only if it is still there
+    if _own(original) or divided.region() is not None:
         return
     for known, wrapper in _wrappers:
         if known is original:
@@ -198,7 +213,7 @@ def patch_diffusers(dispatch: Any) -> None:
         if mask is not None and mask.dim() == 2:
             mask = mask[:, None, None, :]
         q, k, v = (t.transpose(1, 2) for t in (query, key, value))
-        out = instead(q, k, v, mask, dropout_p, is_causal, scale)
+        out = instead(q, k, v, mask, dropout_p, is_causal, scale, kwargs.get("parallel_config"))
         if out is not None:
             return out.transpose(1, 2)
         with layers.hidden():
