@@ -187,7 +187,7 @@ mod tests {
         let few = Versus { doubts: vec![Doubt::Overlap, Doubt::Spread(0.41)], ..found };
         assert_eq!(
             versus(Words::of(Language::Spanish), &few, Some(&base)),
-            "1.28x nuestro kernel de máscara densa (los intervalos se solapan, dispersión 41%, el otro está limitado por el \
+            "1.28x nuestro kernel de máscara densa (los intervalos se solapan, variación 41%, el otro está limitado por el \
              lanzamiento: 1.22 ms por llamada, 0.550 ms en la GPU)"
         );
         let clocks = [Clock::Queue, Clock::Graph, Clock::Profiler];

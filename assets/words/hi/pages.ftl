@@ -45,7 +45,7 @@ code-blocks = प्रति मल्टीप्रोसेसर { $n } ब
 code-cached = कैश से
 code-compiled = { $ms } ms में कंपाइल
 code-silent = कंपाइलर ने कुछ नहीं छापा।
-code-key = कुंजी { $key }
+code-key = कैश कुंजी { $key }
 code-field = कोड
 code-apply = सुझाव लागू करें
 
@@ -59,7 +59,7 @@ problems-sizes = कोड के आकार लें
 gpus-predicted = एक लेयर का अनुमानित समय, forward और backward
 gpus-imbalance = असंतुलन
 gpus-received = मिली key
-gpus-exposed = अनछिपा
+gpus-exposed = जो छिपा नहीं
 gpus-plan = यह योजना
     .tip = Maskloom की योजना
 gpus-imbalance-tip = सबसे धीमी GPU का काम, सबके औसत की तुलना में।

@@ -257,7 +257,7 @@ mod tests {
         }
         let window =
             Reason::Window { reach: Reach::Last(512), near: 0.912, first: Some(First { keys: 4, more: 0.031 }) };
-        assert_eq!(reason(Words::of(Language::Chinese), &window), "最后 512 个键保留 91.2% 的质量，前 4 个键再多 3.1%");
+        assert_eq!(reason(Words::of(Language::Chinese), &window), "最后 512 个键保留 91.2% 的注意力质量，前 4 个键再多 3.1%");
         // the grid's kernel is a name
         let boxed = Form::Box { grid: Grid { extents: [2, 3, 4], start: 0 }, kernel: [1, 3, 3], first_frame: false };
         assert_eq!(form(Words::of(Language::English), &boxed), boxed.words());
