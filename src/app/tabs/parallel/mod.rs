@@ -7,7 +7,6 @@ mod figures;
 mod picture;
 #[cfg(test)]
 mod tests;
-mod told;
 mod work;
 
 use crate::app::background::Latest;
