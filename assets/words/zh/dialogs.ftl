@@ -56,6 +56,7 @@ gallery-title = 图库
 gallery-hint = 搜索名称、模型和说明；按 Enter 打开第一个
 gallery-filter = 筛选
 gallery-own = 您保存或打开的文档列在这里。
+gallery-folder = 您自己的预设：{ $folder } 中的 .json 文件
 gallery-none = 没有文档与这些词匹配。
 gallery-all = 全部
 gallery-recorded = { $from }：flex { $ms } ms
