@@ -38,7 +38,6 @@ refusal-block-mask-on-card = Esta máscara de bloques no puede calcularse en la 
     .hint = Copie los tensores al host.
 refusal-block-mask-empty = Una máscara de bloques con lote o cabezas de 0 está vacía.
     .hint = Use 1 para compartirla entre lotes o cabezas.
-refusal-block-mask-on-card = Las listas de bloques no se pueden crear en la tarjeta.
 refusal-block-size-zero = BLOCK_SIZE no puede ser 0.
     .hint = Use un tamaño de bloque positivo; el de PyTorch es 128x128.
 refusal-blocks-differ = Las listas de bloques difieren de las de PyTorch.

@@ -38,7 +38,6 @@ refusal-block-mask-on-card = यह ब्लॉक मास्क GPU पर �
     .hint = टेंसर को होस्ट पर कॉपी करें।
 refusal-block-mask-empty = 0 बैच या 0 हेड वाला ब्लॉक मास्क खाली है।
     .hint = बैच या हेड पर साझा करने के लिए 1 लिखें।
-refusal-block-mask-on-card = ब्लॉक सूचियाँ कार्ड पर नहीं बन सकतीं।
 refusal-block-size-zero = BLOCK_SIZE 0 नहीं हो सकता।
     .hint = धनात्मक ब्लॉक आकार लें; PyTorch का 128x128 है।
 refusal-blocks-differ = ब्लॉक सूचियाँ PyTorch की सूचियों से अलग हैं।

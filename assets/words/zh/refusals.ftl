@@ -38,7 +38,6 @@ refusal-block-mask-on-card = 这个块掩码无法在 GPU 上求出。
     .hint = 请把张量复制到主机内存。
 refusal-block-mask-empty = 批大小或头数为 0 的块掩码是空的。
     .hint = 要在批或头上广播，请写 1。
-refusal-block-mask-on-card = 块列表不能在显卡上生成。
 refusal-block-size-zero = BLOCK_SIZE 不能为 0。
     .hint = 使用正的块大小；PyTorch 的默认值是 128x128。
 refusal-blocks-differ = 块列表与 PyTorch 的不同。
