@@ -63,7 +63,7 @@ pub(crate) enum Done {
     /// An area was counted.
     Area { region: Region, figures: Figures },
     /// The files of the user's preset folder, and why there are none.
-    OwnPresets { own: Vec<PathBuf>, why: Option<Diagnostic> },
+    OwnPresets { folder: Option<PathBuf>, own: Vec<PathBuf>, why: Option<Diagnostic> },
     /// A race was kept for later windows.
     RaceKept,
     /// An export was written, or not.
@@ -390,9 +390,9 @@ impl Errands {
     /// Lists the user's own presets. Draws presets small, one after the other, and after them documents by their paths.
     pub(crate) fn thumbnails(&self, presets: Vec<String>, mut files: Vec<PathBuf>, size: usize) {
         self.start_many("thumbnails", move |send| {
-            let (own, why) = own_presets();
+            let (folder, own, why) = own_presets();
             files.extend(own.iter().filter(|path| !files.contains(path)).cloned().collect::<Vec<_>>());
-            if !send(Done::OwnPresets { own, why }) {
+            if !send(Done::OwnPresets { folder, own, why }) {
                 return;
             }
             let files = files.into_iter().map(|path| (path.display().to_string(), Some(path)));
@@ -426,10 +426,12 @@ impl Errands {
     }
 }
 
-fn own_presets() -> (Vec<PathBuf>, Option<Diagnostic>) {
-    let mut own = folders::presets().and_then(|folder| folders::entries(&folder).ok()).unwrap_or_default();
+/// The folder of the user's own presets, what is in it, and what is wrong with it.
+fn own_presets() -> (Option<PathBuf>, Vec<PathBuf>, Option<Diagnostic>) {
+    let folder = folders::presets();
+    let mut own = folder.as_ref().and_then(|folder| folders::entries(folder).ok()).unwrap_or_default();
     own.retain(|path| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json")));
-    (own, folders::wrong("MASKLOOM_PRESETS"))
+    (folder, own, folders::wrong("MASKLOOM_PRESETS"))
 }
 
 fn shrunk(of: &Built, base: Option<PathBuf>, kept: Option<f64>, control: &Control) -> Result<Shrunk, Diagnostic> {

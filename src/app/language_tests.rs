@@ -172,7 +172,7 @@ fn dialogs_and_the_canvas_are_chinese() {
     let connect = super::dialogs::connect(&window.state().state);
     window.state_mut().state.dialog = Some(connect);
     window.run_steps(3);
-    reads(&window, &["连接 GPU", "启动命令", "通过 ssh 的服务器", "放弃前等待"]);
+    reads(&window, &["连接 GPU", "启动命令", "通过 ssh 的服务器", "仍无应答则放弃"]);
     window.check_accessibility();
 }
 

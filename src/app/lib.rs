@@ -197,9 +197,10 @@ struct Fate {
 }
 
 fn closed(why: &str, report: Option<PathBuf>) -> Diagnostic {
-    let send = report.map_or(String::new(), |path| format!("; please report it with the file {}", path.display()));
+    let kept = "the document is kept: the next start opens it";
+    let send = report.map(|path| format!("please report it with the file {}", path.display()));
     Diagnostic::error("window-closed", format!("the window has been closed: {why}"))
-        .hint(format!("the document is kept: the next start opens it{send}"))
+        .hint(send.map_or(kept.into(), |send| format!("{kept}; {send}")))
 }
 
 fn no_window(why: &str) -> Diagnostic {

@@ -2,6 +2,7 @@
 //!
 //! Invariant: as in `tests`: every action is a user's action.
 
+use super::drafts::Dialog;
 use super::layout;
 use super::tests::*;
 use super::theme::ThemeChoice;
@@ -133,6 +134,21 @@ fn enter_opens_the_first_preset_that_the_gallery_finds() {
     settle(&mut window);
     assert!(state(&window).dialog.is_none());
     assert_eq!(state(&window).document.name, "NATTEN 2-D");
+}
+
+/// Also while it is empty: a folder that nobody names is never found.
+#[test]
+fn the_gallery_names_the_folder_of_own_presets() {
+    let mut window = window(None);
+    command(&mut window, Key::G);
+    let folder = crate::worker::folders::presets().expect("a folder for data");
+    step_until(&mut window, "the folder is known", |state| match &state.dialog {
+        Some(Dialog::Gallery(gallery)) => gallery.folder.as_ref() == Some(&folder),
+        _ => false,
+    });
+    click(&mut window, "Yours");
+    let words = format!("Presets of yours: .json files in {}", folder.display());
+    assert!(window.query_by_label(&words).is_some(), "{words}");
 }
 
 #[test]

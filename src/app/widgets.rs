@@ -11,6 +11,7 @@ use super::theme;
 use crate::base::words::count;
 pub(super) use crate::base::words::{grouped, percent, time as milliseconds};
 use crate::base::{Diagnostic, diagnostic::Severity};
+use crate::words::Words;
 use egui::{Id, Response, RichText, TextEdit, Ui};
 
 /// A text being typed.
@@ -85,13 +86,19 @@ pub(super) fn parsed_field<T>(
     Some(parsed)
 }
 
+/// The way out of a diagnostic in a language, as a window has it. None in English.
+pub(super) fn way_out(said: &Words, why: &Diagnostic) -> Option<String> {
+    let hint = why.hint.as_deref().map(words);
+    said.way_out(&why.code, hint.as_deref())
+}
+
 /// What a diagnostic is about, in the language that is spoken, above its English message. Nothing in English.
 pub(super) fn refusal(ui: &mut Ui, why: &Diagnostic) {
     let said = spoken(ui.ctx());
     if let Some(sentence) = said.refusal(&why.code) {
         ui.add(egui::Label::new(sentence).wrap());
     }
-    if let Some(way_out) = said.way_out(&why.code).filter(|_| why.hint.is_some()) {
+    if let Some(way_out) = way_out(said, why) {
         ui.add(egui::Label::new(RichText::new(way_out).weak()).wrap());
     }
 }
@@ -103,7 +110,7 @@ pub(super) fn diagnostic_below(ui: &mut Ui, why: &Diagnostic) {
     if let Some(sentence) = said.refusal(&why.code) {
         ui.add(egui::Label::new(RichText::new(sentence).small().color(colour)).wrap());
     }
-    if let Some(way_out) = said.way_out(&why.code).filter(|_| why.hint.is_some()) {
+    if let Some(way_out) = way_out(said, why) {
         ui.add(egui::Label::new(RichText::new(way_out).small().weak()).wrap());
     }
     ui.add(egui::Label::new(RichText::new(&why.message).small().color(colour)).wrap());

@@ -6,7 +6,7 @@ use super::arguments;
 use super::opened::{self, CodeArgs};
 use super::out::{self, Failure, Progress};
 use super::overrides::Overrides;
-use super::table::{self, Table};
+use super::table::{self, Cell, Table};
 use super::work::{self, Where};
 use crate::base::{BackendName, Diagnostic, Layout};
 use crate::tasks::conform::stack::{self, Stack};
@@ -142,10 +142,12 @@ fn stack_text(title: &str, found: &Stack) -> String {
     let kernel = if found.kernel.is_empty() { String::new() } else { format!("{}\n", found.kernel) };
     let mut text = format!("{title}\n{} on {}{version}\n{kernel}", found.backend, found.device);
     if !found.gradients.is_empty() {
-        let mut rows = Table::new(&["gradient", "off by", "allowed", "largest", "verdict"]);
+        let mut rows =
+            Table::told(&["column-gradient", "column-off", "column-allowed", "column-largest", "column-verdict"]);
         for e in &found.gradients {
             let [off, allowed, largest] = [e.max_abs, e.allowed, e.largest].map(table::error);
-            rows.row([e.name.clone(), off, allowed, largest, if e.passed() { "right" } else { "WRONG" }.into()]);
+            let verdict = Cell::text(if e.passed() { "row-right" } else { "row-wrong" });
+            rows.row([e.name.as_str().into(), off.into(), allowed.into(), largest.into(), verdict]);
         }
         text.push_str(&rows.render());
     }
@@ -165,15 +167,24 @@ fn stack_text(title: &str, found: &Stack) -> String {
 
 fn word(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Fail => "FAIL",
-        Verdict::Refused => "refused",
+        Verdict::Pass => "row-pass",
+        Verdict::Fail => "row-fail",
+        Verdict::Refused => "row-refused",
     }
 }
 
 fn text(report: &Report) -> String {
-    let mut table =
-        Table::new(&["case", "verdict", "blocks", "out error", "allowed", "lse error", "gradients", "ms", "kernel"]);
+    let mut table = Table::told(&[
+        "column-case",
+        "column-verdict",
+        "column-blocks",
+        "column-out-error",
+        "column-allowed",
+        "column-lse-error",
+        "column-gradients",
+        "ms",
+        "column-kernel",
+    ]);
     for case in &report.cases {
         table.row(row(case));
     }
@@ -193,20 +204,20 @@ fn text(report: &Report) -> String {
     text
 }
 
-fn row(case: &CaseReport) -> [String; 9] {
+fn row(case: &CaseReport) -> [Cell; 9] {
     let m = case.measured.as_ref();
     let number = |x: Option<f64>| x.map_or("-".into(), |x| format!("{x:.2e}"));
     let blocks = if case.blocks == 0 { "-".into() } else { case.blocks.to_string() };
     [
-        case.name.clone(),
-        word(case.verdict).into(),
-        blocks,
-        number(m.and_then(|m| m.out)),
-        number(m.map(|m| m.allowed)),
-        number(m.and_then(|m| m.lse)),
-        worst_gradient(case),
-        format!("{:.0}", case.ms),
-        m.map_or(String::new(), |m| m.kernel.clone()),
+        case.name.as_str().into(),
+        Cell::text(word(case.verdict)),
+        blocks.into(),
+        number(m.and_then(|m| m.out)).into(),
+        number(m.map(|m| m.allowed)).into(),
+        number(m.and_then(|m| m.lse)).into(),
+        worst_gradient(case).into(),
+        format!("{:.0}", case.ms).into(),
+        m.map_or(Cell::default(), |m| m.kernel.as_str().into()),
     ]
 }
 

@@ -5,7 +5,7 @@
 use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
-use super::table::{self, Table};
+use super::table::{self, Cell, Table};
 use super::work::Worker;
 use crate::backends::cuda::Cache;
 use crate::base::{BackendName, Diagnostic};
@@ -165,18 +165,26 @@ fn object((name, backend, a): &Built) -> serde_json::Value {
 }
 
 fn render(built: &[Built]) -> String {
-    let mut table =
-        Table::new(&["preset", "backend", "kernel", "arch", "registers", "shared", "spills", "compiled in"]);
+    let mut table = Table::told(&[
+        "column-preset",
+        "column-backend",
+        "column-kernel",
+        "arch",
+        "column-registers",
+        "column-shared",
+        "column-spills",
+        "column-compiled",
+    ]);
     for (name, backend, a) in built {
-        let time = if a.cached { "cached".into() } else { table::milliseconds(a.compile_ms) };
+        let time = if a.cached { Cell::text("row-cached") } else { table::milliseconds(a.compile_ms).into() };
         table.row([
-            name.clone(),
-            backend.to_string(),
-            a.name.clone(),
-            a.arch.clone(),
-            a.registers.to_string(),
-            table::bytes(a.shared_bytes.into()),
-            table::bytes(a.spill_bytes.into()),
+            name.as_str().into(),
+            backend.as_str().into(),
+            a.name.as_str().into(),
+            a.arch.as_str().into(),
+            a.registers.to_string().into(),
+            table::bytes(a.shared_bytes.into()).into(),
+            table::bytes(a.spill_bytes.into()).into(),
             time,
         ]);
     }

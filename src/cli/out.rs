@@ -104,8 +104,8 @@ pub(super) fn words() -> &'static Words {
 pub(super) fn diagnostics(all: &[Diagnostic]) {
     let said = words();
     for reported in all {
-        let way_out = said.way_out(&reported.code).filter(|_| reported.hint.is_some());
-        said.refusal(&reported.code).into_iter().chain(way_out).for_each(note);
+        let way_out = said.way_out(&reported.code, reported.hint.as_deref());
+        said.refusal(&reported.code).into_iter().chain(way_out.as_deref()).for_each(note);
         note(&reported.render());
     }
 }

@@ -7,7 +7,7 @@ use super::check;
 use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
-use super::table::{self, Table};
+use super::table::{self, Cell, Table};
 use crate::base::{Control, Diagnostic};
 use crate::document::from_document;
 use crate::parallel::cost::{CARD, Cost};
@@ -19,6 +19,8 @@ use crate::parallel::plan::Plan;
 use crate::parallel::request::{Kind, Request, Shape, check_ranks};
 use crate::parallel::rivals::{Rival, rivals};
 use crate::parallel::rows::MaskRows;
+use crate::tasks::divisions;
+use crate::words::Words;
 use crate::worker::files;
 use serde_json::{Value, json};
 use std::io::Read;
@@ -89,7 +91,9 @@ fn reported(paths: &[FarPath]) -> String {
     }
     let mut table = Table::told(&["column-way", "column-read", "column-mask", "column-how"]);
     for path in paths {
-        table.row([path.name, path.release, path.fate.word(), path.how.words()].map(str::to_string));
+        let fate = Cell::told(|said| divisions::fate(said, path.fate).into());
+        let how = Cell::told(|said| divisions::how(said, path.how).into());
+        table.row([path.name.into(), path.release.into(), fate, how]);
     }
     format!("\nWhat other ways do with these masks\n{}", table.render())
 }
@@ -210,38 +214,44 @@ fn words(n: usize, what: &str) -> String {
 }
 
 fn divisions(plan: &Plan, others: &[Rival]) -> String {
-    let mut table = Table::new(&[
-        "division",
-        "imbalance",
-        "keys received",
-        "keys needed",
-        "forward ms",
-        "backward ms",
-        "exposed ms",
-        "most memory",
+    let mut table = Table::told(&[
+        "column-division",
+        "column-imbalance",
+        "column-keys-received",
+        "column-keys-needed",
+        "column-forward-ms",
+        "column-backward-ms",
+        "column-exposed-ms",
+        "column-most-memory",
     ]);
-    let mut row = |name: &str, f: &Figures| {
+    let mut row = |name: &dyn Fn(&'static Words) -> String, f: &Figures| {
         let most = f.peak_bytes.iter().max().copied().unwrap_or(0);
         let how = match f.exchange {
             Exchange::AllGather => " (all-gather)",
             _ => "",
         };
         table.row([
-            format!("{name}{how}"),
-            format!("{:.3}", f.imbalance),
-            table::percent(f.received),
-            table::percent(f.needed),
-            format!("{:.3}", f.forward_ms),
-            format!("{:.3}", f.backward_ms),
-            format!("{:.3}", f.exposed_ms),
-            table::bytes(most),
+            Cell::told(|said| format!("{}{how}", name(said))),
+            format!("{:.3}", f.imbalance).into(),
+            table::percent(f.received).into(),
+            table::percent(f.needed).into(),
+            format!("{:.3}", f.forward_ms).into(),
+            format!("{:.3}", f.backward_ms).into(),
+            format!("{:.3}", f.exposed_ms).into(),
+            table::bytes(most).into(),
         ]);
     };
-    row("this plan", &plan.figures);
+    row(&|said| said.text("row-this-plan").into(), &plan.figures);
     let mut refused = String::new();
     for rival in others {
         match &rival.figures {
-            Ok(figures) => row(&format!("{}: {}", rival.name, rival.about.words()), figures),
+            Ok(figures) => {
+                let name = |said: &'static Words| {
+                    let about = divisions::about(said, rival.about).into();
+                    said.with("row-rival", &[("name", rival.name.into()), ("about", about)])
+                };
+                row(&name, figures)
+            }
             Err(why) => refused.push_str(&format!("{}: {}\n", rival.name, why.message)),
         }
     }
@@ -250,12 +260,13 @@ fn divisions(plan: &Plan, others: &[Rival]) -> String {
 
 /// Each division's imbalance in each kind of layer: a plan that balances one mask may leave another one crooked.
 fn by_kind(request: &Request, plan: &Plan, others: &[Rival]) -> String {
-    let head = std::iter::once("imbalance by kind").chain(request.kinds().iter().map(|kind| kind.name.as_str()));
+    let names = request.kinds().iter().map(|kind| kind.name.as_str());
+    let head = std::iter::once(Cell::text("column-by-kind")).chain(names.map(Cell::from));
     let mut table = Table::new(&head.collect::<Vec<_>>());
-    let own = std::iter::once(("this plan", &plan.figures));
-    for (name, figures) in own.chain(others.iter().filter_map(|r| Some((r.name, r.figures.as_ref().ok()?)))) {
-        let cells = figures.kinds.iter().map(|kind| format!("{:.3}", kind.imbalance));
-        table.row(std::iter::once(name.to_string()).chain(cells));
+    let own = std::iter::once((Cell::text("row-this-plan"), &plan.figures));
+    for (name, figures) in own.chain(others.iter().filter_map(|r| Some((r.name.into(), r.figures.as_ref().ok()?)))) {
+        let cells = figures.kinds.iter().map(|kind| format!("{:.3}", kind.imbalance).into());
+        table.row(std::iter::once(name).chain(cells));
     }
     format!("\n{}", table.render())
 }

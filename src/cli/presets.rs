@@ -198,8 +198,9 @@ fn passed_over(row: &Row) -> Option<Diagnostic> {
 
 fn of_file(what: &str, file: &Path, why: &Diagnostic) -> Diagnostic {
     let message = format!("the {what} {} is passed over: {}", file.display(), why.message);
-    let help = why.hint.as_deref().map(|hint| format!("{hint}; ")).unwrap_or_default();
-    Diagnostic::warning("file-passed-over", message).hint(format!("{help}mend the file or remove it"))
+    let mend = "mend the file or remove it";
+    let help = why.hint.as_ref().map_or(mend.into(), |hint| format!("{hint}; {mend}"));
+    Diagnostic::warning("file-passed-over", message).hint(help)
 }
 
 fn tell(all: Vec<Diagnostic>) {

@@ -3,16 +3,18 @@
 //! Invariant: every time is shown with its error; a wrong result shows no time and fails the command. Must not know how
 //! a race runs.
 
-use super::table::{self, Table};
+use super::table::{self, Cell, Table};
 use crate::analysis::block_mask::sparsity_words;
 use crate::base::words::MEMORY;
 use crate::base::{BackendName, Device, Provenance, Severity};
 use crate::problem::ProblemSpec;
+use crate::problem::facts::KernelReport;
 use crate::problem::result::{
     BackendReport, GradientError, GradientOutcome, GradientReport, HeadMaximum, Outcome, OutputName, RunReport, Timing,
     spread_words,
 };
-use crate::problem::verdict::what_ran;
+use crate::problem::verdict::{Ran, what_ran};
+use crate::tasks::ratios;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -80,7 +82,6 @@ pub(super) fn render(report: &RunReport) -> String {
 
 /// The same, with every time as a ratio to this backend's.
 pub(super) fn render_against(report: &RunReport, wanted: Option<BackendName>) -> String {
-    let versus = report.baseline_of(wanted).map(|base| format!("vs {}", base.words)).unwrap_or_default();
     let rate = if report.device == Device::Cpu { "GFLOP/s" } else { "TFLOP/s" };
     let mut columns = vec![
         "column-backend",
@@ -88,7 +89,7 @@ pub(super) fn render_against(report: &RunReport, wanted: Option<BackendName>) ->
         "column-median",
         "column-spread",
         rate,
-        &versus,
+        "",
         "column-memory",
         "column-error",
         "column-allowed",
@@ -97,9 +98,13 @@ pub(super) fn render_against(report: &RunReport, wanted: Option<BackendName>) ->
     ];
     let called = report.backends.iter().any(|r| r.outcome.forward().is_some_and(|t| t.calls.is_some()));
     if called {
-        columns.insert(3, "call");
+        columns.insert(3, "column-call");
     }
-    let mut table = Table::told(&columns);
+    let versus = report.baseline_of(wanted).map_or_else(Cell::default, |base| {
+        Cell::told(|said| said.with("column-vs", &[("base", ratios::ran(said, &base.ran).into())]))
+    });
+    let columns = columns.into_iter().map(|title| if title.is_empty() { versus.clone() } else { Cell::title(title) });
+    let mut table = Table::new(&columns.collect::<Vec<_>>());
     report.backends.iter().filter_map(|r| line(r, report, wanted, called)).for_each(|cells| table.row(cells));
     let mut out = if table.is_empty() { String::new() } else { table.render() };
     out.push_str(&against(report, wanted));
@@ -162,51 +167,62 @@ fn against(report: &RunReport, wanted: Option<BackendName>) -> String {
     }
 }
 
-fn line(r: &BackendReport, report: &RunReport, wanted: Option<BackendName>, called: bool) -> Option<Vec<String>> {
+fn line(r: &BackendReport, report: &RunReport, wanted: Option<BackendName>, called: bool) -> Option<Vec<Cell>> {
     let Outcome::Done { kernel, error, timings, .. } = &r.outcome else { return None };
-    let mut cells = vec![r.backend.to_string(), what_ran(r.backend, kernel)];
+    let mut cells = vec![r.backend.as_str().into(), ran(r.backend, kernel)];
     match timings.forward() {
         Some(t) => {
             let is_base = report.baseline_of(wanted).is_some_and(|base| base.backend == r.backend);
-            let own = if is_base { "baseline".to_string() } else { String::new() };
-            let ratio = report.versus_of(r.backend, wanted).map_or(own, |versus| versus.words());
+            let own = if is_base { Cell::text("row-baseline") } else { Cell::default() };
+            let versus = report.versus_of(r.backend, wanted);
+            let ratio = versus.map_or(own, |versus| Cell::told(|said| ratios::versus(said, &versus, None)));
             let unit = if report.device == Device::Cpu { 1e6 } else { 1e9 };
             let rate = table::digits(report.work.flop / t.median_ms / unit);
-            cells.extend([table::milliseconds(t.median_ms), t.spread_words(), rate, ratio]);
+            cells.extend([table::milliseconds(t.median_ms).into(), t.spread_words().into(), rate.into(), ratio]);
         }
-        None => cells.extend(["-", "-", "-", "-"].map(String::from)),
+        None => cells.extend(["-", "-", "-", "-"].map(Cell::from)),
     }
     if called {
         let call = timings.forward().and_then(|t| t.calls).map(|calls| table::milliseconds(calls.median_ms));
-        cells.insert(3, call.unwrap_or("-".into()));
+        cells.insert(3, call.unwrap_or("-".into()).into());
     }
-    let verdict =
-        if error.passed() { table::error(error.max_abs()) } else { format!("{} WRONG", table::error(error.max_abs())) };
+    let largest = table::error(error.max_abs());
+    let wrong = |largest: &str| Cell::told(|said| said.with("row-error-wrong", &[("error", largest.into())]));
+    let verdict = if error.passed() { largest.into() } else { wrong(&largest) };
     let lse = error.max_abs_of(&OutputName::Lse).map_or("-".into(), table::error);
     cells.extend([
-        table::memory(r.outcome.memory()),
+        table::memory(r.outcome.memory()).into(),
         verdict,
-        table::error(error.allowed()),
-        lse,
-        kernel.words.clone(),
+        table::error(error.allowed()).into(),
+        lse.into(),
+        kernel.words.as_str().into(),
     ]);
     Some(cells)
 }
+
+/// Who ran, as a cell.
+pub(super) fn ran(backend: BackendName, kernel: &KernelReport) -> Cell {
+    let ran = Ran::of(backend, kernel);
+    Cell::told(|said| ratios::ran(said, &ran))
+}
+
+/// The titles of [`gradient_line`].
+pub(super) const GRADIENTS: [&str; 7] = [
+    "column-backend",
+    "column-backward",
+    "column-both",
+    "column-memory",
+    "column-worst",
+    "column-error",
+    "column-allowed",
+];
 
 /// The backward passes as a table, with refusals and failures below; empty if none was requested.
 pub(super) fn gradients(report: &RunReport) -> String {
     if report.gradients.is_empty() {
         return String::new();
     }
-    let mut table = Table::told(&[
-        "column-backend",
-        "column-backward",
-        "column-both",
-        "column-memory",
-        "column-worst",
-        "column-error",
-        "column-allowed",
-    ]);
+    let mut table = Table::told(&GRADIENTS);
     let mut below = String::new();
     for r in &report.gradients {
         match &r.outcome {
@@ -265,8 +281,8 @@ pub(super) fn max_scores(report: &RunReport) -> String {
         return "\nmax_scores: none of these backends returns them; flex and eager do\n".into();
     };
     let names: Vec<String> = given.iter().map(|(name, _)| name.to_string()).collect();
-    let titles: Vec<&str> = ["head"].into_iter().chain(names.iter().map(String::as_str)).collect();
-    let mut table = Table::new(&titles);
+    let titles: Vec<&str> = ["column-head"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    let mut table = Table::told(&titles);
     for head in 0..heads {
         let cell = |heads: &[HeadMaximum]| heads.get(head).map_or(String::new(), |top| format!("{:.4}", top.0));
         table.row([head.to_string()].into_iter().chain(given.iter().map(|(_, heads)| cell(heads))));

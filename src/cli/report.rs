@@ -3,14 +3,15 @@
 //! Invariant: the report contains the file's data and nothing else. Must not know workers.
 
 use super::out::{self, Failure};
-use super::table::Table;
+use super::table::{Cell, Table};
 use super::{figures, picture, race, table};
 use crate::backends::race::RaceOptions;
 use crate::base::words::MEMORY;
 use crate::base::{Diagnostic, Provenance};
 use crate::problem::result::{BackendReport, GradientOutcome, GradientReport, Outcome, RunReport};
-use crate::problem::verdict::what_ran;
+use crate::tasks::ratios;
 use crate::tasks::run_file::{self, Change, PassChange, RunFile};
+use crate::words::Words;
 use crate::worker::files;
 use serde_json::json;
 use std::path::PathBuf;
@@ -36,13 +37,15 @@ pub(super) fn report(args: Args) -> Result<(), Failure> {
     let run = RunFile::open(&args.run)?;
     let other = args.compare.as_deref().map(RunFile::open).transpose()?;
     let compared = other.as_ref().map(|other| run_file::compare(&run, other));
+    // a file is read by others
+    let form = if args.out.is_some() { Table::markdown } else { Table::markdown_shown };
     let text = match (&compared, args.json) {
-        (None, false) => markdown(&run),
+        (None, false) => markdown(&run, form),
         (None, true) => run.to_json()?,
         (Some((changes, differences)), true) => {
             format!("{:#}\n", json!({ "changes": changes, "differences": differences }))
         }
-        (Some((changes, differences)), false) => comparison(changes, differences),
+        (Some((changes, differences)), false) => comparison(changes, differences, form),
     };
     let tables = || match &compared {
         None => tables(&run.report),
@@ -73,30 +76,30 @@ fn file(tables: &[Table], ending: &str) -> Option<String> {
 
 /// The forward passes, and the backward passes where there are some.
 fn tables(run: &RunReport) -> Vec<Table> {
-    let mut forward = Table::new(&[
-        "backend",
-        "what ran",
-        "median",
-        "spread",
+    let mut forward = Table::told(&[
+        "column-backend",
+        "column-ran",
+        "column-median",
+        "column-spread",
         "TFLOP/s",
-        "versus",
-        "memory",
-        "largest error",
-        "allowed",
-        "kernel",
+        "column-versus",
+        "column-memory",
+        "column-largest-error",
+        "column-allowed",
+        "column-kernel",
     ]);
     run.backends.iter().for_each(|b| forward.row(line(b, run)));
     let mut all = vec![forward];
     if !run.gradients.is_empty() {
-        let mut backward =
-            Table::new(&["backend", "backward", "forward + backward", "memory", "worst gradient", "error", "allowed"]);
+        let mut backward = Table::told(&race::GRADIENTS);
         run.gradients.iter().for_each(|g| backward.row(gradient_line(g, run)));
         all.push(backward);
     }
     all
 }
 
-pub(super) fn markdown(run: &RunFile) -> String {
+/// A run; its tables in Markdown by `form`: as files have them, or as a reader is shown them.
+pub(super) fn markdown(run: &RunFile, form: fn(&Table) -> String) -> String {
     let (d, r) = (&run.document, &run.report);
     let s = &d.settings;
     let mut out = format!("# {}\n\n", d.name);
@@ -119,7 +122,7 @@ pub(super) fn markdown(run: &RunFile) -> String {
         table::percent(r.work.computed),
         s.block_size
     ));
-    out.push_str(&tables(r).iter().map(Table::markdown).collect::<Vec<_>>().join("\n"));
+    out.push_str(&tables(r).iter().map(form).collect::<Vec<_>>().join("\n"));
     if r.backends.iter().any(|b| b.outcome.memory().is_some()) {
         out.push_str(&format!("\nMemory: {MEMORY}.\n"));
     }
@@ -141,25 +144,30 @@ pub(super) fn markdown(run: &RunFile) -> String {
 }
 
 /// A backward pass: its time, the sum with the forward time, its worst gradient, or the reason for its absence.
-fn gradient_line(g: &GradientReport, run: &RunReport) -> Vec<String> {
+fn gradient_line(g: &GradientReport, run: &RunReport) -> Vec<Cell> {
+    let none = |word: &str, why: &Diagnostic| {
+        let figures = |said: &'static Words| [("word", said.text(word).into()), ("why", why.message.as_str().into())];
+        vec![g.backend.as_str().into(), Cell::told(|said| said.with("row-why", &figures(said)))]
+    };
     match &g.outcome {
-        GradientOutcome::Refused { why } => vec![g.backend.to_string(), format!("refused: {}", why.message)],
-        GradientOutcome::Failed { why } => vec![g.backend.to_string(), format!("failed: {}", why.message)],
+        GradientOutcome::Refused { why } => none("row-refused", why),
+        GradientOutcome::Failed { why } => none("row-failed", why),
         GradientOutcome::Done { errors, timing, .. } => {
-            race::gradient_line(g, errors, timing.as_ref().map(|t| t.median_ms), run)
+            let cells = race::gradient_line(g, errors, timing.as_ref().map(|t| t.median_ms), run);
+            cells.into_iter().map(Cell::from).collect()
         }
     }
 }
 
-fn line(b: &BackendReport, run: &RunReport) -> Vec<String> {
+fn line(b: &BackendReport, run: &RunReport) -> Vec<Cell> {
     let refused = |word: &str, why: &Diagnostic| {
-        let mut cells = vec![String::new(); 10];
-        (cells[0], cells[1], cells[9]) = (b.backend.to_string(), word.to_string(), why.message.clone());
+        let mut cells = vec![Cell::default(); 10];
+        (cells[0], cells[1], cells[9]) = (b.backend.as_str().into(), Cell::text(word), why.message.as_str().into());
         cells
     };
     match &b.outcome {
-        Outcome::Refused { why } => refused("refused", why),
-        Outcome::Failed { why } => refused("failed", why),
+        Outcome::Refused { why } => refused("row-refused", why),
+        Outcome::Failed { why } => refused("row-failed", why),
         Outcome::Done { kernel, error, timings, .. } => {
             let [median, spread, tflops] = match timings.forward() {
                 Some(t) => {
@@ -168,24 +176,30 @@ fn line(b: &BackendReport, run: &RunReport) -> Vec<String> {
                 }
                 None => ["-", "-", "-"].map(String::from),
             };
-            let wrong = error.fault().map(|fault| format!(" WRONG: {fault}")).unwrap_or_default();
+            let largest = table::error(error.max_abs());
+            let wrong = |fault: String| {
+                Cell::told(|said| {
+                    let word = said.with("row-error-wrong", &[("error", largest.as_str().into())]);
+                    said.with("row-why", &[("word", word.into()), ("why", fault.as_str().into())])
+                })
+            };
             let base = run.baseline();
             let versus = match (&base, run.versus(b.backend)) {
-                (Some(base), Some(versus)) => versus.words_of(&base.words),
-                (Some(base), None) if base.backend == b.backend => "baseline".into(),
-                _ => String::new(),
+                (Some(base), Some(versus)) => Cell::told(|said| ratios::versus(said, &versus, Some(&base.ran))),
+                (Some(base), None) if base.backend == b.backend => Cell::text("row-baseline"),
+                _ => Cell::default(),
             };
             vec![
-                b.backend.to_string(),
-                what_ran(b.backend, kernel),
-                median,
-                spread,
-                tflops,
+                b.backend.as_str().into(),
+                race::ran(b.backend, kernel),
+                median.into(),
+                spread.into(),
+                tflops.into(),
                 versus,
-                table::memory(b.outcome.memory()),
-                format!("{}{wrong}", table::error(error.max_abs())),
-                table::error(error.allowed()),
-                kernel.words.clone(),
+                table::memory(b.outcome.memory()).into(),
+                error.fault().map_or_else(|| largest.as_str().into(), wrong),
+                table::error(error.allowed()).into(),
+                kernel.words.as_str().into(),
             ]
         }
     }
@@ -193,19 +207,20 @@ fn line(b: &BackendReport, run: &RunReport) -> Vec<String> {
 
 fn changed(changes: &[Change]) -> Table {
     let backward = changes.iter().any(|c| c.backward.is_some());
-    let mut head = vec!["backend", "before", "after", "speed-up", ""];
-    head.extend(["backward before", "backward after", "speed-up", ""].into_iter().filter(|_| backward));
-    let mut table = Table::new(&head);
+    let mut head = vec!["column-backend", "column-before", "column-after", "column-speed-up", ""];
+    let more = ["column-backward-before", "column-backward-after", "column-speed-up", ""];
+    head.extend(more.into_iter().filter(|_| backward));
+    let mut table = Table::told(&head);
     for c in changes {
         let more = backward.then(|| pass_cells(c.backward.as_ref()));
-        let cells = std::iter::once(c.backend.to_string()).chain(pass_cells(Some(&c.forward)));
+        let cells = std::iter::once(Cell::from(c.backend.as_str())).chain(pass_cells(Some(&c.forward)));
         table.row(cells.chain(more.into_iter().flatten()));
     }
     table
 }
 
-fn comparison(changes: &[Change], differences: &[String]) -> String {
-    let mut out = changed(changes).markdown();
+fn comparison(changes: &[Change], differences: &[String], form: fn(&Table) -> String) -> String {
+    let mut out = form(&changed(changes));
     if !differences.is_empty() {
         out.push_str("\nThe runs differ in more than time:\n\n");
         differences.iter().for_each(|d| out.push_str(&format!("- {d}\n")));
@@ -214,12 +229,13 @@ fn comparison(changes: &[Change], differences: &[String]) -> String {
 }
 
 /// One pass of two runs: times, ratio, doubts.
-fn pass_cells(pass: Option<&PassChange>) -> [String; 4] {
+fn pass_cells(pass: Option<&PassChange>) -> [Cell; 4] {
     let ms = |t: Option<f64>| t.map_or("-".into(), table::milliseconds);
     let ratio = pass.and_then(|p| p.speed_up).map_or("-".into(), |s| format!("{}x", table::digits(s)));
-    let verdict = pass.and_then(|p| p.verdict.clone()).unwrap_or_default();
+    let versus = pass.and_then(|p| p.versus.as_ref());
+    let verdict = versus.map_or_else(Cell::default, |of| Cell::told(|said| ratios::remark(said, of)));
     let (before, after) = (pass.and_then(|p| p.before_ms), pass.and_then(|p| p.after_ms));
-    [ms(before), ms(after), ratio, verdict]
+    [ms(before).into(), ms(after).into(), ratio.into(), verdict]
 }
 
 /// How the run was timed: `10 rounds of 1 passes after 2 untimed`, `3 backward passes`.
@@ -265,15 +281,16 @@ mod tests {
             speed_up: before_ms.zip(after_ms).map(|(a, b): (f64, f64)| a / b),
             significant: false,
             verdict: None,
+            versus: None,
         };
         let change = |backend, backward| Change { backend, forward: pass(Some(2.0), Some(1.0)), backward };
         let flex = change(BackendName::Flex, Some(pass(Some(6.0), Some(2.0))));
         let sdpa = change(BackendName::Sdpa, None);
-        let both = comparison(&[flex, sdpa.clone()], &[]);
+        let both = comparison(&[flex, sdpa.clone()], &[], Table::markdown);
         let flex = "| flex | 2.00 ms | 1.00 ms | 2.00x |  | 6.00 ms | 2.00 ms | 3.00x |  |";
         assert_eq!(both.lines().nth(2), Some(flex), "{both}");
         let bars: Vec<usize> = both.lines().map(|line| line.matches('|').count()).collect();
         assert_eq!(bars, [10; 4], "{both}");
-        assert!(!comparison(&[sdpa], &[]).contains("backward"));
+        assert!(!comparison(&[sdpa], &[], Table::markdown).contains("backward"));
     }
 }

@@ -231,11 +231,11 @@ fn render(rows: &[Value]) -> String {
     ];
     let backward = rows.iter().any(|row| row.get("backward_ms").is_some() || row.get("backward_refused").is_some());
     if backward {
-        titles.extend(["column-backward", "both", "memory of both", "column-worst"]);
+        titles.extend(["column-backward", "column-sum", "column-both-memory", "column-worst"]);
     }
     let machines: BTreeSet<&str> = rows.iter().filter_map(|row| row["target"].as_str()).collect();
     if machines.len() > 1 {
-        titles.insert(0, "machine");
+        titles.insert(0, "column-machine");
     }
     let mut table = Table::told(&titles);
     for row in rows {

@@ -1,7 +1,8 @@
 //! Tables: aligned plain text, or what `--table` asks for.
 //!
-//! Invariant: titles are in the reader's language in text alone, files have the English ones; in text, columns are separated by two spaces, number columns are aligned to the right, and no line ends in a space; as CSV and
-//! TeX, lines of tables are marked, so that `out` makes comments of all other lines.
+//! Invariant: titles and words are in the reader's language in text alone, files have the English ones; in text, columns are
+//! separated by two spaces, number columns are aligned to the right, and no line ends in a space; as CSV and TeX, lines of
+//! tables are marked, so that `out` makes comments of all other lines.
 
 use crate::base::words::columns as width_of;
 use crate::base::words::is_number;
@@ -69,20 +70,53 @@ pub(super) fn in_form(text: &str, form: Form) -> String {
     text.lines().map(line).collect()
 }
 
+/// A cell: what files have, and what a reader of text is shown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Cell {
+    file: String,
+    shown: String,
+}
+
+impl Cell {
+    /// Words of a language: English in files.
+    pub(super) fn told(words: impl Fn(&'static Words) -> String) -> Cell {
+        Cell { file: words(Words::of(Language::English)), shown: words(Words::of(Language::chosen())) }
+    }
+
+    /// A text by its id.
+    pub(super) fn text(id: &str) -> Cell {
+        Cell::told(|said| said.text(id).into())
+    }
+
+    /// A title: a text by its id, or a name, the same in every language.
+    pub(super) fn title(title: &str) -> Cell {
+        if title.starts_with("column-") { Cell::text(title) } else { title.into() }
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell { shown: text.clone(), file: text }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        text.to_string().into()
+    }
+}
+
 /// A table under construction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
-    head: Vec<String>,
-    /// The titles that a reader is shown.
-    shown: Vec<String>,
-    rows: Vec<Vec<String>>,
+    head: Vec<Cell>,
+    rows: Vec<Vec<Cell>>,
 }
 
 impl Table {
     /// A table with these column titles.
-    pub(super) fn new(head: &[&str]) -> Table {
-        let head: Vec<String> = head.iter().map(|h| h.to_string()).collect();
-        Table { shown: head.clone(), head, rows: Vec::new() }
+    pub(super) fn new<C: Into<Cell> + Clone>(head: &[C]) -> Table {
+        Table { head: head.iter().cloned().map(Into::into).collect(), rows: Vec::new() }
     }
 
     /// A table whose titles are texts by their ids; a title that is no id is a name, the same in every language.
@@ -91,14 +125,16 @@ impl Table {
     }
 
     fn told_in(said: &'static Words, head: &[&str]) -> Table {
-        let titles = |said: &'static Words| {
-            head.iter().map(|title| if title.starts_with("column-") { said.text(title) } else { title }.to_string())
+        let in_words = |said: &'static Words, title: &str| {
+            if title.starts_with("column-") { said.text(title).to_string() } else { title.to_string() }
         };
-        Table { head: titles(Words::of(Language::English)).collect(), shown: titles(said).collect(), rows: Vec::new() }
+        let title =
+            |title: &&str| Cell { file: in_words(Words::of(Language::English), title), shown: in_words(said, title) };
+        Table { head: head.iter().map(title).collect(), rows: Vec::new() }
     }
 
     /// Adds a row; missing cells are empty.
-    pub(super) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+    pub(super) fn row<C: Into<Cell>>(&mut self, cells: impl IntoIterator<Item = C>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
@@ -109,7 +145,7 @@ impl Table {
 
     /// Its titles, if it has some, then its rows.
     pub(super) fn cells(&self) -> Vec<Vec<String>> {
-        self.lines().cloned().collect()
+        self.lines().map(|row| row.iter().map(|cell| cell.file.clone()).collect()).collect()
     }
 
     /// The table as a file of this ending; None: another ending.
@@ -126,18 +162,28 @@ impl Table {
         self.rendered(form())
     }
 
-    /// The table in Markdown.
+    /// The table in Markdown, as files have it.
     pub(super) fn markdown(&self) -> String {
+        self.in_markdown(|cell| &cell.file)
+    }
+
+    /// The same as a reader is shown it.
+    pub(super) fn markdown_shown(&self) -> String {
+        self.in_markdown(|cell| &cell.shown)
+    }
+
+    fn in_markdown(&self, of: impl Fn(&Cell) -> &String) -> String {
+        let texts = |row: &Vec<Cell>| row.iter().map(|cell| of(cell).clone()).collect::<Vec<String>>();
         let line = |cells: &[String]| {
             let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
             format!("| {} |\n", cells.join(" | "))
         };
-        let full = |row: &Vec<String>| {
+        let full = |row: &Vec<Cell>| {
             let more = self.head.len().saturating_sub(row.len());
-            line(&[row.clone(), vec![String::new(); more]].concat())
+            line(&[texts(row), vec![String::new(); more]].concat())
         };
         let rule = format!("|{}\n", "---|".repeat(self.head.len()));
-        line(&self.head) + &rule + &self.rows.iter().map(full).collect::<String>()
+        line(&texts(&self.head)) + &rule + &self.rows.iter().map(full).collect::<String>()
     }
 
     fn rendered(&self, form: Form) -> String {
@@ -150,8 +196,8 @@ impl Table {
 
     fn aligned(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).chain([self.head.len()]).max().unwrap_or(0);
-        let cell = |row: &'_ Vec<String>, at: usize| row.get(at).cloned().unwrap_or_default();
-        let lines = || std::iter::once(&self.shown).filter(|h| !h.is_empty()).chain(&self.rows);
+        let cell = |row: &'_ Vec<Cell>, at: usize| row.get(at).map(|cell| cell.shown.clone()).unwrap_or_default();
+        let lines = || self.lines();
         let width = |at: usize| lines().map(|r| width_of(&cell(r, at))).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns).map(width).collect();
         let numeric: Vec<bool> = (0..columns).map(|at| self.rows.iter().all(|r| is_number(&cell(r, at)))).collect();
@@ -170,7 +216,7 @@ impl Table {
         out
     }
 
-    fn lines(&self) -> impl Iterator<Item = &Vec<String>> {
+    fn lines(&self) -> impl Iterator<Item = &Vec<Cell>> {
         std::iter::once(&self.head).filter(|h| !h.is_empty()).chain(&self.rows)
     }
 }
@@ -188,7 +234,7 @@ mod tests {
             table.render(),
             "backend             median  kernel\nflex               1.25 ms  cpu flex\nflash_attention_2   110 ms\n"
         );
-        assert_eq!(Table::new(&[]).render(), "");
+        assert_eq!(Table::new::<&str>(&[]).render(), "");
     }
 
     #[test]
@@ -198,6 +244,14 @@ mod tests {
         table.row(["滑动窗口", "64"]);
         assert_eq!(table.rendered(Form::Text), "预设      head_dim\ncausal         128\n滑动窗口        64\n");
         assert_eq!(table.file("csv").as_deref(), Some("preset,head_dim\ncausal,128\n滑动窗口,64\n"));
+        // words of a row likewise
+        let told = Cell { file: "cached".into(), shown: "来自缓存".into() };
+        table.row([told, "64".into()]);
+        assert!(table.rendered(Form::Text).ends_with("来自缓存        64\n"), "{}", table.rendered(Form::Text));
+        assert!(table.file("csv").is_some_and(|text| text.ends_with("cached,64\n")));
+        assert!(
+            table.markdown().ends_with("| cached | 64 |\n") && table.markdown_shown().contains("| 来自缓存 | 64 |")
+        );
     }
 
     #[test]

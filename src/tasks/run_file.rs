@@ -12,6 +12,8 @@ use crate::problem::facts::Busy;
 use crate::problem::result::{GradientOutcome, RunReport, Timing};
 use crate::problem::verdict::Versus;
 use crate::problem::{Fingerprint, ProblemSpec};
+use crate::tasks::ratios;
+use crate::words::{Language, Words};
 use crate::worker::files;
 use crate::worker::protocol::{InputSource, RunRequest};
 use serde::{Deserialize, Serialize};
@@ -200,6 +202,9 @@ pub struct PassChange {
     /// Doubts about it, in words: `no difference shown (intervals overlap)`; None without any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
+    /// The ratio with its doubts, for other languages.
+    #[serde(skip)]
+    pub versus: Option<Versus>,
 }
 
 /// Two runs side by side, with the differences of their conditions (which limit a comparison).
@@ -269,14 +274,14 @@ impl PassChange {
     fn new(before: Option<&Timing>, after: Option<&Timing>, busy: Option<Busy>) -> PassChange {
         let found = before.zip(after).filter(|(_, after)| after.median_ms > 0.0);
         let versus = found.map(|(before, after)| Versus::new(after, before, busy));
-        let words =
-            |v: &Versus| v.words().split_once('x').map(|(_, doubts)| doubts.trim_start_matches([',', ' ']).to_string());
+        let words = |v: &Versus| ratios::remark(Words::of(Language::English), v);
         PassChange {
             before_ms: before.map(|t| t.median_ms),
             after_ms: after.map(|t| t.median_ms),
             speed_up: versus.as_ref().map(|v| v.ratio),
             significant: versus.as_ref().is_some_and(|v| v.shown),
-            verdict: versus.as_ref().and_then(words).filter(|doubts| !doubts.is_empty()),
+            verdict: versus.as_ref().map(words).filter(|doubts| !doubts.is_empty()),
+            versus,
         }
     }
 }

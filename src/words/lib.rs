@@ -4,6 +4,7 @@
 //! are not its business: they stay English. Must not know who shows a text.
 
 mod files;
+mod hints;
 mod language;
 
 pub use fluent_bundle::FluentValue as Value;
@@ -96,9 +97,16 @@ impl Words {
         self.own(&format!("refusal-{code}"))
     }
 
-    /// The way out of what a diagnostic of this code is about, in this language: without the names and figures of its English hint.
-    pub fn way_out(&self, code: &str) -> Option<&str> {
-        self.own(&format!("refusal-{code}.hint"))
+    /// The way out of a diagnostic in this language: what its English hint says with its names and figures, or, where that is not known
+    /// by its words, what fits all hints of its code. None without a hint, and in English.
+    pub fn way_out(&self, code: &str, hint: Option<&str>) -> Option<String> {
+        let hint = hint.filter(|_| self.language != Language::English)?;
+        hints::told(self, hint).or_else(|| self.own(&format!("refusal-{code}.hint")).map(String::from))
+    }
+
+    /// Which text of `hints.ftl` an English way out is told by in the other languages.
+    pub fn hint_id(english: &str) -> Option<&'static str> {
+        hints::id(english)
     }
 
     /// A diagnostic in one line: its sentence in this language, then its English message with the figures.

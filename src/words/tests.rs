@@ -36,8 +36,10 @@ fn what_english_says_elsewhere_is_said_in_all_the_others() {
     assert!(chinese.iter().filter(|id| id.ends_with(".hint")).count() > 280, "{}", chinese.len());
     assert_eq!((own(Language::Spanish), own(Language::Hindi)), (chinese.clone(), chinese));
     let words = Words::of(Language::Spanish);
-    assert_eq!(words.way_out("disk-full").map(|hint| hint.starts_with("Libere espacio")), Some(true));
-    assert_eq!((words.preset("no-such"), Words::of(Language::English).way_out("disk-full")), (None, None));
+    let hint = Some("free space, or save elsewhere");
+    assert_eq!(words.way_out("disk-full", hint).map(|hint| hint.starts_with("Libere espacio")), Some(true));
+    assert_eq!((words.way_out("disk-full", None), words.way_out("no-such-code", hint)), (None, None));
+    assert_eq!((words.preset("no-such"), Words::of(Language::English).way_out("disk-full", hint)), (None, None));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Invariant: ids are literals in the sources; a text that no source names is gone from the files. Must not know what texts say.
 
 use maskloom_words::{Language, Words};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Calls whose next literal is an id.
@@ -58,6 +58,104 @@ fn codes(text: &str) -> Vec<&str> {
         .collect()
 }
 
+/// Functions and closures that make a diagnostic of the code that they are given, and at which place of their arguments it stands.
+fn makers(text: &str) -> Vec<(&str, usize)> {
+    let name_before = |head: &str| head.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
+    let functions = text.match_indices("code: &'static str").filter_map(|(at, _)| {
+        let open = text[..at].rfind('(')?;
+        let name = &text[name_before(&text[..open])..open];
+        let before = text[open + 1..at].split(',').filter(|part| part.contains(':')).count();
+        let signature = text[at..].split('{').next().unwrap_or_default();
+        let makes = signature.contains("-> Diagnostic") && text[..open].ends_with(&format!("fn {name}"));
+        makes.then_some((name, before))
+    });
+    let closures = text.match_indices(" = |code, ").map(|(at, _)| (&text[name_before(&text[..at])..at], 0));
+    functions.chain(closures).collect()
+}
+
+/// Codes that a source gives to such a function.
+fn given<'a>(text: &'a str, makers: &BTreeSet<(&str, usize)>) -> Vec<&'a str> {
+    let calls = |(name, place): &(&str, usize)| {
+        let (call, place) = (format!("{name}("), *place);
+        let is_whole = |at: usize| !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        let at =
+            move |(at, call): (usize, &str)| text[at + call.len()..].split(',').nth(place).filter(|_| is_whole(at));
+        let found: Vec<&'a str> = text.match_indices(&*call).filter_map(at).collect();
+        found
+    };
+    let literal = |argument: &'a str| argument.trim().strip_prefix('"')?.split('"').next();
+    let codes = makers.iter().flat_map(calls).filter_map(literal);
+    codes.filter(|code| code.contains('-') && literals(&format!("\"{code}\"")).next().is_some()).collect()
+}
+
+/// The arguments and statements of a source that say a way out, with the code that stands before them.
+fn ways_out<'a>(text: &'a str, codes: &BTreeSet<&str>) -> Vec<(Option<&'a str>, Vec<String>)> {
+    let starts = [".hint(", "let hint = ", "let way = ", "way: "];
+    let spots = starts.iter().flat_map(|start| text.match_indices(start).map(|(at, start)| at + start.len()));
+    let of = |at: usize| {
+        let (mut depth, mut quoted, mut end, mut chars) = (0_i32, false, text.len(), text[at..].char_indices());
+        while let Some((n, c)) = chars.next() {
+            match c {
+                '\\' if quoted => drop(chars.next()),
+                '"' => quoted = !quoted,
+                _ if quoted => {}
+                '(' | '[' | '{' => depth += 1,
+                ')' | ']' | '}' => depth -= 1,
+                _ => {}
+            }
+            if depth < 0 || !quoted && depth == 0 && (c == ';' || c == ',') {
+                end = at + n;
+                break;
+            }
+        }
+        let from = (0..=at.saturating_sub(1500)).rev().find(|n| text.is_char_boundary(*n)).unwrap_or(0);
+        let code = text[from..at].split('"').filter(|part| codes.contains(part)).next_back();
+        (code, sentences(&text[at..end]))
+    };
+    spots.map(of).collect()
+}
+
+/// Literals of more than one word, as they are when figures are put in.
+fn sentences(rest: &str) -> Vec<String> {
+    let (mut found, mut chars) = (Vec::new(), rest.chars().peekable());
+    while let Some(c) = chars.next() {
+        match c {
+            // a comment may have a quotation mark alone
+            '/' if chars.peek() == Some(&'/') => while chars.next().is_some_and(|c| c != '\n') {},
+            '\'' => {
+                let one = chars.clone().take(3).collect::<String>();
+                if one.starts_with('\\') || one.chars().nth(1) == Some('\'') {
+                    while chars.next().is_some_and(|c| c != '\'') {}
+                }
+            }
+            '"' => {
+                let mut text = String::new();
+                while let Some(c) = chars.next().filter(|c| *c != '"') {
+                    match (c, chars.peek().copied()) {
+                        ('\\', Some('\n')) => while chars.next_if(|c| c.is_whitespace()).is_some() {},
+                        ('\\', _) => text.extend(chars.next()),
+                        ('{', Some('{')) | ('}', Some('}')) => text.extend(chars.next()),
+                        ('{', _) => {
+                            // a literal that is no format may have a brace alone
+                            while let Some(c) = chars.next_if(|c| *c != '"').filter(|c| *c != '}') {
+                                if c == '\\' {
+                                    chars.next();
+                                }
+                            }
+                            text.push_str("x1");
+                        }
+                        _ => text.push(c),
+                    }
+                }
+                found.push(text);
+            }
+            _ => {}
+        }
+    }
+    found.retain(|text| text.trim().contains(' '));
+    found
+}
+
 /// The code of a sentence or of its way out.
 fn code_of(id: &str) -> &str {
     id.strip_suffix(".hint").unwrap_or(id)
@@ -66,33 +164,120 @@ fn code_of(id: &str) -> &str {
 /// Codes without a sentence yet, sorted: the list shrinks. What is shown for them is the English message alone.
 const UNSAID: [&str; 0] = [];
 
+/// The crates that make diagnostics.
+const CRATES: [&str; 16] = [
+    "app",
+    "cli",
+    "tasks",
+    "worker",
+    "backends",
+    "python",
+    "trainers",
+    "document",
+    "parallel",
+    "analysis",
+    "quality",
+    "extension",
+    "export",
+    "base",
+    "problem",
+    "ir",
+];
+
+/// Ways out that no language but English has yet, sorted: the list shrinks.
+const UNHINTED: [&str; 0] = [];
+
+/// What stands behind `.hint(` in a source has a template in `hints.ftl`, or a text for all hints of its code; a template that no source
+/// has is gone.
+#[test]
+fn every_way_out_of_a_source_is_said() {
+    let mut all = sources(&CRATES);
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/main.rs");
+    all.push(("src/main.rs".into(), std::fs::read_to_string(program).expect("UTF-8")));
+    let chinese = Words::of(Language::Chinese);
+    let ids = Words::ids(Language::Chinese);
+    let general: BTreeSet<&str> =
+        ids.keys().filter_map(|id| id.strip_prefix("refusal-")?.strip_suffix(".hint")).collect();
+    let codes: BTreeSet<&str> = ids.keys().filter_map(|id| id.strip_prefix("refusal-")).map(code_of).collect();
+    let mut unsaid = BTreeSet::new();
+    for (file, text) in &all {
+        for (code, hints) in ways_out(text, &codes) {
+            let covered = |hint: &String| {
+                code.is_some_and(|code| general.contains(code)) || chinese.way_out("no-such-code", Some(hint)).is_some()
+            };
+            let open = hints.into_iter().filter(|hint| !covered(hint) && !NO_WORDS.contains(&hint.trim_end()));
+            unsaid.extend(open.map(|hint| format!("{hint}  ({file})")));
+        }
+    }
+    assert_eq!(Vec::from_iter(unsaid), UNHINTED, "ways out without a template in hints.ftl");
+    let literals = all.iter().flat_map(|(_, text)| sentences(text));
+    let used: BTreeSet<&str> = literals
+        .flat_map(|text| text.split("; ").map(String::from).chain([text.clone()]).collect::<Vec<_>>())
+        .filter_map(|text| Words::hint_id(&text))
+        .collect();
+    let gone: Vec<&String> =
+        ids.keys().filter(|id| id.starts_with("hint-") && *id != "hint-or" && !used.contains(id.as_str())).collect();
+    assert!(gone.is_empty(), "no source says {gone:?}");
+    // it sees them
+    let seen = ways_out("f(\"a-b\").hint(format!(\"do {x} \\\"now\\\"\")); let hint = 'c';", &BTreeSet::from(["a-b"]));
+    assert_eq!(seen, [(Some("a-b"), vec!["do x1 \"now\"".to_string()]), (Some("a-b"), Vec::new())]);
+}
+
+/// Literals behind a way out that need no words: commands and code alone, two ways out that are joined, what a test of text looks for.
+const NO_WORDS: [&str; 7] = [
+    "`torch.arange(n) < k`",
+    "maskloom conform --grad PRESET --backend torch:flex",
+    "maskloom doctor --explain \"the printed line\"",
+    "sudo apt-get install -y x1",
+    "x1; x1",
+    "Expected an expression",
+    "else if",
+];
+
+/// Titles of a terminal's tables that are the same in all languages.
+const NAMES: [&str; 15] = [
+    "", "GPUs", "L2", "TFLOP/s", "arch", "dtype", "flex", "head_dim", "kv_len", "lse", "min", "ms", "p5", "q_len",
+    "rel L1",
+];
+
+/// The titles that a source gives to its tables as a list.
+fn titles(text: &str) -> impl Iterator<Item = &str> {
+    let lists = ["Table::told(&[", "Table::new(&["].map(|call| text.split(call).skip(1));
+    let lists = lists.into_iter().flatten().filter_map(|rest| rest.split(']').next());
+    lists.flat_map(|list| list.split('"').skip(1).step_by(2))
+}
+
+#[test]
+fn every_title_of_a_table_in_the_terminal_is_said_or_a_name() {
+    let mut own = Vec::new();
+    for (file, text) in sources(&["cli"]) {
+        let words = titles(&text).filter(|title| !title.starts_with("column-") && !NAMES.contains(title));
+        own.extend(words.map(|title| format!("{file}: {title}")));
+    }
+    assert!(own.is_empty(), "titles that are in no file of texts:\n{}", own.join("\n"));
+    // it sees them
+    assert_eq!(titles("Table::new(&[\n\"call\", \"ms\"]); f(\"x\")").collect::<Vec<_>>(), ["call", "ms"]);
+}
+
 /// Sentences over diagnostics: one for each code in each language, and none for a code that is gone.
 #[test]
 fn every_code_of_a_diagnostic_has_its_sentence() {
-    let all = sources(&[
-        "app",
-        "cli",
-        "tasks",
-        "worker",
-        "backends",
-        "python",
-        "trainers",
-        "document",
-        "parallel",
-        "analysis",
-        "quality",
-        "extension",
-        "export",
-        "base",
-        "problem",
-        "ir",
-    ]);
-    let made: BTreeSet<&str> = all.iter().flat_map(|(_, text)| codes(text)).filter(|code| *code != "done").collect();
+    let all = sources(&CRATES);
+    // a name is one function's within its crate
+    let own = |file: &str| file.split("/src/").nth(1).and_then(|rest| rest.split('/').next()).map(String::from);
+    let mut made_by: BTreeMap<Option<String>, BTreeSet<(&str, usize)>> = BTreeMap::new();
+    all.iter().for_each(|(file, text)| made_by.entry(own(file)).or_default().extend(makers(text)));
+    let named = |(file, text): &'_ (String, String)| -> Vec<String> {
+        let given = given(text, &made_by[&own(file)]);
+        codes(text).into_iter().chain(given).map(String::from).collect()
+    };
+    let made: BTreeSet<String> = all.iter().flat_map(named).filter(|code| code != "done").collect();
     assert!(made.len() > 400, "{}", made.len());
+    assert!(made.contains("gpu-none") && made.contains("config-long-value"), "codes that a function is given");
     let said: BTreeSet<&str> = all.iter().flat_map(|(_, text)| literals(text)).collect();
     for language in [Language::Chinese, Language::Spanish, Language::Hindi] {
         let words = Words::of(language);
-        let missing: Vec<&str> = made.iter().copied().filter(|code| words.refusal(code).is_none()).collect();
+        let missing: Vec<&str> = made.iter().map(String::as_str).filter(|code| words.refusal(code).is_none()).collect();
         assert_eq!(missing, UNSAID, "left: the codes of which {language:?} says nothing");
         let ids = Words::ids(language);
         let gone: Vec<_> =
@@ -110,11 +295,11 @@ fn every_id_that_a_source_names_has_a_text_and_every_text_is_named() {
         assert!(missing.is_empty(), "{file} asks for {missing:?}");
         named.extend(literals(&text).filter(|id| known.contains_key(*id)).map(String::from));
     }
-    // parts that are asked for by the whole's id
+    // parts that are asked for by the whole's id, and ways out, which are found by their words
     let part = |id: &str| {
         id.rsplit_once('.').is_some_and(|(whole, part)| {
             ["tip", "about", "button", "does", "words", "hint"].contains(&part) && named.contains(whole)
-        })
+        }) || id.starts_with("hint-")
     };
     let unused: Vec<&String> = known.keys().filter(|id| !named.contains(*id) && !part(id)).collect();
     assert!(unused.is_empty(), "no source names {unused:?}");

@@ -56,6 +56,7 @@ gallery-title = Gallery
 gallery-hint = Search names, models and descriptions; Enter opens the first
 gallery-filter = Filter
 gallery-own = Documents that you save or open are listed here.
+gallery-folder = Presets of yours: .json files in { $folder }
 gallery-none = No document matches these words.
 gallery-all = All
 gallery-recorded = { $from }: flex { $ms } ms

@@ -56,6 +56,7 @@ gallery-title = Galería
 gallery-hint = Busque nombres, modelos y descripciones; Intro abre el primero
 gallery-filter = Filtro
 gallery-own = Aquí aparecen los documentos que guarda o abre.
+gallery-folder = Sus propios presets: archivos .json en { $folder }
 gallery-none = Ningún documento coincide con estas palabras.
 gallery-all = Todo
 gallery-recorded = { $from }: flex { $ms } ms

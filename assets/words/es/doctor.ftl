@@ -13,7 +13,7 @@ explain-similar = Este mensaje es desconocido. Los mensajes conocidos más parec
 doctor-diffusers-flex-missing = diffusers necesita torch 2.5 o posterior con CUDA para su backend flex.
     .fix = instale un wheel de CUDA más nuevo: pip install -U torch --index-url https://download.pytorch.org/whl/cu128
 doctor-flex-compile = La guía de un entrenador culpa al toolkit, pero Triton compila FlexAttention con su propio compilador y no necesita nvcc. Ni PyTorch ni diffusers contienen este mensaje.
-    .fix = lea las líneas de arriba: nombran el paso que falló en Triton (falta Python.h o gcc, memoria compartida, un controlador viejo); `maskloom doctor --explain` las conoce
+    .fix = lea las líneas de arriba: nombran el paso que falló en Triton (falta Python.h o gcc, memoria compartida, un controlador antiguo); `maskloom doctor --explain` las conoce
 doctor-flex-helper-missing = Este torch no tiene esa función auxiliar, aunque las guías de entrenadores la nombran: Triton compila FlexAttention en la primera llamada.
     .fix = quite esa función; envuelva la llamada: torch.compile(flex_attention). Actualice torch si la guía lo exige
 doctor-cuda-tensors = El backend de atención elegido solo funciona en CUDA; esta ejecución es en Apple silicon, ROCm o la CPU.
@@ -105,7 +105,7 @@ doctor-block-mask-batch = q tiene otro tamaño de lote que k, v o la máscara de
 doctor-block-mask-device = La máscara de bloques está en otro dispositivo que q, k y v.
     .fix = create_block_mask(..., device=query.device), o block_mask.to(query.device)
 doctor-block-mask-no-mod = El argumento de create_block_mask no es una función de (b, h, q_idx, kv_idx).
-    .fix = pase el propio mask_mod; llame antes a la factoría: create_block_mask(sliding_window(1024), ...)
+    .fix = pase el propio mask_mod; llame antes a la función factoría: create_block_mask(sliding_window(1024), ...)
 doctor-flex-cpu-backward = El kernel de CPU de FlexAttention es solo hacia delante.
     .fix = entrene en una GPU, o use sdpa en la CPU
 doctor-flex-device = FlexAttention no tiene kernel para este dispositivo. mps de Apple tiene uno para inferencia en PyTorch 2.15, las versiones anteriores no.
@@ -144,7 +144,7 @@ doctor-build-hangs = La compilación de flash-attn tarda de 10 a 30 minutos y us
     .fix = espere, o ponga MAX_JOBS=4; o use un wheel ya compilado cuyas etiquetas de torch, CUDA, Python y ABI coincidan
 doctor-environment-broken = Al instalar flash-attn se sustituyó torch u otros paquetes.
     .fix = cree un entorno virtual nuevo sin flash-attn y siga con sdpa; después compruebe: python -c "import torch; print(torch.__version__)"
-doctor-sidecar-left = Una llamada de una capa vigilada tiene otros tokens, u otra rejilla de tokens, que el diseño, así que se ejecuta sin la máscara.
+doctor-sidecar-left = Una llamada de una capa vigilada tiene otros tokens, u otra cuadrícula de tokens, que el diseño, así que se ejecuta sin la máscara.
     .fix = exporte el diseño también para esa resolución y nombre ambas carpetas en MASKLOOM_SIDECAR; MASKLOOM_SIDECAR_STRICT=1 lo convierte en un error
 doctor-sidecar-unwatched = El sidecar está cargado, pero ningún modelo de este proceso tiene capas vigiladas, o ninguna se ejecutó.
     .fix = nombre la clase del modelo en MASKLOOM_SIDECAR_MODELS y sus capas en MASKLOOM_SIDECAR_LAYERS; en un proceso que importa diffusers hay que nombrar los modelos de transformers
@@ -152,10 +152,10 @@ doctor-sidecar-unknown-argument = El modelo pasa a su atención un argumento que
     .fix = elija capas que no lo necesiten (layers=, MASKLOOM_SIDECAR_LAYERS), y comunique su nombre a los desarrolladores de Maskloom
 doctor-sidecar-beside-pattern = El modelo trae más que un patrón, como imágenes cuyos tokens atienden en ambos sentidos (PaliGemma, Gemma-3), así que sus llamadas van sin el diseño, y también los tokens que genera después.
     .fix = ponga MASKLOOM_SIDECAR_REPLACE=1 donde solo deba contar el diseño, con las imágenes dibujadas en él; MASKLOOM_SIDECAR_STRICT=1 convierte esa llamada en un error
-doctor-sidecar-grid-unknown = El diseño necesita una rejilla de tokens, y los argumentos del modelo no contienen ninguna.
-    .fix = si la rejilla es la del diseño: MASKLOOM_SIDECAR_GRID=assume, o use(model, grid="assume")
+doctor-sidecar-grid-unknown = El diseño necesita una cuadrícula de tokens, y los argumentos del modelo no contienen ninguna.
+    .fix = si la cuadrícula es la del diseño: MASKLOOM_SIDECAR_GRID=assume, o use(model, grid="assume")
 doctor-mod-arguments = Un mod toma otros argumentos que los que pasa FlexAttention: (b, h, q_idx, kv_idx) a un mask_mod, (score, b, h, q_idx, kv_idx) a un score_mod.
-    .fix = use estos nombres de parámetros; llame antes a la factoría y pase el mod que devuelve
+    .fix = use estos nombres de parámetros; llame antes a la función factoría y pase el mod que devuelve
 doctor-hub-kernels-version = Los backends cuyo nombre acaba en -hub descargan sus kernels con el paquete `kernels`. Falta o es demasiado antiguo.
     .fix = pip install -U kernels; o elija un backend que no descargue nada (`diffusers`, que es SDPA)
 doctor-no-valid-choices = Ninguna configuración de kernel de FlexAttention cabe en la memoria de la tarjeta con este head_dim y BLOCK_SIZE, normalmente en la retropropagación con BLOCK_SIZE 64 o bajo autocast.
@@ -182,15 +182,15 @@ doctor-flag-unknown = Este programa no tiene ese ajuste: attention_mechanism es 
     .fix = mire su propio --help; el sidecar exportado aplica una máscara sin ningún ajuste
 doctor-loss-nan = Una fila sin ninguna clave da NaN en una atención sin regla para tales filas: SDPA con una máscara densa que descarta una fila entera, o una máscara aditiva de -inf.
     .fix = `maskloom check` y las estadísticas de bloques cuentan las filas vacías; conserve al menos el propio token (una banda de 0 a 0). FlexAttention devuelve 0 en esas filas
-doctor-fullgraph-break = El modelo se compila con fullgraph=True y llama a código que no se puede trazar. El sidecar lo hace si lee una rejilla de los valores de tensores (img_ids).
-    .fix = compile sin fullgraph; si la rejilla es la del diseño, MASKLOOM_SIDECAR_GRID=assume o use(model, grid="assume") no leen ningún tensor
+doctor-fullgraph-break = El modelo se compila con fullgraph=True y llama a código que no se puede trazar. El sidecar lo hace si lee una cuadrícula de los valores de tensores (img_ids).
+    .fix = compile sin fullgraph; si la cuadrícula es la del diseño, MASKLOOM_SIDECAR_GRID=assume o use(model, grid="assume") no leen ningún tensor
 doctor-flex-cpu-training = FlexAttention no calcula gradientes en la CPU.
     .fix = entrene en una GPU; para pruebas en la CPU use el adaptador o sidecar exportado, que allí materializa todas las puntuaciones
 doctor-safetensors-header = El archivo no es safetensors o está cortado. A menudo es un puntero de Git LFS de unos cientos de bytes.
     .fix = compruebe su tamaño; descárguelo de nuevo (git lfs pull, huggingface-cli download)
 doctor-dropout-refused = El modelo entrena con dropout en la atención, que FlexAttention no admite.
     .fix = póngalo a 0: attention_dropout en la configuración del modelo, dropout en la capa
-doctor-two-designs = Dos diseños exportados son para los mismos tokens, rejilla y capas, así que no se usa ninguno.
+doctor-two-designs = Dos diseños exportados son para los mismos tokens, cuadrícula y capas, así que no se usa ninguno.
     .fix = nombre solo uno en MASKLOOM_SIDECAR, o escriba "layers" en el sidecar.json de cada uno
 doctor-not-proved = verify ejecutó el modelo con el diseño y con su máscara pasada a mano. Los resultados difieren, o algunas llamadas fueron sin el diseño.
     .fix = la línea nombra las llamadas sin máscara y su razón; si todas la tenían, envíe la línea y la configuración del modelo a los desarrolladores de Maskloom
@@ -254,8 +254,8 @@ doctor-allocator-setting = La memoria libre está dividida en trozos demasiado p
     .fix = export PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF antes de 2.9); no ayuda si un solo tensor ya es demasiado grande
 doctor-tensor-memory = Un kernel de Triton necesita más memoria de tensores de Blackwell de la que hay: sus teselas son demasiado grandes para este head_dim.
     .fix = pase teselas menores: kernel_options={"{"}"BLOCK_M": 64, "BLOCK_N": 64{"}"}, o BLOCK_SIZE 64
-doctor-mod-argument-missing = Un mod recibió menos argumentos de los que tiene: se pasó un score_mod como mask_mod, una factoría en vez del mod que devuelve, o create_mask llamó a un mod con cuatro índices.
-    .fix = mask_mod(b, h, q_idx, kv_idx), score_mod(score, b, h, q_idx, kv_idx); llame antes a la factoría
+doctor-mod-argument-missing = Un mod recibió menos argumentos de los que tiene: se pasó un score_mod como mask_mod, una función factoría en vez del mod que devuelve, o create_mask llamó a un mod con cuatro índices.
+    .fix = mask_mod(b, h, q_idx, kv_idx), score_mod(score, b, h, q_idx, kv_idx); llame antes a la función factoría
 doctor-mod-is-method = Para PyTorch un método ligado no es un mask_mod: cuenta `self` entre los parámetros.
     .fix = envuélvalo: lambda b, h, q_idx, kv_idx: self.mask(b, h, q_idx, kv_idx); o defina el mod dentro de un método y devuélvalo
 doctor-driver-old-for-torch = El controlador es más antiguo que el CUDA de este torch.
@@ -340,7 +340,7 @@ doctor-cutlass-no-kernel = El kernel memory-efficient no tiene variante para est
     .fix = use fp16 en esa tarjeta; o torch.backends.cuda.enable_mem_efficient_sdp(False), que deja el kernel math de PyTorch
 doctor-xformers-no-operator = xformers no tiene kernel para estas entradas; bajo el mensaje cada kernel dice por qué: dtype, head_dim, tipo de máscara, o una compilación sin CUDA para este torch.
     .fix = instale el xformers de su torch (python -m xformers.info); convierta a bf16; o use el SDPA de PyTorch, hoy igual de rápido
-doctor-grid-limit = Se lanzó un kernel con una rejilla mayor que los límites de la tarjeta: batch x heads por encima de 65,535, o ningún token.
+doctor-grid-limit = Se lanzó un kernel con un grid mayor que los límites de la tarjeta: batch x heads por encima de 65,535, o ningún token.
     .fix = llame a la atención en varios lotes; omita las secuencias vacías
 doctor-stride-changed = Un kernel compilado se hizo para una disposición en memoria y recibió otra, a menudo q, k o v traspuestos en una llamada y no en la siguiente, o una disposición que torch.compile leyó mal.
     .fix = llame a .contiguous() en q, k y v antes de la atención; borre la caché de compilación (~/.cache/torch, /tmp/torchinductor_*) tras una actualización
@@ -398,17 +398,17 @@ doctor-flex-keyword = El FlexAttention de este PyTorch no tiene ese argumento: l
     .fix = python -c "import inspect, torch.nn.attention.flex_attention as f; print(inspect.signature(f.flex_attention))"
 doctor-sage-build = SageAttention no se compiló para esta tarjeta, o recibe entradas que no son de 16 bits en una GPU.
     .fix = compile SageAttention 2 con TORCH_CUDA_ARCH_LIST de la tarjeta; convierta a bf16; o elija `diffusers`. No tiene retropropagación
-doctor-triton-failed = Triton no pudo compilar o lanzar el kernel; las líneas de arriba nombran la operación. A menudo un par de Triton y torch que no van juntos, o una fórmula de un mod que su compilador no baja.
+doctor-triton-failed = Triton no pudo compilar o lanzar el kernel; las líneas de arriba nombran la operación. A menudo un par de Triton y torch que no van juntos, o una fórmula de un mod que su compilador no sabe traducir.
     .fix = pip install del triton que nombra torch (pip show torch); borre ~/.triton/cache; kernel_options={"{"}"num_stages": 1{"}"}; sustituya la última fórmula añadida al mod por una tabla capturada
 doctor-inductor-lowering = torch.compile falló dentro de Inductor; la excepción tras los dos puntos dice por qué, y `maskloom doctor --explain` puede conocer esa parte.
     .fix = pegue todo el texto; ejecute el mod una vez sin compilar: allí se ve un fallo del mod con su línea. TORCHDYNAMO_VERBOSE=1 muestra más
 doctor-higher-order-capture = Un mod, o lo que lo rodea, hace algo que torch.compile no puede registrar: cambia una variable exterior, llama a una función desconocida, o está él mismo dentro de vmap.
     .fix = un mod solo calcula con sus argumentos y tensores capturados; saque lo demás fuera, y cree la máscara fuera de la función compilada
-doctor-launch-failure = Un kernel se estrelló en la tarjeta. La línea nombrada es a menudo una posterior, porque los kernels corren por detrás del programa.
+doctor-launch-failure = Un kernel falló en la tarjeta. La línea nombrada es a menudo una posterior, porque los kernels se ejecutan con retraso respecto al programa.
     .fix = CUDA_LAUNCH_BLOCKING=1 muestra el kernel; compute-sanitizer muestra el acceso; revise los tamaños de los tensores capturados con `maskloom check`; actualice el controlador
 doctor-device-lost = El controlador perdió la tarjeta, u otro proceso la tiene en exclusiva. Los programas no pueden arreglarlo.
     .fix = nvidia-smi; dmesg | grep -i xid nombra el fallo; reinicie la tarjeta o la máquina; pida otra al proveedor si es alquilada
-doctor-nccl = Falló una operación colectiva o un rank no llegó: se estrelló, tomó otra rama, o tiene otros tensores. Con context parallel también donde los ranks tienen distinto número de tokens.
+doctor-nccl = Falló una operación colectiva o un rank no llegó: se interrumpió, tomó otra rama, o tiene otros tensores. Con context parallel también donde los ranks tienen distinto número de tokens.
     .fix = mire el primer rank que terminó; NCCL_DEBUG=INFO; TORCH_NCCL_TRACE_BUFFER_SIZE para ver qué esperaba cada rank; las mismas longitudes en todos los ranks
 doctor-shared-memory-worker = El /dev/shm del contenedor es demasiado pequeño para los workers del data loader.
     .fix = docker run --shm-size=16g (o --ipc=host), o num_workers=0
@@ -422,7 +422,7 @@ doctor-flex-symbolic-length = Compilado para longitudes que cambian, FlexAttenti
     .fix = torch.compile(flex_attention, dynamic=False), o un PyTorch más nuevo
 doctor-captured-gradients-refused = PyTorch 2.5 no calcula gradientes de los tensores que captura un mod, como un sesgo aprendido. Las versiones posteriores sí en un score_mod; un mask_mod no los tiene en ninguna.
     .fix = actualice PyTorch para la tabla de un score_mod; tensor.detach() en un mask_mod
-doctor-flex-on-mps = En la GPU de Apple, FlexAttention de PyTorch 2.15 es solo para inferencia: allí no tiene paso backward, y acepta float32, float16 y bfloat16.
+doctor-flex-on-mps = En la GPU de Apple, FlexAttention de PyTorch 2.15 es solo para inferencia: allí no tiene retropropagación, y acepta float32, float16 y bfloat16.
     .fix = entrene allí con sdpa; para inferencia torch.no_grad()
 doctor-flex-cpu-dtype = Compilado para una CPU, FlexAttention solo acepta float32, float16 y bfloat16.
     .fix = query.float(), key.float(), value.float(); float64 funciona sin compilar
@@ -432,7 +432,7 @@ doctor-mod-not-pickled = Un BlockMask se envía a otro proceso (workers de DataL
     .fix = envíe la tabla, como los números de documento, y cree el BlockMask en el proceso que lo usa; o defina el mod al nivel del módulo
 doctor-compile-flag-notice = Es un aviso: create_block_mask(..., _compile=True) aún funciona en PyTorch 2.15 y se quitará más adelante.
     .fix = torch.compile(create_block_mask)(mask_mod, B, H, q_len, kv_len)
-doctor-flash-4-too-old = El backend FLASH de FlexAttention construye un kernel de flash-attn 4: ese paquete es demasiado viejo para un número que captura el mod, o su plantilla no admite este mod.
+doctor-flash-4-too-old = El backend FLASH de FlexAttention construye un kernel de flash-attn 4: ese paquete es demasiado antiguo para un número que captura el mod, o su plantilla no admite este mod.
     .fix = pip install --pre -U flash-attn-4 (con CUDA 13 "flash-attn-4[cu13]"), o kernel_options={"{"}"BACKEND": "TRITON"{"}"}
 doctor-flash-impl-activated = activate_flash_attention_impl puso FlashAttention-3 o -4 en lugar del kernel flash de SDPA. El final del mensaje dice qué no acepta (dropout, una tarjeta, una disposición), o que el nombre es desconocido.
     .fix = torch.nn.attention.restore_flash_attention_impl() devuelve el propio de PyTorch; list_flash_attention_impls() nombra los que hay
@@ -464,9 +464,9 @@ doctor-processors-count = set_attn_processor recibió un diccionario con otro n�
     .fix = constrúyalo de model.attn_processors.keys(), o pase un procesador para todas las capas
 doctor-torch-libraries-not-loaded = La extensión se importó antes que torch, cuyas bibliotecas necesita. Con torch importado primero suele aparecer otro error, que es el verdadero.
     .fix = python -c "import torch, flash_attn" lo muestra; `maskloom doctor --explain` acepta ese mensaje
-doctor-flash-heads-divide = Las cabezas de query no son múltiplo de las de key, o el eje de cabezas está en otro sitio que el que quiere el kernel: entonces el mensaje compara tokens. Hasta diffusers 0.39 `_native_flash` transponía k y v dos veces en su paso backward bajo context parallel.
+doctor-flash-heads-divide = Las cabezas de consulta no son múltiplo de las de clave, o el eje de cabezas está en otro sitio que el que quiere el kernel: entonces el mensaje compara tokens. Hasta diffusers 0.39 `_native_flash` transponía k y v dos veces en su retropropagación bajo context parallel.
     .fix = flash-attn quiere [batch, tokens, heads, head_dim], SDPA [batch, heads, tokens, head_dim]; actualice diffusers, o use `flash` o `native` con Ulysses
-doctor-flash-backward-head-dim = El paso backward de este flash-attn no cabe en la memoria compartida de las tarjetas de consumo con head_dim mayor que 192. Desde flash-attn 2.5.5 cabe sin dropout.
+doctor-flash-backward-head-dim = La retropropagación de este flash-attn no cabe en la memoria compartida de las tarjetas de consumo con head_dim mayor que 192. Desde flash-attn 2.5.5 cabe sin dropout.
     .fix = actualice flash-attn y ponga dropout en 0; o sdpa o flex
 doctor-packed-model-without-flex = torchtune empaqueta con BlockMasks donde haya FlexAttention, y la atención de este modelo (Gemma 2) solo acepta máscaras densas.
     .fix = packed=False en la configuración del dataset, u otro modelo
@@ -474,7 +474,7 @@ doctor-selective-checkpointing = torchtitan de 2025 rechaza FlexAttention junto 
     .fix = activation_checkpoint.mode = "full", o un torchtitan más nuevo con su PyTorch
 doctor-transformer-engine-no-backend = TransformerEngine descartó todos sus kernels para estas entradas: sinks (learnable softmax) en disposición empaquetada `thd` o bajo context parallel, una máscara o sesgo, atención fp8, o un flash-attn fuera de su rango de versiones.
     .fix = NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2 imprime la razón de cada kernel; con sinks use `bshd` sin empaquetar
-doctor-video-without-attention-package = La atención de FramePack y musubi-tuner necesita flash-attn, SageAttention o xformers para un lote de textos de distinta longitud, y no hay ninguno.
+doctor-video-without-attention-package = La atención de FramePack y musubi-tuner necesita flash-attn, SageAttention o xformers para un lote de descripciones de distinta longitud, y no hay ninguno.
     .fix = batch 1; o --sdpa --split_attn en musubi-tuner; o instale flash-attn
 doctor-image-black = La imagen contiene NaN. A menudo las puntuaciones de 8 bits de SageAttention no sirven para este modelo o sus pesos fp8, o un VAE se desborda en float16.
     .fix = ejecute una vez sin SageAttention (es un ajuste del programa o un nodo); el VAE en bfloat16 o float32

@@ -45,7 +45,7 @@ code-blocks = { $n } bloques por multiprocesador
 code-cached = de la caché
 code-compiled = compilado en { $ms } ms
 code-silent = El compilador no imprimió nada.
-code-key = clave { $key }
+code-key = clave de caché { $key }
 code-field = Código
 code-apply = Aplicar la sugerencia
 
@@ -62,7 +62,7 @@ gpus-received = claves recibidas
 gpus-exposed = sin ocultar
 gpus-plan = Este plan
     .tip = lo que planifica Maskloom
-gpus-imbalance-tip = El trabajo de la GPU más lenta entre la media de todas.
+gpus-imbalance-tip = El trabajo de la GPU más lenta dividido entre la media de todas.
 gpus-all-gather = Cada clave se envía a todas las GPU.
 gpus-needed = A una GPU solo se envían los bloques de claves que sus consultas enumeran.
 gpus-heads = Consultas, claves, valores y salidas se intercambian por cabezas, en unidades de un all-gather de las claves.

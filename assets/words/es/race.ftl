@@ -9,7 +9,7 @@ card-costs-same = la misma aritmética que sin máscara; sin medir todavía
 card-costs-arithmetic = Aritmética de los bloques calculados. Una carrera muestra el tiempo.
 card-costs-arithmetic-is = Aritmética de los bloques calculados: { $flop }.
 card-costs-about = { $card }: unos { $time }, { $basis }
-card-costs-estimates = Flex, pasada hacia delante. De los diseños registrados, la mitad se estima con un error de hasta el 15% y cuatro de cada cinco hasta 1,6x; los score mods que leen mucho de la memoria pueden tardar varias veces más. Una carrera muestra el tiempo.
+card-costs-estimates = Flex, pasada hacia delante. De los diseños registrados, la mitad se estima con un error de hasta el 15% y cuatro de cada cinco hasta 1.6x; los score mods que leen mucho de la memoria pueden tardar varias veces más. Una carrera muestra el tiempo.
 
 ## La carrera
 race-recorded-cards = Registrado en tarjetas conocidas
@@ -54,8 +54,8 @@ race-limits-tip = { $what }. Un clic muestra qué lo limita y qué sería en otr
 race-limits = Qué limita a { $name }
 race-wrong = resultado incorrecto
     .tip = No se mide.
-race-baseline = referencia  { $rate }
-race-baseline-tip = La referencia de las demás filas: { $ran }.
+race-baseline = línea base  { $rate }
+race-baseline-tip = La línea base de las demás filas: { $ran }.
 race-no-difference = sin diferencia demostrada
 race-no-difference-of = sin diferencia demostrada ({ $ratio }x { $base })
 race-against = { $ran } frente a { $base }: { $words }.

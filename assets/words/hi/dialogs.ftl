@@ -56,6 +56,7 @@ gallery-title = गैलरी
 gallery-hint = नाम, मॉडल और विवरण खोजें; Enter पहला खोलता है
 gallery-filter = फ़िल्टर
 gallery-own = आपके सहेजे या खोले दस्तावेज़ यहाँ दिखते हैं।
+gallery-folder = आपके अपने प्रीसेट: { $folder } की .json फ़ाइलें
 gallery-none = इन शब्दों से कोई दस्तावेज़ नहीं मिलता।
 gallery-all = सभी
 gallery-recorded = { $from }: flex { $ms } ms

@@ -38,7 +38,7 @@ doctor-flash-attn-3-hopper = FlashAttention-3 केवल Hopper पर चल�
     .fix = इस कार्ड पर flash_attention_2 या sdpa इस्तेमाल करें
 doctor-flash-attn-head-dim = FlashAttention-2 ऐसे head dim लेता है जो 8 के गुणज हों, 256 तक।
     .fix = head_dim को अगले 8 के गुणज तक pad करें, या flex या sdpa लें (Maskloom के अपने कर्नल ख़ुद pad करते हैं)
-doctor-flash-attn-mask = FlashAttention-2 केवल पूरा या causal अटेंशन गिनता है, दूसरे मास्क नहीं लेता।
+doctor-flash-attn-mask = FlashAttention-2 केवल पूरे या causal अटेंशन की गणना करता है, दूसरे मास्क नहीं लेता।
     .fix = block-sparse मास्क के लिए flex, या घने मास्क के साथ sdpa लें
 doctor-flash-attn-build-slow = बिल्ड 10 से 30 मिनट लेता है और 8 GB से ज़्यादा मेमोरी ले सकता है; वह अटका नहीं है।
     .fix = रुकें, या पहले से बना wheel लें जिसके torch, CUDA, Python और ABI टैग मिलते हों
@@ -56,7 +56,7 @@ doctor-triton-shared-memory = Triton कर्नल की टाइल का�
     .fix = छोटी टाइल दें: kernel_options={"{"}"BLOCK_M": 64, "BLOCK_N": 32, "num_stages": 1{"}"}
 doctor-sdpa-no-kernel = जिस SDPA बैकएंड को ज़बरन चुना गया, वह ये इनपुट नहीं लेता (मास्क, dtype, head_dim या layout)।
     .fix = दूसरे की अनुमति दें (torch.nn.attention.sdpa_kernel में कई बैकएंड); त्रुटि के ऊपर की चेतावनियाँ कारण बताती हैं
-doctor-block-mask-memory = कंपाइल न हो तो create_block_mask एक साथ B x H x Q x KV बूलियन गिनता है।
+doctor-block-mask-memory = कंपाइल न हो तो create_block_mask एक साथ B x H x Q x KV बूलियन की गणना करता है।
     .fix = create_block_mask(..., _compile=True); मास्क B और H न पढ़े तो None दें; या Maskloom से ब्लॉक सूचियाँ निर्यात करें, जो घना मास्क कभी नहीं बनाता
 doctor-cuda-out-of-memory = कार्ड की मेमोरी भर गई है। बनाए गए स्कोर (eager, बिना कंपाइल flex) को हर हेड के लिए q_len x kv_len मान चाहिए।
     .fix = eager की जगह flex या sdpa लें, अनुक्रम छोटा या बैच कम करें; देखें कि flex_attention कंपाइल है
@@ -166,8 +166,8 @@ doctor-mask-shape = घना मास्क इस कॉल से अलग 
     .fix = उसे कॉल के अपने q_len और kv_len के लिए बनाएँ, [batch या 1, heads या 1, q_len, kv_len] रूप में; निर्यात किए मॉड्यूल में make_mask(device, q_len, kv_len) है
 doctor-checkpoint-metadata = gradient checkpointing ने backward pass में लेयर दोबारा चलाई और नतीजा अलग आया: दूसरा मास्क, दूसरा बैकएंड, या पहली बार इस्तेमाल कंपाइल फ़ंक्शन।
     .fix = अटेंशन कॉल की लंबाइयों से चुनें, counter या global से नहीं; लेयर का नाम देखने के लिए एक क़दम बिना कंपाइल चलाएँ
-doctor-graph-twice = ग्रेडिएंट वाला टेंसर एक बार गिना गया और दो क़दमों में इस्तेमाल हुआ, जैसे mod का कैप्चर किया सीखा हुआ बायस।
-    .fix = उसे हर क़दम में फिर गिनें, score_mod बनाने वाले फ़ंक्शन के अंदर
+doctor-graph-twice = ग्रेडिएंट वाले टेंसर की गणना एक बार हुई और वह दो क़दमों में इस्तेमाल हुआ, जैसे mod का कैप्चर किया सीखा हुआ बायस।
+    .fix = हर क़दम में उसकी गणना फिर करें, score_mod बनाने वाले फ़ंक्शन के अंदर
 doctor-flash-attn-dtype = flash-attn float16 और bfloat16 लेता है, पर मॉडल float32 में है।
     .fix = मॉडल dtype=torch.bfloat16 से लोड करें या mixed_precision bf16 से प्रशिक्षण करें
 doctor-triton-missing = कंपाइल किए FlexAttention को Triton चाहिए, जिसे Linux के PyTorch CUDA wheel इंस्टॉल करते हैं; दूसरे बिल्ड में वह नहीं होता।
@@ -184,7 +184,7 @@ doctor-loss-nan = जिस पंक्ति में कोई key नही
     .fix = `maskloom check` और ब्लॉक के आँकड़े खाली पंक्तियाँ गिनते हैं; कम से कम टोकन ख़ुद रखें (0 से 0 की पट्टी)। FlexAttention ऐसी पंक्तियों में 0 देता है
 doctor-fullgraph-break = मॉडल fullgraph=True से कंपाइल है और ऐसा कोड बुलाता है जो trace नहीं होता। sidecar ऐसा तब करता है जब टेंसर के मानों (img_ids) से ग्रिड पढ़ता है।
     .fix = fullgraph के बिना कंपाइल करें; ग्रिड डिज़ाइन वाला हो तो MASKLOOM_SIDECAR_GRID=assume या use(model, grid="assume") कोई टेंसर नहीं पढ़ता
-doctor-flex-cpu-training = FlexAttention CPU पर ग्रेडिएंट नहीं गिनता।
+doctor-flex-cpu-training = FlexAttention CPU पर ग्रेडिएंट नहीं निकालता।
     .fix = GPU पर प्रशिक्षण करें; CPU पर जाँच के लिए निर्यात किया adapter या sidecar लें, जो वहाँ सारे स्कोर बनाता है
 doctor-safetensors-header = फ़ाइल safetensors नहीं है या कटी हुई है। अक्सर वह कुछ सौ बाइट का Git LFS pointer होती है।
     .fix = उसका आकार देखें; फिर डाउनलोड करें (git lfs pull, huggingface-cli download)
@@ -218,7 +218,7 @@ doctor-hub-kernel-not-loaded = hub बैकएंड (`sage_hub`, `flash_hub`) 
     .fix = पहले मॉडल पर set_attention_backend बुलाएँ (pipe.transformer.set_attention_backend("sage_hub")), फिर अलग-अलग ब्लॉक पर, या सभी ब्लॉक पर
 doctor-flash-mask-refused-since-037 = diffusers 0.37 से flash बैकएंड मास्क नहीं लेते। पहले वे उसे अनदेखा करते थे और pad किए prompt ग़लत चित्र देते थे: downgrade से ग़लत चित्र लौट आते हैं।
     .fix = native, cudnn या flash_varlen (flash_varlen_hub) लें, जो padding लेते हैं; या बिना padding बैच 1
-doctor-aiter-mask = NVIDIA पर यह पाठ भ्रामक है: `_native_flash` मास्क नहीं लेता और aiter का नाम छापता है। diffusers उसे context parallel में चुनता है क्योंकि `native-efficient` और `flex` वहाँ नहीं चलते।
+doctor-aiter-mask = NVIDIA पर यह टेक्स्ट भ्रामक है: `_native_flash` मास्क नहीं लेता और aiter का नाम छापता है। diffusers उसे context parallel में चुनता है क्योंकि `native-efficient` और `flex` वहाँ नहीं चलते।
     .fix = `cudnn` या `native` चुनें, जो context parallel में चलते और मास्क लेते हैं; `flex` context parallel में नहीं चलता
 doctor-block-mask-arithmetic = मॉडल अपने मास्क से टेंसर की तरह गणना करता है, और FlexAttention उसे BlockMask देता है। ऐसा परिवार flex_attention नहीं लेता।
     .fix = इस परिवार के लिए attn_implementation="sdpa" या "eager"; निर्यात किया adapter या sidecar मॉडल में BlockMask के बिना मास्क लगाता है
@@ -246,11 +246,11 @@ doctor-deterministic-flash = ब्लॉक मास्क के साथ de
     .fix = Hopper पर Maskloom के कर्नल के साथ --deterministic लें (`maskloom run --pass both --deterministic` क़ीमत दिखाता है), या उसके बिना चलें
 doctor-negative-sparsity = 2.15 से पहले का PyTorch पूरे ब्लॉक की सेल को अनुक्रम की सेल से भाग देता है, इसलिए अपने ब्लॉक से छोटा अनुक्रम ऋणात्मक sparsity छापता है। 2.15 ब्लॉक गिनता है।
     .fix = मास्क में कोई ग़लती नहीं; `maskloom blocks` सेल का हिस्सा और दोनों संस्करणों की संख्याएँ छापता है
-doctor-causal-flag-and-mask = कॉल मास्क और is_causal=True दोनों देती है। PyTorch का SDPA दोनों नहीं लेता। diffusers का flex बैकएंड बिना मास्क is_causal=True पर पूरा अटेंशन गिनता है, और उसके साथ आया घना मास्क चुपचाप हटा देता है।
+doctor-causal-flag-and-mask = कॉल मास्क और is_causal=True दोनों देती है। PyTorch का SDPA दोनों नहीं लेता। diffusers का flex बैकएंड बिना मास्क is_causal=True पर पूरे अटेंशन की गणना करता है, और उसके साथ आया घना मास्क चुपचाप हटा देता है।
     .fix = causal को मास्क में मिलाएँ: `(q_idx >= kv_idx) & mask` का BlockMask; is_causal=True देने वाले परिवार (cosmos3) में diffusers, native या cudnn चुनें
 doctor-gpu-out-of-memory = कार्ड की मेमोरी भर गई है। बनाए गए स्कोर (eager, बिना कंपाइल flex) को हर हेड के लिए q_len x kv_len मान चाहिए।
     .fix = eager की जगह कंपाइल किया flex या sdpa लें, अनुक्रम छोटा या बैच कम करें; `maskloom verdict` स्कोर के बाइट बताता है
-doctor-allocator-setting = ख़ाली मेमोरी बहुत छोटे टुकड़ों में बँटी है। सेटिंग का नाम बदला: PYTORCH_ALLOC_CONF ही 2.9 से पहले के PyTorch का PYTORCH_CUDA_ALLOC_CONF है।
+doctor-allocator-setting = खाली मेमोरी बहुत छोटे टुकड़ों में बँटी है। सेटिंग का नाम बदला: PYTORCH_ALLOC_CONF ही 2.9 से पहले के PyTorch का PYTORCH_CUDA_ALLOC_CONF है।
     .fix = export PYTORCH_ALLOC_CONF=expandable_segments:True (2.9 से पहले PYTORCH_CUDA_ALLOC_CONF); जहाँ एक टेंसर ही बहुत बड़ा हो वहाँ मदद नहीं करता
 doctor-tensor-memory = Triton कर्नल को Blackwell की tensor memory उपलब्ध से ज़्यादा चाहिए: इस head_dim के लिए टाइल बहुत बड़ी हैं।
     .fix = छोटी टाइल दें: kernel_options={"{"}"BLOCK_M": 64, "BLOCK_N": 64{"}"}, या BLOCK_SIZE 64
@@ -290,7 +290,7 @@ doctor-killed = सिस्टम ने प्रक्रिया बंद 
     .fix = बिल्ड में MAX_JOBS कम करें; वज़न low_cpu_mem_usage से लोड करें; dataloader के worker कम करें; swap बढ़ाएँ
 doctor-flex-eager-memory = बिना कंपाइल FlexAttention सारे स्कोर float32 में बनाता है: हर लेयर के लिए batch x heads x q_len x kv_len x 4 बाइट, और softmax के लिए उतने ही और।
     .fix = मॉड्यूल स्तर पर एक बार flex_attention = torch.compile(flex_attention); `maskloom verdict` रन से पहले डिज़ाइन के बाइट छापता है
-doctor-block-mask-slow = create_block_mask B x H मास्क की हर सेल गिनता है। `b` या `h` न पढ़ने वाला mod वही सूचियाँ B x H बार देता है।
+doctor-block-mask-slow = create_block_mask B x H मास्क की हर सेल की गणना करता है। `b` या `h` न पढ़ने वाला mod वही सूचियाँ B x H बार देता है।
     .fix = mod न पढ़े तो B=None और H=None दें (`maskloom check FILE.py` बताता है वह क्या पढ़ता है), एक लंबाई की सभी लेयर और क़दमों के लिए मास्क एक बार बनाएँ, या maskloom.create_block_mask लें
 doctor-sdpa-keyword = यह PyTorch उस आर्ग्युमेंट से पुराना है: scale 2.1 के साथ आया, enable_gqa 2.5 के साथ।
     .fix = pip install -U torch; enable_gqa के बिना key दोहराएँ: k.repeat_interleave(groups, 1)
@@ -329,7 +329,7 @@ doctor-vmap-in-place = mod टेंसर को in place बदलता ह�
 doctor-vmap-random = mod यादृच्छिक संख्या निकालता है। mod सभी सेल पर एक साथ और कई बार चलता है: संख्या पहले निकालनी होगी।
     .fix = बाहर तालिका निकालकर कैप्चर करें: keep = torch.rand(B, kv_len) > 0.15, फिर keep[b, kv_idx]
 doctor-vmap-dynamic-shape = mod ऐसा कुछ बुलाता है जिसके नतीजे का आकार हर सेल में अलग है (nonzero, boolean indexing, unique), मान छापता है, या ऐसा operator जो vmap नहीं जानता।
-    .fix = ऐसी तालिकाएँ mod के बाहर गिनकर कैप्चर करें; `maskloom check FILE.py` पंक्ति बताता है
+    .fix = ऐसी तालिकाएँ mod के बाहर निकालकर कैप्चर करें; `maskloom check FILE.py` पंक्ति बताता है
 doctor-flash-not-compiled-in = PyTorch के इस बिल्ड (Windows wheel भी) में FlashAttention नहीं है; SDPA दूसरा कर्नल लेता है। यह चेतावनी है: नतीजे सही हैं।
     .fix = कुछ नहीं करना; Windows पर गति के लिए नया wheel या cuDNN का कर्नल लें, या triton-windows के साथ FlexAttention
 doctor-sdpa-why-not = SDPA को एक ही कर्नल लेने को कहा गया (sdpa_kernel, set_attention_backend), और वह छापता है कि हर कर्नल ये इनपुट क्यों नहीं लेता; `runtime disabled` आपकी अपनी पसंद है। FlashAttention कोई मास्क नहीं लेता।
@@ -352,7 +352,7 @@ doctor-diffusers-gqa = diffusers का यह बैकएंड उतने �
     .fix = कॉल से पहले k.repeat_interleave(groups, 2) और v भी वैसे ही, या बैकएंड `native`
 doctor-diffusers-no-backward = diffusers का यह बैकएंड केवल inference के लिए है: उससे प्रशिक्षण में ग्रेडिएंट नहीं मिलता।
     .fix = `native`, `_native_cudnn`, `flash` या `flex` से प्रशिक्षण करें
-doctor-diffusers-import-failed = diffusers को पैकेज मिला, उसका import विफल हुआ, और उसकी जगह SDPA चलता है। बीच का पाठ कारण बताता है: आम तौर पर दूसरे torch या CUDA का wheel।
+doctor-diffusers-import-failed = diffusers को पैकेज मिला, उसका import विफल हुआ, और उसकी जगह SDPA चलता है। बीच का टेक्स्ट कारण बताता है: आम तौर पर दूसरे torch या CUDA का wheel।
     .fix = python -c "import flash_attn" केवल कारण छापता है; `maskloom doctor --explain` वह संदेश लेता है
 doctor-diffusers-arguments-removed = मॉडल ऐसा आर्ग्युमेंट देता है जो चुने गए बैकएंड में नहीं, और diffusers उसे हटा देता है: अगर वह attn_mask है तो मास्क अनदेखा होता है।
     .fix = देखें कि सूची में attn_mask है या नहीं; हो तो उसे लेने वाला बैकएंड चुनें: native, _native_cudnn, flex
@@ -398,10 +398,10 @@ doctor-flex-keyword = इस PyTorch के FlexAttention में यह आ�
     .fix = python -c "import inspect, torch.nn.attention.flex_attention as f; print(inspect.signature(f.flex_attention))"
 doctor-sage-build = SageAttention इस कार्ड के लिए नहीं बना, या उसे GPU पर 16 बिट के सिवा इनपुट मिले।
     .fix = कार्ड के TORCH_CUDA_ARCH_LIST से SageAttention 2 बनाएँ; bf16 में बदलें; या `diffusers` चुनें। उसका backward pass नहीं है
-doctor-triton-failed = Triton कर्नल कंपाइल या शुरू नहीं कर सका; ऊपर की पंक्तियाँ क्रिया बताती हैं। अक्सर Triton और torch की बेमेल जोड़ी, या mod का ऐसा सूत्र जिसे उसका कंपाइलर नहीं उतारता।
+doctor-triton-failed = Triton कर्नल कंपाइल या शुरू नहीं कर सका; ऊपर की पंक्तियाँ क्रिया बताती हैं। अक्सर Triton और torch की बेमेल जोड़ी, या mod का ऐसा सूत्र जिसका अनुवाद उसका कंपाइलर नहीं कर पाता।
     .fix = torch का बताया triton pip install करें (pip show torch); ~/.triton/cache मिटाएँ; kernel_options={"{"}"num_stages": 1{"}"}; mod का आख़िरी जोड़ा सूत्र कैप्चर तालिका से बदलें
 doctor-inductor-lowering = torch.compile Inductor के अंदर विफल हुआ; कोलन के बाद का exception कारण बताता है, और `maskloom doctor --explain` शायद वह हिस्सा जानता हो।
-    .fix = पूरा पाठ चिपकाएँ; mod को एक बार बिना कंपाइल चलाएँ: mod की ग़लती वहाँ पंक्ति के साथ दिखती है। TORCHDYNAMO_VERBOSE=1 और दिखाता है
+    .fix = पूरा टेक्स्ट चिपकाएँ; mod को एक बार बिना कंपाइल चलाएँ: mod की ग़लती वहाँ पंक्ति के साथ दिखती है। TORCHDYNAMO_VERBOSE=1 और दिखाता है
 doctor-higher-order-capture = mod, या उसके आसपास का कोड, ऐसा कुछ करता है जिसे torch.compile रिकॉर्ड नहीं कर सकता: बाहरी variable बदलता है, अज्ञात फ़ंक्शन बुलाता है, या ख़ुद vmap के अंदर है।
     .fix = mod केवल अपने आर्ग्युमेंट और कैप्चर टेंसर से गणना करता है; बाक़ी सब बाहर ले जाएँ, और मास्क कंपाइल किए फ़ंक्शन के बाहर बनाएँ
 doctor-launch-failure = कर्नल कार्ड पर crash हुआ। बताई गई पंक्ति अक्सर बाद की होती है, क्योंकि कर्नल प्रोग्राम के पीछे चलते हैं।
@@ -416,18 +416,18 @@ doctor-compiled-cpu = Inductor CPU के लिए C++ कंपाइल क�
     .fix = apt install build-essential (macOS: brew install libomp; Windows: Visual Studio के C++ tools)
 doctor-read-only-cache = कंपाइल किए कर्नल ~/.triton और /tmp/torchinductor_USER में लिखे जाते हैं, और वह डिस्क भरी है या read-only।
     .fix = TRITON_CACHE_DIR और TORCHINDUCTOR_CACHE_DIR को जगह वाले फ़ोल्डर पर करें; df -h; Maskloom का अपना cache: MASKLOOM_CACHE
-doctor-flex-same-buffer = CPU के लिए कंपाइल किया FlexAttention ऐसे q, k, v ठुकराता था जो एक ही buffer के view हैं, जैसे एक projection के chunk। PyTorch 2.15 उनकी प्रति बनाता है।
+doctor-flex-same-buffer = CPU के लिए कंपाइल किया FlexAttention ऐसे q, k, v अस्वीकार करता था जो एक ही buffer के view हैं, जैसे एक projection के chunk। PyTorch 2.15 उनकी प्रति बनाता है।
     .fix = PyTorch 2.15 पर जाएँ, या कॉल से पहले key = key.clone() और value = value.clone()
 doctor-flex-symbolic-length = बदलती लंबाइयों के लिए कंपाइल होने पर शुरुआती PyTorch 2.5 का FlexAttention प्रतीकात्मक लंबाई का नाम (s0, s1) अपने कर्नल के विकल्पों में लिख देता था।
     .fix = torch.compile(flex_attention, dynamic=False), या नया PyTorch
-doctor-captured-gradients-refused = PyTorch 2.5 mod के कैप्चर किए टेंसर, जैसे सीखे गए bias, का gradient नहीं निकालता। बाद के संस्करण score_mod के लिए निकालते हैं; mask_mod का किसी में नहीं।
+doctor-captured-gradients-refused = PyTorch 2.5 mod के कैप्चर किए टेंसर, जैसे सीखे गए बायस, का ग्रेडिएंट नहीं निकालता। बाद के संस्करण score_mod के लिए निकालते हैं; mask_mod का किसी में नहीं।
     .fix = score_mod की तालिका के लिए PyTorch अपडेट करें; mask_mod में tensor.detach()
 doctor-flex-on-mps = Apple के GPU पर PyTorch 2.15 का FlexAttention केवल inference के लिए है: वहाँ backward pass नहीं, और वह float32, float16 और bfloat16 लेता है।
     .fix = वहाँ sdpa से ट्रेन करें; inference के लिए torch.no_grad()
 doctor-flex-cpu-dtype = CPU के लिए कंपाइल किया FlexAttention केवल float32, float16 और bfloat16 लेता है।
     .fix = query.float(), key.float(), value.float(); float64 बिना कंपाइल चलता है
 doctor-dtensor-mixed = tensor parallel या FSDP2 में क्रिया का एक टेंसर DTensor है और दूसरा साधारण, अक्सर mod की कैप्चर तालिका, position तालिका या मास्क।
-    .fix = स्थानीय टेंसर पर attention करें: q.to_local(), केवल इसी rank के head के साथ; तालिकाएँ और BlockMask उसी कॉल के अंदर साधारण टेंसर बनाएँ
+    .fix = स्थानीय टेंसर पर अटेंशन करें: q.to_local(), केवल इसी rank के हेड के साथ; तालिकाएँ और BlockMask उसी कॉल के अंदर साधारण टेंसर बनाएँ
 doctor-mod-not-pickled = BlockMask अपने mask_mod के साथ दूसरी प्रक्रिया को भेजा जाता है (DataLoader के worker, multiprocessing, torch.save), और फ़ंक्शन के अंदर का फ़ंक्शन भेजा नहीं जा सकता।
     .fix = तालिका भेजें, जैसे दस्तावेज़ संख्याएँ, और BlockMask उसी प्रक्रिया में बनाएँ जो उसे काम में लेती है; या mod को मॉड्यूल के ऊपर परिभाषित करें
 doctor-compile-flag-notice = यह सूचना है: create_block_mask(..., _compile=True) PyTorch 2.15 में अब भी चलता है और बाद में हटेगा।
@@ -436,55 +436,55 @@ doctor-flash-4-too-old = FlexAttention का FLASH बैकएंड flash-att
     .fix = pip install --pre -U flash-attn-4 (CUDA 13 के साथ "flash-attn-4[cu13]"), या kernel_options={"{"}"BACKEND": "TRITON"{"}"}
 doctor-flash-impl-activated = activate_flash_attention_impl ने SDPA के flash कर्नल की जगह FlashAttention-3 या -4 रख दिया। संदेश का अंत बताता है कि वह क्या नहीं लेता (dropout, कार्ड, layout), या कि नाम अज्ञात है।
     .fix = torch.nn.attention.restore_flash_attention_impl() PyTorch का अपना कर्नल लौटाता है; list_flash_attention_impls() मौजूद नाम बताता है
-doctor-varlen-cudnn = sdpa_kernel केवल cuDNN की अनुमति देता है, और cuDNN varlen_attn की यह कॉल नहीं लेता। संदेश के नीचे की पंक्तियाँ टूटी शर्तें गिनाती हैं।
+doctor-varlen-cudnn = sdpa_kernel केवल cuDNN की अनुमति देता है, और cuDNN varlen_attn की यह कॉल नहीं लेता। संदेश के नीचे की पंक्तियाँ टूटी शर्तें बताती हैं।
     .fix = SDPBackend.FLASH_ATTENTION की भी अनुमति दें, या sdpa_kernel हटा दें
-doctor-gradient-nan = detect_anomaly को gradient में NaN मिला: attention में अक्सर ऐसी पंक्ति जिसकी सारी key -inf से छिपी हैं, या float16 का overflow।
-    .fix = `maskloom check` ख़ाली पंक्तियाँ गिनता है: हर पंक्ति ख़ुद को रखे; bfloat16 लें; score सीमित करें (soft cap)
+doctor-gradient-nan = detect_anomaly को ग्रेडिएंट में NaN मिला: अटेंशन में अक्सर ऐसी पंक्ति जिसकी सारी key -inf से छिपी हैं, या float16 का overflow।
+    .fix = `maskloom check` खाली पंक्तियाँ गिनता है: हर पंक्ति ख़ुद को रखे; bfloat16 लें; स्कोर सीमित करें (soft cap)
 doctor-mask-is-float = `&`, `|` और `~` bool या पूर्णांक जोड़ते हैं, और एक ओर float है: additive मास्क, या False और True की जगह 0.0 और 1.0।
     .fix = जहाँ 1 रखता है वहाँ mask.bool(); additive मास्क: (mask == 0); mod में पहले तुलना करें: (t[q_idx] > 0) & (q_idx >= kv_idx)
-doctor-linear-dtype = linear परत के weight एक प्रारूप में हैं और इनपुट दूसरे में: अक्सर पहले की attention ने float32 लौटाया, या यह हिस्सा autocast के बाहर चलता है।
-    .fix = attention का आउटपुट बदलें: out.to(weight.dtype); या कॉल को torch.autocast में रखें
+doctor-linear-dtype = linear लेयर के weight एक format में हैं और इनपुट दूसरे में: अक्सर पहले के अटेंशन ने float32 लौटाया, या यह हिस्सा autocast के बाहर चलता है।
+    .fix = अटेंशन का आउटपुट बदलें: out.to(weight.dtype); या कॉल को torch.autocast में रखें
 doctor-model-without-flash = transformers की यह class flash-attn के लिए नहीं लिखी: हर class का अपना flag है।
     .fix = attn_implementation="sdpa" या "eager"; नए transformers में हो सकता है
 doctor-model-without-sdpa = transformers की इस class में SDPA का रास्ता नहीं, क्योंकि SDPA उसकी ज़रूरत पूरी नहीं कर सकता: gpt-oss में sinks हैं।
     .fix = attn_implementation="eager" या "flex_attention"; निर्यात के adapter और `maskloom.integrations` में भी sinks हैं
 doctor-model-names-flash-kernels = यह चेतावनी है: यह मॉडल केवल संदेश में गिनाए flash कर्नल से चलता है (gpt-oss: sinks वाले), और transformers ने आपके चुने की जगह उनमें से एक लिया।
     .fix = कुछ करना नहीं है; attn_implementation में सूची का एक नाम दें तो चेतावनी नहीं आती
-doctor-flash-model-on-cpu = मॉडल पहले कंप्यूटर की मेमोरी में लोड हुआ, जहाँ flash-attn नहीं चलता। कार्ड हो तो यह चेतावनी है, न हो तो error।
+doctor-flash-model-on-cpu = मॉडल पहले कंप्यूटर की मेमोरी में लोड हुआ, जहाँ flash-attn नहीं चलता। कार्ड हो तो यह चेतावनी है, न हो तो त्रुटि।
     .fix = device_map="cuda" या model.to("cuda"); कार्ड न हो तो attn_implementation="sdpa"
-doctor-flash-casts-notice = यह सूचना है: float32 में रखी norm परतों (peft ऐसा करता है) ने q, k, v को float32 बनाया, और transformers उन्हें हर परत में flash-attn के लिए बदलता है। परिणाम सही हैं; थोड़ा समय लगता है।
-    .fix = norm परतें भी bfloat16 में लोड करें, या रहने दें
-doctor-attention-not-exchangeable = यह class transformers की attention तालिका से पहले लिखी गई (अक्सर remote code), इसलिए set_attn_implementation और पंजीकृत attention उस तक नहीं पहुँचते।
-    .fix = attn_implementation from_pretrained को दें, या transformers की अपनी class लें (trust_remote_code=False); निर्यात का adapter ऐसे मॉडल में SDPA की कॉल देखता है, और उसकी रिपोर्ट बताती है कि किन परतों पर मास्क लगा
+doctor-flash-casts-notice = यह सूचना है: float32 में रखी norm लेयर (peft ऐसा करता है) ने q, k, v को float32 बनाया, और transformers उन्हें हर लेयर में flash-attn के लिए बदलता है। परिणाम सही हैं; थोड़ा समय लगता है।
+    .fix = norm लेयर भी bfloat16 में लोड करें, या रहने दें
+doctor-attention-not-exchangeable = यह class transformers की अटेंशन तालिका से पहले लिखी गई (अक्सर remote code), इसलिए set_attn_implementation और पंजीकृत अटेंशन उस तक नहीं पहुँचते।
+    .fix = attn_implementation from_pretrained को दें, या transformers की अपनी class लें (trust_remote_code=False); निर्यात का adapter ऐसे मॉडल में SDPA की कॉल देखता है, और उसकी रिपोर्ट बताती है कि किन लेयर पर मास्क लगा
 doctor-patch-of-another-transformers = ट्रेनर या plug-in transformers की class और फ़ंक्शन नाम से बदलता है, और इस संस्करण में नाम अलग हैं: 4.43 ने _flash_attention_forward को class से बाहर किया, 4.48 ने ...FlashAttention2 class हटाईं।
     .fix = ट्रेनर की requirements में लिखा transformers इंस्टॉल करें, या नया ट्रेनर
 doctor-attention-class-of-another-diffusers = diffusers की साझा class Attention के लिए लिखा कोड ऐसे संस्करण से मिला जिसके मॉडल की अपनी class हैं (FluxAttention, WanAttention): उनमें `scale` जैसे attribute नहीं। 0.33 का कोड 0.35 में ऐसे ही विफल होता है।
     .fix = उस कोड के लिए pip install diffusers==0.33.1, या `scale` की जगह attn.head_dim ** -0.5 लें; निर्यात का adapter दोनों के साथ चलता है
-doctor-processors-count = set_attn_processor को ऐसा dict मिला जिसकी प्रविष्टियाँ मॉडल की attention परतों जितनी नहीं; cross-attention परतें भी गिनी जाती हैं।
-    .fix = उसे model.attn_processors.keys() से बनाएँ, या सब परतों के लिए एक processor दें
-doctor-torch-libraries-not-loaded = extension torch से पहले import हुई, जबकि उसे torch की लाइब्रेरी चाहिए। पहले torch import करने पर अक्सर दूसरा error आता है, वही असली है।
+doctor-processors-count = set_attn_processor को ऐसा dict मिला जिसकी प्रविष्टियाँ मॉडल की अटेंशन लेयर जितनी नहीं; cross-attention लेयर भी गिनी जाती हैं।
+    .fix = उसे model.attn_processors.keys() से बनाएँ, या सब लेयर के लिए एक processor दें
+doctor-torch-libraries-not-loaded = extension torch से पहले import हुई, जबकि उसे torch की लाइब्रेरी चाहिए। पहले torch import करने पर अक्सर दूसरी त्रुटि आती है, वही असली है।
     .fix = python -c "import torch, flash_attn" उसे दिखाता है; `maskloom doctor --explain` वह संदेश लेता है
-doctor-flash-heads-divide = query के head key के head के गुणज नहीं, या head अक्ष वहाँ नहीं जहाँ कर्नल चाहता है: तब संदेश टोकन की तुलना करता है। diffusers 0.39 तक `_native_flash` context parallel के backward pass में k और v को दो बार transpose करता था।
+doctor-flash-heads-divide = query के हेड key के हेड के गुणज नहीं, या हेड अक्ष वहाँ नहीं जहाँ कर्नल चाहता है: तब संदेश टोकन की तुलना करता है। diffusers 0.39 तक `_native_flash` context parallel के backward pass में k और v को दो बार transpose करता था।
     .fix = flash-attn को [batch, tokens, heads, head_dim] चाहिए, SDPA को [batch, heads, tokens, head_dim]; diffusers अपडेट करें, या Ulysses के साथ `flash` या `native` लें
 doctor-flash-backward-head-dim = head_dim 192 से ऊपर इस flash-attn का backward pass उपभोक्ता कार्ड की shared memory में नहीं आता। flash-attn 2.5.5 से बिना dropout के आता है।
     .fix = flash-attn अपडेट करें और dropout 0 करें; या sdpa या flex लें
-doctor-packed-model-without-flex = जहाँ FlexAttention है वहाँ torchtune BlockMask से पैक करता है, और इस मॉडल (Gemma 2) की attention केवल dense मास्क लेती है।
+doctor-packed-model-without-flex = जहाँ FlexAttention है वहाँ torchtune BlockMask से पैक करता है, और इस मॉडल (Gemma 2) का अटेंशन केवल घना मास्क लेता है।
     .fix = dataset की config में packed=False, या दूसरा मॉडल
-doctor-selective-checkpointing = 2025 का torchtitan FlexAttention को selective activation checkpointing के साथ ठुकराता है, जिसके लिए PyTorch में नियम नहीं था (pytorch#147879)।
+doctor-selective-checkpointing = 2025 का torchtitan FlexAttention को selective activation checkpointing के साथ अस्वीकार करता है, जिसके लिए PyTorch में नियम नहीं था (pytorch#147879)।
     .fix = activation_checkpoint.mode = "full", या नया torchtitan अपने PyTorch के साथ
-doctor-transformer-engine-no-backend = TransformerEngine ने इन इनपुट के लिए अपने सारे कर्नल बंद किए: पैक `thd` layout या context parallel में sinks (learnable softmax), मास्क या bias, fp8 attention, या उसकी संस्करण सीमा से बाहर का flash-attn।
+doctor-transformer-engine-no-backend = TransformerEngine ने इन इनपुट के लिए अपने सारे कर्नल बंद किए: पैक `thd` layout या context parallel में sinks (learnable softmax), मास्क या बायस, fp8 attention, या उसकी संस्करण सीमा से बाहर का flash-attn।
     .fix = NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2 हर कर्नल का कारण छापता है; sinks के लिए बिना पैकिंग `bshd` लें
-doctor-video-without-attention-package = FramePack और musubi-tuner की attention को अलग लंबाई के caption के batch के लिए flash-attn, SageAttention या xformers चाहिए, और कोई नहीं है।
+doctor-video-without-attention-package = FramePack और musubi-tuner के अटेंशन को अलग लंबाई के caption के बैच के लिए flash-attn, SageAttention या xformers चाहिए, और कोई नहीं है।
     .fix = batch 1; या musubi-tuner में --sdpa --split_attn; या flash-attn इंस्टॉल करें
-doctor-image-black = तस्वीर में NaN है। अक्सर SageAttention के 8-bit score इस मॉडल या उसके fp8 weight के लिए नहीं चलते, या VAE float16 में overflow करता है।
-    .fix = एक बार बिना SageAttention चलाएँ (प्रोग्राम की setting या node); VAE bfloat16 या float32 में
-doctor-xfuser-processor = xDiT attention processor को उनकी class के नाम से बदलता है और इसे नहीं जानता: उसका संस्करण दूसरे diffusers के लिए है।
+doctor-image-black = चित्र में NaN है। अक्सर SageAttention के 8-bit स्कोर इस मॉडल या उसके fp8 weight के लिए नहीं चलते, या VAE float16 में overflow करता है।
+    .fix = एक बार बिना SageAttention चलाएँ (प्रोग्राम की सेटिंग या node); VAE bfloat16 या float32 में
+doctor-xfuser-processor = xDiT अटेंशन processor को उनकी class के नाम से बदलता है और इसे नहीं जानता: उसका संस्करण दूसरे diffusers के लिए है।
     .fix = xDiT की requirements में लिखा diffusers इंस्टॉल करें, या नया xDiT
-doctor-diffusers-cp-takes = diffusers का context parallel is_causal और समूहित head ठुकराता है; ring_anything और 1 से बड़े ring_degree वाले variable-length बैकएंड मास्क नहीं लेते; hub कर्नल में वे entry होनी चाहिए जिन्हें वह बुलाता है।
+doctor-diffusers-cp-takes = diffusers का context parallel is_causal और समूहित हेड अस्वीकार करता है; ring_anything और 1 से बड़े ring_degree वाले variable-length बैकएंड मास्क नहीं लेते; hub कर्नल में वे entry होनी चाहिए जिन्हें वह बुलाता है।
     .fix = मास्क के लिए ring_degree की जगह ulysses_degree, `native` या `_native_cudnn` के साथ; hub कर्नल के लिए pip install -U kernels और उसका snapshot मिटाएँ
 doctor-accelerate-parallel = accelerate का context parallel (cp_size) FSDP2 के अंदर dp_shard_size 1 से ऊपर या अकेले आयाम के रूप में चलता है; उसका sequence parallel (sp_size, DeepSpeed) sdpa और flash-attn लेता है, eager और flex नहीं, इसलिए कोई BlockMask नहीं पहुँचता।
     .fix = accelerate config में FSDP version 2; dp_replicate_size=1; अपने मास्क के लिए PyTorch का context parallel या Maskloom की योजनाएँ
-doctor-rocm-experimental = इस AMD कार्ड पर PyTorch की fused attention माँगे बिना बंद है, और SDPA score को पूरा बनाता है।
-    .fix = Python शुरू होने से पहले export TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1; एक step उसके साथ और बिना मिलाएँ
-doctor-model-takes-no-block-mask = मॉडल के forward में यह parameter नहीं: transformers और diffusers के मॉडल attention_mask लेते हैं, और BlockMask तभी आगे देते हैं जब flex_attention बुलाएँ।
+doctor-rocm-experimental = इस AMD कार्ड पर PyTorch का fused attention माँगे बिना बंद है, और SDPA स्कोर को पूरा बनाता है।
+    .fix = Python शुरू होने से पहले export TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1; एक क़दम की तुलना उसके साथ और उसके बिना करें
+doctor-model-takes-no-block-mask = मॉडल के forward में यह पैरामीटर नहीं: transformers और diffusers के मॉडल attention_mask लेते हैं, और BlockMask तभी आगे देते हैं जब flex_attention बुलाएँ।
     .fix = attn_implementation="flex_attention" के साथ attention_mask=block_mask (transformers); या निर्यात के adapter का use(model)

@@ -29,7 +29,7 @@ done-inputs = रन { $path } के q, k और v लेते हैं: { $n
 done-run = रन { $path } उसके दस्तावेज़ { $name } ({ $what }) के साथ खोला गया। “पूर्ववत् करें” पिछला दस्तावेज़ लौटाता है।
 done-run-copy = छोटी प्रति का, { $sizes }
 failed-export = निर्यात रुक गया
-done-exported = { $files } { $folder } में निर्यात
+done-exported = { $files } को { $folder } में निर्यात किया गया
 done-changed = { $path } बदली गई; पुरानी फ़ाइल उसके पास { $name } के रूप में है। { $files } { $folder } में लिखी गईं
 done-had-setting = { $path } में यह सेटिंग पहले से थी, वह नहीं बदली। { $files } { $folder } में लिखी गईं
 done-read = { $path } पढ़ी गई
@@ -98,11 +98,11 @@ work-compiling = { $name } कंपाइल हो रहा है
 work-done = { $name } हो गया
 
 ## बैकएंड तेज़ क्यों है
-why-short = { $why }; इतना छोटा कि लॉन्च का समय भी गिना जाता है
+why-short = { $why }; इतना छोटा कि लॉन्च का समय भी मायने रखता है
 why-skips-dense = यह { $share }; दूसरा मास्क को घने टेंसर के रूप में पढ़ता है और कुछ नहीं छोड़ता
 why-skips-scores = यह { $share }; दूसरा हर स्कोर मेमोरी में लिखता है
-why-skips-plain = यह { $share }; दूसरा सब गिनता है
-why-computes = { $share }% टाइल गिनता है
+why-skips-plain = यह { $share }; दूसरा सबकी गणना करता है
+why-computes = { $share }% टाइल की गणना करता है
 why-skips = खाली ब्लॉक छोड़ता है
 why-both-skip = दोनों खाली ब्लॉक छोड़ते हैं: अंतर कर्नल का अपना है
 why-both-masked = दोनों मास्क किया हुआ छोड़ते हैं: अंतर कर्नल का अपना है

@@ -110,11 +110,11 @@ detail-painted = पेंट की सेल
 detail-cell = प्रति सेल टोकन
 detail-cell-rows = सेल की पंक्तियाँ
 detail-cell-columns = सेल के स्तंभ
-detail-cell-tip = पहली रेखा से पहले सेल का आकार चुनें।
+detail-cell-tip = पहले स्ट्रोक से पहले सेल का आकार चुनें।
 detail-strokes = { $strokes }, { $rectangles }
 detail-n-strokes = { $n ->
-    [one] { $n } रेखा
-   *[other] { $n } रेखाएँ
+    [one] { $n } स्ट्रोक
+   *[other] { $n } स्ट्रोक
 }
 detail-n-rectangles = { $n ->
     [one] { $shown } आयत
@@ -151,18 +151,18 @@ problem-tanh = लगभग tanh
     .tip = GPU पर score mod उसका लगभग tanh लेते हैं: दो के बजाय एक निर्देश, 2^-11 तक की सापेक्ष त्रुटि के साथ। 50 का soft cap 5 के स्कोर को अधिकतम 0.0025 खिसकाता है।
 
 ## कार्ड की और पंक्तियाँ
-kept-against = { $name } की तुलना में: रखा { $kept }, गिना { $computed }
+kept-against = { $name } की तुलना में: रखा { $kept }, गणना { $computed }
 kept-then-now = तब { $then }, अब { $now }
 kept-cells = { $n } सेल रखी गईं
-kept-blocks = { $size } के { $full } पूरे ब्लॉक: बिना mask_mod गिने जाते हैं; { $partial } आंशिक: हर सेल mask_mod तय करता है; { $empty } खाली: छोड़े गए
-kept-computed = सभी सेल का { $computed } गिना जाता है, उनमें से { $vain } व्यर्थ
+kept-blocks = { $size } के { $full } पूरे ब्लॉक: गणना बिना mask_mod के; { $partial } आंशिक: हर सेल mask_mod तय करता है; { $empty } खाली: छोड़े गए
+kept-computed = सभी सेल में से { $computed } की गणना होती है, उसमें से { $vain } व्यर्थ
 kept-sparsity = PyTorch की गिनती से sparsity: { $words }
 kept-row = प्रति पंक्ति ब्लॉक: { $min } से { $max }, औसत { $mean }
 kept-empty = { $rows } पंक्तियाँ कोई key नहीं रखतीं: उनका आउटपुट 0 और lse -inf है
 kept-finding = ब्लॉक खोजे जा रहे हैं
 kept-partial = आंशिक ब्लॉक की सेल गिनी जा रही हैं
 kept-counted = { $n }% गिना गया
-kept-one-by-one = अंतराल विश्लेषण यह मास्क तय नहीं कर पाता, इसलिए उसकी सेल एक-एक करके गिनी जाती हैं। चित्र प्रतीक्षा नहीं करता।
+kept-one-by-one = अंतराल विश्लेषण यह मास्क तय नहीं कर पाता, इसलिए उसकी सेल एक-एक करके जाँची जाती हैं। चित्र प्रतीक्षा नहीं करता।
 
 ## औज़ार और हेड
 tools-width = { $words } [ और ], या Alt और पहिया, चौड़ाई बदलते हैं।
@@ -182,10 +182,10 @@ tabs-close = यह दस्तावेज़ बंद करें
 tabs-new = टैब में नया दस्तावेज़
 tabs-no-file = अभी किसी फ़ाइल में नहीं
 
-## रेखा क्या करती है
+## स्ट्रोक क्या करता है
 paint-one-head = केवल हेड { $heads }: { $words }
 paint-some-heads = केवल हेड { $heads }: { $words }
-paint-first = पहली रेखा खाली मास्क से शुरू होती है: केवल पेंट की सेल रखी जाती हैं।
+paint-first = पहला स्ट्रोक खाली मास्क से शुरू होता है: केवल पेंट की सेल रखी जाती हैं।
 paint-new = नई पेंट लेयर में सेल रखता है।
 paint-in = { $name } में सेल रखता है।
 paint-restores = { $name } की हटाई सेल लौटाता है, और सेल रखता है।

@@ -4,7 +4,7 @@
 card-costs-faster = { $time }  ·  { $ratio } गुना तेज़
 card-costs-than = { $base } से; { $rest }
 card-costs-forward = { $backend }: { $words }, forward pass
-card-costs-less = हर सेल गिनने से { $ratio } गुना कम; समय अभी नहीं मापा गया
+card-costs-less = हर सेल की गणना से { $ratio } गुना कम; समय अभी नहीं मापा गया
 card-costs-same = बिना मास्क जितनी ही गणना; समय अभी नहीं मापा गया
 card-costs-arithmetic = गणना किए जाने वाले ब्लॉक का काम। समय रेस दिखाती है।
 card-costs-arithmetic-is = गणना किए जाने वाले ब्लॉक का काम: { $flop }।
@@ -104,7 +104,7 @@ lengths-nothing = कुछ भी नहीं मापा गया
 
 ## रूफ़लाइन
 roof-words = { $device } की डेटा शीट के अनुसार: 16 बिट में { $flop }, मेमोरी से { $bytes }। गणना और बाइट वह न्यूनतम हैं जो { $backend } अपने हिसाब से करता है; समय मापा हुआ है।
-roof-unknown = { $device } की डेटा शीट यहाँ ज्ञात नहीं है (या टेंसर 16 बिट के नहीं हैं), इसलिए नहीं कहा जा सकता कि उसे क्या सीमित करता है। वह { $flop } गिनता है।
+roof-unknown = { $device } की डेटा शीट यहाँ ज्ञात नहीं है (या टेंसर 16 बिट के नहीं हैं), इसलिए नहीं कहा जा सकता कि उसे क्या सीमित करता है। वह { $flop } की गति से गणना करता है।
 roof-others = दूसरे कार्ड पर
 roof-others-words = flex के forward का अनुमान, रिकॉर्ड किए रन और डेटा शीट से; मापा हुआ नहीं।
 roof-title = रूफ़लाइन: { $from }

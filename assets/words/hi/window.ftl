@@ -10,7 +10,7 @@ menu-run = चलाएँ
 menu-help = सहायता
 menu-recent = हाल के
 menu-go-to = यहाँ जाएँ
-menu-dock = जगह
+menu-dock = डॉक करें
     .tip = इस पेज और लेयर को कैनवास के बाएँ, दाएँ या नीचे रखता है।
 menu-looks = अक्षर और थीम
 menu-language = भाषा
@@ -287,7 +287,7 @@ keys-width = Alt और पहिया
 keys-brackets = [ और ]
     .does = ब्रश की चौड़ाई बदलता है; दूसरे औज़ार के साथ पिछला या अगला हेड दिखाता है
 keys-escape = Escape
-    .does = चल रही रेखा रद्द करता है
+    .does = चल रहा स्ट्रोक रद्द करता है
 keys-small = छोटे चित्र में खींचना
     .does = दृश्य खिसकाता है
 

@@ -52,7 +52,7 @@ cell-bias-is = 偏置 { $bias }
 cell-dropped = 丢弃
 
 ## 颜色的含义
-legend-of = 属于{ $before }
+legend-of = 所示为{ $before }
 legend-numbers = { $title }：{ $ends }
 legend-masked = 被遮蔽
 legend-full = 满块

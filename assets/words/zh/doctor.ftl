@@ -37,7 +37,7 @@ doctor-flash-attn-ampere = 显卡的计算能力低于 8.0。
 doctor-flash-attn-3-hopper = FlashAttention-3 只能在 Hopper 上运行。
     .fix = 在这块显卡上使用 flash_attention_2 或 sdpa
 doctor-flash-attn-head-dim = FlashAttention-2 的 head dim 必须是 8 的倍数，且不超过 256。
-    .fix = 把 head_dim 补齐到下一个 8 的倍数，或使用 flex 或 sdpa（Maskloom 自己的内核会自动补齐）
+    .fix = 把 head_dim 填充到下一个 8 的倍数，或使用 flex 或 sdpa（Maskloom 自己的内核会自动填充）
 doctor-flash-attn-mask = FlashAttention-2 只计算完整或因果注意力，拒绝其他掩码。
     .fix = 块稀疏掩码用 flex，稠密掩码用 sdpa
 doctor-flash-attn-build-slow = 构建需要 10 到 30 分钟，可能用掉超过 8 GB 内存；它没有卡住。
@@ -46,7 +46,7 @@ doctor-flash-attn-build-memory = flash-attn 的并行构建需要超过 8 GB 内
     .fix = MAX_JOBS=2 pip install flash-attn --no-build-isolation，或使用预编译的 wheel
 doctor-flash-attn-broke-environment = 缺少 flash-attn，或者安装它时替换了 torch。
     .fix = 新建一个不含 flash-attn 的虚拟环境并继续用 sdpa；验证一个环境：python -c "import flash_attn; print(flash_attn.__version__)"
-doctor-flex-uncompiled = 未编译的 FlexAttention 会写出所有分数，很慢，而且不给警告。
+doctor-flex-uncompiled = 未编译的 FlexAttention 会生成所有分数，很慢，而且不给警告。
     .fix = 在模块级执行一次 flex_attention = torch.compile(flex_attention)；用 diffusers 时编译模型
 doctor-recompile-limit = torch.compile 遇到太多不同的 mod 或形状，退回到慢速路径。
     .fix = 只创建一次 mask_mod 并重复使用，保持形状不变，或提高 torch._dynamo.config.recompile_limit
@@ -58,14 +58,14 @@ doctor-sdpa-no-kernel = 被强制使用的 SDPA 后端拒绝这些输入（掩�
     .fix = 允许另一个后端（torch.nn.attention.sdpa_kernel 给出几个后端）；错误上方的警告写明原因
 doctor-block-mask-memory = create_block_mask 若不编译，会一次计算 B x H x Q x KV 个布尔值。
     .fix = create_block_mask(..., _compile=True)；掩码不读取 B 和 H 时给它们传 None；或从 Maskloom 导出块列表，它从不生成稠密掩码
-doctor-cuda-out-of-memory = 显卡内存已满。写出的分数（eager、未编译的 flex）每个头需要 q_len x kv_len 个值。
+doctor-cuda-out-of-memory = 显卡内存已满。生成的分数（eager、未编译的 flex）每个头需要 q_len x kv_len 个值。
     .fix = 用 flex 或 sdpa 代替 eager，缩短序列或减小批；检查 flex_attention 是否已编译
 doctor-host-out-of-memory = 计算机（不是显卡）的内存已满：一个张量需要的比剩余的多。
     .fix = 消息中的字节数可以认出这个张量：q_len x kv_len 个值是稠密掩码或全部分数；请用 BlockMask 和编译后的 flex，或更短的序列
-doctor-illegal-address = 内核读到了张量之外。用 FlexAttention 时，常见原因是捕获的张量被索引到末尾之外，因为 score_mod 在被掩码的位置也会运行。
-    .fix = 让捕获的张量与补齐后的长度一样长，或限制索引；`maskloom check FILE.py` 列出可能越界的读取
+doctor-illegal-address = 内核读到了张量之外。用 FlexAttention 时，常见原因是捕获的张量被索引到末尾之外，因为 score_mod 在被遮蔽的位置也会运行。
+    .fix = 让捕获的张量与填充后的长度一样长，或限制索引；`maskloom check FILE.py` 列出可能越界的读取
 doctor-device-assert = 编译后的内核中有索引越界。常见原因是捕获的张量比序列短。
-    .fix = 让捕获的张量与补齐后的长度一样长，或限制索引
+    .fix = 让捕获的张量与填充后的长度一样长，或限制索引
 doctor-not-4d = FlexAttention 的 q、k 和 v 是 [batch, heads, tokens, head_dim]。
     .fix = 用 unsqueeze 加上缺少的维度，或对 [batch, tokens, heads, head_dim] 的张量做 transpose(1, 2)
 doctor-head-dim-differs = query 和 key 的最后一维不同。
@@ -185,7 +185,7 @@ doctor-loss-nan = 没有任何键的行，在对此没有规定的注意力中�
 doctor-fullgraph-break = 模型用 fullgraph=True 编译，却调用了无法跟踪的代码。sidecar 从张量的值（img_ids）读取网格时会这样。
     .fix = 不用 fullgraph 编译；如果网格就是设计的，MASKLOOM_SIDECAR_GRID=assume 或 use(model, grid="assume") 不读取任何张量
 doctor-flex-cpu-training = FlexAttention 在 CPU 上不计算梯度。
-    .fix = 在 GPU 上训练；在 CPU 上测试时用导出的适配器或 sidecar，它们在那里写出所有分数
+    .fix = 在 GPU 上训练；在 CPU 上测试时用导出的适配器或 sidecar，它们在那里生成所有分数
 doctor-safetensors-header = 文件不是 safetensors 文件，或被截断。它常常是几百字节的 Git LFS 指针。
     .fix = 检查它的大小；重新下载（git lfs pull、huggingface-cli download）
 doctor-dropout-refused = 模型用注意力 dropout 训练，而 FlexAttention 不支持它。
@@ -202,8 +202,8 @@ doctor-kernel-folder = 训练器的指南把这个文件夹说成已构建 flex 
     .fix = 去掉这个设置；要重新编译，请删除那两个文件夹
 doctor-flex-prototype = FlexAttention 的接口可能随 PyTorch 版本变化。它的内核在第一次调用时编译，并按当时的 PyTorch、Triton 和驱动版本缓存。
     .fix = 不需要手工重建：更新之后第一步会重新编译，需要一两分钟
-doctor-ragged-masks = 一个 BlockMask 对整个批只有一个 q_len 和 kv_len。长度不同的样本需要在一个序列里作为文档，或补齐。
-    .fix = 把它们打包并按文档加掩码：预设 `packed_documents`，或带 `doc[q_idx] == doc[kv_idx]` 的 mask_mod；模型自己传入的补齐会与设计结合
+doctor-ragged-masks = 一个 BlockMask 对整个批只有一个 q_len 和 kv_len。长度不同的样本需要在一个序列里作为文档，或填充。
+    .fix = 把它们打包并按文档加掩码：预设 `packed_documents`，或带 `doc[q_idx] == doc[kv_idx]` 的 mask_mod；模型自己传入的填充会与设计结合
 doctor-card-too-old = tensor core 上的 bfloat16 和 flash-attn 的融合内核需要计算能力 8.0（A100、RTX 30 及更新）。
     .fix = `maskloom doctor` 写出显卡及其计算能力；较旧的显卡用 sdpa 和 fp16
 doctor-sidecar-not-loaded = 环境会加载 Maskloom 的 sidecar，但有一个设置不对：脚本不带掩码运行。
@@ -216,8 +216,8 @@ doctor-hub-kernel-stale = 缓存的 hub 内核快照比它的页面列出的构�
     .fix = 删除 ~/.cache/huggingface/hub 里的那个快照，或 pip install -U kernels，然后联网重新运行
 doctor-hub-kernel-not-loaded = hub 后端（`sage_hub`、`flash_hub`）只设在一个注意力模块上。模块的设置函数不会下载内核，只有模型的会。在 diffusers 的分派器之外，消息只说调用了 None。
     .fix = 先在模型上调用 set_attention_backend（pipe.transformer.set_attention_backend("sage_hub")），再设置单个块，或设置所有块
-doctor-flash-mask-refused-since-037 = 从 diffusers 0.37 起 flash 后端拒绝掩码。之前它们忽略掩码，补齐的提示词会得到错误的图片：降级会让错误的图片回来。
-    .fix = 使用 native、cudnn 或 flash_varlen（flash_varlen_hub），它们接受补齐；或不补齐的批 1
+doctor-flash-mask-refused-since-037 = 从 diffusers 0.37 起 flash 后端拒绝掩码。之前它们忽略掩码，填充的提示词会得到错误的图片：降级会让错误的图片回来。
+    .fix = 使用 native、cudnn 或 flash_varlen（flash_varlen_hub），它们接受填充；或不填充的批 1
 doctor-aiter-mask = 在 NVIDIA 上这段文字有误导：`_native_flash` 拒绝掩码，却印出 aiter 的名称。diffusers 在 context parallel 下选择它，因为 `native-efficient` 和 `flex` 在那里不能运行。
     .fix = 选择 `cudnn` 或 `native`，它们在 context parallel 下能运行并接受掩码；`flex` 在 context parallel 下不能运行
 doctor-block-mask-arithmetic = 模型把掩码当作张量来运算，而 FlexAttention 给它的是 BlockMask。这类模型不支持 flex_attention。
@@ -242,13 +242,13 @@ doctor-flash-3-unpack = FlashAttention-3 只有在要求时才返回 logsumexp�
     .fix = 升级 diffusers，或使用 `_flash_3_hub`（flash-attn-3-hub），它的内核版本是固定的
 doctor-flash-backward-tiles = FlashAttention-4 在 Hopper 上的反向计算自己选择 tile（head_dim 192 时宽 96），128 的 BlockMask 与它不合。
     .fix = 用 BLOCK_SIZE=(128, 96) 创建掩码，或 kernel_options={"{"}"BACKEND": "TRITON"{"}"}，或 Maskloom 导出的内核
-doctor-deterministic-flash = 带块掩码的确定性反向计算只在 Blackwell 上有。在 Hopper 上，一个提议中的版本在 16k token 时要多花 5.33x。
+doctor-deterministic-flash = 带块掩码的确定性反向计算只在 Blackwell 上有。在 Hopper 上，一个提议中的版本在 16k token 时耗时为 5.33x。
     .fix = 在 Hopper 上用 --deterministic 和 Maskloom 的内核（`maskloom run --pass both --deterministic` 显示代价），或者不用
 doctor-negative-sparsity = 2.15 之前的 PyTorch 用整块的单元格数除以序列的单元格数，因此比块还短的序列会印出负的稀疏度。2.15 数的是块。
     .fix = 掩码没有问题；`maskloom blocks` 印出单元格的份额和两个版本的数字
 doctor-causal-flag-and-mask = 一次调用同时传入掩码和 is_causal=True。PyTorch 的 SDPA 拒绝两者并用。diffusers 的 flex 后端对不带掩码的 is_causal=True 计算完整注意力，并且不声不响地丢弃随它而来的稠密掩码。
     .fix = 把因果性并入掩码：`(q_idx >= kv_idx) & mask` 的 BlockMask；对传入 is_causal=True 的模型（cosmos3）选择 diffusers、native 或 cudnn
-doctor-gpu-out-of-memory = 显卡内存已满。写出的分数（eager、未编译的 flex）每个头需要 q_len x kv_len 个值。
+doctor-gpu-out-of-memory = 显卡内存已满。生成的分数（eager、未编译的 flex）每个头需要 q_len x kv_len 个值。
     .fix = 用编译的 flex 或 sdpa 代替 eager，缩短序列或减小批；`maskloom verdict` 写出分数的字节数
 doctor-allocator-setting = 空闲内存被分成太小的碎片。这个设置改过名：PYTORCH_ALLOC_CONF 就是 2.9 之前 PyTorch 的 PYTORCH_CUDA_ALLOC_CONF。
     .fix = export PYTORCH_ALLOC_CONF=expandable_segments:True（2.9 之前用 PYTORCH_CUDA_ALLOC_CONF）；如果单个张量就太大，它没有用
@@ -273,22 +273,22 @@ doctor-kernel-image-invalid = 驱动无法加载这段机器码：它属于另�
 doctor-flex-not-supported-by-model = transformers 的这类模型不接受 BlockMask。
     .fix = attn_implementation="sdpa"；导出的适配器或 sidecar 照样能把设计应用到它
 doctor-flex-multiple-of-128 = PyTorch 2.5 的 FlexAttention 只接受 128 的倍数的长度。
-    .fix = 升级到 PyTorch 2.6 或更新，或补齐序列并掩掉补齐部分
+    .fix = 升级到 PyTorch 2.6 或更新，或填充序列并遮蔽填充部分
 doctor-kohaku = SimpleTuner 的 `kohaku-fa` 内核接受 fp16 或 bf16 以及不带 is_causal 的布尔掩码，不支持 dropout 和 context parallel，运行于 sm_89、sm_90、sm_100、sm_103 和 sm_120。4.10 起的默认值 `kohaku-fa-auto` 会自动退回 PyTorch 的 SDPA。
     .fix = 用 `kohaku-fa-auto` 时不用做什么；用 `kohaku-fa` 时改回它或 `diffusers`。导出的 sidecar 在两者下都保持掩码
 doctor-sage-in-training = SageAttention 只有前向：训练时注意力层得不到梯度。它还会忽略掩码。默认（sageattention_usage inference）它只在验证时起作用，所以训练不会变快。
     .fix = 训练用 attention_mechanism `diffusers`、`cudnn` 或 `flash-attn`；把 sageattention 留给验证
 doctor-prototype-in-words = FlexAttention 的接口可能随 PyTorch 版本变化。它的内核在第一次调用时编译，并按当时的 PyTorch、Triton 和驱动版本缓存。
     .fix = 不需要手工重建：更新之后第一步会重新编译，需要一两分钟
-doctor-ragged-in-words = 一个 BlockMask 对整个批只有一个 q_len 和 kv_len。长度不同的样本需要在一个序列里作为文档，或补齐。
+doctor-ragged-in-words = 一个 BlockMask 对整个批只有一个 q_len 和 kv_len。长度不同的样本需要在一个序列里作为文档，或填充。
     .fix = 把它们打包并按文档加掩码：预设 `packed_documents`，或带 `doc[q_idx] == doc[kv_idx]` 的 mask_mod
 doctor-wheel-not-supported = wheel 的标签（Python、ABI、系统）与这个解释器不符。
     .fix = 选择 cpXY 标签等于 python -c "import sys; print(sys.version_info[:2])" 且 torch 和 CUDA 与您相同的文件；maskloom doctor --guide flash-attn 会替您填好
-doctor-context-parallel-mask = 在 context parallel 下，多数路径不接受掩码：ring attention 只能因果或完整，TransformerEngine 接受 THD 中的补齐加因果或窗口，而 accelerate 在改为拒绝之前会丢掉每层的掩码，训练的是完整的因果注意力。
+doctor-context-parallel-mask = 在 context parallel 下，多数路径不接受掩码：ring attention 只能因果或完整，TransformerEngine 接受 THD 中的填充加因果或窗口，而 accelerate 在改为拒绝之前会丢掉每层的掩码，训练的是完整的因果注意力。
     .fix = 使用 PyTorch 带 all-gather 和 BlockMask 的 context parallel，或 MagiAttention 的切片；`maskloom verdict` 说明掩码有哪些形式
 doctor-killed = 系统结束了进程，因为计算机的内存（不是显卡的）满了。
     .fix = 构建时减小 MAX_JOBS；加载权重时用 low_cpu_mem_usage；减少 dataloader 的工作进程；增加交换空间
-doctor-flex-eager-memory = 未编译的 FlexAttention 以 float32 写出所有分数：每层 batch x heads x q_len x kv_len x 4 字节，softmax 还要同样多。
+doctor-flex-eager-memory = 未编译的 FlexAttention 以 float32 生成所有分数：每层 batch x heads x q_len x kv_len x 4 字节，softmax 还要同样多。
     .fix = 在模块级执行一次 flex_attention = torch.compile(flex_attention)；`maskloom verdict` 在运行之前印出设计的字节数
 doctor-block-mask-slow = create_block_mask 计算 B x H 个掩码的每个单元格。不读取 `b` 或 `h` 的 mod 会得到 B x H 份相同的列表。
     .fix = mod 不读取 B 和 H 时传 B=None 和 H=None（`maskloom check FILE.py` 说明它读取哪些）；同一长度的所有层和训练步只创建一次掩码；或使用 maskloom.create_block_mask
@@ -299,11 +299,11 @@ doctor-flex-head-dim-small = FlexAttention 接受 16 及以上的 head dim；PyT
 doctor-flex-block-divides-tile = 内核的 tile 不能整除掩码的块：kernel_options 的 BLOCK_M 和 BLOCK_N，或自动调优所选的 tile，与掩码的 BLOCK_SIZE 不合。
     .fix = 用 BLOCK_SIZE=128 创建掩码，或把 BLOCK_M 和 BLOCK_N 设为其 BLOCK_SIZE 的约数
 doctor-flex-decode-groups = FlexAttention 的解码内核（查询很少时运行）要求每个键头有 1、2、4、8 …… 个查询头。
-    .fix = kernel_options={"{"}"FORCE_USE_FLEX_ATTENTION": True{"}"}（2.15：{"{"}"BACKEND": "TRITON"{"}"}），或补齐查询头
+    .fix = kernel_options={"{"}"FORCE_USE_FLEX_ATTENTION": True{"}"}（2.15：{"{"}"BACKEND": "TRITON"{"}"}），或填充查询头
 doctor-flex-decode-unavailable = 解码内核用于少量查询（少于 128）以及编译时已知的大小。
     .fix = 让 BACKEND 保持 AUTO
 doctor-block-mask-smaller = BlockMask 的长度与 q 和 k 的不同。每种长度都要创建或调整一个掩码。
-    .fix = 为这次调用 create_block_mask(mask_mod, B, H, q.size(-2), k.size(-2))；如果只是长度不同，补齐到同一长度
+    .fix = 为这次调用 create_block_mask(mask_mod, B, H, q.size(-2), k.size(-2))；如果只是长度不同，填充到同一长度
 doctor-block-mask-broadcast = q 的批大小与 k 和 v 的不同。FlexAttention 只广播批 1。
     .fix = 扩展 k 和 v：k.expand(q.size(0), -1, -1, -1)
 doctor-block-mask-built-by-hand = 手工构建的 BlockMask 缺少列表：满块需要计数和索引同时给出，反向计算需要按键块的列表（q_num_blocks、q_indices）。
@@ -335,7 +335,7 @@ doctor-flash-not-compiled-in = 这个 PyTorch 构建（包括 Windows wheel）�
 doctor-sdpa-why-not = SDPA 被要求只用一个内核（sdpa_kernel、set_attention_backend），并印出每个内核拒绝这些输入的原因；`runtime disabled` 是您自己的选择。FlashAttention 完全不接受掩码。
     .fix = 读您想用的内核那一行；带掩码时允许 SDPBackend.EFFICIENT_ATTENTION 或 CUDNN_ATTENTION，或用 flex 和 BlockMask
 doctor-attn-bias-aligned = memory-efficient 内核要求稠密掩码的每行从 8 个元素的倍数处开始，而键的数量不是这样的倍数。
-    .fix = 按补齐到 8 的倍数的 kv_len 分配掩码再切片：mask[..., :kv_len]；或使用 BlockMask
+    .fix = 按填充到 8 的倍数的 kv_len 分配掩码再切片：mask[..., :kv_len]；或使用 BlockMask
 doctor-cutlass-no-kernel = memory-efficient 内核没有适合这块显卡、格式或 head_dim 的变体；常常是 Ampere 之前的显卡上的 bfloat16，或只有 16 位变体时的 float32。
     .fix = 在这样的显卡上用 fp16；或 torch.backends.cuda.enable_mem_efficient_sdp(False)，剩下 PyTorch 的 math 内核
 doctor-xformers-no-operator = xformers 没有适合这些输入的内核；消息下方每个内核都写明原因：dtype、head_dim、掩码类型，或没有为这个 torch 构建 CUDA。
@@ -361,7 +361,7 @@ doctor-diffusers-lse = 这个后端不返回 logsumexp，而 context parallel �
 doctor-cp-degrees = context parallel 的各个度数与进程数不符：它们的乘积必须等于 rank 数，而有些组合没有实现。
     .fix = ring_degree x ulysses_degree = GPU 数，每个至少为 1，其中一个大于 1；Ulysses 还要求头数能被度数整除
 doctor-cp-length = context parallel 把 token 平均分配，而这个长度不能整除。均衡块时，每份必须是整数个块。
-    .fix = 把序列补齐到 ranks x BLOCK_SIZE 个 token（首尾均衡时 2 x ranks），并掩掉补齐部分；`maskloom parallel` 可以规划任何长度
+    .fix = 把序列填充到 ranks x BLOCK_SIZE 个 token（首尾均衡时 2 x ranks），并遮蔽填充部分；`maskloom parallel` 可以规划任何长度
 doctor-cp-what-it-takes = PyTorch 的 context parallel 接受不带掩码或因果的 SDPA，用 FlashAttention 或 memory-efficient 内核；BlockMask 需要它的 flex 路径和 all-gather，它的均衡器要求查询块和键块相等。
     .fix = 用 all-gather 方法的 flex_attention 和 BLOCK_SIZE=128，或 Maskloom 的分布式计划（文档：多块 GPU）
 doctor-output-attentions = 融合注意力从不持有概率，因此无法返回它们。
@@ -370,7 +370,7 @@ doctor-window-not-applied = 模型的配置有窗口（或分块），而这种�
     .fix = 使用 flex_attention，或带 window_size 的 flash_attention_2；用 `maskloom compare` 比较两个掩码
 doctor-flash-lacks-feature = 加载的 flash-attn 缺少模型需要的功能：softcap、分块、sinks，或变长入口之外的普通入口。
     .fix = attn_implementation="flex_attention" 或 "eager"，它们都有；softcap 需要升级 flash-attn（2.6）
-doctor-padding-side = 生成时，最新的 token 必须在每行的最后；补齐在右边时，模型会从补齐处继续。
+doctor-padding-side = 生成时，最新的 token 必须在每行的最后；填充在右边时，模型会从填充处继续。
     .fix = tokenizer.padding_side = "left"，并传入 attention_mask
 doctor-packed-without-varlen = 打包的样本靠文档边界分开：没有边界，每个样本都会看到前面的样本。
     .fix = 传入重新从头计数的 position_ids 且不传 2 维 attention_mask（transformers 就会找到边界），或用变长的 flash_attention_2，或用预设 `packed_documents` 作为 BlockMask
@@ -398,14 +398,14 @@ doctor-flex-keyword = 这个 PyTorch 的 FlexAttention 没有这个参数：签�
     .fix = python -c "import inspect, torch.nn.attention.flex_attention as f; print(inspect.signature(f.flex_attention))"
 doctor-sage-build = SageAttention 没有为这块显卡构建，或得到的输入不是 GPU 上的 16 位。
     .fix = 用这块显卡的 TORCH_CUDA_ARCH_LIST 构建 SageAttention 2；转成 bf16；或选择 `diffusers`。它没有反向计算
-doctor-triton-failed = Triton 无法编译或启动内核；上方的行写出了操作。常常是不相配的 Triton 和 torch，或 mod 里有它的编译器不能降级的公式。
+doctor-triton-failed = Triton 无法编译或启动内核；上方的行写出了操作。常常是不相配的 Triton 和 torch，或 mod 里有它的编译器无法编译（lower）的公式。
     .fix = 安装 torch 要求的 triton（pip show torch）；删除 ~/.triton/cache；kernel_options={"{"}"num_stages": 1{"}"}；把 mod 最后加上的公式换成捕获的表
 doctor-inductor-lowering = torch.compile 在 Inductor 内部失败；冒号后面的异常说明原因，`maskloom doctor --explain` 可能认识那一部分。
     .fix = 粘贴全部文字；先不编译地运行一次 mod：mod 的错误会连同行号显示。TORCHDYNAMO_VERBOSE=1 显示更多
 doctor-higher-order-capture = mod 或其周围做了 torch.compile 无法记录的事：修改外部变量、调用未知函数，或自己就在 vmap 里。
     .fix = mod 只能由其参数和捕获的张量计算；把其余的移到外面，并在编译的函数之外创建掩码
-doctor-launch-failure = 内核在显卡上崩溃。写出的行常常是后面的行，因为内核在程序之后运行。
-    .fix = CUDA_LAUNCH_BLOCKING=1 显示是哪个内核；compute-sanitizer 显示访问；用 `maskloom check` 检查捕获张量的大小；更新驱动
+doctor-launch-failure = 内核在显卡上崩溃。写出的行常常是后面的行，因为内核的执行滞后于程序。
+    .fix = CUDA_LAUNCH_BLOCKING=1 显示是哪个内核；compute-sanitizer 显示出错的访问；用 `maskloom check` 检查捕获张量的大小；更新驱动
 doctor-device-lost = 驱动丢失了显卡，或另一个进程独占了它。程序无法修复。
     .fix = nvidia-smi；dmesg | grep -i xid 写出故障；重置或重启机器；租用的显卡请向提供方换一块
 doctor-nccl = 一次集合通信失败，或有一个 rank 没有到达：它崩溃了、走了另一条分支，或张量不同。在 context parallel 下，各 rank 的 token 数不同时也会这样。
@@ -422,7 +422,7 @@ doctor-flex-symbolic-length = 为可变长度编译时，早期 PyTorch 2.5 的 
     .fix = torch.compile(flex_attention, dynamic=False)，或更新的 PyTorch
 doctor-captured-gradients-refused = PyTorch 2.5 不计算 mod 捕获的张量（例如学习的偏置）的梯度。后来的版本对 score_mod 会计算；mask_mod 在任何版本中都没有。
     .fix = score_mod 的表：升级 PyTorch；mask_mod 中：tensor.detach()
-doctor-flex-on-mps = 在 Apple 的 GPU 上，PyTorch 2.15 的 FlexAttention 只用于推理：那里没有反向传播，并且只接受 float32、float16 和 bfloat16。
+doctor-flex-on-mps = 在 Apple 的 GPU 上，PyTorch 2.15 的 FlexAttention 只用于推理：那里没有反向计算，并且只接受 float32、float16 和 bfloat16。
     .fix = 在那里用 sdpa 训练；推理时用 torch.no_grad()
 doctor-flex-cpu-dtype = 为 CPU 编译的 FlexAttention 只接受 float32、float16 和 bfloat16。
     .fix = query.float()、key.float()、value.float()；float64 不编译可以运行
@@ -448,7 +448,7 @@ doctor-model-without-flash = transformers 的这个类没有为 flash-attn 编�
     .fix = attn_implementation="sdpa" 或 "eager"；更新的 transformers 可能支持
 doctor-model-without-sdpa = transformers 的这个类没有 SDPA 路径，因为 SDPA 做不到它需要的：gpt-oss 有 sinks。
     .fix = attn_implementation="eager" 或 "flex_attention"；导出的适配器和 `maskloom.integrations` 也支持 sinks
-doctor-model-names-flash-kernels = 这是警告：该模型只能用消息列出的 flash 内核（gpt-oss：带 sinks 的），transformers 用其中之一代替了你选的。
+doctor-model-names-flash-kernels = 这是警告：该模型只能用消息列出的 flash 内核（gpt-oss：带 sinks 的），transformers 用其中之一代替了您选的。
     .fix = 无需处理；在 attn_implementation 中写出列表里的一个，警告就消失
 doctor-flash-model-on-cpu = 模型先被加载到主机内存，flash-attn 无法在那里运行。有显卡时这是警告，没有显卡时是错误。
     .fix = device_map="cuda" 或 model.to("cuda")；没有显卡时 attn_implementation="sdpa"
@@ -464,9 +464,9 @@ doctor-processors-count = set_attn_processor 得到的字典条目数与模型�
     .fix = 用 model.attn_processors.keys() 构建，或为所有层传一个处理器
 doctor-torch-libraries-not-loaded = 扩展在 torch 之前被导入，而它需要 torch 的库。先导入 torch 后常会出现另一个错误，那才是真正的错误。
     .fix = python -c "import torch, flash_attn" 会显示它；`maskloom doctor --explain` 接受那条消息
-doctor-flash-heads-divide = 查询头数不是键头数的整数倍，或头轴不在内核要求的位置：那时消息比较的是 token 数。diffusers 0.39 及以前，`_native_flash` 在 context parallel 的反向传播中把 k 和 v 转置了两次。
+doctor-flash-heads-divide = 查询头数不是键头数的整数倍，或头轴不在内核要求的位置：那时消息比较的是 token 数。diffusers 0.39 及以前，`_native_flash` 在 context parallel 的反向计算中把 k 和 v 转置了两次。
     .fix = flash-attn 要 [batch, tokens, heads, head_dim]，SDPA 要 [batch, heads, tokens, head_dim]；升级 diffusers，或用 Ulysses 配 `flash` 或 `native`
-doctor-flash-backward-head-dim = 这个 flash-attn 的反向传播在 head_dim 超过 192 时放不进消费级显卡的共享内存。自 flash-attn 2.5.5 起，没有 dropout 时可以。
+doctor-flash-backward-head-dim = 这个 flash-attn 的反向计算在 head_dim 超过 192 时放不进消费级显卡的共享内存。自 flash-attn 2.5.5 起，没有 dropout 时可以。
     .fix = 升级 flash-attn 并把 dropout 设为 0；或用 sdpa 或 flex
 doctor-packed-model-without-flex = 只要装有 FlexAttention，torchtune 就用 BlockMask 打包，而这个模型的注意力（Gemma 2）只接受稠密掩码。
     .fix = 在数据集配置中设 packed=False，或换一个模型
@@ -474,8 +474,8 @@ doctor-selective-checkpointing = 2025 年的 torchtitan 拒绝 FlexAttention 与
     .fix = activation_checkpoint.mode = "full"，或更新的 torchtitan 及其 PyTorch
 doctor-transformer-engine-no-backend = TransformerEngine 对这些输入禁用了它的所有内核：`thd` 打包布局或 context parallel 下的 sinks（learnable softmax）、掩码或偏置、fp8 注意力，或 flash-attn 不在它的版本范围内。
     .fix = NVTE_DEBUG=1 NVTE_DEBUG_LEVEL=2 打印每个内核的原因；有 sinks 时用 `bshd` 且不打包
-doctor-video-without-attention-package = FramePack 和 musubi-tuner 的注意力对长短不一的字幕批次需要 flash-attn、SageAttention 或 xformers，而一个都没有。
-    .fix = batch 1；或在 musubi-tuner 中用 --sdpa --split_attn；或安装 flash-attn
+doctor-video-without-attention-package = FramePack 和 musubi-tuner 的注意力在一个批的描述文本长度不同时需要 flash-attn、SageAttention 或 xformers，而一个都没有。
+    .fix = 批 1；或在 musubi-tuner 中用 --sdpa --split_attn；或安装 flash-attn
 doctor-image-black = 图像含有 NaN。常见原因是 SageAttention 的 8 位分数不适合该模型或其 fp8 权重，或 VAE 在 float16 中溢出。
     .fix = 不用 SageAttention 运行一次（程序的设置或节点）；VAE 用 bfloat16 或 float32
 doctor-xfuser-processor = xDiT 按类名替换注意力处理器，而不认识这个：它的版本对应另一个 diffusers。
@@ -484,7 +484,7 @@ doctor-diffusers-cp-takes = diffusers 的 context parallel 拒绝 is_causal 和�
     .fix = 需要掩码时用 ulysses_degree 代替 ring_degree，配 `native` 或 `_native_cudnn`；hub 内核：pip install -U kernels 并删除它的快照
 doctor-accelerate-parallel = accelerate 的 context parallel（cp_size）在 FSDP2 内运行，dp_shard_size 大于 1 或作为唯一的维度；它的 sequence parallel（sp_size，DeepSpeed）只接受 sdpa 和 flash-attn，不接受 eager 和 flex，因此 BlockMask 过不去。
     .fix = accelerate config 选 FSDP 版本 2；dp_replicate_size=1；自己的掩码用 PyTorch 的 context parallel 或 Maskloom 的计划
-doctor-rocm-experimental = 在这张 AMD 显卡上，PyTorch 的融合注意力默认关闭，SDPA 会实体化分数。
+doctor-rocm-experimental = 在这块 AMD 显卡上，PyTorch 的融合注意力默认关闭，SDPA 会生成所有分数。
     .fix = 在 Python 启动前 export TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1；比较有无它的一步
 doctor-model-takes-no-block-mask = 模型的 forward 没有这个参数：transformers 和 diffusers 的模型接受 attention_mask，只有调用 flex_attention 时才传递 BlockMask。
     .fix = attention_mask=block_mask 配 attn_implementation="flex_attention"（transformers）；或导出的适配器的 use(model)

@@ -45,7 +45,7 @@ code-blocks = 每个多处理器 { $n } 个块
 code-cached = 来自缓存
 code-compiled = 编译用时 { $ms } ms
 code-silent = 编译器没有输出。
-code-key = 键 { $key }
+code-key = 缓存键 { $key }
 code-field = 代码
 code-apply = 应用建议
 

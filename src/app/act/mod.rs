@@ -182,7 +182,7 @@ pub(super) fn listen(state: &mut State) {
             Done::RunSaved { path, result } => files::run_saved(state, &path, result),
             Done::RecorderSaved { path, result } => files::recorder_saved(state, path, result),
             Done::HtmlSaved { path, result } => files::html_saved(state, &path, result),
-            Done::OwnPresets { own, why } => dialogs::own_presets(state, own, why),
+            Done::OwnPresets { folder, own, why } => dialogs::own_presets(state, folder, own, why),
             Done::RaceKept => {}
             Done::Area { region, figures } => canvas::area_counted(state, &region, figures),
             Done::Written(what) => files::written(state, what),

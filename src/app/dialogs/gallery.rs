@@ -58,6 +58,9 @@ pub(super) fn show(ui: &mut Ui, dialog: &mut GalleryDialog, actions: &mut Action
             _ => say(ui, "gallery-none"),
         });
     }
+    if let (Some(Group::Yours), Some(folder)) = (dialog.group, &dialog.folder) {
+        ui.weak(say_with(ui, "gallery-folder", &[("folder", folder.display().to_string().into())]));
+    }
     if let Some(first) = cards.first().filter(|_| entered) {
         actions.push(first.opens());
     }

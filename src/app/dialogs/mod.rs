@@ -195,10 +195,10 @@ pub(super) fn thumbnail(state: &mut State, preset: String, picture: Result<Thumb
 }
 
 /// The user's preset folder has been listed.
-pub(super) fn own_presets(state: &mut State, own: Vec<PathBuf>, why: Option<Diagnostic>) {
+pub(super) fn own_presets(state: &mut State, folder: Option<PathBuf>, own: Vec<PathBuf>, why: Option<Diagnostic>) {
     why.into_iter().for_each(|why| state.tell(why));
     if let Some(Dialog::Gallery(dialog)) = &mut state.dialog {
-        dialog.add(own);
+        dialog.add(folder, own);
     }
 }
 

@@ -92,6 +92,8 @@ pub(crate) struct GalleryDialog {
     pub textures: HashMap<String, TextureHandle>,
     /// Why some have no picture.
     pub failed: HashMap<String, String>,
+    /// Where the user's own presets belong, once it is known.
+    pub folder: Option<PathBuf>,
     /// Typing filters from the start.
     pub focused: bool,
 }
@@ -136,12 +138,14 @@ impl GalleryDialog {
         let own = own_documents(recent);
         cards.extend(own.iter().cloned().map(Card::of_file));
         let (drawn, textures, failed) = (HashMap::new(), HashMap::new(), HashMap::new());
-        let made = Self { filter: String::new(), group: None, cards, drawn, textures, failed, focused: false };
+        let made =
+            Self { filter: String::new(), group: None, cards, drawn, textures, failed, folder: None, focused: false };
         (made, presets, own)
     }
 
     /// The user's own presets have been found: also one with a built-in one's name has a card.
-    pub(crate) fn add(&mut self, own: Vec<PathBuf>) {
+    pub(crate) fn add(&mut self, folder: Option<PathBuf>, own: Vec<PathBuf>) {
+        self.folder = folder;
         for path in own {
             if self.cards.iter().all(|card| card.file.as_ref() != Some(&path)) {
                 self.cards.push(Card::of_file(path));
@@ -283,7 +287,7 @@ mod tests {
     fn a_preset_of_ones_own_is_there_beside_the_built_in_one_of_its_name() {
         let recent = PathBuf::from("/presets/causal.json");
         let (mut dialog, ..) = GalleryDialog::new(std::slice::from_ref(&recent));
-        dialog.add(vec![recent, PathBuf::from("/presets/mine.json")]);
+        dialog.add(None, vec![recent, PathBuf::from("/presets/mine.json")]);
         dialog.filter = "/presets".into();
         let found = dialog.matching(Words::of(Language::English));
         assert_eq!(found.iter().map(|card| &*card.title).collect::<Vec<_>>(), ["causal", "mine"]);

@@ -13,7 +13,7 @@ use crate::app::session::CountProgress;
 use crate::app::state::State;
 use crate::app::tabs::{best_time, recorded_runs};
 use crate::app::theme;
-use crate::app::widgets::{grouped, painted, percent, severity_word};
+use crate::app::widgets::{grouped, painted, percent, severity_word, way_out};
 use crate::base::{BlockSize, Diagnostic};
 use egui::{Color32, Rect, RichText, Sense, Ui, Vec2, pos2};
 use std::time::Duration;
@@ -231,11 +231,11 @@ fn loss(ui: &Ui, state: &State) -> Card {
 /// A diagnostic on a card: in the spoken language, with its English message in the tooltip.
 fn reported(ui: &Ui, why: &Diagnostic, card: Card) -> Card {
     let said = words(ui.ctx());
-    let way_out = said.way_out(&why.code).filter(|_| why.hint.is_some());
+    let way_out = way_out(said, why);
     match said.refusal(&why.code) {
-        Some(sentence) => {
-            card.detail(sentence).more([way_out.unwrap_or_default(), &why.message].join("\n").trim_start().to_string())
-        }
+        Some(sentence) => card
+            .detail(sentence)
+            .more([way_out.as_deref().unwrap_or_default(), &why.message].join("\n").trim_start().to_string()),
         None => card.detail(&*why.message),
     }
 }

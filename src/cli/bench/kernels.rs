@@ -8,7 +8,7 @@ use super::{Args, raced};
 use crate::base::BackendName;
 use crate::cli::arguments::Pass;
 use crate::cli::out::{self, Failure};
-use crate::cli::table::{self, Table};
+use crate::cli::table::{self, Cell, Table};
 use crate::cli::work::Worker;
 use crate::cli::{race, workloads};
 use crate::document::compile::{BuiltIn, compile};
@@ -390,8 +390,8 @@ fn render(compared: &[Value], means: &Value) -> String {
     let others: Vec<&str> = RACERS.iter().filter(|name| **name != Flex).map(|name| name.as_str()).collect();
     let headers: Vec<String> = others.iter().map(|name| format!("{name} / flex")).collect();
     let columns: Vec<&str> =
-        ["workload", "flex", "rate"].into_iter().chain(headers.iter().map(String::as_str)).collect();
-    let mut table = Table::new(&columns);
+        ["column-workload", "flex", "column-rate"].into_iter().chain(headers.iter().map(String::as_str)).collect();
+    let mut table = Table::told(&columns);
     let times = |value: &Value| value.as_f64().map_or(String::new(), |ratio| format!("{ratio:.2}x"));
     for row in compared {
         let rate = rate(row);
@@ -399,8 +399,8 @@ fn render(compared: &[Value], means: &Value) -> String {
         let median = table::milliseconds(row["flex_ms"].as_f64().unwrap_or(f64::NAN));
         table.row([name, median, rate].into_iter().chain(others.iter().map(|name| times(&row["ratios"][*name]))));
     }
-    let cells = others.iter().map(|name| times(&means[*name]["ratio"]));
-    let first = ["geometric mean, head_dim 128".to_string(), String::new(), String::new()];
+    let cells = others.iter().map(|name| times(&means[*name]["ratio"]).into());
+    let first = [Cell::text("row-mean"), Cell::default(), Cell::default()];
     table.row(first.into_iter().chain(cells));
     table.render()
 }

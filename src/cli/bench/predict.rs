@@ -8,7 +8,7 @@ use super::{Args, kernels};
 use crate::backends::cuda::predict::{Prediction, predict};
 use crate::base::Diagnostic;
 use crate::cli::out::{self, Failure};
-use crate::cli::table::Table;
+use crate::cli::table::{Cell, Table};
 use crate::worker::files;
 use serde_json::{Value, json};
 
@@ -59,36 +59,48 @@ fn object((name, p, took): &Row) -> Value {
     })
 }
 
+/// The slowest part.
+fn bound(of: &'static str) -> Cell {
+    match of {
+        "products" => Cell::text("column-products"),
+        "shared memory" => Cell::text("row-shared-memory"),
+        "instructions" => Cell::text("column-instructions"),
+        "memory" => Cell::text("column-memory"),
+        // a name
+        other => other.into(),
+    }
+}
+
 fn render(card: &str, rows: &[Row]) -> String {
-    let mut table = Table::new(&[
-        "workload",
-        "tile",
-        "tiles",
-        "products",
-        "shared",
-        "instructions",
+    let mut table = Table::told(&[
+        "column-workload",
+        "column-tile",
+        "column-tiles",
+        "column-products",
+        "column-shared",
+        "column-instructions",
         "L2",
-        "slowest",
-        "rows ms",
-        "predicted ms",
-        "measured ms",
-        "of it",
+        "column-slowest",
+        "column-rows-ms",
+        "column-predicted-ms",
+        "column-measured-ms",
+        "column-of-it",
     ]);
     let clocks = |x: f64| format!("{x:.0}");
     for (name, p, took) in rows {
         table.row([
-            name.to_string(),
-            format!("{} x {}", p.tile[0], p.tile[1]),
-            p.tiles.to_string(),
-            clocks(p.products),
-            p.shared.map_or("-".into(), clocks),
-            clocks(p.issue),
-            clocks(p.l2),
-            p.bound.to_string(),
-            format!("{:.2}", p.rows_ms),
-            format!("{:.2}", p.ms),
-            took.map_or("-".into(), |ms| format!("{ms:.2}")),
-            took.map_or("-".into(), |ms| format!("{:.0}%", 100.0 * p.ms / ms)),
+            (*name).into(),
+            format!("{} x {}", p.tile[0], p.tile[1]).into(),
+            p.tiles.to_string().into(),
+            clocks(p.products).into(),
+            p.shared.map_or("-".into(), clocks).into(),
+            clocks(p.issue).into(),
+            clocks(p.l2).into(),
+            bound(p.bound),
+            format!("{:.2}", p.rows_ms).into(),
+            format!("{:.2}", p.ms).into(),
+            took.map_or("-".into(), |ms| format!("{ms:.2}")).into(),
+            took.map_or("-".into(), |ms| format!("{:.0}%", 100.0 * p.ms / ms)).into(),
         ]);
     }
     format!("Backward pass on {card}; clocks per tile on one multiprocessor\n{}", table.render())
@@ -115,6 +127,9 @@ mod tests {
             bound: "products",
         };
         let text = render("a card", &[("causal", prediction, Some(4.8))]);
+        for of in ["products", "shared memory", "instructions", "memory", "L2"] {
+            assert_eq!(bound(of), Cell::from(of), "{of}");
+        }
         assert!(text.contains("64 x 128") && text.contains("50%") && text.contains("2560"), "{text}");
     }
 }

@@ -8,24 +8,24 @@ use crate::cli::race;
 use crate::cli::table::{self, Table};
 use serde_json::{Value, json};
 
-/// A column: its title, and the cell of a row among all rows; a column without any cell is left out.
+/// A column: its title by the id, and the cell of a row among all rows; a column without any cell is left out.
 type Column = (&'static str, fn(&Value, &[Value]) -> Option<String>);
 
 const COLUMNS: [Column; 14] = [
-    ("workload", |row, _| text(row, "name")),
-    ("backend", |row, _| text(row, "backend")),
-    ("what ran", |row, _| text(row, "ran")),
-    ("median", |row, _| time(row, "median_ms")),
-    ("spread", |row, _| row["median_ms"].as_f64().map(|_| race::spread(row))),
-    ("call", |row, _| time(row, "call_ms")),
-    ("rate", |row, _| rate(row, "tflops")),
-    ("PyTorch's SDPA", |row, rows| against_sdpa(row, rows, "median_ms")),
-    ("backward", |row, _| time(row, "backward_ms")),
-    ("backward call", |row, _| time(row, "backward_call_ms")),
-    ("backward rate", |row, _| rate(row, "backward_tflops")),
-    ("PyTorch's SDPA backward", |row, rows| against_sdpa(row, rows, "backward_ms")),
-    ("error", |row, _| row["max_abs_error"].as_f64().map(table::error)),
-    ("worst gradient", |row, _| row["worst_gradient"].as_f64().map(table::error)),
+    ("column-workload", |row, _| text(row, "name")),
+    ("column-backend", |row, _| text(row, "backend")),
+    ("column-ran", |row, _| text(row, "ran")),
+    ("column-median", |row, _| time(row, "median_ms")),
+    ("column-spread", |row, _| row["median_ms"].as_f64().map(|_| race::spread(row))),
+    ("column-call", |row, _| time(row, "call_ms")),
+    ("column-rate", |row, _| rate(row, "tflops")),
+    ("column-sdpa", |row, rows| against_sdpa(row, rows, "median_ms")),
+    ("column-backward", |row, _| time(row, "backward_ms")),
+    ("column-backward-call", |row, _| time(row, "backward_call_ms")),
+    ("column-backward-rate", |row, _| rate(row, "backward_tflops")),
+    ("column-sdpa-backward", |row, rows| against_sdpa(row, rows, "backward_ms")),
+    ("column-error", |row, _| row["max_abs_error"].as_f64().map(table::error)),
+    ("column-worst", |row, _| row["worst_gradient"].as_f64().map(table::error)),
 ];
 
 /// The table of the rows that [`race::rows`] gives.
@@ -36,7 +36,7 @@ pub(super) fn render(rows: &[Value]) -> String {
     let used: Vec<&Column> =
         COLUMNS.iter().filter(|(_, cell)| rows.iter().any(|row| cell(row, rows).is_some())).collect();
     let titles: Vec<&str> = used.iter().map(|(title, _)| *title).collect();
-    let mut table = Table::new(&titles);
+    let mut table = Table::told(&titles);
     for row in rows {
         table.row(used.iter().map(|(_, cell)| cell(row, rows).unwrap_or("-".into())));
     }

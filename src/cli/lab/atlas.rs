@@ -8,10 +8,11 @@ use crate::base::{BlockSize, Control, Diagnostic};
 use crate::cli::far::{self, Far};
 use crate::cli::figures;
 use crate::cli::out::{self, Failure, Progress};
-use crate::cli::table::{Table, percent};
+use crate::cli::table::{Cell, Table, percent};
 use crate::export::figure::Figure;
 use crate::export::figure::plots::sheet;
 use crate::quality::capture::{Call, Capture};
+use crate::tasks::lab::told::character;
 use crate::tasks::lab::{self, AtlasHead, Sort};
 use crate::worker::files;
 use serde_json::{Value, json};
@@ -229,24 +230,33 @@ fn render(rows: &[AtlasHead]) -> String {
 }
 
 fn table(rows: &[AtlasHead]) -> Table {
-    let heads =
-        ["call", "head", "kind", "group", "effective keys", "first block", "prefix", "diagonal", "blocks for 95%"];
+    let heads = [
+        "column-call",
+        "column-head",
+        "column-kind",
+        "column-group",
+        "column-effective",
+        "column-first-block",
+        "column-prefix",
+        "column-diagonal",
+        "column-needed",
+    ];
     let several = rows.iter().any(|r| r.machine.is_some());
-    let machine = several.then_some("machine");
+    let machine = several.then_some("column-machine");
     let heads: Vec<&str> = machine.into_iter().chain(heads).collect();
-    let mut table = Table::new(&heads);
+    let mut table = Table::told(&heads);
     for r in rows {
-        let machine = several.then(|| r.machine.clone().unwrap_or_default());
-        let cells = [
-            r.call.clone(),
-            r.head.to_string(),
-            r.kind().into(),
-            r.cluster.to_string(),
-            r.keys.map_or("-".into(), percent),
-            percent(r.sinks),
-            r.prefix.map_or("-".into(), percent),
-            percent(r.local),
-            percent(r.needed),
+        let machine = several.then(|| Cell::from(r.machine.clone().unwrap_or_default()));
+        let cells: [Cell; 9] = [
+            r.call.clone().into(),
+            r.head.to_string().into(),
+            Cell::told(|said| character(said, r.kind()).into()),
+            r.cluster.to_string().into(),
+            r.keys.map_or("-".into(), percent).into(),
+            percent(r.sinks).into(),
+            r.prefix.map_or("-".into(), percent).into(),
+            percent(r.local).into(),
+            percent(r.needed).into(),
         ];
         table.row(machine.into_iter().chain(cells));
     }

@@ -202,7 +202,7 @@ fn routers(found: &Found) -> String {
     let mut out = table.render();
     if !found.everywhere.is_empty() {
         let names: Vec<&str> = found.routed.iter().map(|r| r.router.name).collect();
-        let mut table = Table::new(&[&["mass: call"], &names[..]].concat());
+        let mut table = Table::told(&[&["column-mass-call"], &names[..]].concat());
         for call in &found.everywhere {
             let of = |name: &str| call.routers.iter().find(|r| r.router.name == name);
             let cells = names.iter().map(|name| of(name).map_or("-".into(), |r| format!("{:.4}", r.mass)));

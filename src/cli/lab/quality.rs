@@ -250,19 +250,19 @@ fn render(capture: &Capture, seen: &[Seen], worst: Option<&Worst>) -> String {
     let mut out = String::new();
     for s in seen {
         out.push_str(&format!("{}, {} x {} tokens\n", s.call.title(capture), s.call.info.q_len, s.call.info.kv_len));
-        let mut table = Table::new(&[
-            "head",
-            "mass",
+        let mut table = Table::told(&[
+            "column-head",
+            "column-mass",
             "p5",
             "min",
-            "worst row",
-            "ceiling",
-            "regret",
+            "column-worst-row",
+            "column-ceiling",
+            "column-regret",
             "rel L1",
-            "cosine",
-            "row p99",
-            "blocks",
-            "efficiency",
+            "column-cosine",
+            "column-row-p99",
+            "column-blocks",
+            "column-efficiency",
         ]);
         for (head, m) in &s.heads {
             let error = |of: &dyn Fn(&measure::OutputError) -> f64| {

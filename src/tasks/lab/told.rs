@@ -5,6 +5,17 @@
 use crate::quality::suggest::{First, Form, Kind, Reach, Reason};
 use crate::words::{Value, Words};
 
+/// What a head's attention is like, by its name in files.
+pub fn character(said: &'static Words, of: &str) -> &'static str {
+    said.text(match of {
+        "sinks" => "atlas-sinks",
+        "prefix" => "atlas-prefix",
+        "local" => "atlas-local",
+        "sparse" => "atlas-sparse",
+        _ => "atlas-spread",
+    })
+}
+
 /// What kind of mask a proposal is.
 pub fn kind(said: &'static Words, of: &Kind) -> String {
     let id = match of {
@@ -231,6 +242,16 @@ mod tests {
         ]
     }
 
+    #[test]
+    fn heads_are_told_as_files_name_them_and_in_each_language() {
+        for of in ["sinks", "prefix", "local", "sparse", "spread"] {
+            assert_eq!(character(Words::of(Language::English), of), of);
+            // Hindi writes the field's words, and Spanish has this one
+            assert_ne!(character(Words::of(Language::Chinese), of), of);
+            assert!(of == "local" || character(Words::of(Language::Spanish), of) != of, "{of}");
+        }
+    }
+
     /// All of them in a language.
     fn all(said: &'static Words) -> Vec<String> {
         let (kinds, reasons, forms) = (kinds(), reasons(), forms());
@@ -257,7 +278,10 @@ mod tests {
         }
         let window =
             Reason::Window { reach: Reach::Last(512), near: 0.912, first: Some(First { keys: 4, more: 0.031 }) };
-        assert_eq!(reason(Words::of(Language::Chinese), &window), "最后 512 个键保留 91.2% 的质量，前 4 个键再多 3.1%");
+        assert_eq!(
+            reason(Words::of(Language::Chinese), &window),
+            "最后 512 个键保留 91.2% 的注意力质量，前 4 个键再多 3.1%"
+        );
         // the grid's kernel is a name
         let boxed = Form::Box { grid: Grid { extents: [2, 3, 4], start: 0 }, kernel: [1, 3, 3], first_frame: false };
         assert_eq!(form(Words::of(Language::English), &boxed), boxed.words());

@@ -129,7 +129,7 @@ impl Why {
             Why::Quoted(words) => words.to_string(),
             Why::Reported(why) => {
                 // figures stand in the English message, the way out alone is told whole
-                match (said.way_out(&why.code), &why.hint) {
+                match (said.way_out(&why.code, why.hint.as_deref()), &why.hint) {
                     (_, None) => said.reported(&why.code, &why.message),
                     (None, Some(hint)) => said.reported(&why.code, &format!("{}; {hint}", why.message)),
                     (Some(way_out), Some(_)) => format!("{} {way_out}", said.reported(&why.code, &why.message)),

@@ -52,8 +52,8 @@ fn gpu(info: &GpuInfo) -> DeviceInfo {
 /// A missing NVRTC can be fetched by Maskloom itself.
 pub(super) fn fetchable(mut why: Diagnostic) -> Diagnostic {
     if why.code == "nvrtc-missing" {
-        let rest = why.hint.map(|h| format!("; or {h}")).unwrap_or_default();
-        why.hint = Some(format!("let Maskloom fetch it into its own folder: maskloom doctor --fix{rest}"));
+        let fetch = "let Maskloom fetch it into its own folder: maskloom doctor --fix";
+        why.hint = Some(why.hint.map_or(fetch.into(), |hint| format!("{fetch}; or {hint}")));
     }
     why
 }

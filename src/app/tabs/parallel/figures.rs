@@ -3,7 +3,6 @@
 //! Invariant: all bars of a table have one scale. Must not know how the figures are computed.
 
 use super::picture::{colour, viridis};
-use super::told;
 use super::work::Seen;
 use crate::app::language::{say, say_with, words as words_of};
 use crate::app::theme::palette;
@@ -11,6 +10,7 @@ use crate::app::widgets::{milliseconds, percent};
 use crate::base::words;
 use crate::parallel::figures::{Exchange, Figures};
 use crate::parallel::paths::{Fate, Path};
+use crate::tasks::divisions;
 use egui::{Color32, Grid, Rect, RichText, Sense, Ui, Vec2};
 
 /// Ranks beyond which a matrix has no numbers.
@@ -31,7 +31,7 @@ pub(super) fn divisions(ui: &mut Ui, seen: &Seen) {
         ui.end_row();
         row(ui, (say(ui, "gpus-plan"), say(ui, "gpus-plan.tip")), ours, slowest, true);
         for (rival, figures) in others {
-            let about = told::about(words_of(ui.ctx()), rival.about);
+            let about = divisions::about(words_of(ui.ctx()), rival.about);
             row(ui, (rival.name, about), figures, slowest, false);
         }
     });
@@ -82,9 +82,9 @@ pub(super) fn paths(ui: &mut Ui, paths: &[Path]) {
     Grid::new("paths").num_columns(3).striped(true).show(ui, |ui| {
         for path in paths {
             ui.label(path.name).on_hover_text(say_with(ui, "gpus-read-in", &[("release", path.release.into())]));
-            let word = RichText::new(told::fate(said, path.fate));
+            let word = RichText::new(divisions::fate(said, path.fate));
             ui.label(if path.fate == Fate::Kept { word } else { word.strong().color(colours.warning) });
-            let how = told::how(said, path.how);
+            let how = divisions::how(said, path.how);
             ui.add(egui::Label::new(how).truncate()).on_hover_text(how);
             ui.end_row();
         }

@@ -7,7 +7,6 @@ mod figures;
 mod picture;
 #[cfg(test)]
 mod tests;
-mod told;
 mod work;
 
 use crate::app::background::Latest;
@@ -30,6 +29,11 @@ use work::{Answer, Further, Question};
 const MOST_RANKS: usize = 64;
 /// The most layers of a kind.
 const MOST_LAYERS: usize = 1000;
+
+/// Room from which both sliders stand in one row.
+const WIDE: f32 = 520.0;
+/// Room of a slider's value.
+const VALUE: f32 = 64.0;
 
 /// The page's state between frames.
 pub(crate) struct ParallelPage {
@@ -119,13 +123,15 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ParallelPage) {
     };
     // tables are wider than a narrow page; the pictures keep its width
     let width = ui.available_width();
+    // beside the bar that scrolls
+    let room = width - ui.spacing().scroll.allocated_width() - ui.spacing().item_spacing.x;
     ScrollArea::new([width < 420.0, true]).id_salt("parallel").auto_shrink([false, false]).show(ui, |ui| {
         for note in &seen.plan.notes {
             diagnostic_below(ui, note);
         }
         figures::divisions(ui, seen);
         let [before, after] = &mut page.pictures;
-        let half = ((width - 12.0) / 2.0).clamp(80.0, 360.0);
+        let half = (room / 2.0).floor().clamp(80.0, 360.0);
         ui.horizontal_top(|ui| {
             before.show(ui, (say(ui, "gpus-by-rank"), half), &seen.before, (page.number, answer.question.ranks));
             after.show(ui, (say(ui, "gpus-in-order"), half), &seen.after, (page.number, answer.question.ranks));
@@ -202,14 +208,37 @@ fn weak(ui: &mut Ui, text: &str) {
     ui.add(Label::new(RichText::new(text).small().weak()).wrap());
 }
 
+/// A slider does not go into the next row, and a row that is too long widens all below it.
 fn controls(ui: &mut Ui, page: &mut ParallelPage) {
-    ui.horizontal_wrapped(|ui| {
-        let name = ui.label(say(ui, "gpus-count"));
-        ui.add(Slider::new(&mut page.ranks, 1..=MOST_RANKS).logarithmic(true)).labelled_by(name.id);
-        ui.separator();
-        let name = ui.label(say(ui, "gpus-bandwidth"));
-        let words = say(ui, "gpus-bandwidth.tip");
-        let slider = Slider::new(&mut page.bandwidth, 1.0..=1000.0).logarithmic(true).fixed_decimals(0);
-        ui.add(slider).labelled_by(name.id).on_hover_text(words);
-    });
+    if ui.available_width() < WIDE {
+        ui.horizontal(|ui| ranks(ui, page));
+        ui.horizontal(|ui| bandwidth(ui, page));
+    } else {
+        ui.horizontal(|ui| {
+            ranks(ui, page);
+            ui.separator();
+            bandwidth(ui, page);
+        });
+    }
+}
+
+fn ranks(ui: &mut Ui, page: &mut ParallelPage) {
+    let name = ui.label(say(ui, "gpus-count"));
+    fit(ui);
+    ui.add(Slider::new(&mut page.ranks, 1..=MOST_RANKS).logarithmic(true)).labelled_by(name.id);
+}
+
+fn bandwidth(ui: &mut Ui, page: &mut ParallelPage) {
+    let name = ui.label(say(ui, "gpus-bandwidth"));
+    let words = say(ui, "gpus-bandwidth.tip");
+    fit(ui);
+    let slider = Slider::new(&mut page.bandwidth, 1.0..=1000.0).logarithmic(true).fixed_decimals(0);
+    ui.add(slider).labelled_by(name.id).on_hover_text(words);
+}
+
+/// A slider takes no more than what its name and its value leave.
+fn fit(ui: &mut Ui) {
+    let room = (ui.available_width() - VALUE).max(30.0);
+    let spacing = ui.spacing_mut();
+    spacing.slider_width = spacing.slider_width.min(room);
 }

@@ -59,6 +59,8 @@ impl Picture {
         }
         let Some(texture) = &self.texture else { return };
         ui.vertical(|ui| {
+            // a title of any language stays above its picture
+            ui.set_max_width(width);
             ui.label(title);
             let height = width * cells.height as f32 / cells.width.max(1) as f32;
             let (rect, response) = ui.allocate_exact_size(Vec2::new(width, height.clamp(20.0, width)), Sense::hover());

@@ -50,6 +50,22 @@ fn a_plan_is_shown_beside_the_divisions_of_others_and_follows_the_slider() {
     wait(&mut window, "GPU 4");
 }
 
+/// Beside the bar that scrolls, and under titles of any length.
+#[test]
+fn both_pictures_are_whole_in_a_small_window() {
+    use egui::accesskit::Role;
+    for size in [[700.0, 500.0], [800.0, 600.0], [1280.0, 720.0]] {
+        let mut window = opened("packed_documents");
+        window.set_size(size.into());
+        window.run_steps(4);
+        let titles = ["The mask by rank", "In the order of ranks"];
+        let [first, second] = titles.map(|title| window.get_by_role_and_label(Role::Image, title).rect());
+        assert_eq!(first.size(), second.size(), "{size:?}");
+        assert!(first.width() >= 80.0 && first.right() < second.left(), "{size:?}: {first:?} {second:?}");
+        assert!(second.right() <= size[0] - 9.0, "{size:?}: {second:?}");
+    }
+}
+
 #[test]
 fn a_changed_mask_is_planned_again() {
     let mut window = opened("packed_documents");

@@ -3,11 +3,12 @@
 //! Invariant: only visible heads are painted. Must not know how heads are analysed.
 
 use super::measures::heat;
-use crate::app::language::{say, say_with};
+use crate::app::language::{say, say_with, words};
 use crate::app::theme::palette;
 use crate::app::widgets::percent;
 use crate::tasks::lab::page::look::Seen;
 use crate::tasks::lab::page::studies::Study;
+use crate::tasks::lab::told::character;
 use crate::tasks::lab::{self, AtlasHead, Sort};
 use egui::{ComboBox, Rect, Sense, TextEdit, Ui, vec2};
 
@@ -37,6 +38,7 @@ impl Atlas {
             let again = ui.add_enabled(!busy, egui::Button::new(say(ui, "atlas-look"))).clicked();
             return (again.then_some(Study::Atlas), None);
         };
+        let said = words(ui.ctx());
         ui.horizontal_wrapped(|ui| {
             let chosen = say(ui, by(self.sort)[0]);
             let combo = ComboBox::from_id_salt("atlas sort").selected_text(chosen).show_ui(ui, |ui| {
@@ -45,12 +47,12 @@ impl Atlas {
                 }
             });
             combo.response.accessible_name(say(ui, "atlas-order"));
-            let combo =
-                ComboBox::from_id_salt("atlas kind").selected_text(say(ui, self.kind.map_or("atlas-all-kinds", kind)));
+            let combo = ComboBox::from_id_salt("atlas kind")
+                .selected_text(self.kind.map_or(said.text("atlas-all-kinds"), |kind| character(said, kind)));
             let combo = combo.show_ui(ui, |ui| {
                 ui.selectable_value(&mut self.kind, None, say(ui, "atlas-all-kinds"));
                 for one in ["sinks", "prefix", "local", "sparse", "spread"] {
-                    ui.selectable_value(&mut self.kind, Some(one), say(ui, kind(one)));
+                    ui.selectable_value(&mut self.kind, Some(one), character(said, one));
                 }
             });
             combo.response.accessible_name(say(ui, "atlas-kind"));
@@ -74,7 +76,7 @@ impl Atlas {
             }
             Sort::Cluster => {
                 for group in shown.chunk_by(|a, b| a.cluster == b.cluster) {
-                    let such = say(ui, kind(group[0].kind()));
+                    let such = character(said, group[0].kind());
                     let figures =
                         [("group", group[0].cluster.into()), ("n", group.len().into()), ("kind", such.into())];
                     ui.label(say_with(ui, "atlas-group", &figures));
@@ -96,17 +98,6 @@ fn by(sort: Sort) -> [&'static str; 2] {
         Sort::Local => ["atlas-by-local", "atlas-local"],
         Sort::Needed => ["atlas-by-needed", "atlas-needed"],
         Sort::Cluster => ["atlas-by-cluster", "atlas-cluster"],
-    }
-}
-
-/// The text on a kind of heads.
-fn kind(of: &str) -> &'static str {
-    match of {
-        "sinks" => "atlas-sinks",
-        "prefix" => "atlas-prefix",
-        "local" => "atlas-local",
-        "sparse" => "atlas-sparse",
-        _ => "atlas-spread",
     }
 }
 
@@ -133,7 +124,11 @@ fn tile(ui: &mut Ui, head: &AtlasHead, picked: &mut Option<(String, usize)>) {
 /// What is known of a head, in three lines.
 fn about(ui: &Ui, head: &AtlasHead, name: String) -> String {
     let known = |x: Option<f64>| x.map_or(say(ui, "atlas-unknown").to_string(), percent);
-    let is = [("name", name.into()), ("kind", say(ui, kind(head.kind())).into()), ("group", head.cluster.into())];
+    let is = [
+        ("name", name.into()),
+        ("kind", character(words(ui.ctx()), head.kind()).into()),
+        ("group", head.cluster.into()),
+    ];
     let figures = [
         ("keys", known(head.keys).into()),
         ("sinks", percent(head.sinks).into()),

@@ -20,7 +20,7 @@ use crate::app::background::{Latest, Wake};
 use crate::app::canvas::heat::HeatData;
 use crate::app::canvas::{Loss, Picture};
 use crate::app::captured::Captured;
-use crate::app::language::{say, say_with};
+use crate::app::language::{say, say_with, words as words_of};
 use crate::app::numbers::{self, Wanted};
 use crate::app::origins;
 use crate::app::session::LossFigure;
@@ -548,9 +548,10 @@ fn cannot(ui: &mut Ui, seen: &Seen, why: &crate::base::Diagnostic, actions: &mut
                 Err(why) => diagnostic_below(ui, &why),
             }
         }
+        let told = app::widgets::way_out(words_of(ui.ctx()), why);
         ui.weak(why.hint.as_deref().map_or(String::new(), |hint| {
-            let hint = app::hints::words(hint);
-            say_with(ui, "quality-or", &[("hint", hint.as_ref().into())])
+            let hint = told.unwrap_or_else(|| app::hints::words(hint).into_owned());
+            say_with(ui, "quality-or", &[("hint", hint.into())])
         }));
     } else {
         diagnostic_below(ui, why);

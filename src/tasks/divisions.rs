@@ -1,4 +1,4 @@
-//! Ways over several GPUs in the words of a language.
+//! Ways over several GPUs, and divisions of attention over them, in the words of a language.
 //!
 //! Invariant: in English these are the words of `parallel`. Must not know what a plan is.
 
@@ -7,7 +7,7 @@ use crate::parallel::rivals::About;
 use crate::words::Words;
 
 /// What happens to a mask.
-pub(super) fn fate(said: &'static Words, of: Fate) -> &'static str {
+pub fn fate(said: &'static Words, of: Fate) -> &'static str {
     match of {
         Fate::Kept => said.text("path-kept"),
         Fate::Refused => said.text("path-refused"),
@@ -16,7 +16,7 @@ pub(super) fn fate(said: &'static Words, of: Fate) -> &'static str {
 }
 
 /// How a way treats a mask.
-pub(super) fn how(said: &'static Words, of: How) -> &'static str {
+pub fn how(said: &'static Words, of: How) -> &'static str {
     match of {
         How::Gathers => said.text("path-gathers"),
         How::PlainRing => said.text("path-ring-plain"),
@@ -33,7 +33,7 @@ pub(super) fn how(said: &'static Words, of: How) -> &'static str {
 }
 
 /// What a division does.
-pub(super) fn about(said: &'static Words, of: About) -> &'static str {
+pub fn about(said: &'static Words, of: About) -> &'static str {
     match of {
         About::Unbalanced => said.text("rival-contiguous"),
         About::HeadTail => said.text("rival-head-tail"),
