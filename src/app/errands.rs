@@ -64,8 +64,8 @@ pub(crate) enum Done {
     Area { region: Region, figures: Figures },
     /// The files of the user's preset folder, and why there are none.
     OwnPresets { folder: Option<PathBuf>, own: Vec<PathBuf>, why: Option<Diagnostic> },
-    /// A race was kept for later windows.
-    RaceKept,
+    /// A race was kept for later windows, or not.
+    RaceKept(Result<(), Diagnostic>),
     /// An export was written, or not.
     Written(Result<Written, Diagnostic>),
     /// Tensors for a layer were read.

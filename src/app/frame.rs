@@ -384,9 +384,15 @@ fn handle(ui: &mut Ui, plan: &Plan, part: layout::Part, panel: Rect, middle: Rec
 fn begin(state: &mut State, options: Options, recovered: Recovered) {
     recovered.reported.into_iter().for_each(|d| state.tell(d));
     restore(state, recovered.tabs, recovered.active);
+    let mut unread = None;
     if let Some(root) = state.recovery.folder() {
-        state.session.races.remember(|number| super::past::read(root, number));
+        state.session.races.remember(|number| {
+            let (races, why) = super::past::read(root, number);
+            unread = why;
+            races
+        });
     }
+    unread.into_iter().for_each(|why| state.tell(why));
     if let Some(name) = options.preset {
         match library::preset(&name).map(|p| p.document()) {
             Some(Ok(document)) => act::replace_document(state, document),

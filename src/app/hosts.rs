@@ -3,6 +3,8 @@
 //! Invariant: the newest first, each once; patterns of the ssh configuration are not machines. Must not know the
 //! worker.
 
+use crate::base::Diagnostic;
+use crate::worker::files;
 use crate::worker::named::{self, Named};
 use crate::worker::target::Target;
 use serde::{Deserialize, Serialize};
@@ -58,18 +60,29 @@ pub(crate) struct Names {
     pub targets: Vec<(String, String)>,
     /// Of the ssh configuration.
     pub ssh: Vec<String>,
+    /// What could not be read.
+    pub unread: Vec<Diagnostic>,
 }
 
-/// Those of this user's files; empty if they cannot be read. Reads files: not for the window's thread.
+/// Those of this user's files. Reads files: not for the window's thread.
 pub(crate) fn read_names() -> Names {
-    let home = directories::BaseDirs::new().map(|dirs| dirs.home_dir().join(".ssh/config"));
-    let ssh = home.and_then(|path| std::fs::read_to_string(path).ok()).map_or_else(Vec::new, |text| ssh_names(&text));
+    let mut names = Names::default();
+    let config = directories::BaseDirs::new().map(|dirs| dirs.home_dir().join(".ssh/config"));
+    match config.map(|path| files::is_there(&path).and_then(|there| there.then(|| files::read_text(&path)).transpose()))
+    {
+        Some(Ok(Some(text))) => names.ssh = ssh_names(&text),
+        Some(Err(why)) => names.unread.push(why),
+        Some(Ok(None)) | None => {}
+    }
     let words = |of: Named| {
         let line = Target::from_words(&of.words);
         (of.name, format!("{line}: {}, {}.", of.found.system_words(), of.found.gpu_words()))
     };
-    let targets = named::list().map_or_else(|_| Vec::new(), |list| list.targets.into_iter().map(words).collect());
-    Names { targets, ssh }
+    match named::list() {
+        Ok(list) => names.targets = list.targets.into_iter().map(words).collect(),
+        Err(why) => names.unread.push(why),
+    }
+    names
 }
 
 #[cfg(test)]

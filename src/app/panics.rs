@@ -4,7 +4,7 @@
 //! Must not know what panicked.
 
 use crate::base::identity;
-use crate::worker::{files, machine};
+use crate::worker::{files, folders, machine};
 use std::any::Any;
 use std::backtrace::Backtrace;
 use std::cell::RefCell;
@@ -100,7 +100,8 @@ pub(crate) fn report(root: Option<&Path>, caught: &Caught, doing: &str, actions:
     let names = (1..100).map(|n| if n == 1 { format!("{stamp}.txt") } else { format!("{stamp}-{n:02}.txt") });
     let name = names.into_iter().find(|name| !folder.join(name).exists())?;
     let path = files::save_under(&folder, &name, text.as_bytes()).ok()?;
-    let mut all: Vec<PathBuf> = std::fs::read_dir(&folder).ok()?.flatten().map(|entry| entry.path()).collect();
+    // the report is written, also where those before it cannot be listed: they stay
+    let mut all = folders::entries(&folder).unwrap_or_default();
     all.retain(|path| path.extension().is_some_and(|e| e == "txt"));
     all.sort_unstable();
     for old in &all[..all.len().saturating_sub(MOST)] {

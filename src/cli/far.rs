@@ -9,6 +9,7 @@ use super::opened;
 use super::out::Failure;
 use super::work::Worker;
 use crate::base::Diagnostic;
+use crate::document::library;
 use crate::document::model::Document;
 use crate::worker::files;
 use crate::worker::protocol::detached::{Batch, Step, Work};
@@ -57,7 +58,12 @@ pub(super) fn command(far: &Far, command: Command, as_json: bool) -> Result<(), 
             None => (PathBuf::from(name), String::new()),
         };
         // a preset's name means the same there
-        if path.is_file() {
+        let is_file = match std::fs::metadata(&path) {
+            Ok(about) => about.is_file(),
+            Err(e) if files::is_nothing(&e) || library::preset(name).is_some() => false,
+            Err(_) => files::is_there(&path)?,
+        };
+        if is_file {
             let plain = plain_name(&path)?;
             let text = files::read_text(&path)?;
             alone(&path, &text)?;

@@ -73,11 +73,13 @@ fn preset_of_config(name: &str) -> Result<Option<String>, Failure> {
         return Ok(None);
     }
     match imports::preset_beside(path) {
-        Some(preset) => Ok(Some(as_text(preset)?)),
-        None => {
-            let message = format!(
-                "a trainer's configuration contains no mask, and there is not exactly one preset next to {name}"
-            );
+        Ok(Some(preset)) => Ok(Some(as_text(preset)?)),
+        none => {
+            let why = match none {
+                Err(why) => format!("and {why}"),
+                _ => format!("and there is not exactly one preset next to {name}"),
+            };
+            let message = format!("a trainer's configuration contains no mask, {why}");
             Err(Diagnostic::error("import-config", message).hint("name the NAME.maskloom.json of the design").into())
         }
     }

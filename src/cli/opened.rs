@@ -160,14 +160,18 @@ fn from_document(name: &str, code: &CodeArgs, block_size: Option<BlockSize>) -> 
         }
         return Ok(with(preset.document()?, None));
     }
+    // a folder that cannot be listed may hold it
+    let unread = || out::diagnostics(&Vec::from_iter(folders::wrong("MASKLOOM_PRESETS")));
     if asked && own.is_none() {
+        unread();
         let folder = folders::presets().map(|folder| folder.display().to_string()).unwrap_or_default();
         let why = Diagnostic::error("unknown-preset", format!("there is no preset `{name}` of your own in {folder}"));
         return Err(Failure::WrongUse(why.hint("`maskloom presets` lists all")));
     }
     let plain = name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
     let path = own.unwrap_or_else(|| PathBuf::from(name));
-    if plain && !path.exists() {
+    if plain && !files::is_there(&path)? {
+        unread();
         return Err(Failure::WrongUse(unknown_preset(name)));
     }
     if let Some(imported) = imports::import_blocks(&path, block_size)? {

@@ -52,13 +52,13 @@ pub(super) fn array(
         let why = Diagnostic::error("slurm-folder", format!("{} holds another sweep", at.display()));
         return Err(Failure::WrongUse(why.hint("give each sweep a folder of its own")));
     }
-    let ends: Vec<Option<Done>> = (0..points.len()).map(|n| done(&at, n, &keys[n])).collect();
+    let ends: Vec<Option<Done>> = (0..points.len()).map(|n| done(&at, n, &keys[n])).collect::<Result<_, _>>()?;
     let missing: Vec<usize> = (0..points.len()).filter(|n| ends[*n].is_none()).collect();
-    let queued = if known && !missing.is_empty() { queued(&at) } else { BTreeSet::new() };
+    let queued = if known && !missing.is_empty() { queued(&at)? } else { BTreeSet::new() };
     let lost: Vec<usize> = missing.iter().copied().filter(|n| !queued.contains(n)).collect();
     if known && (!args.again || lost.is_empty()) {
         if !missing.is_empty() {
-            let job = submitted(&at);
+            let job = submitted(&at)?;
             let (there, last) = (points.len() - missing.len(), job.lines().last().unwrap_or_default());
             let others = match (lost.len(), missing.len() - lost.len()) {
                 (0, waiting) => format!("{waiting} wait or run (`squeue -j {last}`)"),
@@ -82,29 +82,34 @@ pub(super) fn array(
     Ok(Array::Submitted)
 }
 
-/// The numbers of its jobs, the newest last.
-fn submitted(at: &Path) -> String {
-    std::fs::read_to_string(at.join("submitted")).unwrap_or_default()
+/// The numbers of its jobs, the newest last; none before the first.
+fn submitted(at: &Path) -> Result<String, Diagnostic> {
+    text_at(&at.join("submitted")).map(Option::unwrap_or_default)
+}
+
+/// The text of a file; None if there is none. Errors: it is there and cannot be read.
+fn text_at(path: &Path) -> Result<Option<String>, Diagnostic> {
+    files::is_there(path)?.then(|| files::read_text(path)).transpose()
 }
 
 /// Points that wait or run, as far as the queue can be asked.
-fn queued(at: &Path) -> BTreeSet<usize> {
-    let jobs = submitted(at).lines().collect::<Vec<_>>().join(",");
+fn queued(at: &Path) -> Result<BTreeSet<usize>, Diagnostic> {
+    let jobs = submitted(at)?.lines().collect::<Vec<_>>().join(",");
     let mut squeue = Command::new("squeue");
     squeue.args(["--noheader", "--array", "--format=%K"]).arg(format!("--jobs={jobs}"));
     // a job that is long over is an error to it, and means the same as an empty queue
     let said = squeue.output().map(|said| said.stdout).unwrap_or_default();
-    String::from_utf8_lossy(&said).split_whitespace().filter_map(|n| n.parse().ok()).collect()
+    Ok(String::from_utf8_lossy(&said).split_whitespace().filter_map(|n| n.parse().ok()).collect())
 }
 
 fn said_keys(at: &Path) -> Result<Vec<String>, Diagnostic> {
     Ok(files::read_text(&at.join("keys"))?.lines().map(String::from).collect())
 }
 
-/// The result of a point. A part of one has no newline.
-fn done(at: &Path, n: usize, key: &str) -> Option<Done> {
-    let text = std::fs::read_to_string(at.join(format!("done/{n}.json"))).ok()?;
-    serde_json::from_str::<Done>(&text).ok().filter(|done| text.ends_with('\n') && done.key == key)
+/// The result of a point; None while there is none. A part of one has no newline. Errors: it is there and cannot be read.
+fn done(at: &Path, n: usize, key: &str) -> Result<Option<Done>, Diagnostic> {
+    let Some(text) = text_at(&at.join(format!("done/{n}.json")))? else { return Ok(None) };
+    Ok(serde_json::from_str::<Done>(&text).ok().filter(|done| text.ends_with('\n') && done.key == key))
 }
 
 fn unfinished(at: &Path, n: usize, point: &Point) -> Diagnostic {
@@ -133,7 +138,7 @@ fn submit(args: &SlurmArgs, at: &Path, missing: &[usize]) -> Result<(), Failure>
     let mut sbatch = Command::new("sbatch");
     sbatch.args(["--parsable", "--job-name=maskloom", "--output=/dev/null"]).arg(format!("--array={indices}"));
     sbatch.args(&args.words).arg(at.join("array.sh"));
-    let before = submitted(at);
+    let before = submitted(at)?;
     // a sweep that was submitted before stays one
     let undo = || {
         if before.is_empty() {
@@ -155,4 +160,25 @@ fn submit(args: &SlurmArgs, at: &Path, missing: &[usize]) -> Result<(), Failure>
     files::save(&at.join("submitted"), format!("{before}{job}\n").as_bytes())?;
     out::note(&format!("array job {job}: {} points; the same command shows the results", missing.len()));
     Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// A link to itself is there, and nobody can read it.
+    #[test]
+    fn a_result_that_cannot_be_read_is_not_a_missing_one() {
+        let sweep = tempfile::tempdir().unwrap();
+        std::fs::create_dir(sweep.path().join("done")).unwrap();
+        let path = sweep.path().join("done/0.json");
+        assert!(done(sweep.path(), 0, "key").unwrap().is_none());
+        std::fs::write(&path, "{\"key\": ").unwrap();
+        assert!(done(sweep.path(), 0, "key").unwrap().is_none(), "a part of one");
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+        assert_eq!(done(sweep.path(), 0, "key").unwrap_err().code, "cannot-read");
+        std::os::unix::fs::symlink("submitted", sweep.path().join("submitted")).unwrap();
+        assert!(submitted(sweep.path()).is_err() && queued(sweep.path()).is_err());
+    }
 }

@@ -4,8 +4,33 @@
 
 use super::syntax::ast;
 use super::value::{Fault, Value};
-pub(crate) use crate::base::nearest::nearest;
 use crate::base::{Diagnostic, Span};
+use std::cell::Cell;
+
+/// Names that unknown ones are compared with in one trace: a text of thousands of unknown ones is not held up by suggestions.
+const MOST_COMPARED: usize = 1 << 18;
+
+thread_local! {
+    static COMPARED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Begins to count the compared names anew.
+pub(crate) fn forget_compared() {
+    COMPARED.set(0);
+}
+
+/// Whether names are still compared.
+pub(crate) fn may_suggest() -> bool {
+    COMPARED.get() < MOST_COMPARED
+}
+
+/// The known name that is most like another. None is found once a trace has compared too many.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if !may_suggest() {
+        return None;
+    }
+    crate::base::nearest::nearest(name, known.inspect(|_| COMPARED.set(COMPARED.get() + 1)))
+}
 
 /// `if`, `while`, `assert` or bool() of something that depends on an index.
 pub(crate) fn branch(word: &str, test: String) -> Fault {

@@ -145,15 +145,16 @@ impl<'a> Order<'a> {
     }
 
     fn run(&self, load: &mut dyn FnMut(&str) -> Option<Source>) -> Traced {
-        let mut traced = self.once(load, None);
+        let (mut traced, steps) = self.once(load, None);
         if traced.result.is_some() && traced.diagnostics.iter().any(|d| d.code == "last-bit") {
-            traced.doubts = (0..doubts::SEEDS).filter_map(|seed| self.once(load, Some(seed)).result).collect();
+            let ways = doubts::ways(self.limits.steps, steps);
+            traced.doubts = (0..ways).filter_map(|seed| self.once(load, Some(seed)).0.result).collect();
         }
         traced
     }
 
-    /// Traces once; with a seed, as with a processor's last bits.
-    fn once(&self, load: &mut dyn FnMut(&str) -> Option<Source>, seed: Option<u64>) -> Traced {
+    /// Traces once; with a seed, as with a processor's last bits. Also the steps that it took.
+    fn once(&self, load: &mut dyn FnMut(&str) -> Option<Source>, seed: Option<u64>) -> (Traced, u64) {
         let mut cx = Context::new(&super::library::LIBRARY, self.limits, load);
         cx.shaken = seed;
         let mut sizes = None;
@@ -196,8 +197,8 @@ impl<'a> Order<'a> {
         if seed.is_none() && self.kind == ModKind::Mask {
             diagnostics.extend(result.as_ref().and_then(|made| packed::mixed(made, &names)));
         }
-        let chosen = cx.chosen.take();
-        Traced { result, diagnostics, chosen, sizes, doubts: Vec::new() }
+        let (chosen, steps) = (cx.chosen.take(), cx.steps());
+        (Traced { result, diagnostics, chosen, sizes, doubts: Vec::new() }, steps)
     }
 
     /// The mod's root, the sizes that the text asks for, and the text's own names.

@@ -65,12 +65,27 @@ impl Files {
         match self.text(path) {
             Ok(text) => Some(Source::new(path.display().to_string(), text)),
             Err(why) => {
-                let message = format!("passed over: {}", why.message);
-                let hint = format!("mend or remove {}; what is named like it elsewhere is taken", path.display());
-                self.unread
-                    .borrow_mut()
-                    .insert(path.into(), Diagnostic::warning("file-passed-over", message).hint(hint));
+                self.pass_over(path, &why.message);
                 None
+            }
+        }
+    }
+
+    fn pass_over(&self, path: &Path, why: &str) {
+        let hint = format!("mend or remove {}; what is named like it elsewhere is taken", path.display());
+        let told = Diagnostic::warning("file-passed-over", format!("passed over: {why}")).hint(hint);
+        self.unread.borrow_mut().insert(path.into(), told);
+    }
+
+    /// Whether there is a file. One that cannot be looked at is told.
+    fn is_file(&self, path: &Path) -> bool {
+        match std::fs::metadata(path) {
+            Ok(about) => about.is_file(),
+            Err(e) => {
+                if !files::is_nothing(&e) {
+                    self.pass_over(path, &format!("{}: {e}", path.display()));
+                }
+                false
             }
         }
     }
@@ -81,14 +96,14 @@ impl Files {
         if parts.iter().any(|p| p.is_empty() || p.contains(['/', '\\'])) {
             return None;
         }
-        if folder.file_name().is_some_and(|n| n == parts[0]) && folder.join("__init__.py").is_file() {
+        if folder.file_name().is_some_and(|n| n == parts[0]) && self.is_file(&folder.join("__init__.py")) {
             parts.remove(0);
         }
         let at = parts.iter().fold(folder.to_path_buf(), |path, part| path.join(part));
         let file = (!parts.is_empty()).then(|| at.with_extension("py"));
-        file.filter(|f| f.is_file())
+        file.filter(|f| self.is_file(f))
             .and_then(|f| self.source(&f))
-            .or_else(|| Some(at.join("__init__.py")).filter(|f| f.is_file()).and_then(|f| self.source(&f)))
+            .or_else(|| Some(at.join("__init__.py")).filter(|f| self.is_file(f)).and_then(|f| self.source(&f)))
     }
 }
 
@@ -113,7 +128,7 @@ impl Environment for Files {
     fn pattern(&self, name: &str) -> Option<Source> {
         let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
         let own = folders::patterns().filter(|_| plain).map(|f| f.join(format!("{name}.py")));
-        own.filter(|p| p.is_file()).and_then(|p| self.source(&p)).or_else(|| BuiltIn.pattern(name))
+        own.filter(|p| self.is_file(p)).and_then(|p| self.source(&p)).or_else(|| BuiltIn.pattern(name))
     }
 
     fn linked(&self, path: &str) -> Result<String, Diagnostic> {
@@ -151,6 +166,19 @@ pub fn stamp(path: &Path) -> Stamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A link to itself is there, and nobody can look at it.
+    #[cfg(unix)]
+    #[test]
+    fn a_module_that_cannot_be_looked_at_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mine.py");
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+        let files = Files::new(Some(folder.path().to_path_buf()), Vec::new());
+        assert!(files.module("mine").is_none() && files.module("other").is_none());
+        let told: Vec<String> = files.passed_over().into_iter().map(|d| d.message).collect();
+        assert!(told.len() == 1 && told[0].contains("mine.py"), "{told:?}");
+    }
 
     #[test]
     fn a_package_of_masks_is_found_where_python_has_it() {

@@ -236,7 +236,7 @@ impl Collection {
 
     /// Opens a file; a missing one is empty.
     pub fn open(path: &Path) -> Result<Collection, Diagnostic> {
-        if !path.exists() {
+        if !files::is_there(path)? {
             return Ok(Collection::default());
         }
         Collection::from_json(&files::read_text(path)?)

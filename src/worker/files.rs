@@ -208,6 +208,21 @@ fn is_pipe(_: &std::fs::Metadata) -> bool {
     false
 }
 
+/// Whether there is something at a path. Errors: that cannot be known.
+pub fn is_there(path: &Path) -> Result<bool, Diagnostic> {
+    match std::fs::metadata(path) {
+        Ok(_) => Ok(true),
+        Err(e) if is_nothing(&e) => Ok(false),
+        Err(e) => Err(cannot_read(path, &e)),
+    }
+}
+
+/// Whether an error says that there is nothing of a name.
+pub fn is_nothing(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)
+}
+
 fn cannot_read(path: &Path, error: &std::io::Error) -> Diagnostic {
     let shown = path.display();
     match error.kind() {

@@ -123,7 +123,7 @@ pub fn list() -> Result<List, Diagnostic> {
 }
 
 fn read(path: &Path) -> Result<List, Diagnostic> {
-    if !path.exists() {
+    if !files::is_there(path)? {
         return Ok(List::empty());
     }
     let broken = |why: String| {
@@ -226,5 +226,18 @@ mod tests {
             assert_eq!(change_in(&path, |list| list.targets.clear()).unwrap_err().code, "target-list");
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         }
+    }
+
+    /// A link to itself is there, and nobody can look at it.
+    #[cfg(unix)]
+    #[test]
+    fn a_list_that_cannot_be_looked_at_is_not_an_empty_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("targets.json");
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+        assert_eq!(read(&path).unwrap_err().code, "cannot-read");
+        assert_eq!(change_in(&path, |list| list.targets.clear()).unwrap_err().code, "cannot-read");
+        assert!(read(&path.join("below")).is_err());
+        assert!(read(&folder.path().join("none.json")).is_ok());
     }
 }

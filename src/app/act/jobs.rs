@@ -225,10 +225,7 @@ pub(in crate::app) fn ended(state: &mut State, of: JobFor, news: News) {
                 let past = Past { id, at: machine::moment(), before: false, design, sizes, report };
                 if let Some(root) = state.recovery.folder().map(Path::to_path_buf) {
                     let kept = past.clone();
-                    state.session.errands.write(move || {
-                        past::keep(&root, &kept);
-                        Done::RaceKept
-                    });
+                    state.session.errands.write(move || Done::RaceKept(past::keep(&root, &kept)));
                 }
                 state.session.races.keep(past);
             }

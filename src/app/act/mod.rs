@@ -183,7 +183,7 @@ pub(super) fn listen(state: &mut State) {
             Done::RecorderSaved { path, result } => files::recorder_saved(state, path, result),
             Done::HtmlSaved { path, result } => files::html_saved(state, &path, result),
             Done::OwnPresets { folder, own, why } => dialogs::own_presets(state, folder, own, why),
-            Done::RaceKept => {}
+            Done::RaceKept(kept) => kept.err().into_iter().for_each(|why| state.tell(why)),
             Done::Area { region, figures } => canvas::area_counted(state, &region, figures),
             Done::Written(what) => files::written(state, what),
             Done::Tensors { asked, tensors } => tensors::loaded(state, asked, tensors),

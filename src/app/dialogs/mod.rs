@@ -167,7 +167,8 @@ pub(super) fn picked(state: &mut State, picked: Option<PathBuf>, shown: bool) {
 }
 
 /// Names of the ssh configuration have been read.
-pub(super) fn ssh_names(state: &mut State, names: Names) {
+pub(super) fn ssh_names(state: &mut State, mut names: Names) {
+    names.unread.drain(..).for_each(|why| state.tell(why));
     if let Some(Dialog::Connect(dialog)) = &mut state.dialog {
         dialog.put(names);
     }

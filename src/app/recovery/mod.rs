@@ -390,7 +390,11 @@ fn read_old(folder: &Path, out: &mut Recovered) {
 }
 
 fn text_of(path: &Path, out: &mut Recovered) -> Option<String> {
-    if !path.exists() {
+    let there = files::is_there(path).unwrap_or_else(|why| {
+        out.reported.push(why);
+        false
+    });
+    if !there {
         return None;
     }
     files::read_named_text(path).map_err(|why| out.reported.push(why)).ok()

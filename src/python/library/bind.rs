@@ -6,7 +6,7 @@
 use crate::base::{DType, HostTensor};
 use crate::python::machine::Context;
 use crate::python::tensors::{Budget, HostError, HostResult, Nested, Operand, Scalar};
-use crate::python::value::{Args, Fault, Tensor, Value};
+use crate::python::value::{Args, Fault, Tensor, Value, meter};
 
 /// Keyword arguments that change nothing here.
 const WITHOUT_MEANING: &[&str] =
@@ -130,6 +130,8 @@ pub(super) fn fault(error: HostError) -> Fault {
         _ => "RuntimeError",
     };
     let mut out = Fault::new(class, error.code, error.message);
+    // as where steps are counted: the text cannot go on
+    out.fatal = error.code == "too-slow";
     if let Some(hint) = error.hint {
         out = out.hint(hint);
     }
@@ -142,12 +144,12 @@ const TENSOR_BYTES: u64 = 48;
 /// Runs a host operation within what the trace may still allocate.
 pub(super) fn spend<T>(cx: &mut Context, f: impl FnOnce(&Budget) -> HostResult<T>) -> Result<T, Fault> {
     let budget = cx.tensor_budget();
-    let before = budget.left();
-    let out = f(&budget).map_err(fault)?;
-    cx.spent(&budget);
+    let made = f(&budget).map_err(fault);
+    // what has failed has taken its time, too
+    cx.spent(&budget)?;
+    let made = made?;
     cx.charge_bytes(TENSOR_BYTES)?;
-    cx.charge_steps(1 + (before - budget.left()) / 4096)?;
-    Ok(out)
+    Ok(made)
 }
 
 impl Bound<'_> {
@@ -306,6 +308,7 @@ pub(super) fn ints(value: &Value) -> Option<Vec<i64>> {
     }
     match value {
         Value::Tensor(t) if t.handle().shape().len() == 1 && !t.handle().dtype().is_float() => {
+            meter::work(3 * t.handle().numel());
             Some(t.get().to_i64_vec())
         }
         other => other.as_int().map(|i| vec![i]),

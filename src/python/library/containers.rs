@@ -196,7 +196,10 @@ fn list(receiver: &Value, name: &str, args: &Args, cx: &mut Context) -> Option<R
             cx.charge_steps(items.borrow().0.len() as u64 / 64)?;
             let mut items = items.borrow_mut();
             let n = items.0.len() as i64;
-            let at = args.positional[0].as_int().ok_or_else(|| Fault::type_error("insert() needs an int position"))?;
+            let at = args
+                .need(name, 0, "index")?
+                .as_int()
+                .ok_or_else(|| Fault::type_error("insert() needs an int position"))?;
             let at = if at < 0 { at.saturating_add(n) } else { at }.clamp(0, n);
             items.0.insert(at as usize, value.clone());
             Ok(Value::None)

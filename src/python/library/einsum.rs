@@ -48,7 +48,7 @@ fn einsum(args: &Args, cx: &mut Context) -> Result<HostTensor, Fault> {
     let equation = equation
         .as_str()
         .ok_or_else(|| Fault::type_error("the first argument of einsum() must be an equation such as `ij,jk->ik`"))?;
-    let given = match &args.positional[1..] {
+    let given = match args.rest(1) {
         [one] => one.as_items().unwrap_or_else(|| vec![one.clone()]),
         all => all.to_vec(),
     };
@@ -133,7 +133,9 @@ fn contract(equation: &str, tensors: &[HostTensor], budget: &Budget) -> HostResu
     let dtype = tensors.iter().map(HostTensor::dtype).reduce(tensors::promote).unwrap_or(crate::base::DType::F32);
     let cells = budget.charge(&shape, dtype)?;
     let each: usize = summed.iter().map(extent).product();
-    budget.work((cells as u64).saturating_mul(each as u64).saturating_mul(4 * tensors.len().max(1) as u64))?;
+    let letters = (16 + 12 * summed.len() as u64) * tensors.len().max(1) as u64;
+    budget.work((cells as u64).saturating_mul(each as u64).saturating_mul(letters))?;
+    budget.work_each(cells, (100 + 12 * output.len() as u64) * tensors.len().max(1) as u64)?;
     let at = |flat: usize, sizes: &[usize], strides: &[usize]| {
         let mut rest = flat;
         sizes
@@ -167,7 +169,8 @@ fn kron(a: &HostTensor, b: &HostTensor, budget: &Budget) -> HostResult {
     let (x, y) = (wide(a), wide(b));
     let shape: Vec<usize> = x.iter().zip(&y).map(|(a, b)| a * b).collect();
     let dtype = tensors::promote(a.dtype(), b.dtype());
-    budget.charge(&shape, dtype)?;
+    let cells = budget.charge(&shape, dtype)?;
+    budget.work_each(cells, 20 * rank as u64)?;
     tensors::from_values(&shape, dtype, |flat| {
         let (mut rest, mut ai, mut bi, mut an, mut bn) = (flat, 0, 0, 1, 1);
         for at in (0..rank).rev() {

@@ -10,7 +10,7 @@ use crate::python::machine::changes::{Role, is_inert};
 use crate::python::machine::class::{callable, field};
 use crate::python::machine::enums::auto;
 use crate::python::syntax::ast::BinOp;
-use crate::python::value::{Args, CACHED, Class, Fault, Instance, Items, Pairs, Value};
+use crate::python::value::{Args, CACHED, Class, Fault, Instance, Items, Pairs, VALUE_BYTES, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -52,7 +52,7 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
             .need(name, 0, "func")
             .map(|function| cx.bound(Value::Builtin("contextlib.made".into()), Args::of(vec![function.clone()]))),
         "contextlib.made" => args.need(name, 0, "func").map(|function| {
-            let rest = Args { positional: args.positional[1..].to_vec(), keyword: args.keyword.clone() };
+            let rest = Args { positional: args.rest(1).to_vec(), keyword: args.keyword.clone() };
             let bound = cx.bound(function.clone(), rest);
             cx.bound(Value::Builtin(python::machine::context_manager::GENERATOR.into()), Args::of(vec![bound]))
         }),
@@ -111,7 +111,7 @@ fn of_type(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fa
     if !fits {
         return None;
     }
-    let rest = Args { positional: args.positional[1..].to_vec(), keyword: args.keyword.clone() };
+    let rest = Args { positional: args.rest(1).to_vec(), keyword: args.keyword.clone() };
     containers::method(&own.clone(), method, &rest, cx)
 }
 
@@ -156,7 +156,9 @@ fn flex(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault
         "noop_mask" => Ok(Value::Bool(true)),
         "_identity" => Ok(args.positional.first().cloned().unwrap_or(Value::None)),
         "create_block_mask" | "create_mask" => {
-            let mask = args.need(name, 0, "mask_mod").cloned();
+            // what is remembered of it, and the object with its attributes
+            let charged = cx.charge_steps(16).and_then(|()| cx.charge_bytes(16 * VALUE_BYTES));
+            let mask = charged.and_then(|()| args.need(name, 0, "mask_mod").cloned());
             mask.map(|mask| {
                 let met = python::met::Met::of(mask.clone(), args, cx.span, name == "create_block_mask");
                 cx.met.push(met);
@@ -318,7 +320,7 @@ fn from_cache(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         return Ok(results.borrow().0[at].1.clone());
     }
     let made = cx.call(function, rest)?;
-    cx.charge_bytes(2 * python::value::VALUE_BYTES)?;
+    cx.charge_bytes(2 * VALUE_BYTES)?;
     results.borrow_mut().0.push((key, made.clone()));
     Ok(made)
 }
@@ -328,7 +330,7 @@ fn partial(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     if !callable(function) {
         return Err(Fault::type_error("functools.partial needs a function first"));
     }
-    let bound = Args { positional: args.positional[1..].to_vec(), keyword: args.keyword.clone() };
+    let bound = Args { positional: args.rest(1).to_vec(), keyword: args.keyword.clone() };
     Ok(cx.bound(function.clone(), bound))
 }
 

@@ -196,7 +196,7 @@ fn called(name: &str, mut args: Args, cx: &mut Context) -> Result<Value, Fault> 
         // `torch.Tensor.clamp(x, ...)` is the method
         None => match (name.strip_prefix("torch.Tensor."), args.positional.first()) {
             (Some(method), Some(receiver)) => {
-                let rest = Args { positional: args.positional[1..].to_vec(), keyword: args.keyword.clone() };
+                let rest = Args { positional: args.rest(1).to_vec(), keyword: args.keyword.clone() };
                 self::method(receiver, &method.into(), rest, cx)
             }
             _ => Err(unknown::unknown_function(name, false)),
@@ -348,7 +348,8 @@ pub(crate) fn attribute(value: &Value, name: &Name, cx: &mut Context) -> Result<
             at.map(|at| Ok(parts.0[at].clone()))
         }
         Value::Opaque(opaque) if opaque.kind == crate::python::machine::exception::KIND && &**name == "args" => {
-            crate::python::machine::exception::args_of(opaque).map(Ok)
+            let charged = cx.charge_bytes(crate::python::machine::exception::message_bytes(opaque));
+            crate::python::machine::exception::args_of(opaque).map(|args| charged.map(|()| args))
         }
         Value::Opaque(_) if let Some(value) = re::attribute(value, name) => Some(Ok(value)),
         Value::Str(text) if &**name == "type" => {

@@ -315,8 +315,11 @@ fn of_arrays(name: &str, mut args: Args, cx: &mut Context) -> Option<Result<Valu
 }
 
 fn join(name: &str, mut args: Args, cx: &mut Context) -> Result<Value, Fault> {
-    let first =
-        if name == "meshgrid" { Value::tuple(std::mem::take(&mut args.positional)) } else { args.positional.remove(0) };
+    let first = match name {
+        "meshgrid" => Value::tuple(std::mem::take(&mut args.positional)),
+        _ if args.positional.is_empty() => return args.need(name, 0, "arrays").cloned(),
+        _ => args.positional.remove(0),
+    };
     let mut arrays = Vec::new();
     for one in cx.collect(&first)? {
         arrays.push(as_array(&one, cx)?);
@@ -446,6 +449,7 @@ fn argsort(t: &Tensor, mut args: Args, cx: &mut Context) -> Result<Value, Fault>
     args.keyword.retain(|(n, _)| !matches!(&**n, "kind" | "stable"));
     if !stable {
         let values = t.get();
+        cx.charge_steps(values.numel() as u64)?;
         let mut sorted: Vec<u64> = (0..values.numel()).map(|i| (values.float_at(i) + 0.0).to_bits()).collect();
         sorted.sort_unstable();
         if sorted.windows(2).any(|pair| pair[0] == pair[1]) {

@@ -91,8 +91,10 @@ pub(crate) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         return None;
     }
     if is_exception(name) {
-        let message = args.positional.first().map(text).unwrap_or_default();
-        return Some(Ok(exception(name, &message)));
+        return Some(match args.positional.first() {
+            Some(value) => cx.charge_text(value).map(|()| exception(name, &text(value))),
+            None => Ok(exception(name, "")),
+        });
     }
     Some(match name {
         "len" => len(args, cx),
@@ -387,7 +389,7 @@ fn sorted(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
 
 fn map(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let function = args.need("map", 0, "function")?.clone();
-    let columns = Args::of(args.positional[1..].to_vec());
+    let columns = Args::of(args.rest(1).to_vec());
     let rows = zip(&columns, cx)?.as_items().unwrap_or_default();
     let mut out = Vec::with_capacity(rows.len());
     for row in rows {
@@ -483,7 +485,7 @@ fn getattr(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
         (None, Some(default)) => Ok(default.clone()),
         (None, None) => {
             let name = text(args.need("getattr", 1, "name")?);
-            Err(diagnose::unknown_attribute(&args.positional[0].type_name(), &name, std::iter::empty()))
+            Err(diagnose::unknown_attribute(&args.need("getattr", 0, "object")?.type_name(), &name, std::iter::empty()))
         }
     }
 }
@@ -534,7 +536,7 @@ fn type_of(value: &Value) -> Value {
         Value::Instance(instance) => Value::Class(instance.class.clone()),
         other if other.type_name() == "Tensor" => Value::Builtin("torch.Tensor".into()),
         Value::Opaque(opaque) if opaque.kind == python::machine::exception::KIND => {
-            Value::Builtin(python::machine::exception::exception_parts(value).0.into())
+            Value::Builtin(python::machine::exception::exception_class(value).into())
         }
         other => Value::Builtin(other.type_name().into()),
     }

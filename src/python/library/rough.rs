@@ -7,7 +7,7 @@
 use crate::base::tensor::Data;
 use crate::base::{DType, HostTensor};
 use crate::python::tensors::Budget;
-use crate::python::value::{Args, Tensor, Value};
+use crate::python::value::{Args, Tensor, Value, meter};
 use std::rc::Rc;
 
 /// Functions of PyTorch's vector libraries: they err by a unit in the last place, each processor in other elements.
@@ -227,7 +227,10 @@ fn of_value(value: &Value) -> Option<Rc<str>> {
 
 /// A tensor, or those of a list.
 fn tensors_of(value: &Value) -> Vec<Tensor> {
-    let listed = |items: &[Value]| items.iter().filter_map(|v| v.as_tensor().cloned()).collect();
+    let listed = |items: &[Value]| -> Vec<Tensor> {
+        meter::work(items.len());
+        items.iter().filter_map(|v| v.as_tensor().cloned()).collect()
+    };
     match value {
         Value::Tensor(t) => vec![t.clone()],
         Value::Tuple(items) => listed(&items.0),

@@ -223,7 +223,7 @@ fn elementwise(name: &str, t: &HostTensor, args: &Args, cx: &mut Context) -> Opt
         "equal" => bind(name, args, &["other"]).and_then(|bound| {
             let other = bound.need_tensor("other")?;
             // it makes no tensor that would be charged
-            cx.charge_steps(t.numel() as u64 / 32)?;
+            cx.charge_steps(t.numel() as u64 / 12)?;
             let same = other.shape() == t.shape() && (0..t.numel()).all(|i| t.float_at(i) == other.float_at(i));
             Ok(Value::Bool(same))
         }),
@@ -497,8 +497,11 @@ fn isin(t: &HostTensor, tests: &Number, invert: bool, budget: &tensors::Budget) 
     let own = tensors::cast(t, dtype, budget)?;
     budget.charge(tests.shape(), DType::I64)?;
     let mut known: Vec<u64> = (0..tests.numel()).map(|i| bits(&tests, i)).collect();
+    let levels = u64::from(usize::BITS - known.len().leading_zeros());
+    budget.work_each(known.len(), 20 * levels)?;
     known.sort_unstable();
     budget.charge(t.shape(), DType::Bool)?;
+    budget.work_each(own.numel(), 20 * levels)?;
     let found = (0..own.numel()).map(|i| u8::from(known.binary_search(&bits(&own, i)).is_ok() != invert)).collect();
     HostTensor::new(t.shape(), crate::base::tensor::Data::Bool(found)).map_err(|d| tensors::HostError::shape(d.message))
 }

@@ -113,7 +113,8 @@ fn own(name: &str, t: &Tensor, args: &Args, cx: &mut Context) -> Option<Result<V
         "type_as" => {
             bind(name, args, &["other"]).and_then(|b| to_dtype(t, b.need_handle("other")?.handle().dtype(), cx))
         }
-        "clone" => Ok(Value::tensor(t.get())),
+        // the elements are copied at the first write into either
+        "clone" => spend(cx, |budget| budget.charge(&layout.shape, t.handle().dtype())).map(|_| Value::tensor(t.get())),
         "numpy" => {
             // the same storage, as NumPy's array
             let array = TensorCell::of(handle.clone());

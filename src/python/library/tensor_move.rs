@@ -157,6 +157,7 @@ pub(super) fn repeat_interleave(t: &HostTensor, args: &Args, cx: &mut Context) -
 }
 
 fn one_hot(t: &HostTensor, classes: i64, budget: &Budget) -> HostResult {
+    budget.work_each(t.numel(), 24)?;
     let largest = (0..t.numel()).map(|i| t.int_at(i)).max().unwrap_or(-1);
     if t.dtype() != DType::I64 || (0..t.numel()).any(|i| t.int_at(i) < 0) {
         return Err(tensors::HostError::dtype(

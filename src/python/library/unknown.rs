@@ -2,7 +2,7 @@
 //!
 //! Invariant: a suggestion is a callable name. Must not know how functions are called.
 
-use crate::python::diagnose::nearest;
+use crate::python::diagnose::{may_suggest, nearest};
 use crate::python::library::host;
 use crate::python::prelude;
 use crate::python::symbolic::functions;
@@ -18,7 +18,9 @@ pub(crate) fn unknown_function(name: &str, symbolic: bool) -> Fault {
         )
         .hint(format!("write `torch.{function}(...)`"));
     }
-    let known: Vec<String> = if symbolic {
+    let known: Vec<String> = if !may_suggest() {
+        Vec::new()
+    } else if symbolic {
         let shipped = prelude::names().map(str::to_string);
         functions::names().map(|n| format!("torch.{n}")).chain(shipped).collect()
     } else {

@@ -56,6 +56,7 @@ impl Context<'_> {
                 found => found?,
             });
         }
+        self.charge_steps(16)?;
         let keywords = self.class_keywords(class, scope)?;
         let inner = Scope::new(Kind::Class, Some(scope.clone()));
         self.block(&class.body, &inner)?;
@@ -447,7 +448,7 @@ impl Context<'_> {
             },
             Value::Builtin(name) if is_exception(name.rsplit('.').next().unwrap_or(name)) => match value {
                 Value::Opaque(opaque) if opaque.kind == super::exception::KIND => {
-                    derives(&super::exception::exception_parts(value).0, name)
+                    derives(&super::exception::exception_class(value), name)
                 }
                 Value::Instance(object) => builtin_base(&object.class, 0).is_some_and(|own| derives(&own, name)),
                 _ => false,

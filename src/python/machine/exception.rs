@@ -87,17 +87,29 @@ pub(crate) fn exception(class: &str, message: &str) -> Value {
     Value::Opaque(Rc::new(Opaque { kind: KIND, state }))
 }
 
+/// The class of an exception.
+pub(crate) fn exception_class(value: &Value) -> String {
+    match value {
+        Value::Opaque(opaque) => {
+            let state = opaque.state.borrow();
+            state.downcast_ref::<(String, String)>().map_or("Exception".into(), |(class, _)| class.clone())
+        }
+        Value::Builtin(name) => name.to_string(),
+        Value::Instance(object) => object.class.name.to_string(),
+        other => other.type_name(),
+    }
+}
+
 /// Class and message of an exception.
 pub(crate) fn exception_parts(value: &Value) -> (String, String) {
-    match value {
-        Value::Opaque(opaque) => match opaque.state.borrow().downcast_ref::<(String, String)>() {
-            Some((class, message)) => (class.clone(), message.clone()),
-            None => ("Exception".into(), String::new()),
-        },
-        Value::Builtin(name) => (name.to_string(), String::new()),
-        Value::Instance(object) => (object.class.name.to_string(), message_of(object).unwrap_or_default()),
-        other => (other.type_name(), String::new()),
-    }
+    let message = match value {
+        Value::Opaque(opaque) => {
+            opaque.state.borrow().downcast_ref::<(String, String)>().map(|(_, message)| message.clone())
+        }
+        Value::Instance(object) => message_of(object),
+        _ => None,
+    };
+    (exception_class(value), message.unwrap_or_default())
 }
 
 /// `str(e)` of an exception of the text's own class; None for other objects.
@@ -109,6 +121,16 @@ pub(crate) fn message_of(object: &Instance) -> Option<String> {
         [one] => super::text(one),
         more => super::repr(&Value::tuple(more.to_vec())),
     })
+}
+
+/// Whether an object is an exception, of a class of the text.
+pub(super) fn is_own_exception(object: &Instance) -> bool {
+    builtin_base(&object.class, 0).is_some()
+}
+
+/// The length of the message of an exception of Python's own classes.
+pub(crate) fn message_bytes(opaque: &Opaque) -> u64 {
+    opaque.state.borrow().downcast_ref::<(String, String)>().map_or(8, |(_, message)| message.len() as u64)
 }
 
 /// The arguments of an exception of Python's own classes.

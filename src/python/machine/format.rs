@@ -1,15 +1,13 @@
 //! Values as text: `str`, `repr`, f-strings and format specifications.
 //!
-//! Invariant: the same text as Python, with containers limited in levels and elements. Must not know the graph.
+//! Invariant: the same text as Python, charged before it is made; a text of too many parts or levels is refused. Must not know
+//! the graph.
 
 use super::Context;
 use crate::python::syntax::ast::FPart;
 use crate::python::value::scope::Scope;
 use crate::python::value::{Args, Fault, Value, meter};
 use std::rc::Rc;
-
-/// Elements of a container that are printed.
-const MAX_SHOWN: usize = 200;
 
 impl Context<'_> {
     pub(super) fn fstring(&mut self, parts: &[FPart], scope: &Rc<Scope>) -> Result<String, Fault> {
@@ -55,13 +53,17 @@ impl Context<'_> {
 
     /// Charges the text of a value before it is made.
     pub(crate) fn charge_text(&mut self, value: &Value) -> Result<(), Fault> {
-        let mut looked = MOST_LOOKED;
-        let bytes = text_bytes(value, 8, &mut looked);
-        self.charge_steps(2 * (MOST_LOOKED - looked) as u64)?;
-        if looked == 0 {
+        let mut looked = Looked { parts: MOST_PARTS, too_deep: false };
+        let bytes = text_bytes(value, false, MOST_LEVELS, &mut looked);
+        self.charge_steps(2 * (MOST_PARTS - looked.parts) as u64)?;
+        if looked.parts == 0 {
             return Err(
                 Fault::limit("too-large", "the text of this value has too many parts").hint("print fewer of them")
             );
+        }
+        if looked.too_deep {
+            let message = format!("the text of a value of more than {MOST_LEVELS} levels is not supported here");
+            return Err(Fault::unsupported(message).hint("print a part of it"));
         }
         self.charge_bytes(bytes)?;
         self.charge_steps(bytes / 64)
@@ -86,36 +88,56 @@ impl Context<'_> {
 }
 
 /// Parts of a value that its text may have.
-const MOST_LOOKED: usize = 1 << 20;
+const MOST_PARTS: usize = 1 << 20;
 
-/// The length of a value's text, at least. `looked` counts down its parts.
-fn text_bytes(value: &Value, depth: usize, looked: &mut usize) -> u64 {
-    *looked = looked.saturating_sub(1);
-    if depth == 0 || *looked == 0 {
+/// Levels of containers that its text may have.
+const MOST_LEVELS: usize = 64;
+
+/// What a look at a value has found.
+struct Looked {
+    /// Parts that may still be looked at.
+    parts: usize,
+    too_deep: bool,
+}
+
+/// The length of a value's text, at least; `within`: as a part of another, where texts stand between quotes.
+fn text_bytes(value: &Value, within: bool, depth: usize, looked: &mut Looked) -> u64 {
+    looked.parts = looked.parts.saturating_sub(1);
+    looked.too_deep |= depth == 0;
+    if depth == 0 || looked.parts == 0 {
         return 4;
     }
-    let mut all = |items: &[Value]| -> u64 {
-        items.iter().take(MAX_SHOWN).map(|item| 2 + text_bytes(item, depth - 1, looked)).sum()
-    };
     match value {
+        Value::Str(text) if within => quoted_bytes(text),
         Value::Str(text) => text.len() as u64,
-        Value::Tuple(items) => all(&items.0),
-        Value::List(items) | Value::Set(items) => all(&items.borrow().0),
-        Value::Instance(object) if object.class.fields.is_some() || object.class.is_namespace() => {
+        Value::Tuple(items) => all_bytes(items.0.iter(), depth, looked),
+        Value::List(items) | Value::Set(items) => all_bytes(items.borrow().0.iter(), depth, looked),
+        Value::Dict(pairs) => all_bytes(pairs.borrow().0.iter().flat_map(|(k, v)| [k, v]), depth, looked),
+        Value::Opaque(opaque) => super::exception::message_bytes(opaque),
+        Value::Instance(object) => {
+            let class = &object.class;
+            let shown = class.fields.is_some()
+                || class.is_namespace()
+                || super::exception::is_own_exception(object)
+                || super::enums::is_enum(class, 0);
             let attributes = object.attributes.borrow();
-            attributes.0.iter().map(|(k, v)| all(&[k.clone(), v.clone()])).sum()
-        }
-        Value::Dict(pairs) => {
-            let pairs = pairs.borrow();
-            pairs
-                .0
-                .iter()
-                .take(MAX_SHOWN)
-                .map(|(k, v)| all(std::slice::from_ref(k)) + all(std::slice::from_ref(v)))
-                .sum()
+            let shown = attributes.0.iter().filter(|_| shown).flat_map(|(k, v)| [k, v]);
+            16 + all_bytes(shown, depth, looked)
         }
         _ => 8,
     }
+}
+
+/// The same of the elements of a container, with what stands between them.
+fn all_bytes<'v>(items: impl Iterator<Item = &'v Value>, depth: usize, looked: &mut Looked) -> u64 {
+    let mut bytes = 2;
+    for item in items {
+        if looked.parts == 0 {
+            break;
+        }
+        bytes += 2 + text_bytes(item, true, depth - 1, looked);
+    }
+    bytes
 }
 
 /// `str(value)`
@@ -133,14 +155,22 @@ pub(crate) fn text(value: &Value) -> String {
 /// `repr(value)`
 pub(crate) fn repr(value: &Value) -> String {
     let mut out = String::new();
-    write_repr(value, 8, &mut out);
+    write_repr(value, MOST_LEVELS, MOST_BYTES, &mut out);
     out
 }
 
 /// The same for a message: the beginning of a long one.
 pub(crate) fn repr_in_message(value: &Value) -> String {
     const MOST: usize = 200;
-    let mut shown = repr(value);
+    let mut shown = match value {
+        // without its end, which nobody sees
+        Value::Str(text) => quoted(text.char_indices().nth(MOST + 1).map_or(&**text, |(at, _)| &text[..at])),
+        _ => {
+            let mut out = String::new();
+            write_repr(value, 8, 4 * MOST, &mut out);
+            out
+        }
+    };
     if let Some((at, _)) = shown.char_indices().nth(MOST) {
         shown.truncate(at);
         shown.push_str("...");
@@ -151,21 +181,24 @@ pub(crate) fn repr_in_message(value: &Value) -> String {
 /// Most bytes of a value's text. What a text may print is charged before; messages print what they are about.
 const MOST_BYTES: usize = 1 << 28;
 
-fn write_repr(value: &Value, depth: usize, out: &mut String) {
+/// Writes at least `most` bytes of a longer text.
+fn write_repr(value: &Value, depth: usize, most: usize, out: &mut String) {
     // a part of a text takes as long as two steps
     meter::work(16);
     let list = |items: &[Value], open: &str, close: &str, out: &mut String| {
         out.push_str(open);
-        for (at, item) in items.iter().take(MAX_SHOWN).enumerate() {
+        for (at, item) in items.iter().enumerate() {
+            if out.len() > most || meter::exhausted() {
+                break;
+            }
             if at > 0 {
                 out.push_str(", ");
             }
-            write_repr(item, depth - 1, out);
+            write_repr(item, depth - 1, most, out);
         }
-        out.push_str(if items.len() > MAX_SHOWN { ", ..." } else { "" });
         out.push_str(close);
     };
-    if depth == 0 || out.len() > MOST_BYTES || meter::exhausted() {
+    if depth == 0 || out.len() > most || meter::exhausted() {
         return out.push_str("...");
     }
     match value {
@@ -181,13 +214,16 @@ fn write_repr(value: &Value, depth: usize, out: &mut String) {
         Value::Set(items) => list(&items.borrow().0, "{", "}", out),
         Value::Dict(pairs) => {
             out.push('{');
-            for (at, (key, value)) in pairs.borrow().0.iter().take(MAX_SHOWN).enumerate() {
+            for (at, (key, value)) in pairs.borrow().0.iter().enumerate() {
+                if out.len() > most || meter::exhausted() {
+                    break;
+                }
                 if at > 0 {
                     out.push_str(", ");
                 }
-                write_repr(key, depth - 1, out);
+                write_repr(key, depth - 1, most, out);
                 out.push_str(": ");
-                write_repr(value, depth - 1, out);
+                write_repr(value, depth - 1, most, out);
             }
             out.push('}');
         }
@@ -199,7 +235,7 @@ fn write_repr(value: &Value, depth: usize, out: &mut String) {
         Value::Instance(object) if super::enums::is_enum(&object.class, 0) => {
             let part = |name: &str| object.attributes.borrow().named(name).unwrap_or(Value::None);
             out.push_str(&format!("<{}.{}: ", object.class.name, part("name").as_str().unwrap_or_default()));
-            write_repr(&part("value"), depth - 1, out);
+            write_repr(&part("value"), depth - 1, most, out);
             out.push('>');
         }
         Value::Instance(object) if object.class.fields.is_some() || object.class.is_namespace() => {
@@ -213,7 +249,7 @@ fn write_repr(value: &Value, depth: usize, out: &mut String) {
             out.push_str(&format!("{}(", object.class.name));
             for (at, (name, value)) in named.iter().enumerate() {
                 out.push_str(&format!("{}{name}=", if at > 0 { ", " } else { "" }));
-                write_repr(value, depth - 1, out);
+                write_repr(value, depth - 1, most, out);
             }
             out.push(')');
         }
@@ -255,6 +291,18 @@ fn quoted(text: &str) -> String {
     }
     out.push(mark);
     out
+}
+
+/// The length of [`quoted`], at most.
+fn quoted_bytes(text: &str) -> u64 {
+    let escaped = |b: u8| match b {
+        b'\\' | b'\n' | b'\r' | b'\t' | b'\'' | b'"' => 1,
+        0..0x20 | 0x7f => 3,
+        // of a character of two bytes
+        0xc2 => 2,
+        _ => 0,
+    };
+    2 + text.bytes().map(|b| 1 + escaped(b)).sum::<u64>()
 }
 
 fn element(tensor: &crate::base::HostTensor, at: usize) -> String {

@@ -44,7 +44,13 @@ fn hash_of(key: &Value, depth: usize, into: &mut DefaultHasher) {
     }
 }
 
+/// Work of a hash beside that of what is hashed: as long as three steps.
+const A_HASH: usize = 24;
+/// Work of remembering a place: as long as five steps.
+const A_PLACE: usize = 40;
+
 fn hashed(key: &Value) -> u64 {
+    meter::work(A_HASH);
     let mut hasher = DefaultHasher::new();
     hash_of(key, 16, &mut hasher);
     hasher.finish()
@@ -71,6 +77,7 @@ impl Places {
 
     /// Remembers a key's place.
     pub(crate) fn add(&mut self, key: &Value, at: usize) {
+        meter::work(A_PLACE);
         let same = self.at.entry(hashed(key)).or_default();
         same.push(at as u32);
         self.most = self.most.max(same.len());

@@ -53,6 +53,9 @@ use std::rc::{Rc, Weak};
 /// Deepest nesting of expressions, statements and calls together; [`STACK_BYTES`] is enough for it.
 const MAX_DEPTH: usize = 3000;
 
+/// Nanoseconds of tensors' work that count as a step: all steps together are less than ten seconds of a build without optimisation.
+const STEP: u64 = 256;
+
 /// Everything one trace works with.
 pub struct Context<'a> {
     /// The graph being built.
@@ -153,6 +156,7 @@ impl<'a> Context<'a> {
         set_default_float(DType::F32);
         // what another text has left
         meter::steps();
+        super::diagnose::forget_compared();
         Context {
             graph: Graph::new(),
             span: Span::default(),
@@ -221,6 +225,11 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
+    /// The steps so far.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
+    }
+
     /// Counts elements that move up when one before them goes: many at a step.
     pub fn charge_move(&mut self, elements: usize) -> Result<(), Fault> {
         self.charge_steps(elements as u64 / 64)
@@ -247,12 +256,14 @@ impl<'a> Context<'a> {
 
     /// The remaining budget of tensors.
     pub fn tensor_budget(&self) -> Budget {
-        Budget::within(self.limits.tensor_bytes, self.tensor_bytes)
+        let steps = self.limits.steps.saturating_sub(self.steps);
+        Budget::within(self.limits.tensor_bytes, self.tensor_bytes).nanoseconds(steps.saturating_mul(STEP))
     }
 
-    /// Counts what tensors have taken.
-    pub fn spent(&mut self, budget: &Budget) {
+    /// Counts what tensors have taken: their bytes, and the steps of their time.
+    pub fn spent(&mut self, budget: &Budget) -> Result<(), Fault> {
         self.tensor_bytes = self.limits.tensor_bytes.saturating_sub(budget.left());
+        self.charge_steps(1 + budget.spent() / STEP)
     }
 
     /// Most calls within one another.

@@ -189,8 +189,11 @@ impl Context<'_> {
     /// `a op b` for comparisons.
     pub(crate) fn compare(&mut self, op: CmpOp, a: &Value, b: &Value) -> Result<Value, Fault> {
         match op {
-            CmpOp::Is => return Ok(Value::Bool(identical(a, b))),
-            CmpOp::IsNot => return Ok(Value::Bool(!identical(a, b))),
+            CmpOp::Is | CmpOp::IsNot => {
+                let same = identical(a, b);
+                self.charge_steps(0)?;
+                return Ok(Value::Bool(same == (op == CmpOp::Is)));
+            }
             CmpOp::In => return Ok(Value::Bool(self.contains(b, a)?)),
             CmpOp::NotIn => return Ok(Value::Bool(!self.contains(b, a)?)),
             _ => {}
@@ -387,7 +390,10 @@ fn identical(a: &Value, b: &Value) -> bool {
         (Value::Builtin(a), Value::Builtin(b)) => a == b,
         (Value::DType(a), Value::DType(b)) => a == b,
         (Value::Int(a), Value::Int(b)) => a == b,
-        (Value::Str(a), Value::Str(b)) => a == b,
+        (Value::Str(a), Value::Str(b)) => {
+            meter::bytes(if a.len() == b.len() { a.len() } else { 0 });
+            a == b
+        }
         _ => false,
     }
 }

@@ -263,6 +263,8 @@ impl Context<'_> {
     /// The fault that `raise` makes.
     fn raised(&mut self, e: Option<&Expr>, scope: &Rc<Scope>) -> Result<Fault, Fault> {
         let Some(e) = e else {
+            let said = self.handled.as_ref().map_or(0, |fault| fault.diagnostic.message.len());
+            self.charge_bytes(said as u64)?;
             let again = || Fault::new("RuntimeError", "raised", "the code raises an error again");
             return Ok(self.handled.clone().unwrap_or_else(again));
         };
@@ -272,6 +274,8 @@ impl Context<'_> {
             class @ Value::Class(_) => self.call(&class, Args::default())?,
             other => other,
         };
+        // its message is copied into the diagnostic
+        self.charge_text(&value)?;
         super::exception::raised(value).map(|f| f.at(e.span)).map_err(|f| f.at(e.span))
     }
 
@@ -293,6 +297,7 @@ impl Context<'_> {
         let said = match message {
             Some(message) => {
                 let value = self.eval(message, scope)?;
+                self.charge_text(&value)?;
                 super::text(&value)
             }
             None => format!("`{}` does not hold", self.text_of(test.span)),

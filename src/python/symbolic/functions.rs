@@ -257,6 +257,8 @@ impl Context<'_> {
     }
 
     fn apply(&mut self, entry: Entry, name: &str, args: &Args) -> Result<Value, Fault> {
+        // what a call takes beside its operations
+        self.charge_steps(32)?;
         let args = &torch_names(args);
         known_keywords(entry, name, args)?;
         let flag = |name: &str| args.named(name).and_then(Value::as_bool) == Some(true);

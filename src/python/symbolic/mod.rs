@@ -54,6 +54,8 @@ impl Context<'_> {
             return Err(Fault::limit("graph-too-large", message)
                 .hint("replace unrolled loops by a captured table that the mod reads"));
         }
+        // also of one that is there already: a loop that adds none has an end
+        self.charge_steps(2)?;
         let learns = !matches!(op, Op::Float(_) | Op::Input(_) | Op::Unary(UnaryOp::Stop, _));
         let node = self.graph.add(op, Some(self.place()));
         if self.no_grad && learns { self.stopped(node) } else { Ok(node) }

@@ -154,6 +154,7 @@ impl Context<'_> {
             None => self.node(if how == Reduce::Prod { Op::Int(1) } else { Op::Int(0) })?,
         };
         if many && !self.graph.follows_score(node) {
+            self.charge_bytes(8 * terms.len() as u64)?;
             self.sums.push((node, terms));
         }
         if how == Reduce::Mean {

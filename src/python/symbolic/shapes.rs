@@ -30,7 +30,7 @@ pub(super) fn moved(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Val
     let mut order: Vec<usize> = (0..rank).collect();
     match name {
         "permute" => {
-            let rest = &args.positional[1..];
+            let rest = args.rest(1);
             let listed = rest.first().or_else(|| args.named("dims")).and_then(Value::as_items);
             let dims = listed.unwrap_or_else(|| rest.to_vec());
             let dims: Option<Vec<i64>> = dims.iter().map(Value::as_int).collect();
@@ -115,7 +115,7 @@ impl Context<'_> {
         let fault = |e: python::tensors::HostError| Fault::runtime_error(e.message);
         let layout = Strided::contiguous(view.tensor.shape()).permute(&dims).map_err(fault)?;
         let tensor = layout.read(&view.tensor, &budget).map_err(fault)?;
-        self.spent(&budget);
+        self.spent(&budget)?;
         let dims = whole.iter().map(|d| view.dims[*d]).collect();
         Ok(Value::View(Rc::new(SymView { tensor, name: view.name.clone(), dims })))
     }

@@ -139,7 +139,7 @@ pub(super) fn as_tensor(cx: &mut Context<'_>, name: &str, args: &Args) -> Result
 /// `.to(...)`: only the dtype matters.
 pub(super) fn to(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value, Fault> {
     let x = args.need(name, 0, "self")?.clone();
-    let given = args.positional[1..].iter().chain(args.named("dtype")).chain(args.named("other"));
+    let given = args.rest(1).iter().chain(args.named("dtype")).chain(args.named("other"));
     let mut target: Option<DType> = None;
     for value in given {
         let named = value.as_str().and_then(|t| t.strip_prefix("torch.")).and_then(torch_dtype);
@@ -229,7 +229,7 @@ pub(super) fn isin(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Valu
 
 pub(super) fn shaped(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value, Fault> {
     let x = args.need(name, 0, "input")?.clone();
-    let rest = &args.positional[1..];
+    let rest = args.rest(1);
     let sizes = || -> Vec<i64> {
         let listed = rest.first().or_else(|| args.named("shape")).or_else(|| args.named("size"));
         let items = listed.and_then(Value::as_items).unwrap_or_else(|| rest.to_vec());

@@ -178,6 +178,16 @@ fn refuse(op: Binary, a: &Operand, b: &Operand, common: DType) -> HostResult<()>
     }
 }
 
+/// What an element of an operation costs beside that of a result, in nanoseconds.
+fn price(op: Binary) -> u64 {
+    match op {
+        // the greatest common divisor of neighbouring Fibonacci numbers takes 90 divisions
+        Gcd | Lcm => 900,
+        Atan2 | Hypot | LogAddExp | LogAddExp2 | FloorDiv | Remainder | Fmod => 50,
+        _ => 12,
+    }
+}
+
 /// The two offsets of each output element.
 fn walks(a: &HostTensor, b: &HostTensor, shape: &[usize]) -> (Walk, Walk) {
     (broadcast_walk(a.shape(), shape), broadcast_walk(b.shape(), shape))
@@ -205,6 +215,7 @@ fn integers(op: Binary, a: &HostTensor, b: &HostTensor, shape: &[usize], common:
     let row = row(op).filter(|row| has_lane(*row, Ty::Int));
     let tests = row.is_some_and(BinaryOp::is_comparison);
     let n = budget.charge(shape, if tests { DType::Bool } else { common })?;
+    budget.work_each(n, price(op))?;
     if matches!(op, FloorDiv | TruncDiv | Remainder | Fmod) && (0..b.numel()).any(|i| b.int_at(i) == 0) && n > 0 {
         return Err(HostError { code: "division-by-zero", message: "ZeroDivisionError".into(), hint: None });
     }
@@ -359,6 +370,7 @@ fn doubles(op: Binary, a: &HostTensor, b: &HostTensor, shape: &[usize], budget: 
     let row = row(op).filter(|row| has_lane(*row, Ty::Double));
     let tests = row.is_some_and(BinaryOp::is_comparison);
     let n = budget.charge(shape, if tests { DType::Bool } else { DType::F64 })?;
+    budget.work_each(n, price(op))?;
     let pairs = Pairs { dtype: DType::F64, n, a: || a.float_at(at.next()), b: || b.float_at(bt.next()) };
     let data = match row {
         Some(row) if tests => compare::<f64, _>(row, pairs),
@@ -374,6 +386,7 @@ fn singles(op: Binary, a: &Side, b: &Side, shape: &[usize], common: DType, budge
     let row = row(op).filter(|row| has_lane(*row, Ty::Float));
     let tests = row.is_some_and(BinaryOp::is_comparison);
     let n = budget.charge(shape, if tests { DType::Bool } else { common })?;
+    budget.work_each(n, price(op))?;
     let pairs = Pairs { dtype: common, n, a: || x[at.next()], b: || y[bt.next()] };
     let data = match row {
         Some(row) if tests => compare::<f32, _>(row, pairs),
@@ -399,6 +412,7 @@ pub fn pow(a: Operand, b: Operand, budget: &Budget) -> HostResult {
     let (x, y) = (a.cast(common, budget)?, b.cast(common, budget)?);
     let shape = broadcast_shapes(x.shape(), y.shape())?;
     let n = budget.charge(&shape, common)?;
+    budget.work_each(n, 50)?;
     let (mut at, mut bt) = walks(&x, &y, &shape);
     let data = match common {
         DType::F64 => from_floats(common, n, |_| power(x.float_at(at.next()), y.float_at(bt.next()), exponent)),

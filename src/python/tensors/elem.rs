@@ -96,6 +96,29 @@ pub(super) fn singles(data: &Data) -> Cow<'_, [f32]> {
     }
 }
 
+/// The elements in double precision.
+pub(super) fn doubles(data: &Data) -> Cow<'_, [f64]> {
+    match data {
+        Data::F64(v) => Cow::Borrowed(v),
+        Data::F32(v) => v.iter().map(|x| f64::from(*x)).collect(),
+        Data::F16(v) => v.iter().map(|x| x.to_f64()).collect(),
+        Data::BF16(v) => v.iter().map(|x| x.to_f64()).collect(),
+        Data::I64(v) => v.iter().map(|x| *x as f64).collect(),
+        Data::I32(v) => v.iter().map(|x| f64::from(*x)).collect(),
+        Data::I16(v) => v.iter().map(|x| f64::from(*x)).collect(),
+        Data::I8(v) => v.iter().map(|x| f64::from(*x)).collect(),
+        Data::Bool(v) | Data::U8(v) => v.iter().map(|x| f64::from(*x)).collect(),
+    }
+}
+
+/// The elements of integers, at full width.
+pub(super) fn wholes(t: &HostTensor) -> Cow<'_, [i64]> {
+    match t.data() {
+        Data::I64(v) => Cow::Borrowed(v),
+        _ => (0..t.numel()).map(|i| t.int_at(i)).collect(),
+    }
+}
+
 /// The tensor in another element type. Shares storage when nothing changes.
 pub fn cast(t: &HostTensor, dtype: DType, budget: &Budget) -> HostResult {
     if t.dtype() == dtype {

@@ -61,30 +61,45 @@ impl std::fmt::Display for HostError {
 
 impl std::error::Error for HostError {}
 
-/// Bytes that host tensors of one trace may still take, all together; work that outgrows its output is charged too.
+/// Bytes that host tensors of one trace may still take, all together, and the time that making and reading them may take.
 #[derive(Debug)]
 pub struct Budget {
     total: u64,
     left: Cell<u64>,
+    /// Nanoseconds that are left, and that were spent.
+    time: Cell<u64>,
+    spent: Cell<u64>,
 }
 
-/// Elementary operations that cost as much as one byte.
-const WORK_PER_BYTE: u64 = 4;
+/// Nanoseconds that an element of a result takes at least, in a build without optimisation. What costs more says so by
+/// [`Budget::work`]: the time of a text is that of its prices.
+const MADE: u64 = 10;
 
 impl Budget {
     /// A budget of so many bytes.
     pub fn new(bytes: u64) -> Self {
-        Self { total: bytes, left: Cell::new(bytes) }
+        Self::within(bytes, 0)
     }
 
     /// The rest of `bytes` after the used ones.
     pub fn within(bytes: u64, used: u64) -> Self {
-        Self { total: bytes, left: Cell::new(bytes.saturating_sub(used)) }
+        let left = Cell::new(bytes.saturating_sub(used));
+        Self { total: bytes, left, time: Cell::new(u64::MAX), spent: Cell::new(0) }
+    }
+
+    /// With so much time.
+    pub fn nanoseconds(self, time: u64) -> Self {
+        Self { time: Cell::new(time), ..self }
     }
 
     /// Bytes that are left.
     pub fn left(&self) -> u64 {
         self.left.get()
+    }
+
+    /// The time of what was done, by its prices, in nanoseconds.
+    pub fn spent(&self) -> u64 {
+        self.spent.get()
     }
 
     /// Takes the bytes of a tensor of `shape`, and returns its number of elements. Errors, allocating nothing, when the
@@ -94,19 +109,38 @@ impl Budget {
         let numel = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
         let bytes = numel.and_then(|n| n.checked_mul(dtype.size().max(2)));
         match (numel, bytes) {
-            (Some(numel), Some(bytes)) if self.take(bytes as u64) => Ok(numel),
+            (Some(numel), Some(bytes)) if self.take(bytes as u64) => {
+                self.work((numel as u64).saturating_mul(MADE))?;
+                Ok(numel)
+            }
             _ => Err(self.refuse(&format!("a tensor of shape {} and dtype {dtype}", shape_text(shape)))),
         }
     }
 
-    /// Takes the cost of `operations` elementary steps that make no output of that size.
-    pub fn work(&self, operations: u64) -> HostResult<()> {
-        if self.take(operations / WORK_PER_BYTE) { Ok(()) } else { Err(self.refuse("this operation")) }
+    /// Takes the time of work that is not that of a result's elements, in nanoseconds of a build without optimisation.
+    pub fn work(&self, nanoseconds: u64) -> HostResult<()> {
+        let Some(left) = self.time.get().checked_sub(nanoseconds) else {
+            return Err(self.refuse_time());
+        };
+        self.time.set(left);
+        self.spent.set(self.spent.get().saturating_add(nanoseconds));
+        Ok(())
+    }
+
+    /// The same, of so many elements.
+    pub fn work_each(&self, elements: usize, nanoseconds: u64) -> HostResult<()> {
+        self.work((elements as u64).saturating_mul(nanoseconds))
     }
 
     fn take(&self, bytes: u64) -> bool {
         let left = self.left.get().checked_sub(bytes);
         left.inspect(|left| self.left.set(*left)).is_some()
+    }
+
+    fn refuse_time(&self) -> HostError {
+        let message = "this operation exceeds the limit of one trace: it takes longer than a text may".to_string();
+        HostError { code: "too-slow", message, hint: None }
+            .hint("compute it outside and pass it as a captured tensor, or write it as a formula of the indices")
     }
 
     pub(super) fn refuse(&self, what: &str) -> HostError {

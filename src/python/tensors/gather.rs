@@ -81,6 +81,7 @@ pub fn gather(t: &HostTensor, dim: i64, index: &HostTensor, budget: &Budget) -> 
     let dim = wrap_dim(dim, t.shape().len())?;
     need_inside("gather", index, t.shape(), dim)?;
     budget.charge(index.shape(), DType::I64)?;
+    budget.work_each(index.numel(), 32)?;
     let offsets = along(t.shape(), dim, index)?;
     budget.charge(index.shape(), t.dtype())?;
     finish(index.shape(), copy_out(t.data(), offsets.into_iter()))
@@ -113,6 +114,7 @@ pub fn scatter(
         Operand::Scalar(_) => super::broadcast_to(&source.cast(t.dtype(), budget)?, index.shape(), budget)?,
     };
     budget.charge(index.shape(), DType::I64)?;
+    budget.work_each(index.numel(), 32)?;
     budget.charge(t.shape(), t.dtype())?;
     let offsets = along(t.shape(), dim, index)?;
     let own = contiguous_strides(index.shape());
@@ -169,7 +171,8 @@ pub fn index_fill(t: &HostTensor, dim: i64, index: &HostTensor, value: Scalar, b
     value.must_fit(t.dtype())?;
     let dim = wrap_dim(dim, t.shape().len())?;
     let (outer, _, inner) = around(t.shape(), dim);
-    budget.charge(&[outer, index.numel(), inner], DType::I64)?;
+    let count = budget.charge(&[outer, index.numel(), inner], DType::I64)?;
+    budget.work_each(count, 16)?;
     budget.charge(t.shape(), t.dtype())?;
     let offsets = rows(t.shape(), dim, index)?;
     let mut out = t.clone();
@@ -201,6 +204,7 @@ pub fn index_add(
         return Err(HostError::shape(message));
     }
     budget.charge(source.shape(), DType::I64)?;
+    budget.work_each(source.numel(), 60)?;
     budget.charge(t.shape(), t.dtype())?;
     place_all(t, &rows(t.shape(), dim, index)?, source, |i| i, !copy)
 }

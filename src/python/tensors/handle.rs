@@ -167,7 +167,7 @@ impl TensorRef {
         }
         let value = value.cast(dtype, budget)?;
         let value = fit(&value, shape)?;
-        budget.work(shape.iter().product::<usize>() as u64)?;
+        budget.work_each(shape.iter().product::<usize>(), 12)?;
         let mut from = broadcast_walk(value.shape(), shape);
         *self.0.read.borrow_mut() = None;
         let mut storage = self.0.storage.borrow_mut();
@@ -202,7 +202,6 @@ impl TensorRef {
         let mut walk = self.0.view.walk();
         let n = self.numel();
         let shape = self.shape().to_vec();
-        budget.work(n as u64)?;
         self.write(&shape, &mut (0..n).map(|_| walk.next()), value, budget)
     }
 

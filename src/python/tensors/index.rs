@@ -182,6 +182,7 @@ fn advanced(view: &Strided, tensors: &[(usize, HostTensor)], budget: &Budget) ->
     let extents = |dims: &[usize]| dims.iter().map(|d| view.shape[*d]).collect::<Vec<_>>();
     let shape = [extents(&before), common.clone(), extents(&after)].concat();
     let total = budget.charge(&shape, DType::I64)?;
+    budget.work_each(total, 24)?;
     let chosen = if total == 0 { Vec::new() } else { chosen_offsets(view, tensors, &common, budget)? };
     let strides = |dims: &[usize]| dims.iter().map(|d| view.strides[*d]).collect::<Vec<_>>();
     let (outer, inner) = (extents(&before).iter().product::<usize>(), extents(&after).iter().product::<usize>());

@@ -52,7 +52,7 @@ fn divides(pivot: f64) -> bool {
 /// singular.
 fn factored(t: &HostTensor, last: bool, budget: &Budget) -> HostResult<Option<Factored>> {
     let n = square(t)?;
-    budget.work((n * n * n) as u64)?;
+    budget.work_each(n * n * n, 40)?;
     let dtype = t.dtype();
     let mut rows: Vec<Vec<f64>> = (0..n).map(|r| (0..n).map(|c| t.float_at(r * n + c)).collect()).collect();
     let (mut order, mut odd): (Vec<usize>, bool) = ((0..n).collect(), false);
@@ -109,7 +109,7 @@ pub fn solve(a: &HostTensor, b: &HostTensor, budget: &Budget) -> HostResult {
     let singular = || HostError::new("linalg.solve: The solver failed because the input matrix is singular.");
     let Factored { rows, order, .. } = factored(a, true, budget)?.ok_or_else(singular)?;
     let columns = b.numel() / n.max(1);
-    budget.work((n * n * columns) as u64)?;
+    budget.work_each(n * n * columns, 40)?;
     budget.charge(b.shape(), dtype)?;
     let mut out = vec![0.0; b.numel()];
     for c in 0..columns {

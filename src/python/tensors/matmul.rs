@@ -3,12 +3,12 @@
 //! Invariant: floats accumulate in double precision and round once; integers wrap. The work is charged before it starts.
 //! Must not know broadcasting beyond the batch dimensions of `@`.
 
-use super::elem::{from_floats, from_ints};
+use super::elem::{doubles, from_floats, from_ints, wholes};
 use super::error::{Budget, HostError, HostResult, shape_text};
 use super::shape::{broadcast_shapes, broadcast_walk};
 use super::strided::finish;
 use super::{Binary, Operand, binary};
-use crate::base::HostTensor;
+use crate::base::{DType, HostTensor};
 
 fn same_dtype(name: &str, a: &HostTensor, b: &HostTensor) -> HostResult<()> {
     if a.dtype() == b.dtype() {
@@ -72,23 +72,35 @@ pub fn matmul(a: &HostTensor, b: &HostTensor, budget: &Budget) -> HostResult {
     let bases: Vec<(usize, usize)> = (0..if count == 0 { 0 } else { count / (m * n) })
         .map(|_| (a_walk.next() * m * k, b_walk.next() * k * n))
         .collect();
+    // rows and columns are read once for each cell: at full width, and the columns one after the other
+    budget.charge(a.shape(), DType::F64)?;
+    budget.charge(b.shape(), DType::F64)?;
     let place = |flat: usize| {
-        let ((ab, bb), row, column) = (bases[flat / (m * n)], flat / n % m, flat % n);
-        (ab + row * k, bb + column)
+        let ((from, to), row, column) = (bases[flat / (m * n)], flat / n % m, flat % n);
+        (from + row * k, to + column * k)
     };
     let data = if a.dtype().is_float() {
+        let (rows, columns) = (doubles(a.data()), columns(&doubles(b.data()), k, n));
         from_floats(a.dtype(), count, |flat| {
             let (x, y) = place(flat);
-            (0..k).map(|i| a.float_at(x + i) * b.float_at(y + i * n)).sum()
+            rows[x..x + k].iter().zip(&columns[y..y + k]).map(|(x, y)| x * y).sum()
         })
     } else {
+        let (rows, columns) = (wholes(a), columns(&wholes(b), k, n));
         from_ints(a.dtype(), count, |flat| {
             let (x, y) = place(flat);
-            (0..k).fold(0i64, |sum, i| sum.wrapping_add(a.int_at(x + i).wrapping_mul(b.int_at(y + i * n))))
+            let pairs = rows[x..x + k].iter().zip(&columns[y..y + k]);
+            pairs.fold(0i64, |sum, (x, y)| sum.wrapping_add(x.wrapping_mul(*y)))
         })
     };
     let mut shape = batch;
     shape.extend((!row).then_some(m));
     shape.extend((!column).then_some(n));
     finish(&shape, data)
+}
+
+/// Matrices of k x n with the elements of each column beside one another.
+fn columns<T: Copy>(matrices: &[T], k: usize, n: usize) -> Vec<T> {
+    let each = (k * n).max(1);
+    (0..matrices.len()).map(|at| matrices[at / each * each + at % each % k.max(1) * n + at % each / k.max(1)]).collect()
 }

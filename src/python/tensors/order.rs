@@ -24,7 +24,7 @@ fn compare(t: &HostTensor, a: usize, b: usize) -> Ordering {
 fn order(t: &HostTensor, dim: usize, descending: bool, budget: &Budget) -> HostResult<Vec<usize>> {
     let (_, extent, inner) = around(t.shape(), dim);
     let n = budget.charge(t.shape(), DType::I64)?;
-    budget.work((n as u64).saturating_mul(16 * u64::from(usize::BITS - extent.leading_zeros())))?;
+    budget.work_each(n, 20 * u64::from(usize::BITS - extent.leading_zeros()))?;
     let mut places: Vec<usize> = (0..n).map(|i| i % extent).collect();
     for (line, places) in places.chunks_exact_mut(extent.max(1)).enumerate() {
         let at = |i: usize| (line / inner * extent + i) * inner + line % inner;
@@ -167,10 +167,12 @@ fn group(t: &HostTensor, flat: &HostTensor, places: &[usize]) -> HostResult<(Hos
 
 /// `torch.nonzero`: [count, rank] of int64.
 pub fn nonzero(t: &HostTensor, budget: &Budget) -> HostResult {
-    budget.work(t.numel() as u64)?;
+    // it is looked through twice, and each place is divided into its dimensions
+    budget.work_each(t.numel(), 24)?;
     let holds = || (0..t.numel()).filter(|i| t.float_at(*i) != 0.0);
     let shape = [holds().count(), t.shape().len()];
     budget.charge(&shape, DType::I64)?;
+    budget.work_each(shape[0], 24 * shape[1].max(1) as u64)?;
     let strides = super::strided::contiguous_strides(t.shape());
     let mut out = Vec::with_capacity(shape[0] * shape[1]);
     for flat in holds() {
@@ -181,6 +183,7 @@ pub fn nonzero(t: &HostTensor, budget: &Budget) -> HostResult {
 
 /// `torch.bincount` of non-negative integers, optionally weighted.
 pub fn bincount(t: &HostTensor, weights: Option<&HostTensor>, at_least: i64, budget: &Budget) -> HostResult {
+    budget.work_each(t.numel(), 30)?;
     if t.shape().len() != 1 || t.dtype().is_float() || (0..t.numel()).any(|i| t.int_at(i) < 0) {
         return Err(HostError::new("bincount only supports 1-d non-negative integral inputs."));
     }
@@ -210,7 +213,8 @@ pub fn histc(t: &HostTensor, bins: i64, low: f64, high: f64, budget: &Budget) ->
     if bins <= 0 || !t.dtype().is_float() {
         return Err(HostError::new("histc wants a float tensor and bins > 0"));
     }
-    budget.charge(&[bins as usize], DType::F32)?;
+    budget.charge(&[bins as usize], DType::I64)?;
+    budget.work_each(t.numel(), 60)?;
     let all = || (0..t.numel()).map(|i| t.float_at(i));
     let (mut low, mut high) =
         if low == high { (all().fold(f64::MAX, f64::min), all().fold(f64::MIN, f64::max)) } else { (low, high) };
@@ -255,6 +259,7 @@ fn search(values: &Operand, sorted: &HostTensor, right: bool, int32: bool, budge
     let dtype = if int32 { DType::I32 } else { DType::I64 };
     let n = budget.charge(values.shape(), dtype)?;
     let length = *edges.shape().last().unwrap_or(&0);
+    budget.work_each(n, 16 * u64::from(usize::BITS - length.leading_zeros()))?;
     let per_line = if edges.shape().len() > 1 { *values.shape().last().unwrap_or(&1) } else { n.max(1) };
     let float = common.is_float();
     let data = from_ints(dtype, n, |i| {

@@ -33,6 +33,9 @@ impl Default for Generator {
     }
 }
 
+/// What drawing a number costs beside that of a result, in nanoseconds.
+const DRAWN: u64 = 60;
+
 impl Generator {
     /// A generator with a seed.
     pub fn new(seed: u64) -> Self {
@@ -67,6 +70,7 @@ impl Generator {
                 .hint("draw float32 and convert: `torch.rand(...).to(dtype)`, or pass the tensor as an argument"));
         }
         let n = budget.charge(shape, dtype)?;
+        budget.work_each(n, DRAWN)?;
         let data = match dtype {
             DType::F64 => from_floats(dtype, n, |_| self.double().mul_add(high - low, low)),
             _ => {
@@ -81,6 +85,7 @@ impl Generator {
     pub fn normal(&mut self, shape: &[usize], dtype: DType, mean: f64, deviation: f64, budget: &Budget) -> HostResult {
         need_float("randn", dtype)?;
         let n = budget.charge(shape, dtype)?;
+        budget.work_each(n, DRAWN)?;
         if n < 16 {
             return finish(shape, from_floats(dtype, n, |_| self.one_normal().mul_add(deviation, mean)));
         }
@@ -146,6 +151,7 @@ impl Generator {
             return Err(HostError::new(message));
         }
         let n = budget.charge(shape, dtype)?;
+        budget.work_each(n, DRAWN)?;
         let range = high.wrapping_sub(low) as u64;
         let mut draw = |_: usize| {
             let bits = if range >= 1 << 28 { self.bits.next_u64() } else { u64::from(self.bits.next_u32()) };
@@ -163,6 +169,7 @@ impl Generator {
             return Err(HostError::unsupported(format!("randperm of {n} elements is not evaluated")));
         }
         let count = budget.charge(&[n as usize], dtype)?;
+        budget.work_each(count, DRAWN)?;
         budget.charge(&[count], DType::I64)?;
         let mut order: Vec<usize> = (0..count).collect();
         for i in 0..count.saturating_sub(1) {
@@ -179,6 +186,7 @@ impl Generator {
             return Err(HostError::new("Expected p_in >= 0 && p_in <= 1 to be true, but got false."));
         }
         let n = budget.charge(p.shape(), p.dtype())?;
+        budget.work_each(n, DRAWN)?;
         let data = match p.dtype() {
             DType::F64 => from_ints(DType::F64, n, |i| i64::from(self.double() < p.float_at(i))),
             dtype => from_ints(dtype, n, |i| i64::from(f64::from(self.single(24)) < p.float_at(i))),
@@ -197,6 +205,7 @@ impl Generator {
                 .hint("draw float32, or pass the tensor as an argument"));
         }
         let n = budget.charge(shape, dtype)?;
+        budget.work_each(n, DRAWN)?;
         finish(shape, from_singles(dtype, n, |_| (-1.0 / rate * (-self.double()).ln_1p()) as f32))
     }
 
@@ -227,7 +236,8 @@ impl Generator {
             *last = count;
         }
         let n = budget.charge(&shape, DType::I64)?;
-        budget.work((rows * columns) as u64)?;
+        budget.work_each(rows * columns, 16)?;
+        budget.work_each(n, 16 * u64::from(usize::BITS - columns.leading_zeros()))?;
         let mut out = Vec::with_capacity(n);
         for row in 0..rows {
             let mut sums: Vec<f32> = Vec::with_capacity(columns);

@@ -101,7 +101,7 @@ fn sum(t: &HostTensor, out: DType, lines: &mut Lines) -> f64 {
 /// `sum`, `prod`, `any`, `all`, `count_nonzero`. `dtype` is the dtype to compute in, if given.
 pub fn fold(op: Fold, t: &HostTensor, dims: &Dims, dtype: Option<DType>, budget: &Budget) -> HostResult {
     let mut lines = lines(t, dims)?;
-    budget.work(t.numel() as u64)?;
+    budget.work_each(t.numel(), 12)?;
     let kept = if matches!(op, Fold::Any | Fold::All) && t.dtype() == DType::U8 { DType::U8 } else { DType::Bool };
     let summed = dtype.unwrap_or(if t.dtype().is_float() { t.dtype() } else { DType::I64 });
     let out = match op {
@@ -135,7 +135,7 @@ pub fn mean(t: &HostTensor, dims: &Dims, dtype: Option<DType>, budget: &Budget) 
         return Err(HostError::dtype(message).hint("`.float().mean()`"));
     }
     let mut lines = lines(t, dims)?;
-    budget.work(t.numel() as u64)?;
+    budget.work_each(t.numel(), 12)?;
     let n = budget.charge(&lines.shape, out)?;
     let length = lines.length as f64;
     let data = from_floats(out, n, |_| sum(t, out, &mut lines) / length);
@@ -149,6 +149,7 @@ pub fn variance(t: &HostTensor, dims: &Dims, correction: f64, root: bool, budget
     }
     let mut lines = lines(t, dims)?;
     budget.charge(t.shape(), DType::F64)?;
+    budget.work_each(t.numel(), 16)?;
     let n = budget.charge(&lines.shape, t.dtype())?;
     let length = lines.length as f64;
     let data = from_floats(t.dtype(), n, |_| {
@@ -167,7 +168,7 @@ pub fn norm(t: &HostTensor, p: f64, dims: &Dims, budget: &Budget) -> HostResult 
         return Err(HostError::dtype("norm: input must be a floating point tensor").hint("`.float()` first"));
     }
     let mut lines = lines(t, dims)?;
-    budget.work(t.numel() as u64)?;
+    budget.work_each(t.numel(), if p == 2.0 || p == f64::INFINITY { 16 } else { 60 })?;
     let n = budget.charge(&lines.shape, t.dtype())?;
     let data = from_floats(t.dtype(), n, |_| {
         let values = lines.next().map(|i| t.float_at(i).abs());
@@ -204,7 +205,7 @@ type Extremes = (Vec<usize>, Vec<(usize, usize)>);
 /// The extreme of every line.
 fn best(op: Extreme, t: &HostTensor, dims: &Dims, budget: &Budget) -> HostResult<Extremes> {
     let mut lines = lines(t, dims)?;
-    budget.work(t.numel() as u64)?;
+    budget.work_each(t.numel(), 20)?;
     let n = budget.charge(&lines.shape, DType::I64)?;
     if lines.length == 0 && n > 0 {
         let name = format!("{op:?}").to_lowercase();

@@ -44,6 +44,7 @@ pub fn scatter_reduce(
         Operand::Scalar(_) => broadcast_to(&source.cast(t.dtype(), budget)?, index.shape(), budget)?,
     };
     budget.charge(index.shape(), DType::I64)?;
+    budget.work_each(index.numel(), 60)?;
     budget.charge(t.shape(), DType::F64)?;
     budget.charge(t.shape(), t.dtype())?;
     let places = along(t.shape(), dim, index)?;

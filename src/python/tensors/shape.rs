@@ -214,6 +214,9 @@ pub fn flip(t: &HostTensor, dims: &[i64], budget: &Budget) -> HostResult {
     let mut offset = 0usize;
     for &dim in dims {
         let d = wrap_dim(dim, t.shape().len())?;
+        if strides[d] < 0 {
+            return Err(HostError::shape(format!("dim {d} appears multiple times in the list of dims")));
+        }
         offset += strides[d].unsigned_abs() * t.shape()[d].saturating_sub(1);
         strides[d] = -strides[d];
     }

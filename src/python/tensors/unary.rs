@@ -149,6 +149,7 @@ fn float_of(op: Unary) -> Option<fn(f64) -> f64> {
 fn float_function(op: Unary, t: &HostTensor, budget: &Budget) -> HostResult {
     let dtype = if t.dtype().is_float() { t.dtype() } else { super::default_float() };
     let n = budget.charge(t.shape(), dtype)?;
+    budget.work_each(n, price(op))?;
     let f = function(op);
     if dtype == DType::F64 {
         return finish(t.shape(), from_floats(dtype, n, |i| f(t.float_at(i))));
@@ -164,6 +165,15 @@ fn float_function(op: Unary, t: &HostTensor, budget: &Budget) -> HostResult {
         );
     }
     finish(t.shape(), from_costly_singles(dtype, n, |i| f(f64::from(x[i])) as f32))
+}
+
+/// What an element of a function costs beside that of a result, in nanoseconds.
+fn price(op: Unary) -> u64 {
+    use Unary::*;
+    match op {
+        Erfinv => 350,
+        _ => 60,
+    }
 }
 
 /// The function in double precision.

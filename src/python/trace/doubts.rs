@@ -10,7 +10,15 @@ use crate::python::library::rough::is_up;
 use std::collections::HashMap;
 
 /// Ways in which last bits are set: all up, all down, and by chance.
-pub(super) const SEEDS: u64 = 10;
+const SEEDS: u64 = 10;
+/// Fewer of them would not say that a mask does not depend on them.
+const LEAST: u64 = 3;
+
+/// The number of ways that are tried of a text that took so many of its steps once: together they take no more than one text may.
+pub(super) fn ways(limit: u64, steps: u64) -> u64 {
+    let fit = (limit / steps.max(1)).saturating_sub(1);
+    if fit < LEAST { 0 } else { fit.min(SEEDS) }
+}
 
 /// The mask with other last bits of its own functions and sums of floats.
 pub(super) fn shaken(mask: &Mod, sums: &[(NodeId, Vec<NodeId>)], seed: u64) -> Mod {

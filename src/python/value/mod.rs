@@ -529,12 +529,22 @@ impl Args {
         })
     }
 
+    /// The arguments by position after the first ones; none if even those came by name.
+    pub fn rest(&self, from: usize) -> &[Value] {
+        self.positional.get(from..).unwrap_or_default()
+    }
+
     /// Whether any argument is symbolic, also one inside a list or tuple.
     pub fn any_symbolic(&self) -> bool {
+        fn any(items: &[Value]) -> bool {
+            // several at the time of a unit
+            meter::work(items.len() / 4);
+            items.iter().any(Value::is_symbolic)
+        }
         fn symbolic(value: &Value) -> bool {
             match value {
-                Value::Tuple(items) => items.0.iter().any(Value::is_symbolic),
-                Value::List(items) => items.borrow().0.iter().any(Value::is_symbolic),
+                Value::Tuple(items) => any(&items.0),
+                Value::List(items) => any(&items.borrow().0),
                 other => other.is_symbolic(),
             }
         }

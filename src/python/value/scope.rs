@@ -183,7 +183,13 @@ impl Scope {
 
     /// Declares names `global` or `nonlocal`.
     pub fn declare(&self, names: &[Name], global: bool) {
-        self.outer.borrow_mut().extend(names.iter().map(|n| (n.clone(), global)));
+        let mut outer = self.outer.borrow_mut();
+        for name in names {
+            // a statement in a loop says it once
+            if !outer.iter().any(|(known, of_module)| known == name && *of_module == global) {
+                outer.push((name.clone(), global));
+            }
+        }
     }
 
     /// The module around it.

@@ -86,7 +86,7 @@ fn fetch_into(plan: &FetchPlan, staging: &Path) -> Result<(), String> {
     if !said.success {
         return Err(reason(&said.stderr, &plan.python));
     }
-    if !holds_nvrtc(staging) {
+    if !holds_nvrtc(staging).map_err(|e| at(staging) + &e.to_string())? {
         return Err("pip reported success, but NVRTC is missing".into());
     }
     match std::fs::remove_dir_all(&plan.folder) {
@@ -96,14 +96,17 @@ fn fetch_into(plan: &FetchPlan, staging: &Path) -> Result<(), String> {
     std::fs::rename(staging, &plan.folder).map_err(|e| at(&plan.folder) + &e.to_string())
 }
 
-/// Whether a folder contains NVRTC's library.
-fn holds_nvrtc(folder: &Path) -> bool {
-    let Ok(entries) = std::fs::read_dir(folder) else { return false };
-    entries.flatten().any(|entry| {
+/// Whether a folder contains NVRTC's library. Errors: it cannot be listed.
+fn holds_nvrtc(folder: &Path) -> std::io::Result<bool> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let library = name.starts_with("libnvrtc.") || (name.starts_with("nvrtc64_") && name.ends_with(".dll"));
-        library || (entry.path().is_dir() && holds_nvrtc(&entry.path()))
-    })
+        if library || (entry.path().is_dir() && holds_nvrtc(&entry.path())?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The reason why pip failed, in a line: the usual causes, otherwise its last output.

@@ -14,7 +14,7 @@ mod torch_file;
 use crate::base::{BlockSize, Diagnostic};
 use crate::document::model::Document;
 use crate::document::page;
-use crate::worker::files;
+use crate::worker::{files, folders};
 use cells::Cells;
 use safetensors::SafeTensors;
 use std::path::{Path, PathBuf};
@@ -72,8 +72,9 @@ fn of_bytes(path: &Path, bytes: &[u8], block_size: Option<BlockSize>) -> Result<
             format!("{} partial blocks are kept whole: block lists do not contain their cells", cells.partial);
         let note = Diagnostic::note("import-partial-blocks", message);
         notes.push(match preset_beside(path) {
-            Some(preset) => note.hint(format!("the design itself is in {}: open this file", preset.display())),
-            None => note.hint("open the design's .maskloom.json for the exact mask"),
+            Ok(Some(preset)) => note.hint(format!("the design itself is in {}: open this file", preset.display())),
+            Ok(None) => note.hint("open the design's .maskloom.json for the exact mask"),
+            Err(why) => note.hint(format!("open the design's .maskloom.json for the exact mask; {why}")),
         });
     }
     let document = cells.into_document(&name)?;
@@ -164,13 +165,13 @@ pub fn no_mask<'a>(path: &Path, tensors: impl Iterator<Item = (&'a str, &'a [usi
     )
 }
 
-/// The exported design in a file's folder, if there is exactly one.
-pub fn preset_beside(path: &Path) -> Option<PathBuf> {
+/// The exported design in a file's folder, if there is exactly one. Errors: the folder cannot be listed.
+pub fn preset_beside(path: &Path) -> Result<Option<PathBuf>, String> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut found = std::fs::read_dir(folder).ok()?.flatten().map(|e| e.path());
+    let found = folders::entries(folder).map_err(|why| format!("{} cannot be listed: {why}", folder.display()))?;
     let is_preset = |p: &PathBuf| p.file_name().is_some_and(|n| n.to_string_lossy().ends_with(".maskloom.json"));
-    let first = found.by_ref().find(is_preset)?;
-    found.all(|p| !is_preset(&p)).then_some(first)
+    let mut found = found.into_iter().filter(is_preset);
+    Ok(found.next().filter(|_| found.next().is_none()))
 }
 
 #[cfg(test)]

@@ -34,7 +34,12 @@ fn reported(name: &str, what: String) -> Option<Check> {
 }
 
 fn missing(name: &str, path: &Path) -> Option<Check> {
-    if path.exists() { None } else { reported(name, format!("{} does not exist; it is ignored", path.display())) }
+    let what = match path.try_exists() {
+        Ok(true) => return None,
+        Ok(false) => "does not exist".to_string(),
+        Err(why) => format!("cannot be looked at ({why})"),
+    };
+    reported(name, format!("{} {what}; it is ignored", path.display()))
 }
 
 fn library(name: &str, path: &Path, used: Option<&Path>) -> Option<Check> {
@@ -43,7 +48,12 @@ fn library(name: &str, path: &Path, used: Option<&Path>) -> Option<Check> {
         return None;
     }
     let instead = used.map_or("no other was found".to_string(), |u| format!("{} is used instead", u.display()));
-    let what = if path.exists() { "contains no working NVRTC" } else { "does not exist" };
+    let what = match (path.try_exists(), std::fs::read_dir(path)) {
+        (Ok(false), _) => "does not exist".to_string(),
+        (Err(why), _) => format!("cannot be looked at ({why})"),
+        (Ok(true), Err(why)) if path.is_dir() => format!("cannot be listed ({why})"),
+        _ => "contains no working NVRTC".to_string(),
+    };
     reported(name, format!("{} {what}; {instead}", path.display()))
 }
 

@@ -65,9 +65,10 @@ impl Cudnn {
         static FOUND: OnceLock<Result<Cudnn, Diagnostic>> = OnceLock::new();
         let find = || {
             let user = std::env::var_os("MASKLOOM_CUDNN").filter(|v| !v.is_empty()).map(PathBuf::from);
-            let all = candidates(user.as_deref(), &Places::from_environment());
+            let (all, looked) = candidates(user.as_deref(), &Places::from_environment());
             all.iter().find_map(|c| Cudnn::open(c).ok()).ok_or_else(|| {
-                Diagnostic::error("cudnn-missing", "cuDNN 9 was not found in any Python environment")
+                let message = format!("cuDNN 9 was not found in any Python environment{}", looked.told());
+                Diagnostic::error("cudnn-missing", message)
                     .hint("activate the environment of your PyTorch, or set MASKLOOM_CUDNN to libcudnn.so.9")
             })
         };

@@ -3,7 +3,7 @@
 //! Invariant: it only looks and opens nothing. cuBLASLt is always listed with it, because cuDNN ends the process
 //! without it. Must not know how cuDNN is used.
 
-use crate::backends::cuda::toolchain::library::{Places, entries};
+use crate::backends::cuda::toolchain::library::{Looked, Places};
 use std::path::{Path, PathBuf};
 
 /// A cuDNN and the libraries to open before it.
@@ -17,25 +17,28 @@ pub(crate) struct CudnnCandidate {
     pub nvrtc: Vec<PathBuf>,
 }
 
-/// Every candidate, best first: `user` (`MASKLOOM_CUDNN`), Python environments, the system's loader.
-pub(crate) fn candidates(user: Option<&Path>, places: &Places) -> Vec<CudnnCandidate> {
-    let mut found = Vec::new();
+/// Every candidate, best first: `user` (`MASKLOOM_CUDNN`), Python environments, the system's loader; and what could not be looked at.
+pub(crate) fn candidates(user: Option<&Path>, places: &Places) -> (Vec<CudnnCandidate>, Looked) {
+    let (mut found, mut looked) = (Vec::new(), Looked::default());
     if let Some(user) = user {
         let library = if user.is_dir() { user.join("libcudnn.so.9") } else { user.to_path_buf() };
         // a wheel's nvidia/cudnn/lib has its neighbours two folders up
         let packages = user.ancestors().find(|a| a.file_name().is_some_and(|n| n == "nvidia"));
-        found.push(packages.map_or_else(|| bare(library.clone()), |p| of_packages(library.clone(), p)));
+        found.push(match packages {
+            Some(packages) => of_packages(library, packages, &mut looked),
+            None => bare(library),
+        });
     }
     for root in &places.environments {
-        for lib in entries(&root.join("lib"), "python3") {
+        for lib in looked.entries(&root.join("lib"), "python3") {
             for packages in ["site-packages/nvidia", "dist-packages/nvidia"].map(|p| lib.join(p)) {
-                let libraries = entries(&packages.join("cudnn/lib"), "libcudnn.so");
-                found.extend(libraries.into_iter().map(|library| of_packages(library, &packages)));
+                let libraries = looked.entries(&packages.join("cudnn/lib"), "libcudnn.so");
+                found.extend(libraries.into_iter().map(|library| of_packages(library, &packages, &mut looked)));
             }
         }
     }
     found.push(bare("libcudnn.so.9".into()));
-    found
+    (found, looked)
 }
 
 fn bare(library: PathBuf) -> CudnnCandidate {
@@ -43,9 +46,9 @@ fn bare(library: PathBuf) -> CudnnCandidate {
     CudnnCandidate { library, cublas, nvrtc: Vec::new() }
 }
 
-fn of_packages(library: PathBuf, packages: &Path) -> CudnnCandidate {
-    let all = |folders: [&str; 2], prefix: &str| -> Vec<PathBuf> {
-        let found = folders.iter().flat_map(|f| entries(&packages.join(f), prefix));
+fn of_packages(library: PathBuf, packages: &Path, looked: &mut Looked) -> CudnnCandidate {
+    let mut all = |folders: [&str; 2], prefix: &str| -> Vec<PathBuf> {
+        let found = folders.iter().flat_map(|f| looked.entries(&packages.join(f), prefix));
         found.filter(|p| !p.to_string_lossy().contains(".alt.")).collect()
     };
     CudnnCandidate {
@@ -73,12 +76,12 @@ mod tests {
             std::fs::write(packages.join(folder).join(name), "").unwrap();
         }
         let places = Places { environments: vec![root.path().to_path_buf()], ..Places::default() };
-        let found = candidates(None, &places);
+        let (found, _) = candidates(None, &places);
         assert_eq!(found[0].library, packages.join("cudnn/lib/libcudnn.so.9"));
         assert_eq!(found[0].cublas, [packages.join("cu13/lib/libcublasLt.so.13")]);
         assert_eq!(found[0].nvrtc, [packages.join("cu13/lib/libnvrtc.so.13")]);
         assert_eq!(found[1].library, Path::new("libcudnn.so.9"));
-        let named = candidates(Some(&packages.join("cudnn/lib")), &Places::default());
+        let (named, _) = candidates(Some(&packages.join("cudnn/lib")), &Places::default());
         assert_eq!(named[0], found[0]);
     }
 }

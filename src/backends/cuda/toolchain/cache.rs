@@ -104,7 +104,8 @@ impl Cache {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             other => other?,
         };
-        let mut found: Vec<Listed> = files.flatten().filter_map(|f| listed(&f.path())).collect();
+        let files = files.collect::<Result<Vec<_>, _>>()?;
+        let mut found: Vec<Listed> = files.iter().filter_map(|f| listed(&f.path())).collect();
         found.sort_by(|a, b| b.used.cmp(&a.used).then_with(|| a.key.cmp(&b.key)));
         Ok(found)
     }

@@ -58,7 +58,8 @@ impl Nvrtc {
     ) -> Result<Nvrtc, Diagnostic> {
         let mut tried = Vec::new();
         let mut refused = None;
-        for candidate in places.candidates() {
+        let (candidates, looked) = places.candidates();
+        for candidate in candidates {
             match Nvrtc::open(&candidate) {
                 Ok(nvrtc) => match refuse(nvrtc.version) {
                     None => return Ok(nvrtc),
@@ -72,8 +73,10 @@ impl Nvrtc {
         }
         let found = tried.iter().filter(|t| t.starts_with('/')).cloned().collect::<Vec<_>>().join("; ");
         let detail = if found.is_empty() { String::new() } else { format!(" (tried {found})") };
-        Err(Diagnostic::error("nvrtc-missing", format!("NVRTC, NVIDIA's run-time compiler, was not found{detail}"))
-            .hint("install it with `pip install nvidia-cuda-nvrtc`, or set MASKLOOM_NVRTC to libnvrtc.so of a CUDA toolkit"))
+        let message = format!("NVRTC, NVIDIA's run-time compiler, was not found{detail}{}", looked.told());
+        Err(Diagnostic::error("nvrtc-missing", message).hint(
+            "install it with `pip install nvidia-cuda-nvrtc`, or set MASKLOOM_NVRTC to libnvrtc.so of a CUDA toolkit",
+        ))
     }
 
     fn open(candidate: &Candidate) -> Result<Nvrtc, String> {

@@ -5,6 +5,7 @@ use crate::python::trace::*;
 
 mod aliases;
 mod around;
+mod costs;
 mod doorway;
 mod entries;
 mod errors;
