@@ -31,17 +31,16 @@ guidance may run two passes per denoising step). Each call of a diffusers pipeli
 by offset along each axis. `--heads none` keeps only these statistics. The file's metadata describes the tensors.
 
 It captures scaled_dot_product_attention, flex_attention, transformers' attention functions, diffusers' dispatcher, and the
-functions of flash-attn, xFormers and SageAttention. During a capture compiled models run uncompiled (PyTorch 2.6 and newer). A
-layer that gradient checkpointing runs again is captured once. Tensors are written at once. `--preview` lists the calls
-with their sizes and captures nothing. Calls beyond `--limit`, or beyond the free disk space, are skipped with a message. Of
-several processes the first captures; with `--all-ranks` all do, each into its own file. Only torch is required; others
-only if the model needs them. The folder maskloom_capturing must be next to this file.
+functions of flash-attn, xFormers and SageAttention, also if the program imports them later. During a capture compiled models
+run uncompiled (PyTorch 2.6 and newer). A layer that gradient checkpointing runs again is captured once. Tensors are written at
+once. `--preview` lists the calls with their sizes and captures nothing. Calls beyond `--limit`, or beyond the free disk space,
+are skipped with a message. Of several processes the first captures; with `--all-ranks` all do, each into its own file. Only
+torch is required; others only if the model needs them. The folder maskloom_capturing must be next to this file.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import hashlib
 import json
 import math
@@ -54,9 +53,9 @@ from typing import Any
 
 import torch
 from maskloom_capturing import statistics as exact
-from maskloom_capturing.calls import PACKAGES, Scores, Seen, mask_table, mask_words
+from maskloom_capturing.calls import Scores, Seen, mask_table, mask_words
 from maskloom_capturing.file import Growing, raw
-from maskloom_capturing.hooks import PROMPTS, Hooks
+from maskloom_capturing.hooks import Hooks
 from torch import Tensor
 
 __all__ = ["Capture", "capture"]
@@ -484,12 +483,6 @@ def main() -> None:
     script = given.pop("script")
     sys.argv = [script, *given.pop("args")]
     sys.path[0] = os.path.dirname(os.path.abspath(script))
-    # packages of the script must be imported before they can be wrapped
-    packages = ("transformers.modeling_utils", "diffusers.models.attention_dispatch", *(p[0] for p in (*PROMPTS, *PACKAGES)))
-    for package in dict.fromkeys(packages):
-        with contextlib.suppress(Exception):
-            __import__(package)
-    __import__("torch.nn.attention.flex_attention")
     try:
         with capture(given.pop("out"), **given):
             runpy.run_path(script, run_name="__main__")

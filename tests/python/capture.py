@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 import types
 
 import families
@@ -19,6 +20,7 @@ import torch.nn.functional as F
 SCRIPT, WORK = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 sys.path.insert(0, os.path.dirname(SCRIPT))
 tool = importlib.import_module("maskloom_capture")
+PACKAGES = importlib.import_module("maskloom_capturing.calls").PACKAGES
 FILE = os.path.join(WORK, "qkv.safetensors")
 
 
@@ -96,19 +98,49 @@ def functions_of_other_packages_are_seen():
         sys.modules[name] = module
         return lambda q, k, v: getattr(module, function)(q, k, v, **({"tensor_layout": "NHD"} if layout == "sage" else {}))
 
-    there = [package(name, function, layout) for name, function, layout in tool.PACKAGES if layout not in ("packed", "varlen")]
+    there = [package(name, function, layout) for name, function, layout in PACKAGES if layout not in ("packed", "varlen")]
     x = torch.randn(2, 20, 32)
     model = Model(*there)
     try:
         with tool.capture(FILE) as kept:
             model(x)
     finally:
-        for name, _, _ in tool.PACKAGES:
+        for name, _, _ in PACKAGES:
             sys.modules.pop(name, None)
     found = read()
     assert len(kept.details) == len(there) == 4
     for at in range(4):
         same(found, f"blocks.{at}.step0", wanted(model, x, at))
+
+
+@torch.no_grad()
+def packages_that_are_imported_later_are_seen_and_get_their_functions_back():
+    folder = os.path.join(WORK, "late")
+    os.makedirs(folder)
+    for name, text in (
+        ("sageattention", "def sageattn(q, k, v, **more):\n    return q + k + v\n"),
+        ("takes_a_name", "from sageattention import sageattn\n\nclass Holder:\n    call = staticmethod(sageattn)\n"),
+    ):
+        with open(os.path.join(folder, f"{name}.py"), "w") as out:
+            out.write(text)
+    sys.path.insert(0, folder)
+    finders, q = list(sys.meta_path), torch.randn(1, 2, 9, 16)
+    try:
+        with tool.capture(FILE) as kept:
+            taken = importlib.import_module("takes_a_name")
+            taken.sageattn(q, q, q)
+        package = sys.modules["sageattention"]
+        assert len(kept.details) == 1 and taken.sageattn is package.sageattn and sys.meta_path == finders
+        assert not hasattr(package.sageattn, "__wrapped__") and "exec_module" not in vars(package.__spec__.loader)
+        # what is no module's name keeps its wrapper, which does nothing any more
+        assert taken.Holder.call(q, q, q).equal(3 * q) and len(kept.details) == 1
+        with tool.capture(FILE) as kept:
+            taken.sageattn(q, q, q)
+        assert len(kept.details) == 1
+    finally:
+        sys.path.remove(folder)
+        for name in ("sageattention", "takes_a_name"):
+            sys.modules.pop(name, None)
 
 
 @torch.no_grad()
@@ -187,13 +219,24 @@ def memory_has_a_limit_and_a_preview():
 
 def a_choice_that_matches_nothing_is_told_without_a_traceback():
     script = os.path.join(WORK, "tiny.py")
+    text = """
+    import sys
+    import torch
+    print("imported", *{"transformers", "diffusers", "torch._dynamo"} & sys.modules.keys(), ".")
+    attend, q = torch.nn.functional.scaled_dot_product_attention, torch.randn(1, 2, 8, 16)
+    attend(q, q, q)
+    if sys.argv[1:]:
+        torch.compile(lambda q: attend(q, q, q), backend="aot_eager")(q)
+    """
     with open(script, "w") as out:
-        out.write("import torch\nq = torch.randn(1, 2, 8, 16)\ntorch.nn.functional.scaled_dot_product_attention(q, q, q)\n")
+        out.write(textwrap.dedent(text))
     run = [sys.executable, SCRIPT, "--out", FILE]
     ran = subprocess.run([*run, "--layers", "nowhere", script], capture_output=True, text=True)
     assert ran.returncode == 1 and "chose none of them" in ran.stderr and "Traceback" not in ran.stderr, ran.stderr
-    ran = subprocess.run([*run, "--preview", script], capture_output=True, text=True)
-    assert ran.returncode == 0 and "1 calls" in ran.stdout and "2 heads, 8 x 8 tokens of 16" in ran.stdout, ran.stdout
+    ran = subprocess.run([*run, "--preview", script, "compiled"], capture_output=True, text=True)
+    # nothing is imported that the script does not import; its compiled call is seen all the same
+    assert ran.returncode == 0 and "imported ." in ran.stdout and "2 calls" in ran.stdout, (ran.stdout, ran.stderr)
+    assert "2 heads, 8 x 8 tokens of 16" in ran.stdout, ran.stdout
 
 
 def main():
@@ -201,6 +244,7 @@ def main():
     for check in (
         compiled_models_are_seen_and_stay_compiled,
         functions_of_other_packages_are_seen,
+        packages_that_are_imported_later_are_seen_and_get_their_functions_back,
         packed_calls_are_taken_apart,
         masks_and_sinks_are_kept_once,
         what_tokens_say_is_kept_by_prompt,

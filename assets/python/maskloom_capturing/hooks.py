@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The wrappers of a capture: functions, modules and tables that are replaced while it runs and restored at its end.
 
-Invariant: `remove` undoes every `put`, in reverse order. Must not know what is captured.
+Invariant: `remove` undoes every `put`, in reverse order. Nothing is imported for the wrappers' sake: what the program imports
+later is wrapped as it arrives. Must not know what is captured.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -21,6 +24,40 @@ PROMPTS = (
     ("diffusers.pipelines.pipeline_utils", "DiffusionPipeline", "progress_bar"),
     ("transformers.generation.utils", "GenerationMixin", "generate"),
 )
+FLEX, DISPATCHER = "torch.nn.attention.flex_attention", "diffusers.models.attention_dispatch"
+UTILS, DYNAMO = "transformers.modeling_utils", "torch._dynamo"
+
+
+class Arrivals:
+    """A finder of modules that finds none by itself: it calls arrived(name) after one of `names` has been imported."""
+
+    def __init__(self, names: Sequence[str], arrived: Callable[[str], None]) -> None:
+        self.names, self.arrived = set(names), arrived
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name not in self.names:
+            return None
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            spec: ModuleSpec | None = None if find is None or finder is self else find(name, path, target)
+            if spec is not None:
+                self._told(name, spec)
+                return spec
+        return None
+
+    def _told(self, name: str, spec: ModuleSpec) -> None:
+        loader: Any = spec.loader
+        original = getattr(loader, "exec_module", None)
+        if original is None or isinstance(loader, type):
+            return
+
+        def exec_module(module: ModuleType) -> None:
+            # a loader is kept with its module: it goes on as it was
+            del loader.exec_module
+            original(module)
+            self.arrived(name)
+
+        loader.exec_module = exec_module
 
 
 class Hooks:
@@ -36,26 +73,32 @@ class Hooks:
         self.attention, self.module, self.prompt = attention, module, prompt
         self._undo: list[tuple[Any, str, Any]] = []
         self._stance: Any = None
+        # functions by the ids of their wrappers, which stay alive with them
+        self._wrapped: dict[int, tuple[Any, Any]] = {}
+        names = (FLEX, DISPATCHER, UTILS, DYNAMO, *(name for name, *_ in (*PACKAGES, *PROMPTS)))
+        self._arrivals = Arrivals(names, self._arrived)
 
     def put(self) -> None:
         try:
             self._modules()
-            self._functions()
-            self._packages()
-            self._transformers()
-            self._prompts()
-            self._run_uncompiled()
+            self._wrap(torch.nn.functional.scaled_dot_product_attention, "scaled_dot_product_attention")
+            for name in sorted(self._arrivals.names & sys.modules.keys()):
+                self._arrived(name)
+            sys.meta_path.insert(0, self._arrivals)
         except BaseException:
             self.remove()
             raise
 
     def remove(self) -> None:
+        if self._arrivals in sys.meta_path:
+            sys.meta_path.remove(self._arrivals)
         for owner, name, before in reversed(self._undo):
             if before is self:
                 delattr(owner, name)
             else:
                 setattr(owner, name, before)
         self._undo = []
+        self._give_back()
         if self._stance is not None:
             self._stance.__exit__(None, None, None)
             self._stance = None
@@ -82,39 +125,56 @@ class Hooks:
 
         self._set(torch.nn.Module, "__call__", call)
 
-    def _functions(self) -> None:
-        self._wrap(torch.nn.functional.scaled_dot_product_attention, "scaled_dot_product_attention")
-        flex = sys.modules.get("torch.nn.attention.flex_attention")
-        if flex is not None:
-            self._wrap(flex.flex_attention, "flex_attention", "flex")
-        dispatcher = sys.modules.get("diffusers.models.attention_dispatch")
-        if dispatcher is not None:
-            self._wrap(dispatcher.dispatch_attention_fn, "diffusers", "bshd")
-
-    def _packages(self) -> None:
-        for module, name, layout in PACKAGES:
-            original = getattr(sys.modules.get(module), name, None)
+    def _arrived(self, name: str) -> None:
+        """Wraps what a module has, which is there before the capture or comes while it runs."""
+        module = sys.modules.get(name)
+        for package, function, layout in PACKAGES:
+            original = getattr(module, function, None) if package == name else None
             if callable(original):
-                self._wrap(original, module.split(".")[0], layout)
+                self._wrap(original, package.split(".")[0], layout)
+        for package, kind, function in PROMPTS:
+            owner = getattr(module, kind, None) if package == name else None
+            original = getattr(owner, function, None)
+            if original is not None:
+                self._set(owner, function, self._after_prompt(original))
+        if name == FLEX and module is not None:
+            self._wrap(module.flex_attention, "flex_attention", "flex")
+        elif name == DISPATCHER and module is not None:
+            self._wrap(module.dispatch_attention_fn, "diffusers", "bshd")
+        elif name == UTILS:
+            self._transformers(getattr(module, "ALL_ATTENTION_FUNCTIONS", None))
+        elif name == DYNAMO:
+            self._run_uncompiled()
+
+    def _give_back(self) -> None:
+        """The functions themselves to modules that were imported during the capture and took the wrapped ones."""
+        for module in list(sys.modules.values()):
+            names = getattr(module, "__dict__", None)
+            for name, value in list(names.items()) if isinstance(names, dict) else []:
+                if id(value) in self._wrapped:
+                    setattr(module, name, self._wrapped[id(value)][1])
+        self._wrapped = {}
 
     def _run_uncompiled(self) -> None:
         """Runs the Python code instead of compiled code until the end, because compiled code does not call the wrappers."""
         stance = getattr(torch.compiler, "set_stance", None)
-        if stance is not None:
+        if stance is not None and self._stance is None:
             self._stance = stance("force_eager")
             self._stance.__enter__()
 
     def _wrap(self, original: Callable[..., Any], source: str, layout: str = "bhsd") -> None:
         @functools.wraps(original)
         def attention(*args: Any, **kwargs: Any) -> Any:
+            if not self._wrapped:
+                # the capture is over, and something other than a module kept this
+                return original(*args, **kwargs)
             read = (lambda: flex_arguments(args, kwargs)) if layout == "flex" else lambda: arguments(layout, args, kwargs)
             return self.attention(read, source, lambda: original(*args, **kwargs))
 
+        self._wrapped[id(attention)] = (attention, original)
         self._replace_everywhere(original, attention)
 
-    def _transformers(self) -> None:
-        utils = sys.modules.get("transformers.modeling_utils")
-        table = getattr(utils, "ALL_ATTENTION_FUNCTIONS", None)
+    def _transformers(self, table: Any) -> None:
         if table is None:
             return
         wrapped: dict[Any, Any] = {}
@@ -133,13 +193,6 @@ class Hooks:
             lookup = getattr(kind, name, None)
             if lookup is not None:
                 self._set(kind, name, lambda *args, _lookup=lookup, **kw: once(wrap, _lookup(*args, **kw)))
-
-    def _prompts(self) -> None:
-        for module, kind, name in PROMPTS:
-            owner = getattr(sys.modules.get(module), kind, None)
-            original = getattr(owner, name, None)
-            if original is not None:
-                self._set(owner, name, self._after_prompt(original))
 
     def _after_prompt(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)

@@ -151,6 +151,9 @@ pub fn distinct(form: &Form) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quality::suggest::Protect;
+    use crate::quality::suggest::tests::material;
+    use crate::quality::testing::head;
 
     /// Lists of blocks from the bits of numbers.
     fn sets(of: &[u32]) -> Vec<BlockSet> {
@@ -190,5 +193,86 @@ mod tests {
         assert_eq!((distinct(&blocks(&[1, 2, 1, 3])), distinct(&blocks(&[1]))), (3, 1));
         assert_eq!(distinct(&Form::PerHead(vec![(vec![0, 2], window.clone()), (vec![1], blocks(&[1]))])), 2);
         assert_eq!(distinct(&window), 1);
+    }
+
+    /// A group's list at a level, and under a budget: of all lists with the protected blocks the shortest that holds the share of the
+    /// group's mass, or the one with the most mass.
+    #[test]
+    fn no_other_list_of_a_group_is_better() {
+        let made = material((0..3).map(|seed| head(seed + 1, 24, 20, 6, 2.0)).collect(), 8, None);
+        let heads: Vec<&LiveHead> = made.heads.iter().collect();
+        let cells = 9;
+        for must in [[0u8; 9], [1, 0, 0, 0, 1, 0, 0, 0, 1]] {
+            for groups in [[0, 0, 0], [0, 1, 0], [2, 1, 2]] {
+                for twentieths in 0..=20 {
+                    let level = f64::from(twentieths) / 20.0;
+                    for target in [Target::Mass(0.5), Target::Blocks(level)] {
+                        let found = grouped(&heads, &groups, target, level, &must);
+                        for (h, set) in found.iter().enumerate() {
+                            let members: Vec<usize> = (0..3).filter(|other| groups[*other] == groups[h]).collect();
+                            let mass = |at: usize| -> f64 {
+                                members.iter().map(|h| 8.0 * f64::from(heads[*h].masses.blocks[at])).sum()
+                            };
+                            let of = |set: u32| (0..cells).filter(|at| set >> at & 1 == 1).map(mass).sum::<f64>();
+                            let protected: u32 = (0..cells).map(|at| u32::from(must[at]) << at).sum();
+                            let own: u32 = (0..cells).map(|at| u32::from(set[at]) << at).sum();
+                            assert_eq!(own & protected, protected);
+                            let all = (0u32..1 << cells).filter(|set| set & protected == protected);
+                            match target {
+                                Target::Mass(_) => {
+                                    let total = of((1 << cells) - 1);
+                                    // rounding decides only at the share itself
+                                    let least = |share: f64| {
+                                        let with = all.clone().filter(|set| of(*set) >= share * total);
+                                        with.map(u32::count_ones).min()
+                                    };
+                                    let count = Some(own.count_ones());
+                                    let full = Some(cells as u32);
+                                    let most = least(level + 1e-9).or(full);
+                                    assert!(least(level - 1e-9) <= count && count <= most, "{level}: {set:?}");
+                                }
+                                Target::Blocks(share) => {
+                                    let room = (share * cells as f64).max(f64::from(protected.count_ones()));
+                                    let within = all.filter(|set| f64::from(set.count_ones()) <= room);
+                                    let most = within.map(of).fold(0.0, f64::max);
+                                    assert!(f64::from(own.count_ones()) <= room, "{share}: {set:?}");
+                                    assert!((of(own) - most).abs() < 1e-9, "{share}: {set:?} {most}");
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The level of the groups' lists is the lowest of 128 at which all heads together reach the target.
+    #[test]
+    fn groups_keep_no_more_than_the_target_needs() {
+        let made = material((0..4).map(|seed| head(seed + 1, 64, 64, 6, 2.0)).collect(), 4, None);
+        let must = vec![0; 256];
+        let heads: Vec<&LiveHead> = made.heads.iter().collect();
+        for mass in [0.3, 0.62, 0.9] {
+            let wanted = Wanted { target: Target::Mass(mass), protect: Protect::NONE, grid: None, most_masks: 2 };
+            let found = propose(&made, &wanted, &Control::new()).expect("proposed").remove(0);
+            let groups = medoids(&anywhere(&heads, wanted.target, &must), 2);
+            let at = |level: f64| {
+                let sets = grouped(&heads, &groups, wanted.target, level, &must);
+                let form = Form::Blocks { size: made.block(), heads: by_number(&made, sets), causal: false };
+                made.judge(Kind::HeadGroups, Reason::Part, form, &Control::new()).expect("judged")
+            };
+            let all: Vec<Candidate> = (0..=128).map(|n| at(f64::from(n) / 128.0)).collect();
+            let lowest = all.iter().find(|c| c.mass >= mass - 1e-6).expect("the highest keeps all");
+            assert_eq!((found.form, found.mass), (lowest.form.clone(), lowest.mass), "{mass}");
+        }
+    }
+
+    /// What no level reaches is proposed as it is: here a protected list that is all there is.
+    #[test]
+    fn groups_that_cannot_reach_the_target_keep_all_blocks_with_mass() {
+        let made = material((0..3).map(|seed| head(seed + 1, 32, 32, 6, 2.0)).collect(), 8, None);
+        let wanted = Wanted { target: Target::Mass(1.1), protect: Protect::NONE, grid: None, most_masks: 2 };
+        let found = propose(&made, &wanted, &Control::new()).expect("proposed").remove(0);
+        assert!((found.mass - 1.0).abs() < 1e-6 && found.density == 1.0, "{found:?}");
     }
 }

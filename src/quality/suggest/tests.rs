@@ -12,7 +12,7 @@ use crate::quality::scores::Scorer;
 use crate::quality::testing::head;
 
 /// A head of `n` tokens that looks at the planted cells, all alike: keys are unit vectors, and q adds up those of its cells.
-fn planted(n: usize, keeps: impl Fn(usize, usize) -> bool) -> Head {
+pub(super) fn planted(n: usize, keeps: impl Fn(usize, usize) -> bool) -> Head {
     let k = (0..n * n).map(|at| f32::from(u8::from(at / n == at % n))).collect();
     let q = (0..n * n).map(|at| if keeps(at / n, at % n) { 20.0 } else { 0.0 }).collect();
     Head { scale: 1.0, ..Head::new((n, n), n, q, k, None).unwrap() }

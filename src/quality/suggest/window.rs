@@ -279,7 +279,9 @@ impl<'a> Windows<'a> {
             if whole(true, i) {
                 return seen;
             }
-            let low = (start.saturating_sub(s.back) / size.kv).min(seen);
+            let first_key = start.saturating_sub(s.back);
+            // queries behind the last key may see none of its block
+            let low = if first_key < lengths.kv_len { (first_key / size.kv).min(seen) } else { seen };
             let high = ((end + s.ahead).div_ceil(size.kv)).min(seen).max(low);
             // sinks, the additional cells between them and the band, the band, the additional cells after it
             let sinks = first.min(seen);
@@ -416,99 +418,5 @@ impl Bands {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::quality::profile::Grid;
-    use crate::quality::suggest::Protect;
-    use crate::quality::suggest::tests::material;
-    use crate::quality::testing;
-
-    /// With protected cells, the first keys and the groups behind them hold each cell once: additional cells in `always`, all others by
-    /// their distance, as plain attention in float64 has them.
-    #[test]
-    fn sums_beside_protected_cells_hold_each_cell_once() {
-        let n = 420;
-        let grid = Grid { start: 20, extents: [4, 10, 10] };
-        let head = testing::head(5, n, n, 16, 2.0);
-        let dense = testing::dense(&head);
-        let wanted = Wanted {
-            target: Target::Mass(0.9),
-            protect: Protect { text: true, first_frame: true, ..Protect::NONE },
-            grid: Some(grid),
-            most_masks: 2,
-        };
-        let made = material(vec![head], 64, Some(grid));
-        let sums = Windows::new(&made, &wanted, true, &Control::new()).expect("summed");
-        let beside = sums.beside.expect("protected cells");
-        assert!(sums.groups.len() > 1, "keys beyond the first {MOST_SINKS}");
-        let (mut always, mut distance) = (0.0, vec![0.0; 2 * n - 1]);
-        for (at, p) in dense.p.iter().enumerate() {
-            let (q, kv, p) = (at / n, at % n, p / n as f64);
-            match beside.keeps(q, kv) {
-                true => always += p,
-                false => distance[q + n - 1 - kv] += p,
-            }
-        }
-        assert!((sums.always - always).abs() < 1e-6, "{} {always}", sums.always);
-        for (at, (found, want)) in sums.distance.iter().zip(&distance).enumerate() {
-            assert!((found - want).abs() < 1e-7, "{at}: {found} {want}");
-        }
-    }
-
-    /// Bands of 7 queries and 5 keys, with this mass at each distance of -4 to 6.
-    fn bands(mass: &[f64; 11], most: (usize, usize)) -> Bands {
-        let cells = |d: i64| (0..7i64).filter(|q| (0..5).contains(&(q - d))).count() as f64;
-        let running = |of: Vec<f64>| {
-            let mut sums = vec![0.0];
-            of.iter().for_each(|x| sums.push(sums[sums.len() - 1] + x));
-            sums
-        };
-        let (mass, cells) = (running(mass.to_vec()), running((-4..7).map(cells).collect()));
-        Bands { mass, cells, kept: 0.5, sinks: 3.0, zero: 4, most }
-    }
-
-    #[test]
-    fn the_narrowest_and_the_widest_band_are_those_of_all_bands() {
-        let masses = [
-            [0.0, 1.0, 0.0, 2.0, 8.0, 4.0, 2.0, 1.0, 0.0, 1.0, 0.5],
-            [4.0, 1.0, 3.0, 0.25, 1.0, 0.25, 0.5, 4.0, 2.0, 0.0, 0.0],
-            [0.0, 0.0, 0.0, 0.0, 1.0, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25],
-        ];
-        for (mass, most) in masses.iter().flat_map(|mass| [(mass, (6, 4)), (mass, (6, 0))]) {
-            let bands = bands(mass, most);
-            let all: Vec<(usize, usize)> =
-                (0..=most.0).flat_map(|back| (0..=most.1).map(move |ahead| (back, ahead))).collect();
-            // 0.5 of the first keys, and the distances -ahead to back
-            let of = |(back, ahead): (usize, usize)| {
-                let at = 4 - ahead..=4 + back;
-                let cells =
-                    at.clone().map(|d| (0..7).filter(|q| (0..5).contains(&(q + 4 - d as i64))).count()).sum::<usize>();
-                (0.5 + mass[at].iter().sum::<f64>(), 3.0 + cells as f64)
-            };
-            for (back, ahead) in &all {
-                assert_eq!((bands.mass(*back, *ahead), bands.cells(*back, *ahead)), of((*back, *ahead)));
-            }
-            for tenths in 5..220 {
-                let wanted = f64::from(tenths) / 10.0;
-                let found = bands.narrowest(wanted);
-                let least = all.iter().filter(|b| of(**b).0 >= wanted).map(|b| of(*b).1).fold(f64::INFINITY, f64::min);
-                if least.is_finite() {
-                    assert!(of(found).0 >= wanted && of(found).1 == least, "{wanted}: {found:?} {least}");
-                } else {
-                    assert_eq!(found, most, "none keeps {wanted}");
-                }
-            }
-            for budget in 0..45 {
-                let budget = f64::from(budget);
-                let found = bands.widest(budget);
-                let fitting =
-                    all.iter().filter(|b| of(**b).1 <= budget).map(|b| of(*b).0).fold(f64::NEG_INFINITY, f64::max);
-                if fitting.is_finite() {
-                    assert!(of(found).1 <= budget && of(found).0 == fitting, "{budget}: {found:?} {fitting}");
-                } else {
-                    assert_eq!(found, (0, 0), "none has {budget} cells or fewer");
-                }
-            }
-        }
-    }
-}
+#[path = "window_tests.rs"]
+mod tests;

@@ -260,18 +260,23 @@ pub(in crate::app) fn cannot_run(state: &State) -> Option<String> {
     )
 }
 
-/// Results of known cards for exactly this document.
+/// Results of known cards for exactly the document that was compiled last, which is the shown one.
 pub(in crate::app) fn recorded_runs(ui: &Ui, state: &State) -> Vec<&'static Recorded> {
-    let Some(Ok(problem)) = state.session.built.as_ref().map(|b| &b.problem) else { return Vec::new() };
+    let Some(built) = &state.session.built else { return Vec::new() };
+    let Ok(problem) = &built.problem else { return Vec::new() };
     let density = state.session.current_stats().and_then(|c| c.result.as_ref().ok()).map(|stats| stats.density);
-    // looking a document up means writing it out: once a revision, and when its cells are counted
     let memory = app::widgets::id("recorded runs");
     type Known = ((u64, u64, Option<u64>), Vec<&'static Recorded>);
-    let wanted = (state.session.number, state.revision, density.map(f64::to_bits));
+    let wanted = (built.number, built.revision, density.map(f64::to_bits));
     if let Some(known) = ui.data(|d| d.get_temp::<Known>(memory)).filter(|k| k.0 == wanted) {
         return known.1;
     }
-    let runs = of_problem(&state.document, problem.spec(), density);
+    // looking a document up means writing it out: once a revision, and when its cells are counted, but not while every frame of a
+    // stroke brings another
+    if state.session.is_behind(state.revision) {
+        return Vec::new();
+    }
+    let runs = of_problem(&built.document, problem.spec(), density);
     ui.data_mut(|d| d.insert_temp::<Known>(memory, (wanted, runs.clone())));
     runs
 }
