@@ -199,6 +199,20 @@ fn a_stale_race_does_not_hide_what_was_recorded_of_the_open_document() {
     assert_eq!(window.query_all_by_label_contains("recorded on").count(), 4);
 }
 
+/// A stroke makes a document a frame: none of them is written out to look for its runs.
+#[test]
+fn recorded_runs_are_of_the_shown_document_while_the_next_one_is_compiled() {
+    let mut window = window(None);
+    command(&mut window, Key::Num2);
+    assert_eq!(window.query_all_by_label_contains("recorded on").count(), 4);
+    let code = CodeRef { name: "sliding_window".into(), args: [("window".to_string(), ArgValue::Int(512))].into() };
+    window.state_mut().state.edit(Edit::SetContent(1, Box::new(MaskContent::Pattern(code))));
+    window.step();
+    assert_eq!(window.query_all_by_label_contains("recorded on").count(), 4);
+    settle(&mut window);
+    assert_eq!(window.query_all_by_label_contains("recorded on").count(), 0);
+}
+
 #[test]
 fn a_race_under_way_reports_to_its_own_document() {
     let mut window = window(None);

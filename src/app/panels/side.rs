@@ -14,6 +14,8 @@ use egui::{RichText, ScrollArea, Ui};
 
 /// Room for the button that hides the page, and its distance from a name.
 const HIDE: f32 = 30.0;
+/// The same where names stand close.
+const CLOSE_HIDE: f32 = 16.0;
 /// Room for English letters on the button that places the page, which are small.
 const DOCK: f32 = 24.0;
 /// Room for the button that shares the page.
@@ -85,12 +87,12 @@ fn scrolled(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Ui)) {
 fn names(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let mut names = vec![say(ui, state.view.workspace.page()).to_string()];
     names.extend(Aside::ALL.map(|aside| name(ui, state, aside)));
-    let room = |ui: &Ui| row_width(ui, names.iter().map(String::as_str)) + HIDE + dock_width(ui);
-    let close = ui.available_width() < room(ui);
+    let room = |ui: &Ui, hide: f32| row_width(ui, names.iter().map(String::as_str)) + hide + dock_width(ui);
+    let close = ui.available_width() < room(ui, HIDE);
     if close {
         let mut tight = ui.new_child(egui::UiBuilder::new());
         stand_close(&mut tight);
-        if ui.available_width() < room(&tight) {
+        if ui.available_width() < room(&tight, CLOSE_HIDE) {
             return field(ui, state, actions);
         }
     }

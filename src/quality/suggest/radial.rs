@@ -184,7 +184,7 @@ mod tests {
         // a query sees its own place in every frame: nothing halves
         let grid = Grid { extents: [3, 2, 4], start: 0 };
         let keep: Vec<u8> = (0..24 * 24).map(|at| u8::from(at / 24 % 8 == at % 24 % 8)).collect();
-        let head = Head { own: crate::quality::head::Own::Keep(keep.into()), ..head(1, 24, 24, 4, 1.0) };
+        let head = Head { own: quality::head::Own::Keep(keep.into()), ..head(1, 24, 24, 4, 1.0) };
         for target in [Target::Mass(0.9), Target::Mass(1.0), Target::Blocks(0.2)] {
             let (width, halving, mass) = stripes(std::slice::from_ref(&head), grid, target).expect("some stripes");
             assert_eq!((width, halving), (0, 1), "{target:?}");
