@@ -109,7 +109,7 @@ fn ways_out<'a>(text: &'a str, codes: &BTreeSet<&str>) -> Vec<(Option<&'a str>, 
             }
         }
         let from = (0..=at.saturating_sub(1500)).rev().find(|n| text.is_char_boundary(*n)).unwrap_or(0);
-        let code = text[from..at].split('"').filter(|part| codes.contains(part)).next_back();
+        let code = text[from..at].split('"').rfind(|part| codes.contains(part));
         (code, sentences(&text[at..end]))
     };
     spots.map(of).collect()
