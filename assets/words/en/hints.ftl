@@ -119,6 +119,7 @@ hint-give-one-number-for-each = give one number for each preset: --layers 1,5
 hint-give-name-file = give the name of a file
 hint-give-user-right-read-folder = give this user the right to read the folder, or name another: MASKLOOM_CACHE=/path
 hint-give-user-right-read-folder-2 = give this user the right to read the folder, or set { $variable } to another
+hint-give-user-right-read-folder-3 = give this user the right to read the folder
 hint-give-user-right-set-maskloom = give this user the right to, or set MASKLOOM_CACHE to another folder
 hint-guides = guides: { $names }
 hint-heads-masks-their-own-may = heads with masks of their own may be planned as kinds of their own

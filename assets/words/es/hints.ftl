@@ -119,6 +119,7 @@ hint-give-one-number-for-each = dé un número por preset: --layers 1,5
 hint-give-name-file = dé el nombre de un archivo
 hint-give-user-right-read-folder = dé a este usuario permiso para leer la carpeta, o indique otra: MASKLOOM_CACHE=/path
 hint-give-user-right-read-folder-2 = dé a este usuario permiso para leer la carpeta, o ponga otra en { $variable }
+hint-give-user-right-read-folder-3 = dé a este usuario permiso para leer la carpeta
 hint-give-user-right-set-maskloom = dé a este usuario ese permiso, o ponga otra carpeta en MASKLOOM_CACHE
 hint-guides = guías: { $names }
 hint-heads-masks-their-own-may = las cabezas con máscara propia pueden planificarse como clases propias

@@ -119,6 +119,7 @@ hint-give-one-number-for-each = हर प्रीसेट के लिए �
 hint-give-name-file = किसी फ़ाइल का नाम दें
 hint-give-user-right-read-folder = इस उपयोगकर्ता को फ़ोल्डर पढ़ने की अनुमति दें, या दूसरा बताएँ: MASKLOOM_CACHE=/path
 hint-give-user-right-read-folder-2 = इस उपयोगकर्ता को फ़ोल्डर पढ़ने की अनुमति दें, या { $variable } में दूसरा दें
+hint-give-user-right-read-folder-3 = इस उपयोगकर्ता को फ़ोल्डर पढ़ने की अनुमति दें
 hint-give-user-right-set-maskloom = इस उपयोगकर्ता को अनुमति दें, या MASKLOOM_CACHE में दूसरा फ़ोल्डर दें
 hint-guides = गाइड: { $names }
 hint-heads-masks-their-own-may = अपने-अपने मास्क वाले हेड की अलग प्रकार के रूप में योजना बन सकती है

@@ -119,6 +119,7 @@ hint-give-one-number-for-each = 为每个预设给出一个数：--layers 1,5
 hint-give-name-file = 给出一个文件的名称
 hint-give-user-right-read-folder = 给这个用户读取该文件夹的权限，或指明另一个：MASKLOOM_CACHE=/path
 hint-give-user-right-read-folder-2 = 给这个用户读取该文件夹的权限，或把 { $variable } 设为另一个
+hint-give-user-right-read-folder-3 = 给这个用户读取该文件夹的权限
 hint-give-user-right-set-maskloom = 给这个用户相应的权限，或把 MASKLOOM_CACHE 设为另一个文件夹
 hint-guides = 指南：{ $names }
 hint-heads-masks-their-own-may = 掩码各自不同的头可以作为单独的种类来规划

@@ -68,13 +68,16 @@ fn of_bytes(path: &Path, bytes: &[u8], block_size: Option<BlockSize>) -> Result<
     };
     let mut notes = reported(&cells);
     if cells.partial > 0 {
-        let message =
+        let mut message =
             format!("{} partial blocks are kept whole: block lists do not contain their cells", cells.partial);
+        let beside = preset_beside(path).unwrap_or_else(|why| {
+            message.push_str(&format!("; {why}"));
+            None
+        });
         let note = Diagnostic::note("import-partial-blocks", message);
-        notes.push(match preset_beside(path) {
-            Ok(Some(preset)) => note.hint(format!("the design itself is in {}: open this file", preset.display())),
-            Ok(None) => note.hint("open the design's .maskloom.json for the exact mask"),
-            Err(why) => note.hint(format!("open the design's .maskloom.json for the exact mask; {why}")),
+        notes.push(match beside {
+            Some(preset) => note.hint(format!("the design itself is in {}: open this file", preset.display())),
+            None => note.hint("open the design's .maskloom.json for the exact mask"),
         });
     }
     let document = cells.into_document(&name)?;
