@@ -270,6 +270,16 @@ mod tests {
         assert_eq!(refine(&tables, Target::Blocks(0.65), 1.3, vec![0, 0]), [0, 1]);
     }
 
+    #[test]
+    fn heads_stand_alone_where_there_may_be_as_many_masks() {
+        let made = material((0..2).map(|_| planted(32, |q, kv| q == kv)).collect(), 8, None);
+        let of = |most_masks: usize| {
+            let protect = quality::suggest::Protect::NONE;
+            groups(&made, &Wanted { target: Target::Mass(0.9), protect, grid: None, most_masks })
+        };
+        assert_eq!((of(1), of(2), of(3)), (vec![vec![0, 1]], vec![vec![0], vec![1]], vec![vec![0], vec![1]]));
+    }
+
     /// Tables of random candidates, some of them equal.
     fn random(seed: u64) -> Vec<Vec<Choice>> {
         let mut rng = crate::ir::random::Rng::new(seed);

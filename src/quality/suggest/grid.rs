@@ -195,6 +195,22 @@ mod tests {
     }
 
     #[test]
+    fn a_single_image_has_no_first_frame_to_protect() {
+        for (extents, has) in [([1, 4, 4], false), ([2, 4, 4], true)] {
+            let grid = Grid { extents, start: 0 };
+            let n = grid.count();
+            let made = material(vec![head(1, n, n, 6, 1.0)], 8, Some(grid));
+            for target in [Target::Mass(0.5), Target::Blocks(0.5)] {
+                let protect = Protect { first_frame: true, ..Protect::NONE };
+                let wanted = Wanted { protect, ..wanted(grid, target) };
+                let found = propose(&made, &wanted, &Control::new()).expect("proposed");
+                let Form::Box { first_frame, .. } = found[0].form else { panic!("{found:?}") };
+                assert_eq!(first_frame, has, "{extents:?} {target:?}");
+            }
+        }
+    }
+
+    #[test]
     fn of_boxes_with_all_mass_the_smallest_is_proposed() {
         // nothing at all outside of 3 x 1 x 3 tokens
         let grid = Grid { extents: [3, 4, 5], start: 0 };

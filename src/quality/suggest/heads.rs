@@ -151,6 +151,7 @@ pub fn distinct(form: &Form) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quality::head::{Head, Own};
     use crate::quality::suggest::Protect;
     use crate::quality::suggest::tests::material;
     use crate::quality::testing::head;
@@ -244,6 +245,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn blocks_without_mass_are_left_out_under_any_budget() {
+        let keep: Vec<u8> = (0..24 * 24).map(|at| u8::from(at / 24 / 8 == at % 24 / 8)).collect();
+        let made = material(vec![Head { own: Own::Keep(keep.into()), ..head(1, 24, 24, 6, 1.0) }], 8, None);
+        let heads: Vec<&LiveHead> = made.heads.iter().collect();
+        let found = grouped(&heads, &[0], Target::Blocks(1.0), 0.0, &[0; 9]);
+        assert_eq!(found, [vec![1, 0, 0, 0, 1, 0, 0, 0, 1]]);
     }
 
     /// The level of the groups' lists is the lowest of 128 at which all heads together reach the target.
