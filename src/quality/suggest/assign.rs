@@ -274,7 +274,7 @@ mod tests {
     fn heads_stand_alone_where_there_may_be_as_many_masks() {
         let made = material((0..2).map(|_| planted(32, |q, kv| q == kv)).collect(), 8, None);
         let of = |most_masks: usize| {
-            let protect = quality::suggest::Protect::NONE;
+            let protect = Protect::NONE;
             groups(&made, &Wanted { target: Target::Mass(0.9), protect, grid: None, most_masks })
         };
         assert_eq!((of(1), of(2), of(3)), (vec![vec![0, 1]], vec![vec![0], vec![1]], vec![vec![0], vec![1]]));
