@@ -274,7 +274,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
         __syncthreads();
         if (derives) {
             take_weights<KEY_WARPS * 32>(weight, weights);
-            derive<SCORES_TWICE ? Hold::SCORES : Hold::NOTHING>(p, all_mods, cells, d_weight, score, weight, captures, leave);
+            derive<SCORES_TWICE ? Hold::SCORES : Hold::NOTHING>(p, all_mods, cells, Deltas<1>(cells.rows), d_weight, score, weight, captures, leave);
         }
         __syncthreads();
         if (weighs) {
@@ -291,7 +291,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, ML_MIN_BLOCKS)
 #else
         multiply_across<VW>(d_weight, s.v + 16 * key_warp * V_PITCH, d_o, lane);
         multiply_weights<VW>(sums_v, weight, d_o, lane);
-        derive<HOLD>(p, all_mods, cells, d_weight, score, weight, captures, leave);
+        derive<HOLD>(p, all_mods, cells, Deltas<1>(cells.rows), d_weight, score, weight, captures, leave);
         __syncthreads();
 #endif
         u32 *turn = p.turns + 2 * i64(line);

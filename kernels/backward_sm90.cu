@@ -16,6 +16,13 @@ static_assert(Q_STAGES >= 2 && DO_STAGES >= 2, "the next tile is asked for while
 constexpr bool KEYS_FROM_REGISTERS = HOLD == Hold::NOTHING;
 // Where scores as they came are held, or there are twice as many registers of them, dP is asked for when P is made.
 constexpr bool LATE = HOLD == Hold::SCORES || (HOLD != Hold::NOTHING && M == 128);
+// Where nothing is held, the scores' registers take delta of all queries of a small tile.
+constexpr int DELTA_SLOTS = HOLD != Hold::NOTHING ? 1 : M == 64 ? M / 16 : ML_SCORE == 0 ? 2 : 1;
+// Where tiles of 128 queries leave registers for it, which score mods want (`sandwich` spilled 124 bytes), dK is asked for before the
+// meeting and the next tile's S before dQ leaves:
+//   dS ─► shared, ask dK ─ meet ─ ask dQ ─ wait dV, dK ─ wait dQ ─ ask the next S ─ leave dQ
+constexpr bool AHEAD = KEYS_FROM_REGISTERS && M == 128 && ML_SCORE == 0;
+static_assert(!AHEAD || DS_STAGES == 2, "dS of the next tile has a buffer of its own");
 constexpr int MEET = 1, FREE = 2;  // named barriers
 // Registers of a producer's and a consumer's thread: all 384 have 64,512 between them. With 24 and 240 the producers spill.
 constexpr int PRODUCERS = 40, CONSUMERS = 232;
@@ -97,10 +104,11 @@ template <int GROUP> __device__ __forceinline__ void consume(const Params &p, co
         Walk now;
         int before = -1;  // the head of the tile before, where captured tensors want to know
         mbarrier_wait(s.v_full(v), d_o_ring.item_phase());
+        if (AHEAD) now.q = ask_scores();
 #pragma unroll 1
         for (;; --left) {
             const u32 scores = s.ds + ds_buffer * DS_BYTES, own = scores + GROUP * M * 128;
-            now.q = ask_scores();
+            if (!AHEAD) now.q = ask_scores();
             if (!LATE) now.d_o = ask_d_weights();
             now.read(s);
             const int q_tile = int(now.tile & ~Cursor::FULL);
@@ -118,17 +126,39 @@ template <int GROUP> __device__ __forceinline__ void consume(const Params &p, co
                              BitsPlace{s.bits + now.q * BITS_BYTES + (GROUP * 128 + thread) * (4 * BIT_WORDS)}, lse, score, weight, to_log2);
             if (LATE) now.d_o = ask_d_weights();
             issue_along<VW>(dv, weight, s.d_o + now.d_o * DO_BYTES);
+            const Deltas<DELTA_SLOTS> deltas(cells.rows);
             wgmma_wait<1>();  // dP
             pin(d_weight);
             if (DS_STAGES == 1) bar_sync(FREE, 256);
-            derive<HOLD>(p, mods, cells, d_weight, score, weight, sums, QueryRows(own, warp, lane, KEYS_FROM_REGISTERS ? d_score : nullptr));
+            derive<HOLD>(p, mods, cells, deltas, d_weight, score, weight, sums,
+                         QueryRows(own, warp, lane, KEYS_FROM_REGISTERS ? d_score : nullptr));
+            if (AHEAD) issue_along<QK>(dk, d_score, s.q + now.q * Q_BYTES);
             fence_async_proxy();
             bar_sync(OWN_KEYS ? OWN + GROUP : MEET, OWN_KEYS ? 128 : 256);
             float dq[PART_WIDTH / 2];
             issue_queries(dq, scores, keys, GROUP);
-            if (KEYS_FROM_REGISTERS) issue_along<QK>(dk, d_score, s.q + now.q * Q_BYTES);
-            else issue_keys<QK>(dk, own, s.q + now.q * Q_BYTES);
+            if (!AHEAD) {
+                if (KEYS_FROM_REGISTERS) issue_along<QK>(dk, d_score, s.q + now.q * Q_BYTES);
+                else issue_keys<QK>(dk, own, s.q + now.q * Q_BYTES);
+            }
             const u32 turn = ML_DETERMINISTIC ? s.step(now.q, step::TURN) : 0;
+            if (AHEAD) {
+                ds_buffer ^= 1;
+                wgmma_wait<1>();  // dV and dK
+                pin(dk);
+                pin(dv);
+                give_back(s.d_o_empty(now.d_o));
+                give_back(s.q_empty(now.q));
+                wgmma_wait<0>();  // dQ
+                pin(dq);
+                if (left == 1) {  // twice, because a product that only some tiles ask for serialises all (C7518)
+                    leave_part(dq, line, turn, now.q, GROUP, thread);
+                    break;
+                }
+                now.q = ask_scores();
+                leave_part(dq, line, turn, now.q, GROUP, thread);
+                continue;
+            }
             wgmma_wait<1>();  // dV and dQ
             pin(dq);
             give_back(s.d_o_empty(now.d_o));

@@ -200,7 +200,7 @@ __device__ __forceinline__ void make_gradients(const Params &p, const Mods &mods
             u32 weight[M / 4];
             bar_sync(WEIGHTS + int(tiles % 2), 256);
             take_weights<128>(weight, exchange + tiles % 2 * P_BYTES + thread * 16);
-            derive<Hold::NOTHING>(p, mods, cells, d_weight, none, weight, sums,
+            derive<Hold::NOTHING>(p, mods, cells, Deltas<1>(cells.rows), d_weight, none, weight, sums,
                          QueryRows(scores, warp, lane));
             fence_async_proxy();
             bar_arrive(GRADIENTS + int(tiles % 2), 256);

@@ -144,11 +144,33 @@ __device__ __forceinline__ void weigh_tile(const Params &p, const Mods &mods, Ce
     else weigh<true, HELD>(p, mods, cells, ahead, score, weight, to_log2);
 }
 
+// delta of a thread's queries, 16 at a time, of which SLOTS have registers: all M / 16 are asked for at once, or those that come next while these
+// are read, or (1) each when it is wanted. A store of dS between two loads keeps the compiler from asking earlier by itself.
+template <int SLOTS> struct Deltas {
+    static constexpr bool ALL = SLOTS == M / 16;
+    u32 rows;
+    float value[SLOTS][4];
+    __device__ __forceinline__ explicit Deltas(u32 rows) : rows(rows) {
+#pragma unroll
+        for (int m = 0; m < (ALL ? SLOTS : SLOTS - 1); ++m) load(m);
+    }
+    __device__ __forceinline__ void load(int m) {
+        float(&to)[4] = value[m % SLOTS];
+        load_floats(to[0], to[1], rows + m * 128 + 8);
+        load_floats(to[2], to[3], rows + m * 128 + 64 + 8);
+    }
+    // Queries m are next.
+    __device__ __forceinline__ void come_to(int m) {
+        if (!ALL && m + SLOTS - 1 < M / 16) load(m + SLOTS - 1);
+    }
+};
+
 // dS of P and dP, rounded, 16 queries at a time: `leave(m, words)` gets four words as an operand of 16 keys by 16 queries wants them.
 // Captured tensors get theirs.
-template <Hold HELD, class Leave>
-__device__ __forceinline__ void derive(const Params &p, const Mods &mods, const Cells &cells, const float (&d_weight)[M / 2],
-                                       const float (&score)[M / 2], const u32 (&weight)[M / 4], CaptureSums &sums, Leave leave) {
+template <Hold HELD, int SLOTS, class Leave>
+__device__ __forceinline__ void derive(const Params &p, const Mods &mods, const Cells &cells, Deltas<SLOTS> deltas,
+                                       const float (&d_weight)[M / 2], const float (&score)[M / 2], const u32 (&weight)[M / 4],
+                                       CaptureSums &sums, Leave leave) {
 #if ML_CAPTURES || ML_GRAD == 2
     const HeadValues head = head_values(mods, cells.b, cells.head);
     const ColumnValues column[2] = {column_values(mods, head, cells.b, cells.head, cells.kv_idx),
@@ -160,13 +182,14 @@ __device__ __forceinline__ void derive(const Params &p, const Mods &mods, const 
 #pragma unroll
     for (int m = 0; m < M / 16; ++m) {
         u32 d_score[4];
+        deltas.come_to(m);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             const int j = 2 * m + half;
             // what was computed of these queries for P is computed again, not kept
             const int first = (ML_CAPTURES ? forget(cells.q_idx) : cells.q_idx) + 8 * j;
-            float delta[2], value[2][2];
-            load_floats(delta[0], delta[1], cells.rows + j * 64 + 8);
+            const float *delta = deltas.value[m % SLOTS] + 2 * half;
+            float value[2][2];
 #if ML_CAPTURES && ML_GRAD
             float lse[2];
             load_floats(lse[0], lse[1], cells.rows + j * 64);

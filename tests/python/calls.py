@@ -27,6 +27,13 @@ def drawn():
     return [torch.randn(B, H, S, D, device="cuda", dtype=torch.bfloat16).requires_grad_() for _ in range(3)]
 
 
+def told():
+    """What `maskloom bench recorded` prints above the table."""
+    environment = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "date": time.strftime("%Y-%m-%d")}
+    problem = {"mask": f"sliding window {W}", "batch": B, "heads": H, "tokens": S, "head_dim": D, "dtype": "bf16"}
+    return {"environment": environment, "problem": problem}
+
+
 def kept():
     at = torch.arange(S, device="cuda")
     gap = at[:, None] - at
@@ -152,9 +159,8 @@ def main():
             alone = f"   graph {graph:.4f} ms" if graph else ""
             print(f"{who:18} {what:18} host {on_host[0]:6.1f} us   call {calls[0]:.4f} ms{alone}", flush=True)
     if sys.argv[3:]:
-        environment = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
         with open(sys.argv[3], "w", encoding="utf-8") as file:
-            json.dump({"environment": environment, "calls": rows}, file, indent=1)
+            json.dump({**told(), "calls": rows}, file, indent=1)
 
 
 main()

@@ -486,7 +486,6 @@ CASES = [
         inference_and_autocast,
         refusals,
         arrays_on_the_card,
-        blocks_found_on_the_card,
         packed_sequences,
         parts_that_are_merged,
     ),
