@@ -79,11 +79,53 @@ def one_graph(backend):
         both(compiled, *inputs(tokens, tokens), None, made(window(9), tokens))
 
 
+def other_lengths(backend):
+    """Tensors that mods read are as long as the sequence: one graph serves all lengths."""
+    torch._dynamo.reset()
+    counter = CompileCounterWithBackend(backend)
+    compiled = torch.compile(attend, fullgraph=True, backend=counter)
+    for at, tokens in enumerate((48, 80, 96, 112, 80)):
+        doc = torch.arange(tokens) // (7 + at)
+        table = torch.randn(tokens, generator=torch.Generator().manual_seed(at)).requires_grad_()
+        by_key = lambda score, b, h, q, kv, table=table: score + table[kv]
+        both(compiled, *inputs(tokens, tokens), by_key, made(documents(doc), tokens), [table])
+        if at == 1:
+            frames = counter.frame_count
+    assert counter.frame_count == frames, "another length compiled again"
+    # two tensors that are equal at one length each get their own gradient
+    first, second = (torch.zeros(72, requires_grad=True) for _ in range(2))
+    torch._dynamo.reset()
+    pair = lambda score, b, h, q, kv: score + first[kv] - second[q]
+    compiled = torch.compile(attend, fullgraph=True, backend=counter)
+    with torch.no_grad():
+        second += 1
+    both(compiled, *inputs(72), pair, None, [first, second])
+    for tokens in (40, 56):
+        first, second = (torch.zeros(tokens, requires_grad=True) for _ in range(2))
+        pair = lambda score, b, h, q, kv, first=first, second=second: score + first[kv] - second[q]
+        both(compiled, *inputs(tokens), pair, None, [first, second])
+
+
+def extents():
+    """A mod that asks for a tensor's length is compiled for each of them."""
+    torch._dynamo.reset()
+    compiled = torch.compile(attend, fullgraph=True, backend="eager")
+    for tokens in (48, 80, 96):
+        doc = torch.zeros(tokens, dtype=torch.int64)
+        late = lambda b, h, q, kv, doc=doc: (doc[q] == doc[kv]) & (kv < doc.shape[0] - 20)
+        both(compiled, *inputs(tokens), None, made(late, tokens))
+
+
 def refusals():
     """What a compiled graph would not see change."""
     q, k, v = inputs()
     state = {"width": 3}
-    for mod in (lambda b, h, q, kv: q - kv < state["width"], lambda b, h, q, kv: q - kv < S):
+    doc = torch.arange(S) // 9
+    for mod in (
+        lambda b, h, q, kv: q - kv < state["width"],
+        lambda b, h, q, kv: q - kv < S,
+        lambda b, h, q, kv: q - kv < int(doc.max()),
+    ):
         torch._dynamo.reset()
         try:
             torch.compile(attend, fullgraph=True, backend="eager")(q, k, v, None, made(mod))
@@ -124,6 +166,8 @@ def between_graphs():
 if reads_closures():
     one_graph("eager")
     one_graph("aot_eager")
+    other_lengths("aot_eager")
+    extents()
     refusals()
 between_graphs()
 print("compiled calls have one graph and the results of plain ones")
