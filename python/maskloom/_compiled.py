@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import itertools
 import types
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from . import _native
 from ._call import F, reads_closures, uncompiled
-from ._functions import Mod
-from ._mods import kept
+from ._functions import Mod, check
+from ._mods import Place, Places, given, kept_of, place_of, readable, record, stand_in, translated
 from .errors import ArgumentError
 
 DEEPEST = 8
+#: Shapes of tensors for which a template keeps its mod; the oldest goes first.
+MOST = 64
 OUTSIDE = "call flex_attention outside of torch.compile, or pass the value through the mod's closure"
 
 
@@ -27,13 +30,56 @@ def traceable(function: F) -> F:
     return function if reads_closures() else uncompiled(function)
 
 
-class Template:
-    """A mod for any tensors of the shapes with which it was recorded; `order` says which captured one goes where."""
+class Bound:
+    """A mod over tensors of some shapes; `order` says which of the function's tensors each captured one is."""
+
+    __slots__ = ("mask", "order", "score")
 
     def __init__(self, mask: _native.Mask, order: list[int]) -> None:
         self.mask, self.order = mask, order
         #: as it is prepared on a GPU
         self.score: Any = None
+
+
+class Template:
+    """The recording of a mod, for any tensors: another length in a compiled graph is another shape of what it reads."""
+
+    def __init__(self, text: str, lines: Places, place: Place, score: bool, reads: list[int]) -> None:
+        self.text, self.lines, self.place, self.score = text, lines, place, score
+        #: which of the function's tensors each of the recording is
+        self.reads = reads
+        self.known: dict[Any, Bound] = {}
+
+    def over(self, captured: Sequence[torch.Tensor]) -> Bound:
+        """The mod over tensors of these shapes, for `rebound` to take their values.
+
+        Errors: `RecordingError` where it cannot read tensors of these shapes."""
+        tensors = [captured[at] for at in self.reads]
+        shapes = tuple([(tensor.shape, tensor.dtype) for tensor in tensors])
+        found = self.known.get(shapes)
+        if found is None:
+            found = self._translated(tensors)
+            # equal tensors become one: others of these shapes may differ
+            if len(found.order) == len(tensors):
+                while len(self.known) >= MOST:
+                    self.known.pop(next(iter(self.known)), None)
+                self.known[shapes] = found
+        return found
+
+    def _translated(self, tensors: list[torch.Tensor]) -> Bound:
+        argument = "score_mod" if self.score else "block_mask.mask_mod"
+        values = [
+            # each may get a gradient of its own, so that no two are equal
+            stand_in(tensor, at) if self.score and tensor.is_floating_point() else readable(tensor, argument)
+            for at, tensor in enumerate(tensors)
+        ]
+        given_all = [given(value) for value in values]
+        mask = translated(self.text, self.lines, self.score, given_all, self.place, argument)
+        names = mask.captures()
+        if any(not name[1:].isdigit() for name in names):
+            message = f"{argument} reads a tensor of this shape as a whole"
+            raise ArgumentError("compile", message, OUTSIDE)
+        return Bound(mask, [self.reads[int(name[1:])] for name in names])
 
 
 _NUMBERS = itertools.count(1)
@@ -63,11 +109,15 @@ def captured(fn: Any, tensors: list[torch.Tensor], constants: list[Any], depth: 
 
 
 def template(fn: Any, argument: str, score: bool, *constants: Any) -> int:
-    """The number of the function's template. Runs while a graph is compiled; its result is a constant of the graph."""
+    """The number of the function's template, odd if it holds for tensors of these shapes alone. Runs while a graph is
+    compiled; its result is a constant of the graph."""
     _check(fn, argument, 0)
     known: list[torch.Tensor] = []
     captured(fn, known, [])
-    mask, order, read, whole = kept(fn, argument, score=score, device=torch.device("cpu"))
+    check(fn, argument, 5 if score else 4)
+    tape, result = record(fn, score, torch.device("cpu"))
+    text = tape.text_of(result)
+    mask, order, read, whole = kept_of(fn, argument, tape, text, score=score)
     places = []
     for tensor in read:
         found = [at for at, other in enumerate(known) if other is tensor]
@@ -78,8 +128,13 @@ def template(fn: Any, argument: str, score: bool, *constants: Any) -> int:
     if whole or -1 in order or len(order) != len(read):
         message = f"{argument} reads a tensor as a whole, or two tensors that are equal"
         raise ArgumentError("compile", message, OUTSIDE)
-    number = -next(_NUMBERS)
-    TEMPLATES[number] = Template(mask, [places[at] for at in order])
+    if tape.looked is not None:
+        message = f"{argument} asks `{tape.looked}` of a tensor, whose changes a compiled graph does not see"
+        raise ArgumentError("compile", message, OUTSIDE)
+    made = Template(text, tape.places, place_of(fn), score, places)
+    made.known[tuple([(tensor.shape, tensor.dtype) for tensor in read])] = Bound(mask, [places[at] for at in order])
+    number = -2 * next(_NUMBERS) - int(tape.sized)
+    TEMPLATES[number] = made
     return number
 
 
@@ -126,4 +181,9 @@ def number_of(fn: Mod, argument: str, score: bool) -> tuple[int, list[torch.Tens
     tensors: list[torch.Tensor] = []
     constants: list[Any] = []
     captured(fn, tensors, constants)
-    return template(fn, argument, score, *constants), tensors
+    number = template(fn, argument, score, *constants)
+    if number % 2 == 1:
+        for tensor in tensors:
+            for size in tensor.shape:
+                constants.append(list({size: None})[0])  # noqa: RUF015, guards the graph as in `captured`
+    return number, tensors

@@ -104,14 +104,14 @@ def plan_of(plan: Sequence[int], captured: Sequence[torch.Tensor], known: dict[i
         if mods is None:
             mods = held.mods[None] = Mods(held.mask, None, [], [])
         return Plan(mods, [])
-    template = TEMPLATES[score_number]
-    score = template.score
-    own = [captured[first + at] for at in template.order]
+    bound = TEMPLATES[score_number].over(captured[first:])
+    score = bound.score
+    own = [captured[first + at] for at in bound.order]
     if score is None:
         ints = [at for at, tensor in enumerate(own) if not tensor.is_floating_point()]
-        score = template.score = Score(template.mask, template.order, ints, [])
+        score = bound.score = Score(bound.mask, bound.order, ints, [])
     mods, _ = with_score(held.mask, held.mods, score, own)
-    return Plan(mods, [first + template.order[at] for at in mods.live])
+    return Plan(mods, [first + bound.order[at] for at in mods.live])
 
 
 _MASKS: dict[Any, Held] = {}
@@ -122,14 +122,15 @@ def _masked(number: int, tensors: list[torch.Tensor]) -> Held:
     if number == 0:
         return BARE
     template = TEMPLATES[number]
-    read = [tensors[at] for at in template.order]
+    read = [tensors[at] for at in template.reads]
     tokens = tokens_of(read)
-    key = (number, tokens)
+    key = (number, tokens, tuple([tensor.shape for tensor in read]))
     found = _MASKS.get(key)
     if found is None or any(token[1] == -1 for token in tokens):
-        mask = template.mask
-        if read:
-            mask = call(mask.rebound, [given(readable(tensor, "a mod")) for tensor in read])
+        bound = template.over(tensors)
+        mask = bound.mask
+        if bound.order:
+            mask = call(mask.rebound, [given(readable(tensors[at], "a mod")) for at in bound.order])
         bounded(_MASKS, MOST)
         found = _MASKS[key] = Held(mask, None, read)
     return found

@@ -16,7 +16,7 @@ from ._call import call
 from ._checks import known_lengths
 from ._functions import Mod, check
 from ._lists import effective
-from ._mods import given, kept, place_of, readable, record, translated
+from ._mods import given, kept, place_of, readable, record, stand_in, translated
 from ._signature import signature
 from .errors import RecordingError
 
@@ -148,7 +148,7 @@ def with_score(
         bound = score.mask
         if score.ints:
             values = [
-                readable(tensor, "score_mod") if at in score.ints else _stand_in(tensor, at)
+                readable(tensor, "score_mod") if at in score.ints else stand_in(tensor, at)
                 for at, tensor in enumerate(tensors)
             ]
             bound = call(score.mask.rebound, [given(tensor) for tensor in values])
@@ -156,11 +156,6 @@ def with_score(
         bounded(known, PREPARED)
         found = known[key] = Mods(mask, bound, [tensors[at] for at in score.ints], live)
     return found, [tensors[at] for at in found.live]
-
-
-def _stand_in(tensor: torch.Tensor, number: int) -> torch.Tensor:
-    """Stands for a float tensor while a mod is translated: no two are equal, and the GPU is not asked for values."""
-    return torch.full(tensor.shape, number + 1, dtype=tensor.dtype, device=CPU)
 
 
 def bounded(known: dict[Any, Any], most: int = MOST) -> None:
@@ -198,10 +193,10 @@ def _translated(tape: Any, text: str, fn: Mod) -> tuple[Score, bool]:
     if found is not None:
         return found, True
     values = [
-        _stand_in(tensor, at) if tensor.is_floating_point() else readable(tensor, "score_mod")
+        stand_in(tensor, at) if tensor.is_floating_point() else readable(tensor, "score_mod")
         for at, tensor in enumerate(tape.tensors)
     ]
-    mask = translated(text, tape, True, [given(tensor) for tensor in values], fn, "score_mod")
+    mask = translated(text, tape.places, True, [given(tensor) for tensor in values], place_of(fn), "score_mod")
     names = mask.captures()
     if any(not name[1:].isdigit() for name in names):
         file, line = place_of(fn)

@@ -8,9 +8,10 @@ another batch, of the same shapes, take the former ones' places in it.
 from __future__ import annotations
 
 import math
+import types
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Union
 
 import torch
 
@@ -28,6 +29,9 @@ CONTENT = 4096
 LARGEST = 8 << 30
 #: Bytes up to which nobody asks what is free.
 SMALL = 256 << 20
+#: A file and a line; those of a recording's lines.
+Place = tuple[Union[str, None], Union[int, None]]
+Places = Sequence[tuple[Union[types.CodeType, None], int]]
 #: Stands for a table that the translation made of a tensor.
 _UNNAMED = torch.empty(0, device="cpu")
 _KEPT: dict[Any, tuple[_native.Mask, list[int]]] = {}
@@ -90,7 +94,7 @@ def kept_of(
         mask, order = known
         bound = call(mask.rebound, [given_all[at] for at in order]) if order else mask
         return bound, order, tape.tensors, tape.whole
-    mask = translated(text, tape, score, given_all, fn, argument)
+    mask = translated(text, tape.places, score, given_all, place_of(fn), argument)
     order = [int(name[1:]) if name[1:].isdigit() else -1 for name in mask.captures()]
     if score and -1 in order:
         file, line = place_of(fn)
@@ -118,7 +122,7 @@ def record(fn: Mod, score: bool, device: torch.device) -> tuple[Tape, str]:
     tape = Tape(device, score)
     with_arrays = with_tensors(fn)
     try:
-        with Recording():
+        with Recording(tape):
             result = with_arrays(*tape.inputs)
     except MaskloomError:
         if tape.failed is not None:
@@ -144,7 +148,7 @@ def _result(fn: Any, tape: Tape, result: Any) -> str:
     raise RecordingError("mod-result", f"the mod returned {what}, not a tensor", hint, file=file, line=line)
 
 
-def place_of(fn: Any) -> tuple[str | None, int | None]:
+def place_of(fn: Any) -> Place:
     """Where a function is written."""
     own = getattr(fn, "func", fn)
     code = getattr(own, "__code__", None) or getattr(vars(type(own)).get("__call__"), "__code__", None)
@@ -171,8 +175,9 @@ def _raised(why: Exception) -> RecordingError:
 
 
 def translated(
-    text: str, tape: Tape, score: bool, given: Sequence[_native.Given], fn: Any, argument: str
+    text: str, places: Places, score: bool, given: Sequence[_native.Given], place: Place, argument: str
 ) -> _native.Mask:
+    """The mod of a recording's text. places: of its lines in the user's source; place: of the function."""
     names = [f"t{at}" for at in range(len(given))]
     try:
         return _native.translate(text, score, names, given)
@@ -180,8 +185,7 @@ def translated(
         raise panicked(fault) from None
     except _native.Refused as refused:
         code, message, hint, line = refused.args
-        file, at = place_of(fn)
-        places = tape.places
+        file, at = place
         if line is not None and 3 <= line < 3 + len(places):
             found, number = places[line - 3]
             if found is not None:
@@ -192,6 +196,11 @@ def translated(
 def given(tensor: torch.Tensor) -> _native.Given:
     """A contiguous tensor as the compiled module takes it, which its caller holds meanwhile."""
     return tensor.data_ptr(), tuple(tensor.shape), _NAMES[tensor.dtype]
+
+
+def stand_in(tensor: torch.Tensor, number: int) -> torch.Tensor:
+    """Stands for a float tensor while a mod is translated: no two are equal, and the GPU is not asked for values."""
+    return torch.full(tensor.shape, number + 1, dtype=tensor.dtype, device="cpu")
 
 
 def fits(what: str, size: int) -> None:

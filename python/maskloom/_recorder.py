@@ -79,6 +79,17 @@ KNOWN = (
 KNOWN_METHODS = frozenset(
     {"size", "dim", "ndimension", "numel", "nelement", "element_size", "is_floating_point", "is_complex", "is_signed"}
 )
+#: Bytes of an expanded tensor above which it is read from what it stores.
+EXPANDED = 256 << 20
+#: What a tensor tells that depends on its extents, and not on its contents.
+EXTENTS = frozenset({"shape", "size", "numel", "nelement", "nbytes", "stride", "is_contiguous", "__len__"})
+#: What a tensor tells that depends on neither.
+KINDS = frozenset(
+    {
+        *("ndim", "dim", "ndimension", "dtype", "device", "layout", "itemsize", "element_size", "requires_grad"),
+        *("is_floating_point", "is_complex", "is_signed", "is_cuda", "is_cpu", "is_sparse", "is_nested", "type"),
+    }
+)
 #: Attributes that are other values.
 MOVED = ("T", "mT", "H", "mH", "real")
 
@@ -123,6 +134,7 @@ class Recorder(torch.Tensor):
 
     def _known(self) -> torch.Tensor:
         """A value of the same shape and dtype: the operation done once more, at the first cell."""
+        self._m_tape.sized = True
         if self._m_shadow is None:
             if self._m_op is None:
                 raise MaskloomError("recording", "a value without an operation")
@@ -259,13 +271,31 @@ class Tape:
         #: values that are tensors with leading dimensions read: the tensor's number and the dimensions left
         self.parts: dict[str, tuple[int, int]] = {}
         self.names: dict[int, str] = {}
+        #: large expanded tensors by their ids, with what they store
+        self.narrow: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self.failed: RecordingError | None = None
+        #: whether the function asked for extents of tensors, and what it asked of contents: the lines depend on them
+        self.sized = False
+        self.looked: str | None = None
         self.score = score
         zero = torch.zeros((), dtype=torch.int64, device="cpu" if device.type == "meta" else device)
         made = [_recorder(self, name, None, zero) for name in ("b", "h", "q_idx", "kv_idx")]
         if score:
             made.insert(0, _recorder(self, "score", None, zero.float()))
         self.inputs = made
+
+    def asked(self, func: Callable[..., Any], args: Sequence[Any], result: Any) -> None:
+        """Notes what a function told of tensors that is no tensor: what follows from it is a constant of the lines."""
+        several = isinstance(result, (tuple, list)) and any(isinstance(one, torch.Tensor) for one in result)
+        if isinstance(result, torch.Tensor) or several or not any(isinstance(one, torch.Tensor) for one in args):
+            return
+        name = getattr(func, "__name__", "function")
+        if name == "__get__":
+            name = getattr(func.__self__, "__name__", name)  # type: ignore[attr-defined]
+        if name in EXTENTS:
+            self.sized = True
+        elif name not in KINDS:
+            self.looked = name
 
     def refuse(self, code: str, message: str, hint: str) -> NoReturn:
         """Raises at the user's line."""
@@ -354,10 +384,38 @@ class Tape:
 
     def read(self, tensor: torch.Tensor, index: Any) -> Recorder:
         """`tensor[index]`."""
+        plain = type(tensor) is torch.Tensor and tensor.layout is torch.strided and not tensor.is_nested
+        if plain and tensor.nbytes > EXPANDED:
+            stored = self.stored(tensor, index if isinstance(index, tuple) else (index,))
+            if stored is not None:
+                return stored
         name = self.tensor(tensor, False)
         made = self.emit(f"{name}[{self.index(index)}]", (operator.getitem, (tensor, index), None))
         self.reads(made, int(name[1:]), tensor.dim(), index)
         return made
+
+    def stored(self, tensor: torch.Tensor, items: tuple[Any, ...]) -> Recorder | None:
+        """An element of a large expanded tensor, read from what it stores, which has one entry in place of many.
+
+        None: it is not expanded, or may get a gradient, or is not read at an element."""
+        repeated = [at for at, stride in enumerate(tensor.stride()) if stride == 0 and tensor.size(at) > 1]
+        elements = len(items) == tensor.dim() and all(type(item) is Recorder or type(item) is int for item in items)
+        if not repeated or not elements or tensor.requires_grad:
+            return None
+        known = self.narrow.get(id(tensor))
+        if known is None:
+            one = tuple(slice(0, 1) if at in repeated else slice(None) for at in range(tensor.dim()))
+            # the former is held so that no other tensor takes its id
+            known = self.narrow[id(tensor)] = (tensor, tensor[one])
+        name = self.tensor(known[1], False)
+        texts = [self.text(item) for item in items]
+        for at in repeated:
+            # 0, or 1 where the index is outside, which is outside there, too
+            extent = tensor.size(at)
+            texts[at] = f"(({texts[at]} < {-extent}) | ({texts[at]} >= {extent})).to(torch.int64)"
+            if type(items[at]) is int:
+                texts[at] = str(int(not -extent <= items[at] < extent))
+        return self.emit(f"{name}[{', '.join(texts)}]", (operator.getitem, (tensor, items), None))
 
     def reads(self, made: Recorder, tensor: int, dims: int, index: Any) -> None:
         """Notes how a tensor is read: element by element, or otherwise."""
@@ -494,14 +552,20 @@ def _tape_of(args: Any, kwargs: Any) -> Tape | None:
 
 
 class Recording(TorchFunctionMode):
-    """Sends PyTorch's functions on recorded values to their recording; all others happen."""
+    """Sends PyTorch's functions on recorded values to their recording. Others happen; what they tell is kept."""
+
+    def __init__(self, tape: Tape) -> None:
+        super().__init__()
+        self.tape = tape
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         tape = _tape_of(args, kwargs)
         if tape is None:
-            return func(*args, **(kwargs or {}))
+            result = func(*args, **(kwargs or {}))
+            self.tape.asked(func, args, result)
+            return result
         return tape.function(func, args, kwargs or {})
 
 

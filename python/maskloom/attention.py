@@ -258,9 +258,9 @@ def _plan_of(plan: Sequence[int], captured: Sequence[torch.Tensor]) -> Plan:
 def _bound(number: int, captured: list[torch.Tensor]) -> tuple[_native.Mask | None, list[int]]:
     if number == 0:
         return None, []
-    template = TEMPLATES[number]
-    tensors = [readable(captured[at], "a mod") for at in template.order]
-    return call(template.mask.rebound, [given(tensor) for tensor in tensors]), template.order
+    found = TEMPLATES[number].over(captured)
+    tensors = [readable(captured[at], "a mod") for at in found.order]
+    return call(found.mask.rebound, [given(tensor) for tensor in tensors]), found.order
 
 
 _NUMBERS = itertools.count(1)

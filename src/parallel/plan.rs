@@ -40,7 +40,7 @@ impl Plan {
         Self::made(request, None)
     }
 
-    /// Plans a request whose masks have changed a little since `before`: in a quarter of the time.
+    /// Plans a request whose masks have changed a little since `before`: in less than half of the time.
     pub fn after(request: &Request, before: &Plan) -> Plan {
         Self::made(request, Some(before))
     }

@@ -1,7 +1,9 @@
 """The package's flex_attention under torch.compile(fullgraph=True): one graph, and never older than what its mods read.
 
-python package_compile.py
+python package_compile.py [inductor]   (with it also a model under Inductor, whose C++ takes a minute)
 """
+
+import sys
 
 import package
 import torch
@@ -79,11 +81,101 @@ def one_graph(backend):
         both(compiled, *inputs(tokens, tokens), None, made(window(9), tokens))
 
 
+def other_lengths(backend):
+    """Tensors that mods read are as long as the sequence: one graph serves all lengths."""
+    torch._dynamo.reset()
+    counter = CompileCounterWithBackend(backend)
+    compiled = torch.compile(attend, fullgraph=True, backend=counter)
+    for at, tokens in enumerate((48, 80, 96, 112, 80)):
+        doc = torch.arange(tokens) // (7 + at)
+        table = torch.randn(tokens, generator=torch.Generator().manual_seed(at)).requires_grad_()
+        by_key = lambda score, b, h, q, kv, table=table: score + table[kv]
+        both(compiled, *inputs(tokens, tokens), by_key, made(documents(doc), tokens), [table])
+        if at == 1:
+            frames = counter.frame_count
+    assert counter.frame_count == frames, "another length compiled again"
+    # two tensors that are equal at one length each get their own gradient
+    first, second = (torch.zeros(72, requires_grad=True) for _ in range(2))
+    torch._dynamo.reset()
+    pair = lambda score, b, h, q, kv: score + first[kv] - second[q]
+    compiled = torch.compile(attend, fullgraph=True, backend=counter)
+    with torch.no_grad():
+        second += 1
+    both(compiled, *inputs(72), pair, None, [first, second])
+    for tokens in (40, 56):
+        first, second = (torch.zeros(tokens, requires_grad=True) for _ in range(2))
+        pair = lambda score, b, h, q, kv, first=first, second=second: score + first[kv] - second[q]
+        both(compiled, *inputs(tokens), pair, None, [first, second])
+
+
+class Layer(torch.nn.Module):
+    """Attention and an MLP, each after a norm."""
+
+    def __init__(self, width=64, heads=4):
+        super().__init__()
+        self.heads = heads
+        self.norms = torch.nn.ModuleList(torch.nn.LayerNorm(width) for _ in range(2))
+        self.qkv, self.out = torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width)
+        self.up, self.down = torch.nn.Linear(width, 4 * width), torch.nn.Linear(4 * width, width)
+
+    def forward(self, x, mask):
+        batch, tokens, width = x.shape
+        split = (batch, tokens, self.heads, width // self.heads)
+        q, k, v = (part.view(split).transpose(1, 2) for part in self.qkv(self.norms[0](x)).chunk(3, -1))
+        out = maskloom.flex_attention(q, k, v, None, mask)
+        x = x + self.out(out.transpose(1, 2).reshape(x.shape))
+        return x + self.down(torch.nn.functional.gelu(self.up(self.norms[1](x))))
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(Layer() for _ in range(2))
+
+    def forward(self, x, mask):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x
+
+
+def under_inductor():
+    """A model over packed documents of six lengths: two graphs, and the plain model's outputs and gradients."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model, counter = Model(), CompileCounterWithBackend("inductor")
+    compiled = torch.compile(model, fullgraph=True, backend=counter)
+    for tokens in (64, 48, 80, 96, 112, 200):
+        x, mask = torch.randn(2, tokens, 64), made(documents(torch.arange(tokens) // 13), tokens)
+        results = []
+        for run in (model, compiled):
+            out = run(x, mask)
+            results.append([out, *torch.autograd.grad(out.square().mean(), list(model.parameters()))])
+        apart = [float((a - b).abs().max()) for a, b in zip(*results)]
+        print(f"{tokens} tokens: outputs within {apart[0]:.1e}, gradients within {max(apart[1:]):.1e}", flush=True)
+        assert apart[0] < 2e-6 and max(apart[1:]) < 2e-6
+    assert counter.frame_count == 2, counter.frame_count
+
+
+def extents():
+    """A mod that asks for a tensor's length is compiled for each of them."""
+    torch._dynamo.reset()
+    compiled = torch.compile(attend, fullgraph=True, backend="eager")
+    for tokens in (48, 80, 96):
+        doc = torch.zeros(tokens, dtype=torch.int64)
+        late = lambda b, h, q, kv, doc=doc: (doc[q] == doc[kv]) & (kv < doc.shape[0] - 20)
+        both(compiled, *inputs(tokens), None, made(late, tokens))
+
+
 def refusals():
     """What a compiled graph would not see change."""
     q, k, v = inputs()
     state = {"width": 3}
-    for mod in (lambda b, h, q, kv: q - kv < state["width"], lambda b, h, q, kv: q - kv < S):
+    doc = torch.arange(S) // 9
+    for mod in (
+        lambda b, h, q, kv: q - kv < state["width"],
+        lambda b, h, q, kv: q - kv < S,
+        lambda b, h, q, kv: q - kv < int(doc.max()),
+    ):
         torch._dynamo.reset()
         try:
             torch.compile(attend, fullgraph=True, backend="eager")(q, k, v, None, made(mod))
@@ -124,6 +216,10 @@ def between_graphs():
 if reads_closures():
     one_graph("eager")
     one_graph("aot_eager")
+    other_lengths("aot_eager")
+    extents()
+    if "inductor" in sys.argv:
+        under_inductor()
     refusals()
 between_graphs()
 print("compiled calls have one graph and the results of plain ones")

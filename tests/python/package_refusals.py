@@ -239,12 +239,12 @@ def tensors():
     refused("tensor-values", lambda: made(lambda b, h, q, kv: fake[q] == fake[kv]), kind=argument)
     with FakeTensorMode():
         refused("tensor-values", lambda: made(causal), "FakeTensor", kind=argument)
-    endless = torch.zeros(1, dtype=torch.long).expand(2**31)
+    endless = torch.zeros(1, requires_grad=True).expand(2**32)
     refused("tensor-too-large", lambda: made(lambda b, h, q, kv: endless[q] == endless[kv]), "GiB", kind=argument)
     # what is not free is refused before it is allocated, by the program's own rule
     _mods = importlib.import_module("maskloom._mods")
     most, _mods.LARGEST = _mods.LARGEST, 2**62
-    huge = torch.zeros(1, dtype=torch.long).expand(2**50)
+    huge = torch.zeros(1, requires_grad=True).expand(2**50)
     refused("out-of-memory", lambda: made(lambda b, h, q, kv: huge[q] == huge[kv]), "GiB are free", kind=argument)
     _mods.LARGEST = most
     refused("out-of-memory", lambda: _mods.fits("the output", 2**60), "the output takes", kind=argument)
@@ -262,6 +262,29 @@ def tensors():
         package.same_block_masks(want, made(mod), "a view")
     empty = torch.zeros(0, dtype=torch.long)
     made(lambda b, h, q, kv: (q >= kv) & (empty.numel() == 0))
+
+
+def expanded():
+    """A large expanded tensor is read from what it stores; an index outside is refused as in a small one."""
+    stored = torch.arange(64) % 5
+    large, small = stored.expand(2**25, 64), stored.expand(4, 64)
+    assert large.nbytes > 8 << 30
+    for of in (
+        lambda t: lambda b, h, q, kv: (t[b, kv] > 1) & (q >= kv),
+        lambda t: lambda b, h, q, kv: (t[-1, kv] > 1) | (t[q // 16, q] > 3),
+    ):
+        want = create_block_mask(of(small), 2, None, 64, 64, device="cpu", BLOCK_SIZE=16)
+        package.same_block_masks(want, made(of(large), 2, None, 64, 64), "expanded")
+    inputs = [torch.randn(1, 2, 64, 16) for _ in range(3)]
+    attended = [
+        maskloom.flex_attention(*inputs, score_mod=lambda score, b, h, q, kv, t=t: score + t[h, kv])
+        for t in (stored.float().expand(2**26, 64), stored.float().expand(2, 64))
+    ]
+    assert torch.equal(*attended)
+    outside = torch.zeros(1, 1).expand(40, 2**23)
+    for at in (40, -41):
+        action = lambda at=at: made(lambda b, h, q, kv: outside[at, kv] < 1)
+        refused("index-out-of-range", action, kind=maskloom.RecordingError)
 
 
 def lengths():
@@ -372,6 +395,7 @@ if __name__ == "__main__":
     fallback()
     arguments()
     tensors()
+    expanded()
     lengths()
     sub_interpreters()
     panics()

@@ -5,6 +5,7 @@
 use super::refine::objective;
 use super::state::State;
 use super::work::{KindWork, Work};
+use std::cmp::Ordering;
 
 /// Windows of one halving whose needs are counted.
 const LOOKED_AT: usize = 12;
@@ -140,9 +141,8 @@ impl Sums {
         let mut order: Vec<usize> = (0..n).collect();
         // a window and the one beside it have nearly the same needs: valleys first, then the others
         let is_valley = |s: usize| deviation[s] <= deviation[(s + 1) % n] && deviation[s] <= deviation[(s + n - 1) % n];
-        let key = |s: &usize| (!is_valley(*s), deviation[*s]);
-        order.sort_by(|a, b| key(a).0.cmp(&key(b).0).then(key(a).1.total_cmp(&key(b).1)).then(a.cmp(b)));
-        order.truncate(most);
+        let key: Vec<(bool, f64)> = (0..n).map(|s| (!is_valley(s), deviation[s])).collect();
+        first(&mut order, most, |a, b| key[*a].0.cmp(&key[*b].0).then(key[*a].1.total_cmp(&key[*b].1)).then(a.cmp(b)));
         let mut parts: Vec<Part> = order.iter().map(|start| Part::around(*start, count, n)).collect();
         if deviation[order[0]] > EVEN {
             parts.extend(twos(self, count, n, most));
@@ -230,9 +230,17 @@ fn twos(sums: &Sums, count: usize, n: usize, most: usize) -> Vec<Part> {
             }
         }
     }
-    found.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.pieces.cmp(&b.1.pieces)));
-    found.truncate(most);
+    first(&mut found, most, |a, b| a.0.total_cmp(&b.0).then(a.1.pieces.cmp(&b.1.pieces)));
     found.into_iter().map(|(deviation, part)| climb(sums, deviation, part, step, n)).collect()
+}
+
+/// Keeps the first of an order, in it; the others are not sorted.
+fn first<T>(of: &mut Vec<T>, most: usize, by: impl Fn(&T, &T) -> Ordering) {
+    if of.len() > most {
+        of.select_nth_unstable_by(most, &by);
+        of.truncate(most);
+    }
+    of.sort_by(by);
 }
 
 /// Moves the ends of both windows while that lowers the deviation.

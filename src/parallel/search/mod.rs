@@ -40,15 +40,19 @@ pub(crate) struct Effort {
     fine: usize,
     /// Passes over all pairs of ranks that cut their rows anew.
     sweeps: usize,
+    /// Whether the best line is cut again on the fine grid.
+    again: bool,
     /// Swaps of each improvement on the coarse grid and on the fine one.
     swaps: (usize, usize),
 }
 
 impl Effort {
     /// For a new sequence.
-    pub(crate) const WHOLE: Effort = Effort { shuffles: 12, first: 3, kept: 2, fine: 2, sweeps: 2, swaps: (60, 40) };
-    /// With an assignment at hand that was good for another mask.
-    pub(crate) const QUICK: Effort = Effort { shuffles: 0, first: 1, kept: 1, fine: 2, sweeps: 1, swaps: (16, 24) };
+    pub(crate) const WHOLE: Effort =
+        Effort { shuffles: 12, first: 3, kept: 2, fine: 2, sweeps: 2, again: true, swaps: (60, 40) };
+    /// With an assignment at hand that was good for another mask: it takes the place of cutting again, which takes longest.
+    pub(crate) const QUICK: Effort =
+        Effort { shuffles: 0, first: 1, kept: 1, fine: 2, sweeps: 0, again: false, swaps: (16, 16) };
 }
 
 /// The rank of each row. `before` is an assignment of the same rows that may still be good.
@@ -114,7 +118,8 @@ fn starts(work: &Work, ranks: usize, effort: Effort) -> Vec<Start> {
     });
     keep_best(&mut found, effort.kept);
     let fine = |chunk: &u32| (*chunk as usize * factor) as u32..((*chunk as usize + 1) * factor).min(work.rows) as u32;
-    let line = found.first().map(|(_, n, _)| Start::Line(lines[*n].iter().flat_map(fine).collect()));
+    let best = found.first().filter(|_| effort.again);
+    let line = best.map(|(_, n, _)| Start::Line(lines[*n].iter().flat_map(fine).collect()));
     let known = |state: &State<'_>| (0..work.rows).map(|row| state.owner[row / factor]).collect();
     found.iter().map(|(_, _, state)| Start::Known(known(state))).chain(line).collect()
 }

@@ -3,7 +3,7 @@
 //! Invariant: the number of rows of a rank stays; a swap is kept only if it lowers the objective. Must not know how the
 //! first assignment was found.
 
-use super::state::State;
+use super::state::{State, Sums};
 
 /// What the load above it weighs against the share of needed keys: the largest, and the sum of squares.
 const PER_LOAD: f64 = 20.0;
@@ -76,10 +76,10 @@ fn pairs(state: &State<'_>) -> Vec<(usize, usize)> {
     out
 }
 
-/// Rows of a rank with what their move changes, the cheapest first.
-fn movable(state: &State<'_>, from: usize, to: usize) -> Vec<(f64, usize)> {
+/// Rows of a rank with what their move changes, the cheapest first. `of`: of both ranks.
+fn movable(state: &State<'_>, from: usize, to: usize, of: (&Sums, &Sums)) -> Vec<(f64, usize)> {
     let rows = (0..state.work.rows).filter(|row| state.owner[*row] == from as u16);
-    let mut rows: Vec<(f64, usize)> = rows.map(|row| (state.delta(row, to), row)).collect();
+    let mut rows: Vec<(f64, usize)> = rows.map(|row| (state.delta(row, to, of), row)).collect();
     let by = |x: &(f64, usize), y: &(f64, usize)| x.0.total_cmp(&y.0).then(x.1.cmp(&y.1));
     if rows.len() > PAIRED {
         rows.select_nth_unstable_by(PAIRED, by);
@@ -93,6 +93,8 @@ fn movable(state: &State<'_>, from: usize, to: usize) -> Vec<(f64, usize)> {
 struct Swaps {
     /// For each pair the movable rows, with the ages of both ranks when they were listed.
     lists: Vec<Option<Listed>>,
+    /// For each rank its sums, with its age when they were made.
+    sums: Vec<Option<(u32, Sums)>>,
     /// For each pair the ages at which no swap helped.
     failed: Vec<Option<(u32, u32)>>,
     /// Changes of each rank.
@@ -110,6 +112,7 @@ impl Swaps {
         let n = state.ranks;
         Self {
             lists: vec![None; n * n],
+            sums: (0..n).map(|_| None).collect(),
             failed: vec![None; n * n],
             age: vec![0; n],
             level,
@@ -121,8 +124,17 @@ impl Swaps {
     fn list(&mut self, state: &State<'_>, from: usize, to: usize) {
         let ages = (self.age[from], self.age[to]);
         let place = &mut self.lists[from * state.ranks + to];
-        if place.as_ref().is_none_or(|(at, _)| *at != ages) {
-            *place = Some((ages, movable(state, from, to)));
+        if place.as_ref().is_some_and(|(at, _)| *at == ages) {
+            return;
+        }
+        for (rank, age) in [(from, ages.0), (to, ages.1)] {
+            let known = &mut self.sums[rank];
+            if known.as_ref().is_none_or(|(at, _)| *at != age) {
+                *known = Some((age, state.sums(rank)));
+            }
+        }
+        if let (Some((_, ours)), Some((_, theirs))) = (&self.sums[from], &self.sums[to]) {
+            *place = Some((ages, movable(state, from, to, (ours, theirs))));
         }
     }
 
@@ -216,7 +228,8 @@ pub(crate) fn resize(state: &mut State<'_>, sizes: &[usize]) {
         let over = (0..state.ranks).find(|rank| state.size[*rank] > sizes[*rank]);
         let under = (0..state.ranks).find(|rank| state.size[*rank] < sizes[*rank]);
         let (Some(from), Some(to)) = (over, under) else { return };
-        let Some((_, row)) = movable(state, from, to).first().copied() else { return };
+        let of = (state.sums(from), state.sums(to));
+        let Some((_, row)) = movable(state, from, to, (&of.0, &of.1)).first().copied() else { return };
         state.shift(row, to);
     }
 }

@@ -8,6 +8,10 @@ use super::work::Work;
 /// No rank: the owner of columns that are not tied to rows.
 const NOBODY: u16 = u16::MAX;
 
+/// Of one rank, for each kind and up to each column: the columns that it does not keep and that one of its rows needs
+/// alone, and those that none needs. A row's move is then weighed by the ends of its spans.
+pub(super) struct Sums(Vec<Vec<(u32, u32)>>);
+
 /// An assignment.
 #[derive(Clone, Debug)]
 pub(crate) struct State<'a> {
@@ -71,34 +75,41 @@ impl<'a> State<'a> {
         }
     }
 
-    /// How the weighted number of remote columns changes if a row moves to a rank.
-    pub(super) fn delta(&self, row: usize, to: usize) -> f64 {
+    /// What the moves of a rank's rows are weighed by, until its counts change.
+    pub(super) fn sums(&self, rank: usize) -> Sums {
+        let of = |counts: &[Vec<u16>]| {
+            let mut sums = Vec::with_capacity(self.work.cols + 1);
+            let (mut single, mut missing) = (0, 0);
+            sums.push((0, 0));
+            for (count, keeper) in counts[rank].iter().zip(&self.keeper) {
+                let others = *keeper != rank as u16;
+                single += u32::from((*count == 1) & others);
+                missing += u32::from((*count == 0) & others);
+                sums.push((single, missing));
+            }
+            sums
+        };
+        Sums(self.count.iter().map(|counts| of(counts)).collect())
+    }
+
+    /// How the weighted number of remote columns changes if a row moves to a rank. `of`: of its rank and of that one.
+    pub(super) fn delta(&self, row: usize, to: usize, of: (&Sums, &Sums)) -> f64 {
         let from = self.owner[row] as usize;
         let mut change = 0.0;
         for (m, kind) in self.work.kinds.iter().enumerate() {
-            let (left, joined) = (&self.count[m][from], &self.count[m][to]);
-            let (a, b) = (from as u16, to as u16);
-            let (mut lost, mut gained, mut own) = (0u32, 0u32, false);
+            let (left, joined) = (self.count[m][from].get(row), self.count[m][to].get(row));
+            let (ours, theirs) = (&of.0.0[m], &of.1.0[m]);
+            let (mut net, mut own) = (0, false);
             for (start, end) in kind.needs(row) {
                 let (start, end) = (*start as usize, *end as usize);
                 own |= (start..end).contains(&row);
-                let keepers = &self.keeper[start..end];
-                let pairs = left[start..end].iter().zip(&joined[start..end]).zip(keepers);
-                // sums as narrow as the counts: eight of them in a vector; a span has fewer columns than they hold
-                let (mut less, mut more) = (0u16, 0u16);
-                for ((left, joined), keeper) in pairs {
-                    less += u16::from((*left == 1) & (*keeper != a));
-                    more += u16::from((*joined == 0) & (*keeper != b));
-                }
-                lost += u32::from(less);
-                gained += u32::from(more);
+                net += i64::from(theirs[end].1 - theirs[start].1) - i64::from(ours[end].0 - ours[start].0);
             }
-            let mut net = i64::from(gained) - i64::from(lost);
-            if self.work.coupled {
+            if let (true, Some(left), Some(joined)) = (self.work.coupled, left, joined) {
                 // the row's own column moves with it
-                net -= i64::from(own && joined[row] == 0);
-                net += i64::from(left[row] > u16::from(own));
-                net -= i64::from(joined[row] > 0);
+                net -= i64::from(own && *joined == 0);
+                net += i64::from(*left > u16::from(own));
+                net -= i64::from(*joined > 0);
             }
             change += kind.layers * net as f64;
         }

@@ -55,7 +55,8 @@ fn moves_are_counted_as_a_fresh_count_does() {
             if state.owner[row] as usize == to {
                 continue;
             }
-            let (before, delta) = (remote(&work, ranks, &state.owner), state.delta(row, to));
+            let of = (state.sums(state.owner[row] as usize), state.sums(to));
+            let (before, delta) = (remote(&work, ranks, &state.owner), state.delta(row, to, (&of.0, &of.1)));
             state.shift(row, to);
             let after = remote(&work, ranks, &state.owner);
             assert_eq!(after - before, delta, "seed {seed}, row {row} to {to}");
