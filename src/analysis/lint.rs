@@ -129,18 +129,21 @@ fn reads(of: &Mod, sizes: Sizes) -> Vec<Diagnostic> {
                 captured.name, cell.b, cell.h, cell.q_idx, cell.kv_idx, range.lo, range.hi
             );
             let long = range.hi.max(n - 1).saturating_add(1);
-            let cure = if range.lo < -n {
+            let hint = if range.lo < -n {
                 // a longer table alone would move what a negative index wraps to
                 let offset = range.lo.saturating_neg();
                 format!(
-                    "add {offset} to the index and make it {} long (negative indices count from the end), or clamp the index",
+                    "Maskloom reads the nearest element, PyTorch crashes or reads undefined memory: add {offset} to the index \
+                     and make it {} long (negative indices count from the end), or clamp the index",
                     range.hi.saturating_add(offset).saturating_add(1)
                 )
             } else {
-                format!("make it {long} long, or clamp the index")
+                format!(
+                    "Maskloom reads the nearest element, PyTorch crashes or reads undefined memory: make it {long} long, \
+                     or clamp the index"
+                )
             };
-            let warning = Diagnostic::warning("index-out-of-range", message)
-                .hint(format!("Maskloom reads the nearest element, PyTorch crashes or reads undefined memory: {cure}"));
+            let warning = Diagnostic::warning("index-out-of-range", message).hint(hint);
             // an input has no place in the text: its reader has one
             let own = graph.node(*at).span.filter(|_| !matches!(graph.node(*at).op, Op::Input(_)));
             reported.push(match own.or(graph.node(id).span) {

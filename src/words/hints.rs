@@ -113,6 +113,12 @@ pub(super) fn told(words: &Words, hint: &str) -> Option<String> {
     if let Some(other) = hint.strip_prefix("or ") {
         return Some(words.with(OR, &[("way", told(words, other)?.into())]));
     }
+    // what was probably meant stands before where all are listed
+    if let Some((meant, rest)) = hint.split_once("`? ") {
+        let between = if words.language() == Language::Chinese { "" } else { " " };
+        let meant = whole(words, &[meant, "`?"].concat())?;
+        return Some([&meant, between, &told(words, rest)?].concat());
+    }
     let between = if words.language() == Language::Chinese { "；" } else { "; " };
     hint.match_indices("; ").find_map(|(at, sign)| {
         let first = whole(words, &hint[..at])?;
@@ -167,7 +173,15 @@ mod tests {
         assert_eq!(in_all(joined)[0].as_deref(), Some("请重新启动工作进程；请连同文件 /tmp/a.txt 报告"));
         let fetched = "let Maskloom fetch it into its own folder: maskloom doctor --fix; or remove one of them";
         assert!(in_all(fetched)[1].as_ref().is_some_and(|told| told.ends_with("doctor --fix; o quite uno de los dos")));
-        for unknown in ["or dance", "restart the worker; or dance", "", "dance", "it has: "] {
+        let meant = "did you mean `causal`? `maskloom presets` lists all patterns";
+        assert_eq!(in_all(meant)[0].as_deref(), Some("您是想写 `causal` 吗？`maskloom presets` 列出所有模式"));
+        assert_eq!(
+            in_all(meant)[1].as_deref(),
+            Some("¿quería decir `causal`? `maskloom presets` lista todos los patrones")
+        );
+        for unknown in
+            ["did you mean `causal`? dance", "or dance", "restart the worker; or dance", "", "dance", "it has: "]
+        {
             assert_eq!(in_all(unknown), [None, None, None], "{unknown}");
         }
     }

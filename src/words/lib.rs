@@ -104,6 +104,11 @@ impl Words {
         hints::told(self, hint).or_else(|| self.own(&format!("refusal-{code}.hint")).map(String::from))
     }
 
+    /// Whether this language tells an English hint with all of its names and figures, so that nothing is lost without the English one.
+    pub fn tells(&self, hint: &str) -> bool {
+        self.language == Language::English || hints::told(self, hint).is_some()
+    }
+
     /// Which text of `hints.ftl` an English way out is told by in the other languages.
     pub fn hint_id(english: &str) -> Option<&'static str> {
         hints::id(english)

@@ -348,7 +348,8 @@ hint-check-index-against-size-tensor = check the index against the size of the t
 hint-pass-other-values-for-parameters = pass other values for the parameters
 hint-compute-outside-pass-result-argument = compute this outside, and pass the result as an argument or captured tensor
 hint-check-arguments-call-if-pytorch = check the arguments of this call; if PyTorch runs it, compute it in PyTorch and capture the result
-hint-attention-gym-uses-hugging-face = attention-gym uses `<=`, Hugging Face uses `<`: { $other }
+hint-attention-gym-one-key-less = attention-gym uses `<=`, Hugging Face uses `<`: q_idx - kv_idx < W keeps one key less
+hint-attention-gym-one-key-more = attention-gym uses `<=`, Hugging Face uses `<`: q_idx - kv_idx <= W keeps one key more
 hint-run-maskloom-on-your-own = run Maskloom on your own machine and connect to this one (maskloom, Connect a GPU, `ssh HOST maskloom worker`)
 hint-use-ssh-x = or use `ssh -X`
 hint-window-here-also-needs = a window here also needs: { $command }
@@ -409,4 +410,23 @@ hint-update-maskloom-version-needs-newer = update Maskloom: version { $n } needs
 hint-use-value-fits-cast-tensor = use a value that fits in { $dtype }, or cast the tensor: `.int()`
 hint-versions-are-whole-numbers-from = versions are whole numbers from 1 on; new documents begin with { $key }
 hint-try-sh-terminal-must-give-2 = try `{ $command } sh` in a terminal: it must give a POSIX shell; for a queue give it more time (MASKLOOM_PATIENCE, in seconds)
+hint-whole-axis = write the whole axis: { $flag } "{ $axis }"
+hint-pass-none = pass { $name }=None: 1/{ $n } of the time and of the memory, and the same mask
+hint-blocks-of-first = the blocks are those of { $index } 0 for every entry, and a compiled kernel that reads a tensor of one entry at `{ $index }` leaves it without a message: pass { $name }, the number of entries
+hint-has-atlas-lists = it has { $names }; `maskloom atlas FILE` lists all
+hint-mask-only-tensor = a mask is the only tensor of its file, bool or named `mask`: save_file({ $what }, path); q, k and v are inputs of a run (--inputs F.safetensors)
+hint-save-torch-or-safetensors = torch.save(mask, path) with a bool tensor or a BlockMask; or safetensors.torch.save_file({ $what }, path)
+hint-nearest-longer = Maskloom reads the nearest element, PyTorch crashes or reads undefined memory: make it { $long } long, or clamp the index
+hint-nearest-offset = Maskloom reads the nearest element, PyTorch crashes or reads undefined memory: add { $offset } to the index and make it { $long } long (negative indices count from the end), or clamp the index
+hint-set-dtype-or-save = set the problem's dtype to { $found }, or save { $name }.to(torch.{ $dtype })
+hint-save-or-name-another = save { $name }.to(torch.{ $dtype }), or name another tensor
+hint-add-offset-cache = queries are numbered from 0; if they are the newest of the keys (a cache, a chunk of a prompt), add the offset: `q_idx + { $offset } >= kv_idx`. Keys of a cache beyond the position must be masked too: they take part in the softmax
+hint-remove-from-folder = remove them from { $folder }
+hint-target-add-words = maskloom target add { $name } "{ $words }"
+hint-torch-save = torch.save({ $what }, path)
+hint-help-lists-commands-presets = `maskloom --help` lists the commands, `maskloom presets` the presets
+hint-presets-lists-patterns = `maskloom presets` lists all patterns
+hint-menu-add-lists-patterns = the menu Add of the layers lists all patterns
+hint-presets-lists-all-files = `maskloom presets` lists all; FILE.json and FILE.py:ENTRY work too
+hint-presets-lists-all = `maskloom presets` lists all
 hint-or = or { $way }

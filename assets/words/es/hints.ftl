@@ -348,7 +348,8 @@ hint-check-index-against-size-tensor = compare el índice con el tamaño del ten
 hint-pass-other-values-for-parameters = pase otros valores a los parámetros
 hint-compute-outside-pass-result-argument = calcúlelo fuera y pase el resultado como argumento o tensor capturado
 hint-check-arguments-call-if-pytorch = compruebe los argumentos de esta llamada; si PyTorch la ejecuta, calcúlela en PyTorch y capture el resultado
-hint-attention-gym-uses-hugging-face = attention-gym usa `<=`, Hugging Face usa `<`: { $other }
+hint-attention-gym-one-key-less = attention-gym usa `<=`, Hugging Face usa `<`: q_idx - kv_idx < W conserva una clave menos
+hint-attention-gym-one-key-more = attention-gym usa `<=`, Hugging Face usa `<`: q_idx - kv_idx <= W conserva una clave más
 hint-run-maskloom-on-your-own = ejecute Maskloom en su propia máquina y conéctese a esta (maskloom, Conectar una GPU, `ssh HOST maskloom worker`)
 hint-use-ssh-x = o use `ssh -X`
 hint-window-here-also-needs = una ventana aquí necesita además: { $command }
@@ -409,4 +410,23 @@ hint-update-maskloom-version-needs-newer = actualice Maskloom: la versión { $n 
 hint-use-value-fits-cast-tensor = use un valor que quepa en { $dtype }, o convierta el tensor: `.int()`
 hint-versions-are-whole-numbers-from = las versiones son números enteros desde 1; los documentos nuevos empiezan por { $key }
 hint-try-sh-terminal-must-give-2 = pruebe `{ $command } sh` en un terminal: debe dar un shell POSIX; si hay cola, dele más tiempo (MASKLOOM_PATIENCE, en segundos)
+hint-whole-axis = escriba el eje entero: { $flag } "{ $axis }"
+hint-pass-none = pase { $name }=None: 1/{ $n } del tiempo y de la memoria, y la misma máscara
+hint-blocks-of-first = los bloques son los de { $index } 0 para cada entrada, y un kernel compilado que lee en `{ $index }` un tensor de una entrada se sale de él sin aviso: pase { $name }, el número de entradas
+hint-has-atlas-lists = contiene { $names }; `maskloom atlas FILE` las lista todas
+hint-mask-only-tensor = una máscara es el único tensor de su archivo, bool o llamado `mask`: save_file({ $what }, path); q, k y v son entradas de una ejecución (--inputs F.safetensors)
+hint-save-torch-or-safetensors = torch.save(mask, path) con un tensor bool o un BlockMask; o safetensors.torch.save_file({ $what }, path)
+hint-nearest-longer = Maskloom lee el elemento más cercano, PyTorch falla o lee memoria indefinida: alárguelo hasta { $long }, o limite el índice (clamp)
+hint-nearest-offset = Maskloom lee el elemento más cercano, PyTorch falla o lee memoria indefinida: sume { $offset } al índice y alárguelo hasta { $long } (los índices negativos cuentan desde el final), o limite el índice (clamp)
+hint-set-dtype-or-save = ponga el dtype del problema en { $found }, o guarde { $name }.to(torch.{ $dtype })
+hint-save-or-name-another = guarde { $name }.to(torch.{ $dtype }), o indique otro tensor
+hint-add-offset-cache = las consultas se numeran desde 0; si son las más nuevas de las claves (una caché, un trozo de un prompt), sume el desfase: `q_idx + { $offset } >= kv_idx`. Las claves de una caché más allá de la posición también deben enmascararse: entran en el softmax
+hint-remove-from-folder = quítelos de { $folder }
+hint-target-add-words = maskloom target add { $name } "{ $words }"
+hint-torch-save = torch.save({ $what }, path)
+hint-help-lists-commands-presets = `maskloom --help` lista las órdenes, `maskloom presets` los presets
+hint-presets-lists-patterns = `maskloom presets` lista todos los patrones
+hint-menu-add-lists-patterns = el menú Añadir de las capas lista todos los patrones
+hint-presets-lists-all-files = `maskloom presets` los lista todos; también valen FILE.json y FILE.py:ENTRY
+hint-presets-lists-all = `maskloom presets` los lista todos
 hint-or = o { $way }

@@ -348,7 +348,8 @@ hint-check-index-against-size-tensor = इंडेक्स को टेंस
 hint-pass-other-values-for-parameters = पैरामीटर को दूसरे मान दें
 hint-compute-outside-pass-result-argument = इसे बाहर निकालें, और नतीजा आर्ग्युमेंट या कैप्चर टेंसर के रूप में दें
 hint-check-arguments-call-if-pytorch = इस कॉल के आर्ग्युमेंट जाँचें; PyTorch इसे चलाता हो तो PyTorch में निकालकर नतीजा कैप्चर करें
-hint-attention-gym-uses-hugging-face = attention-gym `<=` लेता है, Hugging Face `<`: { $other }
+hint-attention-gym-one-key-less = attention-gym `<=` लेता है, Hugging Face `<`: q_idx - kv_idx < W एक key कम रखता है
+hint-attention-gym-one-key-more = attention-gym `<=` लेता है, Hugging Face `<`: q_idx - kv_idx <= W एक key ज़्यादा रखता है
 hint-run-maskloom-on-your-own = Maskloom अपनी मशीन पर चलाएँ और इससे जुड़ें (maskloom, GPU जोड़ें, `ssh HOST maskloom worker`)
 hint-use-ssh-x = या `ssh -X` लें
 hint-window-here-also-needs = यहाँ विंडो को यह भी चाहिए: { $command }
@@ -409,4 +410,23 @@ hint-update-maskloom-version-needs-newer = Maskloom अपडेट करें
 hint-use-value-fits-cast-tensor = { $dtype } में समाने वाला मान लें, या टेंसर बदलें: `.int()`
 hint-versions-are-whole-numbers-from = संस्करण 1 से आगे पूर्णांक होते हैं; नए दस्तावेज़ { $key } से शुरू होते हैं
 hint-try-sh-terminal-must-give-2 = टर्मिनल में `{ $command } sh` आज़माएँ: उसे POSIX shell देना चाहिए; कतार हो तो अधिक समय दें (MASKLOOM_PATIENCE, सेकंड में)
+hint-whole-axis = पूरा अक्ष लिखें: { $flag } "{ $axis }"
+hint-pass-none = { $name }=None दें: समय और मेमोरी का 1/{ $n }, और वही मास्क
+hint-blocks-of-first = हर entry के ब्लॉक { $index } 0 वाले हैं, और कंपाइल किया कर्नल एक entry के टेंसर को `{ $index }` पर पढ़े तो बिना संदेश के उससे बाहर जाता है: entry की संख्या { $name } दें
+hint-has-atlas-lists = उसमें हैं { $names }; `maskloom atlas FILE` सबकी सूची देता है
+hint-mask-only-tensor = मास्क अपनी फ़ाइल का अकेला टेंसर है, bool या नाम `mask`: save_file({ $what }, path); q, k और v किसी रन के इनपुट हैं (--inputs F.safetensors)
+hint-save-torch-or-safetensors = torch.save(mask, path), bool टेंसर या BlockMask के साथ; या safetensors.torch.save_file({ $what }, path)
+hint-nearest-longer = Maskloom सबसे पास का element पढ़ता है, PyTorch क्रैश होता है या अपरिभाषित मेमोरी पढ़ता है: उसे { $long } लंबा करें, या इंडेक्स को clamp करें
+hint-nearest-offset = Maskloom सबसे पास का element पढ़ता है, PyTorch क्रैश होता है या अपरिभाषित मेमोरी पढ़ता है: इंडेक्स में { $offset } जोड़ें और उसे { $long } लंबा करें (ऋणात्मक इंडेक्स अंत से गिने जाते हैं), या इंडेक्स को clamp करें
+hint-set-dtype-or-save = समस्या का dtype { $found } करें, या { $name }.to(torch.{ $dtype }) सहेजें
+hint-save-or-name-another = { $name }.to(torch.{ $dtype }) सहेजें, या दूसरा टेंसर बताएँ
+hint-add-offset-cache = query 0 से गिनी जाती हैं; यदि वे सबसे नई key हैं (cache, prompt का टुकड़ा), तो offset जोड़ें: `q_idx + { $offset } >= kv_idx`। cache में स्थिति के आगे की key भी मास्क करें: वे softmax में भाग लेती हैं
+hint-remove-from-folder = उन्हें { $folder } से हटाएँ
+hint-target-add-words = maskloom target add { $name } "{ $words }"
+hint-torch-save = torch.save({ $what }, path)
+hint-help-lists-commands-presets = `maskloom --help` कमांड की सूची देता है, `maskloom presets` प्रीसेट की
+hint-presets-lists-patterns = `maskloom presets` सब पैटर्न की सूची देता है
+hint-menu-add-lists-patterns = लेयर का मेनू “जोड़ें” सब पैटर्न की सूची देता है
+hint-presets-lists-all-files = `maskloom presets` सबकी सूची देता है; FILE.json और FILE.py:ENTRY भी चलते हैं
+hint-presets-lists-all = `maskloom presets` सबकी सूची देता है
 hint-or = या { $way }

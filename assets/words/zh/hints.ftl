@@ -348,7 +348,8 @@ hint-check-index-against-size-tensor = 对照张量或列表的大小检查索�
 hint-pass-other-values-for-parameters = 为参数传入别的值
 hint-compute-outside-pass-result-argument = 在外面计算，把结果作为参数或捕获的张量传入
 hint-check-arguments-call-if-pytorch = 检查这次调用的参数；如果 PyTorch 能运行，就在 PyTorch 中计算并捕获结果
-hint-attention-gym-uses-hugging-face = attention-gym 用 `<=`，Hugging Face 用 `<`：{ $other }
+hint-attention-gym-one-key-less = attention-gym 用 `<=`，Hugging Face 用 `<`：q_idx - kv_idx < W 少保留一个键
+hint-attention-gym-one-key-more = attention-gym 用 `<=`，Hugging Face 用 `<`：q_idx - kv_idx <= W 多保留一个键
 hint-run-maskloom-on-your-own = 在您自己的机器上运行 Maskloom 并连接到这一台（maskloom，连接 GPU，`ssh HOST maskloom worker`）
 hint-use-ssh-x = 或使用 `ssh -X`
 hint-window-here-also-needs = 在这里打开窗口还需要：{ $command }
@@ -409,4 +410,23 @@ hint-update-maskloom-version-needs-newer = 请更新 Maskloom：版本 { $n } �
 hint-use-value-fits-cast-tensor = 使用 { $dtype } 能容纳的值，或转换张量：`.int()`
 hint-versions-are-whole-numbers-from = 版本是从 1 起的整数；新文档以 { $key } 开头
 hint-try-sh-terminal-must-give-2 = 在终端里试 `{ $command } sh`：它必须给出 POSIX shell；若要排队，请给它更多时间（MASKLOOM_PATIENCE，以秒计）
+hint-whole-axis = 写出整个轴：{ $flag } "{ $axis }"
+hint-pass-none = 传入 { $name }=None：时间和内存都是 1/{ $n }，掩码相同
+hint-blocks-of-first = 每个条目的块都是 { $index } 0 的块，而编译后的内核若在 `{ $index }` 处读取只有一个条目的张量，会越界且没有任何提示：传入条目数 { $name }
+hint-has-atlas-lists = 其中有 { $names }；`maskloom atlas FILE` 列出全部
+hint-mask-only-tensor = 掩码是文件中唯一的张量，bool 类型或名为 `mask`：save_file({ $what }, path)；q、k 和 v 是运行的输入（--inputs F.safetensors）
+hint-save-torch-or-safetensors = torch.save(mask, path)，其中 mask 是 bool 张量或 BlockMask；或 safetensors.torch.save_file({ $what }, path)
+hint-nearest-longer = Maskloom 读取最近的元素，PyTorch 会崩溃或读到未定义的内存：把它加长到 { $long }，或用 clamp 限制索引
+hint-nearest-offset = Maskloom 读取最近的元素，PyTorch 会崩溃或读到未定义的内存：给索引加上 { $offset } 并把它加长到 { $long }（负索引从末尾算起），或用 clamp 限制索引
+hint-set-dtype-or-save = 把问题的 dtype 设为 { $found }，或保存 { $name }.to(torch.{ $dtype })
+hint-save-or-name-another = 保存 { $name }.to(torch.{ $dtype })，或指明另一个张量
+hint-add-offset-cache = 查询从 0 开始编号；若它们是键中最新的（缓存、提示的一段），请加上偏移：`q_idx + { $offset } >= kv_idx`。缓存中位置之后的键也必须遮蔽：它们会进入 softmax
+hint-remove-from-folder = 把它们从 { $folder } 中移走
+hint-target-add-words = maskloom target add { $name } "{ $words }"
+hint-torch-save = torch.save({ $what }, path)
+hint-help-lists-commands-presets = `maskloom --help` 列出命令，`maskloom presets` 列出预设
+hint-presets-lists-patterns = `maskloom presets` 列出所有模式
+hint-menu-add-lists-patterns = 图层的“添加”菜单列出所有模式
+hint-presets-lists-all-files = `maskloom presets` 列出全部；也可以写 FILE.json 和 FILE.py:ENTRY
+hint-presets-lists-all = `maskloom presets` 列出全部
 hint-or = 或者：{ $way }

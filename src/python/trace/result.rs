@@ -249,13 +249,12 @@ fn warn_about(cx: &mut Context, root: NodeId, kind: ModKind, place: Option<Span>
         && let Some((node, width, inclusive)) = window(&cx.graph, root)
     {
         let keys = if inclusive { width + 1 } else { width };
-        let (op, other) = if inclusive {
-            ("<=", "q_idx - kv_idx < W keeps one key less")
+        let (op, hint) = if inclusive {
+            ("<=", "attention-gym uses `<=`, Hugging Face uses `<`: q_idx - kv_idx < W keeps one key less")
         } else {
-            ("<", "q_idx - kv_idx <= W keeps one key more")
+            ("<", "attention-gym uses `<=`, Hugging Face uses `<`: q_idx - kv_idx <= W keeps one key more")
         };
         let message = format!("`q_idx - kv_idx {op} {width}` keeps {keys} keys, the query's own included");
-        let hint = format!("attention-gym uses `<=`, Hugging Face uses `<`: {other}");
         let note = Diagnostic::note("window-convention", message).hint(hint);
         let note = match cx.graph.node(node).span {
             Some(span) => note.at(span, ""),
