@@ -178,11 +178,12 @@ pub fn run() -> Asked {
     }
 }
 
-/// What is no command, preset or file, with the command that was probably meant.
+/// What is no command, preset or file, with the command or preset that was probably meant.
 fn unknown(name: &str) -> Diagnostic {
     let why = Diagnostic::error("unknown-command", format!("`{name}` is not a command, a preset or a file"));
     let line = Line::command();
-    let meant = nearest(name, line.get_subcommands().map(clap::Command::get_name));
+    let presets = crate::document::library::presets().iter().map(|preset| preset.name);
+    let meant = nearest(name, line.get_subcommands().map(clap::Command::get_name).chain(presets));
     let meant = meant.map_or(String::new(), |meant| format!("did you mean `maskloom {meant}`? "));
     why.hint(format!("{meant}`maskloom --help` lists the commands, `maskloom presets` the presets"))
 }

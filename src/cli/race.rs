@@ -3,10 +3,10 @@
 //! Invariant: every time is shown with its error; a wrong result shows no time and fails the command. Must not know how
 //! a race runs.
 
+use super::out;
 use super::table::{self, Cell, Table};
 use crate::analysis::block_mask::sparsity_words;
-use crate::base::words::MEMORY;
-use crate::base::{BackendName, Device, Provenance, Severity};
+use crate::base::{BackendName, Device, Diagnostic, Provenance, Severity};
 use crate::problem::ProblemSpec;
 use crate::problem::facts::KernelReport;
 use crate::problem::result::{
@@ -14,7 +14,8 @@ use crate::problem::result::{
     spread_words,
 };
 use crate::problem::verdict::{Ran, what_ran};
-use crate::tasks::ratios;
+use crate::tasks::{origins, ratios};
+use crate::words::Value as Figure;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -55,24 +56,33 @@ pub(super) fn succeeded(report: &RunReport) -> bool {
 
 /// The raced problem, in two lines.
 pub(super) fn title(name: &str, spec: &ProblemSpec, report: &RunReport) -> String {
-    let kv = if spec.kv_heads == spec.heads { String::new() } else { format!(" ({} kv)", spec.kv_heads) };
+    let (said, work) = (out::words(), &report.work);
     let dim_v = if spec.head_dim_v == spec.head_dim { String::new() } else { format!("/{}", spec.head_dim_v) };
-    format!(
-        "{name}: {} x {}{kv} heads x {} x {} tokens, head_dim {}{dim_v}, {} on {}\n\
-         keeps {} of cells ({}FLOP), computes {} in {} blocks, block sparsity {}\n",
-        spec.batch,
-        spec.heads,
-        spec.q_len,
-        spec.kv_len,
-        spec.head_dim,
-        spec.dtype,
-        report.device_name,
-        table::percent(report.work.density),
-        table::big(report.work.flop),
-        table::percent(report.work.computed),
-        spec.block_size,
-        sparsity_words(report.work.sparsity, report.work.padded_sparsity)
-    )
+    let shape = said.with(
+        if spec.kv_heads == spec.heads { "line-race" } else { "line-race-kv" },
+        &[
+            ("name", name.into()),
+            ("batch", spec.batch.to_string().into()),
+            ("heads", spec.heads.to_string().into()),
+            ("few", spec.kv_heads.to_string().into()),
+            ("q", spec.q_len.to_string().into()),
+            ("kv", spec.kv_len.to_string().into()),
+            ("dim", format!("{}{dim_v}", spec.head_dim).into()),
+            ("dtype", spec.dtype.to_string().into()),
+            ("device", report.device_name.as_str().into()),
+        ],
+    );
+    let kept = said.with(
+        "line-kept",
+        &[
+            ("kept", table::percent(work.density).into()),
+            ("flop", table::big(work.flop).into()),
+            ("computed", table::percent(work.computed).into()),
+            ("size", spec.block_size.to_string().into()),
+            ("sparsity", sparsity_words(work.sparsity, work.padded_sparsity).into()),
+        ],
+    );
+    format!("{shape}\n{kept}\n")
 }
 
 /// The race as a table, with refusals and failures below.
@@ -105,7 +115,7 @@ pub(super) fn render_against(report: &RunReport, wanted: Option<BackendName>) ->
     });
     let columns = columns.into_iter().map(|title| if title.is_empty() { versus.clone() } else { Cell::title(title) });
     let mut table = Table::new(&columns.collect::<Vec<_>>());
-    report.backends.iter().filter_map(|r| line(r, report, wanted, called)).for_each(|cells| table.row(cells));
+    report.backends.iter().filter_map(|r| row(r, report, wanted, called)).for_each(|cells| table.row(cells));
     let mut out = if table.is_empty() { String::new() } else { table.render() };
     out.push_str(&against(report, wanted));
     out.push_str(&hosts(report));
@@ -113,22 +123,35 @@ pub(super) fn render_against(report: &RunReport, wanted: Option<BackendName>) ->
         if let Outcome::Done { error, .. } = &r.outcome
             && let Some(fault) = error.fault()
         {
-            out.push_str(&format!("{}: WRONG: {fault}\n", r.backend));
+            out.push_str(&line("line-wrong", &[("backend", r.backend.to_string().into()), ("why", fault.into())]));
         }
     }
     for r in &report.backends {
-        let (word, why) = match &r.outcome {
-            Outcome::Done { .. } => continue,
-            Outcome::Refused { why } => ("refused", why),
-            Outcome::Failed { why } => ("failed", why),
-        };
-        out.push_str(&format!("{}: {word} [{}]: {}\n", r.backend, why.code, why.message));
-        if let Some(hint) = &why.hint {
-            out.push_str(&format!("  help: {hint}\n"));
+        match &r.outcome {
+            Outcome::Done { .. } => {}
+            Outcome::Refused { why } => out.push_str(&without("line-refused", r.backend, why)),
+            Outcome::Failed { why } => out.push_str(&without("line-failed", r.backend, why)),
         }
     }
     out.push_str(&checked(report));
     out
+}
+
+/// A line of its own, in the reader's language.
+fn line(id: &str, figures: &[(&str, Figure<'_>)]) -> String {
+    out::words().with(id, figures) + "\n"
+}
+
+/// Why a backend has no time, and the way out. The English way out follows one that lacks its figures.
+fn without(id: &str, backend: BackendName, why: &Diagnostic) -> String {
+    let said = out::words();
+    let reported = said.reported(&why.code, &why.message);
+    let figures = [("backend", backend.to_string()), ("code", why.code.to_string()), ("why", reported)];
+    let first = line(id, &figures.map(|(name, text)| (name, text.into())));
+    let own = said.way_out(&why.code, why.hint.as_deref());
+    let english = why.hint.as_deref().filter(|hint| own.is_none() || !said.tells(hint));
+    let ways = own.as_deref().into_iter().chain(english);
+    ways.fold(first, |all, way| all + "  " + &line("line-help", &[("way", way.into())]))
 }
 
 /// Whose calls wait for their host, and how the GPU's part was told from it.
@@ -145,10 +168,7 @@ fn hosts(report: &RunReport) -> String {
     }
     let clocks: Vec<String> = by_clock.iter().map(|(clock, who)| format!("{} by {clock}", who.join(", "))).collect();
     if !clocks.is_empty() {
-        out.push_str(&format!(
-            "median: the GPU's part of a call ({}); call: a call of many, one after another\n",
-            clocks.join("; ")
-        ));
+        out.push_str(&line("line-median", &[("clocks", clocks.join("; ").into())]));
     }
     out
 }
@@ -157,17 +177,13 @@ fn hosts(report: &RunReport) -> String {
 fn against(report: &RunReport, wanted: Option<BackendName>) -> String {
     use BackendName::{Eager, TorchEager};
     match (wanted, report.baseline_of(wanted)) {
-        (Some(name), None) => format!("{name}: no time to compare with: it did not run, or its result was wrong\n"),
-        (Some(Eager | TorchEager), Some(_)) => {
-            "vs eager: ratios of attention alone, whose eager form writes all scores to memory. Guides that name 1.5x for \
-             sdpa and 2 to 3x for flash-attn mean whole training steps, in which attention is a part.\n"
-                .into()
-        }
+        (Some(name), None) => line("line-no-time", &[("name", name.to_string().into())]),
+        (Some(Eager | TorchEager), Some(_)) => line("line-versus-eager", &[]),
         _ => String::new(),
     }
 }
 
-fn line(r: &BackendReport, report: &RunReport, wanted: Option<BackendName>, called: bool) -> Option<Vec<Cell>> {
+fn row(r: &BackendReport, report: &RunReport, wanted: Option<BackendName>, called: bool) -> Option<Vec<Cell>> {
     let Outcome::Done { kernel, error, timings, .. } = &r.outcome else { return None };
     let mut cells = vec![r.backend.as_str().into(), ran(r.backend, kernel)];
     match timings.forward() {
@@ -228,28 +244,27 @@ pub(super) fn gradients(report: &RunReport) -> String {
         match &r.outcome {
             GradientOutcome::Done { errors, timing, .. } => {
                 if let Some((free, more)) = r.outcome.order_price() {
-                    let free = table::milliseconds(free);
-                    below.push_str(&format!(
-                        "{}: the fixed order of addition costs {more:+.1}%; in any order {free}\n",
-                        r.backend
-                    ));
+                    let figures = [("more", format!("{more:+.1}")), ("time", table::milliseconds(free))];
+                    let [more, free] = figures.map(|(name, text)| (name, text.into()));
+                    below.push_str(&line("line-order", &[("backend", r.backend.to_string().into()), more, free]));
                 }
                 if let Some(words) = timing.as_ref().and_then(Timing::launch_bound) {
                     below.push_str(&format!("{}: {words}\n", r.backend));
                 }
                 table.row(gradient_line(r, errors, timing.as_ref().map(|t| t.median_ms), report));
                 let wrong = errors.iter().filter_map(GradientError::words);
-                wrong.for_each(|words| below.push_str(&format!("{}: WRONG: {words}\n", r.backend)));
+                for why in wrong {
+                    let figures = [("backend", r.backend.to_string().into()), ("why", why.into())];
+                    below.push_str(&line("line-wrong", &figures));
+                }
             }
-            GradientOutcome::Refused { why } | GradientOutcome::Failed { why } => {
-                let word = if matches!(r.outcome, GradientOutcome::Failed { .. }) { "failed" } else { "refused" };
-                below.push_str(&format!("{}: backward {word} [{}]: {}\n", r.backend, why.code, why.message));
-                why.hint.iter().for_each(|hint| below.push_str(&format!("  help: {hint}\n")));
-            }
+            GradientOutcome::Refused { why } => below.push_str(&without("line-backward-refused", r.backend, why)),
+            GradientOutcome::Failed { why } => below.push_str(&without("line-backward-failed", r.backend, why)),
         }
     }
     let table = if table.is_empty() { String::new() } else { table.render() };
-    format!("\nbackward pass, gradients against {}\n{table}{below}", Provenance::Reference)
+    let reference = origins::whole(out::words(), &Provenance::Reference);
+    format!("\n{}{table}{below}", line("line-gradients", &[("reference", reference.into())]))
 }
 
 /// A backward pass as cells: backend, time, sum with the forward time, memory of both, worst gradient, its error and limit.
@@ -278,7 +293,7 @@ pub(super) fn gradient_line(
 pub(super) fn max_scores(report: &RunReport) -> String {
     let given: Vec<_> = report.backends.iter().filter_map(largest).collect();
     let Some(heads) = given.iter().map(|(_, heads)| heads.len()).max() else {
-        return "\nmax_scores: none of these backends returns them; flex and eager do\n".into();
+        return format!("\n{}", line("line-no-largest", &[]));
     };
     let names: Vec<String> = given.iter().map(|(name, _)| name.to_string()).collect();
     let titles: Vec<&str> = ["column-head"].into_iter().chain(names.iter().map(String::as_str)).collect();
@@ -287,7 +302,7 @@ pub(super) fn max_scores(report: &RunReport) -> String {
         let cell = |heads: &[HeadMaximum]| heads.get(head).map_or(String::new(), |top| format!("{:.4}", top.0));
         table.row([head.to_string()].into_iter().chain(given.iter().map(|(_, heads)| cell(heads))));
     }
-    format!("\nlargest score of each head, after scale, score mod and mask\n{}", table.render())
+    format!("\n{}{}", line("line-largest", &[]), table.render())
 }
 
 fn largest(r: &BackendReport) -> Option<(BackendName, &[HeadMaximum])> {
@@ -304,18 +319,18 @@ fn checked(report: &RunReport) -> String {
         _ => None,
     });
     let counted = report.backends.iter().any(|r| r.outcome.memory().is_some());
-    let memory = if counted { format!("memory: {MEMORY}\n") } else { String::new() };
+    let said = out::words();
+    let memory = || line("line-memory", &[("what", ratios::memory(said).into())]);
+    let memory = if counted { memory() } else { String::new() };
     first.map_or(String::new(), |e| {
-        format!(
-            "{memory}{}errors: largest against {} on {} of {} rows; each row has its own limit: {}\n",
-            e.nan_words()
-                .map(|words| format!("warning: {words}; a score mod that gives NaN does this\n"))
-                .unwrap_or_default(),
-            Provenance::Reference,
-            e.rows_checked,
-            e.rows_total,
-            e.allowed_from()
-        )
+        let nan = e.nan_words().map(|words| format!("warning: {words}; a score mod that gives NaN does this\n"));
+        let figures = [
+            ("reference", origins::whole(said, &Provenance::Reference)),
+            ("checked", e.rows_checked.to_string()),
+            ("all", e.rows_total.to_string()),
+            ("limit", e.allowed_from().to_string()),
+        ];
+        memory + &nan.unwrap_or_default() + &line("line-errors", &figures.map(|(name, text)| (name, text.into())))
     })
 }
 
@@ -408,7 +423,7 @@ pub(super) fn spread(row: &Value) -> String {
 /// Remarks of a run that are printed on stderr.
 pub(super) fn notes(report: &RunReport) {
     let reported: Vec<_> = report.notes.iter().filter(|d| d.severity >= Severity::Note).cloned().collect();
-    super::out::diagnostics(&reported);
+    out::diagnostics(&reported);
 }
 
 #[cfg(test)]

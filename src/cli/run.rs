@@ -205,7 +205,8 @@ fn shrink(opened: &mut Opened, compiled: &mut Compiled, inputs: &InputSource) ->
 /// `smaller copy of 8192 x 8192 tokens, 32 heads, which keeps 11.7% of its cells`.
 pub(super) fn copy_words(of: &CopyOf, kept: f64) -> String {
     let (sizes, all) = (smaller::sizes(&of.document), super::table::percent(of.kept));
-    format!("a smaller copy of {sizes}: keeps {} of its cells, the original {all}\n", super::table::percent(kept))
+    let figures = [("sizes", sizes), ("kept", super::table::percent(kept)), ("all", all)];
+    out::words().with("line-copy", &figures.map(|(name, text)| (name, text.into()))) + "\n"
 }
 
 /// For a heavy problem on a CPU: its estimated time, and a quicker alternative.

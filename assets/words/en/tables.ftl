@@ -139,3 +139,24 @@ row-cached = cached
 row-shared-memory = shared memory
 row-mean = geometric mean, head_dim 128
 row-why = { $word }: { $why }
+
+# Lines around a race's tables in the terminal.
+line-race = { $name }: { $batch } x { $heads } heads x { $q } x { $kv } tokens, head_dim { $dim }, { $dtype } on { $device }
+line-race-kv = { $name }: { $batch } x { $heads } ({ $few } kv) heads x { $q } x { $kv } tokens, head_dim { $dim }, { $dtype } on { $device }
+line-kept = keeps { $kept } of cells ({ $flop }FLOP), computes { $computed } in { $size } blocks, block sparsity { $sparsity }
+line-copy = a smaller copy of { $sizes }: keeps { $kept } of its cells, the original { $all }
+line-refused = { $backend }: refused [{ $code }]: { $why }
+line-failed = { $backend }: failed [{ $code }]: { $why }
+line-backward-refused = { $backend }: backward refused [{ $code }]: { $why }
+line-backward-failed = { $backend }: backward failed [{ $code }]: { $why }
+line-help = help: { $way }
+line-wrong = { $backend }: WRONG: { $why }
+line-median = median: the GPU's part of a call ({ $clocks }); call: a call of many, one after another
+line-no-time = { $name }: no time to compare with: it did not run, or its result was wrong
+line-versus-eager = vs eager: ratios of attention alone, whose eager form writes all scores to memory. Guides that name 1.5x for sdpa and 2 to 3x for flash-attn mean whole training steps, in which attention is a part.
+line-order = { $backend }: the fixed order of addition costs { $more }%; in any order { $time }
+line-gradients = backward pass, gradients against { $reference }
+line-largest = largest score of each head, after scale, score mod and mask
+line-no-largest = max_scores: none of these backends returns them; flex and eager do
+line-memory = memory: { $what }
+line-errors = errors: largest against { $reference } on { $checked } of { $all } rows; each row has its own limit: { $limit }

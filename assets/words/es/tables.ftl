@@ -139,3 +139,24 @@ row-cached = de la caché
 row-shared-memory = memoria compartida
 row-mean = media geométrica, head_dim 128
 row-why = { $word }: { $why }
+
+# Líneas alrededor de las tablas de una carrera en el terminal.
+line-race = { $name }: { $batch } x { $heads } cabezas x { $q } x { $kv } tokens, head_dim { $dim }, { $dtype } en { $device }
+line-race-kv = { $name }: { $batch } x { $heads } ({ $few } kv) cabezas x { $q } x { $kv } tokens, head_dim { $dim }, { $dtype } en { $device }
+line-kept = conserva { $kept } de las celdas ({ $flop }FLOP), calcula { $computed } en bloques de { $size }, dispersión por bloques { $sparsity }
+line-copy = una copia más pequeña de { $sizes }: conserva { $kept } de sus celdas, el original { $all }
+line-refused = { $backend }: rechazado [{ $code }]: { $why }
+line-failed = { $backend }: falló [{ $code }]: { $why }
+line-backward-refused = { $backend }: paso hacia atrás rechazado [{ $code }]: { $why }
+line-backward-failed = { $backend }: el paso hacia atrás falló [{ $code }]: { $why }
+line-help = ayuda: { $way }
+line-wrong = { $backend }: INCORRECTO: { $why }
+line-median = mediana: la parte de la GPU en una llamada ({ $clocks }); llamada: una de muchas, una tras otra
+line-no-time = { $name }: no hay tiempo con que comparar: no corrió, o su resultado era incorrecto
+line-versus-eager = frente a eager: razones de la atención sola, cuya forma eager escribe todas las puntuaciones en memoria. Las guías que dan 1.5x para sdpa y de 2 a 3x para flash-attn hablan de pasos de entrenamiento enteros, de los que la atención es una parte.
+line-order = { $backend }: el orden fijo de las sumas cuesta { $more }%; en cualquier orden { $time }
+line-gradients = paso hacia atrás, gradientes frente a { $reference }
+line-largest = mayor puntuación de cada cabeza, después de scale, score mod y máscara
+line-no-largest = max_scores: ninguno de estos backends las devuelve; flex y eager sí
+line-memory = memoria: { $what }
+line-errors = errores: el mayor frente a { $reference } en { $checked } de { $all } filas; cada fila tiene su propio límite: { $limit }

@@ -139,3 +139,24 @@ row-cached = कैश से
 row-shared-memory = shared memory
 row-mean = ज्यामितीय औसत, head_dim 128
 row-why = { $word }: { $why }
+
+# टर्मिनल में रेस की तालिकाओं के आसपास की पंक्तियाँ।
+line-race = { $name }: { $batch } x { $heads } हेड x { $q } x { $kv } टोकन, head_dim { $dim }, { $dtype }, { $device } पर
+line-race-kv = { $name }: { $batch } x { $heads } ({ $few } kv) हेड x { $q } x { $kv } टोकन, head_dim { $dim }, { $dtype }, { $device } पर
+line-kept = { $kept } सेल रखता है ({ $flop }FLOP), { $size } ब्लॉकों में { $computed } की गणना करता है, ब्लॉक विरलता { $sparsity }
+line-copy = { $sizes } की छोटी प्रति: अपने { $kept } सेल रखती है, मूल { $all }
+line-refused = { $backend }: अस्वीकृत [{ $code }]: { $why }
+line-failed = { $backend }: विफल [{ $code }]: { $why }
+line-backward-refused = { $backend }: बैकवर्ड अस्वीकृत [{ $code }]: { $why }
+line-backward-failed = { $backend }: बैकवर्ड विफल [{ $code }]: { $why }
+line-help = मदद: { $way }
+line-wrong = { $backend }: ग़लत: { $why }
+line-median = माध्यिका: एक कॉल में GPU का हिस्सा ({ $clocks }); कॉल: एक के बाद एक कई कॉल में से एक
+line-no-time = { $name }: तुलना के लिए समय नहीं: वह चला नहीं, या उसका परिणाम ग़लत था
+line-versus-eager = eager की तुलना: केवल attention के अनुपात, जिसका eager रूप सब स्कोर मेमोरी में लिखता है। जो गाइड sdpa के लिए 1.5x और flash-attn के लिए 2 से 3x बताते हैं, वे पूरे training step की बात करते हैं, जिसका attention एक हिस्सा है।
+line-order = { $backend }: जोड़ का निश्चित क्रम { $more }% महँगा है; किसी भी क्रम में { $time }
+line-gradients = बैकवर्ड, ग्रेडिएंट { $reference } की तुलना में
+line-largest = scale, score mod और मास्क के बाद हर हेड का सबसे बड़ा स्कोर
+line-no-largest = max_scores: इनमें से कोई बैकएंड इन्हें नहीं लौटाता; flex और eager लौटाते हैं
+line-memory = मेमोरी: { $what }
+line-errors = त्रुटियाँ: { $reference } की तुलना में सबसे बड़ी, { $all } में से { $checked } पंक्तियों पर; हर पंक्ति की अपनी सीमा है: { $limit }

@@ -139,3 +139,24 @@ row-cached = 来自缓存
 row-shared-memory = 共享内存
 row-mean = 几何平均，head_dim 128
 row-why = { $word }：{ $why }
+
+# 终端中竞速表格前后的文字。
+line-race = { $name }：{ $batch } x { $heads } 个头 x { $q } x { $kv } 个 token，head_dim { $dim }，{ $dtype }，在 { $device } 上
+line-race-kv = { $name }：{ $batch } x { $heads }（{ $few } kv）个头 x { $q } x { $kv } 个 token，head_dim { $dim }，{ $dtype }，在 { $device } 上
+line-kept = 保留 { $kept } 的单元格（{ $flop }FLOP），以 { $size } 的块计算 { $computed }，块稀疏度 { $sparsity }
+line-copy = { $sizes } 的缩小副本：保留其单元格的 { $kept }，原设计保留 { $all }
+line-refused = { $backend }：被拒绝 [{ $code }]：{ $why }
+line-failed = { $backend }：失败 [{ $code }]：{ $why }
+line-backward-refused = { $backend }：反向计算被拒绝 [{ $code }]：{ $why }
+line-backward-failed = { $backend }：反向计算失败 [{ $code }]：{ $why }
+line-help = 帮助：{ $way }
+line-wrong = { $backend }：错误：{ $why }
+line-median = 中位数：一次调用中 GPU 的部分（{ $clocks }）；调用：连续多次调用中的一次
+line-no-time = { $name }：没有可比较的时间：它没有运行，或结果是错的
+line-versus-eager = 对 eager：只是注意力的倍数，eager 形式把所有分数写入内存。指南中 sdpa 的 1.5x 和 flash-attn 的 2 到 3x 指整个训练步，注意力只是其中一部分。
+line-order = { $backend }：固定的相加顺序多用 { $more }%；任意顺序为 { $time }
+line-gradients = 反向计算，梯度与{ $reference }相比
+line-largest = 每个头的最大分数，在 scale、score mod 和掩码之后
+line-no-largest = max_scores：这些后端都不返回它；flex 和 eager 返回
+line-memory = 内存：{ $what }
+line-errors = 误差：与{ $reference }相比的最大值，核对了 { $all } 行中的 { $checked } 行；每行有自己的限度：{ $limit }
