@@ -300,7 +300,8 @@ impl HeatMap {
                 None => say(ui, "heat-hint").into(),
                 Some([row, col]) => words(words_of(ui.ctx()), data, row, col),
             };
-            ui.label(words);
+            // beside a narrow picture it is cut where it can be seen that it is
+            ui.add(egui::Label::new(words).truncate());
         });
     }
 }

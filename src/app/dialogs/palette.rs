@@ -7,6 +7,7 @@ use crate::app::canvas::{Texts, cell_of};
 use crate::app::command::Command;
 use crate::app::drafts::palette::PaletteDialog;
 use crate::app::language::{say, words};
+use crate::app::panels::share;
 use crate::document::library;
 use crate::words::{Language, Words};
 use egui::{Key, Modifiers, RichText, ScrollArea, TextEdit, Ui};
@@ -78,6 +79,17 @@ impl Entry {
         }
     }
 
+    /// What it is found by: its text, and what the menu that it stands in is called.
+    fn names(&self, words: &'static Words) -> Vec<String> {
+        let text = self.text(words);
+        match self {
+            Entry::Command(command) if share::CANVAS.contains(command) || share::PAGE.contains(command) => {
+                vec![format!("{} {text}", words.text("menu-share")), text]
+            }
+            _ => vec![text],
+        }
+    }
+
     fn actions(&self) -> Vec<Action> {
         match self {
             Entry::Command(command) => vec![Action::Command(*command)],
@@ -105,7 +117,7 @@ fn found(text: &str, words: &'static Words, of_document: &[Entry]) -> Vec<Entry>
     let all = commands.chain(settings).chain(presets).chain(patterns).chain(of_document.iter().cloned());
     // by its English name too, which keyboards of all languages can type
     let spoken = [words, Words::of(Language::English)];
-    let near = |e: &Entry| spoken.iter().filter_map(|words| distance(text, &e.text(words))).min();
+    let near = |e: &Entry| spoken.iter().flat_map(|words| e.names(words)).filter_map(|n| distance(text, &n)).min();
     let mut scored: Vec<(u32, Entry)> = all.filter_map(|e| Some((near(&e)?, e))).collect();
     scored.sort_by_key(|(score, _)| *score);
     cell.into_iter().chain(scored.into_iter().map(|(_, entry)| entry)).collect()
@@ -265,6 +277,19 @@ mod tests {
             assert_eq!(first(typed), meant, "{typed}");
         }
         assert_eq!(found("qqqzzz", english(), &[]), []);
+    }
+
+    #[test]
+    fn what_the_share_menu_holds_is_found_by_its_name() {
+        let first = |typed: &str, words| found(typed, words, &[]).into_iter().take(4).collect::<Vec<_>>();
+        for (typed, language) in
+            [("share", Language::English), ("compartir", Language::Spanish), ("share", Language::Chinese)]
+        {
+            let found = first(typed, Words::of(language));
+            for command in share::CANVAS.iter().chain(share::PAGE) {
+                assert!(found.contains(&Entry::Command(*command)), "{typed}: {command:?} is not in {found:?}");
+            }
+        }
     }
 
     #[test]
