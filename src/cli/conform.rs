@@ -90,7 +90,7 @@ pub(super) fn conform(args: Args) -> Result<(), Failure> {
 
 /// A design's gradients.
 fn gradients(args: Args) -> Result<(), Failure> {
-    let Some(design) = args.cases.as_ref().and_then(|path| path.to_str()) else {
+    let Some(design) = args.cases.as_deref().map(arguments::as_text).transpose()? else {
         let why = Diagnostic::error("conform-design", "--grad needs a design");
         return Err(Failure::WrongUse(why.hint("maskloom conform --grad PRESET --backend torch:flex")));
     };

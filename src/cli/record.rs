@@ -98,7 +98,7 @@ pub(super) fn record(args: &Args) -> Result<(), Failure> {
 fn detached(args: &Args, worker: &mut Worker, steps: Vec<Step>) -> Result<(), Failure> {
     let title = format!("record of {} presets", steps.len());
     let into = std::path::absolute(&args.into).unwrap_or_else(|_| args.into.clone());
-    let notes = json!({ "into": into.to_string_lossy() });
+    let notes = json!({ "into": arguments::as_text(&into)? });
     let batch = Batch { what: "record".into(), title, steps, notes };
     detach::start(&args.at.target, worker, batch)?.tell(false)
 }

@@ -193,7 +193,7 @@ fn printed(args: &Args) -> Result<(), Failure> {
         (Some(chart), from) => {
             let drawn = chart::of(from.as_deref())?;
             figures::write(&drawn, chart)?;
-            if args.json { out::json(&json!({ "chart": chart })) } else { Ok(()) }
+            if args.json { out::json(&json!({ "chart": out::path(chart) })) } else { Ok(()) }
         }
         (None, Some(from)) => out::text(&recorded::table(from)?),
         (None, None) => Err(Diagnostic::error("no-run", "recorded needs a file to print")
