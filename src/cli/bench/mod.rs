@@ -35,6 +35,7 @@ use crate::backends::stats;
 use crate::base::{BackendName, Diagnostic, Lengths};
 use crate::ir::graph::Mod;
 use crate::problem::result::Timing;
+use crate::worker::files;
 use crate::worker::machine;
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -156,6 +157,7 @@ impl Frames {
 
 /// Runs the command.
 pub(super) fn bench(args: Args) -> Result<(), Failure> {
+    args.out.iter().chain(&args.chart).try_for_each(|path| files::can_save(path))?;
     let (rows, right) = match args.what {
         What::Blocks => (blocks::rows(&args)?, true),
         What::Canvas => (canvas::rows(&args)?, true),

@@ -22,11 +22,8 @@ fn what_is_written_has_the_name_that_was_given_and_the_json_is_whole() {
     let bench = Bench::new();
     let run = ["run", "band.json", "--device", "cpu", "--rounds", "1", "--backend", "flex"];
     bench.run(&[&run[..], &["--save-run", "run.json"]].concat()).ok();
-    bench.run(&["recorder", "--sample"]).ok();
-    let capture = std::fs::read_dir(bench.path(""))
-        .expect("a folder")
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let capture = capture.into_iter().find(|name| name.ends_with(".safetensors")).expect("a capture");
+    bench.run(&["recorder", "--sample", "--to", "sample"]).ok();
+    let capture = "sample/lm.safetensors";
     let long: Vec<&str> = run.iter().copied().chain(["--save-run"]).collect();
     let out: Vec<&str> = run.iter().copied().chain(["--out"]).collect();
     for (args, ending) in [
@@ -43,12 +40,12 @@ fn what_is_written_has_the_name_that_was_given_and_the_json_is_whole() {
         (&["report", "run.json", "--out"], ".md"),
         (&["report", "run.json", "--out"], ".csv"),
         (&["report", "run.json", "--out"], "-run.svg"),
-        (&["atlas", &capture, "--page"], "-atlas.html"),
-        (&["atlas", &capture, "--out"], "-atlas.png"),
-        (&["suggest", &capture, "--page"], "-suggest.html"),
-        (&["suggest", &capture, "--out"], "-proposals"),
-        (&long, "-run.json"),
-        (&out, "-out.safetensors"),
+        (&["atlas", capture, "--page"], "-atlas.html"),
+        (&["atlas", capture, "--out"], "-atlas.png"),
+        (&["suggest", capture, "--page"], "-suggest.html"),
+        (&["suggest", capture, "--out"], "-proposals"),
+        (&long[..], "-run.json"),
+        (&out[..], "-out.safetensors"),
     ] {
         let name = odd(ending);
         let said = ran(&bench, args, &[&name, OsStr::new("--json")]).ok();
@@ -82,6 +79,26 @@ fn what_cannot_be_passed_on_under_its_name_is_refused_by_it() {
     ran(&bench, &[], &[&json]).fails(2, &["invalid UTF-8"]);
     ran(&bench, &["check"], &[&json]).fails(2, &["invalid UTF-8"]);
     ran(&bench, &[], &[&json, OsStr::new("--frob")]).fails(2, &["error"]);
+}
+
+/// A race of hours printed nothing, because the folder for its file was not there.
+#[test]
+fn results_are_on_the_screen_before_they_are_saved_and_a_place_is_looked_for_before_them() {
+    let bench = Bench::new();
+    let run = ["run", "band.json", "--device", "cpu", "--rounds", "1", "--backend", "flex"];
+    for flag in ["--save-run", "--out"] {
+        let name = if flag == "--out" { "none/r.safetensors" } else { "none/r.json" };
+        let early = bench.run(&[&run[..], &[flag, name]].concat()).fails(1, &["error[cannot-write]", "no such folder"]);
+        assert!(early.out.is_empty(), "{}", early.out);
+        let full = bench.run(&[&run[..], &[flag, "/dev/full"]].concat()).fails(1, &["error[disk-full]"]);
+        assert!(full.out.contains("flex"), "{}", full.out);
+    }
+    bench.run(&["recorder", "--sample", "--to", "s"]).ok();
+    for args in
+        [&["atlas", "s/lm.safetensors", "--out"][..], &["quality", "band.json", "s/lm.safetensors", "--picture"]]
+    {
+        bench.run(&[args, &["none/p.png"]].concat()).fails(1, &["error[cannot-write]", "no such folder"]);
+    }
 }
 
 /// `report --out F.csv --json` wrote JSON under the name of a table, and said nothing.
