@@ -25,6 +25,7 @@ struct Stored {
     /// Seconds since 1970.
     at: u64,
     /// The file that has an older state of it.
+    #[serde(default, with = "crate::base::kept_path")]
     path: Option<PathBuf>,
     /// The document file's text.
     document: String,
@@ -40,8 +41,8 @@ pub(crate) struct Kept {
     pub path: Option<PathBuf>,
 }
 
-/// Makes the bytes of a file, later.
-pub(crate) type Bytes = Box<dyn FnOnce() -> Vec<u8> + Send>;
+/// Makes the bytes of a file, later. Errors are no file: an empty one would take the place of the last that was whole.
+pub(crate) type Bytes = Box<dyn FnOnce() -> serde_json::Result<Vec<u8>> + Send>;
 
 /// The path of a stored document, and its content. `again`: the file from which it was restored.
 pub(crate) fn keep(
@@ -60,7 +61,7 @@ pub(crate) fn keep(
     let (last, path, at) = (last.cloned(), path.map(Path::to_path_buf), now.as_secs());
     let bytes = move || {
         let stored = Stored { name: copy.name.clone(), last, at, path, document: file::to_json(&copy) };
-        serde_json::to_vec(&stored).unwrap_or_default()
+        serde_json::to_vec(&stored)
     };
     (file, Box::new(bytes))
 }
@@ -132,7 +133,8 @@ mod tests {
         let mut document = empty_document("text 3 | image 2x2");
         document.name = name.into();
         let (file, bytes) = keep(root, &document, Some(&Title::Paint), Some(Path::new("/a/b.json")), None);
-        files::save_under(file.parent().unwrap(), &file.file_name().unwrap().to_string_lossy(), &bytes()).unwrap();
+        files::save_under(file.parent().unwrap(), &file.file_name().unwrap().to_string_lossy(), &bytes().unwrap())
+            .unwrap();
         file
     }
 

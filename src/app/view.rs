@@ -53,6 +53,7 @@ pub(crate) struct View {
     /// Whether the window starts with the first steps.
     pub start_strip: bool,
     /// Newest first.
+    #[serde(with = "crate::base::kept_path")]
     pub recent: Vec<PathBuf>,
     pub target: Target,
     /// Machines that answered, newest first.

@@ -12,6 +12,7 @@ pub mod export_file;
 pub mod file_dtype;
 pub mod float;
 pub mod identity;
+pub mod kept_path;
 pub mod memory;
 pub mod names;
 pub mod nearest;

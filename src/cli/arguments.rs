@@ -7,6 +7,15 @@ use crate::base::words::count;
 use crate::base::{BackendName, DType, Device, Diagnostic, HostTensor, Layout};
 use crate::document::model::{ArgValue, CodeRef};
 use crate::worker::protocol::{GradientRequest, RunRequest, SeedSource};
+use std::path::Path;
+
+/// A path as documents, jobs and other machines take it. Errors: its name is no text, and another file would be meant.
+pub(super) fn as_text(path: &Path) -> Result<String, Diagnostic> {
+    path.to_str().map(String::from).ok_or_else(|| {
+        let message = format!("{} is not UTF-8, as names must be that are passed on", path.display());
+        Diagnostic::error("path-not-text", message).hint("rename the file or its folder")
+    })
+}
 
 /// `cpu`, `cuda`, `cuda:1`.
 pub(super) fn device(text: &str) -> Result<Device, String> {

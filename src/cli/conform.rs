@@ -58,6 +58,7 @@ pub(super) fn conform(args: Args) -> Result<(), Failure> {
     if args.grad {
         return gradients(args);
     }
+    args.out.iter().try_for_each(|path| files::can_save(path))?;
     let what = match (args.cases, args.random) {
         (_, Some(count)) => What::Random { count, seed: args.overrides.seed.unwrap_or(0) },
         (Some(file), None) => What::Cases { file, package: args.code.packages.into_iter().next(), out: args.out },
@@ -90,16 +91,16 @@ pub(super) fn conform(args: Args) -> Result<(), Failure> {
 
 /// A design's gradients.
 fn gradients(args: Args) -> Result<(), Failure> {
-    let Some(design) = args.cases.as_ref().and_then(|path| path.to_str()) else {
+    let Some(design) = args.cases.as_deref().map(arguments::as_text).transpose()? else {
         let why = Diagnostic::error("conform-design", "--grad needs a design");
         return Err(Failure::WrongUse(why.hint("maskloom conform --grad PRESET --backend torch:flex")));
     };
-    if are_cases(design) {
+    if are_cases(&design) {
         let why =
             Diagnostic::error("conform-design", format!("{design} holds cases computed by PyTorch, not a design"));
         return Err(Failure::WrongUse(why.hint(format!("maskloom conform {design} checks them, their gradients too"))));
     }
-    let opened = opened::open(design, &args.code, &args.overrides)?;
+    let opened = opened::open(&design, &args.code, &args.overrides)?;
     let compiled = opened.compile()?;
     let problem = opened.problem(&compiled)?;
     let seed = opened.document.settings.seed;

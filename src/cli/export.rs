@@ -158,7 +158,7 @@ fn refuse_to_replace(args: &Args, all: &[ExportFile]) -> Result<(), Failure> {
 
 fn tell(args: &Args, all: &[ExportFile]) -> Result<(), Failure> {
     if args.json {
-        let one = |f: &ExportFile| json!({ "path": args.to.join(&f.name), "bytes": f.bytes.len(), "what": f.what });
+        let one = |f: &ExportFile| json!({ "path": out::path(&args.to.join(&f.name)), "bytes": f.bytes.len(), "what": f.what });
         return out::json(&json!({ "files": all.iter().map(one).collect::<Vec<_>>() }));
     }
     let mut table = Table::default();

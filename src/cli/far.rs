@@ -3,6 +3,7 @@
 //! Invariant: the command there is the one that was typed, without its place; a capture stays, tables and pictures come back. Must not
 //! know what is measured.
 
+use super::arguments;
 use super::detach::{Show, follow, start};
 use super::jobs;
 use super::opened;
@@ -50,7 +51,8 @@ pub(super) struct Command {
 
 /// Starts it where the flags say, and shows its end unless it is detached.
 pub(super) fn command(far: &Far, command: Command, as_json: bool) -> Result<(), Failure> {
-    let mut words: Vec<String> = own_words(std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()));
+    let words = std::env::args_os().skip(1).map(|word| arguments::as_text(Path::new(&word)));
+    let mut words = own_words(words.collect::<Result<Vec<_>, _>>()?.into_iter());
     let (mut sent, mut back) = (BTreeMap::new(), BTreeMap::new());
     if let Some(name) = &command.document {
         let (path, entry) = match opened::python(name) {
@@ -76,7 +78,7 @@ pub(super) fn command(far: &Far, command: Command, as_json: bool) -> Result<(), 
         let plain = plain_name(path)?;
         let whole = std::path::absolute(path).unwrap_or_else(|_| path.clone());
         replace(&mut words, &path.to_string_lossy(), &plain);
-        back.insert(plain, whole.to_string_lossy().into_owned());
+        back.insert(plain, arguments::as_text(&whole)?);
     }
     let step = Step { label: String::new(), work: Work::Command { words, files: sent } };
     let notes = json!({ "files": back });

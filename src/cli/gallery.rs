@@ -43,7 +43,7 @@ pub(super) fn page(args: &Args) -> Result<(), Failure> {
     }
     let page = args.out.join(PAGE);
     if args.json {
-        return out::json(&json!({ "page": page, "presets": made.len() - 1 }));
+        return out::json(&json!({ "page": out::path(&page), "presets": made.len() - 1 }));
     }
     out::text(&format!("{} presets on {}\n", made.len() - 1, page.display()))
 }

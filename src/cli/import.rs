@@ -2,6 +2,7 @@
 //!
 //! Invariant: nothing is replaced without --force; missing information is reported. Must not know file formats.
 
+use super::arguments;
 use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
@@ -59,7 +60,8 @@ pub(super) fn import(args: Args) -> Result<(), Failure> {
     files::save_with_folders(&to, file::to_json(&document).as_bytes())?;
     let layers = document.layers.len() + document.scores.len();
     if args.json {
-        let object = json!({ "file": to, "q_len": lengths.q_len, "kv_len": lengths.kv_len, "layers": layers });
+        let object =
+            json!({ "file": out::path(&to), "q_len": lengths.q_len, "kv_len": lengths.kv_len, "layers": layers });
         return out::json(&object);
     }
     let what = format!("{} layers over {} x {} tokens", layers, lengths.q_len, lengths.kv_len);
@@ -73,7 +75,7 @@ fn preset_of_config(name: &str) -> Result<Option<String>, Failure> {
         return Ok(None);
     }
     match imports::preset_beside(path) {
-        Ok(Some(preset)) => Ok(Some(as_text(preset)?)),
+        Ok(Some(preset)) => Ok(Some(arguments::as_text(&preset)?)),
         none => {
             let why = match none {
                 Err(why) => format!("and {why}"),
@@ -85,17 +87,9 @@ fn preset_of_config(name: &str) -> Result<Option<String>, Failure> {
     }
 }
 
-/// A path as a document can hold it.
-fn as_text(path: PathBuf) -> Result<String, Diagnostic> {
-    path.into_os_string().into_string().map_err(|path| {
-        Diagnostic::error("path-not-text", format!("{} is not UTF-8, as paths in documents are", path.display()))
-            .hint("rename the file or its folder")
-    })
-}
-
 /// Linked code becomes text of the document if it works without its folder; otherwise the link becomes a full path.
 fn embed(document: &mut Document, path: &Path, from: &Files) -> Result<(), Failure> {
-    let linked = as_text(std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()))?;
+    let linked = arguments::as_text(&std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf()))?;
     let source = files::read_text(path)?;
     let text = |code: &LinkedCode| {
         let LinkedCode { entry, args, tensors, .. } = code.clone();

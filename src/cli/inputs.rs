@@ -51,7 +51,7 @@ impl InputArgs {
             // the worker may have another current folder
             shown = std::path::absolute(path).unwrap_or(shown);
         }
-        let path = shown.to_string_lossy().into_owned();
+        let path = arguments::as_text(&shown)?;
         Ok(InputSource::File { path, names: self.names.clone(), layout: self.layout })
     }
 

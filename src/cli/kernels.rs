@@ -96,7 +96,9 @@ fn list(as_json: bool) -> Result<(), Failure> {
     let age = |used: SystemTime| used.elapsed().map_or(0, |d| d.as_secs());
     if as_json {
         let one = |k: &crate::backends::cuda::Listed| json!({ "key": k.key, "kernel": cache.about(&k.key), "bytes": k.bytes, "unused_s": age(k.used) });
-        return out::json(&json!({ "folder": cache.folder(), "kernels": kernels.iter().map(one).collect::<Vec<_>>() }));
+        return out::json(
+            &json!({ "folder": out::path(cache.folder()), "kernels": kernels.iter().map(one).collect::<Vec<_>>() }),
+        );
     }
     let mut table = Table::told(&["column-key", "column-kernel", "column-size", "column-used"]);
     for k in &kernels {

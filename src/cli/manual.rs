@@ -76,7 +76,7 @@ fn pages(line: Command, folder: &Path, as_json: bool) -> Result<(), Failure> {
         written.push(name);
     }
     if as_json {
-        return out::json(&serde_json::json!({ "folder": folder, "pages": written }));
+        return out::json(&serde_json::json!({ "folder": out::path(folder), "pages": written }));
     }
     out::text(&format!("{} pages in {}\n", written.len(), folder.display()))
 }

@@ -197,7 +197,8 @@ fn mistyped(why: &clap::Error, words: impl IntoIterator<Item = String>) -> Optio
 
 /// A command line that clap refuses, or a help page.
 fn not_understood(why: &clap::Error) -> ExitCode {
-    if let Some(why) = mistyped(why, std::env::args()) {
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    if let Some(why) = mistyped(why, words) {
         return exit(Err(Failure::WrongUse(why)));
     }
     if why.use_stderr() && out::wants_json() {

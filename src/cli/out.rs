@@ -8,6 +8,7 @@ use crate::words::{Language, Words};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -54,6 +55,11 @@ pub(super) fn text(text: &str) -> Result<(), Failure> {
             .hint("redirect it to a disk with space")
             .into(),
     })
+}
+
+/// A path as a JSON object has it. serde refuses names that are not UTF-8, and `json!` panics where it does.
+pub(super) fn path(path: &Path) -> String {
+    path.display().to_string()
 }
 
 /// Writes one JSON object to stdout.

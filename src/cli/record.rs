@@ -14,8 +14,9 @@ use crate::document::library;
 use crate::document::model::Document;
 use crate::problem::result::RunReport;
 use crate::tasks::plan::{self, ROUNDS};
-use crate::tasks::recorded::{Collection, RECORDED_VERSION, Recorded, fingerprint};
+use crate::tasks::recorded::{Collection, Recorded, fingerprint};
 use crate::tasks::run_file::RunFile;
+use crate::worker::files;
 use crate::worker::protocol::RunRequest;
 use crate::worker::protocol::detached::{Batch, Piece, PieceEnd, Step, Work};
 use serde_json::json;
@@ -53,11 +54,11 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn record(args: &Args) -> Result<(), Failure> {
-    let mut collection = Collection::open(&args.into)?;
-    collection.maskloom_recorded = RECORDED_VERSION;
     if !args.from.is_empty() {
-        return take(args, &mut collection);
+        return take(args);
     }
+    let mut collection = Collection::open(&args.into)?;
+    files::alone(&args.into, || files::can_save(&args.into))?;
     let all = || library::presets().iter().map(|p| p.name.to_string()).collect();
     let names: Vec<String> = if args.presets.is_empty() { all() } else { args.presets.clone() };
     let mut worker = Worker::connect(&args.at.target)?;
@@ -82,8 +83,7 @@ pub(super) fn record(args: &Args) -> Result<(), Failure> {
         match one(&opened.document, &request, &mut worker) {
             Ok((run, line)) => {
                 out::text(&format!("{name}: {line}\n"))?;
-                collection.runs.insert(name, run);
-                collection.save(&args.into)?;
+                collection = Collection::add(&args.into, [(name, run)])?;
             }
             Err(Failure::Reported(why)) => failed.push(not_recorded(&name, &why)?),
             Err(other) => return Err(other),
@@ -98,7 +98,7 @@ pub(super) fn record(args: &Args) -> Result<(), Failure> {
 fn detached(args: &Args, worker: &mut Worker, steps: Vec<Step>) -> Result<(), Failure> {
     let title = format!("record of {} presets", steps.len());
     let into = std::path::absolute(&args.into).unwrap_or_else(|_| args.into.clone());
-    let notes = json!({ "into": into.to_string_lossy() });
+    let notes = json!({ "into": arguments::as_text(&into)? });
     let batch = Batch { what: "record".into(), title, steps, notes };
     detach::start(&args.at.target, worker, batch)?.tell(false)
 }
@@ -110,9 +110,7 @@ pub(super) fn show_job(batch: &Batch, pieces: &[Piece], how: &detach::Show) -> R
         let why = Diagnostic::error("record-into", "the job does not say which file its runs are for");
         return Err(Failure::WrongUse(why.hint("name it: --into presets/recorded/nvidia_h200.json")));
     };
-    let mut collection = Collection::open(&into)?;
-    collection.maskloom_recorded = RECORDED_VERSION;
-    let mut failed = Vec::new();
+    let (mut runs, mut failed) = (Vec::new(), Vec::new());
     for piece in pieces {
         let Some(Step { label: name, work: Work::Race { request } }) = batch.steps.get(piece.step) else { continue };
         let kept = match &piece.end {
@@ -127,13 +125,12 @@ pub(super) fn show_job(batch: &Batch, pieces: &[Piece], how: &detach::Show) -> R
         match kept {
             Ok((run, line)) => {
                 out::text(&format!("{name}: {line}\n"))?;
-                collection.runs.insert(name.clone(), run);
+                runs.push((name.clone(), run));
             }
             Err(why) => failed.push(not_recorded(name, &why)?),
         }
     }
-    collection.save(&into)?;
-    end(&collection, &into, failed)
+    end(&Collection::add(&into, runs)?, &into, failed)
 }
 
 fn not_recorded(name: &str, why: &[Diagnostic]) -> Result<String, Failure> {
@@ -166,14 +163,14 @@ fn recorded(document: &Document, request: &RunRequest, report: &RunReport) -> Re
 }
 
 /// Stores runs that were saved before.
-fn take(args: &Args, collection: &mut Collection) -> Result<(), Failure> {
-    let mut failed = Vec::new();
+fn take(args: &Args) -> Result<(), Failure> {
+    let (mut runs, mut failed) = (Vec::new(), Vec::new());
     for path in &args.from {
         let run = RunFile::open(path)?;
         match preset_of(&run.document, path).and_then(|name| Ok((name, Recorded::of_run(&run)?))) {
             Ok((name, run)) => {
                 out::text(&format!("{name}: {}\n", run.summary().unwrap_or_default()))?;
-                collection.runs.insert(name.to_string(), run);
+                runs.push((name.to_string(), run));
             }
             Err(why) => {
                 out::diagnostics(&[why]);
@@ -181,8 +178,7 @@ fn take(args: &Args, collection: &mut Collection) -> Result<(), Failure> {
             }
         }
     }
-    collection.save(&args.into)?;
-    end(collection, &args.into, failed)
+    end(&Collection::add(&args.into, runs)?, &args.into, failed)
 }
 
 /// The preset of a run's document. Errors: there is none, or it has changed since.

@@ -94,7 +94,7 @@ pub(super) fn render(args: Args) -> Result<(), Failure> {
         let written = std::fs::metadata(&args.out).map_or(bytes, |meta| meta.len());
         let shown = json!({ "b": args.b, "h": args.h, "rows": [view.q.start, view.q.end], "cols": [view.kv.start, view.kv.end] });
         out::json(
-            &json!({ "picture": args.out, "width": view.width, "height": view.height, "bytes": written, "shown": shown }),
+            &json!({ "picture": out::path(&args.out), "width": view.width, "height": view.height, "bytes": written, "shown": shown }),
         )?;
     }
     Ok(())

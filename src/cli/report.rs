@@ -14,7 +14,7 @@ use crate::tasks::run_file::{self, Change, PassChange, RunFile};
 use crate::words::Words;
 use crate::worker::files;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Write a saved run as Markdown, or compare two runs
 #[derive(Debug, clap::Args)]
@@ -27,45 +27,70 @@ pub(super) struct Args {
     /// Write to a file instead of stdout: Markdown, the times as a figure with their numbers beside it, or the tables as CSV or TeX
     #[arg(long, value_name = "F.md|svg|pdf|csv|tex", value_parser = super::ending::one_of(&["md", "svg", "pdf", "csv", "tex"]))]
     out: Option<PathBuf>,
-    /// Print one JSON object instead of Markdown
+    /// Print one JSON object instead of Markdown; with --out, the names of what was written
     #[arg(long)]
     json: bool,
 }
+
+/// A later run, with what changed and what differs besides.
+type Compared = (Vec<Change>, Vec<String>);
 
 /// Runs the command.
 pub(super) fn report(args: Args) -> Result<(), Failure> {
     let run = RunFile::open(&args.run)?;
     let other = args.compare.as_deref().map(RunFile::open).transpose()?;
     let compared = other.as_ref().map(|other| run_file::compare(&run, other));
-    // a file is read by others
-    let form = if args.out.is_some() { Table::markdown } else { Table::markdown_shown };
-    let text = match (&compared, args.json) {
-        (None, false) => markdown(&run, form),
-        (None, true) => run.to_json()?,
-        (Some((changes, differences)), true) => {
-            format!("{:#}\n", json!({ "changes": changes, "differences": differences }))
+    match &args.out {
+        None => printed(&run, compared.as_ref(), args.json),
+        Some(path) => {
+            let files = written(&run, compared.as_ref(), path)?;
+            if args.json { out::json(&json!({ "files": files })) } else { Ok(()) }
         }
-        (Some((changes, differences)), false) => comparison(changes, differences, form),
-    };
-    let tables = || match &compared {
+    }
+}
+
+fn printed(run: &RunFile, compared: Option<&Compared>, as_json: bool) -> Result<(), Failure> {
+    if as_json {
+        return match compared {
+            None => out::text(&run.to_json()?),
+            Some((changes, differences)) => {
+                out::text(&format!("{:#}\n", json!({ "changes": changes, "differences": differences })))
+            }
+        };
+    }
+    match file(&all_tables(run, compared), table::form().ending()) {
+        Some(tables) => out::text(&table::marked(&tables)),
+        None => out::text(&in_markdown(run, compared, Table::markdown_shown)),
+    }
+}
+
+/// Writes a file of the kind that its name says; the names of what is written.
+fn written(run: &RunFile, compared: Option<&Compared>, path: &Path) -> Result<Vec<String>, Failure> {
+    if figures::is_figure(path) {
+        if compared.is_some() {
+            let why = Diagnostic::error("report-figure", "a comparison of two runs has no figure");
+            return Err(Failure::WrongUse(why.hint("write it as .md, .csv or .tex, or the figure of each run")));
+        }
+        return figures::write(&figures::race(run), path);
+    }
+    let ending = super::ending::of(path).unwrap_or_default();
+    // a file is read by others
+    let text = file(&all_tables(run, compared), &ending).unwrap_or_else(|| in_markdown(run, compared, Table::markdown));
+    files::save(path, text.as_bytes())?;
+    Ok(vec![out::path(path)])
+}
+
+fn all_tables(run: &RunFile, compared: Option<&Compared>) -> Vec<Table> {
+    match compared {
         None => tables(&run.report),
         Some((changes, _)) => vec![changed(changes)],
-    };
-    let ending = args.out.as_deref().and_then(super::ending::of).unwrap_or_default();
-    match &args.out {
-        Some(path) if figures::is_figure(path) && other.is_some() => {
-            let why = Diagnostic::error("report-figure", "a comparison of two runs has no figure");
-            Err(Failure::WrongUse(why.hint("write it as .md, .csv or .tex, or the figure of each run")))
-        }
-        Some(path) if figures::is_figure(path) => figures::write(&figures::race(&run), path).map(drop),
-        Some(path) => {
-            let text = if args.json { None } else { file(&tables(), &ending) }.unwrap_or(text);
-            Ok(files::save(path, text.as_bytes())?)
-        }
-        None => match file(&tables(), table::form().ending()).filter(|_| !args.json) {
-            Some(tables) => out::text(&table::marked(&tables)),
-            None => out::text(&text),
-        },
+    }
+}
+
+fn in_markdown(run: &RunFile, compared: Option<&Compared>, form: fn(&Table) -> String) -> String {
+    match compared {
+        None => markdown(run, form),
+        Some((changes, differences)) => comparison(changes, differences, form),
     }
 }
 

@@ -104,6 +104,8 @@ fn only_gradients() -> Failure {
 
 /// Runs the command.
 pub(super) fn run(args: Args) -> Result<(), Failure> {
+    // a race of hours has its results on the screen, and the file that they are for is known to have a place
+    args.out.iter().chain(&args.save_run).try_for_each(|path| files::can_save(path))?;
     let mut opened = opened::open(&args.preset, &args.code, &args.overrides)?;
     let inputs = args.inputs.source(&mut opened.document, &args.overrides, args.at.target.trim().is_empty())?;
     let mut compiled = opened.compile()?;
@@ -145,15 +147,16 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         return detach::start(&args.at.target, &mut worker, view.batch(request))?.tell(args.json);
     }
     let (report, payloads) = worker.run(request.clone())?;
+    let shown = show(&view, &request, &report, args.json);
     if let Some(path) = &args.out {
         save_outputs(path, &payloads)?;
     }
     if let Some(path) = &args.save_run {
-        let mut run = RunFile::new(&opened.document, &compiled, &request, report.clone());
-        run.copy_of = view.copy.clone().map(Box::new);
+        let mut run = RunFile::new(&opened.document, &compiled, &request, report);
+        run.copy_of = view.copy.map(Box::new);
         run.save(path)?;
     }
-    show(&view, &request, &report, args.json)
+    shown
 }
 
 /// The result of a detached run.

@@ -79,7 +79,7 @@ pub(super) fn share(args: Args) -> Result<(), Failure> {
     let made = sharing::html(&opened.document, &problem, &opened.files, report, shown, language, &Control::new())?;
     files::save(&out, &made.bytes)?;
     match args.json {
-        true => out::json(&json!({ "page": out, "bytes": made.bytes.len(), "name": opened.document.name })),
+        true => out::json(&json!({ "page": out::path(&out), "bytes": made.bytes.len(), "name": opened.document.name })),
         false => told(&out, &made),
     }
 }

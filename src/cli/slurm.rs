@@ -3,6 +3,7 @@
 //! Invariant: the folder alone tells what is done; the same command shows it, and submits nothing twice unless it is asked to; Slurm
 //! schedules, not we. Must not know how points are made.
 
+use super::arguments;
 use super::out::{self, Failure};
 use super::point;
 use super::spread::{End, Point};
@@ -128,7 +129,7 @@ fn submit(args: &SlurmArgs, at: &Path, missing: &[usize]) -> Result<(), Failure>
     for folder in ["done", "logs"] {
         std::fs::create_dir_all(at.join(folder)).map_err(|e| files::cannot_write(at, &e))?;
     }
-    let (folder, program) = (quoted(&at.to_string_lossy()), quoted(&program.to_string_lossy()));
+    let (folder, program) = (quoted(&arguments::as_text(at)?), quoted(&arguments::as_text(&program)?));
     // written beside and renamed: a killed task leaves no half result
     let script = format!(
         "#!/bin/sh\ncd {folder} || exit 1\nn=$SLURM_ARRAY_TASK_ID\nexec 2>\"logs/$n\"\n{program} point \"points/$n.json\" >\"done/.$n.$$\" && \

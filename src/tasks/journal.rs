@@ -36,6 +36,13 @@ pub struct Journal {
     pub known: BTreeMap<String, Done>,
 }
 
+/// Whether this may be a line of ours that was not written to its end: its beginning, or bytes that a power cut left empty.
+fn is_part(line: &[u8]) -> bool {
+    const BEGIN: &[u8] = b"{\"key\":\"";
+    let is_whole = serde_json::from_slice::<Value>(line).is_ok();
+    (BEGIN.starts_with(line) || line.starts_with(BEGIN)) && !is_whole || line.iter().all(|byte| *byte == 0)
+}
+
 /// The name of a point: the same on every machine.
 pub fn key(request: &RunRequest) -> String {
     let same = RunRequest { device: Device::Cpu, ..request.clone() };
@@ -59,15 +66,15 @@ impl Journal {
             _ => Ok(()),
         })?;
         let mut known = BTreeMap::new();
-        let (mut lines, mut others) = (0, 0);
+        let mut others = false;
         for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            lines += 1;
             match serde_json::from_slice::<Done>(line) {
                 Ok(done) => drop(known.insert(done.key.clone(), done)),
-                Err(_) => others += 1,
+                Err(_) => others |= !is_part(line),
             }
         }
-        if others > 0 && known.is_empty() && lines > 1 {
+        // one line of another program is a whole file too, and nobody wants results behind it
+        if others && known.is_empty() {
             let message = format!("{} is no journal of a sweep", path.display());
             return Err(Diagnostic::error("journal-other", message).hint("name a new file"));
         }
@@ -116,9 +123,20 @@ mod tests {
     fn another_file_is_not_written_to() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notes.jsonl");
-        std::fs::write(&path, "my notes\nof today").unwrap();
-        assert_eq!(Journal::open(&path).unwrap_err().code, "journal-other");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "my notes\nof today");
+        for theirs in [
+            "my notes\nof today",
+            "{\"text\": \"a data set of one line\"}",
+            "one line",
+            "{\"key\":\"a\",\"value\":1}\n",
+        ] {
+            std::fs::write(&path, theirs).unwrap();
+            assert_eq!(Journal::open(&path).unwrap_err().code, "journal-other", "{theirs}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), theirs);
+        }
+        for ours in ["", "{\"k", "{\"key\":\"ab", "\0\0\0"] {
+            std::fs::write(&path, ours).unwrap();
+            assert!(Journal::open(&path).unwrap().known.is_empty(), "{ours:?}");
+        }
     }
 
     /// A device never ends, and a file may state any length.

@@ -242,9 +242,15 @@ impl Collection {
         Collection::from_json(&files::read_text(path)?)
     }
 
-    /// Saves it, whole or not at all.
-    pub fn save(&self, path: &Path) -> Result<(), Diagnostic> {
-        files::save(path, self.to_json()?.as_bytes())
+    /// Adds runs to a file as it is now, and gives what it has then: another program may have added its own since it was opened.
+    pub fn add(path: &Path, runs: impl IntoIterator<Item = (String, Recorded)>) -> Result<Collection, Diagnostic> {
+        files::alone(path, || {
+            let mut all = Collection::open(path)?;
+            all.maskloom_recorded = RECORDED_VERSION;
+            all.runs.extend(runs);
+            files::save(path, all.to_json()?.as_bytes())?;
+            Ok(all)
+        })
     }
 }
 
@@ -366,6 +372,21 @@ mod tests {
         sort(&mut video);
         assert!(on(video[0], "H200") && !video[0].report.beside_pytorch() && !video[1].report.beside_pytorch());
         assert!(video[0].summary().unwrap().contains("x our dense-mask kernel"));
+    }
+
+    /// A machine with two cards records half of the presets on each, into one file, for hours.
+    #[test]
+    fn runs_that_two_programs_record_into_one_file_are_all_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("below/runs.json");
+        let runs: Vec<_> = embedded()[0].runs.iter().take(8).map(|(name, run)| (name.clone(), run.clone())).collect();
+        std::thread::scope(|threads| {
+            for one in &runs {
+                let path = &path;
+                threads.spawn(move || Collection::add(path, [one.clone()]).unwrap());
+            }
+        });
+        assert_eq!(Collection::open(&path).unwrap().runs, runs.into_iter().collect());
     }
 
     #[test]

@@ -20,8 +20,7 @@ pub fn save(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
     // a link stays a link: its target is replaced
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     match std::fs::metadata(&path) {
-        Ok(meta) if meta.is_dir() => Err(Diagnostic::error("cannot-write", format!("{} is a folder", path.display()))
-            .hint("give the name of a file")),
+        Ok(meta) if meta.is_dir() => Err(is_a_folder(&path)),
         Ok(meta) if is_pipe(&meta) && !has_a_reader(&path) => {
             Err(Diagnostic::error("cannot-write", format!("{} is a pipe from which nothing reads", path.display()))
                 .hint("start its reader first, or give the name of a file"))
@@ -29,6 +28,26 @@ pub fn save(path: &Path, bytes: &[u8]) -> Result<(), Diagnostic> {
         Ok(meta) if !meta.is_file() => write_straight(&path, bytes).map_err(|e| cannot_write(&path, &e)),
         _ => replace(&path, bytes).map_err(|e| cannot_write(&path, &e)),
     }
+}
+
+/// Whether a file could be saved here now, before work of hours whose results it is for. Errors: as of [`save`].
+pub fn can_save(path: &Path) -> Result<(), Diagnostic> {
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    match std::fs::metadata(&path) {
+        Ok(meta) if meta.is_dir() => Err(is_a_folder(&path)),
+        // opened and closed it would end a reader that waits
+        Ok(meta) if !meta.is_file() => Ok(()),
+        Ok(meta) if meta.permissions().readonly() => Err(cannot_write(&path, &ErrorKind::PermissionDenied.into())),
+        _ => leftovers::file_in(folder_of(&path)).map(drop).map_err(|e| cannot_write(&path, &e)),
+    }
+}
+
+fn is_a_folder(path: &Path) -> Diagnostic {
+    Diagnostic::error("cannot-write", format!("{} is a folder", path.display())).hint("give the name of a file")
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Writes a file and first makes the folders above it.
@@ -66,7 +85,7 @@ fn write_straight(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 
 /// Written beside its place, flushed, and renamed.
 pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let mut beside = leftovers::file_in(folder)?;
     beside.write_all(bytes)?;
     if let Ok(old) = std::fs::metadata(path) {
@@ -198,6 +217,17 @@ pub fn open_to_add(
     Ok((file, bytes))
 }
 
+/// Reads, changes and writes a file while no other process of ours does: what another one has added stays. Makes its folder. Errors:
+/// the folder cannot be made, those of `change`.
+pub fn alone<T>(path: &Path, change: impl FnOnce() -> Result<T, Diagnostic>) -> Result<T, Diagnostic> {
+    let folder = folder_of(path);
+    std::fs::create_dir_all(folder).map_err(|e| cannot_write(folder, &e))?;
+    // without locks on this file system two programs at once may lose a change
+    let held = std::fs::File::open(folder).ok();
+    let _locked = held.as_ref().map(std::fs::File::lock);
+    change()
+}
+
 #[cfg(unix)]
 fn is_pipe(about: &std::fs::Metadata) -> bool {
     std::os::unix::fs::FileTypeExt::is_fifo(&about.file_type())
@@ -272,6 +302,28 @@ mod tests {
         assert_eq!(names(folder.path()), ["kept.json"]);
         std::fs::write(folder.path().join("b"), [0xff, 0xfe]).unwrap();
         assert_eq!(read_text(&folder.path().join("b")).unwrap_err().code, "not-text");
+    }
+
+    #[test]
+    fn whether_a_file_can_be_saved_is_known_before_and_nothing_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("old"), "old").unwrap();
+        assert_eq!((can_save(&at("new")), can_save(&at("old"))), (Ok(()), Ok(())));
+        assert_eq!(names(folder.path()), ["old"]);
+        assert_eq!(std::fs::read(at("old")).unwrap(), b"old");
+        for (path, words) in [
+            (folder.path().to_path_buf(), "is a folder"),
+            (at("none/new"), "no such folder"),
+            (at("old/new"), "cannot write"),
+        ] {
+            let why = can_save(&path).unwrap_err();
+            assert!(why.message.contains(words), "{}", why.message);
+        }
+        let mut protected = std::fs::metadata(at("old")).unwrap().permissions();
+        protected.set_readonly(true);
+        std::fs::set_permissions(at("old"), protected).unwrap();
+        assert_eq!(can_save(&at("old")).unwrap_err().code, "cannot-write");
     }
 
     #[cfg(target_os = "linux")]

@@ -7,7 +7,7 @@ use crate::base::Diagnostic;
 use crate::base::nearest::nearest;
 use crate::worker::{files, folders};
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The version of the file.
 const VERSION: u32 = 1;
@@ -147,17 +147,14 @@ pub fn change<T>(with: impl FnOnce(&mut List) -> T) -> Result<T, Diagnostic> {
 }
 
 fn change_in<T>(path: &Path, with: impl FnOnce(&mut List) -> T) -> Result<T, Diagnostic> {
-    let folder: PathBuf = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).into();
-    std::fs::create_dir_all(&folder).map_err(|e| files::cannot_write(&folder, &e))?;
-    // without locks on this file system two programs at once may lose a change
-    let held = std::fs::File::open(&folder).ok();
-    let _locked = held.as_ref().map(std::fs::File::lock);
-    let mut list = read(path)?;
-    let reported = with(&mut list);
-    let text = serde_json::to_vec_pretty(&list)
-        .map_err(|e| Diagnostic::error("target-list", format!("the list of targets cannot be written: {e}")))?;
-    files::save(path, &text)?;
-    Ok(reported)
+    files::alone(path, || {
+        let mut list = read(path)?;
+        let reported = with(&mut list);
+        let text = serde_json::to_vec_pretty(&list)
+            .map_err(|e| Diagnostic::error("target-list", format!("the list of targets cannot be written: {e}")))?;
+        files::save(path, &text)?;
+        Ok(reported)
+    })
 }
 
 /// Whether a text could be a name, which a launch command of several words is not.

@@ -479,6 +479,52 @@ fn no_wgpu_in_the_lock_file() {
     assert!(!lock.contains("name = \"wgpu"), "wgpu is in Cargo.lock");
 }
 
+/// Fields with paths that serde is left alone with, in types that it writes.
+fn paths_as_serde_writes_them(code: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let (mut serialized, mut inside, mut before) = (false, false, "");
+    for line in code.lines() {
+        let trimmed = line.trim();
+        if trimmed.starts_with("#[derive(") {
+            serialized = trimmed.contains("Serialize");
+        } else if ["struct ", "enum "]
+            .iter()
+            .any(|kind| line.trim_start_matches("pub(crate) ").trim_start_matches("pub ").starts_with(kind))
+        {
+            (inside, serialized) = (serialized && !line.ends_with(';'), false);
+        } else if line == "}" {
+            inside = false;
+        }
+        let is_kept = before.contains("kept_path") || before.contains("serde(skip)");
+        if inside && trimmed.contains("PathBuf") && !trimmed.starts_with("#[") && !is_kept {
+            found.push(trimmed);
+        }
+        before = trimmed;
+    }
+    found
+}
+
+/// serde refuses a path that is no text, and the whole object with it: a list of open documents, the window's settings.
+#[test]
+fn a_path_that_is_kept_may_have_any_name() {
+    let tree = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let seen = paths_as_serde_writes_them(
+        "#[derive(Debug, Serialize)]\npub(crate) struct A {\n    a: u8,\n    b: Option<PathBuf>,\n}\n#[derive(Debug)]\nstruct B {\n    \
+         c: PathBuf,\n}\n#[derive(Serialize)]\nenum C {\n    D {\n        #[serde(with = \"base::kept_path\")]\n        e: PathBuf,\n    },\n    \
+         F(PathBuf),\n}\n",
+    );
+    assert_eq!(seen, ["b: Option<PathBuf>,", "F(PathBuf),"]);
+    let mut files = Vec::new();
+    rust_files(&tree.join("src"), &mut files);
+    let mut strays = Vec::new();
+    for file in files.iter().filter(|file| !file.ends_with("base/kept_path.rs")) {
+        strays.extend(
+            paths_as_serde_writes_them(&code(file)).into_iter().map(|line| format!("{}: {line}", file.display())),
+        );
+    }
+    assert!(strays.is_empty(), "use #[serde(with = \"crate::base::kept_path\")]:\n{}", strays.join("\n"));
+}
+
 /// What a reader is told of where numbers come from has one home.
 const SOURCES: [&str; 9] = [
     "random q and k",

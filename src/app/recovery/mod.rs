@@ -38,14 +38,17 @@ const LIST: &str = "tabs.json";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Place {
+    #[serde(with = "crate::base::kept_path")]
     pub path: Option<PathBuf>,
     /// What that file held when it was read or written last.
     pub seen: Option<Seen>,
     /// Whether it has changes that no file has.
     pub dirty: bool,
     /// A trainer's configuration to merge into.
+    #[serde(with = "crate::base::kept_path")]
     pub config: Option<PathBuf>,
     /// Its file among the unsaved documents.
+    #[serde(with = "crate::base::kept_path")]
     pub kept_as: Option<PathBuf>,
 }
 
@@ -225,7 +228,7 @@ impl Recovery {
             writer.send(Job::Write(slot.folder.join(file_of(tab.id)), Box::new(bytes)));
         }
         let copy = list.clone();
-        let bytes = move || serde_json::to_vec(&copy).unwrap_or_default();
+        let bytes = move || serde_json::to_vec(&copy);
         writer.send(Job::Write(slot.folder.join(LIST), Box::new(bytes)));
         let closed = self.kept.iter().filter(|(id, _)| tabs.iter().all(|tab| tab.id != *id));
         closed.for_each(|(id, _)| writer.send(Job::Drop(slot.folder.join(file_of(*id)))));
@@ -245,7 +248,7 @@ impl Recovery {
     pub(crate) fn keep_view(&self, view: &View) {
         if let (Some(folder), Some(writer)) = (&self.folder, &self.writer) {
             let copy = view.clone();
-            let bytes = move || serde_json::to_vec_pretty(&copy).unwrap_or_default();
+            let bytes = move || serde_json::to_vec_pretty(&copy);
             writer.send(Job::Write(folder.join(VIEW), Box::new(bytes)));
         }
     }
@@ -270,8 +273,8 @@ fn file_of(id: u64) -> String {
     format!("document-{id}.json")
 }
 
-fn stored(document: &Document, history: KeptHistory) -> Vec<u8> {
-    serde_json::to_vec(&Stored { document: file::to_json(document), history }).unwrap_or_default()
+fn stored(document: &Document, history: KeptHistory) -> serde_json::Result<Vec<u8>> {
+    serde_json::to_vec(&Stored { document: file::to_json(document), history })
 }
 
 impl Writer {
@@ -307,7 +310,11 @@ fn do_all(batch: Vec<Job>, reported: &Sender<Diagnostic>) {
         match job {
             Job::Write(path, bytes) => {
                 let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { continue };
-                if let Err(why) = files::save_under(folder, &name.to_string_lossy(), &bytes()) {
+                let made = bytes().map_err(|e| {
+                    Diagnostic::error("recovery", format!("{} cannot be kept for the next start: {e}", path.display()))
+                });
+                let written = made.and_then(|bytes| files::save_under(folder, &name.to_string_lossy(), &bytes));
+                if let Err(why) = written {
                     whole = false;
                     let _ = reported.send(why);
                 }
@@ -470,6 +477,36 @@ mod tests {
         let aside = std::fs::read_dir(&folder).unwrap().filter_map(|e| e.ok()?.file_name().into_string().ok());
         assert_eq!(aside.filter(|name| name.ends_with("document-4.unreadable.json")).count(), 1);
         assert!(!broken.exists());
+    }
+
+    /// Where serde refused such a name, an empty list took the place of the last one, and no tab came back.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_whose_name_is_no_text_costs_no_tab_and_no_setting() {
+        use std::os::unix::ffi::OsStringExt;
+        let odd = || Some(PathBuf::from(std::ffi::OsString::from_vec(b"/a/caf\xe9.json".to_vec())));
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().to_path_buf();
+        let (a, b, none) = (named("a"), named("b"), History::new());
+        let view = View { rounds: 3, recent: odd().into_iter().collect(), ..View::default() };
+        for place in [
+            Place { path: odd(), dirty: true, ..Place::default() },
+            Place { config: odd(), dirty: true, ..Place::default() },
+        ] {
+            let (mut recovery, _) = Recovery::open(Some(folder.clone()));
+            let tabs = [tab(1, 1, &a, &none, &place), tab(2, 1, &b, &none, &Place::default())];
+            recovery.follow(0.0, true, (&tabs, 0), &view).unwrap();
+            let kept = recovery.set_aside(&a, None, odd().as_deref(), None).unwrap();
+            recovery.keep_view(&view);
+            recovery.finish();
+            assert_eq!(unsaved::read(&unsaved::place(&folder, &kept)).unwrap(), (a.clone(), odd()));
+            let (mut recovery, recovered) = Recovery::open(Some(folder.clone()));
+            assert!(recovered.reported.is_empty(), "{:?}", recovered.reported);
+            assert_eq!((names(&recovered.tabs), &recovered.tabs[0].place), (vec!["a", "b"], &place));
+            assert_eq!(recovered.view, view);
+            recovery.follow(0.0, true, (&[], 0), &view).unwrap();
+            recovery.finish();
+        }
     }
 
     #[test]

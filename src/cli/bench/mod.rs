@@ -35,6 +35,7 @@ use crate::backends::stats;
 use crate::base::{BackendName, Diagnostic, Lengths};
 use crate::ir::graph::Mod;
 use crate::problem::result::Timing;
+use crate::worker::files;
 use crate::worker::machine;
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -156,6 +157,7 @@ impl Frames {
 
 /// Runs the command.
 pub(super) fn bench(args: Args) -> Result<(), Failure> {
+    args.out.iter().chain(&args.chart).try_for_each(|path| files::can_save(path))?;
     let (rows, right) = match args.what {
         What::Blocks => (blocks::rows(&args)?, true),
         What::Canvas => (canvas::rows(&args)?, true),
@@ -193,7 +195,7 @@ fn printed(args: &Args) -> Result<(), Failure> {
         (Some(chart), from) => {
             let drawn = chart::of(from.as_deref())?;
             figures::write(&drawn, chart)?;
-            if args.json { out::json(&json!({ "chart": chart })) } else { Ok(()) }
+            if args.json { out::json(&json!({ "chart": out::path(chart) })) } else { Ok(()) }
         }
         (None, Some(from)) => out::text(&recorded::table(from)?),
         (None, None) => Err(Diagnostic::error("no-run", "recorded needs a file to print")

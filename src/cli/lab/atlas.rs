@@ -83,6 +83,7 @@ pub(crate) fn atlas(args: Args) -> Result<(), Failure> {
                 .hint(format!("one of {names}")),
         )
     })?;
+    args.out.iter().chain(&args.page).try_for_each(|path| files::can_save(path))?;
     let far = Far { target: args.targets.first().cloned().unwrap_or_default(), detach: args.detach };
     if args.targets.len() > 1 || args.journal.is_some() {
         if args.detach {

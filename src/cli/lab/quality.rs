@@ -86,6 +86,7 @@ pub(crate) fn quality(args: Args) -> Result<(), Failure> {
     if args.far.is_far() {
         return measured_there(&args);
     }
+    args.picture.iter().chain(&args.page).try_for_each(|path| files::can_save(path))?;
     let opened = opened::open(&args.preset, &args.code, &args.overrides)?;
     let problem = from_document(&opened.document, &opened.compile()?)?;
     let capture = super::open(&args.capture, &args.plain)?;

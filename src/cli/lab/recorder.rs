@@ -48,7 +48,7 @@ pub(crate) fn write(args: &Args) -> Result<(), Failure> {
     let script = args.to.join(RECORDER);
     if args.json {
         let names: Vec<&str> = made.iter().map(|file| file.name.as_str()).collect();
-        return out::json(&json!({ "script": script, "files": names }));
+        return out::json(&json!({ "script": out::path(&script), "files": names }));
     }
     out::text(&format!(
         "{} files in {}\nnext: python {} --out qkv.safetensors your_script.py\n",
@@ -62,7 +62,7 @@ pub(crate) fn write(args: &Args) -> Result<(), Failure> {
 fn told(args: &Args, made: &ExportFile) -> Result<(), Failure> {
     let path = args.to.join(&made.name);
     if args.json {
-        return out::json(&json!({ "capture": path }));
+        return out::json(&json!({ "capture": out::path(&path) }));
     }
     let (path, size) = (path.display(), table::bytes(made.bytes.len() as u64));
     out::text(&format!("{path}  {size}  {}\nnext: maskloom atlas {path}\n", made.what))

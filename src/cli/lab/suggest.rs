@@ -71,6 +71,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn suggest(args: Args) -> Result<(), Failure> {
+    args.page.iter().try_for_each(|path| files::can_save(path))?;
     let capture = super::open(&args.capture, &args.plain)?;
     let call = capture.find(args.part.layer.as_deref(), args.part.step, args.part.prompt)?;
     let heads = args.part.heads(&capture, call)?;

@@ -15,7 +15,7 @@ use crate::worker::target::Target;
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,10 @@ const LONGEST: u64 = 1 << 20;
 const KEPT: usize = 12;
 /// Between looks at a question that may be on the screen.
 const LOOK: Duration = Duration::from_millis(200);
+/// Lines that wait to be looked at.
+const WAITING: usize = 64;
+/// Bytes of one answer: a probe has some hundreds.
+const MOST: usize = 16 << 20;
 
 /// For a command to end when its shell's input has ended, over a slow line, and when it was asked to.
 const AT_ITS_END: Duration = Duration::from_millis(1000);
@@ -88,7 +92,8 @@ impl Shell {
         let heard = Arc::new(Mutex::new(VecDeque::new()));
         let (writer, pieces) = channel();
         let (done, written) = channel();
-        let (line, lines) = channel();
+        // endless lines wait here, not in memory
+        let (line, lines) = sync_channel(WAITING);
         std::thread::spawn(move || write(stdin, &pieces, &done));
         std::thread::spawn(move || listen(stdout, |text| line.send(text).is_ok()));
         let kept = heard.clone();
@@ -115,9 +120,9 @@ impl Shell {
         let with_ready = format!("ready() {{ printf '\\n%s%s\\n' maskloom-ready- {nonce}; }}\n{text}");
         self.begin(&with_ready, &nonce)?;
         let (ready, end) = (script::ready(&nonce), ending(&nonce));
-        let until = Instant::now() + self.patience(SOON);
+        let mut until = Instant::now() + self.patience(SOON);
         loop {
-            let line = self.line(until)?;
+            let line = self.line(&mut until)?;
             if line.contains(&ready) {
                 break;
             }
@@ -144,9 +149,9 @@ impl Shell {
     }
 
     fn finish(&mut self, nonce: &str, limit: Duration) -> Result<Answer, Diagnostic> {
-        let (begin, until) = (format!("maskloom-begin-{nonce}"), Instant::now() + self.patience(limit));
+        let (begin, mut until) = (format!("maskloom-begin-{nonce}"), Instant::now() + self.patience(limit));
         loop {
-            let line = self.line(until)?;
+            let line = self.line(&mut until)?;
             if line.contains(&begin) {
                 break;
             }
@@ -157,15 +162,19 @@ impl Shell {
     }
 
     fn collect(&mut self, end: &str, limit: Duration) -> Result<Answer, Diagnostic> {
-        let until = Instant::now() + self.patience(limit);
-        let mut lines = Vec::new();
+        let mut until = Instant::now() + self.patience(limit);
+        let (mut lines, mut bytes) = (Vec::new(), 0);
         loop {
-            let line = self.line(until)?;
+            let line = self.line(&mut until)?;
             if let Some(status) = status_in(&line, end) {
                 self.fresh = false;
                 return Ok(Answer { lines, status });
             }
+            bytes += line.len() + 1;
             lines.push(line);
+            if bytes > MOST {
+                return Err(self.silent());
+            }
         }
     }
 
@@ -174,15 +183,19 @@ impl Shell {
         if self.fresh { Patience::default().greeting } else { limit }
     }
 
-    fn line(&mut self, until: Instant) -> Result<String, Diagnostic> {
-        let mut until = until;
+    /// The next line. Errors: the time is over, also for one that prints all the time.
+    fn line(&mut self, until: &mut Instant) -> Result<String, Diagnostic> {
         loop {
             match self.lines.recv_timeout(LOOK) {
-                Ok(line) => return Ok(line),
+                Ok(line) if Instant::now() < *until => return Ok(line),
+                Ok(line) => {
+                    keep(&self.heard, line);
+                    return Err(self.silent());
+                }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
                 // while a question is on the screen nothing else is waited for
-                Err(RecvTimeoutError::Timeout) if self.asking.is_open() => until = until.max(Instant::now() + SOON),
-                Err(RecvTimeoutError::Timeout) if Instant::now() >= until => return Err(self.silent()),
+                Err(RecvTimeoutError::Timeout) if self.asking.is_open() => *until = (*until).max(Instant::now() + SOON),
+                Err(RecvTimeoutError::Timeout) if Instant::now() >= *until => return Err(self.silent()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
@@ -395,6 +408,14 @@ mod tests {
         shell.fresh = false;
         let why = shell.finish("x", Duration::from_millis(600)).unwrap_err();
         assert!(why.code == "target-silent" && why.message.contains("in a queue"), "{why}");
+        // one that prints all the time never was silent, and had no end
+        for babble in ["exec yes", "exec tr '\\0' x </dev/zero"] {
+            let mut shell = open(babble);
+            shell.fresh = false;
+            let begun = Instant::now();
+            let why = shell.finish("x", Duration::from_millis(600)).unwrap_err();
+            assert!(why.code == "target-silent" && begun.elapsed() < Duration::from_secs(20), "{why}");
+        }
         assert_eq!(Shell::open(&["no-such-program-of-ours".into()]).err().unwrap().code, "target-launch");
     }
 }

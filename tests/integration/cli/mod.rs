@@ -9,6 +9,8 @@ mod lines;
 mod looks;
 mod machine;
 mod mistakes;
+#[cfg(target_os = "linux")]
+mod names;
 mod parallel;
 mod races;
 mod targets;

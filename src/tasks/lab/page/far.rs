@@ -31,14 +31,17 @@ enum Ask {
     Study(Box<AskStudy>),
     /// The tensors of a file that is no capture.
     Tensors {
+        #[serde(with = "crate::base::kept_path")]
         path: PathBuf,
     },
     /// What a capture says of itself.
     Header {
+        #[serde(with = "crate::base::kept_path")]
         path: PathBuf,
     },
     /// The atlas of one call.
     Call {
+        #[serde(with = "crate::base::kept_path")]
         path: PathBuf,
         call: String,
         entry: usize,
@@ -48,6 +51,7 @@ enum Ask {
 
 #[derive(Serialize, Deserialize)]
 struct AskLook {
+    #[serde(with = "crate::base::kept_path")]
     path: PathBuf,
     /// Whether the client lacks the file's header.
     header: bool,
@@ -64,6 +68,7 @@ struct AskLook {
 #[derive(Serialize, Deserialize)]
 struct AskStudy {
     number: u64,
+    #[serde(with = "crate::base::kept_path")]
     path: PathBuf,
     call: String,
     entry: usize,
