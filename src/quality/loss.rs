@@ -259,6 +259,26 @@ mod tests {
         assert_eq!(missed(&scorer, &full, &kept, 9, 90), []);
     }
 
+    /// More keys than a tile has, from the first one on.
+    #[test]
+    fn the_keys_that_a_row_of_a_long_head_misses_are_all_found() {
+        let (q_len, kv_len) = (20, 2 * STEP + 70);
+        let made = head(5, q_len, kv_len, 8, 1.0);
+        let block = BlockSize::square(16);
+        let mask = crate::analysis::examples::sliding_window(4);
+        let blocks =
+            BlockMask::build(Some(&mask), MaskShape::broadcast(made.lengths()), block, &Control::new()).unwrap();
+        let (kept, scorer) = (Kept::new(blocks), Scorer::new(&made));
+        let full = masses(&made, block, false, &Control::new()).unwrap();
+        let p = dense(&made).p;
+        let keeps = |kv: usize| eval(&mask, &Cell { b: 0, h: 0, q_idx: 9, kv_idx: kv as i64, score: 0.0 }).as_bool();
+        let mut found = missed(&scorer, &full, &kept, 9, kv_len);
+        found.sort_unstable_by_key(|(kv, _)| *kv);
+        let wanted: Vec<usize> = (0..kv_len).filter(|kv| !keeps(*kv)).collect();
+        assert_eq!(found.iter().map(|(kv, _)| *kv).collect::<Vec<_>>(), wanted);
+        assert!(found.iter().all(|(kv, share)| (f64::from(*share) - p[9 * kv_len + kv]).abs() < 1e-5));
+    }
+
     #[test]
     fn rows_that_cannot_be_judged_do_not_count_in_the_mean() {
         // three of the first eight rows keep no key in full attention

@@ -280,6 +280,12 @@ fn bounds_of_rounded_masses_come_from_the_nearer_side() {
 }
 
 #[test]
+fn the_first_of_equally_bad_rows_is_the_worst() {
+    let of = MassKept::of(&[0.5, f32::NAN, 0.25, 0.75, 0.25]);
+    assert_eq!((of.worst_row, of.min, of.rows, of.first_empty), (2, 0.25, 4, None));
+}
+
+#[test]
 fn a_spread_leaves_out_what_is_not_finite() {
     let spread = Spread::of([0.5, f64::NAN, 1.0]);
     assert_eq!((spread.mean, spread.min, spread.max, spread.count), (0.75, 0.5, 1.0, 2));

@@ -63,7 +63,7 @@ impl Capture {
         let tensor = format!("{}.{letter}", call.key);
         match self.tensors.about(&tensor) {
             // files of version 1 do not state the batch
-            Some((_, shape)) if shape.len() == 4 && shape[1..] == wanted[1..] => Ok(()),
+            Some((_, shape)) if shape.len() == 4 && shape[0] > 0 && shape[1..] == wanted[1..] => Ok(()),
             Some((_, shape)) => {
                 let message = format!("{}: {tensor} is {shape:?}, where its description says {wanted:?}", self.name());
                 Err(Diagnostic::error("capture-shape", message)
@@ -129,8 +129,8 @@ impl Capture {
             Diagnostic::error("capture-shape", message).hint("capture the model again")
         })?;
         let count = shape[2] * shape[3];
-        let (b, h) = (batch.min(shape[0] - 1), head.min(shape[1] - 1));
-        Ok((self.floats(tensor, dtype, (b * shape[1] + h) * count, count)?, [shape[2], shape[3]]))
+        let b = batch.min(shape[0] - 1);
+        Ok((self.floats(tensor, dtype, (b * shape[1] + head) * count, count)?, [shape[2], shape[3]]))
     }
 
     /// A stretch of a tensor as float32.
@@ -146,7 +146,8 @@ impl Capture {
         let i = &call.info;
         let Some(tensor) = &i.mask_tensor else { return Ok(if i.is_causal { Own::Causal } else { Own::None }) };
         let about = self.tensors.about(tensor);
-        let Some((dtype, shape)) = about.filter(|(_, s)| s.len() == 4 && s[2..] == [i.q_len, i.kv_len]) else {
+        let fits = |s: &[usize]| s.len() == 4 && s[0] > 0 && s[1] > 0 && s[2..] == [i.q_len, i.kv_len];
+        let Some((dtype, shape)) = about.filter(|(_, s)| fits(s)) else {
             let message = format!("{}: the model's own mask {tensor} is not {} x {}", self.name(), i.q_len, i.kv_len);
             return Err(Diagnostic::error("capture-shape", message).hint("capture the model again"));
         };

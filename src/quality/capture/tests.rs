@@ -407,6 +407,56 @@ fn a_head_has_the_numbers_of_its_own_place() {
 }
 
 #[test]
+fn one_batch_entry_of_keys_is_that_of_all_queries_and_none_is_refused() {
+    let (file, mut calls, whole) = made();
+    calls["a"]["batch"] = json!(2);
+    let numbers = |n: usize| (0..n).map(|at| at as f32).collect::<Vec<f32>>();
+    let with_keys = |batch: usize| {
+        let mut file = file.clone();
+        file.tensors.insert("a.q".into(), f32s(&[2, 4, 40, 8], numbers(2560)));
+        file.tensors.insert("a.k".into(), f32s(&[batch, 2, 40, 8], numbers(batch * 640)));
+        open(&file, &calls, &whole)
+    };
+    let capture = with_keys(1).unwrap();
+    let head = capture.head(&capture.calls()[0], 1, 2).unwrap();
+    // entry 1 and query head 2; the one entry, and its second kv head
+    assert_eq!((head.q()[0], head.k()[0], head.k().len()), (1920.0, 320.0, 320));
+    let refused = with_keys(0).err().unwrap();
+    assert!(refused.message.contains("a.k is [0, 2, 40, 8]"), "{}", refused.message);
+}
+
+/// A file of which one tensor has a type that is not read.
+struct Quantised(InMemory);
+
+impl Tensors for Quantised {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+    fn metadata(&self, key: &str) -> Option<String> {
+        self.0.metadata(key)
+    }
+    fn about(&self, tensor: &str) -> Option<(DType, Vec<usize>)> {
+        self.0.about(tensor).filter(|_| tensor != "a.k")
+    }
+    fn names(&self) -> Vec<String> {
+        self.0.names()
+    }
+    fn bytes(&self, tensor: &str, from: usize, count: usize) -> Result<Vec<u8>, Diagnostic> {
+        self.0.bytes(tensor, from, count)
+    }
+}
+
+#[test]
+fn a_tensor_of_another_type_is_not_called_missing() {
+    let (mut file, calls, whole) = made();
+    file.metadata.insert("maskloom".into(), calls.to_string());
+    file.metadata.insert("maskloom_capture".into(), whole.to_string());
+    let refused = Capture::open(Box::new(Quantised(file))).err().unwrap();
+    assert_eq!(refused.code, "capture-dtype");
+    assert!(refused.message.contains("a.k has an unsupported element type"), "{}", refused.message);
+}
+
+#[test]
 fn a_models_own_mask_is_read_for_its_batch_entry_and_head() {
     let bools = |shape: &[usize]| {
         let bits = (0..shape.iter().product::<usize>()).map(|n| u8::from((n * n + n / 6) % 11 < 6)).collect();
@@ -435,7 +485,7 @@ fn a_models_own_mask_is_read_for_its_batch_entry_and_head() {
         small(None, true, None).head(&small(None, true, None).calls()[0], 0, 0).unwrap().own,
         Own::Causal
     ));
-    for shape in [&[1, 1, 2, 3][..], &[3, 2]] {
+    for shape in [&[1, 1, 2, 3][..], &[3, 2], &[0, 1, 3, 2], &[1, 0, 3, 2]] {
         let capture = small(Some(("a.mask", bools(shape))), false, None);
         let refused = capture.head(&capture.calls()[0], 0, 0).unwrap_err();
         assert!(refused.message.contains("own mask a.mask is not 3 x 2"), "{}", refused.message);
