@@ -117,7 +117,7 @@ pub(crate) struct Recovery {
 }
 
 /// Makes a file's bytes on the writer's thread: a large document takes its time.
-type Bytes = Box<dyn FnOnce() -> Vec<u8> + Send>;
+type Bytes = Box<dyn FnOnce() -> Result<Vec<u8>, serde_json::Error> + Send>;
 
 enum Job {
     Write(PathBuf, Bytes),
