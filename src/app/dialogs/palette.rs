@@ -84,7 +84,8 @@ impl Entry {
         let text = self.text(words);
         match self {
             Entry::Command(command) if share::CANVAS.contains(command) || share::PAGE.contains(command) => {
-                vec![format!("{} {text}", words.text("menu-share")), text]
+                let menu = words.text("menu-share");
+                vec![menu.into(), format!("{menu} {text}"), text]
             }
             _ => vec![text],
         }
