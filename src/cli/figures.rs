@@ -29,7 +29,15 @@ pub(super) fn is_figure(path: &Path) -> bool {
 pub(super) fn write(figure: &Figure, path: &Path) -> Result<Vec<String>, Failure> {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let made: Vec<ExportFile> = figure.files(&name)?;
-    let beside = |file: &ExportFile| path.with_file_name(&file.name);
+    // files are named by text: a stem that is none stands under its own bytes
+    let stem = path.file_stem().unwrap_or_default();
+    let readable = stem.to_string_lossy();
+    let beside = |file: &ExportFile| {
+        let rest = file.name.strip_prefix(&*readable).unwrap_or(&file.name);
+        let mut own = if rest.len() < file.name.len() { stem.to_os_string() } else { Default::default() };
+        own.push(rest);
+        path.with_file_name(own)
+    };
     for file in &made {
         files::save(&beside(file), &file.bytes)?;
     }

@@ -56,7 +56,7 @@ fn what_is_written_has_the_name_that_was_given_and_the_json_is_whole() {
         bench.command(&["kernels", "list", "--json"]).env("MASKLOOM_CACHE", bench.path("").join(odd("-cache"))),
     )
     .ok();
-    assert!(listed.json()["folder"].as_str().is_some_and(|folder| folder.ends_with("-cache")));
+    assert!(listed.json()["folder"].as_str().is_some_and(|folder| folder.ends_with("-cache/kernels")));
 }
 
 #[test]
