@@ -14,7 +14,7 @@ from . import _native
 from ._arrays import PAIRS, Wanted, parts, starts
 from ._call import call
 from ._cuda import Ready, keep, place
-from ._held import bounded
+from ._mods import bounded
 from .errors import ArgumentError
 
 #: Refusals for which the host finds the blocks.

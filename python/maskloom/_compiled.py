@@ -16,7 +16,7 @@ import torch
 from . import _native
 from ._call import F, reads_closures, uncompiled
 from ._functions import Mod, check
-from ._mods import Place, Places, given, kept_of, place_of, readable, record, stand_in, translated
+from ._mods import Place, Places, bounded, given, kept_of, place_of, readable, record, stand_in, translated
 from .errors import ArgumentError
 
 DEEPEST = 8
@@ -28,6 +28,11 @@ OUTSIDE = "call flex_attention outside of torch.compile, or pass the value throu
 def traceable(function: F) -> F:
     """The function; where torch.compile cannot read what mods captured, one that it calls between two graphs."""
     return function if reads_closures() else uncompiled(function)
+
+
+def shapes_of(tensors: Sequence[torch.Tensor]) -> tuple[Any, ...]:
+    """What a mod over tensors depends on besides their values."""
+    return tuple([(tensor.shape, tensor.dtype) for tensor in tensors])
 
 
 class Bound:
@@ -55,14 +60,13 @@ class Template:
 
         Errors: `RecordingError` where it cannot read tensors of these shapes."""
         tensors = [captured[at] for at in self.reads]
-        shapes = tuple([(tensor.shape, tensor.dtype) for tensor in tensors])
+        shapes = shapes_of(tensors)
         found = self.known.get(shapes)
         if found is None:
             found = self._translated(tensors)
             # equal tensors become one: others of these shapes may differ
             if len(found.order) == len(tensors):
-                while len(self.known) >= MOST:
-                    self.known.pop(next(iter(self.known)), None)
+                bounded(self.known, MOST)
                 self.known[shapes] = found
         return found
 
@@ -132,7 +136,7 @@ def template(fn: Any, argument: str, score: bool, *constants: Any) -> int:
         message = f"{argument} asks `{tape.looked}` of a tensor, whose changes a compiled graph does not see"
         raise ArgumentError("compile", message, OUTSIDE)
     made = Template(text, tape.places, place_of(fn), score, places)
-    made.known[tuple([(tensor.shape, tensor.dtype) for tensor in read])] = Bound(mask, [places[at] for at in order])
+    made.known[shapes_of(read)] = Bound(mask, [places[at] for at in order])
     number = -2 * next(_NUMBERS) - int(tape.sized)
     TEMPLATES[number] = made
     return number

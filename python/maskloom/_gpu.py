@@ -16,8 +16,8 @@ from ._checks import cast, check, check_block_mask, number
 from ._compiled import TEMPLATES
 from ._cuda import Attend, alone, backward, forward
 from ._functions import Mod
-from ._held import BARE, Held, Mods, Score, bounded, held_of, recorded, tokens_of, with_score
-from ._mods import given, readable
+from ._held import BARE, Held, Mods, Score, held_of, recorded, tokens_of, with_score
+from ._mods import bounded, given, readable
 
 #: Masks of compiled graphs that are kept, by their tensors.
 MOST = 64

@@ -16,13 +16,11 @@ from ._call import call
 from ._checks import known_lengths
 from ._functions import Mod, check
 from ._lists import effective
-from ._mods import given, kept, place_of, readable, record, stand_in, translated
+from ._mods import bounded, given, kept, place_of, readable, record, stand_in, translated
 from ._signature import signature
 from .errors import RecordingError
 
 CPU = torch.device("cpu")
-#: Recordings kept; the oldest goes first.
-MOST = 512
 #: Score mods that are prepared for one mask, each with lists on the card.
 PREPARED = 128
 
@@ -156,12 +154,6 @@ def with_score(
         bounded(known, PREPARED)
         found = known[key] = Mods(mask, bound, [tensors[at] for at in score.ints], live)
     return found, [tensors[at] for at in found.live]
-
-
-def bounded(known: dict[Any, Any], most: int = MOST) -> None:
-    """Makes room for one more."""
-    while len(known) >= most:
-        known.pop(next(iter(known)), None)
 
 
 def recorded(score_mod: Mod) -> tuple[Score, list[torch.Tensor]]:

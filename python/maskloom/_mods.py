@@ -21,7 +21,7 @@ from ._functions import Mod, check, with_tensors
 from ._recorder import Recorder, Recording, Tape
 from .errors import ArgumentError, MaskloomError, RecordingError
 
-#: Translations kept; the oldest goes first.
+#: Most that is kept of one kind, translations among them; the oldest goes first.
 KEPT = 512
 #: Bytes of tensors that a translation depends on by their content, above which it is not kept.
 CONTENT = 4096
@@ -102,8 +102,7 @@ def kept_of(
         raise RecordingError("captured", what, "read it by indices: `table[q_idx]`", file=file, line=line)
     # equal tensors become one: then the translation does not say which of them is read where
     if key is not None and -1 not in order and set(order) >= set(range(len(tensors))) - tape.whole:
-        while len(_KEPT) >= KEPT:
-            _KEPT.pop(next(iter(_KEPT)), None)
+        bounded(_KEPT)
         _KEPT[key] = (mask, order)
     return mask, order, tape.tensors, tape.whole
 
@@ -196,6 +195,12 @@ def translated(
 def given(tensor: torch.Tensor) -> _native.Given:
     """A contiguous tensor as the compiled module takes it, which its caller holds meanwhile."""
     return tensor.data_ptr(), tuple(tensor.shape), _NAMES[tensor.dtype]
+
+
+def bounded(known: dict[Any, Any], most: int = KEPT) -> None:
+    """Makes room for one more: the oldest goes first."""
+    while len(known) >= most:
+        known.pop(next(iter(known)), None)
 
 
 def stand_in(tensor: torch.Tensor, number: int) -> torch.Tensor:

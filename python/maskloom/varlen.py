@@ -11,7 +11,8 @@ import torch
 from torch.nn.attention import flex_attention as flex
 
 from ._functions import Mod
-from ._held import bounded, tokens_of
+from ._held import tokens_of
+from ._mods import bounded
 from .attention import flex_attention
 from .block_mask import create_block_mask
 from .errors import ArgumentError

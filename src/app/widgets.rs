@@ -110,15 +110,14 @@ pub(super) fn diagnostic_below(ui: &mut Ui, why: &Diagnostic) {
     if let Some(sentence) = said.refusal(&why.code) {
         ui.add(egui::Label::new(RichText::new(sentence).small().color(colour)).wrap());
     }
-    let (way_out, hint) = (way_out(said, why), why.hint.as_deref().map(words));
-    // the English one adds nothing to one that has all of its figures
-    let hint = hint.filter(|hint| way_out.is_none() || !said.tells(hint));
+    let hint = why.hint.as_deref().map(words);
+    let (way_out, english) = said.ways_out(&why.code, hint.as_deref());
     if let Some(way_out) = way_out {
         ui.add(egui::Label::new(RichText::new(way_out).small().weak()).wrap());
     }
     ui.add(egui::Label::new(RichText::new(&why.message).small().color(colour)).wrap());
-    if let Some(hint) = hint {
-        ui.add(egui::Label::new(RichText::new(hint).small().weak()).wrap());
+    if let Some(english) = english {
+        ui.add(egui::Label::new(RichText::new(english).small().weak()).wrap());
     }
 }
 

@@ -14,6 +14,7 @@ use crate::export::picture::{EMPTY, FULL, colour};
 use crate::problem::result::{GradientOutcome, Outcome, RunReport, Timing};
 use crate::tasks::run_file::RunFile;
 use crate::worker::files;
+use std::ffi::OsString;
 use std::ops::Range;
 use std::path::Path;
 
@@ -33,8 +34,10 @@ pub(super) fn write(figure: &Figure, path: &Path) -> Result<Vec<String>, Failure
     let stem = path.file_stem().unwrap_or_default();
     let readable = stem.to_string_lossy();
     let beside = |file: &ExportFile| {
-        let rest = file.name.strip_prefix(&*readable).unwrap_or(&file.name);
-        let mut own = if rest.len() < file.name.len() { stem.to_os_string() } else { Default::default() };
+        let (mut own, rest) = match file.name.strip_prefix(&*readable) {
+            Some(rest) => (stem.to_os_string(), rest),
+            None => (OsString::new(), file.name.as_str()),
+        };
         own.push(rest);
         path.with_file_name(own)
     };

@@ -148,8 +148,7 @@ fn without(id: &str, backend: BackendName, why: &Diagnostic) -> String {
     let reported = said.reported(&why.code, &why.message);
     let figures = [("backend", backend.to_string()), ("code", why.code.to_string()), ("why", reported)];
     let first = line(id, &figures.map(|(name, text)| (name, text.into())));
-    let own = said.way_out(&why.code, why.hint.as_deref());
-    let english = why.hint.as_deref().filter(|hint| own.is_none() || !said.tells(hint));
+    let (own, english) = said.ways_out(&why.code, why.hint.as_deref());
     let ways = own.as_deref().into_iter().chain(english);
     ways.fold(first, |all, way| all + "  " + &line("line-help", &[("way", way.into())]))
 }

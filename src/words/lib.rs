@@ -100,13 +100,19 @@ impl Words {
     /// The way out of a diagnostic in this language: what its English hint says with its names and figures, or, where that is not known
     /// by its words, what fits all hints of its code. None without a hint, and in English.
     pub fn way_out(&self, code: &str, hint: Option<&str>) -> Option<String> {
-        let hint = hint.filter(|_| self.language != Language::English)?;
-        hints::told(self, hint).or_else(|| self.own(&format!("refusal-{code}.hint")).map(String::from))
+        self.ways_out(code, hint).0
     }
 
-    /// Whether this language tells an English hint with all of its names and figures, so that nothing is lost without the English one.
-    pub fn tells(&self, hint: &str) -> bool {
-        self.language == Language::English || hints::told(self, hint).is_some()
+    /// The same, and the English hint where it is wanted besides: in English, and where its names and figures would be lost.
+    pub fn ways_out<'a>(&self, code: &str, hint: Option<&'a str>) -> (Option<String>, Option<&'a str>) {
+        let Some(english) = hint else { return (None, None) };
+        if self.language == Language::English {
+            return (None, Some(english));
+        }
+        match hints::told(self, english) {
+            Some(whole) => (Some(whole), None),
+            None => (self.own(&format!("refusal-{code}.hint")).map(String::from), Some(english)),
+        }
     }
 
     /// Which text of `hints.ftl` an English way out is told by in the other languages.

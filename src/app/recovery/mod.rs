@@ -8,7 +8,7 @@
 mod slots;
 
 use self::slots::Slot;
-use super::unsaved;
+use super::unsaved::{self, Bytes};
 use super::view::View;
 use crate::base::Diagnostic;
 use crate::document::file;
@@ -116,10 +116,8 @@ pub(crate) struct Recovery {
     due: Option<f64>,
 }
 
-/// Makes a file's bytes on the writer's thread: a large document takes its time.
-type Bytes = Box<dyn FnOnce() -> Result<Vec<u8>, serde_json::Error> + Send>;
-
 enum Job {
+    /// Made on the writer's thread: a large document takes its time.
     Write(PathBuf, Bytes),
     /// Removes a file.
     Drop(PathBuf),
