@@ -154,6 +154,11 @@ commands! {
 }
 
 impl Command {
+    /// What the Share menu of the canvas holds.
+    pub const SHARE_CANVAS: &[Command] = &[Command::CopyPicture, Command::CopyCode, Command::SaveHtml];
+    /// And that of the page at the side.
+    pub const SHARE_PAGE: &[Command] = &[Command::CopyChart, Command::CopyCode, Command::SaveHtml];
+
     /// All commands, in the table's order.
     pub fn all() -> impl Iterator<Item = Command> {
         TABLE.iter().map(|spec| spec.command)

@@ -7,7 +7,6 @@ use crate::app::canvas::{Texts, cell_of};
 use crate::app::command::Command;
 use crate::app::drafts::palette::PaletteDialog;
 use crate::app::language::{say, words};
-use crate::app::panels::share;
 use crate::document::library;
 use crate::words::{Language, Words};
 use egui::{Key, Modifiers, RichText, ScrollArea, TextEdit, Ui};
@@ -83,7 +82,9 @@ impl Entry {
     fn names(&self, words: &'static Words) -> Vec<String> {
         let text = self.text(words);
         match self {
-            Entry::Command(command) if share::CANVAS.contains(command) || share::PAGE.contains(command) => {
+            Entry::Command(command)
+                if Command::SHARE_CANVAS.contains(command) || Command::SHARE_PAGE.contains(command) =>
+            {
                 let menu = words.text("menu-share");
                 vec![menu.into(), format!("{menu} {text}"), text]
             }
@@ -287,7 +288,7 @@ mod tests {
             [("share", Language::English), ("compartir", Language::Spanish), ("share", Language::Chinese)]
         {
             let found = first(typed, Words::of(language));
-            for command in share::CANVAS.iter().chain(share::PAGE) {
+            for command in Command::SHARE_CANVAS.iter().chain(Command::SHARE_PAGE) {
                 assert!(found.contains(&Entry::Command(*command)), "{typed}: {command:?} is not in {found:?}");
             }
         }

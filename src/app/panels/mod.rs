@@ -17,7 +17,7 @@ mod icons;
 pub(super) mod layers;
 pub(super) mod outside;
 pub(super) mod problem;
-pub(super) mod share;
+mod share;
 pub(super) mod side;
 pub(super) mod start;
 pub(super) mod status;

@@ -9,11 +9,6 @@ use crate::app::state::State;
 use crate::app::widgets::command_entry;
 use egui::{Response, RichText, Ui};
 
-/// Of the canvas.
-pub(in crate::app) const CANVAS: &[Command] = &[Command::CopyPicture, Command::CopyCode, Command::SaveHtml];
-/// Of the page at the side.
-pub(in crate::app) const PAGE: &[Command] = &[Command::CopyChart, Command::CopyCode, Command::SaveHtml];
-
 /// A small button with the entries.
 pub(super) fn menu(ui: &mut Ui, state: &State, entries: &[Command], actions: &mut Actions) -> Response {
     let button = ui.menu_button(RichText::new(say(ui, "menu-share")).small(), |ui| {

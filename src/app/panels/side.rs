@@ -168,7 +168,7 @@ fn hide(ui: &mut Ui, state: &State, actions: &mut Actions) {
             actions.command(Command::ToggleRight);
         }
         if ui.available_width() >= SHARE + dock_width(ui) {
-            super::share::menu(ui, state, super::share::PAGE, actions);
+            super::share::menu(ui, state, Command::SHARE_PAGE, actions);
         }
         if ui.available_width() >= dock_width(ui) {
             let dock =

@@ -80,7 +80,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             }
             // where it would cover the heads, the File menu and the palette have it
             if ui.available_width() >= SHARE {
-                super::share::menu(ui, state, super::share::CANVAS, actions);
+                super::share::menu(ui, state, Command::SHARE_CANVAS, actions);
             }
             count(ui, state, actions);
             empty_rows(ui, state);
