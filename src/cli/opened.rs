@@ -8,6 +8,7 @@ use super::pair;
 use crate::base::{BlockSize, Diagnostic, HostTensor, Severity, Source};
 use crate::document::compile::{Compiled, Environment, compile};
 use crate::document::model::*;
+use crate::document::pasted::Tables;
 use crate::document::{file, library};
 use crate::ir::graph::ModKind;
 use crate::problem::Problem;
@@ -249,6 +250,9 @@ pub(super) fn from_code(
         let line = Source::new("", text.as_str()).line_column(sizes.span.start).0;
         said.extend(overrides.take_sizes(&mut document, &sizes, line));
     }
+    let tables = layer.and_then(|l| l.result.as_deref()).map(Tables::of).unwrap_or_default();
+    let stated = layer.and_then(|l| l.sizes).unwrap_or_default();
+    said.extend(overrides.take_tables(&mut document, &stated, &tables));
     Ok(Opened { document, files, said, chosen })
 }
 

@@ -6,6 +6,7 @@ use super::arguments;
 use super::out::Failure;
 use crate::base::{BlockSize, DType, Diagnostic, Layout};
 use crate::document::model::{Axes, Axis, Document};
+use crate::document::pasted::Tables;
 use crate::document::{edit, resize};
 use crate::python::TextSizes;
 
@@ -113,6 +114,37 @@ impl Overrides {
         }
         let place = format!("the text's create_block_mask in line {line}");
         (!words.is_empty()).then(|| format!("sizes of {place}: {}", words.join(", ")))
+    }
+
+    /// Takes lengths, heads and batch from the tables that the code reads at `q_idx`, `kv_idx`, `h` and `b` themselves, where neither
+    /// a flag nor the text's own create_block_mask says them, as a pasted text does in the window; reports what was taken.
+    pub(super) fn take_tables(&self, document: &mut Document, stated: &TextSizes, tables: &Tables) -> Option<String> {
+        let mut words = Vec::new();
+        let mut take = |table: &Option<(usize, String)>, what: &str| {
+            let (len, name) = table.as_ref().filter(|(len, _)| *len > 0)?;
+            words.push(format!("{len} {what} (`{name}`)"));
+            Some(*len)
+        };
+        let no_axes = self.axes.is_none() && self.seq.is_none() && self.kv_seq.is_none() && self.kv_axes.is_none();
+        if no_axes && stated.q_len.is_none() && stated.kv_len.is_none() {
+            let same = tables.kv_len.as_ref().map(|t| t.0) == tables.q_len.as_ref().map(|t| t.0);
+            let q = take(&tables.q_len, if same { "tokens" } else { "query tokens" });
+            let kv = if same { q } else { take(&tables.kv_len, if q.is_some() { "key tokens" } else { "tokens" }) };
+            if let Some(length) = q.or(kv) {
+                document.axes = Axes::same(Axis::tokens(length));
+                document.axes.kv = kv.filter(|kv| *kv != length).map(Axis::tokens);
+            }
+        }
+        let settings = &mut document.settings;
+        if self.heads.is_none() && self.kv_heads.is_none() && stated.heads.is_none() {
+            if let Some(heads) = take(&tables.heads, "heads") {
+                (settings.heads, settings.kv_heads) = (heads, heads);
+            }
+        }
+        if self.batch.is_none() && stated.batch.is_none() {
+            settings.batch = take(&tables.batch, "batch entries").unwrap_or(settings.batch);
+        }
+        (!words.is_empty()).then(|| format!("sizes of the tables that the code reads: {}", words.join(", ")))
     }
 
     fn axes_of(&self, now: &Axes) -> Result<Option<Axes>, Diagnostic> {

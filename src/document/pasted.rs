@@ -135,7 +135,14 @@ fn looked_at(text: &str) -> Pasted {
 }
 
 impl Tables {
-    /// Adds what a mod reads; the first table of each index counts.
+    /// The tables that a mod reads.
+    pub fn of(made: &Mod) -> Tables {
+        let mut tables = Tables::default();
+        tables.read_by(made);
+        tables
+    }
+
+    /// Adds what a mod reads; the shortest table of each index counts, beyond which the mod would read what is not there.
     fn read_by(&mut self, made: &Mod) {
         for found in access(made) {
             let capture = made.graph.capture(found.capture);
@@ -150,7 +157,9 @@ impl Tables {
                         Op::Input(Input::H) => &mut self.heads,
                         _ => continue,
                     };
-                    own.get_or_insert_with(|| (*len, capture.name.to_string()));
+                    if own.as_ref().is_none_or(|(known, _)| len < known) {
+                        *own = Some((*len, capture.name.to_string()));
+                    }
                 }
             }
         }
@@ -180,8 +189,7 @@ pub fn own_sizes(document: &Document, compiled: &Compiled) -> Option<OwnSizes> {
     let [q, kv] = [document.axes.q.len(), document.axes.kv().len()];
     compiled.layers.iter().find_map(|layer| {
         let made = layer.result.as_ref().filter(|_| has_text(document, layer.id))?;
-        let mut tables = Tables::default();
-        tables.read_by(made);
+        let tables = Tables::of(made);
         let short =
             |table: &Option<(usize, String)>, has: usize| table.clone().filter(|(len, _)| *len > 0 && *len < has);
         let asked = layer.sizes.unwrap_or_default();

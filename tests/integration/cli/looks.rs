@@ -286,3 +286,39 @@ fn a_mask_and_a_score_mod_of_one_file_are_one_problem() {
     check("three.py:near,none", &[]).fails(1, &["error[entry-not-found]", "`none`"]);
     check("three.py:near,slope,far", &[]).fails(2, &["error[entry-pair]", "MASK,SCORE"]);
 }
+
+const TABLES: &str = "import torch\ndoc = torch.tensor([0] * 6 + [1] * 4)\nslopes = torch.tensor([1.0, 0.5, 0.25])\n\n\
+def documents(b, h, q_idx, kv_idx):\n    return doc[q_idx] == doc[kv_idx]\n\n\
+def alibi(score, b, h, q_idx, kv_idx):\n    return score - slopes[h] * (q_idx - kv_idx)\n\n\
+def padded(b, h, q_idx, kv_idx):\n    return (torch.arange(99)[kv_idx] >= 0) & (doc[kv_idx] == 0)\n";
+
+/// As in the window, where a pasted text becomes a document.
+#[test]
+fn tables_that_code_reads_say_its_sizes_where_nothing_else_does() {
+    let bench = Bench::new();
+    bench.write("tables.py", TABLES);
+    let check = |entry: &str, more: &[&str]| {
+        let json = bench.run(&[&["check", entry, "--json"][..], more].concat()).ok().json();
+        (json["kept_cells"].as_f64(), json["said"].to_string())
+    };
+    let (kept, said) = check("tables.py:documents", &[]);
+    assert_eq!(kept, Some(36.0 + 16.0));
+    assert!(said.contains("10 tokens (`doc`)"), "{said}");
+    // the shorter of two tables
+    let (kept, said) = check("tables.py:padded", &[]);
+    assert_eq!(kept, Some(60.0), "{said}");
+    let (_, said) = check("tables.py:alibi", &[]);
+    assert!(said.contains("3 heads (`slopes`)"), "{said}");
+    // a flag and the text's own call go before
+    let (kept, said) = check("tables.py:documents", &["--seq", "12"]);
+    assert_eq!(kept, Some(36.0 + 36.0), "{said}");
+    bench.write(
+        "stated.py",
+        &format!(
+            "{TABLES}\nfrom torch.nn.attention.flex_attention import create_block_mask\n\
+        made = create_block_mask(documents, None, None, 8, 8)\n"
+        ),
+    );
+    let (kept, said) = check("stated.py:documents", &[]);
+    assert_eq!(kept, Some(36.0 + 4.0), "{said}");
+}
