@@ -405,7 +405,10 @@ fn wrong_parameters(wanted: &Wanted<'_>, names: &[(Name, Value)]) -> Option<Faul
 
 fn not_found(cx: &Context, wanted: &Wanted<'_>, names: &[(Name, Value)]) -> Fault {
     let nested = cx.candidates.iter().filter(|c| c.is_nested()).map(|c| &*c.path);
-    let known: Vec<&str> = names.iter().filter(|(_, v)| callable(v)).map(|(n, _)| &**n).chain(nested).collect();
+    // what the text imports is no mod of it
+    let own =
+        |value: &Value| callable(value) && !matches!(value, Value::Module(_) | Value::Import(_) | Value::Builtin(_));
+    let known: Vec<&str> = names.iter().filter(|(_, v)| own(v)).map(|(n, _)| &**n).chain(nested).collect();
     let signature = match wanted.kind {
         ModKind::Mask => "def mask_mod(b, h, q_idx, kv_idx): return q_idx >= kv_idx",
         ModKind::Score => "def score_mod(score, b, h, q_idx, kv_idx): return score",

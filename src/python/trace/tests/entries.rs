@@ -41,6 +41,10 @@ fn helpers_are_never_taken_for_mods() {
         assert_eq!(first.code, "entry-not-found", "{first}");
         assert!(first.message.contains("their names are"), "{first}");
     }
+    // what is not there: the text's own functions are named, not what it imports
+    let imports = "import torch\nfrom torch.nn.attention.flex_attention import create_block_mask\n";
+    let missing = asked(&format!("{imports}{MASK}"), "absent", &[]);
+    assert_eq!(missing.diagnostics[0].hint.as_deref(), Some("it has: mask_mod"));
     // several: the last, and the others are reported
     let two = format!("{MASK}def causal(b, h, q, k):\n    return q >= k\n");
     assert_eq!(chosen(&asked(&two, "", &[])), ("causal", vec!["mask_mod"]));
