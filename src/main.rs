@@ -3,7 +3,7 @@
 use maskloom::base::identity::{self, Build};
 use maskloom::base::memory::Counting;
 use maskloom::cli;
-use maskloom::worker::asking;
+use maskloom::worker::{asking, kin};
 use std::process::ExitCode;
 
 /// Races show what each backend holds; on the CPU that is counted here.
@@ -17,11 +17,13 @@ fn main() -> ExitCode {
     if asking::is_helper() {
         return cli::answer(question);
     }
-    match cli::run() {
+    let code = match cli::run() {
         cli::Asked::Done(code) => code,
         cli::Asked::Window { file } => window(file),
         cli::Asked::Frames(asked) => frames(*asked),
-    }
+    };
+    kin::settle();
+    code
 }
 
 /// The window measures its frames, and the command line prints them.

@@ -94,7 +94,9 @@ pub fn protocol(bytes: &[u8]) {
         }
     }
     let mut answers = bytes;
-    while let Ok(Incoming::Message(_) | Incoming::Noise(_)) = transport::read_greeting(&mut answers) {}
+    while let Ok(Incoming::Message(_) | Incoming::Noise(_)) =
+        transport::read_greeting(&mut answers, false, |id| id % 2 == 1)
+    {}
 }
 
 /// A saved run.

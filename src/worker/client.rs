@@ -6,6 +6,7 @@
 use crate::base::Diagnostic;
 use crate::worker::asking::Asking;
 use crate::worker::far::shell::way_out;
+use crate::worker::kin::{self, Kin};
 use crate::worker::launch::{Launch, Opening};
 use crate::worker::named;
 use crate::worker::patience::{Patience, Vital};
@@ -16,11 +17,12 @@ use crate::worker::signals;
 use crate::worker::target::Target;
 use crate::worker::transport::{self, Incoming, Payload};
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{BufReader, Read, Write};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Called from another thread whenever an event has arrived.
@@ -35,8 +37,13 @@ const MOST_NOISE: usize = 10_000;
 /// How long a dead worker's stderr is waited for.
 const LAST_WORDS_WAIT: Duration = Duration::from_millis(500);
 
-/// Request numbers count up over all workers of this process, so that an old worker's answer is never taken for a new one's.
-static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+/// Request numbers count up over all workers of this process, so that an old worker's answer is never taken for a new one's. They
+/// begin anywhere, so that no login prints one by chance.
+static NEXT_ID: LazyLock<AtomicU64> = LazyLock::new(|| {
+    let any = RandomState::new().build_hasher().finish();
+    // below what a number of JSON holds exactly, and far from small ones
+    AtomicU64::new((1 << 51) | (any >> 14))
+});
 
 /// Something that came from the worker.
 #[derive(Clone, Debug)]
@@ -78,6 +85,7 @@ pub struct Client {
     backlog: VecDeque<Event>,
     alive: bool,
     vital: Arc<Vital>,
+    kin: Option<Arc<Mutex<Kin>>>,
     /// Whether something was sent.
     asked: bool,
 }
@@ -104,6 +112,10 @@ impl Client {
         };
         #[cfg(unix)]
         signals::started(child.id());
+        let kin = (!target.is_local()).then(|| {
+            let pipes = [kin::pipe(&stdin), kin::pipe(&stdout), kin::pipe(&stderr)];
+            Arc::new(Mutex::new(Kin::of(child.id(), pipes.into_iter().flatten())))
+        });
         let child = Arc::new(Mutex::new(child));
         let (requests, outgoing) = channel();
         let (incoming, events) = channel();
@@ -124,6 +136,8 @@ impl Client {
             vital: vital.clone(),
             over,
             asking: Mutex::new(asking),
+            first: NEXT_ID.load(Ordering::Relaxed),
+            kin: kin.clone(),
         });
         spawn("worker-stdin", {
             // a writer that outlives the reader tells nobody
@@ -145,7 +159,7 @@ impl Client {
         spawn("worker-stdout", move || reader.run(stdout, ready))?;
         let requests = Some(requests);
         let (target, backlog) = (target.clone(), VecDeque::new());
-        Ok(Client { target, child, requests, events, backlog, alive: true, vital, asked: false })
+        Ok(Client { target, child, requests, events, backlog, alive: true, vital, kin, asked: false })
     }
 
     /// Where it runs.
@@ -233,6 +247,8 @@ impl Client {
     /// Kills the worker and everything it started: how work is cancelled. Far workers are asked to end first, because a
     /// killed `srun` would leave its job behind.
     pub fn kill(&mut self) {
+        // what has left the group is found only while its parents live, and the end of its input may end them
+        self.kin.iter().for_each(|kin| lock(kin).look());
         self.requests = None;
         let mut child = lock(&self.child);
         if self.target.is_local() {
@@ -242,8 +258,13 @@ impl Client {
         }
         process::signal_group(&mut child, End::Ask);
         drop(child);
-        let child = self.child.clone();
-        let _ = spawn("worker-end", move || end_far_worker(&child));
+        let (child, kin) = (self.child.clone(), self.kin.clone());
+        let _ = spawn("worker-end", move || {
+            if let Some(kin) = &kin {
+                lock(kin).ask();
+            }
+            end_far_worker(&child);
+        });
     }
 }
 
@@ -400,6 +421,10 @@ struct Reader {
     over: Arc<AtomicBool>,
     /// Until it is greeted.
     asking: Mutex<Asking>,
+    /// The least number that a request to it can have.
+    first: u64,
+    /// Of a target's command.
+    kin: Option<Arc<Mutex<Kin>>>,
 }
 
 /// The mark by which a shell says that its stdin is the worker's.
@@ -422,15 +447,14 @@ impl Read for Heard<'_> {
 impl Reader {
     fn run(&self, stdout: ChildStdout, mut ready: Option<Ready>) {
         let mut stdout = BufReader::with_capacity(1 << 16, Heard(stdout, &self.vital));
-        let mut noise = 0;
+        let (mut noise, mut answered) = (0, false);
+        let sent = |id| (self.first..NEXT_ID.load(Ordering::Relaxed)).contains(&id);
         let complaint = loop {
-            let read = match (&ready, self.vital.is_greeted()) {
+            let read = match &ready {
                 // a login may print what looks like a message
-                (Some(_), _) => {
-                    transport::read_noise(&mut stdout).map(|line| line.map_or(Incoming::End, Incoming::Noise))
-                }
-                (None, true) => transport::read_response(&mut stdout),
-                (None, false) => transport::read_greeting(&mut stdout),
+                Some(_) => transport::read_noise(&mut stdout).map(|line| line.map_or(Incoming::End, Incoming::Noise)),
+                None if answered => transport::read_response(&mut stdout),
+                None => transport::read_greeting(&mut stdout, self.vital.is_greeted(), sent),
             };
             match read {
                 Ok(Incoming::Message((response, payloads))) => {
@@ -440,6 +464,7 @@ impl Reader {
                     }
                     self.vital.message();
                     if !matches!(response.body, ResponseBody::Alive) {
+                        answered = true;
                         self.vital.answered();
                         self.tell(Event::Message { id: response.id, body: with_a_reason(response.body), payloads });
                     }
@@ -471,6 +496,7 @@ impl Reader {
         let mut ended: Option<Instant> = None;
         while !self.over.load(Ordering::Acquire) {
             std::thread::sleep(LOOK);
+            self.kin.iter().for_each(|kin| lock(kin).look());
             if process::has_ended(&mut lock(&self.child)) {
                 let since = *ended.get_or_insert_with(Instant::now);
                 if since.elapsed() >= patience.ending {
@@ -496,6 +522,9 @@ impl Reader {
         #[cfg(unix)]
         signals::ended(lock(&self.child).id());
         let status = process::kill_group(&mut lock(&self.child));
+        if let Some(kin) = &self.kin {
+            lock(kin).end();
+        }
         let ending = status.filter(|_| ended).map_or_else(|| "Maskloom stopped it".into(), process::ending);
         #[cfg(unix)]
         signals::wait_for_the_end();

@@ -22,15 +22,43 @@ fn a_death_is_told_once_with_its_last_words() {
     assert_eq!(client.wait(id).unwrap_err()[0].code, "worker-died");
 }
 
+/// Takes a request, and has its number.
+const NUMBER: &str = "read line; id=${line#*:}; id=${id%%,*}; ";
+
 #[test]
 fn garbage_from_a_worker_ends_it() {
-    let mut client = shell("echo '{\"id\": 1}'; sleep 60");
+    let mut client = shell(&format!("{NUMBER}echo \"{{\\\"id\\\": $id}}\"; sleep 60"));
     let id = client.send(RequestBody::Doctor);
     let why = client.wait(id).unwrap_err();
     assert!(why[0].message.contains("not a message of Maskloom"), "{}", why[0].message);
     // the message must not suggest another user or missing memory
     let reported = &why[0].message;
     assert!(reported.contains("Maskloom stopped it") && !reported.contains("SIGKILL"), "{reported}");
+}
+
+/// The number of the first request of any program, a worker's whole answer and its signs of life, and payloads that never come.
+#[test]
+fn what_a_login_prints_is_never_a_message() {
+    let printed = [
+        r#"{"id":1}"#,
+        r#"{"id":0}"#,
+        r#"{"id":-1} {"id":{"id":1}}"#,
+        r#"last login: {"id":2} "#,
+        r#"{"id":1,"body":{"say":"done","reply":"bye"}}"#,
+        r#"{"id":1,"body":{"say":"failed","why":[]}}"#,
+        r#"{"id":1,"body":{"say":"done","reply":"bye"},"payloads":[{"name":"x","dtype":"f32","shape":[64]}]}"#,
+    ];
+    for printed in printed {
+        // a login that starts a worker of another one has its signs of life, too
+        for before in ["", HELLO] {
+            let answer = r#"printf '{"id":%s,"body":{"say":"done","reply":"bye"}}\n' $id"#;
+            let mut client =
+                shell(&format!("{before}printf '%s' '{printed}'; {before}echo; {NUMBER}{answer}; sleep 60"));
+            let id = client.send(RequestBody::Hello { protocol: PROTOCOL_VERSION });
+            let answer = client.wait(id).unwrap_or_else(|why| panic!("{printed}: {why:?}"));
+            assert!(matches!(answer.reply, Reply::Bye {}) && answer.payloads.is_empty(), "{printed}: {answer:?}");
+        }
+    }
 }
 
 #[test]
@@ -41,14 +69,11 @@ fn a_missing_program_is_a_diagnostic() {
 
 #[test]
 fn answers_to_others_stay_for_poll() {
-    let line = |id: u64| {
-        let body = ResponseBody::Done(Reply::Bye {});
-        serde_json::to_string(&super::super::protocol::Response { id, body, payloads: vec![] }).unwrap()
-    };
-    let big = u64::MAX - 1;
-    let mut client = shell(&format!("echo '{}'; echo '{}'; sleep 60", line(big), line(big - 1)));
-    client.wait(big - 1).unwrap();
-    assert!(matches!(&client.poll()[..], [Event::Message { id, .. }] if *id == big));
+    let answer = r#"printf '{"id":%s,"body":{"say":"done","reply":"bye"}}\n' "#;
+    let mut client = shell(&format!("{NUMBER}first=$id; {NUMBER}{answer} $first; {answer} $id; sleep 60"));
+    let [first, second] = [client.send(RequestBody::Doctor), client.send(RequestBody::Doctor)];
+    client.wait(second).unwrap();
+    assert!(matches!(&client.poll()[..], [Event::Message { id, .. }] if *id == first));
     client.kill();
 }
 
@@ -112,8 +137,8 @@ fn every_silence_has_an_end() {
         assert!(reported.contains("was stopped: no sign of life for 1.5 s"), "{script}: {reported}");
     }
     assert!(fate("exec >/dev/null; SLEEP").contains("ended: it closed its output; Maskloom stopped it"));
-    let payload = r#"printf '{"id":7,"body":{"say":"done","reply":"bye"},"payloads":[{"name":"x","dtype":"f32","shape":[4294967296]}]}\n'; SLEEP"#;
-    assert!(fate(&format!("{HELLO}{payload}")).contains("no sign of life"), "a payload that was announced");
+    let payload = r#"printf '{"id":%s,"body":{"say":"done","reply":"bye"},"payloads":[{"name":"x","dtype":"f32","shape":[4294967296]}]}\n' $id; SLEEP"#;
+    assert!(fate(&format!("{HELLO}{NUMBER}{payload}")).contains("no sign of life"), "a payload that was announced");
 }
 
 #[test]
@@ -165,15 +190,35 @@ fn signs_of_life_are_no_answer_to_a_greeting() {
 
 #[test]
 fn a_failure_without_a_reason_has_words() {
-    let mut client = shell(
-        "read line; printf '{\"id\":%s,\"body\":{\"say\":\"failed\",\"why\":[]}}\n' \"$(echo $line | tr -dc 0-9 | cut -c1-9)\"; sleep 60",
-    );
+    let mut client =
+        shell(&format!("{NUMBER}printf '{{\"id\":%s,\"body\":{{\"say\":\"failed\",\"why\":[]}}}}\\n' $id; sleep 60"));
     let answer = {
         let id = client.send(RequestBody::Doctor);
         client.wait(id)
     };
     let why = answer.unwrap_err();
     assert!(why[0].message.contains("gives no reason"), "{why:?}");
+}
+
+/// Before it was looked at for the first time: its parent ends with the end of its input.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_has_a_session_of_its_own_goes_with_a_client_that_is_gone_at_once() {
+    let marker = format!("62{}", std::process::id());
+    let mut client = shell(&format!("setsid sleep {marker} & {NUMBER}echo here >&2; cat >/dev/null"));
+    client.send(RequestBody::Doctor);
+    let until = Instant::now() + Duration::from_secs(20);
+    while client.kin.iter().all(|kin| {
+        lock(kin).look();
+        !lock(kin).has_seen()
+    }) {
+        assert!(Instant::now() < until, "it never started");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // as if nobody had looked yet
+    client.kin.iter().for_each(|kin| lock(kin).forget());
+    drop(client);
+    gone(&format!("sleep {marker}"));
 }
 
 /// What ssh does for a password.

@@ -52,6 +52,12 @@ impl Process {
         Process::of(self.id).is_some_and(|now| now.began == self.began)
     }
 
+    /// Whether it has one of these files open, as its descriptors name them.
+    pub fn holds(&self, files: &[PathBuf]) -> bool {
+        let open = std::fs::read_dir(about(self.id).join("fd")).into_iter().flatten().flatten();
+        open.filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|file| files.contains(&file))
+    }
+
     /// What a variable of its environment was when it began.
     fn variable(&self, name: &str) -> Option<Vec<u8>> {
         let environment = std::fs::read(about(self.id).join("environ")).ok()?;

@@ -24,6 +24,7 @@ pub mod faults;
 pub mod files;
 pub mod folders;
 pub mod jobs;
+pub mod kin;
 pub mod launch;
 pub mod leftovers;
 pub mod limited;

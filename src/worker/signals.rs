@@ -5,12 +5,12 @@
 //! end by itself; a launch command need not. Must not know what workers do.
 
 use crate::worker::descendants::{self, Process};
+use crate::worker::kin;
 use crate::worker::process::{self, End};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -67,20 +67,12 @@ fn end_all(mut asked_again: impl FnMut() -> bool) {
     while !is_over(&strays) && Instant::now() < last {
         std::thread::sleep(LOOK);
     }
-    name("the system does not let it go", leaders().into_iter().filter_map(Process::of));
-    name("it had left its target's session", descendants::left());
+    kin::name("the system does not let it go", leaders().into_iter().filter_map(Process::of));
+    kin::name("it had left its target's session", descendants::left());
 }
 
 fn is_over(strays: &[Process]) -> bool {
     groups().is_empty() && !strays.iter().any(Process::lives)
-}
-
-/// Says what goes on, and why it may.
-fn name(why: &str, left: impl IntoIterator<Item = Process>) {
-    for Process { id, name, .. } in left {
-        // nobody may read it
-        let _ = writeln!(std::io::stderr(), "still running: process {id} ({name}): {why}; `kill {id}` ends it");
-    }
 }
 
 /// Where this process is about to end by a signal, the calling thread waits for that end: a worker's end is no news any more.

@@ -4,7 +4,7 @@
 //! and never allocates more than has arrived. Must not know the messages' meaning.
 
 use crate::base::Diagnostic;
-use crate::worker::protocol::{PayloadInfo, Request, Response};
+use crate::worker::protocol::{PayloadInfo, Request, Response, ResponseBody};
 use serde::Serialize;
 use std::io::{BufRead, Read, Write};
 
@@ -82,9 +82,25 @@ fn is_header(line: &[u8]) -> bool {
     line.first() == Some(&b'{')
 }
 
-/// Where a message begins in a line: a login may have printed before it, without a newline.
+/// Where a message begins in a line: something may have been printed before it, without a newline.
 fn message_in(line: &[u8]) -> Option<usize> {
-    line.windows(MARK.len()).position(|part| part == MARK)
+    marks(line).next()
+}
+
+/// Where a message may begin.
+fn marks(line: &[u8]) -> impl Iterator<Item = usize> {
+    line.windows(MARK.len()).enumerate().filter(|(_, part)| *part == MARK).map(|(at, _)| at)
+}
+
+/// The same before the first answer, where a login may print what looks like a message: one has the number of a request that was sent,
+/// or is a sign of life.
+fn greeting_in(line: &[u8], sent: impl Fn(u64) -> bool) -> Option<usize> {
+    let is_ours = |at: &usize| match number_of(&line[*at..]) {
+        Some(0) => matches!(parse(&line[*at..]), Ok(Response { body: ResponseBody::Alive, .. })),
+        Some(id) => sent(id),
+        None => false,
+    };
+    marks(line).find(is_ours)
 }
 
 fn shown(line: &[u8]) -> String {
@@ -106,27 +122,32 @@ fn read_request_within(from: &mut impl BufRead, limit: u64) -> Result<Incoming<R
     match read_line(from, limit).map_err(|why| (0, why))? {
         None => Ok(Incoming::End),
         Some(line) if !is_header(&line) => Ok(Incoming::Noise(shown(&line))),
-        Some(line) => parse(&line).map(Incoming::Message).map_err(|why| (number_of(&line), why)),
+        Some(line) => parse(&line).map(Incoming::Message).map_err(|why| (number_of(&line).unwrap_or(0), why)),
     }
 }
 
-/// The `id` of a header that is no message; 0 if it has none.
-fn number_of(line: &[u8]) -> u64 {
+/// The `id` of a header, whatever else it says.
+fn number_of(line: &[u8]) -> Option<u64> {
     #[derive(serde::Deserialize)]
     struct Numbered {
         id: u64,
     }
-    serde_json::from_slice::<Numbered>(line).map_or(0, |header| header.id)
+    serde_json::from_slice::<Numbered>(line).ok().map(|header| header.id)
 }
 
 /// Reads one response and its payloads. After an error the stream is out of step: stop reading.
 pub fn read_response(from: &mut impl BufRead) -> Result<Incoming<(Response, Vec<Payload>)>, Diagnostic> {
-    read_response_within(from, MAX_HEADER)
+    read_response_within(from, MAX_HEADER, message_in)
 }
 
-/// The same for the first one: a login, a library and a shell may print before it, and it is short.
-pub fn read_greeting(from: &mut impl BufRead) -> Result<Incoming<(Response, Vec<Payload>)>, Diagnostic> {
-    read_response_within(from, MAX_GREETING)
+/// The same until the first answer: a login, a library and a shell may print before it, also a line that looks like a message. `sent`
+/// knows the numbers of requests. Before a first sign of life, which is short, lines are.
+pub fn read_greeting(
+    from: &mut impl BufRead,
+    heard: bool,
+    sent: impl Fn(u64) -> bool,
+) -> Result<Incoming<(Response, Vec<Payload>)>, Diagnostic> {
+    read_response_within(from, if heard { MAX_HEADER } else { MAX_GREETING }, |line| greeting_in(line, sent))
 }
 
 /// A line before the worker has its pipe: whatever a login prints, it is no message. Errors: the end, a line without an end.
@@ -134,7 +155,11 @@ pub fn read_noise(from: &mut impl BufRead) -> Result<Option<String>, Diagnostic>
     Ok(read_line(from, MAX_GREETING)?.map(|line| String::from_utf8_lossy(&line).into_owned()))
 }
 
-fn read_response_within(from: &mut impl BufRead, limit: u64) -> Result<Incoming<(Response, Vec<Payload>)>, Diagnostic> {
+fn read_response_within(
+    from: &mut impl BufRead,
+    limit: u64,
+    message_in: impl FnOnce(&[u8]) -> Option<usize>,
+) -> Result<Incoming<(Response, Vec<Payload>)>, Diagnostic> {
     let Some(line) = read_line(from, limit)? else { return Ok(Incoming::End) };
     let Some(start) = message_in(&line) else { return Ok(Incoming::Noise(shown(&line))) };
     let mut response: Response = parse(&line[start..])?;

@@ -88,6 +88,18 @@ fn noise_does_not_put_the_stream_out_of_step() {
     assert_eq!(one_message(reader).0.id, 3);
 }
 
+/// A banner ends where the message begins, and what it says before is none.
+#[test]
+fn a_greeting_is_what_has_a_number_that_was_sent() {
+    let mut stream = b"motd {\"id\":3} {\"id\":1,\"body\":0} ".to_vec();
+    write_response(&mut stream, &response(7), &[]).unwrap();
+    let sent = |id| id == 7;
+    assert!(matches!(read_greeting(&mut &stream[..], false, sent), Ok(Incoming::Message((first, _))) if first.id == 7));
+    assert!(matches!(read_greeting(&mut &stream[..], true, |id| id == 8), Ok(Incoming::Noise(_))));
+    // one that is ours and says something else is another version's
+    assert_eq!(read_greeting(&mut &b"{\"id\":7}\n"[..], false, sent).unwrap_err().code, "protocol-header");
+}
+
 #[test]
 fn a_lying_header_costs_no_memory() {
     let mut header = response(1);

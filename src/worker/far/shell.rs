@@ -7,6 +7,7 @@
 use crate::base::Diagnostic;
 use crate::worker::asking::Asking;
 use crate::worker::far::script;
+use crate::worker::kin::{self, Kin};
 use crate::worker::patience::Patience;
 use crate::worker::process::{self, End};
 #[cfg(unix)]
@@ -51,6 +52,9 @@ pub struct Shell {
     asking: Asking,
     /// No answer has come yet: a login, a queue.
     fresh: bool,
+    kin: Kin,
+    /// Since when the command is seen to have ended.
+    over: Option<Instant>,
 }
 
 /// The answer to a script.
@@ -89,6 +93,8 @@ impl Shell {
         };
         #[cfg(unix)]
         signals::started(child.id());
+        let pipes = [kin::pipe(&stdin), kin::pipe(&stdout), kin::pipe(&stderr)];
+        let kin = Kin::of(child.id(), pipes.into_iter().flatten());
         let heard = Arc::new(Mutex::new(VecDeque::new()));
         let (writer, pieces) = channel();
         let (done, written) = channel();
@@ -98,7 +104,7 @@ impl Shell {
         std::thread::spawn(move || listen(stdout, |text| line.send(text).is_ok()));
         let kept = heard.clone();
         std::thread::spawn(move || listen(stderr, |text| keep(&kept, text)));
-        Ok(Shell { words: words.to_vec(), child, writer, written, lines, heard, asking, fresh: true })
+        Ok(Shell { words: words.to_vec(), child, writer, written, lines, heard, asking, fresh: true, kin, over: None })
     }
 
     /// Runs a script and gives what it printed. Errors: no answer in time, or the end of the command.
@@ -186,6 +192,9 @@ impl Shell {
     /// The next line. Errors: the time is over, also for one that prints all the time.
     fn line(&mut self, until: &mut Instant) -> Result<String, Diagnostic> {
         loop {
+            if self.is_over() {
+                return Err(self.ended());
+            }
             match self.lines.recv_timeout(LOOK) {
                 Ok(line) if Instant::now() < *until => return Ok(line),
                 Ok(line) => {
@@ -211,9 +220,24 @@ impl Shell {
                 Ok(true) => return Ok(()),
                 Ok(false) | Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
                 Err(RecvTimeoutError::Timeout) if Instant::now() >= until => return Err(self.silent()),
+                Err(RecvTimeoutError::Timeout) if self.is_over() => return Err(self.ended()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
+    }
+
+    /// Whether the command has ended and its last lines have come: what it has started may hold its pipes open for ever.
+    fn is_over(&mut self) -> bool {
+        if !process::has_ended(&mut self.child) {
+            self.kin.look();
+            return false;
+        }
+        self.over.get_or_insert_with(Instant::now);
+        self.is_held()
+    }
+
+    fn is_held(&self) -> bool {
+        self.over.is_some_and(|since| since.elapsed() >= Patience::default().ending)
     }
 
     fn ends_within(&mut self, time: Duration) -> bool {
@@ -245,7 +269,11 @@ impl Shell {
         let status = process::kill_group(&mut self.child);
         #[cfg(unix)]
         signals::wait_for_the_end();
-        let how = status.filter(|_| had).map_or_else(|| "its output ended".into(), process::ending);
+        self.kin.end();
+        let mut how = status.filter(|_| had).map_or_else(|| "its output ended".into(), process::ending);
+        if self.is_held() {
+            how.push_str("; something that it started holds its output open");
+        }
         // the last lines of its stderr are on their way
         std::thread::sleep(Duration::from_millis(50));
         let said = self.said();
@@ -268,6 +296,7 @@ impl Shell {
 impl Drop for Shell {
     fn drop(&mut self) {
         // the end of its input ends a shell; who launched it follows and leaves nothing there: a killed srun keeps its allocation
+        self.kin.look();
         self.writer = channel().0;
         if !self.ends_within(AT_ITS_END) {
             process::signal_group(&mut self.child, End::Ask);
@@ -277,6 +306,7 @@ impl Drop for Shell {
         #[cfg(unix)]
         signals::ended(self.child.id());
         process::kill_group(&mut self.child);
+        self.kin.end();
     }
 }
 
@@ -397,6 +427,74 @@ mod tests {
         deaf.run("true", SOON).unwrap();
         drop(deaf);
         assert_eq!(std::fs::read_to_string(&note).unwrap(), "asked\n");
+    }
+
+    /// What wrote its number there.
+    #[cfg(target_os = "linux")]
+    fn started(note: &std::path::Path) -> worker::descendants::Process {
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            let written = std::fs::read_to_string(note).unwrap_or_default();
+            if let Some(number) = written.strip_suffix('\n') {
+                return worker::descendants::Process::of(number.parse().unwrap()).expect("it runs");
+            }
+            assert!(Instant::now() < until, "it never started");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_a_login_starts_in_a_session_of_its_own_goes_with_the_shell() {
+        let folder = tempfile::tempdir().unwrap();
+        let note = folder.path().join("stray");
+        let login = |heed: &str| {
+            format!("setsid sh -c '{heed} echo $$ > \"{}\"; while :; do sleep 1; done' & exec sh", note.display())
+        };
+        // one that is asked, and one that does not heed it
+        for heed in ["", "trap \"\" TERM;"] {
+            let mut shell = open(&login(heed));
+            let stray = started(&note);
+            shell.run("true", SOON).unwrap();
+            assert!(stray.lives());
+            let begun = Instant::now();
+            drop(shell);
+            assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+            // a killed process is seen for a moment
+            std::thread::sleep(Duration::from_millis(100));
+            assert!(!stray.lives(), "{stray:?}");
+            std::fs::remove_file(&note).unwrap();
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_command_that_has_ended_is_told_though_something_holds_its_pipes() {
+        let folder = tempfile::tempdir().unwrap();
+        let note = folder.path().join("stray");
+        let stray = format!("setsid sh -c 'echo $$ > \"{}\"; exec sleep 300' &", note.display());
+        let refused = open(&format!("{stray} echo 'no such pod' >&2; exit 3")).run("true", SOON).unwrap_err();
+        process::end_stray(&started(&note), End::Now);
+        std::fs::remove_file(&note).unwrap();
+        // nothing is written, so that only the wait for an answer can tell
+        let mut silent = open(&format!("{stray} exit 4"));
+        silent.fresh = false;
+        let held = silent.finish("x", 60 * SOON).unwrap_err();
+        assert!(held.message.contains("holds its output open"), "{held}");
+        process::end_stray(&started(&note), End::Now);
+        std::fs::remove_file(&note).unwrap();
+        // while a program is copied, for which half an hour is allowed
+        let mut shell = open(&format!("{stray} exec sh"));
+        let stray = started(&note);
+        let begun = Instant::now();
+        let lost = shell.feed("ready; kill -KILL $$", &[7; 1 << 10], 60 * SOON, &mut |_| {}).unwrap_err();
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(!stray.lives(), "it was seen before its parent went");
+        for (why, status) in [(&refused, "exit status 3"), (&held, "exit status 4"), (&lost, "killed by signal 9")] {
+            assert_eq!(why.code, "target-unreachable", "{why}");
+            assert!(why.message.contains(status), "{why}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod exports;
 mod lab;
 mod lines;
 mod looks;
+mod logins;
 mod machine;
 mod mistakes;
 #[cfg(target_os = "linux")]

@@ -221,9 +221,10 @@ fn another_version_and_a_missing_worker_say_how_they_are_mended() {
     };
     assert_eq!(workers(), 1, "older workers go");
     // one that speaks another protocol
-    let other = r#"{"id":1,"body":{"say":"failed","why":[{"severity":"error","code":"protocol-version","message":"protocol 3","labels":[],"hint":null}]}}"#;
+    let other = r#""body":{"say":"failed","why":[{"severity":"error","code":"protocol-version","message":"protocol 3","labels":[],"hint":null}]}}"#;
     let path = listed_path(&far);
-    std::fs::write(&path, format!("#!/bin/sh\nread line; echo '{other}'; exec cat\n")).expect("written");
+    std::fs::write(&path, format!("#!/bin/sh\nread line; echo \"${{line%%,*}},\"'{other}'; exec cat\n"))
+        .expect("written");
     far.run(&["run", "band.json", "--target", "a"]).fails(1, &["error[protocol-version]", "maskloom target update a"]);
     std::fs::remove_file(path).expect("there");
     far.run(&["run", "band.json", "--target", "a"]).fails(1, &["error[worker-died]", "maskloom target update a"]);

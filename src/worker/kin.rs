@@ -1,0 +1,113 @@
+//! What a target's command has started beside itself: sessions of their own that outlive it, and that hold its pipes open.
+//!
+//! Invariant: what had a parent among the command's own processes when it was seen ends after the command; what had lost its parent
+//! before may be meant to stay, and is named at the end of the program if it still holds a pipe of the command. Must not know messages.
+
+use super::descendants::{self, Process};
+use super::process::{self, End};
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long what was asked to end is waited for.
+const WHEN_ASKED: Duration = Duration::from_millis(500);
+/// How long the program waits at its end for commands that were asked to end: they are killed after 3 s.
+const PATIENCE: Duration = Duration::from_secs(4);
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Commands whose kin has not ended, and what is left of others.
+static OPEN: Mutex<(usize, Vec<Process>)> = Mutex::new((0, Vec::new()));
+
+fn open<T>(of: impl FnOnce(&mut (usize, Vec<Process>)) -> T) -> T {
+    of(&mut OPEN.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The kin of one command.
+#[derive(Debug)]
+pub(super) struct Kin {
+    leader: Option<Process>,
+    pipes: Vec<PathBuf>,
+    seen: Vec<Process>,
+    over: bool,
+}
+
+impl Kin {
+    /// Of the leader of a group that was just started.
+    pub(super) fn of(leader: u32, pipes: impl IntoIterator<Item = PathBuf>) -> Kin {
+        open(|(commands, _)| *commands += 1);
+        Kin { leader: Process::of(leader), pipes: pipes.into_iter().collect(), seen: Vec::new(), over: false }
+    }
+
+    /// Remembers what there is now: a stray is found only while its parents live.
+    pub(super) fn look(&mut self) {
+        // another process may have its number by now
+        let leader = self.leader.iter().filter(|leader| leader.lives()).map(|leader| leader.id);
+        let new = descendants::strays(leader);
+        self.seen.retain(|one| one.lives() && !new.contains(one));
+        self.seen.extend(new);
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_seen(&self) -> bool {
+        !self.seen.is_empty()
+    }
+
+    #[cfg(test)]
+    pub(super) fn forget(&mut self) {
+        self.seen.clear();
+    }
+
+    /// Asks what was seen to end.
+    pub(super) fn ask(&mut self) {
+        self.look();
+        self.seen.iter().for_each(|one| process::end_stray(one, End::Ask));
+    }
+
+    /// Ends what was seen. The command has ended.
+    pub(super) fn end(&mut self) {
+        if std::mem::replace(&mut self.over, true) {
+            return;
+        }
+        self.ask();
+        let until = Instant::now() + WHEN_ASKED;
+        while self.seen.iter().any(Process::lives) && Instant::now() < until {
+            std::thread::sleep(LOOK);
+        }
+        self.seen.iter().for_each(|one| process::end_stray(one, End::Now));
+        let holds = |one: &Process| !self.seen.contains(one) && one.holds(&self.pipes);
+        let left: Vec<Process> = descendants::left().into_iter().filter(holds).collect();
+        open(|(commands, all)| {
+            *commands -= 1;
+            all.extend(left);
+        });
+    }
+}
+
+/// A pipe, as both of its ends name it. None: the system does not tell.
+#[cfg(unix)]
+pub(super) fn pipe(end: &impl std::os::fd::AsRawFd) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", end.as_raw_fd())).ok()
+}
+
+#[cfg(not(unix))]
+pub(super) fn pipe<T>(_: &T) -> Option<PathBuf> {
+    None
+}
+
+/// At the end of the program: waits for the commands that it has asked to end, and names what they leave.
+pub fn settle() {
+    let until = Instant::now() + PATIENCE;
+    while open(|(commands, _)| *commands > 0) && Instant::now() < until {
+        std::thread::sleep(LOOK);
+    }
+    name("it had left its target's session", open(|(_, left)| std::mem::take(left)));
+}
+
+/// Says what goes on, and why it may.
+pub(super) fn name(why: &str, left: impl IntoIterator<Item = Process>) {
+    for Process { id, name, .. } in left.into_iter().filter(Process::lives) {
+        // nobody may read it
+        let _ = writeln!(std::io::stderr(), "still running: process {id} ({name}): {why}; `kill {id}` ends it");
+    }
+}
