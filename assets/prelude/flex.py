@@ -50,6 +50,10 @@ def BlockMask__from_kv_blocks(kv_num_blocks, kv_indices, full_kv_num_blocks=None
                 return (kind == 2) | ((kind == 1) & mask_mod(b, h, q_idx, kv_idx))
 
             self.effective = effective
+            (rows, cols), (q_len, kv_len) = BLOCK_SIZE, seq_lengths
+            inside = listed_blocks[..., : -(-q_len // rows), : -(-kv_len // cols)]
+            # for what is told of the mask that is traced
+            self._blocks, self._left_out, self._place = inside.numel(), (inside == 0).sum().item(), place()
 
         @property
         def shape(self):

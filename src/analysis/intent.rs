@@ -11,8 +11,10 @@ use crate::ir::graph::{Depends, Input, Mod, Op};
 use crate::ir::schedule;
 use crate::ir::tiles::Program;
 
-/// Rows that are evaluated.
+/// Rows of a plane that are evaluated.
 const ROWS: usize = 17;
+/// Planes, batch entries times heads, that are evaluated of a mask in which they differ.
+const PLANES: usize = 64;
 /// Cells that are evaluated at most.
 const CELLS: usize = 1 << 24;
 /// Keys from which on a note about blocks is worth reading.
@@ -34,7 +36,7 @@ pub fn intent(of: &Mod, sizes: Sizes, stats: &Stats) -> Vec<Diagnostic> {
     reported.extend(dense_table(of, sizes));
     let depends = of.depends();
     if depends.on(Input::QIdx) && depends.on(Input::KvIdx) {
-        let rows = rows(of, q_len, kv_len);
+        let rows = rows(of, sizes);
         reported.extend(longer_keys(&rows, q_len, kv_len));
         if q_len == kv_len && q_len > 4 {
             reported.extend(future(&rows, q_len));
@@ -53,17 +55,29 @@ pub fn intent(of: &Mod, sizes: Sizes, stats: &Stats) -> Vec<Diagnostic> {
     reported
 }
 
-fn rows(of: &Mod, q_len: usize, kv_len: usize) -> Vec<Row> {
+/// So many numbers below `all`, the first and the last among them.
+fn spread(count: usize, all: usize) -> Vec<usize> {
+    let mut picked: Vec<usize> = (0..count).map(|n| n * (all - 1) / (count.max(2) - 1)).collect();
+    picked.dedup();
+    picked
+}
+
+fn rows(of: &Mod, sizes: Sizes) -> Vec<Row> {
+    let (q_len, kv_len) = (sizes.lengths.q_len, sizes.lengths.kv_len);
     let program = Program::new(of);
     let mut kept = vec![0; kv_len];
     let count = ROWS.min(CELLS / kv_len.max(1)).min(q_len).max(1);
-    let mut picked: Vec<usize> = (0..count).map(|n| n * (q_len - 1) / (count.max(2) - 1)).collect();
-    picked.dedup();
-    picked
-        .into_iter()
-        .map(|q| {
+    let depends = of.depends();
+    // what is said of all queries is said of all heads
+    let extent = |input, n: usize| if depends.on(input) { n.max(1) } else { 1 };
+    let (batch, heads) = (extent(Input::B, sizes.batch), extent(Input::H, sizes.heads));
+    let planes = PLANES.min(CELLS / (count * kv_len).max(1)).clamp(1, batch * heads);
+    let (planes, picked) = (spread(planes, batch * heads), spread(count, q_len));
+    let places = planes.into_iter().flat_map(|plane| picked.iter().map(move |q| (plane, *q)));
+    places
+        .map(|(plane, q)| {
             kept.fill(0);
-            program.mask_tile(0, 0, q..q + 1, 0..kv_len, &mut kept);
+            program.mask_tile(plane / heads, plane % heads, q..q + 1, 0..kv_len, &mut kept);
             let keys = |range: std::ops::Range<usize>| kept[range].iter().filter(|k| **k != 0).count();
             let at = q.min(kv_len);
             let own = q < kv_len && kept[q] != 0;
@@ -104,12 +118,13 @@ fn longer_keys(rows: &[Row], q_len: usize, kv_len: usize) -> Option<Diagnostic> 
     if kv_len <= q_len || !causal {
         return None;
     }
-    let last = rows.last()?;
-    let sees = last.before + usize::from(last.own);
+    let last = rows.last()?.q;
+    let sees = rows.iter().filter(|r| r.q == last).map(|r| r.before + usize::from(r.own));
+    let (least, most) = (sees.clone().min()?, sees.max()?);
+    let sees = if least == most { format!("{most}") } else { format!("at most {most}") };
     let offset = kv_len - q_len;
     let message = format!(
-        "no query sees a key behind its own number: the last of {q_len} queries, number {}, sees {sees} of {kv_len} keys",
-        last.q
+        "no query sees a key behind its own number: the last of {q_len} queries, number {last}, sees {sees} of {kv_len} keys"
     );
     Some(Diagnostic::note("longer-keys", message).hint(format!(
         "queries are numbered from 0; if they are the newest of the keys (a cache, a chunk of a prompt), add the offset: \
@@ -288,6 +303,38 @@ mod tests {
             g.or(later, first)
         });
         assert!(!codes(&first, 9, 9).contains(&"future-only".to_string()));
+    }
+
+    /// What is true of the first head alone is not said of all queries.
+    #[test]
+    fn all_heads_and_batch_entries_are_looked_at() {
+        let of = |build: &dyn Fn(&mut Builder, NodeId, NodeId) -> NodeId, heads: usize, lengths: (usize, usize)| {
+            let mut g = Builder::new();
+            let (h, distance) = (g.graph.input(Input::H), g.distance());
+            let root = build(&mut g, h, distance);
+            let own = g.mask(root);
+            let lengths = Lengths::new(lengths.0, lengths.1).expect("lengths");
+            let shape = MaskShape { heads, ..MaskShape::broadcast(lengths) };
+            let blocks = BlockMask::build(Some(&own), shape, BlockSize::square(4), &Control::new()).expect("blocks");
+            intent(&own, Sizes { batch: 1, heads, lengths }, &blocks.stats())
+        };
+        // head 0 keeps later keys alone, the others one key before the query for each further head
+        let windows = |g: &mut Builder, h: NodeId, distance: NodeId| g.le(distance, h);
+        let said = |heads: usize| of(&windows, heads, (9, 9))[0].code.to_string();
+        assert_eq!((said(1), said(2)), ("future-only".into(), "future-visible".into()));
+        // the last head of very many
+        let last = |g: &mut Builder, h: NodeId, distance: NodeId| {
+            let (few, own) = (g.below(h, 999), g.at_most(distance, 0));
+            let many = g.not(few);
+            g.or(own, many)
+        };
+        assert_eq!(of(&last, 1000, (9, 9)).iter().filter(|note| note.code == "future-only").count(), 0);
+        let causal = |g: &mut Builder, h: NodeId, distance: NodeId| {
+            let (own, least) = (g.causal(), g.ge(distance, h));
+            g.and(own, least)
+        };
+        let found = of(&causal, 3, (8, 20));
+        assert!(found[0].message.contains("sees at most 8 of 20 keys"), "{}", found[0].message);
     }
 
     #[test]

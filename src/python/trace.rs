@@ -306,6 +306,7 @@ fn skipped(fault: &Fault) -> Diagnostic {
 mod doubts;
 pub(crate) mod entry;
 pub(crate) mod given;
+mod lists;
 mod packed;
 pub(crate) mod result;
 #[cfg(test)]

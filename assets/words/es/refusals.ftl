@@ -433,6 +433,8 @@ refusal-licences = No se pueden leer las licencias de esta versión.
 refusal-linked-file = El archivo enlazado no se puede leer.
     .hint = Abra el documento desde un archivo, o pegue el código en él.
 refusal-list-by-index = Un índice no puede leer una lista de Python: use un tensor.
+refusal-lists-without-mod = Estas listas dejan fuera bloques y no hay mask_mod: antes de PyTorch 2.15, BACKEND="FLASH" lo toma por una atención sin máscara.
+    .hint = PyTorch 2.15 calcula solo los bloques de las listas (pytorch#188484); antes, pase un mask_mod que lea un índice y conserve las mismas celdas: `mask_mod=lambda b, h, q_idx, kv_idx: kv_idx >= 0`, o use BACKEND="TRITON".
 refusal-longer-keys = Hay más claves que consultas y la máscara se alinea arriba a la izquierda: quizá falta un desplazamiento.
     .hint = Si las consultas son las más nuevas de las claves, sume el desfase: `q_idx + offset >= kv_idx`.
 refusal-lowered-heads = Ese formato da una máscara por cabeza kv, y esta difiere entre cabezas de consulta.

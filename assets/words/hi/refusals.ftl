@@ -433,6 +433,8 @@ refusal-licences = इस बिल्ड के लाइसेंस पढ़
 refusal-linked-file = जुड़ी फ़ाइल पढ़ी नहीं जा सकती।
     .hint = दस्तावेज़ फ़ाइल से खोलें, या कोड दस्तावेज़ में चिपकाएँ।
 refusal-list-by-index = इंडेक्स से Python list नहीं पढ़ी जा सकती: टेंसर इस्तेमाल करें।
+refusal-lists-without-mod = ये सूचियाँ कुछ ब्लॉक छोड़ती हैं और mask_mod नहीं है: PyTorch 2.15 से पहले BACKEND="FLASH" इसे बिना मास्क का मान लेता है।
+    .hint = PyTorch 2.15 केवल सूची के ब्लॉक गिनता है (pytorch#188484); उससे पहले ऐसा mask_mod दें जो कोई index पढ़े और वही सेल रखे: `mask_mod=lambda b, h, q_idx, kv_idx: kv_idx >= 0`, या BACKEND="TRITON" लें।
 refusal-longer-keys = key, query से ज़्यादा हैं और मास्क ऊपर-बाएँ से मिलता है: शायद offset छूटा है।
     .hint = यदि query सबसे नई key हैं, अंतर जोड़ें: `q_idx + offset >= kv_idx`।
 refusal-lowered-heads = यह रूप हर kv हेड को एक मास्क देता है, और यह query हेड में अलग है।

@@ -433,6 +433,8 @@ refusal-licences = 这个版本的许可证文本无法读取。
 refusal-linked-file = 链接的文件无法读取。
     .hint = 从文件打开文档，或把代码粘贴进文档。
 refusal-list-by-index = 不能用索引读取 Python 列表：请用张量。
+refusal-lists-without-mod = 这些块列表略去了一些块，却没有 mask_mod：2.15 之前的 PyTorch 用 BACKEND="FLASH" 会当作没有掩码。
+    .hint = PyTorch 2.15 只计算列出的块（pytorch#188484）；更早的版本请传入读取某个索引、保留同样单元格的 mask_mod：`mask_mod=lambda b, h, q_idx, kv_idx: kv_idx >= 0`，或用 BACKEND="TRITON"。
 refusal-longer-keys = 键比查询多，而掩码对齐到左上角：可能缺少偏移。
     .hint = 若查询是键中最新的，请加上偏移：`q_idx + offset >= kv_idx`。
 refusal-lowered-heads = 目标格式按 kv 头给出掩码，而这个掩码在查询头之间不同。

@@ -205,7 +205,9 @@ fn made(cx: &mut Context, mask: Value, sizes: [Value; 4], block: Value) -> Value
         "q_num_blocks",
         "q_indices",
     ] {
-        let fault = Fault::unsupported(format!("`BlockMask.{name}` is not computed while a mask is traced"))
+        // its numbers are taken for cells, and the mask for wrong
+        let what = if name == "to_dense" { ", one number for each block and not the mask's cells," } else { "" };
+        let fault = Fault::unsupported(format!("`BlockMask.{name}`{what} is not computed while a mask is traced"))
             .hint("remove this use: `maskloom blocks` prints the counts and writes the lists; of a slice for decoding, write the mask with an offset");
         attributes.push((name, Value::Missing(Rc::new(fault))));
     }

@@ -66,6 +66,7 @@ use super::prelude;
 
 use super::syntax::Name;
 use super::value::{Args, Fault, Tensor, Value, torch_dtype};
+use crate::base::{SourceId, Span};
 
 /// The machine's calls of this library.
 pub(crate) static LIBRARY: Library = Library {
@@ -167,6 +168,7 @@ fn called(name: &str, mut args: Args, cx: &mut Context) -> Result<Value, Fault> 
             "members" => members(&args),
             "wide" => cx.in_wide(args.need("wide", 0, "input")?),
             "solved" | "determinant" => linear(own, &args, cx),
+            "place" => Ok(place(cx.place())),
             _ => Ok(left_open(&args)),
         };
     }
@@ -202,6 +204,18 @@ fn called(name: &str, mut args: Args, cx: &mut Context) -> Result<Value, Fault> 
             _ => Err(unknown::unknown_function(name, false)),
         },
     }
+}
+
+/// The user's call of what ships, for an object that remembers it.
+fn place(at: Span) -> Value {
+    Value::tuple([at.source.0, at.start, at.end].map(|n| Value::Int(n.into())).to_vec())
+}
+
+/// The same as a span again.
+pub(crate) fn placed(value: &Value) -> Option<Span> {
+    let items = value.as_items()?;
+    let number = |at: usize| u32::try_from(items.get(at)?.as_int()?).ok();
+    Some(Span { source: SourceId(number(0)?), start: number(1)?, end: number(2)? })
 }
 
 /// `solved(a, b)` and `determinant(a)` of matrices.

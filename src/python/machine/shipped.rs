@@ -128,7 +128,7 @@ impl Context<'_> {
         self.shipped.push(SourceId(self.sources.len() as u32));
         let own = |name: &str| (name.into(), Value::Builtin(format!("prelude.{name}").into()));
         let ran = self.deeper(|cx| {
-            let names = ["unknown", "members", "wide", "solved", "determinant"];
+            let names = ["unknown", "members", "wide", "solved", "determinant", "place"];
             Ok(cx.run_source(Source::new(file.name, file.text), "", names.map(own).to_vec()))
         })?;
         debug_assert_eq!(self.skipped.len(), skipped, "{}: {:?}", file.name, self.skipped.last());

@@ -51,6 +51,16 @@ impl HostError {
         self.hint = Some(hint.into());
         self
     }
+
+    /// Of a tensor that no kernel could read either: its index would wrap there without a word.
+    fn beyond_32_bits(mut self) -> Self {
+        self.message.push_str(
+            "; compiled FlexAttention indexes a tensor in 32 bits, which wrap from 2^31 elements on, and computes another mask without a word",
+        );
+        self.hint(
+            "keep the table as bits or block lists (BlockMask.from_kv_blocks, Maskloom's export), or read a flat table with an int64 offset",
+        )
+    }
 }
 
 impl std::fmt::Display for HostError {
@@ -113,7 +123,10 @@ impl Budget {
                 self.work((numel as u64).saturating_mul(MADE))?;
                 Ok(numel)
             }
-            _ => Err(self.refuse(&format!("a tensor of shape {} and dtype {dtype}", shape_text(shape)))),
+            _ => {
+                let refused = self.refuse(&format!("a tensor of shape {} and dtype {dtype}", shape_text(shape)));
+                Err(if numel.is_some_and(|n| n > i32::MAX as usize) { refused.beyond_32_bits() } else { refused })
+            }
         }
     }
 

@@ -5,11 +5,12 @@
 //! reported by name, with its place. Must not know what a mod computes.
 
 use super::given::{self, Open};
-use super::{Arg, Call, Chosen};
+use super::{Arg, Call, Chosen, lists};
 use crate::base::{Diagnostic, Source};
 use crate::ir::graph::ModKind;
 use crate::python::candidates::names_indices;
 use crate::python::diagnose;
+use crate::python::library::placed;
 use crate::python::machine::Context;
 use crate::python::machine::arity::required;
 use crate::python::machine::class::{callable, member};
@@ -162,7 +163,11 @@ fn unwrap(cx: &mut Context, made: Value) -> Option<Value> {
             // of a block mask that is given by its lists, only the listed blocks are computed
             let attributes = instance.attributes.borrow();
             if let (Some(mask), Some(lengths)) = (attributes.named("effective"), attributes.named("seq_lengths")) {
-                cx.met.push(Met::of_lists(mask, &lengths, attributes.named("BLOCK_SIZE").as_ref(), cx.span));
+                let place = attributes.named("_place").as_ref().and_then(placed).unwrap_or(cx.span);
+                cx.met.push(Met::of_lists(mask, &lengths, attributes.named("BLOCK_SIZE").as_ref(), place));
+                if let Some(told) = lists::alone(&attributes, place) {
+                    cx.warn(told);
+                }
             }
             attributes.named("effective").or_else(|| attributes.named("mask_mod")).filter(callable)
         }

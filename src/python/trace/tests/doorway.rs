@@ -74,6 +74,13 @@ fn a_block_mask_is_an_object() {
         "rows = bm.kv_num_blocks\n    bm = create_block_mask(lambda b, h, q, k: q >= rows[0, 0, 0], None, None, n, n)";
     let reported = trace(&request(&text(needed), ModKind::Mask)).diagnostics;
     assert!(reported.iter().any(|d| d.message.contains("`BlockMask.kv_num_blocks` is not computed")), "{reported:?}");
+    // its numbers look like a wrong mask
+    let needed = needed.replace("kv_num_blocks", "to_dense()").replace("rows[0, 0, 0]", "rows[0, 0, 0, 0]");
+    let reported = trace(&request(&text(&needed), ModKind::Mask)).diagnostics;
+    assert!(
+        reported.iter().any(|d| d.message.contains("one number for each block and not the mask's cells")),
+        "{reported:?}"
+    );
 }
 
 /// A slice for decoding loses the mask in PyTorch.
@@ -96,6 +103,54 @@ fn a_mask_of_lists_has_the_lengths_of_its_lists() {
         let found = trace(&request(&text.replace("SIZES", sizes), ModKind::Mask)).sizes.expect("sizes");
         assert_eq!((found.q_len, found.block_size.map(|b| b.q)), (Some(q), Some(block)), "{sizes}");
     }
+}
+
+/// Older releases of PyTorch take lists without a mask_mod for no mask. Where nothing is left out, that is what they are.
+#[test]
+fn lists_that_leave_out_blocks_without_a_mod_are_told_at_their_call() {
+    let told = |counts: &str, more: &str| {
+        let text = format!(
+            "import torch\nfrom torch.nn.attention.flex_attention import BlockMask, noop_mask\n\
+             counts = torch.tensor([[{counts}]], dtype=torch.int32)\n\
+             order = torch.tensor([[[[0, 1], [1, 0]]]], dtype=torch.int32)\n\
+             none, any = torch.zeros_like(counts), torch.zeros_like(order)\n\
+             bm = BlockMask.from_kv_blocks(none, any, counts, order{more})\nn = 256\n"
+        );
+        let traced = trace(&TraceRequest { entry: "bm".into(), ..request(&text, ModKind::Mask) });
+        assert!(traced.result.is_some(), "{:?}", traced.diagnostics);
+        assert_eq!(
+            traced.sizes.map(|sizes| text[sizes.span.start as usize..].starts_with("BlockMask.from")),
+            Some(true)
+        );
+        let reported = traced.diagnostics.iter().filter(|d| d.code == "lists-without-mod");
+        let place = |d: &Diagnostic| text[..d.labels[0].span.start as usize].lines().count();
+        reported.map(|d| format!("{}: {}", place(d), d.message)).collect::<Vec<_>>().join("; ")
+    };
+    for more in ["", ", mask_mod=None", ", BLOCK_SIZE=(64, 32), mask_mod=noop_mask"] {
+        let reported = told("[1, 1]", more);
+        assert!(reported.starts_with("6: ") && reported.contains("leave out 2 of 4 blocks"), "{more}: {reported}");
+    }
+    // blocks behind the last token are none
+    assert!(told("[1, 2]", ", seq_lengths=(256, 200)").contains("leave out 1 of 4 blocks"));
+    assert_eq!(told("[1, 1]", ", seq_lengths=(128, 128)"), "");
+    assert_eq!(told("[2, 2]", ""), "");
+    assert_eq!(told("[1, 1]", ", mask_mod=lambda b, h, q_idx, kv_idx: kv_idx >= 0"), "");
+}
+
+/// A compiled kernel would read it at the wrong places, which is worth more than the limit of a trace.
+#[test]
+fn a_table_beyond_32_bits_is_refused_for_kernels_too() {
+    let refused = |n: usize| {
+        let table = format!("import torch\nmember = torch.zeros(1, {n}, {n}, dtype=torch.bool)\n");
+        let text = table + "def m(b, h, q, k):\n    return member[b, q, k]\n";
+        let reported = trace(&request(&text, ModKind::Mask)).diagnostics.remove(0);
+        assert_eq!(reported.code, "tensor-too-large");
+        (reported.message, reported.hint.unwrap_or_default())
+    };
+    let (message, hint) = refused(46_341);
+    assert!(message.contains("wrap from 2^31 elements on") && hint.contains("block lists"), "{message} {hint}");
+    let (message, hint) = refused(46_340);
+    assert!(!message.contains("2^31") && hint.contains("captured tensor"), "{message} {hint}");
 }
 
 /// Positions that begin again, beside a mask that does not look: the cells between samples are counted.
