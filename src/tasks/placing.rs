@@ -54,10 +54,34 @@ fn place_new(folder: &Path, all: &[ExportFile]) -> Result<(), Diagnostic> {
     std::fs::create_dir_all(above).map_err(|e| files::cannot_write(above, &e))?;
     let (stage, held) = leftovers::folder_in(above).map_err(|e| files::cannot_write(above, &e))?;
     stage_all(stage.path(), all)?;
-    std::fs::rename(stage.path(), folder).map_err(|e| files::cannot_write(folder, &e))?;
+    if let Err(why) = std::fs::rename(stage.path(), folder) {
+        // another run of this moment has made it
+        return if folder.is_dir() { place_beside(folder, all) } else { Err(files::cannot_write(folder, &why)) };
+    }
     files::flush_folder(above);
     drop((stage.keep(), held));
     Ok(())
+}
+
+/// Into a folder that was not there when somebody looked: what it has by now was not asked about, and stays.
+fn place_beside(folder: &Path, all: &[ExportFile]) -> Result<(), Diagnostic> {
+    let same = |f: &ExportFile| files::read(&folder.join(&f.name)).is_ok_and(|there| there == f.bytes);
+    let other: Vec<&ExportFile> = all.iter().filter(|f| !same(f)).collect();
+    if other.is_empty() {
+        return Ok(());
+    }
+    let taken = |f: &&ExportFile| folder.join(&f.name).symlink_metadata().is_ok();
+    let differing: Vec<&str> = other.into_iter().filter(taken).map(|f| f.name.as_str()).collect();
+    if differing.is_empty() {
+        return place(folder, all);
+    }
+    let message = format!(
+        "{} was made by another run meanwhile, with other files of these names: {}; nothing was written",
+        folder.display(),
+        differing.join(", ")
+    );
+    Err(Diagnostic::error("written-meanwhile", message)
+        .hint("look at what is there and run it again, or name another folder"))
 }
 
 /// Where a file goes.

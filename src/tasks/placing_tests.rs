@@ -58,6 +58,36 @@ fn a_place_that_is_taken_leaves_the_folder_as_it_was() {
     assert_eq!(place(&home.path().join("sidecar"), &export("new")).expect_err("is refused").code, "cannot-write");
 }
 
+/// The folder appears between the look and the rename.
+#[test]
+fn runs_at_once_into_a_new_folder_share_it_or_say_whose_it_is() {
+    let home = tempfile::tempdir().expect("a folder");
+    let folder = home.path().join("out");
+    place_new(&folder, &export("first")).expect("is written");
+    place_new(&folder, &export("first")).expect("the same files are there");
+    let why = place_new(&folder, &export("second")).expect_err("is refused");
+    assert!(why.code == "written-meanwhile" && why.message.contains("mask.py, sidecar/sidecar.json"), "{why}");
+    assert_eq!(content(&folder), is(&export("first")));
+    // what is missing is nobody's
+    std::fs::remove_file(folder.join("config.json")).expect("is removed");
+    let why = place_new(&folder, &export("second")).expect_err("is refused");
+    assert!(!why.message.contains("config.json"), "{why}");
+    place_new(&folder, &export("first")).expect("is written");
+    let beside = [ExportFile::new(ExportKind::Module, "notes.txt", "other", "")];
+    place_new(&folder, &beside).expect("nothing is in its way");
+    assert_eq!(content(&folder).len(), 6);
+    assert_eq!(std::fs::read_dir(home.path()).expect("a folder").count(), 1, "nothing beside it");
+    // really at once
+    for round in 0..20 {
+        let folder = home.path().join(format!("round {round}"));
+        std::thread::scope(|scope| {
+            let runs: Vec<_> = (0..8).map(|_| scope.spawn(|| place(&folder, &export("same")))).collect();
+            runs.into_iter().for_each(|run| run.join().expect("no panic").expect("is written"));
+        });
+        assert_eq!(content(&folder), is(&export("same")));
+    }
+}
+
 /// A rename that fails after others have succeeded: the place is taken between the look and the rename.
 #[test]
 fn a_failure_in_between_puts_the_old_files_back() {
