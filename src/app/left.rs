@@ -57,7 +57,7 @@ mod tests {
         let mut output = ctx.run_ui(egui::RawInput::default(), |ui| {
             for (seconds, fraction) in [(1.0, 0.9), (12.0, 0.3), (600.0, 0.5), (40_000.0, 0.2), (5.0, 0.0)] {
                 let waited = Duration::from_secs_f64(seconds);
-                assert_eq!(told(ui, waited, fraction), crate::base::control::remaining(waited, fraction));
+                assert_eq!(told(ui, waited, fraction), Left::of(waited, fraction).map(|left| left.to_string()));
             }
         });
         output.textures_delta.clear();

@@ -78,8 +78,3 @@ impl std::fmt::Display for Left {
         }
     }
 }
-
-/// `about 12 s left`, once there is something to judge by.
-pub fn remaining(waited: Duration, fraction: f64) -> Option<String> {
-    Left::of(waited, fraction).map(|left| left.to_string())
-}

@@ -13,9 +13,10 @@ use crate::document::model::Document;
 use crate::problem::result::RunReport;
 use crate::tasks::environment::Files;
 use crate::tasks::run_file::RunFile;
-use crate::tasks::{advising, plan, recorded};
+use crate::tasks::{advising, plan, recorded, settings};
 use crate::trainers::advice::{Advice, Attended, Measured, Measuring, Question, advise};
 use crate::trainers::read::TrainerConfig;
+use crate::words::{Value as Figure, Words};
 use crate::worker::files;
 use serde_json::json;
 use std::path::PathBuf;
@@ -106,26 +107,42 @@ fn attended<'a>(document: &Document, axis: &'a str) -> Attended<'a> {
 fn tell(args: &Args, config: Option<&TrainerConfig>, plain: Option<&Document>, advice: &Advice) -> Result<(), Failure> {
     if args.json {
         let found = config.map(
-            |c| json!({ "family": c.family, "setting": c.setting, "precision": c.precision, "meaning": c.meaning().to_string(), "own_masks": c.own_masks() }),
+            |c| json!({ "family": c.family, "setting": c.setting, "precision": c.precision, "meaning": c.meaning().to_string(), "own_masks": own_masks(out::words(), c) }),
         );
         return out::json(&json!({ "config": found, "document": plain, "advice": advising::json(advice) }));
     }
-    let mut text = String::new();
-    if let Some(config) = config {
-        text.push_str(&format!("family: {}\n", config.family.as_deref().unwrap_or("not given")));
-        text.push_str(&format!("{}: {}\n", config.trainer.key(), config.setting.as_deref().unwrap_or("not set")));
-        text.push_str(&format!("  today: {}\n", config.meaning()));
-        config.own_masks().iter().for_each(|line| text.push_str(&format!("  mask: {line}\n")));
-        match plain {
-            Some(d) => {
-                let s = &d.settings;
-                let shape = format!("{} heads, {} kv heads, head_dim {}", s.heads, s.kv_heads, s.head_dim);
-                text.push_str(&format!("shape: {} = {} tokens, {shape}\n", d.axes.q, d.axes.q.len()));
-            }
-            None => text.push_str("shape: unknown for this model family; name the design with --design\n"),
+    let said = out::words();
+    let text = config.map(|config| of_config(said, config, plain)).unwrap_or_default();
+    out::text(&(text + &advising::render(said, advice)))
+}
+
+/// The model and its setting today, a line each.
+fn of_config(said: &'static Words, config: &TrainerConfig, plain: Option<&Document>) -> String {
+    let family = config.family.as_deref().unwrap_or(said.text("config-not-given"));
+    let setting = config.setting.as_deref().unwrap_or(said.text("config-not-set"));
+    let today = settings::told(said, &config.meaning());
+    let mut lines = vec![
+        said.with("config-family", &[("family", family.into())]),
+        format!("{}: {setting}", config.trainer.key()),
+        format!("  {}", said.with("config-today", &[("line", today.into())])),
+    ];
+    let mask = |line: String| format!("  {}", said.with("config-mask", &[("line", line.into())]));
+    lines.extend(own_masks(said, config).into_iter().map(mask));
+    lines.push(match plain {
+        Some(d) => {
+            let s = &d.settings;
+            let counts = [("n", d.axes.q.len()), ("heads", s.heads), ("kv", s.kv_heads), ("dim", s.head_dim)];
+            let counts = counts.map(|(name, n)| (name, Figure::from(n.to_string())));
+            let axis = [("axis", Figure::from(d.axes.q.to_string()))];
+            said.with("config-shape", &[&axis[..], &counts[..]].concat())
         }
-    }
-    out::text(&(text + &advising::render(advice)))
+        None => said.text("config-shape-unknown").into(),
+    });
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+fn own_masks(said: &'static Words, config: &TrainerConfig) -> Vec<String> {
+    config.own_masks().iter().map(|of| settings::own_mask(said, of)).collect()
 }
 
 /// The design's problem without its masks and score mods.

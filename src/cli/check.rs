@@ -5,6 +5,7 @@
 use super::opened::{self, CodeArgs, Opened};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
+use super::remarks::Remark;
 use super::table::{self, Table};
 use super::watched::watched;
 use super::{arguments, picture, verdict};
@@ -20,6 +21,7 @@ use crate::ir::print;
 use crate::ir::steps::steps;
 use crate::problem::Problem;
 use crate::python::Chosen;
+use crate::words::{Language, Value as Figure, Words};
 use serde_json::{Value, json};
 
 /// Trace FlexAttention code and report the cells that it keeps: FILE.py, FILE.py:ENTRY, a document or a preset
@@ -57,7 +59,7 @@ pub(super) fn check(args: Args) -> Result<(), Failure> {
 /// Results of a check.
 pub(super) struct Found {
     name: String,
-    said: Vec<String>,
+    said: Vec<Remark>,
     chosen: Option<Chosen>,
     problem: Problem,
     stats: Stats,
@@ -115,12 +117,12 @@ pub(super) fn open(args: &Args) -> Result<Opened, Failure> {
 
 /// The problem's block mask at its BLOCK_SIZE.
 pub(super) fn block_mask(problem: &Problem) -> Result<BlockMask, Diagnostic> {
-    watched("finding the blocks", |control| problem.block_mask(problem.block_size, control))
+    watched(out::words().text("watched-blocks"), |control| problem.block_mask(problem.block_size, control))
 }
 
 /// The sums of its blocks and cells.
 pub(super) fn counted(mask: &BlockMask) -> Stats {
-    watched("counting the cells of partial blocks", |control| mask.stats_with(control)).unwrap_or_default()
+    watched(out::words().text("watched-cells"), |control| mask.stats_with(control)).unwrap_or_default()
 }
 
 /// Batch 0, head 0 as lines of text, at most `width` by `height` characters.
@@ -130,7 +132,7 @@ pub(super) fn small_picture(compiled: &Compiled, problem: &Problem, width: usize
     let width = width.min(kv);
     // a character is as tall as two characters are wide
     let rows = (2 * height).min((width * q).div_ceil(kv).max(1)).min(q);
-    let shares = watched("drawing the picture", |control| {
+    let shares = watched(out::words().text("watched-picture"), |control| {
         Raster::new(mask.clone()).tile(&Region::whole([0, 0], problem.lengths(), [rows, width]), control)
     });
     picture::lines(&shares, width)
@@ -153,11 +155,20 @@ fn cell_at(problem: &Problem, [b, h, q_idx, kv_idx]: [i64; 4], score: f64) -> Re
     Ok((cell, mods.map(|m| (m.kind, reported(m))).collect()))
 }
 
+/// What a mod reads, in a language.
+fn reads(said: &'static Words, d: Depends) -> String {
+    let names = depends_names(d);
+    if names.is_empty() { said.text("check-nothing").into() } else { names.join(", ") }
+}
+
 fn depends_words(d: Depends) -> String {
+    reads(Words::of(Language::English), d)
+}
+
+fn depends_names(d: Depends) -> Vec<&'static str> {
     let names =
         [(Input::B, "b"), (Input::H, "h"), (Input::QIdx, "q_idx"), (Input::KvIdx, "kv_idx"), (Input::Score, "score")];
-    let on: Vec<_> = names.into_iter().filter(|(i, _)| d.on(*i)).map(|(_, n)| n).collect();
-    if on.is_empty() { "nothing".into() } else { on.join(", ") }
+    names.into_iter().filter(|(i, _)| d.on(*i)).map(|(_, n)| n).collect()
 }
 
 fn mod_json(m: &Mod) -> Value {
@@ -198,7 +209,7 @@ impl Found {
         json!({
             "name": self.name,
             "entry": self.chosen.as_ref().map(|c| json!({ "name": c.entry, "asked": c.asked, "others": c.others })),
-            "said": self.said, "problem": super::race::problem(self.problem.spec()),
+            "said": self.said.iter().map(Remark::words).collect::<Vec<_>>(), "problem": super::race::problem(self.problem.spec()),
             "mods": self.mods().map(mod_json).collect::<Vec<_>>(), "learns": self.learns(),
             "density": s.density, "kept_cells": s.kept_cells as f64, "empty_rows": s.empty_rows, "sparsity": s.sparsity,
             "padded_sparsity": s.padded_sparsity(),
@@ -208,47 +219,66 @@ impl Found {
 
     /// The report as text.
     pub(super) fn render(&self) -> String {
-        let (p, s) = (&self.problem, &self.stats);
-        let mut out = format!("{}: ok\n", self.name);
-        self.said.iter().for_each(|line| out.push_str(&format!("{line}\n")));
-        for m in self.mods() {
-            let word = if m.kind == ModKind::Mask { "mask_mod" } else { "score_mod" };
-            let expression = clip(&print::expression(&m.graph, m.root), 400);
-            out.push_str(&format!("{word} of {}: {expression}\n", depends_words(m.depends())));
-            for a in access::access(m) {
-                let c = m.graph.capture(a.capture);
-                let by = if a.by_distance { "q_idx - kv_idx".into() } else { depends_words(a.depends) };
-                out.push_str(&format!("  reads {} {:?} {} by {by}\n", c.name, c.tensor.shape(), c.tensor.dtype()));
-            }
-        }
-        out.push_str(&verdict::learns(p));
-        if p.mask.is_some() {
-            out.push_str(&format!(
-                "over {} x {} tokens: keeps {} of cells; {} full, {} partial, {} empty blocks of {}; {} empty rows\n",
-                p.q_len,
-                p.kv_len,
-                table::percent(s.density),
-                s.full,
-                s.partial,
-                s.empty,
-                p.block_size,
-                s.empty_rows
-            ));
+        let said = out::words();
+        let mut out = format!("{}\n", said.with("check-ok", &[("name", self.name.as_str().into())]));
+        self.said.iter().for_each(|remark| out.push_str(&format!("{}\n", remark.told(said))));
+        self.mods().for_each(|m| out.push_str(&mod_lines(said, m)));
+        out.push_str(&verdict::learns(said, &self.problem));
+        if self.problem.mask.is_some() {
+            out.push_str(&self.kept(said));
         }
         self.picture.iter().for_each(|line| out.push_str(&format!("  |{line}|\n")));
         if let Some((cell, mods)) = &self.cell {
-            out.push_str(&format!("at b {}, h {}, q_idx {}, kv_idx {}:\n", cell.b, cell.h, cell.q_idx, cell.kv_idx));
+            let figure = |n: i64| Figure::from(n.to_string());
+            let at = [("b", cell.b), ("h", cell.h), ("q", cell.q_idx), ("kv", cell.kv_idx)];
+            out.push_str(&said.with("check-at", &at.map(|(name, n)| (name, figure(n)))));
+            out.push('\n');
             let mut table = Table::default();
             for (text, value) in mods.iter().flat_map(|(_, list)| list) {
                 table.row([format!("  {}", clip(text, 80)), format!("= {value}")]);
             }
             out.push_str(&table.render());
-            if let Some(mask) = &p.mask {
-                out.push_str(if eval(mask, cell).as_bool() { "  kept\n" } else { "  masked\n" });
+            if let Some(mask) = &self.problem.mask {
+                let kept = eval(mask, cell).as_bool();
+                let word = if kept { said.text("check-cell-kept") } else { said.text("check-cell-masked") };
+                out.push_str(&format!("  {word}\n"));
             }
         }
         out
     }
+
+    /// How much the mask keeps.
+    fn kept(&self, said: &'static Words) -> String {
+        let (p, s) = (&self.problem, &self.stats);
+        let counts = [
+            ("q", p.q_len as u64),
+            ("kv", p.kv_len as u64),
+            ("full", s.full),
+            ("partial", s.partial),
+            ("empty", s.empty),
+            ("rows", s.empty_rows),
+        ];
+        let mut figures: Vec<_> = counts.iter().map(|(name, n)| (*name, Figure::from(n.to_string()))).collect();
+        figures.extend([("share", table::percent(s.density).into()), ("size", p.block_size.to_string().into())]);
+        format!("{}\n", said.with("check-kept", &figures))
+    }
+}
+
+/// A mod in words: what it reads, and its expression.
+fn mod_lines(said: &'static Words, m: &Mod) -> String {
+    let kind = if m.kind == ModKind::Mask { "mask_mod" } else { "score_mod" };
+    let expression = clip(&print::expression(&m.graph, m.root), 400);
+    let figures =
+        [("kind", kind.into()), ("names", reads(said, m.depends()).into()), ("expression", Figure::from(expression))];
+    let mut lines = format!("{}\n", said.with("check-mod", &figures));
+    for a in access::access(m) {
+        let c = m.graph.capture(a.capture);
+        let by = if a.by_distance { "q_idx - kv_idx".into() } else { reads(said, a.depends) };
+        let tensor = format!("{} {:?} {}", c.name, c.tensor.shape(), c.tensor.dtype());
+        let line = said.with("check-reads", &[("tensor", tensor.into()), ("by", Figure::from(by))]);
+        lines.push_str(&format!("  {line}\n"));
+    }
+    lines
 }
 
 fn clip(text: &str, most: usize) -> String {

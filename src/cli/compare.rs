@@ -12,6 +12,7 @@ use crate::base::Diagnostic;
 use crate::document::from_document;
 use crate::problem::Problem;
 use crate::tasks::comparing::{Difference, difference, parts};
+use crate::words::Value as Figure;
 use serde_json::json;
 
 /// Cells that are named.
@@ -55,8 +56,9 @@ pub(super) fn compare(args: Args) -> Result<(), Failure> {
     let (queries, keys) = (parts(&axes.q), parts(axes.kv()));
     let extents = [a.1.batch.max(b.1.batch), a.1.heads.max(b.1.heads)];
     let masks = [a.1.mask.as_deref(), b.1.mask.as_deref()];
-    let found =
-        watched("comparing the cells", |control| difference(masks, extents, [&queries, &keys], NAMED, control))?;
+    let found = watched(out::words().text("watched-compare"), |control| {
+        difference(masks, extents, [&queries, &keys], NAMED, control)
+    })?;
     let names = [&a.0.document.name, &b.0.document.name];
     if args.json {
         return out::json(&json!({ "first": names[0], "second": names[1], "difference": found }));
@@ -66,27 +68,34 @@ pub(super) fn compare(args: Args) -> Result<(), Failure> {
 }
 
 fn render(names: [&str; 2], found: &Difference, scores: bool) -> String {
-    let share = |n: u64| table::percent(n as f64 / found.cells.max(1) as f64);
+    let said = out::words();
+    let share = |n: u64| Figure::from(table::percent(n as f64 / found.cells.max(1) as f64));
+    let number = |n: u64| Figure::from(n.to_string());
     let mut text = String::new();
-    for (letter, (name, kept)) in ["A", "B"].iter().zip(names.iter().zip(found.kept)) {
-        text.push_str(&format!("{letter}: {name} keeps {kept} of {} cells ({})\n", found.cells, share(kept)));
+    let mut line = |id: &'static str, figures: &[(&str, Figure<'_>)]| {
+        text.push_str(&said.with(id, figures));
+        text.push('\n');
+    };
+    for (letter, (name, kept)) in ["A", "B"].into_iter().zip(names.into_iter().zip(found.kept)) {
+        let figures = [("letter", letter.into()), ("name", name.into()), ("kept", number(kept))];
+        let [letter, name, kept_cells] = figures;
+        line("compare-keeps", &[letter, name, kept_cells, ("cells", number(found.cells)), ("share", share(kept))]);
     }
     if found.planes != [1, 1] {
-        text.push_str(&format!("compared in {} batch entries and {} heads\n", found.planes[0], found.planes[1]));
+        let [batch, heads] = found.planes.map(|n| Figure::from(n.to_string()));
+        line("compare-planes", &[("batch", batch), ("heads", heads)]);
     }
     if scores {
-        text.push_str("score mods are not compared\n");
+        line("compare-no-scores", &[]);
     }
     let all = found.alone[0] + found.alone[1];
     if all == 0 {
-        return text + "the masks keep the same cells\n";
+        line("compare-same", &[]);
+        return text;
     }
-    text.push_str(&format!(
-        "they differ in {all} cells ({}): {} that A alone keeps, {} that B alone keeps\n\n",
-        share(all),
-        found.alone[0],
-        found.alone[1]
-    ));
+    let [a, b] = found.alone.map(number);
+    line("compare-differ", &[("all", number(all)), ("share", share(all)), ("a", a), ("b", b)]);
+    text.push('\n');
     let mut regions = Table::told(&["column-queries", "column-keys", "column-only-a", "column-only-b"]);
     for region in &found.regions {
         let [a, b] = region.alone.map(|n| n.to_string());
@@ -94,8 +103,9 @@ fn render(names: [&str; 2], found: &Difference, scores: bool) -> String {
     }
     text.push_str(&regions.render());
     for ([b, h, q, kv], first) in &found.first {
-        let who = if *first { "A" } else { "B" };
-        text.push_str(&format!("b {b}, h {h}, q_idx {q}, kv_idx {kv}: {who} alone keeps it\n"));
+        let place = [("b", b), ("h", h), ("q", q), ("kv", kv)].map(|(name, n)| (name, Figure::from(n.to_string())));
+        let who = [("who", if *first { "A" } else { "B" }.into())];
+        text.push_str(&format!("{}\n", said.with("compare-cell", &[&place[..], &who[..]].concat())));
     }
     text
 }

@@ -38,6 +38,7 @@ mod presets;
 mod race;
 mod ray;
 mod record;
+mod remarks;
 mod render;
 mod report;
 mod run;

@@ -5,6 +5,7 @@
 use super::out::{self, Failure};
 use super::overrides::Overrides;
 use super::pair;
+use super::remarks::Remark;
 use crate::base::{BlockSize, Diagnostic, HostTensor, Severity, Source};
 use crate::document::compile::{Compiled, Environment, compile};
 use crate::document::model::*;
@@ -26,8 +27,8 @@ use std::path::{Path, PathBuf};
 pub(super) struct Opened {
     pub document: Document,
     pub files: Files,
-    /// For code: the chosen function and the sizes that the text sets, as text.
-    pub said: Vec<String>,
+    /// For code: the chosen function and the sizes that the text sets.
+    pub said: Vec<Remark>,
     /// For code: the chosen function.
     pub chosen: Option<Chosen>,
 }
@@ -103,7 +104,7 @@ impl Opened {
         others.retain(|d| d.severity >= least);
         // a report of notes contains them already
         if least > Severity::Note {
-            self.said.iter().for_each(|line| out::note(line));
+            self.said.iter().for_each(|remark| out::note(&remark.told(out::words())));
         }
         out::diagnostics(&others);
         if errors.is_empty() { Ok(compiled) } else { Err(errors.into()) }
@@ -294,8 +295,7 @@ fn joined(path: &Path, [first, second]: [Opened; 2], asked: bool) -> Result<Open
     mask.said.extend(score.said);
     mask.said.dedup();
     if !asked {
-        let line = format!("chosen: `{mask_name}` and `{score_name}`; FILE.py:NAME chooses one of them");
-        mask.said.insert(0, line);
+        mask.said.insert(0, Remark::Pair(mask_name.clone(), score_name.clone()));
     }
     let entry = format!("{mask_name},{score_name}");
     mask.chosen = Some(Chosen { entry, asked, ..Chosen::default() });
@@ -317,16 +317,15 @@ fn add_scores(document: &mut Document, of: Document) {
 }
 
 /// The chosen function if none was named, and how to choose another.
-fn taken(chosen: &Chosen) -> Option<String> {
-    let others = match &chosen.others[..] {
-        [] => return (!chosen.asked && chosen.entry.contains('.')).then(|| format!("taken: `{}`", chosen.entry)),
-        others => others.iter().map(|o| format!("`{o}`")).collect::<Vec<_>>().join(", "),
-    };
-    let meant = chosen.meant.as_ref().map(|maker| {
-        format!(" (create_block_mask gets what `{maker}` makes; its arguments are not in the text: FILE.py:{maker} --arg NAME=VALUE)")
-    });
-    let meant = meant.unwrap_or_default();
-    (!chosen.asked).then(|| format!("chosen: `{}`{meant}; FILE.py:NAME chooses another: {others}", chosen.entry))
+fn taken(chosen: &Chosen) -> Option<Remark> {
+    let Chosen { entry, others, meant, .. } = chosen;
+    if chosen.asked || others.is_empty() && !entry.contains('.') {
+        return None;
+    }
+    Some(match &others[..] {
+        [] => Remark::Taken(entry.clone()),
+        others => Remark::Chosen { entry: entry.clone(), meant: meant.clone(), others: others.to_vec() },
+    })
 }
 
 fn name_after(document: &mut Document, path: &Path, entry: &str) {

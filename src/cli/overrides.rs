@@ -4,6 +4,7 @@
 
 use super::arguments;
 use super::out::Failure;
+use super::remarks::{Remark, Size};
 use crate::base::{BlockSize, DType, Diagnostic, Layout};
 use crate::document::model::{Axes, Axis, Document};
 use crate::document::pasted::Tables;
@@ -89,31 +90,30 @@ impl Overrides {
     }
 
     /// Takes the sizes of the text's own create_block_mask if no flag sets them, and reports them.
-    pub(super) fn take_sizes(&self, document: &mut Document, sizes: &TextSizes, line: usize) -> Option<String> {
-        let mut words = Vec::new();
+    pub(super) fn take_sizes(&self, document: &mut Document, sizes: &TextSizes, line: usize) -> Option<Remark> {
+        let mut taken = Vec::new();
         let no_axes = self.axes.is_none() && self.seq.is_none();
         if let (true, Some(q), Some(kv)) = (no_axes, sizes.q_len, sizes.kv_len) {
             document.axes = Axes::same(Axis::tokens(q));
             if q != kv && self.kv_seq.is_none() && self.kv_axes.is_none() {
                 document.axes.kv = Some(Axis::tokens(kv));
             }
-            words.push(format!("{q} x {kv} tokens"));
+            taken.push(Size::Tokens(q, kv));
         }
         let settings = &mut document.settings;
         if let (None, Some(batch)) = (self.batch, sizes.batch) {
             settings.batch = batch;
-            words.push(format!("batch {batch}"));
+            taken.push(Size::Batch(batch));
         }
         if let (None, None, Some(heads)) = (self.heads, self.kv_heads, sizes.heads) {
             (settings.heads, settings.kv_heads) = (heads, heads);
-            words.push(format!("{heads} heads"));
+            taken.push(Size::Heads(heads));
         }
         if let (None, Some(size)) = (self.block_size, sizes.block_size) {
             settings.block_size = size;
-            words.push(format!("blocks of {size}"));
+            taken.push(Size::Blocks(size));
         }
-        let place = format!("the text's create_block_mask in line {line}");
-        (!words.is_empty()).then(|| format!("sizes of {place}: {}", words.join(", ")))
+        (!taken.is_empty()).then_some(Remark::Sizes { line, sizes: taken })
     }
 
     /// Takes lengths, heads and batch from the tables that the code reads at `q_idx`, `kv_idx`, `h` and `b` themselves, where neither

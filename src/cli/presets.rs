@@ -126,7 +126,7 @@ fn show(name: &str, baseline: Option<BackendName>, as_json: bool) -> Result<(), 
     }
     let axes =
         document.axes.kv.as_ref().map_or(document.axes.q.to_string(), |kv| format!("{} -> {kv}", document.axes.q));
-    text.push_str(&format!("axes: {axes}\n{}", verdict::learns(&problem)));
+    text.push_str(&format!("axes: {axes}\n{}", verdict::learns(out::words(), &problem)));
     for run in &runs {
         let passes = if run.report.gradients.is_empty() { "; forward only" } else { "" };
         text.push_str(&format!("\n{}{passes}:\n", run.provenance()));

@@ -13,6 +13,7 @@ use crate::backends::learning;
 use crate::base::{Control, Diagnostic, HostTensor};
 use crate::problem::Problem;
 use crate::tasks::verdicts::{Answer, Place, READ, Verdict, verdicts_on_grid};
+use crate::words::Words;
 use serde_json::json;
 
 /// List the backends that support a design forward and backward, the refusals with reasons, and the exact calls
@@ -52,33 +53,43 @@ pub(super) fn verdict(args: Args) -> Result<(), Failure> {
         let name = &opened.document.name;
         return out::json(&json!({ "name": name, "place": place, "read": READ, "learns": learns, "verdicts": all }));
     }
-    let at = args.arch.as_deref().unwrap_or("the cpu");
-    out::text(&format!("{} on {at}; others as of {READ}\n{}{}", opened.document.name, learns(&problem), render(&all)))
+    let said = out::words();
+    let at = args.arch.as_deref().unwrap_or(said.text("verdict-cpu"));
+    let figures = [("name", opened.document.name.as_str().into()), ("place", at.into()), ("read", READ.into())];
+    let title = said.with("verdict-title", &figures);
+    out::text(&format!("{title}\n{}{}", learns(said, &problem), render(said, &all)))
 }
 
 /// Tells what a mask computes where its author probably meant something else.
 pub(super) fn notes(problem: &Problem) -> Result<(), Diagnostic> {
     let Some(mask) = &problem.mask else { return Ok(()) };
+    let said = out::words();
     let sizes = Sizes { batch: problem.batch, heads: problem.heads, lengths: problem.lengths() };
-    let blocks = watched("finding the blocks", |control| problem.block_mask(problem.block_size, control))?;
-    let stats = watched("counting the cells of partial blocks", |control| blocks.stats_with(control));
+    let blocks = watched(said.text("watched-blocks"), |control| problem.block_mask(problem.block_size, control))?;
+    let stats = watched(said.text("watched-cells"), |control| blocks.stats_with(control));
     out::diagnostics(&intent::intent(mask, sizes, &stats.unwrap_or_default()));
     Ok(())
 }
 
 /// The tensors of a design that receive gradients: `learns: table [32, 12]`; empty without a score mod.
-pub(super) fn learns(problem: &Problem) -> String {
+pub(super) fn learns(said: &'static Words, problem: &Problem) -> String {
     let Some(score) = problem.score.as_deref() else { return String::new() };
     let one = |(name, tensor): (String, HostTensor)| format!("{name} {:?}", tensor.shape());
-    match learning(score) {
-        Err(why) => format!("learns: nothing: {}\n", why.message),
-        Ok(tensors) if tensors.is_empty() => "learns: nothing, the score_mod reads no float tensor\n".into(),
-        Ok(tensors) => format!("learns: {}\n", tensors.into_iter().map(one).collect::<Vec<_>>().join(", ")),
-    }
+    let line = match learning(score) {
+        Err(why) => {
+            let why = said.reported(&why.code, &why.message);
+            said.with("learns-nothing-why", &[("why", why.into())])
+        }
+        Ok(tensors) if tensors.is_empty() => said.text("learns-nothing").into(),
+        Ok(tensors) => {
+            let names = tensors.into_iter().map(one).collect::<Vec<_>>().join(", ");
+            said.with("learns", &[("names", names.into())])
+        }
+    };
+    format!("{line}\n")
 }
 
-fn render(all: &[Verdict]) -> String {
-    let said = out::words();
+fn render(said: &'static Words, all: &[Verdict]) -> String {
     let mut table = Table::told(&["column-who", "column-forward", "column-backward"]);
     let word = |answer: &Answer| match answer {
         Answer::Takes(_) => said.text("verdicts-takes"),
@@ -93,7 +104,8 @@ fn render(all: &[Verdict]) -> String {
         if backward != forward {
             below.push_str(&format!("  {}\n", said.with("verdicts-back", &[("words", backward.into())])));
         }
-        v.call.iter().for_each(|call| below.push_str(&format!("  call: {call}\n")));
+        let call = |call: &String| format!("  {}\n", said.with("verdict-call", &[("call", call.into())]));
+        v.call.iter().for_each(|text| below.push_str(&call(text)));
     }
     format!("{}\n{below}", table.render())
 }

@@ -5,7 +5,8 @@
 
 use super::out::{self, Progress};
 use crate::base::Control;
-use crate::base::control::remaining;
+use crate::base::control::Left;
+use crate::words::Words;
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -45,10 +46,30 @@ fn tell(what: &str, control: &Control, end: &Receiver<()>) {
 }
 
 fn line(what: &str, waited: Duration, fraction: f64) -> String {
-    match remaining(waited, fraction) {
-        Some(left) => format!("{what}: {:.0}%, {left} (Ctrl-C ends it)", 100.0 * fraction),
-        None => format!("{what}: {:.0} s so far (Ctrl-C ends it)", waited.as_secs_f64()),
+    let said = out::words();
+    match Left::of(waited, fraction) {
+        Some(left) => {
+            let share = format!("{:.0}", 100.0 * fraction);
+            said.with(
+                "watched-share",
+                &[("what", what.into()), ("share", share.into()), ("left", told(said, left).into())],
+            )
+        }
+        None => {
+            let waited = format!("{:.0}", waited.as_secs_f64());
+            said.with("watched-waited", &[("what", what.into()), ("n", waited.into())])
+        }
     }
+}
+
+fn told(said: &'static Words, left: Left) -> String {
+    let (id, n) = match left {
+        Left::AlmostDone => return said.text("left-almost").into(),
+        Left::Seconds(n) => ("left-seconds", n),
+        Left::Minutes(n) => ("left-minutes", n),
+        Left::Hours(n) => ("left-hours", n),
+    };
+    said.with(id, &[("n", n.to_string().into())])
 }
 
 #[cfg(test)]

@@ -37,12 +37,12 @@ pub fn told(said: &'static Words, reader: Reader, advice: &Advice) -> Told {
 }
 
 /// Advice as text for a terminal.
-pub fn render(advice: &Advice) -> String {
-    let Told { headline, why, next } = told(Words::of(Language::English), Reader::Terminal, advice);
-    let mut text = format!("{headline}\n");
-    why.iter().for_each(|line| text.push_str(&format!("  because: {line}\n")));
-    next.iter().for_each(|line| text.push_str(&format!("  next: {line}\n")));
-    text
+pub fn render(said: &'static Words, advice: &Advice) -> String {
+    let Told { headline, why, next } = told(said, Reader::Terminal, advice);
+    let why = why.into_iter().map(|line| said.with("advice-because", &[("line", line.into())]));
+    let next = next.into_iter().map(|line| said.with("advice-next", &[("line", line.into())]));
+    let below: String = why.chain(next).map(|line| format!("  {line}\n")).collect();
+    format!("{headline}\n{below}")
 }
 
 /// Advice as JSON has it.

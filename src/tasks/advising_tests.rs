@@ -11,6 +11,11 @@ use crate::trainers::config::Trainer;
 use crate::trainers::effects::Setup;
 use BackendName::*;
 
+/// As a terminal in English has it.
+fn render(advice: &Advice) -> String {
+    super::render(Words::of(Language::English), advice)
+}
+
 fn report(times: &[(BackendName, f64, &str)]) -> RunReport {
     let one = |(backend, ms, kernel): &(BackendName, f64, &str)| {
         let off = if *kernel == "wrong" { 9.0 } else { 0.0 };

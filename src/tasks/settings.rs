@@ -1,8 +1,9 @@
-//! What a trainer's setting does, in the words of a language.
+//! What a trainer's setting does and what its model's own mask is, in the words of a language.
 //!
 //! Invariant: in English these are the sentences that hints have. Must not know how facts are found.
 
 use crate::trainers::meaning::{Fact, Masks, Meaning, Unset, When};
+use crate::trainers::own_masks::{Kind, Layers, OwnMask, READ};
 use crate::words::{Language, Value, Words};
 
 /// What a setting does today.
@@ -65,6 +66,45 @@ fn fact(said: &'static Words, of: &Fact) -> String {
     }
 }
 
+/// What a model's own mask is.
+pub fn own_mask(said: &'static Words, of: &OwnMask) -> String {
+    let number = |n: u64| Value::from(n.to_string());
+    match *of {
+        OwnMask::BothWays => said.with("own-both-ways", &[("read", READ.into())]),
+        OwnMask::Of(kind) => {
+            let [what, draw] = of_kind(said, kind);
+            said.with("own-not-causal", &[("what", what.into()), ("read", READ.into()), ("draw", draw.into())])
+        }
+        OwnMask::Window(layers, window, share) => {
+            let layers = match layers {
+                Layers::Of(local, all) => said.with("own-layers-of", &[("local", number(local)), ("all", number(all))]),
+                Layers::Some => said.text("own-layers-some").into(),
+                Layers::All => said.text("own-layers-all").into(),
+            };
+            let share = format!("{:.1}", 100.0 * share);
+            let figures = [("layers", layers.into()), ("window", number(window)), ("share", Value::from(share))];
+            said.with("own-window", &figures)
+        }
+        OwnMask::Ranks(n) => said.with("own-ranks", &[("n", number(n))]),
+        OwnMask::Captions(n) => said.with("own-captions", &[("n", number(n as u64))]),
+    }
+}
+
+/// What a kind of mask keeps, and how to draw it.
+fn of_kind(said: &'static Words, kind: Kind) -> [&'static str; 2] {
+    match kind {
+        Kind::ImagesAndWindows => [said.text("own-images"), said.text("own-images.draw")],
+        Kind::Prefix => [said.text("own-prefix"), said.text("own-prefix.draw")],
+        Kind::PrefixAndActions => [said.text("own-actions"), said.text("own-actions.draw")],
+        Kind::Blocks => [said.text("own-blocks"), said.text("own-blocks.draw")],
+        Kind::Sinks => [said.text("own-sinks"), said.text("own-sinks.draw")],
+        Kind::Chunks => [said.text("own-chunks"), said.text("own-chunks.draw")],
+        Kind::EncoderDecoder => [said.text("own-decoder"), said.text("own-decoder.draw")],
+        Kind::Encoder => [said.text("own-encoder"), said.text("own-encoder.draw")],
+        Kind::LocalEncoder => [said.text("own-local"), said.text("own-local.draw")],
+    }
+}
+
 fn of_family(family: &str) -> [(&'static str, Value<'_>); 1] {
     [("family", family.into())]
 }
@@ -72,6 +112,48 @@ fn of_family(family: &str) -> [(&'static str, Value<'_>); 1] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_models_own_mask_is_told_in_every_language() {
+        let kinds = [
+            (Kind::ImagesAndWindows, "one image see each other"),
+            (Kind::Prefix, "prefix_lm with the prefix's length"),
+            (Kind::PrefixAndActions, "the action tokens"),
+            (Kind::Blocks, "block[q_idx] == block[kv_idx]"),
+            (Kind::Sinks, "gpt_oss_sinks"),
+            (Kind::Chunks, "llama4_chunked"),
+            (Kind::EncoderDecoder, "cross-attention"),
+            (Kind::Encoder, "no causal mask"),
+            (Kind::LocalEncoder, "preset modernbert_local"),
+        ];
+        let others = [
+            (OwnMask::BothWays, "every token see every other (transformers 5.24)"),
+            (
+                OwnMask::Window(Layers::Of(5, 6), 1024, 0.0615),
+                "5 of 6 layers see a window of 1024 tokens: 6.2% of the causal",
+            ),
+            (
+                OwnMask::Window(Layers::Some, 9, 1.0),
+                "some layers, as layer_types says, see a window of 9 tokens: 100.0%",
+            ),
+            (OwnMask::Window(Layers::All, 9, 1.0), "all layers see"),
+            (OwnMask::Ranks(2), "over 2 ranks"),
+            (
+                OwnMask::Captions(4),
+                "captions of 4 samples have different lengths: each sample needs its own mask of the text (batch 4, ",
+            ),
+        ];
+        for (of, part) in kinds.map(|(kind, part)| (OwnMask::Of(kind), part)).into_iter().chain(others) {
+            let english = own_mask(Words::of(Language::English), &of);
+            assert!(english.contains(part), "{english}");
+            for language in [Language::Chinese, Language::Spanish, Language::Hindi] {
+                let told = own_mask(Words::of(language), &of);
+                let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+                assert_ne!(told, english, "{language:?}");
+                assert_eq!(digits(&told).len(), digits(&english).len(), "{told}");
+            }
+        }
+    }
 
     #[test]
     fn english_is_what_hints_say_and_the_others_have_words_of_their_own() {

@@ -256,4 +256,9 @@ fn answers_are_told_in_every_language() {
         eager.told(Words::of(Language::Spanish)),
         "todas las puntuaciones en memoria: 703 KiB por capa, el doble con su softmax"
     );
+    // the English message and the way out are told apart
+    let refused =
+        Diagnostic::error("score-mod-unsupported", "sdpa runs none").hint("use flex or eager, or remove the score mod");
+    let told = Answer::Refuses(Why::Reported(Box::new(refused))).told(Words::of(Language::Spanish));
+    assert!(told.contains("sdpa runs none (") && told.ends_with(')'), "{told}");
 }

@@ -15,7 +15,7 @@ mod flat_edit;
 pub(crate) mod json_edit;
 pub mod known;
 pub mod meaning;
-mod own_masks;
+pub mod own_masks;
 mod programs;
 pub mod read;
 mod settings_file;

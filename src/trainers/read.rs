@@ -7,6 +7,7 @@ use super::config::Trainer;
 use super::effects::{self, Setup};
 use super::known;
 use super::meaning::{Fact, Meaning, Unset};
+use super::own_masks::{OwnMask, own_masks};
 use super::settings_file::SettingsFile;
 use crate::base::{BackendName, DType, Diagnostic};
 use crate::document::model::*;
@@ -95,10 +96,10 @@ impl TrainerConfig {
         }
     }
 
-    /// What the family's own mask is, where it is not plain causal or full attention, one line each.
-    pub fn own_masks(&self) -> Vec<String> {
+    /// What the family's own mask is, where it is not plain causal or full attention.
+    pub fn own_masks(&self) -> Vec<OwnMask> {
         let family = self.family.as_deref().unwrap_or_default();
-        super::own_masks::own_masks(family, &self.values, self.setup().batch)
+        own_masks(family, &self.values, self.setup().batch)
     }
 
     /// Attention of the model as it is trained, without a designed mask. None: the family's shape is not known.

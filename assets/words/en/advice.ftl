@@ -74,3 +74,29 @@ means-unset-of = not set, which is `{ $value }` in { $edition }: { $rest }
 means-unset = not set, which is `{ $value }`: { $rest }
 means-flash-package = the flash-attn package: full, causal and window attention; other masks are refused.
 means-not-own = `{ $value }` is not one of transformers' own choices.
+own-both-ways = its own mask is not causal: use_bidirectional_attention lets every token see every other ({ $read }): a causal design is another model
+own-not-causal = its own mask is not plain causal: { $what } ({ $read }, read). To draw it: { $draw }
+own-images = the tokens of one image see each other in both directions, in layers with a window too; text stays causal
+    .draw = (q_idx >= kv_idx) & window | (image[q_idx] == image[kv_idx]) & (image[q_idx] >= 0)
+own-prefix = image and prompt are a prefix that every token sees, in both directions; only the answer is causal
+    .draw = preset prefix_lm with the prefix's length
+own-actions = image and prompt see each other in both directions, and so do the action tokens behind them
+    .draw = preset prefix_lm, with `| ((q_idx >= actions) & (kv_idx >= actions))`
+own-blocks = the tokens of an image (or of a block that is denoised together) see each other in both directions; the rest is causal
+    .draw = (q_idx >= kv_idx) | (block[q_idx] == block[kv_idx]) & (block[q_idx] >= 0)
+own-sinks = some layers are causal, others see a window, and every head has a learned sink in its softmax
+    .draw = presets gpt_oss_window and gpt_oss_sinks, one design for each kind of layer
+own-chunks = three of four layers see only the chunk of their query (8,192 tokens), the fourth the whole past
+    .draw = preset llama4_chunked, one design for each kind of layer
+own-decoder = the encoder sees everything in both directions, the decoder is causal and reads the encoder by cross-attention
+    .draw = a design for each of the three, chosen by layer
+own-encoder = every token sees every other: the model has no causal mask
+    .draw = an empty document, or padding as `keep[b, kv_idx]`
+own-local = every third layer (as its config says) sees everything, the others a window on both sides; none is causal
+    .draw = preset modernbert_local
+own-window = { $layers } see a window of { $window } tokens: { $share }% of the causal cells at 32,768 tokens. One mask for all layers is wrong: name the layers of each design
+own-layers-of = { $local } of { $all } layers
+own-layers-some = some layers, as layer_types says,
+own-layers-all = all layers
+own-ranks = over { $n } ranks accelerate before its refusal threw each layer's mask away and trained full causal attention (accelerate#4177, read): use a context parallel that takes a BlockMask, or Maskloom's plans (maskloom parallel)
+own-captions = captions of { $n } samples have different lengths: each sample needs its own mask of the text (batch { $n }, read at `b`), and the picture's tokens stay free. One mask for the whole batch hides text of one sample or shows padding of another; variable-length attention for each sample is the fast form. Presets qwen_image_padding and flux_text_padding

@@ -74,3 +74,29 @@ means-unset-of = Sin fijar, lo que en { $edition } es `{ $value }`: { $rest }
 means-unset = Sin fijar, lo que es `{ $value }`: { $rest }
 means-flash-package = El paquete flash-attn: atención completa, causal y de ventana; las demás máscaras se rechazan.
 means-not-own = `{ $value }` no es una opción propia de transformers.
+own-both-ways = su propia máscara no es causal: use_bidirectional_attention deja que cada token vea a todos los demás ({ $read }): un diseño causal es otro modelo
+own-not-causal = su propia máscara no es puramente causal: { $what } (leído en { $read }). Para dibujarla: { $draw }
+own-images = los tokens de una imagen se ven entre sí en ambos sentidos, también en las capas con ventana; el texto sigue siendo causal
+    .draw = (q_idx >= kv_idx) & window | (image[q_idx] == image[kv_idx]) & (image[q_idx] >= 0)
+own-prefix = la imagen y el prompt son un prefijo que todos los tokens ven, en ambos sentidos; solo la respuesta es causal
+    .draw = el preset prefix_lm con la longitud del prefijo
+own-actions = la imagen y el prompt se ven en ambos sentidos, y también los tokens de acción que los siguen
+    .draw = el preset prefix_lm, con `| ((q_idx >= actions) & (kv_idx >= actions))`
+own-blocks = los tokens de una imagen (o de un bloque que se limpia de ruido a la vez) se ven en ambos sentidos; el resto es causal
+    .draw = (q_idx >= kv_idx) | (block[q_idx] == block[kv_idx]) & (block[q_idx] >= 0)
+own-sinks = unas capas son causales, otras ven una ventana, y cada cabeza tiene un sumidero aprendido en su softmax
+    .draw = los presets gpt_oss_window y gpt_oss_sinks, un diseño por cada clase de capa
+own-chunks = tres de cada cuatro capas ven solo el tramo de su consulta (8,192 tokens); la cuarta, todo el pasado
+    .draw = el preset llama4_chunked, un diseño por cada clase de capa
+own-decoder = el codificador lo ve todo en ambos sentidos; el decodificador es causal y lee el codificador por atención cruzada
+    .draw = un diseño para cada uno de los tres, elegido por capa
+own-encoder = cada token ve a todos los demás: el modelo no tiene máscara causal
+    .draw = un documento vacío, o el relleno como `keep[b, kv_idx]`
+own-local = una de cada tres capas (según su config) lo ve todo, las demás una ventana a ambos lados; ninguna es causal
+    .draw = el preset modernbert_local
+own-window = { $layers } ven una ventana de { $window } tokens: { $share }% de las celdas causales con 32,768 tokens. Una sola máscara para todas las capas es un error: indique las capas de cada diseño
+own-layers-of = { $local } de { $all } capas
+own-layers-some = algunas capas, según layer_types,
+own-layers-all = todas las capas
+own-ranks = en { $n } ranks, accelerate, antes de rechazarlo, descartaba la máscara de cada capa y entrenaba atención causal completa (leído en accelerate#4177): use un paralelismo de contexto que acepte un BlockMask, o los planes de Maskloom (maskloom parallel)
+own-captions = los textos de { $n } muestras tienen longitudes distintas: cada muestra necesita su propia máscara del texto (batch de { $n }, leída en `b`), y los tokens de la imagen quedan libres. Una sola máscara para todo el batch oculta texto de una muestra o deja ver el relleno de otra; la atención de longitud variable por muestra es la forma rápida. Presets qwen_image_padding y flux_text_padding

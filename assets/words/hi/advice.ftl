@@ -74,3 +74,29 @@ means-unset-of = तय नहीं, जो { $edition } में `{ $value }`
 means-unset = तय नहीं, जो `{ $value }` है: { $rest }
 means-flash-package = flash-attn पैकेज: पूरा, causal और विंडो अटेंशन; बाक़ी मास्क अस्वीकार होते हैं।
 means-not-own = `{ $value }` transformers का अपना विकल्प नहीं है।
+own-both-ways = इसका अपना मास्क causal नहीं है: use_bidirectional_attention से हर टोकन बाक़ी सब को देखता है ({ $read }): causal डिज़ाइन एक अलग मॉडल है
+own-not-causal = इसका अपना मास्क केवल causal नहीं है: { $what } ({ $read } में पढ़ा गया)। बनाने का तरीक़ा: { $draw }
+own-images = एक चित्र के टोकन दोनों दिशाओं में एक-दूसरे को देखते हैं, विंडो वाली परतों में भी; टेक्स्ट causal रहता है
+    .draw = (q_idx >= kv_idx) & window | (image[q_idx] == image[kv_idx]) & (image[q_idx] >= 0)
+own-prefix = चित्र और प्रॉम्प्ट ऐसा prefix हैं जिसे हर टोकन दोनों दिशाओं में देखता है; केवल उत्तर causal है
+    .draw = प्रीसेट prefix_lm, prefix की लंबाई के साथ
+own-actions = चित्र और प्रॉम्प्ट दोनों दिशाओं में एक-दूसरे को देखते हैं, और उनके बाद के action टोकन भी
+    .draw = प्रीसेट prefix_lm, साथ में `| ((q_idx >= actions) & (kv_idx >= actions))`
+own-blocks = एक चित्र के (या साथ-साथ denoise होने वाले ब्लॉक के) टोकन दोनों दिशाओं में एक-दूसरे को देखते हैं; बाक़ी causal है
+    .draw = (q_idx >= kv_idx) | (block[q_idx] == block[kv_idx]) & (block[q_idx] >= 0)
+own-sinks = कुछ परतें causal हैं, बाक़ी एक विंडो देखती हैं, और हर हेड के softmax में एक सीखा हुआ sink है
+    .draw = प्रीसेट gpt_oss_window और gpt_oss_sinks, हर तरह की परत के लिए एक डिज़ाइन
+own-chunks = चार में से तीन परतें केवल अपनी query का खंड (8,192 टोकन) देखती हैं, चौथी पूरा अतीत
+    .draw = प्रीसेट llama4_chunked, हर तरह की परत के लिए एक डिज़ाइन
+own-decoder = encoder दोनों दिशाओं में सब देखता है, decoder causal है और encoder को cross-attention से पढ़ता है
+    .draw = तीनों के लिए एक-एक डिज़ाइन, परत के अनुसार
+own-encoder = हर टोकन बाक़ी सब को देखता है: मॉडल में causal मास्क नहीं है
+    .draw = ख़ाली दस्तावेज़, या padding को `keep[b, kv_idx]` लिखें
+own-local = हर तीसरी परत (config के अनुसार) सब देखती है, बाक़ी दोनों ओर की विंडो; कोई causal नहीं
+    .draw = प्रीसेट modernbert_local
+own-window = { $layers } { $window } टोकन की विंडो देखती हैं: 32,768 टोकन पर causal सेल का { $share }%। सब परतों के लिए एक मास्क ग़लत है: हर डिज़ाइन की परतें बताएँ
+own-layers-of = { $all } में से { $local } परतें
+own-layers-some = कुछ परतें, layer_types के अनुसार,
+own-layers-all = सब परतें
+own-ranks = { $n } rank पर accelerate, मना करना शुरू करने से पहले, हर परत का मास्क छोड़कर पूरा causal attention प्रशिक्षित करता था (accelerate#4177 में पढ़ा गया): BlockMask लेने वाला context parallel लें, या Maskloom की योजनाएँ (maskloom parallel)
+own-captions = { $n } नमूनों के कैप्शन अलग-अलग लंबाई के हैं: हर नमूने के टेक्स्ट को अपना मास्क चाहिए (batch { $n }, `b` पर पढ़ा), और चित्र के टोकन खुले रहते हैं। पूरे batch का एक मास्क किसी नमूने का टेक्स्ट छिपाता है या दूसरे की padding दिखाता है; हर नमूने के लिए variable-length attention सबसे तेज़ है। प्रीसेट qwen_image_padding और flux_text_padding

@@ -74,3 +74,29 @@ means-unset-of = 未设置，在 { $edition } 中即为 `{ $value }`：{ $rest }
 means-unset = 未设置，即为 `{ $value }`：{ $rest }
 means-flash-package = flash-attn 包：完整、因果和窗口注意力；其他掩码会被拒绝。
 means-not-own = `{ $value }` 不是 transformers 自己的选项。
+own-both-ways = 它自己的掩码不是因果的：use_bidirectional_attention 让每个 token 看到所有其他 token（{ $read }）：因果设计就是另一个模型
+own-not-causal = 它自己的掩码不是单纯因果的：{ $what }（读自 { $read }）。画法：{ $draw }
+own-images = 同一张图的 token 双向互见，有窗口的层也一样；文本仍是因果的
+    .draw = (q_idx >= kv_idx) & window | (image[q_idx] == image[kv_idx]) & (image[q_idx] >= 0)
+own-prefix = 图像和提示是每个 token 都双向可见的前缀；只有回答是因果的
+    .draw = 预设 prefix_lm，用该前缀的长度
+own-actions = 图像和提示双向互见，其后的动作 token 之间也是
+    .draw = 预设 prefix_lm，再加 `| ((q_idx >= actions) & (kv_idx >= actions))`
+own-blocks = 同一张图（或一起去噪的一个块）的 token 双向互见；其余是因果的
+    .draw = (q_idx >= kv_idx) | (block[q_idx] == block[kv_idx]) & (block[q_idx] >= 0)
+own-sinks = 有些层是因果的，其余层只看一个窗口，每个头的 softmax 都有一个学到的 sink
+    .draw = 预设 gpt_oss_window 和 gpt_oss_sinks，每种层一个设计
+own-chunks = 四层中有三层只看查询所在的分段（8,192 个 token），第四层看全部过去
+    .draw = 预设 llama4_chunked，每种层一个设计
+own-decoder = 编码器双向看到一切，解码器是因果的，并用交叉注意力读取编码器
+    .draw = 三者各一个设计，按层选择
+own-encoder = 每个 token 看到所有其他 token：这个模型没有因果掩码
+    .draw = 空文档，或把填充写作 `keep[b, kv_idx]`
+own-local = 每三层中有一层（以其 config 为准）看到一切，其余层看两侧的窗口；都不是因果的
+    .draw = 预设 modernbert_local
+own-window = { $layers }只看 { $window } 个 token 的窗口：在 32,768 个 token 时是因果单元格的 { $share }%。所有层共用一个掩码是错的：请写明每个设计用于哪些层
+own-layers-of = { $all } 层中有 { $local } 层
+own-layers-some = 一部分层（见 layer_types）
+own-layers-all = 所有层
+own-ranks = 在 { $n } 个 rank 上，accelerate 在开始拒绝之前会丢掉每层的掩码，训练成完全因果的注意力（读自 accelerate#4177）：请用接受 BlockMask 的上下文并行，或 Maskloom 的方案（maskloom parallel）
+own-captions = { $n } 个样本的文字说明长度不同：每个样本的文本都要有自己的掩码（batch { $n }，按 `b` 读取），图像的 token 不受限。整个 batch 共用一个掩码会遮住某个样本的文本，或露出另一个样本的填充；每个样本用变长注意力最快。预设 qwen_image_padding 和 flux_text_padding

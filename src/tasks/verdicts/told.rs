@@ -132,7 +132,11 @@ impl Why {
                 match (said.way_out(&why.code, why.hint.as_deref()), &why.hint) {
                     (_, None) => said.reported(&why.code, &why.message),
                     (None, Some(hint)) => said.reported(&why.code, &format!("{}; {hint}", why.message)),
-                    (Some(way_out), Some(_)) => format!("{} {way_out}", said.reported(&why.code, &why.message)),
+                    (Some(way_out), Some(_)) => {
+                        let chinese = said.language() == Language::Chinese;
+                        let [open, close] = if chinese { ["（", "）"] } else { [" (", ")"] };
+                        format!("{}{open}{way_out}{close}", said.reported(&why.code, &why.message))
+                    }
                 }
             }
             Why::CudaOnly => plain("refuses-cuda-only"),

@@ -5,6 +5,7 @@ mod ending;
 mod exchange;
 mod exports;
 mod lab;
+mod languages;
 mod lines;
 mod looks;
 mod logins;

@@ -1,0 +1,45 @@
+# Lines of check, compare, verdict and of code that a command was given.
+check-ok = { $name }: ok
+check-mod = { $kind } of { $names }: { $expression }
+check-nothing = nothing
+check-reads = reads { $tensor } by { $by }
+check-kept = over { $q } x { $kv } tokens: keeps { $share } of cells; { $full } full, { $partial } partial, { $empty } empty blocks of { $size }; { $rows } empty rows
+check-at = at b { $b }, h { $h }, q_idx { $q }, kv_idx { $kv }:
+check-cell-kept = kept
+check-cell-masked = masked
+learns = learns: { $names }
+learns-nothing = learns: nothing, the score_mod reads no float tensor
+learns-nothing-why = learns: nothing: { $why }
+remark-taken = taken: `{ $entry }`
+remark-chosen = chosen: `{ $entry }`; FILE.py:NAME chooses another: { $others }
+remark-chosen-made = chosen: `{ $entry }` (create_block_mask gets what `{ $maker }` makes; its arguments are not in the text: FILE.py:{ $maker } --arg NAME=VALUE); FILE.py:NAME chooses another: { $others }
+remark-pair = chosen: `{ $mask }` and `{ $score }`; FILE.py:NAME chooses one of them
+remark-sizes = sizes of the text's block mask in line { $line }: { $sizes }
+size-tokens = { $q } x { $kv } tokens
+size-batch = batch { $n }
+size-heads = { $n } heads
+size-blocks = blocks of { $size }
+compare-keeps = { $letter }: { $name } keeps { $kept } of { $cells } cells ({ $share })
+compare-planes = compared in { $batch } batch entries and { $heads } heads
+compare-no-scores = score mods are not compared
+compare-same = the masks keep the same cells
+compare-differ = they differ in { $all } cells ({ $share }): { $a } that A alone keeps, { $b } that B alone keeps
+compare-cell = b { $b }, h { $h }, q_idx { $q }, kv_idx { $kv }: { $who } alone keeps it
+verdict-title = { $name } on { $place }; others as of { $read }
+verdict-cpu = the cpu
+verdict-call = call: { $call }
+config-family = family: { $family }
+config-not-given = not given
+config-not-set = not set
+config-today = today: { $line }
+config-mask = mask: { $line }
+config-shape = shape: { $axis } = { $n } tokens, { $heads } heads, { $kv } kv heads, head_dim { $dim }
+config-shape-unknown = shape: unknown for this model family; name the design with --design
+advice-because = because: { $line }
+advice-next = next: { $line }
+watched-blocks = finding the blocks
+watched-cells = counting the cells of partial blocks
+watched-picture = drawing the picture
+watched-compare = comparing the cells
+watched-share = { $what }: { $share }%, { $left } (Ctrl-C ends it)
+watched-waited = { $what }: { $n } s so far (Ctrl-C ends it)

@@ -1,0 +1,45 @@
+# Líneas de check, compare y verdict, y del código que se dio a una orden.
+check-ok = { $name }: correcto
+check-mod = { $kind } de { $names }: { $expression }
+check-nothing = nada
+check-reads = lee { $tensor } por { $by }
+check-kept = en { $q } x { $kv } tokens: conserva { $share } de las celdas; bloques de { $size }: { $full } completos, { $partial } parciales, { $empty } vacíos; { $rows } filas vacías
+check-at = en b { $b }, h { $h }, q_idx { $q }, kv_idx { $kv }:
+check-cell-kept = se conserva
+check-cell-masked = se enmascara
+learns = aprende: { $names }
+learns-nothing = aprende: nada, el score_mod no lee ningún tensor de coma flotante
+learns-nothing-why = aprende: nada: { $why }
+remark-taken = tomado: `{ $entry }`
+remark-chosen = elegido: `{ $entry }`; FILE.py:NAME elige otro: { $others }
+remark-chosen-made = elegido: `{ $entry }` (create_block_mask recibe lo que hace `{ $maker }`; sus argumentos no están en el texto: FILE.py:{ $maker } --arg NAME=VALUE); FILE.py:NAME elige otro: { $others }
+remark-pair = elegidos: `{ $mask }` y `{ $score }`; FILE.py:NAME elige uno de ellos
+remark-sizes = tamaños de la máscara de bloques del texto, línea { $line }: { $sizes }
+size-tokens = { $q } x { $kv } tokens
+size-batch = batch de { $n }
+size-heads = { $n } cabezas
+size-blocks = bloques de { $size }
+compare-keeps = { $letter }: { $name } conserva { $kept } de { $cells } celdas ({ $share })
+compare-planes = se compararon { $batch } elementos del batch y { $heads } cabezas
+compare-no-scores = los score mods no se comparan
+compare-same = las dos máscaras conservan las mismas celdas
+compare-differ = difieren en { $all } celdas ({ $share }): { $a } que solo conserva A, { $b } que solo conserva B
+compare-cell = b { $b }, h { $h }, q_idx { $q }, kv_idx { $kv }: solo la conserva { $who }
+verdict-title = { $name } en { $place }; los demás según { $read }
+verdict-cpu = la CPU
+verdict-call = llamada: { $call }
+config-family = familia: { $family }
+config-not-given = no indicada
+config-not-set = sin fijar
+config-today = hoy: { $line }
+config-mask = máscara: { $line }
+config-shape = forma: { $axis } = { $n } tokens, { $heads } cabezas, { $kv } cabezas kv, head_dim { $dim }
+config-shape-unknown = forma: desconocida para esta familia de modelos; indique el diseño con --design
+advice-because = porque: { $line }
+advice-next = después: { $line }
+watched-blocks = buscando los bloques
+watched-cells = contando las celdas de los bloques parciales
+watched-picture = dibujando la imagen
+watched-compare = comparando las celdas
+watched-share = { $what }: { $share }%, { $left } (Ctrl-C lo termina)
+watched-waited = { $what }: { $n } s hasta ahora (Ctrl-C lo termina)

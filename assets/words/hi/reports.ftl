@@ -1,0 +1,45 @@
+# check, compare, verdict की और दिए गए कोड की पंक्तियाँ।
+check-ok = { $name }: ठीक
+check-mod = { $kind }, जो { $names } पढ़ता है: { $expression }
+check-nothing = कुछ नहीं
+check-reads = { $tensor } पढ़ता है, index: { $by }
+check-kept = { $q } x { $kv } टोकन पर: { $share } सेल रखता है; { $size } के ब्लॉक: { $full } पूरे, { $partial } आंशिक, { $empty } ख़ाली; ख़ाली पंक्तियाँ { $rows }
+check-at = b { $b }, h { $h }, q_idx { $q }, kv_idx { $kv } पर:
+check-cell-kept = रखा गया
+check-cell-masked = मास्क किया गया
+learns = सीखता है: { $names }
+learns-nothing = सीखता है: कुछ नहीं, score_mod कोई float टेंसर नहीं पढ़ता
+learns-nothing-why = सीखता है: कुछ नहीं: { $why }
+remark-taken = लिया गया: `{ $entry }`
+remark-chosen = चुना गया: `{ $entry }`; FILE.py:NAME से दूसरा चुनें: { $others }
+remark-chosen-made = चुना गया: `{ $entry }` (create_block_mask को `{ $maker }` का बनाया mod मिलता है; उसके आर्ग्युमेंट टेक्स्ट में नहीं हैं: FILE.py:{ $maker } --arg NAME=VALUE); FILE.py:NAME से दूसरा चुनें: { $others }
+remark-pair = चुने गए: `{ $mask }` और `{ $score }`; FILE.py:NAME से एक चुनें
+remark-sizes = टेक्स्ट की पंक्ति { $line } के ब्लॉक मास्क के आकार: { $sizes }
+size-tokens = { $q } x { $kv } टोकन
+size-batch = batch { $n }
+size-heads = { $n } हेड
+size-blocks = { $size } के ब्लॉक
+compare-keeps = { $letter }: { $name } { $cells } में से { $kept } सेल रखता है ({ $share })
+compare-planes = { $batch } batch प्रविष्टियों और { $heads } हेड में तुलना की गई
+compare-no-scores = score mod की तुलना नहीं होती
+compare-same = दोनों मास्क वही सेल रखते हैं
+compare-differ = { $all } सेल अलग हैं ({ $share }): { $a } केवल A रखता है, { $b } केवल B
+compare-cell = b { $b }, h { $h }, q_idx { $q }, kv_idx { $kv }: केवल { $who } रखता है
+verdict-title = { $name }, { $place } पर; बाक़ी के संस्करण: { $read }
+verdict-cpu = CPU
+verdict-call = कॉल: { $call }
+config-family = मॉडल परिवार: { $family }
+config-not-given = नहीं दिया गया
+config-not-set = सेट नहीं
+config-today = अभी: { $line }
+config-mask = मास्क: { $line }
+config-shape = आकार: { $axis } = { $n } टोकन, { $heads } हेड, { $kv } kv हेड, head_dim { $dim }
+config-shape-unknown = आकार: इस मॉडल परिवार का पता नहीं; --design से डिज़ाइन बताएँ
+advice-because = कारण: { $line }
+advice-next = आगे: { $line }
+watched-blocks = ब्लॉक खोजे जा रहे हैं
+watched-cells = आंशिक ब्लॉकों के सेल गिने जा रहे हैं
+watched-picture = चित्र बन रहा है
+watched-compare = सेल की तुलना हो रही है
+watched-share = { $what }: { $share }%, { $left } (Ctrl-C से रोकें)
+watched-waited = { $what }: अब तक { $n } सेकंड (Ctrl-C से रोकें)

@@ -1,0 +1,45 @@
+# check、compare、verdict 以及所给代码的说明行。
+check-ok = { $name }：正常
+check-mod = { $kind }，读取 { $names }：{ $expression }
+check-nothing = 无
+check-reads = 读取 { $tensor }，索引为 { $by }
+check-kept = 在 { $q } x { $kv } 个 token 上：保留 { $share } 的单元格；{ $size } 的块：完整 { $full }，部分 { $partial }，空 { $empty }；空行 { $rows }
+check-at = 在 b { $b }、h { $h }、q_idx { $q }、kv_idx { $kv }：
+check-cell-kept = 保留
+check-cell-masked = 被掩盖
+learns = 可训练：{ $names }
+learns-nothing = 可训练：无，score_mod 不读取浮点张量
+learns-nothing-why = 可训练：无：{ $why }
+remark-taken = 采用：`{ $entry }`
+remark-chosen = 选用：`{ $entry }`；FILE.py:NAME 可选别的：{ $others }
+remark-chosen-made = 选用：`{ $entry }`（create_block_mask 得到的是 `{ $maker }` 的返回值，其参数不在文本里：FILE.py:{ $maker } --arg NAME=VALUE）；FILE.py:NAME 可选别的：{ $others }
+remark-pair = 选用：`{ $mask }` 和 `{ $score }`；FILE.py:NAME 可只选其一
+remark-sizes = 文本第 { $line } 行的块掩码给出的尺寸：{ $sizes }
+size-tokens = { $q } x { $kv } 个 token
+size-batch = batch { $n }
+size-heads = { $n } 个头
+size-blocks = 块 { $size }
+compare-keeps = { $letter }：{ $name } 在 { $cells } 个单元格中保留 { $kept } 个（{ $share }）
+compare-planes = 比较了 { $batch } 个 batch 项和 { $heads } 个头
+compare-no-scores = 不比较 score mod
+compare-same = 两个掩码保留相同的单元格
+compare-differ = 有 { $all } 个单元格不同（{ $share }）：仅 A 保留 { $a } 个，仅 B 保留 { $b } 个
+compare-cell = b { $b }、h { $h }、q_idx { $q }、kv_idx { $kv }：仅 { $who } 保留
+verdict-title = { $name }，在 { $place } 上；其他程序的版本：{ $read }
+verdict-cpu = CPU
+verdict-call = 调用：{ $call }
+config-family = 模型系列：{ $family }
+config-not-given = 未给出
+config-not-set = 未设置
+config-today = 现状：{ $line }
+config-mask = 掩码：{ $line }
+config-shape = 形状：{ $axis } = { $n } 个 token，{ $heads } 个头，{ $kv } 个 kv 头，head_dim { $dim }
+config-shape-unknown = 形状：这个模型系列的形状未知；请用 --design 指定设计
+advice-because = 因为：{ $line }
+advice-next = 接下来：{ $line }
+watched-blocks = 正在查找块
+watched-cells = 正在统计部分块的单元格
+watched-picture = 正在绘图
+watched-compare = 正在比较单元格
+watched-share = { $what }：{ $share }%，{ $left }（Ctrl-C 结束）
+watched-waited = { $what }：已用 { $n } 秒（Ctrl-C 结束）
