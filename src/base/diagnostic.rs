@@ -4,6 +4,7 @@
 //! Must not print; `render` returns text.
 
 use super::span::{Source, Span};
+use super::words::visible;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -148,7 +149,7 @@ impl Diagnostic {
         Some(source.line_column(label.span.start))
     }
 
-    /// One line: `file:line:column: error[code]: message`.
+    /// One line, fit for a terminal: `file:line:column: error[code]: message`.
     pub fn summary(&self) -> String {
         let word = severity_word(self.severity);
         let place = self.labels.first().and_then(|l| {
@@ -156,7 +157,7 @@ impl Diagnostic {
             let (line, column) = source.line_column(l.span.start);
             Some(format!("{}:{line}:{column}: ", source.name))
         });
-        format!("{}{word}[{}]: {}", place.unwrap_or_default(), self.code, self.message)
+        visible(&format!("{}{word}[{}]: {}", place.unwrap_or_default(), self.code, self.message)).into_owned()
     }
 
     /// The whole message as plain text: the summary line, the marked source lines and the hint. No colours.
@@ -164,12 +165,12 @@ impl Diagnostic {
         let mut out = self.summary();
         for label in &self.labels {
             if let Some(source) = self.sources.get(label.span.source.0 as usize) {
-                out.push_str(&render_label(source, label));
+                out.push_str(&visible(&render_label(source, label)));
             }
         }
         if let Some(hint) = &self.hint {
             out.push_str("\n  help: ");
-            out.push_str(&hint.replace('\n', "\n        "));
+            out.push_str(&visible(hint).replace('\n', "\n        "));
         }
         out
     }
@@ -223,5 +224,14 @@ mod tests {
             diagnostic.render(),
             "mod.py:2:12: error[bad-shift]: shifts by an index\n  2 |     return q >> k\n    |            ^^^^^^ here\n  help: use >="
         );
+    }
+
+    /// A pasted text could colour, clear or answer for the terminal that its message is printed on.
+    #[test]
+    fn a_text_does_not_steer_the_terminal_that_shows_it() {
+        let source = Source::new("\u{1b}]0;x.py", "q >= \u{1b}[2Jk\n");
+        let reported = Diagnostic::error("syntax", "got \u{1b}").at(Span::new(SourceId(0), 5, 6), "").hint("remove \0");
+        let shown = reported.with_sources(&[source]).render();
+        assert_eq!(shown, "␛]0;x.py:1:6: error[syntax]: got ␛\n  1 | q >= ␛[2Jk\n    |      ^\n  help: remove ␀");
     }
 }

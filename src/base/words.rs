@@ -2,6 +2,8 @@
 //!
 //! Invariant: only significant digits, and always a unit. Must not know what is counted.
 
+use std::borrow::Cow;
+
 /// `0.117` as `11.7%`, with only significant digits.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
@@ -16,6 +18,21 @@ pub fn percent(share: f64) -> String {
 /// Columns of a terminal that a text takes: wide letters two, marks above and below others none.
 pub fn columns(text: &str) -> usize {
     text.chars().map(column).sum()
+}
+
+/// A text that may be another program's, for a terminal: a sign that would steer it becomes the picture of that sign, one column wide.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let steers = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    if !text.contains(steers) {
+        return text.into();
+    }
+    let picture = |letter: char| match letter as u32 {
+        _ if !steers(letter) => letter,
+        low @ ..0x20 => char::from_u32(0x2400 + low).unwrap_or('\u{fffd}'),
+        0x7f => '\u{2421}',
+        _ => '\u{fffd}',
+    };
+    text.chars().map(picture).collect::<String>().into()
 }
 
 fn column(letter: char) -> usize {
@@ -122,6 +139,13 @@ pub const MEMORY: &str =
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_would_steer_a_terminal_is_shown() {
+        assert_eq!(visible("q >= \u{1b}[31mk\0\r\n\tä 中"), "q >= ␛[31mk␀␍\n\tä 中");
+        assert_eq!(visible("\u{7f}\u{9b}2J"), "␡\u{fffd}2J");
+        assert!(matches!(visible("plain\n"), Cow::Borrowed(_)));
+    }
 
     #[test]
     fn wide_letters_take_two_columns_and_marks_none() {

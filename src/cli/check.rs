@@ -35,7 +35,7 @@ pub(super) struct Args {
     #[command(flatten)]
     pub code: CodeArgs,
     /// Evaluate this cell step by step
-    #[arg(long, value_name = "B,H,Q,KV", value_parser = arguments::cell)]
+    #[arg(long, value_name = "B,H,Q,KV", value_parser = arguments::cell, allow_hyphen_values = true)]
     pub at: Option<[i64; 4]>,
     /// The entry is a score mod, or a factory of one
     #[arg(long)]

@@ -150,7 +150,7 @@ fn compile(build: &Build, as_json: bool) -> Result<(), Failure> {
     }
     if as_json {
         out::json(&json!({ "kernels": built.iter().map(object).collect::<Vec<_>>() }))?
-    } else {
+    } else if !built.is_empty() {
         out::text(&render(&built))?
     }
     if failed.is_empty() { Ok(()) } else { Err(failed.into()) }

@@ -61,8 +61,9 @@ use crate::base::nearest::nearest;
 use crate::base::{Diagnostic, identity};
 use crate::words::Language;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use out::Failure;
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
@@ -161,7 +162,7 @@ pub fn run() -> Asked {
     Language::of_environment().choose();
     #[cfg(unix)]
     crate::worker::signals::end_workers_too();
-    let line = match Line::try_parse() {
+    let line = match understood(std::env::args_os()) {
         Ok(line) => line,
         Err(why) => return Asked::Done(not_understood(&why)),
     };
@@ -177,6 +178,23 @@ pub fn run() -> Asked {
         },
         Line { command: Some(command), .. } => Asked::Done(exit(carry_out(command))),
     }
+}
+
+/// The words of a line.
+fn understood(words: impl IntoIterator<Item = OsString>) -> Result<Line, clap::Error> {
+    let mut known = with_negative_numbers(Line::command());
+    let found = known.try_get_matches_from_mut(words)?;
+    Line::from_arg_matches(&found).map_err(|why| why.format(&mut known))
+}
+
+/// A number behind an option is its value, negative or not: the option says what it takes, where clap would name a word that helps
+/// nobody.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let takes =
+        |arg: &clap::Arg| arg.get_action().takes_values() && !arg.is_positional() && !arg.is_allow_hyphen_values_set();
+    command
+        .mut_args(|arg| if takes(&arg) { arg.allow_negative_numbers(true) } else { arg })
+        .mut_subcommands(with_negative_numbers)
 }
 
 /// What is no command, preset or file, with the command or preset that was probably meant.

@@ -4,6 +4,7 @@
 
 use super::table::{form, in_form};
 use crate::base::Diagnostic;
+use crate::base::words::visible;
 use crate::words::{Language, Words};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -47,7 +48,7 @@ static WROTE: AtomicBool = AtomicBool::new(false);
 /// Writes text to stdout.
 pub(super) fn text(text: &str) -> Result<(), Failure> {
     WROTE.store(true, Ordering::Relaxed);
-    let shown = if wants_json() { text.into() } else { in_form(text, form()) };
+    let shown = if wants_json() { text.into() } else { in_form(&visible(text), form()) };
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(shown.as_bytes()).and_then(|()| stdout.flush()).map_err(|e| match e.kind() {
         ErrorKind::BrokenPipe => Failure::ReaderGone,

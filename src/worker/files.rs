@@ -118,8 +118,17 @@ pub fn cannot_write(path: &Path, error: &std::io::Error) -> Diagnostic {
         }
         ErrorKind::NotFound => Diagnostic::error("cannot-write", format!("cannot write {shown}: no such folder"))
             .hint("create the folder first, or save elsewhere"),
-        _ => Diagnostic::error("cannot-write", format!("cannot write {shown}: {error}"))
-            .hint("check the permissions, or save elsewhere; the old file is unchanged"),
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory if path.ancestors().any(Path::is_file) => {
+            Diagnostic::error("cannot-write", format!("cannot write {shown}: a file stands where a folder is needed"))
+                .hint("move it away, or save elsewhere")
+        }
+        _ => {
+            // the name of the file beside it says nothing to anybody
+            let error = error.to_string();
+            let error = error.split(" at path \"").next().unwrap_or_default();
+            Diagnostic::error("cannot-write", format!("cannot write {shown}: {error}"))
+                .hint("check the permissions, or save elsewhere; the old file is unchanged")
+        }
     }
 }
 
@@ -256,16 +265,33 @@ pub fn is_nothing(error: &std::io::Error) -> bool {
 fn cannot_read(path: &Path, error: &std::io::Error) -> Diagnostic {
     let shown = path.display();
     match error.kind() {
-        ErrorKind::NotFound => {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => {
             Diagnostic::error("no-such-file", format!("there is no file {shown}")).hint(if path.extension().is_some() {
                 "check the path"
             } else {
                 "check the path; `maskloom presets` lists the built-in presets"
             })
         }
+        ErrorKind::IsADirectory => {
+            Diagnostic::error("cannot-read", format!("{shown} is a folder")).hint("give the name of a file")
+        }
+        _ if is_circle(error) => {
+            Diagnostic::error("cannot-read", format!("{shown} is a link that leads back to itself"))
+                .hint("give the name of the file that was meant")
+        }
         _ => Diagnostic::error("cannot-read", format!("cannot read {shown}: {error}")).hint("check the permissions"),
     }
 }
+
+/// Whether an error says that links lead in a circle.
+fn is_circle(error: &std::io::Error) -> bool {
+    cfg!(unix) && error.raw_os_error() == Some(CIRCLE)
+}
+
+#[cfg(unix)]
+const CIRCLE: i32 = libc::ELOOP;
+#[cfg(not(unix))]
+const CIRCLE: i32 = 0;
 
 #[cfg(test)]
 mod tests {
@@ -283,6 +309,28 @@ mod tests {
         save(&path, b"second").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"second");
         assert_eq!(names(folder.path()), ["a.json"]);
+    }
+
+    /// Permissions are the matter only where nothing else is.
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_a_file_in_the_way_and_a_circle_of_links_are_told_as_what_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, circle) = (folder.path().join("a.json"), folder.path().join("circle"));
+        std::fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&circle, &circle).unwrap();
+        let told = |why: Diagnostic, words: &str| {
+            assert!(why.message.contains(words), "{why}");
+            assert!(why.hint.as_deref().is_some_and(|hint| !hint.contains("permissions")), "{why}");
+        };
+        told(read(folder.path()).unwrap_err(), "is a folder");
+        let beside = std::io::Error::new(ErrorKind::PermissionDenied, "denied (13) at path \"/a/.maskloom-x1\"");
+        assert_eq!(cannot_write(&file, &beside).message, format!("cannot write {}: denied (13)", file.display()));
+        told(read(&circle).unwrap_err(), "leads back to itself");
+        assert_eq!(read(&file.join("b.json")).unwrap_err().code, "no-such-file");
+        told(save(&file.join("b.json"), b"x").unwrap_err(), "a file stands where a folder is needed");
+        told(save_with_folders(&file.join("c/b.json"), b"x").unwrap_err(), "a file stands where a folder is needed");
+        assert_eq!(std::fs::read(&file).unwrap(), b"old");
     }
 
     #[test]

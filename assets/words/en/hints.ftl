@@ -117,6 +117,8 @@ hint-give-square-matrix-gb-s = give a square matrix in GB/s
 hint-give-each-sweep-folder-own = give each sweep a folder of its own
 hint-give-one-number-for-each = give one number for each preset: --layers 1,5
 hint-give-name-file = give the name of a file
+hint-give-name-file-meant = give the name of the file that was meant
+hint-move-away-save-elsewhere = move it away, or save elsewhere
 hint-give-user-right-read-folder = give this user the right to read the folder, or name another: MASKLOOM_CACHE=/path
 hint-give-user-right-read-folder-2 = give this user the right to read the folder, or set { $variable } to another
 hint-give-user-right-read-folder-3 = give this user the right to read the folder

@@ -117,6 +117,8 @@ hint-give-square-matrix-gb-s = dé una matriz cuadrada en GB/s
 hint-give-each-sweep-folder-own = dé a cada barrido una carpeta propia
 hint-give-one-number-for-each = dé un número por preset: --layers 1,5
 hint-give-name-file = dé el nombre de un archivo
+hint-give-name-file-meant = dé el nombre del archivo al que se refiere
+hint-move-away-save-elsewhere = apártelo, o guarde en otro sitio
 hint-give-user-right-read-folder = dé a este usuario permiso para leer la carpeta, o indique otra: MASKLOOM_CACHE=/path
 hint-give-user-right-read-folder-2 = dé a este usuario permiso para leer la carpeta, o ponga otra en { $variable }
 hint-give-user-right-read-folder-3 = dé a este usuario permiso para leer la carpeta

@@ -117,6 +117,8 @@ hint-give-square-matrix-gb-s = GB/s में वर्ग मैट्रिक
 hint-give-each-sweep-folder-own = हर sweep को अपना फ़ोल्डर दें
 hint-give-one-number-for-each = हर प्रीसेट के लिए एक संख्या दें: --layers 1,5
 hint-give-name-file = किसी फ़ाइल का नाम दें
+hint-give-name-file-meant = जिस फ़ाइल से मतलब था उसका नाम दें
+hint-move-away-save-elsewhere = उसे हटाएँ, या कहीं और सहेजें
 hint-give-user-right-read-folder = इस उपयोगकर्ता को फ़ोल्डर पढ़ने की अनुमति दें, या दूसरा बताएँ: MASKLOOM_CACHE=/path
 hint-give-user-right-read-folder-2 = इस उपयोगकर्ता को फ़ोल्डर पढ़ने की अनुमति दें, या { $variable } में दूसरा दें
 hint-give-user-right-read-folder-3 = इस उपयोगकर्ता को फ़ोल्डर पढ़ने की अनुमति दें

@@ -117,6 +117,8 @@ hint-give-square-matrix-gb-s = 给出以 GB/s 计的方阵
 hint-give-each-sweep-folder-own = 给每次扫描单独的文件夹
 hint-give-one-number-for-each = 为每个预设给出一个数：--layers 1,5
 hint-give-name-file = 给出一个文件的名称
+hint-give-name-file-meant = 请给出所指文件的名字
+hint-move-away-save-elsewhere = 把它移开，或保存到别处
 hint-give-user-right-read-folder = 给这个用户读取该文件夹的权限，或指明另一个：MASKLOOM_CACHE=/path
 hint-give-user-right-read-folder-2 = 给这个用户读取该文件夹的权限，或把 { $variable } 设为另一个
 hint-give-user-right-read-folder-3 = 给这个用户读取该文件夹的权限

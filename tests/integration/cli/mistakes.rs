@@ -28,6 +28,35 @@ fn wrong_use_is_status_two() {
     }
 }
 
+/// A negative number is a value that an option refuses, not another option.
+#[test]
+fn a_negative_number_is_refused_by_its_option() {
+    let bench = Bench::new();
+    for (args, words) in [
+        (&["check", "band.json", "--seq", "-5"][..], "invalid value '-5' for '--seq <N>'"),
+        (&["run", "band.json", "--rounds", "-1"], "invalid value '-1' for '--rounds"),
+        (&["sweep", "band.json", "--lengths", "-3"], "invalid value '-3' for '--lengths"),
+        (&["parallel", "band.json", "--ranks", "-2"], "invalid value '-2' for '--ranks"),
+        (&["check", "band.json", "--at", "-1,0,0,0"], "cell -1,0,0,0 is outside"),
+    ] {
+        let ran = bench.run(args).fails(2, &[words]);
+        assert!(!ran.err.contains("-- -"), "{}", ran.err);
+    }
+    bench.run(&["check", "band.json", "--score-value", "-2.5"]).ok();
+}
+
+/// What is pasted may hold what steers a terminal: it is shown, not obeyed.
+#[test]
+fn signs_that_steer_a_terminal_are_shown() {
+    let bench = Bench::new();
+    bench.write("nul.py", "def m(b, h, q, k):\n    return q >= \0\u{1b}[2Jk\n");
+    let ran = bench.run(&["check", "nul.py"]).fails(1, &["error[syntax]", "q >= ␀␛[2Jk"]);
+    assert!(!ran.err.contains(['\0', '\u{1b}']));
+    bench.write("named\u{1b}[2J.py", "def m(b, h, q, k):\n    return q >= k\n");
+    let ran = bench.run(&["check", "named\u{1b}[2J.py"]).ok();
+    assert!(ran.out.contains("m of named␛[2J.py") && !ran.out.contains('\u{1b}'), "{}", ran.out);
+}
+
 #[test]
 fn broken_documents_are_told_with_their_place() {
     let bench = Bench::new();

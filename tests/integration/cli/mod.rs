@@ -7,8 +7,8 @@ mod exports;
 mod lab;
 mod languages;
 mod lines;
-mod looks;
 mod logins;
+mod looks;
 mod machine;
 mod mistakes;
 #[cfg(target_os = "linux")]
