@@ -6,6 +6,7 @@ Invariant: on another device than the host they are parts of one tensor. Must no
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -57,18 +58,24 @@ class Wanted(NamedTuple):
         return found
 
 
-def starts(shapes: dict[str, tuple[int, ...]]) -> tuple[dict[str, int], int]:
-    """Where in elements each array begins, and where the last ends."""
-    found, at = {}, 0
+#: Of an array in the tensor that holds all: its name, shape, strides and first element.
+Place = tuple[str, tuple[int, ...], tuple[int, ...], int]
+
+
+def places(shapes: dict[str, tuple[int, ...]]) -> tuple[tuple[Place, ...], int]:
+    """Where each array lies in the tensor that holds them, and where the last ends."""
+    found, at = [], 0
     for name, shape in shapes.items():
-        found[name] = at
+        found.append((name, shape, contiguous(shape), at))
         at += -(-math.prod(shape) // ALIGNED) * ALIGNED
-    return found, at
+    return tuple(found), at
 
 
-def parts(whole: torch.Tensor, shapes: dict[str, tuple[int, ...]]) -> dict[str, torch.Tensor]:
-    """The arrays in the tensor that holds them."""
-    found = {}
-    for name, start in starts(shapes)[0].items():
-        found[name] = whole[start : start + math.prod(shapes[name])].view(shapes[name])
-    return found
+def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of a tensor without gaps."""
+    return tuple([math.prod(shape[at + 1 :]) for at in range(len(shape))])
+
+
+def parts(whole: torch.Tensor, at: Sequence[Place]) -> dict[str, torch.Tensor]:
+    """The arrays in the tensor that holds them, at one operation each."""
+    return {name: whole.as_strided(shape, strides, begin) for name, shape, strides, begin in at}

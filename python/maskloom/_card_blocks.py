@@ -6,17 +6,20 @@ mask was recorded.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
 
 from . import _native
-from ._arrays import PAIRS, Wanted, parts, starts
+from ._arrays import PAIRS, Place, Wanted, parts, places
 from ._call import call
-from ._cuda import Ready, keep, place
+from ._cuda import Ready, current_device, keep, place
 from ._mods import bounded
 from .errors import ArgumentError
 
+#: Dtypes that the kernel reads.
+READ = frozenset({torch.bool, torch.int64, torch.float32, torch.float64})
 #: Refusals for which the host finds the blocks.
 GIVEN_UP = {"block-mask-on-card", "nvrtc-missing"}
 _READY: dict[Any, Ready] = {}
@@ -31,35 +34,45 @@ def lists_on_card(
     mask: of a recording, with whichever contents; tensors: its captured ones, all on the device. None: the host is to
     find the blocks. Errors: those of preparing a kind of block mask while a CUDA graph is captured."""
     index = device.index
+    if index != current_device():
+        with torch.cuda.device(index):
+            return lists_on_card(mask, tensors, wanted, device)
     kind = (mask, wanted, index)
-    if kind in _GIVEN_UP:
-        return None
-    with torch.cuda.device(index):
-        ready = _READY.get(kind)
-        if ready is None:
-            try:
-                ready = keep(_READY, kind, lambda: _ready(mask, tensors[0], wanted, index))
-            except ArgumentError as why:
-                if why.code not in GIVEN_UP:
-                    raise
-                bounded(_GIVEN_UP)
-                _GIVEN_UP[kind] = None
-                return None
-        held = [_as_read(tensor) for tensor in tensors]
-        whole = ready.run([], [tensor.data_ptr() for tensor in held])[0]
-    return parts(whole, wanted.shapes())
+    ready = _READY.get(kind)
+    if ready is None:
+        if kind in _GIVEN_UP:
+            return None
+        try:
+            ready = keep(_READY, kind, lambda: _ready(mask, tensors[0], wanted, index))
+        except ArgumentError as why:
+            if why.code not in GIVEN_UP:
+                raise
+            bounded(_GIVEN_UP)
+            _GIVEN_UP[kind] = None
+            return None
+    held = [_as_read(tensor) for tensor in tensors]
+    whole = ready.run([], [tensor.data_ptr() for tensor in held])[0]
+    return parts(whole, _laid(wanted)[0])
+
+
+@functools.lru_cache(maxsize=64)
+def _laid(wanted: Wanted) -> tuple[tuple[Place, ...], int]:
+    return places(wanted.shapes())
 
 
 def _ready(mask: _native.Mask, like: torch.Tensor, wanted: Wanted, index: int) -> Ready:
-    begin, end = starts(wanted.shapes())
+    laid, end = _laid(wanted)
+    begin = {name: at for name, _, _, at in laid}
     names = [f"{pair}_{what}" for pair in PAIRS for what in ("num_blocks", "indices")]
-    places = [begin.get(name) for name in names]
-    made = call(_native.block_mask_pass, mask, wanted.groups, wanted.lengths, wanted.block, places, place(index))
+    given = [begin.get(name) for name in names]
+    made = call(_native.block_mask_pass, mask, wanted.groups, wanted.lengths, wanted.block, given, place(index))
     return Ready(made, like, [((end,), (1,), torch.int32)])
 
 
 def _as_read(tensor: torch.Tensor) -> torch.Tensor:
     """A captured tensor as the kernel reads it."""
+    if tensor.dtype in READ and tensor.is_contiguous() and not tensor.is_neg():
+        return tensor
     tensor = tensor.detach()
     if tensor.dtype not in (torch.bool, torch.float64):
         tensor = tensor.to(torch.float32 if tensor.is_floating_point() else torch.int64)

@@ -44,8 +44,9 @@ _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 _guards: Any = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
 _short: Any = getattr(_guards, "_empty_strided_cuda", None)
 _capturing: Any = getattr(torch._C, "_cuda_isCurrentStreamCapturing", None) or torch.cuda.is_current_stream_capturing
+_deterministic: Any = getattr(torch._C, "_get_deterministic_algorithms", torch.are_deterministic_algorithms_enabled)
 #: The current device. Where it is asked for there are tensors on a GPU, so that PyTorch has begun with it.
-_device: Any = getattr(torch._C, "_cuda_getDevice", None) or torch.cuda.current_device
+current_device: Any = getattr(torch._C, "_cuda_getDevice", None) or torch.cuda.current_device
 _LOCK = threading.Lock()
 #: Locks of what is being prepared.
 _MAKING: dict[Any, threading.Lock] = {}
@@ -91,12 +92,15 @@ class Ready:
     """A pass on a device, with its lists there."""
 
     __slots__ = (
-        *("arena", "counter", "event", "index", "kernel", "lanes", "launches"),
+        *("arena", "counter", "cut", "event", "index", "kernel", "lanes", "launches"),
         *("learned", "live", "results", "scratch", "stream", "without"),
     )
 
-    def __init__(self, made: _native.Pass, like: torch.Tensor, results: list[Any]) -> None:
-        """A pass on a tensor's device, and shapes, strides and dtypes of what it computes."""
+    def __init__(self, made: _native.Pass, like: torch.Tensor, results: list[Any], cut: bool = False) -> None:
+        """A pass on a tensor's device, and shapes, strides and dtypes of what it computes.
+
+        cut: whether results are wider than what was asked for."""
+        self.cut = cut
         index = like.get_device()
         lists, self.scratch, self.counter = made.bytes()
         host = torch.empty(max(lists, 16), dtype=torch.uint8, device="cpu")
@@ -224,7 +228,7 @@ def forward(
     how: scale, whether largest scores are asked for, whether gradients will be, and what else a check depends on;
     check: raises what a call of this kind is refused for; it is called where none of this kind was made before."""
     index = query.get_device()
-    if index != _device():
+    if index != current_device():
         with torch.cuda.device(index):
             return forward(query, key, value, mods, live, how, check)
     kind = (
@@ -296,49 +300,67 @@ def backward(
 ) -> tuple[list[torch.Tensor], list[torch.Tensor | None]]:
     """Gradients of query, key and value, `saved` with the output, and of the live tensors."""
     query, key, value, out = saved
-    if key.shape[0] != query.shape[0]:
-        key, value = (t.expand(query.shape[0], -1, -1, -1) for t in (key, value))
-        saved = (query, key, value, out)
+    shape, of_keys = query.shape, key.shape
+    if of_keys[0] != shape[0]:
+        key, value = (t.expand(shape[0], -1, -1, -1) for t in (key, value))
+        return backward((query, key, value, out), lse, d_out, d_lse, mods, live, factor)
     index = query.get_device()
-    if index != _device():
+    if index != current_device():
         with torch.cuda.device(index):
             return backward(saved, lse, d_out, d_lse, mods, live, factor)
-    ways = (torch.are_deterministic_algorithms_enabled(), d_lse is not None)
+    ways = (_deterministic(), d_lse is not None)
+    # each question about a tensor takes a share of a microsecond: the output's shape follows from these
     kind: Any = (
-        *(query.shape, query.stride(), key.shape, key.stride(), value.shape, value.stride()),
-        *(out.shape, out.stride(), d_out.stride(), d_out.dtype, query.dtype, index, factor, ways),
+        *(shape, query.stride(), of_keys, key.stride(), value.shape, value.stride(), out.stride()),
+        *(d_out.stride(), d_out.dtype, query.dtype, index, factor, ways),
     )
     ready = mods.backward.get(kind)
     addresses = [query.data_ptr(), key.data_ptr(), value.data_ptr(), out.data_ptr(), d_out.data_ptr()]
-    dims = query.shape[-1], value.shape[-1]
-    given = [query, key, value, out, d_out]
+    held: Any = None
     if ready is None or (addresses[0] | addresses[1] | addresses[2] | addresses[3] | addresses[4]) & 15:
-        given = [_rows(tensor.to(query.dtype)) for tensor in given]
-        if any(a is not b for a, b in zip(given, (query, key, value, out, d_out))):
-            kind = ("padded", dims, *[(t.shape, t.stride()) for t in given], query.dtype, index, factor, ways)
-            addresses = [tensor.data_ptr() for tensor in given]
-        ready = keep(mods.backward, kind, lambda: _backward_of(given, dims, mods, factor, ways, index))
+        ready, held = _backward_prepared((*saved, d_out), mods, factor, ways, index, kind)
+        addresses = [tensor.data_ptr() for tensor in held]
     lse = lse if lse.is_contiguous() else lse.contiguous()
     addresses.append(lse.data_ptr())
     if d_lse is not None:
         d_lse = d_lse.to(torch.float32).contiguous()
     addresses.append(0 if d_lse is None else d_lse.data_ptr())
-    found: list[torch.Tensor | None] = [None] * len(live)
-    more: list[int] = []
-    sums = []
     if live:
-        more, held = _addresses(live, query.device)
-        # each gradient is a sum of float32 numbers
-        sums = [empty((count,), (1,), torch.float32, index) for _, count in ready.learned]
-        more += [each.data_ptr() for each in sums]
-    gradients = ready.run(addresses, more)
+        gradients, found = _run_learning(ready, addresses, live, query.device)
+    else:
+        gradients, found = ready.run(addresses), []
+    if ready.cut:
+        gradients = [g[..., : t.shape[-1]].contiguous() for g, t in zip(gradients, saved)]
+    return gradients, found
+
+
+def _backward_prepared(
+    given: Tensors, mods: Mods, factor: float | None, ways: Any, index: int, kind: Any
+) -> tuple[Ready, list[torch.Tensor]]:
+    """A pass of a kind that is not known or whose tensors kernels cannot read, and the tensors as it reads them."""
+    query, _, value = given[:3]
+    dims = query.shape[-1], value.shape[-1]
+    rows = [_rows(tensor.to(query.dtype)) for tensor in given]
+    if any(a is not b for a, b in zip(rows, given)):
+        kind = ("padded", dims, *[(t.shape, t.stride()) for t in rows], query.dtype, index, factor, ways)
+    return keep(mods.backward, kind, lambda: _backward_of(rows, dims, mods, factor, ways, index)), rows
+
+
+def _run_learning(
+    ready: Ready, addresses: list[int], live: Tensors, device: torch.device
+) -> tuple[list[torch.Tensor], list[torch.Tensor | None]]:
+    """Runs a backward pass with the gradients of the live tensors."""
+    found: list[torch.Tensor | None] = [None] * len(live)
+    more, held = _addresses(live, device)
+    # each gradient is a sum of float32 numbers
+    sums = [empty((count,), (1,), torch.float32, ready.index) for _, count in ready.learned]
+    gradients = ready.run(addresses, [*more, *[each.data_ptr() for each in sums]])
+    del held
     for (number, _), each in zip(ready.learned, sums):
         at = ready.live.index(number)
         shape = live[at].shape
         each = each[: shape.numel()].view(shape)
         found[at] = each if each.dtype == live[at].dtype and each.device == live[at].device else each.to(live[at])
-    if dims[0] % 8 or dims[1] % 8:
-        gradients = [g[..., : t.shape[-1]].contiguous() for g, t in zip(gradients, saved)]
     return gradients, found
 
 
@@ -353,7 +375,7 @@ def _backward_of(given: Tensors, dims: Any, mods: Mods, factor: float | None, wa
     for tensor, dim in ((q, dims[0]), (k, dims[0]), (v, dims[1])):
         shape = (*tensor.shape[:3], _padded(dim))
         results.append((shape, _contiguous(shape, shape[3]), q.dtype))
-    return Ready(made, q, results)
+    return Ready(made, q, results, bool(dims[0] % 8 or dims[1] % 8))
 
 
 _MERGES: dict[Any, Ready] = {}

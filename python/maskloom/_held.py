@@ -168,7 +168,8 @@ def recorded(score_mod: Mod) -> tuple[Score, list[torch.Tensor]]:
     tape, result = record(score_mod, True, CPU)
     score, kept_on = _translated(tape, tape.text_of(result), score_mod)
     tensors = [tape.tensors[at] for at in score.order]
-    if signed is not None and kept_on:
+    # what it asked of contents is in the lines, and no signature tells that it changed
+    if signed is not None and kept_on and tape.looked is None and not tape.laid:
         places = [next((at for at, own in enumerate(signed[1]) if own is tensor), -1) for tensor in tensors]
         if -1 not in places and not score.held:
             bounded(_SIGNED)

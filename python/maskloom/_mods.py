@@ -1,8 +1,8 @@
 """From a user's function to a traced mod.
 
-Invariant: the function is called once for each mask, so that no result is older than what it reads: a global, an
-attribute, a number of the closure or a tensor's content. What is kept is the translation of a recording: tensors of
-another batch, of the same shapes, take the former ones' places in it.
+Invariant: no result is older than what the function reads: a global, an attribute, a number of the closure or a
+tensor's content. So it is called once for each mask, but where its signature says that it would do the same again. What
+is kept is the translation of a recording: tensors of another batch, of the same shapes, take the former ones' places.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import torch
 from . import _native
 from ._call import call, panicked
 from ._functions import Mod, check, with_tensors
-from ._recorder import Recorder, Recording, Tape
-from .errors import ArgumentError, MaskloomError, RecordingError
+from ._recorder import EXPANDED, Recorder, Recording, Tape
+from ._signature import Signature
+from .errors import ArgumentError, MaskloomError, RecordingError, a_kind
 
 #: Most that is kept of one kind, translations among them; the oldest goes first.
 KEPT = 512
@@ -35,6 +36,8 @@ Places = Sequence[tuple[Union[types.CodeType, None], int]]
 #: Stands for a table that the translation made of a tensor.
 _UNNAMED = torch.empty(0, device="cpu")
 _KEPT: dict[Any, tuple[_native.Mask, list[int]]] = {}
+#: Translations of mask_mods by signature and device, with the places of captured tensors among the signature's.
+_SIGNED: dict[Any, tuple[_native.Mask, list[int]]] = {}
 
 _NAMES: dict[torch.dtype, str] = {
     dtype: str(dtype)[len("torch.") :]
@@ -65,19 +68,50 @@ def kept(
     return kept_of(fn, argument, tape, tape.text_of(result), score=score)
 
 
-def unread(tape: Tape, text: str, device: torch.device) -> tuple[_native.Mask, list[torch.Tensor]] | None:
+def unread(tape: Tape, text: str) -> tuple[_native.Mask, list[torch.Tensor]] | None:
     """The mod of a recording that was translated before, with other contents of its tensors, and these tensors in the
-    order of the mod's captured ones. None: it was not, or a tensor lies elsewhere, or the mod depends on a content."""
-    if not tape.tensors or tape.whole:
+    order of the mod's captured ones. None: it was not, or the mod depends on a content."""
+    if tape.whole or any(tensor.dtype not in _NAMES for tensor in tape.tensors):
         return None
-    shapes = []
-    for tensor in tape.tensors:
+    shapes = tuple([(tuple(tensor.shape), _NAMES[tensor.dtype]) for tensor in tape.tensors])
+    known = _KEPT.get((text, shapes, ()))
+    return None if known is None else (known[0], [tape.tensors[at] for at in known[1]])
+
+
+def lie_on(tensors: Sequence[torch.Tensor], device: torch.device) -> bool:
+    """Whether there are tensors, all of them there and of kinds that are read there."""
+    for tensor in tensors:
         plain = type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
         if not plain or tensor.device != device or tensor.dtype not in _NAMES or tensor.nbytes > LARGEST:
-            return None
-        shapes.append((tuple(tensor.shape), _NAMES[tensor.dtype]))
-    known = _KEPT.get((text, tuple(shapes), ()))
-    return None if known is None else (known[0], [tape.tensors[at] for at in known[1]])
+            return False
+    return len(tensors) > 0
+
+
+def recalled(signed: Signature | None, device: torch.device) -> tuple[_native.Mask, list[torch.Tensor]] | None:
+    """What `unread` gives, of a mask_mod by its signature: it need not be recorded again. None: it has to be."""
+    known = _SIGNED.get((signed[0], device)) if signed is not None else None
+    if signed is None or known is None:
+        return None
+    return known[0], [signed[1][at] for at in known[1]]
+
+
+def remember(signed: Signature | None, device: torch.device, tape: Tape, text: str) -> None:
+    """Keeps the translation of a recording by the function's signature, where that holds for all of its tensors."""
+    if signed is None or not tape.steady() or any(tensor.nbytes > EXPANDED for tensor in tape.tensors):
+        return
+    found = unread(tape, text)
+    if found is None:
+        return
+    places = [next((at for at, own in enumerate(signed[1]) if own is tensor), -1) for tensor in found[1]]
+    if -1 not in places:
+        bounded(_SIGNED)
+        _SIGNED[(signed[0], device)] = (found[0], places)
+
+
+def bound(mask: _native.Mask, tensors: Sequence[torch.Tensor], argument: str) -> _native.Mask:
+    """The mod over these tensors in the order of its captured ones."""
+    held = [readable(tensor, argument) for tensor in tensors]
+    return call(mask.rebound, [given(tensor) for tensor in held]) if held else mask
 
 
 def kept_of(
@@ -140,7 +174,7 @@ def _result(fn: Any, tape: Tape, result: Any) -> str:
     if type(result) is Recorder or isinstance(result, torch.Tensor):
         return tape.text(result)
     file, line = place_of(fn)
-    what = "None" if result is None else f"a {type(result).__name__}"
+    what = a_kind(result)
     hint = "return a tensor: `torch.ones_like(q_idx, dtype=torch.bool)` keeps everything"
     if isinstance(result, (tuple, list)):
         hint = "return one value of dtype torch.bool for the cell (b, h, q_idx, kv_idx)"
@@ -272,6 +306,6 @@ def _refuse_subclass(tensor: Any, argument: str) -> None:
     if address == 0 and math.prod(tensor.shape) > 0:
         raise ArgumentError(
             "tensor-values",
-            f"{argument} reads a {type(tensor).__name__}, which has no values here",
+            f"{argument} reads {a_kind(tensor)}, which has no values here",
             "make the mask outside of torch.compile, vmap and FakeTensorMode",
         )

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import torch
 from torch.overrides import TorchFunctionMode
 
-from .errors import MaskloomError, RecordingError
+from .errors import MaskloomError, RecordingError, a_kind
 
 #: Operators by their methods' names: the text between the operands, and the function that does the same.
 INFIX: dict[str, tuple[str, Callable[..., Any]]] = {
@@ -83,6 +83,8 @@ KNOWN_METHODS = frozenset(
 EXPANDED = 256 << 20
 #: What a tensor tells that depends on its extents, and not on its contents.
 EXTENTS = frozenset({"shape", "size", "numel", "nelement", "nbytes", "stride", "is_contiguous", "__len__"})
+#: Those that depend on its strides, too.
+LAID = frozenset({"stride", "is_contiguous"})
 #: What a tensor tells that depends on neither.
 KINDS = frozenset(
     {
@@ -277,12 +279,25 @@ class Tape:
         #: whether the function asked for extents of tensors, and what it asked of contents: the lines depend on them
         self.sized = False
         self.looked: str | None = None
+        #: whether it asked how a tensor lies in memory
+        self.laid = False
         self.score = score
-        zero = torch.zeros((), dtype=torch.int64, device="cpu" if device.type == "meta" else device)
-        made = [_recorder(self, name, None, zero) for name in ("b", "h", "q_idx", "kv_idx")]
+        self.zero: torch.Tensor | None = None
+        made = [_recorder(self, name, (self._first, (), None)) for name in ("b", "h", "q_idx", "kv_idx")]
         if score:
-            made.insert(0, _recorder(self, "score", None, zero.float()))
+            made.insert(0, _recorder(self, "score", (lambda: self._first().float(), (), None)))
         self.inputs = made
+
+    def _first(self) -> torch.Tensor:
+        """An index at the first cell. On a GPU it is a launch, which few mods need."""
+        if self.zero is None:
+            device = "cpu" if self.device.type == "meta" else self.device
+            self.zero = torch.zeros((), dtype=torch.int64, device=device)
+        return self.zero
+
+    def steady(self) -> bool:
+        """Whether the lines are those for other tensors of these dtypes and extents, too."""
+        return self.looked is None and not self.laid and not self.whole
 
     def asked(self, func: Callable[..., Any], args: Sequence[Any], result: Any) -> None:
         """Notes what a function told of tensors that is no tensor: what follows from it is a constant of the lines."""
@@ -294,6 +309,7 @@ class Tape:
             name = getattr(func.__self__, "__name__", name)  # type: ignore[attr-defined]
         if name in EXTENTS:
             self.sized = True
+            self.laid = self.laid or name in LAID
         elif name not in KINDS:
             self.looked = name
 
@@ -374,7 +390,7 @@ class Tape:
             return self.tensor(torch.as_tensor(value, device="cpu"))
         if isinstance(value, float):
             return self.text(float(value))
-        what = f"a {type(value).__name__} cannot be computed with an index"
+        what = f"{a_kind(value)} cannot be computed with an index"
         return self.refuse("operand", what, "use numbers, tensors or other indices")
 
     def index(self, index: Any) -> str:
@@ -563,8 +579,9 @@ class Recording(TorchFunctionMode):
     ) -> Any:
         tape = _tape_of(args, kwargs)
         if tape is None:
-            result = func(*args, **(kwargs or {}))
-            self.tape.asked(func, args, result)
+            named = kwargs or {}
+            result = func(*args, **named)
+            self.tape.asked(func, (*args, *named.values()), result)
             return result
         return tape.function(func, args, kwargs or {})
 

@@ -49,6 +49,12 @@ class DividedWarning(UserWarning):
     """Another library has divided the sequence over ranks, where it loses a mask or changes it."""
 
 
+def a_kind(value: object) -> str:
+    """What a value is, in words: "None", "an int", "a Tensor"."""
+    name = type(value).__name__
+    return "None" if value is None else f"an {name}" if name[0] in "aeiouAEIO" else f"a {name}"
+
+
 def _again(kind: type[MaskloomError], state: dict[str, object]) -> MaskloomError:
     """Unpickles: workers of a data loader send their exceptions to the parent."""
     made = kind.__new__(kind)

@@ -8,6 +8,7 @@ package_on_a_card.py checks results.
 
 import contextlib
 import copy
+import functools
 import os
 import pickle
 import sys
@@ -16,6 +17,7 @@ import types
 
 import package
 import torch
+from torch.nn.attention.flex_attention import create_block_mask
 
 maskloom = package.found()
 from maskloom import _cuda, _gpu, _held, _native  # noqa: E402
@@ -81,8 +83,30 @@ def what_may_change_unseen_has_no_signature():
         lambda score, b, h, q, k: score * module.cap,
         holder,
         torch.tanh,
+        lambda score, b, h, q, k: score * torch.get_num_threads(),
+        lambda score, b, h, q, k: score * TABLE.custom,
+        lambda score, b, h, q, k: print("called") or score,
+        imports,
+        functools.partial(lambda cap, score, b, h, q, k: score * cap, holder),
+        lambda score, b, h, q, k, many=list(range(100)): score * many[3],
     ):
         assert signature(mod) is None, mod
+
+
+def imports(score, b, h, q, k):
+    from math import pi
+
+    return score * pi
+
+
+def a_partial_has_the_signature_of_what_it_holds():
+    def capped(cap, table, score, b, h, q, k):
+        return score * cap + table[h]
+
+    made = lambda cap, table, **more: signature(functools.partial(capped, cap, table, **more))
+    a, b = torch.zeros(4), torch.ones(4)
+    assert made(2.0, a)[0] == made(2.0, b)[0] and made(2.0, b)[1][0] is b
+    assert len({made(2.0, a)[0], made(3.0, a)[0], made(2.0, torch.zeros(5))[0], made(2.0, a, h=1)[0]}) == 4
 
 
 # --- which mods a call has ---
@@ -123,6 +147,23 @@ def ints_of_a_score_mod_are_read_again_when_they_change():
     assert mods()[0] is first, "floats are read in place"
     bucket.add_(0)
     assert mods()[0] is not first
+
+
+def what_a_mod_asks_of_contents_is_asked_again():
+    kept, bias = torch.tensor([5, 3]), torch.zeros(64)
+    asks = [
+        lambda score, b, h, q, k: score + torch.where(k < int(kept.max()), bias[k], 1.0),
+        lambda score, b, h, q, k: score + (bias[k] if bool(kept[0] < 7) else 1.0),
+        lambda score, b, h, q, k: score + bias[k] * torch.equal(input=kept[:1], other=kept[1:] + 2),
+    ]
+    for mod in asks:
+        kept.copy_(torch.tensor([5, 3]))
+        first, _ = _held.recorded(mod)
+        kept.copy_(torch.tensor([9, 3]))
+        assert _held.recorded(mod)[0] is not first
+    moved = lambda table: lambda score, b, h, q, k: score + table[k] * table.stride(0)
+    first, _ = _held.recorded(moved(torch.zeros(64)))
+    assert _held.recorded(moved(torch.zeros(128)[::2]))[0] is not first
 
 
 def a_mask_is_that_of_its_block_mask():
@@ -230,7 +271,7 @@ class Here:
         stand_ins = [
             *((_native, "forward_pass", self.forward_pass), (_native, "backward_pass", self.backward_pass)),
             *((_cuda, "stream_of", lambda index: self.stream), (_cuda, "empty", empty)),
-            *((_cuda, "_capturing", lambda: self.capturing), (_cuda, "_device", lambda: -1)),
+            *((_cuda, "_capturing", lambda: self.capturing), (_cuda, "current_device", lambda: -1)),
             *((torch.cuda, "Event", Event), (torch.cuda, "current_stream", self.current)),
             (torch.Tensor, "record_stream", lambda tensor, stream: None),
             (_gpu, "alone", lambda *tensors: True),
@@ -371,6 +412,71 @@ def what_was_refused_once_is_refused_again():
                     assert why.code == code, why.code
 
 
+def masks_that_come_again_are_not_recorded():
+    from maskloom import _mods, block_mask
+
+    records, recorded = [], block_mask.record
+    block_mask.record = lambda *given: records.append(1) or recorded(*given)
+
+    def of(doc, width=50):
+        return lambda b, h, q, kv: (doc[q] == doc[kv]) & (q - kv < width)
+
+    def count(mod):
+        records.clear()
+        got = maskloom.create_block_mask(mod, None, None, 192, 192, device="cpu", BLOCK_SIZE=16)
+        package.same_block_masks(
+            create_block_mask(mod, None, None, 192, 192, device="cpu", BLOCK_SIZE=16), got, "comes again"
+        )
+        return len(records)
+
+    try:
+        doc, other = torch.arange(192) // 50, torch.arange(192) // 70
+        assert [count(of(doc)), count(of(other)), count(of(doc))] == [1, 0, 0]
+        doc[100:] = 9
+        assert count(of(doc)) == 0, "contents are read in each call"
+        assert [count(of(doc, 30)), count(of(doc.int())), count(of(doc, 30))] == [1, 1, 0]
+        partial = lambda doc: functools.partial(lambda doc, b, h, q, kv: doc[q] == doc[kv], doc)
+        assert [count(partial(doc)), count(partial(other))] == [1, 0]
+        asks = lambda b, h, q, kv: (q - kv < int(doc.max())) & (doc[q] == doc[kv])
+        assert [count(asks), count(asks)] == [1, 1], "it asks for a content"
+        whole = lambda b, h, q, kv: q - kv < doc.max()
+        assert [count(whole), count(whole)] == [1, 1], "it depends on a content"
+        # nothing is launched on a GPU, and none is here
+        tape, result = _mods.record(of(doc), False, torch.device("cuda", 0))
+        assert tape.zero is None and "t0" in tape.text_of(result)
+    finally:
+        block_mask.record = recorded
+
+
+def lists_on_a_card_take_one_operation_each():
+    from maskloom import _arrays, _card_blocks, _mods
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Counted(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    doc, seen = torch.arange(192) // 50, []
+    mask, tensors = _mods.traced(lambda b, h, q, kv: doc[q] == doc[kv], "mask_mod", device=CPU)
+    wanted = _arrays.Wanted((2, 3), (192, 192), (64, 64), True)
+    given = _native.block_mask_pass, _card_blocks.current_device
+    with Here().put() as here:
+        _native.block_mask_pass = lambda *given: Pass([], [], here.log)
+        _card_blocks.current_device = lambda: -1
+        try:
+            there = types.SimpleNamespace(index=-1)
+            _card_blocks.lists_on_card(mask, tensors, wanted, there)
+            with Counted():
+                found = _card_blocks.lists_on_card(mask, tensors, wanted, there)
+        finally:
+            _native.block_mask_pass, _card_blocks.current_device = given
+    assert {name: array.shape for name, array in found.items()} == wanted.shapes()
+    assert all(array.is_contiguous() and array.data_ptr() % 64 == 0 for array in found.values())
+    # the lists' memory, the kernels' own, and eight arrays
+    assert len(seen) == 10, seen
+
+
 def masks_that_come_again_are_not_read():
     from maskloom import _mods
 
@@ -379,7 +485,8 @@ def masks_that_come_again_are_not_read():
 
     def recorded(mod, device=CPU):
         tape, result = _mods.record(mod, False, device)
-        return _mods.unread(tape, tape.text_of(result), CPU)
+        found = _mods.unread(tape, tape.text_of(result))
+        return found if found is not None and _mods.lie_on(found[1], CPU) else None
 
     first, other = torch.arange(192) // 50, torch.arange(192) // 70
     assert recorded(of(first)) is None, "it was never translated"
@@ -390,8 +497,7 @@ def masks_that_come_again_are_not_read():
     assert recorded(causal) is None, "it reads nothing"
     _mods.kept(lambda b, h, q, kv: kv < first.max(), "mask_mod", device=CPU)
     assert recorded(lambda b, h, q, kv: kv < first.max()) is None, "a content decides"
-    tape, result = _mods.record(of(other), False, CPU)
-    assert _mods.unread(tape, tape.text_of(result), torch.device("cuda", 0)) is None, "it lies elsewhere"
+    assert not _mods.lie_on(tensors, torch.device("cuda", 0)), "it lies elsewhere"
     place, places = (0, "sm_90a", _cuda._packages()), [0, 16, 32, 48, 64, 80, 96, 112]
     made = _native.block_mask_pass(mask, (2, 3), (192, 192), (64, 64), places, place)
     assert made.kernel() == "mark_blocks" and made.bytes()[1] >= 9, "classes of blocks of one entry"
@@ -425,7 +531,9 @@ for name in (
     *(equal_functions_have_one_signature, tensors_that_are_one_are_told_from_two, a_global_is_part_of_the_signature),
     *(what_may_change_unseen_has_no_signature, a_score_mod_is_recorded_once_for_all_values),
     *(ints_of_a_score_mod_are_read_again_when_they_change, a_mask_is_that_of_its_block_mask),
-    arrays_for_a_device_are_parts_of_one,
+    *(arrays_for_a_device_are_parts_of_one, what_a_mod_asks_of_contents_is_asked_again),
+    *(a_partial_has_the_signature_of_what_it_holds, masks_that_come_again_are_not_recorded),
+    lists_on_a_card_take_one_operation_each,
     *(a_call_of_a_known_kind_prepares_nothing, a_graph_has_counters_of_its_own, threads_prepare_once),
     what_the_driver_says_is_an_error_in_words,
     *(
