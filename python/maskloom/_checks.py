@@ -5,6 +5,7 @@ Invariant: every refusal names the argument. Must not know who computes.
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -13,8 +14,10 @@ from torch.autograd import forward_ad
 from torch.nn.attention import flex_attention as flex
 
 from . import _divided
-from .errors import ArgumentError, DividedWarning
+from .errors import ArgumentError, DividedWarning, a_kind
 
+#: Numbers of a head at most.
+HEAD_DIM = 256
 DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
 
 
@@ -43,7 +46,7 @@ def check_aux(asked: Any) -> None:
         message = f"return_aux is not known to torch {torch.__version__}"
         raise ArgumentError("torch-version", message, "pass return_lse=True, or use PyTorch 2.9 or newer")
     if not (hasattr(asked, "lse") and hasattr(asked, "max_scores")):
-        message = f"return_aux is a {type(asked).__name__}"
+        message = f"return_aux is {a_kind(asked)}"
         raise ArgumentError("aux", message, "pass an AuxRequest of torch.nn.attention.flex_attention, or None")
 
 
@@ -51,7 +54,7 @@ def cast(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """As autocast asks for."""
     for name, tensor in zip(("query", "key", "value"), tensors):
         if not isinstance(tensor, torch.Tensor):
-            raise ArgumentError("not-a-tensor", f"{name} is a {type(tensor).__name__}", "pass a tensor [B, H, S, D]")
+            raise ArgumentError("not-a-tensor", f"{name} is {a_kind(tensor)}", "pass a tensor [B, H, S, D]")
     kind = tensors[0].device.type
     if kind not in ("cpu", "cuda") or not torch.is_autocast_enabled(kind):
         return tensors
@@ -137,8 +140,12 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, gqa: bool, options:
             message = f"query, key and value must have one dtype; {name} is {tensor.dtype}, query {q.dtype}"
             raise ArgumentError("dtype", message, f"{name}.to({q.dtype})")
     if options is not None and not isinstance(options, dict):
-        raise ArgumentError("kernel-options", f"kernel_options is a {type(options).__name__}", "pass a dict or None")
-    if q.size(-1) == 0 or v.size(-1) == 0:
+        raise ArgumentError("kernel-options", f"kernel_options is {a_kind(options)}", "pass a dict or None")
+    for name, tensor in (("query", q), ("key", k)):
+        if 0 in tensor.shape[:3]:
+            message = f"{name} is {tuple(tensor.shape)}: a batch, a head and a token are the least"
+            raise ArgumentError("shape", message, "leave the call out where nothing is attended to")
+    if not (0 < q.size(-1) <= HEAD_DIM and 0 < v.size(-1) <= HEAD_DIM):
         message = f"query, key and value have E={q.size(-1)} and Ev={v.size(-1)}"
         raise ArgumentError("head-dim", message, "pass heads of 1 to 256 numbers")
     if q.size(-1) != k.size(-1):
@@ -168,7 +175,7 @@ def _anywhere(block_mask: Any, q: torch.Tensor) -> bool:
 def check_block_mask(block_mask: Any, q: torch.Tensor, k: torch.Tensor) -> None:
     if not isinstance(block_mask, flex.BlockMask):
         raise ArgumentError(
-            "block-mask", f"block_mask is a {type(block_mask).__name__}", "make one with maskloom.create_block_mask"
+            "block-mask", f"block_mask is {a_kind(block_mask)}", "make one with maskloom.create_block_mask"
         )
     counts = block_mask.kv_num_blocks
     if counts.device != q.device and not counts.is_meta and not q.is_meta and not _anywhere(block_mask, q):
@@ -196,6 +203,9 @@ def _whole(tokens: int, block: int) -> int:
 
 def number(scale: object) -> float:
     try:
-        return float(scale)  # type: ignore[arg-type]
+        found = float(scale)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise ArgumentError("scale", f"scale is a {type(scale).__name__}", "pass a number or None") from None
+        raise ArgumentError("scale", f"scale is {a_kind(scale)}", "pass a number or None") from None
+    if not math.isfinite(found):
+        raise ArgumentError("scale", f"scale is {found}", "pass a finite number, or None for 1 / sqrt(E)")
+    return found

@@ -17,7 +17,7 @@ from . import _native
 from ._call import F, reads_closures, uncompiled
 from ._functions import Mod, check
 from ._mods import Place, Places, bounded, given, kept_of, place_of, readable, record, stand_in, translated
-from .errors import ArgumentError
+from .errors import ArgumentError, a_kind
 
 DEEPEST = 8
 #: Shapes of tensors for which a template keeps its mod; the oldest goes first.
@@ -155,7 +155,7 @@ def _check(fn: Any, argument: str, depth: int) -> None:
     if fn is None or isinstance(fn, (torch.Tensor, bool, int, float, str, torch.dtype, types.ModuleType)):
         return
     if not isinstance(fn, types.FunctionType) or depth == DEEPEST:
-        message = f"{argument} captures a {type(fn).__name__}, whose changes a compiled graph does not see"
+        message = f"{argument} captures {a_kind(fn)}, whose changes a compiled graph does not see"
         raise ArgumentError("compile", message, OUTSIDE)
     if (fn.__module__ or "").startswith("torch."):
         _check_closure(fn, argument, depth)

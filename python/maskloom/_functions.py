@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from .errors import ArgumentError, RecordingError
+from .errors import ArgumentError, RecordingError, a_kind
 
 #: Functions that call functions that call functions: deeper closures are left as they are.
 DEEPEST = 8
@@ -22,12 +22,12 @@ DEEPEST = 8
 
 def check(fn: object, argument: str, wanted: int) -> None:
     """Errors: `ArgumentError` where it is no function, or takes another number of arguments than a mod."""
+    names = "b, h, q_idx, kv_idx" if wanted == 4 else "score, b, h, q_idx, kv_idx"
     if not callable(fn):
-        raise ArgumentError(
-            "not-a-mod",
-            f"{argument} is a {type(fn).__name__}, not a function",
-            "pass a function of (b, h, q_idx, kv_idx)",
-        )
+        hint = f"pass a function of ({names})"
+        if type(fn).__name__.endswith("BlockMask"):
+            hint = "pass it as block_mask=" if wanted == 5 else "pass its mask_mod"
+        raise ArgumentError("not-a-mod", f"{argument} is {a_kind(fn)}, not a function", hint)
     count = positional(fn)
     if count is None or count == wanted:
         return
@@ -36,7 +36,6 @@ def check(fn: object, argument: str, wanted: int) -> None:
         message = f"{argument} takes {count} positional arguments: it is {other}"
     else:
         message = f"{argument}: expected 4 or 5 positional args, got {count}"
-    names = "b, h, q_idx, kv_idx" if wanted == 4 else "score, b, h, q_idx, kv_idx"
     raise ArgumentError("arity", message, f"write it as a function of ({names})")
 
 

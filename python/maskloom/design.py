@@ -17,7 +17,7 @@ from . import _native
 from ._call import call
 from ._functions import Mod
 from .block_mask import create_block_mask
-from .errors import ArgumentError
+from .errors import ArgumentError, a_kind
 
 __all__ = ["Design", "from_design"]
 
@@ -74,7 +74,7 @@ def from_design(design: str | os.PathLike[str], lengths: int | tuple[int, int] |
         ArgumentError: no such file or preset, an error in the document, lengths that its axes do not have.
     """
     if not isinstance(design, (str, os.PathLike)):
-        message = f"design is a {type(design).__name__}"
+        message = f"design is {a_kind(design)}"
         raise ArgumentError("design-file", message, "pass the path of a .json file or the name of a preset")
     name = os.fspath(design)
     text: str | None = None

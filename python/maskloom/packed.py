@@ -89,9 +89,9 @@ def document_mask(
                 message = f"cu_seqlens starts with {ends[:1].tolist()} and has {ends.numel()} entries"
                 raise ArgumentError("documents", message, "pass [0, end of the first document, ..., end of the last]")
             counts = ends.diff()
-        if counts.numel() == 0 or bool((counts < 0).any()):
+        if not bool((counts > 0).any()) or bool((counts < 0).any()):
             message = f"{given[0]}: document lengths are {counts.tolist()[:20]}"
-            raise ArgumentError("documents", message, "pass at least one document, and none of negative length")
+            raise ArgumentError("documents", message, "pass at least one token, and no document of negative length")
         if sum(counts.tolist()) > MOST:
             message = f"{given[0]}: the documents have {sum(counts.tolist())} tokens, above 2^30"
             raise ArgumentError("length-too-large", message, "block lists hold 32-bit numbers")

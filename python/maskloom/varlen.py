@@ -5,17 +5,19 @@ Invariant: a query attends to keys of its own sequence alone. Must not know who 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch.nn.attention import flex_attention as flex
 
+from ._checks import check_aux
 from ._functions import Mod
 from ._held import tokens_of
 from ._mods import bounded
 from .attention import flex_attention
 from .block_mask import create_block_mask
-from .errors import ArgumentError
+from .errors import ArgumentError, a_kind
 from .packed import Ints, _ints
 
 __all__ = ["flex_attention_varlen"]
@@ -31,12 +33,15 @@ def flex_attention_varlen(
     value: torch.Tensor,
     cu_seq_q: Ints,
     cu_seq_k: Ints | None = None,
+    max_q: int | None = None,
+    max_k: int | None = None,
     *,
     score_mod: Mod | None = None,
     scale: float | None = None,
     window_size: tuple[int, int] = (-1, -1),
     enable_gqa: bool = False,
     return_lse: bool = False,
+    return_aux: Any = None,
 ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
     """Attention of packed sequences, with gradients: arguments as PyTorch's `varlen_attn`, and a score mod.
 
@@ -47,12 +52,14 @@ def flex_attention_varlen(
         cu_seq_q: where sequences start, and the end of the last: ints [sequences + 1], a list or a tensor. A tensor on
             a GPU is read once for each of its versions, which waits for it. Tokens behind the end attend to nothing.
         cu_seq_k: the same of keys; None: as the queries'.
+        max_q, max_k: tokens of the longest sequence, as PyTorch takes them. They have no effect.
         score_mod: as of `flex_attention`; q_idx and kv_idx count the tokens of the packed row, b is 0.
         scale: factor on the scores; None is 1 / sqrt(E).
         window_size: keys before and after the query's own place that are kept, -1: all; (-1, 0) is causal. Where a
             sequence has another number of keys, the last query's place is that of the last key.
         enable_gqa: query head h reads key head h // (Hq / Hkv).
         return_lse: also returns the lse, float32 [Hq, tokens].
+        return_aux: an `AuxRequest` (PyTorch 2.9): with `lse=True` the same as return_lse.
 
     Returns:
         [tokens, Hq, Ev] of query's dtype; 0 for tokens of no sequence.
@@ -62,10 +69,14 @@ def flex_attention_varlen(
     """
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         if not isinstance(tensor, torch.Tensor) or tensor.dim() != 3:
-            got = (
-                f"has {tensor.dim()} dimensions" if isinstance(tensor, torch.Tensor) else f"is {type(tensor).__name__}"
-            )
+            got = f"has {tensor.dim()} dimensions" if isinstance(tensor, torch.Tensor) else f"is {a_kind(tensor)}"
             raise ArgumentError("dimensions", f"{name} {got}", "pass [tokens, heads, head_dim]")
+    if return_aux is not None:
+        check_aux(return_aux)
+        return_lse = return_lse or bool(return_aux.lse)
+    for name, cu in (("cu_seq_q", cu_seq_q), ("cu_seq_k", cu_seq_k)):
+        if isinstance(cu, str) or not isinstance(cu, Iterable) and (cu is not None or name == "cu_seq_q"):
+            raise ArgumentError("documents", f"{name} is {a_kind(cu)}", "pass a list or tensor of ints")
     lengths = query.shape[0], key.shape[0]
     mask = _mask(cu_seq_q, cu_seq_q if cu_seq_k is None else cu_seq_k, lengths, _window(window_size), query.device)
     q, k, v = (tensor.transpose(0, 1).unsqueeze(0) for tensor in (query, key, value))

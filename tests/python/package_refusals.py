@@ -168,7 +168,7 @@ def mods():
     refused("raised", lambda: made(numpy_attribute), "ufunc", kind=maskloom.RecordingError)
     refused("arity", lambda: made(lambda score, b, h, q, kv: score), "score_mod")
     refused("arity", lambda: made(lambda q, kv: q >= kv), "got 2")
-    refused("not-a-mod", lambda: made(3), "mask_mod is a int")
+    refused("not-a-mod", lambda: made(3), "mask_mod is an int")
     refused("not-a-mod", lambda: made(None), "mask_mod")
 
 
@@ -297,7 +297,54 @@ def lengths():
         lambda: packed([4], total=2**40, device="cpu"),
     ):
         refused("length-too-large", action, "2^30", kind=maskloom.ArgumentError)
-    refused("design-file", lambda: maskloom.from_design(None), "NoneType", kind=maskloom.ArgumentError)
+    refused("design-file", lambda: maskloom.from_design(None), "is None", kind=maskloom.ArgumentError)
+
+
+def words_are_of_this_place():
+    """Hints name what Python's user can do, never a field of the window; nothing of PyTorch's or Python's escapes."""
+    row = torch.randn(1, 2, 64, 16)
+    rows = torch.randn(20, 2, 16)
+    attend, varlen, mask = maskloom.flex_attention, maskloom.flex_attention_varlen, made(causal)
+    for code, action, *words in (
+        ("not-a-mod", lambda: attend(row, row, row, "alibi"), "score_mod is a str", "score, b, h, q_idx, kv_idx"),
+        ("not-a-mod", lambda: attend(row, row, row, mask), "score_mod is a BlockMask", "block_mask="),
+        ("not-a-mod", lambda: made(mask), "a BlockMask", "its mask_mod"),
+        ("scale", lambda: attend(row, row, row, scale=float("nan")), "scale is nan", "1 / sqrt(E)"),
+        ("scale", lambda: attend(row, row, row, scale=float("inf")), "scale is inf"),
+        ("shape", lambda: attend(row[:, :, :0], row, row), "query is (1, 2, 0, 16)"),
+        ("shape", lambda: attend(row, row[:, :, :0], row[:, :, :0]), "key is (1, 2, 0, 16)"),
+        ("shape", lambda: attend(row[:0], row[:0], row[:0]), "query is (0, 2, 64, 16)"),
+        ("head-dim", lambda: attend(*[torch.zeros(1, 1, 8, 257)] * 3), "E=257", "1 to 256"),
+        ("not-a-bool", lambda: made(causal, separate_full_blocks="no"), "separate_full_blocks is 'no'"),
+        ("not-a-bool", lambda: made(causal, compute_dq_write_order="yes"), "compute_dq_write_order"),
+        ("not-a-list", lambda: maskloom.create_block_masks(causal, None, None, 64, 64), "mask_mods is a function"),
+        ("documents", lambda: maskloom.packed_documents([0, 0], device="cpu"), "lengths: document lengths are [0, 0]"),
+        ("documents", lambda: varlen(rows, rows, rows, None), "cu_seq_q is None"),
+        ("documents", lambda: varlen(rows, rows, rows, "0, 20"), "cu_seq_q is a str"),
+        ("plan-group", lambda: maskloom.plan_context_parallel(mask), "no process group", "init_process_group"),
+        ("cell", lambda: maskloom.explain(mask, q=64), "q is 64, of 64 tokens"),
+        ("cell", lambda: maskloom.explain("causal", h=-1), "h is -1"),
+        ("capture", lambda: maskloom.suggest(None), "capture is None"),
+        ("mask", lambda: maskloom.race(3), "an int is no mask"),
+    ):
+        why = refused(code, action, *words)
+        assert "settings" not in why.hint and "field" not in why.hint, why
+    cards = torch.cuda.device_count()
+    on = lambda device: maskloom.create_block_mask(causal, None, None, 64, 64, device=device)
+    refused("device", lambda: on(f"cuda:{cards}"), f"cuda:{cards}", "NVIDIA GPU", kind=maskloom.ArgumentError)
+
+
+def varlen_takes_pytorchs_arguments():
+    """Those of `varlen_attn` by place and by name."""
+    rows = [torch.randn(20, 2, 16) for _ in range(3)]
+    cu = torch.tensor([0, 8, 20])
+    want = maskloom.flex_attention_varlen(*rows, cu, return_lse=True)
+    got = maskloom.flex_attention_varlen(*rows, cu, cu, 12, 12, window_size=(-1, -1))
+    assert torch.equal(want[0], got)
+    request = getattr(importlib.import_module("torch.nn.attention.flex_attention"), "AuxRequest", None)
+    if request is not None:
+        out, lse = maskloom.flex_attention_varlen(*rows, cu, None, 12, 12, return_aux=request(lse=True))
+        assert torch.equal(out, want[0]) and torch.equal(lse, want[1])
 
 
 def sub_interpreters():
@@ -397,6 +444,8 @@ if __name__ == "__main__":
     tensors()
     expanded()
     lengths()
+    words_are_of_this_place()
+    varlen_takes_pytorchs_arguments()
     sub_interpreters()
     panics()
     processes()

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask
 
 from .._checks import no_second_order
+from ..errors import a_kind
 from .cards import CARDS, all_ready, fits
 from .errors import PlanError, Vote, agree, as_plan_error, asked, talk
 from .exchange import Exchange, Packed
@@ -301,7 +302,7 @@ class ContextParallel:
         """Raises PlanError: the group does not move such a tensor."""
         placements = getattr(x, "placements", None)
         if not isinstance(x, Tensor) or placements is not None:
-            kind = f"a DTensor, {placements}" if isinstance(x, Tensor) else f"a {type(x).__name__}"
+            kind = f"a DTensor, {placements}" if isinstance(x, Tensor) else a_kind(x)
             raise PlanError("plan-device", f"{what} is {kind}", "pass this rank's own tensor: x.to_local()")
         if x.layout is not torch.strided or x.device.type not in self._devices:
             raise PlanError(

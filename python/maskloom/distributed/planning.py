@@ -16,7 +16,7 @@ from torch.nn.attention.flex_attention import BlockMask
 from .. import _native
 from .._call import call
 from .._checks import known_lengths, lengths
-from ..errors import ArgumentError
+from ..errors import ArgumentError, a_kind
 from .attention import ContextParallel
 from .errors import PlanError, agree, as_plan_error
 from .watched import contents
@@ -111,7 +111,7 @@ def request_of(
         raise PlanError("plan-no-mask", "there is no mask to plan", "give at least one BlockMask")
     for name, mask in kinds.items():
         if not isinstance(mask, BlockMask):
-            message = f"mask {name!r} is a {type(mask).__name__}"
+            message = f"mask {name!r} is {a_kind(mask)}"
             raise PlanError("plan-no-mask", message, "give BlockMasks, as of maskloom.create_block_mask")
     unknown = sorted(set(layers or {}) - set(kinds))
     if unknown:
@@ -180,7 +180,7 @@ def _kinds(masks: BlockMask | Mapping[str, BlockMask] | Sequence[BlockMask]) -> 
     if isinstance(masks, Mapping):
         return dict(masks)
     if not isinstance(masks, Sequence):
-        message = f"masks is a {type(masks).__name__}"
+        message = f"masks is {a_kind(masks)}"
         raise PlanError("plan-no-mask", message, "give a BlockMask, several, or a dict of them by name")
     return {f"mask {n}": mask for n, mask in enumerate(masks)}
 
@@ -216,7 +216,10 @@ def _listed(counts: torch.Tensor, indices: torch.Tensor) -> list[list[list[int]]
 
 
 def _member(group: dist.ProcessGroup | None) -> None:
-    """Raises PlanError: this process is not in the group, whose ranks do not wait for it."""
+    """Raises PlanError: there are no ranks; or this process is not in the group, whose ranks do not wait for it."""
+    if not dist.is_initialized():
+        message = "torch.distributed has no process group here"
+        raise PlanError("plan-group", message, "torchrun starts ranks, and init_process_group is called before")
     if dist.get_rank(group) < 0:
         message = f"this process, rank {dist.get_rank()} of all, is not in the group"
         raise PlanError("plan-group", message, "plan on the ranks of the group alone")

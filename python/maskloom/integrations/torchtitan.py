@@ -21,7 +21,7 @@ import torch
 from torch.nn.attention.flex_attention import BlockMask
 
 from ..distributed import ContextParallel, plan_context_parallel
-from ..errors import MaskloomError
+from ..errors import MaskloomError, a_kind
 from ._calls import MaskLost
 
 try:
@@ -173,7 +173,7 @@ def _planned(original: Callable[..., Any]) -> Callable[..., Any]:
         elif isinstance(given, Mapping):
             masks = {name: mask for name, mask in given.items() if mask is not None}
         else:
-            message = f"the batch brings {'no mask' if given is None else f'a {type(given).__name__}'}"
+            message = f"the batch brings {'no mask' if given is None else a_kind(given)}"
             raise MaskloomError("torchtitan", message, "use a model of FlexAttention: its masks are planned")
         plan = plan_context_parallel(masks, cp_mesh.get_group(), **_settings)
         found = {name: PlannedMask(plan, name) for name in masks}

@@ -74,7 +74,7 @@ def explain(
         lengths: for a document of other lengths.
 
     Raises:
-        ArgumentError: an index that is no number from 0 on, a design without the mod.
+        ArgumentError: an index that is no number from 0 on or beyond the mask's tokens, a design without the mod.
         RecordingError: the mod does what cannot be recorded.
     """
     place = (b, h, q, k)
@@ -91,5 +91,11 @@ def explain(
         if found is None:
             what = "mask" if score is None else "score mod"
             raise ArgumentError("mod", f"{of.name} has no {what}", "score=0.0 asks for the score mod")
+        for what, at, extent in (("q", q, of.q_len), ("k", k, of.kv_len)):
+            if at >= extent:
+                raise ArgumentError(
+                    "cell", f"{what} is {at}, of {extent} tokens", "pass the number of one that there is"
+                )
+        of.check_place(b, h)
         name, mask = of.name, found[0]
     return Explanation(name, place, call(_native.explain, mask, place, 0.0 if score is None else float(score)))

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from ..__main__ import program as installed
-from ..errors import MaskloomError
+from ..errors import ArgumentError, MaskloomError, a_kind
 from .subject import Lengths, Mask, Subject, subject
 
 __all__ = ["Answer", "open_window", "quality", "race", "suggest", "verdict"]
@@ -97,14 +97,20 @@ def quality(
     """What a mask costs on captured q, k and v: mass kept, output error. `capture`: a file of maskloom_capture.py.
 
     Other args and errors: those of `race`, options of `maskloom quality`."""
-    return _asked("quality", subject(mask, lengths), [os.fspath(capture)], program, options)
+    return _asked("quality", subject(mask, lengths), [_capture(capture)], program, options)
 
 
 def suggest(capture: str | os.PathLike[str], *, program: str | None = None, **options: Any) -> Answer:
     """Masks proposed from captured q and k. `capture`: a file of maskloom_capture.py.
 
     Other args and errors: those of `race`, options of `maskloom suggest`."""
-    return _asked("suggest", None, [os.fspath(capture)], program, options)
+    return _asked("suggest", None, [_capture(capture)], program, options)
+
+
+def _capture(file: Any) -> str:
+    if not isinstance(file, (str, os.PathLike)):
+        raise ArgumentError("capture", f"capture is {a_kind(file)}", "pass the path of a file of maskloom_capture.py")
+    return str(os.fspath(file))
 
 
 def open_window(mask: Mask, lengths: Lengths = None, *, score_mod: Any = None, program: str | None = None) -> Path:

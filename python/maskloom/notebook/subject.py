@@ -17,7 +17,7 @@ from .._call import call
 from .._checks import lengths as lengths_of
 from .._mods import traced
 from ..design import Design, from_design
-from ..errors import ArgumentError
+from ..errors import ArgumentError, a_kind
 
 CPU = torch.device("cpu")
 #: a mod, a BlockMask, a design, a preset's name or a document's path
@@ -106,7 +106,7 @@ def subject(
         if pair is None:
             raise ArgumentError("lengths", f"{_named(mask)} is a function, which has no lengths", "pass lengths=4096")
         return Subject(mask, score_mod, pair, _named(mask), *extents)
-    message = f"a {type(mask).__name__} is no mask"
+    message = f"{a_kind(mask)} is no mask"
     raise ArgumentError("mask", message, "pass a mod, a BlockMask, a design, a preset's name or a document's path")
 
 
