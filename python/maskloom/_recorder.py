@@ -64,16 +64,8 @@ USE_WHERE = "a mod is recorded for all cells at once: use `torch.where(condition
 
 #: Attributes that an index has as any tensor, known without its value.
 KNOWN = (
-    "dtype",
-    "shape",
-    "ndim",
-    "layout",
-    "itemsize",
-    "nbytes",
-    "is_sparse",
-    "is_quantized",
-    "is_nested",
-    "is_mkldnn",
+    *("dtype", "shape", "ndim", "layout", "itemsize", "nbytes"),
+    *("is_sparse", "is_quantized", "is_nested", "is_mkldnn"),
 )
 #: Methods of that kind.
 KNOWN_METHODS = frozenset(

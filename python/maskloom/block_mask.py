@@ -48,7 +48,8 @@ def create_block_mask(
 
     Args:
         mask_mod: `(b, h, q_idx, kv_idx) -> bool`, as PyTorch takes it. It is called once, on values that record what it
-            does. It may read tensors of PyTorch, NumPy and JAX of any shape, of dtype bool, int8 to int64, uint8,
+            does; not again where an equal function with other tensors of the same shapes was called before.
+            It may read tensors of PyTorch, NumPy and JAX of any shape, of dtype bool, int8 to int64, uint8,
             float16, bfloat16, float32 or float64. Their contents are read now: change them and make the mask again.
             Tensors on a GPU are copied to the host for this, which waits for the GPU once a tensor. A function that
             comes again with other tensors of the same shapes, all on `device` and read by indices alone, copies nothing

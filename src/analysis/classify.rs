@@ -135,11 +135,18 @@ impl<'a> Exact<'a> {
         }
     }
 
-    /// The same right after `classify` of this box has said `Mixed`.
+    /// The same for a box that intervals, here or elsewhere, have left open.
     pub fn resolve_mixed(&mut self, cells: &Cells) -> Verdict {
-        // most mixed boxes show both at their corners, which is quicker than remembering them
+        // most mixed boxes show both at their corners, which is quicker than intervals and than remembering them
         let Some(corner) = self.corners(cells) else { return Verdict::Mixed };
-        self.classify(cells);
+        match self.classify(cells) {
+            Verdict::Mixed => self.remembered(cells, corner),
+            decided => decided,
+        }
+    }
+
+    /// The kind of the box that was just classified, from memory if one with the same remains was looked at.
+    fn remembered(&mut self, cells: &Cells, corner: Verdict) -> Verdict {
         let key = self.mask.program.residual(cells, &mut self.scratch);
         if let Some(known) = key.as_ref().and_then(|k| self.kinds.get(k)) {
             return *known;
@@ -160,7 +167,8 @@ impl<'a> Exact<'a> {
         };
         let (q, kv) = (cells.q, cells.kv);
         let first = corner(q.0, kv.0);
-        let same = corner(q.1, kv.0) == first && corner(q.1, kv.1) == first && corner(q.0, kv.1) == first;
+        // the diagonal and a document's first block differ along the first row
+        let same = corner(q.0, kv.1) == first && corner(q.1, kv.0) == first && corner(q.1, kv.1) == first;
         same.then_some(if first { Verdict::Full } else { Verdict::Empty })
     }
 
@@ -280,6 +288,24 @@ mod tests {
         let one = g.and(row, column);
         let root = if kept { one } else { g.not(one) };
         Mask::new(Arc::new(g.mask(root)))
+    }
+
+    /// A document's end, and the diagonal: bounds have left them open, and two cells tell.
+    #[test]
+    fn the_first_row_of_a_mixed_block_tells() {
+        let mut g = Builder::new();
+        let root = g.at_most(g.k, 3);
+        let (end, causal) = (Mask::new(Arc::new(g.mask(root))), Mask::new(Arc::new(examples::causal())));
+        for mask in [&end, &causal] {
+            let mut exact = Exact::new(mask);
+            assert_eq!(exact.resolve_mixed(&cells(0..8, 0..8)), Verdict::Mixed);
+            // the second corner was the last cell that anybody looked at
+            assert_eq!(exact.scratch.cells(), Some(&Cells::cell(0, 0, 0, 7)));
+        }
+        let mut exact = Exact::new(&causal);
+        // a box that bounds elsewhere left open and that is not mixed
+        assert_eq!(exact.resolve_mixed(&cells(8..16, 0..8)), Verdict::Full);
+        assert_eq!(exact.resolve_mixed(&cells(0..8, 8..16)), Verdict::Empty);
     }
 
     #[test]

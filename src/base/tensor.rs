@@ -157,6 +157,11 @@ impl HostTensor {
         Arc::make_mut(&mut self.data)
     }
 
+    /// The elements themselves, unless another tensor shares them.
+    pub fn into_data(self) -> Option<Data> {
+        Arc::try_unwrap(self.data).ok()
+    }
+
     /// Element type.
     pub fn dtype(&self) -> DType {
         self.data.dtype()

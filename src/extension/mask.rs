@@ -5,7 +5,7 @@
 
 use super::guard::{computed, refused};
 use super::memory::{self, Given};
-use crate::base::{Diagnostic, Source};
+use crate::base::{Diagnostic, HostTensor, Source};
 use crate::ir::graph::{Input, Mod, ModKind};
 use crate::python::{Call, TraceRequest, trace};
 use pyo3::prelude::*;
@@ -15,6 +15,16 @@ use std::sync::Arc;
 #[pyclass(frozen, module = "maskloom._native")]
 pub(super) struct Mask {
     pub(super) of: Arc<Mod>,
+}
+
+impl Drop for Mask {
+    /// A training makes such a mask in each step: the memory of its tensors is the next one's.
+    fn drop(&mut self) {
+        if let Some(own) = Arc::get_mut(&mut self.of) {
+            let graph = std::mem::take(&mut own.graph);
+            graph.into_tensors().filter_map(HostTensor::into_data).for_each(memory::spare);
+        }
+    }
 }
 
 #[pymethods]

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a range contains every value of the interpreter for the given indices. Must not know lanes.
 
+use crate::base::tensor::Data;
 use crate::base::{DType, HostTensor};
 use crate::ir::graph::{BinaryOp, Graph, Input, NodeId, Op, Ty, UnaryOp};
 use crate::ir::ops::rows::{BinaryRange, UnaryRange};
@@ -62,11 +63,21 @@ pub fn range_of(graph: &Graph, op: &Op, ranges: &[Range], longest: usize, loads:
 
 /// Smallest and largest element of an int tensor.
 pub fn tensor_range(tensor: &HostTensor) -> Range {
-    if tensor.dtype().is_float() {
-        return ANY;
+    match tensor.data() {
+        Data::Bool(v) | Data::U8(v) => extremes(v),
+        Data::I8(v) => extremes(v),
+        Data::I16(v) => extremes(v),
+        Data::I32(v) => extremes(v),
+        Data::I64(v) => extremes(v),
+        Data::F16(_) | Data::BF16(_) | Data::F32(_) | Data::F64(_) => ANY,
     }
-    let all = (0..tensor.numel()).map(|i| i128::from(tensor.int_at(i)));
-    all.fold(None, |range, x| Some(range.map_or((x, x), |r| union(r, (x, x))))).unwrap_or((0, 0))
+}
+
+/// In the tensor's own type, whose loop compilers vectorise.
+fn extremes<T: Ord + Copy + Into<i128>>(elements: &[T]) -> Range {
+    let Some(first) = elements.first() else { return (0, 0) };
+    let (lo, hi) = elements.iter().fold((*first, *first), |(lo, hi), x| (lo.min(*x), hi.max(*x)));
+    (lo.into(), hi.into())
 }
 
 /// Whether no value wraps in the interpreter.
@@ -177,6 +188,21 @@ mod tests {
             assert!(low <= 0 && high >= 1 << counts.0.min(62), "{counts:?}: {low} to {high}");
         }
         assert_eq!(range_of(&graph, &op, &[(1, 1), (1, 3)], 80, &[]), (2, 8));
+    }
+
+    #[test]
+    fn a_tensors_range_is_that_of_its_elements() {
+        let of = |data| tensor_range(&HostTensor::vector(data));
+        assert_eq!(of(Data::I64(vec![3, i64::MIN, i64::MAX, 0])), ANY);
+        assert_eq!(
+            (of(Data::I32(vec![-4, 9, 2])), of(Data::I16(vec![5])), of(Data::I8(vec![-1, -128]))),
+            ((-4, 9), (5, 5), (-128, -1))
+        );
+        assert_eq!(
+            (of(Data::U8(vec![200, 7])), of(Data::Bool(vec![1, 1])), of(Data::I64(Vec::new()))),
+            ((7, 200), (1, 1), (0, 0))
+        );
+        assert_eq!((of(Data::F32(vec![1.0])), of(Data::F64(vec![1.0]))), (ANY, ANY));
     }
 
     #[test]

@@ -198,6 +198,11 @@ impl Graph {
         Ok(graph)
     }
 
+    /// The captured tensors of a graph that is no longer needed.
+    pub fn into_tensors(self) -> impl Iterator<Item = HostTensor> {
+        self.captures.into_iter().map(|capture| capture.tensor)
+    }
+
     /// Says what captured tensors were computed from.
     pub fn set_made(&mut self, id: CaptureId, made: Made) {
         self.captures[id.0 as usize].made = Some(Arc::new(made));

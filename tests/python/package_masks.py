@@ -284,10 +284,38 @@ def several():
         package.same_block_masks(create_block_mask(mod, None, None, 300, 300, device="cpu"), got, "several")
 
 
+def of_memory():
+    """The memory of a former batch's tensors is the next one's: it is not asked from the system again."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+    from maskloom import _mods, _native
+
+    doc = torch.arange(262_144) // 900
+    mask, _ = _mods.traced(lambda b, h, q, kv: doc[q] == doc[kv], "mask_mod", device=torch.device("cpu"))
+    given = _mods.given(doc)
+    for _ in range(3):
+        mask.rebound([given])
+    before = faults()
+    for _ in range(20):
+        mask.rebound([given])
+    # 2 MiB are 512 pages
+    assert faults() - before < 20 * 64, f"{faults() - before} pages of new memory for 20 masks"
+    held = [mask.rebound([given]) for _ in range(3)]
+    doc.fill_(7)
+    again = mask.rebound([given])
+    blocks = lambda of: _native.build(of, (1, 1), (4096, 4096), (128, 128)).kept_cells()
+    assert len({blocks(one) for one in held}) == 1 and blocks(again) == 4096**2 > blocks(held[0]), "it is its own"
+
+
 of_all_kinds()
 of_numpy()
 of_one_batch_after_another()
 of_long_masks()
+of_memory()
 several()
 for seed in range(4):
     windows(seed)

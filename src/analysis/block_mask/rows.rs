@@ -148,11 +148,11 @@ impl Cutter<'_> {
     /// The kind of an undecided block, from memory if a similar block was evaluated.
     fn verdict(&mut self, walk: &mut Walk<'_, '_, '_>, node: &Node) -> Verdict {
         let cells = walk.cells(node);
-        let Some(key) = self.rows.key(node.col, cells.kv) else { return walk.verdict(node) };
+        let Some(key) = self.rows.key(node.col, cells.kv) else { return walk.opened(node) };
         if let Some((_, known)) = self.memo.iter().find(|(k, _)| *k == key) {
             return *known;
         }
-        let found = walk.verdict(node);
+        let found = walk.opened(node);
         if self.memo.len() < MEMO {
             self.memo.push((key, found));
         }

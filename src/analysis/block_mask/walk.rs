@@ -174,6 +174,12 @@ impl Walk<'_, '_, '_> {
         }
     }
 
+    /// The truth for a single block that bounds have left open.
+    pub(super) fn opened(&mut self, node: &Node) -> Verdict {
+        let cells = self.cells(node);
+        self.eyes.exact.as_mut().map_or(Verdict::Full, |exact| exact.resolve_mixed(&cells))
+    }
+
     /// Splits the dimension that is longer in tokens; both if they are equal. Left before right.
     fn children(&mut self, node: Node) -> Result<(), Diagnostic> {
         let size = self.grid.block_size;

@@ -59,6 +59,14 @@ pub struct Scratch {
     whole: [bool; 2],
 }
 
+#[cfg(test)]
+impl Scratch {
+    /// The last box that was evaluated.
+    pub(crate) fn cells(&self) -> Option<&Cells> {
+        self.cells.as_ref()
+    }
+}
+
 /// Group of a node by its inputs.
 fn group(d: Depends) -> usize {
     match (d.on(Input::QIdx), d.on(Input::KvIdx) || d.on(Input::Score)) {

@@ -33,8 +33,8 @@ struct Inner {
     single: Code,
     /// The same with f64, for the reference.
     double: OnceLock<Code>,
-    /// Sequences up to this long run in 32-bit lanes.
-    narrow_to: usize,
+    /// Sequences up to this long run in 32-bit lanes. To find it every captured int is read, which a mask whose blocks bounds decide never needs.
+    narrow_to: OnceLock<usize>,
     narrow: OnceLock<Engine<i32>>,
     wide: OnceLock<Engine<i64>>,
 }
@@ -46,7 +46,7 @@ impl Program {
             mod_: Mod { sources: Vec::new(), ..mod_.clone() },
             single: Code::new(mod_, Class::Single),
             double: OnceLock::new(),
-            narrow_to: ir::bounds::longest_narrow(&mod_.graph, mod_.root).unwrap_or(0),
+            narrow_to: OnceLock::new(),
             narrow: OnceLock::new(),
             wide: OnceLock::new(),
         };
@@ -102,7 +102,8 @@ impl Inner {
     }
 
     fn is_narrow(&self, tile: &Tile) -> bool {
-        let most = self.narrow_to;
+        let of = &self.mod_;
+        let most = *self.narrow_to.get_or_init(|| ir::bounds::longest_narrow(&of.graph, of.root).unwrap_or(0));
         tile.q.end <= most && tile.kv.end <= most && tile.b < ir::bounds::MOST_HEADS && tile.h < ir::bounds::MOST_HEADS
     }
 

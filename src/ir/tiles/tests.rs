@@ -1,8 +1,9 @@
 //! Tiles compared with the interpreter, over random mods.
 
-use crate::base::Lengths;
+use crate::base::tensor::Data;
+use crate::base::{HostTensor, Lengths};
 use crate::ir::cell::{Cell, eval};
-use crate::ir::graph::{BinaryOp, Graph, Input};
+use crate::ir::graph::{BinaryOp, Graph, Input, Op};
 use crate::ir::random::{self, Options, Rng};
 use crate::ir::tiles::*;
 
@@ -106,6 +107,21 @@ fn ints_that_leave_32_bits_are_computed_in_64() {
     Program::new(&mask).mask_tile(0, 0, 100_000..100_001, 49_999..50_002, &mut [0; 3]);
     Program::new(&mask).mask_tile(0, 0, 100_000..100_001, 50_000..50_002, &mut out);
     assert_eq!(out, [0, 1]);
+}
+
+/// Bounds decide most masks' blocks: their tensors are then never read as a whole.
+#[test]
+fn captured_ints_are_read_when_a_tile_is_evaluated() {
+    let mut graph = Graph::new();
+    let ids = graph.add_capture("doc", HostTensor::vector(Data::I64(vec![3, 1 << 40])));
+    let (q, limit) = (graph.input(Input::QIdx), graph.int(9));
+    let id = graph.add(Op::Load(ids, [q].into_iter().collect()), None);
+    let root = graph.binary(BinaryOp::Lt, id, limit);
+    let program = Program::new(&Mod { kind: ModKind::Mask, graph, root, sources: Vec::new() });
+    assert!(program.inner.narrow_to.get().is_none());
+    let mut out = [7; 2];
+    program.mask_tile(0, 0, 0..2, 0..1, &mut out);
+    assert_eq!((out, program.inner.narrow_to.get()), ([1, 0], Some(&0)), "2^40 does not fit into 32 bits");
 }
 
 #[test]
