@@ -37,6 +37,7 @@ _PYTORCH = frozenset(
         *("tensor", "as_tensor", "arange", "linspace", "zeros", "ones", "full", "empty", "eye", "stack", "cat"),
         *("zeros_like", "ones_like", "full_like", "empty_like", "isin", "searchsorted", "bucketize", "meshgrid"),
         *("broadcast_tensors", "cartesian_prod", "nn", "functional", "special", "linalg"),
+        *("finfo", "iinfo", "eps", "tiny", "smallest_normal"),
     }
 )
 #: Beginnings of instructions that change something, or read what is not named.

@@ -59,6 +59,20 @@ def equal_functions_have_one_signature():
     assert signature(made(2.0, a, lambda x: x + 1))[0] != signature(made(2.0, a, lambda x: x + 2))[0]
 
 
+def what_mods_usually_do_has_a_signature():
+    from torch.nn import functional
+
+    table, n = torch.zeros(4), 3
+    for mod in (
+        lambda score, b, h, q, k: torch.where(q >= k, score, torch.finfo(torch.float32).min),
+        lambda score, b, h, q, k: score + functional.softplus(table)[h] * min(n, 2),
+        lambda score, b, h, q, k: score.to(torch.float16) * table.shape[0] + torch.special.expit(table[h]),
+        lambda score, b, h, q, k: torch.maximum(score, torch.zeros_like(score)) + table.unbind()[n],
+        lambda b, h, q, k: torch.isin(k, torch.arange(n, device=q.device)) | (abs(q - k) < n),
+    ):
+        assert signature(mod) is not None, mod
+
+
 def tensors_that_are_one_are_told_from_two():
     def made(x, y):
         return lambda score, b, h, q, k: score + x[q] * y[k]
@@ -532,6 +546,7 @@ for name in (
     *(what_may_change_unseen_has_no_signature, a_score_mod_is_recorded_once_for_all_values),
     *(ints_of_a_score_mod_are_read_again_when_they_change, a_mask_is_that_of_its_block_mask),
     *(arrays_for_a_device_are_parts_of_one, what_a_mod_asks_of_contents_is_asked_again),
+    what_mods_usually_do_has_a_signature,
     *(a_partial_has_the_signature_of_what_it_holds, masks_that_come_again_are_not_recorded),
     lists_on_a_card_take_one_operation_each,
     *(a_call_of_a_known_kind_prepares_nothing, a_graph_has_counters_of_its_own, threads_prepare_once),
