@@ -62,6 +62,11 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    """For completion, also what was not imported yet."""
+    return sorted({*globals(), *__all__, "integrations", "notebook", "open"})
+
+
 def __getattr__(name: str) -> object:
     """What needs PyTorch is imported at its first use."""
     if name == "open":  # no name of `from maskloom import *`, which would hide Python's own

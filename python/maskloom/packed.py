@@ -76,7 +76,12 @@ def document_mask(
         what = "none of them" if not given else " and ".join(given)
         message = f"lengths, cu_seqlens or position_ids: {what} given"
         raise ArgumentError("documents", message, "name the documents in one of the three ways")
-    if window is not None and (not isinstance(window, int) or window < 1):
+    for name, value in (("total", total), ("window", window)):
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+            raise ArgumentError("not-an-int", f"{name} is {value!r}, not an int", "pass a number of tokens, or None")
+    if not isinstance(causal, (bool, int)):
+        raise ArgumentError("not-a-bool", f"causal is {causal!r}", "pass True or False")
+    if window is not None and window < 1:
         raise ArgumentError("window", f"window is {window!r}", "pass a number of tokens, at least 1, or None")
     if position_ids is not None:
         doc = _of_positions(position_ids)

@@ -326,12 +326,30 @@ def words_are_of_this_place():
         ("cell", lambda: maskloom.explain("causal", h=-1), "h is -1"),
         ("capture", lambda: maskloom.suggest(None), "capture is None"),
         ("mask", lambda: maskloom.race(3), "an int is no mask"),
+        ("rows", lambda: maskloom.show(mask, rows=5), "rows is 5, of 64 tokens"),
+        ("rows", lambda: maskloom.show(mask, rows=("a", "b")), "rows is"),
+        ("lengths", lambda: maskloom.show(causal, 64.0), "lengths is 64.0"),
+        ("count", lambda: maskloom.show(causal, 64, heads=0), "heads is 0"),
+        ("score", lambda: maskloom.explain(causal, score="x"), "score is a str"),
+        ("path", lambda: maskloom.share(mask, None), "path is None"),
+        ("path", lambda: maskloom.share(mask, os.path.dirname(HERE)), "cannot be written"),
+        ("path", lambda: maskloom.share(mask, os.path.join(HERE, "x.html")), "cannot be written"),
+        ("not-an-int", lambda: maskloom.packed_documents([3], total="5", device="cpu"), "total is '5'"),
+        ("not-an-int", lambda: maskloom.packed_documents([3], window=2.5, device="cpu"), "window is 2.5"),
+        ("not-a-bool", lambda: maskloom.packed_documents([3], causal="no", device="cpu"), "causal is 'no'"),
     ):
         why = refused(code, action, *words)
         assert "settings" not in why.hint and "field" not in why.hint, why
     cards = torch.cuda.device_count()
     on = lambda device: maskloom.create_block_mask(causal, None, None, 64, 64, device=device)
     refused("device", lambda: on(f"cuda:{cards}"), f"cuda:{cards}", "NVIDIA GPU", kind=maskloom.ArgumentError)
+
+
+def names_are_completed():
+    """Also those that are imported at their first use."""
+    code = "import maskloom; print(*dir(maskloom)); assert 'create_block_mask' not in vars(maskloom)"
+    names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.split()
+    assert {*maskloom.__all__, "open", "notebook", "integrations"} <= set(names), names
 
 
 def varlen_takes_pytorchs_arguments():
@@ -445,6 +463,7 @@ if __name__ == "__main__":
     expanded()
     lengths()
     words_are_of_this_place()
+    names_are_completed()
     varlen_takes_pytorchs_arguments()
     sub_interpreters()
     panics()

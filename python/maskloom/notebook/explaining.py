@@ -12,7 +12,7 @@ from typing import Any
 from .. import _native
 from .._call import call
 from .._mods import traced
-from ..errors import ArgumentError
+from ..errors import ArgumentError, a_kind
 from .subject import CPU, Lengths, Mask, subject
 
 __all__ = ["Explanation", "explain"]
@@ -78,6 +78,8 @@ def explain(
         RecordingError: the mod does what cannot be recorded.
     """
     place = (b, h, q, k)
+    if score is not None and not isinstance(score, (int, float)):
+        raise ArgumentError("score", f"score is {a_kind(score)}", "pass a number: the score before the score mod")
     for name, at in zip(("b", "h", "q", "k"), place):
         if not isinstance(at, int) or isinstance(at, bool) or at < 0:
             raise ArgumentError("cell", f"{name} is {at!r}", "pass a number from 0 on")

@@ -5,6 +5,7 @@ Invariant: every picture carries its numbers and where they are from.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import html
 import json
@@ -21,7 +22,7 @@ import torch
 from .. import _native
 from .._call import call
 from ..block_mask import create_block_mask
-from ..errors import ArgumentError
+from ..errors import ArgumentError, a_kind
 from .drawing import png
 from .subject import Lengths, Mask, Subject, subject
 
@@ -148,12 +149,23 @@ def share(mask: Mask | Shown, path: str | os.PathLike[str], lengths: Lengths = N
     Args:
         mask, lengths, options: those of `show`, or its result.
         path: of the file; an existing one is replaced.
+
+    Raises:
+        ArgumentError: those of `show`; a path that cannot be written.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise ArgumentError("path", f"path is {a_kind(path)}", "pass the path of the HTML file to write")
     shown = mask if isinstance(mask, Shown) else show(mask, lengths, **options)
     out = Path(path)
     part = out.with_name(f".{out.name}.{os.getpid()}.part")
-    part.write_text(shown.html(), encoding="utf-8")
-    os.replace(part, out)
+    try:
+        part.write_text(shown.html(), encoding="utf-8")
+        os.replace(part, out)
+    except OSError as why:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        message = f"{out} cannot be written: {why.strerror}"
+        raise ArgumentError("path", message, "pass the path of a file in a folder that there is") from None
     return out
 
 
@@ -172,10 +184,10 @@ def provenance() -> dict[str, str]:
 def _part(part: tuple[int, int] | None, tokens: int, what: str) -> tuple[int, int]:
     if part is None:
         return 0, tokens
-    first, last = part
-    if not 0 <= first < last <= tokens:
+    pair = tuple(part) if isinstance(part, (tuple, list)) else ()
+    if len(pair) != 2 or not all(isinstance(at, int) for at in pair) or not 0 <= pair[0] < pair[1] <= tokens:
         raise ArgumentError(what, f"{what} is {part!r}, of {tokens} tokens", "pass (from, to)")
-    return first, last
+    return pair[0], pair[1]
 
 
 def _numbers(of: Subject) -> dict[str, Any]:

@@ -85,7 +85,12 @@ def subject(
 
     Errors: ArgumentError for another object, and for a function without lengths."""
     pair = (lengths, lengths) if isinstance(lengths, int) else lengths
-    if pair is not None and (len(pair) != 2 or not all(isinstance(n, int) and n > 0 for n in pair)):
+    for name, count in zip(("batch", "heads"), extents):
+        if not isinstance(count, int) or count < 1:
+            raise ArgumentError("count", f"{name} is {count!r}", "pass a number from 1 on")
+    if pair is not None and (
+        not isinstance(pair, (tuple, list)) or len(pair) != 2 or not all(isinstance(n, int) and n > 0 for n in pair)
+    ):
         raise ArgumentError("lengths", f"lengths is {lengths!r}", "pass a number of tokens, or (q, kv)")
     if isinstance(mask, Subject):
         return mask
