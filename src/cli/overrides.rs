@@ -118,33 +118,34 @@ impl Overrides {
 
     /// Takes lengths, heads and batch from the tables that the code reads at `q_idx`, `kv_idx`, `h` and `b` themselves, where neither
     /// a flag nor the text's own create_block_mask says them, as a pasted text does in the window; reports what was taken.
-    pub(super) fn take_tables(&self, document: &mut Document, stated: &TextSizes, tables: &Tables) -> Option<String> {
-        let mut words = Vec::new();
-        let mut take = |table: &Option<(usize, String)>, what: &str| {
-            let (len, name) = table.as_ref().filter(|(len, _)| *len > 0)?;
-            words.push(format!("{len} {what} (`{name}`)"));
-            Some(*len)
+    pub(super) fn take_tables(&self, document: &mut Document, stated: &TextSizes, tables: &Tables) -> Option<Remark> {
+        let (mut taken, mut names) = (Vec::new(), Vec::new());
+        let mut of = |table: &Option<(usize, String)>| {
+            let (len, name) = table.clone().filter(|(len, _)| *len > 0)?;
+            names.push(name);
+            Some(len)
         };
         let no_axes = self.axes.is_none() && self.seq.is_none() && self.kv_seq.is_none() && self.kv_axes.is_none();
         if no_axes && stated.q_len.is_none() && stated.kv_len.is_none() {
-            let same = tables.kv_len.as_ref().map(|t| t.0) == tables.q_len.as_ref().map(|t| t.0);
-            let q = take(&tables.q_len, if same { "tokens" } else { "query tokens" });
-            let kv = if same { q } else { take(&tables.kv_len, if q.is_some() { "key tokens" } else { "tokens" }) };
-            if let Some(length) = q.or(kv) {
-                document.axes = Axes::same(Axis::tokens(length));
-                document.axes.kv = kv.filter(|kv| *kv != length).map(Axis::tokens);
+            let (q, kv) = (of(&tables.q_len), of(&tables.kv_len));
+            if let (Some(q), Some(kv)) = (q.or(kv), kv.or(q)) {
+                document.axes = Axes { q: Axis::tokens(q), kv: (q != kv).then(|| Axis::tokens(kv)) };
+                taken.push(Size::Tokens(q, kv));
             }
         }
         let settings = &mut document.settings;
-        if self.heads.is_none() && self.kv_heads.is_none() && stated.heads.is_none() {
-            if let Some(heads) = take(&tables.heads, "heads") {
-                (settings.heads, settings.kv_heads) = (heads, heads);
-            }
+        let no_heads = self.heads.is_none() && self.kv_heads.is_none() && stated.heads.is_none();
+        if let Some(heads) = no_heads.then(|| of(&tables.heads)).flatten() {
+            (settings.heads, settings.kv_heads) = (heads, heads);
+            taken.push(Size::Heads(heads));
         }
-        if self.batch.is_none() && stated.batch.is_none() {
-            settings.batch = take(&tables.batch, "batch entries").unwrap_or(settings.batch);
+        let no_batch = self.batch.is_none() && stated.batch.is_none();
+        if let Some(batch) = no_batch.then(|| of(&tables.batch)).flatten() {
+            settings.batch = batch;
+            taken.push(Size::Batch(batch));
         }
-        (!words.is_empty()).then(|| format!("sizes of the tables that the code reads: {}", words.join(", ")))
+        names.dedup();
+        (!taken.is_empty()).then_some(Remark::Tables { names, sizes: taken })
     }
 
     fn axes_of(&self, now: &Axes) -> Result<Option<Axes>, Diagnostic> {

@@ -16,6 +16,8 @@ pub(super) enum Remark {
     Pair(String, String),
     /// The sizes of the text's own create_block_mask.
     Sizes { line: usize, sizes: Vec<Size> },
+    /// Those of the tables that the code reads, by their names.
+    Tables { names: Vec<String>, sizes: Vec<Size> },
 }
 
 /// A size that a text sets.
@@ -48,12 +50,12 @@ impl Remark {
                 said.with("remark-pair", &[("mask", mask.into()), ("score", Value::from(score))])
             }
             Remark::Sizes { line, sizes } => {
-                let one = |other: String, size: &Size| match other.is_empty() {
-                    true => size.told(said),
-                    false => said.with("list-comma", &[("one", other.into()), ("other", size.told(said).into())]),
-                };
-                let sizes = sizes.iter().fold(String::new(), one);
-                said.with("remark-sizes", &[("line", line.to_string().into()), ("sizes", sizes.into())])
+                let figures = [("line", line.to_string().into()), ("sizes", listed(said, sizes).into())];
+                said.with("remark-sizes", &figures)
+            }
+            Remark::Tables { names, sizes } => {
+                let names = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+                said.with("remark-tables", &[("names", names.into()), ("sizes", listed(said, sizes).into())])
             }
         }
     }
@@ -62,6 +64,15 @@ impl Remark {
     pub(super) fn words(&self) -> String {
         self.told(Words::of(Language::English))
     }
+}
+
+/// Sizes, one after the other.
+fn listed(said: &'static Words, sizes: &[Size]) -> String {
+    let one = |other: String, size: &Size| match other.is_empty() {
+        true => size.told(said),
+        false => said.with("list-comma", &[("one", other.into()), ("other", size.told(said).into())]),
+    };
+    sizes.iter().fold(String::new(), one)
 }
 
 impl Size {

@@ -15,6 +15,7 @@ remark-chosen = chosen: `{ $entry }`; FILE.py:NAME chooses another: { $others }
 remark-chosen-made = chosen: `{ $entry }` (create_block_mask gets what `{ $maker }` makes; its arguments are not in the text: FILE.py:{ $maker } --arg NAME=VALUE); FILE.py:NAME chooses another: { $others }
 remark-pair = chosen: `{ $mask }` and `{ $score }`; FILE.py:NAME chooses one of them
 remark-sizes = sizes of the text's block mask in line { $line }: { $sizes }
+remark-tables = sizes of the tables that the code reads ({ $names }): { $sizes }
 size-tokens = { $q } x { $kv } tokens
 size-batch = batch { $n }
 size-heads = { $n } heads

@@ -15,6 +15,7 @@ remark-chosen = elegido: `{ $entry }`; FILE.py:NAME elige otro: { $others }
 remark-chosen-made = elegido: `{ $entry }` (create_block_mask recibe lo que hace `{ $maker }`; sus argumentos no están en el texto: FILE.py:{ $maker } --arg NAME=VALUE); FILE.py:NAME elige otro: { $others }
 remark-pair = elegidos: `{ $mask }` y `{ $score }`; FILE.py:NAME elige uno de ellos
 remark-sizes = tamaños de la máscara de bloques del texto, línea { $line }: { $sizes }
+remark-tables = tamaños de las tablas que lee el código ({ $names }): { $sizes }
 size-tokens = { $q } x { $kv } tokens
 size-batch = batch de { $n }
 size-heads = { $n } cabezas

@@ -15,6 +15,7 @@ remark-chosen = चुना गया: `{ $entry }`; FILE.py:NAME से दू
 remark-chosen-made = चुना गया: `{ $entry }` (create_block_mask को `{ $maker }` का बनाया mod मिलता है; उसके आर्ग्युमेंट टेक्स्ट में नहीं हैं: FILE.py:{ $maker } --arg NAME=VALUE); FILE.py:NAME से दूसरा चुनें: { $others }
 remark-pair = चुने गए: `{ $mask }` और `{ $score }`; FILE.py:NAME से एक चुनें
 remark-sizes = टेक्स्ट की पंक्ति { $line } के ब्लॉक मास्क के आकार: { $sizes }
+remark-tables = कोड जिन तालिकाओं को पढ़ता है ({ $names }), उनके आकार: { $sizes }
 size-tokens = { $q } x { $kv } टोकन
 size-batch = batch { $n }
 size-heads = { $n } हेड

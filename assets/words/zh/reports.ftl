@@ -15,6 +15,7 @@ remark-chosen = 选用：`{ $entry }`；FILE.py:NAME 可选别的：{ $others }
 remark-chosen-made = 选用：`{ $entry }`（create_block_mask 得到的是 `{ $maker }` 的返回值，其参数不在文本里：FILE.py:{ $maker } --arg NAME=VALUE）；FILE.py:NAME 可选别的：{ $others }
 remark-pair = 选用：`{ $mask }` 和 `{ $score }`；FILE.py:NAME 可只选其一
 remark-sizes = 文本第 { $line } 行的块掩码给出的尺寸：{ $sizes }
+remark-tables = 代码所读取的表（{ $names }）给出的尺寸：{ $sizes }
 size-tokens = { $q } x { $kv } 个 token
 size-batch = batch { $n }
 size-heads = { $n } 个头

@@ -303,12 +303,12 @@ fn tables_that_code_reads_say_its_sizes_where_nothing_else_does() {
     };
     let (kept, said) = check("tables.py:documents", &[]);
     assert_eq!(kept, Some(36.0 + 16.0));
-    assert!(said.contains("10 tokens (`doc`)"), "{said}");
+    assert!(said.contains("(`doc`): 10 x 10 tokens"), "{said}");
     // the shorter of two tables
     let (kept, said) = check("tables.py:padded", &[]);
     assert_eq!(kept, Some(60.0), "{said}");
     let (_, said) = check("tables.py:alibi", &[]);
-    assert!(said.contains("3 heads (`slopes`)"), "{said}");
+    assert!(said.contains("(`slopes`): 3 heads"), "{said}");
     // a flag and the text's own call go before
     let (kept, said) = check("tables.py:documents", &["--seq", "12"]);
     assert_eq!(kept, Some(36.0 + 36.0), "{said}");
