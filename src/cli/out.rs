@@ -48,7 +48,7 @@ static WROTE: AtomicBool = AtomicBool::new(false);
 /// Writes text to stdout.
 pub(super) fn text(text: &str) -> Result<(), Failure> {
     WROTE.store(true, Ordering::Relaxed);
-    let shown = if wants_json() { text.into() } else { in_form(&visible(text), form()) };
+    let shown = if wants_json() { text.into() } else { visible(&in_form(text, form())).into_owned() };
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(shown.as_bytes()).and_then(|()| stdout.flush()).map_err(|e| match e.kind() {
         ErrorKind::BrokenPipe => Failure::ReaderGone,
