@@ -17,8 +17,8 @@ pub const UNFINISHED: &str = ".maskloom-unfinished";
 const NEW: &str = "new";
 /// In a staged folder: the replaced files, by their number.
 const OLD: &str = "old";
-/// Waits for another export into the same folder, at most.
-const ATTEMPTS: usize = 4;
+/// Waits for other exports into the same folder, at most: each wait is for one of them.
+const ATTEMPTS: usize = 64;
 
 /// The files that exist already, with their paths.
 pub fn in_the_way(folder: &Path, all: &[ExportFile]) -> Vec<PathBuf> {
@@ -203,6 +203,9 @@ fn finish(folder: &Path) -> Result<(), Diagnostic> {
     if let Some(held) = &held {
         // a file system without locks: as if nobody held it
         let _ = held.lock();
+        if !is_still(held, &begun) {
+            return Ok(());
+        }
     }
     let new = begun.join(NEW);
     for name in names_below(&new).map_err(|e| files::cannot_write(&begun, &e))? {
@@ -213,6 +216,18 @@ fn finish(folder: &Path) -> Result<(), Diagnostic> {
         Err(why) if why.kind() != ErrorKind::NotFound => Err(files::cannot_write(&begun, &why)),
         _ => Ok(()),
     }
+}
+
+/// Whether a folder that was opened still has its name: its run may have ended meanwhile, and what has the name now is another run's.
+fn is_still(held: &File, named: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let id = |of: std::io::Result<std::fs::Metadata>| of.ok().map(|m| (m.dev(), m.ino()));
+        id(held.metadata()) == id(named.symlink_metadata())
+    }
+    #[cfg(not(unix))]
+    held.metadata().is_ok_and(|_| named.is_dir())
 }
 
 /// Names of all files below a folder, with `/`; none if there is no such folder.

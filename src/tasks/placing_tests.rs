@@ -78,7 +78,7 @@ fn runs_at_once_into_a_new_folder_share_it_or_say_whose_it_is() {
     assert_eq!(content(&folder).len(), 6);
     assert_eq!(std::fs::read_dir(home.path()).expect("a folder").count(), 1, "nothing beside it");
     // really at once
-    for round in 0..20 {
+    for round in 0..40 {
         let folder = home.path().join(format!("round {round}"));
         std::thread::scope(|scope| {
             let runs: Vec<_> = (0..8).map(|_| scope.spawn(|| place(&folder, &export("same")))).collect();
