@@ -199,7 +199,11 @@ fn finish(folder: &Path) -> Result<(), Diagnostic> {
     if !begun.is_dir() {
         return Ok(());
     }
-    let held = File::open(&begun).ok();
+    let held = match File::open(&begun) {
+        // its run has ended since it was seen
+        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(()),
+        opened => opened.ok(),
+    };
     if let Some(held) = &held {
         // a file system without locks: as if nobody held it
         let _ = held.lock();
