@@ -198,6 +198,12 @@ fn calls(begin: &str, arguments: &str, most: usize, lines: &mut Vec<String>, rai
     found > 0
 }
 
+/// The cases from MASKLOOM_COSTS_FROM on, each MASKLOOM_COSTS_EVERY-th: so several processes share them.
+fn taken<T>(cases: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    let from = variable("MASKLOOM_COSTS_FROM").unwrap_or(0);
+    cases.skip(from).step_by(variable("MASKLOOM_COSTS_EVERY").unwrap_or(1).max(1))
+}
+
 /// Says what a case costs, and whether it passes the limits.
 fn judge(name: &str, cost: impl FnOnce() -> (f64, u64, String), part: u64, over: &mut Vec<String>) {
     let watched = watch(name.to_string());
@@ -256,7 +262,7 @@ fn no_call_passes_the_limits() {
     }
     println!("{} cases", cases.len());
     let mut over = Vec::new();
-    for (at, (line, way, less)) in cases.iter().enumerate().skip(variable("MASKLOOM_COSTS_FROM").unwrap_or(0)) {
+    for (at, (line, way, less)) in taken(cases.iter().enumerate()) {
         let (name, way) = LOOPS[*way];
         judge(&format!("{at} {name} /{less} {line:?}"), || line_cost(line, way, part, *less), part, &mut over);
     }
@@ -312,8 +318,7 @@ fn long_texts() -> Vec<(String, String)> {
 fn no_long_text_passes_the_limits() {
     let (mut over, only) = (Vec::new(), std::env::var("MASKLOOM_COSTS").unwrap_or_default());
     let texts = long_texts();
-    let from = variable("MASKLOOM_COSTS_FROM").unwrap_or(0);
-    for (at, (name, text)) in texts.iter().enumerate().skip(from).filter(|(_, (name, _))| name.contains(&only)) {
+    for (at, (name, text)) in taken(texts.iter().enumerate()).filter(|(_, (name, _))| name.contains(&only)) {
         judge(&format!("{at} {name}"), || cost(text, Limits::default()), 1, &mut over);
     }
     assert!(over.is_empty(), "{} of {} texts:\n{}", over.len(), texts.len(), over.join("\n"));
