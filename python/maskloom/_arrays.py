@@ -1,6 +1,7 @@
 """The arrays of a BlockMask: their names, shapes and places in one piece of memory.
 
-Invariant: on another device than the host they are parts of one tensor. Must not know who fills them.
+Invariant: on another device than the host, and where they are large, they are parts of one tensor. Must not know who
+fills them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ PAIRS = {
 }
 #: Bytes of the index arrays from which on they are made at their first use.
 LONG = 256 << 20
+#: Elements of all arrays from which on they lie in one piece of memory on the host, too.
+LARGE = 1 << 18
 #: Elements to which parts are aligned: compiled kernels expect 16 bytes.
 ALIGNED = 16
 

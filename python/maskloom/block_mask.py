@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import operator
 import warnings
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,7 @@ import torch
 from torch.nn.attention import flex_attention as flex
 
 from . import _native
-from ._arrays import BOTH, PAIRS, PARTIAL, Wanted, parts, places
+from ._arrays import BOTH, LARGE, PAIRS, PARTIAL, Wanted, parts, places
 from ._call import call, uncompiled
 from ._card_blocks import lists_on_card
 from ._functions import Mod, check
@@ -197,18 +198,18 @@ class LongBlockMask(flex.BlockMask):
 
 
 class _Arrays:
-    """int32 arrays to be written on the host, for a device: on another one they are parts of one tensor, so that one
-    copy brings them there, for which the host does not wait."""
+    """int32 arrays to be written on the host, for a device: parts of one tensor for another device, so that one copy
+    brings them there, for which the host does not wait. Large ones are so on the host, too: the allocator hands one
+    large piece out again at the next call, and gives several smaller ones back to the system, whose every page then
+    costs a fault anew."""
 
     def __init__(self, shapes: dict[str, tuple[int, ...]], device: torch.device) -> None:
         self.device = device
-        self.whole: torch.Tensor | None = None
-        if device.type == "cpu":
+        if device.type == "cpu" and sum(map(math.prod, shapes.values())) < LARGE:
             self.host = {name: torch.empty(shape, dtype=torch.int32, device="cpu") for name, shape in shapes.items()}
         else:
-            pinned = device.type == "cuda"
             self.places, end = places(shapes)
-            self.whole = torch.empty(end, dtype=torch.int32, device="cpu", pin_memory=pinned)
+            self.whole = torch.empty(end, dtype=torch.int32, device="cpu", pin_memory=device.type == "cuda")
             self.host = parts(self.whole, self.places)
         for tensor in self.host.values():
             if type(tensor) is not torch.Tensor:
@@ -218,7 +219,7 @@ class _Arrays:
 
     def there(self) -> dict[str, torch.Tensor]:
         """The arrays on the device."""
-        if self.whole is None:
+        if self.device.type == "cpu":
             return self.host
         return parts(self.whole.to(self.device, non_blocking=True), self.places)
 
