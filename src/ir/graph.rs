@@ -90,6 +90,9 @@ pub struct Graph {
     /// Which nodes are floats that follow from the score.
     #[serde(skip)]
     scored: Vec<bool>,
+    /// The last number that a captured tensor of this name got: thousands of one name are not looked through anew.
+    #[serde(skip)]
+    numbered: HashMap<String, u32>,
 }
 
 /// The serialised part of a graph; the rest follows from it.
@@ -102,7 +105,7 @@ struct Stored {
 impl From<Stored> for Graph {
     fn from(Stored { nodes, captures }: Stored) -> Graph {
         let index = nodes.iter().enumerate().map(|(i, n)| (n.op.clone(), NodeId(i as u32))).collect();
-        let mut graph = Graph { nodes: Vec::with_capacity(nodes.len()), captures, index, scored: Vec::new() };
+        let mut graph = Graph { nodes: Vec::with_capacity(nodes.len()), captures, index, ..Graph::default() };
         for node in nodes {
             let scored =
                 node.op.operands().iter().all(|o| (o.0 as usize) < graph.nodes.len()) && graph.follows(&node.op);
@@ -164,10 +167,10 @@ impl Graph {
             return CaptureId(at as u32);
         }
         let mut unique = name.to_string();
-        let mut n = 1;
         while self.captures.iter().any(|c| c.name == unique) {
-            n += 1;
-            unique = format!("{name}_{n}");
+            let last = self.numbered.entry(name.to_string()).or_insert(1);
+            *last += 1;
+            unique = format!("{name}_{last}");
         }
         self.captures.push(Capture { name: unique, tensor, made: None });
         CaptureId(self.captures.len() as u32 - 1)

@@ -13,6 +13,11 @@ use std::rc::Rc;
 
 type Branches = [(Option<Expr>, Vec<Stmt>)];
 
+/// Longest text that is suggested, in bytes. Each `if` that both sides go on to doubles it.
+const LONGEST: usize = 600;
+/// Largest number of statements between an `if` and the result: each is one more call inside the others.
+const MOST_AFTER: usize = 16;
+
 impl Context<'_> {
     /// The rewrite of an `if` on an index, with the statements after it.
     pub(super) fn branch_rewrite(&mut self, fault: Fault, statement: &Stmt, rest: &[Stmt], scope: &Rc<Scope>) -> Fault {
@@ -42,6 +47,9 @@ impl Context<'_> {
     }
 
     fn returned_if(&mut self, branches: &Branches, rest: &[Stmt]) -> Option<String> {
+        if rest.len() > MOST_AFTER {
+            return None;
+        }
         let has_else = branches.iter().any(|(test, _)| test.is_none());
         let mut value = if has_else { None } else { Some(self.returned(rest)?) };
         for (test, body) in branches.iter().rev() {
@@ -56,6 +64,9 @@ impl Context<'_> {
                 (Some(test), Some(otherwise)) => format!("torch.where({}, {own}, {otherwise})", self.tested(test)?),
                 (Some(_), None) => return None,
             });
+            if value.as_ref().is_some_and(|text| text.len() > LONGEST) {
+                return None;
+            }
         }
         value
     }

@@ -12,6 +12,8 @@ use std::rc::Rc;
 
 /// Largest number of reported mistakes.
 const MOST: usize = 8;
+/// Steps of a fault's message, which is written anew each time.
+const OF_A_FAULT: u64 = 30;
 
 impl Context<'_> {
     /// Goes on after a statement that failed, or hands its fault on.
@@ -25,6 +27,8 @@ impl Context<'_> {
         for name in bound_names(statement) {
             scope.set(&name, Value::Missing(shared.clone()));
         }
+        // a loop goes on after each
+        self.charge_steps(OF_A_FAULT)?;
         self.remember(fault);
         Ok(())
     }

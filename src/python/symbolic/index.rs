@@ -232,7 +232,7 @@ impl Context<'_> {
         if count > MAX_ELEMENTS {
             return Err(super::too_many(&shape));
         }
-        let capture = self.graph.add_capture(&view.name, view.tensor.clone());
+        let capture = self.captured(&view.name, view.tensor.clone());
         let mut nodes = Vec::with_capacity(count);
         for flat in 0..count {
             let mut at = vec![0usize; shape.len()];

@@ -20,9 +20,9 @@ mod tensors;
 use super::diagnose;
 use super::machine::Context;
 use super::syntax::ast;
-use super::value::{Dim, Fault, Sym, SymArray, SymView, Value};
+use super::value::{Dim, Fault, Sym, SymArray, SymView, Value, meter};
 use crate::base::{DType, HostTensor};
-use crate::ir::graph::{BinaryOp, NodeId, Op, Ty, UnaryOp};
+use crate::ir::graph::{BinaryOp, CaptureId, NodeId, Op, Ty, UnaryOp};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
@@ -47,6 +47,12 @@ impl Operand {
 }
 
 impl Context<'_> {
+    /// A captured tensor of the graph. It is compared with each that is there, which is work.
+    pub(super) fn captured(&mut self, name: &str, tensor: HostTensor) -> CaptureId {
+        meter::work(self.graph.captures().len() / 4);
+        self.graph.add_capture(name, tensor)
+    }
+
     /// Adds a node at the current place. Errors at the limit.
     pub(crate) fn node(&mut self, op: Op) -> Result<NodeId, Fault> {
         if self.graph.nodes().len() >= self.node_limit() {

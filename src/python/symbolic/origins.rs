@@ -303,7 +303,7 @@ impl Context<'_> {
             Kind::Lost(_) => return None,
             Kind::Nodes(nodes) => read.places().into_iter().map(|at| nodes[at]).collect(),
             Kind::Root { name, tensor } => {
-                let capture = self.graph.add_capture(name, tensor.clone());
+                let capture = self.captured(name, tensor.clone());
                 let mut nodes = Vec::new();
                 for mut at in read.places() {
                     let mut index: SmallVec<[NodeId; 4]> = SmallVec::new();
