@@ -48,6 +48,7 @@ import os
 import runpy
 import shutil
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -141,7 +142,9 @@ class Capture:
         self.names, self.prompt, self.bad_rows = ["0"], 0, 0
         self.texts: list[dict[str, Any]] = []
         self._file: Growing | None = None
-        self._masks: dict[Any, str] = {}
+        # the tensors with masks, by their contents, and by the mask objects of a pass
+        self._masks: dict[str, str] = {}
+        self._seen: dict[int, tuple[weakref.ref[Any], str]] = {}
         self._stack: list[torch.nn.Module] = []
         self._pass: Pass | None = None
         self._steps: dict[int | None, int] = {}
@@ -244,8 +247,8 @@ class Capture:
         done, self._pass = self._pass, None
         if done is not None and done.kept and not self._told and not self.preview:
             self._tell_size(done)
-        # a mask's id is only valid during the pass that keeps the mask alive
-        self._masks = {key: name for key, name in self._masks.items() if isinstance(key, str)}
+        # the next pass makes its own
+        self._seen = {}
         if self._file is not None and self._file.due():
             self._file.checkpoint(self._metadata("it still runs"))
 
@@ -315,13 +318,14 @@ class Capture:
 
     def _same_mask(self, mask: Any, table: Tensor, name: str) -> str:
         """The name of the tensor with this mask; layers of a pass, and steps with an equal mask, share one tensor."""
-        found = self._masks.get(id(mask))
-        if found is None:
+        seen, found = self._seen.get(id(mask), (None, None))
+        # a model that makes each layer's mask anew gives another one the number of one that is gone
+        if found is None or seen is None or seen() is not mask:
             small = table.detach().cpu().contiguous()
             text = f"{small.dtype}{list(small.shape)}".encode()
             digest = hashlib.blake2b(raw(small), key=text[:64]).hexdigest()
             found = self._masks.setdefault(digest, name)
-            self._masks[id(mask)] = found
+            self._seen[id(mask)] = (weakref.ref(mask), found)
         return found
 
     def _keep(self, key: str, info: Info, parts: list[Part], scores: Scores | None) -> None:
@@ -332,6 +336,7 @@ class Capture:
         if not self.preview and (self.bytes + size > self.limit * 2**30 or not self._disk_has(size)):
             self.left_out += 1
             self._masks = {k: name for k, name in self._masks.items() if not name.startswith(f"{key}.")}
+            self._seen = {k: seen for k, seen in self._seen.items() if not seen[1].startswith(f"{key}.")}
             return
         self.bytes += size
         self.details[key] = info

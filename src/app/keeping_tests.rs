@@ -153,3 +153,30 @@ fn a_relative_path_is_remembered_whole() {
     step_until(&mut window, "the file is open", |s| s.path.is_some());
     assert_eq!(state(&window).path.as_deref(), Some(&*whole));
 }
+
+/// The file was looked at for the tab that had saved it, and not again for the other one.
+#[test]
+fn what_another_tab_has_saved_into_the_file_is_told_in_this_one() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("shared.json");
+    std::fs::write(&path, crate::document::library::preset("alibi").unwrap().text).unwrap();
+    let mut window = window(None);
+    open(&mut window, &path);
+    rename(&mut window, "First");
+    command(&mut window, Key::S);
+    step_until(&mut window, "it is saved", |s| !s.is_dirty());
+    let before = state(&window).tabs().len();
+    command(&mut window, Key::O);
+    fill(&mut window, "Path", &path.display().to_string());
+    window.key_press(Key::Enter);
+    step_until(&mut window, "the file is open twice", |s| s.tabs().len() > before);
+    settle(&mut window);
+    rename(&mut window, "Second");
+    command(&mut window, Key::S);
+    step_until(&mut window, "it is saved", |s| !s.is_dirty());
+    settle(&mut window);
+    assert!(on_disk(&path).name == "Second" && state(&window).outside.is_none());
+    command(&mut window, Key::PageUp);
+    step_until(&mut window, "the other tab tells it", |s| s.outside.is_some());
+    assert_eq!(state(&window).document.name, "First");
+}

@@ -417,6 +417,8 @@ impl Session {
         (self.built, self.shown, self.counted) = (None, None, None);
         (self.kernel, self.kernel_error, self.no_copy, self.run_when_built) = (None, None, None, None);
         self.verdicts = None;
+        // its file may be that of another tab, which has seen a state of it that this one has not
+        self.looked = None;
         self.canvas.another_document();
         self.forget_map();
     }

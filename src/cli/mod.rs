@@ -61,9 +61,10 @@ use crate::base::nearest::nearest;
 use crate::base::{Diagnostic, identity};
 use crate::words::Language;
 use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use out::Failure;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
@@ -184,7 +185,25 @@ pub fn run() -> Asked {
 fn understood(words: impl IntoIterator<Item = OsString>) -> Result<Line, clap::Error> {
     let mut known = with_negative_numbers(Line::command());
     let found = known.try_get_matches_from_mut(words)?;
+    if let Some(why) = blank(&known, &found) {
+        return Err(why);
+    }
     Line::from_arg_matches(&found).map_err(|why| why.format(&mut known))
+}
+
+/// A value of nothing but spaces: it names nothing, and a default would take its place without a word.
+fn blank(command: &clap::Command, found: &clap::ArgMatches) -> Option<clap::Error> {
+    let of = |arg: &clap::Arg| {
+        let id = arg.get_id().as_str();
+        let typed = arg.get_action().takes_values() && found.value_source(id) == Some(ValueSource::CommandLine);
+        typed.then(|| found.get_raw(id)).flatten()
+    };
+    let is_blank = |value: &OsStr| value.to_str().is_some_and(|text| text.trim().is_empty());
+    if let Some(arg) = command.get_arguments().find(|arg| of(arg).into_iter().flatten().any(is_blank)) {
+        return Some(command.clone().error(ErrorKind::ValueValidation, format!("the value of '{arg}' is blank")));
+    }
+    let (name, inner) = found.subcommand()?;
+    blank(command.find_subcommand(name)?, inner)
 }
 
 /// A number behind an option is its value, negative or not: the option says what it takes, where clap would name a word that helps
@@ -316,6 +335,50 @@ mod tests {
         line.clone().debug_assert();
         let silent: Vec<_> = line.get_subcommands().filter(|c| c.get_about().is_none()).map(|c| c.get_name()).collect();
         assert!(silent.is_empty(), "{silent:?}");
+    }
+
+    #[test]
+    fn a_blank_value_of_any_option_or_argument_is_refused() {
+        // numbers and choices are refused by their own parsers before
+        fn all(path: &[&str], command: &clap::Command, refused: &mut Vec<String>) {
+            for arg in command.get_arguments().filter(|arg| arg.get_action().takes_values() && !arg.is_hide_set()) {
+                let needed = command.get_arguments().filter(|o| o.is_required_set() && o.get_id() != arg.get_id());
+                let mut words: Vec<String> = path.iter().map(|word| (*word).to_string()).collect();
+                words.extend(needed.map(|o| o.get_long().map_or("causal".into(), |long| format!("--{long}=x"))));
+                match arg.get_long() {
+                    Some(long) => words.push(format!("--{long}=  ")),
+                    None => words.push("\t".into()),
+                }
+                let why = understood(words.iter().map(OsString::from)).expect_err(&words.join(" "));
+                if why.to_string().contains("' is blank") {
+                    refused.push(words.join(" "));
+                }
+            }
+            for inner in command.get_subcommands() {
+                all(&[path, &[inner.get_name()]].concat(), inner, refused);
+            }
+        }
+        let mut refused = Vec::new();
+        let mut line = Line::command();
+        line.build();
+        all(&["maskloom"], &line, &mut refused);
+        for named in [
+            "doctor --target=  ",
+            "run causal --target=  ",
+            "run causal --python=  ",
+            "export causal --to=x --name=  ",
+            "presets \t",
+        ] {
+            assert!(
+                refused.iter().any(|words| words.strip_prefix("maskloom ") == Some(named)),
+                "{named}: {refused:#?}"
+            );
+        }
+        for given in [&["doctor", "--target", "gpu1"][..], &["run", "causal"], &["run", "causal", "--heads", "4"]] {
+            assert!(understood([&["maskloom"], given].concat().iter().map(OsString::from)).is_ok(), "{given:?}");
+        }
+        let why = understood(["maskloom", "kernels", "build", "causal", "--arch", "sm_80,"].map(OsString::from));
+        assert!(why.expect_err("an empty name").to_string().contains("the value of '--arch <sm_N,...>' is blank"));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::watched::watched;
 use crate::analysis::intent;
 use crate::analysis::lint::Sizes;
 use crate::backends::learning;
+use crate::base::words::bytes;
 use crate::base::{Control, Diagnostic, HostTensor};
 use crate::problem::Problem;
 use crate::tasks::verdicts::{Answer, Place, READ, Verdict, verdicts_on_grid};
@@ -90,7 +91,7 @@ pub(super) fn learns(said: &'static Words, problem: &Problem) -> String {
 }
 
 fn render(said: &'static Words, all: &[Verdict]) -> String {
-    let mut table = Table::told(&["column-who", "column-forward", "column-backward"]);
+    let mut table = Table::told(&["column-who", "column-forward", "column-backward", "column-mask"]);
     let word = |answer: &Answer| match answer {
         Answer::Takes(_) => said.text("verdicts-takes"),
         Answer::Dense(_) => said.text("verdicts-dense"),
@@ -98,7 +99,8 @@ fn render(said: &'static Words, all: &[Verdict]) -> String {
     };
     let mut below = String::new();
     for v in all {
-        table.row([v.who.as_str(), word(&v.forward), word(&v.backward)]);
+        let mask = v.mask_bytes.map_or(String::new(), bytes);
+        table.row([v.who.as_str(), word(&v.forward), word(&v.backward), mask.as_str()]);
         let (forward, backward) = (v.forward.told(said), v.backward.told(said));
         below.push_str(&format!("{}: {forward}\n", v.who));
         if backward != forward {

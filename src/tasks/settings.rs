@@ -77,13 +77,21 @@ pub fn own_mask(said: &'static Words, of: &OwnMask) -> String {
         }
         OwnMask::Window(layers, window, share) => {
             let layers = match layers {
-                Layers::Of(local, all) => said.with("own-layers-of", &[("local", number(local)), ("all", number(all))]),
-                Layers::Some => said.text("own-layers-some").into(),
-                Layers::All => said.text("own-layers-all").into(),
+                Layers::Of(local, all) => {
+                    Some(said.with("own-layers-of", &[("local", number(local)), ("all", number(all))]))
+                }
+                Layers::Some => Some(said.text("own-layers-some").into()),
+                Layers::All => None,
             };
-            let share = format!("{:.1}", 100.0 * share);
-            let figures = [("layers", layers.into()), ("window", number(window)), ("share", Value::from(share))];
-            said.with("own-window", &figures)
+            let share = Value::from(format!("{:.1}", 100.0 * share));
+            let figures = [("window", number(window)), ("share", share)];
+            match layers {
+                Some(layers) => {
+                    let [window, share] = figures;
+                    said.with("own-window", &[("layers", layers.into()), window, share])
+                }
+                None => said.with("own-window-all", &figures),
+            }
         }
         OwnMask::Ranks(n) => said.with("own-ranks", &[("n", number(n))]),
         OwnMask::Captions(n) => said.with("own-captions", &[("n", number(n as u64))]),
@@ -136,13 +144,15 @@ mod tests {
                 OwnMask::Window(Layers::Some, 9, 1.0),
                 "some layers, as layer_types says, see a window of 9 tokens: 100.0%",
             ),
-            (OwnMask::Window(Layers::All, 9, 1.0), "all layers see"),
+            (OwnMask::Window(Layers::All, 9, 1.0), "all layers see a window of 9 tokens: 100.0%"),
             (OwnMask::Ranks(2), "over 2 ranks"),
             (
                 OwnMask::Captions(4),
                 "captions of 4 samples have different lengths: each sample needs its own mask of the text (batch 4, ",
             ),
         ];
+        let one = own_mask(Words::of(Language::English), &OwnMask::Window(Layers::All, 9, 1.0));
+        assert!(!one.contains("One mask for all layers is wrong"), "it is right where all have the same window: {one}");
         for (of, part) in kinds.map(|(kind, part)| (OwnMask::Of(kind), part)).into_iter().chain(others) {
             let english = own_mask(Words::of(Language::English), &of);
             assert!(english.contains(part), "{english}");

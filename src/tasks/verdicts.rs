@@ -11,6 +11,7 @@ mod known_scores;
 mod neighbourhood;
 mod others;
 mod rivals;
+mod sizes;
 mod told;
 
 pub use self::answers::{Answer, Dispatched, Given, How, Scored, Why};
@@ -52,6 +53,9 @@ pub struct Verdict {
     /// The exact call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
+    /// Bytes of the mask that it is given, as lists, bounds or cells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mask_bytes: Option<u64>,
 }
 
 /// The form of a mask for programs without block lists.
@@ -104,6 +108,9 @@ pub fn verdicts_on_grid(
     let mut all = facts.own()?;
     all.extend(facts.torch());
     all.extend(facts.others());
+    for one in &mut all {
+        one.mask_bytes = facts.mask_bytes(one);
+    }
     Ok(all)
 }
 
@@ -256,7 +263,13 @@ impl<'a> Facts<'a> {
             Ok(()) if dense => Answer::Dense(how.clone()),
             Ok(()) => Answer::Takes(how.clone()),
         };
-        Ok(Verdict { who: name.to_string(), forward: answer(forward), backward: answer(backward), call: None })
+        Ok(Verdict {
+            who: name.to_string(),
+            forward: answer(forward),
+            backward: answer(backward),
+            call: None,
+            mask_bytes: None,
+        })
     }
 
     /// Bytes of materialised scores, 4 each; twice that with their probabilities, all kept for a backward pass.
@@ -310,7 +323,13 @@ impl<'a> Facts<'a> {
     fn sdpa(&self, part: &str) -> Verdict {
         let who = format!("torch:sdpa {part}");
         if let Some(why) = self.sdpa_refuses(part) {
-            return Verdict { who, forward: Answer::Refuses(why.clone()), backward: Answer::Refuses(why), call: None };
+            return Verdict {
+                who,
+                forward: Answer::Refuses(why.clone()),
+                backward: Answer::Refuses(why),
+                call: None,
+                mask_bytes: None,
+            };
         }
         let bias = self.problem.score.is_some();
         let gqa = if self.problem.spec().heads == self.problem.spec().kv_heads { "" } else { ", enable_gqa=True" };
@@ -335,7 +354,7 @@ impl<'a> Facts<'a> {
             (true, _) => Answer::Dense(How::BiasGradient(self.learns.clone())),
             _ => forward.clone(),
         };
-        Verdict { who, forward, backward, call: Some(call) }
+        Verdict { who, forward, backward, call: Some(call), mask_bytes: None }
     }
 
     /// The argument of a scale that is not the usual one; empty otherwise.
@@ -353,7 +372,8 @@ impl<'a> Facts<'a> {
             Place::Gpu(_) => self.triton_backward(),
         };
         let flash = self.flash_4(call.clone());
-        vec![Verdict { who: "torch:flex".into(), forward: compiled, backward: triton, call }, flash, self.cudnn_flex()]
+        let triton = Verdict { who: "torch:flex".into(), forward: compiled, backward: triton, call, mask_bytes: None };
+        vec![triton, flash, self.cudnn_flex()]
     }
 
     fn triton_backward(&self) -> Answer {

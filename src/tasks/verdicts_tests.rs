@@ -54,6 +54,45 @@ fn a_window_on_a_gpu_goes_to_flash_attn_with_its_exact_call() {
 }
 
 #[test]
+fn masks_have_the_bytes_of_the_tensors_that_are_passed() {
+    let on = |text, who: &str| {
+        row(&of(&problem(Some(text), None, DType::BF16), &Place::Gpu("sm_90a".into())), who).mask_bytes
+    };
+    let window = "(and (ge q_idx kv_idx) (lt (sub q_idx kv_idx) 40))";
+    // 300 x 300 cells; 3 x 3 blocks of 128 listed by rows and by columns, whole and partial; a window of flash-attn is no tensor
+    assert_eq!(on(window, "torch:sdpa cudnn"), Some(90_000));
+    assert_eq!(on(window, "torch:flex"), Some(4 * 2 * (2 * 9 + 3 + 3)));
+    assert_eq!((on(window, "torch:flex-flash"), on(window, "flash-attn")), (on(window, "torch:flex"), None));
+    assert_eq!(on(window, "FlashMask"), Some(300 * 4));
+    let packed = "(and (ge q_idx kv_idx) (eq (load doc q_idx) (load doc kv_idx)))";
+    // cu_seqlens of three documents twice; three slices of two ranges and a kind
+    assert_eq!((on(packed, "flash-attn varlen"), on(packed, "MagiAttention")), (Some(2 * 4 * 4), Some(3 * 5 * 4)));
+    let per_head = "(ge q_idx (add kv_idx h))";
+    assert_eq!((on(per_head, "torch:sdpa math"), on(per_head, "torch:flex")), (Some(180_000), Some(2 * 192)));
+    let exact = on(window, "cudnn:flex").expect("row ends");
+    assert!((300..10_000).contains(&exact), "{exact}");
+}
+
+/// An H200 refused the backward pass of this preset: "Block sparsity expects sparse_block_size[1]=96 for kv_subtile_factor=1."
+#[test]
+fn flash_trains_where_blocks_are_its_backward_tiles_and_says_that_its_order_is_any() {
+    let with = |(head_dim, head_dim_v), kv| {
+        let block_size = crate::base::BlockSize { q: 128, kv };
+        let given = spec(1, 2, 2, 300, 300, 64);
+        let given = crate::problem::ProblemSpec { dtype: DType::BF16, head_dim, head_dim_v, block_size, ..given };
+        with_mods(given, Some(parse("(ge q_idx kv_idx)", &[]).expect("a mask")), None)
+    };
+    let on = |problem: &Problem, arch: &str| row(&of(problem, &Place::Gpu(arch.into())), "torch:flex-flash").clone();
+    let refused = on(&with((192, 128), 128), "sm_90a");
+    assert!(refused.forward.takes() && !refused.backward.takes(), "{refused:?}");
+    assert!(refused.backward.words().contains("96 keys") && refused.backward.words().contains("BLOCK_SIZE 128 x 96"));
+    let fits = on(&with((192, 128), 96), "sm_90a");
+    assert!(fits.forward.takes() && fits.backward.takes(), "{fits:?}");
+    assert!(fits.backward.words().contains("use_deterministic_algorithms") && !fits.forward.words().contains("order"));
+    assert_eq!(on(&with((64, 64), 128), "sm_100a").backward, Answer::Takes(How::Lists), "Blackwell has an order");
+}
+
+#[test]
 fn gates_that_learn_are_taken_at_every_width() {
     let gate = HostTensor::vector(Data::F32(vec![0.5, 1.5]));
     let score = || parse("(mul score (load gate h))", &[("gate", gate.clone())]).expect("a score mod");
@@ -257,8 +296,11 @@ fn answers_are_told_in_every_language() {
         "todas las puntuaciones en memoria: 703 KiB por capa, el doble con su softmax"
     );
     // the English message and the way out are told apart
-    let refused =
-        Diagnostic::error("score-mod-unsupported", "sdpa runs none").hint("use flex or eager, or remove the score mod");
+    let refused = Diagnostic::error("score-mod-unsupported", "sdpa runs none").hint("use torch:flex, or flex");
     let told = Answer::Refuses(Why::Reported(Box::new(refused))).told(Words::of(Language::Spanish));
     assert!(told.contains("sdpa runs none (") && told.ends_with(')'), "{told}");
+    // a way out that is told by what fits all of its code keeps its figures
+    let full = Diagnostic::error("disk-full", "no room").hint("quux 703 KiB");
+    let told = Answer::Refuses(Why::Reported(Box::new(full))).told(Words::of(Language::Spanish));
+    assert!(told.contains("no room; quux 703 KiB (Libere espacio"), "{told}");
 }

@@ -155,21 +155,30 @@ impl<'a> Flat<'a> {
 
     /// A member's value: a scalar, else its text.
     pub(crate) fn value(&self, member: &Member) -> Value {
-        let text = self.written(member).trim();
-        let inner = |quote| text.strip_prefix(quote)?.strip_suffix(quote).filter(|_| text.len() > 1);
-        if let Some(text) = inner('"').or_else(|| inner('\'')) {
-            return Value::from(text);
+        match self.written(member).trim() {
+            "" if self.form == Form::Yaml => self.below(member),
+            text => scalar(text),
         }
-        match text {
-            "" | "~" | "null" => Value::Null,
-            "true" | "True" => Value::Bool(true),
-            "false" | "False" => Value::Bool(false),
-            _ => text
-                .parse::<f64>()
-                .ok()
-                .and_then(|n| serde_json::Number::from_f64(n).map(Value::Number))
-                .unwrap_or_else(|| Value::from(text)),
+    }
+
+    /// The scalars of a YAML mapping in the lines below its key; null without any.
+    fn below(&self, member: &Member) -> Value {
+        let rest = self.text[member.value_at.end..].split_once('\n').map_or("", |(_, rest)| rest);
+        let lines = rest.lines().take_while(|line| line.trim().is_empty() || line.starts_with([' ', '\t', '#']));
+        let (mut found, mut indent) = (serde_json::Map::new(), None);
+        for line in lines {
+            let text = line.trim_start();
+            if text.is_empty() || text.starts_with('#') {
+                continue;
+            }
+            let deep = line.len() - text.len();
+            let is_key = *indent.get_or_insert(deep) == deep && !text.starts_with('-');
+            if let Some((key, value)) = text.split_once(':').filter(|_| is_key) {
+                let value = value.trim_start();
+                found.insert(key.trim_matches(['"', '\'']).into(), scalar(&value[..scalar_end(value)]));
+            }
         }
+        if found.is_empty() { Value::Null } else { Value::Object(found) }
     }
 
     /// A value as this form writes it.
@@ -207,6 +216,24 @@ impl<'a> Flat<'a> {
     }
 }
 
+/// A value as it is written, without its comment.
+fn scalar(text: &str) -> Value {
+    let inner = |quote| text.strip_prefix(quote)?.strip_suffix(quote).filter(|_| text.len() > 1);
+    if let Some(text) = inner('"').or_else(|| inner('\'')) {
+        return Value::from(text);
+    }
+    match text {
+        "" | "~" | "null" => Value::Null,
+        "true" | "True" => Value::Bool(true),
+        "false" | "False" => Value::Bool(false),
+        _ => match (text.parse::<i64>(), text.parse::<f64>()) {
+            (Ok(n), _) => Value::from(n),
+            (_, Ok(n)) => serde_json::Number::from_f64(n).map_or_else(|| Value::from(text), Value::Number),
+            _ => Value::from(text),
+        },
+    }
+}
+
 /// Bytes of a YAML scalar on one line, without the comment behind it.
 fn scalar_end(text: &str) -> usize {
     if let Some(quote) = text.chars().next().filter(|c| matches!(c, '"' | '\'')) {
@@ -219,6 +246,18 @@ fn scalar_end(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scalars_and_the_mapping_below_a_key_are_read() {
+        let text = "cp_size: 2\nrate: 1e-4 # slow\nparallelism_config:\n  # of accelerate\n  parallelism_config_cp_size: 4\n  \
+                    name: 'a'\n\n  inner:\n    cp_size: 9\nlist:\n  - a: 1\n    b: 2\nlast:\nend: x\n";
+        let flat = Flat::parse("a.yaml", text.as_bytes(), Form::Yaml).unwrap();
+        let of = |key: &str| flat.value(flat.members.iter().find(|member| member.key == key).unwrap());
+        assert_eq!((of("cp_size"), of("rate")), (Value::from(2), Value::from(1e-4)));
+        assert_eq!((of("list"), of("last")), (Value::Null, Value::Null), "no mapping");
+        let below = serde_json::json!({"parallelism_config_cp_size": 4, "name": "a", "inner": null});
+        assert_eq!(of("parallelism_config"), below);
+    }
 
     fn set(name: &str, text: &str, key: &str, value: &str) -> Result<String, Diagnostic> {
         let form = if name.ends_with("toml") { Form::Toml } else { Form::Yaml };

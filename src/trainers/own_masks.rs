@@ -126,21 +126,33 @@ pub(crate) fn own_masks(family: &str, values: &Map<String, Value>, batch: usize)
             Layers::Of(local as u64, kinds.len() as u64)
         });
         let pattern = number("sliding_window_pattern").map(|n| Layers::Of(n.saturating_sub(1), n));
-        let which = kinds.or(pattern).unwrap_or(match ALTERNATING.contains(&family) {
-            true => Layers::Some,
-            false => Layers::All,
-        });
+        let which = match kinds.or(pattern) {
+            Some(Layers::Of(local, all)) if local == all => Layers::All,
+            Some(of) => of,
+            None if ALTERNATING.contains(&family) => Layers::Some,
+            None => Layers::All,
+        };
         let share = window as f64 * (2.0 * 32_768.0 - window as f64 + 1.0) / (32_768.0 * 32_769.0);
         found.push(OwnMask::Window(which, window, share.min(1.0)));
     }
-    let ranks = number("cp_size").or_else(|| number("context_parallel_size")).unwrap_or(1);
-    if ranks > 1 && (get("sliding_window").is_some() || of_family.is_some()) {
+    let accelerate = ranks_of_accelerate(values);
+    let ranks = accelerate.or_else(|| number("context_parallel_size")).unwrap_or(1);
+    // a config of accelerate alone does not say which model it is for
+    let unknown = family.is_empty() && accelerate.is_some();
+    if ranks > 1 && (get("sliding_window").is_some() || of_family.is_some() || unknown) {
         found.push(OwnMask::Ranks(ranks));
     }
     if batch > 1 && PADDED_TEXT.contains(&family) {
         found.push(OwnMask::Captions(batch));
     }
     found
+}
+
+/// The size of accelerate's context parallel: an argument of ParallelismConfig, or a key of the file that `accelerate config` writes.
+fn ranks_of_accelerate(values: &Map<String, Value>) -> Option<u64> {
+    let inner = values.get("parallelism_config").and_then(Value::as_object);
+    let keys = ["cp_size", "parallelism_config_cp_size"];
+    [Some(values), inner].into_iter().flatten().find_map(|of| keys.iter().find_map(|key| of.get(*key)?.as_u64()))
 }
 
 #[cfg(test)]
@@ -169,6 +181,17 @@ mod tests {
         assert!(matches!(found("gemma2", json!({"sliding_window": 9}), 1)[0], OwnMask::Window(Layers::Some, ..)));
         let mistral = found("mistral", json!({"sliding_window": 4096, "cp_size": 2}), 1);
         assert!(matches!(mistral[..], [OwnMask::Window(Layers::All, ..), OwnMask::Ranks(2)]), "{mistral:?}");
+        for config in [
+            json!({"parallelism_config": {"parallelism_config_cp_size": 4}}),
+            json!({"parallelism_config": {"cp_size": 4}, "context_parallel_size": 2}),
+            json!({"parallelism_config_cp_size": 4}),
+        ] {
+            assert_eq!(found("", config.clone(), 1), [OwnMask::Ranks(4)], "accelerate's file names no model");
+            assert_eq!(found("llama", config, 1), [], "a causal model loses no mask");
+        }
+        assert_eq!(found("", json!({"context_parallel_size": 4}), 1), [], "another program's ranks");
+        let every = json!({"sliding_window": 4096, "layer_types": ["sliding_attention", "sliding_attention"]});
+        assert!(matches!(found("qwen2", every, 1)[..], [OwnMask::Window(Layers::All, 4096, _)]));
         assert_eq!(found("llama", json!({"sliding_window": null}), 8), []);
         assert_eq!(found("qwen_image", json!({}), 1), []);
         assert_eq!(found("qwen_image", json!({}), 4), [OwnMask::Captions(4)]);

@@ -274,6 +274,13 @@ mod tests {
     }
 
     #[test]
+    fn the_file_that_accelerate_writes_tells_its_ranks() {
+        let text = "distributed_type: FSDP\nparallelism_config:\n  parallelism_config_cp_size: 2\n";
+        let config = TrainerConfig::read("default_config.yaml", text.as_bytes()).expect("a mapping");
+        assert_eq!(config.own_masks(), [OwnMask::Ranks(2)]);
+    }
+
+    #[test]
     fn families_have_their_real_shapes() {
         assert_eq!(shape(r#"{"model_family": "flux", "resolution": 1024}"#), "text 512 | image 64x64 24/24/128");
         assert_eq!(shape(r#"{"--model_family": "flux", "resolution": 0.25}"#), "text 512 | image 32x32 24/24/128");

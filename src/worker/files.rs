@@ -262,7 +262,8 @@ pub fn is_nothing(error: &std::io::Error) -> bool {
     matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)
 }
 
-fn cannot_read(path: &Path, error: &std::io::Error) -> Diagnostic {
+/// Diagnostic for a file that cannot be read.
+pub fn cannot_read(path: &Path, error: &std::io::Error) -> Diagnostic {
     let shown = path.display();
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => {

@@ -10,16 +10,18 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// How long those that were killed are waited for: a process that holds a GPU goes slowly.
+pub(super) const LAST: Duration = Duration::from_millis(500);
 /// How long what was asked to end is waited for.
 const WHEN_ASKED: Duration = Duration::from_millis(500);
 /// How long the program waits at its end for commands that were asked to end: they are killed after 3 s.
 const PATIENCE: Duration = Duration::from_secs(4);
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Commands whose kin has not ended, and what is left of others.
-static OPEN: Mutex<(usize, Vec<Process>)> = Mutex::new((0, Vec::new()));
+/// Commands whose kin has not ended, and the pipes of all.
+static OPEN: Mutex<(usize, Vec<PathBuf>)> = Mutex::new((0, Vec::new()));
 
-fn open<T>(of: impl FnOnce(&mut (usize, Vec<Process>)) -> T) -> T {
+fn open<T>(of: impl FnOnce(&mut (usize, Vec<PathBuf>)) -> T) -> T {
     of(&mut OPEN.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -27,7 +29,6 @@ fn open<T>(of: impl FnOnce(&mut (usize, Vec<Process>)) -> T) -> T {
 #[derive(Debug)]
 pub(super) struct Kin {
     leader: Option<Process>,
-    pipes: Vec<PathBuf>,
     seen: Vec<Process>,
     over: bool,
 }
@@ -35,8 +36,11 @@ pub(super) struct Kin {
 impl Kin {
     /// Of the leader of a group that was just started.
     pub(super) fn of(leader: u32, pipes: impl IntoIterator<Item = PathBuf>) -> Kin {
-        open(|(commands, _)| *commands += 1);
-        Kin { leader: Process::of(leader), pipes: pipes.into_iter().collect(), seen: Vec::new(), over: false }
+        open(|(commands, all)| {
+            *commands += 1;
+            all.extend(pipes);
+        });
+        Kin { leader: Process::of(leader), seen: Vec::new(), over: false }
     }
 
     /// Remembers what there is now: a stray is found only while its parents live.
@@ -70,17 +74,18 @@ impl Kin {
             return;
         }
         self.ask();
-        let until = Instant::now() + WHEN_ASKED;
-        while self.seen.iter().any(Process::lives) && Instant::now() < until {
-            std::thread::sleep(LOOK);
-        }
+        wait(WHEN_ASKED, || !self.seen.iter().any(Process::lives));
         self.seen.iter().for_each(|one| process::end_stray(one, End::Now));
-        let holds = |one: &Process| !self.seen.contains(one) && one.holds(&self.pipes);
-        let left: Vec<Process> = descendants::left().into_iter().filter(holds).collect();
-        open(|(commands, all)| {
-            *commands -= 1;
-            all.extend(left);
-        });
+        wait(LAST, || !self.seen.iter().any(Process::lives));
+        open(|(commands, _)| *commands -= 1);
+    }
+}
+
+/// Waits until something is over, or for so long.
+pub(super) fn wait(patience: Duration, mut is_over: impl FnMut() -> bool) {
+    let until = Instant::now() + patience;
+    while !is_over() && Instant::now() < until {
+        std::thread::sleep(LOOK);
     }
 }
 
@@ -97,11 +102,16 @@ pub(super) fn pipe<T>(_: &T) -> Option<PathBuf> {
 
 /// At the end of the program: waits for the commands that it has asked to end, and names what they leave.
 pub fn settle() {
-    let until = Instant::now() + PATIENCE;
-    while open(|(commands, _)| *commands > 0) && Instant::now() < until {
-        std::thread::sleep(LOOK);
+    wait(PATIENCE, || open(|(commands, _)| *commands == 0));
+    name_left();
+}
+
+/// Names what was left by commands of this program: one that holds no pipe of theirs may be meant to stay.
+pub(super) fn name_left() {
+    let pipes = open(|(_, pipes)| std::mem::take(pipes));
+    if !pipes.is_empty() {
+        name("it had left its target's session", descendants::left().into_iter().filter(|one| one.holds(&pipes)));
     }
-    name("it had left its target's session", open(|(_, left)| std::mem::take(left)));
 }
 
 /// Says what goes on, and why it may.

@@ -1,7 +1,7 @@
 //! What a signal that ends this process does first: it ends the workers that this process has started.
 //!
-//! Invariant: the process ends as it would without this, with the same status, and within `PATIENCE` and `LAST`; nothing of a
-//! worker's group is left, and nothing that it has started, or what is left is named. A worker that reads its stdin would see the
+//! Invariant: the process ends as it would without this, with the same status, and within `PATIENCE` and `kin::LAST`; nothing of a
+//! worker's group is left, and nothing that it has started, or it is named as `kin` does. A worker that reads its stdin would see the
 //! end by itself; a launch command need not. Must not know what workers do.
 
 use crate::worker::descendants::{self, Process};
@@ -13,12 +13,10 @@ use signal_hook::low_level::emulate_default_handler;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long workers that were asked to end are waited for: a killed `srun` would leave its job behind.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How long the killed ones are waited for: a process that holds a GPU goes slowly.
-const LAST: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The groups of workers that have not been reaped.
@@ -56,19 +54,13 @@ fn end_all(mut asked_again: impl FnMut() -> bool) {
     leaders().iter().for_each(|group| process::end_group(*group, End::Ask));
     strays.iter().for_each(|stray| process::end_stray(stray, End::Ask));
     // the readers of the workers reap them meanwhile
-    let patience = Instant::now() + PATIENCE;
-    while !is_over(&strays) && Instant::now() < patience && !asked_again() {
-        std::thread::sleep(LOOK);
-    }
+    kin::wait(PATIENCE, || is_over(&strays) || asked_again());
     strays.extend(descendants::strays(leaders()));
     leaders().iter().for_each(|group| process::end_group(*group, End::Now));
     strays.iter().for_each(|stray| process::end_stray(stray, End::Now));
-    let last = Instant::now() + LAST;
-    while !is_over(&strays) && Instant::now() < last {
-        std::thread::sleep(LOOK);
-    }
+    kin::wait(kin::LAST, || is_over(&strays));
     kin::name("the system does not let it go", leaders().into_iter().filter_map(Process::of));
-    kin::name("it had left its target's session", descendants::left());
+    kin::name_left();
 }
 
 fn is_over(strays: &[Process]) -> bool {

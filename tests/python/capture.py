@@ -177,6 +177,30 @@ def masks_and_sinks_are_kept_once():
 
 
 @torch.no_grad()
+def masks_that_each_layer_makes_anew_are_not_taken_for_each_other():
+    """The second layer's mask is likely to have the address of the first one's, which is gone."""
+
+    class Layer(torch.nn.Module):
+        def __init__(self, window):
+            super().__init__()
+            self.window = window
+
+        def forward(self, x):
+            at = torch.arange(x.shape[-2])
+            mask = (at[:, None] - at).abs() < self.window
+            return torch.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=mask)
+
+    layers = torch.nn.Sequential(*(Layer(window) for window in (2, 5, 9, 5)))
+    with tool.capture(FILE) as kept:
+        layers(torch.randn(1, 2, 24, 8))
+    found, at = read(), torch.arange(24)
+    for name, window in zip(kept.details, (2, 5, 9, 5), strict=True):
+        expected = (at[:, None] - at).abs() < window
+        assert found[kept.details[name]["mask_tensor"]].expand(1, 1, 24, 24)[0, 0].equal(expected), (name, window)
+    assert sum(name.endswith(".mask") for name in found) == 3
+
+
+@torch.no_grad()
 def what_tokens_say_is_kept_by_prompt():
     from safetensors import safe_open
 
@@ -247,6 +271,7 @@ def main():
         packages_that_are_imported_later_are_seen_and_get_their_functions_back,
         packed_calls_are_taken_apart,
         masks_and_sinks_are_kept_once,
+        masks_that_each_layer_makes_anew_are_not_taken_for_each_other,
         what_tokens_say_is_kept_by_prompt,
         a_checkpointed_layer_is_captured_once,
         memory_has_a_limit_and_a_preview,

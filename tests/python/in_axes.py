@@ -19,6 +19,8 @@ FOLLOWED = (
     ("ring", ("wan_radial", "--arg", "frame=20"), "video 6x4x5", ("video 9x3x4",)),
     ("slopes", ("alibi",), "image 8x8", ("image 6x10",)),
 )
+# frames, rows and columns of the parts of the design's own axes
+EXTENTS = {"box": [(1, 1, 16), (1, 8, 8)], "ring": [(6, 4, 5)]}
 
 
 def parsed(axes):
@@ -43,6 +45,8 @@ def patterns_over_other_axes_are_those_of_another_export():
         preset(name, *args, "--axes", own)
         module = importlib.import_module(f"d_{name}_axes")
         assert module.AXES == parsed(own)
+        if name in EXTENTS:
+            assert [(part.t, part.h, part.w) for part in module._segments(module.AXES)] == EXTENTS[name]
         for number, axes in enumerate((own, *others)):
             more = () if name != "ring" or axes == own else ("--arg", "frame=12")
             want = preset(f"{name}_{number}", *args, *more, "--axes", axes)[1]

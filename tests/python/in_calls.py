@@ -46,6 +46,13 @@ def a_step_beyond_the_design_is_left_and_told():
     said = str(handle.report())
     assert "the last 1 of 81 tokens of a sequence" in said and "80 tokens of a sequence" not in said, said
     handle.remove()
+    # a padded prompt is the whole of its sequence
+    handle = adapter("wide", "transformers").use(model)
+    padded = torch.nn.functional.pad(inputs["input_ids"][:1, :40], (7, 0))
+    model.generate(padded, attention_mask=(torch.arange(47) >= 7).long()[None], **STEPS)
+    said = str(handle.report())
+    assert "attention over 40 x 40 tokens" in said and "the last 47 of" not in said, said
+    handle.remove()
 
 
 def positions_count_from_the_padding():

@@ -122,6 +122,8 @@ for _ in range(3):
 def a_script_runs_without_the_design_and_with_it():
     text, said, errors, status = twice(LLAMA, "sinks", "--calls", "2")
     assert status == 0, errors
+    runs = [line.split(":")[1] for line in errors.splitlines() if line.startswith("maskloom: with")]
+    assert runs == [" without the design", " with the design"], errors
     assert (said["layers"], said["masked"], said["left"], said["compiled"]) == (2, 6, 0, 0), said
     assert "The outputs are those of the first 2 of 3 forward passes" in text and "perplexity" in text, text
     wanted = []

@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import importlib
 import itertools
+import math
 import struct
 import sys
 import threading
@@ -198,11 +199,22 @@ def of_tensor(name, tensor, fields):
     assert tuple(fields[f"{name}_{axis}"] for axis in "bhs") == tensor.stride()[:3], name
 
 
-def of_map(tensor, raw):
+def of_map(tensor, raw, rows):
+    """`rows` of a tensor's tokens are copied at once, 64 elements of each."""
     address, _, *dims_and_strides = struct.unpack("<9Q", raw[:72])
     batch, heads, tokens, width = tensor.shape
     strides = [2 * tensor.stride(axis) for axis in (2, 1, 0)]
     assert (address, dims_and_strides) == (tensor.data_ptr(), [width, tokens, heads, batch, *strides])
+    assert struct.unpack("<4I", raw[72:88]) == (64, rows, 1, 1)
+
+
+def of_word_map(raw, address, line, lines, box):
+    """The same over lines of 32-bit words, one behind the other."""
+    at, _, *rest = struct.unpack("<9Q", raw[:72])
+    extents, strides = rest[:4], rest[4:]
+    assert at == address and extents[0] == line and math.prod(extents[1:]) == lines, (extents, line, lines)
+    assert strides == [4 * math.prod(extents[:n]) for n in (1, 2, 3)], "without a gap"
+    assert struct.unpack("<4I", raw[72:88]) == (*box, 1, 1)
 
 
 def are_the_forward_pass_of(call, launches, stream=7):
@@ -221,8 +233,8 @@ def are_the_forward_pass_of(call, launches, stream=7):
     assert all(fields[name] == HERE.made["kernel"].address(name) != 0 for name in lists)
     assert out.shape == q.shape and out.is_contiguous() and lse.shape == q.shape[:3] and lse.dtype == torch.float32
     if v["tensor_maps"]:
-        for tensor, raw in zip((q, k, v_, out), parts):
-            of_map(tensor, raw)
+        for tensor, raw, rows in zip((q, k, v_, out), parts, (v["tile_q"], v["tile_kv"], v["tile_kv"], v["stored_rows"])):
+            of_map(tensor, raw, rows)
         extra = unpacked(kernel.LAUNCH["hopper"], parts[6])
         assert extra["counter"] != 0 and extra["units"] == tiles == extra["whole"]
     learnt = call.captured[0].data_ptr() if call.captured else HERE.made["kernel"].address("capture0")
@@ -262,9 +274,14 @@ def are_the_backward_pass_of(call, launches, stream=7):
     items = (ctypes.c_int32 * (4 * units)).from_address(fields["items"])
     assert sorted(items[::4]) == sorted(list(range(batch)) * (units // batch)), "work of each batch entry"
     if b["hopper"]:
-        for tensor, raw in zip((call.q, call.k, call.v, call.d_out, dk, dv), parts):
-            of_map(tensor, raw)
-        assert [struct.unpack("<Q", raw[:8])[0] for raw in (parts[6], parts[8])] == [fields["rows"], fields["dq_sum"]]
+        m, n = b["tile_q"], b["tile_kv"]
+        for tensor, raw, box in zip((call.q, call.k, call.v, call.d_out, dk, dv), parts, (m, n, n, m, 64, 64)):
+            of_map(tensor, raw, box)
+        bitmaps = HERE.made["kernel"].arrays["backward_bitmaps"]
+        assert len(bitmaps) % (2 * m) == 0
+        of_word_map(parts[6], fields["rows"], 2 * m, tiles, (2 * m, 1))
+        of_word_map(parts[7], fields["bitmaps"], 2 * m, len(bitmaps) // (2 * m), (2 * m, n // 64))
+        of_word_map(parts[8], fields["dq_sum"], 256, tiles * m * b["qk_width"] // 256, (256, b["part_lines"]))
     learnt = call.captured[0].data_ptr() if call.captured else HERE.made["kernel"].address("backward_capture0")
     found, total = struct.unpack("<2Q", parts[-1][:16])
     assert found == learnt and total != 0
@@ -475,6 +492,22 @@ def wrong_tensors_are_refused_after_right_ones():
                 raise AssertionError(f"not refused: {name}")
 
 
+def mods_that_are_too_many_for_a_parameter_lie_on_the_device():
+    """They are made once where no call gives an address in them; else each call writes them."""
+    here = HERE.made["kernel"]
+    captures = here.variant["captures"]
+    whole, pointed, held = here.mods("", captures, 0, [], False)
+    assert (pointed, held) == (None, []) and not whole.places
+    there, pointed, (words,) = here.mods("", captures, 0, [], True)
+    assert bytes(words.numpy()) == bytes(whole.raw) and pointed is None
+    assert struct.unpack("<Q", bytes(there.raw)[:8]) == (words.data_ptr(),) and not there.places
+    assert here.mods("", captures, 0, [], True)[2][0] is words, "made once"
+    del here.pinned["mods"]
+    there, pointed, held = here.mods("", captures, 1, [], True)
+    assert [name for _, name in there.places] == ["mods"] and held == []
+    assert [name for _, name in pointed.places] == ["captured0"]
+
+
 for CAPABILITY, ARCH in (((8, 0), "sm_80"), ((9, 0), "sm_90a")):
     with Here(CAPABILITY) as HERE:
         calls_have_their_tensors_parameters()
@@ -487,5 +520,6 @@ for CAPABILITY, ARCH in (((8, 0), "sm_80"), ((9, 0), "sm_90a")):
         tensors_at_odd_addresses_are_copied()
         calls_on_another_device_enter_it()
         wrong_tensors_are_refused_after_right_ones()
+        mods_that_are_too_many_for_a_parameter_lie_on_the_device()
         what_is_kept_is_bounded()
 print("the launches have their parameters")

@@ -97,6 +97,6 @@ own-local = every third layer (as its config says) sees everything, the others a
 own-window = { $layers } see a window of { $window } tokens: { $share }% of the causal cells at 32,768 tokens. One mask for all layers is wrong: name the layers of each design
 own-layers-of = { $local } of { $all } layers
 own-layers-some = some layers, as layer_types says,
-own-layers-all = all layers
+own-window-all = all layers see a window of { $window } tokens: { $share }% of the causal cells at 32,768 tokens
 own-ranks = over { $n } ranks accelerate before its refusal threw each layer's mask away and trained full causal attention (accelerate#4177, read): use a context parallel that takes a BlockMask, or Maskloom's plans (maskloom parallel)
 own-captions = captions of { $n } samples have different lengths: each sample needs its own mask of the text (batch { $n }, read at `b`), and the picture's tokens stay free. One mask for the whole batch hides text of one sample or shows padding of another; variable-length attention for each sample is the fast form. Presets qwen_image_padding and flux_text_padding

@@ -288,6 +288,7 @@ hint-use-result-y-f-x = use the result: `y = f(x)` instead of `f(x, out=y)`
 hint-use-torch-flex-flex = use torch:flex, or flex
 hint-choose-bfloat16-float16 = choose bfloat16 or float16
 hint-choose-block-size-128-x = choose BLOCK_SIZE 128 x { $tile }
+hint-choose-block-size-128-x-or = choose BLOCK_SIZE 128 x { $tile }, or use torch:flex, or flex
 hint-journal-f-jsonl-same-command = with --journal F.jsonl the same command takes up the missing points
 hint-words-for-are-given-sbatch = words for it are given by --sbatch=WORD
 hint-write-0-200-200-0 = write [[0, 200], [200, 0]], in GB/s, [from][to]

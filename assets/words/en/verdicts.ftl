@@ -1,6 +1,7 @@
 # What backends and libraries say of a design. Their own error messages stay English.
 takes-lists-bits = block lists; masks as bits, mods compiled in
 takes-lists = block lists, mods compiled in
+takes-lists-any-order = block lists, mods compiled in; gradients are added in any order: under torch.use_deterministic_algorithms PyTorch refuses FLASH with a block mask below SM100. BACKEND="TRITON" keeps an order, and flex with --deterministic, whose price `maskloom run --pass both --deterministic` measures
 takes-lists-scores = block lists, mods compiled in; without torch.compile it keeps { $scores }
 takes-scores = all scores in memory: { $bytes } for each layer, twice that with their softmax
 takes-scores-mask = all scores in memory: { $bytes } for each layer, twice that with their softmax; { $mask }

@@ -97,6 +97,6 @@ own-local = una de cada tres capas (según su config) lo ve todo, las demás una
 own-window = { $layers } ven una ventana de { $window } tokens: { $share }% de las celdas causales con 32,768 tokens. Una sola máscara para todas las capas es un error: indique las capas de cada diseño
 own-layers-of = { $local } de { $all } capas
 own-layers-some = algunas capas, según layer_types,
-own-layers-all = todas las capas
+own-window-all = todas las capas ven una ventana de { $window } tokens: { $share }% de las celdas causales con 32,768 tokens
 own-ranks = en { $n } ranks, accelerate, antes de rechazarlo, descartaba la máscara de cada capa y entrenaba atención causal completa (leído en accelerate#4177): use un paralelismo de contexto que acepte un BlockMask, o los planes de Maskloom (maskloom parallel)
 own-captions = los textos de { $n } muestras tienen longitudes distintas: cada muestra necesita su propia máscara del texto (batch de { $n }, leída en `b`), y los tokens de la imagen quedan libres. Una sola máscara para todo el batch oculta texto de una muestra o deja ver el relleno de otra; la atención de longitud variable por muestra es la forma rápida. Presets qwen_image_padding y flux_text_padding

@@ -288,6 +288,7 @@ hint-use-result-y-f-x = use el resultado: `y = f(x)` en vez de `f(x, out=y)`
 hint-use-torch-flex-flex = use torch:flex, o flex
 hint-choose-bfloat16-float16 = elija bfloat16 o float16
 hint-choose-block-size-128-x = elija BLOCK_SIZE 128 x { $tile }
+hint-choose-block-size-128-x-or = elija BLOCK_SIZE 128 x { $tile }, o use torch:flex, o flex
 hint-journal-f-jsonl-same-command = con --journal F.jsonl la misma orden retoma los puntos que faltan
 hint-words-for-are-given-sbatch = sus argumentos se dan con --sbatch=WORD
 hint-write-0-200-200-0 = escriba [[0, 200], [200, 0]], en GB/s, [from][to]

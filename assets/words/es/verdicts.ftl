@@ -1,6 +1,7 @@
 # Lo que dicen de un diseño los backends y las bibliotecas. Sus propios mensajes de error quedan en inglés.
 takes-lists-bits = listas de bloques; máscaras como bits, mods compilados dentro
 takes-lists = listas de bloques, mods compilados dentro
+takes-lists-any-order = listas de bloques, mods compilados dentro; los gradientes se suman en cualquier orden: con torch.use_deterministic_algorithms PyTorch rechaza FLASH con una máscara de bloques por debajo de SM100. BACKEND="TRITON" mantiene un orden, y también flex con --deterministic, cuyo precio mide `maskloom run --pass both --deterministic`
 takes-lists-scores = listas de bloques, mods compilados dentro; sin torch.compile guarda { $scores }
 takes-scores = todas las puntuaciones en memoria: { $bytes } por capa, el doble con su softmax
 takes-scores-mask = todas las puntuaciones en memoria: { $bytes } por capa, el doble con su softmax; { $mask }

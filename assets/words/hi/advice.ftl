@@ -97,6 +97,6 @@ own-local = हर तीसरी परत (config के अनुसार) 
 own-window = { $layers } { $window } टोकन की विंडो देखती हैं: 32,768 टोकन पर causal सेल का { $share }%। सब परतों के लिए एक मास्क ग़लत है: हर डिज़ाइन की परतें बताएँ
 own-layers-of = { $all } में से { $local } परतें
 own-layers-some = कुछ परतें, layer_types के अनुसार,
-own-layers-all = सब परतें
+own-window-all = सब परतें { $window } टोकन की विंडो देखती हैं: 32,768 टोकन पर causal सेल का { $share }%
 own-ranks = { $n } rank पर accelerate, मना करना शुरू करने से पहले, हर परत का मास्क छोड़कर पूरा causal attention प्रशिक्षित करता था (accelerate#4177 में पढ़ा गया): BlockMask लेने वाला context parallel लें, या Maskloom की योजनाएँ (maskloom parallel)
 own-captions = { $n } नमूनों के कैप्शन अलग-अलग लंबाई के हैं: हर नमूने के टेक्स्ट को अपना मास्क चाहिए (batch { $n }, `b` पर पढ़ा), और चित्र के टोकन खुले रहते हैं। पूरे batch का एक मास्क किसी नमूने का टेक्स्ट छिपाता है या दूसरे की padding दिखाता है; हर नमूने के लिए variable-length attention सबसे तेज़ है। प्रीसेट qwen_image_padding और flux_text_padding

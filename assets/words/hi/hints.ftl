@@ -288,6 +288,7 @@ hint-use-result-y-f-x = नतीजा लें: `f(x, out=y)` की जग�
 hint-use-torch-flex-flex = torch:flex या flex लें
 hint-choose-bfloat16-float16 = bfloat16 या float16 चुनें
 hint-choose-block-size-128-x = BLOCK_SIZE 128 x { $tile } चुनें
+hint-choose-block-size-128-x-or = BLOCK_SIZE 128 x { $tile } चुनें, या torch:flex या flex लें
 hint-journal-f-jsonl-same-command = --journal F.jsonl के साथ वही कमांड छूटे बिंदु पूरे करता है
 hint-words-for-are-given-sbatch = उसके शब्द --sbatch=WORD से दिए जाते हैं
 hint-write-0-200-200-0 = [[0, 200], [200, 0]] लिखें, GB/s में, [from][to]

@@ -1,6 +1,7 @@
 # डिज़ाइन पर बैकएंड और लाइब्रेरी क्या कहते हैं। उनके अपने त्रुटि संदेश अंग्रेज़ी में रहते हैं।
 takes-lists-bits = ब्लॉक सूचियाँ; मास्क बिट के रूप में, mod भीतर कंपाइल
 takes-lists = ब्लॉक सूचियाँ, mod भीतर कंपाइल
+takes-lists-any-order = ब्लॉक सूचियाँ, mod भीतर कंपाइल; ग्रेडिएंट किसी भी क्रम में जुड़ते हैं: torch.use_deterministic_algorithms के साथ PyTorch SM100 से नीचे ब्लॉक मास्क वाले FLASH को मना करता है। BACKEND="TRITON" क्रम रखता है, और --deterministic वाला flex भी, जिसकी क़ीमत `maskloom run --pass both --deterministic` मापता है
 takes-lists-scores = ब्लॉक सूचियाँ, mod भीतर कंपाइल; torch.compile के बिना यह रखता है: { $scores }
 takes-scores = सारे स्कोर मेमोरी में: हर लेयर के लिए { $bytes }, softmax समेत दोगुना
 takes-scores-mask = सारे स्कोर मेमोरी में: हर लेयर के लिए { $bytes }, softmax समेत दोगुना; { $mask }

@@ -97,6 +97,6 @@ own-local = 每三层中有一层（以其 config 为准）看到一切，其余
 own-window = { $layers }只看 { $window } 个 token 的窗口：在 32,768 个 token 时是因果单元格的 { $share }%。所有层共用一个掩码是错的：请写明每个设计用于哪些层
 own-layers-of = { $all } 层中有 { $local } 层
 own-layers-some = 一部分层（见 layer_types）
-own-layers-all = 所有层
+own-window-all = 所有层都只看 { $window } 个 token 的窗口：在 32,768 个 token 时是因果单元格的 { $share }%
 own-ranks = 在 { $n } 个 rank 上，accelerate 在开始拒绝之前会丢掉每层的掩码，训练成完全因果的注意力（读自 accelerate#4177）：请用接受 BlockMask 的上下文并行，或 Maskloom 的方案（maskloom parallel）
 own-captions = { $n } 个样本的文字说明长度不同：每个样本的文本都要有自己的掩码（batch { $n }，按 `b` 读取），图像的 token 不受限。整个 batch 共用一个掩码会遮住某个样本的文本，或露出另一个样本的填充；每个样本用变长注意力最快。预设 qwen_image_padding 和 flux_text_padding

@@ -288,6 +288,7 @@ hint-use-result-y-f-x = 使用返回值：用 `y = f(x)` 代替 `f(x, out=y)`
 hint-use-torch-flex-flex = 使用 torch:flex 或 flex
 hint-choose-bfloat16-float16 = 选择 bfloat16 或 float16
 hint-choose-block-size-128-x = 选择 BLOCK_SIZE 128 x { $tile }
+hint-choose-block-size-128-x-or = 选择 BLOCK_SIZE 128 x { $tile }，或使用 torch:flex 或 flex
 hint-journal-f-jsonl-same-command = 带 --journal F.jsonl 时，同一命令会补上缺少的点
 hint-words-for-are-given-sbatch = 它的参数用 --sbatch=WORD 给出
 hint-write-0-200-200-0 = 写成 [[0, 200], [200, 0]]，以 GB/s 计，[from][to]

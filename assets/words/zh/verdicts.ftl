@@ -1,6 +1,7 @@
 # 后端和库对设计的说法。它们自己的错误信息保持英文。
 takes-lists-bits = 块列表；掩码按位存储，mod 编译在内
 takes-lists = 块列表，mod 编译在内
+takes-lists-any-order = 块列表，mod 编译在内；梯度以任意顺序相加：在 torch.use_deterministic_algorithms 下，PyTorch 在 SM100 以下拒绝带块掩码的 FLASH。BACKEND="TRITON" 保持固定顺序，带 --deterministic 的 flex 也是，其代价由 `maskloom run --pass both --deterministic` 测量
 takes-lists-scores = 块列表，mod 编译在内；没有 torch.compile 时会保存：{ $scores }
 takes-scores = 所有分数都在内存中：每层 { $bytes }，连同其 softmax 为两倍
 takes-scores-mask = 所有分数都在内存中：每层 { $bytes }，连同其 softmax 为两倍；{ $mask }

@@ -2,9 +2,10 @@
 //! that they can be restored.
 //!
 //! Invariant: each window writes into a folder of its own (`slots`); a file is written completely or not at all, on another
-//! thread, about a second after a change; what another window left is removed only after it was written anew; an unreadable
-//! file is set aside and never prevents the start. Must not know what is shown.
+//! thread, about a second after a change; what another window left is removed only after it was written anew. Must not know what is
+//! shown.
 
+mod restore;
 mod slots;
 
 use self::slots::Slot;
@@ -108,9 +109,13 @@ pub(crate) struct Recovery {
     slot: Option<Slot>,
     /// What other windows left, until it is written anew.
     taken_over: Vec<Slot>,
+    /// What they left and cannot be read whole: it stays, and no other window restores it meanwhile.
+    _unread: Vec<Slot>,
     writer: Option<Writer>,
-    /// The documents in their files: id and mark.
+    /// The documents that need no keeping until they change: id and mark.
     kept: Vec<(u64, u64)>,
+    /// Whether these are in files. An untouched first screen is in none until there is something to keep beside it.
+    in_files: bool,
     kept_list: Option<List>,
     kept_view: Option<View>,
     due: Option<f64>,
@@ -135,9 +140,9 @@ impl Recovery {
     /// Reads the state stored in `folder`; None stores nothing.
     pub(crate) fn open(folder: Option<PathBuf>) -> (Recovery, Recovered) {
         let mut recovered = Recovered::default();
-        let (mut slot, mut taken_over) = (None, Vec::new());
+        let (mut slot, mut taken_over, mut unread) = (None, Vec::new(), Vec::new());
         if let Some(folder) = &folder {
-            taken_over = read(folder, &mut recovered);
+            (taken_over, unread) = restore::read(folder, &mut recovered);
             recovered.unsaved = unsaved::newest(folder, &mut recovered.reported);
             match Slot::new(folder) {
                 Ok(made) => slot = Some(made),
@@ -150,7 +155,19 @@ impl Recovery {
         }
         let writer = folder.as_ref().and_then(|_| Writer::start());
         let (kept, kept_list, kept_view, due) = (Vec::new(), None, None, None);
-        (Recovery { folder, slot, taken_over, writer, kept, kept_list, kept_view, due }, recovered)
+        let recovery = Recovery {
+            folder,
+            slot,
+            taken_over,
+            _unread: unread,
+            writer,
+            kept,
+            in_files: false,
+            kept_list,
+            kept_view,
+            due,
+        };
+        (recovery, recovered)
     }
 
     /// Where everything is kept; None: nowhere.
@@ -220,7 +237,8 @@ impl Recovery {
     /// Writes the documents that changed, then the list of all, and removes files that the list does not name.
     fn keep_tabs(&mut self, tabs: &[Tab<'_>], list: List) {
         let (Some(slot), Some(writer)) = (&self.slot, &self.writer) else { return };
-        for tab in tabs.iter().filter(|tab| !self.kept.contains(&(tab.id, tab.mark))) {
+        let in_files = std::mem::replace(&mut self.in_files, true);
+        for tab in tabs.iter().filter(|tab| !in_files || !self.kept.contains(&(tab.id, tab.mark))) {
             let (document, history) = (tab.document.clone(), tab.history.kept(UNDO));
             let bytes = move || stored(&document, history);
             writer.send(Job::Write(slot.folder.join(file_of(tab.id)), Box::new(bytes)));
@@ -323,95 +341,6 @@ fn do_all(batch: Vec<Job>, reported: &Sender<Diagnostic>) {
             Job::Remove(_) => {}
         }
     }
-}
-
-/// Reads the settings, and the documents of all windows that ended; the newest window's come first.
-fn read(folder: &Path, out: &mut Recovered) -> Vec<Slot> {
-    if let Some(text) = text_of(&folder.join(VIEW), out) {
-        match serde_json::from_str(&text) {
-            Ok(view) => out.view = view,
-            Err(e) => set_aside(&folder.join(VIEW), &folder.join(VIEW), &e.to_string(), out),
-        }
-    }
-    let mut taken_over = Vec::new();
-    for slot in Slot::left(folder, &mut out.reported).into_iter().rev() {
-        // what has no room is left for another window
-        if out.tabs.len() < MOST {
-            read_slot(folder, &slot.folder, out);
-            taken_over.push(slot);
-        }
-    }
-    read_old(folder, out);
-    taken_over
-}
-
-fn read_slot(root: &Path, folder: &Path, out: &mut Recovered) {
-    let Some(text) = text_of(&folder.join(LIST), out) else { return };
-    // out of the folder, which is removed when its documents are written anew
-    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let aside = |file: &str| root.join(format!("{name}-{file}"));
-    let list: List = match serde_json::from_str(&text) {
-        Ok(list) => list,
-        Err(e) => return set_aside(folder, &aside("all"), &e.to_string(), out),
-    };
-    let first = out.tabs.is_empty();
-    for (at, (id, place)) in list.tabs.into_iter().enumerate() {
-        let path = folder.join(file_of(id));
-        let Some(text) = text_of(&path, out) else { continue };
-        match opened(&text) {
-            Ok((document, history)) => {
-                if first && at <= list.active {
-                    out.active = out.tabs.len();
-                }
-                out.tabs.push(KeptTab { document, history, place });
-            }
-            Err(why) => set_aside(&path, &aside(&file_of(id)), &why, out),
-        }
-    }
-}
-
-fn opened(text: &str) -> Result<(Document, History), String> {
-    let stored: Stored = serde_json::from_str(text).map_err(|e| e.to_string())?;
-    let first = |why: Vec<Diagnostic>| why.first().map(|d| d.message.clone()).unwrap_or_default();
-    Ok((file::from_json(&stored.document).map_err(first)?, History::restored(stored.history)))
-}
-
-/// The one document that older versions kept. It is kept anew from here on.
-fn read_old(folder: &Path, out: &mut Recovered) {
-    let path = folder.join(OLD_DOCUMENT);
-    let Some(text) = text_of(&path, out) else { return };
-    let place = text_of(&folder.join(OLD_PLACE), out).and_then(|t| serde_json::from_str(&t).ok()).unwrap_or_default();
-    match file::from_json(&text) {
-        Ok(document) => {
-            out.tabs.push(KeptTab { document, history: History::new(), place });
-            // under another name it is there until its owner removes it
-            drop(std::fs::rename(&path, path.with_extension("old.json")));
-        }
-        Err(why) => {
-            let first = why.first().map(|d| d.message.clone()).unwrap_or_default();
-            set_aside(&path, &path, &first, out);
-        }
-    }
-}
-
-fn text_of(path: &Path, out: &mut Recovered) -> Option<String> {
-    let there = files::is_there(path).unwrap_or_else(|why| {
-        out.reported.push(why);
-        false
-    });
-    if !there {
-        return None;
-    }
-    files::read_named_text(path).map_err(|why| out.reported.push(why)).ok()
-}
-
-/// An unreadable file may be valuable to its owner: it is renamed, not overwritten.
-fn set_aside(path: &Path, aside: &Path, why: &str, out: &mut Recovered) {
-    let aside = aside.with_extension("unreadable.json");
-    let moved = std::fs::rename(path, &aside).is_ok();
-    let place = if moved { aside } else { path.to_path_buf() };
-    let message = format!("the state of the last session cannot be read: {why}");
-    out.reported.push(Diagnostic::warning("recovery", message).hint(format!("its file is {}", place.display())));
 }
 
 #[cfg(test)]
@@ -534,6 +463,23 @@ mod tests {
         let (_, recovered) = Recovery::open(folder);
         assert_eq!((names(&recovered.tabs), recovered.active), (vec!["b", "a"], 1));
         assert_eq!(std::fs::read_dir(home.path().join("sessions")).unwrap().count(), 2);
+    }
+
+    /// Only the second was in a file, and the first was gone after a start.
+    #[test]
+    fn an_untouched_first_screen_comes_back_beside_what_was_done() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = Some(home.path().to_path_buf());
+        let (first, second, none, place) = (named("first"), named("second"), History::new(), Place::default());
+        let (mut recovery, _) = Recovery::open(folder.clone());
+        let tabs = [tab(1, 1, &first, &none, &place), tab(2, 1, &second, &none, &place)];
+        recovery.assume(&tabs[..1], 0, &View::default());
+        assert_eq!(recovery.follow(0.0, true, (&tabs[..1], 0), &View::default()).unwrap(), None);
+        assert!(!recovery.slot.as_ref().unwrap().folder.join(LIST).exists(), "nothing was done yet");
+        recovery.follow(0.0, true, (&tabs, 1), &View::default()).unwrap();
+        recovery.finish();
+        let (_, recovered) = Recovery::open(folder);
+        assert_eq!((names(&recovered.tabs), recovered.active), (vec!["first", "second"], 1));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! and one later window takes it over. Must not know what the files hold.
 
 use crate::base::Diagnostic;
-use crate::worker::folders;
+use crate::worker::{files, folders};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -46,10 +46,12 @@ impl Slot {
             Vec::new()
         });
         let mut free = Vec::new();
-        for folder in found.into_iter().filter(|path| path.is_dir()) {
-            match locked(&folder) {
+        for folder in found {
+            // one that another window has just removed is no folder either
+            match std::fs::metadata(&folder).and_then(|about| if about.is_dir() { locked(&folder) } else { Ok(None) }) {
                 Ok(held @ Some(_)) => free.push(Slot { folder, held }),
                 Ok(None) => {}
+                Err(e) if files::is_nothing(&e) => {}
                 Err(e) => reported.push(unseen(&folder, &e.to_string())),
             }
         }
@@ -121,6 +123,13 @@ mod tests {
         std::fs::create_dir_all(home.path().join(FOLDER).join("1").join(LOCK)).unwrap();
         reported.clear();
         assert!(Slot::left(home.path(), &mut reported).is_empty() && reported.len() == 1, "{reported:?}");
+        // nor can what is behind a link that leads to itself be told from a folder; a file beside the folders is none
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("2", home.path().join(FOLDER).join("2")).unwrap();
+        std::fs::write(home.path().join(FOLDER).join("3"), "no folder").unwrap();
+        reported.clear();
+        assert!(Slot::left(home.path(), &mut reported).is_empty());
+        assert_eq!(reported.len(), if cfg!(unix) { 2 } else { 1 }, "{reported:?}");
     }
 
     #[test]

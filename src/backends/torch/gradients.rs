@@ -77,6 +77,9 @@ impl TorchBackend {
             BackendName::TorchFlex | BackendName::TorchFlexFlash if self.torch.device == Device::Cpu => {
                 self.refuse_untrained()
             }
+            BackendName::TorchFlexFlash => {
+                self.torch.facts.capability.map_or(Ok(()), |found| super::rivals::flash_gradients(problem, found))
+            }
             BackendName::CudnnFlex => {
                 self.torch.facts.capability.map_or(Ok(()), |found| super::rivals::cudnn_flex_gradients(problem, found))
             }

@@ -85,6 +85,36 @@ fn reported(message: String) -> Diagnostic {
 
 /// Whether FlashAttention-4 under FlexAttention takes a problem. Errors: its refusal.
 pub fn flash(problem: &Problem, capability: u32) -> Result<(), Diagnostic> {
+    flash_shapes(problem, capability)?;
+    if problem.mask.is_some() && capability / 10 == 9 && !fits_tiles(problem) {
+        let (d, size, tile) = (problem.head_dim, problem.block_size, key_tile(problem));
+        let message = format!(
+            "the forward tiles of FlashAttention-4 at head_dim {d} are 64 or 128 queries by {tile} keys, and BLOCK_SIZE {size} is not made of them"
+        );
+        return Err(Diagnostic::error("flash-refused", message).hint(format!("choose BLOCK_SIZE 128 x {tile}")));
+    }
+    Ok(())
+}
+
+/// The same of its gradients, whose tiles are others: a BLOCK_SIZE of theirs suits the forward pass too.
+pub fn flash_gradients(problem: &Problem, capability: u32) -> Result<(), Diagnostic> {
+    flash_shapes(problem, capability)?;
+    let (d, size, (q, kv)) = (problem.head_dim, problem.block_size, gradient_tile(problem, capability));
+    // a block of Blackwell may have several tiles of keys
+    let fits =
+        size.q.is_multiple_of(q) && if capability / 10 == 9 { size.kv == kv } else { size.kv.is_multiple_of(kv) };
+    if problem.mask.is_none() || fits {
+        return Ok(());
+    }
+    let message = format!(
+        "the backward tiles of FlashAttention-4 at head_dim {d} are {q} queries by {kv} keys, and BLOCK_SIZE {size} is not made of them"
+    );
+    let hint = format!("choose BLOCK_SIZE 128 x {kv}, or use torch:flex, or flex");
+    Err(Diagnostic::error("flash-refused", message).hint(hint))
+}
+
+/// What both passes take, but for the block lists.
+fn flash_shapes(problem: &Problem, capability: u32) -> Result<(), Diagnostic> {
     let refuse = |message: String, hint: &str| Err(Diagnostic::error("flash-refused", message).hint(hint));
     if !matches!(capability / 10, 9..=11) {
         let message = "FlashAttention-4 supports mods and block masks on compute capability 9, 10 and 11 only";
@@ -108,14 +138,6 @@ pub fn flash(problem: &Problem, capability: u32) -> Result<(), Diagnostic> {
             "use torch:flex, or flex",
         );
     }
-    let size = problem.block_size;
-    if problem.mask.is_some() && capability / 10 == 9 && !fits_tiles(problem) {
-        let tile = key_tile(problem);
-        let message = format!(
-            "the forward tiles of FlashAttention-4 at head_dim {d} are 64 or 128 queries by {tile} keys, and BLOCK_SIZE {size} is not made of them"
-        );
-        return refuse(message, &format!("choose BLOCK_SIZE 128 x {tile}"));
-    }
     Ok(())
 }
 
@@ -126,6 +148,19 @@ fn key_tile(problem: &Problem) -> usize {
         (..=128, _) | (..=192, ..=128) => 128,
         (..=192, _) => 112,
         _ => 80,
+    }
+}
+
+/// Queries and keys of a backward tile under block lists; the queries are those that 128 is made of.
+fn gradient_tile(problem: &Problem, capability: u32) -> (usize, usize) {
+    match (capability / 10, problem.head_dim) {
+        (9, ..=64) => (128, 128),
+        (9, ..=128) => (64, 128),
+        (9, ..=192) => (64, 96),
+        (9, _) => (64, 64),
+        // two processors share a tile
+        (_, 192) => (128, 256),
+        _ => (128, 128),
     }
 }
 
@@ -183,6 +218,51 @@ mod tests {
         let striped = with_mods(given, Some(parse("(eq (mod kv_idx 3) 0)", &[]).expect("a mask")), None);
         let words = mask_func(&striped, &Control::new()).expect_err("every third key").message;
         assert!(words.contains("a row has") && words.contains(&grouped(RANGES as u128)), "{words}");
+    }
+
+    #[test]
+    fn flash_trains_with_blocks_of_its_backward_tiles() {
+        let of = |dims, q, kv| {
+            let given = spec(1, 4, 4, 256, 256, 64);
+            let (head_dim, head_dim_v) = dims;
+            let block_size = BlockSize { q, kv };
+            let given = ProblemSpec { dtype: DType::BF16, head_dim, head_dim_v, block_size, ..given };
+            with_mods(given, Some(causal(0)), None)
+        };
+        // flash-attn 4.0.0b36 on an H200: "Block sparsity expects sparse_block_size[1]=96 for kv_subtile_factor=1."
+        let deepseek = of((192, 128), 128, 128);
+        assert_eq!(flash(&deepseek, 90), Ok(()));
+        let why = flash_gradients(&deepseek, 90).expect_err("96 keys");
+        assert!(
+            why.message.contains("64 queries by 96 keys") && why.hint.unwrap().contains("128 x 96"),
+            "{}",
+            why.message
+        );
+        for (dims, q, kv, capability) in [
+            ((64, 64), 128, 128, 90),
+            ((128, 128), 64, 128, 90),
+            ((192, 128), 128, 96, 90),
+            ((192, 192), 128, 96, 90),
+            ((256, 256), 128, 64, 90),
+            ((128, 128), 128, 256, 100),
+            ((192, 128), 128, 256, 100),
+        ] {
+            let problem = of(dims, q, kv);
+            assert_eq!(
+                (flash(&problem, capability), flash_gradients(&problem, capability)),
+                (Ok(()), Ok(())),
+                "{dims:?} {q} {kv}"
+            );
+        }
+        for (dims, q, kv, capability) in
+            [((64, 64), 64, 128, 90), ((128, 128), 128, 64, 90), ((192, 128), 128, 128, 100), ((64, 64), 128, 64, 100)]
+        {
+            assert!(flash_gradients(&of(dims, q, kv), capability).is_err(), "{dims:?} {q} {kv} {capability}");
+        }
+        let unmasked =
+            with_mods(ProblemSpec { dtype: DType::BF16, ..spec(1, 4, 4, 256, 256, 192) }, None, Some(distance_score()));
+        assert_eq!(flash_gradients(&unmasked, 90), Ok(()), "no lists");
+        assert!(flash_gradients(&of((128, 128), 128, 128), 80).is_err(), "what the forward pass refuses");
     }
 
     #[test]

@@ -32,7 +32,9 @@ pub enum How {
     ListsAndBits,
     /// Block lists, mods compiled in.
     Lists,
-    /// The same; not compiled it keeps scores of so many bytes.
+    /// The same; gradients are added in any order.
+    ListsInAnyOrder,
+    /// The same as lists; not compiled it keeps scores of so many bytes.
     ListsOrScores(u64),
     /// Scores of so many bytes in memory.
     Scores(u64),

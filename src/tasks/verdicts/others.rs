@@ -63,7 +63,7 @@ impl Facts<'_> {
             (Place::Cpu, Answer::Takes(_)) => Answer::Refuses(Why::CpuGradients),
             _ => answer.clone(),
         };
-        Verdict { who: "diffusers flex".into(), forward: answer, backward, call }
+        Verdict { who: "diffusers flex".into(), forward: answer, backward, call, mask_bytes: None }
     }
 
     /// All of them run on GPUs only.
@@ -79,7 +79,7 @@ impl Facts<'_> {
             }
             Err(why) => (Answer::Refuses(why.clone()), Answer::Refuses(why), None),
         };
-        Verdict { who: who.into(), forward, backward, call }
+        Verdict { who: who.into(), forward, backward, call, mask_bytes: None }
     }
 
     fn half_only(&self, taken: Result<Taken, Why>) -> Result<Taken, Why> {

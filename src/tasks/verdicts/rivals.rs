@@ -30,23 +30,32 @@ pub(super) fn lowered(
 impl Facts<'_> {
     /// FlashAttention-4 below FlexAttention.
     pub(super) fn flash_4(&self, call: Option<String>) -> Verdict {
-        let lists = || Answer::Takes(How::Lists);
-        let both = |why: Why| (Answer::Refuses(why.clone()), Answer::Refuses(why));
+        let takes = |taken: Result<(), Diagnostic>, how: How| match taken {
+            Ok(()) => Answer::Takes(how),
+            Err(why) => Answer::Refuses(Why::Reported(Box::new(why))),
+        };
         let (forward, backward) = match self.place {
-            Place::Cpu => both(Why::CudaOnlyOf("FlashAttention-4")),
+            Place::Cpu => {
+                let why = Answer::Refuses(Why::CudaOnlyOf("FlashAttention-4"));
+                (why.clone(), why)
+            }
             Place::Gpu(arch) => match rivals::flash(self.problem, digits(arch)) {
-                Err(why) => both(Why::Reported(Box::new(why))),
                 Ok(()) if !self.learns.is_empty() => (
                     Answer::Refuses(Why::BuffersNeedGradients(self.learns.clone())),
                     Answer::Refuses(Why::Quoted(
                         "NYI: Flex Flash Attention bwd doesn't support captured grads yet.".into(),
                     )),
                 ),
-                Ok(()) => (lists(), lists()),
+                forward => {
+                    // PyTorch refuses block lists in a fixed order below compute capability 10
+                    let any = self.problem.mask.is_some() && digits(arch) < 100;
+                    let how = if any { How::ListsInAnyOrder } else { How::Lists };
+                    (takes(forward, How::Lists), takes(rivals::flash_gradients(self.problem, digits(arch)), how))
+                }
             },
         };
         let call = call.map(|call| call.replace(')', ", kernel_options={\"BACKEND\": \"FLASH\"})"));
-        Verdict { who: BackendName::TorchFlexFlash.to_string(), forward, backward, call }
+        Verdict { who: BackendName::TorchFlexFlash.to_string(), forward, backward, call, mask_bytes: None }
     }
 
     /// NVIDIA's flex attention: masks as ranges of keys.
@@ -70,7 +79,7 @@ impl Facts<'_> {
             let scale = self.scale("softmax_scale");
             format!("flex_attn_func(q, k, v, mask_plan=create_mask_plan(mask_func, q, k, v){scale}), tensors as [B, S, H, D]; mask_func: `maskloom export --to-cudnn`")
         });
-        Verdict { who: BackendName::CudnnFlex.to_string(), forward, backward, call }
+        Verdict { who: BackendName::CudnnFlex.to_string(), forward, backward, call, mask_bytes: None }
     }
 
     /// A mask as slices.

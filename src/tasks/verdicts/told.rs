@@ -76,6 +76,7 @@ impl How {
         match self {
             How::ListsAndBits => plain("takes-lists-bits"),
             How::Lists => plain("takes-lists"),
+            How::ListsInAnyOrder => plain("takes-lists-any-order"),
             How::ListsOrScores(size) => {
                 said.with("takes-lists-scores", &[("scores", How::Scores(*size).told(said).into())])
             }
@@ -128,15 +129,14 @@ impl Why {
         match self {
             Why::Quoted(words) => words.to_string(),
             Why::Reported(why) => {
-                // figures stand in the English message, the way out alone is told whole
-                match (said.way_out(&why.code, why.hint.as_deref()), &why.hint) {
-                    (_, None) => said.reported(&why.code, &why.message),
-                    (None, Some(hint)) => said.reported(&why.code, &format!("{}; {hint}", why.message)),
-                    (Some(way_out), Some(_)) => {
-                        let chinese = said.language() == Language::Chinese;
-                        let [open, close] = if chinese { ["（", "）"] } else { [" (", ")"] };
-                        format!("{}{open}{way_out}{close}", said.reported(&why.code, &why.message))
-                    }
+                // figures stand in the English message, and in an English way out that is not told whole
+                let (own, english) = said.ways_out(&why.code, why.hint.as_deref());
+                let rest = english.map_or(String::new(), |hint| format!("; {hint}"));
+                let reported = said.reported(&why.code, &format!("{}{rest}", why.message));
+                let [open, close] = if said.language() == Language::Chinese { ["（", "）"] } else { [" (", ")"] };
+                match own {
+                    None => reported,
+                    Some(way_out) => format!("{reported}{open}{way_out}{close}"),
                 }
             }
             Why::CudaOnly => plain("refuses-cuda-only"),

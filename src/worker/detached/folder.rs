@@ -134,17 +134,23 @@ impl Folder {
         files::save(&self.at.join(name), &bytes)
     }
 
-    fn read<T: serde::de::DeserializeOwned>(&self, name: &str) -> Option<T> {
-        serde_json::from_slice(&files::read(&self.at.join(name)).ok()?).ok()
+    /// One of its files; None: it is not written yet. Errors: it cannot be read.
+    fn read<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Diagnostic> {
+        let path = self.at.join(name);
+        if !files::is_there(&path)? {
+            return Ok(None);
+        }
+        let text = files::read_named_text(&path)?;
+        serde_json::from_str(&text).map(Some).map_err(|e| {
+            Diagnostic::error("job-file", format!("the job {} cannot be read: {name}: {e}", self.id()))
+                .hint("another version of Maskloom may have written it")
+        })
     }
 
     /// Its work. Errors: it cannot be read.
     pub fn batch(&self) -> Result<Batch, Diagnostic> {
-        let text = files::read_named_text(&self.at.join("job.json"))?;
-        serde_json::from_str(&text).map_err(|e| {
-            Diagnostic::error("job-file", format!("the job {} cannot be read: {e}", self.id()))
-                .hint("another version of Maskloom may have written it")
-        })
+        let missing = || files::cannot_read(&self.at.join("job.json"), &std::io::ErrorKind::NotFound.into());
+        self.read("job.json")?.ok_or_else(missing)
     }
 
     /// This process does it from now on.
@@ -154,8 +160,8 @@ impl Folder {
         self.write("began.json", &Began { pid, start, boot, host: machine::host(), at: now() })
     }
 
-    /// Who does it.
-    pub fn began(&self) -> Option<Began> {
+    /// Who does it; None: nobody yet.
+    pub fn began(&self) -> Result<Option<Began>, Diagnostic> {
         self.read("began.json")
     }
 
@@ -180,15 +186,20 @@ impl Folder {
         self.write("end.json", &Ended { cancelled, at: now() })
     }
 
-    /// The pieces behind the first `after`, within the limits of one answer, and whether there are more; all are counted.
-    fn pieces(&self, after: usize) -> (Vec<Piece>, bool, usize) {
-        let Ok(file) = std::fs::File::open(self.at.join("pieces.jsonl")) else { return (Vec::new(), false, 0) };
+    /// The pieces behind the first `after`, within the limits of one answer, and whether there are more; all are counted. Errors: they
+    /// cannot be read.
+    fn pieces(&self, after: usize) -> Result<(Vec<Piece>, bool, usize), Diagnostic> {
+        let path = self.at.join("pieces.jsonl");
+        if !files::is_there(&path)? {
+            return Ok((Vec::new(), false, 0));
+        }
+        let mut lines = BufReader::new(files::open(&path)?.0);
         let (mut found, mut bytes, mut count) = (Vec::new(), 0, 0);
-        let mut lines = BufReader::new(file);
         let mut line = Vec::new();
         loop {
             line.clear();
-            if !matches!(lines.read_until(b'\n', &mut line), Ok(n) if n > 0) || line.last() != Some(&b'\n') {
+            lines.read_until(b'\n', &mut line).map_err(|e| files::cannot_read(&path, &e))?;
+            if line.last() != Some(&b'\n') {
                 break;
             }
             let room = found.len() < PIECES && bytes < BYTES;
@@ -199,7 +210,7 @@ impl Folder {
             count += 1;
         }
         let more = count > after + found.len();
-        (found, more, count)
+        Ok((found, more, count))
     }
 
     /// What changes when a piece or the end is written: the length of the one, and whether the other is there.
@@ -212,16 +223,17 @@ impl Folder {
     pub fn part(&self, after: usize) -> Result<JobPart, Diagnostic> {
         // the state first: a piece that comes in between is told with the next part
         let info = self.info()?;
-        let (pieces, more, _) = self.pieces(after);
+        let (pieces, more, _) = self.pieces(after)?;
         let batch = if after == 0 { Some(Box::new(self.batch()?)) } else { None };
         Ok(JobPart { info, batch, pieces, more })
     }
 
     /// How it is.
     pub fn info(&self) -> Result<JobInfo, Diagnostic> {
-        let (batch, began, ended) = (self.batch()?, self.began(), self.read::<Ended>("end.json"));
-        let progress: Progress = self.read("progress.json").unwrap_or_default();
-        let (_, _, done) = self.pieces(usize::MAX);
+        let (batch, began, ended) = (self.batch()?, self.began()?, self.read::<Ended>("end.json")?);
+        // words alone
+        let progress: Progress = self.read("progress.json").ok().flatten().unwrap_or_default();
+        let (_, _, done) = self.pieces(usize::MAX)?;
         let state = match (&began, &ended) {
             (_, Some(end)) if end.cancelled => JobState::Cancelled,
             (_, Some(_)) => JobState::Ended,
@@ -394,11 +406,32 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_a_job_that_cannot_be_read_is_told_and_not_taken_for_none() {
+        for name in ["began.json", "end.json", "pieces.jsonl"] {
+            let home = tempfile::tempdir().unwrap();
+            let job = Folder::make(home.path(), &batch(2)).unwrap();
+            job.begin().unwrap();
+            job.add(&piece(0, 1)).unwrap();
+            let _ = std::fs::remove_file(job.at.join(name));
+            // a folder of this name cannot be read as a file
+            std::fs::create_dir(job.at.join(name)).unwrap();
+            let why = job.info().unwrap_err();
+            assert!(why.message.contains(name), "{why:?}");
+            assert_eq!(job.part(0).unwrap_err(), why);
+            assert!(job.unread(&why).title.contains(name));
+        }
+        let home = tempfile::tempdir().unwrap();
+        let job = Folder::make(home.path(), &batch(2)).unwrap();
+        std::fs::write(job.at.join("began.json"), "{").unwrap();
+        assert!(job.began().unwrap_err().message.contains("began.json"), "it may run: it is not begun again");
+    }
+
+    #[test]
     fn another_boot_another_process_and_another_host_are_not_taken_for_it() {
         let jobs = tempfile::tempdir().unwrap();
         let job = Folder::make(jobs.path(), &batch(1)).unwrap();
         job.begin().unwrap();
-        let began = job.began().unwrap();
+        let began = job.began().unwrap().unwrap();
         assert!(lives(&began));
         for other in [
             Began { boot: "another".into(), ..began.clone() },

@@ -37,7 +37,7 @@ pub fn main(folder: &Path) -> ExitCode {
 
 fn run(job: &Folder) -> Result<(), Diagnostic> {
     let batch = job.batch()?;
-    if job.began().is_some() {
+    if job.began()?.is_some() {
         let message = format!("the job {} was begun before", job.id());
         return Err(Diagnostic::error("job-begun", message).hint("start a new one"));
     }

@@ -35,8 +35,8 @@ pub(super) fn start(jobs: &Path, batch: &Batch) -> Result<String, Diagnostic> {
     };
     let mut child = process::own_group(&mut command).spawn().map_err(|e| failed(e.to_string()))?;
     let until = Instant::now() + PATIENCE;
-    while job.began().is_none() {
-        if process::has_ended(&mut child) && job.began().is_none() {
+    while job.began()?.is_none() {
+        if process::has_ended(&mut child) && job.began()?.is_none() {
             let said = std::fs::read_to_string(job.path().join("log")).unwrap_or_default();
             let status = child.wait().map_or_else(|e| e.to_string(), process::ending);
             return Err(failed(format!("{status} {}", said.trim())));
@@ -58,7 +58,7 @@ pub(super) fn cancel(job: &Folder) -> Result<JobInfo, Diagnostic> {
     if !info.own {
         return Err(job.of_another());
     }
-    match (info.state, job.began()) {
+    match (info.state, job.began()?) {
         (JobState::Elsewhere, _) => {
             let message = format!("the job {} runs on {}, which cannot be reached from here", job.id(), info.host);
             return Err(Diagnostic::error("job-elsewhere", message).hint("cancel it on that machine"));

@@ -267,7 +267,8 @@ def choose(
     begins = part is not None and bool(fitting)
     fitting = fitting or [d for d in meant if d.fits(q_len, kv_len) and (part is None or not d.grids)]
     reason = None
-    if not fitting and part not in (None, q_len):
+    # a padded prompt has more queries than its sequence has tokens
+    if not fitting and part is not None and part < q_len:
         lengths = " or ".join(dict.fromkeys("{} x {}".format(*d.lengths) for d in meant))
         grid = f" over a grid of {_text(meant[0].grids)}" if meant[0].grids else ""
         reason = f"the last {part} of {q_len} tokens of a sequence, whose keys are cached: the design is made for {lengths}{grid}"
