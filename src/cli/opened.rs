@@ -9,7 +9,7 @@ use super::remarks::Remark;
 use crate::base::{BlockSize, Diagnostic, HostTensor, Severity, Source};
 use crate::document::compile::{Compiled, Environment, compile};
 use crate::document::model::*;
-use crate::document::pasted::Tables;
+use crate::document::pasted::{Sizes, Tables};
 use crate::document::{file, library};
 use crate::ir::graph::ModKind;
 use crate::problem::Problem;
@@ -247,13 +247,10 @@ pub(super) fn from_code(
         name_after(&mut document, path, &chosen.entry);
         said.extend(taken(chosen));
     }
-    if let Some(sizes) = layer.and_then(|l| l.sizes) {
-        let line = Source::new("", text.as_str()).line_column(sizes.span.start).0;
-        said.extend(overrides.take_sizes(&mut document, &sizes, line));
-    }
+    let source = Source::new("", text.as_str());
+    let stated = layer.and_then(|l| l.sizes).map(|sizes| Sizes::of(&sizes, &source)).unwrap_or_default();
     let tables = layer.and_then(|l| l.result.as_deref()).map(Tables::of).unwrap_or_default();
-    let stated = layer.and_then(|l| l.sizes).unwrap_or_default();
-    said.extend(overrides.take_tables(&mut document, &stated, &tables));
+    said.extend(overrides.take_sizes(&mut document, &stated, tables)?);
     Ok(Opened { document, files, said, chosen })
 }
 

@@ -7,9 +7,8 @@ use super::out::Failure;
 use super::remarks::{Remark, Size};
 use crate::base::{BlockSize, DType, Diagnostic, Layout};
 use crate::document::model::{Axes, Axis, Document};
-use crate::document::pasted::Tables;
+use crate::document::pasted::{Sizes, Tables};
 use crate::document::{edit, resize};
-use crate::python::TextSizes;
 
 /// The flags.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -70,10 +69,7 @@ impl Overrides {
     pub(super) fn apply_settings(&self, document: &mut Document) {
         let s = &mut document.settings;
         if let Some(heads) = self.heads {
-            if s.kv_heads == s.heads && self.kv_heads.is_none() {
-                s.kv_heads = heads;
-            }
-            s.heads = heads;
+            s.set_heads(heads);
         }
         if let Some(dim) = self.head_dim {
             s.head_dim = dim;
@@ -89,63 +85,63 @@ impl Overrides {
         s.seed = self.seed.unwrap_or(s.seed);
     }
 
-    /// Takes the sizes of the text's own create_block_mask if no flag sets them, and reports them.
-    pub(super) fn take_sizes(&self, document: &mut Document, sizes: &TextSizes, line: usize) -> Option<Remark> {
-        let mut taken = Vec::new();
-        let no_axes = self.axes.is_none() && self.seq.is_none();
-        if let (true, Some(q), Some(kv)) = (no_axes, sizes.q_len, sizes.kv_len) {
-            document.axes = Axes::same(Axis::tokens(q));
-            if q != kv && self.kv_seq.is_none() && self.kv_axes.is_none() {
-                document.axes.kv = Some(Axis::tokens(kv));
-            }
-            taken.push(Size::Tokens(q, kv));
+    /// Takes the sizes that code is made for where no flag sets them, and reports them: those of the text's own create_block_mask,
+    /// then those of the tables that it reads, as a paste does in the window.
+    pub(super) fn take_sizes(
+        &self,
+        document: &mut Document,
+        stated: &Sizes,
+        tables: Tables,
+    ) -> Result<Vec<Remark>, Failure> {
+        let (stated, tables) = self.left_to_code(stated, tables);
+        let own = tables.made_for(&stated);
+        let (mut said, mut read) = (Vec::new(), Vec::new());
+        let mut tell = |is_stated: bool, size: Size| if is_stated { said.push(size) } else { read.push(size) };
+        if let Some((q, kv)) = own.lengths() {
+            document.axes = Axes { q: Axis::tokens(q), kv: (q != kv).then(|| Axis::tokens(kv)) };
+            self.apply(document)?;
+            let lengths = Size::Tokens(document.axes.q.len(), document.axes.kv().len());
+            tell(stated.q_len.or(stated.kv_len).is_some(), lengths);
         }
         let settings = &mut document.settings;
-        if let (None, Some(batch)) = (self.batch, sizes.batch) {
+        if let Some(batch) = own.batch {
             settings.batch = batch;
-            taken.push(Size::Batch(batch));
+            tell(stated.batch == own.batch, Size::Batch(batch));
         }
-        if let (None, None, Some(heads)) = (self.heads, self.kv_heads, sizes.heads) {
+        if let Some(heads) = own.heads {
             (settings.heads, settings.kv_heads) = (heads, heads);
-            taken.push(Size::Heads(heads));
+            tell(stated.heads == own.heads, Size::Heads(heads));
         }
-        if let (None, Some(size)) = (self.block_size, sizes.block_size) {
+        if let Some(size) = stated.block_size {
             settings.block_size = size;
-            taken.push(Size::Blocks(size));
+            tell(true, Size::Blocks(size));
         }
-        (!taken.is_empty()).then_some(Remark::Sizes { line, sizes: taken })
+        let said = (!said.is_empty()).then_some(Remark::Sizes { line: stated.line, sizes: said });
+        let read = (!read.is_empty()).then_some(Remark::Tables { names: own.tables, sizes: read });
+        Ok(said.into_iter().chain(read).collect())
     }
 
-    /// Takes lengths, heads and batch from the tables that the code reads at `q_idx`, `kv_idx`, `h` and `b` themselves, where neither
-    /// a flag nor the text's own create_block_mask says them, as a pasted text does in the window; reports what was taken.
-    pub(super) fn take_tables(&self, document: &mut Document, stated: &TextSizes, tables: &Tables) -> Option<Remark> {
-        let (mut taken, mut names) = (Vec::new(), Vec::new());
-        let mut of = |table: &Option<(usize, String)>| {
-            let (len, name) = table.clone().filter(|(len, _)| *len > 0)?;
-            names.push(name);
-            Some(len)
+    /// What no flag sets.
+    fn left_to_code(&self, stated: &Sizes, tables: Tables) -> (Sizes, Tables) {
+        let axes = self.axes.is_none() && self.seq.is_none();
+        let keys = axes && self.kv_seq.is_none() && self.kv_axes.is_none();
+        let heads = self.heads.is_none() && self.kv_heads.is_none();
+        let batch = self.batch.is_none();
+        let stated = Sizes {
+            line: stated.line,
+            q_len: stated.q_len.filter(|_| axes),
+            kv_len: stated.kv_len.filter(|_| keys),
+            heads: stated.heads.filter(|_| heads),
+            batch: stated.batch.filter(|_| batch),
+            block_size: stated.block_size.filter(|_| self.block_size.is_none()),
         };
-        let no_axes = self.axes.is_none() && self.seq.is_none() && self.kv_seq.is_none() && self.kv_axes.is_none();
-        if no_axes && stated.q_len.is_none() && stated.kv_len.is_none() {
-            let (q, kv) = (of(&tables.q_len), of(&tables.kv_len));
-            if let (Some(q), Some(kv)) = (q.or(kv), kv.or(q)) {
-                document.axes = Axes { q: Axis::tokens(q), kv: (q != kv).then(|| Axis::tokens(kv)) };
-                taken.push(Size::Tokens(q, kv));
-            }
-        }
-        let settings = &mut document.settings;
-        let no_heads = self.heads.is_none() && self.kv_heads.is_none() && stated.heads.is_none();
-        if let Some(heads) = no_heads.then(|| of(&tables.heads)).flatten() {
-            (settings.heads, settings.kv_heads) = (heads, heads);
-            taken.push(Size::Heads(heads));
-        }
-        let no_batch = self.batch.is_none() && stated.batch.is_none();
-        if let Some(batch) = no_batch.then(|| of(&tables.batch)).flatten() {
-            settings.batch = batch;
-            taken.push(Size::Batch(batch));
-        }
-        names.dedup();
-        (!taken.is_empty()).then_some(Remark::Tables { names, sizes: taken })
+        let tables = Tables {
+            q_len: tables.q_len.filter(|_| axes),
+            kv_len: tables.kv_len.filter(|_| keys),
+            heads: tables.heads.filter(|_| heads),
+            batch: tables.batch.filter(|_| batch),
+        };
+        (stated, tables)
     }
 
     fn axes_of(&self, now: &Axes) -> Result<Option<Axes>, Diagnostic> {

@@ -32,6 +32,8 @@ pub mod page;
 mod painted;
 pub mod pasted;
 #[cfg(test)]
+mod pasted_tests;
+#[cfg(test)]
 mod pattern_tests;
 pub mod reorder;
 pub mod resize;

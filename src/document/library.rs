@@ -75,7 +75,7 @@ macro_rules! presets {
 /// In the order of the menus: from common to special.
 const MASKS: &[Pattern] = patterns![Mask:
     "causal", "sliding_window", "local_window", "prefix_lm", "packed_documents", "text_padding", "key_padding",
-    "attention_sinks", "window_sinks", "block_stripes", "chunked_causal", "block_causal", "dilated_window", "global_window", "strided", "bigbird",
+    "attention_sinks", "window_sinks", "block_stripes", "chunked_causal", "block_causal", "next_scale", "dilated_window", "global_window", "strided", "bigbird",
     "natten_2d", "natten_3d", "natten_tiled", "natten_morton", "sta_2d", "sta_3d", "shifted_windows", "axial",
     "radial", "svg_spatial", "svg_temporal", "joint_blocks", "regional_prompting", "vision_cross_attention",
     "shared_prefix", "shared_prefixes", "document_mask", "batched", "block_diffusion", "block_topk", "tree_decoding",
@@ -128,6 +128,7 @@ const PRESETS: &[Preset] = presets![
     "wan_5b_natten",
     "wan_block_causal",
     "wan_self_forcing",
+    "var_512",
     "ltx_video_full",
     "ltx_video",
     "ltx_video_13b",

@@ -344,6 +344,14 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Other query heads: key and value heads that were as many stay as many.
+    pub fn set_heads(&mut self, heads: usize) {
+        if self.kv_heads == self.heads {
+            self.kv_heads = heads;
+        }
+        self.heads = heads;
+    }
+
     /// The settings of a new document: one batch entry of bfloat16, every query head with its own keys, raced by the
     /// backends that need no PyTorch.
     pub fn new(heads: usize, head_dim: usize) -> Settings {

@@ -72,6 +72,21 @@ pub struct Sizes {
     pub block_size: Option<BlockSize>,
 }
 
+/// The sizes that a text's code is made for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MadeFor {
+    /// Query tokens.
+    pub q_len: Option<usize>,
+    /// Key tokens.
+    pub kv_len: Option<usize>,
+    /// Query heads.
+    pub heads: Option<usize>,
+    /// Entries of the batch.
+    pub batch: Option<usize>,
+    /// The tables that say one of these, each once.
+    pub tables: Vec<String>,
+}
+
 /// The limit of a text's own run to find its mods, in steps and in bytes of tensors; a text beyond it is read without a
 /// run.
 const STEPS: u64 = 1_000_000;
@@ -142,6 +157,39 @@ impl Tables {
         tables
     }
 
+    /// The sizes that code is made for: those that its create_block_mask states, else the lengths of these tables. One head or
+    /// entry in the call is a mask that serves all of them, not a number of them.
+    pub fn made_for(&self, stated: &Sizes) -> MadeFor {
+        let mut tables: Vec<String> = Vec::new();
+        let mut size = |stated: Option<usize>, table: &Option<(usize, String)>| {
+            stated.or_else(|| {
+                let (len, name) = table.as_ref().filter(|(len, _)| *len > 0)?;
+                if !tables.contains(name) {
+                    tables.push(name.clone());
+                }
+                Some(*len)
+            })
+        };
+        let several = |n: Option<usize>| n.filter(|n| *n > 1);
+        let q_len = size(stated.q_len, &self.q_len);
+        let kv_len = size(stated.kv_len, &self.kv_len);
+        let heads = size(several(stated.heads), &self.heads);
+        let batch = size(several(stated.batch), &self.batch);
+        MadeFor { q_len, kv_len, heads, batch, tables }
+    }
+
+    /// Those that are shorter than a document.
+    fn shorter_than(self, document: &Document) -> Tables {
+        let short = |table: Option<(usize, String)>, has: usize| table.filter(|(len, _)| *len > 0 && *len < has);
+        let (axes, settings) = (&document.axes, &document.settings);
+        Tables {
+            q_len: short(self.q_len, axes.q.len()),
+            kv_len: short(self.kv_len, axes.kv().len()),
+            batch: short(self.batch, settings.batch),
+            heads: short(self.heads, settings.heads),
+        }
+    }
+
     /// Adds what a mod reads; the shortest table of each index counts, beyond which the mod would read what is not there.
     fn read_by(&mut self, made: &Mod) {
         for found in access(made) {
@@ -163,6 +211,13 @@ impl Tables {
                 }
             }
         }
+    }
+}
+
+impl MadeFor {
+    /// Query and key tokens; one of them serves for both.
+    pub fn lengths(&self) -> Option<(usize, usize)> {
+        Some((self.q_len.or(self.kv_len)?, self.kv_len.or(self.q_len)?))
     }
 }
 
@@ -189,21 +244,16 @@ pub fn own_sizes(document: &Document, compiled: &Compiled) -> Option<OwnSizes> {
     let [q, kv] = [document.axes.q.len(), document.axes.kv().len()];
     compiled.layers.iter().find_map(|layer| {
         let made = layer.result.as_ref().filter(|_| has_text(document, layer.id))?;
-        let tables = Tables::of(made);
-        let short =
-            |table: &Option<(usize, String)>, has: usize| table.clone().filter(|(len, _)| *len > 0 && *len < has);
-        let asked = layer.sizes.unwrap_or_default();
-        let (of_q, of_kv) = (short(&tables.q_len, q), short(&tables.kv_len, kv));
-        let (of_h, of_b) = (short(&tables.heads, settings.heads), short(&tables.batch, settings.batch));
-        let length = |table: &Option<(usize, String)>| table.as_ref().map(|(len, _)| *len);
-        let new_q = asked.q_len.or(length(&of_q)).or(if q == kv { length(&of_kv) } else { None }).unwrap_or(q);
-        let new_kv = asked.kv_len.or(length(&of_kv)).or(if q == kv { Some(new_q) } else { None }).unwrap_or(kv);
-        let heads = asked.heads.filter(|n| *n > 1).or(length(&of_h)).unwrap_or(settings.heads);
-        let batch = asked.batch.filter(|n| *n > 1).or(length(&of_b)).unwrap_or(settings.batch);
+        let tables = Tables::of(made).shorter_than(document);
+        let asked = layer.sizes.map(|sizes| Sizes::at(&sizes, 0)).unwrap_or_default();
+        let own = tables.made_for(&asked);
+        let new_q = own.q_len.or(own.kv_len.filter(|_| q == kv)).unwrap_or(q);
+        let new_kv = own.kv_len.or((q == kv).then_some(new_q)).unwrap_or(kv);
+        let (heads, batch) = (own.heads.unwrap_or(settings.heads), own.batch.unwrap_or(settings.batch));
         if (new_q, new_kv, heads, batch) == (q, kv, settings.heads, settings.batch) {
             return None;
         }
-        let named = [of_q, of_kv, of_h, of_b].into_iter().flatten().next();
+        let named = [tables.q_len, tables.kv_len, tables.heads, tables.batch].into_iter().flatten().next();
         let from = match (named, layer.sizes) {
             (Some((len, name)), _) => format!("`{name}` has {len} entries"),
             (None, _) => "its create_block_mask says so".to_string(),
@@ -221,9 +271,14 @@ fn has_text(document: &Document, id: u64) -> bool {
 }
 
 impl Sizes {
-    fn of(asked: &TextSizes, source: &Source) -> Sizes {
-        let TextSizes { batch, heads, q_len, kv_len, block_size, span, .. } = *asked;
-        Sizes { line: source.line_column(span.start).0, batch, heads, q_len, kv_len, block_size }
+    /// Of a call that was met in a text.
+    pub fn of(asked: &TextSizes, source: &Source) -> Sizes {
+        Sizes::at(asked, source.line_column(asked.span.start).0)
+    }
+
+    fn at(asked: &TextSizes, line: usize) -> Sizes {
+        let TextSizes { batch, heads, q_len, kv_len, block_size, .. } = *asked;
+        Sizes { line, batch, heads, q_len, kv_len, block_size }
     }
 }
 
@@ -438,96 +493,5 @@ fn calls<'a>(e: &'a Expr, found: &mut impl FnMut(&'a Expr)) {
             }
         }
         found(e);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FACTORY: &str = "def make(window, sinks=2, scale=1.0):\n    def mask_mod(b, h, q_idx, kv_idx):\n        return (q_idx - kv_idx < window) | (kv_idx < sinks)\n    return mask_mod\n";
-
-    /// Entry, whether it is a score mod, arguments.
-    type Found = (String, bool, Vec<(String, ArgValue)>);
-
-    fn mods(text: &str) -> Vec<Found> {
-        read(text).mods.into_iter().map(|m| (m.entry, m.score, m.args.into_iter().collect())).collect()
-    }
-
-    #[test]
-    fn the_call_in_the_text_gives_the_factory_and_its_arguments() {
-        let wanted = vec![(
-            "make".to_string(),
-            false,
-            vec![("sinks".into(), ArgValue::Int(4)), ("window".into(), ArgValue::Int(512))],
-        )];
-        for call in [
-            "block_mask = create_block_mask(make(512, sinks=4), 1, 1, 8192, 8192)",
-            "mod = make(window=512, sinks=4)\nblock_mask = create_block_mask(mod, None, None, 64, 64)",
-            "W = 512\nmask = make(W, 2 + 2)",
-        ] {
-            assert_eq!(mods(&format!("{FACTORY}{call}\n")), wanted, "{call}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_plain_value_is_left_to_the_text() {
-        let tensor = "def of(document_id):\n    return lambda b, h, q, k: document_id[q] == document_id[k]\n";
-        let text = format!("{tensor}ids = torch.arange(64) // 8\nmask = of(ids)\n");
-        assert_eq!(mods(&text), [("mask".to_string(), false, vec![])], "the text's own tensor serves");
-        let twice = format!("{FACTORY}w = 4\nw = 8\nmask = make(w)\n");
-        assert_eq!(mods(&twice), [("mask".to_string(), false, vec![])]);
-        assert_eq!(mods("x = 1\n"), []);
-        let deep = format!("mask = {}1{}\n", "(".repeat(100), ")".repeat(100));
-        assert_eq!(read(&deep), Pasted::default());
-    }
-
-    #[test]
-    fn the_mod_and_the_sizes_are_those_that_a_check_takes() {
-        let text = format!(
-            "from torch.nn.attention.flex_attention import create_block_mask\n{FACTORY}masks = {{'near': make(4)}}\nchosen = masks['near']\nS = int('512')\nblocks = create_block_mask(chosen, None, None, S, 2 * S)\n"
-        );
-        let traced = trace(&TraceRequest::new(Source::new("a.py", text.as_str()), "", ModKind::Mask));
-        let checked = traced.chosen.expect("a mod").entry;
-        assert_eq!(mods(&text), [(checked.clone(), false, vec![])]);
-        assert_eq!(checked, "chosen");
-        let sizes = read(&text).sizes.expect("sizes");
-        assert_eq!((sizes.line, sizes.q_len, sizes.kv_len, sizes.batch), (9, Some(512), Some(1024), None));
-        // a text that does not run is read without running
-        let endless = format!("{FACTORY}while True:\n    pass\n");
-        assert_eq!(mods(&endless).len(), 1);
-    }
-
-    #[test]
-    fn a_mask_and_a_score_mod_are_both_found() {
-        let text = "def near(b, h, q_idx, kv_idx):\n    return q_idx - kv_idx < 8\ndef bias(score, b, h, q, k):\n    return score - 1\n";
-        let found: Vec<_> = mods(text).into_iter().map(|m| (m.0, m.1)).collect();
-        assert_eq!(found, [("near".to_string(), false), ("bias".to_string(), true)]);
-    }
-
-    #[test]
-    fn sizes_are_those_of_create_block_mask() {
-        let sizes = |call: &str| read(&format!("{FACTORY}S = 4096\n{call}\n")).sizes;
-        let found =
-            sizes("m = create_block_mask(make(8), 2, 16, 2 * S, S, device='cuda', BLOCK_SIZE=(64, 128))").unwrap();
-        assert_eq!((found.line, found.batch, found.heads), (6, Some(2), Some(16)));
-        assert_eq!((found.q_len, found.kv_len), (Some(8192), Some(4096)));
-        assert_eq!(found.block_size, Some(BlockSize { q: 64, kv: 128 }));
-        let inside =
-            sizes("def main():\n    return flex(q, create_block_mask(make(8), B=None, H=None, Q_LEN=512, KV_LEN=n))")
-                .unwrap();
-        assert_eq!((inside.line, inside.batch, inside.q_len, inside.kv_len), (7, None, Some(512), None));
-        assert_eq!(sizes("mask = make(8)"), None);
-    }
-
-    #[test]
-    fn the_first_error_of_a_text_is_told_and_what_a_layer_gives_is_none() {
-        let wrong = |text: &str| read(text).wrong.map(|why| (why.code.to_string(), why.line_column().map(|at| at.0)));
-        assert_eq!((wrong(FACTORY), wrong(&format!("{FACTORY}mine = make(8)\n"))), (None, None));
-        let broken = FACTORY.replace("(kv_idx < sinks)", "(kv_idx < sinks");
-        assert!(is_broken(&broken) && !is_broken(FACTORY));
-        assert_eq!(wrong(&broken).map(|(code, _)| code).as_deref(), Some("syntax"));
-        let and = "def near(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx and q_idx - kv_idx < 8\n";
-        assert_eq!(wrong(and), Some(("bool-op-on-index".into(), Some(2))));
     }
 }

@@ -70,6 +70,7 @@ preset-tree_depth_first = 127 textos en un árbol binario, primero en profundida
 preset-vertical_slash = La forma vertical y diagonal de MInference en bloques enteros: el primer bloque, dos columnas más y algunas diagonales.
 preset-wan_5b_natten = Vecindades en Wan 2.2 5B: cada token ve una caja de 9x11x13 a su alrededor.
 preset-wan_720p_radial = Atención radial en Wan 2.2 A14B a 720p: cuanto más lejos están dos fotogramas, menos ven uno del otro.
+preset-var_512 = Predicción de la escala siguiente de VAR a 512x512: diez mapas de 1x1 a 32x32, cada uno se ve entero y ve todos los menores.
 preset-wan_block_causal = Vídeo causal fotograma a fotograma, como entrenan CausVid y Self-Forcing: un fotograma se ve a sí mismo y a todos los anteriores.
 preset-wan_full = Wan 2.2 A14B tal como se entrena: todos ven a todos; su código no pasa ninguna máscara.
 preset-wan_natten_3d = Autoatención de Wan 2.2 A14B limitada a una caja de 7 fotogramas, 15 filas y 15 columnas alrededor de cada token.

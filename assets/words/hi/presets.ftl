@@ -70,6 +70,7 @@ preset-tree_depth_first = द्विआधारी वृक्ष में 
 preset-vertical_slash = MInference का vertical-slash आकार पूरे ब्लॉकों में: पहला ब्लॉक, बाद के दो स्तंभ और कुछ विकर्ण।
 preset-wan_5b_natten = Wan 2.2 5B के पड़ोस: हर टोकन अपने चारों ओर 9x11x13 का डिब्बा देखता है।
 preset-wan_720p_radial = Wan 2.2 A14B 720p पर radial attention: दो फ़्रेम जितने दूर, एक-दूसरे का उतना ही कम हिस्सा देखते हैं।
+preset-var_512 = 512x512 पर VAR की अगले scale की भविष्यवाणी: 1x1 से 32x32 तक दस map, हर एक ख़ुद को पूरा और सभी छोटों को देखता है।
 preset-wan_block_causal = फ़्रेम दर फ़्रेम causal वीडियो, जैसे CausVid और Self-Forcing सिखाते हैं: फ़्रेम ख़ुद को और अपने से पहले के सब फ़्रेम देखता है।
 preset-wan_full = Wan 2.2 A14B, जैसा वह सीखता है: सब सबको देखते हैं; उसका कोड कोई मास्क नहीं देता।
 preset-wan_natten_3d = Wan 2.2 A14B का self-attention, हर टोकन के चारों ओर 7 फ़्रेम, 15 पंक्तियों और 15 स्तंभ के डिब्बे तक सीमित।

@@ -70,6 +70,7 @@ preset-tree_depth_first = 二叉树中的 127 段文本，按深度优先排列�
 preset-vertical_slash = MInference 的竖线加斜线形状，以整块计：第一个块、后面的两列，以及若干对角线。
 preset-wan_5b_natten = Wan 2.2 5B 的邻域：每个 token 看到周围 9x11x13 的方框。
 preset-wan_720p_radial = Wan 2.2 A14B 720p 的径向注意力：两帧相距越远，互相看到的越窄。
+preset-var_512 = VAR 在 512x512 下的逐尺度预测：从 1x1 到 32x32 的十张图，每张看到自己的全部和所有更小的图。
 preset-wan_block_causal = 逐帧因果的视频，如 CausVid 和 Self-Forcing 的训练：一帧看到自己和之前的所有帧。
 preset-wan_full = Wan 2.2 A14B 训练时的样子：全都互相可见；它的代码不传掩码。
 preset-wan_natten_3d = Wan 2.2 A14B 的自注意力，限制在每个 token 周围 7 帧、15 行、15 列的方框内。

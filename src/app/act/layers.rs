@@ -307,19 +307,14 @@ pub(super) fn mended(document: &Document, edit: Edit) -> Edit {
 /// else a new document's. Nothing is taken from the document before.
 fn begin_with_code(state: &mut State, name: &str, found: &Pasted) {
     let sizes = found.sizes.unwrap_or_default();
-    let of_table = |table: &Option<(usize, String)>| table.as_ref().map(|(len, _)| *len).filter(|len| *len > 0);
-    let (of_q, of_kv) = (of_table(&found.tables.q_len), of_table(&found.tables.kv_len));
+    let own = found.tables.made_for(&sizes);
     let new = empty_document("tokens 4096");
-    let q = sizes.q_len.or(of_q).or(sizes.kv_len).or(of_kv).unwrap_or(new.axes.q.len());
-    let kv = sizes.kv_len.or(of_kv).unwrap_or(q);
+    let (q, kv) = own.lengths().unwrap_or((new.axes.q.len(), new.axes.q.len()));
     let axes = Axes { q: Axis::tokens(q), kv: (kv != q).then(|| Axis::tokens(kv)) };
     let mut settings = new.settings;
-    // one entry or head in the call is a mask that serves all of them
-    let batch = sizes.batch.filter(|b| *b > 1).or(of_table(&found.tables.batch));
-    settings.batch = batch.unwrap_or(settings.batch);
-    if let Some(heads) = sizes.heads.filter(|h| *h > 1).or(of_table(&found.tables.heads)) {
-        settings.heads = heads;
-        settings.kv_heads = if heads.is_multiple_of(settings.kv_heads) { settings.kv_heads } else { heads };
+    settings.batch = own.batch.unwrap_or(settings.batch);
+    if let Some(heads) = own.heads {
+        (settings.heads, settings.kv_heads) = (heads, heads);
     }
     settings.block_size = sizes.block_size.unwrap_or(settings.block_size);
     let words: Vec<&str> = name.split('_').filter(|w| !w.is_empty()).collect();

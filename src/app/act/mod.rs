@@ -559,8 +559,9 @@ fn take_sizes(state: &mut State, sizes: &OwnSizes) {
     let mut settings = state.document.settings.clone();
     settings.batch = sizes.batch;
     if settings.heads != sizes.heads {
-        settings.heads = sizes.heads;
-        settings.kv_heads = if sizes.heads.is_multiple_of(settings.kv_heads) { settings.kv_heads } else { sizes.heads };
+        settings.set_heads(sizes.heads);
+        let is_shared = settings.heads.is_multiple_of(settings.kv_heads);
+        settings.kv_heads = if is_shared { settings.kv_heads } else { settings.heads };
     }
     if settings != state.document.settings {
         state.edit(Edit::SetSettings(Box::new(settings)));

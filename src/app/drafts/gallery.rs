@@ -64,9 +64,18 @@ impl Group {
                 "prefix_lm",
                 "block_diffusion",
             ],
-            Group::Image => {
-                &["flux", "sd3", "sdxl", "qwen_image", "image", "swin", "natten_2d", "natten_morton", "natten_tiled"]
-            }
+            Group::Image => &[
+                "flux",
+                "sd3",
+                "sdxl",
+                "qwen_image",
+                "image",
+                "swin",
+                "natten_2d",
+                "natten_morton",
+                "natten_tiled",
+                "var_",
+            ],
             Group::Video => &["wan", "hunyuan", "ltx", "svg"],
             Group::Encoders => &["bigbird", "longformer", "modernbert", "t5", "graphormer"],
             Group::Patterns | Group::Yours => &[],
@@ -250,11 +259,12 @@ mod tests {
             "qwen3_30b_a3b",
             "qwen_image_joint",
             "llama32_vision_cross",
+            "var_512",
             "alibi",
         ];
         let groups = of.map(Group::of);
         use Group::*;
-        assert_eq!(groups, [Image, Video, Video, Language, Image, Language, Patterns]);
+        assert_eq!(groups, [Image, Video, Video, Language, Image, Language, Image, Patterns]);
     }
 
     #[test]

@@ -83,13 +83,7 @@ fn rare_words(ui: &Ui, settings: &Settings) -> String {
 fn set(settings: &mut Settings, name: &str, value: usize) {
     match name {
         "batch" => settings.batch = value,
-        // kv heads that were all heads stay all heads
-        "heads" => {
-            if settings.kv_heads == settings.heads {
-                settings.kv_heads = value;
-            }
-            settings.heads = value;
-        }
+        "heads" => settings.set_heads(value),
         "kv_heads" => settings.kv_heads = value,
         _ => settings.head_dim = value,
     }

@@ -152,6 +152,10 @@ fn blocks() -> Vec<MaskCase> {
             let end = (q / 3 + 1) * 3;
             k < end && (k >= end - 6 || k < 3)
         }),
+        mask("next_scale", "tokens 16", json!({"scales": [1, 2, 3]}), |_, _, q, k| {
+            let end = [1, 5, 14, 16].into_iter().find(|end| q < *end);
+            end.is_some_and(|end| k < end)
+        }),
         mask(
             "block_topk",
             "tokens 11",

@@ -316,9 +316,17 @@ fn tables_that_code_reads_say_its_sizes_where_nothing_else_does() {
         "stated.py",
         &format!(
             "{TABLES}\nfrom torch.nn.attention.flex_attention import create_block_mask\n\
-        made = create_block_mask(documents, None, None, 8, 8)\n"
+        made = create_block_mask(documents, 1, 1, 8, 8)\n"
         ),
     );
     let (kept, said) = check("stated.py:documents", &[]);
     assert_eq!(kept, Some(36.0 + 4.0), "{said}");
+    // a length for the keys alone leaves the queries to the code
+    for (entry, wanted) in [("tables.py:documents", 6.0 * 4.0), ("stated.py:documents", 6.0 * 4.0)] {
+        let (kept, said) = check(entry, &["--kv-seq", "4"]);
+        assert_eq!(kept, Some(wanted), "{entry} {said}");
+    }
+    // a mask for one head serves as many as a table has
+    let (_, said) = check("stated.py:alibi", &[]);
+    assert!(said.contains("8 x 8 tokens") && said.contains("(`slopes`): 3 heads"), "{said}");
 }
