@@ -71,7 +71,7 @@ pub(crate) enum Done {
     /// Tensors for a layer were read.
     Tensors { asked: TensorsFor, tensors: Result<Vec<(String, HostTensor)>, Diagnostic> },
     /// Documents that were kept unsaved.
-    Unsaved(Vec<Kept>),
+    Unsaved(Result<Vec<Kept>, Diagnostic>),
     /// One of them; the file that has an older state of it.
     Reopened { file: PathBuf, what: Result<(Box<Document>, Option<PathBuf>), Vec<Diagnostic>> },
     /// The files of an export, or the reason why there are none.

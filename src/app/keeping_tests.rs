@@ -2,6 +2,7 @@
 //!
 //! Invariant: every click and key here is a user's.
 
+use super::drafts::Dialog;
 use super::tests::{Window, click, command, fill, settle, state, step_until, window};
 use crate::document::file;
 use crate::document::model::Document;
@@ -179,4 +180,17 @@ fn what_another_tab_has_saved_into_the_file_is_told_in_this_one() {
     command(&mut window, Key::PageUp);
     step_until(&mut window, "the other tab tells it", |s| s.outside.is_some());
     assert_eq!(state(&window).document.name, "First");
+}
+
+/// There were none, the window said.
+#[test]
+fn unsaved_documents_that_cannot_be_listed_are_told_where_they_are_asked_for() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("unsaved"), "no folder").unwrap();
+    let mut window = window(Some(home.path()));
+    click(&mut window, "File");
+    click(&mut window, "Unsaved documents…");
+    step_until(&mut window, "it is told", |s| matches!(s.dialog, Some(Dialog::Failure { .. })));
+    window.run_steps(2);
+    assert!(window.query_all_by_label_contains("cannot be listed").next().is_some());
 }

@@ -210,7 +210,7 @@ mod tests {
         drop(window);
         let (_, recovered) = Recovery::open(Some(home.path().into()));
         assert!(recovered.tabs.is_empty() && recovered.reported.is_empty(), "{:?}", recovered.reported);
-        let kept = unsaved::list(home.path());
+        let kept = unsaved::list(home.path()).unwrap();
         assert_eq!(kept.iter().map(|kept| kept.name.as_str()).collect::<Vec<_>>(), ["Cannot be drawn"]);
         assert!(recovered.unsaved.is_some());
     }
@@ -232,7 +232,7 @@ mod tests {
         assert!(why.hint.as_ref().is_some_and(|hint| hint.contains("no changes of yours")), "{:?}", why.hint);
         drop(window);
         let (_, recovered) = Recovery::open(Some(home.path().into()));
-        assert!(recovered.tabs.is_empty() && unsaved::list(home.path()).is_empty());
+        assert!(recovered.tabs.is_empty() && unsaved::list(home.path()).unwrap().is_empty());
     }
 
     #[test]

@@ -54,7 +54,8 @@ pub(crate) fn keep(
 ) -> (PathBuf, Bytes) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // a name of a later time than all there are, so that names sort as they were kept
-    let newest = names(root).last().and_then(|p| p.file_stem()?.to_str()?.parse::<u128>().ok()).unwrap_or(0);
+    let names = listed(root).unwrap_or_default();
+    let newest = names.last().and_then(|p| p.file_stem()?.to_str()?.parse::<u128>().ok()).unwrap_or(0);
     let number = now.as_nanos().max(newest + 1);
     let file = again.unwrap_or_else(|| root.join(FOLDER).join(format!("{number:020}.json")));
     let copy = document.clone();
@@ -78,17 +79,10 @@ fn listed(root: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(names)
 }
 
-/// The same; none where it cannot be listed, which the start has told.
-fn names(root: &Path) -> Vec<PathBuf> {
-    listed(root).unwrap_or_default()
-}
-
 /// The newest one's name, after those beyond the limit were removed; None if there is none, or none can be listed, which is reported.
 pub(crate) fn newest(root: &Path, reported: &mut Vec<Diagnostic>) -> Option<String> {
     let mut names = listed(root).unwrap_or_else(|why| {
-        let folder = root.join(FOLDER);
-        let message = format!("the documents kept in {} cannot be listed: {why}", folder.display());
-        reported.push(Diagnostic::warning("unsaved", message).hint("they stay there; the next start looks again"));
+        reported.push(unlisted(root, &why));
         Vec::new()
     });
     let more = names.len().saturating_sub(MOST);
@@ -99,15 +93,20 @@ pub(crate) fn newest(root: &Path, reported: &mut Vec<Diagnostic>) -> Option<Stri
     Some(names.last()?.file_name()?.to_string_lossy().into_owned())
 }
 
-/// All of them, newest first. One that cannot be read is named by its file.
-pub(crate) fn list(root: &Path) -> Vec<Kept> {
+fn unlisted(root: &Path, why: &str) -> Diagnostic {
+    let message = format!("the documents kept in {} cannot be listed: {why}", root.join(FOLDER).display());
+    Diagnostic::warning("unsaved", message).hint("they stay there; the next start looks again")
+}
+
+/// All of them, newest first. One that cannot be read is named by its file. Errors: they cannot be listed.
+pub(crate) fn list(root: &Path) -> Result<Vec<Kept>, Diagnostic> {
     let one = |file: PathBuf| match stored(&file) {
         Ok(s) => Kept { file, name: s.name, last: s.last, at: s.at, path: s.path },
         Err(why) => {
             Kept { name: file.display().to_string(), last: Some(Title::Said(why.message)), at: 0, path: None, file }
         }
     };
-    names(root).into_iter().rev().map(one).collect()
+    Ok(listed(root).map_err(|why| unlisted(root, &why))?.into_iter().rev().map(one).collect())
 }
 
 fn stored(file: &Path) -> Result<Stored, Diagnostic> {
@@ -141,20 +140,29 @@ mod tests {
     #[test]
     fn what_is_kept_is_listed_newest_first_and_read_whole() {
         let home = tempfile::tempdir().unwrap();
-        assert_eq!((newest(home.path(), &mut Vec::new()), list(home.path())), (None, vec![]));
+        assert_eq!((newest(home.path(), &mut Vec::new()), list(home.path())), (None, Ok(vec![])));
         let first = write(home.path(), "first");
         let second = write(home.path(), "second");
         assert_eq!(
             newest(home.path(), &mut Vec::new()),
             Some(second.file_name().unwrap().to_string_lossy().into_owned())
         );
-        let names: Vec<_> = list(home.path()).into_iter().map(|k| (k.name, k.last)).collect();
+        let names: Vec<_> = list(home.path()).unwrap().into_iter().map(|k| (k.name, k.last)).collect();
         assert_eq!(names, [("second".into(), Some(Title::Paint)), ("first".into(), Some(Title::Paint))]);
         let (document, path) = read(&first).unwrap();
         assert_eq!((document.name.as_str(), document.axes.q.len(), path), ("first", 7, Some("/a/b.json".into())));
         std::fs::write(&second, "{").unwrap();
         assert_eq!(read(&second).unwrap_err()[0].code, "unsaved");
-        assert!(list(home.path())[0].name.ends_with(".json"), "named by its file");
+        assert!(list(home.path()).unwrap()[0].name.ends_with(".json"), "named by its file");
+    }
+
+    #[test]
+    fn what_cannot_be_listed_is_no_empty_list() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join(FOLDER), "no folder").unwrap();
+        let mut reported = Vec::new();
+        assert_eq!(newest(home.path(), &mut reported), None);
+        assert_eq!(list(home.path()), Err(reported.remove(0)));
     }
 
     #[test]
@@ -162,6 +170,6 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let files: Vec<_> = (0..MOST + 2).map(|n| write(home.path(), &n.to_string())).collect();
         newest(home.path(), &mut Vec::new());
-        assert!(!files[1].exists() && files[2].exists() && list(home.path()).len() == MOST);
+        assert!(!files[1].exists() && files[2].exists() && list(home.path()).unwrap().len() == MOST);
     }
 }

@@ -181,10 +181,15 @@ pub(super) fn listed(state: &mut State, far: bool, ask: &FolderAsk, listing: Lis
     }
 }
 
-/// Documents that were kept unsaved.
-pub(super) fn unsaved(state: &mut State, list: Vec<Kept>) {
-    if let Some(Dialog::Unsaved(dialog)) = &mut state.dialog {
-        dialog.put(list);
+/// Documents that were kept unsaved, or why they cannot be listed.
+pub(super) fn unsaved(state: &mut State, list: Result<Vec<Kept>, Diagnostic>) {
+    let Some(Dialog::Unsaved(dialog)) = &mut state.dialog else { return };
+    match list {
+        Ok(list) => dialog.put(list),
+        Err(why) => {
+            let title = state.words().text("unsaved-title");
+            state.dialog = Some(Dialog::failure(title, vec![why], None));
+        }
     }
 }
 
