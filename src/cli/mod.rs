@@ -60,7 +60,7 @@ pub use bench::Frames;
 use crate::base::nearest::nearest;
 use crate::base::{Diagnostic, identity};
 use crate::words::Language;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use out::Failure;
@@ -184,7 +184,8 @@ pub fn run() -> Asked {
 /// The words of a line.
 fn understood(words: impl IntoIterator<Item = OsString>) -> Result<Line, clap::Error> {
     let mut known = with_negative_numbers(Line::command());
-    let found = known.try_get_matches_from_mut(words)?;
+    let words: Vec<OsString> = words.into_iter().collect();
+    let found = known.try_get_matches_from_mut(&words).map_err(|why| with_near_suggestions(why, &mut known, &words))?;
     if let Some(why) = blank(&known, &found) {
         return Err(why);
     }
@@ -208,6 +209,27 @@ fn blank(command: &clap::Command, found: &clap::ArgMatches) -> Option<clap::Erro
     }
     let (name, inner) = found.subcommand()?;
     blank(command.find_subcommand(name)?, inner)
+}
+
+/// Without a suggestion that is no likely typing error: clap takes `--version` for `--design`.
+fn with_near_suggestions(mut why: clap::Error, known: &mut clap::Command, words: &[OsString]) -> clap::Error {
+    let text = |kind| match why.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.trim_start_matches('-').split('=').next()?.to_string()),
+        _ => None,
+    };
+    if let (Some(typed), Some(meant)) = (text(ContextKind::InvalidArg), text(ContextKind::SuggestedArg))
+        && nearest(&typed, [&*meant].into_iter()).is_none()
+    {
+        why.remove(ContextKind::SuggestedArg);
+        // its usage has the option, too
+        known.build();
+        let command = words.iter().fold(known, |command, word| match command.find_subcommand(word).is_some() {
+            true => command.find_subcommand_mut(word).expect("it is there"),
+            false => command,
+        });
+        why.insert(ContextKind::Usage, ContextValue::StyledStr(command.render_usage()));
+    }
+    why
 }
 
 /// A number behind an option is its value, negative or not: the option says what it takes, where clap would name a word that helps
@@ -386,6 +408,15 @@ mod tests {
         }
         let why = understood(["maskloom", "kernels", "build", "causal", "--arch", "sm_80,"].map(OsString::from));
         assert!(why.expect_err("an empty name").to_string().contains("the value of '--arch <sm_N,...>' is blank"));
+    }
+
+    #[test]
+    fn an_option_is_suggested_where_it_was_probably_meant() {
+        let said = |words: &str| understood(words.split(' ').map(OsString::from)).expect_err(words).to_string();
+        assert!(said("maskloom quality --pgae x.html").contains("'--page'"));
+        let other = said("maskloom quality --design causal");
+        assert!(other.contains("'--design'") && !other.contains("--version"), "{other}");
+        assert!(other.contains("Usage: maskloom quality [OPTIONS] <PRESET> <CAPTURE>"), "{other}");
     }
 
     #[test]

@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn every_width_fits_every_device_in_whole_fragments() {
-        for arch in ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"] {
+        for arch in crate::backends::cuda::variant::arch::NAMES {
             let limits = Limits::of_arch(arch).expect("an architecture");
             for dim in 1..=256 {
                 let s = chosen(arch, dim, BackwardMods::default()).expect("fits");
