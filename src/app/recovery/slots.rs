@@ -16,7 +16,18 @@ const LOCK: &str = "lock";
 #[derive(Debug)]
 pub(super) struct Slot {
     pub folder: PathBuf,
-    held: Option<File>,
+    held: Option<Held>,
+}
+
+/// A lock. It ends here, also where a child that is just being started has the file open for a moment.
+#[derive(Debug)]
+struct Held(File);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // else it ends with the last that has the file open
+        let _ = self.0.unlock();
+    }
 }
 
 impl Slot {
@@ -84,17 +95,17 @@ fn unseen(folder: &Path, why: &str) -> Diagnostic {
 
 /// The lock of a folder; None: another window has it. Errors: it cannot be locked, or the file system has no locks (then nothing
 /// is ever taken over).
-fn locked(folder: &Path) -> std::io::Result<Option<File>> {
+fn locked(folder: &Path) -> std::io::Result<Option<Held>> {
     let file = File::options().create(true).truncate(false).write(true).open(folder.join(LOCK))?;
     match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
+        Ok(()) => Ok(Some(Held(file))),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(e)) => Err(e),
     }
 }
 
 /// The same for a folder of our own: without a lock it is used all the same.
-fn lock(folder: &Path) -> Option<File> {
+fn lock(folder: &Path) -> Option<Held> {
     locked(folder).ok().flatten()
 }
 
@@ -130,6 +141,17 @@ mod tests {
         reported.clear();
         assert!(Slot::left(home.path(), &mut reported).is_empty());
         assert_eq!(reported.len(), if cfg!(unix) { 2 } else { 1 }, "{reported:?}");
+    }
+
+    /// A child has every file of its parent open until its own program begins.
+    #[test]
+    fn a_folder_is_free_although_a_child_has_its_lock_open() {
+        let home = tempfile::tempdir().unwrap();
+        let slot = Slot::new(home.path()).unwrap();
+        let child = slot.held.as_ref().unwrap().0.try_clone().unwrap();
+        drop(slot);
+        assert_eq!(left(home.path()).len(), 1);
+        drop(child);
     }
 
     #[test]
