@@ -4,6 +4,7 @@ use super::tests::{nvrtc, soft_cap};
 use crate::backends::cuda::choose::tests::{causal, make, problem};
 use crate::backends::cuda::toolchain::backward::BackwardDraft;
 use crate::backends::cuda::toolchain::ptxas;
+use crate::backends::cuda::variant::arch::NAMES;
 use crate::backends::cuda::variant::backward::BackwardWays;
 use crate::backends::cuda::variant::limits::Limits;
 use crate::base::HostTensor;
@@ -104,7 +105,7 @@ fn an_element_of_one_cell_alone_is_written_and_any_other_added_to() {
 #[test]
 fn backward_kernels_compile_for_every_architecture() {
     let Some(nvrtc) = nvrtc() else { return };
-    for arch in ["sm_90a", "sm_80", "sm_86", "sm_89", "sm_100", "sm_120"] {
+    for arch in NAMES {
         let limits = Limits::of_arch(arch).expect("an architecture");
         for (n, dim) in [64, 128, 192, 256].into_iter().enumerate() {
             for (at, (name, score)) in [
@@ -214,7 +215,7 @@ fn more_additions_than_bins_hold_are_refused_with_their_number() {
 fn captured_tensors_in_bins_compile_for_every_architecture() {
     let Some(nvrtc) = nvrtc() else { return };
     let ways = BackwardWays { deterministic: true, d_lse: true };
-    for arch in ["sm_90a", "sm_80", "sm_86", "sm_89", "sm_100", "sm_120"] {
+    for arch in NAMES {
         let limits = Limits::of_arch(arch).expect("an architecture");
         for (at, (name, score)) in one_tensor_each().into_iter().chain([("gated", learned(true))]).enumerate() {
             for (n, dim) in [64, 128, 256].into_iter().enumerate() {

@@ -16,6 +16,7 @@ use crate::backends::cuda::launch::dense;
 use crate::backends::cuda::launch::params::Params;
 use crate::backends::cuda::toolchain::eager_backward::{EagerDraft, TILE};
 use crate::backends::cuda::toolchain::ptxas;
+use crate::backends::cuda::variant::arch::NAMES;
 use crate::backends::cuda::variant::spec::MaskKind;
 use crate::backends::gradients::{self, Gradients, Seeds};
 use crate::backends::reference::{choose_rows, reference};
@@ -197,7 +198,7 @@ fn eager_gives_captured_tensors_their_gradients_of_every_class() {
 #[test]
 fn eagers_backward_pass_compiles_for_every_architecture() {
     let Some(nvrtc) = nvrtc() else { return };
-    for arch in ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"] {
+    for arch in NAMES {
         for (at, dim) in [64, 200].into_iter().enumerate() {
             let base = masked(causal(), spec(300, 300, dim));
             for (n, (name, spec)) in [

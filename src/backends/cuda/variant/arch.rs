@@ -18,6 +18,10 @@ pub enum Arch {
     Sm120,
 }
 
+/// The names that every kernel is compiled for in tests: at least one of each architecture, and of each amount of shared memory.
+#[cfg(test)]
+pub(crate) const NAMES: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"];
+
 /// What an architecture's usual card has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Card {
