@@ -459,7 +459,7 @@ fn unreadable(state: &mut State) {
     let wanted = state.wanted_language();
     let (_, Some(package)) = language::readable(wanted) else { return };
     if state.unreadable.replace(wanted) != Some(wanted) {
-        let [name, package] = [wanted.name(), package].map(Value::from);
+        let [name, package] = [language::named(wanted), package].map(Value::from);
         let message = state.words().with("setup-language-fonts", &[("name", name)]);
         let hint = state.words().with("setup-language-fonts-hint", &[("package", package)]);
         state.tell(Diagnostic::warning("no-font", message).hint(hint));

@@ -37,10 +37,32 @@ pub(crate) fn place(ui: &Ui, target: &Target) -> String {
     if target.is_local() { say(ui, "connect-command.hint").into() } else { target.title().into() }
 }
 
+/// A language's name in itself; in English where no font has its letters.
+pub(crate) fn named(of: Language) -> &'static str {
+    named_with(of, readable(of).1.is_some())
+}
+
+fn named_with(of: Language, unreadable: bool) -> &'static str {
+    if unreadable { of.in_english() } else { of.name() }
+}
+
 /// What is spoken if this is wanted: what can be read. With what its letters lack: the package of Debian that has them.
 pub(crate) fn readable(wanted: Language) -> (Language, Option<&'static str>) {
     match fonts::missing(wanted.name()) {
         Some((_, package)) => (Language::English, Some(package)),
         None => (wanted, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_language_whose_letters_no_font_has_is_named_in_letters_that_every_font_has() {
+        for language in Language::ALL {
+            assert!(named_with(language, true).is_ascii(), "{language:?}");
+        }
+        assert_eq!([false, true].map(|lacks| named_with(Language::Chinese, lacks)), ["中文", "Chinese"]);
     }
 }

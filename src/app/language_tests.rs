@@ -208,3 +208,15 @@ fn verdicts_are_chinese_and_quoted_messages_english() {
     reads(&window, &["块列表；掩码按位存储，mod 编译在内", "flash_attention_2 除因果掩码外不支持任何掩码"]);
     assert!(window.query_by_label_contains("block lists; masks").is_none());
 }
+
+/// The English way out stands only where the told one lacks its names and figures.
+#[test]
+fn a_way_out_that_is_told_whole_is_not_repeated_in_english() {
+    let mut window = speaking(Language::Spanish);
+    let why = Diagnostic::warning("disk-full", "no space is left");
+    let hint = "restart the worker; please report it with the file /tmp/a.txt";
+    window.state_mut().state.tell(why.hint(hint));
+    window.run_steps(3);
+    reads(&window, &["no space is left", "/tmp/a.txt"]);
+    assert!(window.query_all_by_label_contains("restart the worker").next().is_none());
+}

@@ -12,13 +12,7 @@ use std::time::Duration;
 
 /// `about 12 s left`
 pub(super) fn words(ui: &Ui, left: Left) -> String {
-    let (id, n) = match left {
-        Left::AlmostDone => return say(ui, "left-almost").into(),
-        Left::Seconds(n) => ("left-seconds", n),
-        Left::Minutes(n) => ("left-minutes", n),
-        Left::Hours(n) => ("left-hours", n),
-    };
-    say_with(ui, id, &[("n", n.into())])
+    steps::left(spoken(ui.ctx()), left)
 }
 
 /// The same, once there is something to judge by.

@@ -92,6 +92,12 @@ pub(super) fn way_out(said: &Words, why: &Diagnostic) -> Option<String> {
     said.way_out(&why.code, hint.as_deref())
 }
 
+/// The English way out of a diagnostic where [`refusal`] has not said all of it: in English, or where its names and figures would be lost.
+pub(super) fn english_way_out(ui: &Ui, why: &Diagnostic) -> Option<String> {
+    let hint = why.hint.as_deref().map(words);
+    spoken(ui.ctx()).ways_out(&why.code, hint.as_deref()).1.map(String::from)
+}
+
 /// What a diagnostic is about, in the language that is spoken, above its English message. Nothing in English.
 pub(super) fn refusal(ui: &mut Ui, why: &Diagnostic) {
     let said = spoken(ui.ctx());
@@ -179,21 +185,24 @@ pub(super) fn painted(ui: &Ui, at: egui::Pos2, width: f32, text: RichText) {
     ui.painter().galley(at, galley, ui.visuals().text_color());
 }
 
+/// The width of a text on one line.
+pub(super) fn text_width(ui: &Ui, text: RichText) -> f32 {
+    let galley = egui::WidgetText::from(text).into_galley(
+        ui,
+        Some(egui::TextWrapMode::Extend),
+        f32::INFINITY,
+        egui::TextStyle::Body,
+    );
+    galley.size().x
+}
+
 /// A path behind some words, on one line; if it is too long, its middle is omitted, and the tooltip and the name show all of it.
 pub(super) fn path_label(ui: &mut Ui, before: &str, path: &std::path::Path) -> Response {
     let before = format!("{before} ");
     let whole = format!("{before}{}", path.display());
     let room = ui.available_width();
-    let width = |text: &str| {
-        let galley = egui::WidgetText::from(text).into_galley(
-            ui,
-            Some(egui::TextWrapMode::Extend),
-            f32::INFINITY,
-            egui::TextStyle::Body,
-        );
-        galley.size().x
-    };
-    let shown = shortened(&whole, before.chars().count(), |text| width(text) <= room);
+    let fits = |text: &str| text_width(ui, RichText::new(text)) <= room;
+    let shown = shortened(&whole, before.chars().count(), fits);
     let cut = shown != whole;
     let response = ui.add(egui::Label::new(shown).truncate());
     // a reader hears all of it

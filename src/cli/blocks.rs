@@ -7,7 +7,7 @@ use super::ending;
 use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
-use super::table::{self, Table};
+use super::table::{self, Cell, Table};
 use crate::analysis::block_mask::{BlockMask, Stats, TorchBlockMask};
 use crate::base::Diagnostic;
 use crate::document::from_document;
@@ -93,20 +93,33 @@ fn render(name: &str, problem: &Problem, mask: &BlockMask, s: &Stats, build_ms: 
     let (rows, cols) = mask.grid();
     let shape = mask.shape();
     let mut table = Table::default();
-    let mut row = |name: &str, value: String| table.row([name.to_string(), value]);
-    row("tokens", format!("{} x {}", problem.q_len, problem.kv_len));
-    row("blocks", format!("{rows} x {cols} of {}, for {} x {} masks", mask.block_size(), shape.batch, shape.heads));
-    row("full", s.full.to_string());
-    row("partial", s.partial.to_string());
-    row("empty", s.empty.to_string());
-    row("sparsity", format!("{}, as BlockMask.sparsity() prints it", s.sparsity_words()));
-    row("kept cells", format!("{} ({})", s.kept_cells, table::percent(s.density)));
+    let mut row = |id: &str, value: Cell| table.row([Cell::text(id), value]);
+    let told = |id: &'static str, figures: Vec<(&'static str, String)>| {
+        let figures: Vec<_> = figures.into_iter().map(|(name, value)| (name, value.into())).collect();
+        Cell::told(move |said| said.with(id, &figures))
+    };
+    row("blocks-tokens", format!("{} x {}", problem.q_len, problem.kv_len).into());
+    let grid = [("rows", rows), ("columns", cols), ("batch", shape.batch), ("heads", shape.heads)];
+    let size = ("size", mask.block_size().to_string());
     row(
-        "computed",
-        format!("{} of cells, of which {} are masked", table::percent(s.computed), table::percent(s.wasted)),
+        "blocks-grid",
+        told("blocks-grid-is", grid.map(|(name, n)| (name, n.to_string())).into_iter().chain([size]).collect()),
     );
-    row("empty rows", s.empty_rows.to_string());
-    row("blocks a row", format!("{} to {}, {:.1} on average", s.load.min, s.load.max, s.load.mean));
-    row("stored in", format!("{}, built in {}", table::bytes(mask.memory() as u64), table::milliseconds(build_ms)));
+    row("blocks-full", s.full.to_string().into());
+    row("blocks-partial", s.partial.to_string().into());
+    row("blocks-empty", s.empty.to_string().into());
+    row(
+        "blocks-sparsity",
+        Cell::told(|said| said.with("blocks-sparsity-is", &[("sparsity", said.phrase(&s.sparsity_words()).into())])),
+    );
+    row("blocks-kept", format!("{} ({})", s.kept_cells, table::percent(s.density)).into());
+    let computed = vec![("share", table::percent(s.computed)), ("masked", table::percent(s.wasted))];
+    row("blocks-computed", told("blocks-computed-is", computed));
+    row("blocks-rows", s.empty_rows.to_string().into());
+    let (least, most) = (s.load.min.to_string(), s.load.max.to_string());
+    let load = vec![("min", least), ("max", most), ("mean", format!("{:.1}", s.load.mean))];
+    row("blocks-load", told("blocks-load-is", load));
+    let stored = vec![("size", table::bytes(mask.memory() as u64)), ("time", table::milliseconds(build_ms))];
+    row("blocks-stored", told("blocks-stored-is", stored));
     format!("{name}\n{}", table.render())
 }

@@ -77,7 +77,7 @@ pub(super) fn conform(args: Args) -> Result<(), Failure> {
     let mut done = 0;
     let report = conform::run(&options, &mut |case| {
         done += 1;
-        progress.say(&format!("{done}: {} {}", case.name, word(case.verdict)));
+        progress.say(&format!("{done}: {} {}", case.name, out::words().text(word(case.verdict))));
     });
     drop(progress);
     let report = report?;
@@ -114,7 +114,7 @@ fn gradients(args: Args) -> Result<(), Failure> {
         target,
     };
     let progress = Progress::new();
-    progress.say("forward, backward and the float64 reference");
+    progress.say(out::words().text("conform-doing"));
     let found = stack::check(&problem, seed, &options);
     drop(progress);
     let found = found?;
@@ -141,7 +141,9 @@ fn are_cases(path: &str) -> bool {
 fn stack_text(title: &str, found: &Stack) -> String {
     let version = found.torch.as_ref().map_or(String::new(), |v| format!(", PyTorch {v}"));
     let kernel = if found.kernel.is_empty() { String::new() } else { format!("{}\n", found.kernel) };
-    let mut text = format!("{title}\n{} on {}{version}\n{kernel}", found.backend, found.device);
+    let figures = [("backend", found.backend.to_string().into()), ("device", found.device.to_string().into())];
+    let on = out::words().with("conform-on", &figures);
+    let mut text = format!("{title}\n{on}{version}\n{kernel}");
     if !found.gradients.is_empty() {
         let mut rows =
             Table::told(&["column-gradient", "column-off", "column-allowed", "column-largest", "column-verdict"]);
@@ -152,16 +154,15 @@ fn stack_text(title: &str, found: &Stack) -> String {
         }
         text.push_str(&rows.render());
     }
-    found.wrong.iter().for_each(|d| text.push_str(&format!("{}\n", d.render())));
+    found.wrong.iter().for_each(|d| text.push_str(&format!("{}\n", out::rendered(d))));
     for known in &found.known {
-        text.push_str(&format!(
-            "matches {} ({}): {}\n  workaround: {}\n",
-            known.issue, known.versions, known.what, known.way
-        ));
+        let figures = [("issue", known.issue.into()), ("versions", known.versions.into()), ("what", known.what.into())];
+        text.push_str(&out::line("conform-matches", &figures));
+        text.push_str(&format!("  {}", out::line("conform-way", &[("way", known.way.into())])));
     }
     // without a PyTorch none of its issues was looked for
     if !found.wrong.is_empty() && found.known.is_empty() && found.torch.is_some() && found.backend.is_torch() {
-        text.push_str("no known issue of PyTorch matches\n");
+        text.push_str(&out::line("conform-none", &[]));
     }
     text
 }
@@ -192,17 +193,17 @@ fn text(report: &Report) -> String {
     let mut text = table.render();
     for case in report.cases.iter().filter(|c| !c.why.is_empty()) {
         text.push_str(&format!("\n{}:\n", case.name));
-        case.why.iter().for_each(|d| text.push_str(&format!("{}\n", d.render())));
+        case.why.iter().for_each(|d| text.push_str(&format!("{}\n", out::rendered(d))));
     }
-    text.push_str(&format!(
-        "\n{} on {}: {} passed, {} failed, {} refused\n",
-        report.backend,
-        report.device,
-        report.count(Verdict::Pass),
-        report.count(Verdict::Fail),
-        report.count(Verdict::Refused)
-    ));
-    text
+    let count = |of: Verdict| report.count(of).to_string();
+    let figures = [
+        ("backend", report.backend.to_string()),
+        ("device", report.device.to_string()),
+        ("passed", count(Verdict::Pass)),
+        ("failed", count(Verdict::Fail)),
+        ("refused", count(Verdict::Refused)),
+    ];
+    format!("{text}\n{}", out::line("conform-sum", &figures.map(|(name, text)| (name, text.into()))))
 }
 
 fn row(case: &CaseReport) -> [Cell; 9] {

@@ -6,6 +6,8 @@
 use super::out::{self, Failure, Progress};
 use super::work::Worker;
 use crate::base::{Diagnostic, words};
+use crate::tasks::steps;
+use crate::words::Words;
 use crate::worker::launch::Launch;
 use crate::worker::protocol::detached::{Ask, Batch, JobAnswer, JobInfo, JobState, Piece, PieceEnd};
 use crate::worker::target::{Target, option};
@@ -50,10 +52,13 @@ impl Started {
             return out::json(&json!({ "job": self.id, "target": self.target, "attach": attach }));
         }
         let whom = Target::new(&self.target);
-        out::text(&format!(
-            "job {} on {whom}\n  results: {attach}\n  end it: maskloom cancel {}{at}\n",
-            self.id, self.id
-        ))
+        let target = ("target", whom.to_string().into());
+        let lines = [
+            out::line("job-started", &[("id", self.id.as_str().into()), target]),
+            out::line("job-results", &[("command", attach.into())]),
+            out::line("job-end", &[("command", format!("maskloom cancel {}{at}", self.id).into())]),
+        ];
+        out::text(&lines.join("  "))
     }
 }
 
@@ -92,7 +97,8 @@ pub(super) fn follow(target: &str, worker: Option<Worker>, id: &str, now: bool) 
             Ok(other) => return Err(unexpected(&other)),
             Err(Failure::Reported(why)) if is_cut(&why) && !target.trim().is_empty() => {
                 worker = None;
-                out::note(&format!("the line to {target} is cut; it is tried again in {} s", pause.as_secs()));
+                let figures = [("target", target.into()), ("n", pause.as_secs().to_string().into())];
+                out::note(&out::words().with("note-cut", &figures));
                 std::thread::sleep(pause);
                 pause = (pause * 2).min(LONGEST);
                 continue;
@@ -111,9 +117,10 @@ pub(super) fn follow(target: &str, worker: Option<Worker>, id: &str, now: bool) 
             return Ok(Followed { batch, pieces, info });
         }
         if !std::mem::replace(&mut reported, true) && !std::io::stderr().is_terminal() {
-            out::note(&format!("job {}: {}", info.id, line(&info)));
+            let figures = [("id", info.id.as_str().into()), ("line", line(out::words(), &info).into())];
+            out::note(&out::words().with("note-job", &figures));
         }
-        progress.say(&line(&info));
+        progress.say(&line(out::words(), &info));
     }
 }
 
@@ -123,10 +130,21 @@ fn is_cut(why: &[Diagnostic]) -> bool {
 }
 
 /// `3 of 12, 25%, about 3 min left: timing flex`
-pub(super) fn line(info: &JobInfo) -> String {
-    let left = info.left().map(|left| format!(", {left}"));
-    let now = if info.now.is_empty() { String::new() } else { format!(": {}", info.now) };
-    format!("{} of {}, {}{}{now}", info.done, info.steps, words::percent(info.fraction), left.unwrap_or_default())
+pub(super) fn line(said: &'static Words, info: &JobInfo) -> String {
+    let figures = [("count", count(said, info).into()), ("share", words::percent(info.fraction).into())];
+    let line = match info.left() {
+        None => said.with("job-share", &figures),
+        Some(left) => {
+            let [count, share] = figures;
+            said.with("job-share-left", &[count, share, ("left", steps::left(said, left).into())])
+        }
+    };
+    if info.now.is_empty() { line } else { said.with("job-now", &[("line", line.into()), ("now", (&info.now).into())]) }
+}
+
+/// `3 of 12`
+pub(super) fn count(said: &'static Words, info: &JobInfo) -> String {
+    said.with("job-count", &[("done", info.done.to_string().into()), ("steps", info.steps.to_string().into())])
 }
 
 /// How results are shown.

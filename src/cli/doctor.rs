@@ -3,7 +3,7 @@
 //! Invariant: nothing is installed without consent. Must not know how checks are made.
 
 use super::out::{self, Failure};
-use super::table::Table;
+use super::table::{Cell, Table};
 use super::work::Worker;
 use crate::base::Diagnostic;
 use crate::tasks::doctor::{explain, guide, mend};
@@ -100,12 +100,13 @@ pub(super) fn render(report: &DoctorReport) -> String {
             Health::Amber => "--",
             Health::Red => "!!",
         };
-        table.row([light, &check.name, &check.found]);
+        table.row([light.into(), check.name.as_str().into(), Cell::told(|said| said.phrase(&check.found))]);
     }
     let mut text = table.render();
     let mends = report.checks.iter().filter_map(|c| Some((&c.name, c.mend.as_ref()?)));
     for (at, (name, mend)) in mends.enumerate() {
-        let title = if at == 0 { "\nto mend:\n" } else { "" };
+        let title = if at == 0 { format!("\n{}", out::line("mend-title", &[])) } else { String::new() };
+        let mend = out::words().way_out("", Some(mend)).unwrap_or_else(|| mend.clone());
         text.push_str(&format!("{title}  {name}: {mend}\n"));
     }
     text
@@ -117,15 +118,15 @@ fn fix(args: &Args, report: &DoctorReport) -> Result<(), Failure> {
         return Err(Failure::WrongUse(why.hint("run `maskloom doctor --fix` on the other machine")));
     }
     if report.check("nvrtc").is_some_and(|c| c.health == Health::Green) {
-        return out::text("\nnothing to fix: NVRTC is here\n");
+        return out::text(&format!("\n{}", out::line("mend-nothing", &[])));
     }
     let plan = mend::nvrtc_plan()?;
-    out::note(&format!("\nNVRTC compiles the GPU kernels. This command would run:\n  {}", plan.words()));
+    out::note(&format!("\n{}  {}", out::line("mend-would", &[]), plan.words()));
     if !(args.yes || agreed()?) {
-        return out::text("nothing was changed\n");
+        return out::text(&out::line("mend-unchanged", &[]));
     }
     let found = mend::fetch_nvrtc(&plan)?;
-    out::text(&format!("NVRTC is in {}\n", found.display()))
+    out::text(&out::line("mend-done", &[("path", out::path(&found).into())]))
 }
 
 fn agreed() -> Result<bool, Failure> {

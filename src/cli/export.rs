@@ -7,7 +7,7 @@ use super::arguments;
 use super::opened::{self, CodeArgs};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
-use super::table::{self, Table};
+use super::table::{self, Cell, Table};
 use crate::base::{BackendName, Diagnostic};
 use crate::document::from_document;
 use crate::export::ExportFile;
@@ -163,7 +163,9 @@ fn tell(args: &Args, all: &[ExportFile]) -> Result<(), Failure> {
     }
     let mut table = Table::default();
     for f in all {
-        table.row([args.to.join(&f.name).display().to_string(), table::bytes(f.bytes.len() as u64), f.what.clone()]);
+        let path = args.to.join(&f.name).display().to_string();
+        let what = Cell::told(|said| said.phrase(&f.what));
+        table.row([path.into(), table::bytes(f.bytes.len() as u64).into(), what]);
     }
     out::text(&table.render())
 }

@@ -45,7 +45,8 @@ pub(super) fn page(args: &Args) -> Result<(), Failure> {
     if args.json {
         return out::json(&json!({ "page": out::path(&page), "presets": made.len() - 1 }));
     }
-    out::text(&format!("{} presets on {}\n", made.len() - 1, page.display()))
+    let n = ("n", (made.len() - 1).to_string().into());
+    out::text(&out::line("pages-presets", &[n, ("page", out::path(&page).into())]))
 }
 
 const PAGE: &str = "README.md";

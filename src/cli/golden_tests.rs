@@ -3,7 +3,6 @@
 //! Invariant: nothing here depends on the machine, the time or a device. Must not judge what a text says: a reader of the
 //! change does.
 
-use super::table::Table;
 use super::{check, race, report};
 use crate::base::Source;
 use crate::document::compile::{BuiltIn, Compiled, compile};
@@ -13,6 +12,7 @@ use crate::ir::graph::ModKind;
 use crate::problem::Problem;
 use crate::python::{TraceRequest, trace};
 use crate::tasks::run_file::RunFile;
+use crate::words::{Language, Words};
 use maskloom_testing::golden;
 
 fn preset(name: &str) -> (Compiled, Problem) {
@@ -70,7 +70,7 @@ fn golden_terminal() {
     let problem = from_document(&run.document, &compile(&run.document, &BuiltIn)).expect("a problem");
     let title = race::title(&run.document.name, problem.spec(), &run.report);
     golden::check("terminal/race.txt", &format!("{title}\n{}", race::render(&run.report)));
-    golden::check("terminal/report.md", &report::markdown(&run, Table::markdown));
+    golden::check("terminal/report.md", &report::markdown(&run, Words::of(Language::English)));
     let pictures = ["sliding_window", "prefix_lm", "bigbird", "sta_image"].map(|name| {
         let (compiled, problem) = preset(name);
         format!("{name}\n{}\n", check::small_picture(&compiled, &problem, 32, 16).join("\n"))

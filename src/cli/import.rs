@@ -64,8 +64,14 @@ pub(super) fn import(args: Args) -> Result<(), Failure> {
             json!({ "file": out::path(&to), "q_len": lengths.q_len, "kv_len": lengths.kv_len, "layers": layers });
         return out::json(&object);
     }
-    let what = format!("{} layers over {} x {} tokens", layers, lengths.q_len, lengths.kv_len);
-    out::text(&format!("{}: {what}; `maskloom {}` opens it\n", to.display(), to.display()))
+    let figures = [
+        ("file", out::path(&to)),
+        ("layers", layers.to_string()),
+        ("q", lengths.q_len.to_string()),
+        ("kv", lengths.kv_len.to_string()),
+        ("command", format!("maskloom {}", to.display())),
+    ];
+    out::text(&out::line("import-done", &figures.map(|(name, text)| (name, text.into()))))
 }
 
 /// The preset next to a trainer's configuration. Errors: the file is a configuration, and no preset is next to it.

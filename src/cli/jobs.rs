@@ -4,11 +4,12 @@
 
 use super::detach::{self, Followed, Show, failures, unexpected};
 use super::out::{self, Failure};
-use super::table::Table;
+use super::table::{Cell, Table};
 use super::work::Worker;
 use super::{record, run, sweep};
 use crate::base::Diagnostic;
 use crate::tasks::machines::{self, Listed};
+use crate::words::{Language, Words};
 use crate::worker::protocol::detached::{Ask, JobAnswer, JobInfo, JobState, Piece, PieceEnd};
 use crate::worker::target::{Target, option};
 use crate::worker::{files, named};
@@ -75,7 +76,7 @@ pub(super) fn jobs(args: Args) -> Result<(), Failure> {
     if args.clear {
         return match Worker::connect(args.target.as_deref().unwrap_or_default())?.detached(Ask::Clear { id: None })? {
             JobAnswer::Cleared { jobs } if args.json => out::json(&json!({ "removed": jobs })),
-            JobAnswer::Cleared { jobs } => out::text(&format!("{jobs} jobs removed\n")),
+            JobAnswer::Cleared { jobs } => out::text(&out::line("job-removed", &[("n", jobs.to_string().into())])),
             other => Err(unexpected(&other)),
         };
     }
@@ -95,7 +96,7 @@ pub(super) fn jobs(args: Args) -> Result<(), Failure> {
     }
     let of_silent = |(place, why): &(String, Diagnostic)| {
         let words = why.message.lines().map(str::trim).collect::<Vec<_>>().join("; ");
-        format!("{place}: not reachable: {words}\n")
+        out::line("job-silent", &[("place", place.as_str().into()), ("why", words.into())])
     };
     out::text(&(render(&rows) + &silent.iter().map(of_silent).collect::<String>()))
 }
@@ -133,21 +134,34 @@ fn listed(target: &str) -> Result<Vec<JobInfo>, Failure> {
 
 fn render(rows: &[(String, JobInfo)]) -> String {
     if rows.is_empty() {
-        return "no jobs; `maskloom run PRESET --detach` starts one\n".into();
+        return out::line("job-none", &[]);
     }
     let mut table =
         Table::told(&["column-job", "column-machine", "column-what", "column-state", "column-time", "column-done"]);
     for (place, job) in rows {
-        let place = if place.is_empty() { "this machine" } else { place };
-        let done = match job.state {
-            JobState::Running => detach::line(job),
-            _ => format!("{} of {}", job.done, job.steps),
-        };
-        let state =
-            if job.own { job.state.words().to_string() } else { format!("{} (another user's)", job.state.words()) };
-        table.row([job.id.clone(), place.into(), job.title.clone(), state, time(job.seconds), done]);
+        let place = if place.is_empty() { Cell::text("job-here") } else { place.as_str().into() };
+        let done = Cell::told(|said| match job.state {
+            JobState::Running => detach::line(said, job),
+            _ => detach::count(said, job),
+        });
+        let state = Cell::told(|said| match job.own {
+            true => said.text(state(job.state)).into(),
+            false => said.with("job-other", &[("state", said.text(state(job.state)).into())]),
+        });
+        table.row([job.id.as_str().into(), place, job.title.as_str().into(), state, time(job.seconds).into(), done]);
     }
     table.render()
+}
+
+/// The text on a state.
+fn state(of: JobState) -> &'static str {
+    match of {
+        JobState::Running => "job-running",
+        JobState::Ended => "job-ended",
+        JobState::Cancelled => "job-cancelled",
+        JobState::Lost => "job-lost",
+        JobState::Elsewhere => "job-elsewhere",
+    }
 }
 
 fn time(seconds: f64) -> String {
@@ -169,14 +183,14 @@ pub(super) fn cancel(args: Cancel) -> Result<(), Failure> {
     match Worker::connect(&args.target)?.detached(Ask::Cancel { id: args.id })? {
         JobAnswer::Cancelled(info) if args.json => out::json(&info),
         JobAnswer::Cancelled(info) => {
-            let left = format!("{} of {} results are kept", info.done, info.steps);
-            out::text(&format!(
-                "job {}: {}; {left}: maskloom attach {}{}\n",
-                info.id,
-                info.state.words(),
-                info.id,
-                option(&args.target)
-            ))
+            let figures = [
+                ("id", info.id.clone()),
+                ("state", out::words().text(state(info.state)).into()),
+                ("done", info.done.to_string()),
+                ("steps", info.steps.to_string()),
+                ("command", format!("maskloom attach {}{}", info.id, option(&args.target))),
+            ];
+            out::text(&out::line("job-kept", &figures.map(|(name, text)| (name, text.into()))))
         }
         other => Err(unexpected(&other)),
     }
@@ -193,9 +207,10 @@ pub(super) fn show(followed: Followed, show: &Show) -> Result<(), Failure> {
     };
     let state = match info.state {
         JobState::Ended => None,
-        JobState::Running => {
-            Some(Diagnostic::note("job-running", format!("the job still runs: {}", detach::line(&info))))
-        }
+        JobState::Running => Some(Diagnostic::note(
+            "job-running",
+            format!("the job still runs: {}", detach::line(Words::of(Language::English), &info)),
+        )),
         over => {
             let message =
                 format!("the job {}: {}; {} of {} results are there", info.id, over.words(), info.done, info.steps);

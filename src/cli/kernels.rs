@@ -12,6 +12,7 @@ use crate::base::{BackendName, Diagnostic};
 use crate::document::library;
 use crate::problem::result::KernelArtefact;
 use crate::tasks::plan;
+use crate::words::Words;
 use clap::Subcommand;
 use serde_json::json;
 use std::time::SystemTime;
@@ -68,7 +69,7 @@ pub(super) fn kernels(args: Args) -> Result<(), Failure> {
             if args.json {
                 out::json(&json!({ "removed": removed }))
             } else {
-                out::text(&format!("{removed} kernels removed\n"))
+                out::text(&out::line("kernels-removed", &[("n", removed.to_string().into())]))
             }
         }
         What::Where => {
@@ -103,21 +104,25 @@ fn list(as_json: bool) -> Result<(), Failure> {
     let mut table = Table::told(&["column-key", "column-kernel", "column-size", "column-used"]);
     for k in &kernels {
         let key: String = k.key.chars().take(16).collect();
-        let kernel = cache.about(&k.key).unwrap_or_else(|| "unknown".into());
-        table.row([key, kernel, table::bytes(k.bytes), format!("{} ago", ago(age(k.used)))]);
+        let kernel = cache.about(&k.key).map_or_else(|| Cell::text("kernels-unknown"), Cell::from);
+        let used = Cell::told(|said| said.with("kernels-ago", &[("time", ago(said, age(k.used)).into())]));
+        table.row([key.into(), kernel, table::bytes(k.bytes).into(), used]);
     }
     let total: u64 = kernels.iter().map(|k| k.bytes).sum();
-    let plural = if kernels.len() == 1 { "" } else { "s" };
-    let sum = format!("{} kernel{plural}, {} in {}\n", kernels.len(), table::bytes(total), cache.folder().display());
+    let figures = [("size", table::bytes(total).into()), ("folder", out::path(cache.folder()).into())];
+    let sum = match kernels.len() {
+        1 => out::line("kernels-one", &figures),
+        n => out::line("kernels-sum", &[&figures[..], &[("n", n.to_string().into())]].concat()),
+    };
     out::text(&if kernels.is_empty() { sum } else { table.render() + &sum })
 }
 
-fn ago(seconds: u64) -> String {
+fn ago(said: &'static Words, seconds: u64) -> String {
     match seconds {
         s if s < 120 => format!("{s} s"),
         s if s < 7200 => format!("{} min", s / 60),
         s if s < 172_800 => format!("{} h", s / 3600),
-        s => format!("{} days", s / 86_400),
+        s => said.with("time-days", &[("n", (s / 86_400).to_string().into())]),
     }
 }
 

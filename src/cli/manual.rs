@@ -78,7 +78,8 @@ fn pages(line: Command, folder: &Path, as_json: bool) -> Result<(), Failure> {
     if as_json {
         return out::json(&serde_json::json!({ "folder": out::path(folder), "pages": written }));
     }
-    out::text(&format!("{} pages in {}\n", written.len(), folder.display()))
+    let n = ("n", written.len().to_string().into());
+    out::text(&out::line("pages-manual", &[n, ("folder", out::path(folder).into())]))
 }
 
 fn unknown(name: &str, line: &Command) -> Diagnostic {

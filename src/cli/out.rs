@@ -5,7 +5,7 @@
 use super::table::{form, in_form};
 use crate::base::Diagnostic;
 use crate::base::words::visible;
-use crate::words::{Language, Words};
+use crate::words::{Language, Value as Figure, Words};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -106,15 +106,22 @@ pub(super) fn words() -> &'static Words {
     Words::of(if wants_json() { Language::English } else { Language::chosen() })
 }
 
-/// Diagnostics on stderr; nothing can be done if it is closed. In another language than English a sentence stands above each; what
-/// scripts read has none.
+/// A line in the reader's language, by its id.
+pub(super) fn line(id: &str, figures: &[(&str, Figure<'_>)]) -> String {
+    words().with(id, figures) + "\n"
+}
+
+/// Diagnostics on stderr; nothing can be done if it is closed.
 pub(super) fn diagnostics(all: &[Diagnostic]) {
+    all.iter().for_each(|reported| note(&rendered(reported)));
+}
+
+/// A diagnostic. In another language than English a sentence stands above it; what scripts read has none.
+pub(super) fn rendered(reported: &Diagnostic) -> String {
     let said = words();
-    for reported in all {
-        let way_out = said.way_out(&reported.code, reported.hint.as_deref());
-        said.refusal(&reported.code).into_iter().chain(way_out.as_deref()).for_each(note);
-        note(&reported.render());
-    }
+    let way_out = said.way_out(&reported.code, reported.hint.as_deref());
+    let own = said.refusal(&reported.code).into_iter().chain(way_out.as_deref());
+    own.map(|line| format!("{line}\n")).collect::<String>() + &reported.render()
 }
 
 /// Whether the command line asks for JSON.

@@ -19,7 +19,7 @@ use crate::parallel::plan::Plan;
 use crate::parallel::request::{Kind, Request, Shape, check_ranks};
 use crate::parallel::rivals::{Rival, rivals};
 use crate::parallel::rows::MaskRows;
-use crate::tasks::divisions;
+use crate::tasks::{divisions, origins};
 use crate::words::Words;
 use crate::worker::files;
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ fn reported(paths: &[FarPath]) -> String {
         let how = Cell::told(|said| divisions::how(said, path.how).into());
         table.row([path.name.into(), path.release.into(), fate, how]);
     }
-    format!("\nWhat other ways do with these masks\n{}", table.render())
+    format!("\n{}{}", out::line("plan-ways", &[]), table.render())
 }
 
 fn written(path: &Path) -> Result<String, Failure> {
@@ -181,28 +181,35 @@ fn other(rival: &Rival) -> Value {
 
 pub(super) fn render(request: &Request, plan: &Plan, others: &[Rival]) -> String {
     let (lengths, shape) = (request.lengths(), request.shape());
-    let mut out = format!(
-        "{} x {} tokens in blocks of {} over {} ranks; {} x {} heads ({} of keys), head_dim {}, {}\n",
-        lengths.q_len,
-        lengths.kv_len,
-        request.block_size(),
-        request.ranks(),
-        shape.batch,
-        shape.heads,
-        shape.kv_heads,
-        shape.head_dim,
-        shape.dtype,
-    );
-    out.push_str(&format!("{}\n\n", request.cost().source.sentence()));
+    let figures = [
+        ("q", lengths.q_len.to_string()),
+        ("kv", lengths.kv_len.to_string()),
+        ("size", request.block_size().to_string()),
+        ("ranks", request.ranks().to_string()),
+        ("batch", shape.batch.to_string()),
+        ("heads", shape.heads.to_string()),
+        ("few", shape.kv_heads.to_string()),
+        ("dim", shape.head_dim.to_string()),
+        ("dtype", shape.dtype.to_string()),
+    ];
+    let mut out = out::line("plan-title", &figures.map(|(name, text)| (name, text.into())));
+    out.push_str(&format!("{}\n\n", origins::sentence(out::words(), &request.cost().source)));
     out.push_str(&divisions(plan, others));
     if request.kinds().len() > 1 {
         out.push_str(&by_kind(request, plan, others));
     }
     for (n, kind) in request.kinds().iter().enumerate() {
-        out.push_str(&format!("\n{}, {}\n", kind.name, words(kind.layers, "layer")));
+        let name = ("name", kind.name.as_str().into());
+        out.push_str(&format!(
+            "\n{}",
+            match kind.layers {
+                1 => out::line("plan-kind-one", &[name]),
+                n => out::line("plan-kind", &[name, ("n", n.to_string().into())]),
+            }
+        ));
         out.push_str(&loads(&plan.figures, n));
         if request.ranks() > 1 {
-            out.push_str("\nKeys and values sent in a forward pass, from row to column; as many gradients come back\n");
+            out.push_str(&format!("\n{}", out::line("plan-sent", &[])));
             out.push_str(&sent(&plan.figures, n));
         }
     }
@@ -252,7 +259,10 @@ fn divisions(plan: &Plan, others: &[Rival]) -> String {
                 };
                 row(&name, figures)
             }
-            Err(why) => refused.push_str(&format!("{}: {}\n", rival.name, why.message)),
+            Err(why) => {
+                let why = out::words().reported(&why.code, &why.message);
+                refused.push_str(&out::line("row-rival", &[("name", rival.name.into()), ("about", why.into())]));
+            }
         }
     }
     table.render() + &refused

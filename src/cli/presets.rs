@@ -6,13 +6,15 @@
 use super::opened::{self, CodeArgs, OWN};
 use super::out::{self, Failure};
 use super::overrides::Overrides;
-use super::table::Table;
+use super::table::{Cell, Table};
 use super::{gallery, race, record, verdict};
 use crate::base::{BackendName, Diagnostic, Source};
 use crate::document::from_document;
 use crate::document::model::Document;
 use crate::document::{file, library};
+use crate::ir::graph::ModKind;
 use crate::python::outline::outline;
+use crate::tasks::origins;
 use crate::tasks::recorded::{self, Recorded};
 use crate::worker::{files, folders};
 use serde_json::{Value, json};
@@ -94,7 +96,10 @@ pub(super) fn presets(args: Args) -> Result<(), Failure> {
 }
 
 fn recorded_line(run: &Recorded) -> String {
-    format!("{}: {}", run.provenance(), run.summary().unwrap_or_default())
+    let said = out::words();
+    let from = origins::whole(said, &run.provenance());
+    let times = run.told(said).unwrap_or_default();
+    said.with("show-recorded", &[("from", from.into()), ("times", times.into())])
 }
 
 fn show(name: &str, baseline: Option<BackendName>, as_json: bool) -> Result<(), Failure> {
@@ -108,28 +113,36 @@ fn show(name: &str, baseline: Option<BackendName>, as_json: bool) -> Result<(), 
         let runs: Vec<_> = runs.iter().map(run).collect();
         return out::json(&json!({ "preset": name, "document": document, "recorded_runs": runs }));
     }
-    let own = library::preset(name).and_then(|preset| out::words().preset(preset.name));
+    let said = out::words();
+    let own = library::preset(name).and_then(|preset| said.preset(preset.name));
     let own = own.map(|line| format!("{line}\n")).unwrap_or_default();
     let mut text = format!("{}\n{own}{}\n\n", document.name, document.about);
     let mut table = Table::told(&["", "column-layer", "column-made"]);
     for layer in document.layers.iter().filter(|l| l.enabled) {
-        let heads = layer.heads.as_ref().map(|heads| format!(", heads {heads}")).unwrap_or_default();
-        table.row(["mask".to_string(), format!("{}{heads}", layer.name), made_of(&json!(layer.content))]);
+        let name = Cell::told(|said| match &layer.heads {
+            None => layer.name.clone(),
+            Some(heads) => {
+                let figures = [("layer", layer.name.as_str().into()), ("heads", heads.to_string().into())];
+                said.with("show-layer-heads", &figures)
+            }
+        });
+        table.row([Cell::text("row-mask"), name, made_of(&json!(layer.content)).into()]);
     }
     for score in document.scores.iter().filter(|s| s.enabled) {
-        table.row(["score".to_string(), score.name.clone(), made_of(&json!(score.content))]);
+        table.row([Cell::text("row-score"), score.name.as_str().into(), made_of(&json!(score.content)).into()]);
     }
     if table.is_empty() {
-        text.push_str("no mask: every query sees every key\n");
+        text.push_str(&out::line("show-no-mask", &[]));
     } else {
         text.push_str(&table.render());
     }
     let axes =
         document.axes.kv.as_ref().map_or(document.axes.q.to_string(), |kv| format!("{} -> {kv}", document.axes.q));
-    text.push_str(&format!("axes: {axes}\n{}", verdict::learns(out::words(), &problem)));
+    text.push_str(&(out::line("show-axes", &[("axes", axes.into())]) + &verdict::learns(said, &problem)));
     for run in &runs {
-        let passes = if run.report.gradients.is_empty() { "; forward only" } else { "" };
-        text.push_str(&format!("\n{}{passes}:\n", run.provenance()));
+        let from = origins::whole(said, &run.provenance());
+        let id = if run.report.gradients.is_empty() { "show-run-forward" } else { "show-run" };
+        text.push_str(&format!("\n{}", out::line(id, &[("from", from.into())])));
         let title = race::title(&document.name, problem.spec(), &run.report);
         text.push_str(&format!(
             "{title}{}{}",
@@ -138,7 +151,7 @@ fn show(name: &str, baseline: Option<BackendName>, as_json: bool) -> Result<(), 
         ));
     }
     if runs.is_empty() {
-        text.push_str(&format!("\nno recorded run; measure one: maskloom run {name}\n"));
+        text.push_str(&format!("\n{}", out::line("show-no-run", &[("name", name.into())])));
     }
     out::text(&text)
 }
@@ -172,7 +185,7 @@ fn described(row: &Row) -> Option<&'static str> {
     out::words().preset(&row.name).filter(|_| !row.own)
 }
 
-fn cells(row: &Row) -> Vec<String> {
+fn cells(row: &Row) -> Vec<Cell> {
     match &row.document {
         Ok(d) => {
             let axes = match &d.axes.kv {
@@ -181,10 +194,14 @@ fn cells(row: &Row) -> Vec<String> {
             };
             let s = &d.settings;
             let heads = if s.kv_heads == s.heads { s.heads.to_string() } else { format!("{}/{}", s.heads, s.kv_heads) };
-            let title = if row.own { format!("{} (yours)", d.name) } else { d.name.clone() };
-            vec![row.name.clone(), axes, heads, s.head_dim.to_string(), s.dtype.to_string(), title]
+            let title = Cell::told(|said| match row.own {
+                true => said.with("show-yours", &[("name", d.name.as_str().into())]),
+                false => d.name.clone(),
+            });
+            let plain = [row.name.clone(), axes, heads, s.head_dim.to_string(), s.dtype.to_string()];
+            plain.into_iter().map(Cell::from).chain([title]).collect()
         }
-        Err(why) => vec![row.name.clone(), String::new(), String::new(), String::new(), String::new(), first(why)],
+        Err(why) => [&*row.name, "", "", "", "", &*first(why)].map(Cell::from).to_vec(),
     }
 }
 
@@ -238,10 +255,16 @@ fn patterns(word: &str, as_json: bool) -> Result<(), Failure> {
     }
     let mut table = Table::told(&["column-pattern", "column-kind", "column-does"]);
     for p in found {
-        table.row([p.name.to_string(), format!("{:?}", p.kind).to_lowercase(), p.summary().to_string()]);
+        let kind = match p.kind {
+            ModKind::Mask => "row-mask",
+            ModKind::Score => "row-score",
+        };
+        let does = Cell::told(|said| said.pattern(p.name).unwrap_or(p.summary()).into());
+        table.row([p.name.into(), Cell::text(kind), does]);
     }
     for p in own {
-        table.row([p.name, "yours".into(), p.help.unwrap_or_else(|why| first(&why))]);
+        let help = p.help.unwrap_or_else(|why| first(&why));
+        table.row([p.name.into(), Cell::text("row-yours"), help.into()]);
     }
     out::text(&table.render())
 }

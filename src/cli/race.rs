@@ -3,19 +3,18 @@
 //! Invariant: every time is shown with its error; a wrong result shows no time and fails the command. Must not know how
 //! a race runs.
 
-use super::out;
+use super::out::{self, line};
 use super::table::{self, Cell, Table};
 use crate::analysis::block_mask::sparsity_words;
 use crate::base::{BackendName, Device, Diagnostic, Provenance, Severity};
 use crate::problem::ProblemSpec;
 use crate::problem::facts::KernelReport;
 use crate::problem::result::{
-    BackendReport, GradientError, GradientOutcome, GradientReport, HeadMaximum, Outcome, OutputName, RunReport, Timing,
-    spread_words,
+    BackendReport, Clock, GradientError, GradientOutcome, GradientReport, HeadMaximum, Outcome, OutputName, RunReport,
+    Timing, spread_words,
 };
 use crate::problem::verdict::{Ran, what_ran};
 use crate::tasks::{origins, ratios};
-use crate::words::Value as Figure;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -79,7 +78,7 @@ pub(super) fn title(name: &str, spec: &ProblemSpec, report: &RunReport) -> Strin
             ("flop", table::big(work.flop).into()),
             ("computed", table::percent(work.computed).into()),
             ("size", spec.block_size.to_string().into()),
-            ("sparsity", sparsity_words(work.sparsity, work.padded_sparsity).into()),
+            ("sparsity", said.phrase(&sparsity_words(work.sparsity, work.padded_sparsity)).into()),
         ],
     );
     format!("{shape}\n{kept}\n")
@@ -137,11 +136,6 @@ pub(super) fn render_against(report: &RunReport, wanted: Option<BackendName>) ->
     out
 }
 
-/// A line of its own, in the reader's language.
-fn line(id: &str, figures: &[(&str, Figure<'_>)]) -> String {
-    out::words().with(id, figures) + "\n"
-}
-
 /// Why a backend has no time, and the way out. The English way out follows one that lacks its figures.
 fn without(id: &str, backend: BackendName, why: &Diagnostic) -> String {
     let said = out::words();
@@ -161,11 +155,16 @@ fn hosts(report: &RunReport) -> String {
     for (backend, timing) in forward {
         let Some(calls) = timing.calls else { continue };
         by_clock.entry(calls.clock).or_default().push(backend.to_string());
-        if let Some(words) = timing.launch_bound() {
-            out.push_str(&format!("{backend}: {words}\n"));
+        if let Some(waits) = timing.launch_bound() {
+            out.push_str(&format!("{backend}: {}\n", ratios::waits(out::words(), waits)));
         }
     }
-    let clocks: Vec<String> = by_clock.iter().map(|(clock, who)| format!("{} by {clock}", who.join(", "))).collect();
+    let said = out::words();
+    let by = |(clock, who): (&Clock, &Vec<String>)| {
+        let clock = ratios::clock(said, *clock).into();
+        said.with("race-clock", &[("names", who.join(", ").into()), ("clock", clock)])
+    };
+    let clocks: Vec<String> = by_clock.iter().map(by).collect();
     if !clocks.is_empty() {
         out.push_str(&line("line-median", &[("clocks", clocks.join("; ").into())]));
     }
@@ -247,8 +246,8 @@ pub(super) fn gradients(report: &RunReport) -> String {
                     let [more, free] = figures.map(|(name, text)| (name, text.into()));
                     below.push_str(&line("line-order", &[("backend", r.backend.to_string().into()), more, free]));
                 }
-                if let Some(words) = timing.as_ref().and_then(Timing::launch_bound) {
-                    below.push_str(&format!("{}: {words}\n", r.backend));
+                if let Some(waits) = timing.as_ref().and_then(Timing::launch_bound) {
+                    below.push_str(&format!("{}: {}\n", r.backend, ratios::waits(out::words(), waits)));
                 }
                 table.row(gradient_line(r, errors, timing.as_ref().map(|t| t.median_ms), report));
                 let wrong = errors.iter().filter_map(GradientError::words);
@@ -322,12 +321,13 @@ fn checked(report: &RunReport) -> String {
     let memory = || line("line-memory", &[("what", ratios::memory(said).into())]);
     let memory = if counted { memory() } else { String::new() };
     first.map_or(String::new(), |e| {
-        let nan = e.nan_words().map(|words| format!("warning: {words}; a score mod that gives NaN does this\n"));
+        let rows = [("n", e.nan_rows.to_string().into()), ("all", e.rows_checked.to_string().into())];
+        let nan = (e.nan_rows > 0).then(|| line("race-nan", &rows));
         let figures = [
             ("reference", origins::whole(said, &Provenance::Reference)),
             ("checked", e.rows_checked.to_string()),
             ("all", e.rows_total.to_string()),
-            ("limit", e.allowed_from().to_string()),
+            ("limit", said.phrase(e.allowed_from())),
         ];
         memory + &nan.unwrap_or_default() + &line("line-errors", &figures.map(|(name, text)| (name, text.into())))
     })

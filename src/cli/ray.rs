@@ -48,7 +48,8 @@ pub(super) fn run(
     let mut ends: Vec<Option<End>> = keys.iter().map(|key| known(key).map(Ok)).collect();
     let waiting: Vec<usize> = (0..points.len()).filter(|n| ends[*n].is_none()).collect();
     if waiting.len() < points.len() {
-        out::note(&format!("{} of {} points are in the journal", points.len() - waiting.len(), points.len()));
+        let (n, all) = (points.len() - waiting.len(), points.len());
+        out::note(&out::words().with("note-points", &[("n", n.to_string().into()), ("all", all.to_string().into())]));
     }
     if waiting.is_empty() {
         return Ok(ends.into_iter().flatten().collect());

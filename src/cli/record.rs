@@ -134,7 +134,7 @@ pub(super) fn show_job(batch: &Batch, pieces: &[Piece], how: &detach::Show) -> R
 }
 
 fn not_recorded(name: &str, why: &[Diagnostic]) -> Result<String, Failure> {
-    out::text(&format!("{name}: not recorded\n"))?;
+    out::text(&out::line("record-not", &[("name", name.into())]))?;
     out::diagnostics(why);
     Ok(name.to_string())
 }
@@ -158,7 +158,8 @@ fn one(document: &Document, request: &RunRequest, worker: &mut Worker) -> Result
 
 fn recorded(document: &Document, request: &RunRequest, report: &RunReport) -> Result<(Recorded, String), Diagnostic> {
     let run = Recorded::new(document, request, report)?;
-    let line = run.summary().unwrap_or_else(|| "flex was not timed".into());
+    let said = out::words();
+    let line = run.told(said).unwrap_or_else(|| said.text("recorded-untimed").into());
     Ok((run, line))
 }
 
@@ -169,7 +170,7 @@ fn take(args: &Args) -> Result<(), Failure> {
         let run = RunFile::open(path)?;
         match preset_of(&run.document, path).and_then(|name| Ok((name, Recorded::of_run(&run)?))) {
             Ok((name, run)) => {
-                out::text(&format!("{name}: {}\n", run.summary().unwrap_or_default()))?;
+                out::text(&format!("{name}: {}\n", run.told(out::words()).unwrap_or_default()))?;
                 runs.push((name.to_string(), run));
             }
             Err(why) => {
@@ -192,6 +193,7 @@ fn preset_of(document: &Document, path: &Path) -> Result<&'static str, Diagnosti
 }
 
 fn end(collection: &Collection, path: &Path, failed: Vec<String>) -> Result<(), Failure> {
-    out::text(&format!("{} recorded runs in {}\n", collection.runs.len(), path.display()))?;
+    let n = ("n", collection.runs.len().to_string().into());
+    out::text(&out::line("record-sum", &[n, ("file", out::path(path).into())]))?;
     if failed.is_empty() { Ok(()) } else { Err(Failure::Reported(Vec::new())) }
 }

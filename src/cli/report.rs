@@ -6,12 +6,11 @@ use super::out::{self, Failure};
 use super::table::{Cell, Table};
 use super::{figures, picture, race, table};
 use crate::backends::race::RaceOptions;
-use crate::base::words::MEMORY;
 use crate::base::{Diagnostic, Provenance};
 use crate::problem::result::{BackendReport, GradientOutcome, GradientReport, Outcome, RunReport};
-use crate::tasks::ratios;
 use crate::tasks::run_file::{self, Change, PassChange, RunFile};
-use crate::words::Words;
+use crate::tasks::{origins, ratios};
+use crate::words::{Language, Words};
 use crate::worker::files;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -60,7 +59,7 @@ fn printed(run: &RunFile, compared: Option<&Compared>, as_json: bool) -> Result<
     }
     match file(&all_tables(run, compared), table::form().ending()) {
         Some(tables) => out::text(&table::marked(&tables)),
-        None => out::text(&in_markdown(run, compared, Table::markdown_shown)),
+        None => out::text(&in_markdown(run, compared, out::words())),
     }
 }
 
@@ -75,9 +74,14 @@ fn written(run: &RunFile, compared: Option<&Compared>, path: &Path) -> Result<Ve
     }
     let ending = super::ending::of(path).unwrap_or_default();
     // a file is read by others
-    let text = file(&all_tables(run, compared), &ending).unwrap_or_else(|| in_markdown(run, compared, Table::markdown));
+    let text = file(&all_tables(run, compared), &ending).unwrap_or_else(|| in_markdown(run, compared, english()));
     files::save(path, text.as_bytes())?;
     Ok(vec![out::path(path)])
+}
+
+/// What files are written in.
+fn english() -> &'static Words {
+    Words::of(Language::English)
 }
 
 fn all_tables(run: &RunFile, compared: Option<&Compared>) -> Vec<Table> {
@@ -87,10 +91,10 @@ fn all_tables(run: &RunFile, compared: Option<&Compared>) -> Vec<Table> {
     }
 }
 
-fn in_markdown(run: &RunFile, compared: Option<&Compared>, form: fn(&Table) -> String) -> String {
+fn in_markdown(run: &RunFile, compared: Option<&Compared>, said: &'static Words) -> String {
     match compared {
-        None => markdown(run, form),
-        Some((changes, differences)) => comparison(changes, differences, form),
+        None => markdown(run, said),
+        Some((changes, differences)) => comparison(changes, differences, said),
     }
 }
 
@@ -113,7 +117,7 @@ fn tables(run: &RunReport) -> Vec<Table> {
         "column-allowed",
         "column-kernel",
     ]);
-    run.backends.iter().for_each(|b| forward.row(line(b, run)));
+    run.backends.iter().for_each(|b| forward.row(forward_line(b, run)));
     let mut all = vec![forward];
     if !run.gradients.is_empty() {
         let mut backward = Table::told(&race::GRADIENTS);
@@ -123,33 +127,37 @@ fn tables(run: &RunReport) -> Vec<Table> {
     all
 }
 
-/// A run; its tables in Markdown by `form`: as files have them, or as a reader is shown them.
-pub(super) fn markdown(run: &RunFile, form: fn(&Table) -> String) -> String {
+/// A run in Markdown; in English as files have it.
+pub(super) fn markdown(run: &RunFile, said: &'static Words) -> String {
     let (d, r) = (&run.document, &run.report);
     let s = &d.settings;
     let mut out = format!("# {}\n\n", d.name);
     if !d.about.is_empty() {
         out.push_str(&format!("{}\n\n", d.about));
     }
-    out.push_str(&format!(
-        "{} Batch {}, {} query heads, {} kv heads, `{}` x `{}`, head_dim {}, {}.\nThe mask keeps {} of the cells \
-         ({}FLOP) and computes {} in {} blocks.\n\n",
-        Provenance::Measured(r.place()).sentence(),
-        s.batch,
-        s.heads,
-        s.kv_heads,
-        d.axes.q,
-        d.axes.kv(),
-        s.head_dim,
-        s.dtype,
-        table::percent(r.work.density),
-        table::big(r.work.flop),
-        table::percent(r.work.computed),
-        s.block_size
-    ));
-    out.push_str(&tables(r).iter().map(form).collect::<Vec<_>>().join("\n"));
+    let measured = [
+        ("from", origins::sentence(said, &Provenance::Measured(r.place()))),
+        ("batch", s.batch.to_string()),
+        ("heads", s.heads.to_string()),
+        ("few", s.kv_heads.to_string()),
+        ("q", d.axes.q.to_string()),
+        ("kv", d.axes.kv().to_string()),
+        ("dim", s.head_dim.to_string()),
+        ("dtype", s.dtype.to_string()),
+    ];
+    let kept = [
+        ("kept", table::percent(r.work.density)),
+        ("flop", table::big(r.work.flop)),
+        ("computed", table::percent(r.work.computed)),
+        ("size", s.block_size.to_string()),
+    ];
+    out.push_str(&line(said, "report-measured", measured));
+    out.push_str(&line(said, "report-kept", kept));
+    out.push('\n');
+    out.push_str(&tables(r).iter().map(|table| table.markdown_in(said)).collect::<Vec<_>>().join("\n"));
     if r.backends.iter().any(|b| b.outcome.memory().is_some()) {
-        out.push_str(&format!("\nMemory: {MEMORY}.\n"));
+        let memory = line(said, "report-memory", [("what", ratios::memory(said).to_string())]);
+        out.push_str(&format!("\n{memory}"));
     }
     for thumbnail in &run.pictures {
         out.push_str(&format!("\n{}:\n\n```text\n", thumbnail.title));
@@ -158,14 +166,20 @@ pub(super) fn markdown(run: &RunFile, form: fn(&Table) -> String) -> String {
             .for_each(|l| out.push_str(&format!("{}\n", l.trim_end())));
         out.push_str("```\n");
     }
-    out.push_str("\nEnvironment:\n\n");
+    out.push_str(&format!("\n{}\n", line(said, "report-environment", [])));
     r.conditions().for_each(|(k, v)| out.push_str(&format!("- {k}: {v}\n")));
     if let Some(card) = &r.card {
-        out.push_str(&format!("- the card before timing: {}\n- after it: {}\n", card.start, card.end));
+        out.push_str(&format!("- {}", line(said, "report-card-before", [("state", card.start.to_string())])));
+        out.push_str(&format!("- {}", line(said, "report-card-after", [("state", card.end.to_string())])));
     }
     let how = &run.conditions.options;
-    out.push_str(&format!("\n{}, errors on at most {} rows.\n", timed(how, &r.gradients), how.reference_rows));
+    let figures = [("timed", timed(said, how, &r.gradients)), ("rows", how.reference_rows.to_string())];
+    out.push_str(&format!("\n{}", line(said, "report-timed", figures)));
     out
+}
+
+fn line<const N: usize>(said: &'static Words, id: &str, figures: [(&'static str, String); N]) -> String {
+    said.with(id, &figures.map(|(name, text)| (name, text.into()))) + "\n"
 }
 
 /// A backward pass: its time, the sum with the forward time, its worst gradient, or the reason for its absence.
@@ -184,7 +198,7 @@ fn gradient_line(g: &GradientReport, run: &RunReport) -> Vec<Cell> {
     }
 }
 
-fn line(b: &BackendReport, run: &RunReport) -> Vec<Cell> {
+fn forward_line(b: &BackendReport, run: &RunReport) -> Vec<Cell> {
     let refused = |word: &str, why: &Diagnostic| {
         let mut cells = vec![Cell::default(); 10];
         (cells[0], cells[1], cells[9]) = (b.backend.as_str().into(), Cell::text(word), why.message.as_str().into());
@@ -244,10 +258,10 @@ fn changed(changes: &[Change]) -> Table {
     table
 }
 
-fn comparison(changes: &[Change], differences: &[String], form: fn(&Table) -> String) -> String {
-    let mut out = form(&changed(changes));
+fn comparison(changes: &[Change], differences: &[String], said: &'static Words) -> String {
+    let mut out = changed(changes).markdown_in(said);
     if !differences.is_empty() {
-        out.push_str("\nThe runs differ in more than time:\n\n");
+        out.push_str(&format!("\n{}\n", line(said, "report-differ", [])));
         differences.iter().for_each(|d| out.push_str(&format!("- {d}\n")));
     }
     out
@@ -264,18 +278,20 @@ fn pass_cells(pass: Option<&PassChange>) -> [Cell; 4] {
 }
 
 /// How the run was timed: `10 rounds of 1 passes after 2 untimed`, `3 backward passes`.
-fn timed(how: &RaceOptions, gradients: &[GradientReport]) -> String {
+fn timed(said: &'static Words, how: &RaceOptions, gradients: &[GradientReport]) -> String {
     let samples = |g: &GradientReport| match &g.outcome {
         GradientOutcome::Done { timing: Some(timing), .. } => timing.samples_ms.len(),
         _ => 0,
     };
     let backward = gradients.iter().map(samples).max().unwrap_or(0);
-    let forward = format!("{} rounds of {} passes after {} untimed", how.rounds, how.passes, how.warmup);
+    let back = said.with("timed-backward", &[("n", backward.to_string().into())]);
+    let figures = [("rounds", how.rounds), ("passes", how.passes), ("warmup", how.warmup)];
+    let forward = said.with("timed-forward", &figures.map(|(name, n)| (name, n.to_string().into())));
     match (how.rounds, backward) {
-        (0, 0) => "nothing was timed".into(),
-        (0, n) => format!("{n} backward passes"),
+        (0, 0) => said.text("timed-nothing").into(),
+        (0, _) => back,
         (_, 0) => forward,
-        (_, n) => format!("{forward}, {n} backward passes"),
+        _ => said.with("timed-both", &[("forward", forward.into()), ("backward", back.into())]),
     }
 }
 
@@ -292,10 +308,10 @@ mod tests {
         let outcome =
             GradientOutcome::Done { kernel: "k".into(), errors: vec![], timing, unordered: None, memory_bytes: None };
         let backward = [GradientReport { backend: BackendName::Flex, outcome }];
-        assert_eq!(timed(&how(0), &backward), "3 backward passes");
-        assert_eq!(timed(&how(3), &backward), "3 rounds of 1 passes after 2 untimed, 3 backward passes");
-        assert_eq!(timed(&how(3), &[]), "3 rounds of 1 passes after 2 untimed");
-        assert_eq!(timed(&how(0), &[]), "nothing was timed");
+        assert_eq!(timed(english(), &how(0), &backward), "3 backward passes");
+        assert_eq!(timed(english(), &how(3), &backward), "3 rounds of 1 passes after 2 untimed, 3 backward passes");
+        assert_eq!(timed(english(), &how(3), &[]), "3 rounds of 1 passes after 2 untimed");
+        assert_eq!(timed(english(), &how(0), &[]), "nothing was timed");
     }
 
     #[test]
@@ -311,11 +327,11 @@ mod tests {
         let change = |backend, backward| Change { backend, forward: pass(Some(2.0), Some(1.0)), backward };
         let flex = change(BackendName::Flex, Some(pass(Some(6.0), Some(2.0))));
         let sdpa = change(BackendName::Sdpa, None);
-        let both = comparison(&[flex, sdpa.clone()], &[], Table::markdown);
+        let both = comparison(&[flex, sdpa.clone()], &[], english());
         let flex = "| flex | 2.00 ms | 1.00 ms | 2.00x |  | 6.00 ms | 2.00 ms | 3.00x |  |";
         assert_eq!(both.lines().nth(2), Some(flex), "{both}");
         let bars: Vec<usize> = both.lines().map(|line| line.matches('|').count()).collect();
         assert_eq!(bars, [10; 4], "{both}");
-        assert!(!comparison(&[sdpa], &[], Table::markdown).contains("backward"));
+        assert!(!comparison(&[sdpa], &[], english()).contains("backward"));
     }
 }

@@ -207,9 +207,11 @@ fn shrink(opened: &mut Opened, compiled: &mut Compiled, inputs: &InputSource) ->
 
 /// `smaller copy of 8192 x 8192 tokens, 32 heads, which keeps 11.7% of its cells`.
 pub(super) fn copy_words(of: &CopyOf, kept: f64) -> String {
-    let (sizes, all) = (smaller::sizes(&of.document), super::table::percent(of.kept));
+    let (axes, settings, said) = (&of.document.axes, &of.document.settings, out::words());
+    let sizes = smaller::told(said, settings.batch, [axes.q.len(), axes.kv().len()], settings.heads);
+    let all = super::table::percent(of.kept);
     let figures = [("sizes", sizes), ("kept", super::table::percent(kept)), ("all", all)];
-    out::words().with("line-copy", &figures.map(|(name, text)| (name, text.into()))) + "\n"
+    said.with("line-copy", &figures.map(|(name, text)| (name, text.into()))) + "\n"
 }
 
 /// For a heavy problem on a CPU: its estimated time, and a quicker alternative.
@@ -221,8 +223,8 @@ fn tell_patience(request: &RunRequest) {
     let time = smaller::estimate(&request.problem, request.device, request.backends.len(), passes, threads);
     if let Some(time) = time {
         let message = format!("this takes about {} on a CPU, assuming 20 GFLOP/s per thread", smaller::about(time));
-        let hint = "--smaller races a copy of the same mask in seconds";
-        out::diagnostics(&[Diagnostic::note("heavy-on-cpu", message).hint(hint)]);
+        let why = Diagnostic::note("heavy-on-cpu", message);
+        out::diagnostics(&[why.hint("--smaller races a copy of the same mask in seconds")]);
     }
 }
 

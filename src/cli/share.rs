@@ -87,7 +87,7 @@ pub(super) fn share(args: Args) -> Result<(), Failure> {
 /// Where the page is.
 fn told(out: &Path, made: &ExportFile) -> Result<(), Failure> {
     let size = table::bytes(made.bytes.len() as u64);
-    out::text(&format!("{}  {size}  {}\n", out.display(), made.what))
+    out::text(&format!("{}  {size}  {}\n", out.display(), out::words().phrase(&made.what)))
 }
 
 /// The figure, and the files that were written.

@@ -120,7 +120,8 @@ impl Spread {
             (0..points.len()).filter(|n| ends[*n].is_none()).map(|n| (n, 0)).collect();
         let had = points.len() - waiting.len();
         if had > 0 {
-            out::note(&format!("{had} of {} points are in the journal", points.len()));
+            let (n, all) = (had.to_string().into(), points.len().to_string().into());
+            out::note(&out::words().with("note-points", &[("n", n), ("all", all)]));
         }
         if waiting.is_empty() {
             return Ok(ends.into_iter().flatten().collect());
@@ -150,7 +151,7 @@ impl Spread {
                         progress.say(&format!("{over} of {} points", points.len()));
                     }
                     News::Lost(target, why) => {
-                        out::note(&format!("{target} is lost"));
+                        out::note(&out::words().with("note-lost", &[("target", target.to_string().into())]));
                         out::diagnostics(&why);
                     }
                     News::Stop(why) => {

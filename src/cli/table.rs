@@ -162,14 +162,10 @@ impl Table {
         self.rendered(form())
     }
 
-    /// The table in Markdown, as files have it.
-    pub(super) fn markdown(&self) -> String {
-        self.in_markdown(|cell| &cell.file)
-    }
-
-    /// The same as a reader is shown it.
-    pub(super) fn markdown_shown(&self) -> String {
-        self.in_markdown(|cell| &cell.shown)
+    /// The table in Markdown: in English as files have it.
+    pub(super) fn markdown_in(&self, said: &Words) -> String {
+        let english = said.language() == Language::English;
+        self.in_markdown(|cell| if english { &cell.file } else { &cell.shown })
     }
 
     fn in_markdown(&self, of: impl Fn(&Cell) -> &String) -> String {
@@ -186,17 +182,26 @@ impl Table {
         line(&texts(&self.head)) + &rule + &self.rows.iter().map(full).collect::<String>()
     }
 
+    /// The table as a line of text has it: in English as files have it.
+    pub(super) fn render_in(&self, said: &Words) -> String {
+        let english = said.language() == Language::English;
+        match form() {
+            Form::Text => self.aligned(|cell| if english { &cell.file } else { &cell.shown }),
+            form => self.rendered(form),
+        }
+    }
+
     fn rendered(&self, form: Form) -> String {
         match form {
-            Form::Text => self.aligned(),
+            Form::Text => self.aligned(|cell| &cell.shown),
             Form::Csv => marked(&csv(&self.cells())),
             Form::Tex => marked(&tex(&self.cells())),
         }
     }
 
-    fn aligned(&self) -> String {
+    fn aligned(&self, of: impl Fn(&Cell) -> &String) -> String {
         let columns = self.rows.iter().map(Vec::len).chain([self.head.len()]).max().unwrap_or(0);
-        let cell = |row: &'_ Vec<Cell>, at: usize| row.get(at).map(|cell| cell.shown.clone()).unwrap_or_default();
+        let cell = |row: &'_ Vec<Cell>, at: usize| row.get(at).map(|cell| of(cell).clone()).unwrap_or_default();
         let lines = || self.lines();
         let width = |at: usize| lines().map(|r| width_of(&cell(r, at))).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns).map(width).collect();
@@ -250,7 +255,8 @@ mod tests {
         assert!(table.rendered(Form::Text).ends_with("来自缓存        64\n"), "{}", table.rendered(Form::Text));
         assert!(table.file("csv").is_some_and(|text| text.ends_with("cached,64\n")));
         assert!(
-            table.markdown().ends_with("| cached | 64 |\n") && table.markdown_shown().contains("| 来自缓存 | 64 |")
+            table.markdown_in(Words::of(Language::English)).ends_with("| cached | 64 |\n")
+                && table.markdown_in(Words::of(Language::Chinese)).contains("| 来自缓存 | 64 |")
         );
     }
 
@@ -258,7 +264,7 @@ mod tests {
     fn markdown_has_as_many_cells_in_each_row_and_a_bar_stays_in_its_cell() {
         let mut table = Table::new(&["a", "b"]);
         table.row(["x|y"]);
-        assert_eq!(table.markdown(), "| a | b |\n|---|---|\n| x\\|y |  |\n");
+        assert_eq!(table.markdown_in(Words::of(Language::English)), "| a | b |\n|---|---|\n| x\\|y |  |\n");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use super::doctor;
 use super::out::{self, Failure, Progress};
-use super::table::Table;
+use super::table::{Cell, Table};
 use super::work::{self, Worker};
 use crate::base::{Diagnostic, identity, words};
 use crate::worker::far::install::{self, Copied, Taken, Whose};
@@ -146,7 +146,8 @@ fn put(name: &str, words: Vec<String>, with: &With) -> Result<(), Failure> {
     let whose = Whose { client: &client, name };
     let program = Program::chosen(with.worker.as_deref())?;
     let progress = Progress::new();
-    progress.say(&format!("asking {name} what it has"));
+    let said = out::words();
+    progress.say(&said.with("target-asking", &[("name", name.into())]));
     let began = Instant::now();
     let waiting = work::telling_silence(&Target::from_words(&words));
     let mut shell = Shell::open(&words)?;
@@ -154,14 +155,16 @@ fn put(name: &str, words: Vec<String>, with: &With) -> Result<(), Failure> {
     drop(waiting);
     let asked = began.elapsed().as_secs_f64();
     let began = Instant::now();
-    progress.say(&format!("packing {}", words::bytes(program.bytes.len() as u64)));
+    let size = words::bytes(program.bytes.len() as u64);
+    progress.say(&said.with("target-packing", &[("size", size.into())]));
     let mut reported = began;
     let copied = install::install(&mut shell, &probed, &program, &whose, &mut |n, all| {
         if reported.elapsed() < Duration::from_millis(100) {
             return;
         }
         reported = Instant::now();
-        progress.say(&format!("copying the worker: {} of {}", words::bytes(n as u64), words::bytes(all as u64)));
+        let figures = [("n", words::bytes(n as u64).into()), ("all", words::bytes(all as u64).into())];
+        progress.say(&said.with("target-copying", &figures));
     })?;
     let took = began.elapsed().as_secs_f64();
     drop(progress);
@@ -194,18 +197,27 @@ fn tell(
     [asked, took]: [f64; 2],
     json: bool,
 ) -> Result<(), Failure> {
-    let found = &probed.found;
-    let all = words::bytes(program.bytes.len() as u64);
+    let (found, said) = (&probed.found, out::words());
+    let size = ("size", words::bytes(program.bytes.len() as u64).into());
     let sent = match copied.sent {
-        0 => format!("the worker ({all}) is there already"),
-        sent => format!("copied the worker: {all}, packed {}, {took:.1} s", words::bytes(sent)),
+        0 => said.with("target-there", &[size]),
+        sent => {
+            let figures = [("packed", words::bytes(sent)), ("seconds", format!("{took:.1}"))];
+            let [packed, seconds] = figures.map(|(name, text)| (name, text.into()));
+            said.with("target-copied", &[size, packed, seconds])
+        }
     };
-    let missing = |what: &Option<String>| what.clone().unwrap_or_else(|| "none found".into());
+    let missing = |what: &Option<String>| what.clone().unwrap_or_else(|| said.text("target-nothing").into());
+    let login = [
+        ("name", name.to_string()),
+        ("user", found.user.clone()),
+        ("host", found.host.clone()),
+        ("system", found.system_words()),
+        ("seconds", format!("{asked:.1}")),
+    ];
     let text = format!(
-        "{name}: {} on {}, {} ({asked:.1} s)\n  {}; NVRTC {}; Python {}\n  {sent}\n  {}\n",
-        found.user,
-        found.host,
-        found.system_words(),
+        "{}  {}; NVRTC {}; Python {}\n  {sent}\n  {}\n",
+        out::line("target-login", &login.map(|(name, text)| (name, text.into()))),
         found.gpu_words(),
         missing(&found.nvrtc),
         missing(&found.python),
@@ -225,13 +237,17 @@ fn list(args: &List) -> Result<(), Failure> {
         return out::json(&json!({ "targets": rows }));
     }
     if list.targets.is_empty() {
-        return out::text("no targets; `maskloom target add gpu1 \"ssh gpu1\"` adds one\n");
+        return out::text(&out::line("target-none", &[]));
     }
     let mut table = Table::told(&["column-target", "column-command", "column-system", "GPUs", "column-worker"]);
     for of in &list.targets {
-        let build = if is_old(of) { format!("{} (another version)", of.worker.build) } else { of.worker.build.clone() };
+        let build = Cell::told(|said| match is_old(of) {
+            true => said.with("target-old", &[("build", of.worker.build.as_str().into())]),
+            false => of.worker.build.clone(),
+        });
         let command = Target::from_words(&of.words).command;
-        table.row([of.name.clone(), command, of.found.system_words(), of.found.gpu_words(), build]);
+        let plain = [of.name.clone(), command, of.found.system_words(), of.found.gpu_words()];
+        table.row(plain.into_iter().map(Cell::from).chain([build]));
     }
     out::text(&table.render())
 }
@@ -255,8 +271,9 @@ fn test(name: &str, json: bool) -> Result<(), Failure> {
     if json {
         out::json(&json!({ "target": object(known), "seconds": connected, "info": worker.info, "doctor": report }))?;
     } else {
-        let text = format!("{name}: the worker {} answered in {connected:.1} s\n\n", worker.info.version);
-        out::text(&(text + &doctor::render(&report)))?;
+        let (version, seconds) = (worker.info.version.as_str().into(), format!("{connected:.1}").into());
+        let figures = [("name", name.into()), ("version", version), ("seconds", seconds)];
+        out::text(&(out::line("target-answered", &figures) + "\n" + &doctor::render(&report)))?;
     }
     if report.worst() == Health::Red { Err(Failure::Exit(ExitCode::FAILURE)) } else { Ok(()) }
 }
@@ -267,7 +284,8 @@ fn remove(args: &Remove) -> Result<(), Failure> {
     let forget = || named::change(|list| list.targets.retain(|of| of.name != args.name));
     if args.only_here {
         forget()?;
-        return out::text(&format!("{} is forgotten; {} stays there\n", args.name, known.found.folder));
+        let figures = [("name", args.name.as_str().into()), ("folder", known.found.folder.as_str().into())];
+        return out::text(&out::line("target-forgotten", &figures));
     }
     let whose = Whose { client: &list.client, name: &args.name };
     let only_here = |why: Diagnostic| {
@@ -279,12 +297,13 @@ fn remove(args: &Remove) -> Result<(), Failure> {
     let taken = install::remove(&mut shell, &known.found.folder, &whose, args.force)
         .map_err(|why| if why.code == "target-busy" { why } else { only_here(why) })?;
     forget()?;
-    let folder = &known.found.folder;
+    let figures = [("name", args.name.as_str().into()), ("folder", known.found.folder.as_str().into())];
     out::text(&match taken {
-        Taken::All => format!("{}: {folder} is gone there\n", args.name),
-        Taken::Shared(others) => {
-            let who = if others == 1 { "another client uses it".into() } else { format!("{others} others use it") };
-            format!("{}: forgotten; {folder} stays there, because {who}\n", args.name)
+        Taken::All => out::line("target-gone", &figures),
+        Taken::Shared(1) => out::line("target-shared-one", &figures),
+        Taken::Shared(n) => {
+            let [name, folder] = figures;
+            out::line("target-shared", &[name, folder, ("n", n.to_string().into())])
         }
     })
 }

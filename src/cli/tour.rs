@@ -55,13 +55,15 @@ fn show_all(args: Args) -> Result<(), Failure> {
     let mut worker = Worker::connect("")?;
     worker.tell_notes();
     let device = worker.info.devices.iter().find(|d| d.unusable.is_none()).cloned();
-    let device_name = device.as_ref().map_or("the cpu", |d| d.name.as_str()).to_string();
+    let cpu = || out::words().text("verdict-cpu");
+    let device_name = device.as_ref().map_or_else(cpu, |d| d.name.as_str()).to_string();
     let on_gpu = device.is_some_and(|d| d.compute_capability.is_some());
     let limit = args.tokens.unwrap_or(if on_gpu { LARGER } else { SMALL });
     let all = || library::presets().iter().map(|p| p.name.to_string()).collect();
     let names: Vec<String> = if args.presets.is_empty() { all() } else { args.presets };
     let say = |text: &str| if args.json { Ok(()) } else { out::text(text) };
-    say(&format!("The tour: presets at up to {limit} tokens and {HEADS} heads on {device_name}\n"))?;
+    let figures = [("limit", limit.to_string()), ("heads", HEADS.to_string()), ("device", device_name.clone())];
+    say(&out::line("tour-title", &figures.map(|(name, text)| (name, text.into()))))?;
     let (mut failed, mut rows) = (false, Vec::new());
     for name in names {
         match show(&name, limit, &mut worker) {
@@ -70,7 +72,7 @@ fn show_all(args: Args) -> Result<(), Failure> {
                 rows.push(shown.row);
             }
             Err(Failure::Reported(why)) => {
-                say(&format!("\n{name}: failed\n"))?;
+                say(&format!("\n{}", out::line("tour-failed", &[("name", name.as_str().into())])))?;
                 out::diagnostics(&why);
                 let mut row = out::failure_json(&why);
                 row["preset"] = json!(name);
@@ -83,7 +85,8 @@ fn show_all(args: Args) -> Result<(), Failure> {
     if args.json {
         out::json(&json!({ "device": device_name, "tokens": limit, "presets": rows }))?;
     }
-    say("\nmore: maskloom presets; maskloom run sliding_window; maskloom --help\n")?;
+    let commands = "maskloom presets; maskloom run sliding_window; maskloom --help";
+    say(&format!("\n{}", out::line("tour-more", &[("commands", commands.into())])))?;
     if failed { Err(Failure::Reported(Vec::new())) } else { Ok(()) }
 }
 
@@ -103,9 +106,15 @@ fn show(name: &str, limit: usize, worker: &mut Worker) -> Result<Shown, Failure>
         Ok(copy) => copy,
         Err(why) => {
             let problem = from_document(&opened.document, &compiled)?;
-            let (title, sizes) = (&opened.document.name, smaller::words(problem.spec()));
-            let picture = picture(&compiled, &problem);
-            let text = format!("\n{title}: {sizes}; {}: maskloom run {name}\n{picture}", why.message);
+            let said = out::words();
+            let figures = [
+                ("title", opened.document.name.clone()),
+                ("sizes", smaller::told(said, problem.batch, [problem.q_len, problem.kv_len], problem.heads)),
+                ("why", said.reported(&why.code, &why.message)),
+                ("name", name.to_string()),
+            ];
+            let line = out::line("tour-not-run", &figures.map(|(name, text)| (name, text.into())));
+            let text = format!("\n{line}{}", picture(&compiled, &problem));
             return Ok(Shown { text, row: json!({ "preset": name, "not_run": why.message }) });
         }
     };

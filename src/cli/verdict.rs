@@ -106,7 +106,7 @@ fn render(said: &'static Words, all: &[Verdict]) -> String {
         if backward != forward {
             below.push_str(&format!("  {}\n", said.with("verdicts-back", &[("words", backward.into())])));
         }
-        let call = |call: &String| format!("  {}\n", said.with("verdict-call", &[("call", call.into())]));
+        let call = |call: &String| format!("  {}\n", said.with("verdict-call", &[("call", said.phrase(call).into())]));
         v.call.iter().for_each(|text| below.push_str(&call(text)));
     }
     format!("{}\n{below}", table.render())

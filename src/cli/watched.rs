@@ -6,7 +6,7 @@
 use super::out::{self, Progress};
 use crate::base::Control;
 use crate::base::control::Left;
-use crate::words::Words;
+use crate::tasks::steps;
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -52,7 +52,7 @@ fn line(what: &str, waited: Duration, fraction: f64) -> String {
             let share = format!("{:.0}", 100.0 * fraction);
             said.with(
                 "watched-share",
-                &[("what", what.into()), ("share", share.into()), ("left", told(said, left).into())],
+                &[("what", what.into()), ("share", share.into()), ("left", steps::left(said, left).into())],
             )
         }
         None => {
@@ -60,16 +60,6 @@ fn line(what: &str, waited: Duration, fraction: f64) -> String {
             said.with("watched-waited", &[("what", what.into()), ("n", waited.into())])
         }
     }
-}
-
-fn told(said: &'static Words, left: Left) -> String {
-    let (id, n) = match left {
-        Left::AlmostDone => return said.text("left-almost").into(),
-        Left::Seconds(n) => ("left-seconds", n),
-        Left::Minutes(n) => ("left-minutes", n),
-        Left::Hours(n) => ("left-hours", n),
-    };
-    said.with(id, &[("n", n.to_string().into())])
 }
 
 #[cfg(test)]

@@ -135,9 +135,7 @@ impl Worker {
         let (ended, waiting) = channel::<()>();
         std::thread::spawn(move || {
             if waiting.recv_timeout(Duration::from_secs(5)) == Err(RecvTimeoutError::Timeout) {
-                out::note(
-                    "the examination waits for a program that does not answer, such as a Python; it is waited for 15 s",
-                );
+                out::note(out::words().text("note-examining"));
             }
         });
         let answer = self.jobs.wait(job, &mut |_| {});
@@ -172,7 +170,8 @@ fn tell_silence(whom: &Target, waiting: &Receiver<()>) {
     let limit = Patience::default().greeting;
     if limit > TOLD && waiting.recv_timeout(TOLD) == Err(RecvTimeoutError::Timeout) {
         let (reported, limit) = (TOLD.as_secs(), limit.as_secs());
-        out::note(&format!("no answer from {whom} for {reported} s; it is waited for {limit} s (MASKLOOM_PATIENCE)"));
+        let figures = [("target", whom.to_string()), ("n", reported.to_string()), ("limit", limit.to_string())];
+        out::note(&out::words().with("note-silent", &figures.map(|(name, text)| (name, text.into()))));
     }
 }
 

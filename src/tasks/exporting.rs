@@ -196,6 +196,26 @@ mod tests {
     }
 
     #[test]
+    fn what_each_file_is_can_be_told_in_every_language() {
+        use crate::words::{Language, Words};
+        for (preset, lowered) in
+            [("natten_2d", &[][..]), ("graphormer", &[]), ("causal", &[Target::Cudnn, Target::Magi])]
+        {
+            let document = crate::document::library::preset(preset).expect("a preset").document().expect("loads");
+            let problem = crate::document::from_document(&document, &compile(&document, &BuiltIn)).expect("a problem");
+            let (config, run) = (ConfigRequest::default(), None);
+            let (name, shown, kernels, deterministic) = (None, (0, 0), &[][..], false);
+            let wish = Wish { config, run, name, shown, kernels, deterministic, lowered };
+            for file in make(&document, &problem, &BuiltIn, &wish).expect("made").bundle.files {
+                for language in [Language::Chinese, Language::Spanish, Language::Hindi] {
+                    let told = Words::of(language).phrase(&file.what);
+                    assert!(told != file.what && !told.is_empty(), "{language:?} {}: {}", file.name, file.what);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn code_with_imports_of_its_own_is_told() {
         let env = One("import own\ndef near(b, h, q_idx, kv_idx):\n    return q_idx - kv_idx < own.WIDTH\n");
         let (_, notes) = embedded(&linking(), &env).expect("made");

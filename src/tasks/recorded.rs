@@ -8,7 +8,9 @@ use crate::base::{BackendName, Diagnostic, Provenance};
 use crate::document::model::{Document, Layer};
 use crate::problem::result::{GradientError, GradientOutcome, Outcome, RunReport, Timing};
 use crate::problem::{Fingerprint, ProblemSpec};
+use crate::tasks::ratios;
 use crate::tasks::run_file::{Conditions, RunFile};
+use crate::words::Words;
 use crate::worker::files;
 use crate::worker::protocol::RunRequest;
 use serde::{Deserialize, Serialize};
@@ -184,6 +186,19 @@ impl Recorded {
         Provenance::Recorded(self.report.place())
     }
 
+    /// The same as [`Recorded::summary`] in a language.
+    pub fn told(&self, said: &'static Words) -> Option<String> {
+        let time = ("time", format!("{:.2}", self.report.median_ms(BackendName::Flex)?).into());
+        let of = self.report.baseline().zip(self.report.versus(BackendName::Flex));
+        Some(match of {
+            None => said.with("recorded-times", &[time]),
+            Some((base, of)) => {
+                let versus = ratios::versus(said, &of, Some(&base.ran));
+                said.with("recorded-versus", &[time, ("versus", versus.into())])
+            }
+        })
+    }
+
     /// `flex 0.31 ms, 2.10x cuDNN 9.19 SDPA`; None where flex was not timed.
     pub fn summary(&self) -> Option<String> {
         let flex = self.report.median_ms(BackendName::Flex)?;
@@ -354,6 +369,8 @@ mod tests {
         let mut alibi = runs("alibi");
         assert!(alibi.iter().all(|run| run.report.beside_pytorch()) && on(alibi[0], "H200") && on(alibi[1], "H100"));
         let line = alibi[0].summary().unwrap();
+        // files have the English words
+        assert_eq!(alibi[0].told(Words::of(crate::words::Language::English)).as_ref(), Some(&line));
         assert!(line.contains("x PyTorch 2.11 FlexAttention, FlashAttention-4"), "{line}");
         alibi.reverse();
         sort(&mut alibi);

@@ -10,6 +10,7 @@ use crate::document::from_document;
 use crate::document::model::Document;
 use crate::document::scaling::{self, Groups};
 use crate::problem::{Problem, ProblemSpec};
+use crate::words::Words;
 use std::time::Duration;
 
 /// FLOP of one dense pass that a CPU is trusted with.
@@ -190,6 +191,13 @@ fn first(why: Vec<Diagnostic>) -> Diagnostic {
 pub fn words(problem: &ProblemSpec) -> String {
     let batch = if problem.batch > 1 { format!("{} batch entries, ", problem.batch) } else { String::new() };
     format!("{batch}{} x {} tokens, {} heads", problem.q_len, problem.kv_len, problem.heads)
+}
+
+/// The same in a language.
+pub fn told(said: &'static Words, batch: usize, [q, kv]: [usize; 2], heads: usize) -> String {
+    let figures = [("q", q), ("kv", kv), ("heads", heads), ("batch", batch)];
+    let id = if batch > 1 { "sizes-batch" } else { "sizes-one" };
+    said.with(id, &figures.map(|(name, n)| (name, n.to_string().into())))
 }
 
 /// The same of a document.

@@ -2,6 +2,7 @@
 //!
 //! Invariant: in English these are the words of `document` and of the terminal. Must not know what shows them.
 
+use crate::base::control::Left;
 use crate::document::title::Title;
 use crate::problem::result::Doing;
 use crate::words::Words;
@@ -55,6 +56,17 @@ pub fn doing(said: &'static Words, of: &Doing) -> String {
         Doing::Gradients => "work-gradients",
     };
     said.text(id).into()
+}
+
+/// How long something still takes: `about 12 s left`.
+pub fn left(said: &'static Words, of: Left) -> String {
+    let (id, n) = match of {
+        Left::AlmostDone => return said.text("left-almost").into(),
+        Left::Seconds(n) => ("left-seconds", n),
+        Left::Minutes(n) => ("left-minutes", n),
+        Left::Hours(n) => ("left-hours", n),
+    };
+    said.with(id, &[("n", n.into())])
 }
 
 #[cfg(test)]

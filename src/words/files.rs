@@ -10,7 +10,7 @@ macro_rules! files {
         files!($code;
             "commands.ftl" "window.ftl" "lessons.ftl" "doctor.ftl" "canvas.ftl" "dialogs.ftl" "export.ftl" "notices.ftl"
             "origins.ftl" "pages.ftl" "panels.ftl" "quality.ftl" "race.ftl" "ratios.ftl" "proposals.ftl" "verdicts.ftl"
-            "advice.ftl" "share.ftl" "gpus.ftl" "tables.ftl" "reports.ftl" "hints.ftl" $($($more)*)?)
+            "advice.ftl" "share.ftl" "gpus.ftl" "tables.ftl" "terminal.ftl" "phrases.ftl" "reports.ftl" "hints.ftl" $($($more)*)?)
     };
     ($code:literal; $($name:literal)*) => {
         &[$(($name, include_str!(concat!("../../assets/words/", $code, "/", $name)))),*]

@@ -1,4 +1,5 @@
-//! Ways out of English messages, told in another language: which template of `hints.ftl` one was written by, with its names and figures.
+//! Ways out and descriptions that come in English, told in another language: which template of `hints.ftl` or `phrases.ftl` one was
+//! written by, with its names and figures.
 //!
 //! Invariant: a template is found by its literal words, the one that has most of them; what it holds open is taken over as it stands. A
 //! message carries its way out in English alone, through files and workers of every version, so that it is found by its words and not by
@@ -9,8 +10,9 @@ use fluent_bundle::FluentResource;
 use fluent_syntax::ast::{Expression, InlineExpression, Pattern, PatternElement};
 use std::sync::LazyLock;
 
-/// The file of the templates.
-const FILE: &str = "hints.ftl";
+/// The files of the templates: ways out, and other descriptions.
+const WAYS: &str = "hints.ftl";
+const PHRASES: &str = "phrases.ftl";
 
 /// What joins a way out to another one, which is none by itself.
 const OR: &str = "hint-or";
@@ -29,14 +31,17 @@ struct Template {
     said: usize,
 }
 
-static ALL: LazyLock<Vec<Template>> = LazyLock::new(|| {
-    let english = files::of(Language::English).iter().find(|(name, _)| *name == FILE);
+static ALL: LazyLock<Vec<Template>> = LazyLock::new(|| templates(WAYS));
+static OTHERS: LazyLock<Vec<Template>> = LazyLock::new(|| templates(PHRASES));
+
+fn templates(file: &str) -> Vec<Template> {
+    let english = files::of(Language::English).iter().find(|(name, _)| *name == file);
     let Some(resource) = english.and_then(|(_, text)| FluentResource::try_new((*text).to_string()).ok()) else {
         return Vec::new();
     };
     let whole = patterns(&resource).into_iter().filter(|(id, _)| id != OR);
     whole.map(|(id, pattern)| Template::new(id, pattern)).collect()
-});
+}
 
 impl Template {
     fn new(id: String, pattern: &Pattern<&str>) -> Template {
@@ -126,25 +131,34 @@ pub(super) fn told(words: &Words, hint: &str) -> Option<String> {
     })
 }
 
-fn found(hint: &str) -> Option<(&'static Template, Vec<(&'static str, &str)>)> {
-    let fitting = ALL.iter().filter_map(|template| Some((template, template.read(hint)?)));
+fn found<'a>(all: &'static [Template], text: &'a str) -> Option<(&'static Template, Vec<(&'static str, &'a str)>)> {
+    let fitting = all.iter().filter_map(|template| Some((template, template.read(text)?)));
     fitting.max_by_key(|(template, _)| template.said)
 }
 
-/// The id of the template that an English way out was written by.
-pub(super) fn id(hint: &str) -> Option<&'static str> {
-    Some(found(hint)?.0.id.as_str())
+/// The id of the template that an English way out was written by, or a description.
+pub(super) fn id(text: &str) -> Option<&'static str> {
+    found(&ALL, text).or_else(|| found(&OTHERS, text)).map(|(template, _)| template.id.as_str())
 }
 
 fn whole(words: &Words, hint: &str) -> Option<String> {
-    let (template, open) = found(hint)?;
+    let (template, open) = found(&ALL, hint)?;
     let open: Vec<(&str, Value<'_>)> = open.into_iter().map(|(name, value)| (name, value.into())).collect();
+    Some(words.with(&template.id, &open))
+}
+
+/// An English description in the language of `words`; None: no template has it.
+pub(super) fn phrase(words: &Words, english: &str) -> Option<String> {
+    let (template, open) = found(&OTHERS, english)?;
+    // what a description holds open may be another one
+    let own = |value: &str| phrase(words, value).unwrap_or_else(|| value.into());
+    let open: Vec<(&str, Value<'_>)> = open.into_iter().map(|(name, value)| (name, own(value).into())).collect();
     Some(words.with(&template.id, &open))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL, told};
+    use super::{ALL, OTHERS, phrase, told};
     use crate::{Language, Words};
 
     fn in_all(hint: &str) -> [Option<String>; 3] {
@@ -187,9 +201,18 @@ mod tests {
     }
 
     #[test]
+    fn a_description_keeps_its_names_and_figures() {
+        let spanish = Words::of(Language::Spanish);
+        let code = phrase(spanish, "machine code for sm_90a, made by NVRTC 13.3");
+        assert_eq!(code.as_deref(), Some("código máquina para sm_90a, hecho por NVRTC 13.3"));
+        assert_eq!((phrase(spanish, "a dance"), spanish.phrase("a dance")), (None, "a dance".to_string()));
+        assert_eq!(Words::of(Language::English).phrase("the figure"), "the figure");
+    }
+
+    #[test]
     fn every_template_is_found_by_its_own_words() {
         assert!(ALL.len() > 350, "{}", ALL.len());
-        for template in ALL.iter() {
+        for template in ALL.iter().chain(OTHERS.iter()) {
             let said = |piece: &super::Piece| match piece {
                 super::Piece::Said(text) => text.clone(),
                 super::Piece::Open(name) => format!("x_{name}"),

@@ -38,6 +38,16 @@ impl Language {
         }
     }
 
+    /// Its name in English, for who lacks its letters.
+    pub fn in_english(self) -> &'static str {
+        match self {
+            Language::English => "English",
+            Language::Chinese => "Chinese",
+            Language::Spanish => "Spanish",
+            Language::Hindi => "Hindi",
+        }
+    }
+
     /// Its code, as folders of texts are called.
     pub fn code(self) -> &'static str {
         match self {

@@ -115,7 +115,13 @@ impl Words {
         }
     }
 
-    /// Which text of `hints.ftl` an English way out is told by in the other languages.
+    /// An English description in this language; itself where no text has it.
+    pub fn phrase(&self, english: &str) -> String {
+        let told = || hints::phrase(self, english);
+        (self.language != Language::English).then(told).flatten().unwrap_or_else(|| english.into())
+    }
+
+    /// Which text of `hints.ftl` or `phrases.ftl` an English way out or description of a file is told by in the other languages.
     pub fn hint_id(english: &str) -> Option<&'static str> {
         hints::id(english)
     }

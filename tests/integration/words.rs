@@ -224,6 +224,26 @@ fn every_way_out_of_a_source_is_said() {
     assert_eq!(seen, [(Some("a-b"), vec!["do x1 \"now\"".to_string()]), (Some("a-b"), Vec::new())]);
 }
 
+/// A description that comes in English is found by its words, which a source has.
+#[test]
+fn every_phrase_is_one_that_a_source_says() {
+    let plain =
+        |text: &str| text.replace("\\\"", "\"").replace("\\\n", "").split_whitespace().collect::<Vec<_>>().join(" ");
+    let all: String = sources(&CRATES).iter().map(|(_, text)| plain(text)).collect();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/words/en/phrases.ftl");
+    let phrases = std::fs::read_to_string(file).expect("UTF-8");
+    let gone: Vec<&str> = phrases
+        .lines()
+        .filter_map(|line| line.split_once(" = "))
+        .filter(|(_, text)| {
+            let said = text.split('{').flat_map(|piece| piece.rsplit('}').next());
+            said.max_by_key(|piece| piece.len()).is_some_and(|longest| !all.contains(&plain(longest)))
+        })
+        .map(|(id, _)| id)
+        .collect();
+    assert!(gone.is_empty(), "no source says {gone:?}");
+}
+
 /// Literals behind a way out that need no words: commands and code alone, two ways out that are joined, what a test of text looks for.
 const NO_WORDS: [&str; 7] = [
     "`torch.arange(n) < k`",
@@ -300,7 +320,7 @@ fn every_id_that_a_source_names_has_a_text_and_every_text_is_named() {
     let part = |id: &str| {
         id.rsplit_once('.').is_some_and(|(whole, part)| {
             ["tip", "about", "button", "does", "words", "hint"].contains(&part) && named.contains(whole)
-        }) || id.starts_with("hint-")
+        }) || ["hint-", "phrase-"].iter().any(|found| id.starts_with(found))
     };
     let unused: Vec<&String> = known.keys().filter(|id| !named.contains(*id) && !part(id)).collect();
     assert!(unused.is_empty(), "no source names {unused:?}");

@@ -432,4 +432,6 @@ hint-presets-lists-patterns = `maskloom presets` lists all patterns
 hint-menu-add-lists-patterns = the menu Add of the layers lists all patterns
 hint-presets-lists-all-files = `maskloom presets` lists all; FILE.json and FILE.py:ENTRY work too
 hint-presets-lists-all = `maskloom presets` lists all
+hint-install-nvidia-driver-or-target = install NVIDIA's driver, or use another machine as target (`ssh HOST maskloom worker`); without a GPU everything except GPU timing works on the CPU
+hint-smaller-races-copy = --smaller races a copy of the same mask in seconds
 hint-or = or { $way }

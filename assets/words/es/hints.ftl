@@ -432,4 +432,6 @@ hint-presets-lists-patterns = `maskloom presets` lista todos los patrones
 hint-menu-add-lists-patterns = el menú Añadir de las capas lista todos los patrones
 hint-presets-lists-all-files = `maskloom presets` los lista todos; también valen FILE.json y FILE.py:ENTRY
 hint-presets-lists-all = `maskloom presets` los lista todos
+hint-install-nvidia-driver-or-target = instale el controlador de NVIDIA, o use otra máquina como destino (`ssh HOST maskloom worker`); sin GPU todo funciona en la CPU, salvo medir en la GPU
+hint-smaller-races-copy = --smaller hace competir en segundos una copia reducida de la misma máscara
 hint-or = o { $way }

@@ -288,7 +288,6 @@ refusal-gpu-driver = El controlador de NVIDIA comunica un error.
 refusal-gpu-driver-compat = El paquete de compatibilidad de CUDA no admite esta GPU.
 refusal-gpu-driver-mismatch = La biblioteca del controlador y su módulo del núcleo son de versiones distintas.
 refusal-gpu-driver-missing = El controlador de NVIDIA no está instalado en esta máquina.
-    .hint = Instale el controlador de NVIDIA, o use otra máquina como destino; sin GPU todo funciona en la CPU, salvo medir en la GPU.
 refusal-gpu-driver-stub = El libcuda.so hallado es el stub del toolkit, no el controlador.
 refusal-gpu-float32 = En una GPU, q, k y v deben ser bfloat16 o float16.
     .hint = Ponga dtype en bfloat16 o float16, o ejecute float32 en la CPU.

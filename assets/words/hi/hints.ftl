@@ -432,4 +432,6 @@ hint-presets-lists-patterns = `maskloom presets` सब पैटर्न क�
 hint-menu-add-lists-patterns = लेयर का मेनू “जोड़ें” सब पैटर्न की सूची देता है
 hint-presets-lists-all-files = `maskloom presets` सबकी सूची देता है; FILE.json और FILE.py:ENTRY भी चलते हैं
 hint-presets-lists-all = `maskloom presets` सबकी सूची देता है
+hint-install-nvidia-driver-or-target = NVIDIA का ड्राइवर इंस्टॉल करें, या दूसरी मशीन को लक्ष्य बनाएँ (`ssh HOST maskloom worker`); GPU के बिना GPU की माप छोड़ सब CPU पर चलता है
+hint-smaller-races-copy = --smaller उसी मास्क की छोटी प्रति की रेस सेकंडों में करता है
 hint-or = या { $way }

@@ -288,7 +288,6 @@ refusal-gpu-driver = NVIDIA ड्राइवर ने त्रुटि ब�
 refusal-gpu-driver-compat = CUDA का compatibility पैकेज इस GPU को नहीं लेता।
 refusal-gpu-driver-mismatch = ड्राइवर की लाइब्रेरी और उसके kernel module के संस्करण अलग हैं।
 refusal-gpu-driver-missing = इस मशीन पर NVIDIA ड्राइवर इंस्टॉल नहीं है।
-    .hint = NVIDIA का ड्राइवर इंस्टॉल करें, या दूसरी मशीन को लक्ष्य बनाएँ; GPU के बिना GPU की माप छोड़ सब CPU पर चलता है।
 refusal-gpu-driver-stub = मिला हुआ libcuda.so toolkit का stub है, ड्राइवर नहीं।
 refusal-gpu-float32 = GPU पर q, k और v bfloat16 या float16 होने चाहिए।
     .hint = dtype को bfloat16 या float16 करें, या float32 CPU पर चलाएँ।

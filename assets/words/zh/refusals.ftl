@@ -288,7 +288,6 @@ refusal-gpu-driver = NVIDIA 驱动报告了一个错误。
 refusal-gpu-driver-compat = CUDA 兼容包不支持这块 GPU。
 refusal-gpu-driver-mismatch = 驱动的库与内核模块版本不同。
 refusal-gpu-driver-missing = 这台机器上没有安装 NVIDIA 驱动。
-    .hint = 安装 NVIDIA 驱动，或以另一台机器为目标；没有 GPU 时，除 GPU 计时外一切都在 CPU 上运行。
 refusal-gpu-driver-stub = 找到的 libcuda.so 是工具包的占位库，不是驱动。
 refusal-gpu-float32 = GPU 上的 q、k 和 v 必须是 bfloat16 或 float16。
     .hint = 把 dtype 设为 bfloat16 或 float16，或在 CPU 上运行 float32。

@@ -54,7 +54,7 @@ pub struct HeatData {
 impl HeatData {
     /// What the numbers are, and whose.
     pub(super) fn title(&self, said: &'static Words) -> String {
-        let quantity = ("quantity", (&*self.quantity).into());
+        let quantity = ("quantity", said.phrase(&self.quantity).into());
         // a legend has little room: the file alone, the rest where the pointer is
         match &self.source {
             Provenance::Inputs { file } => said.with("heat-file", &[quantity, ("file", file.into())]),
@@ -315,7 +315,7 @@ fn words(said: &'static Words, data: &HeatData, row: usize, col: usize) -> Strin
     let q = range(HeatData::tokens(data.q, data.rows, row));
     let kv = range(HeatData::tokens(data.kv, data.cols, col));
     let value = data.value(row, col);
-    let words = format!("q {q}   kv {kv}   {} {}", data.quantity, data.said(value));
+    let words = format!("q {q}   kv {kv}   {} {}", said.phrase(&data.quantity), data.said(value));
     match value == f32::NEG_INFINITY {
         true => said.with("heat-masked", &[("words", words.into())]),
         false => words,

@@ -106,7 +106,7 @@ fn cell(scene: &Scene<'_>, at: [usize; 2]) -> String {
     {
         let source = origins::whole_in(said, &data.source);
         let figures = [
-            ("quantity", (&*data.quantity).into()),
+            ("quantity", said.phrase(&data.quantity).into()),
             ("value", data.said(value).into()),
             ("source", source.into()),
             ("words", words.into()),

@@ -332,7 +332,7 @@ impl Patches {
                 [Some(one("legend-dropped", palette.dropped[1])), span].into_iter().flatten().collect()
             }
             Picture::Map | Picture::Loss => {
-                let title = scene.map.and_then(|map| map.data).map(|data| data.quantity.clone());
+                let title = scene.map.and_then(|map| map.data).map(|data| said.phrase(&data.quantity));
                 let scale = self.shaded.as_ref().and_then(|(.., scale)| scale.clone());
                 let scale = title.zip(scale).map(|(title, (ends, bar))| {
                     (said.with("legend-numbers", &[("title", title.into()), ("ends", ends.into())]), bar)

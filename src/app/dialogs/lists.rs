@@ -4,9 +4,8 @@
 
 use super::{Next, State, title};
 use crate::app::command::Command;
-use crate::app::hints::words as words_of;
 use crate::app::language::{say, say_with};
-use crate::app::widgets::{refusal, severity_colour, severity_word};
+use crate::app::widgets::{english_way_out, refusal, severity_colour, severity_word};
 use crate::base::Diagnostic;
 use egui::{Grid, RichText, ScrollArea, Ui};
 
@@ -22,8 +21,8 @@ pub(super) fn failure(ui: &mut Ui, heading: &str, why: &[Diagnostic]) -> Next {
             let words = [place.unwrap_or_default(), &diagnostic.message].join(" ");
             ui.label(RichText::new(words.trim_start()).color(severity_colour(ui, diagnostic.severity)))
                 .on_hover_text(&*diagnostic.code);
-            if let Some(hint) = &diagnostic.hint {
-                ui.label(words_of(hint));
+            if let Some(hint) = english_way_out(ui, diagnostic) {
+                ui.label(hint);
             }
             ui.add_space(6.0);
         }
@@ -53,7 +52,7 @@ pub(super) fn messages(ui: &mut Ui, state: &State) -> Next {
                 ))
                 .color(colour),
             );
-            if let Some(hint) = &notice.what.hint {
+            if let Some(hint) = english_way_out(ui, &notice.what) {
                 ui.label(hint);
             }
         }

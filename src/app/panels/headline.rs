@@ -170,7 +170,7 @@ fn more(ui: &Ui, stats: &crate::analysis::block_mask::Stats, size: BlockSize) ->
             "kept-computed",
             &[("computed", percent(stats.computed).into()), ("vain", percent(stats.wasted).into())],
         ),
-        say_with(ui, "kept-sparsity", &[("words", stats.sparsity_words().into())]),
+        say_with(ui, "kept-sparsity", &[("words", words(ui.ctx()).phrase(&stats.sparsity_words()).into())]),
         say_with(
             ui,
             "kept-row",

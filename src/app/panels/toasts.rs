@@ -3,10 +3,9 @@
 //! Invariant: errors stay until they are dismissed; each toast can be copied. Must not know their subject.
 
 use crate::app::action::{Action, Actions};
-use crate::app::hints::words;
 use crate::app::language::say;
 use crate::app::state::State;
-use crate::app::widgets::{id, refusal, severity_colour, severity_word};
+use crate::app::widgets::{english_way_out, id, refusal, severity_colour, severity_word};
 use egui::{Align2, Area, Frame, Order, RichText, Vec2};
 
 /// The effect of dropping a file that is over the window.
@@ -55,8 +54,8 @@ pub(in crate::app) fn show(ctx: &egui::Context, state: &State, actions: &mut Act
                         ui.set_width(room - 110.0);
                         refusal(ui, &notice.what);
                         ui.add(egui::Label::new(&notice.what.message).wrap());
-                        if let Some(hint) = &notice.what.hint {
-                            ui.add(egui::Label::new(RichText::new(words(hint)).weak()).wrap());
+                        if let Some(hint) = english_way_out(ui, &notice.what) {
+                            ui.add(egui::Label::new(RichText::new(hint).weak()).wrap());
                         }
                     });
                     let close = ui.small_button("×").on_hover_text(say(ui, "toast-dismiss.tip"));

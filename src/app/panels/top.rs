@@ -26,6 +26,8 @@ const RIGHT: f32 = 290.0;
 const UNDO: f32 = 110.0;
 /// Room for the mark of what no file has.
 const MARK: f32 = 72.0;
+/// Points of the field beside its text.
+const BESIDE: f32 = 20.0;
 /// Width of the device's name.
 const DEVICE: f32 = 190.0;
 /// Widths of the document's name.
@@ -229,7 +231,11 @@ fn recent(ui: &mut Ui, state: &State, actions: &mut Actions) {
 
 /// The document's name, with a mark when no file has its changes.
 fn name(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    let width = (ui.available_width() - RIGHT - MARK).clamp(NAME.0, NAME.1);
+    // without the mark its room is the name's; what the name does not need is the device's
+    let mark = if state.is_dirty() { MARK } else { 0.0 };
+    let most = (ui.available_width() - RIGHT - mark).clamp(NAME.0, NAME.1);
+    let own = app::widgets::text_width(ui, RichText::new(&state.document.name)) + BESIDE;
+    let width = own.clamp(NAME.0, most);
     let (response, changed) = app::widgets::text_field(ui, say(ui, "top-name"), &state.document.name, width);
     let file = state.path.as_ref().map_or(say(ui, "top-no-file").into(), |p| p.display().to_string());
     response.on_hover_text(format!("{}: {file}", state.document.name));

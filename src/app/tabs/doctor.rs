@@ -50,10 +50,11 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 ui.label(RichText::new(say(ui, word)).strong().color(colour));
                 ui.label(&check.name);
                 ui.vertical(|ui| {
-                    ui.add(Label::new(&check.found).wrap());
+                    ui.add(Label::new(words(ui.ctx()).phrase(&check.found)).wrap());
                     if let Some(mend) = &check.mend {
                         ui.horizontal_wrapped(|ui| {
-                            ui.add(Label::new(RichText::new(mend).monospace()).wrap());
+                            let shown = words(ui.ctx()).way_out("", Some(mend)).unwrap_or_else(|| mend.clone());
+                            ui.add(Label::new(RichText::new(shown).monospace()).wrap());
                             let copy = ui.small_button(say(ui, "copy")).on_hover_text(say(ui, "copy.tip"));
                             if copy
                                 .accessible_name(say_with(ui, "setup-copy-fix", &[("name", (&*check.name).into())]))

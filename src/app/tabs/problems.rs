@@ -4,11 +4,10 @@
 
 use crate::app::action::{Action, Actions};
 use crate::app::editor::rewritten;
-use crate::app::hints::words;
 use crate::app::language::{say, say_with};
 use crate::app::state::State;
 use crate::app::theme::palette;
-use crate::app::widgets::{refusal, severity_colour, severity_word};
+use crate::app::widgets::{english_way_out, refusal, severity_colour, severity_word};
 use crate::base::Diagnostic;
 use crate::document::edit::Edit;
 use egui::{Label, RichText, ScrollArea, Ui};
@@ -82,8 +81,8 @@ fn one(ui: &mut Ui, state: &State, layer: Option<u64>, diagnostic: &Diagnostic, 
             ui.add(Label::new(RichText::new(lines).monospace()).extend());
         });
     }
-    if let Some(hint) = &diagnostic.hint {
-        ui.add(Label::new(RichText::new(words(hint)).weak()).wrap());
+    if let Some(hint) = english_way_out(ui, diagnostic) {
+        ui.add(Label::new(RichText::new(hint).weak()).wrap());
     }
     ui.add_space(6.0);
 }

@@ -14,6 +14,7 @@ use crate::export::figure::plots::sheet;
 use crate::quality::capture::{Call, Capture};
 use crate::tasks::lab::told::character;
 use crate::tasks::lab::{self, AtlasHead, Sort};
+use crate::words::{Language, Words};
 use crate::worker::files;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -145,7 +146,7 @@ fn show(args: &Args, capture: &Capture, rows: &[AtlasHead], by: Sort) -> Result<
     if let Some(path) = &args.page {
         let mut page = Page::new(&format!("Atlas of {}", capture.name()), &capture.provenance());
         page.picture(&picture()?, PICTURE);
-        page.lines(&render(rows));
+        page.lines(&table(rows).render_in(Words::of(Language::English)));
         files::save(path, page.end().as_bytes())?;
     }
     if args.json {
@@ -153,7 +154,7 @@ fn show(args: &Args, capture: &Capture, rows: &[AtlasHead], by: Sort) -> Result<
             &json!({"capture": capture.name(), "provenance": capture.provenance(), "heads": rows.iter().map(object).collect::<Vec<_>>()}),
         );
     }
-    out::text(&render(rows))
+    out::text(&table(rows).render())
 }
 
 fn heads(args: &Args, capture: &Capture, by: Sort) -> Result<Vec<AtlasHead>, Failure> {
@@ -180,7 +181,7 @@ pub(crate) fn put(page: &mut Page, capture: &Capture, calls: &[&Call], entry: us
     let across = calls.iter().map(|c| c.info.heads).max().unwrap_or(1);
     page.heading("Atlas");
     page.picture(&picture(&rows, true, across)?, PICTURE);
-    page.lines(&render(&rows));
+    page.lines(&table(&rows).render_in(Words::of(Language::English)));
     Ok(())
 }
 
@@ -224,10 +225,6 @@ fn figure(rows: &[AtlasHead], by_call: bool, across: usize, capture: &Capture) -
     let mut made = sheet(&title, &tiles, across, &legend, &caption, &capture.provenance());
     made.data = Some(table(rows).cells());
     made
-}
-
-fn render(rows: &[AtlasHead]) -> String {
-    table(rows).render()
 }
 
 fn table(rows: &[AtlasHead]) -> Table {

@@ -51,7 +51,8 @@ pub(super) fn heads(asked: &Asked, wanted: &dyn Fn(&Call) -> bool) -> Result<(Ca
         found.extend(known.and_then(read).map(|heads: Vec<AtlasHead>| (call.key.clone(), heads)));
     }
     if !found.is_empty() {
-        out::note(&format!("{} of {} calls are in the journal", found.len(), calls.len()));
+        let (n, all) = (found.len().to_string().into(), calls.len().to_string().into());
+        out::note(&out::words().with("note-calls", &[("n", n), ("all", all)]));
     }
     let waiting = calls.iter().map(|call| call.key.clone()).filter(|call| !found.contains_key(call)).collect();
     let queue = Queue::new(waiting);
@@ -79,7 +80,7 @@ pub(super) fn heads(asked: &Asked, wanted: &dyn Fn(&Call) -> bool) -> Result<(Ca
                     progress.say(&format!("{} of {} calls", found.len(), calls.len()));
                 }
                 News::Lost(target, why) => {
-                    out::note(&format!("{target} is lost"));
+                    out::note(&out::words().with("note-lost", &[("target", target.as_str().into())]));
                     lost = Some(why);
                 }
             }
@@ -127,7 +128,8 @@ fn connect(asked: &Asked) -> Result<(Header, Vec<(String, Worker)>), Failure> {
                 workers.push((target.clone(), worker));
             }
             Err(Failure::Reported(why)) => {
-                out::note(&format!("{} is lost", Target::new(target).title()));
+                let title = Target::new(target).title().to_string();
+                out::note(&out::words().with("note-lost", &[("target", title.into())]));
                 out::diagnostics(&why);
                 failed = Some(Failure::Reported(why));
             }

@@ -15,6 +15,7 @@ use super::out::{self, Failure};
 use crate::base::{Diagnostic, Layout};
 use crate::quality::capture::{Call, Capture};
 use crate::tasks::lab;
+use crate::words::Words;
 use std::path::Path;
 
 /// The selected part of a capture.
@@ -36,6 +37,13 @@ pub(super) struct Part {
     /// Query heads: 0,3,5; the default is all that have q and k
     #[arg(long = "only-heads", value_name = "LIST", value_delimiter = ',')]
     pub only_heads: Vec<usize>,
+}
+
+/// The line over a call's tables.
+pub(super) fn title(said: &'static Words, capture: &Capture, call: &Call) -> String {
+    let (name, [q, kv]) =
+        (lab::told::call(said, capture, call), [call.info.q_len, call.info.kv_len].map(|n| n.to_string()));
+    said.with("call-tokens", &[("call", name.into()), ("q", q.into()), ("kv", kv.into())]) + "\n"
 }
 
 impl Part {

@@ -5,12 +5,14 @@
 use super::page::Page;
 use crate::base::provenance::Place;
 use crate::base::{Diagnostic, Provenance};
-use crate::cli::table::{Table, percent};
+use crate::cli::table::{Cell, Table, percent};
 use crate::quality::capture::{Call, Capture};
 use crate::quality::routers::Routed;
 use crate::quality::suggest::order::Gain;
 use crate::quality::suggest::{Candidate, Target, Wanted, pareto};
-use crate::tasks::lab::{self, OfCall, RoutedCall};
+use crate::tasks::lab::{self, OfCall, RoutedCall, told};
+use crate::tasks::origins;
+use crate::words::{Language, Value as Figure, Words};
 use serde_json::{Value, json};
 
 /// All results.
@@ -71,111 +73,112 @@ const MUCH: f64 = 0.8;
 pub(super) const AS_MUCH: f64 = 1e-3;
 
 /// Compares the proposals with the plain window in words: the one with the fewest blocks that keeps as much mass.
-fn against(found: &Found) -> String {
-    let plain = &found.plain;
-    let window =
-        format!("the best plain window with sinks ({}; {} of the blocks)", plain.form.words(), percent(plain.density));
-    let protect = found.wanted.protect;
-    let besides = if found.wanted.grid.is_some() && (protect.text || protect.first_frame) {
-        "; proposals also keep text and first frame, which this window may drop (--unprotect text,frame)"
-    } else {
-        ""
+fn against(said: &'static Words, found: &Found) -> String {
+    let (plain, protect) = (&found.plain, found.wanted.protect);
+    let figures = [("form", told::form(said, &plain.form).into()), ("share", percent(plain.density).into())];
+    let window = ("window", said.with("found-plain", &figures).into());
+    let least = said.with("found-least", &[("share", percent(found.least).into())]);
+    let least = match found.wanted.grid.is_some() && (protect.text || protect.first_frame) {
+        true => said.with("found-besides", &[("least", least.into())]),
+        false => least,
     };
-    let least = format!("no mask of these blocks keeps as much mass in less than {}{besides}", percent(found.least));
+    let least = ("least", least.into());
     let as_much =
         found.candidates.iter().filter(|c| c.mass >= plain.mass - AS_MUCH && c.density < plain.density - 1e-9);
     match as_much.min_by(|a, b| a.density.total_cmp(&b.density)) {
-        Some(best) if best.density <= MUCH * plain.density => {
-            let share = best.density / plain.density;
-            format!("`{}` executes {share:.2} of the blocks of {window}; {least}", best.kind)
-        }
         Some(best) => {
-            let share = best.density / plain.density;
-            format!(
-                "no proposal is much better than {window}: `{}` executes {share:.2} of its blocks; {least}",
-                best.kind
-            )
+            let id = if best.density <= MUCH * plain.density { "found-better" } else { "found-little" };
+            let share = ("share", format!("{:.2}", best.density / plain.density).into());
+            said.with(id, &[("kind", told::kind(said, &best.kind).into()), share, window, least])
         }
-        None => format!("no proposal is better than {window}; {least}"),
+        None => said.with("found-none", &[window, least]),
     }
 }
 
 /// Tables.
-pub(super) fn render(capture: &Capture, call: &Call, found: &Found) -> String {
-    let mut out = format!("{}, {} x {} tokens\n", call.title(capture), call.info.q_len, call.info.kv_len);
-    out.push_str(&candidates(found));
+pub(super) fn render(said: &'static Words, capture: &Capture, call: &Call, found: &Found) -> String {
+    let line = |id: &str, figures: &[(&str, Figure<'_>)]| said.with(id, figures) + "\n";
+    let mut out = super::title(said, capture, call);
+    out.push_str(&candidates(said, found));
     if let Some(dense) = found.times.last() {
-        let from = Provenance::Measured(Place { device: "this CPU".into(), ..Place::default() });
-        out.push_str(&format!("ms: flex, forward, all heads of the capture, {from}; without a mask {dense:.2} ms\n"));
+        let device = said.text("device-this-cpu").into();
+        let from = origins::whole(said, &Provenance::Measured(Place { device, ..Place::default() }));
+        out.push_str(&line("found-times", &[("from", from.into()), ("dense", format!("{dense:.2}").into())]));
     }
     for c in &found.candidates {
-        out.push_str(&format!("{}: {}\n", c.kind, c.why));
+        let figures = [("name", told::kind(said, &c.kind).into()), ("why", told::reason(said, &c.why).into())];
+        out.push_str(&line("found-why", &figures));
     }
-    out.push_str(&against(found));
+    out.push_str(&against(said, found));
     out.push('\n');
     if !found.unseen.is_empty() {
         let heads = found.unseen.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
-        out.push_str(&format!(
-            "heads {heads} have no q and k here: masks that differ between heads keep all cells of these heads\n"
-        ));
+        out.push_str(&line("found-unseen", &[("heads", heads.into())]));
     }
-    out.push_str(&others(found));
-    out.push_str(&routers(found));
+    out.push_str(&others(said, found));
+    out.push_str(&routers(said, found));
     if !found.ordered.is_empty() {
         let mut table = Table::told(&["column-order", "column-most"]);
-        found.ordered.iter().for_each(|g| table.row([g.order.name(), percent(g.density)]));
-        out.push_str(&table.render());
+        for g in &found.ordered {
+            table.row([Cell::told(|said| told::order(said, g.order)), percent(g.density).into()]);
+        }
+        out.push_str(&table.render_in(said));
     }
-    found.written.iter().for_each(|path| out.push_str(&format!("wrote {path}\n")));
+    found.written.iter().for_each(|path| out.push_str(&line("found-wrote", &[("path", path.as_str().into())])));
     out
 }
 
-fn candidates(found: &Found) -> String {
+fn candidates(said: &'static Words, found: &Found) -> String {
     let timed = !found.times.is_empty();
     let mut heads = vec!["column-proposal", "column-mass", "p5", "min", "column-blocks", "column-masks", "column-best"];
     heads.extend(timed.then_some("ms"));
     heads.push("column-numbers");
     let mut table = Table::told(&heads);
     for (n, (c, front)) in found.candidates.iter().zip(pareto(&found.candidates)).enumerate() {
-        let words = c.form.words();
-        let short: String = words.chars().take(72).collect();
-        let words = if short.len() < words.len() { format!("{short}...") } else { words };
         let mut row = vec![
-            c.kind.to_string(),
-            format!("{:.4}", c.mass),
-            format!("{:.4}", c.p5),
-            format!("{:.4}", c.min),
-            percent(c.density),
-            c.masks.to_string(),
-            if front { "*".into() } else { String::new() },
+            Cell::told(|said| told::kind(said, &c.kind)),
+            format!("{:.4}", c.mass).into(),
+            format!("{:.4}", c.p5).into(),
+            format!("{:.4}", c.min).into(),
+            percent(c.density).into(),
+            c.masks.to_string().into(),
+            if front { "*".into() } else { Cell::default() },
         ];
-        row.extend(found.times.get(n).filter(|_| timed).map(|ms| format!("{ms:.2}")));
-        row.push(words);
+        row.extend(found.times.get(n).filter(|_| timed).map(|ms| Cell::from(format!("{ms:.2}"))));
+        row.push(Cell::told(|said| shortened(&told::form(said, &c.form))));
         table.row(row);
     }
-    table.render() + "* no other proposal keeps more mass with fewer blocks\n"
+    table.render_in(said) + said.text("found-front") + "\n"
+}
+
+/// Words that fit into a table.
+fn shortened(words: &str) -> String {
+    let short: String = words.chars().take(72).collect();
+    if short.len() < words.len() { format!("{short}...") } else { short }
 }
 
 /// How far proposals hold on the other calls.
-fn others(found: &Found) -> String {
+fn others(said: &'static Words, found: &Found) -> String {
     if found.others.is_empty() {
         return String::new();
     }
     let mut table = Table::told(&["column-proposal", "column-calls", "column-from", "column-to", "column-dense"]);
     for (n, c) in found.candidates.iter().enumerate() {
         let spread = lab::spread(&found.others, n);
+        let places = lab::dense_places(&found.others, n, found.mass());
         table.row([
-            c.kind.to_string(),
-            format!("{:.4}", spread.mean),
-            format!("{:.4}", spread.min),
-            format!("{:.4}", spread.max),
-            lab::words(&lab::dense_places(&found.others, n, found.mass())),
+            Cell::told(|said| told::kind(said, &c.kind)),
+            format!("{:.4}", spread.mean).into(),
+            format!("{:.4}", spread.min).into(),
+            format!("{:.4}", spread.max).into(),
+            Cell::told(|said| told::schedule(said, &places)),
         ]);
     }
-    format!("on all {} calls of these lengths:\n{}", found.others.len(), table.render())
+    let n = ("n", found.others.len().to_string().into());
+    format!("{}\n{}", said.with("found-calls", &[n]), table.render_in(said))
 }
 
-fn routers(found: &Found) -> String {
+fn routers(said: &'static Words, found: &Found) -> String {
     if found.routed.is_empty() {
         return String::new();
     }
@@ -199,7 +202,7 @@ fn routers(found: &Found) -> String {
             r.block.to_string(),
         ]);
     }
-    let mut out = table.render();
+    let mut out = table.render_in(said);
     if !found.everywhere.is_empty() {
         let names: Vec<&str> = found.routed.iter().map(|r| r.router.name).collect();
         let mut table = Table::told(&[&["column-mass-call"], &names[..]].concat());
@@ -208,17 +211,19 @@ fn routers(found: &Found) -> String {
             let cells = names.iter().map(|name| of(name).map_or("-".into(), |r| format!("{:.4}", r.mass)));
             table.row([call.key.clone()].into_iter().chain(cells));
         }
-        out.push_str(&table.render());
+        out.push_str(&table.render_in(said));
     }
     for r in &found.routed {
         let dense = (!found.everywhere.is_empty())
             .then(|| lab::router_schedule(&found.everywhere, r.router.name, found.mass()));
         if let Some(dense) = &dense {
-            out.push_str(&format!("{}: {}\n", r.router.name, lab::words(dense)));
+            let figures = [("name", r.router.name.into()), ("why", told::schedule(said, dense).into())];
+            out.push_str(&format!("{}\n", said.with("found-why", &figures)));
         }
         for s in lab::settings_of(r, dense.as_ref()) {
-            let (name, read) = (r.router.name, s.read_from);
-            out.push_str(&format!("{name} as settings of {}, read from {read}:\n{}\n", s.framework, s.text));
+            let (framework, read) = (("framework", s.framework.into()), ("read", s.read_from.into()));
+            let title = said.with("found-settings", &[("name", r.router.name.into()), framework, read]);
+            out.push_str(&format!("{title}\n{}\n", s.text));
         }
     }
     out
@@ -242,7 +247,8 @@ pub(super) fn object(capture: &Capture, call: &Call, found: &Found) -> Value {
             value["ms"] = json!(found.times.get(n));
             if !found.others.is_empty() {
                 value["stability"] = json!(lab::spread(&found.others, n));
-                value["dense"] = json!(lab::words(&lab::dense_places(&found.others, n, found.mass())));
+                let places = lab::dense_places(&found.others, n, found.mass());
+                value["dense"] = json!(told::schedule(Words::of(Language::English), &places));
             }
             value
         })
@@ -262,7 +268,7 @@ pub(super) fn object(capture: &Capture, call: &Call, found: &Found) -> Value {
     let orders: Vec<Value> =
         found.ordered.iter().map(|g| json!({"order": g.order.name(), "density": g.density})).collect();
     json!({"capture": capture.name(), "provenance": capture.provenance(), "call": call.key, "proposals": proposals, "plain_window": of(&found.plain),
-        "dense_ms": found.times.last(), "verdict": against(found), "least_density": found.least, "routers": routers,
+        "dense_ms": found.times.last(), "verdict": against(Words::of(Language::English), found), "least_density": found.least, "routers": routers,
         "routers_by_call": everywhere, "orders": orders})
 }
 
@@ -278,6 +284,7 @@ pub(super) fn page(capture: &Capture, call: &Call, found: &Found) -> Result<Stri
     if !timed.is_empty() {
         page.plot(&timed, ["ms of flex on this CPU", "mass lost"]);
     }
-    page.lines(&render(capture, call, found));
+    // files are English
+    page.lines(&render(Words::of(Language::English), capture, call, found));
     Ok(page.end())
 }

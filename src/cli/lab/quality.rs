@@ -19,7 +19,9 @@ use crate::quality::loss;
 use crate::quality::measure::{self, Measures, Spread};
 use crate::quality::suggest::schedule;
 use crate::tasks::lab::launched::{self, Asked};
-use crate::tasks::lab::{self, JudgedHead};
+use crate::tasks::lab::{self, JudgedHead, told};
+use crate::tasks::origins;
+use crate::words::{Language, Value as Figure, Words};
 use crate::worker::files;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -74,11 +76,18 @@ struct Seen<'a> {
 }
 
 /// The head with the largest loss so far.
-struct Worst {
-    title: String,
+struct Worst<'a> {
+    call: &'a Call,
+    head: usize,
     one: JudgedHead,
     lost: Vec<f32>,
     missed: Vec<(usize, f32)>,
+}
+
+impl Worst<'_> {
+    fn title(&self, said: &'static Words, capture: &Capture) -> String {
+        told::head(said, &told::call(said, capture, self.call), self.head)
+    }
 }
 
 /// Runs the command.
@@ -115,7 +124,7 @@ pub(crate) fn quality(args: Args) -> Result<(), Failure> {
     if args.json {
         out::json(&object(&name, &capture, &seen, &missed))?;
     } else {
-        out::text(&render(&capture, &seen, worst.as_ref()))?;
+        out::text(&render(out::words(), &capture, &seen, worst.as_ref()))?;
     }
     super::guarded(missed)
 }
@@ -150,7 +159,7 @@ fn judge<'a>(
     problem: &Problem,
     capture: &Capture,
     call: &'a Call,
-    worst: &mut Option<Worst>,
+    worst: &mut Option<Worst<'a>>,
     reported: &mut Vec<Diagnostic>,
 ) -> Result<Seen<'a>, Failure> {
     let control = Control::new();
@@ -167,7 +176,7 @@ fn judge<'a>(
         measured = found.heads.into_iter();
     }
     for (n, head) in chosen.iter().enumerate() {
-        progress.say(&format!("{} head {head} ({} of {})", call.key, n + 1, chosen.len()));
+        progress.say(&format!("{} ({}/{})", told::head(out::words(), &call.key, *head), n + 1, chosen.len()));
         let one = match measured.next() {
             Some(one) => one,
             None => lab::judge(capture, call, (args.part.entry, *head), problem, &kept, &control)?,
@@ -182,7 +191,7 @@ fn judge<'a>(
             let lost = loss::by_block(&one.judge.scorer, &one.judge.masses, &kept, &control)?;
             let row = measures.mass.worst_row;
             let missed = loss::missed(&one.judge.scorer, &one.judge.masses, &kept, row, 5);
-            *worst = Some(Worst { title: format!("{} head {head}", call.title(capture)), one, lost, missed });
+            *worst = Some(Worst { call, head: *head, one, lost, missed });
         }
         heads.push((*head, measures));
     }
@@ -209,10 +218,9 @@ fn bounds(problem: &Problem, capture: &Capture, call: &Call, batch: usize) -> Re
                 .into());
         }
         let (low, high) = measure::bounds(&of.masses, &kept, (batch, head));
-        out::text(&format!(
-            "{} head {head}: mass between {low:.4} and {high:.4}, from block masses alone (rounded to 3%)\n",
-            call.key
-        ))?;
+        let [low, high] = [low, high].map(|mass| format!("{mass:.4}"));
+        let head = told::head(out::words(), &call.key, head);
+        out::text(&out::line("loss-bounds", &[("head", head.into()), ("low", low.into()), ("high", high.into())]))?;
     }
     Ok(())
 }
@@ -247,10 +255,11 @@ fn missed(args: &Args, seen: &[Seen]) -> Vec<Diagnostic> {
     reported
 }
 
-fn render(capture: &Capture, seen: &[Seen], worst: Option<&Worst>) -> String {
+fn render(said: &'static Words, capture: &Capture, seen: &[Seen], worst: Option<&Worst>) -> String {
+    let line = |id: &str, figures: &[(&str, Figure<'_>)]| said.with(id, figures) + "\n";
     let mut out = String::new();
     for s in seen {
-        out.push_str(&format!("{}, {} x {} tokens\n", s.call.title(capture), s.call.info.q_len, s.call.info.kv_len));
+        out.push_str(&super::title(said, capture, s.call));
         let mut table = Table::told(&[
             "column-head",
             "column-mass",
@@ -284,35 +293,37 @@ fn render(capture: &Capture, seen: &[Seen], worst: Option<&Worst>) -> String {
                 percent(m.cost.efficiency),
             ]);
         }
-        out.push_str(&table.render());
+        out.push_str(&table.render_in(said));
         if let Some((device, masked, full)) = &s.launches {
-            let (masked, full) = (milliseconds(*masked), milliseconds(*full));
             let from = Provenance::Measured(Place { device: device.to_string(), ..Place::default() });
-            out.push_str(&format!("flex, {from}: {masked} under the mask, {full} without it\n"));
+            let from = origins::whole(said, &from).into();
+            let [masked, full] = [masked, full].map(|ms| milliseconds(*ms).into());
+            out.push_str(&line("loss-times", &[("from", from), ("masked", masked), ("full", full)]));
         }
         let empty: usize = s.heads.iter().map(|(_, m)| m.mass.empty_rows).sum();
         if let Some((head, m)) = s.heads.iter().find(|(_, m)| m.mass.empty_rows > 0) {
-            let first = m.mass.first_empty.unwrap_or(0);
-            out.push_str(&format!(
-                "{empty} rows keep no key at all, the first is q_idx {first} of head {head}: their mass is 0\n"
-            ));
+            let figures = [("n", empty), ("q", m.mass.first_empty.unwrap_or(0)), ("head", *head)];
+            out.push_str(&line("loss-empty", &figures.map(|(name, n)| (name, n.to_string().into()))));
         }
     }
     if let Some(w) = worst.filter(|w| w.one.judged.measures.mass.rows > 0) {
         let keys: Vec<String> = w.missed.iter().map(|(kv, p)| format!("{kv} ({})", percent(f64::from(*p)))).collect();
-        out.push_str(&format!("worst: {}, row {}", w.title, w.one.judged.measures.mass.worst_row));
-        out.push_str(&if keys.is_empty() { "\n".to_string() } else { format!(", misses keys {}\n", keys.join(", ")) });
+        let row = w.one.judged.measures.mass.worst_row.to_string();
+        let figures = [("head", w.title(said, capture).into()), ("row", row.into())];
+        out.push_str(&match keys.is_empty() {
+            true => line("loss-worst", &figures),
+            false => {
+                let [head, row] = figures;
+                line("loss-worst-misses", &[head, row, ("keys", keys.join(", ").into())])
+            }
+        });
     }
     if seen.len() > 1 {
         let spread = spread(seen);
-        out.push_str(&format!(
-            "over {} calls the mean mass is {} (from {} to {})\n",
-            spread.count,
-            digits4(spread.mean),
-            digits4(spread.min),
-            digits4(spread.max)
-        ));
-        out.push_str(&format!("{}\n", lab::words(&dense(seen))));
+        let figures = [("mean", spread.mean), ("min", spread.min), ("max", spread.max)];
+        let [mean, min, max] = figures.map(|(name, mass)| (name, digits4(mass).into()));
+        out.push_str(&line("loss-calls", &[("n", spread.count.to_string().into()), mean, min, max]));
+        out.push_str(&format!("{}\n", told::schedule(said, &dense(seen))));
     }
     out
 }
@@ -367,14 +378,16 @@ fn page(
     worst: Option<&Worst>,
     entry: usize,
 ) -> Result<String, Diagnostic> {
+    // files are English
+    let said = Words::of(Language::English);
     let mut page = Page::new(&format!("{name} on {}", capture.name()), &capture.provenance());
     page.text("Mass kept is the share of full attention's probability on the kept keys. The ceiling is the largest mass that the same number of blocks could keep. The regret is the ceiling minus the mass kept.");
     for s in seen {
         page.heading(&s.call.title(capture));
-        page.lines(&render(capture, std::slice::from_ref(s), None));
+        page.lines(&render(said, capture, std::slice::from_ref(s), None));
     }
     if let Some(worst) = worst {
-        page.heading(&format!("Lost mass by block: {}", worst.title));
+        page.heading(&format!("Lost mass by block: {}", worst.title(said, capture)));
         page.picture(
             &picture(worst)?,
             "Rows are query blocks, columns are key blocks. Lighter means more lost mass, over four decades.",

@@ -50,12 +50,10 @@ pub(crate) fn write(args: &Args) -> Result<(), Failure> {
         let names: Vec<&str> = made.iter().map(|file| file.name.as_str()).collect();
         return out::json(&json!({ "script": out::path(&script), "files": names }));
     }
-    out::text(&format!(
-        "{} files in {}\nnext: python {} --out qkv.safetensors your_script.py\n",
-        made.len(),
-        args.to.display(),
-        script.display()
-    ))
+    let figures = [("n", made.len().to_string().into()), ("folder", out::path(&args.to).into())];
+    let next = format!("python {} --out qkv.safetensors your_script.py", script.display());
+    let next = out::line("recorder-next", &[("command", next.into())]);
+    out::text(&(out::line("recorder-files", &figures) + &next))
 }
 
 /// Where the sample is.
@@ -65,7 +63,8 @@ fn told(args: &Args, made: &ExportFile) -> Result<(), Failure> {
         return out::json(&json!({ "capture": out::path(&path) }));
     }
     let (path, size) = (path.display(), table::bytes(made.bytes.len() as u64));
-    out::text(&format!("{path}  {size}  {}\nnext: maskloom atlas {path}\n", made.what))
+    let next = out::line("recorder-next", &[("command", format!("maskloom atlas {path}").into())]);
+    out::text(&format!("{path}  {size}  {}\n{next}", out::words().phrase(&made.what)))
 }
 
 #[cfg(test)]

@@ -78,20 +78,22 @@ pub(crate) fn suggest(args: Args) -> Result<(), Failure> {
     let wanted = wanted(&args, &capture, call).map_err(Failure::WrongUse)?;
     let control = Control::new();
     let progress = Progress::new();
-    progress.say(&format!("{}: masses of {} heads", call.key, heads.len()));
+    let said = out::words();
+    let n = ("n", heads.len().to_string().into());
+    progress.say(&said.with("searching-masses", &[("call", call.key.as_str().into()), n]));
     let block = args.block_size.or(capture.block_size()).unwrap_or(BlockSize::DEFAULT);
     let material = lab::material(&capture, call, args.part.entry, &heads, block, None, &control)?;
-    progress.say("looking for masks");
+    progress.say(said.text("searching-masks"));
     let mut found = look(&args, &material, wanted, &control)?;
     if args.others {
-        progress.say("measuring the other calls");
+        progress.say(said.text("searching-calls"));
         let lengths = material.lengths();
         let masks: Vec<lab::Mask> =
             found.candidates.iter().map(|c| lab::Mask::of_form(&c.form, lengths)).collect::<Result<_, _>>()?;
         found.others = lab::on_all(&capture, call, args.part.entry, &masks, block, &control)?;
     }
     if args.routers {
-        progress.say("simulating routers");
+        progress.say(said.text("searching-routers"));
         let (routed, layers) = lab::router_layers(&material, found.wanted.target, wanted.grid, &control)?;
         (found.routed, found.layers) = (routed, layers);
         if args.others {
@@ -119,7 +121,7 @@ pub(crate) fn suggest(args: Args) -> Result<(), Failure> {
     if args.json {
         return out::json(&proposed::object(&capture, call, &found));
     }
-    out::text(&proposed::render(&capture, call, &found))
+    out::text(&proposed::render(said, &capture, call, &found))
 }
 
 /// Proposals, the plain window, and requested times.

@@ -179,6 +179,11 @@ impl Capture {
         self.file.prompts.get(number).cloned().unwrap_or_else(|| number.to_string())
     }
 
+    /// The name of a call's prompt; None where there is one prompt only.
+    pub fn prompt_of(&self, call: &Call) -> Option<String> {
+        (self.file.prompts.len() > 1).then(|| self.prompt(call.info.prompt))
+    }
+
     /// The texts of a call's queries and of its keys, if the file has them. Texts without a side belong to both if
     /// queries and keys are equal in number, otherwise to the keys; those beyond the call's lengths belong to another
     /// model.
@@ -309,11 +314,10 @@ impl Call {
 
     /// `blocks.3.attn, step 0`, with the prompt if there are several.
     pub fn title(&self, capture: &Capture) -> String {
-        let prompt = if capture.file.prompts.len() > 1 {
-            format!(", prompt {}", capture.prompt(self.info.prompt))
-        } else {
-            String::new()
-        };
-        format!("{}, step {}{prompt}", self.info.name, self.info.step)
+        let (layer, step) = (&self.info.name, self.info.step);
+        match capture.prompt_of(self) {
+            None => format!("{layer}, step {step}"),
+            Some(prompt) => format!("{layer}, step {step}, prompt {prompt}"),
+        }
     }
 }

@@ -24,7 +24,7 @@ pub use atlas::{AtlasHead, Sort, atlas, cluster, sort};
 pub use doubts::doubts;
 pub use file::CaptureFile;
 pub use layers::{blank, document, layers, take};
-pub use others::{Mask, OfCall, dense_places, on_all, spread, words};
+pub use others::{Mask, OfCall, dense_places, on_all, spread};
 pub use pictures::{Tile, colour, heat, sheet};
 pub use plain::PlainFile;
 pub use routing::{RoutedCall, routed, routed_calls, router_layers, router_schedule, settings_of};

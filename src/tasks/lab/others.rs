@@ -115,21 +115,3 @@ pub fn dense_places(of: &[OfCall], mask: usize, mass: f64) -> Schedule {
         of.iter().map(|c| Seen { layer: c.layer.clone(), step: c.step, mass: c.mass[mask] }).collect();
     schedule(&seen, mass)
 }
-
-/// A schedule in words.
-pub fn words(of: &Schedule) -> String {
-    let layers: Vec<&str> = of.dense_layers.iter().map(|(_, name)| name.as_str()).collect();
-    let mut parts = Vec::new();
-    if of.dense_steps > 0 {
-        parts.push(format!("the first {} steps", of.dense_steps));
-    }
-    if !layers.is_empty() {
-        parts.push(format!("layers {}", layers.join(", ")));
-    }
-    let rest = of.worst.map_or("no call stays sparse".to_string(), |m| format!("the others keep at least {m:.4}"));
-    if parts.is_empty() {
-        format!("no call needs to stay dense: {rest}")
-    } else {
-        format!("dense: {}; {rest}", parts.join(" and "))
-    }
-}

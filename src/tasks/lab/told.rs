@@ -2,6 +2,9 @@
 //!
 //! Invariant: in English these are the words that files have. Must not know how proposals are found, nor what shows them.
 
+use crate::quality::capture::{Call, Capture};
+use crate::quality::suggest::order::Order;
+use crate::quality::suggest::schedule::Schedule;
 use crate::quality::suggest::{First, Form, Kind, Reach, Reason};
 use crate::words::{Value, Words};
 
@@ -144,6 +147,53 @@ pub fn form(said: &'static Words, of: &Form) -> String {
             }
         }
     }
+}
+
+/// Which layers and first steps stay dense, and what the others keep.
+pub fn schedule(said: &'static Words, of: &Schedule) -> String {
+    let layers: Vec<&str> = of.dense_layers.iter().map(|(_, name)| name.as_str()).collect();
+    let steps = (of.dense_steps > 0).then(|| said.with("dense-steps", &[count("n", &of.dense_steps)]));
+    let layers = (!layers.is_empty()).then(|| said.with("dense-layers", &[("names", layers.join(", ").into())]));
+    let rest = match of.worst {
+        Some(mass) => said.with("dense-others", &[("mass", format!("{mass:.4}").into())]),
+        None => said.text("dense-all").into(),
+    };
+    let places = match (steps, layers) {
+        (Some(steps), Some(layers)) => said.with("dense-both", &[("steps", steps.into()), ("layers", layers.into())]),
+        (steps, layers) => match steps.or(layers) {
+            Some(one) => one,
+            None => return said.with("dense-none", &[("rest", rest.into())]),
+        },
+    };
+    said.with("dense-is", &[("places", places.into()), ("rest", rest.into())])
+}
+
+/// An order of the tokens.
+pub fn order(said: &'static Words, of: Order) -> String {
+    match of {
+        Order::Raster => said.text("order-raster").into(),
+        Order::PlaceMajor => said.text("order-places").into(),
+        Order::Tiles(sides) => said.with("order-tiles", &[("sides", sides.map(|n| n.to_string()).join("x").into())]),
+        // the curves' own names
+        Order::Morton | Order::Hilbert => of.name(),
+    }
+}
+
+/// Which call of a capture: its layer and step, and its prompt where the capture has several.
+pub fn call(said: &'static Words, capture: &Capture, of: &Call) -> String {
+    let figures = [("layer", Value::from(&*of.info.name)), ("step", of.info.step.to_string().into())];
+    match capture.prompt_of(of) {
+        None => said.with("call-step", &figures),
+        Some(prompt) => {
+            let [layer, step] = figures;
+            said.with("call-prompt", &[layer, step, ("prompt", prompt.into())])
+        }
+    }
+}
+
+/// A head of a call.
+pub fn head(said: &'static Words, call: &str, head: usize) -> String {
+    said.with("call-head", &[("call", call.into()), count("head", &head)])
 }
 
 /// A count, as plain digits.

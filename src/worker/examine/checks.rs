@@ -65,9 +65,11 @@ fn gpu_checks(probe: &Probe) -> Vec<Check> {
         checks.push(match &d.unusable {
             None => check(&name, Health::Green, found, None),
             Some(why) => {
-                let works = "the CPU backends, pictures, export and compiling for other cards work without it";
-                let mend = "maskloom run causal --device cpu";
-                check(&name, Health::Amber, format!("{}; {works}", why.message), Some(mend))
+                let found = format!(
+                    "{}; the CPU backends, pictures, export and compiling for other cards work without it",
+                    why.message
+                );
+                check(&name, Health::Amber, found, Some("maskloom run causal --device cpu"))
             }
         });
     }
@@ -78,8 +80,11 @@ fn nvrtc_check(probe: &Probe, nvrtc: &Result<&'static Nvrtc, Diagnostic>) -> Che
     match nvrtc {
         Ok(nvrtc) => {
             let (major, minor) = nvrtc.version();
-            let fits = probe.driver.map(|d| format!("; the driver runs CUDA {}.{}: they match", d.0, d.1));
-            let found = format!("{major}.{minor} at {}{}", nvrtc.path().display(), fits.unwrap_or_default());
+            let path = nvrtc.path().display();
+            let found = match probe.driver {
+                None => format!("{major}.{minor} at {path}"),
+                Some((a, b)) => format!("{major}.{minor} at {path}; the driver runs CUDA {a}.{b}: they match"),
+            };
             check("nvrtc", Health::Green, found, None)
         }
         Err(why) => {
@@ -164,19 +169,19 @@ fn torch(version: &str, pip: &str, probe: &Probe) -> Check {
 fn toolkit() -> Check {
     let set = ["CUDA_HOME", "CUDA_PATH"].into_iter().find_map(|name| Some((name, std::env::var_os(name)?)));
     let program = if cfg!(windows) { "nvcc.exe" } else { "nvcc" };
-    let needed = "not needed: NVRTC's library alone compiles the kernels";
     let found = match (&set, user_python::on_path("nvcc")) {
         (Some((name, home)), _) if !Path::new(home).join("bin").join(program).is_file() => {
             let home = Path::new(home).display();
-            let found =
-                format!("{name} is {home}, which has no nvcc: a build of flash-attn would fail; Maskloom: {needed}");
+            let found = format!(
+                "{name} is {home}, which has no nvcc: a build of flash-attn would fail; Maskloom needs none: NVRTC's library alone compiles the kernels"
+            );
             return check("toolkit", Health::Amber, found, Some(&format!("unset {name}")));
         }
         (Some((name, home)), _) => format!("{name} is {}", Path::new(home).display()),
         (None, Some(nvcc)) => format!("nvcc at {}", nvcc.display()),
         (None, None) => "neither CUDA_HOME nor nvcc".into(),
     };
-    check("toolkit", Health::Green, format!("{found}; {needed}"), None)
+    check("toolkit", Health::Green, format!("{found}; not needed: NVRTC's library alone compiles the kernels"), None)
 }
 
 fn window() -> Check {

@@ -11,7 +11,7 @@ use crate::app::drafts::export::{Done, ExportChoices, Picture, SIDECAR};
 use crate::app::drafts::path::{beside_home, expand};
 use crate::app::drafts::uses::Use;
 use crate::app::exporting::{ExportWish, Made};
-use crate::app::language::{say, say_with};
+use crate::app::language::{say, say_with, words as words_of};
 use crate::app::state::State;
 use crate::app::theme;
 use crate::app::widgets::{diagnostic_below, painted, path_label, primary_button, section};
@@ -333,7 +333,7 @@ fn files(
             if ui.selectable_label(open, text).on_hover_text(say(ui, "export-shows")).clicked() {
                 *shown = (!open).then(|| file.name.clone());
             }
-            ui.add(egui::Label::new(RichText::new(&file.what).small().weak()).truncate());
+            ui.add(egui::Label::new(RichText::new(words_of(ui.ctx()).phrase(&file.what)).small().weak()).truncate());
         });
         if open {
             preview::preview(ui, picture, file);

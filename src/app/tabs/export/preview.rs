@@ -5,7 +5,7 @@
 use crate::app::changed_lines;
 use crate::app::drafts::export::Picture;
 use crate::app::exporting::Merged;
-use crate::app::language::{say, say_with};
+use crate::app::language::{say, say_with, words};
 use crate::export::ExportFile;
 use egui::{RichText, ScrollArea, Ui};
 
@@ -24,7 +24,7 @@ pub(super) fn difference(ui: &mut Ui, merged: &Merged) {
 
 /// The content of a file: its picture, its tensors, or its text.
 pub(super) fn preview(ui: &mut Ui, picture: &mut Option<Picture>, file: &ExportFile) {
-    let figures = [("what", (&*file.what).into()), ("bytes", file.bytes.len().into())];
+    let figures = [("what", words(ui.ctx()).phrase(&file.what).into()), ("bytes", file.bytes.len().into())];
     ui.weak(say_with(ui, "export-file-tip", &figures));
     let height = HEIGHT;
     ScrollArea::both().id_salt("preview").max_height(height).auto_shrink([false, true]).show(ui, |ui| {

@@ -10,6 +10,7 @@ use crate::tasks::lab::page::look::Seen;
 use crate::tasks::lab::page::studies::Study;
 use crate::tasks::lab::told::character;
 use crate::tasks::lab::{self, AtlasHead, Sort};
+use crate::words::Words;
 use egui::{ComboBox, Rect, Sense, TextEdit, Ui, vec2};
 
 /// Side of a thumbnail, in points.
@@ -70,7 +71,7 @@ impl Atlas {
         match self.sort {
             Sort::Capture => {
                 for call in shown.chunk_by(|a, b| a.call == b.call) {
-                    ui.label(title(seen, &call[0].call));
+                    ui.label(title(words(ui.ctx()), seen, &call[0].call));
                     ui.horizontal_wrapped(|ui| call.iter().for_each(|head| tile(ui, head, &mut picked)));
                 }
             }
@@ -101,8 +102,8 @@ fn by(sort: Sort) -> [&'static str; 2] {
     }
 }
 
-fn title(seen: &Seen, key: &str) -> String {
-    seen.file.calls.iter().find(|(k, _)| k == key).map_or(key, |(_, title)| title).to_string()
+fn title(said: &Words, seen: &Seen, key: &str) -> String {
+    seen.file.calls.iter().find(|(k, _)| k == key).map_or(key.into(), |(_, title)| said.phrase(title))
 }
 
 fn tile(ui: &mut Ui, head: &AtlasHead, picked: &mut Option<(String, usize)>) {

@@ -575,13 +575,15 @@ fn fitting(seen: &Seen) -> Result<Document, crate::base::Diagnostic> {
 }
 
 fn calls(ui: &mut Ui, seen: &Seen, chosen: &mut Option<String>) {
-    let title = |key: &str| seen.file.calls.iter().find(|(k, _)| k == key).map_or(key, |(_, title)| title).to_string();
+    let said = words_of(ui.ctx());
+    let of = |key: &str| seen.file.calls.iter().find(|(k, _)| k == key);
+    let title = |key: &str| of(key).map_or(key.into(), |(_, title)| said.phrase(title));
     ui.horizontal(|ui| {
         ui.weak(&seen.file.name);
         let combo = ComboBox::from_id_salt("call").selected_text(title(&seen.call)).width(260.0);
         let response = combo.show_ui(ui, |ui| {
             for (key, title) in &seen.file.calls {
-                if ui.selectable_label(*key == seen.call, title).clicked() {
+                if ui.selectable_label(*key == seen.call, said.phrase(title)).clicked() {
                     *chosen = Some(key.clone());
                 }
             }

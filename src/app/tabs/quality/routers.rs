@@ -133,7 +133,7 @@ fn orders(ui: &mut Ui, call: &str, ordered: &[Gain]) {
     let raster = ordered.first().map_or(1.0, |g| g.density);
     Grid::new("orders").striped(true).num_columns(3).show(ui, |ui| {
         for gain in ordered {
-            ui.label(gain.order.name());
+            ui.label(told::order(words_of(ui.ctx()), gain.order));
             ui.label(percent(gain.density));
             ui.label(say_with(ui, "routers-raster", &[("times", format!("{:.2}", gain.density / raster).into())]));
             ui.end_row();
@@ -159,14 +159,15 @@ fn stability(ui: &mut Ui, others: &[OfCall], found: &[Candidate]) {
         ui.end_row();
         for (n, name) in names.enumerate().take(count) {
             let spread = lab::spread(others, n);
-            ui.label(name).on_hover_text(lab::words(&lab::dense_places(others, n, 0.95)));
+            let places = told::schedule(words_of(ui.ctx()), &lab::dense_places(others, n, 0.95));
+            ui.label(name).on_hover_text(places);
             for value in [spread.mean, spread.min, spread.max] {
                 ui.label(percent(value));
             }
             ui.end_row();
         }
     });
-    let places = lab::words(&lab::dense_places(others, 0, 0.95));
+    let places = told::schedule(words_of(ui.ctx()), &lab::dense_places(others, 0, 0.95));
     ui.label(say_with(ui, "routers-at-mass", &[("words", places.into())]));
     ui.weak(say_with(ui, "routers-calls", &[("n", others.len().into())]));
 }

@@ -40,7 +40,7 @@ pub(super) fn show(ui: &mut Ui, report: &RunReport, stale: bool) {
             GradientOutcome::Failed { why } => ("backward-failed", why),
         };
         app::widgets::refusal(ui, why);
-        let way_out = why.hint.as_ref().map_or(String::new(), |hint| format!(" ({hint})"));
+        let way_out = app::widgets::english_way_out(ui, why).map_or(String::new(), |hint| format!(" ({hint})"));
         let figures = [("backend", of.backend.as_str().into()), ("why", format!("{}{way_out}", why.message).into())];
         let text = RichText::new(say_with(ui, id, &figures)).weak();
         ui.add(Label::new(text).wrap());

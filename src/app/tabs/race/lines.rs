@@ -220,7 +220,7 @@ fn out(ui: &mut Ui, lines: &[Line<'_>], title: &str, is_it: impl Fn(&Outcome) ->
             ui.strong(line.name());
             app::widgets::refusal(ui, why);
             ui.add(egui::Label::new(&*why.message).wrap()).on_hover_text(why.render());
-            if let Some(hint) = &why.hint {
+            if let Some(hint) = app::widgets::english_way_out(ui, why) {
                 ui.add(egui::Label::new(RichText::new(hint).weak()).wrap());
             }
         }
@@ -268,8 +268,10 @@ fn check(ui: &mut Ui, error: &ErrorStats, passed: bool, colours: &Palette) {
         ("rms", format!("{relative:.2e}").into()),
         ("more", given.into()),
     ];
-    let limit =
-        [("limit", format!("{:.3e}", error.allowed()).into()), ("from", error.allowed_from().to_string().into())];
+    let limit = [
+        ("limit", format!("{:.3e}", error.allowed()).into()),
+        ("from", words_of(ui.ctx()).phrase(error.allowed_from()).into()),
+    ];
     let said = [
         say_with(ui, "race-check-error", &largest),
         say_with(ui, "race-check-limit", &limit),

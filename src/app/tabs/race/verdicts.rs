@@ -130,6 +130,6 @@ fn words(ui: &mut Ui, one: &Verdict, width: f32) {
         wrapped(ui, say_with(ui, "verdicts-back", &[("words", one.backward.told(said).into())]));
     }
     if let Some(call) = one.call.as_ref().filter(|_| one.forward.takes() || one.backward.takes()) {
-        ui.add(egui::Label::new(RichText::new(call).monospace()).wrap());
+        ui.add(egui::Label::new(RichText::new(said.phrase(call)).monospace()).wrap());
     }
 }

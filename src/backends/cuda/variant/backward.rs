@@ -330,6 +330,7 @@ impl BackwardSpec {
 
 #[cfg(test)]
 mod tests {
+    use crate::backends::cuda::variant::arch::NAMES;
     use crate::backends::cuda::variant::backward::*;
 
     fn shape(head_dim: usize, head_dim_v: usize) -> Shape {
@@ -360,7 +361,7 @@ mod tests {
 
     #[test]
     fn every_width_fits_every_device_in_whole_fragments() {
-        for arch in crate::backends::cuda::variant::arch::NAMES {
+        for arch in NAMES {
             let limits = Limits::of_arch(arch).expect("an architecture");
             for dim in 1..=256 {
                 let s = chosen(arch, dim, BackwardMods::default()).expect("fits");

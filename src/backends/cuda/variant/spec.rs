@@ -423,6 +423,7 @@ fn pitch_bytes(width: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use crate::backends::cuda::variant::arch::NAMES;
     use crate::backends::cuda::variant::spec::*;
 
     fn shape(head_dim: usize, head_dim_v: usize, q_len: usize) -> Shape {
@@ -445,7 +446,7 @@ mod tests {
 
     #[test]
     fn every_choice_fits_its_device() {
-        for arch in crate::backends::cuda::variant::arch::NAMES.into_iter().chain(["sm_87"]) {
+        for arch in NAMES.into_iter().chain(["sm_87"]) {
             let limits = Limits::of_arch(arch).unwrap();
             for d in 1..=256 {
                 for dv in [1, 16, 64, 96, 128, 200, 256, d] {

@@ -446,14 +446,18 @@ impl Character {
 /// A picture by block; the last blocks may reach beyond the tokens.
 fn by_block(head: &LiveHead, values: Vec<f32>, shows: Shows) -> Arc<Heat> {
     let (rows, cols) = head.masses.grid();
-    let what = if shows == Shows::Lost { "lost mass" } else { "mass" };
+    let number = head.scorer.head().place.1;
+    let quantity = match shows {
+        Shows::Lost => format!("lost mass of a block of head {number}, mean over its rows"),
+        Shows::All => format!("mass of a block of head {number}, mean over its rows"),
+    };
     Arc::new(Heat {
         rows,
         cols,
         values: values.into(),
         q: [0, rows * head.masses.block.q],
         kv: [0, cols * head.masses.block.kv],
-        quantity: format!("{what} of a block of head {}, mean over its rows", head.scorer.head().place.1),
+        quantity,
     })
 }
 
@@ -466,8 +470,7 @@ fn cells(
     let (q, kv) = (of.q[0]..of.q[1], of.kv[0]..of.kv[1]);
     let region = Region { b: 0, h: 0, q, kv, height: of.height, width: of.width };
     let values = loss::by_cell(&head.scorer, &head.masses, kept, &region, shows, control)?;
-    let what = if shows == Shows::Lost { "lost probability" } else { "probability" };
-    let what = format!("{what} of head {}", head.scorer.head().place.1);
+    let number = head.scorer.head().place.1;
     let one = of.q[1] - of.q[0] == of.height && of.kv[1] - of.kv[0] == of.width;
     Ok(Arc::new(Heat {
         rows: of.height,
@@ -475,7 +478,12 @@ fn cells(
         values: values.into(),
         q: of.q,
         kv: of.kv,
-        quantity: if one { what } else { format!("{what} per pixel") },
+        quantity: match (shows, one) {
+            (Shows::Lost, true) => format!("lost probability of head {number}"),
+            (Shows::Lost, false) => format!("lost probability of head {number} per pixel"),
+            (Shows::All, true) => format!("probability of head {number}"),
+            (Shows::All, false) => format!("probability of head {number} per pixel"),
+        },
     }))
 }
 
