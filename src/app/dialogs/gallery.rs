@@ -61,8 +61,8 @@ pub(super) fn show(ui: &mut Ui, dialog: &mut GalleryDialog, actions: &mut Action
     if let (Some(Group::Yours), Some(folder)) = (dialog.group, &dialog.folder) {
         ui.weak(say_with(ui, "gallery-folder", &[("folder", folder.display().to_string().into())]));
     }
-    if let Some(first) = cards.first().filter(|_| entered) {
-        actions.push(first.opens());
+    if let Some(meant) = dialog.meant(&cards).filter(|_| entered) {
+        actions.push(meant.opens());
     }
     let height = super::room(ui, 200.0);
     ScrollArea::vertical().max_height(height).min_scrolled_height(height).auto_shrink([false, true]).show(ui, |ui| {

@@ -189,6 +189,14 @@ impl GalleryDialog {
         };
         self.cards.iter().filter(has).cloned().collect()
     }
+
+    /// The one of these cards that Enter opens: whose name or title was typed, else which begins so, else the first.
+    pub(crate) fn meant<'a>(&self, cards: &'a [Card]) -> Option<&'a Card> {
+        let typed = self.filter.trim().to_lowercase();
+        let is = |card: &&Card| [&card.name, &card.title].into_iter().any(|name| name.to_lowercase() == typed);
+        let begins = |card: &&Card| [&card.name, &card.title].into_iter().any(|n| n.to_lowercase().starts_with(&typed));
+        cards.iter().find(is).or_else(|| cards.iter().find(begins)).or(cards.first())
+    }
 }
 
 /// How often a run goes into its baseline's time: `2.1x PyTorch 2.11`.
@@ -246,6 +254,22 @@ impl Card {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn enter_opens_what_was_named() {
+        let opened = |typed: &str| {
+            let mut dialog = GalleryDialog::new(&[]).0;
+            dialog.filter = typed.to_string();
+            let cards = dialog.matching(Words::of(Language::English));
+            dialog.meant(&cards).map(|card| card.name.clone())
+        };
+        // many are causal, and the first one in the list is another
+        assert_eq!(opened("causal").as_deref(), Some("causal"));
+        assert_eq!(opened("Sliding_Window ").as_deref(), Some("sliding_window"));
+        assert_eq!(opened("gemma-2").as_deref(), Some("gemma2_softcap_window"));
+        assert_eq!(opened("no such preset"), None);
+        assert!(opened("").is_some());
+    }
 
     #[test]
     fn every_group_has_presets_and_each_is_where_one_looks_for_it() {
