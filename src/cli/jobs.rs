@@ -9,6 +9,7 @@ use super::work::Worker;
 use super::{record, run, sweep};
 use crate::base::Diagnostic;
 use crate::tasks::machines::{self, Listed};
+use crate::tasks::steps;
 use crate::words::{Language, Words};
 use crate::worker::protocol::detached::{Ask, JobAnswer, JobInfo, JobState, Piece, PieceEnd};
 use crate::worker::target::{Target, option};
@@ -145,23 +146,12 @@ fn render(rows: &[(String, JobInfo)]) -> String {
             _ => detach::count(said, job),
         });
         let state = Cell::told(|said| match job.own {
-            true => said.text(state(job.state)).into(),
-            false => said.with("job-other", &[("state", said.text(state(job.state)).into())]),
+            true => said.text(steps::job(job.state)).into(),
+            false => said.with("job-other", &[("state", said.text(steps::job(job.state)).into())]),
         });
         table.row([job.id.as_str().into(), place, job.title.as_str().into(), state, time(job.seconds).into(), done]);
     }
     table.render()
-}
-
-/// The text on a state.
-fn state(of: JobState) -> &'static str {
-    match of {
-        JobState::Running => "job-running",
-        JobState::Ended => "job-ended",
-        JobState::Cancelled => "job-cancelled",
-        JobState::Lost => "job-lost",
-        JobState::Elsewhere => "job-elsewhere",
-    }
 }
 
 fn time(seconds: f64) -> String {
@@ -185,7 +175,7 @@ pub(super) fn cancel(args: Cancel) -> Result<(), Failure> {
         JobAnswer::Cancelled(info) => {
             let figures = [
                 ("id", info.id.clone()),
-                ("state", out::words().text(state(info.state)).into()),
+                ("state", out::words().text(steps::job(info.state)).into()),
                 ("done", info.done.to_string()),
                 ("steps", info.steps.to_string()),
                 ("command", format!("maskloom attach {}{}", info.id, option(&args.target))),

@@ -1,4 +1,4 @@
-//! Steps of a history and of a run in the words of a language.
+//! Steps of a history and of a run, and states of jobs, in the words of a language.
 //!
 //! Invariant: in English these are the words of `document` and of the terminal. Must not know what shows them.
 
@@ -6,6 +6,7 @@ use crate::base::control::Left;
 use crate::document::title::Title;
 use crate::problem::result::Doing;
 use crate::words::Words;
+use crate::worker::protocol::detached::JobState;
 
 /// A step of a history.
 pub fn told(said: &'static Words, title: &Title) -> String {
@@ -32,6 +33,17 @@ pub fn told(said: &'static Words, title: &Title) -> String {
         Title::Nothing => "step-nothing",
     };
     said.text(id).into()
+}
+
+/// The text on a job's state.
+pub fn job(of: JobState) -> &'static str {
+    match of {
+        JobState::Running => "job-running",
+        JobState::Ended => "job-ended",
+        JobState::Cancelled => "job-cancelled",
+        JobState::Lost => "job-lost",
+        JobState::Elsewhere => "job-elsewhere",
+    }
 }
 
 /// What a run does.

@@ -3,7 +3,6 @@
 //! Invariant: nothing waits; a job's results open as a run file does. Must not know how they are drawn.
 
 use crate::app::compile::Built;
-use crate::app::dialogs::how_a_job_is;
 use crate::app::drafts::Dialog;
 use crate::app::far_jobs::{JobWish, Read, Reading};
 use crate::app::races::Wanted;
@@ -12,6 +11,7 @@ use crate::app::state::State;
 use crate::base::Diagnostic;
 use crate::tasks::detached::RunNotes;
 use crate::tasks::run_file::RunFile;
+use crate::tasks::steps;
 use crate::worker::protocol::detached::{Ask, JobAnswer, PieceEnd, Work};
 use std::path::PathBuf;
 
@@ -72,7 +72,7 @@ pub(super) fn reported(state: &mut State, reported: JobAnswer) {
                 "done-job",
                 &[
                     ("id", (&*info.id).into()),
-                    ("state", state.words().text(how_a_job_is(info.state)).into()),
+                    ("state", state.words().text(steps::job(info.state)).into()),
                     ("done", info.done.into()),
                     ("steps", info.steps.into()),
                 ],

@@ -13,6 +13,7 @@ use crate::app::left;
 use crate::app::session::JobKind;
 use crate::app::state::State;
 use crate::app::widgets::{command_button, diagnostic_below};
+use crate::tasks::steps;
 use crate::worker::protocol::detached::{JobInfo, JobState};
 use crate::worker::target::{Target, option};
 use egui::{ProgressBar, ScrollArea, Ui};
@@ -163,7 +164,7 @@ fn row(ui: &mut Ui, state: &State, job: &JobInfo, actions: &mut Actions) {
 fn words(ui: &Ui, job: &JobInfo) -> String {
     let mut state = match job.state {
         JobState::Running => job.now.clone(),
-        over => say(ui, how(over)).to_string(),
+        over => say(ui, steps::job(over)).to_string(),
     };
     if job.steps > 1 {
         let figures = [("state", state.into()), ("done", job.done.into()), ("steps", job.steps.into())];
@@ -180,17 +181,6 @@ fn words(ui: &Ui, job: &JobInfo) -> String {
         }
     };
     if job.own { state } else { say_with(ui, "jobs-another", &[("state", state.into())]) }
-}
-
-/// The text on a state.
-pub(in crate::app) fn how(of: JobState) -> &'static str {
-    match of {
-        JobState::Running => "job-running",
-        JobState::Ended => "job-ended",
-        JobState::Cancelled => "job-cancelled",
-        JobState::Lost => "job-lost",
-        JobState::Elsewhere => "job-elsewhere",
-    }
 }
 
 #[cfg(test)]

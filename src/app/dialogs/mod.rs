@@ -16,7 +16,6 @@ mod resize;
 mod trainer;
 mod unsaved;
 
-pub(super) use jobs::how as how_a_job_is;
 pub(crate) use trainer::advice_ui;
 
 use super::action::{Action, Actions};
