@@ -23,6 +23,9 @@ pub(crate) struct Latest<Q, A> {
     answers: Receiver<A>,
     /// Whether a new question stops the work on the one before.
     interrupts: bool,
+    /// A test holds the answers back, to look at the time before one.
+    #[cfg(test)]
+    pub(crate) held: bool,
 }
 
 struct Slot<Q> {
@@ -65,7 +68,13 @@ impl<Q: Send + 'static, A: Send + 'static> Latest<Q, A> {
             }
         });
         drop(thread);
-        Self { slot, answers, interrupts }
+        Self {
+            slot,
+            answers,
+            interrupts,
+            #[cfg(test)]
+            held: false,
+        }
     }
 
     /// Replaces what was asked before.
@@ -80,6 +89,10 @@ impl<Q: Send + 'static, A: Send + 'static> Latest<Q, A> {
 
     /// The newest answer that has come since the last poll.
     pub(crate) fn poll(&self) -> Option<A> {
+        #[cfg(test)]
+        if self.held {
+            return None;
+        }
         self.answers.try_iter().last()
     }
 

@@ -7,6 +7,7 @@ use super::layout;
 use super::tests::*;
 use super::theme::ThemeChoice;
 use super::workspace::{Aside, Workspace};
+use crate::base::Diagnostic;
 use egui::{Key, Modifiers, Vec2};
 use egui_kittest::kittest::Queryable;
 
@@ -286,4 +287,41 @@ fn a_race_over_lengths_makes_each_length_and_tells_why_one_did_not_run() {
     window.run_steps(3);
     assert!(window.query_all_by_label_contains(" tokens: ").count() >= tokens.len(), "each is told of");
     assert!(!state(&window).session.is_racing());
+}
+
+#[test]
+fn no_message_covers_a_cell_of_the_mask() {
+    let mut window = window(None);
+    let free = |window: &Window| state(window).session.canvas.margin().expect("a canvas");
+    let mut bars = 0;
+    for size in [[1920.0, 900.0], [1500.0, 950.0], [1280.0, 720.0], [760.0, 480.0]] {
+        window.set_size(size.into());
+        window.run_steps(4);
+        let before = canvas(&window);
+        let now = state(&window).now;
+        window
+            .state_mut()
+            .state
+            .notices
+            .done("Written: a/long/way/to/the/configuration/of/the/trainer/config.json", now);
+        let why =
+            Diagnostic::error("no-such-file", "The file that was named is not there.").hint("Choose another one.");
+        window.state_mut().state.notices.tell(why, now);
+        window.run_steps(4);
+        for words in ["Written: a/long", "The file that was named", "Choose another one"] {
+            let at = window.get_by_label_contains(words).rect();
+            let (canvas, free) = (canvas(&window), free(&window));
+            assert!(
+                !at.intersects(canvas) || free.expand(1.0).contains_rect(at),
+                "{size:?}: {words} {at:?} {canvas:?} {free:?}"
+            );
+        }
+        bars += usize::from(canvas(&window).height() < before.height());
+        window.run_steps(200);
+        assert!(window.query_by_label_contains("Written: a/long").is_none(), "it goes by itself");
+        click(&mut window, "Dismiss the message");
+        window.run_steps(3);
+        assert_eq!(canvas(&window), before, "{size:?}");
+    }
+    assert!((1..4).contains(&bars), "both ways were seen: {bars} bars");
 }

@@ -366,6 +366,12 @@ impl Session {
         news
     }
 
+    /// Leaves compiled documents where they are until told otherwise: how the window looks before they come.
+    #[cfg(test)]
+    pub(crate) fn hold_compiled(&mut self, hold: bool) {
+        self.compile.held = hold;
+    }
+
     /// Looks into the document's own file if it is another or has changed.
     pub(crate) fn follow_file(&mut self, path: Option<&Path>) {
         self.own.files(&path.map(Path::to_path_buf).into_iter().collect::<Vec<_>>());

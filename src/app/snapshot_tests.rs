@@ -8,7 +8,7 @@
 use super::drafts::Dialog;
 use super::panels::thumbs;
 use super::software::Software;
-use super::tests::{Window, click, settle, state, step_until};
+use super::tests::{Window, click, look_until, settle, state, step_until};
 use super::theme::ThemeChoice;
 use super::workspace::Workspace;
 use super::{Options, Workbench};
@@ -103,14 +103,10 @@ fn a_plan_of_several_gpus_looks_as_it_did() {
     let mut window = painted(Some("packed_documents"), Vec2::new(1280.0, 900.0), 1.0);
     window.state_mut().state.view.theme = ThemeChoice::Light;
     window.state_mut().state.view.show(Workspace::Parallel);
-    for _ in 0..1000 {
-        window.step();
-        if window.query_by_label("planning").is_none() && window.query_by_label("GPU 3").is_some() {
-            return shoot(&mut window, "parallel");
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    panic!("never: a plan");
+    look_until(&mut window, "a plan", |window| {
+        window.query_by_label("planning").is_none() && window.query_by_label("GPU 3").is_some()
+    });
+    shoot(&mut window, "parallel");
 }
 
 /// The keys of a query on a frame of a video, and an area that was drawn around.
@@ -152,14 +148,9 @@ fn open_capture(window: &mut Window) {
     state.view.show(Workspace::Quality);
     settle(window);
     step_until(window, "judged", |state| state.session.loss.as_ref().is_some_and(|loss| !loss.weak));
-    for _ in 0..1000 {
-        window.step();
-        if window.query_by_label_contains("cosine").is_some() && window.query_by_label_contains("distance").is_some() {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    panic!("never: all measures");
+    look_until(window, "all measures", |window| {
+        window.query_by_label_contains("cosine").is_some() && window.query_by_label_contains("distance").is_some()
+    });
 }
 
 /// Every workspace in three sizes of the window, on light and on dark ground. The pictures are kept in the folder that the variable

@@ -44,10 +44,15 @@ pub(super) fn settle(window: &mut Window) {
 
 /// Steps until something holds that another thread brings about; fails after a minute.
 pub(super) fn step_until(window: &mut Window, what: &str, holds: impl Fn(&State) -> bool) {
+    look_until(window, what, |window| holds(state(window)));
+}
+
+/// Steps until the window shows something that another thread brings about; fails after a minute.
+pub(super) fn look_until(window: &mut Window, what: &str, holds: impl Fn(&Window) -> bool) {
     let patience = Instant::now() + Duration::from_secs(60);
     loop {
         window.step();
-        if holds(state(window)) {
+        if holds(window) {
             return;
         }
         assert!(Instant::now() < patience, "never: {what}");

@@ -2,21 +2,16 @@
 //!
 //! Invariant: every click and key here is a user's. Must not know how plans are found.
 
-use crate::app::tests::{Window, settle, window};
+use crate::app::tests::{Window, look_until, settle, window};
 use crate::app::workspace::Workspace;
 use crate::document::edit::Edit;
 use crate::document::library;
 use egui_kittest::kittest::{NodeT, Queryable};
 
 fn wait(window: &mut Window, what: &str) {
-    for _ in 0..2000 {
-        window.run_steps(1);
-        if window.query_by_label("planning").is_none() && window.query_all_by_label_contains(what).next().is_some() {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    panic!("never: {what}");
+    look_until(window, what, |window| {
+        window.query_by_label("planning").is_none() && window.query_all_by_label_contains(what).next().is_some()
+    });
 }
 
 fn opened(preset: &str) -> Window {

@@ -3,7 +3,7 @@
 //! Invariant: the page's figures are compared with the same measures computed without it. Only compiled for tests.
 
 use crate::app::canvas::Picture;
-use crate::app::tests::{click, fill, settle, state, step_until, window};
+use crate::app::tests::{click, fill, look_until, settle, state, step_until, window};
 use crate::app::workspace::Workspace;
 use crate::base::{BlockSize, Control};
 use crate::document::compile::{BuiltIn, compile};
@@ -127,14 +127,7 @@ fn a_capture_is_opened_judged_and_a_proposal_taken_and_undone() {
     fill(&mut window, "Capture file", &capture().display().to_string());
     click(&mut window, "Open");
     let wait = |window: &mut app::tests::Window, what: &str| {
-        for _ in 0..2000 {
-            window.run_steps(1);
-            if window.query_by_label(what).is_some() {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        panic!("never: {what}");
+        look_until(window, what, |window| window.query_by_label(what).is_some());
     };
     wait(&mut window, "Head 2");
     assert_eq!(state(&window).focus.picture, Picture::Loss);
@@ -173,14 +166,9 @@ fn a_capture_of_other_lengths_offers_a_document_and_its_atlas_opens_heads() {
     });
     assert_eq!(state(&window).document.layers.len(), 1, "the model is causal");
     click(&mut window, "Atlas");
-    for _ in 0..2000 {
-        window.run_steps(1);
-        if window.query_by_label("blocks.2.attn.step0 head 2").is_some() {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    click(&mut window, "blocks.2.attn.step0 head 2");
+    let card = "blocks.2.attn.step0 head 2";
+    look_until(&mut window, card, |window| window.query_by_label(card).is_some());
+    click(&mut window, card);
     step_until(&mut window, "open", |state| {
         state.session.loss.as_ref().is_some_and(|loss| loss.more[0].contains("blocks.2.attn"))
     });
@@ -200,13 +188,7 @@ fn the_first_screen_makes_way_and_leads_to_a_mask_for_each_head() {
     settle(&mut window);
     assert_eq!(window.query_all_by_label_contains("This mask loses nothing").count(), 1);
     click(&mut window, "Suggest masks");
-    for _ in 0..2000 {
-        window.run_steps(1);
-        if window.query_all_by_label_contains("Take ").next().is_some() {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    look_until(&mut window, "proposals", |window| window.query_all_by_label_contains("Take ").next().is_some());
     // the second row: heads have different masks
     assert!(window.query_all_by_label_contains(" masks").next().is_some());
     window.get_all_by_label_contains("Take ").nth(1).expect("a candidate").scroll_to_me();
