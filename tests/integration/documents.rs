@@ -58,8 +58,9 @@ fn every_link_of_the_documents_leads_to_a_file() {
     let mut broken = Vec::new();
     for page in &pages {
         let text = std::fs::read_to_string(page).expect("UTF-8");
-        for (at, _) in text.match_indices("](") {
-            let target = text[at + 2..].split([')', '#']).next().unwrap_or_default();
+        let links = text.match_indices("](").chain(text.match_indices("src=\""));
+        for (at, found) in links {
+            let target = text[at + found.len()..].split([')', '#', '"']).next().unwrap_or_default();
             let outside = target.is_empty() || target.contains("://");
             if !outside && !page.parent().expect("a folder").join(target).exists() {
                 broken.push(format!("{}: {target}", page.display()));
@@ -87,4 +88,39 @@ fn every_path_of_the_recipes_exists() {
         }
     }
     assert!(named > 50, "{named} paths were found");
+}
+
+/// What it is, a moving picture, a chart, how to get it, three links: without scrolling far.
+#[test]
+fn the_readme_fits_one_screen() {
+    let text = std::fs::read_to_string(root().join("README.md")).expect("UTF-8");
+    let (lines, words) = (text.lines().count(), text.split_whitespace().count());
+    assert!(
+        lines <= 50 && words <= 500,
+        "{lines} lines, {words} words: move what is not for the first minute to docs/guide/scope.md"
+    );
+    let before = text.split("\n## ").next().expect("the first screen");
+    let needed = [
+        "images/stroke.gif",
+        "images/means.svg",
+        "cargo run --release",
+        "cargo test\n",
+        "pip install .",
+        "(docs/guide/SUMMARY.md)",
+        "(docs/gallery/README.md)",
+        "(docs/python.md)",
+    ];
+    for one in needed {
+        assert!(before.contains(one), "the first screen has no {one}");
+    }
+}
+
+#[test]
+fn a_version_of_the_changelog_has_twenty_lines() {
+    let text = std::fs::read_to_string(root().join("CHANGELOG.md")).expect("UTF-8");
+    for version in text.split("\n## ").skip(1) {
+        let lines = version.lines().filter(|line| line.starts_with("- ") || line.starts_with("  ")).count();
+        let name = version.lines().next().unwrap_or_default();
+        assert!((1..=20).contains(&lines), "{name}: {lines} lines");
+    }
 }

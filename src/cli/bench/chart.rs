@@ -40,11 +40,12 @@ struct Nearest {
 /// A preset: forward, backward.
 type Row<'a> = (&'a String, [Option<Nearest>; 2]);
 
-/// The chart of a file of recorded runs; None: of the shipped one with most of PyTorch. Errors: no such file, no PyTorch in it.
-pub(super) fn of(from: Option<&Path>) -> Result<Figure, Diagnostic> {
+/// The chart of a file of recorded runs; None: of the shipped one with most of PyTorch. Only rows whose name contains a word; `mean`
+/// is the means alone. Errors: no such file, no PyTorch in it, no such row.
+pub(super) fn of(from: Option<&Path>, only: &str) -> Result<Figure, Diagnostic> {
     let read = from.map(|path| Collection::from_json(&files::read_text(path)?)).transpose()?;
     let found = read.as_ref().or_else(|| richest(embedded()));
-    drawn(found.ok_or_else(|| Diagnostic::error("no-run", "no recorded run ships with this program"))?)
+    drawn(found.ok_or_else(|| Diagnostic::error("no-run", "no recorded run ships with this program"))?, only)
 }
 
 /// Of the collections, the one with most presets beside PyTorch.
@@ -139,8 +140,33 @@ fn top(row: usize) -> f64 {
 /// Means over each of the others, then over the fastest, then a free row.
 const MEANS: usize = OTHERS.len() + 2;
 
-/// The chart. Errors: none of the others was timed in any run.
-fn drawn(collection: &Collection) -> Result<Figure, Diagnostic> {
+/// The rows that are shown: those whose name contains a word, without a free row between; all of them without a word.
+struct Shown(Vec<(usize, String)>, bool);
+
+impl Shown {
+    fn new(rows: &[Row<'_>], only: &str) -> Result<Shown, Diagnostic> {
+        let mut named = labels(rows);
+        named.retain(|(_, name)| name.contains(only));
+        if named.is_empty() {
+            let words = format!("no row of the chart has `{only}` in its name");
+            return Err(Diagnostic::error("no-run", words));
+        }
+        Ok(Shown(named, only.is_empty()))
+    }
+
+    /// Where a row is drawn.
+    fn at(&self, row: usize) -> Option<usize> {
+        let at = self.0.iter().position(|(one, _)| *one == row)?;
+        Some(if self.1 { row } else { at })
+    }
+
+    fn rows(&self) -> usize {
+        self.0.last().map_or(0, |(row, _)| if self.1 { row + 1 } else { self.0.len() })
+    }
+}
+
+/// The chart. Errors: none of the others was timed in any run; no such row.
+fn drawn(collection: &Collection, only: &str) -> Result<Figure, Diagnostic> {
     let rows: Vec<Row<'_>> =
         beside(collection).map(|(name, r)| (name, [0, 1].map(|pass| nearest_of(r, pass)))).collect();
     if rows.is_empty() {
@@ -149,30 +175,33 @@ fn drawn(collection: &Collection) -> Result<Figure, Diagnostic> {
         ));
     }
     let (from, with) = source(collection);
-    let bottom = TOP + ROW * (rows.len() + MEANS) as f64;
+    let shown = Shown::new(&rows, only)?;
+    let bottom = TOP + ROW * shown.rows() as f64;
     let mut figure = Figure::new([PAGE, bottom + 78.0], &format!("{TITLE}."), &from);
     figure.follows_theme = true;
     head(&mut figure, &[from.sentence(), format!("{with}; {} presets.", rows.len())]);
-    let named: Vec<(usize, String)> = labels(&rows);
-    let label = named.iter().map(|(_, name)| wide(name, PLAIN)).fold(0.0, f64::max) + MARGIN + 12.0;
+    let label = shown.0.iter().map(|(_, name)| wide(name, PLAIN)).fold(0.0, f64::max) + MARGIN + 12.0;
     let half = (PAGE - label - MARGIN) / 2.0;
     for (pass, (title, _)) in PASSES.iter().enumerate() {
         let left = label + half * pass as f64;
         let means = means(collection, &rows, pass);
-        let all = || rows.iter().filter_map(|(_, of)| Some(of[pass]?.ratio)).chain(means.iter().map(|mean| mean.2));
+        let means: Vec<_> =
+            means.into_iter().filter_map(|(row, of, mean, n)| Some((shown.at(row)?, of, mean, n))).collect();
+        let bars: Vec<(usize, Nearest)> =
+            rows.iter().enumerate().filter_map(|(at, (_, of))| Some((shown.at(at + MEANS)?, of[pass]?))).collect();
+        let all = || bars.iter().map(|(_, of)| of.ratio).chain(means.iter().map(|mean| mean.2));
         let (least, most) = (all().fold(1.0, f64::min) / 1.05, all().fold(2.0, f64::max) * 1.05);
         let panel = Panel { left, right: left + half - 12.0, least, most };
         panel.grid(&mut figure, title, bottom);
         means.iter().for_each(|(row, colour, mean, count)| {
             panel.bar(&mut figure, *colour, *row, *mean, &format!("{mean:.2} (n {count})"))
         });
-        for (at, (_, of)) in rows.iter().enumerate() {
-            let Some(Nearest { ratio, colour, word }) = of[pass] else { continue };
-            panel.bar(&mut figure, colour, at + MEANS, ratio, &format!("{ratio:.2} {word}"));
+        for (row, Nearest { ratio, colour, word }) in bars {
+            panel.bar(&mut figure, colour, row, ratio, &format!("{ratio:.2} {word}"));
         }
     }
-    for (row, name) in named {
-        let place = [label - 10.0, top(row) + BAR - 1.0];
+    for (row, name) in &shown.0 {
+        let place = [label - 10.0, top(shown.at(*row).expect("a row that is shown")) + BAR - 1.0];
         figure.text(Text::new(name, place, PLAIN).anchored(Anchor::End));
     }
     for (at, line) in FOOT.into_iter().enumerate() {
@@ -275,17 +304,41 @@ mod tests {
     fn the_readmes_chart_is_drawn_from_the_committed_runs() {
         let collection = richest(embedded()).expect("runs");
         let kept = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/images/recorded.svg"));
-        let made = drawn(collection).expect("a chart").files("recorded.svg").expect("a file");
+        let made = drawn(collection, "").expect("a chart").files("recorded.svg").expect("a file");
         assert!(
             made[0].bytes == kept.as_bytes(),
             "draw it anew: maskloom bench recorded --chart docs/images/recorded.svg"
         );
+        let kept = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/images/means.svg"));
+        let means = drawn(collection, "mean").expect("a chart");
+        assert_readable(&means);
+        assert!(
+            means.files("means.svg").expect("a file")[0].bytes == kept.as_bytes(),
+            "draw it anew: maskloom bench recorded --only mean --chart docs/images/means.svg"
+        );
+    }
+
+    #[test]
+    fn a_chart_shows_the_rows_that_were_asked_for() {
+        let collection = richest(embedded()).expect("runs");
+        let names = |only: &str| -> Vec<String> {
+            let figure = drawn(collection, only).expect("drawn");
+            let ends = |i: &Item| match i {
+                Item::Text(text) if matches!(text.anchor, Anchor::End) => Some(text.words.clone()),
+                _ => None,
+            };
+            figure.items.iter().filter_map(ends).collect()
+        };
+        assert_eq!(names("mean").len(), OTHERS.len() + 1);
+        assert_eq!(names("wan_radial"), ["wan_radial"]);
+        assert_eq!(names("").len(), names("mean").len() + beside(collection).count());
+        assert_eq!(drawn(collection, "no such row").unwrap_err().code, "no-run");
     }
 
     #[test]
     fn no_text_touches_another_and_each_ratio_is_a_quotient_of_medians() {
         let mut collection = richest(embedded()).expect("runs").clone();
-        assert_readable(&drawn(&collection).expect("drawn"));
+        assert_readable(&drawn(&collection, "").expect("drawn"));
         collection.runs.retain(|name, _| name == "causal");
         let report = &collection.runs["causal"].report;
         let ms = |backend| report.median_ms(backend).expect("timed");
@@ -294,7 +347,7 @@ mod tests {
         assert_eq!((of.ratio, of.word), (fastest / ms(BackendName::Flex), "cuDNN"));
         // is_causal is no dense mask
         assert!(!reads_dense(report, BackendName::TorchSdpa, 0) && nearest_of(report, 1).is_some());
-        let one = drawn(&collection).expect("drawn");
+        let one = drawn(&collection, "").expect("drawn");
         assert_readable(&one);
         for shown in [
             format!("{:.2} cuDNN", of.ratio),
@@ -324,9 +377,9 @@ mod tests {
     fn runs_without_pytorch_have_no_chart() {
         let mut collection = embedded()[0].clone();
         collection.runs.retain(|name, _| name == "wan_natten_3d");
-        drawn(&collection).expect("beside PyTorch");
+        drawn(&collection, "").expect("beside PyTorch");
         let run = collection.runs.get_mut("wan_natten_3d").expect("recorded");
         run.report.backends.retain(|report| [BackendName::Flex, BackendName::Sdpa].contains(&report.backend));
-        assert_eq!(drawn(&collection).unwrap_err().code, "no-pytorch");
+        assert_eq!(drawn(&collection, "").unwrap_err().code, "no-pytorch");
     }
 }

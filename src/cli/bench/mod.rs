@@ -193,7 +193,7 @@ pub(super) fn bench(args: Args) -> Result<(), Failure> {
 fn printed(args: &Args) -> Result<(), Failure> {
     match (&args.chart, &args.from) {
         (Some(chart), from) => {
-            let drawn = chart::of(from.as_deref())?;
+            let drawn = chart::of(from.as_deref(), &args.only)?;
             figures::write(&drawn, chart)?;
             if args.json { out::json(&json!({ "chart": out::path(chart) })) } else { Ok(()) }
         }
