@@ -9,6 +9,7 @@ use super::races::{Race, SmallerCopy};
 use super::session::JobFor;
 use super::state::State;
 use super::tests::{Window, click, command, press_below, settle, state, step_until, window};
+use super::widgets::percent;
 use crate::base::{BackendName, Diagnostic};
 use crate::document::edit::Edit;
 use crate::document::library;
@@ -21,7 +22,7 @@ use crate::tasks::run_file::{CopyOf, RunFile};
 use crate::worker::jobs::News;
 use crate::worker::protocol::{MapKind, MapRequest};
 use egui::Key;
-use egui_kittest::kittest::Queryable;
+use egui_kittest::kittest::{NodeT, Queryable};
 use std::sync::Arc;
 
 fn preset(name: &str) -> Document {
@@ -176,6 +177,13 @@ fn two_races_stand_side_by_side() {
     command(&mut window, Key::Num2);
     press_below(&mut window, "Races so far (2)");
     window.run_steps(6);
+    // two of one name are told apart by what they keep, when and where they ran, without a hover
+    let past = state(&window).session.races.past();
+    let [device, kept] =
+        [past[0].report.device_name.clone(), format!("keeps {}", percent(past[0].report.work.density))];
+    for words in [device, kept] {
+        assert!(window.query_all_by_label_contains(&words).count() >= 2, "{words}");
+    }
     let ids: Vec<u64> = state(&window).session.races.past().iter().map(|one| one.id).collect();
     for (id, letter) in ids.iter().zip(["A", "B"]) {
         press_below(&mut window, &format!("Race {id} as {letter}"));
@@ -406,9 +414,8 @@ fn a_saved_run_of_a_smaller_copy_opens_with_the_whole_document_and_says_what_ran
     assert!(window.query_all_by_label_contains("1024 x 1024 tokens, 32 heads").next().is_some());
 }
 
-#[test]
-fn a_smaller_copy_shows_its_own_picture_and_a_mask_without_one_says_why() {
-    let mut window = window(None);
+/// Races a smaller copy of the document.
+fn race_a_copy(window: &mut Window) {
     let id = begin(&mut window.state_mut().state);
     let race = window.state_mut().state.session.race.as_mut().unwrap();
     race.copy = Some(Arc::new(SmallerCopy {
@@ -419,6 +426,28 @@ fn a_smaller_copy_shows_its_own_picture_and_a_mask_without_one_says_why() {
         picture: None,
     }));
     end(&mut window.state_mut().state, id);
+}
+
+#[test]
+fn the_race_of_a_smaller_copy_leaves_the_estimate() {
+    let mut window = window(None);
+    edit_window(&mut window, ArgValue::Int(512));
+    settle(&mut window);
+    let estimate = |window: &Window| {
+        let costs = window.query_all_by_label_contains("Costs: \u{2248}").next();
+        costs.and_then(|node| node.accesskit_node().label()).expect("an estimate")
+    };
+    let before = estimate(&window);
+    race_a_copy(&mut window);
+    window.run_steps(3);
+    assert!(!state(&window).session.race.as_ref().unwrap().is_whole());
+    assert_eq!(estimate(&window), before);
+}
+
+#[test]
+fn a_smaller_copy_shows_its_own_picture_and_a_mask_without_one_says_why() {
+    let mut window = window(None);
+    race_a_copy(&mut window);
     command(&mut window, Key::Num2);
     assert!(window.query_by_label("Picture of the smaller copy").is_some());
     assert!(window.query_by_label("keeps 11.8% of its cells; the whole design keeps 11.7%").is_some());

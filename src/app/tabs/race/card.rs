@@ -48,12 +48,14 @@ pub(in crate::app) fn best_time(ui: &egui::Ui, state: &State, recorded: &[&'stat
     {
         return card;
     }
-    if state.session.race.as_ref().is_some_and(|race| !race.stale && !race.is_whole()) {
-        return card(say(ui, "card-costs-untimed").into()).detail(say(ui, "card-costs-smaller")).tone(Tone::Weak);
+    // a copy's time is not the document's: what was known before it raced stays
+    let copied = state.session.race.as_ref().is_some_and(|race| !race.stale && !race.is_whole());
+    let why = say(ui, if copied { "card-costs-smaller" } else { "card-costs-race" });
+    match counted(ui, title, state) {
+        Some(card) if copied => card.more_lines(Some(why.to_string())),
+        Some(card) => card,
+        None => card(say(ui, "card-costs-untimed").into()).tone(Tone::Weak).detail(why),
     }
-    counted(ui, title, state).unwrap_or_else(|| {
-        card(say(ui, "card-costs-untimed").into()).tone(Tone::Weak).detail(say(ui, "card-costs-race"))
-    })
 }
 
 /// The fastest backend that was right.

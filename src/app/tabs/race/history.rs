@@ -43,7 +43,8 @@ pub(super) fn show(ui: &mut Ui, state: &State) {
                             chosen[side] = (!on).then_some(one.id);
                         }
                     }
-                    ui.label(format!("{}, {}", one.design, one.sizes)).on_hover_text(&one.report.device_name);
+                    let kept = format!("{} {}", say(ui, "past-keeps"), percent(one.report.work.density));
+                    two_lines(ui, RichText::new(&one.design), &format!("{}, {kept}", one.sizes));
                     ui.label(
                         one.fastest()
                             .map_or(say(ui, "lengths-nothing").into(), |(b, ms)| format!("{b} {}", milliseconds(ms))),
@@ -52,7 +53,7 @@ pub(super) fn show(ui: &mut Ui, state: &State) {
                     let figures = [("when", (&*one.at).into()), ("where", (&*one.report.device_name).into())];
                     let place = say_with(ui, passes, &figures);
                     let when = if one.before { RichText::new(&one.at).weak() } else { RichText::new(&one.at) };
-                    ui.label(when).on_hover_text(place);
+                    two_lines(ui, when, &one.report.device_name).on_hover_text(place);
                     small_chart(ui, one);
                     ui.end_row();
                 }
@@ -65,6 +66,20 @@ pub(super) fn show(ui: &mut Ui, state: &State) {
             }
         },
     );
+}
+
+/// Most points of a second line, which is cut beyond: the hover has all of it.
+const SECOND: f32 = 230.0;
+
+/// A line and what tells it from others of the same name.
+fn two_lines(ui: &mut Ui, first: RichText, second: &str) -> egui::Response {
+    let lines = ui.vertical(|ui| {
+        ui.spacing_mut().item_spacing.y = 0.0;
+        ui.add(egui::Label::new(first).extend());
+        ui.set_max_width(SECOND);
+        ui.add(egui::Label::new(RichText::new(second).small().weak()).truncate());
+    });
+    lines.response
 }
 
 /// The times of a race as small bars, each backend's in the order of its name.
