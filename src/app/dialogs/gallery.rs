@@ -128,15 +128,20 @@ fn card_ui(ui: &mut Ui, card: &Card, texture: Option<&TextureHandle>, failed: Op
     }
     if let Some(times) = &card.times {
         let colours = app::theme::palette(ui.visuals());
+        // praised where it is faster, and told as plainly where it is not
+        let [fill, ink] = match times.is_faster() {
+            true => [colours.accent, colours.on_accent],
+            false => [ui.visuals().extreme_bg_color, ui.visuals().text_color()],
+        };
         let times = times.told(words(ui.ctx()));
-        let text = RichText::new(times).font(egui::FontId::proportional(12.5)).color(colours.on_accent);
+        let text = RichText::new(times).font(egui::FontId::proportional(12.5)).color(ink);
         // a long name of the rival must not lie over the neighbour
         let (wrap, across) = (Some(egui::TextWrapMode::Truncate), rect.width() - 20.0);
         let galley = egui::WidgetText::from(text).into_galley(ui, wrap, across, egui::TextStyle::Body);
         let size = galley.size() + Vec2::new(10.0, 4.0);
         let badge = egui::Rect::from_min_size(egui::pos2(rect.right() - size.x - 7.0, rect.top() + 7.0), size);
-        ui.painter().rect_filled(badge, 4.0, colours.accent);
-        ui.painter().galley(badge.min + Vec2::new(5.0, 2.0), galley, colours.on_accent);
+        ui.painter().rect_filled(badge, 4.0, fill);
+        ui.painter().galley(badge.min + Vec2::new(5.0, 2.0), galley, ink);
     }
     let text = egui::pos2(rect.left() + 10.0, picture.bottom() + 8.0);
     let width = rect.width() - 20.0;
