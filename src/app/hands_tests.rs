@@ -171,6 +171,15 @@ fn a_preset_that_comes_back_by_undo_or_redo_is_no_change() {
         assert!(state(&window).document.name.contains(name), "{}", state(&window).document.name);
         assert!(!state(&window).is_dirty(), "{name}");
     }
+    // neither is one whose own changes were taken back
+    let mut settings = state(&window).document.settings.clone();
+    settings.batch += 1;
+    window.state_mut().state.edit(crate::document::edit::Edit::SetSettings(Box::new(settings)));
+    settle(&mut window);
+    assert!(state(&window).is_dirty());
+    command(&mut window, Key::Z);
+    settle(&mut window);
+    assert!(state(&window).document.name.contains("Causal") && !state(&window).is_dirty());
 }
 
 #[test]

@@ -516,8 +516,9 @@ fn is_preset(document: &Document) -> bool {
 
 /// What came back by undo or redo is no change where it is a preset as it was opened.
 fn came_back(state: &mut State, replaced: bool) {
-    if replaced && is_preset(&state.document) {
-        (state.saved, state.begun) = (state.revision, state.revision);
+    if state.path.is_none() && is_preset(&state.document) {
+        state.saved = state.revision;
+        state.begun = if replaced { state.revision } else { state.begun };
     }
 }
 
