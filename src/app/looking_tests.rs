@@ -325,3 +325,25 @@ fn no_message_covers_a_cell_of_the_mask() {
     }
     assert!((1..4).contains(&bars), "both ways were seen: {bars} bars");
 }
+
+#[test]
+fn the_bar_of_messages_is_as_high_as_they_are_and_its_buttons_stand_below_each_other() {
+    let mut window = window(None);
+    window.set_size(Vec2::new(1280.0, 720.0));
+    window.run_steps(4);
+    let (now, names) = (state(&window).now, ["first", "second", "third"]);
+    for name in names {
+        let why =
+            Diagnostic::error("no-such-file", format!("The {name} file is not there.")).hint("Choose another one.");
+        window.state_mut().state.notices.tell(why, now);
+    }
+    window.run_steps(4);
+    let status = window.get_by_label_contains("8192 x 8192 tokens, 32 heads of 128").rect();
+    for name in names {
+        let row = window.get_by_label_contains(&format!("The {name} file")).rect();
+        assert!(row.top() > canvas(&window).bottom() && row.bottom() < status.top(), "{name}: {row:?} {status:?}");
+    }
+    let right: Vec<f32> = window.query_all_by_label("Dismiss the message").map(|node| node.rect().right()).collect();
+    // a worker that cannot start may tell so, too
+    assert!(right.len() >= 3 && right.iter().all(|x| *x == right[0] && *x > 1240.0), "{right:?}");
+}

@@ -8,7 +8,7 @@ use crate::app::language::say;
 use crate::app::notices::Notice;
 use crate::app::state::State;
 use crate::app::widgets::{english_way_out, id, refusal, severity_colour, severity_word};
-use egui::{Align2, Area, Context, Frame, Margin, Order, Panel, Pos2, RichText, ScrollArea, Ui, Vec2};
+use egui::{Align, Align2, Area, Context, Frame, Layout, Margin, Order, Panel, Pos2, RichText, ScrollArea, Ui, Vec2};
 
 /// The effect of dropping a file that is over the window.
 pub(in crate::app) fn drop_hint(ctx: &Context) {
@@ -53,7 +53,9 @@ pub(in crate::app) fn bar(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let frame = Frame::side_top_panel(ui.style()).inner_margin(Margin::symmetric(8, 3));
     let most = ui.ctx().content_rect().height() * 0.3;
     Panel::bottom("toasts").frame(frame).show(ui, |ui| {
-        ScrollArea::vertical().max_height(most).auto_shrink([false, true]).show(ui, |ui| {
+        // as high as its messages from the first frame on: a panel alone offers the height that it had before
+        let rows = ScrollArea::vertical().max_height(most).min_scrolled_height(most).auto_shrink([false, true]);
+        rows.show(ui, |ui| {
             toasts.into_iter().for_each(|(at, notice)| toast(ui, at, notice, actions));
         });
     });
@@ -82,23 +84,24 @@ pub(in crate::app) fn show(ctx: &Context, state: &State, actions: &mut Actions) 
 
 /// One of them, over the width that there is.
 fn toast(ui: &mut Ui, at: usize, notice: &Notice, actions: &mut Actions) {
-    let all = ui.available_width();
-    ui.horizontal_top(|ui| {
-        let colour = severity_colour(ui, notice.what.severity);
-        if notice.what.code != "done" {
-            ui.label(RichText::new(severity_word(ui, notice.what.severity)).strong().color(colour));
-        }
-        ui.vertical(|ui| {
-            ui.set_width(all - 90.0);
-            refusal(ui, &notice.what);
-            ui.add(egui::Label::new(&notice.what.message).wrap());
-            if let Some(hint) = english_way_out(ui, &notice.what) {
-                ui.add(egui::Label::new(RichText::new(hint).weak()).wrap());
-            }
-        });
+    let colour = severity_colour(ui, notice.what.severity);
+    // from the right, so that the buttons of all stand below each other
+    ui.with_layout(Layout::right_to_left(Align::TOP), |ui| {
         let close = ui.small_button("×").on_hover_text(say(ui, "toast-dismiss.tip"));
         if close.accessible_name(say(ui, "toast-dismiss")).clicked() {
             actions.push(Action::Dismiss(at));
         }
+        ui.with_layout(Layout::left_to_right(Align::TOP), |ui| {
+            if notice.what.code != "done" {
+                ui.label(RichText::new(severity_word(ui, notice.what.severity)).strong().color(colour));
+            }
+            ui.vertical(|ui| {
+                refusal(ui, &notice.what);
+                ui.add(egui::Label::new(&notice.what.message).wrap());
+                if let Some(hint) = english_way_out(ui, &notice.what) {
+                    ui.add(egui::Label::new(RichText::new(hint).weak()).wrap());
+                }
+            });
+        });
     });
 }
