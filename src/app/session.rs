@@ -246,7 +246,7 @@ pub(crate) struct Session {
     pub jobs_running: Vec<Running>,
     pub canvas: Canvas,
     pub errands: Errands,
-    compile: Latest<Question, Built>,
+    pub(super) compile: Latest<Question, Built>,
     count: Latest<CountQuestion, Counted>,
     asked: Option<(u64, u64, Option<PathBuf>)>,
     counting: Option<(u64, crate::base::BlockSize, usize, usize)>,
@@ -364,12 +364,6 @@ impl Session {
             news = true;
         }
         news
-    }
-
-    /// Leaves compiled documents where they are until told otherwise: how the window looks before they come.
-    #[cfg(test)]
-    pub(crate) fn hold_compiled(&mut self, hold: bool) {
-        self.compile.held = hold;
     }
 
     /// Looks into the document's own file if it is another or has changed.

@@ -214,11 +214,11 @@ fn recorded_runs_are_of_the_shown_document_while_the_next_one_is_compiled() {
     command(&mut window, Key::Num2);
     assert_eq!(window.query_all_by_label_contains("recorded on").count(), 4);
     let code = CodeRef { name: "sliding_window".into(), args: [("window".to_string(), ArgValue::Int(512))].into() };
-    window.state_mut().state.session.hold_compiled(true);
+    window.state_mut().state.session.compile.held = true;
     window.state_mut().state.edit(Edit::SetContent(1, Box::new(MaskContent::Pattern(code))));
     window.run_steps(3);
     assert_eq!(window.query_all_by_label_contains("recorded on").count(), 4);
-    window.state_mut().state.session.hold_compiled(false);
+    window.state_mut().state.session.compile.held = false;
     settle(&mut window);
     assert_eq!(window.query_all_by_label_contains("recorded on").count(), 0);
 }

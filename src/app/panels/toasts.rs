@@ -34,24 +34,27 @@ const WIDE: f32 = 330.0;
 /// Toasts that are shown at once.
 const MOST: usize = 4;
 
-/// The corner beside the mask where toasts have room.
-fn beside(ctx: &Context, state: &State) -> Option<Pos2> {
+/// The corner beside the mask where toasts have room, and points to spare.
+fn beside(ctx: &Context, state: &State, spare: f32) -> Option<Pos2> {
     let free = state.session.canvas.margin()?.intersect(ctx.content_rect());
-    (free.width() >= WIDE + 20.0 && free.height() >= 60.0).then(|| free.right_bottom() - Vec2::splat(10.0))
+    (free.width() >= WIDE + 20.0 + spare && free.height() >= 60.0).then(|| free.right_bottom() - Vec2::splat(10.0))
 }
 
-/// The bar, above the status: where nothing is free beside the mask. Once there it stays until the last toast has gone, since the
-/// mask becomes smaller with it.
+/// The bar, above the status: where nothing is free beside the mask. The mask becomes smaller with it, so that once there it stays
+/// until there would be room without it, too.
 pub(in crate::app) fn bar(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let (key, toasts) = (id("toasts in a bar"), state.notices.toasts(MOST));
     let was: bool = ui.data(|d| d.get_temp(key)).unwrap_or_default();
-    let is = !toasts.is_empty() && state.dialog.is_none() && (was || beside(ui.ctx(), state).is_none());
+    let most = ui.ctx().content_rect().height() * 0.3;
+    // before the first frame of a canvas nobody knows
+    let drawn = state.session.canvas.margin().is_some();
+    let fits = beside(ui.ctx(), state, if was { most } else { 0.0 }).is_some();
+    let is = !toasts.is_empty() && state.dialog.is_none() && drawn && !fits;
     ui.data_mut(|d| d.insert_temp(key, is));
     if !is {
         return;
     }
     let frame = Frame::side_top_panel(ui.style()).inner_margin(Margin::symmetric(8, 3));
-    let most = ui.ctx().content_rect().height() * 0.3;
     Panel::bottom("toasts").frame(frame).show(ui, |ui| {
         // as high as its messages from the first frame on: a panel alone offers the height that it had before
         let rows = ScrollArea::vertical().max_height(most).min_scrolled_height(most).auto_shrink([false, true]);
@@ -68,7 +71,7 @@ pub(in crate::app) fn show(ctx: &Context, state: &State, actions: &mut Actions) 
         return;
     }
     let screen = ctx.content_rect();
-    let corner = beside(ctx, state).unwrap_or(screen.right_bottom() + Vec2::new(-10.0, -34.0));
+    let corner = beside(ctx, state, 0.0).unwrap_or(screen.right_bottom() + Vec2::new(-10.0, -34.0));
     let area = Area::new(id("toasts")).order(Order::Foreground).pivot(Align2::RIGHT_BOTTOM).fixed_pos(corner);
     let room = (screen.width() - 40.0).min(WIDE);
     area.show(ctx, |ui| {
