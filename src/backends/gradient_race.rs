@@ -7,7 +7,7 @@ use super::gradient_gate::{Bars, judge};
 use super::gradients::{Gradients, Seeds, same_bits};
 use super::race::Ready;
 use super::reference::gradient::{Arithmetic, Sample, gradients as exact, yardsticks};
-use super::{Backend, Inputs, stats};
+use super::{Backend, Inputs, room, stats};
 use crate::base::{BackendName, Control, Diagnostic};
 use crate::problem::Problem;
 use crate::problem::result::{GradientOutcome, GradientReport};
@@ -44,6 +44,7 @@ pub fn race(
     }
     // stored gradients belong to the given seeds
     let sample = if keep { Sample::whole(problem) } else { Sample::affordable(problem) };
+    room::check("the float64 reference of the gradients", sample.bytes(problem))?;
     let compared = sample.only(problem, seeds)?;
     let want = exact(problem, inputs, &compared, &sample, Arithmetic::Exact, control)?;
     let emulated = |how: Arithmetic| exact(problem, inputs, &compared, &sample, how, control);

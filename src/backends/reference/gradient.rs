@@ -13,6 +13,7 @@ use crate::backends::Inputs;
 use crate::backends::gradients::Seeds;
 use crate::backends::mod_gradient::ModGradient;
 use crate::backends::mods::{Mods, Place};
+use crate::backends::room;
 use crate::base::{Control, DType, Diagnostic, HostTensor};
 use crate::problem::Problem;
 pub use noise::Noise;
@@ -22,6 +23,8 @@ use rayon::prelude::*;
 const LARGE: u128 = 1 << 31;
 /// Elements of dk and dv that it may hold, but for one pair in any case.
 const HELD: usize = 1 << 25;
+/// Parts that the rows of a pair are divided into, whatever the number of threads, so that sums have one order.
+const PARTS: usize = 8;
 
 /// One batch entry and one of its kv heads, with the query heads that read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,15 +93,28 @@ impl Sample {
     /// All rows if affordable, otherwise scattered rows of as many scattered pairs as fit in memory: one per part of
     /// equal length, so that every query tile has one if there are as many rows as tiles.
     pub fn affordable(problem: &Problem) -> Sample {
-        Self::within(problem, LARGE, HELD)
+        Self::within(problem, LARGE, HELD, room::left)
     }
 
-    fn within(problem: &Problem, large: u128, held: usize) -> Sample {
+    /// Bytes of the references of all [`yardsticks`], and what computing the last of them takes for a while.
+    pub fn bytes(&self, problem: &Problem) -> u64 {
+        let [each, one] = bytes(problem);
+        u64::try_from(each * self.pairs.len() as u128 + one).unwrap_or(u64::MAX)
+    }
+
+    fn within(problem: &Problem, large: u128, held: usize, free: impl FnOnce() -> Option<u64>) -> Sample {
         let s = problem.spec();
         let (total, each) = (s.batch * s.kv_heads, problem.group() * s.q_len);
         let row = 5 * (s.kv_len * s.head_dim.max(s.head_dim_v)) as u128;
         let rows = (large / row.max(1)) as usize;
         let pairs = (held / (s.kv_len * (s.head_dim + s.head_dim_v)).max(1)).clamp(1, total);
+        let [each_pair, one] = bytes(problem);
+        let large_enough = !room::is_small(each_pair * pairs as u128 + one);
+        let pairs = match Some(()).filter(|()| large_enough).and_then(|()| free()) {
+            // the backends need the other half
+            Some(free) => pairs.min((u128::from(free / 2).saturating_sub(one) / each_pair).max(1) as usize),
+            None => pairs,
+        };
         if pairs == total && rows >= total * each {
             return Self::whole(problem);
         }
@@ -138,6 +154,18 @@ impl Sample {
         let d_lse = seeds.d_lse.as_ref().map(|t| only(t, 1)).transpose()?;
         Ok(Seeds { d_out: only(&seeds.d_out, s.head_dim_v)?, d_lse, deterministic: seeds.deterministic })
     }
+}
+
+/// Bytes that a pair takes in all references, and those that computing one pair of one takes for a while.
+fn bytes(problem: &Problem) -> [u128; 2] {
+    let s = problem.spec();
+    let rows = (problem.group() * s.q_len) as u128;
+    let (keys, dim, dim_v) = (s.kv_len as u128, s.head_dim as u128, s.head_dim_v as u128);
+    let noise = size_of::<Noise>() as u128;
+    let held = 8 * (rows * dim + keys * (dim + dim_v)) + noise * (rows + keys);
+    let part = 8 * keys * (2 * dim + dim_v) + noise * keys;
+    let references = 1 + yardsticks(problem).len() as u128;
+    [references * held, PARTS as u128 * part + 8 * (rows * dim + keys * (dim + dim_v))]
 }
 
 fn pair(problem: &Problem, i: usize) -> Pair {
@@ -282,8 +310,8 @@ impl Work<'_> {
         // an emulation is one draw and needs no bounds
         let bounded = if self.unit().is_some() { keys.k.len() } else { 0 };
         let mut found = vec![0.0; chosen.len() * s.head_dim];
-        // a fixed number of parts, added up in order
-        let each = chosen.len().div_ceil(8).max(1);
+        // added up in order
+        let each = chosen.len().div_ceil(PARTS).max(1);
         let parts: Vec<Part> = found
             .par_chunks_mut(each * s.head_dim)
             .zip(chosen.par_chunks(each))
@@ -526,7 +554,7 @@ mod tests {
     #[test]
     fn a_sample_gives_what_the_whole_gives_of_its_seeds() {
         let p = with_mods(spec(2, 4, 2, 70, 50, 8), Some(modulo_rows(4, 1)), Some(distance_score()));
-        let sample = Sample::within(&p, 5 * 50 * 8 * 24, 50 * 16 * 3);
+        let sample = Sample::within(&p, 5 * 50 * 8 * 24, 50 * 16 * 3, || None);
         assert!(!sample.whole && sample.pairs.len() == 3, "{sample:?}");
         for (_, rows) in &sample.pairs {
             assert_eq!(rows.len(), 8);
@@ -548,5 +576,21 @@ mod tests {
         let sample = Sample::affordable(&long);
         let rows: usize = sample.pairs.iter().map(|(_, rows)| rows.len()).sum();
         assert!((150..300).contains(&rows), "{rows}");
+    }
+
+    #[test]
+    fn the_reference_takes_fewer_pairs_where_memory_is_short() {
+        let p = with_mods(
+            crate::problem::ProblemSpec { dtype: DType::BF16, ..spec(1, 8, 8, 16384, 16384, 128) },
+            None,
+            None,
+        );
+        let within = |free: Option<u64>| Sample::within(&p, LARGE, HELD, || free);
+        let [all, few, one] = [None, Some(2 << 30), Some(1 << 20)].map(within);
+        assert_eq!((all.pairs.len(), one.pairs.len()), (8, 1));
+        assert!((1..8).contains(&few.pairs.len()) && few.bytes(&p) <= 1 << 30, "{}", few.bytes(&p));
+        assert!(one.bytes(&p) > 400 << 20, "parts of dk and dv are held at once");
+        let small = with_mods(spec(1, 2, 1, 64, 64, 16), None, None);
+        assert!(Sample::within(&small, LARGE, HELD, || panic!("not asked")).whole);
     }
 }
