@@ -5,8 +5,10 @@
 //! `simd`.
 #![allow(unsafe_code)]
 
+mod aligned;
 mod simd;
 
+pub use aligned::Aligned;
 pub use simd::Level;
 #[cfg(target_arch = "x86_64")]
 use simd::{Avx2, Avx512};
@@ -48,7 +50,7 @@ pub struct Kernels {
     level: Level,
     product: unsafe fn(&Product),
     mask: unsafe fn(*mut f32, *const u8, usize),
-    softmax: unsafe fn(*mut f32, Tile, &mut Running),
+    softmax: unsafe fn(*mut f32, Tile, Option<&Largest>, &mut Running),
     softmax_gradient: unsafe fn(&GradientTile),
 }
 
@@ -68,6 +70,19 @@ struct Product {
     out: *mut f32,
     out_stride: usize,
     factor: *const f32,
+    /// Null, or a row of [`Largest`] for each of `rows`, whose numbers grow to those of `out`.
+    largest: *mut f32,
+}
+
+/// Numbers whose largest is that of a row of scores: a vector a row, as they fell out of the products.
+#[derive(Debug)]
+pub struct Largest(Aligned);
+
+impl Largest {
+    /// Room for the rows of a tile.
+    pub fn new(rows: usize) -> Largest {
+        Largest(Aligned::zeros(rows * LANE_PAD))
+    }
 }
 
 impl Kernels {
@@ -97,6 +112,32 @@ impl Kernels {
 
     /// Scores of a tile: `q` is `[rows][depth]`, `panels` K transposed in panels, `scores` the tile.
     pub fn scores(self, tile: Tile, depth: usize, q: &[f32], panels: &[f32], scores: &mut [f32]) {
+        self.all_scores(tile, depth, (q, panels), scores, std::ptr::null_mut());
+    }
+
+    /// The same, and the largest of each row, which is free while the scores are in registers.
+    pub fn scores_and_largest(
+        self,
+        tile: Tile,
+        depth: usize,
+        of: (&[f32], &[f32]),
+        scores: &mut [f32],
+        largest: &mut Largest,
+    ) {
+        let lanes = &mut largest.0[..tile.rows * LANE_PAD];
+        lanes.fill(f32::NEG_INFINITY);
+        self.all_scores(tile, depth, of, scores, lanes.as_mut_ptr());
+    }
+
+    /// `largest`: null, or [`LANE_PAD`] numbers for each row.
+    fn all_scores(
+        self,
+        tile: Tile,
+        depth: usize,
+        (q, panels): (&[f32], &[f32]),
+        scores: &mut [f32],
+        largest: *mut f32,
+    ) {
         tile.check(scores.len());
         assert!(q.len() >= tile.rows * depth && panels.len() >= tile.columns * depth, "q or k exceeds its buffer");
         let product = Product {
@@ -111,6 +152,7 @@ impl Kernels {
             out: scores.as_mut_ptr(),
             out_stride: tile.columns,
             factor: std::ptr::null(),
+            largest,
         };
         // SAFETY: the level's instructions exist; extents were checked above.
         unsafe { (self.product)(&product) }
@@ -137,6 +179,7 @@ impl Kernels {
                 out: out.as_mut_ptr(),
                 out_stride: width,
                 factor: if from == 0 { rescale.as_ptr() } else { ONES.as_ptr() },
+                largest: std::ptr::null_mut(),
             };
             // SAFETY: the level's instructions exist; extents were checked above.
             unsafe { (self.product)(&product) }
@@ -152,11 +195,17 @@ impl Kernels {
 
     /// Scores become exp(score - new max); the running maxima and sums move on, and the rescale factors say by what.
     pub fn softmax(self, tile: Tile, scores: &mut [f32], running: &mut Running) {
+        self.softmax_of(tile, scores, None, running);
+    }
+
+    /// The same of scores whose largest are known from [`scores_and_largest`](Self::scores_and_largest).
+    pub fn softmax_of(self, tile: Tile, scores: &mut [f32], largest: Option<&Largest>, running: &mut Running) {
         tile.check(scores.len());
         let rows = [running.max.len(), running.sum.len(), running.rescale.len()];
         assert!(rows.iter().all(|n| *n >= tile.rows), "running softmax has fewer rows than the tile");
+        assert!(largest.is_none_or(|of| of.0.len() >= tile.rows * LANE_PAD), "largest scores of fewer rows");
         // SAFETY: the level's instructions exist; extents were checked above.
-        unsafe { (self.softmax)(scores.as_mut_ptr(), tile, running) }
+        unsafe { (self.softmax)(scores.as_mut_ptr(), tile, largest, running) }
     }
 }
 
@@ -188,6 +237,7 @@ impl Kernels {
             out: out.as_mut_ptr(),
             out_stride: width,
             factor: ONES.as_ptr(),
+            largest: std::ptr::null_mut(),
         };
         // SAFETY: the level's instructions exist; extents were checked above.
         unsafe { (self.product)(&product) }
@@ -223,9 +273,9 @@ macro_rules! version {
                 unsafe { super::mask::<$simd>(scores, keep, len) }
             }
             $(#[target_feature(enable = $feature)])?
-            pub(super) unsafe fn softmax(scores: *mut f32, tile: Tile, running: &mut Running) {
+            pub(super) unsafe fn softmax(scores: *mut f32, tile: Tile, of: Option<&Largest>, running: &mut Running) {
                 // SAFETY: the caller vouches for instructions and extents.
-                unsafe { super::softmax::<$simd>(scores, tile, running) }
+                unsafe { super::softmax::<$simd>(scores, tile, of, running) }
             }
             $(#[target_feature(enable = $feature)])?
             pub(super) unsafe fn softmax_gradient(tile: &GradientTile) {
@@ -237,7 +287,7 @@ macro_rules! version {
 }
 
 #[cfg(target_arch = "x86_64")]
-version!(avx512, Avx512, 6, 4, "avx512f,avx512bw,avx2,fma");
+version!(avx512, Avx512, 6, 4, "avx512f,avx512bw,avx512dq,avx2,fma");
 #[cfg(target_arch = "x86_64")]
 version!(avx2, Avx2, 6, 2, "avx2,fma");
 version!(portable, Portable, 4, 1);
@@ -318,6 +368,12 @@ unsafe fn block<S: Simd, const R: usize, const V: usize>(p: &Product, r: usize, 
                 S::store(out.add(i * p.out_stride + j * S::LANES), *acc);
             }
         }
+        if !p.largest.is_null() {
+            for (i, acc) in acc.iter().enumerate() {
+                let largest = p.largest.add((r + i) * LANE_PAD);
+                S::store(largest, acc.iter().fold(S::load(largest), |best, acc| S::max(*acc, best)));
+            }
+        }
     }
 }
 
@@ -335,13 +391,16 @@ unsafe fn mask<S: Simd>(scores: *mut f32, keep: *const u8, len: usize) {
 }
 
 #[inline(always)]
-unsafe fn softmax<S: Simd>(scores: *mut f32, tile: Tile, running: &mut Running) {
+unsafe fn softmax<S: Simd>(scores: *mut f32, tile: Tile, largest: Option<&Largest>, running: &mut Running) {
     for r in 0..tile.rows {
-        // SAFETY: row r lies inside the tile, columns are a multiple of PANEL and so of four vectors of 16.
+        // SAFETY: row r lies inside the tile, and has LANE_PAD largest; columns are a multiple of PANEL and so of four vectors of 16.
         unsafe {
             let row = scores.add(r * tile.columns);
             let old = running.max[r];
-            let new = old.max(row_max::<S>(row, tile.columns));
+            let new = old.max(match largest {
+                Some(of) => S::largest(S::load(of.0.as_ptr().add(r * LANE_PAD))),
+                None => row_max::<S>(row, tile.columns),
+            });
             // a row that keeps nothing yet: any finite base gives exp(-inf) = 0
             let base = if new == f32::NEG_INFINITY { 0.0 } else { new };
             let rescale = if old == new { 1.0 } else { (old - base).exp() };
@@ -407,135 +466,4 @@ unsafe fn exp_row<S: Simd>(row: *mut f32, columns: usize, base: f32) -> f32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn numbers(count: usize, seed: u64) -> Vec<f32> {
-        let mut state = seed;
-        (0..count)
-            .map(|_| {
-                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                ((state >> 40) as f32 / (1u64 << 24) as f32) * 4.0 - 2.0
-            })
-            .collect()
-    }
-
-    fn naive_product(
-        rows: usize,
-        columns: usize,
-        depth: usize,
-        a: &[f32],
-        b: impl Fn(usize, usize) -> f32,
-    ) -> Vec<f64> {
-        let cell = |r: usize, c: usize| (0..depth).map(|k| f64::from(a[r * depth + k]) * f64::from(b(k, c))).sum();
-        (0..rows * columns).map(|i| cell(i / columns, i % columns)).collect()
-    }
-
-    fn close(got: &[f32], want: &[f64], within: f64) {
-        assert_eq!(got.len(), want.len());
-        for (i, (g, w)) in got.iter().zip(want).enumerate() {
-            assert!((f64::from(*g) - w).abs() <= within, "element {i}: {g} against {w}");
-        }
-    }
-
-    #[test]
-    fn products_are_those_of_plain_loops_at_every_level_and_row_count() {
-        for level in Level::all() {
-            let kernels = Kernels::at(level);
-            // Miri interprets the smallest of them
-            let sizes = [(1, 64, 5), (7, 128, 16), (13, 192, 80), (64, 64, 33)];
-            for (rows, columns, depth) in sizes.into_iter().take(if cfg!(miri) { 1 } else { 4 }) {
-                let tile = Tile { rows, columns };
-                let (q, panels) = (numbers(rows * depth, 1), numbers(columns * depth, 2));
-                let mut scores = vec![f32::NAN; rows * columns];
-                kernels.scores(tile, depth, &q, &panels, &mut scores);
-                let k = |e: usize, c: usize| panels[(c / PANEL * depth + e) * PANEL + c % PANEL];
-                close(&scores, &naive_product(rows, columns, depth, &q, k), 1e-4);
-                for width in [16, 64, 80] {
-                    let v = numbers(columns * width, 3);
-                    let mut out = vec![2.0; rows * width];
-                    kernels.values(tile, width, &scores, &v, &vec![0.5; rows], &mut out);
-                    let want: Vec<f64> = naive_product(rows, width, columns, &scores, |c, e| v[c * width + e]);
-                    close(&out, &want.iter().map(|x| x + 1.0).collect::<Vec<_>>(), 1e-2);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn transposed_products_and_gradients_are_those_of_plain_loops() {
-        for level in Level::all() {
-            let kernels = Kernels::at(level);
-            let sizes = [(1, 64, 16), (37, 64, 64), (64, 128, 80)];
-            for (rows, columns, width) in sizes.into_iter().take(if cfg!(miri) { 1 } else { 3 }) {
-                let tile = Tile { rows, columns };
-                let (p, b) = (numbers(rows * columns, 7), numbers(rows * width, 8));
-                let mut out = vec![1.0; columns * width];
-                kernels.transposed_values(tile, width, &p, &b, &mut out);
-                let cell = |c: usize, e: usize| -> f64 {
-                    (0..rows).map(|r| f64::from(p[r * columns + c]) * f64::from(b[r * width + e])).sum()
-                };
-                let want: Vec<f64> = (0..columns * width).map(|i| 1.0 + cell(i / width, i % width)).collect();
-                close(&out, &want, 1e-4);
-                let (lse, delta) = (vec![3.0; rows], numbers(rows, 9));
-                let (mut scores, mut gradients) = (p.clone(), numbers(rows * columns, 10));
-                let before = gradients.clone();
-                kernels.softmax_gradient(tile, &mut scores, &mut gradients, &lse, &delta);
-                let probability: Vec<f64> = p.iter().map(|s| (f64::from(*s) - 3.0).exp()).collect();
-                close(&scores, &probability, 1e-6);
-                let gradient = |i: usize| probability[i] * f64::from(before[i] - delta[i / columns]);
-                close(&gradients, &(0..p.len()).map(gradient).collect::<Vec<_>>(), 2e-6);
-            }
-        }
-    }
-
-    #[test]
-    fn softmax_in_pieces_is_softmax_at_once() {
-        for level in Level::all() {
-            let kernels = Kernels::at(level);
-            let (rows, columns) = (3, 128);
-            let mut parts = [numbers(rows * columns, 4), numbers(rows * columns, 5)];
-            parts[1].iter_mut().for_each(|x| *x *= 9.0);
-            // row 0: nothing kept in the first part; row 2: nothing kept at all
-            parts[0][..columns].fill(f32::NEG_INFINITY);
-            parts.iter_mut().for_each(|p| p[2 * columns..].fill(f32::NEG_INFINITY));
-            let all = parts.clone();
-            let (mut max, mut sum, mut rescale) = ([f32::NEG_INFINITY; 3], [0.0; 3], [0.0; 3]);
-            for part in &mut parts {
-                let mut running = Running { max: &mut max, sum: &mut sum, rescale: &mut rescale };
-                kernels.softmax(Tile { rows, columns }, part, &mut running);
-            }
-            for r in 0..2 {
-                let scores: Vec<f64> =
-                    all.iter().flat_map(|p| &p[r * columns..(r + 1) * columns]).map(|x| f64::from(*x)).collect();
-                let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                let total: f64 = scores.iter().map(|x| (x - top).exp()).sum();
-                assert_eq!(f64::from(max[r]), top);
-                assert!((f64::from(sum[r]) / total - 1.0).abs() < 1e-6, "{level:?} {} {total}", sum[r]);
-                for (got, want) in parts[1][r * columns..].iter().zip(&scores[columns..]) {
-                    assert!((f64::from(*got) - (want - top).exp()).abs() < 4e-7);
-                }
-            }
-            assert_eq!((max[2], sum[2]), (f32::NEG_INFINITY, 0.0));
-            assert!(parts[1][2 * columns..].iter().all(|p| *p == 0.0));
-        }
-    }
-
-    #[test]
-    fn nan_scores_stay_nan_and_masked_ones_do_not() {
-        for level in Level::all() {
-            let kernels = Kernels::at(level);
-            let mut scores = vec![1.0f32; 64];
-            scores[3] = f32::NAN;
-            scores[9] = f32::NAN;
-            let mut keep = vec![1u8; 64];
-            keep[9] = 0;
-            kernels.mask(&mut scores, &keep);
-            assert!(scores[3].is_nan() && scores[9] == f32::NEG_INFINITY);
-            let (mut max, mut sum, mut rescale) = ([f32::NEG_INFINITY], [0.0], [0.0]);
-            let mut running = Running { max: &mut max, sum: &mut sum, rescale: &mut rescale };
-            kernels.softmax(Tile { rows: 1, columns: 64 }, &mut scores, &mut running);
-            assert!(sum[0].is_nan(), "{level:?}");
-        }
-    }
-}
+mod tests;

@@ -5,7 +5,7 @@
 
 use super::head::{Head, Own};
 use crate::ir::tiles::Program;
-use crate::micro::{Kernels, LANE_PAD, PANEL, Running, Tile};
+use crate::micro::{Aligned, Kernels, LANE_PAD, PANEL, Running, Tile};
 use std::ops::Range;
 
 /// Query rows of a tile, at most.
@@ -17,9 +17,9 @@ pub(crate) const STEP: usize = 256;
 pub struct Scorer {
     head: Head,
     /// K transposed in panels, [panel][dim][PANEL], zeros beyond the keys.
-    panels: Vec<f32>,
+    panels: Aligned,
     /// V with whole panels of rows and whole vectors of columns; empty without v.
-    values: Vec<f32>,
+    values: Aligned,
     kernels: Kernels,
     score: Option<Program>,
 }
@@ -29,14 +29,14 @@ impl Scorer {
     pub fn new(head: &Head) -> Scorer {
         let (dim, kv_len) = (head.dim(), head.lengths().kv_len);
         let columns = kv_len.next_multiple_of(PANEL);
-        let mut panels = vec![0.0; columns * dim];
+        let mut panels = Aligned::zeros(columns * dim);
         for (n, key) in head.k().chunks_exact(dim).enumerate() {
             let panel = &mut panels[n / PANEL * PANEL * dim..];
             key.iter().enumerate().for_each(|(e, x)| panel[e * PANEL + n % PANEL] = *x);
         }
-        let (width, mut values) = (head.dim_v().next_multiple_of(LANE_PAD), Vec::new());
+        let width = head.dim_v().next_multiple_of(LANE_PAD);
+        let mut values = Aligned::zeros(if head.v().is_some() { columns * width } else { 0 });
         if let Some(v) = head.v() {
-            values = vec![0.0; columns * width];
             let rows = values.chunks_exact_mut(width).zip(v.chunks_exact(head.dim_v()));
             rows.for_each(|(to, from)| to[..from.len()].copy_from_slice(from));
         }

@@ -5,11 +5,12 @@
 //! probabilities are zero. Must not know masks.
 
 use super::element::Element;
+use super::pack::transposed;
 use crate::backends::Inputs;
 use crate::backends::gradients::Seeds;
 use crate::base::Diagnostic;
 use crate::base::tensor::Data;
-use crate::micro::{LANE_PAD, PANEL};
+use crate::micro::{Aligned, LANE_PAD, PANEL};
 use crate::problem::Problem;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -57,22 +58,22 @@ impl<'a, T: Element> Rows<'a, T> {
 /// Packed inputs of all heads.
 pub(super) struct Prepped {
     extents: Extents,
-    kt: Vec<f32>,
-    k: Vec<f32>,
-    vt: Vec<f32>,
-    q: Vec<f32>,
-    d_out: Vec<f32>,
+    kt: Aligned,
+    k: Aligned,
+    vt: Aligned,
+    q: Aligned,
+    d_out: Aligned,
     lse: Vec<f32>,
     delta: Vec<f32>,
 }
 
-/// One panel of keys of a head.
+/// Panels of keys of a head.
 pub(super) struct Keys<'a> {
-    /// [width][PANEL]
+    /// [panels][width][PANEL]
     pub kt: &'a [f32],
-    /// [PANEL][width]
+    /// [panels * PANEL][width]
     pub k: &'a [f32],
-    /// [width_v][PANEL]
+    /// [panels][width_v][PANEL]
     pub vt: &'a [f32],
 }
 
@@ -104,11 +105,11 @@ impl Prepped {
         let (width, width_v) = (padded(extents.head_dim), padded(extents.head_dim_v));
         Prepped {
             extents,
-            kt: vec![0.0; columns * width],
-            k: vec![0.0; columns * width],
-            vt: vec![0.0; columns * width_v],
-            q: vec![0.0; rows * width],
-            d_out: vec![0.0; rows * width_v],
+            kt: Aligned::zeros(columns * width),
+            k: Aligned::zeros(columns * width),
+            vt: Aligned::zeros(columns * width_v),
+            q: Aligned::zeros(rows * width),
+            d_out: Aligned::zeros(rows * width_v),
             lse: vec![0.0; rows],
             delta: vec![0.0; rows],
         }
@@ -142,17 +143,12 @@ impl Prepped {
             let (head, from) = (at / panels, at % panels * PANEL);
             let tokens = PANEL.min(e.kv_len - from);
             let first = head * e.kv_len + from;
-            for (column, k) in k[first * e.head_dim..][..tokens * e.head_dim].chunks_exact(e.head_dim).enumerate() {
-                for (i, x) in k.iter().enumerate() {
-                    let x = x.to_f32();
-                    kt[i * PANEL + column] = x;
-                    wide[column * width + i] = x;
-                }
+            let k = &k[first * e.head_dim..][..tokens * e.head_dim];
+            transposed(k, e.head_dim, kt);
+            for (wide, k) in wide.chunks_exact_mut(width).zip(k.chunks_exact(e.head_dim)) {
+                wide.iter_mut().zip(k).for_each(|(to, x)| *to = x.to_f32());
             }
-            let v = &v[first * e.head_dim_v..][..tokens * e.head_dim_v];
-            for (column, v) in v.chunks_exact(e.head_dim_v).enumerate() {
-                v.iter().enumerate().for_each(|(i, x)| vt[i * PANEL + column] = x.to_f32());
-            }
+            transposed(&v[first * e.head_dim_v..][..tokens * e.head_dim_v], e.head_dim_v, vt);
         });
         let wide = self.q.par_chunks_mut(width).zip(self.d_out.par_chunks_mut(width_v));
         let ends = self.lse.par_iter_mut().zip(&mut self.delta);
@@ -168,27 +164,20 @@ impl Prepped {
         });
     }
 
-    /// The panel of keys that begins at `from`.
-    pub(super) fn keys(&self, head: usize, from: usize) -> Keys<'_> {
+    /// Whole panels of keys.
+    pub(super) fn keys(&self, head: usize, keys: Range<usize>) -> Keys<'_> {
         let (width, width_v) = (self.width(), self.width_v());
-        let first = head * self.extents.kv_len.next_multiple_of(PANEL) + from;
+        let first = head * self.extents.kv_len.next_multiple_of(PANEL) + keys.start;
         Keys {
-            kt: &self.kt[first * width..][..PANEL * width],
-            k: &self.k[first * width..][..PANEL * width],
-            vt: &self.vt[first * width_v..][..PANEL * width_v],
+            kt: &self.kt[first * width..][..keys.len() * width],
+            k: &self.k[first * width..][..keys.len() * width],
+            vt: &self.vt[first * width_v..][..keys.len() * width_v],
         }
     }
 
     /// All panels of keys of a head.
     pub(super) fn all_keys(&self, head: usize) -> Keys<'_> {
-        let (width, width_v) = (self.width(), self.width_v());
-        let columns = self.extents.kv_len.next_multiple_of(PANEL);
-        let first = head * columns;
-        Keys {
-            kt: &self.kt[first * width..][..columns * width],
-            k: &self.k[first * width..][..columns * width],
-            vt: &self.vt[first * width_v..][..columns * width_v],
-        }
+        self.keys(head, 0..self.extents.kv_len.next_multiple_of(PANEL))
     }
 
     /// Rows of a query head.

@@ -185,6 +185,6 @@ impl<T: Element> passes::Passes for Eager<T> {
             probabilities: &self.scores,
             columns: self.packed.shape().columns(),
         };
-        finished(&self.problem, &derivative, &passes.run())
+        finished(&self.problem, &derivative, passes.run())
     }
 }

@@ -4,7 +4,7 @@
 //! Invariant: every pass goes over all B x Hq x Q_LEN x KV_LEN cells in memory; nothing is fused or skipped. Sums of
 //! captured tensors are added head by head, in order. Must not know masks: a cell with probability zero adds nothing.
 
-use super::backward::Raw;
+use super::backward::{Raw, zeros};
 use super::backward_inputs::Prepped;
 use super::plan::ROWS;
 use crate::backends::mod_gradient::ModGradient;
@@ -38,7 +38,7 @@ impl Passes<'_> {
         let dv = self.by_key(self.probabilities, self.inputs.width_v(), |head, q| self.inputs.queries(head, q).d_out);
         let captures = self.through_the_mod(&mut gradients);
         let dk = self.by_key(&gradients, self.inputs.width(), |head, q| self.inputs.queries(head, q).q);
-        let mut dq = vec![0.0; s.batch * s.heads * s.q_len * self.inputs.width()];
+        let mut dq = zeros(s.batch * s.heads * s.q_len * self.inputs.width());
         self.by_query(&gradients, &mut dq);
         Raw { dq, dk, dv, captures }
     }

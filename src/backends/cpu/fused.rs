@@ -15,7 +15,7 @@ use crate::backends::mods::{Mods, Place};
 use crate::backends::{Inputs, Output, Prepared};
 use crate::base::tensor::Data;
 use crate::base::{BackendName, Diagnostic, HostTensor};
-use crate::micro::{Kernels, LANE_PAD, PANEL, Running, Tile};
+use crate::micro::{Aligned, Kernels, LANE_PAD, Largest, PANEL, Running, Tile};
 use crate::problem::Problem;
 use crate::problem::facts::{KernelFacts, KernelReport, Library};
 use rayon::prelude::*;
@@ -23,6 +23,8 @@ use std::ops::Range;
 
 /// Keys that one step of the sweep takes at most.
 const STEP: usize = 256;
+/// Tiles of one head that go over the keys together, at most: what one of them brought into the cache serves all.
+const TOGETHER: usize = 4;
 
 /// Builds the runner of a plan.
 pub(super) fn prepare(
@@ -77,28 +79,73 @@ impl RowEnd {
 
 /// Buffers of one thread.
 struct Scratch {
-    q: Vec<f32>,
-    scores: Vec<f32>,
+    tiles: Vec<Sweeping>,
+    cells: Cells,
+}
+
+/// The cells of one step.
+struct Cells {
+    scores: Aligned,
+    largest: Largest,
     keep: Vec<u8>,
-    out: Vec<f32>,
-    max: Vec<f32>,
-    sum: Vec<f32>,
-    rescale: Vec<f32>,
-    spans: Vec<(Range<usize>, bool)>,
 }
 
 impl Scratch {
     fn new(shape: Shape) -> Scratch {
-        Scratch {
-            q: vec![0.0; ROWS * shape.head_dim],
-            scores: vec![0.0; ROWS * STEP],
-            keep: vec![0; ROWS * STEP],
-            out: vec![0.0; ROWS * shape.width()],
+        let tiles = (0..TOGETHER).map(|_| Sweeping::new(shape)).collect();
+        let (scores, largest) = (Aligned::zeros(ROWS * STEP), Largest::new(ROWS));
+        Scratch { tiles, cells: Cells { scores, largest, keep: vec![0; ROWS * STEP] } }
+    }
+}
+
+/// A tile of queries on its way over the keys.
+struct Sweeping {
+    q: Aligned,
+    out: Aligned,
+    max: Vec<f32>,
+    sum: Vec<f32>,
+    rescale: Vec<f32>,
+    spans: Vec<(Range<usize>, bool)>,
+    /// The span that the next step begins in, and its first key.
+    next: Option<(usize, usize)>,
+}
+
+impl Sweeping {
+    fn new(shape: Shape) -> Sweeping {
+        Sweeping {
+            q: Aligned::zeros(ROWS * shape.head_dim),
+            out: Aligned::zeros(ROWS * shape.width()),
             max: vec![0.0; ROWS],
             sum: vec![0.0; ROWS],
             rescale: vec![0.0; ROWS],
             spans: Vec::new(),
+            next: None,
         }
+    }
+
+    /// To the first of the keys that it visits. `q` is of its rows.
+    fn begin<T: Element>(&mut self, q: &[T], scale: f32) {
+        self.q.iter_mut().zip(q).for_each(|(to, x)| *to = x.to_f32() * scale);
+        self.max.fill(f32::NEG_INFINITY);
+        self.sum.fill(0.0);
+        self.out.fill(0.0);
+        self.next = self.spans.first().map(|(span, _)| (0, span.start));
+    }
+
+    /// The keys of the next step and the spans that they lie in: at most [`STEP`], without a gap.
+    fn step(&mut self) -> Option<(Range<usize>, Range<usize>)> {
+        let (first, from) = self.next?;
+        let (mut at, mut to) = (first, from);
+        while let Some((span, _)) = self.spans.get(at).filter(|(span, _)| span.start <= to && to < from + STEP) {
+            to = span.end.min(from + STEP);
+            if to < span.end {
+                break;
+            }
+            at += 1;
+        }
+        self.next = self.spans.get(at).map(|(span, _)| (at, span.start.max(to)));
+        let begun = self.spans[first..].iter().take_while(|(span, _)| span.start < to).count();
+        Some((from..to, first..first + begun))
     }
 }
 
@@ -129,77 +176,99 @@ impl<T: Element> Fused<T> {
         }
     }
 
-    fn tile(&self, q: &[T], scratch: &mut Scratch, task: Task<T>) {
+    /// Tiles of one head. Of those that are left, the one whose next keys come first takes a step.
+    fn together(&self, q: &[T], scratch: &mut Scratch, tasks: Vec<Task<T>>) {
         let s = self.problem.spec();
-        let place = &task.place;
-        let rows = place.q.len();
-        let first = ((place.b * s.heads + place.h) * s.q_len + place.q.start) * s.head_dim;
-        let scale = self.problem.scale() as f32;
-        let source = &q[first..first + rows * s.head_dim];
-        scratch.q.iter_mut().zip(source).for_each(|(to, x)| *to = x.to_f32() * scale);
-        scratch.max.fill(f32::NEG_INFINITY);
-        scratch.sum.fill(0.0);
-        scratch.out.fill(0.0);
-        let mut spans = std::mem::take(&mut scratch.spans);
-        self.plan.spans(place, s.kv_len, &mut spans);
-        for (span, look) in &spans {
-            for from in span.clone().step_by(STEP) {
-                let keys = from..(from + STEP).min(span.end);
-                self.step(scratch, place, keys, *look);
-            }
+        let Scratch { tiles, cells } = scratch;
+        for (tile, Task { place, .. }) in tiles.iter_mut().zip(&tasks) {
+            let first = ((place.b * s.heads + place.h) * s.q_len + place.q.start) * s.head_dim;
+            self.plan.spans(place, s.kv_len, &mut tile.spans);
+            tile.begin(&q[first..first + place.q.len() * s.head_dim], self.problem.scale() as f32);
         }
-        scratch.spans = spans;
-        finish(scratch, self.packed.shape().width(), s.head_dim_v, task);
+        let tiles = &mut tiles[..tasks.len()];
+        while let Some(at) =
+            (0..tiles.len()).filter(|i| tiles[*i].next.is_some()).min_by_key(|i| tiles[*i].next.map(|n| n.1))
+        {
+            self.step(&mut tiles[at], cells, &tasks[at].place);
+        }
+        for (tile, task) in tiles.iter().zip(tasks) {
+            finish(tile, self.packed.shape().width(), s.head_dim_v, task);
+        }
     }
 
-    /// Scores, mods, softmax and values of `keys`, which start at a panel.
-    fn step(&self, scratch: &mut Scratch, place: &Place, keys: Range<usize>, look: bool) {
+    /// Scores, mods, softmax and values of the next keys of a tile, which start at a panel.
+    fn step(&self, of: &mut Sweeping, cells: &mut Cells, place: &Place) {
+        let Some((keys, spans)) = of.step() else { return };
         let shape = self.packed.shape();
         let head = place.b * self.problem.kv_heads + place.h / self.problem.group();
         let tile = Tile { rows: place.q.len(), columns: keys.len().next_multiple_of(PANEL) };
-        let cells = tile.rows * tile.columns;
-        let scores = &mut scratch.scores[..cells];
-        let panels = self.packed.panels(head, keys.start, tile.columns);
-        self.kernels.scores(tile, shape.head_dim, &scratch.q, panels, scores);
-        let padded = Place { kv: keys.start..keys.start + tile.columns, ..place.clone() };
-        self.mods.score(&padded, scores);
-        if look {
-            let keep = &mut scratch.keep[..cells];
-            self.plan.keep(&self.mods, &padded, keep);
-            self.kernels.mask(scores, keep);
+        let (panels, kernels) = (self.packed.panels(head, keys.start, tile.columns), self.kernels);
+        let (scores, largest) = (&mut cells.scores[..tile.rows * tile.columns], &mut cells.largest);
+        let changed =
+            self.mods.has_score() || tile.columns > keys.len() || of.spans[spans.clone()].iter().any(|(_, look)| *look);
+        if changed {
+            kernels.scores(tile, shape.head_dim, &of.q, panels, scores);
+            let padded = Place { kv: keys.start..keys.start + tile.columns, ..place.clone() };
+            self.mods.score(&padded, scores);
+            for (span, _) in of.spans[spans].iter().filter(|(_, look)| *look) {
+                let end = span.end.next_multiple_of(PANEL).min(padded.kv.end);
+                let looked = Place { kv: span.start.max(keys.start)..end, ..place.clone() };
+                self.hide(&looked, &padded, scores, &mut cells.keep);
+            }
+            if tile.columns > keys.len() {
+                scores.chunks_exact_mut(tile.columns).for_each(|row| row[keys.len()..].fill(f32::NEG_INFINITY));
+            }
+        } else {
+            kernels.scores_and_largest(tile, shape.head_dim, (&of.q, panels), scores, largest);
         }
-        if tile.columns > keys.len() {
-            scores.chunks_exact_mut(tile.columns).for_each(|row| row[keys.len()..].fill(f32::NEG_INFINITY));
-        }
-        let mut running = Running { max: &mut scratch.max, sum: &mut scratch.sum, rescale: &mut scratch.rescale };
-        self.kernels.softmax(tile, scores, &mut running);
+        let mut running = Running { max: &mut of.max, sum: &mut of.sum, rescale: &mut of.rescale };
+        kernels.softmax_of(tile, scores, (!changed).then_some(&*largest), &mut running);
         let values = self.packed.values(head, keys.start, tile.columns);
-        self.kernels.values(tile, shape.width(), scores, values, &scratch.rescale, &mut scratch.out);
+        kernels.values(tile, shape.width(), scores, values, &of.rescale, &mut of.out);
+    }
+
+    /// Hides the cells at `looked` that are not kept, among the scores of `at`.
+    fn hide(&self, looked: &Place, at: &Place, scores: &mut [f32], keep: &mut [u8]) {
+        let columns = looked.kv.len();
+        let keep = &mut keep[..looked.q.len() * columns];
+        self.plan.keep(&self.mods, looked, keep);
+        if columns == at.kv.len() {
+            return self.kernels.mask(scores, keep);
+        }
+        let first = looked.kv.start - at.kv.start;
+        for (row, keep) in scores.chunks_exact_mut(at.kv.len()).zip(keep.chunks_exact(columns)) {
+            self.kernels.mask(&mut row[first..first + columns], keep);
+        }
     }
 }
 
 /// Divides by the sums and rounds.
-fn finish<T: Element>(scratch: &Scratch, width: usize, head_dim_v: usize, task: Task<T>) {
+fn finish<T: Element>(tile: &Sweeping, width: usize, head_dim_v: usize, task: Task<T>) {
     for (r, (out, end)) in task.out.chunks_exact_mut(head_dim_v).zip(task.ends).enumerate() {
-        let (found, factor) = RowEnd::of(scratch.max[r], scratch.sum[r]);
-        let row = &scratch.out[r * width..];
+        let (found, factor) = RowEnd::of(tile.max[r], tile.sum[r]);
+        let row = &tile.out[r * width..];
         out.iter_mut().zip(row).for_each(|(to, x)| *to = T::from_f32(x * factor));
         *end = found;
     }
 }
 
-/// Cuts the result into tiles of [`ROWS`] query rows.
-fn tasks<'a, T>(problem: &Problem, out: &'a mut [T], ends: &'a mut [RowEnd]) -> Vec<Task<'a, T>> {
+/// Cuts the result into tiles of [`ROWS`] query rows, some of one head together.
+fn tasks<'a, T>(problem: &Problem, out: &'a mut [T], ends: &'a mut [RowEnd]) -> Vec<Vec<Task<'a, T>>> {
     let s = problem.spec();
+    let per_head = s.q_len.div_ceil(ROWS);
+    // enough of them for each thread to end with the others
+    let together = (s.batch * s.heads * per_head / (4 * rayon::current_num_threads())).clamp(1, TOGETHER);
+    let mut tasks = Vec::with_capacity(s.batch * s.heads * per_head.div_ceil(together));
     let heads = out.chunks_mut(s.q_len * s.head_dim_v).zip(ends.chunks_mut(s.q_len)).enumerate();
-    let tiles = heads.flat_map(|(head, (out, ends))| {
+    for (head, (out, ends)) in heads {
         let tiles = out.chunks_mut(ROWS * s.head_dim_v).zip(ends.chunks_mut(ROWS)).enumerate();
-        tiles.map(move |(at, (out, ends))| {
+        let mut tiles = tiles.map(|(at, (out, ends))| {
             let q = at * ROWS..at * ROWS + ends.len();
             Task { place: Place { b: head / s.heads, h: head % s.heads, q, kv: 0..0 }, out, ends }
-        })
-    });
-    tiles.collect()
+        });
+        tasks.extend((0..per_head.div_ceil(together)).map(|_| tiles.by_ref().take(together).collect::<Vec<_>>()));
+    }
+    tasks
 }
 
 impl<T: Element> Passes for Fused<T> {
@@ -225,7 +294,7 @@ impl<T: Element> Passes for Fused<T> {
         let (mut out, mut ends) = (std::mem::take(&mut self.out), std::mem::take(&mut self.ends));
         let tasks = tasks(&self.problem, &mut out, &mut ends);
         let shape = self.packed.shape();
-        tasks.into_par_iter().for_each_init(|| Scratch::new(shape), |scratch, task| self.tile(q, scratch, task));
+        tasks.into_par_iter().for_each_init(|| Scratch::new(shape), |scratch, tiles| self.together(q, scratch, tiles));
         (self.out, self.ends) = (out, ends);
         Ok(())
     }

@@ -3,13 +3,13 @@
 //! Invariant: padding is zero, so that products over it are harmless. Must not know masks.
 
 use super::element::Element;
-use crate::micro::{LANE_PAD, PANEL};
+use crate::micro::{Aligned, LANE_PAD, PANEL};
 use rayon::prelude::*;
 
 /// Packed k and v of every kv head.
 pub(super) struct Packed {
-    kt: Vec<f32>,
-    v: Vec<f32>,
+    kt: Aligned,
+    v: Aligned,
     shape: Shape,
 }
 
@@ -39,7 +39,7 @@ impl Packed {
     /// Room for packed heads; zeros where padding will stay.
     pub(super) fn new(shape: Shape) -> Packed {
         let columns = shape.heads * shape.columns();
-        Packed { kt: vec![0.0; columns * shape.head_dim], v: vec![0.0; columns * shape.width()], shape }
+        Packed { kt: Aligned::zeros(columns * shape.head_dim), v: Aligned::zeros(columns * shape.width()), shape }
     }
 
     /// Extents.
@@ -58,11 +58,7 @@ impl Packed {
             let tokens = PANEL.min(s.kv_len - from);
             let first = head * s.kv_len + from;
             let k = &k[first * s.head_dim..][..tokens * s.head_dim];
-            for (column, k) in k.chunks_exact(s.head_dim).enumerate() {
-                for (e, x) in k.iter().enumerate() {
-                    kt[e * PANEL + column] = x.to_f32();
-                }
-            }
+            transposed(k, s.head_dim, kt);
             let v = &v[first * s.head_dim_v..][..tokens * s.head_dim_v];
             for (row, v) in rows.chunks_exact_mut(s.width()).zip(v.chunks_exact(s.head_dim_v)) {
                 row.iter_mut().zip(v).for_each(|(to, x)| *to = x.to_f32());
@@ -80,5 +76,45 @@ impl Packed {
     pub(super) fn values(&self, head: usize, from: usize, columns: usize) -> &[f32] {
         let width = self.shape.width();
         &self.v[(head * self.shape.columns() + from) * width..][..columns * width]
+    }
+}
+
+/// One panel of keys transposed: from `[at most PANEL][dim]` to `[dim][PANEL]`. Columns without a key keep what they have.
+pub(super) fn transposed<T: Element>(k: &[T], dim: usize, out: &mut [f32]) {
+    /// Elements of each side that are turned at once, so that whole vectors are read and written.
+    const SIDE: usize = LANE_PAD;
+    for (at, rows) in k.chunks(SIDE * dim).enumerate() {
+        let column = at * SIDE;
+        let whole = if rows.len() == SIDE * dim { dim / SIDE * SIDE } else { 0 };
+        for from in (0..whole).step_by(SIDE) {
+            let mut turned = [[0.0; SIDE]; SIDE];
+            for (i, row) in rows.chunks_exact(dim).enumerate() {
+                for (j, x) in row[from..from + SIDE].iter().enumerate() {
+                    turned[j][i] = x.to_f32();
+                }
+            }
+            for (j, turned) in turned.iter().enumerate() {
+                out[(from + j) * PANEL + column..][..SIDE].copy_from_slice(turned);
+            }
+        }
+        for (i, row) in rows.chunks_exact(dim).enumerate() {
+            (whole..dim).for_each(|e| out[e * PANEL + column + i] = row[e].to_f32());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panels_of_any_width_and_length_are_transposed() {
+        for (keys, dim) in [(64, 64), (64, 40), (17, 16), (1, 5), (50, 80)] {
+            let k: Vec<f32> = (0..keys * dim).map(|i| i as f32 + 1.0).collect();
+            let mut out = vec![0.0; dim * PANEL];
+            transposed(&k, dim, &mut out);
+            let want = |e: usize, column: usize| if column < keys { k[column * dim + e] } else { 0.0 };
+            assert!((0..dim * PANEL).all(|i| out[i] == want(i / PANEL, i % PANEL)), "{keys} keys of {dim}");
+        }
     }
 }
