@@ -1,17 +1,18 @@
 //! The backward pass on the CPU compared with PyTorch's scaled_dot_product_attention: the same shapes and cores.
 //!
-//! Invariant: our gradients are compared with the float64 reference before they are timed, and a ratio is printed only
-//! if both ran. Must not know how gradients are computed.
+//! Invariant: our gradients are compared with the float64 reference before they are timed, and PyTorch has a row only if it ran. Must
+//! not know how gradients are computed.
 
-use super::{Args, row};
-use crate::backends::{Backend, cpu, gradient_race, gradients, inputs, stats};
+use super::{Args, sgemm};
+use crate::backends::{Backend, cpu, gradient_race, gradients, inputs, race, stats};
 use crate::base::{BackendName, Control, DType, Diagnostic};
 use crate::ir::graph::Mod;
 use crate::problem::result::{GradientError, GradientOutcome};
+use crate::problem::verdict::what_ran;
 use crate::problem::{Problem, ProblemSpec};
-use crate::worker::user_python;
+use serde::Deserialize;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ const SHAPE: (usize, usize, usize) = (4096, 64, 8);
 /// Timed passes of each side.
 const ROUNDS: usize = 5;
 
-/// Prints `[[forward ms, backward ms], ...]` for no mask, a causal one and a window of 512, the latter as a dense mask.
+/// Prints its version and `[[forward ms, backward ms], ...]` for no mask, a causal one and a window of 512, the latter as a dense mask.
 const SCRIPT: &str = r#"
 import json, sys, time, torch
 threads, n, dim, heads, rounds = map(int, sys.argv[1:])
@@ -43,23 +44,50 @@ for how in ({}, {"is_causal": True}, {"attn_mask": window}):
     run = lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v, **how)
     out = run()
     rows.append([median(run), median(lambda: torch.autograd.grad(out, (q, k, v), do, retain_graph=True))])
-print(json.dumps(rows))
+print(json.dumps({"version": torch.__version__, "rows": rows}))
 "#;
 
-/// One row per mask.
-pub(super) fn rows(args: &Args) -> Result<Vec<Value>, Vec<Diagnostic>> {
+/// A row per mask, and one of PyTorch's; whether all of ours were right. Errors: those of the race; PyTorch was named and fails.
+pub(super) fn rows(args: &Args) -> Result<(Vec<Value>, bool), Vec<Diagnostic>> {
     let (n, ..) = SHAPE;
     // a window as wide as the sequence is causal
     let masks = [("full", None), ("causal", Some(window(n as i64))), ("window 512", Some(window(512)))];
-    let theirs = torch(args.python.as_deref());
-    let mut rows = Vec::new();
+    let python = match (sgemm::python(args.python.as_deref()), &args.python) {
+        (Ok(python), _) => Some(python),
+        (Err(why), Some(_)) => return Err(vec![why]),
+        (Err(_), None) => None,
+    };
+    let measured = |of: fn(&Path) -> Result<f64, Diagnostic>| python.as_deref().map(of).transpose();
+    let before = measured(sgemm::rate).map_err(|why| vec![why])?;
+    let theirs = python.as_deref().map(torch).transpose().map_err(|why| vec![why])?;
+    let (mut rows, mut right) = (Vec::new(), true);
     for (at, (name, mask)) in masks.into_iter().enumerate().filter(|(_, (name, _))| name.contains(args.only.as_str())) {
-        rows.push(one(name, mask, theirs.as_ref().map_err(Clone::clone).map(|rows| rows[at]))?);
+        let ours = one(name, mask)?;
+        right &= ours["right"] == json!(true);
+        let theirs = theirs.as_ref().map(|of| their_row(&ours, of, at));
+        rows.push(ours);
+        rows.extend(theirs);
     }
-    Ok(rows)
+    if let Some((before, after)) = before.zip(measured(sgemm::rate).map_err(|why| vec![why])?) {
+        sgemm::add_shares(&mut rows, (before + after) / 2.0);
+    }
+    Ok((rows, right))
 }
 
-fn one(name: &str, mask: Option<Mod>, theirs: Result<[f64; 2], Diagnostic>) -> Result<Value, Vec<Diagnostic>> {
+/// PyTorch's row beside ours of the same mask, the `at`-th of the script.
+fn their_row(ours: &Value, theirs: &Torch, at: usize) -> Value {
+    let [forward, backward] = theirs.rows[at];
+    let flop = |ms: &str, tflops: &str| ours[ms].as_f64().zip(ours[tflops].as_f64()).map(|(ms, tflops)| ms * tflops);
+    json!({
+        "name": ours["name"], "backend": BackendName::TorchSdpa, "ran": format!("PyTorch {}", theirs.version),
+        "tokens": ours["tokens"], "head_dim": ours["head_dim"], "heads": ours["heads"], "dtype": ours["dtype"],
+        "median_ms": forward, "backward_ms": backward, "both_ms": forward + backward,
+        "tflops": flop("median_ms", "tflops").map(|flop| flop / forward),
+        "backward_tflops": flop("backward_ms", "backward_tflops").map(|flop| flop / backward),
+    })
+}
+
+fn one(name: &str, mask: Option<Mod>) -> Result<Value, Vec<Diagnostic>> {
     let (n, dim, heads) = SHAPE;
     let plain = ProblemSpec::plain(1, (heads, heads), (n, n), dim);
     let problem = Problem::new(ProblemSpec { dtype: DType::F32, mask: mask.map(Arc::new), ..plain })?;
@@ -68,28 +96,26 @@ fn one(name: &str, mask: Option<Mod>, theirs: Result<[f64; 2], Diagnostic>) -> R
     let mut backends: Vec<Box<dyn Backend>> = flex.into_iter().collect();
     let how = (ROUNDS as u32, false);
     let fresh = (&mut backends[..], Vec::new());
-    let race = gradient_race::race(&problem, &given, &seeds, fresh, how, &Control::new()).map_err(|d| vec![d])?;
-    let forward =
-        backends[0].prepare(&problem, &given).and_then(|mut ready| ready.time(ROUNDS)).map_err(|d| vec![d])?;
+    let found = gradient_race::race(&problem, &given, &seeds, fresh, how, &Control::new()).map_err(|d| vec![d])?;
+    let mut ready = backends[0].prepare(&problem, &given).map_err(|d| vec![d])?;
+    let ran = what_ran(BackendName::Flex, &ready.kernel());
+    let forward = ready.time(ROUNDS).map_err(|d| vec![d])?;
     let forward = stats::timing_of(forward).unwrap_or_default();
-    let mut parameters = json!({ "tokens": n, "head_dim": dim, "heads": heads, "forward_ms": forward.median_ms });
-    let Some(GradientOutcome::Done { errors, timing, .. }) = race.reports.first().map(|r| &r.outcome) else {
-        parameters["right"] = json!(false);
-        return Ok(row(name, &forward, parameters));
-    };
-    parameters["right"] = json!(errors.iter().all(GradientError::passed));
-    let backward = timing.clone().unwrap_or_default();
-    match theirs {
-        Ok([their_forward, their_backward]) if backward.median_ms > 0.0 => {
-            parameters["torch_backward_ms"] = json!(their_backward);
-            parameters["backward_ratio"] = json!(their_backward / backward.median_ms);
-            let ours = forward.median_ms + backward.median_ms;
-            parameters["both_ratio"] = json!((their_forward + their_backward) / ours);
-        }
-        Ok(_) => {}
-        Err(why) => parameters["torch"] = json!(why.message),
+    let flop = race::work_stats(&problem, &Control::new()).map_err(|d| vec![d])?.flop;
+    let mut row = json!({
+        "name": name, "backend": BackendName::Flex, "ran": ran, "tokens": n, "head_dim": dim, "heads": heads,
+        "dtype": problem.dtype, "median_ms": forward.median_ms, "spread": forward.spread, "right": false,
+        "tflops": flop / forward.median_ms / 1e9,
+    });
+    if let Some(GradientOutcome::Done { errors, timing, .. }) = found.reports.first().map(|r| &r.outcome) {
+        let backward = timing.clone().unwrap_or_default().median_ms;
+        row["right"] = json!(errors.iter().all(GradientError::passed));
+        (row["backward_ms"], row["both_ms"]) = (json!(backward), json!(forward.median_ms + backward));
+        // five products; the forward pass has two
+        row["backward_tflops"] = json!(2.5 * flop / backward / 1e9);
+        row["worst_gradient"] = json!(errors.iter().map(|e| e.max_abs / e.largest).fold(0.0, f64::max));
     }
-    Ok(row(name, &backward, parameters))
+    Ok(row)
 }
 
 /// `0 <= q_idx - kv_idx < width`
@@ -103,19 +129,18 @@ fn window(width: i64) -> Mod {
     Mod { kind: ModKind::Mask, graph, root, sources: Vec::new() }
 }
 
-/// PyTorch's times, in the Python that was named or is found. Errors: there is no PyTorch, or it fails.
-fn torch(named: Option<&str>) -> Result<Vec<[f64; 2]>, Diagnostic> {
-    let failed = |why: &str| {
-        Diagnostic::warning("no-torch", format!("nothing to compare with: {why}"))
-            .hint("activate an environment that has torch, or set MASKLOOM_PYTHON")
-    };
-    let found = || user_python::find().filter(|p| p.packages.contains_key("torch")).map(|p| p.path);
-    let python = named.map(PathBuf::from).or_else(found);
-    let python = python.ok_or_else(|| failed("no Python with PyTorch was found"))?;
+/// PyTorch's times, forward and backward of each mask.
+#[derive(Deserialize)]
+struct Torch {
+    version: String,
+    rows: [[f64; 2]; 3],
+}
+
+/// Errors: it fails.
+fn torch(python: &Path) -> Result<Torch, Diagnostic> {
     let (n, dim, heads) = SHAPE;
     let numbers = [rayon::current_num_threads(), n, dim, heads, ROUNDS].map(|x| x.to_string());
-    let ran = Command::new(&python).args(["-I", "-c", SCRIPT]).args(numbers).output();
-    let ran = ran.map_err(|why| failed(&why.to_string()))?;
-    let rows: Vec<[f64; 2]> = serde_json::from_slice(&ran.stdout).map_err(|_| failed("PyTorch's run failed"))?;
-    if rows.len() == 3 { Ok(rows) } else { Err(failed("PyTorch's run failed")) }
+    let ran = Command::new(python).args(["-I", "-c", SCRIPT]).args(numbers).output();
+    let ran = ran.map_err(|why| sgemm::failed(&why.to_string()))?;
+    serde_json::from_slice(&ran.stdout).map_err(|_| sgemm::failed("PyTorch's run failed"))
 }

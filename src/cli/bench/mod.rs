@@ -22,6 +22,7 @@ mod raced;
 mod races;
 mod recorded;
 mod saves;
+mod sgemm;
 mod tables;
 
 use super::arguments::Pass;
@@ -164,9 +165,9 @@ pub(super) fn bench(args: Args) -> Result<(), Failure> {
         What::Language => language::rows(&args),
         What::Lab => (lab::rows(&args)?, true),
         What::Parallel => parallel::rows(&args)?,
-        What::Cpu if args.backward => (backward::rows(&args)?, true),
         What::Cpu => {
-            let (rows, right) = races::rows(&args, workloads::cpu())?;
+            let (rows, right) =
+                if args.backward { backward::rows(&args)? } else { races::rows(&args, workloads::cpu())? };
             if args.json {
                 out::json(&object(rows))?;
             } else {

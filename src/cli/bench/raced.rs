@@ -6,12 +6,13 @@
 use crate::base::BackendName;
 use crate::cli::race;
 use crate::cli::table::{self, Table};
+use crate::words::{Language, Words};
 use serde_json::{Value, json};
 
 /// A column: its title by the id, and the cell of a row among all rows; a column without any cell is left out.
 type Column = (&'static str, fn(&Value, &[Value]) -> Option<String>);
 
-const COLUMNS: [Column; 14] = [
+const COLUMNS: [Column; 17] = [
     ("column-workload", |row, _| text(row, "name")),
     ("column-backend", |row, _| text(row, "backend")),
     ("column-ran", |row, _| text(row, "ran")),
@@ -19,20 +20,29 @@ const COLUMNS: [Column; 14] = [
     ("column-spread", |row, _| row["median_ms"].as_f64().map(|_| race::spread(row))),
     ("column-call", |row, _| time(row, "call_ms")),
     ("column-rate", |row, _| rate(row, "tflops")),
+    ("column-sgemm", |row, _| row["of_sgemm"].as_f64().map(table::percent)),
     ("column-sdpa", |row, rows| against_sdpa(row, rows, "median_ms")),
     ("column-backward", |row, _| time(row, "backward_ms")),
     ("column-backward-call", |row, _| time(row, "backward_call_ms")),
     ("column-backward-rate", |row, _| rate(row, "backward_tflops")),
+    ("column-sgemm-backward", |row, _| row["backward_of_sgemm"].as_f64().map(table::percent)),
     ("column-sdpa-backward", |row, rows| against_sdpa(row, rows, "backward_ms")),
+    ("column-sdpa-both", |row, rows| against_sdpa(row, rows, "both_ms")),
     ("column-error", |row, _| row["max_abs_error"].as_f64().map(table::error)),
     ("column-worst", |row, _| row["worst_gradient"].as_f64().map(table::error)),
 ];
 
 /// The table of the rows that [`race::rows`] gives.
 pub(super) fn render(rows: &[Value]) -> String {
-    if rows.is_empty() {
-        return "no rows\n".into();
-    }
+    if rows.is_empty() { "no rows\n".into() } else { table(rows).render() }
+}
+
+/// The same in Markdown, for a page.
+pub(super) fn markdown(rows: &[Value]) -> String {
+    table(rows).markdown_in(Words::of(Language::English))
+}
+
+fn table(rows: &[Value]) -> Table {
     let used: Vec<&Column> =
         COLUMNS.iter().filter(|(_, cell)| rows.iter().any(|row| cell(row, rows).is_some())).collect();
     let titles: Vec<&str> = used.iter().map(|(title, _)| *title).collect();
@@ -40,7 +50,7 @@ pub(super) fn render(rows: &[Value]) -> String {
     for row in rows {
         table.row(used.iter().map(|(_, cell)| cell(row, rows).unwrap_or("-".into())));
     }
-    table.render()
+    table
 }
 
 fn text(row: &Value, field: &str) -> Option<String> {

@@ -25,6 +25,9 @@ pub(super) fn of(run: &Value) -> Option<Result<String, serde_json::Error>> {
     if run["rows"][0].get("blocks_ms").is_some() {
         return Some(read(run).map(masks));
     }
+    if let Some(rows) = run["rows"].as_array().filter(|rows| rows.iter().any(|row| row.get("of_sgemm").is_some())) {
+        return Some(Ok(super::raced::markdown(rows)));
+    }
     first?.get("ranks").map(|_| read(run).map(|rows: Vec<Value>| ranks(&rows)))
 }
 
