@@ -277,7 +277,6 @@ impl Workbench {
         }
         let bar = Frame::side_top_panel(ui.style()).inner_margin(Margin::symmetric(8, 3));
         Panel::bottom("status").frame(bar).show(ui, |ui| panels::status::show(ui, state, actions));
-        panels::toasts::bar(ui, state, actions);
         if state.outside.is_some() {
             let bar = Frame::side_top_panel(ui.style()).inner_margin(Margin::symmetric(8, 5));
             Panel::top("outside").frame(bar).show(ui, |ui| panels::outside::show(ui, state, actions));

@@ -7,7 +7,6 @@ use super::layout;
 use super::tests::*;
 use super::theme::ThemeChoice;
 use super::workspace::{Aside, Workspace};
-use crate::base::Diagnostic;
 use egui::{Key, Modifiers, Vec2};
 use egui_kittest::kittest::Queryable;
 
@@ -36,7 +35,6 @@ fn one_key_leads_into_the_page_and_back_to_the_canvas() {
 #[test]
 fn the_canvas_keeps_its_share_of_the_real_window_in_every_workspace() {
     let mut window = window(None);
-    without_messages(&mut window);
     click(&mut window, "Hide the first steps");
     for size in [Vec2::new(1280.0, 720.0), Vec2::new(1600.0, 1000.0)] {
         window.set_size(size);
@@ -288,64 +286,4 @@ fn a_race_over_lengths_makes_each_length_and_tells_why_one_did_not_run() {
     window.run_steps(3);
     assert!(window.query_all_by_label_contains(" tokens: ").count() >= tokens.len(), "each is told of");
     assert!(!state(&window).session.is_racing());
-}
-
-#[test]
-fn no_message_covers_a_cell_of_the_mask() {
-    let mut window = window(None);
-    without_messages(&mut window);
-    let free = |window: &Window| state(window).session.canvas.margin().expect("a canvas");
-    let mut bars = 0;
-    for size in [[1920.0, 900.0], [1500.0, 950.0], [1280.0, 720.0], [760.0, 480.0]] {
-        window.set_size(size.into());
-        window.run_steps(4);
-        let before = canvas(&window);
-        let now = state(&window).now;
-        window
-            .state_mut()
-            .state
-            .notices
-            .done("Written: a/long/way/to/the/configuration/of/the/trainer/config.json", now);
-        let why =
-            Diagnostic::error("no-such-file", "The file that was named is not there.").hint("Choose another one.");
-        window.state_mut().state.notices.tell(why, now);
-        window.run_steps(4);
-        for words in ["Written: a/long", "The file that was named", "Choose another one"] {
-            let at = window.get_by_label_contains(words).rect();
-            let (canvas, free) = (canvas(&window), free(&window));
-            assert!(
-                !at.intersects(canvas) || free.expand(1.0).contains_rect(at),
-                "{size:?}: {words} {at:?} {canvas:?} {free:?}"
-            );
-        }
-        bars += usize::from(canvas(&window).height() < before.height());
-        window.run_steps(200);
-        assert!(window.query_by_label_contains("Written: a/long").is_none(), "it goes by itself");
-        click(&mut window, "Dismiss the message");
-        window.run_steps(3);
-        assert_eq!(canvas(&window), before, "{size:?}");
-    }
-    assert!((1..4).contains(&bars), "both ways were seen: {bars} bars");
-}
-
-#[test]
-fn the_bar_of_messages_is_as_high_as_they_are_and_its_buttons_stand_below_each_other() {
-    let mut window = window(None);
-    without_messages(&mut window);
-    window.set_size(Vec2::new(1280.0, 720.0));
-    window.run_steps(4);
-    let (now, names) = (state(&window).now, ["first", "second", "third"]);
-    for name in names {
-        let why =
-            Diagnostic::error("no-such-file", format!("The {name} file is not there.")).hint("Choose another one.");
-        window.state_mut().state.notices.tell(why, now);
-    }
-    window.run_steps(4);
-    let status = window.get_by_label_contains("8192 x 8192 tokens, 32 heads of 128").rect();
-    for name in names {
-        let row = window.get_by_label_contains(&format!("The {name} file")).rect();
-        assert!(row.top() > canvas(&window).bottom() && row.bottom() < status.top(), "{name}: {row:?} {status:?}");
-    }
-    let right: Vec<f32> = window.query_all_by_label("Dismiss the message").map(|node| node.rect().right()).collect();
-    assert!(right.len() == 3 && right.iter().all(|x| *x == right[0] && *x > 1240.0), "{right:?}");
 }

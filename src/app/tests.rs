@@ -47,16 +47,6 @@ pub(super) fn step_until(window: &mut Window, what: &str, holds: impl Fn(&State)
     look_until(window, what, |window| holds(state(window)));
 }
 
-/// Waits for the message that no worker runs here, and dismisses it.
-pub(super) fn without_messages(window: &mut Window) {
-    step_until(window, "the worker cannot start", |state| state.session.worker_error.is_some());
-    window.run_steps(2);
-    let notices = &mut window.state_mut().state.notices;
-    let shown: Vec<usize> = notices.toasts(9).into_iter().map(|(at, _)| at).collect();
-    shown.into_iter().for_each(|at| notices.dismiss(at));
-    window.run_steps(3);
-}
-
 /// Steps until the window shows something that another thread brings about; fails after a minute.
 pub(super) fn look_until(window: &mut Window, what: &str, holds: impl Fn(&Window) -> bool) {
     let patience = Instant::now() + Duration::from_secs(60);

@@ -122,7 +122,7 @@ impl Canvas {
             self.hovered = hovered;
             events.push(CanvasEvent::Hovered(hovered));
         }
-        self.margin = Some(Rect::from_min_max(body.right_top(), body.right_bottom()));
+        self.corner = Some(body.right_bottom());
         self.patches.line(ui, line, scene, hovered, &source);
         events
     }

@@ -64,13 +64,6 @@ impl ScreenFromWorld {
         Rect::from_min_max(pos2(x(kv[0]), y(q[0])), pos2(x(kv[1]), y(q[1])))
     }
 
-    /// The area right of the mask, without the lowest `taken` points. Empty where the mask goes on to the edge.
-    pub fn free_right(&self, lengths: Lengths, taken: f32) -> Rect {
-        let end = self.kv.screen(lengths.kv_len as f64) as f32;
-        let left = end.clamp(self.rect.left(), self.rect.right());
-        Rect::from_min_max(pos2(left, self.rect.top()), pos2(self.rect.right(), self.rect.bottom() - taken))
-    }
-
     /// Which side is stretched, and by how much; None where cells are square.
     pub fn stretched(&self) -> Option<(&'static str, f64)> {
         match self.q.scale / self.kv.scale {
