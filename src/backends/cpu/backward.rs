@@ -216,7 +216,7 @@ impl Sweep<'_> {
     /// What a group of keys meets, tile after tile; of a tile, panels of one kind beside each other at once.
     fn steps(&self, (b, h): (usize, usize), keys: Range<usize>, tiles: &mut Vec<(usize, bool)>, out: &mut Vec<Step>) {
         out.clear();
-        for (panel, from) in keys.clone().step_by(PANEL).enumerate() {
+        for (panel, from) in keys.step_by(PANEL).enumerate() {
             self.plan.rows_of(b, h, from, (self.problem.q_len, self.problem.kv_len), tiles);
             out.extend(tiles.iter().map(|&(tile, look)| Step { tile, first: panel, end: panel + 1, look }));
         }

@@ -186,9 +186,11 @@ impl<T: Element> Fused<T> {
             tile.begin(&q[first..first + place.q.len() * s.head_dim], self.problem.scale() as f32);
         }
         let tiles = &mut tiles[..tasks.len()];
-        while let Some(at) =
-            (0..tiles.len()).filter(|i| tiles[*i].next.is_some()).min_by_key(|i| tiles[*i].next.map(|n| n.1))
-        {
+        let first = |tiles: &[Sweeping]| {
+            let next = |(at, tile): (usize, &Sweeping)| Some((tile.next?.1, at));
+            tiles.iter().enumerate().filter_map(next).min()
+        };
+        while let Some((_, at)) = first(tiles) {
             self.step(&mut tiles[at], cells, &tasks[at].place);
         }
         for (tile, task) in tiles.iter().zip(tasks) {

@@ -109,12 +109,10 @@ impl Sample {
         let rows = (large / row.max(1)) as usize;
         let pairs = (held / (s.kv_len * (s.head_dim + s.head_dim_v)).max(1)).clamp(1, total);
         let [each_pair, one] = bytes(problem);
-        let large_enough = !room::is_small(each_pair * pairs as u128 + one);
-        let pairs = match Some(()).filter(|()| large_enough).and_then(|()| free()) {
-            // the backends need the other half
-            Some(free) => pairs.min((u128::from(free / 2).saturating_sub(one) / each_pair).max(1) as usize),
-            None => pairs,
-        };
+        let free = if room::is_small(each_pair * pairs as u128 + one) { None } else { free() };
+        // the backends need the other half
+        let fit = free.map(|free| (u128::from(free / 2).saturating_sub(one) / each_pair).max(1) as usize);
+        let pairs = fit.map_or(pairs, |fit| pairs.min(fit));
         if pairs == total && rows >= total * each {
             return Self::whole(problem);
         }
