@@ -52,6 +52,12 @@ impl Process {
         Process::of(self.id).is_some_and(|now| now.began == self.began)
     }
 
+    /// Whether it lives and ends with this process. Between a fork and the new program's start a job has its parent's environment:
+    /// what was found then is asked again before it is ended.
+    pub fn is_ours(&self) -> bool {
+        self.lives() && self.variable(JOB).is_none_or(|job| Some(job) == own_job())
+    }
+
     /// Whether it has one of these files open, as its descriptors name them.
     pub fn holds(&self, files: &[PathBuf]) -> bool {
         let open = std::fs::read_dir(about(self.id).join("fd")).into_iter().flatten().flatten();
@@ -74,6 +80,11 @@ impl Process {
         let own = |child: &Process| child.session != child.id || child.variable(JOB) == self.variable(JOB);
         ids.into_iter().filter_map(Process::of).filter(own).collect()
     }
+}
+
+/// The job that this process is a part of.
+fn own_job() -> Option<Vec<u8>> {
+    std::env::var_os(JOB).map(OsString::into_encoded_bytes)
 }
 
 fn about(id: u32) -> PathBuf {
@@ -100,7 +111,7 @@ pub fn strays(leaders: impl IntoIterator<Item = u32>) -> Vec<Process> {
 
 /// What this process has started and nobody will end: its parent is none of ours any more.
 pub fn left() -> Vec<Process> {
-    let (mark, job) = (mark(), std::env::var_os(JOB).map(OsString::into_encoded_bytes));
+    let (mark, job) = (mark(), own_job());
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let all = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(Process::of);
     let marked = |one: &Process| {

@@ -48,7 +48,7 @@ impl Kin {
         // another process may have its number by now
         let leader = self.leader.iter().filter(|leader| leader.lives()).map(|leader| leader.id);
         let new = descendants::strays(leader);
-        self.seen.retain(|one| one.lives() && !new.contains(one));
+        self.seen.retain(|one| one.is_ours() && !new.contains(one));
         self.seen.extend(new);
     }
 
@@ -74,9 +74,9 @@ impl Kin {
             return;
         }
         self.ask();
-        wait(WHEN_ASKED, || !self.seen.iter().any(Process::lives));
+        wait(WHEN_ASKED, || !self.seen.iter().any(Process::is_ours));
         self.seen.iter().for_each(|one| process::end_stray(one, End::Now));
-        wait(LAST, || !self.seen.iter().any(Process::lives));
+        wait(LAST, || !self.seen.iter().any(Process::is_ours));
         open(|(commands, _)| *commands -= 1);
     }
 }
@@ -119,5 +119,35 @@ pub(super) fn name(why: &str, left: impl IntoIterator<Item = Process>) {
     for Process { id, name, .. } in left.into_iter().filter(Process::lives) {
         // nobody may read it
         let _ = writeln!(std::io::stderr(), "still running: process {id} ({name}): {why}; `kill {id}` ends it");
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn what_was_seen_before_it_became_a_job_goes_on() {
+        let mut command = Command::new("sh");
+        // between a fork and the new program's start a process has its parent's environment
+        command.args(["-c", "exec 3<&0; setsid sh -c 'echo $$; read go; MASKLOOM_JOB=7 exec sleep 60' <&3 & wait"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut leader = process::own_group(&mut command).spawn().expect("sh");
+        let mut line = String::new();
+        BufReader::new(leader.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+        let job = Process::of(line.trim().parse().expect("a number")).expect("it runs");
+        let mut kin = Kin::of(leader.id(), []);
+        kin.look();
+        assert!(kin.has_seen() && job.is_ours());
+        leader.stdin.take().expect("piped").write_all(b"go\n").expect("it reads");
+        wait(Duration::from_secs(20), || !job.is_ours());
+        kin.end();
+        process::end_stray(&job, End::Now);
+        process::kill_group(&mut leader);
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(job.lives());
+        process::end(job.id, End::Now);
     }
 }

@@ -181,9 +181,9 @@ pub fn end(process: u32, how: End) -> bool {
     process > 1 && signals(how).iter().all(send)
 }
 
-/// The same for a process that was found, if it is still there.
+/// The same for a process that was found, if it is still there and has not become a job.
 pub fn end_stray(stray: &descendants::Process, how: End) {
-    if stray.lives() {
+    if stray.is_ours() {
         end(stray.id, how);
     }
 }
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(descendants::strays([child.id()]), []);
         kill_group(&mut child);
         assert!(job.lives() && !descendants::left().iter().any(|one| one.id == job.id));
-        end_stray(&job, End::Now);
+        end(job.id, End::Now);
     }
 
     #[cfg(target_os = "linux")]

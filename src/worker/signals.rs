@@ -64,7 +64,7 @@ fn end_all(mut asked_again: impl FnMut() -> bool) {
 }
 
 fn is_over(strays: &[Process]) -> bool {
-    groups().is_empty() && !strays.iter().any(Process::lives)
+    groups().is_empty() && !strays.iter().any(Process::is_ours)
 }
 
 /// Where this process is about to end by a signal, the calling thread waits for that end: a worker's end is no news any more.

@@ -472,7 +472,11 @@ mod tests {
     fn a_command_that_has_ended_is_told_though_something_holds_its_pipes() {
         let folder = tempfile::tempdir().unwrap();
         let note = folder.path().join("stray");
-        let stray = format!("setsid sh -c 'echo $$ > \"{}\"; exec sleep 300' &", note.display());
+        // the command ends with its group, in which the stray is until it has a session of its own
+        let at = note.display();
+        let stray = format!(
+            "setsid sh -c 'echo $$ > \"{at}\"; exec sleep 300' & while ! [ -s \"{at}\" ]; do sleep 0.01; done;"
+        );
         let refused = open(&format!("{stray} echo 'no such pod' >&2; exit 3")).run("true", SOON).unwrap_err();
         process::end_stray(&started(&note), End::Now);
         std::fs::remove_file(&note).unwrap();
