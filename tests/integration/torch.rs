@@ -227,10 +227,22 @@ fn no_mask_is_missing_from_a_model_with_an_adapter_without_a_word() {
     behave(&["in_adapters"], 22);
 }
 
-/// The same in calls of libraries, sidecars, trainers and processes. Two tests run beside each other where one would run alone at the end.
+/// The same in calls of libraries and in other processes. Several tests run beside each other where one would run alone at the end.
 #[test]
 fn no_mask_is_missing_from_a_model_without_a_word() {
-    behave(&["-in_adapters"], 65);
+    behave(&["-in_adapters", "-in_sidecar", "-in_trainers"], 51);
+}
+
+/// The same where only the environment names the design: processes of their own, which take most of the time.
+#[test]
+fn no_mask_is_missing_under_the_sidecar_without_a_word() {
+    behave(&["in_sidecar"], 10);
+}
+
+/// The same where a trainer replaces attention later.
+#[test]
+fn no_mask_is_missing_under_a_trainer_without_a_word() {
+    behave(&["in_trainers"], 4);
 }
 
 /// The checks of these modules of `behaviour.py`, or of all but `-MODULE`, of which there are so many.
