@@ -124,7 +124,8 @@ pub fn from_runs(work: &Work, runs: &[Known]) -> Option<f64> {
     (!near.is_empty() && work.computed > 0.0).then(|| (mean / weight).exp() * work.computed + FLOOR)
 }
 
-/// Estimates on every known card: those with recorded runs first. Empty for formats that no card was recorded with.
+/// Estimates on every known card: those with recorded runs first. Empty for formats that no card was recorded with. Runs of the first
+/// card are the newest; another card's may be of older kernels, and the first card's scaled by data sheets count where they are faster.
 pub fn on_cards(p: &ProblemSpec, density: f64, computed: f64) -> Vec<Estimate> {
     let work = Work::of(p, density, computed);
     if p.dtype.size() != 2 || work.computed <= 0.0 {
@@ -137,11 +138,15 @@ pub fn on_cards(p: &ProblemSpec, density: f64, computed: f64) -> Vec<Estimate> {
     let intensity = work.computed / least_bytes(p).max(1.0);
     let roof = |card: &str| Roof::of(card, p.dtype).map(|roof| roof.at(intensity));
     if let Some((first, at)) = out.first().and_then(|first| Some((first.ms, roof(&first.card)?))) {
-        let scaled = |card: &&str| {
+        let scaled = |card: &str| {
             let ms = (first - FLOOR) * at / roof(card)? + FLOOR;
-            Some(Estimate { ms, card: (*card).into(), basis: Basis::Sheets })
+            Some(Estimate { ms, card: card.into(), basis: Basis::Sheets })
         };
-        out.extend(OTHERS.iter().filter_map(scaled));
+        for older in &mut out[1..] {
+            let newer = scaled(&older.card).filter(|newer| newer.ms < older.ms);
+            *older = newer.unwrap_or_else(|| older.clone());
+        }
+        out.extend(OTHERS.iter().filter_map(|card| scaled(card)));
     }
     out
 }
@@ -172,6 +177,31 @@ mod tests {
                 at(0.8)
             );
         }
+    }
+
+    /// The recorded runs of a card may be of older kernels: it must not seem slower than a card that its data sheet leads.
+    #[test]
+    fn no_card_seems_slower_than_one_that_its_data_sheet_leads() {
+        let mut seen = 0;
+        for (_, runs) in recorded() {
+            for Known { work, .. } in runs {
+                let mut p = ProblemSpec::plain(1, (32, 32), (8192, 8192), work.head_dim as usize);
+                p.dtype = crate::base::DType::BF16;
+                let computed = work.computed / (4.0 * 32.0 * 8192.0 * 8192.0 * work.head_dim);
+                let all = on_cards(&p, computed * work.kept / work.computed.max(1.0), computed);
+                let intensity = work.computed / least_bytes(&p).max(1.0);
+                let roof = |one: &Estimate| Roof::of(&one.card, p.dtype).map(|roof| roof.at(intensity));
+                // the first card's are its own, whatever it was
+                let others = &all[1..];
+                for (fast, slow) in others.iter().flat_map(|fast| others.iter().map(move |slow| (fast, slow))) {
+                    if roof(fast) > roof(slow) {
+                        assert!(fast.ms <= slow.ms, "{fast:?} {slow:?}");
+                        seen += 1;
+                    }
+                }
+            }
+        }
+        assert!(seen > 500, "{seen} pairs of cards");
     }
 
     #[test]
