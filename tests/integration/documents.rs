@@ -106,7 +106,7 @@ fn the_readme_fits_one_screen() {
         "cargo run --release",
         "cargo test\n",
         "pip install .",
-        "(docs/guide/SUMMARY.md)",
+        "(docs/SUMMARY.md)",
         "(docs/gallery/README.md)",
         "(docs/python.md)",
     ];

@@ -1,4 +1,5 @@
-//! The user's guide compared with the program: its commands run, the pages are listed, the formats' keys are named.
+//! The user's guide compared with the program: its commands run, the pages are listed, the formats' keys are named. All of docs/ is one
+//! book, whose order is docs/SUMMARY.md; `.ci/book` builds it.
 //!
 //! Invariant: a block that begins with three backticks and `sh run` is carried out line by line in a folder of its own, after the page's
 //! `file=` blocks were written into it; of other blocks the flags must exist. Must not know what the commands print.
@@ -6,19 +7,40 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs")
+}
+
 fn guide() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guide")
+    docs().join("guide")
 }
 
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|why| panic!("{}: {why}", path.display()))
 }
 
-/// Pages in the order of SUMMARY.md.
+/// Pages of the book in its order, as paths in docs/.
+fn book() -> Vec<String> {
+    let summary = read(&docs().join("SUMMARY.md"));
+    let page =
+        |line: &str| Some(line.trim_start().strip_prefix("- [")?.split("](").nth(1)?.strip_suffix(')')?.to_string());
+    summary.lines().filter_map(page).collect()
+}
+
+/// English pages of the guide in the order of the book, as names in docs/guide.
 fn listed() -> Vec<String> {
-    let summary = read(&guide().join("SUMMARY.md"));
-    let name = |line: &str| Some(line.strip_prefix("- [")?.split("](").nth(1)?.trim_end_matches(')').to_string());
-    summary.lines().filter_map(name).collect()
+    let name = |page: &String| page.strip_prefix("guide/").filter(|name| !name.contains('/')).map(str::to_string);
+    book().iter().filter_map(name).collect()
+}
+
+/// Pages of this folder and of those in it, as paths in docs/.
+fn pages_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry").path());
+    let pages = entries.flat_map(|path| match path.is_dir() {
+        true => pages_in(&path),
+        false => path.strip_prefix(docs()).map(|page| vec![page.to_string_lossy().into_owned()]).expect("inside"),
+    });
+    pages.filter(|page| page.ends_with(".md") && page != "SUMMARY.md").collect()
 }
 
 /// The fenced blocks of a page: words after the backticks, text without its indentation.
@@ -95,21 +117,40 @@ fn every_command_of_the_guide_runs() {
 }
 
 #[test]
-fn every_page_of_the_guide_is_listed_once() {
-    let mut listed = listed();
-    let pages = std::fs::read_dir(guide()).expect("the folder").map(|entry| entry.expect("an entry").file_name());
-    let mut pages: Vec<String> = pages.map(|name| name.to_string_lossy().into_owned()).collect();
-    pages.retain(|name| name.ends_with(".md") && name != "SUMMARY.md");
+fn every_page_is_in_the_book_once() {
+    let (mut listed, mut pages) = (book(), pages_in(&docs()));
     listed.sort();
     pages.sort();
     assert_eq!(listed, pages, "left: SUMMARY.md, right: the folder");
 }
 
-/// Pages in other languages, with the folder of each: listed below the page that they say again.
+/// What a page leads to within the tree: where it stands, and the path.
+fn links(page: &str) -> Vec<PathBuf> {
+    let folder = docs().join(page).parent().expect("a folder").to_path_buf();
+    let text = read(&docs().join(page));
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#', ' ']).next());
+    let own = targets.filter(|target| !target.is_empty() && !target.contains(':'));
+    own.map(|target| folder.join(target)).collect()
+}
+
+#[test]
+fn no_link_of_the_book_leaves_it() {
+    let docs = docs().canonicalize().expect("there");
+    let mut seen = 0;
+    for page in book() {
+        for target in links(&page) {
+            let whole = target.canonicalize().unwrap_or_else(|why| panic!("{page}: {}: {why}", target.display()));
+            assert!(whole.starts_with(&docs), "{page} leads to {}, which the book has not", target.display());
+            seen += 1;
+        }
+    }
+    assert!(seen > 100, "{seen} links were read");
+}
+
+/// Pages in other languages, as names in docs/guide: listed below the page that they say again.
 fn translated() -> Vec<String> {
-    let summary = read(&guide().join("SUMMARY.md"));
-    let name = |line: &str| Some(line.strip_prefix("  - [")?.split("](").nth(1)?.trim_end_matches(')').to_string());
-    summary.lines().filter_map(name).collect()
+    let name = |page: &String| page.strip_prefix("guide/").filter(|name| name.contains('/')).map(str::to_string);
+    book().iter().filter_map(name).collect()
 }
 
 /// Their commands are those of the English page, which run; their rows are as many, or more for what a language needs.
