@@ -8,4 +8,6 @@ explain-lost = { $sum } = { $factor }: an axis of that length, such as the heads
 explain-uneven = { $sum } = { $factor }, no whole number: the lengths differ
 explain-unknown = This message is unknown, and no known message is similar.
 explain-unknown-do = run `maskloom doctor`, which checks driver, NVRTC, Python and display
+explain-own = A message of Maskloom itself: the text behind the code says what is wrong.
+explain-own-do = what the line `help:` below the message says
 explain-similar = This message is unknown. The most similar known messages:

@@ -8,6 +8,8 @@ explain-lost = { $sum } = { $factor }: se perdió un eje de esa longitud, como e
 explain-uneven = { $sum } = { $factor }, que no es entero: las longitudes difieren
 explain-unknown = Este mensaje es desconocido, y ningún mensaje conocido se le parece.
 explain-unknown-do = ejecute `maskloom doctor`, que revisa el controlador, NVRTC, Python y la pantalla
+explain-own = Es un mensaje del propio Maskloom: el texto tras el código dice qué está mal.
+explain-own-do = lo que dice la línea `help:` debajo del mensaje
 explain-similar = Este mensaje es desconocido. Los mensajes conocidos más parecidos:
 
 doctor-diffusers-flex-missing = diffusers necesita torch 2.5 o posterior con CUDA para su backend flex.
@@ -228,7 +230,7 @@ doctor-vmap-index = Un mod indexa una lista de Python, llama a int() o .item(), 
     .fix = haga de la lista un tensor capturado (doc = torch.tensor(list)) e indéxelo; use & | ~ y torch.where; `maskloom check FILE.py` nombra la línea y muestra la reescritura
 doctor-reshape-lost-heads = Se dio a un tensor una forma con menos elementos de los que tiene. En la atención de longitud variable se pierde a menudo el eje de las cabezas, cuando un lote tiene descripciones de distinta longitud.
     .fix = use lote 1, o la atención dividida del entrenador (--split_attn); si el cociente es el número de cabezas, la salida perdió el eje de las cabezas
-doctor-cuda-runtime-library = El wheel de la extensión se hizo para otro CUDA que el de torch: libcudart.so.12 es de CUDA 12, torch con +cu130 trae las de CUDA 13.
+doctor-cuda-runtime-library = El wheel de la extensión se hizo para otro CUDA que el de torch. El número tras `.so.` es el del wheel (libcudart.so.12: CUDA 12, libcudart.so.13: CUDA 13), el que sigue a `+cu` en la versión de torch es el de torch (+cu126: CUDA 12, +cu130: CUDA 13).
     .fix = instale un wheel hecho para el CUDA de torch (python -c "import torch; print(torch.version.cuda)"), un kernel del hub (flash-attn-hub), o un torch del otro CUDA
 doctor-wheel-not-found = Esta versión de flash-attn no tiene wheel para su par de torch y Python; 2.8.3 no lo tiene para torch 2.9.1+cu130 y Python 3.13.
     .fix = FLASH_ATTENTION_FORCE_BUILD=TRUE TORCH_CUDA_ARCH_LIST="9.0" pip install flash-attn --no-build-isolation, o un kernel del hub, o sdpa
@@ -242,8 +244,8 @@ doctor-flash-3-unpack = FlashAttention-3 ya no devuelve su logsumexp salvo que s
     .fix = actualice diffusers, o use `_flash_3_hub` (flash-attn-3-hub), cuyo kernel tiene una versión fija
 doctor-flash-backward-tiles = La retropropagación de FlashAttention-4 en Hopper elige su propia tesela (96 de ancho con head_dim 192), y un BlockMask de 128 no encaja.
     .fix = cree la máscara con BLOCK_SIZE=(128, 96), o kernel_options={"{"}"BACKEND": "TRITON"{"}"}, o los kernels exportados de Maskloom
-doctor-deterministic-flash = Una retropropagación determinista con máscara de bloques solo existe en Blackwell. En Hopper una propuesta cuesta 5.33x con 16k tokens.
-    .fix = en Hopper use --deterministic con los kernels de Maskloom (`maskloom run --pass both --deterministic` muestra el precio), o prescinda de ello
+doctor-deterministic-flash = En FlashAttention-4 una retropropagación determinista con máscara de bloques solo existe en Blackwell. En Hopper una propuesta cuesta 5.33x con 16k tokens.
+    .fix = en Hopper use kernel_options={"{"}"BACKEND": "TRITON"{"}"}, como dice el mensaje de PyTorch, o --deterministic con los kernels de Maskloom (`maskloom run --pass both --deterministic` muestra el precio), o prescinda de ello
 doctor-negative-sparsity = PyTorch anterior a 2.15 divide las celdas de bloques enteros por las de la secuencia, así que una secuencia más corta que sus bloques imprime una dispersión negativa. 2.15 cuenta bloques.
     .fix = la máscara no tiene nada malo; `maskloom blocks` imprime la proporción de celdas y los números de ambas versiones
 doctor-causal-flag-and-mask = Una llamada pasa una máscara e is_causal=True. El SDPA de PyTorch rechaza ambos. El backend flex de diffusers calcula atención completa con is_causal=True sin máscara, y descarta sin avisar una máscara densa que venga con él.
@@ -488,3 +490,11 @@ doctor-rocm-experimental = En esta tarjeta AMD la atención fusionada de PyTorch
     .fix = export TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1 antes de iniciar Python; compare un paso con y sin ella
 doctor-model-takes-no-block-mask = El forward del modelo no tiene ese parámetro: los modelos de transformers y diffusers aceptan attention_mask, y solo pasan un BlockMask si llaman a flex_attention.
     .fix = attention_mask=block_mask con attn_implementation="flex_attention" (transformers); o use(model) del adaptador exportado
+doctor-torch-missing = El Python que se ejecuta no tiene PyTorch: se instaló en otro entorno, o en ninguno. Si a `torch` le siguen un punto y otro nombre, PyTorch está y le falta esa parte: es otra versión que la del código.
+    .fix = python -m pip install torch, con el Python que ejecuta el código; para los backends `torch:*` de Maskloom `maskloom doctor` nombra ese Python, y MASKLOOM_PYTHON o --python otro
+doctor-maskloom-missing = El Python que se ejecuta no encuentra un módulo de Maskloom. El programa solo no trae el módulo `maskloom`. `maskloom._native` falta donde Python se ejecuta en la carpeta `python` del repositorio, cuyas fuentes importa; `maskloom_sidecar` está en la carpeta `sidecar` de una exportación.
+    .fix = python -m pip install . en una copia del repositorio de Maskloom, con el Python que ejecuta el código, y ejecútelo en otra carpeta; para el sidecar PYTHONPATH=EXPORT/sidecar
+doctor-packed-beside-mask = transformers busca muestras empaquetadas en position_ids que vuelven a empezar solo donde attention_mask es None y no hay caché. Con una máscara 2-D al lado, también de unos, la máscara es causal sin más, y cada muestra ve las anteriores.
+    .fix = no pase attention_mask, o pase una máscara 4-D o un BlockMask de los documentos, que se toma tal cual: preset `packed_documents`; `maskloom compare` cuenta las celdas que difieren
+doctor-flex-cuda-graphs = Lo que devuelve una función compilada con CUDA graphs (mode="reduce-overhead") lo sobrescribe su próxima ejecución: un BlockMask de un create_block_mask compilado no dura hasta el paso siguiente. Un grafo que usted captura sigue leyendo la máscara de su captura: una máscara de bloques creada de nuevo para una llamada no está en el grafo.
+    .fix = cree la máscara fuera de la función compilada, sin mode="reduce-overhead", y deje sus tensores en el mismo sitio en todos los pasos; torch.compiler.cudagraph_mark_step_begin() antes de cada paso; o mode="default" (SimpleTuner: "dynamo_mode": "default")

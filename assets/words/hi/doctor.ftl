@@ -8,6 +8,8 @@ explain-lost = { $sum } = { $factor }: इतनी लंबाई का ए�
 explain-uneven = { $sum } = { $factor }, पूर्ण संख्या नहीं: लंबाइयाँ अलग हैं
 explain-unknown = यह संदेश अज्ञात है, और कोई मिलता-जुलता ज्ञात संदेश नहीं है।
 explain-unknown-do = `maskloom doctor` चलाएँ, जो ड्राइवर, NVRTC, Python और डिस्प्ले जाँचता है
+explain-own = यह Maskloom का अपना संदेश है: कोड के पीछे का पाठ बताता है कि क्या ग़लत है।
+explain-own-do = संदेश के नीचे की पंक्ति `help:` जो कहती है
 explain-similar = यह संदेश अज्ञात है। सबसे मिलते-जुलते ज्ञात संदेश:
 
 doctor-diffusers-flex-missing = diffusers के flex बैकएंड को CUDA के साथ torch 2.5 या नया चाहिए।
@@ -228,7 +230,7 @@ doctor-vmap-index = mod Python list को index करता है, int() य�
     .fix = list को कैप्चर टेंसर बनाएँ (doc = torch.tensor(list)) और उसे index करें; & | ~ और torch.where लें; `maskloom check FILE.py` पंक्ति बताता है और बदला रूप दिखाता है
 doctor-reshape-lost-heads = टेंसर को उसके तत्वों से कम तत्वों में reshape किया गया। variable-length अटेंशन में हेड का अक्ष अक्सर खो जाता है, जब बैच में अलग लंबाई के caption हों।
     .fix = बैच 1 लें, या ट्रेनर का split attention (--split_attn); भागफल हेड की संख्या हो तो आउटपुट हेड के अक्ष के बिना reshape हुआ
-doctor-cuda-runtime-library = extension का wheel torch से अलग CUDA के लिए बना है: libcudart.so.12 CUDA 12 की है, +cu130 वाला torch CUDA 13 की लाता है।
+doctor-cuda-runtime-library = extension का wheel torch से अलग CUDA के लिए बना है। `.so.` के पीछे की संख्या wheel की है (libcudart.so.12: CUDA 12, libcudart.so.13: CUDA 13), torch के version में `+cu` के पीछे की संख्या torch की है (+cu126: CUDA 12, +cu130: CUDA 13)।
     .fix = torch के CUDA के लिए बना wheel (python -c "import torch; print(torch.version.cuda)"), hub कर्नल (flash-attn-hub), या दूसरे CUDA का torch इंस्टॉल करें
 doctor-wheel-not-found = flash-attn के इस संस्करण में आपके torch और Python की जोड़ी का wheel नहीं; 2.8.3 में torch 2.9.1+cu130 और Python 3.13 का नहीं है।
     .fix = FLASH_ATTENTION_FORCE_BUILD=TRUE TORCH_CUDA_ARCH_LIST="9.0" pip install flash-attn --no-build-isolation, या hub कर्नल, या sdpa
@@ -242,8 +244,8 @@ doctor-flash-3-unpack = FlashAttention-3 अब logsumexp माँगने प
     .fix = diffusers अपग्रेड करें, या `_flash_3_hub` (flash-attn-3-hub) लें, जिसके कर्नल का संस्करण तय है
 doctor-flash-backward-tiles = Hopper पर FlashAttention-4 का backward pass अपनी टाइल ख़ुद चुनता है (head_dim 192 पर 96 चौड़ी), और 128 का BlockMask उस पर नहीं बैठता।
     .fix = मास्क BLOCK_SIZE=(128, 96) से बनाएँ, या kernel_options={"{"}"BACKEND": "TRITON"{"}"}, या Maskloom के निर्यात किए कर्नल
-doctor-deterministic-flash = ब्लॉक मास्क के साथ deterministic backward pass केवल Blackwell पर है। Hopper पर एक प्रस्तावित रूप 16k टोकन पर 5.33x लेता है।
-    .fix = Hopper पर Maskloom के कर्नल के साथ --deterministic लें (`maskloom run --pass both --deterministic` क़ीमत दिखाता है), या उसके बिना चलें
+doctor-deterministic-flash = FlashAttention-4 में ब्लॉक मास्क के साथ deterministic backward pass केवल Blackwell पर है। Hopper पर एक प्रस्तावित रूप 16k टोकन पर 5.33x लेता है।
+    .fix = Hopper पर PyTorch के संदेश के अनुसार kernel_options={"{"}"BACKEND": "TRITON"{"}"} लें, या Maskloom के कर्नल के साथ --deterministic (`maskloom run --pass both --deterministic` क़ीमत दिखाता है), या उसके बिना चलें
 doctor-negative-sparsity = 2.15 से पहले का PyTorch पूरे ब्लॉक की सेल को अनुक्रम की सेल से भाग देता है, इसलिए अपने ब्लॉक से छोटा अनुक्रम ऋणात्मक sparsity छापता है। 2.15 ब्लॉक गिनता है।
     .fix = मास्क में कोई ग़लती नहीं; `maskloom blocks` सेल का हिस्सा और दोनों संस्करणों की संख्याएँ छापता है
 doctor-causal-flag-and-mask = कॉल मास्क और is_causal=True दोनों देती है। PyTorch का SDPA दोनों नहीं लेता। diffusers का flex बैकएंड बिना मास्क is_causal=True पर पूरे अटेंशन की गणना करता है, और उसके साथ आया घना मास्क चुपचाप हटा देता है।
@@ -488,3 +490,11 @@ doctor-rocm-experimental = इस AMD कार्ड पर PyTorch का fuse
     .fix = Python शुरू होने से पहले export TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1; एक क़दम की तुलना उसके साथ और उसके बिना करें
 doctor-model-takes-no-block-mask = मॉडल के forward में यह पैरामीटर नहीं: transformers और diffusers के मॉडल attention_mask लेते हैं, और BlockMask तभी आगे देते हैं जब flex_attention बुलाएँ।
     .fix = attn_implementation="flex_attention" के साथ attention_mask=block_mask (transformers); या निर्यात के adapter का use(model)
+doctor-torch-missing = जो Python चल रहा है उसमें PyTorch नहीं है: वह दूसरे environment में इंस्टॉल हुआ, या कहीं नहीं। अगर `torch` के बाद बिंदु और दूसरा नाम है, तो PyTorch है और उसमें वह हिस्सा नहीं: वह कोड से अलग release है।
+    .fix = कोड चलाने वाले Python से python -m pip install torch; Maskloom के `torch:*` बैकएंड का Python `maskloom doctor` बताता है, और दूसरा MASKLOOM_PYTHON या --python से दें
+doctor-maskloom-missing = जो Python चल रहा है उसे Maskloom का एक मॉड्यूल नहीं मिलता। अकेला प्रोग्राम मॉड्यूल `maskloom` नहीं लाता। `maskloom._native` तब नहीं मिलता जब Python checkout के फ़ोल्डर `python` में चले, जिसके source वह import करता है; `maskloom_sidecar` निर्यात के फ़ोल्डर `sidecar` में है।
+    .fix = Maskloom के checkout में कोड चलाने वाले Python से python -m pip install . करें, और कोड दूसरे फ़ोल्डर में चलाएँ; sidecar के लिए PYTHONPATH=EXPORT/sidecar
+doctor-packed-beside-mask = transformers फिर से शुरू होने वाले position_ids में pack किए नमूने केवल तब खोजता है जब attention_mask None हो और cache न हो। साथ में 2-D मास्क हो, चाहे सब 1 हों, तो मास्क सिर्फ़ causal है, और हर नमूना पहले वालों को देखता है।
+    .fix = attention_mask न दें, या 4-D मास्क या दस्तावेज़ों का BlockMask दें, जो जैसा है वैसा लिया जाता है: प्रीसेट `packed_documents`; `maskloom compare` अलग खानों को गिनता है
+doctor-flex-cuda-graphs = CUDA graphs (mode="reduce-overhead") में कंपाइल किया function जो लौटाता है उस पर उसका अगला रन लिख देता है: कंपाइल किए create_block_mask का BlockMask अगले चरण तक नहीं टिकता। जो graph आप ख़ुद capture करते हैं वह capture के समय का मास्क पढ़ता रहता है: किसी call के लिए नया बना ब्लॉक मास्क graph में नहीं है।
+    .fix = मास्क कंपाइल किए function के बाहर बनाएँ, mode="reduce-overhead" के बिना, और उसके टेंसर हर चरण में एक ही जगह रखें; हर चरण से पहले torch.compiler.cudagraph_mark_step_begin(); या mode="default" (SimpleTuner: "dynamo_mode": "default")

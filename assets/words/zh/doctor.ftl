@@ -8,6 +8,8 @@ explain-lost = { $sum } = { $factor }：丢掉了一个这么长的轴，例如�
 explain-uneven = { $sum } = { $factor }，不是整数：长度不同
 explain-unknown = 不认识这条消息，也没有相近的已知消息。
 explain-unknown-do = 运行 `maskloom doctor`，它检查驱动、NVRTC、Python 和显示
+explain-own = 这是 Maskloom 自己的消息：代码后面的文字说明哪里不对。
+explain-own-do = 按消息下面 `help:` 那一行说的做
 explain-similar = 不认识这条消息。最相近的已知消息：
 
 doctor-diffusers-flex-missing = diffusers 的 flex 后端需要 torch 2.5 或更新版本，并带 CUDA。
@@ -228,7 +230,7 @@ doctor-vmap-index = mod 索引 Python 列表、调用 int() 或 .item()，或对
     .fix = 把列表变成捕获的张量（doc = torch.tensor(list)）再索引它；使用 & | ~ 和 torch.where；`maskloom check FILE.py` 写出行号并显示改写
 doctor-reshape-lost-heads = 张量被重塑成比它的元素更少的形状。在变长注意力中，当一个批里的描述长度不同时，常常丢掉头这个轴。
     .fix = 使用批 1，或训练器的拆分注意力（--split_attn）；如果商等于头数，就是输出重塑时少了头这个轴
-doctor-cuda-runtime-library = 扩展的 wheel 所用的 CUDA 与 torch 的不同：libcudart.so.12 属于 CUDA 12，带 +cu130 的 torch 自带 CUDA 13 的库。
+doctor-cuda-runtime-library = 扩展的 wheel 所用的 CUDA 与 torch 的不同。`.so.` 后面的数字是 wheel 的（libcudart.so.12：CUDA 12，libcudart.so.13：CUDA 13），torch 版本里 `+cu` 后面的数字是 torch 的（+cu126：CUDA 12，+cu130：CUDA 13）。
     .fix = 安装为 torch 的 CUDA 构建的 wheel（python -c "import torch; print(torch.version.cuda)"）、hub 内核（flash-attn-hub），或使用另一个 CUDA 的 torch
 doctor-wheel-not-found = 这个版本的 flash-attn 没有适合您的 torch 和 Python 的 wheel；2.8.3 没有 torch 2.9.1+cu130 与 Python 3.13 的。
     .fix = FLASH_ATTENTION_FORCE_BUILD=TRUE TORCH_CUDA_ARCH_LIST="9.0" pip install flash-attn --no-build-isolation，或 hub 内核，或 sdpa
@@ -242,8 +244,8 @@ doctor-flash-3-unpack = FlashAttention-3 只有在要求时才返回 logsumexp�
     .fix = 升级 diffusers，或使用 `_flash_3_hub`（flash-attn-3-hub），它的内核版本是固定的
 doctor-flash-backward-tiles = FlashAttention-4 在 Hopper 上的反向计算自己选择 tile（head_dim 192 时宽 96），128 的 BlockMask 与它不合。
     .fix = 用 BLOCK_SIZE=(128, 96) 创建掩码，或 kernel_options={"{"}"BACKEND": "TRITON"{"}"}，或 Maskloom 导出的内核
-doctor-deterministic-flash = 带块掩码的确定性反向计算只在 Blackwell 上有。在 Hopper 上，一个提议中的版本在 16k token 时耗时为 5.33x。
-    .fix = 在 Hopper 上用 --deterministic 和 Maskloom 的内核（`maskloom run --pass both --deterministic` 显示代价），或者不用
+doctor-deterministic-flash = 在 FlashAttention-4 里，带块掩码的确定性反向计算只在 Blackwell 上有。在 Hopper 上，一个提议中的版本在 16k token 时耗时为 5.33x。
+    .fix = 在 Hopper 上按 PyTorch 的消息用 kernel_options={"{"}"BACKEND": "TRITON"{"}"}，或用 --deterministic 和 Maskloom 的内核（`maskloom run --pass both --deterministic` 显示代价），或者不用
 doctor-negative-sparsity = 2.15 之前的 PyTorch 用整块的单元格数除以序列的单元格数，因此比块还短的序列会印出负的稀疏度。2.15 数的是块。
     .fix = 掩码没有问题；`maskloom blocks` 印出单元格的份额和两个版本的数字
 doctor-causal-flag-and-mask = 一次调用同时传入掩码和 is_causal=True。PyTorch 的 SDPA 拒绝两者并用。diffusers 的 flex 后端对不带掩码的 is_causal=True 计算完整注意力，并且不声不响地丢弃随它而来的稠密掩码。
@@ -488,3 +490,11 @@ doctor-rocm-experimental = 在这块 AMD 显卡上，PyTorch 的融合注意力�
     .fix = 在 Python 启动前 export TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL=1；比较有无它的一步
 doctor-model-takes-no-block-mask = 模型的 forward 没有这个参数：transformers 和 diffusers 的模型接受 attention_mask，只有调用 flex_attention 时才传递 BlockMask。
     .fix = attention_mask=block_mask 配 attn_implementation="flex_attention"（transformers）；或导出的适配器的 use(model)
+doctor-torch-missing = 正在运行的 Python 里没有 PyTorch：它装在另一个环境里，或者根本没装。如果 `torch` 后面还有点和别的名字，那么 PyTorch 在，但缺这一部分：它的版本与代码所用的不同。
+    .fix = 用运行代码的那个 Python 执行 python -m pip install torch；Maskloom 的 `torch:*` 后端用哪个 Python，`maskloom doctor` 会写明，MASKLOOM_PYTHON 或 --python 指定另一个
+doctor-maskloom-missing = 正在运行的 Python 找不到 Maskloom 的一个模块。单有程序并不带来模块 `maskloom`。在检出的文件夹 `python` 里运行 Python 时会缺 `maskloom._native`，因为它导入的是那里的源码；`maskloom_sidecar` 在导出的文件夹 `sidecar` 里。
+    .fix = 在 Maskloom 的检出里用运行代码的那个 Python 执行 python -m pip install .，然后在别的文件夹里运行；sidecar 则设 PYTHONPATH=EXPORT/sidecar
+doctor-packed-beside-mask = 只有 attention_mask 为 None 且没有缓存时，transformers 才会在重新从头计数的 position_ids 里寻找打包的样本。旁边有 2 维掩码时，哪怕全是 1，掩码也只是普通的因果掩码，每个样本都会看到前面的样本。
+    .fix = 不传 attention_mask，或传 4 维掩码或文档的 BlockMask，它们会被原样采用：预设 `packed_documents`；`maskloom compare` 数出不同的单元格
+doctor-flex-cuda-graphs = 在 CUDA graphs（mode="reduce-overhead"）下，编译的函数返回的东西会被它的下一次运行覆盖：编译的 create_block_mask 给出的 BlockMask 留不到下一步。您自己捕获的图一直读捕获时的掩码：为某次调用新建的块掩码不在图里。
+    .fix = 在编译的函数之外创建掩码，不用 mode="reduce-overhead"，并让它的张量在所有步骤中留在原处；在每步之前调用 torch.compiler.cudagraph_mark_step_begin()；或用 mode="default"（SimpleTuner："dynamo_mode": "default"）

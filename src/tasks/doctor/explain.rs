@@ -3,9 +3,9 @@
 //! Invariant: an entry matches if the words of one of its patterns are in the text; unknown text gets near entries, marked as
 //! guesses, or none if none is near. Must not know the machine.
 
-use super::matching::{Text, plain, synonyms, words};
+use super::matching::{Text, plain, synonyms, without_folders, words};
 pub use super::messages::{Entry, checked};
-use super::{flex, installs, libraries, messages, models, reports, training};
+use super::{flex, installs, libraries, messages, models, own, reports, training};
 use crate::base::nearest::one_slip;
 use crate::words::Words;
 use std::collections::{BTreeSet, HashMap};
@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 /// The result of an explanation.
 #[derive(Clone, Debug)]
 pub enum Explanation {
-    /// These entries match, the one that says most about the text first.
+    /// These entries match, the one that says most about the text first; or they are codes of Maskloom's own messages.
     Known(Vec<&'static Entry>),
     /// None matches; these share the most words, nearest first. May be empty.
     Nearest(Vec<&'static Entry>),
@@ -35,16 +35,23 @@ fn all() -> impl Iterator<Item = &'static Entry> {
     .flatten()
 }
 
-/// Looks a text up.
+/// Looks a text up. The folders of its paths count only where nothing else is known.
 pub fn explain(text: &str) -> Explanation {
-    let mut known = matching(text, &Text::new(text));
-    if known.is_empty() {
-        known = matching(text, &Text::mended(text, slip));
-    }
-    if !known.is_empty() {
+    let bare = without_folders(text);
+    let whole = Some(text).filter(|text| *text != bare);
+    let exact = |said: &str| matching(text, &Text::new(said));
+    let mended = |said: &str| matching(text, &Text::mended(said, slip));
+    let looks: [&dyn Fn() -> Vec<&'static Entry>; 5] = [
+        &|| exact(&bare),
+        &|| own::messages(text),
+        &|| whole.map(exact).unwrap_or_default(),
+        &|| mended(&bare),
+        &|| whole.map(mended).unwrap_or_default(),
+    ];
+    if let Some(known) = looks.iter().map(|look| look()).find(|known| !known.is_empty()) {
         return Explanation::Known(known);
     }
-    let asked = telling(text);
+    let asked = telling(&bare);
     let mut scored: Vec<(f64, &Entry)> = all().map(|e| (likeness(&asked, e), e)).collect();
     scored.retain(|(score, _)| *score > LIKE);
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -148,7 +155,12 @@ pub fn render(text: &str, words: &'static Words) -> String {
     let wide = labels.iter().map(|label| columns(label)).max().unwrap_or_default();
     let [means, does, as_of, here] = labels.map(|label| format!("  {label}{} ", " ".repeat(wide - columns(label))));
     let one = |e: &Entry| {
-        let (cause, fix) = words.explanation(e.code).unwrap_or((e.cause, e.fix));
+        let (cause, fix) = if own::is_own(e) {
+            (words.reported(e.code, words.text("explain-own")), words.text("explain-own-do"))
+        } else {
+            let (cause, fix) = words.explanation(e.code).unwrap_or((e.cause, e.fix));
+            (cause.to_string(), fix)
+        };
         format!("{}\n{means}{cause}\n{does}{fix}\n{as_of}{}\n", e.code, checked(e))
     };
     match explain(text) {

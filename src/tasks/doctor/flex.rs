@@ -128,6 +128,22 @@ pub(super) static MESSAGES: &[Entry] = &[
         "PyTorch 2; run",
     ),
     reported(
+        "flex-cuda-graphs",
+        &[
+            "accessing tensor output of CUDAGraphs that has been overwritten",
+            "tensor output of CUDA graphs & overwritten",
+            "flex & reduce-overhead",
+            "block mask & reduce-overhead",
+            "flex_attention & CUDA graph",
+            "flex_attention & cudagraphs",
+            "block mask & CUDA graph",
+            "block mask & cudagraphs",
+        ],
+        "What a compiled function returns under CUDA graphs (mode=\"reduce-overhead\") is overwritten by its next run: a BlockMask from a compiled create_block_mask does not last into the next step. A graph that you capture yourself goes on reading the mask of its capture: a block mask that is made anew for a call is not in the graph.",
+        "make the mask outside of the compiled function, without mode=\"reduce-overhead\", and keep its tensors in one place for all steps; torch.compiler.cudagraph_mark_step_begin() before each step; or mode=\"default\" (SimpleTuner: \"dynamo_mode\": \"default\")",
+        "PyTorch 2.15; its text and vllm#25256, read",
+    ),
+    reported(
         "linear-dtype",
         &[
             "mat1 and mat2 must have the same dtype",

@@ -45,6 +45,20 @@ pub(super) static MESSAGES: &[Entry] = &[
         USERS,
     ),
     reported(
+        "torch-missing",
+        &["No module named torch", "PyTorch is not installed", "PyTorch was not found", "Python has no torch"],
+        "The Python that runs has no PyTorch: it was installed into another environment, or nowhere. If a dot and a further name follow `torch`, PyTorch is there and lacks that part: it is another release than the code is for.",
+        "python -m pip install torch, with the Python that runs the code; for Maskloom's `torch:*` backends `maskloom doctor` names that Python, and MASKLOOM_PYTHON or --python another one",
+        "PyTorch 2, Python 3; run",
+    ),
+    reported(
+        "maskloom-missing",
+        &["No module named maskloom", "maskloom is not installed", "Python has no maskloom", "cannot import maskloom"],
+        "The Python that runs cannot find a module of Maskloom. The program alone does not bring the module `maskloom`. `maskloom._native` is missing where Python runs in the checkout's folder `python`, whose sources it imports; `maskloom_sidecar` lies in the folder `sidecar` of an export.",
+        "python -m pip install . in a checkout of Maskloom, with the Python that runs the code, and run it in another folder; for the sidecar PYTHONPATH=EXPORT/sidecar",
+        "Maskloom 0.1.0, Python 3; run",
+    ),
+    reported(
         "build-without-isolation",
         &[
             "No module named torch & flash",
@@ -54,6 +68,7 @@ pub(super) static MESSAGES: &[Entry] = &[
             "no module named psutil & flash",
             "no module named wheel & flash",
             "No module named torch & build",
+            "building wheel for flash & ModuleNotFoundError & torch",
         ],
         "pip builds the extension in an environment of its own, where torch is not installed.",
         "pip install torch packaging ninja psutil wheel first, then pip install flash-attn --no-build-isolation",

@@ -506,4 +506,21 @@ pub(super) static MESSAGES: &[Entry] = &[
         "pass position_ids that begin again and no 2-D attention_mask (transformers then finds the borders), flash_attention_2 with variable lengths, or the preset `packed_documents` as BlockMask",
         "transformers 5.24, text read; trl and axolotl, users' words",
     ),
+    reported(
+        "packed-beside-mask",
+        &[
+            "position_ids & 2-D attention_mask",
+            "position_ids & 2D attention_mask",
+            "position_ids & 2-D mask",
+            "position_ids & 2D mask",
+            "position_ids & attention_mask of ones",
+            "position_ids & all-ones attention_mask",
+            "position_ids & packed samples & attention_mask",
+            "position_ids & packed sequences & attention_mask",
+            "position_ids & packed & causal mask",
+        ],
+        "transformers looks for packed samples in position_ids that begin again only where attention_mask is None and nothing is cached. With a 2-D mask beside them, one of ones too, the mask is plain causal, and each sample sees the ones before it.",
+        "leave attention_mask out, or pass a 4-D mask or a BlockMask of the documents, which is taken as it is: preset `packed_documents`; `maskloom compare` counts the cells that differ",
+        "transformers 5.24; its text and transformers#46634, read",
+    ),
 ];

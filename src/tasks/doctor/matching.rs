@@ -137,7 +137,8 @@ pub(super) fn plain(text: &str) -> String {
 /// The words of a text, in a common form: lower case, without endings, without words that say nothing, synonyms by one
 /// name. `#` stays.
 pub(super) fn words(text: &str) -> Vec<String> {
-    let lower = uncoloured(text).to_lowercase().replace("head size", "head dim").replace('’', "'");
+    let lower = uncoloured(text).to_lowercase().replace('’', "'");
+    let lower = lower.replace("head size", "head dim").replace("head_size", "head dim");
     let lower = lower.replace("n't ", " not ").replace("headdim", "head dim").replace("data type", "dtype");
     let lower = divided(&lower);
     let split = lower.split(|c: char| !(c.is_alphanumeric() || c == '#'));
@@ -148,6 +149,21 @@ pub(super) fn words(text: &str) -> Vec<String> {
             None => vec![stem(word)],
         })
         .collect()
+}
+
+/// The text without the folders of its paths, `x.so` for `/home/me/.cache/hub/x.so`: where a file lies is not what the message says.
+pub(super) fn without_folders(text: &str) -> String {
+    let text = uncoloured(text);
+    let ends = |c: char| !c.is_ascii() || c.is_whitespace() || "'\"`()[]{}<>,;=|".contains(c);
+    let name = |piece: &'_ str| piece.rfind(['/', '\\']).filter(|_| is_path(piece)).map_or(0, |at| at + 1);
+    text.split_inclusive(ends).map(|piece| &piece[name(piece)..]).collect()
+}
+
+/// Whether a word is a path from the root, a drive, the home folder or the current one.
+fn is_path(word: &str) -> bool {
+    let drive = |rest: &str| rest.starts_with(":\\") || rest.starts_with(":/");
+    let named = word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.get(1..).is_some_and(drive);
+    named || ["/", "~/", "./", "../"].iter().any(|start| word.starts_with(start))
 }
 
 /// The text without a terminal's colours, `ESC [ 3 1 m`, whose letters would stand against the first word.
@@ -263,6 +279,24 @@ mod tests {
         check("\u{1b}[1;31mé", "1 31m", false);
         check("", "x", false);
         check("x", "", false);
+    }
+
+    /// Names of files stay, and what only looks like a path.
+    #[test]
+    fn folders_are_no_part_of_a_message() {
+        for (text, want) in [
+            ("Kernel at /home/me/.cache/hub/x does not have build", "Kernel at x does not have build"),
+            ("File \"C:\\a\\sageattention\\core.py\", line 82", "File \"core.py\", line 82"),
+            ("/x/flash_attn_2_cuda.so: undefined symbol", "flash_attn_2_cuda.so: undefined symbol"),
+            ("错误在~/.triton/cache/a.json中", "错误在a.json中"),
+            ("CC=/usr/bin/gcc-12 ./run", "CC=gcc-12 run"),
+            ("\u{1b}[31m/home/me/.cache/x\u{1b}[0m", " x "),
+            ("kernels-community/flash-attn2 at https://x.y/z", "kernels-community/flash-attn2 at https://x.y/z"),
+            ("q/k/v must be greater than 0 / key", "q/k/v must be greater than 0  key"),
+            ("", ""),
+        ] {
+            assert_eq!(without_folders(text), want);
+        }
     }
 
     /// A page of a megabyte ends, whatever repeats in it.

@@ -396,7 +396,7 @@ pub(super) static MESSAGES: &[Entry] = &[
     ),
     entry(
         "block-mask-sliced",
-        &["Cannot use mask_mod from a sliced BlockMask"],
+        &["Cannot use mask_mod from a sliced BlockMask", "mask_mod & sliced BlockMask", "mask_mod & slicing BlockMask"],
         "Slicing a BlockMask drops its mask_mod.",
         "set it again from the original mask: part.mask_mod = block_mask.mask_mod, shifted by the slice's first query",
     ),

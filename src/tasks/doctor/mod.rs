@@ -11,6 +11,7 @@ mod matching;
 pub mod mend;
 mod messages;
 mod models;
+mod own;
 mod reports;
 mod training;
 

@@ -146,7 +146,84 @@ const PRINTED: &[(&str, &str)] = &[
         "rocm-experimental",
     ),
     ("TypeError: WanModel.forward() got an unexpected keyword argument 'block_mask'", "model-takes-no-block-mask"),
+    // a path decides nothing
+    (
+        "FileNotFoundError: Kernel at /home/me/.cache/hub/x does not have build: torch28-cxx11-cu128-x86_64-linux",
+        "hub-kernel-stale",
+    ),
+    (
+        "Kernel at ~/.cache/huggingface/hub/models--kernels-community--flash-attn2/snapshots/3f0a does not have build: torch29-cxx11-cu130-x86_64-linux",
+        "hub-kernel-stale",
+    ),
+    ("OSError: [Errno 13] Permission denied: '/home/me/.triton/cache/k1'", "read-only-cache"),
+    ("kernel_root: ~/.cache/torch/kernels", "kernel-folder"),
+    // the same causes in other words
+    ("'BlockMask' has no attribute 'dtype'", "block-mask-arithmetic"),
+    ("AttributeError: BlockMask doesn't have the attribute `ndim`", "block-mask-arithmetic"),
+    ("Requires Flash-Attention >=2.7.1,<=2.7.4 but 2.8.3 is installed", "xformers-flash-version"),
+    ("xformers requires flash-attn >=2.7.1, <=2.8.2, but 2.8.3.post1 is installed", "xformers-flash-version"),
+    ("head dim must be one of [64, 96, 128]", "sage-head-dim"),
+    ("AssertionError: head_size must be in (64, 96, 128), got 40", "sage-head-dim"),
+    ("AssertionError: varlen only support head_dim [64, 128].", "sage-head-dim"),
+    ("flex_attention doesn't support nested tensors", "nested-tensor"),
+    (
+        "NotImplementedError: flex_attention does not support NestedTensor inputs, including torch.compile(flex_attention) with jagged NestedTensor inputs.",
+        "nested-tensor",
+    ),
+    ("nested tensors are not supported by flex_attention", "nested-tensor"),
+    ("mask_mod is not defined for a sliced BlockMask", "block-mask-sliced"),
+    ("RuntimeError: Cannot use mask_mod from a sliced BlockMask", "block-mask-sliced"),
+    ("after slicing the BlockMask its mask_mod raises an error", "block-mask-sliced"),
+    ("deterministic backward requires SM100", "deterministic-flash"),
+    (
+        "NotImplementedError: Deterministic backward for flex_attention with block_mask and BACKEND='FLASH' requires SM100+ (compute capability >= 10.0). Use BACKEND='TRITON' for deterministic backward on older architectures.",
+        "deterministic-flash",
+    ),
+    ("the deterministic backward pass needs compute capability 10.0", "deterministic-flash"),
+    ("FA4 backward refuses head dim 192 with BLOCK_SIZE 128", "flash-backward-tiles"),
+    ("ValueError: Block sparsity requires sparse_block_size[1]=128 to match tile_n=96.", "flash-backward-tiles"),
+    ("ValueError: Block sparsity expects sparse_block_size[1]=96 for kv_subtile_factor=1.", "flash-backward-tiles"),
+    (
+        "ValueError: Block sparsity expects sparse_block_size[1] to be a multiple of tile_n=96; got 128.",
+        "flash-backward-tiles",
+    ),
+    (
+        "RuntimeError: Error: accessing tensor output of CUDAGraphs that has been overwritten by a subsequent run. Stack trace: File \"/x/torch/nn/attention/flex_attention.py\", line 903, in create_block_mask",
+        "flex-cuda-graphs",
+    ),
+    ("flex_attention under torch.compile(mode=\"reduce-overhead\") sees an old mask", "flex-cuda-graphs"),
+    (
+        "{\"attention_mechanism\": \"flex\", \"dynamo_backend\": \"inductor\", \"dynamo_mode\": \"reduce-overhead\"}",
+        "flex-cuda-graphs",
+    ),
+    ("a BlockMask and CUDA graphs: the mask never changes", "flex-cuda-graphs"),
+    ("ModuleNotFoundError: No module named 'torch'", "torch-missing"),
+    ("No module named torch", "torch-missing"),
+    ("PyTorch is not installed in this environment", "torch-missing"),
+    ("Building wheel for flash-attn: ModuleNotFoundError: No module named 'torch'", "build-without-isolation"),
+    ("ModuleNotFoundError: No module named 'maskloom'", "maskloom-missing"),
+    ("No module named 'maskloom._native'", "maskloom-missing"),
+    ("maskloom isn't installed in this kernel", "maskloom-missing"),
+    ("libcudart.so.13: cannot open shared object file", "cuda-runtime-library"),
+    ("libcudart.so.13 not found while importing flash_attn_2_cuda", "cuda-runtime-library"),
+    ("position_ids 0..5, 0..3 with a 2-D attention_mask: plain causal is used", "packed-beside-mask"),
+    (
+        "two packed samples with restarting position_ids and an attention_mask of ones see each other",
+        "packed-beside-mask",
+    ),
 ];
+
+/// Words that programs print beside their own messages, and that explain nothing.
+#[test]
+fn a_notice_about_linux_is_none_about_hub_kernels() {
+    let notice = "Detected kernel version 4.18.0, which is below the recommended minimum of 5.5.0; this can cause the process to hang.";
+    assert!(matches!(explain(notice), Explanation::Nearest(_)), "{:?}", explain(notice));
+    let Explanation::Known(found) = explain(PRINTED.iter().find(|(_, code)| *code == "hub-kernel-stale").unwrap().0)
+    else {
+        panic!("known")
+    };
+    assert_eq!(found.iter().map(|e| e.code).collect::<Vec<_>>(), ["hub-kernel-stale"]);
+}
 
 #[test]
 fn printed_messages_are_explained_by_their_own_entry_first() {

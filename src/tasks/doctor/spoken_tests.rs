@@ -2,7 +2,7 @@
 //!
 //! Invariant: what a user types or compares stays as it is. Must not know patterns.
 
-use super::{all, render};
+use super::{Explanation, all, explain, render};
 use crate::words::{Language, Words};
 use std::collections::BTreeSet;
 
@@ -81,6 +81,41 @@ fn a_message_inside_text_of_any_language_is_found_and_answered_in_the_users() {
     }
     let unknown = render("qwertyuiop", Words::of(Language::Spanish));
     assert!(unknown.starts_with("Este mensaje es desconocido") && unknown.contains("maskloom doctor"), "{unknown}");
+}
+
+/// A message of Maskloom itself says what is wrong; the answer says where, and begins with the sentence of its code.
+#[test]
+fn codes_of_maskloom_are_told_as_its_own_messages() {
+    let printed = "error[cannot-read]: cannot read /home/me/.cache/torch/kernels/q.npy: denied\n  help: check the path";
+    for text in [
+        "cannot-read",
+        "error[cannot-read]: ...",
+        printed,
+        "\u{1b}[31merror\u{1b}[0m[cannot-read]: x",
+        "见[cannot-read]",
+    ] {
+        let Explanation::Known(found) = explain(text) else { panic!("{text}") };
+        assert_eq!(found.iter().map(|e| e.code).collect::<Vec<_>>(), ["cannot-read"], "{text}");
+        for (language, want) in [
+            (Language::English, "cannot-read\n  means: A message of Maskloom itself: the text behind the code"),
+            (Language::Chinese, "  含义： 文件无法读取。 这是 Maskloom 自己的消息"),
+            (Language::Spanish, "significa: El archivo no se puede leer. Es un mensaje del propio Maskloom"),
+            (Language::Hindi, "फ़ाइल पढ़ी नहीं जा सकती। यह Maskloom का अपना संदेश है"),
+        ] {
+            let reported = render(text, Words::of(language));
+            assert!(reported.contains(want) && reported.contains("`help:`"), "{reported}");
+        }
+    }
+    let codes = |text: &str| match explain(text) {
+        Explanation::Known(found) => found.iter().map(|e| e.code).collect(),
+        Explanation::Nearest(_) => Vec::new(),
+    };
+    assert_eq!(codes("no-such-file"), ["no-such-file"]);
+    assert_eq!(codes("mod.py:2:9: error[syntax]: x\nwarning[config-untrained]: y"), ["syntax", "config-untrained"]);
+    // entries of other messages stand before it, and one word in brackets is an index
+    assert_eq!(codes("error[nvrtc-missing]: NVRTC was not found"), ["nvrtc-missing"]);
+    assert!(codes("x[heads] = t[design] and no [end").is_empty());
+    assert!(codes("[[[[ no-such-filer ]").is_empty());
 }
 
 /// Labels stand under each other, whatever their letters are wide.

@@ -20,7 +20,13 @@ pub(super) static MESSAGES: &[Entry] = &[
     ),
     entry(
         "hub-kernels-version",
-        &["kernels version", "`kernels` is not installed", "kernels>="],
+        &[
+            "kernels version & hub",
+            "need kernels version",
+            "`kernels` is not installed",
+            "requires kernels>=#",
+            "install kernels>=#",
+        ],
         "Backends with names ending in -hub download their kernels through the package `kernels`. It is missing or too old.",
         "pip install -U kernels; or choose a backend that needs no download (`diffusers`, which is SDPA)",
     ),
