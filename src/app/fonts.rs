@@ -99,6 +99,7 @@ fn folders() -> Vec<PathBuf> {
         let home = dirs.home_dir();
         all.extend([".local/share/fonts", ".fonts", "Library/Fonts"].map(|below| home.join(below)));
     }
+    all.extend(std::env::var_os("XDG_DATA_HOME").map(|data| PathBuf::from(data).join("fonts")));
     all.extend(std::env::var_os("WINDIR").map(|windows| PathBuf::from(windows).join("Fonts")));
     all
 }

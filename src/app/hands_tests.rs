@@ -230,3 +230,19 @@ fn a_race_of_a_lesson_leaves_it_in_front_and_workspaces_lead_back() {
     window.run_steps(4);
     assert_eq!(state(&window).view.workspace, Workspace::Learn);
 }
+
+/// What stood in a field was cut at the first letter before: `8k` made a document of 8 tokens.
+#[test]
+fn lengths_are_typed_as_they_are_written() {
+    let mut window = window(None);
+    for (typed, tokens) in [("8k", 8192), ("1_024", 1024), ("4k5", 1024), ("2K", 2048)] {
+        window.get_by_label_contains("extent 1 of").click();
+        window.run_steps(2);
+        command(&mut window, Key::A);
+        window.event(egui::Event::Text(typed.into()));
+        window.run_steps(2);
+        window.key_press(Key::Enter);
+        window.run_steps(3);
+        assert_eq!(state(&window).document.axes.q.len(), tokens, "{typed}");
+    }
+}

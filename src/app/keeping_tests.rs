@@ -144,6 +144,21 @@ fn opening_takes_a_new_tab_unless_the_current_one_is_untouched() {
     assert!(!state(&window).is_dirty() && state(&window).path.as_deref() == Some(&*three));
 }
 
+/// The tab that was worked on keeps its place among the others.
+#[test]
+fn a_new_tab_changes_no_order() {
+    let mut window = window(None);
+    rename(&mut window, "A");
+    for new in ["B", "C"] {
+        command(&mut window, Key::T);
+        rename(&mut window, new);
+    }
+    super::act::act(&mut window.state_mut().state, super::action::Action::ShowDocument(1));
+    command(&mut window, Key::T);
+    let waiting = state(&window).parked.iter().map(|tab| tab.document.as_ref().unwrap().name.clone());
+    assert_eq!((waiting.collect::<Vec<_>>(), state(&window).tab), (["A", "B", "C"].map(String::from).to_vec(), 3));
+}
+
 /// A file is remembered by its whole path: the next window may start in another folder.
 #[test]
 fn a_relative_path_is_remembered_whole() {

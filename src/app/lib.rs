@@ -43,6 +43,7 @@ mod editor;
 mod errands;
 mod exporting;
 mod far_jobs;
+mod fields;
 mod file_choices;
 mod fonts;
 mod frame;

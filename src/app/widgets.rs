@@ -5,10 +5,10 @@
 
 use super::action::Actions;
 use super::command::Command;
+use super::fields::drag_of;
 use super::hints::words;
 use super::language::{say, words as spoken};
 use super::theme;
-use crate::base::words::count;
 pub(super) use crate::base::words::{grouped, percent, time as milliseconds};
 use crate::base::{Diagnostic, diagnostic::Severity};
 use crate::words::Words;
@@ -255,8 +255,7 @@ pub(super) fn section(ui: &mut Ui, title: &str) {
 pub(super) fn whole(ui: &mut Ui, name: &str, value: usize, range: std::ops::RangeInclusive<usize>) -> Option<usize> {
     let mut new = value;
     // a value outside the range (from a file) is shown unchanged and reported among the problems
-    let drag = egui::DragValue::new(&mut new).range(range).clamp_existing_to_range(false).speed(0.2);
-    let drag = drag.custom_parser(|text| count(text).map(|n| n as f64).or_else(|| text.trim().parse().ok()));
+    let drag = drag_of(&mut new).range(range).clamp_existing_to_range(false).speed(0.2);
     let changed = ui.add(drag).accessible_name(name).changed();
     (changed && new != value).then_some(new)
 }

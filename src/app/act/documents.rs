@@ -17,8 +17,9 @@ pub(super) fn open(state: &mut State, document: Document) {
     let last = state.parked.len();
     let id = state.next_id();
     let fresh = Parked { document: Some(document), id, ..Parked::default() };
+    let place = state.tab;
     park(state, fresh, |tabs, mine| {
-        tabs.push(mine);
+        tabs.insert(place.min(tabs.len()), mine);
         last + 1
     });
 }

@@ -33,8 +33,8 @@ pub(super) fn paint(painter: &Painter, map: &ScreenFromWorld, scene: &Scene<'_>,
 fn one(painter: &Painter, rect: Rect, scene: &Scene<'_>, [q, kv]: [usize; 2], reason: bool, palette: &Palette) {
     let cell = Cell { b: scene.b as i64, h: scene.h as i64, q_idx: q as i64, kv_idx: kv as i64, score: 0.0 };
     let kept = scene.mask.as_ref().is_none_or(|m| keeps(m, &cell));
-    let bright = kept && matches!(scene.picture, Picture::Blocks | Picture::Mask);
-    let ink = ink(bright, palette);
+    let is_plain = matches!(scene.picture, Picture::Blocks | Picture::Mask);
+    let ink = ink(kept && is_plain, palette);
     // a token's text is next to its number, as far as the cell is wide
     let room = (rect.width() / 6.5) as usize;
     let named = |side: usize, name: &str, token: usize| {
@@ -61,7 +61,13 @@ fn one(painter: &Painter, rect: Rect, scene: &Scene<'_>, [q, kv]: [usize; 2], re
     let top = rect.center().y - step * lines.len() as f32 / 2.0;
     for (at, line) in lines.iter().enumerate() {
         let place = egui::pos2(rect.center().x, top + step * at as f32);
-        painter.text(place, Align2::CENTER_TOP, line, FontId::proportional(size), ink);
+        let text = painter.layout_no_wrap(line.clone(), FontId::proportional(size), ink);
+        let under = Align2::CENTER_TOP.anchor_size(place, text.size());
+        // a map's colours are any: words have a ground of their own there
+        if !is_plain {
+            painter.rect_filled(under.expand(1.0), 2.0, palette.empty);
+        }
+        painter.galley(under.min, text, ink);
     }
 }
 

@@ -175,8 +175,8 @@ pub struct Canvas {
     heat: HeatMap,
     /// The visible part of the mask in the last frame: [q0, q1, kv0, kv1] in tokens.
     seen: [f64; 4],
-    /// The lower right corner of the picture in the last frame, above the minimap.
-    corner: Option<egui::Pos2>,
+    /// The lower right corner of the picture in the last frame, above the minimap, and what is free beside the mask there.
+    corner: Option<(egui::Pos2, f32)>,
     /// The text typed into the field that goes to a cell, while it is open.
     going: Option<String>,
     /// The keys of one query as a picture.
@@ -373,7 +373,9 @@ impl Canvas {
         let base = tiles.key(source, &look);
         let extra = strip.map(|s| s.keys(base, scene.lengths, source.depends(scene.picture))).unwrap_or_default();
         self.seen = map.visible(scene.lengths);
-        self.corner = Some(map.rect.right_bottom() - vec2(10.0, 10.0 + minimap::room(&self.view, map.rect)));
+        let corner = map.rect.right_bottom() - vec2(10.0, 10.0 + minimap::room(&self.view, map.rect));
+        let mask = map.rect_of([0.0, scene.lengths.q_len as f64], [0.0, scene.lengths.kv_len as f64]);
+        self.corner = Some((corner, corner.x - mask.right().max(map.rect.left()) - 10.0));
         if scene.picture.is_numbers() {
             tiles.paint(&painter, source, &look, &extra, probe);
             painter.rect_filled(map.rect, 0.0, palette.outside);
@@ -438,8 +440,8 @@ impl Canvas {
         if self.by_keyboard { Some(map.rect.center()) } else { ui.input(|i| i.pointer.hover_pos()) }
     }
 
-    /// Where messages cover the least: the lower right corner of the picture, above the minimap.
-    pub fn margin(&self) -> Option<egui::Pos2> {
+    /// Where messages cover the least: the lower right corner of the picture, above the minimap; and the points beside the mask there.
+    pub fn margin(&self) -> Option<(egui::Pos2, f32)> {
         self.corner
     }
 

@@ -122,7 +122,7 @@ impl Canvas {
             self.hovered = hovered;
             events.push(CanvasEvent::Hovered(hovered));
         }
-        self.corner = Some(body.right_bottom());
+        self.corner = Some((body.right_bottom(), 0.0));
         self.patches.line(ui, line, scene, hovered, &source);
         events
     }

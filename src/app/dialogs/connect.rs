@@ -5,6 +5,7 @@
 
 use super::{Action, Actions, Next, State, buttons_or, title};
 use crate::app::drafts::connect::ConnectDialog;
+use crate::app::fields::drag_of;
 use crate::app::language::{place, say, say_with};
 use crate::app::session::JobKind;
 use crate::app::widgets::diagnostic_below;
@@ -58,7 +59,7 @@ pub(super) fn show(ui: &mut Ui, state: &State, dialog: &mut ConnectDialog, actio
     });
     ui.horizontal(|ui| {
         ui.label(say(ui, "connect-give-up"));
-        let drag = egui::DragValue::new(&mut dialog.seconds).range(5..=86_400).suffix(" s");
+        let drag = drag_of(&mut dialog.seconds).range(5..=86_400).suffix(" s");
         ui.add(drag).accessible_name(say(ui, "connect-seconds")).on_hover_text(say(ui, "connect-seconds.tip"));
         ui.weak(say(ui, "connect-without"));
     });

@@ -6,6 +6,7 @@
 use super::generate;
 use crate::app::action::TensorsFor;
 use crate::app::action::{Action, Actions};
+use crate::app::fields::{drag_of, slider_of};
 use crate::app::language::{say, say_with, words};
 use crate::app::literal;
 use crate::app::state::State;
@@ -16,7 +17,7 @@ use crate::document::library;
 use crate::document::model::{ArgValue, CodeRef};
 use crate::ir::graph::ModKind;
 use crate::python::outline::ParamKind;
-use egui::{RichText, Slider, Ui};
+use egui::{RichText, Ui};
 
 /// Longest list shown as text.
 const SHOWN: usize = 64;
@@ -248,13 +249,13 @@ fn int(ui: &mut Ui, control: &Control, value: Option<&ArgValue>) -> Option<ArgVa
     match control.range.filter(|r| r.max > r.min) {
         Some(range) => {
             let (min, max) = (range.min as i64, range.max as i64);
-            let slider = Slider::new(&mut number, min..=max.max(min + 1));
+            let slider = slider_of(&mut number, min..=max.max(min + 1));
             let slider = slider.clamping(egui::SliderClamping::Never).logarithmic(far(&range));
             ui.spacing_mut().slider_width = (ui.available_width() - 74.0).max(60.0);
             ui.add(slider.step_by(range.step.unwrap_or(1.0))).accessible_name(&control.name);
         }
         None => {
-            ui.add(egui::DragValue::new(&mut number).speed(0.2)).accessible_name(&control.name);
+            ui.add(drag_of(&mut number).speed(0.2)).accessible_name(&control.name);
         }
     }
     (number != before).then_some(ArgValue::Int(number))
@@ -269,13 +270,13 @@ fn float(ui: &mut Ui, control: &Control, value: Option<&ArgValue>) -> Option<Arg
     let before = number;
     match control.range.filter(|r| r.max > r.min) {
         Some(range) => {
-            let slider = Slider::new(&mut number, range.min..=range.max).logarithmic(far(&range));
+            let slider = slider_of(&mut number, range.min..=range.max).logarithmic(far(&range));
             let slider = slider.clamping(egui::SliderClamping::Never).max_decimals(4);
             ui.spacing_mut().slider_width = (ui.available_width() - 74.0).max(60.0);
             ui.add(slider).accessible_name(&control.name);
         }
         None => {
-            let drag = egui::DragValue::new(&mut number).speed((before.abs() * 0.01).max(0.01));
+            let drag = drag_of(&mut number).speed((before.abs() * 0.01).max(0.01));
             ui.add(drag).accessible_name(&control.name);
         }
     }

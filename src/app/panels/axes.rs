@@ -3,11 +3,12 @@
 //! Invariant: editing a part changes the document once, at its end. Must not know masks.
 
 use crate::app::action::{Action, Actions};
+use crate::app::fields::drag_of;
 use crate::app::language::{say, say_with};
 use crate::app::state::State;
 use crate::app::widgets::{Commit, parsed_field, text_field, text_field_took};
 use crate::document::model::{Axes, Axis, Segment};
-use egui::{DragValue, RichText, Ui};
+use egui::{RichText, Ui};
 
 /// The longest extent that a field takes.
 const LONGEST: usize = crate::base::shape::MAX_LENGTH;
@@ -146,7 +147,7 @@ fn with(all: &[Segment], at: usize, segment: Segment) -> Vec<Segment> {
 fn at_end(ui: &mut Ui, name: &str, value: usize) -> Option<usize> {
     let memory = ui.make_persistent_id(("extent", name));
     let mut draft = ui.data(|d| d.get_temp::<(usize, usize)>(memory)).filter(|d| d.0 == value).map_or(value, |d| d.1);
-    let drag = DragValue::new(&mut draft).range(1..=LONGEST).speed((value as f64 / 200.0).max(0.1));
+    let drag = drag_of(&mut draft).range(1..=LONGEST).speed((value as f64 / 200.0).max(0.1));
     let response = ui.add(drag).accessible_name(name);
     let over = response.drag_stopped() || response.lost_focus();
     let held = response.dragged() || response.has_focus();

@@ -3,6 +3,7 @@
 //! Invariant: the points ascend in distance and are finite for any drawing; while the pointer is down, the axes do not
 //! move, and grow only when it is held beyond their edge. Must not know score mods.
 
+use crate::app::fields::drag_of;
 use crate::app::language::{say, say_with};
 use crate::app::theme::palette;
 use crate::document::model::Axes;
@@ -217,8 +218,8 @@ fn table(ui: &mut Ui, points: &[(f64, f64)]) -> Option<Curve> {
         for (n, (x, y)) in points.iter().enumerate() {
             ui.horizontal(|ui| {
                 let (mut distance, mut bias) = (*x, *y);
-                let a = ui.add(egui::DragValue::new(&mut distance).speed(1.0));
-                let b = ui.add(egui::DragValue::new(&mut bias).speed(0.02));
+                let a = ui.add(drag_of(&mut distance).speed(1.0));
+                let b = ui.add(drag_of(&mut bias).speed(0.02));
                 let name = |id: &str| say_with(ui, id, &[("n", (n + 1).into())]);
                 let (distance_of, bias_of, removes) =
                     (name("curve-distance-of"), name("curve-bias-of"), name("curve-remove-name"));

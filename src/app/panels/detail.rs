@@ -5,6 +5,7 @@
 use super::{args, curve};
 use crate::app::action::Actions;
 use crate::app::editor;
+use crate::app::fields::drag_of;
 use crate::app::language::{say, say_with};
 use crate::app::state::State;
 use crate::app::widgets::{diagnostic_below, grouped, section, text_field, text_field_took, whole};
@@ -169,7 +170,7 @@ fn bound(ui: &mut Ui, texts: [&str; 2], value: Option<i64>) -> Option<Option<i64
         let [label, name] = texts.map(|id| say(ui, id));
         let toggled = ui.checkbox(&mut closed, label).changed();
         let mut number = value.unwrap_or(0);
-        let drag = ui.add_enabled(closed, egui::DragValue::new(&mut number).speed(0.5));
+        let drag = ui.add_enabled(closed, drag_of(&mut number).speed(0.5));
         let moved = drag.accessible_name(name).changed();
         (toggled || moved).then(|| closed.then_some(number))
     });

@@ -2,13 +2,14 @@
 //!
 //! Invariant: the same numbers give the same values. Must not know patterns.
 
+use crate::app::fields::drag_of;
 use crate::app::language::{say, say_with};
 use crate::app::widgets::id;
 use crate::base::HostTensor;
 use crate::base::rng::Rng;
 use crate::base::tensor::Data;
 use crate::document::model::ArgValue;
-use egui::{DragValue, Ui};
+use egui::Ui;
 
 /// The values of the menu's fields.
 #[derive(Clone, Copy, Debug)]
@@ -26,10 +27,10 @@ pub(super) fn menu(ui: &mut Ui, name: &str, tokens: usize) -> Option<ArgValue> {
         ui.label(say_with(ui, "make-words", &[("n", tokens.into())]));
         ui.horizontal(|ui| {
             ui.label(say(ui, "make-mean"));
-            let drag = DragValue::new(&mut draft.mean).range(1..=tokens.max(1));
+            let drag = drag_of(&mut draft.mean).range(1..=tokens.max(1));
             ui.add(drag).accessible_name(say(ui, "make-mean-name"));
             ui.label(say(ui, "make-seed"));
-            ui.add(DragValue::new(&mut draft.seed)).accessible_name(say(ui, "make-seed-name"));
+            ui.add(drag_of(&mut draft.seed)).accessible_name(say(ui, "make-seed-name"));
         });
         for (text, words, values) in [
             (say(ui, "make-packed"), say(ui, "make-packed.tip"), packed as fn(usize, usize, u64) -> Vec<i32>),

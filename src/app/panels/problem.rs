@@ -6,6 +6,7 @@
 use super::axes;
 use crate::app::action::Actions;
 use crate::app::action::settings_edit;
+use crate::app::fields::slider_of;
 use crate::app::language::{say, say_with};
 use crate::app::state::State;
 use crate::app::widgets::{Commit, diagnostic_below, parsed_field, section, whole};
@@ -159,7 +160,7 @@ fn block_slider(ui: &mut Ui, settings: &Settings, actions: &mut Actions) {
     let BlockSize { q, kv } = settings.block_size;
     let mut power = q.max(kv).max(1).ilog2().clamp(3, 11);
     ui.spacing_mut().slider_width = 110.0;
-    let slider = egui::Slider::new(&mut power, 3..=11).show_value(false);
+    let slider = slider_of(&mut power, 3..=11).show_value(false);
     let response = ui.add(slider).accessible_name(say(ui, "problem-square"));
     if response.on_hover_text(say(ui, "problem-square.tip")).changed() {
         actions.edit(settings_edit(settings, |s| s.block_size = BlockSize::square(1 << power)));

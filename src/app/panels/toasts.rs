@@ -4,9 +4,10 @@
 
 use crate::app::action::{Action, Actions};
 use crate::app::language::say;
+use crate::app::notices::Notice;
 use crate::app::state::State;
 use crate::app::widgets::{english_way_out, id, refusal, severity_colour, severity_word};
-use egui::{Align2, Area, Frame, Order, RichText, Vec2};
+use egui::{Align2, Area, Frame, Order, RichText, Ui, Vec2};
 
 /// The effect of dropping a file that is over the window.
 pub(in crate::app) fn drop_hint(ctx: &egui::Context) {
@@ -36,34 +37,61 @@ pub(in crate::app) fn show(ctx: &egui::Context, state: &State, actions: &mut Act
     let area = Area::new(id("toasts")).order(Order::Foreground);
     let screen = ctx.content_rect();
     // beside the mask there is nothing to cover; without a canvas, the corner
-    let corner = state.session.canvas.margin().filter(|at| screen.contains(*at));
-    let corner = corner.unwrap_or(screen.right_bottom() + Vec2::new(-10.0, -34.0));
+    let margin = state.session.canvas.margin().filter(|(at, _)| screen.contains(*at));
+    let (corner, beside) = margin.unwrap_or((screen.right_bottom() + Vec2::new(-10.0, -34.0), WIDE));
     let area = area.pivot(Align2::RIGHT_BOTTOM).fixed_pos(corner);
-    let room = (screen.width() - 40.0).min(330.0);
+    // a margin too narrow for words is covered, and some of the mask with it
+    let room = if beside < NARROW { WIDE } else { beside.min(WIDE) }.min(screen.width() - 40.0);
     area.show(ctx, |ui| {
         ui.set_max_width(room);
         for (at, notice) in toasts {
             Frame::popup(ui.style()).show(ui, |ui| {
                 ui.set_width(room - 20.0);
+                if room < WIDE {
+                    // the words are below, as wide as the toast
+                    ui.horizontal(|ui| {
+                        severity(ui, notice);
+                        close(ui, at, actions);
+                    });
+                    words(ui, notice);
+                    return;
+                }
                 ui.horizontal_top(|ui| {
-                    let colour = severity_colour(ui, notice.what.severity);
-                    if notice.what.code != "done" {
-                        ui.label(RichText::new(severity_word(ui, notice.what.severity)).strong().color(colour));
-                    }
+                    severity(ui, notice);
                     ui.vertical(|ui| {
                         ui.set_width(room - 110.0);
-                        refusal(ui, &notice.what);
-                        ui.add(egui::Label::new(&notice.what.message).wrap());
-                        if let Some(hint) = english_way_out(ui, &notice.what) {
-                            ui.add(egui::Label::new(RichText::new(hint).weak()).wrap());
-                        }
+                        words(ui, notice);
                     });
-                    let close = ui.small_button("×").on_hover_text(say(ui, "toast-dismiss.tip"));
-                    if close.accessible_name(say(ui, "toast-dismiss")).clicked() {
-                        actions.push(Action::Dismiss(at));
-                    }
+                    close(ui, at, actions);
                 });
             });
         }
     });
+}
+
+/// Points of a toast's width.
+const WIDE: f32 = 330.0;
+/// Points beside the mask from which on a toast stands there alone.
+const NARROW: f32 = 120.0;
+
+fn severity(ui: &mut Ui, notice: &Notice) {
+    if notice.what.code != "done" {
+        let colour = severity_colour(ui, notice.what.severity);
+        ui.label(RichText::new(severity_word(ui, notice.what.severity)).strong().color(colour));
+    }
+}
+
+fn words(ui: &mut Ui, notice: &Notice) {
+    refusal(ui, &notice.what);
+    ui.add(egui::Label::new(&notice.what.message).wrap());
+    if let Some(hint) = english_way_out(ui, &notice.what) {
+        ui.add(egui::Label::new(RichText::new(hint).weak()).wrap());
+    }
+}
+
+fn close(ui: &mut Ui, at: usize, actions: &mut Actions) {
+    let button = ui.small_button("×").on_hover_text(say(ui, "toast-dismiss.tip"));
+    if button.accessible_name(say(ui, "toast-dismiss")).clicked() {
+        actions.push(Action::Dismiss(at));
+    }
 }

@@ -6,8 +6,9 @@
 use super::super::colors::Palette;
 use super::super::{CanvasEvent, Scene};
 use super::{GAP, Part, Patches};
+use crate::app::fields::slider_of;
 use crate::app::language::{say, say_with};
-use egui::{Align2, Color32, ColorImage, EventFilter, FontId, Key, Mesh, Rect, Response, Sense, Slider, Stroke};
+use egui::{Align2, Color32, ColorImage, EventFilter, FontId, Key, Mesh, Rect, Response, Sense, Stroke};
 use egui::{StrokeKind, TextureOptions, Ui, UiBuilder, Vec2, pos2, vec2};
 
 /// Height of a line of text, in points.
@@ -260,7 +261,7 @@ impl Patches {
             let mut now = frame;
             ui.spacing_mut().slider_width = (line.width() - 220.0).clamp(60.0, 360.0);
             let name = say_with(ui, "patches-frame-of", &[("name", (&*part.segment.name).into())]);
-            if ui.add(Slider::new(&mut now, 0..=frames - 1).text(&name)).changed() {
+            if ui.add(slider_of(&mut now, 0..=frames - 1).text(&name)).changed() {
                 chosen = Some(now);
             }
             let elsewhere = look.is_marked(&part) && of_query != frame;

@@ -5,6 +5,7 @@
 
 use crate::analysis::block_mask::BlockKind;
 use crate::app::action::{Action, Actions};
+use crate::app::fields::slider_of;
 use crate::app::language::{say, say_with};
 use crate::app::session::Shown;
 use crate::app::state::State;
@@ -115,7 +116,7 @@ fn controls(ui: &mut Ui, state: &State, trace: &Trace, step: usize, actions: &mu
     });
     let mut at = step;
     ui.spacing_mut().slider_width = (ui.available_width() - 60.0).max(80.0);
-    let slider = egui::Slider::new(&mut at, 0..=all.max(1));
+    let slider = slider_of(&mut at, 0..=all.max(1));
     if ui.add(slider).accessible_name(say(ui, "tiles-stepped")).changed() {
         actions.push(Action::Step(Some(at.min(all))));
     }

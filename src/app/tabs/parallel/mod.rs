@@ -10,6 +10,7 @@ mod tests;
 mod work;
 
 use crate::app::background::Latest;
+use crate::app::fields::{drag_of, slider_of};
 use crate::app::language::{say, say_with};
 use crate::app::origins;
 use crate::app::recovery::Tab;
@@ -20,7 +21,7 @@ use crate::base::Provenance;
 use crate::document::library;
 use crate::document::model::Document;
 use crate::parallel::links::NVLINK;
-use egui::{DragValue, Label, RichText, ScrollArea, Slider, Ui};
+use egui::{Label, RichText, ScrollArea, Ui};
 use picture::Picture;
 use std::sync::Arc;
 use work::{Answer, Further, Question};
@@ -160,12 +161,12 @@ pub(super) fn show(ui: &mut Ui, state: &State, page: &mut ParallelPage) {
 fn kinds(ui: &mut Ui, state: &State, page: &mut ParallelPage) {
     ui.horizontal_wrapped(|ui| {
         let name = ui.label(say(ui, "gpus-layers"));
-        ui.add(DragValue::new(&mut page.layers).range(1..=MOST_LAYERS)).labelled_by(name.id);
+        ui.add(drag_of(&mut page.layers).range(1..=MOST_LAYERS)).labelled_by(name.id);
         let mut gone = None;
         for (n, further) in page.further.iter_mut().enumerate() {
             ui.separator();
             let name = ui.label(&further.name);
-            ui.add(DragValue::new(&mut further.layers).range(1..=MOST_LAYERS)).labelled_by(name.id);
+            ui.add(drag_of(&mut further.layers).range(1..=MOST_LAYERS)).labelled_by(name.id);
             let words = say_with(ui, "gpus-leave-out", &[("name", (&*further.name).into())]);
             if ui.small_button("×").on_hover_text(&words).accessible_name(words).clicked() {
                 gone = Some(n);
@@ -225,14 +226,14 @@ fn controls(ui: &mut Ui, page: &mut ParallelPage) {
 fn ranks(ui: &mut Ui, page: &mut ParallelPage) {
     let name = ui.label(say(ui, "gpus-count"));
     fit(ui);
-    ui.add(Slider::new(&mut page.ranks, 1..=MOST_RANKS).logarithmic(true)).labelled_by(name.id);
+    ui.add(slider_of(&mut page.ranks, 1..=MOST_RANKS).logarithmic(true)).labelled_by(name.id);
 }
 
 fn bandwidth(ui: &mut Ui, page: &mut ParallelPage) {
     let name = ui.label(say(ui, "gpus-bandwidth"));
     let words = say(ui, "gpus-bandwidth.tip");
     fit(ui);
-    let slider = Slider::new(&mut page.bandwidth, 1.0..=1000.0).logarithmic(true).fixed_decimals(0);
+    let slider = slider_of(&mut page.bandwidth, 1.0..=1000.0).logarithmic(true).fixed_decimals(0);
     ui.add(slider).labelled_by(name.id).on_hover_text(words);
 }
 

@@ -94,7 +94,11 @@ fn paint(ui: &Ui, painter: &Painter, rect: Rect, (number, thumb): (usize, &(Vec<
     heat(painter, Rect::from_min_size(rect.min, vec2(SIDE, SIDE)), values, *columns);
     let below = rect.top() + SIDE;
     let bar = Rect::from_min_max(pos2(rect.left(), below + 2.0), pos2(rect.left() + SIDE, below + 7.0));
-    let words = format!("{number}: {}", percent(mass[0]));
+    // bounds apart are both told: the lower one alone is not what the head loses
+    let words = match mass.map(|share| (100.0 * share).round()) {
+        [low, high] if low != high => format!("{number}: {low:.0}\u{2013}{high:.0}%"),
+        _ => format!("{number}: {}", percent(mass[0])),
+    };
     let at = pos2(rect.center().x, bar.bottom() + 1.0);
     painter.text(at, egui::Align2::CENTER_TOP, words, egui::FontId::proportional(10.5), ui.visuals().text_color());
     painter.rect_filled(bar, 0.0, colours.warning);

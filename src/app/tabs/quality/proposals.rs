@@ -5,6 +5,7 @@
 
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
+use crate::app::fields::{drag_of, slider_of};
 use crate::app::language::{say, say_with, words as words_of};
 use crate::app::origins;
 use crate::app::state::State;
@@ -16,7 +17,7 @@ use crate::tasks::lab;
 use crate::tasks::lab::page::look::{Line as Measured, Seen};
 use crate::tasks::lab::page::studies::{Reach, Study, Wish};
 use crate::tasks::lab::told as proposals;
-use egui::{ComboBox, DragValue, Grid, Slider, Ui};
+use egui::{ComboBox, Grid, Ui};
 use egui_plot::{Line, Plot, PlotPoints, Points};
 use std::sync::Arc;
 
@@ -125,7 +126,7 @@ impl Proposals {
                 Reach::Error(x) => (x, 0.005..=0.5, say(ui, "propose-error.tip")),
                 Reach::Time(x) => (x, 0.1..=10_000.0, say(ui, "propose-ms.tip")),
             };
-            let slider = Slider::new(value, range).logarithmic(by_decade);
+            let slider = slider_of(value, range).logarithmic(by_decade);
             ui.add(slider.fixed_decimals(3)).on_hover_text(words);
         });
         ui.horizontal_wrapped(|ui| {
@@ -145,7 +146,7 @@ impl Proposals {
         ui.horizontal(|ui| {
             ui.label(say(ui, "propose-at-most"));
             let most = line.heads.len().max(1);
-            ui.add(DragValue::new(&mut self.most_masks).range(1..=most))
+            ui.add(drag_of(&mut self.most_masks).range(1..=most))
                 .on_hover_text(say(ui, "propose-distinct-tip"))
                 .accessible_name(say(ui, "propose-distinct-name"));
             ui.label(say(ui, "propose-distinct"));

@@ -3,6 +3,7 @@
 //! Invariant: a table names its call. Must not know how routers rank.
 
 use crate::app::action::Actions;
+use crate::app::fields::slider_of;
 use crate::app::language::{say, say_with, words as words_of};
 use crate::app::state::State;
 use crate::app::widgets::{percent, section};
@@ -12,7 +13,7 @@ use crate::quality::suggest::{Candidate, Kind, Target};
 use crate::tasks::lab::page::look::Seen;
 use crate::tasks::lab::page::studies::Study;
 use crate::tasks::lab::{self, OfCall, told};
-use egui::{Grid, Slider, Ui};
+use egui::{Grid, Ui};
 use std::sync::Arc;
 
 /// The page's state: each result with its call.
@@ -43,7 +44,7 @@ impl Routers {
         section(ui, say(ui, "routers-title"));
         ui.horizontal_wrapped(|ui| {
             ui.label(say(ui, "routers-share"));
-            ui.add(Slider::new(&mut self.share, 0.02..=1.0).fixed_decimals(2))
+            ui.add(slider_of(&mut self.share, 0.02..=1.0).fixed_decimals(2))
                 .on_hover_text(say(ui, "routers-share.tip"));
             let words = say(ui, "routers-simulate.tip");
             if ui.add_enabled(!busy, egui::Button::new(say(ui, "routers-simulate"))).on_hover_text(words).clicked() {

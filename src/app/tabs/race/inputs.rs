@@ -4,6 +4,7 @@
 
 use crate::app::action::settings_edit;
 use crate::app::action::{Action, Actions};
+use crate::app::fields::drag_of;
 use crate::app::language::{say, say_with};
 use crate::app::state::State;
 use crate::app::view::FileInputs;
@@ -65,7 +66,7 @@ fn seed(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.horizontal(|ui| {
         ui.label(say(ui, "inputs-seed"));
         let mut seed = settings.seed;
-        if ui.add(egui::DragValue::new(&mut seed).speed(0.2)).accessible_name(say(ui, "inputs-seed")).changed() {
+        if ui.add(drag_of(&mut seed).speed(0.2)).accessible_name(say(ui, "inputs-seed")).changed() {
             actions.edit(settings_edit(settings, |s| s.seed = seed));
         }
     });

@@ -13,6 +13,7 @@ use crate::base::{BackendName, Provenance, words};
 use crate::problem::facts::KernelReport;
 use crate::problem::result::{BackendReport, ErrorStats, Outcome, RunReport, Timing};
 use crate::problem::verdict::{Baseline, Ran, Versus, baseline, versus};
+use crate::tasks::why::Why;
 use crate::tasks::{ratios, why};
 use egui::{Align, Layout, RichText, Sense, Ui, Vec2};
 
@@ -110,7 +111,9 @@ impl Line<'_> {
             }
         });
         let reason = self.baseline.as_ref().filter(|_| passed && timing.is_some());
-        if let Some(words) = reason.and_then(|base| why::between_runs(self.report, base)) {
+        let reason = reason.and_then(|base| why::between_runs(self.report, base));
+        let explains = |why: &Why| self.versus.as_ref().is_none_or(|versus| why.explains(versus));
+        if let Some(words) = reason.filter(explains) {
             ui.add(
                 egui::Label::new(
                     RichText::new(say_with(ui, "race-why", &[("why", ratios::why(words_of(ui.ctx()), &words).into())]))
