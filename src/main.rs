@@ -34,17 +34,18 @@ fn frames(asked: cli::Frames) -> ExitCode {
     asked.tell(rows)
 }
 
-/// Without a display the tour replaces the window; a window that was there and has closed by itself says why. A name without a file may be a preset's.
+/// Without a display the tour replaces the window, unless something of the user's was to be opened; a window that was there and has
+/// closed by itself says why. A name without a file may be a preset's.
 #[cfg(feature = "window")]
 fn window(file: Option<String>) -> ExitCode {
     let is_preset =
         |name: &String| maskloom::document::library::preset(name).is_some() && !std::path::Path::new(name).exists();
     let preset = file.clone().filter(is_preset);
-    let open = file.filter(|_| preset.is_none()).map(Into::into);
+    let open = file.clone().filter(|_| preset.is_none()).map(Into::into);
     use maskloom_app::Ended;
     match maskloom_app::run(maskloom_app::Options { open, preset, ..maskloom_app::Options::for_user() }) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Ended::NoWindow(why)) => cli::tour(&why),
+        Err(Ended::NoWindow(why)) => cli::without_window(why, file.as_deref()),
         Err(Ended::Broke(why)) => cli::refuse(why),
     }
 }
@@ -66,8 +67,8 @@ fn frames(_: cli::Frames) -> ExitCode {
 }
 
 #[cfg(not(feature = "window"))]
-fn window(_: Option<String>) -> ExitCode {
-    cli::tour(&without_window())
+fn window(file: Option<String>) -> ExitCode {
+    cli::without_window(without_window(), file.as_deref())
 }
 
 #[cfg(not(feature = "window"))]

@@ -16,6 +16,7 @@ from torch.nn.attention import flex_attention as flex
 from . import _native
 from ._call import call
 from ._functions import Mod
+from ._lengths import Lengths, pair
 from .block_mask import create_block_mask
 from .errors import ArgumentError, a_kind
 
@@ -63,12 +64,12 @@ class Design:
         return f"Design({self.name!r}, {self.q_len} x {self.kv_len} tokens)"
 
 
-def from_design(design: str | os.PathLike[str], lengths: int | tuple[int, int] | None = None) -> Design:
+def from_design(design: str | os.PathLike[str], lengths: Lengths = None) -> Design:
     """Reads a document that the workbench saved, or a preset.
 
     Args:
         design: the path of a `.json` file, or the name of a preset (`maskloom presets` lists them).
-        lengths: other tokens than the document's: one number, or (q, kv). Painted cells are scaled.
+        lengths: other tokens than the document's: one number, or (q, kv); "8k" is 8,192. Painted cells are scaled.
 
     Raises:
         ArgumentError: no such file or preset, an error in the document, lengths that its axes do not have.
@@ -85,10 +86,7 @@ def from_design(design: str | os.PathLike[str], lengths: int | tuple[int, int] |
             raise ArgumentError(
                 "design-file", f"design {name!r} cannot be read: {why}", "pass the path of a .json file"
             ) from None
-    pair = (lengths, lengths) if isinstance(lengths, int) else lengths
-    if pair is not None and (len(pair) != 2 or not all(isinstance(n, int) and n > 0 for n in pair)):
-        raise ArgumentError("lengths", f"lengths is {lengths!r}", "pass a number of tokens, or (q, kv)")
-    found = call(_native.design, text, name, pair)
+    found = call(_native.design, text, name, pair(lengths))
     return Design(found, name)
 
 

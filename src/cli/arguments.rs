@@ -57,6 +57,31 @@ pub(super) fn tokens(text: &str) -> Result<usize, String> {
     count(text).ok_or_else(|| "a number of tokens: 8192, 8_192, or 8k for 8 x 1024".into())
 }
 
+/// The same, from 1 on.
+pub(super) fn some_tokens(text: &str) -> Result<usize, String> {
+    tokens(text).and_then(|n| if n > 0 { Ok(n) } else { Err("a number of tokens from 1 on".into()) })
+}
+
+/// A number of things from 1 on.
+pub(super) fn some(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a whole number from 1 on".into())
+}
+
+/// A number of rows, written as tokens are.
+pub(super) fn rows(text: &str) -> Result<u32, String> {
+    tokens(text)?.try_into().map_err(|_| "a number of rows below 2^32".into())
+}
+
+/// A part of the whole: 0 to 1.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|x| (0.0..=1.0).contains(x)).ok_or_else(|| "a part of the whole: 0 to 1".into())
+}
+
+/// A limit of an error: 0 or more, and finite.
+pub(super) fn limit(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|x: &f64| *x >= 0.0 && x.is_finite()).ok_or_else(|| "a number from 0 on".into())
+}
+
 /// `FROM..TO`
 pub(super) fn range(text: &str) -> Result<std::ops::Range<usize>, String> {
     let (from, to) = text.split_once("..").ok_or("such as 0..512")?;
@@ -226,6 +251,10 @@ fn value_of(text: &str) -> ArgValue {
     if let Ok(value) = text.parse::<f64>() {
         return ArgValue::Float(value);
     }
+    // a length as every option takes it; '8k' in quotes is text
+    if let Some(count) = count(text).and_then(|n| i64::try_from(n).ok()) {
+        return ArgValue::Int(count);
+    }
     let quoted = |q: char| text.strip_prefix(q).and_then(|t| t.strip_suffix(q));
     ArgValue::Text(quoted('"').or_else(|| quoted('\'')).unwrap_or(text).to_string())
 }
@@ -293,6 +322,7 @@ mod tests {
         let value = |text: &str| assignment(&format!("x={text}")).unwrap().1;
         assert_eq!(value("512"), ArgValue::Int(512));
         assert_eq!(value("-1_000"), ArgValue::Int(-1000));
+        assert_eq!((value("8k"), value("'8k'")), (ArgValue::Int(8192), ArgValue::Text("8k".into())));
         assert_eq!(value("0.5"), ArgValue::Float(0.5));
         assert_eq!(value("True"), ArgValue::Bool(true));
         assert_eq!(value("'a b'"), ArgValue::Text("a b".into()));

@@ -24,7 +24,7 @@ pub(super) struct Args {
     #[arg(value_name = "CASES.json", required_unless_present = "random", conflicts_with = "random")]
     pub cases: Option<PathBuf>,
     /// Check this many random problems instead
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub random: Option<u64>,
     /// Check a backend's gradients of a design at its lengths, dtype and strides; report wrong gradients and the known
     /// issues of

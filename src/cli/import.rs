@@ -69,7 +69,7 @@ pub(super) fn import(args: Args) -> Result<(), Failure> {
         ("layers", layers.to_string()),
         ("q", lengths.q_len.to_string()),
         ("kv", lengths.kv_len.to_string()),
-        ("command", format!("maskloom {}", to.display())),
+        ("command", format!("maskloom {}", out::word(&out::path(&to)))),
     ];
     out::text(&out::line("import-done", &figures.map(|(name, text)| (name, text.into()))))
 }

@@ -288,9 +288,14 @@ pub fn refuse(why: Diagnostic) -> ExitCode {
     exit(Err(Failure::Reported(vec![why])))
 }
 
-/// The replacement of the window without a display: gives the reason once and shows the presets on the best device.
-pub fn tour(why: &Diagnostic) -> ExitCode {
-    exit(tour::tour(why))
+/// The replacement of the window without a display: gives the reason once and shows the presets on the best device. What was to be
+/// opened in the window is not opened, and the commands that look at it are named.
+pub fn without_window(mut why: Diagnostic, file: Option<&str>) -> ExitCode {
+    let Some(file) = file else { return exit(tour::tour(&why)) };
+    let quoted = out::word(file);
+    let commands = format!("without a window: `maskloom check {quoted}`, `maskloom run {quoted}`");
+    why.hint = Some(why.hint.map_or(commands.clone(), |own| format!("{commands}; or {own}")));
+    refuse(why)
 }
 
 fn carry_out(command: Command) -> Result<(), Failure> {

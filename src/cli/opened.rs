@@ -66,6 +66,13 @@ pub(super) fn open(name: &str, code: &CodeArgs, overrides: &Overrides) -> Result
     let mut opened = match (python, exported) {
         (Some((path, entry)), None) => from_code(&path, entry, code, overrides, None)?,
         (_, exported) => {
+            if !code.tensors.is_empty() {
+                let message = format!("--tensors goes with FILE.py, and `{name}` is none");
+                let why = Diagnostic::error("tensors-unused", message);
+                return Err(Failure::WrongUse(
+                    why.hint("a document has the tensors of its code in itself, or as links to files"),
+                ));
+            }
             let mut opened = match exported {
                 Some(imported) => from_import(imported, code),
                 None => from_document(name, code, overrides.block_size)?,

@@ -6,6 +6,7 @@ use super::table::{form, in_form};
 use crate::base::Diagnostic;
 use crate::base::words::visible;
 use crate::words::{Language, Value as Figure, Words};
+use crate::worker::far::script::quoted;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -61,6 +62,12 @@ pub(super) fn text(text: &str) -> Result<(), Failure> {
 /// A path as a JSON object has it. serde refuses names that are not UTF-8, and `json!` panics where it does.
 pub(super) fn path(path: &Path) -> String {
     path.display().to_string()
+}
+
+/// A word of a command line that can be copied: in quotes where a shell needs them.
+pub(super) fn word(text: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "._-/:@+,=".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) { text.into() } else { quoted(text) }
 }
 
 /// Writes one JSON object to stdout.

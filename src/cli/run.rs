@@ -54,7 +54,7 @@ pub(super) struct Args {
     #[arg(long, default_value_t = ROUNDS)]
     rounds: u32,
     /// Largest number of query rows compared with the float64 reference; small problems are compared whole
-    #[arg(long, value_name = "N", default_value_t = 1024)]
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = super::arguments::rows)]
     reference_rows: u32,
     /// Python with your PyTorch, for torch:* and cudnn:flex
     #[arg(long, value_name = "PATH")]

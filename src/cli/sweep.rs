@@ -151,12 +151,22 @@ pub(super) fn show_job(batch: &Batch, pieces: &[Piece], how: &detach::Show) -> R
 
 fn show(rows: Vec<Value>, failed: Vec<Diagnostic>, as_json: bool) -> Result<(), Failure> {
     out::diagnostics(&cards(&rows).into_iter().collect::<Vec<_>>());
-    if as_json {
-        out::json(&bench::object(rows))?;
-    } else {
+    if !as_json {
         out::text(&render(&rows))?;
+        return if failed.is_empty() { Ok(()) } else { Err(failed.into()) };
     }
-    if failed.is_empty() { Ok(()) } else { Err(failed.into()) }
+    let mut object = bench::object(rows);
+    if failed.is_empty() {
+        return out::json(&object);
+    }
+    // one object, which holds the rows that there are and why others are not
+    let (Value::Object(object), Value::Object(why)) = (&mut object, out::failure_json(&failed)) else {
+        return Err(failed.into());
+    };
+    object.extend(why);
+    out::json(&object)?;
+    out::diagnostics(&failed);
+    Err(Failure::Reported(Vec::new()))
 }
 
 /// Said where rows are of different cards.

@@ -26,7 +26,7 @@ pub(super) struct Args {
     /// Presets; the default is all of them
     presets: Vec<String>,
     /// Largest number of tokens of a preset
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::arguments::some_tokens)]
     tokens: Option<usize>,
     /// Print one JSON object instead of tables
     #[arg(long)]

@@ -16,7 +16,7 @@ pub(super) struct Args {
     #[command(flatten)]
     check: check::Args,
     /// Stop after this many checks; the exit status is that of the last
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     times: Option<u64>,
 }
 

@@ -18,6 +18,7 @@ import time
 import zlib
 from pathlib import Path
 
+import numpy
 import package
 
 maskloom = package.found()
@@ -97,6 +98,14 @@ def pictures():
     design = maskloom.from_design("sliding_window", lengths=512)
     names = [maskloom.show(form, n).to_dict()["name"] for form, n in ((design, None), ("sliding_window", 512))]
     assert names[0] == names[1] and maskloom.show("causal", 128).numbers["kept"] == 128 * 129 // 2
+    # lengths as they are typed, and as libraries hold them
+    for written in (512, "512", "0_512", [512, 512], (512, "512"), torch.tensor(512), numpy.int64(512)):
+        of = maskloom.from_design("sliding_window", lengths=written)
+        assert (of.q_len, of.kv_len) == (512, 512), written
+    assert maskloom.from_design("sliding_window", lengths=("1k", 2048)).q_len == 1024
+    for written in (True, 512.0, "8kb", "", "-1", 0, [1, 2, 3], {512}, (512, None)):
+        refused(lambda lengths=written: maskloom.from_design("sliding_window", lengths=lengths), "lengths is")
+        refused(lambda lengths=written: maskloom.explain(near, lengths=lengths), "lengths is")
     for wrong, words in (
         (lambda: maskloom.show(near), ["no lengths"]),
         (lambda: maskloom.show(3, 64), ["no mask"]),
@@ -215,6 +224,9 @@ def answers_of_the_program():
     why = refused(lambda: maskloom.quality(near, CAPTURE, 64, program=PROGRAM), "64 x 64")
     assert why.code == "capture-length"
     refused(lambda: maskloom.verdict(near, 64, program="/no/such/program"), "cannot be started")
+    # options are the command line's, also those that say lengths
+    assert maskloom.verdict("sliding_window", seq="1k", **small).rows
+    assert len(maskloom.race(near, 64, seq="1_28", kv_seq=96, backend="flex", rounds=1, **small).rows) == 1
 
 
 def the_window_opens_on_it():
@@ -224,6 +236,14 @@ def the_window_opens_on_it():
         with open(other, "w") as out:
             out.write(f'#!/bin/sh\n[ "$1" = import ] && exec "{PROGRAM}" "$@"\nprintf %s "$1" > "{folder}/opened"\n')
         os.chmod(other, 0o755)
+        displays = {name: os.environ.pop(name, None) for name in ("DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET")}
+        if sys.platform == "linux":
+            before = set(os.listdir(tempfile.gettempdir()))
+            assert refused(lambda: maskloom.open(near, 128, program=other), "no window").code == "no-display"
+            assert not Path(folder, "opened").exists()
+            left = set(os.listdir(tempfile.gettempdir())) - before
+            assert not any(name.startswith("maskloom-") for name in left), left
+        os.environ["DISPLAY"] = displays["DISPLAY"] or ":77"
         document = maskloom.open(near, 128, program=other)
         opened = Path(folder, "opened")
         for _ in range(200):

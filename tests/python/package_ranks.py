@@ -310,6 +310,10 @@ def refusals(rank, world):
     raises("plan-no-mask", lambda: md.plan_context_parallel([]))
     raises("plan-layers", lambda: md.plan_context_parallel(mask, layers={"none": 2}))
     # the planner's own words, on every rank
+    raises("plan-number", lambda: md.plan_context_parallel(mask, heads="16"))
+    raises("plan-number", lambda: md.plan_context_parallel(mask, layers={"mask": 0}))
+    raises("parallel-bandwidth", lambda: md.plan_context_parallel(mask, bandwidth="214"))
+    raises("parallel-bandwidth", lambda: md.plan_context_parallel(mask, bandwidth=-1))
     raises("parallel-card", lambda: md.plan_context_parallel(mask, card="Abacus"))
     raises("parallel-bandwidth", lambda: md.plan_context_parallel(mask, bandwidth=0.0))
     wrong = dict(plan._plan, world_size=world + 1)

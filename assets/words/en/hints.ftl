@@ -435,3 +435,4 @@ hint-presets-lists-all = `maskloom presets` lists all
 hint-install-nvidia-driver-or-target = install NVIDIA's driver, or use another machine as target (`ssh HOST maskloom worker`); without a GPU everything except GPU timing works on the CPU
 hint-smaller-races-copy = --smaller races a copy of the same mask in seconds
 hint-or = or { $way }
+hint-document-has-its-tensors = a document has the tensors of its code in itself, or as links to files

@@ -435,3 +435,4 @@ hint-presets-lists-all = `maskloom presets` los lista todos
 hint-install-nvidia-driver-or-target = instale el controlador de NVIDIA, o use otra máquina como destino (`ssh HOST maskloom worker`); sin GPU todo funciona en la CPU, salvo medir en la GPU
 hint-smaller-races-copy = --smaller hace competir en segundos una copia reducida de la misma máscara
 hint-or = o { $way }
+hint-document-has-its-tensors = un documento lleva los tensores de su código en sí mismo, o como enlaces a archivos

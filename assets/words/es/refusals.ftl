@@ -803,3 +803,4 @@ refusal-zero-division = Aquí se divide por cero.
     .hint = Haga que el divisor sea al menos 1: `.clamp(min=1)`.
 refusal-zero-length = La longitud debe ser mayor que 0.
     .hint = Quite el segmento, o dele al menos un token.
+refusal-tensors-unused = --tensors acompaña a FILE.py, y lo que se abre no lo es.

@@ -435,3 +435,4 @@ hint-presets-lists-all = `maskloom presets` सबकी सूची देत�
 hint-install-nvidia-driver-or-target = NVIDIA का ड्राइवर इंस्टॉल करें, या दूसरी मशीन को लक्ष्य बनाएँ (`ssh HOST maskloom worker`); GPU के बिना GPU की माप छोड़ सब CPU पर चलता है
 hint-smaller-races-copy = --smaller उसी मास्क की छोटी प्रति की रेस सेकंडों में करता है
 hint-or = या { $way }
+hint-document-has-its-tensors = दस्तावेज़ के टेंसर उसी में होते हैं, या फ़ाइलों के लिंक के रूप में

@@ -803,3 +803,4 @@ refusal-zero-division = यहाँ शून्य से भाग होत�
     .hint = भाजक कम से कम 1 रखें: `.clamp(min=1)`।
 refusal-zero-length = लंबाई 0 से ज़्यादा होनी चाहिए।
     .hint = हिस्सा हटाएँ, या उसे कम से कम एक टोकन दें।
+refusal-tensors-unused = --tensors FILE.py के साथ चलता है, और जो खोला जा रहा है वह कोड फ़ाइल नहीं है।

@@ -435,3 +435,4 @@ hint-presets-lists-all = `maskloom presets` 列出全部
 hint-install-nvidia-driver-or-target = 安装 NVIDIA 驱动，或以另一台机器为目标（`ssh HOST maskloom worker`）；没有 GPU 时，除 GPU 计时外一切都在 CPU 上运行
 hint-smaller-races-copy = --smaller 在几秒内让同一掩码的缩小副本竞速
 hint-or = 或者：{ $way }
+hint-document-has-its-tensors = 文档的张量就在文档里，或是指向文件的链接

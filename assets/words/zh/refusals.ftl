@@ -803,3 +803,4 @@ refusal-zero-division = 这里除以零。
     .hint = 使除数至少为 1：`.clamp(min=1)`。
 refusal-zero-length = 长度必须大于 0。
     .hint = 删去这一段，或给它至少一个 token。
+refusal-tensors-unused = --tensors 只用于 FILE.py，而这里打开的不是代码文件。

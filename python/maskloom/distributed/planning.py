@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -116,6 +117,7 @@ def request_of(
     unknown = sorted(set(layers or {}) - set(kinds))
     if unknown:
         raise PlanError("plan-layers", f"layers names {unknown}, the masks are {sorted(kinds)}", "use the masks' names")
+    _check_numbers(heads, kv_heads, head_dim, layers, bandwidth)
     names = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32", torch.float64: "f64"}
     if dtype not in names:
         raise PlanError("plan-dtype", f"dtype {dtype} is not planned", f"take one of {list(names)}")
@@ -164,6 +166,24 @@ def request_of(
     if bandwidth is not None:
         request["bandwidth"] = bandwidth
     return request
+
+
+def _check_numbers(
+    heads: int, kv_heads: int | None, head_dim: int, layers: Mapping[str, int] | None, bandwidth: Any
+) -> None:
+    counts = {"heads": heads, "kv_heads": kv_heads, "head_dim": head_dim}
+    counts |= {f"layers[{name!r}]": count for name, count in (layers or {}).items()}
+    for name, count in counts.items():
+        if name == "kv_heads" and count is None:
+            continue
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            raise PlanError("plan-number", f"{name} is {count!r}", "pass a whole number from 1 on")
+    rows = bandwidth if isinstance(bandwidth, (tuple, list)) else [bandwidth]
+    for rate in (one for row in rows for one in (row if isinstance(row, (tuple, list)) else [row])):
+        is_rate = not isinstance(rate, (int, float)) or 0 <= rate < math.inf
+        if isinstance(rate, str) or not is_rate:
+            hint = "pass GB/s, or a matrix [from][to] of them"
+            raise PlanError("parallel-bandwidth", f"bandwidth holds {rate!r}", hint)
 
 
 def make_plan(request: str) -> dict[str, Any]:

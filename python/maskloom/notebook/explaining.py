@@ -11,9 +11,10 @@ from typing import Any
 
 from .. import _native
 from .._call import call
+from .._lengths import Lengths, pair
 from .._mods import traced
 from ..errors import ArgumentError, a_kind
-from .subject import CPU, Lengths, Mask, subject
+from .subject import CPU, Mask, subject
 
 __all__ = ["Explanation", "explain"]
 
@@ -78,6 +79,7 @@ def explain(
         RecordingError: the mod does what cannot be recorded.
     """
     place = (b, h, q, k)
+    pair(lengths)  # a function has no lengths of its own; what is no length is refused all the same
     if score is not None and not isinstance(score, (int, float)):
         raise ArgumentError("score", f"score is {a_kind(score)}", "pass a number: the score before the score mod")
     for name, at in zip(("b", "h", "q", "k"), place):

@@ -12,6 +12,7 @@ import os
 import re
 import struct
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -20,8 +21,9 @@ from typing import Any
 import torch
 
 from ..__main__ import program as installed
+from .._lengths import Lengths
 from ..errors import ArgumentError, MaskloomError, a_kind
-from .subject import Lengths, Mask, Subject, subject
+from .subject import Mask, Subject, subject
 
 __all__ = ["Answer", "open_window", "quality", "race", "suggest", "verdict"]
 
@@ -113,13 +115,20 @@ def _capture(file: Any) -> str:
     return str(os.fspath(file))
 
 
+#: what says where a window can open
+_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET")
+
+
 def open_window(mask: Mask, lengths: Lengths = None, *, score_mod: Any = None, program: str | None = None) -> Path:
     """Opens the workbench on a mask, as a document of its own; returns the document's path. It does not wait.
 
     Raises:
-        MaskloomError: as `race`; the program cannot open a window is said by itself.
+        MaskloomError: as `race`; no display on Linux (`no-display`).
     """
     of = subject(mask, lengths, score_mod)
+    if sys.platform == "linux" and not any(os.environ.get(name) for name in _DISPLAYS):
+        hint = "maskloom.show draws it here; maskloom.share writes a page that a browser opens"
+        raise MaskloomError("no-display", "no window: neither DISPLAY nor WAYLAND_DISPLAY is set", hint)
     path = _program(program)
     folder = Path(tempfile.mkdtemp(prefix="maskloom-"))
     document = folder / f"{_file_name(of.name)}.json"
@@ -148,9 +157,12 @@ def _given(of: Subject, folder: Path, options: dict[str, Any] | None = None) -> 
     text, tensors = of.texts()
     file = folder / f"{_file_name(of.name)}.py"
     file.write_text(text, encoding="utf-8")
-    out = [str(file), "--seq", str(of.q_len)]
-    if of.kv_len != of.q_len:
-        out += ["--kv-seq", str(of.kv_len)]
+    out = [str(file)]
+    # lengths among the options are the caller's word
+    if not options.keys() & {"seq", "axes"}:
+        out += ["--seq", str(of.q_len)]
+        if of.kv_len != of.q_len and not options.keys() & {"kv_seq", "kv_axes"}:
+            out += ["--kv-seq", str(of.kv_len)]
     if "batch" not in options and of.per_batch:
         out += ["--batch", str(of.batch)]
     if "heads" not in options and of.per_head and of.heads > 1:

@@ -21,10 +21,11 @@ import torch
 
 from .. import _native
 from .._call import call
+from .._lengths import Lengths
 from ..block_mask import create_block_mask
 from ..errors import ArgumentError, a_kind
 from .drawing import png
-from .subject import Lengths, Mask, Subject, subject
+from .subject import Mask, Subject, subject
 
 __all__ = ["Shown", "share", "show"]
 

@@ -15,6 +15,8 @@ from torch.nn.attention import flex_attention as flex
 from .. import _native
 from .._call import call
 from .._checks import lengths as lengths_of
+from .._lengths import Lengths
+from .._lengths import pair as pair_of
 from .._mods import traced
 from ..design import Design, from_design
 from ..errors import ArgumentError, a_kind
@@ -22,7 +24,6 @@ from ..errors import ArgumentError, a_kind
 CPU = torch.device("cpu")
 #: a mod, a BlockMask, a design, a preset's name or a document's path
 Mask = Union["Subject", Design, flex.BlockMask, str, "os.PathLike[str]", Callable[..., Any]]
-Lengths = Union[int, "tuple[int, int]", None]
 
 
 class Subject:
@@ -84,14 +85,10 @@ def subject(
     """A Subject of anything that is a mask. `extents`: batch entries and heads of a function.
 
     Errors: ArgumentError for another object, and for a function without lengths."""
-    pair = (lengths, lengths) if isinstance(lengths, int) else lengths
+    pair = pair_of(lengths)
     for name, count in zip(("batch", "heads"), extents):
         if not isinstance(count, int) or count < 1:
             raise ArgumentError("count", f"{name} is {count!r}", "pass a number from 1 on")
-    if pair is not None and (
-        not isinstance(pair, (tuple, list)) or len(pair) != 2 or not all(isinstance(n, int) and n > 0 for n in pair)
-    ):
-        raise ArgumentError("lengths", f"lengths is {lengths!r}", "pass a number of tokens, or (q, kv)")
     if isinstance(mask, Subject):
         return mask
     if isinstance(mask, (str, os.PathLike)):

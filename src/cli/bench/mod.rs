@@ -49,7 +49,7 @@ pub(super) struct Args {
     /// Benchmark to run
     what: What,
     /// Lengths in tokens, for blocks and canvas
-    #[arg(long, value_delimiter = ',', value_name = "N,...")]
+    #[arg(long, value_delimiter = ',', value_name = "N,...", value_parser = super::arguments::some_tokens)]
     lengths: Vec<usize>,
     /// Only rows whose name contains this
     #[arg(long, value_name = "WORD", default_value = "")]

@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
     /// Largest number of groups of heads with similar block masses
-    #[arg(long, value_name = "K", default_value_t = 6)]
+    #[arg(long, value_name = "K", default_value_t = 6, value_parser = crate::cli::arguments::some)]
     groups: usize,
     /// Batch entry
     #[arg(long = "entry", value_name = "N", default_value_t = 0)]

@@ -45,10 +45,10 @@ pub(crate) struct Args {
     #[arg(long, value_parser = crate::cli::arguments::device)]
     device: Option<Device>,
     /// Fail if a head's mean mass is below this
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", value_parser = crate::cli::arguments::share)]
     min_mass: Option<f64>,
     /// Fail if a head's relative L1 error of the output is above this
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", value_parser = crate::cli::arguments::limit)]
     max_error: Option<f64>,
     /// Write a picture of the lost mass by block of the worst head
     #[arg(long, value_name = "F.png", value_parser = crate::cli::ending::one_of(&["png"]))]

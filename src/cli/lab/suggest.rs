@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     unprotect: Vec<String>,
     /// Largest number of different masks among the heads; with the number of heads, each has its own
-    #[arg(long, value_name = "K", default_value_t = 4)]
+    #[arg(long, value_name = "K", default_value_t = 4, value_parser = crate::cli::arguments::some)]
     masks: usize,
     /// Also time the proposals with flex on this CPU
     #[arg(long)]

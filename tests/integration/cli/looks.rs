@@ -149,11 +149,20 @@ fn pictures_schema_tour_and_manual_are_one_json_object_each() {
         (&["tour", "no_such_preset"], 2, "unknown-preset"),
         (&["schema", "--flag"], 2, "wrong-use"),
         (&["man", "rum"], 2, "unknown-command"),
+        (&["sweep", "missing.json", "--device", "cpu"], 1, "no-such-file"),
+        (&["tour", "causal", "--tokens", "0"], 2, "wrong-use"),
+        (&["check", "causal", "--tensors", "missing.npy"], 2, "tensors-unused"),
+        (&["quality", "causal", "a.safetensors", "--min-mass", "nan"], 2, "wrong-use"),
+        (&["quality", "causal", "a.safetensors", "--max-error", "inf"], 2, "wrong-use"),
     ] {
         let ran = bench.run(&[args, &["--json"]].concat());
         assert_eq!((ran.code, &ran.json()["error"]["code"]), (code, &why.into()), "{args:?}\n{}", ran.err);
     }
     bench.run(&["man", "rum"]).fails(2, &["did you mean `run`?"]);
+    bench.run(&["watch", "band.json", "--times", "0"]).fails(2, &["error"]);
+    // what was to be opened in a window is not raced with all presets instead
+    #[cfg(target_os = "linux")]
+    bench.run(&["band.json"]).fails(1, &["error[no-display]", "`maskloom check band.json`"]);
 }
 
 const MODS: &str = r#"
