@@ -3,10 +3,12 @@
 //! Invariant: a defaultdict and a Counter are dicts, a deque is a list; their additional work is charged. Must not know
 //! tensors.
 
+use super::strings::parts_of;
 use crate::python::machine::Context;
 use crate::python::machine::keyed::Places;
 use crate::python::value::{Args, Class, Fault, Items, Pairs, VALUE_BYTES, Value};
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 
 /// A Counter's value for a missing key: 0, which it does not store.
@@ -31,9 +33,21 @@ fn named_tuple(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let name = args.need("namedtuple", 0, "typename")?;
     let fields = args.need("namedtuple", 1, "field_names")?;
     let fields: Vec<Value> = match fields.as_str() {
-        Some(text) => text.replace(',', " ").split_whitespace().map(Value::str).collect(),
+        Some(text) => {
+            let names = || text.split(|c: char| c == ',' || c.is_whitespace()).filter(|name| !name.is_empty());
+            cx.charge_steps(text.len() as u64 / 64)?;
+            parts_of(names().count(), cx)?;
+            names().map(Value::str).collect()
+        }
         None => cx.collect(fields)?,
     };
+    let mut seen = HashSet::new();
+    if let Some(twice) = fields.iter().filter_map(Value::as_str).find(|name| !seen.insert(*name)) {
+        return Err(Fault::value_error(format!("Encountered duplicate field name: {twice:?}")));
+    }
+    cx.charge_bytes(2 * VALUE_BYTES * fields.len() as u64)?;
+    cx.charge_steps(fields.len() as u64)?;
+    cx.charge_bytes(2 * name.as_str().map_or(0, str::len) as u64)?;
     let defaults = args.named("defaults").map_or(Ok(Vec::new()), |given| cx.collect(given))?;
     let first = fields.len().saturating_sub(defaults.len());
     let named = fields.iter().enumerate().map(|(at, field)| {

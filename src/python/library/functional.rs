@@ -157,7 +157,7 @@ fn flex(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault
         "_identity" => Ok(args.positional.first().cloned().unwrap_or(Value::None)),
         "create_block_mask" | "create_mask" => {
             // what is remembered of it, and the object with its attributes
-            let charged = cx.charge_steps(16).and_then(|()| cx.charge_bytes(16 * VALUE_BYTES));
+            let charged = cx.charge_steps(16).and_then(|()| cx.charge_bytes(MADE));
             let mask = charged.and_then(|()| args.need(name, 0, "mask_mod").cloned());
             mask.map(|mask| {
                 let met = python::met::Met::of(mask.clone(), args, cx.span, name == "create_block_mask");
@@ -173,13 +173,16 @@ fn flex(name: &str, args: &Args, cx: &mut Context) -> Option<Result<Value, Fault
         }
         "BlockMask.to.call" => {
             let [mask, b, h, q, kv, block] = args.positional.first_chunk::<6>()?.clone();
-            Ok(made(cx, mask, [b, h, q, kv], block))
+            cx.charge_bytes(MADE).map(|()| made(cx, mask, [b, h, q, kv], block))
         }
         "flex_attention" => Err(Fault::unsupported("attention does not run while a mod is traced")
             .hint("no action is needed: Maskloom's own backends use the mod")),
         _ => return None,
     })
 }
+
+/// Bytes of a BlockMask: fifteen attributes, ten of them with the sentence that refuses them.
+const MADE: u64 = 128 * VALUE_BYTES;
 
 /// What create_block_mask returns: its sizes are known, its lists and their counts are not computed here.
 fn made(cx: &mut Context, mask: Value, sizes: [Value; 4], block: Value) -> Value {

@@ -251,7 +251,7 @@ fn push(out: &mut String, more: &str, cx: &mut Context) -> Result<(), Fault> {
 }
 
 /// Charges the parts of a text that is divided at so many marks.
-fn parts_of(marks: usize, cx: &mut Context) -> Result<(), Fault> {
+pub(super) fn parts_of(marks: usize, cx: &mut Context) -> Result<(), Fault> {
     cx.charge_steps(marks as u64 / 4)?;
     cx.charge_bytes(2 * VALUE_BYTES * (marks as u64 + 1))
 }

@@ -71,7 +71,13 @@ impl Context<'_> {
 
     /// `format(value, spec)`, by the methods of the text's own classes if they have them.
     pub(crate) fn formatted_as(&mut self, value: &Value, spec: &str) -> Result<String, Fault> {
-        let Value::Instance(object) = value else { return formatted(value, spec) };
+        let Value::Instance(object) = value else {
+            let made = formatted(value, spec)?;
+            // a width makes a long text of a short value; the widest is short
+            self.charge_steps(made.len() as u64 / 64)?;
+            self.charge_bytes(made.len() as u64)?;
+            return Ok(made);
+        };
         let made = match self.instance_method(object, "__format__") {
             Some(method) => self.call(&method, Args::of(vec![Value::str(spec)]))?,
             None => match super::enums::plain_enum_value(value) {

@@ -173,7 +173,8 @@ fn mutated_texts_never_panic() {
 /// Each statement moves, compares or copies much: it costs more than a step, so that a long text of them comes to its limit.
 #[test]
 fn what_moves_or_compares_many_elements_costs_many_steps() {
-    let long = "x = list(range(20000))\nd = {i: i for i in range(20000)}\n";
+    let long = "import collections\nx = list(range(20000))\nd = {i: i for i in range(20000)}\n\
+                n = ' '.join(['k' + str(i) for i in range(20000)])\n";
     let crowd = "s = {float('nan') for i in range(1000)}\n";
     let cases = [
         ("del x[0]", "too-many-steps"),
@@ -183,6 +184,7 @@ fn what_moves_or_compares_many_elements_costs_many_steps() {
         ("x[:]", "too-many-steps|too-large"),
         ("d.keys()", "too-many-steps|too-large"),
         ("list(d)", "too-many-steps|too-large"),
+        ("collections.namedtuple('P', n)", "too-many-steps|too-large"),
         ("s & s", "too-many-steps"),
         ("float('nan') in s", "too-many-steps"),
     ];

@@ -145,6 +145,10 @@ fn values_as_text() {
         "from collections import namedtuple\nP = namedtuple('P', 'x y')\nassert repr(P(1, [2])) == 'P(x=1, y=[2])'",
     );
     as_python(
+        "from collections import namedtuple\ntry:\n    namedtuple('P', 'x,y x')\n    assert False\nexcept ValueError as e:\n    \
+         assert 'duplicate field name' in str(e), str(e)",
+    );
+    as_python(
         "from enum import Enum\nclass K(Enum):\n    A = 1\nassert repr(K.A) == '<K.A: 1>' and str(K.A) == f'{K.A}' == 'K.A'",
     );
     as_python("from types import SimpleNamespace as N\nassert N(a=1) == N(a=1) and N(a=1) != N(a=2)");
