@@ -447,6 +447,10 @@ fn files_open_by_what_they_hold() {
     assert!(window.query_by_label("A trainer's configuration").is_some());
     window.key_press(Key::Escape);
     window.run_steps(3);
+    open(&mut window, &write("flux.json", "{\"model_family\": \"flux\", \"attention_mechanism\": \"diffusers\"}"));
+    assert_eq!(window.query_all_by_label_contains("has no effect there").count(), 1, "said once");
+    window.key_press(Key::Escape);
+    window.run_steps(3);
     open(&mut window, &write("mod.py", "def mask_mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n"));
     let last = state(&window).document.layers.last().unwrap();
     assert!(matches!(&last.content, MaskContent::Linked(code) if code.path.ends_with("mod.py")));

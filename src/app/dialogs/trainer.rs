@@ -80,7 +80,7 @@ fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &
         let said = |of: &Diagnostic| dialog.notes.iter().any(|note| note.message.contains(&of.message));
         let mut advice = advice.clone();
         advice.why.retain(|why| !matches!(why, Reason::Noted(of) if said(of)));
-        advice_ui(ui, &advice);
+        beside(ui, &advice, &dialog.notes);
     }
     let known = dialog.plain.is_some();
     section(ui, if known { say(ui, "trainer-or-preset") } else { say(ui, "trainer-preset") });
@@ -102,9 +102,15 @@ fn found(ui: &mut Ui, dialog: &TrainerDialog, config: &TrainerConfig, actions: &
 
 /// Advice in the window, here and below a race.
 pub(crate) fn advice_ui(ui: &mut Ui, advice: &Advice) {
+    beside(ui, advice, &[]);
+}
+
+/// The same without the lines that these notes are.
+fn beside(ui: &mut Ui, advice: &Advice, notes: &[Diagnostic]) {
     let told = advising::told(spoken(ui.ctx()), Reader::Window, advice);
     ui.add(egui::Label::new(egui::RichText::new(told.headline).strong()).wrap());
-    for line in told.why.into_iter().chain(told.next) {
+    let is_new = |line: &String| !notes.iter().any(|note| note.message == *line);
+    for line in told.why.into_iter().chain(told.next).filter(is_new) {
         ui.add(egui::Label::new(egui::RichText::new(line).weak()).wrap());
     }
 }
