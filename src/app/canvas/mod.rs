@@ -373,9 +373,9 @@ impl Canvas {
         let base = tiles.key(source, &look);
         let extra = strip.map(|s| s.keys(base, scene.lengths, source.depends(scene.picture))).unwrap_or_default();
         self.seen = map.visible(scene.lengths);
-        let corner = map.rect.right_bottom() - vec2(10.0, 10.0 + minimap::room(&self.view, map.rect));
+        let corner = map.rect.right_bottom() - vec2(6.0, 10.0 + minimap::room(&self.view, map.rect));
         let mask = map.rect_of([0.0, scene.lengths.q_len as f64], [0.0, scene.lengths.kv_len as f64]);
-        self.corner = Some((corner, corner.x - mask.right().max(map.rect.left()) - 10.0));
+        self.corner = Some((corner, corner.x - mask.right().max(map.rect.left()) - 6.0));
         if scene.picture.is_numbers() {
             tiles.paint(&painter, source, &look, &extra, probe);
             painter.rect_filled(map.rect, 0.0, palette.outside);

@@ -72,7 +72,7 @@ pub(in crate::app) fn show(ctx: &egui::Context, state: &State, actions: &mut Act
 /// Points of a toast's width.
 const WIDE: f32 = 330.0;
 /// Points beside the mask from which on a toast stands there alone.
-const NARROW: f32 = 120.0;
+const NARROW: f32 = 90.0;
 
 fn severity(ui: &mut Ui, notice: &Notice) {
     if notice.what.code != "done" {
