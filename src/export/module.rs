@@ -246,7 +246,9 @@ impl Text<'_> {
         if self.with_file || mask {
             out.push_str("from pathlib import Path\n");
         }
-        out.push_str("from types import FunctionType\nfrom typing import Any, ParamSpec, cast\n\n");
+        out.push_str(
+            "from threading import Lock\nfrom types import FunctionType\nfrom typing import Any, ParamSpec, cast\n\n",
+        );
         out.push_str("import torch\nfrom torch import Tensor\n");
         let names = if mask { "BlockMask, create_mask, flex_attention" } else { "BlockMask, flex_attention" };
         let _ = writeln!(out, "from torch.nn.attention.flex_attention import {names}");

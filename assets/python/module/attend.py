@@ -10,6 +10,8 @@ class _Made:
 
 _made = _Made()
 _masks = _Made()
+# PyTorch 2.15 notes in one place for all threads that it makes a block mask, and fails where two do at once
+_making = Lock()
 # PyTorch 2.5, the first FlexAttention: none on the CPU, and on a GPU a head_dim that is a power of 2
 _FIRST = hasattr(torch.nn.attention.flex_attention, "_supported_head_dim")
 # cached block masks and compiled functions: the newest, one bucket of shapes each
@@ -56,7 +58,7 @@ def _mask_at(device: str, q_len: int, kv_len: int) -> BlockMask | None:
 
     def make() -> BlockMask | None:
         # only such tensors are cached: torch.export's have no values, and those of inference mode have no backward pass
-        with torch.inference_mode(False), _disable_current_modes():
+        with _making, torch.inference_mode(False), _disable_current_modes():
             return make_block_mask(device, q_len, kv_len)
 
     found = _newest(vars(_masks), _masks_used, KEPT_MASKS, _mask_name(device, q_len, kv_len), make)

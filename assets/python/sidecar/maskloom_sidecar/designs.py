@@ -13,6 +13,7 @@ import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 # Number of cached block masks per design: one bucket of shapes each, on few devices.
 KEPT = 32
+_making = Lock()
 
 
 class Design:
@@ -111,7 +113,9 @@ class Design:
     def _block_mask(self, device: torch.device, q_len: int, kv_len: int) -> BlockMask | None:
         if self.blocks is not None and (q_len, kv_len) == self.lengths:
             return cast("BlockMask", self.module.load_block_mask(self.blocks, device))
-        return cast("BlockMask | None", self.module.make_block_mask(device, q_len, kv_len))
+        # PyTorch 2.15 notes in one place for all threads that it makes a block mask, and fails where two do at once
+        with _making:
+            return cast("BlockMask | None", self.module.make_block_mask(device, q_len, kv_len))
 
 
 def _number(file: object) -> int:
