@@ -151,22 +151,20 @@ pub(super) fn show_job(batch: &Batch, pieces: &[Piece], how: &detach::Show) -> R
 
 fn show(rows: Vec<Value>, failed: Vec<Diagnostic>, as_json: bool) -> Result<(), Failure> {
     out::diagnostics(&cards(&rows).into_iter().collect::<Vec<_>>());
-    if !as_json {
+    if as_json {
+        let mut object = bench::object(rows);
+        if !failed.is_empty() {
+            // one object, which holds the rows that there are and why others are not
+            let mut why = out::failure_json(&failed);
+            for key in ["error", "diagnostics"] {
+                object[key] = why[key].take();
+            }
+        }
+        out::json(&object)?;
+    } else {
         out::text(&render(&rows))?;
-        return if failed.is_empty() { Ok(()) } else { Err(failed.into()) };
     }
-    let mut object = bench::object(rows);
-    if failed.is_empty() {
-        return out::json(&object);
-    }
-    // one object, which holds the rows that there are and why others are not
-    let (Value::Object(object), Value::Object(why)) = (&mut object, out::failure_json(&failed)) else {
-        return Err(failed.into());
-    };
-    object.extend(why);
-    out::json(&object)?;
-    out::diagnostics(&failed);
-    Err(Failure::Reported(Vec::new()))
+    if failed.is_empty() { Ok(()) } else { Err(failed.into()) }
 }
 
 /// Said where rows are of different cards.

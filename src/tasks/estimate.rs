@@ -143,8 +143,9 @@ pub fn on_cards(p: &ProblemSpec, density: f64, computed: f64) -> Vec<Estimate> {
             Some(Estimate { ms, card: card.into(), basis: Basis::Sheets })
         };
         for older in &mut out[1..] {
-            let newer = scaled(&older.card).filter(|newer| newer.ms < older.ms);
-            *older = newer.unwrap_or_else(|| older.clone());
+            if let Some(newer) = scaled(&older.card).filter(|newer| newer.ms < older.ms) {
+                *older = newer;
+            }
         }
         out.extend(OTHERS.iter().filter_map(|card| scaled(card)));
     }

@@ -111,10 +111,10 @@ class Design:
         return cast("BlockMask | None", made)
 
     def _block_mask(self, device: torch.device, q_len: int, kv_len: int) -> BlockMask | None:
-        if self.blocks is not None and (q_len, kv_len) == self.lengths:
-            return cast("BlockMask", self.module.load_block_mask(self.blocks, device))
         # PyTorch 2.15 notes in one place for all threads that it makes a block mask, and fails where two do at once
         with _making:
+            if self.blocks is not None and (q_len, kv_len) == self.lengths:
+                return cast("BlockMask", self.module.load_block_mask(self.blocks, device))
             return cast("BlockMask | None", self.module.make_block_mask(device, q_len, kv_len))
 
 
