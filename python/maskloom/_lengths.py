@@ -6,22 +6,20 @@ Invariant: what is no number of tokens is an ArgumentError that names the argume
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Sequence
 from typing import Any, Union
 
+from . import _native
 from .errors import ArgumentError
 
 #: tokens of queries and keys: one number for both, or two; text such as "8k" or "1_024" counts as on the command line
 Lengths = Union[int, str, "Sequence[int | str]", None]
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20}
 
 
 def tokens(value: Any) -> int | None:
     """A number of tokens from 1 on; None: it is none. True and False are none."""
     if isinstance(value, str):
-        written = re.fullmatch(r"\s*(\d+(?:_\d+)*)([km]?)\s*", value, re.ASCII | re.IGNORECASE)
-        count = int(written[1].replace("_", "")) * _UNITS[written[2].lower()] if written else 0
+        count = _native.count(value) or 0
     elif isinstance(value, (bool, float)):
         count = 0
     else:

@@ -151,6 +151,7 @@ fn save_selects_the_name_so_that_typing_replaces_it_alone() {
 #[test]
 fn messages_stand_beside_the_mask_and_cover_neither_layers_nor_heads() {
     let mut window = window(None);
+    window.set_size(egui::Vec2::new(1900.0, 950.0));
     command(&mut window, Key::N);
     settle(&mut window);
     let reported = window.get_by_label_contains("A new document.").rect();

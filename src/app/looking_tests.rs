@@ -287,3 +287,23 @@ fn a_race_over_lengths_makes_each_length_and_tells_why_one_did_not_run() {
     assert!(window.query_all_by_label_contains(" tokens: ").count() >= tokens.len(), "each is told of");
     assert!(!state(&window).session.is_racing());
 }
+
+#[test]
+fn what_passes_by_itself_covers_no_cell_of_the_mask() {
+    let mut window = window(None);
+    for size in [Vec2::new(700.0, 500.0), Vec2::new(1280.0, 720.0), Vec2::new(1600.0, 960.0)] {
+        window.set_size(size);
+        window.run_steps(3);
+        window.state_mut().state.done("a message of some words, longer than a margin is wide");
+        window.run_steps(3);
+        let (corner, beside) = state(&window).session.canvas.margin().expect("a canvas");
+        let said = window.get_by_label_contains("a message of some words").rect();
+        assert!(
+            said.left() >= corner.x - beside - 1.0 || said.top() >= corner.y,
+            "{size}: {said} at {corner}, {beside}"
+        );
+        window.state_mut().state.notices.dismiss_last();
+        window.run_steps(3);
+        assert!(window.query_by_label_contains("a message of some words").is_none(), "{size}: it passes");
+    }
+}

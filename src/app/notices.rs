@@ -24,7 +24,12 @@ pub(crate) struct Notice {
 impl Notice {
     /// Seconds until it disappears; None: it waits for the user.
     pub(crate) fn left(&self, now: f64) -> Option<f64> {
-        (self.what.severity != Severity::Error).then_some(SECONDS - (now - self.at))
+        self.passes().then_some(SECONDS - (now - self.at))
+    }
+
+    /// Whether it disappears by itself.
+    pub(crate) fn passes(&self) -> bool {
+        self.what.severity != Severity::Error
     }
 }
 

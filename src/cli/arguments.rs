@@ -62,9 +62,9 @@ pub(super) fn some_tokens(text: &str) -> Result<usize, String> {
     tokens(text).and_then(|n| if n > 0 { Ok(n) } else { Err("a number of tokens from 1 on".into()) })
 }
 
-/// A number of things from 1 on.
+/// A number of things from 1 on, written as tokens are.
 pub(super) fn some(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a whole number from 1 on".into())
+    count(text).filter(|n| *n > 0).ok_or_else(|| "a whole number from 1 on".into())
 }
 
 /// A number of rows, written as tokens are.
@@ -355,6 +355,8 @@ mod tests {
         assert_eq!(assignment("config.sliding_window=5").unwrap(), ("config.sliding_window".into(), ArgValue::Int(5)));
         assert!(assignment("config.=5").is_err());
         assert!(assignment("window").is_err() && assignment("a b=1").is_err());
+        assert_eq!((some("16"), some("1_024"), some("2k")), (Ok(16), Ok(1024), Ok(2048)));
+        assert!(["0", "-1", "1.5", ""].iter().all(|text| some(text).is_err()));
         assert_eq!(cell("0, 1,2,3").unwrap(), [0, 1, 2, 3]);
         assert!(cell("1,2,3").is_err() && names("q,k").is_err() && block_size("0x1").is_err());
     }

@@ -26,15 +26,15 @@ pub(super) struct Overrides {
     /// Key axis of cross-attention in words
     #[arg(long, value_name = "AXIS")]
     pub kv_axes: Option<String>,
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = arguments::some)]
     pub batch: Option<usize>,
     /// Query heads
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = arguments::some)]
     pub heads: Option<usize>,
     /// Key and value heads; without it, --heads sets both if they were equal
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = arguments::some)]
     pub kv_heads: Option<usize>,
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = arguments::some)]
     pub head_dim: Option<usize>,
     /// bf16, f16, or f32 (CPU only)
     #[arg(long, value_parser = arguments::dtype)]

@@ -50,6 +50,12 @@ impl Tensors {
     }
 }
 
+/// A count as people type it: `8k`, `8_192`. None: it is none.
+#[pyfunction]
+pub(super) fn count(text: &str) -> Option<usize> {
+    crate::base::words::count(text)
+}
+
 /// Reads a document, or the preset of that name, with other lengths where given.
 #[pyfunction]
 pub(super) fn design(

@@ -49,6 +49,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(kernels::merge_pass, module)?)?;
     module.add_function(wrap_pyfunction!(kernels::block_mask_pass, module)?)?;
     module.add_function(wrap_pyfunction!(design::design, module)?)?;
+    module.add_function(wrap_pyfunction!(design::count, module)?)?;
     module.add_function(wrap_pyfunction!(ranks::plan_parallel, module)?)?;
     module.add_function(wrap_pyfunction!(explain::explain, module)?)?;
     module.add_function(wrap_pyfunction!(explain::printed, module)?)?;

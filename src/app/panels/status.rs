@@ -28,11 +28,27 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 summary(ui, state);
             }
             ui.with_layout(egui::Layout::left_to_right(egui::Align::Center), |ui| {
+                happened(ui, state);
                 let words = super::tools::tool_words(language::words(ui.ctx()), state);
                 ui.add(egui::Label::new(RichText::new(&words).weak()).truncate()).on_hover_text(words);
             });
         });
     });
+}
+
+/// What just happened, for some seconds, where a toast would cover the mask.
+fn happened(ui: &mut Ui, state: &State) {
+    let Some(notice) = super::toasts::in_the_bar(ui.ctx(), state) else { return };
+    let what = &notice.what;
+    let words = language::words(ui.ctx()).refusal(&what.code).unwrap_or(&what.message);
+    let whole = [Some(what.message.as_str()), what.hint.as_deref()].map(Option::unwrap_or_default).join("\n");
+    // what the mouse does keeps its part
+    let room = ui.available_width() * 0.6;
+    ui.scope(|ui| {
+        ui.set_max_width(room);
+        ui.add(egui::Label::new(words).truncate()).on_hover_text(whole.trim());
+    });
+    ui.separator();
 }
 
 /// Mistakes of ours since the start: never passed over in silence.

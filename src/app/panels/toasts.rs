@@ -1,6 +1,6 @@
-//! Toasts in the corner.
+//! Toasts beside the mask, in a corner, or in the status bar.
 //!
-//! Invariant: errors stay until they are dismissed; each toast can be copied. Must not know their subject.
+//! Invariant: errors stay until they are dismissed; what passes by itself covers no cell of the mask. Must not know their subject.
 
 use crate::app::action::{Action, Actions};
 use crate::app::language::say;
@@ -30,18 +30,18 @@ pub(in crate::app) fn drop_hint(ctx: &egui::Context) {
 
 /// Draws them.
 pub(in crate::app) fn show(ctx: &egui::Context, state: &State, actions: &mut Actions) {
-    let toasts = state.notices.toasts(4);
+    let (corner, beside) = place(ctx, state);
+    let mut toasts = state.notices.toasts(4);
+    if beside < NARROW {
+        toasts.retain(|(_, notice)| !notice.passes());
+    }
     if toasts.is_empty() {
         return;
     }
     let area = Area::new(id("toasts")).order(Order::Foreground);
-    let screen = ctx.content_rect();
-    // beside the mask there is nothing to cover; without a canvas, the corner
-    let margin = state.session.canvas.margin().filter(|(at, _)| screen.contains(*at));
-    let (corner, beside) = margin.unwrap_or((screen.right_bottom() + Vec2::new(-10.0, -34.0), WIDE));
     let area = area.pivot(Align2::RIGHT_BOTTOM).fixed_pos(corner);
-    // a margin too narrow for words is covered, and some of the mask with it
-    let room = if beside < NARROW { WIDE } else { beside.min(WIDE) }.min(screen.width() - 40.0);
+    // an error that waits to be dismissed may cover some of the mask
+    let room = if beside < NARROW { WIDE } else { beside.min(WIDE) }.min(ctx.content_rect().width() - 40.0);
     area.show(ctx, |ui| {
         ui.set_max_width(room);
         for (at, notice) in toasts {
@@ -67,6 +67,19 @@ pub(in crate::app) fn show(ctx: &egui::Context, state: &State, actions: &mut Act
             });
         }
     });
+}
+
+/// The newest toast for which the mask leaves no place: the status bar says it.
+pub(super) fn in_the_bar<'a>(ctx: &egui::Context, state: &'a State) -> Option<&'a Notice> {
+    let passing = |(_, notice): (usize, &'a Notice)| notice.passes().then_some(notice);
+    if place(ctx, state).1 < NARROW { state.notices.toasts(4).into_iter().rev().find_map(passing) } else { None }
+}
+
+/// The lower right corner of the toasts, and the points that are free there beside the mask. Without a canvas, the window's corner.
+fn place(ctx: &egui::Context, state: &State) -> (egui::Pos2, f32) {
+    let screen = ctx.content_rect();
+    let margin = state.session.canvas.margin().filter(|(at, _)| screen.contains(*at));
+    margin.unwrap_or((screen.right_bottom() + Vec2::new(-10.0, -34.0), WIDE))
 }
 
 /// Points of a toast's width.
