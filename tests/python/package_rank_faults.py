@@ -373,8 +373,42 @@ def work(rank, world, port_file):
     os._exit(0)
 
 
+def dies(rank, world, port_file, at_gradients):
+    """A process that ends on its way: the others get PyTorch's own error long before its timeout."""
+    torch.set_num_threads(1)
+    limit = datetime.timedelta(seconds=60)
+    dist.init_process_group("gloo", init_method=f"file://{port_file}", rank=rank, world_size=world, timeout=limit)
+    at = Places(rank, world)
+    began = time.monotonic()
+    try:
+        if rank == 1 and not at_gradients:
+            os._exit(9)
+        out = at.call(*(t.clone().requires_grad_() for t in at.qkv))
+        if rank == 1:
+            out.register_hook(lambda _: os._exit(9))
+        out.sum().backward()
+    except RuntimeError as why:
+        is_torchs = "gloo" in str(why) or "peer" in str(why)
+        os._exit(0 if is_torchs and time.monotonic() - began < 30 else 2)
+    os._exit(3)
+
+
+def a_rank_that_dies():
+    for at_gradients in (False, True):
+        with tempfile.TemporaryDirectory() as folder:
+            start = mp.get_context("fork").Process
+            ranks = [start(target=dies, args=(r, 3, f"{folder}/store", at_gradients), daemon=True) for r in range(3)]
+            for rank in ranks:
+                rank.start()
+            for rank in ranks:
+                rank.join(90)
+            assert [rank.exitcode for rank in ranks] == [0, 9, 0], [rank.exitcode for rank in ranks]
+    print("a rank that dies, forward and backward, is an error of the others")
+
+
 if __name__ == "__main__":
     found()
+    a_rank_that_dies()
     worlds = [int(n) for n in sys.argv[1].split(",")] if len(sys.argv) > 1 else [2, 3]
     for world in worlds:
         with tempfile.TemporaryDirectory() as folder:
