@@ -24,8 +24,15 @@ pub(crate) fn check(backend: BackendName, what: &str, bytes: u128) -> Result<(),
     let gib = |b: u128| b as f64 / f64::from(1 << 30);
     let message =
         format!("{backend} needs {:.1} GiB for {what}; {:.1} GiB are free on this machine", gib(bytes), gib(limit));
-    Err(Diagnostic::error("out-of-memory", message)
-        .hint("use flex, which never holds Q_LEN x KV_LEN values, or shorten the sequence, batch or heads"))
+    Err(Diagnostic::error("out-of-memory", message).hint(way_out(backend)))
+}
+
+/// Flex takes the least of all: to whom it refused, no other backend helps.
+fn way_out(backend: BackendName) -> &'static str {
+    match backend {
+        BackendName::Flex => "shorten the sequence, batch or heads",
+        _ => "use flex, which never holds Q_LEN x KV_LEN values, or shorten the sequence, batch or heads",
+    }
 }
 
 /// f32 copies of k and v, the output, and the inputs themselves.
@@ -60,5 +67,7 @@ mod tests {
         let refusal = check(BackendName::Eager, "scores", 1 << 60).unwrap_err();
         assert_eq!(refusal.code, "out-of-memory");
         assert!(refusal.message.starts_with("eager needs 1073741824.0 GiB for scores"), "{}", refusal.message);
+        let hint = |backend| check(backend, "copies", 1 << 60).unwrap_err().hint.expect("a way out");
+        assert!(hint(BackendName::Eager).contains("use flex") && !hint(BackendName::Flex).contains("use flex"));
     }
 }
