@@ -215,6 +215,9 @@ def what_is_not_known_is_refused_by_name():
 def a_position_bias_and_a_score_mod_are_not_mixed():
     model, inputs, handle = hf("t5_encoder", kind="leaning", strict=True)
     refused(lambda: model(**inputs), "position bias")
+    # nor where nothing is trained
+    with torch.no_grad():
+        refused(lambda: model(**inputs), "position bias")
     handle.remove()
 
 
@@ -224,6 +227,9 @@ def tables_end_where_the_design_does():
     with torch.no_grad():
         got = model(input_ids=ids).logits
     assert "90 x 90" in str(handle.report())
+    # each call that is left is counted once, without those from before
+    proof = handle.verify(dict(input_ids=ids))
+    assert (proof.masked, list(proof.left.values())) == (0, [2]) and not proof.ok, proof.left
     handle.remove()
     assert torch.equal(got, model(input_ids=ids).logits)
 

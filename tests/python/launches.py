@@ -508,6 +508,15 @@ def mods_that_are_too_many_for_a_parameter_lie_on_the_device():
     assert [name for _, name in pointed.places] == ["captured0"]
 
 
+def a_sections_keys_and_values_fill_half_the_cache():
+    """Of 50 MB. Rows are padded to multiples of 8 elements."""
+    section = HERE.made["kernel"].section
+    of = lambda tokens, *widths: [torch.empty(1, 8, tokens, n, dtype=kernel.DTYPE, device="meta") for n in widths]
+    assert section(*of(16384, 64, 64), 64, 1) == 6 and section(*of(16384, 64, 64), 64, 4) == 24
+    assert section(*of(16384, 57, 60), 64, 1) == 6 and section(*of(16384, 65, 64), 64, 1) == 5
+    assert section(*of(1 << 22, 64, 64), 64, 4) == 4 and section(*of(80, 64, 64), 8, 1) == 8
+
+
 for CAPABILITY, ARCH in (((8, 0), "sm_80"), ((9, 0), "sm_90a")):
     with Here(CAPABILITY) as HERE:
         calls_have_their_tensors_parameters()
@@ -521,5 +530,6 @@ for CAPABILITY, ARCH in (((8, 0), "sm_80"), ((9, 0), "sm_90a")):
         calls_on_another_device_enter_it()
         wrong_tensors_are_refused_after_right_ones()
         mods_that_are_too_many_for_a_parameter_lie_on_the_device()
+        a_sections_keys_and_values_fill_half_the_cache()
         what_is_kept_is_bounded()
 print("the launches have their parameters")

@@ -6,6 +6,7 @@ compute what those define of the numbers that they are given; Maskloom's worker 
 
 import importlib
 import os
+import subprocess
 import sys
 import types
 
@@ -149,7 +150,30 @@ def in_the_worker(name, layout):
         assert torch.allclose(found[named].double(), wanted, atol=1e-5), (name, named)
 
 
+# The worker takes stdout for itself: it is imported in a process of its own.
+HINTS = """
+import sys
+import types
+
+sys.path.insert(0, sys.argv[1])
+import maskloom_torch
+
+hint = lambda device, words: maskloom_torch.compile_hint(types.SimpleNamespace(device=device), ValueError(words))
+# PyTorch names both sizes of a tile, Triton's assertion one of them
+for words in ("SPARSE_Q_BLOCK_SIZE % BLOCK_M == 0", "SPARSE_KV_BLOCK_SIZE % BLOCK_N == 0", "BLOCK_M=64, BLOCK_N=32"):
+    assert "multiple of 128" in hint("cuda", words), words
+assert "smaller tiles" in hint("cuda", "out of resource: shared memory") and "triton" in hint("cuda", "no module")
+assert "C++ compiler" in hint("cpu", "no compiler")
+"""
+
+
+def errors_of_compilation_have_their_way_out():
+    ran = subprocess.run([sys.executable, "-c", HINTS, sys.argv[3]], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
 def main():
+    errors_of_compilation_have_their_way_out()
     sys.modules.update(stand_ins())
     kept = {name: compare(name, targets) for name, targets in DESIGNS.items()}
     for name, layout in (("near", "bhsd"), ("each", "bshd"), ("heads", "bhsd")):
