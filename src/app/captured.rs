@@ -52,11 +52,21 @@ impl Captured {
         self.grid.filter(|grid| self.lengths == [lengths.q_len, lengths.kv_len] && grid.tokens().end <= lengths.kv_len)
     }
 
-    /// The call's q, k and v as inputs of runs of a document with these lengths, if the file has all three.
-    pub(crate) fn inputs(&self, lengths: Lengths) -> Option<FileInputs> {
+    /// The call's q, k and v as inputs of runs of a document of these sizes, if the file has all three. A capture may hold some of the
+    /// heads alone.
+    pub(crate) fn inputs(&self, settings: &Settings, lengths: Lengths) -> Option<FileInputs> {
         let names = ["q", "k", "v"].map(|which| format!("{}.{which}", self.call));
-        let there = |name: &String| self.tensors.iter().any(|(known, ..)| known == name);
-        let fits = self.lengths == [lengths.q_len, lengths.kv_len] && names.iter().all(there);
+        let of_keys = [settings.kv_heads, lengths.kv_len];
+        let wanted = [
+            ([settings.heads, lengths.q_len], settings.head_dim),
+            (of_keys, settings.head_dim),
+            (of_keys, settings.head_dim_v.unwrap_or(settings.head_dim)),
+        ];
+        let has = |name: &String, ([heads, len], dim): ([usize; 2], usize)| {
+            let shape = [settings.batch, heads, len, dim];
+            self.tensors.iter().any(|(known, _, there)| known == name && there[..] == shape)
+        };
+        let fits = names.iter().zip(wanted).all(|(name, shape)| has(name, shape));
         let path = self.path.to_str()?.to_string();
         fits.then_some(FileInputs { path, names, layout: Layout::Bhsd, used: true })
     }
@@ -109,6 +119,23 @@ mod tests {
         };
         assert_eq!(names(None), ["bias", "ids"]);
         assert_eq!(names(Some(&[4, 7])), ["bias", "ids", "odd"]);
+    }
+
+    #[test]
+    fn a_capture_of_some_heads_is_no_input_of_a_document_of_all() {
+        let tensor = |name: &str| (format!("a.{name}"), DType::F32, vec![1, 2, 64, 16]);
+        let captured = Captured {
+            path: "f".into(),
+            call: "a".into(),
+            lengths: [64, 64],
+            grid: None,
+            texts: [None, None],
+            tensors: ["q", "k", "v"].map(tensor).to_vec(),
+        };
+        let lengths = Lengths { q_len: 64, kv_len: 64 };
+        assert!(captured.inputs(&Settings::new(2, 16), lengths).is_some());
+        assert!(captured.inputs(&Settings::new(4, 16), lengths).is_none());
+        assert!(captured.inputs(&Settings::new(2, 32), lengths).is_none());
     }
 
     #[test]

@@ -71,6 +71,7 @@ impl Workbench {
             saved: 0,
             begun: 0,
             kept_as: None,
+            homes: Default::default(),
             path: None,
             seen: None,
             outside: None,

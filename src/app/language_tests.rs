@@ -35,19 +35,12 @@ fn menus_first_steps_and_a_lesson_are_chinese() {
     let mut window = speaking(Language::Chinese);
     reads(
         &window,
-        &[
-            "粘贴或打开 FlexAttention 代码",
-            "观看导览",
-            "两分钟带我看一遍",
-            "保留: 11.7% 的单元格",
-            "掩码图层",
-            "检查器",
-        ],
+        &["粘贴或打开 FlexAttention 代码", "观看导览", "逐步课程", "保留: 11.7% 的单元格", "掩码图层", "检查器"],
     );
     click(&mut window, "文件");
     reads(&window, &["另存为…", "未保存的文档…", "最近打开"]);
     click(&mut window, "文件");
-    click(&mut window, "两分钟带我看一遍");
+    click(&mut window, "逐步课程");
     assert!(state(&window).view.is_at(Workspace::Learn));
     reads(&window, &["边做边学", "逐个 tile 看 FlashAttention"]);
     click(&mut window, "开始：两分钟了解 Maskloom");
@@ -62,11 +55,11 @@ fn menus_first_steps_and_a_lesson_are_hindi_and_the_choice_takes_effect_at_once(
     click(&mut window, "Language");
     click(&mut window, "हिन्दी");
     assert_eq!(state(&window).view.language, Some(Language::Hindi));
-    reads(&window, &["FlexAttention कोड चिपकाएँ या खोलें", "टूर देखें", "दो मिनट में दिखाएँ", "11.7% सेल", "मास्क लेयर", "इंस्पेक्टर"]);
+    reads(&window, &["FlexAttention कोड चिपकाएँ या खोलें", "टूर देखें", "पाठ, क़दम दर क़दम", "11.7% सेल", "मास्क लेयर", "इंस्पेक्टर"]);
     click(&mut window, "संपादन");
     reads(&window, &["पूर्ववत् करें", "लेयर मिटाएँ"]);
     click(&mut window, "संपादन");
-    click(&mut window, "दो मिनट में दिखाएँ");
+    click(&mut window, "पाठ, क़दम दर क़दम");
     click(&mut window, "शुरू करें: ब्लॉक क्या है");
     reads(&window, &["4 में से क़दम 1", "कर्नल अकेली सेल से शुरू नहीं करता।", "स्लाइडिंग विंडो खोलें"]);
     window.check_accessibility();
@@ -137,7 +130,7 @@ fn the_chosen_language_comes_back_at_the_next_start() {
     first.state_mut().state.recovery.finish();
     drop(first);
     let again = window(Some(folder.path()));
-    reads(&again, &["Archivo", "Muéstramelo en dos minutos"]);
+    reads(&again, &["Archivo", "Lecciones paso a paso"]);
     assert_eq!(serde_json::from_str::<super::view::View>("{}").expect("reads").language, None);
 }
 

@@ -54,6 +54,7 @@ mod hands_tests;
 #[cfg(test)]
 mod heads_tests;
 mod hints;
+mod homes;
 mod hosts;
 #[cfg(test)]
 mod keeping_tests;

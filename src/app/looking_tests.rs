@@ -200,7 +200,7 @@ fn the_walk_over_tiles_is_of_the_open_mask_and_follows_the_query() {
 #[test]
 fn a_lesson_drives_the_window() {
     let mut window = window(None);
-    click(&mut window, "Show me in two minutes");
+    click(&mut window, "Lessons, step by step");
     click(&mut window, "Start: What a block is");
     click(&mut window, "Open the sliding window");
     settle(&mut window);

@@ -8,6 +8,7 @@ use super::command::Command;
 use super::connecting::Connecting;
 use super::drafts::{Dialog, ExportPage};
 use super::gesture::Gesture;
+use super::homes::{Home, Homes};
 use super::language;
 use super::notices::Notices;
 use super::recovery::{Place, Recovery, Tab};
@@ -69,6 +70,7 @@ pub(crate) struct Parked {
     /// None only in a value that is being made.
     pub document: Option<Document>,
     pub history: History,
+    pub homes: Homes,
     /// The same as long as it is open.
     pub id: u64,
     /// The revision at which it became inactive.
@@ -103,6 +105,8 @@ pub(crate) struct State {
     pub begun: u64,
     /// The file among the unsaved documents that it came back from.
     pub kept_as: Option<PathBuf>,
+    /// The files of documents that undo and redo bring back.
+    pub homes: Homes,
     /// Where it is saved.
     pub path: Option<PathBuf>,
     /// What that file held when it was read or written last; None: it never was.
@@ -211,6 +215,7 @@ impl State {
 
     /// Changes the document. A refused edit changes nothing and is reported.
     pub(crate) fn edit(&mut self, edit: Edit) -> bool {
+        self.remember_home(edit.replaces_document());
         self.history.work_on(self.focus.layer);
         match self.history.apply(&mut self.document, edit, self.now) {
             Ok(()) => {
@@ -222,6 +227,26 @@ impl State {
                 false
             }
         }
+    }
+
+    /// Another document is to take the place of the one in work, if so: its file is remembered.
+    pub(crate) fn remember_home(&mut self, if_so: bool) {
+        if if_so {
+            let (path, seen) = (self.path.clone(), self.seen.clone());
+            self.homes.keep(&self.document, Home { path, seen, is_saved: !self.is_dirty() });
+        }
+    }
+
+    /// The file holds the document as it is now.
+    pub(crate) fn came_home(&mut self) {
+        let (path, seen) = (self.path.clone(), self.seen.clone());
+        self.homes.keep(&self.document, Home { path, seen, is_saved: true });
+    }
+
+    /// Whether the file is known to hold the document as it is now.
+    pub(crate) fn is_home(&self) -> bool {
+        let home = self.homes.of(&self.document);
+        self.path.is_some() && home.is_saved && home.path == self.path && home.seen == self.seen
     }
 
     /// To be called after every change of the document.
@@ -240,7 +265,13 @@ impl State {
     /// layers appeared or disappeared. The file's name does not belong to another document.
     pub(crate) fn turned(&mut self, step: &Step) {
         if step.replaced {
-            (self.path, self.seen, self.outside) = (None, None, None);
+            let home = self.homes.of(&self.document);
+            // what the file holds now is known better than when the other document left it
+            let same = home.path.is_some() && home.path == self.path;
+            let is_saved = home.is_saved && (!same || home.seen == self.seen);
+            self.saved = if is_saved { self.revision + 1 } else { NEVER };
+            self.seen = if same { self.seen.take() } else { home.seen };
+            (self.path, self.outside) = (home.path, None);
             (self.kept_as, self.begun) = (None, self.revision + 1);
             (self.focus.drawing, self.focus.stroke) = (false, None);
             (self.focus.tool, self.focus.picked) = (Tool::Pan, None);

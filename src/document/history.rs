@@ -44,6 +44,15 @@ pub struct Step {
     pub layer: Option<u64>,
 }
 
+/// A way through the history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Undo.
+    Back,
+    /// Redo.
+    Again,
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Pointer {
     #[default]
@@ -220,6 +229,12 @@ impl History {
     /// The name of the next redo.
     pub fn redo_title(&self) -> Option<&Title> {
         self.redo.last().map(|p| &p.title)
+    }
+
+    /// Whether the next step that way brings another document back.
+    pub fn replaces(&self, way: Way) -> bool {
+        let next = if way == Way::Back { self.undo.back() } else { self.redo.last() };
+        next.is_some_and(|point| point.inverses.iter().any(Edit::replaces_document))
     }
 
     /// Reverts the newest point; returns its name.

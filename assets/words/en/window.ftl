@@ -53,7 +53,7 @@ start-connect = Connect a GPU
     .words = ssh, Slurm, a container
 start-tour = Watch a tour
     .words = 90 seconds, plays by itself
-start-learn = Show me in two minutes
+start-learn = Lessons, step by step
     .words = what a block is, why it is fast
 
 ## Pages at the side

@@ -53,7 +53,7 @@ start-connect = Conectar una GPU
     .words = ssh, Slurm, un contenedor
 start-tour = Ver un recorrido
     .words = 90 segundos, avanza solo
-start-learn = Muéstramelo en dos minutos
+start-learn = Lecciones paso a paso
     .words = qué es un bloque, por qué es rápido
 
 ## Páginas laterales

@@ -53,7 +53,7 @@ start-connect = GPU जोड़ें
     .words = ssh, Slurm, कंटेनर
 start-tour = टूर देखें
     .words = 90 सेकंड, अपने-आप चलता है
-start-learn = दो मिनट में दिखाएँ
+start-learn = पाठ, क़दम दर क़दम
     .words = ब्लॉक क्या है, यह तेज़ क्यों है
 
 ## किनारे वाले पेज

@@ -53,7 +53,7 @@ start-connect = 连接 GPU
     .words = ssh、Slurm、容器
 start-tour = 观看导览
     .words = 90 秒，自动播放
-start-learn = 两分钟带我看一遍
+start-learn = 逐步课程
     .words = 什么是块，为什么快
 
 ## 侧边页面

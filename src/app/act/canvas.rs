@@ -113,6 +113,8 @@ pub(super) fn event(state: &mut State, event: CanvasEvent) {
 /// A mask without layers keeps everything; the first drawn layer reverses this, which is reported: the text on how.
 fn begins(state: &mut State, how: &'static str) {
     if !state.document.layers.iter().any(|l| l.enabled && l.meets(state.focus.picked.as_ref())) {
+        // other heads keep what they kept
+        let how = if state.focus.picked.is_some() { "done-begins-heads" } else { how };
         state.done(state.words().text(how));
     }
 }

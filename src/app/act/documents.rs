@@ -6,6 +6,7 @@ use super::{keep_unsaved, replaced};
 use crate::app::state::{Focus, NEVER, Parked, State, empty_document};
 use crate::document::history::History;
 use crate::document::model::Document;
+use std::path::Path;
 
 /// Opens an empty document behind the last one and works on it.
 pub(super) fn new(state: &mut State) {
@@ -41,6 +42,16 @@ pub(super) fn show(state: &mut State, at: usize) {
     });
 }
 
+/// Works on the tab whose document is of this file. Returns whether there is one.
+pub(super) fn show_file(state: &mut State, path: &Path) -> bool {
+    if state.path.as_deref() == Some(path) {
+        return true;
+    }
+    let Some(at) = state.parked.iter().position(|tab| tab.path.as_deref() == Some(path)) else { return false };
+    show(state, if at >= state.tab { at + 1 } else { at });
+    true
+}
+
 /// The next one to the right, or to the left, around the ends.
 pub(super) fn step(state: &mut State, by: isize) {
     let all = state.parked.len() as isize + 1;
@@ -66,6 +77,7 @@ fn park(state: &mut State, next: Parked, place: impl FnOnce(&mut Vec<Parked>, Pa
     let mine = Parked {
         document: Some(state.document.clone()),
         history: std::mem::replace(&mut state.history, History::new()),
+        homes: std::mem::take(&mut state.homes),
         id: state.id,
         mark: state.revision,
         dirty,
@@ -87,7 +99,7 @@ fn park(state: &mut State, next: Parked, place: impl FnOnce(&mut Vec<Parked>, Pa
 fn take(state: &mut State, next: Parked) {
     let Some(document) = next.document else { return };
     state.document = document;
-    state.history = next.history;
+    (state.history, state.homes) = (next.history, next.homes);
     state.id = next.id;
     (state.kept_as, state.path, state.config) = (next.kept_as, next.path, next.config);
     (state.seen, state.outside) = (next.seen, None);

@@ -20,7 +20,7 @@ use crate::app::writing::{Changed, Written};
 use crate::base::Diagnostic;
 use crate::document::file;
 use crate::document::model::Document;
-use crate::export::{ExportFile, RECORDER, recorder};
+use crate::export::{ExportFile, RECORDER, file_stem, recorder};
 use crate::tasks::placing;
 use crate::tasks::run_file::{CopyOf, RunFile};
 use crate::tasks::smaller;
@@ -58,6 +58,9 @@ pub(super) fn saved(state: &mut State, path: PathBuf, revision: u64, result: Res
         state.saved = revision;
         state.path = Some(path);
         (state.seen, state.outside) = (Some(seen), None);
+        if revision == state.revision {
+            state.came_home();
+        }
         if let Some(kept) = state.kept_as.take() {
             act(state, Action::Discard(kept));
         }
@@ -192,9 +195,14 @@ pub(super) fn opened(state: &mut State, path: PathBuf, what: Result<Opened, Vec<
         }
     };
     match what {
+        // a second tab of one file would take the first one's saves for another program's
+        Opened::Document(..) if super::documents::show_file(state, &path) => {
+            state.done(state.words().with("done-open-already", &[("path", path.display().to_string().into())]));
+        }
         Opened::Document(document, seen) => {
             let before = super::open_document(state, *document);
             (state.path, state.seen) = (Some(path.clone()), Some(seen));
+            state.came_home();
             state.done(
                 state
                     .words()
@@ -316,7 +324,13 @@ pub(super) fn written(state: &mut State, what: Result<Written, Diagnostic>) {
     };
     if let Some((of, path)) = state.export.choices().and_then(|c| Some((c.of?, c.config_path()))) {
         state.config = path.or(state.config.take());
-        let done = ExportDone { of, files: count, folder: folder.clone(), config: config.clone() };
+        let done = ExportDone {
+            of,
+            files: count,
+            folder: folder.clone(),
+            stem: file_stem(&state.document.name),
+            config: config.clone(),
+        };
         state.export.finish(done);
     }
     let files = state.words().with("export-files", &[("n", count.into())]);

@@ -3,6 +3,7 @@
 //! Invariant: an added layer is selected; a new mask layer combines so that it is visible: drawn layers add cells,
 //! patterns restrict cells. Must not know panels.
 
+use super::documents;
 use crate::app::canvas::Tool;
 use crate::app::opening;
 use crate::app::state::{NEVER, State, empty_document};
@@ -232,7 +233,7 @@ pub(super) fn add_code(state: &mut State, text: &str, replace: bool) {
     let text = &*surroundings::bare(text);
     match opening::recognise(text) {
         Ok(opening::Opened::Document(document, _)) => {
-            super::replace_document(state, *document);
+            super::open_document(state, *document);
             state.dialog = None;
             return;
         }
@@ -250,6 +251,9 @@ pub(super) fn add_code(state: &mut State, text: &str, replace: bool) {
         mods => mods.to_vec(),
     };
     let broken = pasted::is_broken(text);
+    if replace && !super::is_untouched(state) {
+        documents::new(state);
+    }
     state.history.seal();
     state.history.pointer_down(); // one undo point
     if replace {

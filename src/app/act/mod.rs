@@ -15,6 +15,7 @@ mod sweep;
 mod tensors;
 mod there;
 pub(super) mod tour;
+mod turning;
 
 use super::action::{Action, Fit};
 use super::canvas::{Picture, Tool};
@@ -37,7 +38,6 @@ use crate::document::library;
 use crate::document::model::{Axes, Axis, Document};
 use crate::document::pasted::OwnSizes;
 use crate::document::resize;
-use crate::tasks::steps;
 
 /// Size of everything on a projector.
 const PRESENT: f32 = 1.46;
@@ -47,6 +47,8 @@ pub(super) fn act(state: &mut State, action: Action) {
     state.trail.follow(&action);
     match action {
         Action::Command(command) => run_command(state, command),
+        // another document never keeps this one's file
+        Action::Edit(Edit::Replace(document)) => replace_document(state, *document),
         Action::Edit(edit) => {
             state.edit(layers::mended(&state.document, edit));
         }
@@ -238,8 +240,8 @@ fn run_command(state: &mut State, command: Command) {
             ask(state, dialog);
         }
         Quit => state.quit = true,
-        Undo => undo(state),
-        Redo => redo(state),
+        Undo => turning::undo(state),
+        Redo => turning::redo(state),
         Run => jobs::run(state, Wanted::Race),
         RunWhole => jobs::run(state, Wanted::Whole),
         RaceLengths => sweep::start(state),
@@ -465,8 +467,7 @@ pub(super) fn replace_document(state: &mut State, document: Document) {
 /// A document that was opened: instead of the one in work if nobody has touched that, else in a tab of its own. Returns
 /// how the one before comes back, in words.
 pub(super) fn open_document(state: &mut State, document: Document) -> &'static str {
-    let untouched = state.revision == state.begun && !state.is_dirty() && state.session.race.is_none();
-    if untouched {
+    if is_untouched(state) {
         replace_document(state, document);
         return state.words().text("done-undo-restores");
     }
@@ -475,6 +476,11 @@ pub(super) fn open_document(state: &mut State, document: Document) -> &'static s
     // the first click on a document that was just opened draws nothing
     (state.focus.tool, state.focus.is_pinned, state.focus.picked) = (Tool::Pan, false, None);
     state.words().text("done-keeps-tab")
+}
+
+/// Whether nobody has worked on the document in work: another one may take its place.
+fn is_untouched(state: &State) -> bool {
+    state.revision == state.begun && !state.is_dirty() && state.session.race.is_none()
 }
 
 /// The document in work is another: nothing that was derived from the one before is of it.
@@ -514,14 +520,6 @@ fn is_preset(document: &Document) -> bool {
     of_name.filter_map(|p| p.document().ok()).any(|preset| preset == *document)
 }
 
-/// What came back by undo or redo is no change where it is a preset as it was opened.
-fn came_back(state: &mut State, replaced: bool) {
-    if state.path.is_none() && is_preset(&state.document) {
-        state.saved = state.revision;
-        state.begun = if replaced { state.revision } else { state.begun };
-    }
-}
-
 fn open_preset(state: &mut State, name: &str) {
     let Some(preset) = library::preset(name) else { return };
     match preset.document() {
@@ -530,26 +528,6 @@ fn open_preset(state: &mut State, name: &str) {
             state.dialog = None;
         }
         Err(why) => why.into_iter().for_each(|d| state.tell(d)),
-    }
-}
-
-fn undo(state: &mut State) {
-    state.history.work_on(state.focus.layer);
-    if let Some(step) = state.history.undo(&mut state.document) {
-        state.turned(&step);
-        came_back(state, step.replaced);
-        let said = state.words();
-        state.done(said.with("done-undone", &[("step", steps::told(said, &step.title).into())]));
-    }
-}
-
-fn redo(state: &mut State) {
-    state.history.work_on(state.focus.layer);
-    if let Some(step) = state.history.redo(&mut state.document) {
-        state.turned(&step);
-        came_back(state, step.replaced);
-        let said = state.words();
-        state.done(said.with("done-again", &[("step", steps::told(said, &step.title).into())]));
     }
 }
 

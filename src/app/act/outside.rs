@@ -64,6 +64,7 @@ pub(super) fn reloaded(state: &mut State, path: &Path, what: Result<(Box<Documen
     (state.saved, state.begun) = (state.revision, state.revision);
     state.focus.layer = state.document.layers.first().map(|layer| layer.id);
     state.dialog = None;
+    state.came_home();
     state.done(state.words().with("done-read-again", &[("path", path.display().to_string().into())]));
 }
 

@@ -14,6 +14,8 @@ use crate::ir::cell::Cell;
 use crate::words::Words;
 use egui::{Key, Rect, RichText, TextEdit, Ui, UiBuilder, pos2};
 
+/// Points of a canvas's width from which on the bar has words.
+const ROOMY: f32 = 420.0;
 /// Room of the overlay, in points.
 const SIZE: (f32, f32) = (330.0, 26.0);
 /// Zoom of one step.
@@ -95,11 +97,15 @@ impl Canvas {
                 self.view.zoom_about(factor, rect.center(), rect, scene.lengths);
             }
         }
-        let words = zoom_words(scene.said, map.q.scale.min(map.kv.scale));
-        ui.label(RichText::new(words).small()).on_hover_text(say(ui, "canvas-size"));
+        // on a small canvas the bar would cover the first rows from edge to edge; Ctrl+L goes to a cell there, too
+        let roomy = rect.width() >= ROOMY;
+        if roomy {
+            let words = zoom_words(scene.said, map.q.scale.min(map.kv.scale));
+            ui.label(RichText::new(words).small()).on_hover_text(say(ui, "canvas-size"));
+        }
         if self.going.is_some() {
             self.field(ui, map, scene, events);
-        } else if ui.button(say(ui, "canvas-go")).on_hover_text(say(ui, "canvas-go.tip")).clicked() {
+        } else if roomy && ui.button(say(ui, "canvas-go")).on_hover_text(say(ui, "canvas-go.tip")).clicked() {
             self.go_to();
         }
     }

@@ -61,6 +61,8 @@ pub(crate) struct Done {
     pub of: Use,
     pub files: usize,
     pub folder: PathBuf,
+    /// The name that the files have of the document.
+    pub stem: String,
     pub config: Option<Changed>,
 }
 

@@ -16,6 +16,8 @@ pub(in crate::app) fn show(ui: &Ui, canvas: Rect, state: &State, actions: &mut A
     let Some(selected) = &state.focus.area else { return };
     let corner = canvas.left_bottom() + Vec2::new(70.0, -30.0);
     let area = Area::new(id("area")).order(Order::Middle).pivot(Align2::LEFT_BOTTOM).fixed_pos(corner);
+    // the next corner of an outline may lie below it
+    let area = area.interactable(!state.session.canvas.drawing());
     area.show(ui.ctx(), |ui| {
         Frame::popup(ui.style()).show(ui, |ui| {
             ui.set_max_width(300.0);

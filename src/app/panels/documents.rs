@@ -7,6 +7,7 @@ use crate::app::command::Command;
 use crate::app::language::say;
 use crate::app::recovery::Tab;
 use crate::app::state::State;
+use crate::app::widgets::id;
 use egui::{RichText, ScrollArea, Ui};
 
 /// Draws them.
@@ -15,6 +16,8 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         ui.horizontal(|ui| {
             let tabs: Vec<(String, String, bool)> = state.tabs().iter().map(|tab| words(ui, tab)).collect();
             let at = state.tab.min(tabs.len() - 1);
+            // the one in work is seen; where one scrolled to afterwards stays
+            let shown = ui.data_mut(|d| std::mem::replace(d.get_temp_mut_or(id("tab shown"), 0), state.id));
             for (n, (name, about, dirty)) in tabs.iter().enumerate() {
                 let words = format!("{}{}", name.chars().take(32).collect::<String>(), if *dirty { " *" } else { "" });
                 let text = if n == at { RichText::new(words).strong() } else { RichText::new(words) };
@@ -24,6 +27,9 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 }
                 if n == at {
                     let close = ui.small_button("\u{d7}").on_hover_text(Command::CloseTab.tooltip(ui.ctx()));
+                    if shown != state.id {
+                        close.scroll_to_me(None);
+                    }
                     if close.accessible_name(say(ui, "tabs-close")).clicked() {
                         actions.command(Command::CloseTab);
                     }

@@ -44,29 +44,39 @@ pub(in crate::app) fn show(ctx: &egui::Context, state: &State, actions: &mut Act
     let room = if beside < NARROW { WIDE } else { beside.min(WIDE) }.min(ctx.content_rect().width() - 40.0);
     area.show(ctx, |ui| {
         ui.set_max_width(room);
-        for (at, notice) in toasts {
-            Frame::popup(ui.style()).show(ui, |ui| {
-                ui.set_width(room - 20.0);
-                if room < WIDE {
-                    // the words are below, as wide as the toast
-                    ui.horizontal(|ui| {
-                        severity(ui, notice);
-                        close(ui, at, actions);
-                    });
-                    words(ui, notice);
-                    return;
-                }
-                ui.horizontal_top(|ui| {
+        // the first ones stay in reach: they scroll away before they leave the window
+        let most = (corner.y - ctx.content_rect().top() - ABOVE).max(120.0);
+        let scroll = egui::ScrollArea::vertical().max_height(most).stick_to_bottom(true).id_salt("toasts");
+        scroll.show(ui, |ui| all(ui, toasts, room, actions));
+    });
+}
+
+/// Points at the window's top that toasts leave free: the menus and Undo.
+const ABOVE: f32 = 110.0;
+
+fn all(ui: &mut Ui, toasts: Vec<(usize, &Notice)>, room: f32, actions: &mut Actions) {
+    for (at, notice) in toasts {
+        Frame::popup(ui.style()).show(ui, |ui| {
+            ui.set_width(room - 20.0);
+            if room < WIDE {
+                // the words are below, as wide as the toast
+                ui.horizontal(|ui| {
                     severity(ui, notice);
-                    ui.vertical(|ui| {
-                        ui.set_width(room - 110.0);
-                        words(ui, notice);
-                    });
                     close(ui, at, actions);
                 });
+                words(ui, notice);
+                return;
+            }
+            ui.horizontal_top(|ui| {
+                severity(ui, notice);
+                ui.vertical(|ui| {
+                    ui.set_width(room - 110.0);
+                    words(ui, notice);
+                });
+                close(ui, at, actions);
             });
-        }
-    });
+        });
+    }
 }
 
 /// The newest toast for which the mask leaves no place: the status bar says it.

@@ -99,7 +99,7 @@ fn whose(ui: &mut Ui, state: &State, inputs: &InputSource, actions: &mut Actions
         };
         let captured = state.session.captured.as_ref().and_then(|captured| {
             let lengths = state.document.axes.lengths().ok()?;
-            captured.inputs(lengths)
+            captured.inputs(&state.document.settings, lengths)
         });
         let other = captured.filter(|own| !matches!(inputs, InputSource::File { path, .. } if *path == own.path));
         if let Some(own) = other {

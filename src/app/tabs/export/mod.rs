@@ -17,7 +17,7 @@ use crate::app::theme;
 use crate::app::widgets::{diagnostic_below, painted, path_label, primary_button, section};
 use crate::app::writing::Order;
 use crate::base::{BackendName, Diagnostic};
-use crate::export::{ExportFile, ExportKind, file_stem};
+use crate::export::{ExportFile, ExportKind};
 use crate::problem::result::{BackendReport, RunReport};
 use crate::trainers::Trainer;
 use egui::{RichText, ScrollArea, Sense, TextEdit, Ui, Vec2};
@@ -135,7 +135,7 @@ fn contents(ui: &mut Ui, state: &State, page: &mut ExportPage, actions: &mut Act
     let said = made.notes.iter().filter(|note| config || !note.code.starts_with("config-"));
     said.for_each(|note| diagnostic_below(ui, &with_folder(note, &folder)));
     if let Some(done) = page.done.clone().filter(|done| done.of == of) {
-        let shown = next(ui, &done, &file_stem(&state.document.name), actions);
+        let shown = next(ui, &done, actions);
         if !std::mem::replace(&mut page.reported, true) {
             shown.scroll_to_me(None);
         }
@@ -374,7 +374,7 @@ fn would_be_replaced(ui: &Ui, names: &[String]) -> String {
 }
 
 /// The written files, and the next steps.
-fn next(ui: &mut Ui, done: &Done, stem: &str, actions: &mut Actions) -> egui::Response {
+fn next(ui: &mut Ui, done: &Done, actions: &mut Actions) -> egui::Response {
     let colours = theme::palette(ui.visuals());
     ui.add_space(6.0);
     let group = egui::Frame::group(ui.style()).show(ui, |ui| {
@@ -398,7 +398,7 @@ fn next(ui: &mut Ui, done: &Done, stem: &str, actions: &mut Actions) -> egui::Re
         }
         ui.add_space(4.0);
         ui.strong(say(ui, "export-next"));
-        for (kind, text) in done.of.next(&done.folder, stem) {
+        for (kind, text) in done.of.next(&done.folder, &done.stem) {
             ui.horizontal_top(|ui| {
                 if ui
                     .button(say(ui, "copy"))

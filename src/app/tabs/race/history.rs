@@ -27,45 +27,54 @@ pub(super) fn show(ui: &mut Ui, state: &State) {
         |ui| {
             let memory = id("compared races");
             let mut chosen = ui.data(|d| d.get_temp::<Chosen>(memory)).unwrap_or_default();
-            Grid::new("past races").num_columns(6).striped(true).show(ui, |ui| {
-                ui.weak("A");
-                ui.weak("B");
-                ui.weak(say(ui, "past-of"));
-                ui.weak(say(ui, "past-fastest"));
-                ui.weak(say(ui, "past-when"));
-                ui.weak(say(ui, "past-all"));
-                ui.end_row();
-                for one in past.iter().rev() {
-                    for (side, letter) in ["A", "B"].into_iter().enumerate() {
-                        let on = chosen[side] == Some(one.id);
-                        let name = say_with(ui, "past-as", &[("id", one.id.into()), ("letter", letter.into())]);
-                        if ui.radio(on, "").on_hover_text(say(ui, "past-compares")).accessible_name(name).clicked() {
-                            chosen[side] = (!on).then_some(one.id);
-                        }
-                    }
-                    let kept = format!("{} {}", say(ui, "past-keeps"), percent(one.report.work.density));
-                    two_lines(ui, RichText::new(&one.design), &format!("{}, {kept}", one.sizes));
-                    ui.label(
-                        one.fastest()
-                            .map_or(say(ui, "lengths-nothing").into(), |(b, ms)| format!("{b} {}", milliseconds(ms))),
-                    );
-                    let passes = if one.report.gradients.is_empty() { "past-forward" } else { "past-both" };
-                    let figures = [("when", (&*one.at).into()), ("where", (&*one.report.device_name).into())];
-                    let place = say_with(ui, passes, &figures);
-                    let when = if one.before { RichText::new(&one.at).weak() } else { RichText::new(&one.at) };
-                    two_lines(ui, when, &one.report.device_name).on_hover_text(place);
-                    small_chart(ui, one);
-                    ui.end_row();
-                }
-            });
+            scrolled(ui, "past races", |ui| list(ui, past, &mut chosen));
             ui.data_mut(|d| d.insert_temp(memory, chosen));
             let find = |side: usize| past.iter().find(|one| Some(one.id) == chosen[side]);
             match (find(0), find(1)) {
-                (Some(a), Some(b)) if a.id != b.id => side_by_side(ui, a, b),
+                (Some(a), Some(b)) if a.id != b.id => scrolled(ui, "two races", |ui| side_by_side(ui, a, b)),
                 _ => drop(ui.weak(say(ui, "past-choose"))),
             }
         },
     );
+}
+
+/// Columns that are wider than the page: nothing is cut without a way to it.
+fn scrolled(ui: &mut Ui, name: &str, add: impl FnOnce(&mut Ui)) {
+    egui::ScrollArea::horizontal().id_salt((name, "scrolled")).auto_shrink([false, true]).show(ui, add);
+}
+
+/// A row for each race, the newest first.
+fn list(ui: &mut Ui, past: &[Past], chosen: &mut Chosen) {
+    Grid::new("past races").num_columns(6).striped(true).show(ui, |ui| {
+        ui.weak("A");
+        ui.weak("B");
+        ui.weak(say(ui, "past-of"));
+        ui.weak(say(ui, "past-fastest"));
+        ui.weak(say(ui, "past-when"));
+        ui.weak(say(ui, "past-all"));
+        ui.end_row();
+        for one in past.iter().rev() {
+            for (side, letter) in ["A", "B"].into_iter().enumerate() {
+                let on = chosen[side] == Some(one.id);
+                let name = say_with(ui, "past-as", &[("id", one.id.into()), ("letter", letter.into())]);
+                if ui.radio(on, "").on_hover_text(say(ui, "past-compares")).accessible_name(name).clicked() {
+                    chosen[side] = (!on).then_some(one.id);
+                }
+            }
+            let kept = format!("{} {}", say(ui, "past-keeps"), percent(one.report.work.density));
+            two_lines(ui, RichText::new(&one.design), &format!("{}, {kept}", one.sizes));
+            ui.label(
+                one.fastest().map_or(say(ui, "lengths-nothing").into(), |(b, ms)| format!("{b} {}", milliseconds(ms))),
+            );
+            let passes = if one.report.gradients.is_empty() { "past-forward" } else { "past-both" };
+            let figures = [("when", (&*one.at).into()), ("where", (&*one.report.device_name).into())];
+            let place = say_with(ui, passes, &figures);
+            let when = if one.before { RichText::new(&one.at).weak() } else { RichText::new(&one.at) };
+            two_lines(ui, when, &one.report.device_name).on_hover_text(place);
+            small_chart(ui, one);
+            ui.end_row();
+        }
+    });
 }
 
 /// Most points of a second line, which is cut beyond: the hover has all of it.

@@ -71,7 +71,7 @@ impl Line<'_> {
                     let samples = timing.samples_ms.len();
                     let words = sampled(ui, timing);
                     if samples > 1 {
-                        let spread = format!("\u{b1}{:.0}%", timing.spread * 50.0);
+                        let spread = format!("\u{b1}{:.0}%", timing.spread * 100.0);
                         ui.label(RichText::new(spread).weak()).on_hover_text(&words);
                     }
                     ui.label(RichText::new(milliseconds(timing.median_ms)).strong().size(15.0)).on_hover_text(words);
