@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .distributed import plan_context_parallel
     from .notebook import explain, quality, race, share, show, suggest, verdict
     from .packed import document_mask, packed_documents
+    from .varlen import flex_attention_varlen
 
 __all__ = [
     "ArgumentError",

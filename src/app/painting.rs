@@ -53,7 +53,11 @@ impl Plan {
         let covered = enabled.iter().rposition(|l| !paints(l)).map_or(0, |at| at + 1);
         let bottom = enabled.first().map(|l| l.id);
         let takes = |l: &Layer| l.combine == Combine::AndNot;
-        let gives = |l: &Layer| l.combine == Combine::Or || l.combine == Combine::And && bottom == Some(l.id);
+        let gives = |l: &Layer| match l.combine {
+            Combine::Or => true,
+            Combine::And => bottom == Some(l.id),
+            Combine::AndNot => false,
+        };
         let chosen = enabled.iter().position(|l| Some(l.id) == selected && paints(l));
         let topmost = |wanted: &dyn Fn(&Layer) -> bool| {
             let free = enabled.iter().enumerate().skip(covered);

@@ -92,3 +92,21 @@ impl Aside {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an unknown name's error lists.
+    fn variants<T: serde::de::DeserializeOwned + std::fmt::Debug>() -> Vec<String> {
+        let why = serde_json::from_str::<T>("\"?\"").expect_err("no variant").to_string();
+        why.split('`').skip(3).step_by(2).map(String::from).collect()
+    }
+
+    #[test]
+    fn all_has_every_workspace_and_every_page() {
+        let names = |all: &[String]| all.iter().map(|name| name.to_lowercase()).collect::<Vec<_>>();
+        assert_eq!(variants::<Workspace>(), names(&Workspace::ALL.map(|one| format!("{one:?}"))));
+        assert_eq!(variants::<Aside>(), names(&Aside::ALL.map(|one| format!("{one:?}"))));
+    }
+}

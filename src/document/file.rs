@@ -327,7 +327,7 @@ mod tests {
         let both = serde_json::json!({"mask": {"name": "causal"}, "more": 1});
         check("/layers/2/content/args/m", both, &["`layers[2].content.args.m.more` is not a field"]);
         check("/layers/2/content/args/t/tensor/dtype", "f8".into(), &["args.t.tensor.dtype` is `f8`", "bool, u8"]);
-        check("/layers/2/combine", "xor".into(), &["`layers[2].combine` is `xor`", "and, or, and_not"]);
+        check("/layers/2/combine", "neither".into(), &["`layers[2].combine` is `neither`", "and, or, and_not"]);
         check("/settings/device", "gpu".into(), &["`settings.device` is `gpu`", "\"cpu\" or {\"cuda\": ...} or null"]);
         check("/layers/2/content/tensors/table/data", "AAAA".into(), &["layers[2].content.tensors.table"]);
         check("/layers/2/content/tensors/table/shape/0", (1 << 29).into(), &["layers[2].content.tensors.table"]);
@@ -357,6 +357,9 @@ mod tests {
         for word in ["painted", "rectangle", "curve", "linked", "flash_attention_2", "and_not"] {
             assert!(text.contains(word), "{word}");
         }
+        let ways = schema["properties"]["layers"]["items"]["properties"]["combine"]["oneOf"].as_array().expect("ways");
+        let ways: Vec<&Value> = ways.iter().map(|way| &way["const"]).collect();
+        assert_eq!(serde_json::json!(ways), serde_json::json!(Combine::ALL), "left: the variants; right: Combine::ALL");
     }
 
     proptest! {

@@ -123,6 +123,7 @@ mod tests {
     #[test]
     fn each_head_sees_its_own_layers_only() {
         use Combine::{And, AndNot, Or};
+        const WAYS: usize = Combine::ALL.len();
         let some = |heads: &[usize]| Heads::of(heads.iter().copied());
         let scopes = [None, some(&[0, 1]), some(&[1, 2]), some(&[3]), some(&[0, 1, 2, 3])];
         let bits = [0b1100_1010, 0b1010_0110, 0b0110_1100];
@@ -132,9 +133,8 @@ mod tests {
             (seed >> 16) as usize % n
         };
         for _ in 0..400 {
-            let one =
-                |bits: &i64, scope: usize, combine: usize| (*bits, scopes[scope].clone(), [And, Or, AndNot][combine]);
-            let layers: Vec<_> = bits.iter().map(|b| one(b, draw(5), draw(3))).collect();
+            let one = |bits: &i64, scope: usize, combine: usize| (*bits, scopes[scope].clone(), Combine::ALL[combine]);
+            let layers: Vec<_> = bits.iter().map(|b| one(b, draw(5), draw(WAYS))).collect();
             let layers = &layers[..1 + draw(3)];
             let part = |(bits, heads, combine): &(i64, Option<Heads>, Combine)| Part {
                 combine: *combine,

@@ -97,6 +97,11 @@ pub enum Combine {
     AndNot,
 }
 
+impl Combine {
+    /// All of them, in the order in which they are offered.
+    pub const ALL: [Combine; 3] = [Combine::And, Combine::Or, Combine::AndNot];
+}
+
 /// One mask layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -355,7 +360,6 @@ impl Settings {
     /// The settings of a new document: one batch entry of bfloat16, every query head with its own keys, raced by the
     /// backends that need no PyTorch.
     pub fn new(heads: usize, head_dim: usize) -> Settings {
-        use BackendName::{Eager, FlashAttention2, Flex, Sdpa};
         Settings {
             batch: 1,
             heads,
@@ -368,7 +372,7 @@ impl Settings {
             block_size: BlockSize::DEFAULT,
             fast_math: false,
             seed: 0,
-            backends: vec![Eager, Sdpa, FlashAttention2, Flex],
+            backends: BackendName::ALL.into_iter().filter(|backend| !backend.is_torch()).collect(),
             device: None,
         }
     }

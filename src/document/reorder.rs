@@ -71,11 +71,11 @@ mod tests {
 
     #[test]
     fn a_move_that_is_said_to_keep_the_mask_keeps_it() {
-        let ways = [Combine::And, Combine::Or, Combine::AndNot];
+        let (ways, count) = (Combine::ALL, Combine::ALL.len());
         let cells = [0b1010_1010, 0b1100_1100, 0b1111_0000];
         let (mut kept, mut all) = (0, 0);
-        for n in 0..27 {
-            let combine = [ways[n % 3], ways[n / 3 % 3], ways[n / 9]];
+        for n in 0..count.pow(3) {
+            let combine = [ways[n % count], ways[n / count % count], ways[n / count.pow(2)]];
             for from in 0..3 {
                 for to in (0..3).filter(|to| *to != from) {
                     let mut of = document();

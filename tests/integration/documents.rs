@@ -90,6 +90,34 @@ fn every_path_of_the_recipes_exists() {
     assert!(named > 50, "{named} paths were found");
 }
 
+/// Recipes name files by the end of their paths, too.
+#[test]
+fn every_source_of_the_recipes_exists() {
+    let mut all = Vec::new();
+    for dir in ["src", "tests", "python", "fuzz", ".ci", "assets"] {
+        files(&root().join(dir), &["rs", "py"], &mut all);
+    }
+    let is_there = |name: &str| all.iter().any(|path| path.ends_with(name));
+    let text = std::fs::read_to_string(root().join("CONTRIBUTING.md")).expect("a page");
+    let quoted = text.split('`').skip(1).step_by(2).flat_map(|words| words.split([' ', ':', '(']));
+    let names: Vec<&str> = quoted
+        .filter(|name| [".rs", ".py"].iter().any(|end| name.ends_with(end)) && !name.contains(['*', '{']))
+        .filter(|name| !name.contains("NAME") && !name.starts_with("target/"))
+        .collect();
+    let gone: Vec<&&str> = names.iter().filter(|name| !is_there(name)).collect();
+    assert!(names.len() > 40 && gone.is_empty(), "of {} files, not there: {gone:?}", names.len());
+}
+
+#[test]
+fn the_map_of_the_kernels_has_each_of_their_files() {
+    let map = std::fs::read_to_string(root().join("docs/kernels/README.md")).expect("a page");
+    let mut kernels = Vec::new();
+    files(&root().join("kernels"), &["cu", "cuh"], &mut kernels);
+    let name = |path: &PathBuf| path.file_name().expect("a name").to_string_lossy().into_owned();
+    let missing: Vec<String> = kernels.iter().map(name).filter(|name| !map.contains(&format!("`{name}`"))).collect();
+    assert!(kernels.len() > 20 && missing.is_empty(), "docs/kernels/README.md lacks {missing:?}");
+}
+
 /// What it is, a moving picture, a chart, how to get it, three links: without scrolling far.
 #[test]
 fn the_readme_fits_one_screen() {

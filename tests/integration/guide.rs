@@ -187,6 +187,16 @@ fn the_formats_page_names_every_key_of_the_schema() {
             wanted.push(kind["properties"]["kind"]["const"].as_str().expect("a kind").to_string());
         }
     }
+    let ways = top["layers"]["items"]["properties"]["combine"]["oneOf"].as_array().expect("ways to combine");
+    wanted.extend(ways.iter().map(|way| way["const"].as_str().expect("a way").to_string()));
     let missing: Vec<_> = wanted.iter().filter(|key| !page.contains(&format!("`{key}`"))).collect();
     assert!(wanted.len() > 40 && missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn every_command_is_named_in_the_book() {
+    let pages: String = book().iter().map(|page| read(&docs().join(page))).collect();
+    let commands = crate::cli::commands();
+    let missing: Vec<_> = commands.iter().filter(|name| !pages.contains(&format!("maskloom {name}"))).collect();
+    assert!(missing.is_empty(), "no page of the book names {missing:?}");
 }

@@ -88,3 +88,38 @@ fn every_python_file_says_what_it_owns() {
         }
     }
 }
+
+/// A name that is exported is found at its first use and has its type for a checker; a function stands in a page and in a script that
+/// tests it.
+#[test]
+fn every_exported_name_of_the_package_is_at_home_typed_told_and_tested() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &Path| std::fs::read_to_string(path).expect("UTF-8");
+    let init = read(&root.join("python/maskloom/__init__.py"));
+    let between =
+        |from: &str, to: &str| init.split_once(from).and_then(|(_, rest)| rest.split_once(to)).expect("a list").0;
+    let imported = between("from __future__", "__all__ = [");
+    let homes = between("_HOMES = {", "\n}\n");
+    let pages: String =
+        ["python", "integrations", "notebook"].map(|page| read(&root.join(format!("docs/{page}.md")))).concat();
+    let scripts =
+        std::fs::read_dir(root.join("tests/python")).expect("readable").map(|entry| entry.expect("entry").path());
+    let is_of_package =
+        |path: &std::path::PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("package"));
+    let scripts: String = scripts.filter(is_of_package).map(|path| read(&path)).collect();
+    let is_word =
+        |text: &str, name: &str| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name);
+    let is_function = |name: &str| name.starts_with(|c: char| c.is_ascii_lowercase());
+    let mut wrong = Vec::new();
+    for name in between("__all__ = [", "]").split('"').skip(1).step_by(2).filter(|name| *name != "__version__") {
+        let from_errors = imported.lines().any(|line| line.starts_with("from .errors") && is_word(line, name));
+        let places = [
+            ("the imports for type checkers", is_word(imported, name)),
+            ("_HOMES", from_errors || homes.contains(&format!("\"{name}\""))),
+            ("docs/python.md, integrations.md or notebook.md", !is_function(name) || is_word(&pages, name)),
+            ("tests/python/package_*.py", !is_function(name) || is_word(&scripts, name)),
+        ];
+        wrong.extend(places.iter().filter(|(_, is)| !is).map(|(place, _)| format!("{name} is not in {place}")));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

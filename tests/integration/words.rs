@@ -44,6 +44,12 @@ fn asked(text: &str) -> Vec<&str> {
     ASKS.iter().flat_map(behind).filter_map(|at| text[at..].split('"').next()).collect()
 }
 
+/// The ids that a source chooses in the arms of a match.
+fn chosen(text: &str) -> impl Iterator<Item = &str> {
+    let arms = text.match_indices("=> \"").filter_map(|(at, arm)| text[at + arm.len()..].split('"').next());
+    arms.filter(|id| id.contains('-') && literals(&format!("\"{id}\"")).next().is_some())
+}
+
 /// Codes of diagnostics that a source makes.
 fn codes(text: &str) -> Vec<&str> {
     let calls = ["Diagnostic::error(", "Diagnostic::warning(", "Diagnostic::note(", "Fault::limit("];
@@ -314,6 +320,10 @@ fn every_id_that_a_source_names_has_a_text_and_every_text_is_named() {
     for (file, text) in sources(&["app", "cli", "tasks"]) {
         let missing: Vec<&str> = asked(&text).into_iter().filter(|id| !known.contains_key(*id)).collect();
         assert!(missing.is_empty(), "{file} asks for {missing:?}");
+        let missing =
+            chosen(&text).filter(|id| file.contains("/app/") && !known.contains_key(*id) && *id != "xdg-open");
+        let missing: Vec<&str> = missing.collect();
+        assert!(missing.is_empty(), "{file} chooses {missing:?}");
         named.extend(literals(&text).filter(|id| known.contains_key(*id)).map(String::from));
     }
     // parts that are asked for by the whole's id, and ways out, which are found by their words
@@ -325,6 +335,7 @@ fn every_id_that_a_source_names_has_a_text_and_every_text_is_named() {
     let unused: Vec<&String> = known.keys().filter(|id| !named.contains(*id) && !part(id)).collect();
     assert!(unused.is_empty(), "no source names {unused:?}");
     // it sees them
+    assert_eq!(chosen("A => \"a-b\", B => \"b\", C => \"Not one\"").collect::<Vec<_>>(), ["a-b"]);
     assert_eq!(asked("f(say(ui, \"a-b\"), words.with(\"c\", &[]))"), ["a-b", "c"]);
     assert_eq!(literals("x(\"a-b\", \"Not one\", \"c.tip\")").collect::<Vec<_>>(), ["a-b", "c.tip"]);
 }

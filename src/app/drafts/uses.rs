@@ -62,17 +62,17 @@ impl Use {
         use ExportKind::{
             Blocks, Config, Design, Diffusers, Kernel, Manifest, Module, Page, Recorder, Sidecar, Transformers,
         };
-        match (self, kind) {
-            (_, Design | Manifest) => true,
-            (_, Recorder) => false,
-            (_, Config) => matches!(self, Use::SimpleTuner | Use::Everything) || named && self.trainer().is_some(),
-            (Use::Everything, _) => kind != Kernel,
-            (Use::SimpleTuner, _) => matches!(kind, Sidecar | Module),
-            (Use::Diffusers, _) => matches!(kind, Sidecar | Module | Diffusers),
-            (Use::Transformers, _) => matches!(kind, Sidecar | Module | Transformers),
-            (Use::PyTorch, _) => matches!(kind, Module | Blocks),
-            (Use::Kernels, _) => matches!(kind, Kernel | Module),
-            (Use::Mask, _) => matches!(kind, Blocks | Page),
+        match kind {
+            Design | Manifest => true,
+            Recorder => false,
+            Config => matches!(self, Use::SimpleTuner | Use::Everything) || named && self.trainer().is_some(),
+            Module => self != Use::Mask,
+            Diffusers => matches!(self, Use::Diffusers | Use::Everything),
+            Transformers => matches!(self, Use::Transformers | Use::Everything),
+            Sidecar => matches!(self, Use::SimpleTuner | Use::Diffusers | Use::Transformers | Use::Everything),
+            Blocks => matches!(self, Use::PyTorch | Use::Mask | Use::Everything),
+            Page => matches!(self, Use::Mask | Use::Everything),
+            Kernel => self == Use::Kernels,
         }
     }
 

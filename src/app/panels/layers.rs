@@ -190,8 +190,7 @@ impl Row<'_> {
             };
             words.text(id)
         };
-        let choices: &[Combine] =
-            if bottom { &[Combine::And, Combine::AndNot] } else { &[Combine::And, Combine::Or, Combine::AndNot] };
+        let choices = if bottom { &[Combine::And, Combine::AndNot][..] } else { &Combine::ALL };
         let combo = egui::ComboBox::from_id_salt(("combine", self.id)).selected_text(word(combine)).width(62.0);
         let response = combo.show_ui(ui, |ui| {
             for choice in choices {

@@ -11,7 +11,7 @@ use crate::app::speaking;
 use crate::app::state::State;
 use crate::app::tabs::cannot_run;
 use crate::app::widgets::{command_button, command_entry, primary_button, row_width};
-use crate::app::workspace::Workspace;
+use crate::app::workspace::{Aside, Workspace};
 use crate::base::Device;
 use crate::words::Language;
 use egui::{RichText, Ui};
@@ -151,7 +151,7 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
                 }
                 match (*name, at) {
                     ("menu-file", 0) => recent(ui, state, actions),
-                    ("menu-view", 0) => submenu(ui, state, "menu-go-to", GO_TO, actions),
+                    ("menu-view", 0) => submenu(ui, state, "menu-go-to", &go_to(), actions),
                     ("menu-view", 1) => {
                         ui.menu_button(say(ui, "menu-dock"), |ui| docks(ui, state, actions));
                         submenu(ui, state, "menu-looks", LOOKS, actions);
@@ -165,22 +165,11 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
 }
 
 /// Workspaces and pages.
-const GO_TO: &[Command] = {
-    use Command::*;
-    &[
-        ShowDesign,
-        ShowRace,
-        ShowQuality,
-        ShowCode,
-        ShowExport,
-        ShowLearn,
-        ShowParallel,
-        ShowCell,
-        ShowProblems,
-        ShowSetup,
-        SwitchFocus,
-    ]
-};
+fn go_to() -> Vec<Command> {
+    let workspaces = Workspace::ALL.map(Workspace::command);
+    let pages = Aside::ALL.map(Aside::command);
+    workspaces.into_iter().chain(pages).chain([Command::SwitchFocus]).collect()
+}
 /// Sizes and colours.
 const LOOKS: &[Command] = {
     use Command::*;

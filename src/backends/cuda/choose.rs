@@ -67,8 +67,14 @@ pub(crate) fn choose(problem: &Problem, backend: BackendName) -> Result<Choice, 
         }
         BackendName::Sdpa => sdpa(problem),
         BackendName::FlashAttention2 => flash_attention_2(problem),
-        other => Err(Diagnostic::error("backend-not-here", format!("{other} runs in the user's own PyTorch"))
-            .hint("set the Python of your PyTorch environment in the run settings")),
+        BackendName::TorchEager
+        | BackendName::TorchSdpa
+        | BackendName::TorchFlex
+        | BackendName::TorchFlexFlash
+        | BackendName::CudnnFlex => {
+            Err(Diagnostic::error("backend-not-here", format!("{backend} runs in the user's own PyTorch"))
+                .hint("set the Python of your PyTorch environment in the run settings"))
+        }
     }
 }
 

@@ -200,6 +200,19 @@ fn host_functions_agree_with_pytorch() {
     assert!(failures.is_empty(), "{} of {} cases differ:\n{}", failures.len(), cases.len(), failures.join("\n"));
 }
 
+/// A row names PyTorch's functions that mean it: one of them has a recorded result.
+#[test]
+fn every_operation_on_one_operand_is_compared_with_pytorch() {
+    use crate::ir::graph::UnaryOp;
+    let cases: Vec<Case> = serde_json::from_str(CASES).expect("the fixture parses");
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let called: std::collections::HashSet<&str> =
+        cases.iter().flat_map(|case| case.code.split(|c| !is_word(c))).collect();
+    let rows = UnaryOp::all().into_iter().filter_map(|op| op.row().torch);
+    let missing: Vec<_> = rows.filter(|(_, names)| !names.iter().any(|name| called.contains(name))).collect();
+    assert!(missing.is_empty(), "tests/data/make_torch_ops.py lacks {missing:?}");
+}
+
 #[test]
 fn every_listed_name_is_known() {
     use super::{host, tensor_methods};

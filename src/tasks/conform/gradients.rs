@@ -30,10 +30,9 @@ pub(super) fn request(case: &Case, path: &Path) -> Option<GradientRequest> {
 
 /// A random problem's request: the backward pass if the backend has one here and PyTorch differentiates the mod.
 pub(super) fn random(seed: u64, problem: &Problem, backend: BackendName, device: Device) -> Option<GradientRequest> {
-    use BackendName::{Eager, FlashAttention2, Flex, Sdpa};
     let ours = match device {
-        Device::Cpu => matches!(backend, Eager | Sdpa | Flex | FlashAttention2),
-        Device::Cuda(_) => backend == Flex,
+        Device::Cpu => !backend.is_torch(),
+        Device::Cuda(_) => backend == BackendName::Flex,
     };
     let smooth =
         problem.score.as_deref().is_none_or(|score| crate::ir::passes::derive::derive(score, |_| true).is_ok());

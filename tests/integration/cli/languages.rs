@@ -140,6 +140,32 @@ const CALLS: [&str; 36] = [
     "recorder --sample --to made --force",
 ];
 
+/// Commands without a call, and why.
+const UNCALLED: [(&str, &str); 10] = [
+    ("watch", "prints what `check` prints, until it is ended"),
+    ("render", "prints the path of a picture"),
+    ("bench", "is for developers"),
+    ("attach", "prints what `run` prints, of a job"),
+    ("cancel", "needs a job that runs"),
+    ("verdict", "has a call for each design"),
+    ("schema", "prints JSON alone"),
+    ("licences", "prints the packages' own texts"),
+    ("completions", "prints code"),
+    ("man", "prints what the help has, which is English"),
+];
+
+#[test]
+fn every_command_has_a_call_or_a_reason() {
+    let first = |call: &&str| call.split(' ').next().unwrap_or_default().to_string();
+    let mut known: Vec<String> =
+        CALLS.iter().map(first).chain(UNCALLED.iter().map(|(name, _)| (*name).into())).collect();
+    known.sort();
+    known.dedup();
+    let mut all = super::commands();
+    all.sort();
+    assert_eq!(known, all, "left: CALLS and UNCALLED; right: the program's help");
+}
+
 fn calls() -> Vec<Vec<&'static str>> {
     let mut calls: Vec<Vec<&str>> = CALLS.iter().map(|line| line.split(' ').collect()).collect();
     for of in DESIGNS {

@@ -55,6 +55,17 @@ impl Ran {
     }
 }
 
+/// The commands that the program's help lists.
+pub(crate) fn commands() -> Vec<String> {
+    let help = Bench::new().run(&["--help"]).ok().out;
+    let list = help.split_once("\nCommands:\n").expect("a list of commands").1.split("\n\n").next().unwrap_or_default();
+    let lines = list.lines().filter_map(|line| line.strip_prefix("  ")).filter(|line| !line.starts_with(' '));
+    let names: Vec<String> =
+        lines.filter_map(|line| line.split(' ').next()).filter(|name| *name != "help").map(String::from).collect();
+    assert!(names.len() > 20, "{names:?}");
+    names
+}
+
 const BAND: &str = r#"{
   "maskloom": 1, "name": "Band", "axes": {"q": "tokens 300"},
   "layers": [{"id": 1, "name": "Band", "enabled": true, "combine": "and", "content": {"kind": "band", "lo": 0, "hi": 63}}],

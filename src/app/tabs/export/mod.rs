@@ -290,7 +290,7 @@ fn setting(ui: &mut Ui, trainer: Trainer, choices: &mut ExportChoices) {
             None => unmasked.to_string(),
             Some(backend) => format!("{} ({backend})", trainer.value(backend).0),
         };
-        let all = [BackendName::Eager, BackendName::Sdpa, BackendName::FlashAttention2, BackendName::Flex];
+        let all = BackendName::ALL.into_iter().filter(|backend| !backend.is_torch());
         let combo = egui::ComboBox::from_id_salt("setting").selected_text(name(choices.backend)).width(200.0);
         let shown = combo.show_ui(ui, |ui| {
             for choice in [None].into_iter().chain(all.map(Some)) {
