@@ -7,6 +7,7 @@ use crate::app::command::Command;
 use crate::app::language::{self, place, say, say_with};
 use crate::app::left;
 use crate::app::mishaps;
+use crate::app::notices::Notice;
 use crate::app::session::JobKind;
 use crate::app::state::State;
 use crate::app::theme;
@@ -38,15 +39,19 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
 
 /// What just happened, for some seconds, where a toast would cover the mask.
 fn happened(ui: &mut Ui, state: &State) {
-    let Some(notice) = super::toasts::in_the_bar(ui.ctx(), state) else { return };
-    let what = &notice.what;
-    let words = language::words(ui.ctx()).refusal(&what.code).unwrap_or(&what.message);
-    let whole = [Some(what.message.as_str()), what.hint.as_deref()].map(Option::unwrap_or_default).join("\n");
+    let notices = super::toasts::in_the_bar(ui.ctx(), state);
+    if notices.is_empty() {
+        return;
+    }
+    let spoken = language::words(ui.ctx());
+    let words: Vec<&str> = notices.iter().map(|n| spoken.refusal(&n.what.code).unwrap_or(&n.what.message)).collect();
+    let lines = |n: &Notice| [Some(n.what.message.clone()), n.what.hint.as_deref().map(String::from)];
+    let whole: Vec<String> = notices.iter().flat_map(|n| lines(n)).flatten().collect();
     // what the mouse does keeps its part
     let room = ui.available_width() * 0.6;
     ui.scope(|ui| {
         ui.set_max_width(room);
-        ui.add(egui::Label::new(words).truncate()).on_hover_text(whole.trim());
+        ui.add(egui::Label::new(words.join("  \u{b7}  ")).truncate()).on_hover_text(whole.join("\n"));
     });
     ui.separator();
 }

@@ -79,10 +79,10 @@ fn all(ui: &mut Ui, toasts: Vec<(usize, &Notice)>, room: f32, actions: &mut Acti
     }
 }
 
-/// The newest toast for which the mask leaves no place: the status bar says it.
-pub(super) fn in_the_bar<'a>(ctx: &egui::Context, state: &'a State) -> Option<&'a Notice> {
-    let passing = |(_, notice): (usize, &'a Notice)| notice.passes().then_some(notice);
-    if place(ctx, state).1 < NARROW { state.notices.toasts(4).into_iter().rev().find_map(passing) } else { None }
+/// Toasts for which the mask leaves no place, newest first: the status bar says them.
+pub(super) fn in_the_bar<'a>(ctx: &egui::Context, state: &'a State) -> Vec<&'a Notice> {
+    let toasts = if place(ctx, state).1 < NARROW { state.notices.toasts(4) } else { Vec::new() };
+    toasts.into_iter().rev().map(|(_, notice)| notice).filter(|notice| notice.passes()).collect()
 }
 
 /// The lower right corner of the toasts, and the points that are free there beside the mask. Without a canvas, the window's corner.
