@@ -127,6 +127,32 @@ fn undo_and_redo_across_an_opening_keep_each_documents_file() {
     assert!(on_disk(&path).name == "Renamed" && state(&window).dialog.is_none());
 }
 
+/// A save would write it over the file of the one before.
+#[test]
+fn a_document_that_is_made_here_has_no_file_and_work_keeps_its_tab() {
+    use super::action::Action;
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("mine.json");
+    std::fs::write(&path, crate::document::library::preset("alibi").unwrap().text).unwrap();
+    let mut window = window(None);
+    open(&mut window, &path);
+    let made = crate::document::library::preset("causal").unwrap().document().unwrap();
+    let replace = crate::document::edit::Edit::Replace(Box::new(made));
+    super::act::act(&mut window.state_mut().state, Action::Edit(replace));
+    window.run_steps(3);
+    assert!(state(&window).path.is_none() && state(&window).document.name != "mine");
+    click(&mut window, "Undo");
+    window.run_steps(3);
+    assert_eq!(state(&window).path.as_deref(), Some(&*path));
+    // code becomes a document beside changed work, not in its place
+    rename(&mut window, "Worked on");
+    let text = "def mask_mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n".to_string();
+    super::act::act(&mut window.state_mut().state, Action::AddCode { text, replace: true });
+    settle(&mut window);
+    assert!(state(&window).parked.iter().any(|tab| tab.document.as_ref().unwrap().name == "Worked on"));
+    assert_eq!((state(&window).tabs().len(), state(&window).document.layers.len()), (2, 1));
+}
+
 /// A second tab would take the first one's saves for another program's.
 #[test]
 fn a_file_that_is_open_shows_its_tab() {
