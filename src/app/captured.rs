@@ -100,19 +100,17 @@ impl Captured {
 mod tests {
     use super::*;
 
+    fn of_64_tokens(tensors: Vec<(String, DType, Vec<usize>)>) -> Captured {
+        let (path, call) = ("f".into(), "a".into());
+        Captured { path, call, lengths: [64, 64], grid: None, texts: [None, None], tensors }
+    }
+
     #[test]
     fn tensors_of_the_document_s_extents_or_of_the_argument_s_shape_fit() {
         let tensor = |name: &str, shape: &[usize]| (name.to_string(), DType::F32, shape.to_vec());
         let tensors =
             vec![tensor("bias", &[4, 64, 64]), tensor("ids", &[64]), tensor("odd", &[4, 7]), tensor("x", &[])];
-        let captured = Captured {
-            path: "f".into(),
-            call: "a".into(),
-            lengths: [64, 64],
-            grid: None,
-            texts: [None, None],
-            tensors,
-        };
+        let captured = of_64_tokens(tensors);
         let lengths = Lengths { q_len: 64, kv_len: 64 };
         let names = |now: Option<&[usize]>| -> Vec<String> {
             captured.fitting(now, &Settings::new(4, 16), lengths).into_iter().map(|t| t.0.clone()).collect()
@@ -124,14 +122,7 @@ mod tests {
     #[test]
     fn a_capture_of_some_heads_is_no_input_of_a_document_of_all() {
         let tensor = |name: &str| (format!("a.{name}"), DType::F32, vec![1, 2, 64, 16]);
-        let captured = Captured {
-            path: "f".into(),
-            call: "a".into(),
-            lengths: [64, 64],
-            grid: None,
-            texts: [None, None],
-            tensors: ["q", "k", "v"].map(tensor).to_vec(),
-        };
+        let captured = of_64_tokens(["q", "k", "v"].map(tensor).to_vec());
         let lengths = Lengths { q_len: 64, kv_len: 64 };
         assert!(captured.inputs(&Settings::new(2, 16), lengths).is_some());
         assert!(captured.inputs(&Settings::new(4, 16), lengths).is_none());

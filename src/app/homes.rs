@@ -34,7 +34,7 @@ impl Homes {
     /// This document was read or written, or another is about to take its place.
     pub(crate) fn keep(&mut self, document: &Document, home: Home) {
         let key = key(document);
-        let known = self.of(document);
+        let known = self.at(key);
         // it was saved in this state of the file, whatever was done and undone since
         let is_saved = home.is_saved || known.is_saved && (&known.path, &known.seen) == (&home.path, &home.seen);
         self.known.retain(|(known, _)| *known != key);
@@ -46,7 +46,10 @@ impl Homes {
 
     /// The home of a document that came back.
     pub(crate) fn of(&self, document: &Document) -> Home {
-        let key = key(document);
+        self.at(key(document))
+    }
+
+    fn at(&self, key: u64) -> Home {
         self.known.iter().find(|(known, _)| *known == key).map(|(_, home)| home.clone()).unwrap_or_default()
     }
 }

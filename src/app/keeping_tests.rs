@@ -18,6 +18,14 @@ fn open(window: &mut Window, path: &Path) {
     settle(window);
 }
 
+/// A preset in a file of its own folder, which goes with the first value.
+fn preset_in(name: &str) -> (tempfile::TempDir, std::path::PathBuf) {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join(name);
+    std::fs::write(&path, crate::document::library::preset("alibi").unwrap().text).unwrap();
+    (home, path)
+}
+
 fn on_disk(path: &Path) -> Document {
     file::from_json(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
@@ -35,9 +43,7 @@ fn changed_by_another(path: &Path, name: &str) {
 
 #[test]
 fn a_file_that_another_program_changed_is_not_written_over_until_the_user_has_chosen() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("shared.json");
-    std::fs::write(&path, crate::document::library::preset("alibi").unwrap().text).unwrap();
+    let (_home, path) = preset_in("shared.json");
     let mut window = window(None);
     open(&mut window, &path);
     rename(&mut window, "Mine");
@@ -101,9 +107,7 @@ fn redo(window: &mut Window) {
 /// The document that came back had a file before, and has it again.
 #[test]
 fn undo_and_redo_across_an_opening_keep_each_documents_file() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("mine.json");
-    std::fs::write(&path, crate::document::library::preset("alibi").unwrap().text).unwrap();
+    let (_home, path) = preset_in("mine.json");
     let mut window = window(None);
     open(&mut window, &path);
     rename(&mut window, "Renamed");
@@ -131,9 +135,7 @@ fn undo_and_redo_across_an_opening_keep_each_documents_file() {
 #[test]
 fn a_document_that_is_made_here_has_no_file_and_work_keeps_its_tab() {
     use super::action::Action;
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("mine.json");
-    std::fs::write(&path, crate::document::library::preset("alibi").unwrap().text).unwrap();
+    let (_home, path) = preset_in("mine.json");
     let mut window = window(None);
     open(&mut window, &path);
     let made = crate::document::library::preset("causal").unwrap().document().unwrap();
@@ -156,9 +158,7 @@ fn a_document_that_is_made_here_has_no_file_and_work_keeps_its_tab() {
 /// A second tab would take the first one's saves for another program's.
 #[test]
 fn a_file_that_is_open_shows_its_tab() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("mine.json");
-    std::fs::write(&path, crate::document::library::preset("alibi").unwrap().text).unwrap();
+    let (_home, path) = preset_in("mine.json");
     let mut window = window(None);
     open(&mut window, &path);
     rename(&mut window, "Renamed");
@@ -258,9 +258,7 @@ fn a_relative_path_is_remembered_whole() {
 /// The file was looked at for the tab that had saved it, and not again for the other one.
 #[test]
 fn what_another_tab_has_saved_into_the_file_is_told_in_this_one() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("shared.json");
-    std::fs::write(&path, crate::document::library::preset("alibi").unwrap().text).unwrap();
+    let (_home, path) = preset_in("shared.json");
     let mut window = window(None);
     open(&mut window, &path);
     rename(&mut window, "First");

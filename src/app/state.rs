@@ -245,8 +245,11 @@ impl State {
 
     /// Whether the file is known to hold the document as it is now.
     pub(crate) fn is_home(&self) -> bool {
+        if self.path.is_none() {
+            return false;
+        }
         let home = self.homes.of(&self.document);
-        self.path.is_some() && home.is_saved && home.path == self.path && home.seen == self.seen
+        home.is_saved && home.path == self.path && home.seen == self.seen
     }
 
     /// To be called after every change of the document.

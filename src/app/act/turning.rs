@@ -9,25 +9,26 @@ use crate::tasks::steps;
 
 /// Takes the last step back.
 pub(super) fn undo(state: &mut State) {
-    state.history.work_on(state.focus.layer);
-    state.remember_home(state.history.replaces(Way::Back));
-    if let Some(step) = state.history.undo(&mut state.document) {
-        state.turned(&step);
-        came_back(state, step.replaced);
-        let said = state.words();
-        state.done(said.with("done-undone", &[("step", steps::told(said, &step.title).into())]));
-    }
+    turn(state, Way::Back, "done-undone");
 }
 
 /// Does the last step again that was taken back.
 pub(super) fn redo(state: &mut State) {
+    turn(state, Way::Again, "done-again");
+}
+
+fn turn(state: &mut State, way: Way, how: &'static str) {
     state.history.work_on(state.focus.layer);
-    state.remember_home(state.history.replaces(Way::Again));
-    if let Some(step) = state.history.redo(&mut state.document) {
+    state.remember_home(state.history.replaces(way));
+    let step = match way {
+        Way::Back => state.history.undo(&mut state.document),
+        Way::Again => state.history.redo(&mut state.document),
+    };
+    if let Some(step) = step {
         state.turned(&step);
         came_back(state, step.replaced);
         let said = state.words();
-        state.done(said.with("done-again", &[("step", steps::told(said, &step.title).into())]));
+        state.done(said.with(how, &[("step", steps::told(said, &step.title).into())]));
     }
 }
 
