@@ -174,7 +174,17 @@ impl<'a> Order<'a> {
         diagnostics.append(&mut cx.warnings);
         if result.is_some() {
             let main = |d: &&Fault| d.diagnostic.labels.first().is_none_or(|l| l.span.source.0 == 0);
-            diagnostics.extend(cx.skipped.iter().filter(main).take(3).map(skipped));
+            let mut told: Vec<Diagnostic> = Vec::new();
+            for fault in cx.skipped.iter().filter(main) {
+                let note = skipped(fault);
+                // what reads a missing value fails as the statement did that would have made it
+                let place = |d: &Diagnostic| d.labels.first().map(|l| l.span);
+                let known = told.iter().any(|d| place(d) == place(&note) && d.message == note.message);
+                if told.len() < 3 && !known {
+                    told.push(note);
+                }
+            }
+            diagnostics.append(&mut told);
         }
         if let Some(why) = diagnostics.iter_mut().find(|d| d.is_error() && d.message.contains("None")) {
             let of_the_text = |l: &Label| l.span.source == SourceId(0);

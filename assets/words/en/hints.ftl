@@ -79,6 +79,7 @@ hint-convert-do-torch = convert it: do.to(torch.{ $dtype })
 hint-convert-x-float-mean = convert them: `x.float().mean()`
 hint-convert-dtype = convert with .to(dtype)
 hint-convert-int-first = convert with int(...) first
+hint-convert-index-torch-int64 = convert the index with .to(torch.int64)
 hint-copy-tensors-host = copy the tensors to the host
 hint-create-new-value = create a new value: `{ $code }`
 hint-create-tensor-outside-mod-torch = create a tensor outside the mod: `torch.tensor(values)`

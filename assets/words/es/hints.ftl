@@ -79,6 +79,7 @@ hint-convert-do-torch = conviértalo: do.to(torch.{ $dtype })
 hint-convert-x-float-mean = conviértalos: `x.float().mean()`
 hint-convert-dtype = convierta con .to(dtype)
 hint-convert-int-first = convierta antes con int(...)
+hint-convert-index-torch-int64 = convierta el índice con .to(torch.int64)
 hint-copy-tensors-host = copie los tensores al host
 hint-create-new-value = cree un valor nuevo: `{ $code }`
 hint-create-tensor-outside-mod-torch = cree un tensor fuera del mod: `torch.tensor(values)`

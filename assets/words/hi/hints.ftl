@@ -79,6 +79,7 @@ hint-convert-do-torch = उसे बदलें: do.to(torch.{ $dtype })
 hint-convert-x-float-mean = उन्हें बदलें: `x.float().mean()`
 hint-convert-dtype = .to(dtype) से बदलें
 hint-convert-int-first = पहले int(...) से बदलें
+hint-convert-index-torch-int64 = इंडेक्स को .to(torch.int64) से बदलें
 hint-copy-tensors-host = टेंसर होस्ट पर कॉपी करें
 hint-create-new-value = नया मान बनाएँ: `{ $code }`
 hint-create-tensor-outside-mod-torch = mod के बाहर टेंसर बनाएँ: `torch.tensor(values)`

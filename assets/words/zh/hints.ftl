@@ -79,6 +79,7 @@ hint-convert-do-torch = 转换它：do.to(torch.{ $dtype })
 hint-convert-x-float-mean = 转换它们：`x.float().mean()`
 hint-convert-dtype = 用 .to(dtype) 转换
 hint-convert-int-first = 先用 int(...) 转换
+hint-convert-index-torch-int64 = 用 .to(torch.int64) 转换索引
 hint-copy-tensors-host = 把张量复制到主机
 hint-create-new-value = 创建新的值：`{ $code }`
 hint-create-tensor-outside-mod-torch = 在 mod 之外创建张量：`torch.tensor(values)`

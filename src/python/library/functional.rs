@@ -9,6 +9,7 @@ use crate::python::machine::Context;
 use crate::python::machine::changes::{Role, is_inert};
 use crate::python::machine::class::{callable, field};
 use crate::python::machine::enums::auto;
+use crate::python::syntax::Name;
 use crate::python::syntax::ast::BinOp;
 use crate::python::value::{Args, CACHED, Class, Fault, Instance, Items, Pairs, VALUE_BYTES, Value};
 use std::cell::RefCell;
@@ -335,8 +336,18 @@ fn partial(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     if !callable(function) {
         return Err(Fault::type_error("functools.partial needs a function first"));
     }
-    let bound = Args { positional: args.rest(1).to_vec(), keyword: args.keyword.clone() };
-    Ok(cx.bound(function.clone(), bound))
+    let mut bound = Args { positional: args.rest(1).to_vec(), keyword: args.keyword.clone() };
+    // Python makes one partial of a partial of a partial: `func` is the function itself
+    let Value::Partial(inner) = function else { return Ok(cx.bound(function.clone(), bound)) };
+    if !matches!(inner.function, Value::Function(_) | Value::Class(_) | Value::Instance(_)) {
+        return Ok(cx.bound(function.clone(), bound));
+    }
+    cx.charge_bytes(VALUE_BYTES * (inner.args.positional.len() + inner.args.keyword.len()) as u64)?;
+    bound.positional.splice(0..0, inner.args.positional.iter().cloned());
+    let kept = inner.args.keyword.iter().filter(|(name, _)| bound.named(name).is_none()).cloned();
+    let kept: Vec<(Name, Value)> = kept.collect();
+    bound.keyword.splice(0..0, kept);
+    Ok(cx.bound(inner.function.clone(), bound))
 }
 
 fn reduce(args: &Args, cx: &mut Context) -> Result<Value, Fault> {

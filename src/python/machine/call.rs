@@ -145,7 +145,9 @@ impl Context<'_> {
         if let Some(class) = owner {
             scope.set(&"__class__".into(), Value::Class(class.clone()));
         }
-        bind(function, args, &scope)?;
+        // PyTorch may know an argument that the shipped function of its name does not
+        bind(function, args, &scope)
+            .map_err(|fault| if self.ships(def.name_span.source) { fault.not_python() } else { fault })?;
         self.calls += 1;
         self.frames.push(scope.clone());
         let outer = std::mem::take(&mut self.yielded);
@@ -251,6 +253,11 @@ impl Context<'_> {
             },
             Value::Partial(partial) => match &**name {
                 "func" => Ok(partial.function.clone()),
+                "args" => Ok(Value::tuple(partial.args.positional.clone())),
+                "keywords" => {
+                    let pairs = partial.args.keyword.iter().map(|(n, v)| (Value::Str(n.clone()), v.clone()));
+                    Ok(Value::Dict(Rc::new(RefCell::new(Pairs(pairs.collect())))))
+                }
                 "__name__" => Ok(Value::str("partial")),
                 _ => Err(Fault::new("AttributeError", "unknown-attribute", format!("a partial has no `{name}`"))),
             },

@@ -3,6 +3,7 @@
 //! Invariant: attribute look-up follows Python's order: the object, its class, its bases. Must not know tensors.
 
 use super::Context;
+use super::effects::bound_names;
 use super::enums::is_enum;
 use super::exception::{builtin_base, derives, is_exception};
 use super::operators::equal;
@@ -59,7 +60,12 @@ impl Context<'_> {
         self.charge_steps(16)?;
         let keywords = self.class_keywords(class, scope)?;
         let inner = Scope::new(Kind::Class, Some(scope.clone()));
-        self.block(&class.body, &inner)?;
+        let enumerated = bases.iter().any(|b| matches!(b, Value::Builtin(name) if name.starts_with("enum.")));
+        if scope.kind() == Kind::Module && self.trying == 0 && !enumerated {
+            self.class_body(&class.body, &inner)?;
+        } else {
+            self.block(&class.body, &inner)?;
+        }
         if let Some(name) = ["__getattribute__", "__class__", "__prepare__"].iter().find(|n| inner.own(n).is_some()) {
             return Err(Fault::unsupported(format!("a class that defines `{name}` is not supported here"))
                 .hint("use plain attributes and methods"));
@@ -90,6 +96,20 @@ impl Context<'_> {
         let others: Vec<&Expr> = class.decorators.iter().filter(|d| !is_dataclass(d)).collect();
         let value = self.decorated_by(Value::Class(value), &others, scope)?;
         scope.set(&class.name, value);
+        Ok(())
+    }
+
+    /// Runs the body of a module's class: what is only not known here is missing in the class, and the rest is there.
+    fn class_body(&mut self, body: &[Stmt], inner: &Rc<Scope>) -> Result<(), Fault> {
+        for statement in body {
+            match self.statement(statement, inner) {
+                Err(fault) if fault.fatal || fault.python => return Err(fault),
+                // operators and the like act by being there
+                Err(fault) if bound_names(statement).iter().any(|n| n.starts_with("__")) => return Err(fault),
+                Err(fault) => self.skip(statement, fault.at(statement.span), inner),
+                Ok(_) => {}
+            }
+        }
         Ok(())
     }
 

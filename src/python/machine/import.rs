@@ -233,8 +233,10 @@ impl Context<'_> {
                 let known = scope.map(|s| s.names()).unwrap_or_default();
                 let fault = diagnose::unknown_attribute(module, name, known.iter().map(|(n, _)| &**n));
                 // the names of a missing module are unknown
-                let found = matches!(self.cached(module), Ok(Some(_)));
-                Err(if found { fault.python() } else { fault })
+                match self.cached(module) {
+                    Ok(Some(_)) => Err(fault.python()),
+                    _ => Err(self.module(module).err().unwrap_or(fault)),
+                }
             }
         }
     }

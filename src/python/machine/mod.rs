@@ -14,6 +14,7 @@ mod effects;
 pub(crate) mod enums;
 pub(crate) mod exception;
 mod expression;
+mod fixed;
 mod format;
 mod frame;
 mod holders;

@@ -305,9 +305,7 @@ impl Context<'_> {
             return (self.library.contains)(tensor, item, self);
         }
         if let Value::Range(start, stop, step) = container {
-            let Some(x) = item.as_int() else { return Ok(false) };
-            let inside = if *step > 0 { (*start..*stop).contains(&x) } else { *stop < x && x <= *start };
-            return Ok(inside && (i128::from(x) - i128::from(*start)) % i128::from(*step) == 0);
+            return Ok(item.as_int().is_some_and(|x| super::subscript::in_range(x, *start, *stop, *step)));
         }
         if let Value::Instance(instance) = container
             && let Some(method) = self.instance_method(instance, "__contains__")
@@ -316,6 +314,7 @@ impl Context<'_> {
             return self.truth(&found);
         }
         match container {
+            of if super::subscript::is_environment(of) => return Ok(self.in_environment(item)),
             Value::Dict(pairs) => return Ok(self.place_in_dict(pairs, item)?.is_some()),
             Value::Set(items) => return Ok(self.place_in_set(items, item)?.is_some()),
             Value::List(items) => return Ok(self.position(&items.borrow().0, item)?.is_some()),

@@ -4,6 +4,7 @@
 
 use super::Context;
 use super::keyed::Places;
+use crate::base::Diagnostic;
 use crate::python::syntax::ast::*;
 use crate::python::value::scope::Scope;
 use crate::python::value::{Args, Fault, Items, Pairs, VALUE_BYTES, Value};
@@ -15,7 +16,26 @@ use std::rc::Rc;
 const SLICED: &str = "PyTorch drops the mask_mod of a sliced BlockMask: older releases then mask nothing, 2.15 refuses its use. Write a \
                       mod of the whole mask with an offset, `whole(b, h, q_idx + first, kv_idx)`, where `first` is the slice's first query";
 
+/// Whether a value is `os.environ`, which is not read: the result must not depend on the machine.
+pub(super) fn is_environment(value: &Value) -> bool {
+    matches!(value, Value::Builtin(name) if &**name == "os.environ")
+}
+
+/// Whether an int is one of a range's.
+pub(super) fn in_range(x: i64, start: i64, stop: i64, step: i64) -> bool {
+    let inside = if step > 0 { (start..stop).contains(&x) } else { stop < x && x <= start };
+    inside && (i128::from(x) - i128::from(start)) % i128::from(step) == 0
+}
+
 impl Context<'_> {
+    /// `key in os.environ`
+    pub(super) fn in_environment(&mut self, key: &Value) -> bool {
+        let message = format!("environment variables are not read: `{}` is not set here", super::text(key));
+        let note = Diagnostic::note("environment", message).at(self.place(), "");
+        self.warn(note.hint("write another value into the code"));
+        false
+    }
+
     pub(super) fn eval_subscript(
         &mut self,
         whole: &Expr,
@@ -30,6 +50,12 @@ impl Context<'_> {
         {
             let name = self.eval(index, scope)?;
             return self.enum_named(class, &name);
+        }
+        if is_environment(&value) {
+            let key = self.eval(index, scope)?;
+            let message = format!("environment variables are not read: `{}` has no value here", super::text(&key));
+            let fault = Fault::new("KeyError", "environment", message).python();
+            return Err(fault.hint("write another value into the code").at(whole.span));
         }
         if matches!(value, Value::Builtin(_) | Value::Class(_)) {
             return Ok(value);
@@ -108,9 +134,10 @@ impl Context<'_> {
             Value::Instance(instance) => match self.instance_method(instance, "__getitem__") {
                 Some(method) => self.call(&method, super::call::one(index.clone())),
                 None => {
-                    let fault = Fault::type_error(format!("{} cannot be indexed", container.type_name()));
-                    let sliced = &*instance.class.name == "BlockMask";
-                    Err(if sliced { fault.hint(SLICED) } else { fault })
+                    if &*instance.class.name == "BlockMask" {
+                        return Err(Fault::unsupported("a part of a BlockMask is not supported here").hint(SLICED));
+                    }
+                    Err(Fault::type_error(format!("{} cannot be indexed", container.type_name())))
                 }
             },
             other => {

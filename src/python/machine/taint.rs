@@ -5,6 +5,7 @@
 
 use super::Context;
 use super::effects::bound_names;
+use super::fixed::identity;
 use super::touched::{Touched, touched};
 use crate::python::syntax::ast::Stmt;
 use crate::python::value::scope::Scope;
@@ -27,28 +28,6 @@ impl Taint {
     pub(super) fn clear(&mut self) {
         *self = Taint::default();
     }
-}
-
-/// The identity of an object; None for immutable values without mutable content.
-fn identity(value: &Value) -> Option<usize> {
-    Some(match value {
-        Value::Tuple(items) => Rc::as_ptr(items) as usize,
-        Value::List(items) | Value::Set(items) => Rc::as_ptr(items) as usize,
-        Value::Dict(pairs) => Rc::as_ptr(pairs) as usize,
-        // joined masks are a function, as in PyTorch: who gets it can call it and nothing else
-        Value::Partial(partial) if matches!(&partial.function, Value::Builtin(n) if n.ends_with("_masks.call")) => {
-            return None;
-        }
-        Value::Partial(partial) => Rc::as_ptr(partial) as usize,
-        Value::Method(method) => Rc::as_ptr(method) as usize,
-        Value::Class(class) => Rc::as_ptr(class) as usize,
-        // a BlockMask is never written: its mask is a function
-        Value::Instance(object) if &*object.class.name == "BlockMask" => return None,
-        Value::Instance(object) => Rc::as_ptr(object) as usize,
-        Value::Opaque(object) => Rc::as_ptr(object) as usize,
-        Value::Tensor(tensor) => tensor.handle().storage_identity(),
-        _ => return None,
-    })
 }
 
 /// Each object once, and nothing that cannot change: a statement that reads what a failed one left uses all that this one used.

@@ -8,6 +8,7 @@ use super::Context;
 use super::changes::{Change, change_of};
 use super::class::member_of;
 use super::effects::{changes, harmless};
+use super::fixed::{is_fixed, names_class};
 use super::frame::{Frame, is_fresh};
 use super::import::is_pure_library;
 use crate::python::syntax::Name;
@@ -116,6 +117,7 @@ impl Walk<'_, '_> {
         match &target.kind {
             ExprKind::Tuple(items) | ExprKind::List(items) => items.iter().for_each(|i| self.target(i, frame)),
             ExprKind::Starred(inner) => self.target(inner, frame),
+            ExprKind::Attribute(object, _) if names_class(object) => self.out.everything = true,
             ExprKind::Attribute(object, name) => match self.value_of(object, frame) {
                 Some(of @ (Value::Function(_) | Value::Class(_) | Value::Builtin(_))) => {
                     self.out.attributes.push((of, name.clone()))
@@ -221,7 +223,16 @@ impl Walk<'_, '_> {
                     self.change(object, frame);
                 }
             }
-            ExprKind::Call(callee, arguments) => self.call(callee, arguments, frame),
+            ExprKind::Call(callee, arguments) => {
+                self.call(callee, arguments, frame);
+                // the object that is made does not hold its class: who changes it later leaves the class as it is
+                if let ExprKind::Name(_) = &callee.kind
+                    && let Some(Value::Class(class)) = self.value_of(callee, frame)
+                    && is_fixed(&class, 0)
+                {
+                    return arguments.iter().for_each(|a| self.expression(walk::argument(a), frame));
+                }
+            }
             _ => {}
         }
         walk::parts(e, &mut |part| self.expression(part, frame));

@@ -5,7 +5,7 @@
 
 use super::range::bounds;
 use super::{MAX_ELEMENTS, Operand, broadcast};
-use crate::base::Diagnostic;
+use crate::base::{DType, Diagnostic};
 use crate::ir::graph::{NodeId, Op, Ty};
 use crate::python::machine::Context;
 use crate::python::machine::subscript::slice_bounds;
@@ -158,11 +158,21 @@ impl Context<'_> {
 
     fn index_place(&mut self, value: &Value, name: &str) -> Result<Place, Fault> {
         let operand = self.operand(value)?;
-        let ty = match &operand {
-            Operand::Scalar(node) => self.graph.ty(*node),
-            Operand::Array(array) => array.ty,
+        let (ty, dtype) = match &operand {
+            Operand::Scalar(node) => (self.graph.ty(*node), Some(self.dtype(*node))),
+            Operand::Array(array) => (array.ty, array.nodes.first().map(|n| self.dtype(*n))),
+        };
+        let narrow = |message: String| {
+            Err(Fault::new("IndexError", "index-dtype", message).hint("convert the index with .to(torch.int64)"))
         };
         match (ty, operand) {
+            // PyTorch's older masks were uint8, and it still takes such an index for one
+            (Ty::Int, _) if dtype == Some(DType::U8) => {
+                narrow(format!("`{name}` is indexed by a uint8, which PyTorch takes for a mask"))
+            }
+            (Ty::Int, _) if matches!(dtype, Some(DType::I8 | DType::I16)) => {
+                narrow(format!("`{name}` is indexed by an int8 or int16; PyTorch's indices are int64 or int32"))
+            }
             (Ty::Float | Ty::Double, _) => {
                 let message = format!("`{name}` is indexed by a float; indices must be ints");
                 Err(Fault::new("IndexError", "index-dtype", message)

@@ -19,7 +19,7 @@ use crate::python::outline::{EntryKind, Products, returned_mod};
 use crate::python::syntax::Name;
 use crate::python::syntax::ast::{self, ParamMode};
 use crate::python::value::scope::Scope;
-use crate::python::value::{Args, Class as ClassValue, Fault, Function, Value};
+use crate::python::value::{Args, CACHED, Class as ClassValue, Fault, Function, Partial, Value};
 use std::collections::HashSet;
 use std::rc::Rc;
 
@@ -219,10 +219,18 @@ fn at_path(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>, path: &str)
                 _ => cx.attribute(&value, &(*part).into())?,
             },
             Value::Function(function) => inside(cx, function, owner.take(), part, wanted)?,
+            Value::Partial(partial) if let Some(Value::Function(cached)) = cached(partial) => {
+                inside(cx, cached, owner.take(), part, wanted)?
+            }
             other => part_of(cx, other, part)?,
         };
     }
     Ok(value)
+}
+
+/// The function that `functools.lru_cache` remembers the results of.
+fn cached(partial: &Partial) -> Option<&Value> {
+    partial.args.positional.first().filter(|_| matches!(&partial.function, Value::Builtin(name) if &**name == CACHED))
 }
 
 /// A function inside a function, or a part of a factory's result.
@@ -400,10 +408,18 @@ fn defines_function(def: &ast::Function) -> bool {
     body.iter().any(|s| matches!(s.kind, ast::StmtKind::Function(_)))
 }
 
-/// The last function, when its number of parameters alone keeps it from being a mod.
+/// The last function that may be meant as a mod, when its number of parameters alone keeps it from being one: its last two
+/// are named like a query's and a key's index, or the text has no other.
 fn wrong_parameters(wanted: &Wanted<'_>, names: &[(Name, Value)]) -> Option<Fault> {
-    let (_, last) = names.iter().rfind(|(_, v)| matches!(v, Value::Function(_)))?;
-    let Value::Function(function) = last else { return None };
+    let functions = || names.iter().filter_map(|(_, v)| if let Value::Function(f) = v { Some((f, v)) } else { None });
+    let (only, _) = functions().next()?;
+    let classes = names.iter().any(|(_, v)| matches!(v, Value::Class(_)));
+    let alone = !classes && functions().all(|(f, _)| Rc::ptr_eq(f, only));
+    let meant = |function: &Function| {
+        let params: Vec<&str> = function.def.required().map(|p| &*p.name).collect();
+        alone || names_indices(&[&["?", "?"][..], &params[..]].concat())
+    };
+    let (function, last) = functions().rfind(|(f, _)| meant(f))?;
     let n = required(last).filter(|n| (2..=8).contains(n))?;
     Some(diagnose::arity(n, arity(wanted.kind), Some(function.def.name_span)))
 }

@@ -288,7 +288,10 @@ thread_local! {
 
 /// Drops values one after the other instead of one within the other.
 pub(crate) fn bury(values: impl IntoIterator<Item = Value>) {
-    DYING.with(|dying| dying.borrow_mut().extend(values));
+    // taking the next of them may drop values too, such as a dict's key: nothing is borrowed meanwhile
+    for value in values {
+        DYING.with(|dying| dying.borrow_mut().push(value));
+    }
     if BURYING.replace(true) {
         return;
     }

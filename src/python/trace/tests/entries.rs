@@ -41,6 +41,12 @@ fn helpers_are_never_taken_for_mods() {
         assert_eq!(first.code, "entry-not-found", "{first}");
         assert!(first.message.contains("their names are"), "{first}");
     }
+    // other numbers of parameters: only a function that may be meant as a mod is counted
+    let unlike = "def cdiv(x, multiple):\n    return x\nclass Paged:\n    def get(self):\n        def new_mask(b, h, page):\n            return page\n        return 1\n";
+    let found = &asked(unlike, "", &[]).diagnostics[0];
+    assert_eq!((&*found.code, &*found.message), ("entry-not-found", "this code has no mod"));
+    let short = format!("{unlike}def local(b, q_idx, kv_idx):\n    return q_idx >= kv_idx\n");
+    assert_eq!(asked(&short, "", &[]).diagnostics[0].message, "Expected 4 or 5 positional args, got 3");
     // what is not there: the text's own functions are named, not what it imports
     let imports = "import torch\nfrom torch.nn.attention.flex_attention import create_block_mask\n";
     let missing = asked(&format!("{imports}{MASK}"), "absent", &[]);
@@ -51,6 +57,40 @@ fn helpers_are_never_taken_for_mods() {
     // by its use, with any names of its parameters
     let used = "def f(a1, a2, a3, a4):\n    return a3 >= a4\ndef g(x1, x2, x3, x4):\n    return x1\nbm = create_block_mask(f, 1, 1, 100, 100)\n";
     assert_eq!(chosen(&asked(used, "", &[])).0, "f");
+}
+
+#[test]
+fn functions_inside_a_cached_factory_have_names() {
+    let text = "import functools\n@functools.lru_cache(maxsize=None)\ndef make(n=4):\n    def local(b, h, q, k):\n        return (q >= k) & (q - k < n)\n    \
+                return local\n";
+    assert_eq!(kept(&asked(text, "make.local", &[("n", Arg::Int(6))])), window(6));
+    assert_eq!(kept(&asked(text, "make", &[("n", Arg::Int(6))])), window(6));
+}
+
+#[test]
+fn a_mod_in_a_class_needs_no_base_that_is_not_here() {
+    let text = "import torch, some_trainer as st\nclass Net(st.LightningModule):\n    def __init__(self):\n        super().__init__()\n    \
+                def mask(self, b, h, q, k):\n        return (q >= k) & (q - k < self.window)\n    \
+                def forward(self, x):\n        def local(b, h, q, k):\n            return (q >= k) & (q - k < 7)\n        return x\n";
+    assert_eq!(kept(&asked(text, "Net.mask", &[("self.window", Arg::Int(5))])), window(5));
+    assert_eq!(kept(&asked(text, "Net.forward.local", &[])), window(7));
+    // what fails in the class's own body is missing in it
+    let body = text.replace(
+        "st.LightningModule):\n",
+        "torch.nn.Module):\n    kind = st.Config().kind\n    @st.hook\n    def setup(self):\n        pass\n",
+    );
+    assert_eq!(kept(&asked(&body, "Net.forward.local", &[])), window(7));
+    for reads in ["Net.kind", "Net.setup", "Net().kind"] {
+        let used = format!("{body}width = {reads}\ndef mod(b, h, q, k):\n    return q - k < width\n");
+        assert_eq!(asked(&used, "mod", &[]).diagnostics[0].code, "unknown-module", "{reads}");
+    }
+    // an operator acts by being there
+    let compared = "import st\nclass Kind:\n    @st.hook\n    def __eq__(self, other):\n        return True\nw = 3 if Kind() == 4 else 5\n\
+                    def mod(b, h, q, k):\n        return q - k < w\n";
+    assert_eq!(asked(compared, "mod", &[]).diagnostics[0].code, "unknown-module");
+    let used = format!("{text}width = Net.width\ndef mod(b, h, q, k):\n    return q - k < width\n");
+    let told = &asked(&used, "mod", &[]).diagnostics[0];
+    assert_eq!((&*told.code, &*told.message), ("unknown-module", "the module `some_trainer` is not found"));
 }
 
 const MODULE: &str = "import torch\nimport torch.nn as nn\nclass Attn(nn.Module):\n    def __init__(self, cfg):\n        super().__init__()\n        \

@@ -130,6 +130,11 @@ fn captured_tensors_are_read_inside_their_bounds() {
     }
     assert!(table("t[40] < k + q")[0].contains("index-out-of-range"), "{:?}", table("t[40] < k + q"));
     assert!(table("t[q / 2] < k")[0].starts_with("2:12 index-dtype | use `//`"), "{:?}", table("t[q / 2] < k"));
+    for narrow in ["uint8", "int8", "int16"] {
+        let told = table(&format!("t[q.to(torch.{narrow})] < k"));
+        assert_eq!(told[0], "2:12 index-dtype | convert the index with .to(torch.int64)", "{narrow}");
+    }
+    assert!(!table("t[(q % 32).to(torch.int32)] < k").iter().any(|t| t.contains("index")));
     assert!(table("t[q, k] < 3")[0].contains("index-error"));
     assert!(table("t < q")[0].contains("wrong-result"));
 }

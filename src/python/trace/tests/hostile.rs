@@ -54,6 +54,17 @@ fn limits_are_diagnostics() {
 }
 
 #[test]
+fn functions_as_keys_are_dropped() {
+    // a key with a value of its own is dropped while the values of its dict are
+    for text in [
+        "table = {lambda x: x: [[1]]}\ntable = None\n",
+        "def f():\n    d = {}\n    for n in range(3):\n        d[lambda x, y=[n]: x] = {(lambda z: z): [d]}\n    return 1\nn = f()\n",
+    ] {
+        assert_eq!(code(&format!("{text}def m(b, h, q, k):\n    return q >= k\n")), "none", "{text}");
+    }
+}
+
+#[test]
 fn ten_megabytes_are_refused_unread() {
     let source = Source::new("big.py", "x = 1\n".repeat(1_700_000));
     let outlined = crate::python::outline::outline(&source);

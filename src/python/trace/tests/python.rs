@@ -106,6 +106,44 @@ fn arguments_of_methods_are_not_passed_over() {
 }
 
 #[test]
+fn partials_of_partials_are_one() {
+    let head = "from functools import partial\ndef f(*a, **k):\n    return a, k\n";
+    as_python(&format!(
+        "{head}p = partial(partial(f, 1, x=2), 3, x=4, y=5)\nassert p(6, z=7) == ((1, 3, 6), {{'x': 4, 'y': 5, 'z': 7}})"
+    ));
+    as_python(&format!(
+        "{head}p = partial(partial(f, 1, x=2), 3, y=5)\nassert (p.func is f, p.args, p.keywords) == (True, (1, 3), {{'x': 2, 'y': 5}})"
+    ));
+    // what is left of a mod's parameters, however they are bound
+    let window = |q: i64, k: i64| (2..9).contains(&(q - k));
+    let body = "return (q - k < hi) & (q - k >= lo)";
+    let plain = format!("import functools\ndef m(b, h, q, k, lo, hi):\n    {body}\n");
+    for made in [
+        "mod = functools.partial(functools.partial(m, lo=2), hi=9)",
+        "p = functools.partial(m, hi=9)\nmod = functools.partial(p, lo=2)",
+        "mod = functools.partial(functools.partial(m, lo=5, hi=9), lo=2)",
+    ] {
+        check(&format!("{plain}{made}\n"), Expect::Mask(&|_, _, q, k| window(q, k)));
+    }
+    let method = format!("import functools\nclass C:\n    def m(self, b, h, q, k, lo, hi):\n        {body}\nmod = ");
+    for made in ["functools.partial(C().m, lo=2, hi=9)", "functools.partial(functools.partial(C().m, lo=2), hi=9)"] {
+        check(&format!("{method}{made}\n"), Expect::Mask(&|_, _, q, k| window(q, k)));
+    }
+}
+
+#[test]
+fn the_environment_is_empty_and_says_so() {
+    let with = |line: &str| format!("import os\nW = 3\n{line}\ndef m(b, h, q, k):\n    return q - k < W\n");
+    let first = |line: &str| trace(&request(&with(line), ModKind::Mask)).diagnostics[0].clone();
+    let missing = first("W = int(os.environ['WINDOW'])");
+    assert_eq!((&*missing.code, missing.line_column()), ("environment", Some((3, 9))));
+    assert!(missing.message.contains("`WINDOW` has no value here"), "{missing}");
+    let asked = first("if 'WINDOW' in os.environ:\n    W = 5");
+    assert!(asked.code == "environment" && asked.message.contains("`WINDOW` is not set here"), "{asked}");
+    as_python("import os\ntry:\n    W = int(os.environ['RANK'])\nexcept KeyError:\n    W = 0\nassert W == 0");
+}
+
+#[test]
 fn counters_count() {
     let head = "from collections import Counter\nc = Counter('aab')\n";
     as_python(&format!("{head}c.update('ab')\nassert dict(c) == {{'a': 3, 'b': 2}}"));

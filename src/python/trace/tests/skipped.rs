@@ -113,6 +113,64 @@ fn what_a_failed_statement_cannot_change_is_read() {
 }
 
 #[test]
+fn a_class_stays_as_it_is_where_its_object_is_not_known() {
+    let text = |members: &str, then: &str| {
+        format!(
+            "import torch\nimport torch.nn as nn\nimport other_lib as lib\nclass Net(nn.Module):\n    w = 9\n{members}    def __init__(self):\n        \
+             super().__init__()\n        self.head = lib.Head()\n    def mask(self, b, h, q, k):\n        return q - k < Net.w\n\
+             net = Net()\n{then}\nmod = lambda b, h, q, k: Net.mask(None, b, h, q, k)\n"
+        )
+    };
+    let nine = (0..100).map(|q| 100.min(100 - (q - 8i64).max(0)) as usize).sum();
+    for then in [
+        "net = net.cuda().bfloat16()",
+        "net.train()",
+        "net.to('cuda')",
+        "optimizer = torch.optim.Adam(net.parameters())",
+        "net = lib.DDP(net, device_ids=[0])",
+        "for m in net.modules():\n    if isinstance(m, nn.Linear):\n        m.float()",
+    ] {
+        assert_eq!(kept(&text("", then)), Ok(nine), "{then}");
+    }
+    // ways from an object to its class
+    for (members, then) in [
+        ("", "Net.w = lib.width()"),
+        ("", "type(net).w = lib.width()"),
+        ("", "net.__class__.w = lib.width()"),
+        ("    def wider(self):\n        type(self).w = lib.width()\n", "net.wider()"),
+        ("    @classmethod\n    def wider(cls):\n        cls.w = lib.width()\n", "net.wider()"),
+        ("    def wider(self):\n        Net.w = lib.width()\n", "net.wider()"),
+    ] {
+        assert!(kept(&text(members, then)).is_err(), "{members}{then}");
+    }
+    let shared = text("    ws = [9]\n", "net.ws[0] = lib.width()").replace("< Net.w\n", "< Net.ws[0]\n");
+    assert!(kept(&shared).is_err());
+}
+
+#[test]
+fn a_skipped_statement_is_told_once() {
+    let text = "import torch\nq = [torch.randn(4) for _ in range(3)]\ndef mod(b, h, q, k):\n    return q >= k\nx = q[0]\nprint(q, x)\n\
+                bm = create_block_mask(mod, 1, 1, 64, 64)\nprint(bm[0])\n";
+    let traced = trace(&request(text, ModKind::Mask));
+    let told: Vec<&str> = traced.diagnostics.iter().filter(|d| d.code == "skipped").map(|d| &*d.message).collect();
+    assert!(told.len() == 2 && told[0].contains("unseeded") && told[1].contains("a part of a BlockMask"), "{told:?}");
+}
+
+#[test]
+fn arguments_that_only_the_shipped_function_does_not_know_end_no_text() {
+    for line in [
+        "nt = torch.nested.nested_tensor([torch.zeros(1, 3, 8)], layout=torch.jagged)",
+        "nt = torch.nested.as_nested_tensor([torch.zeros(1, 3, 8)], device='cpu')",
+        "x = torch.logspace(0, 1, 5, no_such_layout=1)",
+    ] {
+        let text = format!("import torch\n{line}\ndef mod(b, h, q, k):\n    return q >= k\n");
+        let traced = trace(&request(&text, ModKind::Mask));
+        let told = &traced.diagnostics[0];
+        assert!(traced.result.is_some() && told.message.starts_with("this line was skipped"), "{told}\n{line}");
+    }
+}
+
+#[test]
 fn draws_after_a_statement_that_may_have_drawn_are_not_known() {
     let text = "import torch\nimport other_lib as lib\ntorch.manual_seed(0)\nmodel = lib.Model()\n\
                 t = torch.randint(0, 3, (100,))\ndef mod(b, h, q, k):\n    return t[k] == 0\n";
