@@ -6,7 +6,7 @@ never older than what it reads; what is neither is refused while it is compiled.
 
 from __future__ import annotations
 
-import itertools
+import hashlib
 import types
 from collections.abc import Sequence
 from typing import Any
@@ -86,9 +86,27 @@ class Template:
         return Bound(mask, [self.reads[int(name[1:])] for name in names])
 
 
-_NUMBERS = itertools.count(1)
 #: Compiled graphs name these by number, so that they live as long as the process.
 TEMPLATES: dict[int, Template] = {}
+
+
+def template_of(number: int) -> Template:
+    """Errors: ArgumentError where another process made the graph."""
+    found = TEMPLATES.get(number)
+    if found is None:
+        raise ArgumentError(
+            "exported",
+            "this graph was made in another process: it names a mod that was not recorded here",
+            "compile or export a call with the same mods here first, or make the graph in this process",
+        )
+    return found
+
+
+def _number(made: Template, sized: bool) -> int:
+    """The same for the same recording in every process, and for no other: a graph may be loaded elsewhere."""
+    content = repr((made.text, made.score, made.reads)).encode()
+    digest = int.from_bytes(hashlib.sha256(content).digest()[:7], "big")
+    return -2 * (digest + 1) - int(sized)
 
 
 def captured(fn: Any, tensors: list[torch.Tensor], constants: list[Any], depth: int = 0) -> None:
@@ -137,7 +155,7 @@ def template(fn: Any, argument: str, score: bool, *constants: Any) -> int:
         raise ArgumentError("compile", message, OUTSIDE)
     made = Template(text, tape.places, place_of(fn), score, places)
     made.known[shapes_of(read)] = Bound(mask, [places[at] for at in order])
-    number = -2 * next(_NUMBERS) - int(tape.sized)
+    number = _number(made, tape.sized)
     TEMPLATES[number] = made
     return number
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import types
 import warnings
 from collections.abc import Callable
@@ -67,6 +68,10 @@ def is_array(value: object) -> bool:
     kind = type(value)
     module = kind.__module__
     if module == "builtins" or module.startswith("torch") or isinstance(value, torch.Tensor):
+        return False
+    # a scalar of NumPy is a number to PyTorch: as a tensor its dtype would count
+    scalar = getattr(sys.modules.get("numpy"), "generic", None)
+    if scalar is not None and isinstance(value, scalar):
         return False
     return hasattr(kind, "__array__") and hasattr(kind, "shape") and hasattr(kind, "dtype")
 

@@ -13,7 +13,7 @@ from torch.nn.attention import flex_attention as flex
 
 from ._call import call
 from ._checks import cast, check, check_block_mask, number
-from ._compiled import TEMPLATES
+from ._compiled import template_of
 from ._cuda import Attend, alone, backward, forward
 from ._functions import Mod
 from ._held import BARE, Held, Mods, Score, held_of, recorded, tokens_of, with_score
@@ -104,7 +104,7 @@ def plan_of(plan: Sequence[int], captured: Sequence[torch.Tensor], known: dict[i
         if mods is None:
             mods = held.mods[None] = Mods(held.mask, None, [], [])
         return Plan(mods, [])
-    bound = TEMPLATES[score_number].over(captured[first:])
+    bound = template_of(score_number).over(captured[first:])
     score = bound.score
     own = [captured[first + at] for at in bound.order]
     if score is None:
@@ -121,7 +121,7 @@ def _masked(number: int, tensors: list[torch.Tensor]) -> Held:
     """The mask of a template over these tensors. Their values are read where they were not read before."""
     if number == 0:
         return BARE
-    template = TEMPLATES[number]
+    template = template_of(number)
     read = [tensors[at] for at in template.reads]
     tokens = tokens_of(read)
     key = (number, tokens, tuple([tensor.shape for tensor in read]))

@@ -15,7 +15,7 @@ from . import _native
 from ._call import call
 from ._checks import known_lengths
 from ._functions import Mod, check
-from ._lists import effective
+from ._lists import LISTS, effective, note, noted, version
 from ._mods import bounded, given, kept, place_of, readable, record, stand_in, translated
 from ._signature import signature
 from .errors import RecordingError
@@ -23,14 +23,6 @@ from .errors import RecordingError
 CPU = torch.device("cpu")
 #: Score mods that are prepared for one mask, each with lists on the card.
 PREPARED = 128
-
-
-def version(tensor: torch.Tensor) -> int:
-    """Counts changes in place; -1 where PyTorch does not count them."""
-    try:
-        return tensor._version
-    except RuntimeError:  # made in inference mode
-        return -1
 
 
 _SHARED: dict[Any, dict[Any, Mods]] = {}
@@ -78,7 +70,7 @@ def held_of(block_mask: flex.BlockMask | None) -> Held:
         return BARE
     found: Held | None = block_mask.__dict__.get("_maskloom_held")
     mod = block_mask.mask_mod
-    if found is not None and found.is_of(mod):
+    if found is not None and found.is_of(mod) and noted(block_mask):
         return found
     wanted = effective(block_mask)
     watched: list[torch.Tensor] = []
@@ -87,11 +79,13 @@ def held_of(block_mask: flex.BlockMask | None) -> Held:
         mask, _, watched, _ = kept(wanted, "block_mask.mask_mod", device=CPU)
     if wanted is not mod:
         _, _, read, _ = kept(mod, "block_mask.mask_mod", device=CPU)
-        lists = ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices")
-        arrays = [getattr(block_mask, name) for name in lists]
+        arrays = [getattr(block_mask, name) for name in LISTS]
         watched = [*read, *(array for array in arrays if array is not None)]
     made = Held(mask, mod, watched, shape_of(block_mask))
     block_mask.__dict__["_maskloom_held"] = made
+    if wanted is not mod:
+        block_mask.__dict__.pop("_maskloom_mod", None)
+    note(block_mask)
     return made
 
 
@@ -130,9 +124,9 @@ _SCORES: dict[Any, Score] = {}
 _SIGNED: dict[Any, tuple[Score, list[int]]] = {}
 
 
-def tokens_of(tensors: list[torch.Tensor]) -> tuple[tuple[int, int], ...]:
+def tokens_of(tensors: list[torch.Tensor]) -> tuple[tuple[Any, ...], ...]:
     """By which the values of tensors that are held are told from others."""
-    return tuple([(tensor.data_ptr(), version(tensor)) for tensor in tensors])
+    return tuple([(tensor.data_ptr(), version(tensor), tensor.stride()) for tensor in tensors])
 
 
 def with_score(

@@ -22,10 +22,57 @@ from ._mods import traced
 CPU = torch.device("cpu")
 
 
+#: The arrays that say which blocks are computed.
+LISTS = ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices")
+
+
+def version(tensor: torch.Tensor) -> int:
+    """Counts changes in place; -1 where PyTorch does not count them."""
+    try:
+        return tensor._version
+    except RuntimeError:  # made in inference mode
+        return -1
+
+
+def note(block_mask: flex.BlockMask) -> None:
+    """Keeps which arrays a block mask has now, for `noted`."""
+    own = block_mask.__dict__
+    own["_maskloom_lists"] = [(name, own.get(name), _version_of(own.get(name))) for name in LISTS]
+
+
+def noted(block_mask: flex.BlockMask) -> bool:
+    """Whether the arrays are still those of `note`, unchanged. Those made in inference mode count no changes."""
+    own = block_mask.__dict__
+    lists = own.get("_maskloom_lists")
+    if lists is None:
+        return False
+    for name, array, known in lists:
+        now = own.get(name)
+        if now is not array:
+            # a LongBlockMask makes its indices at their first use
+            if array is not None or own.get("_maskloom_made", {}).get(name) is not now:
+                return False
+        elif now is not None and known != -1 and now._version != known:
+            return False
+    return True
+
+
+def replaced(block_mask: Any) -> bool:
+    """Whether an array is another one than at `note`. torch.compile traces this, which sees no changes in place."""
+    for name, array, _ in block_mask._maskloom_lists:  # noqa: SIM110
+        if array is not None and getattr(block_mask, name) is not array:
+            return True
+    return False
+
+
+def _version_of(array: torch.Tensor | None) -> int:
+    return -1 if array is None else version(array)
+
+
 def effective(block_mask: flex.BlockMask) -> Mod:
     """The mask_mod that a block mask amounts to: its own, or that within the listed blocks where these are others."""
     mod: Mod = block_mask.mask_mod
-    if block_mask.__dict__.get("_maskloom_mod") is mod:
+    if block_mask.__dict__.get("_maskloom_mod") is mod and noted(block_mask):
         return block_mask.mask_mod
     partial, full = _tables(block_mask)
     block = block_mask.BLOCK_SIZE

@@ -17,48 +17,9 @@ from typing import Any, NoReturn
 import torch
 from torch.overrides import TorchFunctionMode
 
+from ._operations import COMPARISONS, INFIX, PREFIX, SEVERAL, TYPES, VALUES, written
 from .errors import MaskloomError, RecordingError, a_kind
 
-#: Operators by their methods' names: the text between the operands, and the function that does the same.
-INFIX: dict[str, tuple[str, Callable[..., Any]]] = {
-    "add": ("+", operator.add),
-    "sub": ("-", operator.sub),
-    "mul": ("*", operator.mul),
-    "truediv": ("/", operator.truediv),
-    "div": ("/", operator.truediv),
-    "floordiv": ("//", operator.floordiv),
-    "mod": ("%", operator.mod),
-    "pow": ("**", operator.pow),
-    "lshift": ("<<", operator.lshift),
-    "rshift": (">>", operator.rshift),
-    "and": ("&", operator.and_),
-    "or": ("|", operator.or_),
-    "xor": ("^", operator.xor),
-    "eq": ("==", operator.eq),
-    "ne": ("!=", operator.ne),
-    "lt": ("<", operator.lt),
-    "le": ("<=", operator.le),
-    "gt": (">", operator.gt),
-    "ge": (">=", operator.ge),
-}
-PREFIX: dict[str, tuple[str, Callable[..., Any]]] = {
-    "neg": ("-", operator.neg),
-    "pos": ("+", operator.pos),
-    "invert": ("~", operator.invert),
-}
-COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
-#: Methods that ask for the value of an index, which has none while a mod is recorded.
-VALUES = frozenset(
-    {"item", "tolist", "numpy", "nonzero", "data_ptr", "untyped_storage", "storage", "backward", "is_nonzero", "equal"}
-)
-#: Functions that may give several tensors.
-SEVERAL = frozenset(
-    {
-        *("topk", "sort", "max", "min", "median", "nanmedian", "mode", "kthvalue", "cummax", "cummin", "aminmax"),
-        *("unbind", "split", "split_with_sizes", "tensor_split", "chunk", "hsplit", "vsplit", "dsplit", "meshgrid"),
-        *("var_mean", "std_mean", "frexp", "broadcast_tensors", "unravel_index", "svd", "qr", "eigh", "slogdet"),
-    }
-)
 USE_WHERE = "a mod is recorded for all cells at once: use `torch.where(condition, a, b)`, `&`, `|` and `~`"
 
 
@@ -80,7 +41,7 @@ LAID = frozenset({"stride", "is_contiguous"})
 #: What a tensor tells that depends on neither.
 KINDS = frozenset(
     {
-        *("ndim", "dim", "ndimension", "dtype", "device", "layout", "itemsize", "element_size", "requires_grad"),
+        *("ndim", "dim", "ndimension", "dtype", "device", "layout", "itemsize", "element_size"),
         *("is_floating_point", "is_complex", "is_signed", "is_cuda", "is_cpu", "is_sparse", "is_nested", "type"),
     }
 )
@@ -206,6 +167,19 @@ def _known(of: Any) -> Any:
     return of
 
 
+def _by_default(made: Recorder, default: torch.dtype) -> bool:
+    """Whether a value, or what it was compared as, has a dtype that follows from the default dtype alone."""
+    function, args, kwargs = made._m_op or (None, (), None)
+    operands = [*args, *(kwargs or {}).values()]
+    known = [_known(one) for one in operands]
+    if function is None or any(isinstance(one, torch.Tensor) and one.is_floating_point() for one in known):
+        return False
+    result = made._known()
+    if not isinstance(result, torch.Tensor):
+        return False
+    return result.dtype is default or result.dtype is torch.bool and any(type(one) is float for one in operands)
+
+
 def _operators() -> None:
     def infix(sign: str, function: Callable[..., Any], swapped: bool) -> Callable[[Recorder, Any], Recorder]:
         def of(self: Recorder, other: Any) -> Recorder:
@@ -274,6 +248,9 @@ class Tape:
         #: whether it asked how a tensor lies in memory
         self.laid = False
         self.score = score
+        #: the dtype of floats that are made of ints, where it is not the one in which a mask is computed here
+        default = torch.get_default_dtype()
+        self.default = None if score or default is torch.float32 else default
         self.zero: torch.Tensor | None = None
         made = [_recorder(self, name, (self._first, (), None)) for name in ("b", "h", "q_idx", "kv_idx")]
         if score:
@@ -326,7 +303,14 @@ class Tape:
         name = f"v{len(self.lines)}"
         self.lines.append(f"{name} = {text}")
         self.placed()
-        return _recorder(self, name, op)
+        made = _recorder(self, name, op)
+        if self.default is not None and _by_default(made, self.default):
+            self.refuse(
+                "default-dtype",
+                f"floats are made here of ints, in PyTorch's default dtype, which is {self.default}",
+                "write `.float()` at the ints, or `torch.set_default_dtype(torch.float32)` while the mask is made",
+            )
+        return made
 
     def moved(self, of: Recorder, name: str) -> Recorder:
         """`of.T` and its like."""
@@ -366,6 +350,8 @@ class Tape:
         """Less usual operands."""
         if isinstance(value, (torch.dtype, torch.memory_format, torch.layout)):
             return str(value)
+        if isinstance(value, type) and value in TYPES:
+            return TYPES[value]
         if isinstance(value, (str, torch.device)):
             return repr(str(value))
         if isinstance(value, slice):
@@ -378,7 +364,8 @@ class Tape:
             return self.text(int(value))
         if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
             if getattr(value, "shape", None) == () and hasattr(value, "item"):
-                return self.text(value.item())
+                item = value.item()
+                return self.text(float(value) if type(item) is type(value) else item)
             return self.tensor(torch.as_tensor(value, device="cpu"))
         if isinstance(value, float):
             return self.text(float(value))
@@ -467,7 +454,7 @@ class Tape:
 
     def function(self, func: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """A function of PyTorch with an index among its arguments."""
-        how, name = _names(func)
+        how, name = written(func)
         if how == "read":
             if type(args[0]) is not Recorder:
                 return self.read(args[0], args[1])
@@ -502,45 +489,6 @@ def _slice(tape: Tape, item: Any) -> str:
 
 def _method(name: str) -> Callable[..., Any]:
     return lambda of, *args, **kwargs: getattr(of, name)(*args, **kwargs)
-
-
-_NAMES: dict[Any, tuple[str, str]] = {}
-
-
-def _names(func: Any) -> tuple[str, str]:
-    """How a function of PyTorch is written: as an operator, a method or a dotted name."""
-    known = _NAMES.get(func)
-    if known is None:
-        known = _NAMES[func] = _named(func)
-    return known
-
-
-def _named(func: Any) -> tuple[str, str]:
-    name: str = getattr(func, "__name__", "function")
-    if name.startswith("__") and name.endswith("__"):
-        bare = name[2:-2]
-        if bare == "getitem":
-            return "read", bare
-        if bare == "setitem":
-            return "write", bare
-        if bare in INFIX:
-            return "infix", bare
-        if bare[:1] in "ri" and bare[1:] in INFIX:
-            return ("swapped" if bare[0] == "r" else "infix"), bare[1:]
-        if bare in PREFIX:
-            return "prefix", bare
-        if bare == "abs":
-            return "function", "abs"
-        return "value", f"`{name}`"
-    module = getattr(func, "__module__", None) or ""
-    if isinstance(func, (types.MethodDescriptorType, types.WrapperDescriptorType)) or module == "torch._tensor":
-        return "method", name
-    for prefix in ("special_", "linalg_", "fft_"):
-        if name.startswith(prefix):
-            return "function", f"torch.{prefix[:-1]}.{name[len(prefix) :]}"
-    if module.startswith("torch.nn") or name in ("gelu", "softplus", "silu", "mish"):
-        return "function", f"torch.nn.functional.{name}"
-    return "function", f"torch.{name}"
 
 
 def _tape_of(args: Any, kwargs: Any) -> Tape | None:

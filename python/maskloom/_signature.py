@@ -50,7 +50,8 @@ def signature(fn: Any) -> Signature | None:
     """The function's signature, and its tensors in the order in which it names them; None where it has none."""
     if type(fn) not in (types.FunctionType, functools.partial):
         return None
-    key: list[Any] = []
+    # of which floats are made where a function makes some of ints
+    key: list[Any] = [torch.get_default_dtype()]
     tensors: list[torch.Tensor] = []
     return (tuple(key), tensors) if _value(fn, key, tensors, 0) else None
 

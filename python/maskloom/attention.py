@@ -27,9 +27,9 @@ from ._checks import (
     number,
     warn_divided,
 )
-from ._compiled import TEMPLATES, number_of, traceable
+from ._compiled import number_of, template_of, traceable
 from ._functions import Mod
-from ._lists import effective
+from ._lists import effective, replaced
 from ._mods import fits, given, readable, traced
 from .errors import ArgumentError
 
@@ -199,6 +199,12 @@ def _compiled(
                 "block_mask is not of maskloom.create_block_mask: under torch.compile its lists are not compared",
                 "make it with maskloom.create_block_mask, or call flex_attention outside of torch.compile",
             )
+        if replaced(block_mask):
+            raise ArgumentError(
+                "compile",
+                "the lists of block_mask were replaced: under torch.compile they are not compared with its mask_mod",
+                "write the mask as a mask_mod, or call flex_attention outside of torch.compile",
+            )
         if block_mask.mask_mod is not flex.noop_mask:
             mask, read = number_of(block_mask.mask_mod, "block_mask.mask_mod", False)
     if score_mod is not None:
@@ -258,7 +264,7 @@ def _plan_of(plan: Sequence[int], captured: Sequence[torch.Tensor]) -> Plan:
 def _bound(number: int, captured: list[torch.Tensor]) -> tuple[_native.Mask | None, list[int]]:
     if number == 0:
         return None, []
-    found = TEMPLATES[number].over(captured)
+    found = template_of(number).over(captured)
     tensors = [readable(captured[at], "a mod") for at in found.order]
     return call(found.mask.rebound, [given(tensor) for tensor in tensors]), found.order
 

@@ -5,6 +5,7 @@ Invariant: every array equals PyTorch's, in dtype, shape and each entry, those b
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import math
@@ -22,6 +23,7 @@ from ._call import call, uncompiled
 from ._card_blocks import lists_on_card
 from ._functions import Mod, check
 from ._held import Held, shape_of
+from ._lists import note
 from ._mods import bound, kept_of, lie_on, recalled, record, remember, unread
 from ._signature import signature
 from .errors import ArgumentError, FallbackWarning, RecordingError, a_kind
@@ -115,6 +117,7 @@ def create_block_mask(
         made = flex.BlockMask(**_arrays(there), **_given(mask_mod, wanted, named))
     # the lists are those of the mask_mod: flex_attention of this package need not compare them
     made.__dict__.update(_maskloom=True, _maskloom_mod=mask_mod)
+    note(made)
     if "seq_lengths" not in _parameters():
         made.__dict__["_maskloom_lengths"] = lengths
     if there is None:
@@ -172,11 +175,8 @@ class LongBlockMask(flex.BlockMask):
 
     def plain(self) -> flex.BlockMask:
         """The same as PyTorch's own class with all its arrays: to be passed into a function under torch.compile."""
-        made = flex.BlockMask.__new__(flex.BlockMask)
-        made.__dict__.update({name: value for name, value in self.__dict__.items() if name != "_blocks"})
-        for name in PAIRS:
-            made.__dict__[f"{name}_indices"] = getattr(self, f"{name}_indices")
-        return made
+        indices = {f"{name}_indices": getattr(self, f"{name}_indices") for name in PAIRS}
+        return _plain({name: value for name, value in self.__dict__.items() if name != "_blocks"} | indices)
 
     def __getattr__(self, name: str) -> Any:
         # reached only where an array was not made yet
@@ -194,7 +194,31 @@ class LongBlockMask(flex.BlockMask):
         call(self._blocks.write, [(side, which, again.data_ptr(), made.data_ptr())])
         made = made.to(counts.device)
         self.__dict__[name] = made
+        self.__dict__.setdefault("_maskloom_made", {})[name] = made
         return made
+
+    def __copy__(self) -> LongBlockMask:
+        return self._with(dict(self.__dict__))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> LongBlockMask:
+        # the blocks never change
+        own = {name: value for name, value in self.__dict__.items() if name != "_blocks"}
+        return self._with({**copy.deepcopy(own, memo), "_blocks": self._blocks})
+
+    def _with(self, own: dict[str, Any]) -> LongBlockMask:
+        made = LongBlockMask.__new__(LongBlockMask)
+        made.__dict__.update(own)
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # another process has none of the blocks, and gets all arrays
+        return _plain, (self.plain().__dict__,)
+
+
+def _plain(own: dict[str, Any]) -> flex.BlockMask:
+    made = flex.BlockMask.__new__(flex.BlockMask)
+    made.__dict__.update(own)
+    return made
 
 
 class _Arrays:

@@ -138,7 +138,7 @@ def _of_positions(position_ids: Any) -> torch.Tensor:
     if not isinstance(position_ids, torch.Tensor) or position_ids.dim() not in (1, 2):
         shape = tuple(position_ids.shape) if isinstance(position_ids, torch.Tensor) else type(position_ids).__name__
         raise ArgumentError("documents", f"position_ids is {shape}", "pass an int tensor [S] or [B, S]")
-    if position_ids.is_floating_point() or position_ids.numel() == 0:
+    if position_ids.is_floating_point() or position_ids.dtype == torch.bool or position_ids.numel() == 0:
         message = f"position_ids is {position_ids.dtype} of shape {tuple(position_ids.shape)}"
         raise ArgumentError("documents", message, "pass ints, at least one token")
     doc = (position_ids.cpu() == 0).cumsum(-1)

@@ -96,14 +96,19 @@ def _window(window_size: Any) -> tuple[int, int]:
 def _mask(
     of_q: Ints, of_k: Ints, lengths: tuple[int, int], window: tuple[int, int], device: torch.device
 ) -> flex.BlockMask:
-    held = [cu for cu in (of_q, of_k) if isinstance(cu, torch.Tensor)]
-    named = [(None if isinstance(cu, torch.Tensor) else tuple(cu)) for cu in (of_q, of_k)]
+    # what lies here is read at each call: NumPy and `.data` change it uncounted
+    read: list[Any] = [
+        cu if _elsewhere(cu) else _ints(cu, name) for cu, name in ((of_q, "cu_seq_q"), (of_k, "cu_seq_k"))
+    ]
+    held = [cu for cu in read if _elsewhere(cu)]
+    named = [(None if _elsewhere(cu) else tuple(cu.tolist())) for cu in read]
     tokens = tokens_of(held)
-    key = (tokens, tuple(tensor.shape for tensor in held), tuple(named), lengths, window, device)
+    seen = tuple([(tensor.shape, tensor.stride(), tensor.dtype) for tensor in held])
+    key = (tokens, seen, tuple(named), lengths, window, device)
     found = _MASKS.get(key)
-    if found is not None and all(version != -1 for _, version in tokens):
+    if found is not None and all(token[1] != -1 for token in tokens):
         return found[0]
-    bounds = [_bounds(cu, name, length) for cu, name, length in zip((of_q, of_k), ("cu_seq_q", "cu_seq_k"), lengths)]
+    bounds = [_bounds(cu, name, length) for cu, name, length in zip(read, ("cu_seq_q", "cu_seq_k"), lengths)]
     if len(bounds[0]) != len(bounds[1]):
         message = f"cu_seq_q names {len(bounds[0]) - 1} sequences, cu_seq_k {len(bounds[1]) - 1}"
         raise ArgumentError("documents", message, "name the same sequences in both")
@@ -112,6 +117,11 @@ def _mask(
     # the tensors are held, so that no other takes their address
     _MASKS[key] = (made, held)
     return made
+
+
+def _elsewhere(cu: Any) -> bool:
+    """Whether it is a tensor whose values the host has to wait for."""
+    return isinstance(cu, torch.Tensor) and cu.device.type != "cpu"
 
 
 def _bounds(cu: Ints, name: str, length: int) -> torch.Tensor:

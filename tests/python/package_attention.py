@@ -315,6 +315,48 @@ def refusals():
     refused("tensor-layout", lambda: attend(torch.nested.nested_tensor([q[0]]), q, q), "query")
 
 
+def lists_that_change():
+    """Lists that were replaced or written are the mask's limits, whoever made them, as in PyTorch's kernels."""
+    q = torch.randn(1, 2, 64, 16)
+    blocks = lambda b, h, q_idx, kv_idx: (q_idx >= kv_idx) & (q_idx // 16 == kv_idx // 16)
+    for make in (maskloom.create_block_mask, flex.create_block_mask):
+        for write in (
+            lambda mask: setattr(mask, "full_kv_num_blocks", torch.zeros_like(mask.full_kv_num_blocks)),
+            lambda mask: mask.full_kv_num_blocks.zero_(),
+        ):
+            mask = make(causal, None, None, 64, 64, device="cpu", BLOCK_SIZE=16)
+            near(
+                maskloom.flex_attention(q, q, q, block_mask=mask), dense(q, q, q, None, causal, 0.25)[0], 1e-5, "whole"
+            )
+            write(mask)
+            for _ in range(2):
+                got = maskloom.flex_attention(q, q, q, block_mask=mask)
+                near(got, dense(q, q, q, None, blocks, 0.25)[0], 1e-5, "fewer blocks")
+
+
+def packed_sequences_that_change():
+    """What cu_seq_q holds is read at each call: other views of its memory, and changes that PyTorch does not count."""
+    rows = [torch.randn(40, 2, 16) for _ in range(3)]
+
+    def told(cu):
+        near(attend(*rows, cu), attend(*rows, cu.tolist()), 1e-6, f"{cu.tolist()}")
+
+    attend = maskloom.flex_attention_varlen
+    ends = torch.tensor([0, 10, 20, 30, 40])
+    told(ends[:3])
+    told(ends[::2])
+    buffer = ends.numpy()
+    buffer[1] = 15
+    told(ends)
+    ends.data[1] = 5
+    told(ends)
+    with torch.inference_mode():
+        ends = torch.tensor([0, 10, 40])
+        told(ends)
+        ends[1] = 20
+        told(ends)
+
+
 def packed_sequences():
     """Sequences side by side are each by itself; a query's place counts from the end where keys are more."""
     attend = maskloom.flex_attention_varlen
@@ -363,6 +405,8 @@ def packed_sequences():
 
 problems()
 packed_sequences()
+packed_sequences_that_change()
+lists_that_change()
 block_masks()
 beside_torch()
 modes()

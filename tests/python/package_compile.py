@@ -3,7 +3,9 @@
 python package_compile.py [inductor]   (with it also a model under Inductor, whose C++ takes a minute)
 """
 
+import subprocess
 import sys
+import tempfile
 
 import package
 import torch
@@ -185,6 +187,55 @@ def refusals():
             raise AssertionError("accepted")
 
 
+def lists_that_were_replaced():
+    """They are not compared in a graph."""
+    mask = made(window(20))
+    mask.kv_num_blocks = torch.zeros_like(mask.kv_num_blocks)
+    torch._dynamo.reset()
+    try:
+        torch.compile(attend, fullgraph=True, backend="eager")(*inputs(), None, mask)
+    except Exception as why:
+        assert "lists of block_mask were replaced" in str(why), why
+    else:
+        raise AssertionError("accepted")
+
+
+class Attention(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.mask = made(window(width))
+
+    def forward(self, q, k, v):
+        return maskloom.flex_attention(q, k, v, block_mask=self.mask)
+
+
+def exported(folder):
+    """A program names its mods: in a process that has not recorded them it is refused, and never has another mask."""
+    qkv = [t.detach() for t in inputs()]
+    program = torch.export.export(Attention(9), tuple(qkv))
+    want = Attention(9)(*qkv)
+    assert torch.equal(program.module()(*qkv), want)
+    torch.export.save(program, f"{folder}/program.pt2")
+    torch.save((qkv, want), f"{folder}/values.pt")
+    ran = subprocess.run([sys.executable, __file__, "load", folder], capture_output=True, text=True)
+    assert ran.returncode == 0 and "another process" in ran.stdout, ran.stdout + ran.stderr
+
+
+def load(folder):
+    qkv, want = torch.load(f"{folder}/values.pt")
+    Attention(9)(*qkv)  # a program is read where its operators are known
+    program = torch.export.load(f"{folder}/program.pt2").module()
+    for width in (3, 30):
+        torch.export.export(Attention(width), tuple(qkv))
+        try:
+            program(*qkv)
+            raise AssertionError("another mask")
+        except maskloom.ArgumentError as why:
+            print(why)
+    torch.export.export(Attention(9), tuple(qkv))
+    assert torch.equal(program(*qkv), want)
+
+
 def between_graphs():
     """Before PyTorch 2.7 nothing of a call is compiled, and its results are those of a plain one."""
     alone = maskloom.flex_attention
@@ -213,6 +264,9 @@ def between_graphs():
     raise AssertionError("one graph")
 
 
+if "load" in sys.argv:
+    load(sys.argv[2])
+    sys.exit(0)
 if reads_closures():
     one_graph("eager")
     one_graph("aot_eager")
@@ -221,5 +275,8 @@ if reads_closures():
     if "inductor" in sys.argv:
         under_inductor()
     refusals()
+    lists_that_were_replaced()
+    with tempfile.TemporaryDirectory() as folder:
+        exported(folder)
 between_graphs()
 print("compiled calls have one graph and the results of plain ones")

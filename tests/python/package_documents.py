@@ -76,6 +76,7 @@ def refusals():
         ({"cu_seqlens": [1, 3]}, "cu_seqlens"),
         ({"cu_seqlens": [0, 5, 3]}, "-2"),
         ({"position_ids": [0, 1]}, "position_ids"),
+        ({"position_ids": torch.tensor([False, True])}, "position_ids is torch.bool"),
         ({"position_ids": torch.zeros(2, 2, 2)}, "position_ids"),
         ({"lengths": [3], "total": 2}, "total"),
         ({"lengths": [3], "window": 0}, "window"),

@@ -9,6 +9,7 @@ import importlib.util
 import os
 import sys
 import tempfile
+import threading
 import warnings
 from types import SimpleNamespace
 
@@ -25,6 +26,10 @@ MISSING = [name for name in ("transformers", "diffusers") if not importlib.util.
 
 def near(b, h, q_idx, kv_idx):
     return (q_idx >= kv_idx) & ((q_idx - kv_idx < 7) | (kv_idx < 3))
+
+
+def causal(b, h, q_idx, kv_idx):
+    return q_idx >= kv_idx
 
 
 def dense(mod, batch=1, heads=1, tokens=TOKENS):
@@ -274,13 +279,26 @@ def of_torch_sdpa():
     try:
         with maskloom.integrations._calls.recorded() as seen:
             got = [run(**way) for way in ways]
-        # each gradient computes the call again
-        assert len(seen) == 2 * len(ways), len(seen)
+        # where the gradient is PyTorch's, it computes the call again
+        once = hasattr(torch.library, "get_kernel")
+        assert len(seen) == (1 if once else 2) * len(ways), len(seen)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             plugged.register(window=7)
             activate_flash_attention_impl("maskloom")
         near_got = run(is_causal=True)
+        late = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    finally:
+        restore_flash_attention_impl()
+    # a gradient is that of the call's own forward pass, whatever is active by then
+    gradients = torch.autograd.grad((late * weights).sum(), (q, k, v)) if once else near_want[1:]
+    assert max((x - y).abs().max() for x, y in zip(gradients, near_want[1:], strict=True)) < CLOSE
+    theirs = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        activate_flash_attention_impl("maskloom")
+    try:
+        refused(lambda: torch.autograd.grad(theirs.sum(), q), "no window of Maskloom", "a window of 7")
     finally:
         restore_flash_attention_impl()
     for a, b in zip([*got, near_got], [*want, near_want], strict=True):
@@ -342,6 +360,15 @@ def of_hub():
         q, k, v = (torch.randn(1, 2, TOKENS, 16) for _ in range(3))
         want = F.scaled_dot_product_attention(q, k, v, attn_mask=dense(near_design.mask_mod))
         assert (space["attend"](q, k, v) - want).abs().max() < CLOSE
+    scaled = maskloom.from_design("t5_encoder", lengths=TOKENS)
+    with tempfile.TemporaryDirectory() as folder:
+        space = {}
+        with open(os.path.join(hub.write(scaled, folder, "scaled"), "build", "torch-cpu", "__init__.py")) as text:
+            exec(compile(text.read(), "scaled", "exec"), space)
+        q, k, v = (torch.randn(scaled.batch, scaled.heads, TOKENS, 16) for _ in range(3))
+        mask = None if scaled.mask_mod is None else scaled.block_mask(device="cpu")
+        want = maskloom.flex_attention(q, k, v, scaled.score_mod, mask, scaled.scale)
+        assert scaled.scale == 1.0 and (space["attend"](q, k, v) - want).abs().max() < CLOSE
     refused(lambda: hub.write(design, ".", "Bad Name"), "no name of a kernel")
     refused(lambda: hub.write(design, ".", "name", version=0), "version is 0")
 
@@ -384,14 +411,160 @@ def of_comfyui():
     refused(comfyui.override, "neither block_mask nor lengths")
 
 
+def of_dense_masks():
+    """A dense mask: in inference mode, in several threads, of another shape or dtype than a mask's."""
+    from maskloom.integrations import _calls
+
+    with torch.inference_mode():
+        mask = torch.rand(1, 1, 32, 32) > 0.5
+        for _ in range(2):
+            found = _calls.of_dense(mask, 2, 4, 32, 32).mask_mod
+            assert torch.equal(dense(found, tokens=32), mask)
+            mask.logical_not_()
+    for wrong, word in (
+        (torch.ones(2, 32, 32, dtype=torch.bool), "(2, 32, 32)"),
+        (torch.ones(3, 1, 32, 32, dtype=torch.bool), "(3, 1, 32, 32)"),
+        (torch.ones(32, dtype=torch.int64), "torch.int64"),
+    ):
+        refused(lambda wrong=wrong: _calls.of_dense(wrong, 2, 4, 32, 32), word)
+        refused(lambda wrong=wrong: _calls.added(wrong, (2, 4, 32, 32)), word)
+    failed = []
+
+    def work():
+        try:
+            for _ in range(60):
+                _calls.of_dense(torch.rand(32, 32) > 0.5, 1, 1, 32, 32)
+        except Exception as why:
+            failed.append(why)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sys.setswitchinterval(interval)
+    assert not failed, failed
+
+
+def masks_of_transformers():
+    """A mask of one's own is in every layer or it is told; a compiled model has its masks as a plain one."""
+    import maskloom.integrations.transformers as plugged
+    import transformers
+
+    plugged.register("near", mask_mod=near)
+    sizes = dict(hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2)
+    # its layers ask transformers for no mask
+    tower = transformers.SiglipVisionModel(transformers.SiglipVisionConfig(**sizes, image_size=16, patch_size=4)).eval()
+    tower.set_attn_implementation("near")
+    refused(lambda: tower(pixel_values=torch.randn(1, 3, 16, 16)), "SiglipAttention", "mask_mod did not arrive")
+    model = transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(**sizes, num_key_value_heads=1, vocab_size=64)
+    ).eval()
+    ids, mask = torch.randint(3, 64, (2, TOKENS)), torch.ones(2, TOKENS, dtype=torch.int64)
+    mask[0, :9] = 0
+    for name in (plugged.register(), "near"):
+        model.set_attn_implementation(name)
+        torch._dynamo.reset()
+        compiled = torch.compile(model, backend="eager")
+        for given in (mask, mask[:, 5:], None):
+            call = dict(input_ids=ids if given is None else ids[:, -given.size(1) :], attention_mask=given)
+            with torch.no_grad():
+                assert (compiled(**call).logits - model(**call).logits).abs().max() < CLOSE
+        with torch.inference_mode():
+            whole = torch.rand(2, 1, TOKENS, TOKENS) > 0.3
+            assert model(input_ids=ids, attention_mask=whole).logits.isfinite().all()
+
+
+def checkpoints_of_diffusers():
+    """What a backward pass computes again has the mask of its own forward pass."""
+    import maskloom.integrations.diffusers as plugged
+    from diffusers import WanTransformer3DModel
+
+    plugged.install()
+    model = WanTransformer3DModel(
+        patch_size=(1, 2, 2), num_attention_heads=2, attention_head_dim=16, in_channels=4, out_channels=4, text_dim=16,
+        freq_dim=16, ffn_dim=32, num_layers=2, rope_max_seq_len=32,
+    )  # fmt: skip
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    model.set_attention_backend("maskloom")
+    inputs = dict(
+        hidden_states=torch.randn(1, 4, 3, 8, 8),
+        timestep=torch.tensor([5]),
+        encoder_hidden_states=torch.randn(1, 12, 16),
+    )
+    masks = [maskloom.create_block_mask(mod, None, None, 48, 48, device="cpu") for mod in (near, causal)]
+    wanted = dict(model.named_parameters())
+
+    def gradients(checkpoint):
+        """Of a call with one mask, a call with another and one without, in one backward pass inside of a fourth."""
+        model.disable_gradient_checkpointing()
+        if checkpoint is not None:
+            model.enable_gradient_checkpointing(checkpoint)
+        losses = []
+        for mask in masks:
+            with plugged.masked(mask):
+                losses.append(model(**inputs).sample.square().mean())
+        losses.append(model(**inputs).sample.square().mean())
+        model.zero_grad()
+        with plugged.masked(masks[0]) as given:
+            given.calls = 1
+            (losses[0] + 2 * losses[1] + 3 * losses[2]).backward()
+        return [parameter.grad for parameter in wanted.values()]
+
+    want = gradients(None)
+    for reentrant in (False, True):
+        # the second checkpoint is inside of the first
+        once = lambda function, *args, r=reentrant: torch.utils.checkpoint.checkpoint(function, *args, use_reentrant=r)
+        for way in (once, lambda function, *args, once=once: once(lambda *args: once(function, *args), *args)):
+            for got, other in zip(gradients(way), want, strict=True):
+                assert (got - other).abs().max() <= 1e-4 * other.abs().max() + 1e-7, f"reentrant={reentrant}"
+    model.disable_gradient_checkpointing()
+    # a backward pass makes a call again in a way that is not known
+    x = torch.randn(1, 48, 2, 16, requires_grad=True)
+
+    class Again(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return plugged._attention(x, x, x)
+
+        @staticmethod
+        def backward(ctx, d_out):
+            return plugged._attention(d_out, d_out, d_out)
+
+    with plugged.masked(masks[0]):
+        out = Again.apply(x)
+    refused(lambda: out.sum().backward(), "outside of `masked`")
+
+
+def lists_without_a_mod():
+    """A block mask that is its lists keeps them where a model's own mask is added."""
+    import maskloom.integrations.diffusers as plugged
+    from torch.nn.attention import flex_attention as flex
+
+    counts = torch.ones(1, 1, 3, dtype=torch.int32)
+    indices = torch.tensor([2, 0, 1], dtype=torch.int32).view(1, 1, 3, 1).expand(-1, -1, -1, 3).contiguous()
+    blocks = flex.BlockMask.from_kv_blocks(counts, indices, BLOCK_SIZE=16)
+    x, keys = torch.randn(1, TOKENS, 2, 16), torch.rand(1, 1, 1, TOKENS) > 0.3
+    listed = lambda b, h, q_idx, kv_idx: torch.tensor([2, 0, 1])[q_idx // 16] == kv_idx // 16
+    with plugged.masked(blocks):
+        got = plugged._attention(x, x, x, attn_mask=keys)
+    heads = x.transpose(1, 2)
+    kept = dense(listed) & keys
+    want = F.scaled_dot_product_attention(heads, heads, heads, kept).transpose(1, 2)
+    assert torch.where(kept.any(-1).view(1, -1, 1, 1), got - want, 0.0).abs().max() < CLOSE
+
+
 def main():
     torch.manual_seed(0)
-    for check in (of_torch_sdpa, of_sdnq, of_hub, of_comfyui):
+    for check in (of_torch_sdpa, of_sdnq, of_hub, of_comfyui, of_dense_masks):
         check()
         print(f"ok {check.__name__}", flush=True)
     for library, checks in (
-        ("transformers", (masks_in_place_of_the_pattern, proofs_of_transformers)),
-        ("diffusers", (of_diffusers,)),
+        ("transformers", (masks_in_place_of_the_pattern, masks_of_transformers, proofs_of_transformers)),
+        ("diffusers", (of_diffusers, checkpoints_of_diffusers, lists_without_a_mod)),
     ):
         for check in checks if library not in MISSING else ():
             try:

@@ -5,11 +5,13 @@ MASKS.json: random expressions with their tensors, tests/data/torch_masks.json. 
 """
 
 import base64
+import copy
 import dataclasses
 import functools
 import importlib
 import json
 import math
+import pickle
 import random
 import subprocess
 import sys
@@ -284,6 +286,46 @@ def several():
         package.same_block_masks(create_block_mask(mod, None, None, 300, 300, device="cpu"), got, "several")
 
 
+def of_numbers_and_types():
+    """A scalar of NumPy is a number, and Python's types are dtypes, as PyTorch takes them."""
+    import numpy
+
+    for number in (numpy.float16(0.1), numpy.float32(0.1), numpy.float64(0.1), numpy.int8(100), numpy.uint16(3)):
+        compare(lambda b, h, q, kv, n=number: q * n >= kv * 3 - n, name=repr(number), BLOCK_SIZE=16)
+    compare(lambda b, h, q, kv: torch.ones_like(q, dtype=bool) & (q >= kv), name="dtype=bool")
+    compare(lambda b, h, q, kv: (q / 3).to(int) * 3 >= kv.to(float) * 0.9, name="to(int), to(float)", BLOCK_SIZE=16)
+
+
+def of_what_was_asked():
+    """Whether a tensor requires a gradient is asked again."""
+    table = torch.randn(300)
+    mod = lambda b, h, q, kv: ((q >= kv) if table.requires_grad else (q <= kv)) & (table[q] > -9)
+    for learns in (False, True, False):
+        table.requires_grad_(learns)
+        compare(mod, name=f"requires_grad={learns}", BLOCK_SIZE=16)
+
+
+def causal(b, h, q, kv):
+    return q >= kv
+
+
+def of_copies_of_long_masks():
+    """A LongBlockMask is copied with its blocks; to another process it goes with all arrays."""
+    from maskloom import _arrays
+
+    kept, _arrays.LONG = _arrays.LONG, 1024
+    try:
+        long = maskloom.create_block_mask(causal, None, None, 3000, 3000, device="cpu")
+    finally:
+        _arrays.LONG = kept
+    assert type(long) is maskloom.LongBlockMask
+    for made in (copy.copy(long), copy.deepcopy(long)):
+        assert type(made) is maskloom.LongBlockMask and "kv_indices" not in made.__dict__
+        package.same_block_masks(create_block_mask(causal, None, None, 3000, 3000, device="cpu"), made, "a copy")
+    sent = pickle.loads(pickle.dumps(long))
+    package.same_block_masks(create_block_mask(causal, None, None, 3000, 3000, device="cpu"), sent, "sent")
+
+
 def of_memory():
     """The memory of a former batch's tensors is the next one's: it is not asked from the system again."""
     try:
@@ -315,6 +357,9 @@ of_all_kinds()
 of_numpy()
 of_one_batch_after_another()
 of_long_masks()
+of_numbers_and_types()
+of_what_was_asked()
+of_copies_of_long_masks()
 of_memory()
 several()
 for seed in range(4):

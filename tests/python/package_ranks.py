@@ -354,6 +354,10 @@ def several(rank, world):
             out = plan.flex_attention(*leaves, mask=mask, scale=0.3, deterministic=True)
             runs.append((out, *torch.autograd.grad(out.square().sum(), leaves)))
         assert all(torch.equal(a, b) for a, b in zip(*runs)), name
+        out = plan.flex_attention(*leaves, mask=mask, scale=0.3, deterministic=True)
+        loss = out.square().sum()
+        kept = torch.autograd.grad(loss, leaves, retain_graph=True)
+        assert all(torch.equal(a, b) for a, b in zip(kept, torch.autograd.grad(loss, leaves))), "a second pass"
         want, _ = reference(q.double(), k.double(), v.double(), mask.mask_mod, None, 0.3)
         whole = plan.unshard(runs[0][0])
         assert (whole.double() - want).abs().max() < 1e-5, name

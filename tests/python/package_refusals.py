@@ -195,6 +195,21 @@ def prints_shape(b, h, q, kv):
     return q >= kv
 
 
+def another_default_dtype():
+    """PyTorch makes floats of ints in its default dtype; here they are float32, and others are refused."""
+    halves = lambda b, h, q, kv: q * 0.5 >= kv
+    made(halves)  # known from now on
+    for dtype in (torch.float64, torch.bfloat16):
+        torch.set_default_dtype(dtype)
+        try:
+            refused("default-dtype", lambda: made(halves), str(dtype), "set_default_dtype")
+            refused("default-dtype", lambda: made(lambda b, h, q, kv: q - kv < 7.5), str(dtype))
+            made(causal)
+            made(lambda b, h, q, kv: q.float() * 0.5 >= kv)
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+
 def arguments():
     argument = maskloom.ArgumentError
     for name, args in [("Q_LEN", (None, None, 0, 64)), ("KV_LEN", (None, None, 64, -1))]:
@@ -458,6 +473,7 @@ def old_torch():
 if __name__ == "__main__":
     mods()
     fallback()
+    another_default_dtype()
     arguments()
     tensors()
     expanded()

@@ -463,6 +463,8 @@ class _Attention(torch.autograd.Function):
         ctx.vote.settle()
         out, lse = ctx.saved_tensors
         grad = torch.zeros_like(out) if grad_out is None else grad_out
+        # another backward pass follows (retain_graph=True): the stages' graphs are kept, too
+        keep: bool = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", lambda: False)()
         grads = [
             None if found is None else (found, _given(found, (out, lse), (grad, grad_lse), rows), leaves)
             for (leaves, found), rows in zip(ctx.kept, ctx.rows)
@@ -471,16 +473,17 @@ class _Attention(torch.autograd.Function):
             sent, of_q = [], []
             # the keys of others first: their gradients travel while the own ones are computed
             for exchange, one, (leaves, _) in zip(ctx.exchanges, grads[1:], ctx.kept[1:]):
-                found = _grads(one, leaves)
+                found = _grads(one, leaves, keep)
                 of_q.append(found[0] if one is not None else None)
                 sent.append(exchange.send_back(found[1], found[2]))
-            q_grad, k_grad, v_grad = _grads(grads[0], ctx.kept[0][0])
+            q_grad, k_grad, v_grad = _grads(grads[0], ctx.kept[0][0], keep)
         for part, rows in zip(of_q, ctx.rows[1:]):
             if part is not None:
                 q_grad = q_grad + part if rows is None else q_grad.index_add(2, rows, part)
         for wait in sent:
             k_grad, v_grad = wait(k_grad, v_grad)
-        del ctx.kept
+        if not keep:
+            del ctx.kept
         return q_grad, k_grad, v_grad, None, None, None, None, None, None, None
 
 
@@ -502,12 +505,12 @@ def _given(
     return of_out, (weight * of_lse).to(part[1].dtype)
 
 
-def _grads(of: Any, leaves: list[Tensor]) -> list[Tensor]:
+def _grads(of: Any, leaves: list[Tensor], keep: bool) -> list[Tensor]:
     """The gradients of q, k and v in one stage; zeros where nothing was computed."""
     if of is None:
         return [torch.zeros_like(x) for x in leaves]
     outputs, given, _ = of
-    found = torch.autograd.grad(outputs, leaves, given, allow_unused=True)
+    found = torch.autograd.grad(outputs, leaves, given, retain_graph=keep, allow_unused=True)
     return [torch.zeros_like(x) if g is None else g for g, x in zip(found, leaves)]
 
 

@@ -18,9 +18,10 @@ from torch.nn.attention import flex_attention as flex
 from .. import _divided
 from .._checks import lengths
 from .._functions import Mod
+from .._lists import effective, version
 from ..attention import flex_attention
 from ..block_mask import create_block_mask
-from ..errors import MaskloomError
+from ..errors import ArgumentError, MaskloomError
 
 
 class MaskLost(MaskloomError, RuntimeError):
@@ -40,7 +41,7 @@ class Seen:
             return torch.ones(self.lengths, dtype=torch.bool)
         batch, heads = self.block_mask.kv_num_blocks.shape[:2]
         device = self.block_mask.kv_num_blocks.device
-        cells = flex.create_mask(self.block_mask.mask_mod, batch, heads, *self.lengths, device=str(device))
+        cells = flex.create_mask(effective(self.block_mask), batch, heads, *self.lengths, device=str(device))
         return cells.flatten(0, 1).any(0).cpu()
 
 
@@ -62,6 +63,11 @@ def recorded() -> Iterator[list[Seen]]:
 PLANNED = (
     "divide it by maskloom.plan_context_parallel, whose attention has the mask, or run without context parallelism"
 )
+
+
+def extents_of(query: torch.Tensor, key: torch.Tensor) -> tuple[int, int, int, int]:
+    """[B, H, Q_LEN, KV_LEN] of a call on [B, H, S, D]."""
+    return query.size(0), query.size(1), query.size(2), key.size(2)
 
 
 def refuse_divided(query: torch.Tensor, key: torch.Tensor, parallel_config: Any = None, module: Any = None) -> None:
@@ -116,8 +122,11 @@ def capped(limit: float, then: Mod | None = None) -> Mod:
     return score_mod
 
 
-def added(bias: torch.Tensor, then: Mod | None = None) -> Mod:
-    """A score mod: score + bias, then another. bias is broadcast to [B, H, Q_LEN, KV_LEN]; it gets gradients."""
+def added(bias: torch.Tensor, extents: tuple[int, int, int, int], then: Mod | None = None) -> Mod:
+    """A score mod: score + bias, then another. bias is broadcast to extents, [B, H, Q_LEN, KV_LEN]; it gets gradients.
+
+    Errors: those of `check_dense`."""
+    check_dense(bias, *extents)
     while bias.dim() < 4:
         bias = bias.unsqueeze(0)
     small, varying = _varying(bias)
@@ -136,20 +145,16 @@ def _varying(table: torch.Tensor) -> tuple[torch.Tensor, list[int]]:
     return table.reshape([table.size(axis) for axis in varying]), varying
 
 
-# block masks of dense ones: a model gives the same tensor to all its layers
+#: Block masks of dense ones: a model gives the same tensor to all its layers.
 _blocks: dict[int, tuple[Any, int, flex.BlockMask]] = {}
 
 
 def of_dense(mask: torch.Tensor, batch: int, heads: int, q_len: int, kv_len: int) -> flex.BlockMask:
-    """The block mask of a bool tensor that is broadcast to [B, H, Q_LEN, KV_LEN]."""
-    whole = mask
+    """The block mask of a bool tensor that is broadcast to [B, H, Q_LEN, KV_LEN]. Errors: those of `check_dense`."""
+    check_dense(mask, batch, heads, q_len, kv_len)
+    whole, changes = mask, version(mask)
     known = _blocks.get(id(whole))
-    if (
-        known is not None
-        and known[0]() is whole
-        and known[1] == whole._version
-        and lengths(known[2]) == (q_len, kv_len)
-    ):
+    if known is not None and known[0]() is whole and known[1] == changes != -1 and lengths(known[2]) == (q_len, kv_len):
         return known[2]
     while mask.dim() < 4:
         mask = mask.unsqueeze(0)
@@ -162,7 +167,21 @@ def of_dense(mask: torch.Tensor, batch: int, heads: int, q_len: int, kv_len: int
     rows = None if mask.size(0) == 1 else batch
     columns = None if mask.size(1) == 1 else heads
     made = create_block_mask(mask_mod, rows, columns, q_len, kv_len, device=mask.device)
-    for number in [number for number, (alive, _, _) in _blocks.items() if alive() is None]:
-        del _blocks[number]
-    _blocks[id(whole)] = (weakref.ref(whole), whole._version, made)
+    # a copy: other threads make block masks meanwhile
+    for number, (alive, _, _) in list(_blocks.items()):
+        if alive() is None:
+            _blocks.pop(number, None)
+    _blocks[id(whole)] = (weakref.ref(whole), changes, made)
     return made
+
+
+def check_dense(mask: torch.Tensor, batch: int, heads: int, q_len: int, kv_len: int) -> None:
+    """Errors: ArgumentError where a mask is neither bool nor float, or cannot be broadcast to [B, H, Q_LEN, KV_LEN]."""
+    if mask.dtype != torch.bool and not mask.is_floating_point():
+        message = f"the mask is {mask.dtype}, which could be kept cells or a bias"
+        raise ArgumentError("mask-dtype", message, "pass `mask.bool()`, or a float mask that is added to the scores")
+    wanted = (batch, heads, q_len, kv_len)
+    axes = list(mask.shape)[::-1]
+    if len(axes) > 4 or any(size not in (1, extent) for size, extent in zip(axes, wanted[::-1])):
+        message = f"the mask is {tuple(mask.shape)}, the call is over [B, H, Q, KV] = {wanted}"
+        raise ArgumentError("mask-shape", message, "pass a mask that is broadcast to it")

@@ -17,7 +17,7 @@ from torch.nn.attention import flex_attention as flex
 from .._checks import lengths as lengths_of
 from .._functions import Mod
 from ..errors import ArgumentError
-from ._calls import added, attend
+from ._calls import added, attend, extents_of
 
 __all__ = ["Override", "override"]
 
@@ -87,7 +87,7 @@ class Override:
             q, k, v = (t.reshape(*t.shape[:-1], -1, width).transpose(1, 2) for t in (q, k, v))
         score_mod = self.score_mod
         if mask is not None:
-            score_mod = added(_bias(mask, q.dtype), score_mod)
+            score_mod = added(_bias(mask, q.dtype), extents_of(q, k), score_mod)
         out, _ = attend(q, k, v, self.block_mask, score_mod, more.get("scale"))
         return out if skip_output_reshape else out.transpose(1, 2).flatten(2)
 

@@ -23,9 +23,11 @@ from torch.nn.attention import flex_attention as flex
 
 from .._checks import lengths as lengths_of
 from .._functions import Mod
+from .._lists import effective
 from ..block_mask import create_block_mask
 from ..errors import ArgumentError, MaskloomError
-from ._calls import MaskLost, added, attend, of_dense, refuse_divided
+from . import _again
+from ._calls import MaskLost, added, attend, extents_of, of_dense, refuse_divided
 
 __all__ = ["install", "masked"]
 
@@ -44,6 +46,29 @@ class _Given:
 
 
 _given: ContextVar[_Given | None] = ContextVar("maskloom_diffusers", default=None)
+#: Lengths of calls that had a mask outside of PyTorch's checkpoints.
+_plain: set[tuple[int, int]] = set()
+#: Those of all `masked`: where there are none, no call needs to be looked at.
+_entered: set[tuple[int, int]] = set()
+
+
+def _of_call(lengths: tuple[int, int]) -> _Given | None:
+    """What is set around a call: where a backward pass makes it again, what was set around the first one.
+
+    Errors: MaskLost where that is not known."""
+    given = _given.get()
+    if not _again.backward():
+        watched = bool(_entered) and not torch.compiler.is_compiling()
+        if watched and not _again.first(given) and given is not None:
+            _plain.add(lengths)
+        return given
+    found, before = _again.known()
+    if found:
+        return before  # type: ignore[no-any-return]
+    if given is None and lengths in _plain:
+        message = f"a backward pass makes a call over {lengths[0]} x {lengths[1]} tokens again, outside of `masked`"
+        raise MaskLost("mask-lost", message, "call backward() inside of `with masked(...)`")
+    return given
 
 
 def install() -> None:
@@ -94,6 +119,7 @@ def masked(
             raise ArgumentError("lengths", "neither block_mask nor lengths is given", "pass lengths=(q, kv)")
         lengths = lengths_of(block_mask)
     given = _Given(block_mask, score_mod, lengths)
+    _entered.add(lengths)
     token = _given.set(given)
     try:
         yield given
@@ -128,7 +154,7 @@ def _attention(
     lengths = (query.size(2), key.size(2))
     masks: list[Mod] = []
     score_mod: Mod | None = None
-    given = _given.get()
+    given = _of_call(lengths)
     block_mask = None
     if given is not None:
         if lengths == given.lengths:
@@ -142,7 +168,7 @@ def _attention(
         # 2-D masks of the dispatcher are of keys
         table = attn_mask[:, None, None, :] if attn_mask.dim() == 2 else attn_mask
         if table.dtype != torch.bool:
-            score_mod = added(table, score_mod)
+            score_mod = added(table, extents_of(query, key), score_mod)
         elif block_mask is None and not masks:
             block_mask = of_dense(table, query.size(0), query.size(1), *lengths)
         else:
@@ -163,7 +189,7 @@ def _together(
 ) -> flex.BlockMask:
     from .._mods import traced
 
-    every = masks if block_mask is None else [block_mask.mask_mod, *masks]
+    every = masks if block_mask is None else [effective(block_mask), *masks]
 
     def mask_mod(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
         kept = every[0](b, h, q_idx, kv_idx)

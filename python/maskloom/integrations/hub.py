@@ -39,17 +39,24 @@ score_mod = globals().get("score_mod")
 _made = {{}}
 
 
+def _on(device):
+    """The tensors that the functions read, on a device."""
+    globals().update({{name: globals()[name].to(device) for name in {names}}})
+
+
 def block_mask(device, q_len=Q_LEN, kv_len=KV_LEN, batch={batch}, heads={heads}):
     """The BlockMask at these lengths, made once for each."""
+    _on(device)
     key = (str(device), q_len, kv_len, batch, heads)
     if mask_mod is not None and key not in _made:
         _made[key] = create_block_mask(mask_mod, batch, heads, q_len, kv_len, device=str(device), BLOCK_SIZE={block})
     return _made.get(key)
 
 
-def attend(query, key, value, scale=None, compiled=True):
-    """query [B, Hq, Q, E], key [B, Hkv, KV, E], value [B, Hkv, KV, Ev]. Returns [B, Hq, Q, Ev]. compiled: by
-    torch.compile, on a GPU."""
+def attend(query, key, value, scale={scale}, compiled=True):
+    """query [B, Hq, Q, E], key [B, Hkv, KV, E], value [B, Hkv, KV, Ev]. Returns [B, Hq, Q, Ev]. scale: None is
+    1 / sqrt(E). compiled: by torch.compile, on a GPU."""
+    _on(query.device)
     run = torch.compile(flex_attention, dynamic=False) if compiled and query.is_cuda else flex_attention
     mask = block_mask(query.device, query.shape[2], key.shape[2])
     gqa = query.shape[1] != key.shape[1]
@@ -87,6 +94,7 @@ def write(design: Any, folder: str | os.PathLike[str], name: str, *, version: in
         title=name, version=__version__, license=license, lengths=(design.q_len, design.kv_len),
         tensors=_tensors(design),
         text=design.text, batch=batch, heads=heads, block=design.BLOCK_SIZE,
+        scale=design.scale, names=list(design.tensors),
     )  # fmt: skip
     where = Path(folder)
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]

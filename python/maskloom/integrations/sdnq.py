@@ -17,7 +17,7 @@ from torch.nn.attention import flex_attention as flex
 from .._arrays import FULL, PARTIAL
 from .._checks import lengths
 from .._functions import Mod
-from .._lists import tables
+from .._lists import effective, tables
 from ..block_mask import default_device
 from ..errors import ArgumentError, MaskloomError
 
@@ -55,7 +55,7 @@ def block_mask(
         raise ArgumentError("partial", f"partial is {partial!r}", 'pass "error", "keep" or "drop"')
     if isinstance(mask, flex.BlockMask):
         B, H = mask.kv_num_blocks.shape[:2]
-        (q_len, kv_len), mask = lengths(mask), mask.mask_mod
+        (q_len, kv_len), mask = lengths(mask), effective(mask)
     if q_len is None or kv_len is None:
         raise ArgumentError("lengths", "q_len and kv_len are not given", "pass them, or a BlockMask")
     on = default_device(device)

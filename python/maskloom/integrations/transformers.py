@@ -23,11 +23,12 @@ import torch
 from torch.nn.attention import flex_attention as flex
 
 from .. import _divided
+from .._call import uncompiled
 from .._functions import Mod
 from .._mods import traced
 from ..block_mask import create_block_mask
 from ..errors import ArgumentError, DividedWarning, MaskloomError
-from ._calls import PLANNED, MaskLost, added, attend, capped, of_dense, refuse_divided
+from ._calls import PLANNED, MaskLost, added, attend, capped, extents_of, of_dense, refuse_divided
 
 __all__ = ["register"]
 
@@ -92,7 +93,7 @@ def register(name: str = "maskloom", mask_mod: Mod | None = None, score_mod: Mod
     divided = _divided.of_process()
     if divided is not None:
         warnings.warn(f"{divided}; calls of {name!r} will be refused: {PLANNED}", DividedWarning, stacklevel=2)
-    AttentionInterface.register(name, _attention(score_mod))
+    AttentionInterface.register(name, _attention(score_mod, mask_mod is not None))
     AttentionMaskInterface.register(name, _mask(mask_mod))
     return name
 
@@ -105,6 +106,7 @@ def _installed() -> str:
 
 
 def _mask(own: Mod | None) -> Any:
+    @uncompiled
     def mask(
         batch_size: Any = None,
         q_length: Any = None,
@@ -197,7 +199,16 @@ def _parts(function: Any) -> Iterator[tuple[str, Any]]:
                 yield from _parts(part)
 
 
-def _attention(own: Mod | None) -> Any:
+def _across(module: Any) -> bool:
+    """Whether a layer may attend to another sequence, where transformers gives no mask and a pattern has no meaning."""
+    if any(getattr(module, name, False) for name in ("is_cross_attention", "is_cross_attn")):
+        return True
+    config = getattr(module, "config", None)
+    both = any(getattr(config, name, False) for name in ("is_encoder_decoder", "add_cross_attention"))
+    return both and bool(getattr(module, "is_decoder", True))
+
+
+def _attention(own: Mod | None, masked: bool = False) -> Any:
     def attention(
         module: Any,
         query: torch.Tensor,
@@ -230,15 +241,21 @@ def _attention(own: Mod | None) -> Any:
             if mask.dtype == torch.bool:
                 block_mask = of_dense(mask, query.size(0), query.size(1), q_len, kv_len)
             else:
-                score_mod = added(mask, score_mod)
+                score_mod = added(mask, extents_of(query, key), score_mod)
         elif attention_mask is None:
             causal = more.get("is_causal")
             causal = getattr(module, "is_causal", False) if causal is None else causal
             if causal and q_len > 1:
                 message = f"no mask arrived in a causal layer, {type(module).__name__}, over {q_len} x {kv_len} tokens"
                 raise MaskLost("mask-lost", message, "give the model its attention_mask, or use its own implementation")
+            if masked and q_len == kv_len > 1 and not _across(module):
+                message = f"{type(module).__name__} asks for no mask: the one of mask_mod did not arrive"
+                hint = (
+                    "give this part of the model another implementation: attn_implementation={'vision_config': 'sdpa'}"
+                )
+                raise MaskLost("mask-lost", message, hint)
         if position_bias is not None:
-            score_mod = added(position_bias[..., :kv_len], score_mod)
+            score_mod = added(position_bias[..., :kv_len], extents_of(query, key), score_mod)
         if softcap is not None:
             score_mod = capped(softcap, score_mod)
         out, _ = attend(query, key, value, block_mask, score_mod, scaling, s_aux, dropout)

@@ -17,6 +17,7 @@ from .._call import call
 from .._checks import lengths as lengths_of
 from .._lengths import Lengths
 from .._lengths import pair as pair_of
+from .._lists import effective
 from .._mods import traced
 from ..design import Design, from_design
 from ..errors import ArgumentError, a_kind
@@ -103,7 +104,7 @@ def subject(
         given = pair or lengths_of(mask)
         size = mask.BLOCK_SIZE
         blocks = (size, size) if isinstance(size, int) else (int(size[0]), int(size[1]))
-        return Subject(mask.mask_mod, score_mod, given, _named(mask.mask_mod), batch, heads, blocks)
+        return Subject(effective(mask), score_mod, given, _named(mask.mask_mod), batch, heads, blocks)
     if callable(mask):
         if pair is None:
             raise ArgumentError("lengths", f"{_named(mask)} is a function, which has no lengths", "pass lengths=4096")
