@@ -96,12 +96,7 @@ impl Aside {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// What an unknown name's error lists.
-    fn variants<T: serde::de::DeserializeOwned + std::fmt::Debug>() -> Vec<String> {
-        let why = serde_json::from_str::<T>("\"?\"").expect_err("no variant").to_string();
-        why.split('`').skip(3).step_by(2).map(String::from).collect()
-    }
+    use maskloom_testing::names::variants;
 
     #[test]
     fn all_has_every_workspace_and_every_page() {

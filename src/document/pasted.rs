@@ -234,8 +234,8 @@ pub struct OwnSizes {
     pub heads: usize,
     /// Entries of the batch.
     pub batch: usize,
-    /// What says so, and the sizes.
-    pub words: String,
+    /// The table that says so by its entries; None: its create_block_mask does.
+    pub table: Option<(usize, String)>,
 }
 
 /// The first layer whose code says other sizes: its create_block_mask does, or a table that it reads is shorter than the document.
@@ -253,13 +253,8 @@ pub fn own_sizes(document: &Document, compiled: &Compiled) -> Option<OwnSizes> {
         if (new_q, new_kv, heads, batch) == (q, kv, settings.heads, settings.batch) {
             return None;
         }
-        let named = [tables.q_len, tables.kv_len, tables.heads, tables.batch].into_iter().flatten().next();
-        let from = match (named, layer.sizes) {
-            (Some((len, name)), _) => format!("`{name}` has {len} entries"),
-            (None, _) => "its create_block_mask says so".to_string(),
-        };
-        let words = format!("{new_q} x {new_kv} tokens, {heads} heads, batch {batch} ({from})");
-        Some(OwnSizes { layer: layer.id, q_len: new_q, kv_len: new_kv, heads, batch, words })
+        let table = [tables.q_len, tables.kv_len, tables.heads, tables.batch].into_iter().flatten().next();
+        Some(OwnSizes { layer: layer.id, q_len: new_q, kv_len: new_kv, heads, batch, table })
     })
 }
 

@@ -45,6 +45,8 @@ pub enum Title {
     Paint,
     /// Cells were erased.
     Erase,
+    /// A proposal of masks took the place of the layers that there were.
+    Take,
     /// No edit at all.
     Nothing,
     /// What an older file says.
@@ -74,6 +76,7 @@ impl fmt::Display for Title {
             Title::Code => "Edit code",
             Title::Paint => "Paint",
             Title::Erase => "Erase",
+            Title::Take => "Take a proposal",
             Title::Nothing => "Nothing",
             Title::Said(title) => title,
         })
