@@ -195,6 +195,12 @@ pub(super) fn render(request: &Request, plan: &Plan, others: &[Rival]) -> String
     let mut out = out::line("plan-title", &figures.map(|(name, text)| (name, text.into())));
     out.push_str(&format!("{}\n\n", origins::sentence(out::words(), &request.cost().source)));
     out.push_str(&divisions(plan, others));
+    if request.ranks() > 1 {
+        let (alone, divided) = (plan.figures.alone_ms(), plan.figures.ms());
+        let times = [("alone", alone), ("divided", divided)].map(|(name, ms)| (name, format!("{ms:.3}").into()));
+        let id = if alone <= divided { "plan-alone-faster" } else { "plan-alone" };
+        out.push_str(&format!("\n{}", out::line(id, &times)));
+    }
     if request.kinds().len() > 1 {
         out.push_str(&by_kind(request, plan, others));
     }

@@ -88,6 +88,13 @@ impl Figures {
     pub fn ms(&self) -> f64 {
         self.forward_ms + self.backward_ms
     }
+
+    /// Milliseconds of all layers and passes on one GPU, by the same constants: it exchanges nothing.
+    pub fn alone_ms(&self) -> f64 {
+        let pass = |pass: &PassFigures| pass.compute_ms.iter().sum::<f64>();
+        let kind = |kind: &KindFigures| pass(&kind.forward) + kind.backward.as_ref().map_or(0.0, pass);
+        self.kinds.iter().map(|each| each.layers as f64 * kind(each)).sum()
+    }
 }
 
 /// The figures of a division into blocks. `overlapped`: the exchange runs while own keys are computed.

@@ -52,6 +52,8 @@ code-apply = Apply the suggestion
 ## Problems
 problems-the-code = the code
 problems-made-for = { $name } is made for { $sizes }.
+problems-table = `{ $name }` has { $n } entries.
+problems-call = Its create_block_mask says so.
 problems-sizes = Use the code's sizes
     .tip = Sets the document's lengths, heads and batch to those that the code is made for.
 
@@ -72,7 +74,7 @@ gpus-read-in = read in { $release }
 gpus-each = Attention of each GPU
 gpus-tokens = { $n } tokens
 gpus-receives = receives { $bytes }
-gpus-sent = Keys and values sent in a forward pass, MB from row to column
+gpus-sent = Keys and values sent in a forward pass, { $unit } from row to column
 gpus-bytes = Bytes between GPUs
 gpus-errors = There is no plan for a document with errors.
 gpus-planning = planning

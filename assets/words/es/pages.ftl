@@ -52,6 +52,8 @@ code-apply = Aplicar la sugerencia
 ## Problemas
 problems-the-code = el código
 problems-made-for = { $name } está hecho para { $sizes }.
+problems-table = `{ $name }` tiene { $n } elementos.
+problems-call = Lo dice su create_block_mask.
 problems-sizes = Usar los tamaños del código
     .tip = Pone las longitudes, cabezas y lote del documento en aquellos para los que está hecho el código.
 
@@ -72,7 +74,7 @@ gpus-read-in = leído en { $release }
 gpus-each = Atención de cada GPU
 gpus-tokens = { $n } tokens
 gpus-receives = recibe { $bytes }
-gpus-sent = Claves y valores enviados en una pasada hacia delante, MB de fila a columna
+gpus-sent = Claves y valores enviados en una pasada hacia delante, { $unit } de fila a columna
 gpus-bytes = Bytes entre GPU
 gpus-errors = No hay plan para un documento con errores.
 gpus-planning = planificando

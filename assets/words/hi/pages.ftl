@@ -52,6 +52,8 @@ code-apply = सुझाव लागू करें
 ## समस्याएँ
 problems-the-code = कोड
 problems-made-for = { $name } { $sizes } के लिए बना है।
+problems-table = `{ $name }` में { $n } प्रविष्टियाँ हैं।
+problems-call = यह उसका create_block_mask बताता है।
 problems-sizes = कोड के आकार लें
     .tip = दस्तावेज़ की लंबाइयाँ, हेड और बैच वही रखता है जिनके लिए कोड बना है।
 
@@ -72,7 +74,7 @@ gpus-read-in = { $release } में पढ़ा गया
 gpus-each = हर GPU का अटेंशन
 gpus-tokens = { $n } टोकन
 gpus-receives = { $bytes } पाती है
-gpus-sent = एक forward pass में भेजे key और value, पंक्ति से स्तंभ तक MB
+gpus-sent = एक forward pass में भेजे key और value, पंक्ति से स्तंभ तक { $unit }
 gpus-bytes = GPU के बीच बाइट
 gpus-errors = त्रुटियों वाले दस्तावेज़ की योजना नहीं बनती।
 gpus-planning = योजना बन रही है

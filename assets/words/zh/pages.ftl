@@ -52,6 +52,8 @@ code-apply = 应用建议
 ## 问题
 problems-the-code = 代码
 problems-made-for = { $name } 是为 { $sizes } 编写的。
+problems-table = `{ $name }` 有 { $n } 项。
+problems-call = 这是它的 create_block_mask 给出的。
 problems-sizes = 使用代码中的大小
     .tip = 把文档的长度、头数和批设为代码所针对的值。
 
@@ -72,7 +74,7 @@ gpus-read-in = 读自 { $release }
 gpus-each = 每块 GPU 的注意力
 gpus-tokens = { $n } 个 token
 gpus-receives = 接收 { $bytes }
-gpus-sent = 一次前向计算中发送的键和值，从行到列的 MB
+gpus-sent = 一次前向计算中发送的键和值，从行到列的 { $unit }
 gpus-bytes = GPU 之间的字节数
 gpus-errors = 有错误的文档没有方案。
 gpus-planning = 正在规划

@@ -15,6 +15,8 @@ use egui::{Color32, Grid, Rect, RichText, Sense, Ui, Vec2};
 
 /// Ranks beyond which a matrix has no numbers.
 const NUMBERS: usize = 12;
+/// Units of bytes, the largest first.
+const UNITS: [(f64, &str); 3] = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
 /// Points of the longest bar.
 const BAR: f32 = 110.0;
 
@@ -35,6 +37,11 @@ pub(super) fn divisions(ui: &mut Ui, seen: &Seen) {
             row(ui, (rival.name, about), figures, slowest, false);
         }
     });
+    if ours.tokens.len() > 1 && ours.alone_ms() <= ours.ms() {
+        let times = [("alone", ours.alone_ms()), ("divided", ours.ms())];
+        let words = say_with(ui, "plan-alone-faster", &times.map(|(name, ms)| (name, format!("{ms:.3}").into())));
+        ui.add(egui::Label::new(RichText::new(words).color(ui.visuals().warn_fg_color)).wrap());
+    }
     for rival in &seen.rivals {
         if let Err(why) = &rival.figures {
             super::weak(ui, &format!("{}: {}.", rival.name, words_of(ui.ctx()).reported(&why.code, &why.message)));
@@ -122,8 +129,9 @@ pub(super) fn sent(ui: &mut Ui, seen: &Seen, kind: usize) {
         return;
     }
     ui.add_space(6.0);
-    ui.strong(say(ui, "gpus-sent"));
     let most = kind.bytes.iter().flatten().copied().max().unwrap_or(0).max(1);
+    let (unit, name) = UNITS.into_iter().find(|(unit, _)| most as f64 >= *unit).unwrap_or((1.0, "B"));
+    ui.strong(say_with(ui, "gpus-sent", &[("unit", name.into())]));
     let side = if ranks <= NUMBERS { 34.0 } else { (400.0 / ranks as f32).max(3.0) };
     let size = Vec2::new(side * ranks as f32, side.min(22.0) * ranks as f32);
     let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
@@ -137,7 +145,7 @@ pub(super) fn sent(ui: &mut Ui, seen: &Seen, kind: usize) {
             ui.painter().rect_filled(place.shrink(0.5), 0.0, viridis(share));
             if ranks <= NUMBERS {
                 let ink = if share > 0.6 { Color32::BLACK } else { Color32::WHITE };
-                let text = format!("{:.1}", *bytes as f64 / 1e6);
+                let text = format!("{:.1}", *bytes as f64 / unit);
                 let font = egui::TextStyle::Small.resolve(ui.style());
                 ui.painter().text(place.center(), egui::Align2::CENTER_CENTER, text, font, ink);
             }
