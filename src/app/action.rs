@@ -25,12 +25,12 @@ use crate::worker::target::Target;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What becomes of a document whose file was changed by another program.
+/// What becomes of a document whose file was changed or deleted by another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileChoice {
     /// The file takes the document's place.
     Reload,
-    /// The document stays, and the next save writes over the file.
+    /// The document stays, and the next save writes over the file, or writes it again.
     KeepMine,
     /// Shows both.
     Difference,
@@ -42,8 +42,12 @@ pub(crate) enum Action {
     /// What becomes of a file that another program changed.
     Outside(FileChoice),
     Command(Command),
+    /// The same, once what was typed has its effect.
+    Afterwards(Command),
     /// A change of the document.
     Edit(Edit),
+    /// The same, for a proposal of masks: one step of that name.
+    TakeProposal(Edit),
     /// New axes; asks what to do with painted cells if there are any.
     SetAxes(Axes),
     /// The answer to that question.
@@ -80,6 +84,8 @@ pub(crate) enum Action {
     Open(PathBuf),
     /// A trainer's configuration.
     OpenConfig(PathBuf),
+    /// Closes the window although unsaved documents cannot be kept.
+    QuitAnyway,
     SaveTo(PathBuf),
     SaveRunTo(PathBuf),
     /// The capture script, under this name, and the package that it imports next to it.
@@ -215,6 +221,8 @@ pub(crate) struct TensorsFor {
 #[derive(Debug, Default)]
 pub(crate) struct Actions {
     list: Vec<Action>,
+    /// Those after all others.
+    last: Vec<Action>,
 }
 
 impl Actions {
@@ -226,16 +234,23 @@ impl Actions {
         self.list.push(Action::Command(command));
     }
 
+    /// A command after all wishes of the frame that is drawn next.
+    pub(crate) fn afterwards(&mut self, command: Command) {
+        self.last.push(Action::Afterwards(command));
+    }
+
     pub(crate) fn edit(&mut self, edit: Edit) {
         self.list.push(Action::Edit(edit));
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.list.is_empty() && self.last.is_empty()
     }
 
     pub(crate) fn take(&mut self) -> Vec<Action> {
-        std::mem::take(&mut self.list)
+        let mut all = std::mem::take(&mut self.list);
+        all.append(&mut self.last);
+        all
     }
 }
 

@@ -214,7 +214,14 @@ impl Command {
         if keys.is_empty() { tooltip.to_string() } else { format!("{tooltip} ({keys})") }
     }
 
-    /// Whether its keys are what one types: they belong to the canvas, and count only while it has the focus.
+    /// Whether it leaves the document in work, or needs all of it: what is being typed counts first.
+    pub fn leaves(self) -> bool {
+        use Command::*;
+        let tabs = matches!(self, New | Open | OpenConfig | NewTab | CloseTab | NextTab | PreviousTab);
+        tabs || matches!(self, Save | SaveAs | SaveRun | Run | RunWhole | Compile | Examine)
+    }
+
+    /// Whether its keys are what one types: they count only while no text is edited.
     pub fn is_typing(self) -> bool {
         self.spec()
             .shortcut
@@ -222,8 +229,22 @@ impl Command {
     }
 }
 
+/// Whether the pointer is in the window and over no field for text: keys without modifiers are commands there.
+pub(crate) fn is_free(ctx: &egui::Context) -> bool {
+    let under = ctx.interaction_snapshot(|under| under.hovered.clone());
+    let is_text = |id: &egui::Id| egui::text_edit::TextEditState::load(ctx, *id).is_some();
+    ctx.input(|i| i.pointer.has_pointer()) && !under.iter().any(is_text)
+}
+
+/// Leaves the field that is typed into, so that its text counts in this frame. Returns whether there is one.
+pub(crate) fn leave_field(ctx: &egui::Context) -> bool {
+    let field = ctx.memory(|m| m.focused()).filter(|_| ctx.text_edit_focused());
+    field.into_iter().for_each(|field| ctx.memory_mut(|m| m.surrender_focus(field)));
+    field.is_some()
+}
+
 /// Commands whose keys were pressed. Consumes the keys, so that no widget sees them. Keys without modifiers count only
-/// if the canvas has the focus, so that typing elsewhere edits nothing; the brackets belong to an active brush. While a
+/// on the canvas and where no text is edited, so that typing edits nothing else; the brackets belong to an active brush. While a
 /// text field outside the document has the focus, undo and redo belong to it.
 pub(crate) fn pressed(ctx: &egui::Context, on_canvas: bool, brush: bool, field_has_undo: bool) -> Vec<Command> {
     let mut specs: Vec<&Spec> = TABLE.iter().filter(|s| s.shortcut.is_some()).collect();

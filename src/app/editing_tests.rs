@@ -462,3 +462,35 @@ fn exporting_into_a_trainers_file_changes_that_file_and_keeps_a_copy() {
     let choices = state(&window).export.choices().expect("asked");
     assert_eq!(choices.config_path(), Some(config));
 }
+
+/// It was called by the first of its edits, and the document of a shape counted as changed after undo.
+#[test]
+fn a_taken_proposal_is_one_step_and_undo_leaves_a_new_document_as_untouched_as_before() {
+    use crate::document::edit::Edit;
+    let mut window = window(None);
+    command(&mut window, Key::N);
+    let content = MaskContent::Band { lo: Some(0), hi: None };
+    let first = Edit::AddLayer(0, Box::new(layer(1, "first", content.clone())));
+    assert!(window.state_mut().state.edit(first));
+    // as a document is that was made here and that nobody has touched
+    let made = state(&window).document.clone();
+    super::act::open_document(&mut window.state_mut().state, made.clone());
+    settle(&mut window);
+    assert!(!state(&window).is_dirty());
+    let second = Edit::AddLayer(1, Box::new(layer(2, "proposed", content)));
+    let steps = vec![Edit::SetEnabled(1, false), second];
+    act(&mut window.state_mut().state, Action::TakeProposal(Edit::Group(steps)));
+    settle(&mut window);
+    assert_eq!(state(&window).history.undo_title(), Some(&Title::Take));
+    assert!(state(&window).document.layers.len() == 2 && state(&window).is_dirty());
+    command(&mut window, Key::Z);
+    settle(&mut window);
+    assert!(state(&window).document == made && !state(&window).is_dirty());
+    window.key_press_modifiers(Modifiers::COMMAND.plus(Modifiers::SHIFT), Key::Z);
+    settle(&mut window);
+    assert!(state(&window).document.layers.len() == 2 && state(&window).is_dirty());
+}
+
+fn layer(id: u64, name: &str, content: MaskContent) -> Layer {
+    Layer { id, name: name.into(), enabled: true, combine: Combine::And, content, heads: None }
+}

@@ -48,8 +48,8 @@ pub(crate) enum Done {
     JobsOf { target: Option<String>, listed: Listed },
     /// The document of this revision was written, or not.
     Saved { path: PathBuf, revision: u64, result: Result<Seen, Diagnostic> },
-    /// What a file holds now; None: it is gone or cannot be read.
-    Looked { path: PathBuf, now: Option<Seen> },
+    /// What a file holds now.
+    Looked { path: PathBuf, now: Now },
     /// The document's own file was read again.
     Reloaded { path: PathBuf, what: Result<(Box<Document>, Seen), Vec<Diagnostic>> },
     /// The text of the document's own file, to be shown beside the document.
@@ -90,6 +90,31 @@ pub(crate) enum Done {
     Length { sweep: u64, at: usize, made: Result<Box<Built>, Diagnostic> },
     /// A small picture of a preset by its name, or of a document by its path.
     Thumbnail { preset: String, picture: Result<Thumbnail, Diagnostic> },
+}
+
+/// What stands where a file was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Now {
+    Holds(Seen),
+    /// Nothing, or a folder.
+    Gone,
+    /// It cannot be read, and may be as it was.
+    Unknown,
+}
+
+impl Now {
+    fn at(path: &Path) -> Now {
+        match std::fs::metadata(path) {
+            Err(why) if files::is_nothing(&why) => Now::Gone,
+            Err(_) => Now::Unknown,
+            Ok(about) if about.is_dir() => Now::Gone,
+            Ok(_) => match Seen::at(path) {
+                Ok(Some(seen)) => Now::Holds(seen),
+                Ok(None) => Now::Gone,
+                Err(_) => Now::Unknown,
+            },
+        }
+    }
 }
 
 /// A smaller copy, compiled, and how like the whole it is.
@@ -151,7 +176,7 @@ impl Errands {
     /// Looks what a file holds.
     pub(crate) fn look(&self, path: PathBuf) {
         self.start("look", move || {
-            let now = Seen::at(&path).ok().flatten();
+            let now = Now::at(&path);
             Done::Looked { path, now }
         });
     }

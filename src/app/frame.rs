@@ -93,7 +93,9 @@ impl Workbench {
             named_for_fonts: String::new(),
             system_language: options.language,
             unreadable: None,
+            compiles: 0,
             quit: false,
+            leaves: false,
             into_page: false,
             reset_layout: false,
             first_steps: false,
@@ -150,8 +152,7 @@ impl Workbench {
         }
         act::listen(state);
         let typing = ctx.text_edit_focused();
-        // tools are taken wherever the pointer is over the picture
-        let on_canvas = (state.session.canvas.has_focus() || state.focus.hovered.is_some()) && !typing;
+        let on_canvas = (state.session.canvas.has_focus() || command::is_free(ctx)) && !typing;
         let brush = matches!(state.focus.tool, Tool::Brush | Tool::Eraser | Tool::Line);
         let focused = ctx.memory(|m| m.focused());
         state.editing_document = state.focus.layer.is_some_and(|layer| focused == Some(editor::editor_id(layer)));
@@ -171,7 +172,10 @@ impl Workbench {
                 act::act(state, Action::ForgetArea);
             }
             for command in command::pressed(ctx, on_canvas, brush, typing && !state.editing_document) {
-                act::act(state, Action::Command(command));
+                match command.leaves() && !state.editing_document && command::leave_field(ctx) {
+                    true => self.actions.afterwards(command),
+                    false => act::act(state, Action::Command(command)),
+                }
             }
         }
         if state.connecting.is_some() || state.session.has(JobKind::Hello) {
@@ -184,6 +188,7 @@ impl Workbench {
         unreadable(state);
         self.keep(ctx, false);
         self.follow_window(ctx);
+        self.follow_closing(ctx);
     }
 
     /// Keeps document and habits, a moment after they changed.
@@ -214,7 +219,7 @@ impl Workbench {
         }
     }
 
-    /// Title, theme, closing.
+    /// Title, theme, size.
     fn follow_window(&mut self, ctx: &egui::Context) {
         let state = &mut self.state;
         if (ctx.zoom_factor() - state.view.scale).abs() > 1e-4 {
@@ -239,10 +244,6 @@ impl Workbench {
             let kind = egui::UserAttentionType::Informational;
             ctx.send_viewport_cmd(egui::ViewportCommand::RequestUserAttention(kind));
         }
-        if state.quit {
-            state.quit = false;
-            ctx.send_viewport_cmd(egui::ViewportCommand::Close);
-        }
         if let Some(wait) = state.notices.tick(state.now) {
             ctx.request_repaint_after(Duration::from_secs_f64(wait.max(0.05)));
         }
@@ -250,6 +251,7 @@ impl Workbench {
 
     /// Everything that a frame shows.
     pub(super) fn draw(&mut self, ui: &mut Ui) {
+        widgets::type_for(ui.ctx(), [self.state.id, self.state.focus.opened]);
         self.panels(ui);
         let ctx = ui.ctx().clone();
         if let Some(dialog) = self.state.dialog.take() {
@@ -343,6 +345,8 @@ fn inside(ui: &mut Ui, name: &str, rect: Rect, contents: impl FnOnce(&mut Ui)) {
     let room = rect.shrink2(egui::vec2(8.0, 4.0));
     let mut child = ui.new_child(UiBuilder::new().id_salt(name).max_rect(room));
     child.set_clip_rect(rect.intersect(ui.clip_rect()));
+    // a field that has the keyboard in one document has it in no other
+    child.skip_ahead_auto_ids(egui::Id::unique(widgets::document(ui.ctx())).value() as usize);
     contents(&mut child);
 }
 
@@ -400,7 +404,7 @@ fn begin(state: &mut State, options: Options, recovered: Recovered) {
             Some(Err(why)) => why.into_iter().for_each(|d| state.tell(d)),
             None => {
                 let why = Diagnostic::error("no-such-preset", format!("there is no preset named `{name}`"));
-                state.tell(why.hint("`maskloom presets` lists them; the Gallery shows them"));
+                state.tell(why.hint("the Gallery shows all"));
             }
         }
     }
@@ -470,9 +474,7 @@ fn unreadable(state: &mut State) {
 /// Files dropped on the window are opened.
 fn dropped_files(ctx: &egui::Context, state: &mut State) {
     let dropped = ctx.input(|i| i.raw.dropped_files.clone());
-    for file in dropped {
-        act::act(state, Action::Open(file.path().to_path_buf()));
-    }
+    dropped.into_iter().for_each(|file| act::act(state, Action::Open(file.path().to_path_buf())));
 }
 
 /// The picture: of the newest compiled document, or the state before an error.

@@ -247,3 +247,157 @@ fn lengths_are_typed_as_they_are_written() {
         assert_eq!(state(&window).document.axes.q.len(), tokens, "{typed}");
     }
 }
+
+/// Types letter by letter, as a person does.
+fn type_slowly(window: &mut Window, text: &str) {
+    for letter in text.chars() {
+        window.event(egui::Event::Text(letter.to_string()));
+        window.run_steps(1);
+    }
+}
+
+/// Begins to type over what stands in the field of the axes.
+fn type_axes(window: &mut Window, text: &str) {
+    window.get_by_label("Query axis").focus();
+    window.run_steps(2);
+    command(window, Key::A);
+    type_slowly(window, text);
+}
+
+#[test]
+fn a_text_that_is_being_typed_is_for_the_document_it_was_typed_in() {
+    let mut window = window(None);
+    type_axes(&mut window, "tokens 777");
+    command(&mut window, Key::T);
+    settle(&mut window);
+    let beside = window.get_by_label("Mask canvas").rect().center();
+    window.hover_at(beside);
+    window.drag_at(beside);
+    window.run_steps(1);
+    window.drop_at(beside);
+    window.run_steps(4);
+    settle(&mut window);
+    assert_eq!(state(&window).document.axes.q.to_string(), "tokens 4096", "the new one");
+    command(&mut window, Key::PageUp);
+    settle(&mut window);
+    assert_eq!(state(&window).document.axes.q.to_string(), "tokens 777", "its own");
+    // what is refused is not shown over another document
+    type_axes(&mut window, "tokens zero");
+    assert!(window.query_all_by_label_contains("write segments as").next().is_some());
+    command(&mut window, Key::PageDown);
+    settle(&mut window);
+    assert!(window.query_all_by_label_contains("write segments as").next().is_none());
+    let [here, there] = [0, 1].map(|at| state(&window).tabs()[at].document.axes.q.to_string());
+    assert_eq!([here, there], ["tokens 777", "tokens 4096"]);
+}
+
+#[test]
+fn a_number_that_is_being_typed_is_for_the_document_it_was_typed_in() {
+    let mut window = window(None);
+    command(&mut window, Key::T);
+    settle(&mut window);
+    window.get_by_label_contains("extent 1 of").click();
+    window.run_steps(2);
+    command(&mut window, Key::A);
+    type_slowly(&mut window, "2,048");
+    assert_eq!(state(&window).document.axes.q.len(), 4096, "nothing before its end");
+    command(&mut window, Key::T);
+    settle(&mut window);
+    window.run_steps(4);
+    let lengths: Vec<usize> = state(&window).tabs().iter().map(|tab| tab.document.axes.q.len()).collect();
+    assert_eq!(lengths, [8192, 2048, 4096]);
+}
+
+#[test]
+fn keys_without_a_field_are_commands_wherever_the_pointer_is() {
+    let mut window = window(None);
+    super::tests::by_palette(&mut window, &["Add a rectangle"]);
+    let row = window.get_by_label("Enable Rectangle").rect().center();
+    // over the list of layers, where a button has the keyboard
+    click(&mut window, "Blocks");
+    window.hover_at(egui::pos2(row.x, row.y + 200.0));
+    window.run_steps(2);
+    window.key_press(Key::B);
+    window.run_steps(3);
+    assert_eq!(state(&window).focus.tool, Tool::Brush);
+    let before = layers(&window);
+    window.key_press(Key::Delete);
+    window.run_steps(3);
+    assert_eq!(layers(&window), before - 1);
+    // over a field for text they are not, and in it least of all
+    window.get_by_label("Blocks").focus();
+    window.run_steps(2);
+    window.hover_at(window.get_by_label("Query axis").rect().center());
+    window.run_steps(2);
+    window.key_press(Key::E);
+    window.key_press(Key::Delete);
+    window.run_steps(3);
+    assert_eq!((state(&window).focus.tool, layers(&window)), (Tool::Brush, before - 1));
+    window.get_by_label("Query axis").focus();
+    window.run_steps(2);
+    window.hover_at(egui::pos2(row.x, row.y + 200.0));
+    window.key_press(Key::Delete);
+    window.key_press(Key::E);
+    window.run_steps(3);
+    assert_eq!((state(&window).focus.tool, layers(&window)), (Tool::Brush, before - 1));
+}
+
+/// Whether a text that begins so is painted whole: inside of the window, and of what clips it.
+fn is_painted(window: &Window, begin: &str) -> bool {
+    let screen = egui::Rect::from_min_size(egui::Pos2::ZERO, egui::vec2(1500.0, 950.0));
+    fn places(shape: &egui::Shape, begin: &str) -> Vec<egui::Rect> {
+        match shape {
+            egui::Shape::Text(text) if text.galley.text().starts_with(begin) => {
+                vec![egui::Rect::from_min_size(text.pos, text.galley.size())]
+            }
+            egui::Shape::Vec(shapes) => shapes.iter().flat_map(|shape| places(shape, begin)).collect(),
+            _ => Vec::new(),
+        }
+    }
+    window.output().shapes.iter().any(|painted| {
+        let seen =
+            |place: &egui::Rect| painted.clip_rect.expand(1.0).contains_rect(*place) && screen.contains_rect(*place);
+        let found = places(&painted.shape, begin);
+        found.iter().any(seen)
+    })
+}
+
+#[test]
+fn every_message_is_whole_as_long_as_the_window_has_room() {
+    let mut window = window(None);
+    let begin = |n: usize| format!("Message {n} tells at length");
+    for n in 1..=3 {
+        let message = format!("{} {}", begin(n), "what went wrong, and why. ".repeat(3));
+        window.state_mut().state.tell(crate::base::Diagnostic::error("a-test", message));
+        window.run_steps(4);
+    }
+    for n in 1..=3 {
+        assert!(is_painted(&window, &begin(n)), "{n}");
+    }
+}
+
+#[test]
+fn the_list_of_keys_is_whole_in_a_small_window() {
+    let mut window = window(None);
+    window.set_size(egui::vec2(700.0, 500.0));
+    window.run_steps(3);
+    window.key_press(Key::F1);
+    window.run_steps(4);
+    for command in super::command::Command::all() {
+        let tip = command.tip(&window.ctx);
+        let places: Vec<_> = window.query_all_by_label(tip).map(|node| node.rect()).collect();
+        assert!(!places.is_empty() && places.iter().all(|place| place.right() <= 700.0), "{tip}: {places:?}");
+    }
+}
+
+#[test]
+fn a_part_of_an_axis_has_its_buttons_inside_of_a_narrow_panel() {
+    let mut window = window(None);
+    window.set_size(egui::vec2(1280.0, 720.0));
+    type_axes(&mut window, "text 256 | video 16x30x52");
+    window.key_press(Key::Enter);
+    window.run_steps(3);
+    settle(&mut window);
+    let buttons = ["Query axis: video up", "Query axis: remove video"].map(|name| window.get_by_label(name).rect());
+    assert!(buttons.iter().all(|place| place.right() <= 1272.0), "{buttons:?}");
+}

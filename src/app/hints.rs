@@ -6,7 +6,7 @@ use crate::base::Diagnostic;
 use std::borrow::Cow;
 
 /// Phrases about the command line, and their replacements for the window.
-const WORDS: [(&str, &str); 10] = [
+const WORDS: [(&str, &str); 11] = [
     (
         "--merge FILE takes a trainer's .json, .jsonc, .yaml or .toml",
         "name the trainer's own file under Where to: .json, .jsonc, .yaml or .toml",
@@ -19,6 +19,7 @@ const WORDS: [(&str, &str); 10] = [
     ("run --pass forward, or use", "run without gradients, or use"),
     (", or run them on the cpu: --device cpu --dtype f32", ", or run them on the cpu as fp32"),
     ("`maskloom presets` lists all patterns", "the menu Add of the layers lists all patterns"),
+    ("; `maskloom presets` lists the built-in presets", "; the Gallery shows the presets"),
     ("run `maskloom doctor`", "open Setup"),
 ];
 
@@ -83,6 +84,8 @@ mod tests {
             assert!(!hint.contains("--"), "{hint}");
         }
         assert_eq!(words("it is so; --backend sets another"), "it is so");
+        let absent = crate::worker::files::cannot_read("causal".as_ref(), &std::io::ErrorKind::NotFound.into());
+        assert_eq!(words(&absent.hint.expect("a way out")), "check the path; the Gallery shows the presets");
         assert_eq!(words("choose a smaller one"), "choose a smaller one");
         // others stay
         let near = hints("docs = torch.arange(64)\ndef mask_mod(b, h, q, k):\n    return doc[q] == doc[k]\n", "");

@@ -3,6 +3,7 @@
 //! Invariant: every click and key here is a user's.
 
 use super::drafts::Dialog;
+use super::state::Outside;
 use super::tests::{Window, click, command, fill, settle, state, step_until, window};
 use crate::document::file;
 use crate::document::model::Document;
@@ -277,6 +278,93 @@ fn what_another_tab_has_saved_into_the_file_is_told_in_this_one() {
     command(&mut window, Key::PageUp);
     step_until(&mut window, "the other tab tells it", |s| s.outside.is_some());
     assert_eq!(state(&window).document.name, "First");
+}
+
+/// A document of this name in a file of this folder.
+fn document_in(home: &Path, name: &str) -> std::path::PathBuf {
+    let path = home.join(format!("{name}.json"));
+    std::fs::write(&path, crate::document::library::preset("alibi").unwrap().text).unwrap();
+    changed_by_another(&path, name);
+    path
+}
+
+/// The names of the documents that were kept unsaved below this folder.
+fn kept_in(folder: &Path) -> Vec<String> {
+    super::unsaved::list(folder).unwrap().into_iter().map(|kept| kept.name).collect()
+}
+
+/// There was no word, and closing the tab took the only copy.
+#[test]
+fn a_document_whose_file_was_deleted_is_told_counts_as_unsaved_and_is_kept_when_its_tab_closes() {
+    let (home, kept) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = document_in(home.path(), "only");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut window = window(Some(kept.path()));
+    open(&mut window, &path);
+    command(&mut window, Key::T);
+    settle(&mut window);
+    command(&mut window, Key::PageUp);
+    settle(&mut window);
+    std::fs::remove_file(&path).unwrap();
+    step_until(&mut window, "it is gone", |s| s.outside == Some(Outside::Gone));
+    window.run_steps(3);
+    assert!(state(&window).is_dirty() && window.query_by_label_contains("only.json is gone").is_some());
+    // another program writes it anew by deleting it first: nothing has changed
+    std::fs::write(&path, &text).unwrap();
+    step_until(&mut window, "it is back", |s| s.outside.is_none());
+    assert!(!state(&window).is_dirty());
+    // a folder in its place is no file of it; undo of a change brings no file back
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    step_until(&mut window, "it is gone again", |s| s.is_dirty());
+    rename(&mut window, "renamed");
+    click(&mut window, "Undo");
+    assert!(state(&window).document.name == "only" && state(&window).is_dirty());
+    std::fs::remove_dir(&path).unwrap();
+    click(&mut window, "Save it again");
+    step_until(&mut window, "it is saved", |s| !s.is_dirty());
+    assert!(on_disk(&path).name == "only" && state(&window).outside.is_none());
+    // left unsaved it is told once, and a file of another is not written over
+    std::fs::remove_file(&path).unwrap();
+    step_until(&mut window, "it is gone at last", |s| s.outside.is_some());
+    window.run_steps(3);
+    click(&mut window, "Keep it unsaved");
+    assert!(state(&window).outside.is_none() && state(&window).is_dirty());
+    std::fs::write(&path, text.replace("only", "theirs")).unwrap();
+    step_until(&mut window, "another's file is told", |s| matches!(s.outside, Some(Outside::Changed(_))));
+    std::fs::remove_file(&path).unwrap();
+    step_until(&mut window, "that goes, and nothing is told again", |s| s.outside.is_none());
+    assert!(state(&window).is_dirty());
+    command(&mut window, Key::W);
+    window.state_mut().state.recovery.finish();
+    assert_eq!(kept_in(kept.path()), ["only"]);
+    // no file has an older state of it
+    assert!(super::unsaved::list(kept.path()).unwrap()[0].path.is_none());
+}
+
+/// The file went a moment before its tab, and nobody has looked at it since.
+#[test]
+fn a_file_that_is_deleted_as_its_tab_closes_costs_no_document() {
+    let (home, kept) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [there, deleted] = ["there", "deleted"].map(|name| document_in(home.path(), name));
+    let mut window = window(Some(kept.path()));
+    for path in [&there, &deleted] {
+        open(&mut window, path);
+        command(&mut window, Key::T);
+        settle(&mut window);
+    }
+    for gone in [false, true] {
+        super::act::act(&mut window.state_mut().state, super::action::Action::ShowDocument(0));
+        settle(&mut window);
+        if gone {
+            std::fs::remove_file(&deleted).unwrap();
+        }
+        command(&mut window, Key::W);
+        settle(&mut window);
+    }
+    assert!(state(&window).parked.is_empty());
+    window.state_mut().state.recovery.finish();
+    assert_eq!(kept_in(kept.path()), ["deleted"], "the file of the other one has it");
 }
 
 /// There were none, the window said.

@@ -95,6 +95,16 @@ fn long_names_make_way_in_a_small_window() {
     }
 }
 
+/// Undo and the row of workspaces make room for it.
+#[test]
+fn the_document_s_name_is_the_last_to_go_from_the_bar() {
+    let mut window = speaking(Language::Spanish);
+    window.set_size(egui::Vec2::new(1280.0, 720.0));
+    window.run_steps(4);
+    let name = window.get_by_label("Nombre del documento").rect();
+    assert!(name.width() >= 70.0 && name.right() < 1280.0, "{name:?}");
+}
+
 /// Every workspace's page has the buttons that move and hide it, however small the window is.
 #[test]
 fn every_page_can_be_moved_and_hidden_in_a_small_window() {

@@ -62,6 +62,7 @@ mod language;
 #[cfg(test)]
 mod language_tests;
 mod layout;
+mod leaving;
 mod left;
 mod literal;
 #[cfg(test)]

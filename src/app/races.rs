@@ -182,6 +182,14 @@ impl Races {
         }
     }
 
+    /// The document that showed this race last is open again: it comes back before others of the same problem.
+    pub(crate) fn prefer(&mut self, id: Option<u64>) {
+        if let Some(at) = self.others.iter().position(|race| Some(race.id) == id) {
+            let race = self.others.remove(at);
+            self.others.push(race);
+        }
+    }
+
     /// Where a race is, shown or not.
     pub(crate) fn find<'a>(&'a mut self, shown: &'a mut Option<Race>, id: u64) -> Option<&'a mut Race> {
         shown.iter_mut().chain(&mut self.others).find(|race| race.id == id)
@@ -191,6 +199,13 @@ impl Races {
     /// is stale.
     pub(crate) fn follow(&mut self, shown: &mut Option<Race>, built: &Built) {
         let problem = built.problem.as_ref().ok();
+        // one that was just opened is of this problem, and stays before older ones of the same
+        if let Some(race) = shown
+            && race.of.is_none()
+            && race.file.as_ref().is_some_and(|(_, run)| *run.whole() == built.document)
+        {
+            race.of = problem.cloned();
+        }
         let fits = |race: &Race| problem.is_some() && race.of.as_ref() == problem;
         if !shown.as_ref().is_some_and(fits)
             && let Some(at) = self.others.iter().rposition(fits)
@@ -200,9 +215,6 @@ impl Races {
             *shown = Some(race);
         }
         let Some(race) = shown else { return };
-        if race.of.is_none() && race.file.as_ref().is_some_and(|(_, run)| *run.whole() == built.document) {
-            race.of = problem.cloned();
-        }
         if race.of.is_some() {
             race.stale = race.of.as_ref() != problem || race.is_of_another();
         }

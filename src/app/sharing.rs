@@ -32,6 +32,8 @@ pub(super) fn follow(ctx: &Context, state: &mut State) {
         ctx.copy_text(text);
         state.done(state.words().text("done-code"));
     }
+    // the picture is taken of the next frame at the latest
+    state.session.canvas.set_alone(state.sharing.shot.is_some());
     let Some((part, wait)) = state.sharing.shot.take() else { return };
     if wait > 0 {
         state.sharing.shot = Some((part, wait - 1));

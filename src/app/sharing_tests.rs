@@ -32,6 +32,10 @@ fn pictures_and_code_are_copied_from_canvas_page_and_palette() {
     let mut window = window(None);
     window.key_press_modifiers(Modifiers::COMMAND.plus(Modifiers::SHIFT), Key::C);
     assert!(is_photographed(&mut window), "by its keys");
+    let controls = |window: &Window| window.query_by_label("Zoom in").is_some();
+    assert!(!controls(&window), "the picture is of the mask");
+    window.run_steps(2);
+    assert!(controls(&window));
     click(&mut window, "Race");
     // one Share for the canvas, one for the page
     let menus = window.get_all_by_label("Share").count();

@@ -12,7 +12,7 @@ use super::homes::{Home, Homes};
 use super::language;
 use super::notices::Notices;
 use super::recovery::{Place, Recovery, Tab};
-use super::session::Session;
+use super::session::{JobFor, Running, Session};
 use super::theme::ThemeChoice;
 use super::trail::Trail;
 use super::view::View;
@@ -31,9 +31,20 @@ use std::path::PathBuf;
 /// The revision of a document that no file has in any state.
 pub(crate) const NEVER: u64 = u64::MAX;
 
+/// What another program has made of the document's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outside {
+    /// It holds this.
+    Changed(Seen),
+    /// It is no longer there.
+    Gone,
+}
+
 /// The present place and selection; not stored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Focus {
+    /// How often another document took this one's place: what was typed for one is not for the next.
+    pub opened: u64,
     /// Selected layer or score mod.
     pub layer: Option<u64>,
     pub tool: Tool,
@@ -83,6 +94,8 @@ pub(crate) struct Parked {
     pub trainer: Option<Box<TrainerConfig>>,
     pub export: ExportPage,
     pub focus: Focus,
+    /// The race that it showed.
+    pub race: Option<u64>,
 }
 
 /// Everything.
@@ -111,8 +124,8 @@ pub(crate) struct State {
     pub path: Option<PathBuf>,
     /// What that file held when it was read or written last; None: it never was.
     pub seen: Option<Seen>,
-    /// What that file holds since another program changed it, until the user has chosen.
-    pub outside: Option<Seen>,
+    /// What another program has made of that file, until the user has chosen.
+    pub outside: Option<Outside>,
     /// A trainer's config.json that export merges into.
     pub config: Option<PathBuf>,
     /// The content of that file.
@@ -143,8 +156,12 @@ pub(crate) struct State {
     pub unreadable: Option<Language>,
     /// What is handed on at the end of a frame.
     pub sharing: super::clipboard::Waiting,
+    /// How often compiling was asked for: the page of code then shows what comes of it.
+    pub compiles: u64,
     /// Whether the window is to close.
     pub quit: bool,
+    /// Whether it closes although unsaved documents cannot be kept.
+    pub leaves: bool,
     /// Whether the keyboard is to go to the page at the side.
     pub into_page: bool,
     /// Whether panel sizes are to be forgotten.
@@ -172,7 +189,7 @@ impl State {
 
     /// Whether there are changes that no file has.
     pub(crate) fn is_dirty(&self) -> bool {
-        self.revision != self.saved
+        self.revision != self.saved || self.outside == Some(Outside::Gone)
     }
 
     /// Whether this is the first screen's document, untouched.
@@ -215,7 +232,8 @@ impl State {
 
     /// Changes the document. A refused edit changes nothing and is reported.
     pub(crate) fn edit(&mut self, edit: Edit) -> bool {
-        self.remember_home(edit.replaces_document());
+        // what undo comes back to has no changes where it has none now
+        self.remember_home(edit.replaces_document() || !self.is_dirty());
         self.history.work_on(self.focus.layer);
         match self.history.apply(&mut self.document, edit, self.now) {
             Ok(()) => {
@@ -229,7 +247,7 @@ impl State {
         }
     }
 
-    /// Another document is to take the place of the one in work, if so: its file is remembered.
+    /// Another document is to take the place of the one in work, or it is to be changed, if so: its file is remembered.
     pub(crate) fn remember_home(&mut self, if_so: bool) {
         if if_so {
             let (path, seen) = (self.path.clone(), self.seen.clone());
@@ -243,13 +261,24 @@ impl State {
         self.homes.keep(&self.document, Home { path, seen, is_saved: true });
     }
 
-    /// Whether the file is known to hold the document as it is now.
-    pub(crate) fn is_home(&self) -> bool {
-        if self.path.is_none() {
-            return false;
-        }
+    /// Whether the document is as its file is known to hold it, where it holds what was `seen`; without a file: as it was
+    /// before anybody changed it.
+    pub(crate) fn is_home(&self, seen: Option<&Seen>) -> bool {
         let home = self.homes.of(&self.document);
-        home.is_saved && home.path == self.path && home.seen == self.seen
+        home.is_saved && home.path == self.path && home.seen.as_ref() == seen
+    }
+
+    /// The run in work, if it is of the open document.
+    pub(crate) fn own_run(&self) -> Option<&Running> {
+        let problem = self.session.built.as_ref().and_then(|built| built.problem.as_ref().ok());
+        self.session.jobs_running.iter().find(|running| match running.of {
+            JobFor::Run(id) => self.session.race.as_ref().is_some_and(|race| race.id == id),
+            JobFor::Sweep(id, _) => {
+                let sweep = self.session.races.sweep.as_ref().filter(|sweep| sweep.id == id);
+                sweep.is_some_and(|sweep| Some(&sweep.of) == problem)
+            }
+            _ => false,
+        })
     }
 
     /// To be called after every change of the document.

@@ -6,10 +6,11 @@ use super::act::{self, jobs};
 use super::action::Action;
 use super::drafts::Dialog;
 use super::races::{Race, SmallerCopy};
-use super::session::JobFor;
+use super::session::{JobFor, JobKind};
 use super::state::State;
 use super::tests::{Window, click, command, press_below, settle, state, step_until, window};
 use super::widgets::percent;
+use super::workspace::Workspace;
 use crate::base::{BackendName, Diagnostic};
 use crate::document::edit::Edit;
 use crate::document::library;
@@ -90,6 +91,38 @@ fn a_race_belongs_to_the_document_that_was_raced() {
     command(&mut window, Key::PageUp);
     settle(&mut window);
     assert_eq!(state(&window).session.race.as_ref().map(|r| (r.id, r.stale)), Some((id, false)));
+}
+
+#[test]
+fn the_headline_tells_rows_without_a_key_and_a_mask_that_keeps_nothing() {
+    let mut window = window(None);
+    let told = |window: &Window| window.query_by_label_contains("rows keep no key").is_some();
+    assert!(!told(&window));
+    let half = Edit::SetContent(1, Box::new(MaskContent::Rectangle { q: [0, 2048], kv: [0, 64] }));
+    window.state_mut().state.edit(half);
+    settle(&mut window);
+    step_until(&mut window, "it is counted", |s| s.session.current_stats().is_some());
+    window.run_steps(2);
+    assert!(window.query_by_label_contains("6\u{202f}144 rows keep no key").is_some());
+    let nothing = Edit::SetContent(1, Box::new(MaskContent::Band { lo: Some(9000), hi: Some(9001) }));
+    window.state_mut().state.edit(nothing);
+    settle(&mut window);
+    step_until(&mut window, "it is counted", |s| s.session.current_stats().is_some());
+    window.run_steps(2);
+    assert!(window.query_by_label_contains("no cell is kept: nothing is computed").is_some());
+    assert!(window.query_by_label_contains("the same arithmetic").is_none());
+}
+
+#[test]
+fn what_comes_of_compiling_is_shown() {
+    let mut window = window(None);
+    window.state_mut().state.view.show(Workspace::Code);
+    window.run_steps(2);
+    let told = |window: &Window| window.query_by_label_contains("No kernel yet").is_some();
+    assert!(!told(&window), "PyTorch is shown first");
+    window.state_mut().state.compiles += 1;
+    window.run_steps(2);
+    assert!(told(&window));
 }
 
 #[test]
@@ -412,6 +445,83 @@ fn a_saved_run_of_a_smaller_copy_opens_with_the_whole_document_and_says_what_ran
     opened(&RunFile { copy_of: None, ..run }, &mut window);
     assert_eq!(state(&window).document, small);
     assert!(window.query_all_by_label_contains("1024 x 1024 tokens, 32 heads").next().is_some());
+}
+
+/// The page showed the numbers of the newer race of the same problem.
+#[test]
+fn a_run_that_was_opened_last_is_shown_before_a_newer_race_of_the_same_problem() {
+    let home = tempfile::tempdir().unwrap();
+    let document = preset("alibi");
+    let recorded = recorded::of(&document)[0];
+    let run = RunFile {
+        maskloom_run: crate::tasks::run_file::RUN_VERSION,
+        document,
+        conditions: recorded.conditions.clone(),
+        report: recorded.report.clone(),
+        pictures: Vec::new(),
+        fingerprint: None,
+        copy_of: None,
+    };
+    let path = home.path().join("run.json");
+    run.save(&path).unwrap();
+    let mut window = window(None);
+    open(&mut window, "alibi");
+    let id = begin(&mut window.state_mut().state);
+    end(&mut window.state_mut().state, id);
+    settle(&mut window);
+    act::act(&mut window.state_mut().state, Action::Open(path.clone()));
+    step_until(&mut window, "the run is open", |s| s.session.race.as_ref().is_some_and(|race| race.id != id));
+    settle(&mut window);
+    let race = state(&window).session.race.as_ref().unwrap();
+    assert_eq!((race.file.as_ref().map(|(file, _)| file), race.stale), (Some(&path), false));
+    assert!(race.of.is_some() && race.id != id);
+    // each tab shows its own again
+    let opened = race.id;
+    for (key, shown) in [(Key::PageUp, id), (Key::PageDown, opened)] {
+        command(&mut window, key);
+        settle(&mut window);
+        assert_eq!(state(&window).session.race.as_ref().map(|race| race.id), Some(shown));
+    }
+}
+
+/// Its card said that it races, and hid its recorded time.
+#[test]
+fn only_the_tab_that_races_says_so() {
+    let mut window = window(None);
+    open(&mut window, "alibi");
+    // a job of that number that has ended says nothing any more
+    let state_of = &mut window.state_mut().state;
+    let job = state_of.session.jobs.hello();
+    state_of.session.started(JobFor::Hello, job);
+    step_until(&mut window, "there is no worker", |s| !s.session.has(JobKind::Hello));
+    let id = begin(&mut window.state_mut().state);
+    window.state_mut().state.session.started(JobFor::Run(id), job);
+    window.run_steps(2);
+    let racing = |window: &Window| window.query_all_by_label_contains("Costs: racing").count();
+    assert_eq!(racing(&window), 1);
+    open(&mut window, "causal");
+    window.run_steps(2);
+    assert!(state(&window).session.is_racing() && state(&window).own_run().is_none());
+    assert_eq!(racing(&window), 0);
+    command(&mut window, Key::PageUp);
+    settle(&mut window);
+    assert_eq!(racing(&window), 1);
+}
+
+/// It said so of the open design, which keeps another share.
+#[test]
+fn a_stale_race_of_a_copy_tells_what_the_design_kept_then() {
+    let mut window = window(None);
+    command(&mut window, Key::Num2);
+    race_a_copy(&mut window);
+    window.run_steps(3);
+    let told = |window: &Window, words: &str| window.query_all_by_label_contains(words).count();
+    let now_and_then = ["the whole design keeps 11.7%", "the whole design kept 11.7% when it was raced"];
+    assert_eq!(now_and_then.map(|words| told(&window, words)), [1, 0]);
+    edit_window(&mut window, ArgValue::Int(256));
+    window.run_steps(3);
+    assert!(state(&window).session.race.as_ref().unwrap().stale);
+    assert_eq!(now_and_then.map(|words| told(&window, words)), [0, 1]);
 }
 
 /// Races a smaller copy of the document.

@@ -101,7 +101,8 @@ fn unlisted(root: &Path, why: &str) -> Diagnostic {
 /// All of them, newest first. One that cannot be read is named by its file. Errors: they cannot be listed.
 pub(crate) fn list(root: &Path) -> Result<Vec<Kept>, Diagnostic> {
     let one = |file: PathBuf| match stored(&file) {
-        Ok(s) => Kept { file, name: s.name, last: s.last, at: s.at, path: s.path },
+        // a file that is gone has no state of it
+        Ok(s) => Kept { file, name: s.name, last: s.last, at: s.at, path: s.path.filter(|path| path.exists()) },
         Err(why) => {
             Kept { name: file.display().to_string(), last: Some(Title::Said(why.message)), at: 0, path: None, file }
         }

@@ -1,11 +1,11 @@
 //! Small widgets that several views share.
 //!
 //! Invariant: every input has an accessible name; an invalid text stays in its field with its error below, and the
-//! document keeps its last valid value. Must not know the state.
+//! document keeps its last valid value; what is typed for one document reaches no other. Must not know the state.
 
 use super::action::Actions;
 use super::command::Command;
-use super::fields::drag_of;
+use super::fields::{self, drag_of};
 use super::hints::words;
 use super::language::{say, words as spoken};
 use super::theme;
@@ -13,6 +13,26 @@ pub(super) use crate::base::words::{grouped, percent, time as milliseconds};
 use crate::base::{Diagnostic, diagnostic::Severity};
 use crate::words::Words;
 use egui::{Id, Response, RichText, TextEdit, Ui};
+
+fn typing() -> Id {
+    id("document that is typed for")
+}
+
+/// To be called before a frame is drawn: from now on what is typed is for this document.
+pub(super) fn type_for(ctx: &egui::Context, document: [u64; 2]) {
+    ctx.data_mut(|d| d.insert_temp(typing(), document));
+    fields::begin(ctx);
+}
+
+/// An id of what is typed, for the document in work and no other.
+pub(super) fn typed_id(ui: &Ui, what: (&str, &str)) -> Id {
+    ui.make_persistent_id((what, document(ui.ctx())))
+}
+
+/// The document that is typed for.
+pub(super) fn document(ctx: &egui::Context) -> [u64; 2] {
+    ctx.data(|d| d.get_temp(typing())).unwrap_or_default()
+}
 
 /// A text being typed.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +45,7 @@ struct Draft {
 /// A field over a value that has a text form. Gives the text whenever it was changed; while it does not parse, the field
 /// keeps it. The value shown follows the document as soon as the document changes otherwise.
 pub(super) fn text_field(ui: &mut Ui, name: &str, value: &str, width: f32) -> (Response, Option<String>) {
-    let id = ui.make_persistent_id(("draft", name));
+    let id = typed_id(ui, ("draft", name));
     let mut draft = ui
         .data(|d| d.get_temp::<Draft>(id))
         .filter(|d| d.from == value)
@@ -43,7 +63,7 @@ pub(super) fn text_field(ui: &mut Ui, name: &str, value: &str, width: f32) -> (R
 
 /// Marks this text as the field's text for the document's value, so that typing continues undisturbed.
 pub(super) fn text_field_took(ui: &Ui, name: &str, value: &str) {
-    let id = ui.make_persistent_id(("draft", name));
+    let id = typed_id(ui, ("draft", name));
     ui.data_mut(|d| {
         if let Some(mut draft) = d.get_temp::<Draft>(id) {
             draft.from = value.to_string();
@@ -71,7 +91,7 @@ pub(super) fn parsed_field<T>(
     parse: impl Fn(&str) -> Result<(T, String), Diagnostic>,
 ) -> Option<T> {
     let (response, changed) = text_field(ui, name, value, width);
-    let id = ui.make_persistent_id(("draft", name));
+    let id = typed_id(ui, ("draft", name));
     let shown = ui.data(|d| d.get_temp::<Draft>(id)).map(|d| d.text).unwrap_or_default();
     let parsed = parse(&shown);
     if let Err(why) = &parsed {
@@ -90,6 +110,14 @@ pub(super) fn parsed_field<T>(
 pub(super) fn way_out(said: &Words, why: &Diagnostic) -> Option<String> {
     let hint = why.hint.as_deref().map(words);
     said.way_out(&why.code, hint.as_deref())
+}
+
+/// All of a diagnostic, line by line: what it is about and the way out in a language, then the English message and way out.
+pub(super) fn lines(said: &Words, why: &Diagnostic) -> Vec<String> {
+    let hint = why.hint.as_deref().map(words);
+    let (way_out, english) = said.ways_out(&why.code, hint.as_deref());
+    let sentence = said.refusal(&why.code).map(String::from);
+    [sentence, way_out, Some(why.message.to_string()), english.map(String::from)].into_iter().flatten().collect()
 }
 
 /// The English way out of a diagnostic where [`refusal`] has not said all of it: in English, or where its names and figures would be lost.

@@ -220,16 +220,17 @@ pub fn estimate(
         return None;
     }
     let flop = dense_flop(problem) * backends as f64 * f64::from(passes);
-    Some(Duration::from_secs_f64((flop / (RATE * threads.max(1) as f64)).min(1e9)))
+    Some(Duration::from_secs_f64((flop / (RATE * threads.max(1) as f64)).min(1e15)))
 }
 
-/// `40 s`, `3 min`, `2 h`, `4 days`.
+/// `40 s`, `3 min`, `2 h`, `4 days`, `more than ten years`.
 pub fn about(time: Duration) -> String {
     match time.as_secs_f64() {
         s if s < 100.0 => format!("{:.0} s", s.max(1.0)),
         s if s < 6000.0 => format!("{:.0} min", s / 60.0),
         s if s < 172_800.0 => format!("{:.0} h", s / 3600.0),
-        s => format!("{:.0} days", s / 86_400.0),
+        s if s < 3.2e8 => format!("{:.0} days", s / 86_400.0),
+        _ => "more than ten years".into(),
     }
 }
 

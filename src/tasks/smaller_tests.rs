@@ -95,10 +95,12 @@ fn a_default_of_code_is_a_window_as_one_that_was_set() {
 
 #[test]
 fn times_are_told_in_a_few_digits() {
-    let words = [0.2, 40.0, 200.0, 8000.0, 400_000.0].map(|s| about(Duration::from_secs_f64(s)));
-    assert_eq!(words, ["1 s", "40 s", "3 min", "2 h", "5 days"]);
+    let words = [0.2, 40.0, 200.0, 8000.0, 400_000.0, 2e11].map(|s| about(Duration::from_secs_f64(s)));
+    assert_eq!(words, ["1 s", "40 s", "3 min", "2 h", "5 days", "more than ten years"]);
     let spec = ProblemSpec::plain(1, (1, 1), (1000, 1000), 50);
     let time = estimate(&spec, Device::Cpu, 2, 10, 2).unwrap();
     assert!((time.as_secs_f64() - 0.1).abs() < 1e-9, "{time:?}");
     assert_eq!(estimate(&spec, Device::Cuda(0), 2, 10, 2), None);
+    let endless = ProblemSpec::plain(1, (1, 1), (1_000_000_000, 1_000_000_000), 64);
+    assert_eq!(about(estimate(&endless, Device::Cpu, 2, 10, 2).unwrap()), "more than ten years");
 }

@@ -30,6 +30,7 @@ pub fn told(said: &'static Words, title: &Title) -> String {
         Title::Code => "step-code",
         Title::Paint => "step-paint",
         Title::Erase => "step-erase",
+        Title::Take => "step-take",
         Title::Nothing => "step-nothing",
     };
     said.text(id).into()
@@ -131,6 +132,7 @@ mod tests {
             Title::Code,
             Title::Paint,
             Title::Erase,
+            Title::Take,
             Title::Nothing,
         ];
         for title in named.into_iter().chain(others) {

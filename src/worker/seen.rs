@@ -24,6 +24,11 @@ impl Seen {
         Seen { bytes: bytes.len() as u64, hash: blake3::hash(bytes).to_hex().to_string() }
     }
 
+    /// Of a file that is known to be gone: no content is this.
+    pub fn gone() -> Seen {
+        Seen { bytes: 0, hash: String::new() }
+    }
+
     /// Of a file as it is now; None: there is none. Errors: it cannot be read.
     pub fn at(path: &Path) -> Result<Option<Seen>, Diagnostic> {
         match std::fs::metadata(path) {
@@ -67,5 +72,11 @@ mod tests {
         let third = save_over(&path, b"mine at last", Some(&second)).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(save_over(&path, b"mine at last", Some(&third)), Ok(third));
+        // what stands where a file was known to be gone is another program's, also where it is empty
+        std::fs::write(&path, "").unwrap();
+        let refused = save_over(&path, b"mine", Some(&Seen::gone())).unwrap_err();
+        assert_eq!(refused.code, CHANGED_OUTSIDE);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(save_over(&path, b"mine", Some(&Seen::gone())), Ok(Seen::of(b"mine")));
     }
 }

@@ -44,6 +44,18 @@ outside-keep = Keep mine
 outside-show = Show the difference
     .tip = Shows the lines that differ.
 outside-changed = { $name } was changed by another program.
+outside-gone = { $name } is gone: it was deleted or moved, or its disk was removed.
+outside-again = Save it again
+    .tip = Writes this document to the same place.
+outside-unsaved = Keep it unsaved
+    .tip = The document stays open, and counts as unsaved until you save it.
+
+## Closing while unsaved documents cannot be kept
+leave-title = Unsaved documents would be lost
+leave-words = These documents are not saved, cannot be kept for the next start, and would be lost: { $names }.
+leave-save = Saves the open document in a file; then close the window again.
+leave-anyway = Quit anyway
+    .tip = Closes the window; what is not saved is lost.
 
 ## Installing NVRTC
 fetch-title = Fetch NVRTC?

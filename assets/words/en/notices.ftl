@@ -6,8 +6,10 @@ done-length = { $n } tokens, the length of { $name }.
 done-lengths = { $q } x { $kv } tokens, from line { $line } of the code.
 done-added = { $path } was added to { $name } as a layer; Undo removes it.
 done-stays = { $path } stays as it is until you save.
+done-stays-gone = { $path } is not written again until you save.
 failed-read = { $path } could not be read
 done-read-again = Read { $path } again. Undo restores what was here.
+done-beyond = There is no cell ({ $wanted }): the nearest, ({ $shown }), is shown.
 done-connected = Connected to { $host }.
 done-cancelled = The run was cancelled.
 done-begins-painted = The mask now keeps only what is painted; Undo restores all cells.
@@ -77,6 +79,7 @@ step-change = Change { $name }
 step-code = Edit code
 step-paint = Paint
 step-erase = Erase
+step-take = Take a proposal
 step-nothing = Nothing
 
 ## A race over lengths

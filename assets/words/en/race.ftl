@@ -6,6 +6,7 @@ card-costs-than = than { $base }; { $rest }
 card-costs-forward = { $backend }: { $words }, forward pass
 card-costs-less = { $ratio }x less than every cell; not timed yet
 card-costs-same = the same arithmetic as without a mask; not timed yet
+card-costs-nothing = no cell is kept: nothing is computed
 card-costs-arithmetic = Arithmetic of the computed blocks. A race shows the time.
 card-costs-arithmetic-is = Arithmetic of the computed blocks: { $flop }.
 card-costs-about = { $card }: about { $time }, { $basis }
@@ -17,6 +18,7 @@ race-who = Who races: { $names }
 race-inputs = Inputs
 race-copy-picture = Picture of the smaller copy
 race-copy-shares = keeps { $kept } of its cells; the whole design keeps { $whole }
+race-copy-shares-then = kept { $kept } of its cells; the whole design kept { $whole } when it was raced
 race-whole-takes = The whole design takes about { $time } (estimate: { $n ->
     [one] 1 thread
    *[other] { $n } threads

@@ -44,6 +44,18 @@ outside-keep = Conservar el mío
 outside-show = Mostrar la diferencia
     .tip = Muestra las líneas que difieren.
 outside-changed = Otro programa cambió { $name }.
+outside-gone = { $name } ya no está: se borró o se movió, o se retiró su disco.
+outside-again = Guardarlo de nuevo
+    .tip = Escribe este documento en el mismo lugar.
+outside-unsaved = Mantenerlo sin guardar
+    .tip = El documento sigue abierto y cuenta como no guardado hasta que lo guarde.
+
+## Cerrar cuando los documentos sin guardar no se pueden conservar
+leave-title = Se perderían documentos sin guardar
+leave-words = Estos documentos no están guardados, no se pueden conservar para el próximo inicio y se perderían: { $names }.
+leave-save = Guarda el documento abierto en un archivo; después vuelva a cerrar la ventana.
+leave-anyway = Salir de todos modos
+    .tip = Cierra la ventana; lo que no está guardado se pierde.
 
 ## Instalar NVRTC
 fetch-title = ¿Obtener NVRTC?

@@ -6,8 +6,10 @@ done-length = { $n } tokens, la longitud de { $name }.
 done-lengths = { $q } x { $kv } tokens, de la línea { $line } del código.
 done-added = { $path } se añadió a { $name } como capa; Deshacer la quita.
 done-stays = { $path } queda como está hasta que guarde.
+done-stays-gone = { $path } no se vuelve a escribir hasta que guarde.
 failed-read = No se pudo leer { $path }
 done-read-again = { $path } se leyó de nuevo. Deshacer recupera lo que había.
+done-beyond = No hay ninguna celda ({ $wanted }): se muestra la más cercana, ({ $shown }).
 done-connected = Conectado a { $host }.
 done-cancelled = La ejecución se canceló.
 done-begins-painted = La máscara ahora conserva solo lo pintado; Deshacer recupera todas las celdas.
@@ -77,6 +79,7 @@ step-change = Cambiar { $name }
 step-code = Editar código
 step-paint = Pintar
 step-erase = Borrar
+step-take = Tomar una propuesta
 step-nothing = Nada
 
 ## Una carrera por longitudes

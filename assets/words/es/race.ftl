@@ -6,6 +6,7 @@ card-costs-than = que { $base }; { $rest }
 card-costs-forward = { $backend }: { $words }, pasada hacia delante
 card-costs-less = { $ratio }x menos que todas las celdas; sin medir todavía
 card-costs-same = la misma aritmética que sin máscara; sin medir todavía
+card-costs-nothing = no se conserva ninguna celda: no se calcula nada
 card-costs-arithmetic = Aritmética de los bloques calculados. Una carrera muestra el tiempo.
 card-costs-arithmetic-is = Aritmética de los bloques calculados: { $flop }.
 card-costs-about = { $card }: unos { $time }, { $basis }
@@ -17,6 +18,7 @@ race-who = Quién corre: { $names }
 race-inputs = Entradas
 race-copy-picture = Imagen de la copia más pequeña
 race-copy-shares = conserva { $kept } de sus celdas; el diseño entero conserva { $whole }
+race-copy-shares-then = conservaba { $kept } de sus celdas; el diseño entero conservaba { $whole } cuando se hizo la carrera
 race-whole-takes = El diseño entero tarda unos { $time } (estimación: { $n ->
     [one] 1 hilo
    *[other] { $n } hilos

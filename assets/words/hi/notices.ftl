@@ -6,8 +6,10 @@ done-length = { $n } टोकन, { $name } की लंबाई।
 done-lengths = { $q } x { $kv } टोकन, कोड की पंक्ति { $line } से।
 done-added = { $path } को { $name } में लेयर के रूप में जोड़ा गया; “पूर्ववत् करें” हटाता है।
 done-stays = जब तक आप न सहेजें, { $path } वैसी ही रहेगी।
+done-stays-gone = जब तक आप न सहेजें, { $path } फिर से नहीं लिखी जाएगी।
 failed-read = { $path } पढ़ी नहीं जा सकी
 done-read-again = { $path } फिर पढ़ी गई। “पूर्ववत् करें” पहले का लौटाता है।
+done-beyond = सेल ({ $wanted }) नहीं है: सबसे पास की ({ $shown }) दिखाई गई है।
 done-connected = { $host } से जुड़ा।
 done-cancelled = रन रद्द किया गया।
 done-begins-painted = मास्क अब केवल पेंट किया हुआ रखता है; “पूर्ववत् करें” सभी सेल लौटाता है।
@@ -77,6 +79,7 @@ step-change = { $name } बदलना
 step-code = कोड बदलना
 step-paint = पेंट करना
 step-erase = मिटाना
+step-take = एक सुझाव अपनाना
 step-nothing = कुछ नहीं
 
 ## लंबाइयों पर रेस

@@ -6,6 +6,7 @@ card-costs-than = { $base } से; { $rest }
 card-costs-forward = { $backend }: { $words }, forward pass
 card-costs-less = हर सेल की गणना से { $ratio } गुना कम; समय अभी नहीं मापा गया
 card-costs-same = बिना मास्क जितनी ही गणना; समय अभी नहीं मापा गया
+card-costs-nothing = कोई सेल नहीं रखा गया: कुछ गणना नहीं होती
 card-costs-arithmetic = गणना किए जाने वाले ब्लॉक का काम। समय रेस दिखाती है।
 card-costs-arithmetic-is = गणना किए जाने वाले ब्लॉक का काम: { $flop }।
 card-costs-about = { $card }: लगभग { $time }, { $basis }
@@ -17,6 +18,7 @@ race-who = रेस में कौन: { $names }
 race-inputs = इनपुट
 race-copy-picture = छोटी प्रति का चित्र
 race-copy-shares = अपनी { $kept } सेल रखती है; पूरा डिज़ाइन { $whole } रखता है
+race-copy-shares-then = अपनी { $kept } सेल रखती थी; रेस के समय पूरा डिज़ाइन { $whole } रखता था
 race-whole-takes = पूरे डिज़ाइन में लगभग { $time } लगते हैं (अनुमान: 20 GFLOP/s वाले { $n ->
     [one] { $n } थ्रेड
    *[other] { $n } थ्रेड

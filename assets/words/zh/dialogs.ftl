@@ -44,6 +44,18 @@ outside-keep = 保留我的
 outside-show = 显示差异
     .tip = 显示不同的行。
 outside-changed = { $name } 被其他程序更改。
+outside-gone = { $name } 已不在原处：它被删除或移动，或者所在磁盘被移除。
+outside-again = 重新保存
+    .tip = 把这个文档写回原来的位置。
+outside-unsaved = 保持未保存
+    .tip = 文档保持打开，并在您保存之前算作未保存。
+
+## 未保存的文档无法保留时关闭窗口
+leave-title = 未保存的文档将会丢失
+leave-words = 这些文档没有保存，也无法为下次启动保留，将会丢失：{ $names }。
+leave-save = 把打开的文档保存到文件；然后再次关闭窗口。
+leave-anyway = 仍然退出
+    .tip = 关闭窗口；没有保存的内容会丢失。
 
 ## 安装 NVRTC
 fetch-title = 获取 NVRTC？

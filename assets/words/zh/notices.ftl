@@ -6,8 +6,10 @@ done-length = { $n } 个 token，即 { $name } 的长度。
 done-lengths = { $q } x { $kv } 个 token，来自代码第 { $line } 行。
 done-added = { $path } 已作为图层添加到 { $name }；撤销可移除。
 done-stays = { $path } 保持原样，直到您保存。
+done-stays-gone = 在您保存之前，不会再写入 { $path }。
 failed-read = 无法读取 { $path }
 done-read-again = 已重新读取 { $path }。撤销可恢复之前的内容。
+done-beyond = 没有单元格（{ $wanted }）：显示最近的（{ $shown }）。
 done-connected = 已连接到 { $host }。
 done-cancelled = 运行已取消。
 done-begins-painted = 掩码现在只保留画出的内容；撤销可恢复所有单元格。
@@ -77,6 +79,7 @@ step-change = 更改 { $name }
 step-code = 编辑代码
 step-paint = 绘制
 step-erase = 擦除
+step-take = 采用一个建议
 step-nothing = 无
 
 ## 按长度竞速

@@ -11,6 +11,7 @@ use crate::app::region::Region;
 use crate::app::state::State;
 use crate::app::workspace::Aside;
 use crate::base::BlockSize;
+use crate::base::words::grouped;
 use crate::document::edit::Edit;
 use crate::document::model::*;
 use crate::document::title::Title;
@@ -98,6 +99,12 @@ pub(super) fn event(state: &mut State, event: CanvasEvent) {
             }
         }
         CanvasEvent::Clicked(cell) => (state.focus.pinned, state.focus.is_pinned) = (cell, true),
+        CanvasEvent::Beyond { wanted, shown } => {
+            let words = |[q, kv]: [usize; 2]| format!("{}, {}", grouped(q as u128), grouped(kv as u128));
+            let [wanted, shown] = [wanted, shown].map(words);
+            let values = [("wanted", wanted.into()), ("shown", shown.into())];
+            state.done(state.words().with("done-beyond", &values));
+        }
         CanvasEvent::Inspected(cell) => {
             (state.focus.pinned, state.focus.is_pinned) = (cell, true);
             state.view.show_aside(Aside::Cell);

@@ -88,6 +88,7 @@ fn park(state: &mut State, next: Parked, place: impl FnOnce(&mut Vec<Parked>, Pa
         trainer: state.trainer.take(),
         export: std::mem::take(&mut state.export),
         focus: std::mem::take(&mut state.focus),
+        race: state.session.race.as_ref().map(|race| race.id),
     };
     let mut tabs = std::mem::take(&mut state.parked);
     let at = place(&mut tabs, mine);
@@ -112,4 +113,5 @@ fn take(state: &mut State, next: Parked) {
     state.focus = Focus { tool, drawing: false, stroke: None, hovered: None, ..next.focus };
     state.focus.layer = state.focus.layer.or(state.document.layers.first().map(|l| l.id));
     replaced(state);
+    state.session.races.prefer(next.race);
 }

@@ -279,9 +279,11 @@ pub(super) fn open_run(state: &mut State, path: PathBuf, run: RunFile) {
         file: Some((path.clone(), Box::new(run.clone()))),
     });
     state.view.show(Workspace::Race);
+    let (axes, settings) = (&run.document.axes, &run.document.settings);
+    let sizes = smaller::told(state.words(), settings.batch, [axes.q.len(), axes.kv().len()], settings.heads);
     let what = match &run.copy_of {
-        Some(_) => state.words().with("done-run-copy", &[("sizes", smaller::sizes(&run.document).into())]),
-        None => smaller::sizes(&run.document),
+        Some(_) => state.words().with("done-run-copy", &[("sizes", sizes.into())]),
+        None => sizes,
     };
     let figures =
         [("path", path.display().to_string().into()), ("name", (&*run.whole().name).into()), ("what", what.into())];

@@ -156,6 +156,7 @@ pub(super) fn request_numbers(state: &mut State, race: u64, request: MapRequest)
 /// Compiles a kernel without running it.
 pub(super) fn compile(state: &mut State, backend: BackendName, arch: Option<String>) {
     state.view.show(Workspace::Code);
+    state.compiles += 1;
     let Some(built) = state.session.built.clone() else { return };
     match &built.problem {
         Ok(problem) => {

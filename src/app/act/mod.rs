@@ -38,6 +38,7 @@ use crate::document::library;
 use crate::document::model::{Axes, Axis, Document};
 use crate::document::pasted::OwnSizes;
 use crate::document::resize;
+use crate::document::title::Title;
 
 /// Size of everything on a projector.
 const PRESENT: f32 = 1.46;
@@ -47,10 +48,19 @@ pub(super) fn act(state: &mut State, action: Action) {
     state.trail.follow(&action);
     match action {
         Action::Command(command) => run_command(state, command),
+        // a question about what was typed comes first
+        Action::Afterwards(_) if state.dialog.is_some() => {}
+        Action::Afterwards(command) => run_command(state, command),
         // another document never keeps this one's file
         Action::Edit(Edit::Replace(document)) => replace_document(state, *document),
         Action::Edit(edit) => {
             state.edit(layers::mended(&state.document, edit));
+        }
+        Action::TakeProposal(edit) => {
+            state.history.pointer_down();
+            state.history.name_gesture(Title::Take);
+            state.edit(edit);
+            state.history.pointer_up();
         }
         Action::SetAxes(axes) => set_axes(state, axes),
         Action::TakeSizes(sizes) => take_sizes(state, &sizes),
@@ -90,6 +100,7 @@ pub(super) fn act(state: &mut State, action: Action) {
         Action::OpenPreset(name) => open_preset(state, &name),
         Action::Open(path) => state.session.errands.open(&path, false),
         Action::OpenConfig(path) => state.session.errands.open(&path, true),
+        Action::QuitAnyway => (state.quit, state.leaves) = (true, true),
         Action::SaveTo(path) => files::save_to(state, path),
         Action::Outside(choice) => outside::choose(state, choice),
         Action::SaveRunTo(path) => files::save_run_to(state, path),
@@ -458,6 +469,7 @@ pub(super) fn replace_document(state: &mut State, document: Document) {
     (state.config, state.trainer) = (None, None);
     state.first_steps = false;
     (state.saved, state.begun) = (state.revision, state.revision);
+    state.focus.opened += 1;
     state.focus.layer = state.document.layers.first().map(|l| l.id);
     // the first click on a document that was just opened draws nothing
     (state.focus.tool, state.focus.is_pinned, state.focus.picked) = (Tool::Pan, false, None);
@@ -495,7 +507,12 @@ fn replaced(state: &mut State) {
 
 /// Stores unsaved work, and reports it.
 fn keep_unsaved(state: &mut State) {
-    if set_aside(state).is_some() {
+    if !state.is_dirty() && !is_preset(&state.document) {
+        // its file may have been deleted a moment ago
+        if let Some(path) = state.path.as_deref() {
+            state.recovery.set_aside_if_gone(&state.document, state.history.undo_title(), path);
+        }
+    } else if set_aside(state).is_some() {
         let name = state.document.name.clone();
         let command = Command::Unsaved.named(state.words());
         state.done(state.words().with("done-unsaved", &[("name", name.into()), ("command", command.into())]));

@@ -1,11 +1,13 @@
-//! The document's own file was changed by another program: the user chooses what becomes of both.
+//! The document's own file was changed or deleted by another program: the user chooses what becomes of both.
 //!
 //! Invariant: neither the file nor the document is lost by any choice: work that a reload replaces stays among the unsaved
-//! documents, and a file that is kept out is only written by the next save. Must not know how the choices are shown.
+//! documents, a file that is kept out is only written by the next save, and a document whose file is gone is unsaved. Must not know
+//! how the choices are shown.
 
 use crate::app::action::FileChoice;
 use crate::app::drafts::Dialog;
-use crate::app::state::{NEVER, State};
+use crate::app::errands::Now;
+use crate::app::state::{NEVER, Outside, State};
 use crate::base::Diagnostic;
 use crate::document::edit::Edit;
 use crate::document::file;
@@ -14,11 +16,25 @@ use crate::worker::seen::Seen;
 use std::path::Path;
 
 /// What the file holds now.
-pub(super) fn looked(state: &mut State, path: &Path, now: Option<Seen>) {
-    if state.path.as_deref() == Some(path) {
-        let known = state.seen.is_some();
-        state.outside = now.filter(|now| known && state.seen.as_ref() != Some(now));
+pub(super) fn looked(state: &mut State, path: &Path, now: Now) {
+    if state.path.as_deref() != Some(path) {
+        return;
     }
+    let Some(seen) = state.seen.clone() else {
+        state.outside = None;
+        return;
+    };
+    state.outside = match now {
+        // nothing is said of what nobody can read
+        Now::Unknown => return,
+        Now::Gone => (seen != Seen::gone()).then_some(Outside::Gone),
+        // it is back, and holds this very document
+        Now::Holds(now) if state.is_home(Some(&now)) => {
+            (state.seen, state.saved) = (Some(now), state.revision);
+            None
+        }
+        Now::Holds(now) => (now != seen).then_some(Outside::Changed(now)),
+    };
 }
 
 /// Carries a choice out.
@@ -30,9 +46,13 @@ pub(super) fn choose(state: &mut State, choice: FileChoice) {
         FileChoice::KeepMine => {
             let Some(outside) = state.outside.take() else { return };
             // the next save may write over this content, and over no later one
-            (state.seen, state.saved) = (Some(outside), NEVER);
+            let (seen, said) = match outside {
+                Outside::Changed(seen) => (seen, "done-stays"),
+                Outside::Gone => (Seen::gone(), "done-stays-gone"),
+            };
+            (state.seen, state.saved) = (Some(seen), NEVER);
             state.dialog = None;
-            state.done(state.words().with("done-stays", &[("path", path.display().to_string().into())]));
+            state.done(state.words().with(said, &[("path", path.display().to_string().into())]));
         }
     }
 }

@@ -34,7 +34,7 @@ fn turn(state: &mut State, way: Way, how: &'static str) {
 
 /// What came back by undo or redo is no change where it is a preset as it was opened, or what the file holds.
 fn came_back(state: &mut State, replaced: bool) {
-    if state.is_home() {
+    if state.is_home(state.seen.as_ref()) {
         state.saved = state.revision;
     }
     if state.path.is_none() && is_preset(&state.document) {

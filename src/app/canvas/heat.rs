@@ -160,10 +160,9 @@ impl HeatMap {
         self.log = log;
         self.refresh(ui, data, palette);
         let Some(texture) = &self.texture else { return };
-        let tokens = |range: [usize; 2]| range.map(|token| token as f64);
+        let Some((rect, part)) = visible(map, data.q, data.kv) else { return };
         let mut mesh = Mesh::with_texture(texture.id());
-        let whole = Rect::from_min_max(pos2(0.0, 0.0), pos2(1.0, 1.0));
-        mesh.add_rect_with_uv(map.rect_of(tokens(data.q), tokens(data.kv)), whole, Color32::WHITE);
+        mesh.add_rect_with_uv(rect, part, Color32::WHITE);
         painter.add(mesh);
     }
 
@@ -412,6 +411,20 @@ fn color(value: f32, log: bool, ramp: Ramp, table: &[Color32], palette: &Palette
     table[(ramp.position(value) * (SHADES - 1) as f32).round() as usize]
 }
 
+/// Where a picture of these tokens is visible, and which part of its texture stands there: both are cut at the canvas alike,
+/// because f32 does not reach far beyond it. None outside of it.
+fn visible(map: &ScreenFromWorld, q: [usize; 2], kv: [usize; 2]) -> Option<(Rect, Rect)> {
+    let ([q0, kv0], [q1, kv1]) = (map.world(map.rect.min), map.world(map.rect.max));
+    let cut = |range: [usize; 2], seen: [f64; 2]| {
+        let [first, end] = range.map(|token| token as f64);
+        let (from, to) = (first.max(seen[0]), end.min(seen[1]));
+        let share = |token: f64| ((token - first) / (end - first)) as f32;
+        (from < to).then(|| ([from, to], [share(from), share(to)]))
+    };
+    let ((rows, v), (columns, u)) = (cut(q, [q0, q1])?, cut(kv, [kv0, kv1])?);
+    Some((map.rect_of(rows, columns), Rect::from_min_max(pos2(u[0], v[0]), pos2(u[1], v[1]))))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -460,6 +473,29 @@ mod tests {
         assert_eq!(image.pixels[1500], ramp.at(0.0), "a kept cell that comes to zero is not masked");
         let even = linear_ramp(&data(1, 3, &[-1.0, 0.0, 9.0])).unwrap();
         assert_eq!((even.lo, even.hi), (-1.0, 9.0), "scores keep their whole range");
+    }
+
+    #[test]
+    fn a_picture_lies_on_its_cells_however_near_one_is() {
+        let lengths = Lengths { q_len: 512, kv_len: 512 };
+        let canvas = Rect::from_min_size(pos2(40.0, 30.0), vec2(900.0, 600.0));
+        for reach in [512.0, 64.0, 8.0] {
+            let mut view = View::default();
+            view.show_range([300.0, 300.0 + reach], [120.0, 120.0 + reach], canvas, lengths);
+            let map = view.screen_from_world(canvas, lengths);
+            let (rect, part) = visible(&map, [0, 512], [0, 512]).expect("a part");
+            for token in [301.0, 303.5, 307.0] {
+                let at = map.pos(token, token - 180.0);
+                let place = (at - rect.min) / rect.size();
+                let texel = part.min + place * part.size();
+                let expected = vec2((token - 180.0) as f32, token as f32) / 512.0;
+                assert!((texel.to_vec2() - expected).length() < 1e-4, "{reach}: {texel:?} {expected:?}");
+            }
+        }
+        let mut view = View::default();
+        view.show_range([300.0, 308.0], [120.0, 128.0], canvas, lengths);
+        let map = view.screen_from_world(canvas, lengths);
+        assert_eq!(visible(&map, [0, 100], [0, 512]), None);
     }
 
     #[test]

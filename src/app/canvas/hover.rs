@@ -131,6 +131,8 @@ pub(super) fn keeps(of: &Mod, cell: &Cell) -> bool {
 pub(super) fn decided_by<'a>(layers: &[SceneLayer<'a>], keeps: impl Fn(&Mod) -> bool) -> Option<SceneLayer<'a>> {
     let (bottom, above) = layers.split_first()?;
     let (mut kept, mut by) = (keeps(bottom.mask) != (bottom.combine == Combine::AndNot), *bottom);
+    let begun = kept;
+    let mut changed = false;
     for layer in above {
         let now = match layer.combine {
             Combine::And => kept && keeps(layer.mask),
@@ -138,10 +140,12 @@ pub(super) fn decided_by<'a>(layers: &[SceneLayer<'a>], keeps: impl Fn(&Mod) -> 
             Combine::AndNot => kept && !keeps(layer.mask),
         };
         if now != kept {
-            (kept, by) = (now, *layer);
+            (kept, by, changed) = (now, *layer, true);
         }
     }
-    Some(by)
+    // where others could have kept it, it is no single layer that does not
+    let asked = bottom.combine != Combine::AndNot && above.iter().any(|layer| layer.combine == Combine::Or);
+    (begun || changed || !asked).then_some(by)
 }
 
 #[cfg(test)]
@@ -167,6 +171,9 @@ mod tests {
         );
         let far = [layer("causal", Combine::AndNot, causal), layer("window", Combine::Or, window)];
         assert_eq!((by(&far, 5, 5), by(&far, 9, 1), by(&far, 1, 9)), (Some("window"), Some("causal"), Some("causal")));
+        // kept by none of two
+        let either = [layer("causal", Combine::And, causal), layer("window", Combine::Or, window)];
+        assert_eq!((by(&either, 1, 9), by(&either, 9, 1)), (None, Some("causal")));
         assert_eq!(by(&[], 1, 1), None);
     }
 

@@ -12,6 +12,9 @@ use crate::base::Provenance;
 use egui::text::{LayoutJob, TextWrapping};
 use egui::{FontId, Rect, Ui, pos2, vec2};
 
+/// Points that the colour of masked cells takes beside a scale, in words of any language.
+const BESIDE: f32 = 90.0;
+
 impl Canvas {
     /// Draws as much of the legend as there is room for, from the right: what a colour's number is before all else.
     pub(super) fn legend(&self, ui: &Ui, rect: Rect, map: &ScreenFromWorld, scene: &Scene<'_>, source: &Source) {
@@ -54,8 +57,18 @@ impl Canvas {
             put_or_cut(said.text("legend-masked"), &[palette.empty], false);
         }
         if let (Some(data), Some((ends, bar))) = (numbers, self.heat.scale(said)) {
-            let figures = [("title", data.title(said).into()), ("ends", ends.into())];
-            put_or_cut(&said.with("legend-numbers", &figures), &bar, true);
+            let title = data.title(said);
+            let whole =
+                said.with("legend-numbers", &[("title", title.as_str().into()), ("ends", ends.as_str().into())]);
+            let room = rect.width() - 3.0 * bar.len() as f32 - BESIDE;
+            let galley = painter.layout_no_wrap(whole.clone(), FontId::proportional(11.0), palette.empty);
+            if galley.size().x <= room {
+                put_or_cut(&whole, &bar, true);
+            } else {
+                // the ends are never cut; what they are of stands before them
+                put_or_cut(&ends, &bar, false);
+                put_or_cut(&title, &[], true);
+            }
         }
         if let Some(span) = source.known_span().filter(|_| scene.picture == Picture::Bias) {
             let ramp = span.ramp;

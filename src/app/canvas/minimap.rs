@@ -14,10 +14,12 @@ use egui::{Color32, CursorIcon, FontId, Painter, Rect, Sense, StrokeKind, Ui, po
 
 /// Side of the minimap, in points.
 const SIDE: f32 = 128.0;
-/// Height of the strip, in points.
-pub(super) const STRIP: f32 = 86.0;
-/// Side of a thumbnail, in points.
-const THUMB: f32 = 60.0;
+/// Height of the strip where there is room, and where there is little, in points.
+const STRIP: [f32; 2] = [86.0, 44.0];
+/// Height below a thumbnail, for its number and the scroll bar, in points.
+const BELOW: f32 = 18.0;
+/// Height of a thumbnail's number, in points.
+const NUMBER: f32 = 13.0;
 /// Most heads or batch entries shown in the strip.
 const MOST: usize = 128;
 
@@ -33,6 +35,11 @@ fn fitted(square: Rect, lengths: Lengths) -> Rect {
     let least = 2.0;
     let side = square.width() / q.max(kv);
     Rect::from_center_size(square.center(), vec2((kv * side).max(least), (q * side).max(least)))
+}
+
+/// Height of the strip below a canvas, of the height that both have: the mask keeps four fifths of it if it can.
+pub(super) fn strip_height(all: f32) -> f32 {
+    (all / 5.0).clamp(STRIP[1], STRIP[0])
 }
 
 /// Height that the minimap takes in the lower right corner; nothing where there is none.
@@ -134,17 +141,18 @@ impl Strip {
     ) -> Option<CanvasEvent> {
         let mut clicked = None;
         let (lengths, chosen) = (scene.lengths, [scene.b, scene.h]);
+        let thumb = ui.max_rect().height() - BELOW;
         let by_head = self.groups.iter().any(|g| g[1] != self.groups[0][1]);
         egui::ScrollArea::horizontal().id_salt("thumbnails").auto_shrink([false, true]).show(ui, |ui| {
             ui.horizontal(|ui| {
                 for (group, key) in self.groups.iter().zip(keys) {
                     let (id, n) = if by_head { ("canvas-head", group[1]) } else { ("canvas-batch", group[0]) };
                     let name = scene.said.with(id, &[("n", n.into())]);
-                    let (rect, response) = ui.allocate_exact_size(vec2(THUMB, THUMB + 13.0), Sense::click());
+                    let (rect, response) = ui.allocate_exact_size(vec2(thumb, thumb + NUMBER), Sense::click());
                     if !ui.is_rect_visible(rect) {
                         continue;
                     }
-                    let square = Rect::from_min_size(rect.min, vec2(THUMB, THUMB));
+                    let square = Rect::from_min_size(rect.min, vec2(thumb, thumb));
                     paint(ui.painter(), tiles, key, fitted(square, lengths), lengths, palette);
                     if *group == chosen {
                         ui.painter().rect_stroke(square, 2.0, (2.0, palette.accent), StrokeKind::Outside);

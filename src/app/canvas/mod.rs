@@ -102,6 +102,13 @@ pub enum CanvasEvent {
         /// Columns.
         kv: [usize; 2],
     },
+    /// The typed cell lies beyond the mask: the nearest one is shown.
+    Beyond {
+        /// Row and column as typed.
+        wanted: [usize; 2],
+        /// Row and column of the nearest cell.
+        shown: [usize; 2],
+    },
     /// An area was selected.
     AreaSelected(Region),
     /// The selected rectangle was dragged by a handle (half-open, tokens).
@@ -163,6 +170,8 @@ pub struct Canvas {
     focused: bool,
     /// Whether the focus is to come here in the next one.
     takes_focus: bool,
+    /// Whether its picture is being copied: without controls.
+    alone: bool,
     /// Steps of zoom requested by commands; above zero zooms in.
     zoom_steps: i32,
     /// The cell over which the menu was opened.
@@ -208,7 +217,7 @@ impl Places {
     fn new(all: Rect, strip: bool) -> Places {
         let line = Rect::from_min_max(pos2(all.left(), (all.bottom() - LINE).max(all.top())), all.max);
         let strip = strip.then(|| {
-            let top = (line.top() - minimap::STRIP).max(all.top());
+            let top = (line.top() - minimap::strip_height(all.height())).max(all.top());
             Rect::from_min_max(pos2(all.left(), top), line.right_top())
         });
         let bottom = strip.map_or(line.top(), |s| s.top());
@@ -263,6 +272,11 @@ impl Canvas {
     /// Brings a cell to the middle in the next frame, large enough to be read.
     pub fn look_at_cell(&mut self, cell: [usize; 2]) {
         self.looks_at = Some(cell);
+    }
+
+    /// Draws no controls over the picture while it is copied.
+    pub fn set_alone(&mut self, alone: bool) {
+        self.alone = alone;
     }
 
     /// Opens the field that goes to a cell.

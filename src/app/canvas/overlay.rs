@@ -58,11 +58,12 @@ impl Canvas {
             self.view.zoom_about(STEP.powi(steps), rect.center(), rect, scene.lengths);
             ui.ctx().request_repaint();
         }
-        if let Some([q, kv]) = self.looks_at.take() {
-            let cell = [q.min(scene.lengths.q_len - 1), kv.min(scene.lengths.kv_len - 1)];
-            self.look_at(cell, map, scene);
-            events.push(CanvasEvent::Clicked(cell));
+        if let Some(wanted) = self.looks_at.take() {
+            self.go(wanted, map, scene, events);
             ui.ctx().request_repaint();
+        }
+        if self.alone {
+            return;
         }
         if rect.width() < SIZE.0 - 20.0 || rect.height() < 120.0 {
             self.going = None;
@@ -112,17 +113,18 @@ impl Canvas {
 
     fn field(&mut self, ui: &mut Ui, map: &ScreenFromWorld, scene: &Scene<'_>, events: &mut Vec<CanvasEvent>) {
         let Some(mut text) = self.going.take() else { return };
-        let response = ui.add(TextEdit::singleline(&mut text).desired_width(86.0).hint_text("q, kv"));
+        let wrong = !text.is_empty() && cell_of(&text).is_none();
+        let color = wrong.then(|| ui.visuals().error_fg_color);
+        let field = TextEdit::singleline(&mut text).desired_width(86.0).hint_text("q, kv").text_color_opt(color);
+        let response = ui.add(field);
         let response = response.accessible_name(say(ui, "canvas-go-name"));
         if text.is_empty() && !response.has_focus() && !response.lost_focus() {
             response.request_focus();
         }
         let (entered, left) = ui.input(|i| (i.key_pressed(Key::Enter), i.key_pressed(Key::Escape)));
         if response.lost_focus() && entered {
-            if let Some([q, kv]) = cell_of(&text) {
-                let cell = [q.min(scene.lengths.q_len - 1), kv.min(scene.lengths.kv_len - 1)];
-                self.look_at(cell, map, scene);
-                events.push(CanvasEvent::Clicked(cell));
+            if let Some(wanted) = cell_of(&text) {
+                self.go(wanted, map, scene, events);
                 self.takes_focus = true;
                 return;
             }
@@ -130,6 +132,16 @@ impl Canvas {
             return;
         }
         self.going = Some(text);
+    }
+
+    /// Goes to a typed cell and pins it; beyond the mask it is the nearest one, which is told.
+    fn go(&mut self, wanted: [usize; 2], map: &ScreenFromWorld, scene: &Scene<'_>, events: &mut Vec<CanvasEvent>) {
+        let shown = [wanted[0].min(scene.lengths.q_len - 1), wanted[1].min(scene.lengths.kv_len - 1)];
+        self.look_at(shown, map, scene);
+        events.push(CanvasEvent::Clicked(shown));
+        if shown != wanted {
+            events.push(CanvasEvent::Beyond { wanted, shown });
+        }
     }
 
     /// Brings a cell to the middle, large enough to be read.

@@ -260,6 +260,29 @@ fn clicks_and_hovers_name_the_cell() {
 }
 
 #[test]
+fn a_cell_beyond_the_mask_is_the_nearest_and_told() {
+    let mut harness = harness(state(Some(examples::causal()), "text 128"));
+    settle(&mut harness);
+    harness.state_mut().canvas.go_to();
+    harness.step();
+    harness.step();
+    harness.event(Event::Text("999, 3".into()));
+    harness.step();
+    harness.key_press(Key::Enter);
+    harness.step();
+    let [wanted, shown] = [[999, 3], [127, 3]];
+    assert!(harness.state().events.contains(&CanvasEvent::Beyond { wanted, shown }), "{:?}", harness.state().events);
+    harness.state_mut().events.clear();
+    // the palette goes there by itself
+    harness.state_mut().canvas.look_at_cell([5, 999]);
+    harness.step();
+    harness.state_mut().canvas.look_at_cell([127, 127]);
+    harness.step();
+    let beyond = harness.state().events.iter().filter(|event| matches!(event, CanvasEvent::Beyond { .. }));
+    assert_eq!(beyond.collect::<Vec<_>>(), [&CanvasEvent::Beyond { wanted: [5, 999], shown: [5, 127] }]);
+}
+
+#[test]
 fn thumbnails_appear_where_heads_differ_and_choose() {
     let mut g = examples::Builder::new();
     let h = g.graph.input(crate::ir::graph::Input::H);
@@ -272,6 +295,13 @@ fn thumbnails_appear_where_heads_differ_and_choose() {
     harness.step();
     harness.step();
     assert!(harness.state().events.contains(&CanvasEvent::Chosen { b: 0, h: 3 }));
+    let height = |harness: &Harness<'_, State>| harness.get_by_label("head 3").rect().height();
+    assert_eq!(height(&harness), 73.0);
+    // where there is little room, the room is the mask's
+    harness.set_size(vec2(400.0, 200.0));
+    harness.step();
+    harness.step();
+    assert_eq!(height(&harness), 31.0);
 }
 
 /// A mask whose every cell must be looked at.

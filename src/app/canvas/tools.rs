@@ -347,6 +347,9 @@ impl Span {
     fn band(&self, step: &Step<'_>) -> [i64; 2] {
         let distance = |at: [i64; 2]| at[0] * step.cell.q as i64 - at[1] * step.cell.kv as i64;
         let (a, b) = (distance(step.cell_of(self.from)), distance(step.cell_of(self.to)));
+        // within a cell's diagonal the tokens count: a single diagonal is hardly meant
+        let token = |[q, kv]: [f64; 2]| q.floor() as i64 - kv.floor() as i64;
+        let (a, b) = if a == b { (token(self.from), token(self.to)) } else { (a, b) };
         [a.min(b), a.max(b)]
     }
 

@@ -132,6 +132,13 @@ fn rectangles_and_bands_are_in_tokens() {
         CanvasEvent::BandDrawn { lo: 0, hi: 28 },
     ];
     assert_eq!(bench.events, expected);
+    // within one cell tokens count
+    let step = bench.step();
+    let [from, to] = [bench.map.pos(17.5, 16.5), bench.map.pos(19.5, 16.5)];
+    bench.tools.press(Tool::Band, from, &step, &mut bench.events);
+    bench.tools.drag(&[to], &step, &mut bench.events);
+    bench.tools.release(&step, &mut bench.events);
+    assert_eq!(bench.events.last(), Some(&CanvasEvent::BandDrawn { lo: 1, hi: 3 }));
 }
 
 #[test]

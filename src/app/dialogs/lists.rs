@@ -7,7 +7,7 @@ use crate::app::command::Command;
 use crate::app::language::{say, say_with};
 use crate::app::widgets::{english_way_out, refusal, severity_colour, severity_word};
 use crate::base::Diagnostic;
-use egui::{Grid, RichText, ScrollArea, Ui};
+use egui::{Grid, Label, RichText, ScrollArea, Ui};
 
 pub(super) fn failure(ui: &mut Ui, heading: &str, why: &[Diagnostic]) -> Next {
     title(ui, heading);
@@ -78,32 +78,51 @@ const CANVAS: [&str; 11] = [
 pub(super) fn shortcuts(ui: &mut Ui) -> Next {
     title(ui, say(ui, "keys-title"));
     let height = super::room(ui, 130.0).min(620.0);
-    // a small window moves it sideways, too
     let window = ui.ctx().content_rect().width();
-    let scroll = ScrollArea::new([window < 960.0, true]).max_height(height).max_width(window - 60.0);
+    let narrow = window < NARROW;
+    let scroll = ScrollArea::vertical().max_height(height).max_width(window - 60.0);
     scroll.auto_shrink([false, true]).show(ui, |ui| {
         ui.label(RichText::new(say(ui, "keys-canvas")).strong().size(15.0));
-        Grid::new("canvas keys").num_columns(2).striped(true).show(ui, |ui| {
-            for keys in CANVAS {
-                ui.monospace(say(ui, keys));
-                ui.label(say(ui, &format!("{keys}.does")));
-                ui.end_row();
-            }
+        let canvas = CANVAS.map(|keys| {
+            let does = say(ui, &format!("{keys}.does"));
+            vec![RichText::new(say(ui, keys)).monospace(), RichText::new(does)]
         });
+        rows(ui, ("canvas", "keys"), narrow, Vec::from(canvas));
         for (group, commands) in Command::groups() {
             ui.add_space(6.0);
             ui.label(RichText::new(say(ui, group)).strong().size(15.0));
-            Grid::new(("shortcuts", group)).num_columns(3).striped(true).show(ui, |ui| {
-                for command in commands {
-                    ui.label(command.text(ui.ctx()));
-                    ui.monospace(command.keys(ui.ctx()));
-                    ui.weak(command.tip(ui.ctx()));
-                    ui.end_row();
-                }
-            });
+            let row = |command: Command| {
+                let keys = RichText::new(command.keys(ui.ctx())).monospace();
+                vec![RichText::new(command.text(ui.ctx())), keys, RichText::new(command.tip(ui.ctx())).weak()]
+            };
+            let commands = commands.into_iter().map(row).collect();
+            rows(ui, ("shortcuts", group), narrow, commands);
         }
     });
     close(ui)
+}
+
+/// Below this width of the window a table has not enough room.
+const NARROW: f32 = 960.0;
+
+/// A table; where it is narrow, the last cell of each row is below the others and wrapped.
+fn rows(ui: &mut Ui, name: (&str, &str), narrow: bool, rows: Vec<Vec<RichText>>) {
+    if !narrow {
+        let columns = rows.first().map_or(0, Vec::len);
+        Grid::new(name).num_columns(columns).striped(true).show(ui, |ui| {
+            for row in rows {
+                row.into_iter().for_each(|cell| drop(ui.label(cell)));
+                ui.end_row();
+            }
+        });
+        return;
+    }
+    for mut row in rows {
+        let last = row.pop();
+        ui.horizontal_wrapped(|ui| row.into_iter().for_each(|cell| drop(ui.label(cell))));
+        last.into_iter().for_each(|words| drop(ui.add(Label::new(words).wrap())));
+        ui.add_space(4.0);
+    }
 }
 
 fn close(ui: &mut Ui) -> Next {

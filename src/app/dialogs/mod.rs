@@ -8,6 +8,7 @@ mod difference;
 mod fetch;
 mod gallery;
 mod jobs;
+mod leave;
 mod lists;
 mod palette;
 mod paste;
@@ -110,7 +111,7 @@ pub(super) fn show(ctx: &egui::Context, state: &State, mut dialog: Dialog, actio
     let beside = dialog.is_light() && modal.backdrop_response.clicked();
     match (modal.inner == Next::Close || left || beside, dialog) {
         (false, dialog) => Some(dialog),
-        (true, Dialog::Failure { behind, .. }) => behind.map(|b| *b),
+        (true, Dialog::Failure { behind, .. } | Dialog::Leave { behind, .. }) => behind.map(|b| *b),
         (true, Dialog::Connect(_)) => {
             actions.push(Action::CancelConnect);
             None
@@ -130,6 +131,7 @@ fn contents(ui: &mut Ui, state: &State, dialog: &mut Dialog, actions: &mut Actio
         Dialog::Palette(dialog) => palette::show(ui, state, dialog, actions),
         Dialog::Failure { title, why, .. } => lists::failure(ui, title, why),
         Dialog::Fetch(plan) => fetch::show(ui, plan, actions),
+        Dialog::Leave { why, names, .. } => leave::show(ui, why, names, actions),
         Dialog::Unsaved(dialog) => unsaved::show(ui, dialog, actions),
         Dialog::Difference { path, theirs, mine } => difference::show(ui, path, [theirs, mine], actions),
         Dialog::Jobs => jobs::show(ui, state, actions),

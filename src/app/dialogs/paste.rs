@@ -5,6 +5,7 @@
 use super::{Action, Actions, Next, State, buttons, title};
 use crate::app::drafts::paste::{PasteDialog, Seen};
 use crate::app::editor::highlight;
+use crate::app::hints::in_window;
 use crate::app::language::{say, say_with};
 use crate::app::literal;
 use crate::app::widgets::diagnostic_below;
@@ -59,7 +60,7 @@ fn see(ui: &Ui, dialog: &PasteDialog, now: f64) -> Seen {
         return Seen { words: say(ui, "paste-nothing").into(), text, replace, wrong: None, since: now };
     }
     let found = pasted::read(&surroundings::bare(&text));
-    Seen { words: what(ui, &found, replace), text, replace, wrong: found.wrong, since: now }
+    Seen { words: what(ui, &found, replace), text, replace, wrong: found.wrong.map(in_window), since: now }
 }
 
 /// The text's first error, once the typing rests: half of a line is no mistake.

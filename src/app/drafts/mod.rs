@@ -43,6 +43,12 @@ pub(crate) enum Dialog {
         why: Vec<Diagnostic>,
         behind: Option<Box<Dialog>>,
     },
+    /// The window is to close, and these documents would be lost; the previous dialog returns after it.
+    Leave {
+        why: Diagnostic,
+        names: Vec<String>,
+        behind: Option<Box<Dialog>>,
+    },
     /// Fetching NVRTC, after a yes.
     Fetch(FetchPlan),
     Unsaved(UnsavedDialog),

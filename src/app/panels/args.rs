@@ -10,7 +10,7 @@ use crate::app::fields::{drag_of, slider_of};
 use crate::app::language::{say, say_with, words};
 use crate::app::literal;
 use crate::app::state::State;
-use crate::app::widgets::{Commit, diagnostic_below, parsed_field};
+use crate::app::widgets::{Commit, diagnostic_below, parsed_field, typed_id};
 use crate::document::controls::{Control, Origin, Range};
 use crate::document::edit::Edit;
 use crate::document::library;
@@ -27,6 +27,8 @@ pub(super) fn show(ui: &mut Ui, state: &State, id: u64, actions: &mut Actions) {
     let Some(built) = &state.session.built else { return };
     let (help, controls) = match built.controls.get(&id) {
         Some(Ok(found)) => found,
+        // what the layer reports is told below its parameters
+        Some(Err(why)) if built.layer(id).iter().any(|d| d.message == why.message) => return,
         Some(Err(why)) => return diagnostic_below(ui, why),
         None => return,
     };
@@ -77,7 +79,7 @@ pub(super) fn from_file(
     argument: &dyn Fn(&str) -> Option<(String, String)>,
     actions: &mut Actions,
 ) {
-    let memory = ui.make_persistent_id(("tensor file", name));
+    let memory = typed_id(ui, ("tensor file", name));
     let mut text = ui.data(|d| d.get_temp::<String>(memory)).unwrap_or_default();
     let field = egui::TextEdit::singleline(&mut text).desired_width(f32::INFINITY);
     let response = ui.add(field.hint_text(say(ui, "args-file-hint"))).accessible_name(name);

@@ -6,12 +6,14 @@ use crate::app::action::{Action, Actions};
 use crate::app::fields::drag_of;
 use crate::app::language::{say, say_with};
 use crate::app::state::State;
-use crate::app::widgets::{Commit, parsed_field, text_field, text_field_took};
+use crate::app::widgets::{Commit, parsed_field, text_field, text_field_took, text_width, typed_id};
 use crate::document::model::{Axes, Axis, Segment};
 use egui::{RichText, Ui};
 
 /// The longest extent that a field takes.
 const LONGEST: usize = crate::base::shape::MAX_LENGTH;
+/// Points of a part's name, at least and at most.
+const NAME: [f32; 2] = [36.0, 74.0];
 
 /// Draws both axes.
 pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
@@ -78,8 +80,9 @@ fn free_name(segments: &[Segment], wanted: &str) -> String {
 fn row(ui: &mut Ui, axis: &str, all: &[Segment], at: usize, segment: &Segment) -> Option<Vec<Segment>> {
     let mut changed = None;
     ui.horizontal(|ui| {
+        let width = name_width(ui, &segment.grid, all.len() > 1);
         let field = say_with(ui, "axes-part", &[("axis", axis.into()), ("n", (at + 1).into())]);
-        let (response, typed) = text_field(ui, &field, &segment.name, 74.0);
+        let (response, typed) = text_field(ui, &field, &segment.name, width);
         if let Some(name) = typed.filter(|name| is_name(name)) {
             text_field_took(ui, &field, &name);
             changed = Some(with(all, at, Segment { name, grid: segment.grid.clone() }));
@@ -132,6 +135,18 @@ fn row(ui: &mut Ui, axis: &str, all: &[Segment], at: usize, segment: &Segment) -
     changed
 }
 
+/// Points of a part's name: what its extents leave, and the buttons if there are any.
+fn name_width(ui: &Ui, grid: &[usize], buttons: bool) -> f32 {
+    let spacing = ui.spacing();
+    let (padding, between) = (2.0 * spacing.button_padding.x, spacing.item_spacing.x);
+    let one =
+        |n: &usize| (text_width(ui, RichText::new(n.to_string())) + padding).max(spacing.interact_size.x) + between;
+    let crosses = grid.len().saturating_sub(1) as f32 * (text_width(ui, RichText::new("x")) + between);
+    let small = |text: &str| text_width(ui, RichText::new(text).small()) + between;
+    let after = if buttons { small(say(ui, "axes-up")) + small("×") } else { 0.0 };
+    (ui.available_width() - grid.iter().map(one).sum::<f32>() - crosses - after - between).clamp(NAME[0], NAME[1])
+}
+
 fn is_name(name: &str) -> bool {
     Axis::parse(&format!("{name} 1")).is_ok_and(|axis| axis.segments.len() == 1 && axis.segments[0].name == name)
 }
@@ -145,7 +160,7 @@ fn with(all: &[Segment], at: usize, segment: Segment) -> Vec<Segment> {
 /// A number that takes effect when the drag ends or the field loses the focus, because intermediate lengths are
 /// unintended.
 fn at_end(ui: &mut Ui, name: &str, value: usize) -> Option<usize> {
-    let memory = ui.make_persistent_id(("extent", name));
+    let memory = typed_id(ui, ("extent", name));
     let mut draft = ui.data(|d| d.get_temp::<(usize, usize)>(memory)).filter(|d| d.0 == value).map_or(value, |d| d.1);
     let drag = drag_of(&mut draft).range(1..=LONGEST).speed((value as f64 / 200.0).max(0.1));
     let response = ui.add(drag).accessible_name(name);

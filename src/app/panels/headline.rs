@@ -13,7 +13,7 @@ use crate::app::session::CountProgress;
 use crate::app::state::State;
 use crate::app::tabs::{best_time, recorded_runs};
 use crate::app::theme;
-use crate::app::widgets::{grouped, painted, percent, severity_word, way_out};
+use crate::app::widgets::{english_way_out, grouped, painted, percent, severity_word, way_out};
 use crate::base::{BlockSize, Diagnostic};
 use egui::{Color32, Rect, RichText, Sense, Ui, Vec2, pos2};
 use std::time::Duration;
@@ -127,6 +127,14 @@ fn kept(ui: &Ui, state: &State) -> Card {
             let shares = [("full", full), ("partial", partial), ("empty", empty)];
             say_with(ui, "card-kept-blocks", &shares.map(|(name, share)| (name, percent(share).into())))
         }
+    };
+    let detail = match stats.empty_rows {
+        0 => detail,
+        // a row without a key gives zeros: it is told where there is room for nothing else
+        rows if stats.density > 0.0 => {
+            format!("{}  \u{b7}  {detail}", say_with(ui, "tools-empty-rows", &[("n", grouped(rows.into()).into())]))
+        }
+        _ => detail,
     };
     let share = say_with(ui, "card-kept-of", &[("share", percent(stats.density).into())]);
     let mut card = card(&share).detail(detail);
@@ -256,7 +264,7 @@ fn problems(ui: &Ui, state: &State) -> Card {
     let first = all.iter().find(|d| d.is_error()).or(all.iter().max_by_key(|d| d.severity));
     let card = card(&value).tone(tone);
     match first {
-        Some(d) if tone != Tone::Good => reported(ui, d, card).more_lines(d.hint.clone()),
+        Some(d) if tone != Tone::Good => reported(ui, d, card).more_lines(english_way_out(ui, d)),
         Some(d) => {
             let card = reported(ui, d, card);
             Card { detail: format!("{}: {}", severity_word(ui, d.severity), card.detail), ..card }

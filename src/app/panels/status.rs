@@ -7,10 +7,10 @@ use crate::app::command::Command;
 use crate::app::language::{self, place, say, say_with};
 use crate::app::left;
 use crate::app::mishaps;
-use crate::app::notices::Notice;
 use crate::app::session::JobKind;
 use crate::app::state::State;
 use crate::app::theme;
+use crate::app::widgets;
 use egui::{ProgressBar, RichText, Ui};
 use std::time::Duration;
 
@@ -45,8 +45,7 @@ fn happened(ui: &mut Ui, state: &State) {
     }
     let spoken = language::words(ui.ctx());
     let words: Vec<&str> = notices.iter().map(|n| spoken.refusal(&n.what.code).unwrap_or(&n.what.message)).collect();
-    let lines = |n: &Notice| [Some(n.what.message.clone()), n.what.hint.as_deref().map(String::from)];
-    let whole: Vec<String> = notices.iter().flat_map(|n| lines(n)).flatten().collect();
+    let whole: Vec<String> = notices.iter().flat_map(|n| widgets::lines(spoken, &n.what)).collect();
     // what the mouse does keeps its part
     let room = ui.available_width() * 0.6;
     ui.scope(|ui| {

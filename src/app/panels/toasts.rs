@@ -42,13 +42,20 @@ pub(in crate::app) fn show(ctx: &egui::Context, state: &State, actions: &mut Act
     let area = area.pivot(Align2::RIGHT_BOTTOM).fixed_pos(corner);
     // an error that waits to be dismissed may cover some of the mask
     let room = if beside < NARROW { WIDE } else { beside.min(WIDE) }.min(ctx.content_rect().width() - 40.0);
-    area.show(ctx, |ui| {
+    let shown = area.show(ctx, |ui| {
         ui.set_max_width(room);
         // the first ones stay in reach: they scroll away before they leave the window
         let most = (corner.y - ctx.content_rect().top() - ABOVE).max(120.0);
+        // all of that height, not only that of the frame before
+        ui.set_max_height(most);
         let scroll = egui::ScrollArea::vertical().max_height(most).stick_to_bottom(true).id_salt("toasts");
         scroll.show(ui, |ui| all(ui, toasts, room, actions));
+        ui.min_rect().top()
     });
+    // they were placed by the height of the frame before, which may have been another
+    if (shown.inner - shown.response.rect.top()).abs() > 1.0 {
+        ctx.request_repaint();
+    }
 }
 
 /// Points at the window's top that toasts leave free: the menus and Undo.

@@ -10,7 +10,7 @@ use crate::app::gesture::Plan;
 use crate::app::language::{say, say_with, words};
 use crate::app::session::CountProgress;
 use crate::app::state::State;
-use crate::app::widgets::{Commit, grouped, parsed_field, whole};
+use crate::app::widgets::{Commit, grouped, parsed_field, row_width, whole};
 use crate::document::heads::Heads;
 use crate::words::Words;
 use crate::worker::protocol::MapKind;
@@ -194,7 +194,12 @@ fn count(ui: &mut Ui, state: &State, actions: &mut Actions) {
         CountProgress::Working { .. } => ("tools-stop-counting", "tools-stop-counting.tip", false),
         CountProgress::Stopped => ("tools-count", "tools-count.tip", true),
     };
-    if ui.small_button(say(ui, text)).on_hover_text(say(ui, words)).clicked() {
+    // where its words would cover the heads, a sign stands for them
+    let (name, room) = (say(ui, text), ui.available_width());
+    let sign = if on { "\u{2026}" } else { "\u{d7}" };
+    let Some(shown) = [name, sign].into_iter().find(|shown| row_width(ui, [*shown]) <= room) else { return };
+    let button = ui.small_button(shown).on_hover_text(if shown == name { say(ui, words) } else { name });
+    if button.accessible_name(name).clicked() {
         actions.push(Action::Count(on));
     }
 }

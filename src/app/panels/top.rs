@@ -44,14 +44,18 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             menus(ui, state, actions);
         }
         ui.separator();
+        // the document's name is the last to go: first Undo and Redo, then the names of workspaces make room for it
+        let named = if width >= NAMELESS { MARK + NAME.0 + BESIDE } else { 0.0 };
         // names of other languages than English are measured
         let names = Workspace::ALL.map(|workspace| workspace.command().text(ui.ctx()));
         let english = language::words(ui.ctx()).language() == Language::English;
-        let crowded = !english && row_width(ui, names) > ui.available_width() - RIGHT;
+        let crowded = !english && row_width(ui, names) > ui.available_width() - RIGHT - named;
         workspaces(ui, state, width < NARROW || crowded, actions);
         ui.separator();
-        if width >= NARROW && ui.available_width() >= RIGHT + UNDO {
-            for command in [Command::Undo, Command::Redo] {
+        let history = [Command::Undo, Command::Redo];
+        let undo = if english { UNDO } else { row_width(ui, history.map(|command| command.text(ui.ctx()))) };
+        if width >= NARROW && ui.available_width() >= RIGHT + undo + named {
+            for command in history {
                 let response = command_button(ui, command, state.can(command), actions);
                 let title = match command {
                     Command::Undo => state.history.undo_title(),

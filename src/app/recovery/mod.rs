@@ -119,11 +119,15 @@ pub(crate) struct Recovery {
     kept_list: Option<List>,
     kept_view: Option<View>,
     due: Option<f64>,
+    /// Whether something could not be written since all of it was.
+    failed: bool,
 }
 
 enum Job {
     /// Made on the writer's thread: a large document takes its time.
     Write(PathBuf, Bytes),
+    /// The same where the first of the two is no longer there: looking may take long too.
+    WriteIfGone(PathBuf, PathBuf, Bytes),
     /// Removes a file.
     Drop(PathBuf),
     /// Removes what was taken over, unless something before could not be written.
@@ -166,6 +170,7 @@ impl Recovery {
             kept_list,
             kept_view,
             due,
+            failed: false,
         };
         (recovery, recovered)
     }
@@ -190,6 +195,14 @@ impl Recovery {
         Some(name)
     }
 
+    /// Keeps a document that its file holds, should that file be gone.
+    pub(crate) fn set_aside_if_gone(&mut self, document: &Document, last: Option<&Title>, own: &Path) {
+        if let (Some(writer), Some(root)) = (&self.writer, self.folder.as_deref()) {
+            let (file, bytes) = unsaved::keep(root, document, last, Some(own), None);
+            writer.send(Job::WriteIfGone(own.to_path_buf(), file, bytes));
+        }
+    }
+
     /// Nothing of these needs keeping until it changes: an untouched first screen.
     pub(crate) fn assume(&mut self, tabs: &[Tab<'_>], active: usize, view: &View) {
         if self.taken_over.is_empty() {
@@ -207,16 +220,20 @@ impl Recovery {
         (tabs, active): (&[Tab<'_>], usize),
         view: &View,
     ) -> Result<Option<f64>, Diagnostic> {
-        if let Some(why) = self.writer.as_ref().and_then(|w| w.errors.try_iter().last()) {
-            return Err(why);
+        let failed = self.writer.as_ref().and_then(|w| w.errors.try_iter().last());
+        self.failed |= failed.is_some();
+        let told = failed.map_or(Ok(None), Err);
+        // at the end there is no later time to write the rest
+        if told.is_err() && !at_once {
+            return told;
         }
         let list = List::of(tabs, active);
-        let marks: Vec<(u64, u64)> = tabs.iter().map(|tab| (tab.id, tab.mark)).collect();
+        let marks = marks(tabs);
         let new_tabs = self.slot.is_some() && (self.kept != marks || self.kept_list.as_ref() != Some(&list));
         let new_view = self.kept_view.as_ref() != Some(view);
         if self.folder.is_none() || !new_tabs && !new_view {
             self.due = None;
-            return Ok(None);
+            return told;
         }
         let due = *self.due.get_or_insert(now + DELAY);
         if now < due && !at_once {
@@ -231,7 +248,32 @@ impl Recovery {
             self.keep_view(view);
             self.kept_view = Some(view.clone());
         }
-        Ok(None)
+        told
+    }
+
+    /// Writes what is open and not in files yet, and waits for it. Errors: why not all of it is kept for the next start.
+    pub(crate) fn keep_now(&mut self, tabs: &[Tab<'_>], active: usize) -> Result<(), Diagnostic> {
+        let nowhere = || Diagnostic::error("recovery", "open documents cannot be kept for the next start");
+        self.failed |= self.writer.as_ref().is_some_and(|w| w.errors.try_iter().last().is_some());
+        if std::mem::take(&mut self.failed) {
+            // whatever it was: all is written again
+            (self.in_files, self.kept_list) = (false, None);
+        }
+        if self.slot.is_none() || self.writer.is_none() {
+            return Err(nowhere());
+        }
+        let (list, marks) = (List::of(tabs, active), marks(tabs));
+        if self.kept != marks || self.kept_list.as_ref() != Some(&list) {
+            self.keep_tabs(tabs, list);
+            self.kept = marks;
+        }
+        let Some(Writer { jobs, errors, thread }) = self.writer.take() else { return Err(nowhere()) };
+        drop(jobs);
+        let ended = thread.join().map_err(|_| nowhere());
+        self.writer = Writer::start();
+        let written = ended.and_then(|()| errors.try_iter().last().map_or(Ok(()), Err));
+        self.failed = written.is_err();
+        written
     }
 
     /// Writes the documents that changed, then the list of all, and removes files that the list does not name.
@@ -285,6 +327,10 @@ impl List {
     }
 }
 
+fn marks(tabs: &[Tab<'_>]) -> Vec<(u64, u64)> {
+    tabs.iter().map(|tab| (tab.id, tab.mark)).collect()
+}
+
 fn file_of(id: u64) -> String {
     format!("document-{id}.json")
 }
@@ -323,7 +369,15 @@ impl Writer {
 fn do_all(batch: Vec<Job>, reported: &Sender<Diagnostic>) {
     let mut whole = true;
     for job in batch {
+        let job = match job {
+            Job::WriteIfGone(own, path, bytes) => match std::fs::metadata(&own) {
+                Err(why) if files::is_nothing(&why) => Job::Write(path, bytes),
+                _ => continue,
+            },
+            other => other,
+        };
         match job {
+            Job::WriteIfGone(..) => {}
             Job::Write(path, bytes) => {
                 let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { continue };
                 let made = bytes().map_err(|e| {

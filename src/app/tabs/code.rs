@@ -116,7 +116,10 @@ fn texts(state: &State) -> Vec<(u64, &str, &str)> {
 /// The compiled forms of the code: PyTorch, CUDA, the compiler's log, one cell step by step.
 fn becomes(ui: &mut Ui, state: &State, actions: &mut Actions) {
     let memory = id("code tab");
-    let mut shown = ui.data(|d| d.get_temp::<Shown>(memory)).unwrap_or_default();
+    let (mut shown, compiles) = ui.data(|d| d.get_temp::<(Shown, u64)>(memory)).unwrap_or_default();
+    if compiles != state.compiles && !matches!(shown, Shown::Mods | Shown::Kernel | Shown::Log) {
+        shown = Shown::Log;
+    }
     let kernel = kernel(state);
     ui.horizontal_wrapped(|ui| {
         for (which, name) in [
@@ -136,7 +139,7 @@ fn becomes(ui: &mut Ui, state: &State, actions: &mut Actions) {
             }
         }
     });
-    ui.data_mut(|d| d.insert_temp(memory, shown));
+    ui.data_mut(|d| d.insert_temp(memory, (shown, state.compiles)));
     if shown == Shown::Cell {
         return super::cell::show(ui, state, actions);
     }

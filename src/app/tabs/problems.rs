@@ -4,12 +4,13 @@
 
 use crate::app::action::{Action, Actions};
 use crate::app::editor::rewritten;
-use crate::app::language::{say, say_with};
+use crate::app::language::{say, say_with, words};
 use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{english_way_out, refusal, severity_colour, severity_word};
 use crate::base::Diagnostic;
 use crate::document::edit::Edit;
+use crate::tasks::smaller;
 use egui::{Label, RichText, ScrollArea, Ui};
 
 /// Draws it.
@@ -26,7 +27,14 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             let name = name
                 .or_else(|| state.document.score(sizes.layer).map(|s| &*s.name))
                 .unwrap_or(say(ui, "problems-the-code"));
-            ui.label(say_with(ui, "problems-made-for", &[("name", name.into()), ("sizes", (&*sizes.words).into())]));
+            let lengths = [sizes.q_len, sizes.kv_len];
+            let told = smaller::told(words(ui.ctx()), sizes.batch, lengths, sizes.heads);
+            let made = say_with(ui, "problems-made-for", &[("name", name.into()), ("sizes", told.into())]);
+            let from = match &sizes.table {
+                Some((n, name)) => say_with(ui, "problems-table", &[("name", (&**name).into()), ("n", (*n).into())]),
+                None => say(ui, "problems-call").into(),
+            };
+            ui.label(format!("{made} {from}"));
             let tip = say(ui, "problems-sizes.tip");
             if ui.small_button(say(ui, "problems-sizes")).on_hover_text(tip).clicked() {
                 actions.push(Action::TakeSizes(sizes.clone()));

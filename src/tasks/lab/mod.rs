@@ -125,7 +125,7 @@ pub fn check_lengths(of: crate::base::Lengths, capture: &Capture, call: &Call) -
         i.kv_len
     );
     Err(Diagnostic::error("capture-length", message)
-        .hint("set the axes to the capture's lengths (--seq or --axes), or choose a layer of the document's"))
+        .hint("set the axes to the capture's lengths (--seq or --axes), or choose a layer of the same lengths"))
 }
 
 /// The extent of a problem's mask over all heads of a call. Errors: those of [`check`].

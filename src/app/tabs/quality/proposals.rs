@@ -282,7 +282,7 @@ fn next(ui: &mut Ui, actions: &mut Actions) {
 /// Takes a candidate in one undoable step.
 pub(super) fn take(ui: &mut Ui, state: &State, candidate: &Candidate, actions: &mut Actions) {
     match lab::take(&state.document, candidate) {
-        Ok(edit) => actions.push(Action::Edit(edit)),
+        Ok(edit) => actions.push(Action::TakeProposal(edit)),
         Err(why) => diagnostic_below(ui, &why),
     }
 }

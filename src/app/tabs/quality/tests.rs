@@ -144,6 +144,7 @@ fn a_capture_is_opened_judged_and_a_proposal_taken_and_undone() {
     window.run_steps(3);
     step_until(&mut window, "taken", |state| state.document.layers.len() > before.layers.len());
     assert!(!state(&window).document.layers[0].enabled);
+    assert_eq!(state(&window).history.undo_title(), Some(&crate::document::title::Title::Take));
     window.key_press_modifiers(egui::Modifiers::COMMAND, egui::Key::Z);
     step_until(&mut window, "undone", |state| state.document == before);
 }

@@ -24,11 +24,10 @@ use crate::tasks::recorded::Recorded;
 pub(in crate::app) fn best_time(ui: &egui::Ui, state: &State, recorded: &[&'static Recorded]) -> Card {
     let title = say(ui, "card-costs");
     let card = |value: String| Card::new(title, value, Command::ShowRace);
-    if state.session.is_racing() {
-        let running = state.session.running();
-        let mut card = card(say(ui, "card-costs-racing").into())
-            .detail(running.map_or(String::new(), |running| left::doing(ui, running)));
-        card.progress = running.map(|r| r.step.fraction);
+    // a race of another document says nothing of this one
+    if let Some(running) = state.own_run() {
+        let mut card = card(say(ui, "card-costs-racing").into()).detail(left::doing(ui, running));
+        card.progress = Some(running.step.fraction);
         return card.tone(Tone::Weak);
     }
     if state.session.built.as_ref().is_some_and(|built| built.problem.is_err()) {
@@ -111,10 +110,10 @@ fn counted(ui: &egui::Ui, title: &'static str, state: &State) -> Option<Card> {
     if let Some(card) = estimated(ui, title, state, p, stats, &flops(computed, "FLOP")) {
         return Some(card);
     }
-    let less = if stats.computed > 0.0 && stats.computed < 0.995 {
-        say_with(ui, "card-costs-less", &[("ratio", format!("{:.1}", 1.0 / stats.computed).into())])
-    } else {
-        say(ui, "card-costs-same").into()
+    let less = match stats.computed {
+        0.0 => say(ui, "card-costs-nothing").into(),
+        share if share < 0.995 => say_with(ui, "card-costs-less", &[("ratio", format!("{:.1}", 1.0 / share).into())]),
+        _ => say(ui, "card-costs-same").into(),
     };
     let card = Card::new(title, flops(computed, "FLOP"), Command::ShowRace).detail(less);
     Some(card.more(say(ui, "card-costs-arithmetic")))

@@ -78,7 +78,7 @@ fn raced(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
     }
     header(ui, state, race, actions);
     if let Some(copy) = &race.copy {
-        copy_ui(ui, race.id, copy);
+        copy_ui(ui, race, copy);
     }
     let raced = race.request.as_ref().map(|(request, _)| &request.problem).or(race.of.as_ref().map(|of| of.spec()));
     let run = raced.zip(race.report.as_deref()).map(|(problem, report)| roof::Run { problem, report });
@@ -112,10 +112,10 @@ fn settings(ui: &mut Ui, state: &State, actions: &mut Actions) {
 }
 
 /// The raced copy: its own picture, sizes and share.
-fn copy_ui(ui: &mut Ui, race: u64, copy: &SmallerCopy) {
+fn copy_ui(ui: &mut Ui, race: &Race, copy: &SmallerCopy) {
     ui.horizontal_top(|ui| {
         let dark = ui.visuals().dark_mode;
-        let memory = app::widgets::id("smaller copy").with((race, dark));
+        let memory = app::widgets::id("smaller copy").with((race.id, dark));
         let texture = ui.data(|d| d.get_temp::<TextureHandle>(memory)).unwrap_or_else(|| {
             let made = ui.ctx().load_texture("smaller copy", copy_image(copy, dark), TextureOptions::NEAREST);
             ui.data_mut(|d| d.insert_temp(memory, made.clone()));
@@ -128,7 +128,8 @@ fn copy_ui(ui: &mut Ui, race: u64, copy: &SmallerCopy) {
             ui.label(&copy.words);
             let shares = say_with(
                 ui,
-                "race-copy-shares",
+                // the open design is another by now
+                if race.stale { "race-copy-shares-then" } else { "race-copy-shares" },
                 &[("kept", percent(copy.kept).into()), ("whole", percent(copy.kept_of).into())],
             );
             ui.add(egui::Label::new(RichText::new(shares).weak()).wrap());
@@ -343,7 +344,7 @@ fn header(ui: &mut Ui, state: &State, race: &Race, actions: &mut Actions) {
                 environment(ui, report);
                 racers::passes(ui, state, actions);
             }
-            None if state.session.is_racing() => racing(ui, state, actions),
+            None if state.own_run().is_some() => racing(ui, state, actions),
             None => {
                 ui.colored_label(colours.warning, say(ui, "race-stopped"));
             }
