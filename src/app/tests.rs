@@ -458,6 +458,13 @@ fn files_open_by_what_they_hold() {
     command(&mut window, Key::Z);
     settle(&mut window);
     assert_eq!(state(&window).document, super::state::first_document(), "opening is undone like anything else");
+    // beside work it has a tab of its own
+    window.state_mut().state.edit(crate::document::edit::Edit::Rename("Work".into()));
+    let work = state(&window).document.clone();
+    open(&mut window, &home.path().join("mod.py").display().to_string());
+    assert_eq!((state(&window).parked.len(), state(&window).document.layers.len()), (1, 1));
+    command(&mut window, Key::PageUp);
+    assert_eq!(state(&window).document, work);
 }
 
 #[test]

@@ -4,7 +4,6 @@
 done-order = The order of layers that combine in different ways changes what the mask keeps; Undo brings it back.
 done-length = { $n } tokens, the length of { $name }.
 done-lengths = { $q } x { $kv } tokens, from line { $line } of the code.
-done-added = { $path } was added to { $name } as a layer; Undo removes it.
 done-stays = { $path } stays as it is until you save.
 done-stays-gone = { $path } is not written again until you save.
 failed-read = { $path } could not be read

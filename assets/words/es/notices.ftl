@@ -4,7 +4,6 @@
 done-order = El orden de capas que se combinan de formas distintas cambia lo que la máscara conserva; Deshacer lo recupera.
 done-length = { $n } tokens, la longitud de { $name }.
 done-lengths = { $q } x { $kv } tokens, de la línea { $line } del código.
-done-added = { $path } se añadió a { $name } como capa; Deshacer la quita.
 done-stays = { $path } queda como está hasta que guarde.
 done-stays-gone = { $path } no se vuelve a escribir hasta que guarde.
 failed-read = No se pudo leer { $path }

@@ -4,7 +4,6 @@
 done-order = 以不同方式结合的图层，其顺序会改变掩码保留的内容；撤销可恢复。
 done-length = { $n } 个 token，即 { $name } 的长度。
 done-lengths = { $q } x { $kv } 个 token，来自代码第 { $line } 行。
-done-added = { $path } 已作为图层添加到 { $name }；撤销可移除。
 done-stays = { $path } 保持原样，直到您保存。
 done-stays-gone = 在您保存之前，不会再写入 { $path }。
 failed-read = 无法读取 { $path }

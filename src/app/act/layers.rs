@@ -354,18 +354,19 @@ fn tell_sizes(state: &mut State, found: &Pasted) {
     }
 }
 
-/// A file with code was opened: its mods become layers that follow it, in a new document unless there is work in this
-/// one.
+/// A file with code was opened: its mods become layers that follow it, in a document of their own.
 pub(super) fn open_code(state: &mut State, path: &str, text: &str) {
     let found = pasted::read(text);
-    let fresh = state.is_pristine();
     let scores = found.mods.iter().any(|m| m.score);
     let masks = found.mods.iter().any(|m| !m.score) || found.mods.is_empty();
-    state.history.pointer_down();
-    if fresh {
-        let stem = std::path::Path::new(path).file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        begin_with_code(state, &stem, &found);
+    let here = super::is_untouched(state);
+    if !here {
+        documents::new(state);
     }
+    state.history.seal();
+    state.history.pointer_down(); // one undo point
+    let stem = std::path::Path::new(path).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    begin_with_code(state, &stem, &found);
     for (_, score) in [(masks, false), (scores, true)].into_iter().filter(|(wanted, _)| *wanted) {
         let of = found.mods.iter().find(|m| m.score == score);
         let code = LinkedCode {
@@ -377,12 +378,9 @@ pub(super) fn open_code(state: &mut State, path: &str, text: &str) {
         link(state, code, score);
     }
     state.history.pointer_up();
-    if fresh {
-        tell_sizes(state, &found);
-    } else {
-        let name = state.document.name.clone();
-        state.done(state.words().with("done-added", &[("path", path.into()), ("name", name.into())]));
-    }
+    let before = state.words().text(if here { "done-undo-restores" } else { "done-keeps-tab" });
+    state.done(state.words().with("done-opened", &[("path", path.into()), ("before", before.into())]));
+    tell_sizes(state, &found);
 }
 
 /// A layer that follows a file.
