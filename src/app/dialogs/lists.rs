@@ -13,22 +13,27 @@ pub(super) fn failure(ui: &mut Ui, heading: &str, why: &[Diagnostic]) -> Next {
     title(ui, heading);
     ScrollArea::vertical().max_height(360.0).show(ui, |ui| {
         for diagnostic in why {
-            refusal(ui, diagnostic);
-            // the code is for searching; what happened comes first
-            let coded = format!("[{}]: {}", diagnostic.code, diagnostic.message);
-            let summary = diagnostic.summary();
-            let place = summary.strip_suffix(&coded).and_then(|front| front.rsplit_once(' ')).map(|(place, _)| place);
-            let words = [place.unwrap_or_default(), &diagnostic.message].join(" ");
-            ui.label(RichText::new(words.trim_start()).color(severity_colour(ui, diagnostic.severity)))
-                .on_hover_text(&*diagnostic.code);
-            if let Some(hint) = english_way_out(ui, diagnostic) {
-                ui.label(hint);
-            }
+            told(ui, diagnostic);
             ui.add_space(6.0);
         }
     });
     ui.weak(say(ui, "lists-unchanged"));
     close(ui)
+}
+
+/// What happened, where, and the way out.
+pub(super) fn told(ui: &mut Ui, diagnostic: &Diagnostic) {
+    refusal(ui, diagnostic);
+    // the code is for searching; what happened comes first
+    let coded = format!("[{}]: {}", diagnostic.code, diagnostic.message);
+    let summary = diagnostic.summary();
+    let place = summary.strip_suffix(&coded).and_then(|front| front.rsplit_once(' ')).map(|(place, _)| place);
+    let words = [place.unwrap_or_default(), &diagnostic.message].join(" ");
+    ui.add(Label::new(RichText::new(words.trim_start()).color(severity_colour(ui, diagnostic.severity))).wrap())
+        .on_hover_text(&*diagnostic.code);
+    if let Some(hint) = english_way_out(ui, diagnostic) {
+        ui.label(hint);
+    }
 }
 
 pub(super) fn messages(ui: &mut Ui, state: &State) -> Next {
