@@ -75,7 +75,9 @@ impl Scratch {
         let parts = sums.candidates(count, LOOKED_AT);
         let mut best = (f64::INFINITY, Part::one(0, count));
         for part in parts {
-            let score = PER_DEVIATION * sums.deviation(&part) + self.needs(work, line, &part);
+            let uneven = PER_DEVIATION * sums.deviation(&part);
+            // needs are counted only where they can decide
+            let score = if uneven < best.0 { uneven + self.needs(work, line, &part) } else { uneven };
             if score < best.0 {
                 best = (score, part);
             }

@@ -168,11 +168,12 @@ impl Swaps {
         let kinds: Vec<Pair<'_>> =
             (0..self.shares.len()).map(|m| Pair::new(state, m, self.shares[m], (a, b), self.level)).collect();
         let share = state.share();
+        let least: f64 = kinds.iter().map(Pair::least).sum();
         let mut best = (now - LEAST, None);
         for (out, i) in ours {
             for (back, j) in theirs {
                 let mut value = share + (out + back) / self.unit;
-                if value >= best.0 {
+                if value + least >= best.0 {
                     // the lists ascend
                     break;
                 }
@@ -192,8 +193,10 @@ impl Swaps {
 /// One kind's loads, with those of all ranks but two summed up.
 struct Pair<'a> {
     weight: &'a [f64],
-    mean: f64,
+    /// One over the mean load; 0 for a kind without work.
+    per_mean: f64,
     share: f64,
+    /// Loads of the two, in means.
     of_two: (f64, f64),
     most: f64,
     squares: f64,
@@ -210,14 +213,20 @@ impl<'a> Pair<'a> {
             most = most.max(over);
             squares += over * over;
         }
-        Self { weight: &kind.weight, mean, share, of_two: (state.load[m][a], state.load[m][b]), most, squares, level }
+        let per_mean = if mean > 0.0 { 1.0 / mean } else { 0.0 };
+        let of_two = (state.load[m][a] * per_mean, state.load[m][b] * per_mean);
+        Self { weight: &kind.weight, per_mean, share, of_two, most, squares, level }
+    }
+
+    /// What the other ranks' loads weigh: no swap of the two leaves less.
+    fn least(&self) -> f64 {
+        self.share * penalty(self.most, self.squares)
     }
 
     /// The penalty after a swap.
     fn uneven(&self, i: usize, j: usize) -> f64 {
-        let more = self.weight[j] - self.weight[i];
-        let (x, y) =
-            (over(self.of_two.0 + more, self.mean, self.level), over(self.of_two.1 - more, self.mean, self.level));
+        let more = (self.weight[j] - self.weight[i]) * self.per_mean;
+        let (x, y) = ((self.of_two.0 + more - self.level).max(0.0), (self.of_two.1 - more - self.level).max(0.0));
         self.share * penalty(self.most.max(x).max(y), self.squares + x * x + y * y)
     }
 }
