@@ -196,9 +196,9 @@ pub(super) fn render(request: &Request, plan: &Plan, others: &[Rival]) -> String
     out.push_str(&format!("{}\n\n", origins::sentence(out::words(), &request.cost().source)));
     out.push_str(&divisions(plan, others));
     if request.ranks() > 1 {
-        let (alone, divided) = (plan.figures.alone_ms(), plan.figures.ms());
-        let times = [("alone", alone), ("divided", divided)].map(|(name, ms)| (name, format!("{ms:.3}").into()));
-        let id = if alone <= divided { "plan-alone-faster" } else { "plan-alone" };
+        let times = [("alone", plan.figures.alone_ms()), ("divided", plan.figures.ms())];
+        let times = times.map(|(name, ms)| (name, format!("{ms:.3}").into()));
+        let id = if plan.figures.pays() { "plan-alone" } else { "plan-alone-faster" };
         out.push_str(&format!("\n{}", out::line(id, &times)));
     }
     if request.kinds().len() > 1 {

@@ -95,6 +95,11 @@ impl Figures {
         let kind = |kind: &KindFigures| pass(&kind.forward) + kind.backward.as_ref().map_or(0.0, pass);
         self.kinds.iter().map(|each| each.layers as f64 * kind(each)).sum()
     }
+
+    /// Whether several GPUs take less time than one alone.
+    pub fn pays(&self) -> bool {
+        self.ms() < self.alone_ms()
+    }
 }
 
 /// The figures of a division into blocks. `overlapped`: the exchange runs while own keys are computed.

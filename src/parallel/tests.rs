@@ -175,14 +175,16 @@ fn gallery_masks_are_computed_once_cell_for_cell() {
 
 #[test]
 fn one_gpu_takes_what_all_ranks_take_together() {
-    let of = |ranks| {
-        let causal = kind("causal", 3, Some(&examples::causal()), (1024, 1024), BlockSize::square(128));
+    let of = |tokens, ranks| {
+        let causal = kind("causal", 3, Some(&examples::causal()), (tokens, tokens), BlockSize::square(128));
         Plan::new(&request(vec![causal], ranks)).figures
     };
-    let (one, four) = (of(1), of(4));
+    let (one, four) = (of(1024, 1), of(1024, 4));
     assert!((one.alone_ms() - one.ms()).abs() < 1e-9, "{one:?}");
     assert!((one.alone_ms() - four.alone_ms()).abs() < 1e-9, "{four:?}");
     assert!(four.ms() > four.alone_ms() / 4.0);
+    // an exchange takes longer than a short sequence alone
+    assert!(!one.pays() && !four.pays() && of(65_536, 4).pays(), "{four:?}");
 }
 
 /// The blocks of all ranks at their places in the whole mask.

@@ -37,7 +37,7 @@ pub(super) fn divisions(ui: &mut Ui, seen: &Seen) {
             row(ui, (rival.name, about), figures, slowest, false);
         }
     });
-    if ours.tokens.len() > 1 && ours.alone_ms() <= ours.ms() {
+    if ours.tokens.len() > 1 && !ours.pays() {
         let times = [("alone", ours.alone_ms()), ("divided", ours.ms())];
         let words = say_with(ui, "plan-alone-faster", &times.map(|(name, ms)| (name, format!("{ms:.3}").into())));
         ui.add(egui::Label::new(RichText::new(words).color(ui.visuals().warn_fg_color)).wrap());
