@@ -2,7 +2,7 @@
 //!
 //! Invariant: what is no number changes nothing, and no number is a part of what was typed. Must not know what the numbers are.
 
-use crate::base::words::count;
+use crate::base::words::{count, number};
 use std::cell::Cell;
 
 thread_local! {
@@ -22,32 +22,11 @@ fn taken(text: &str, whole: bool) -> Option<f64> {
     if ESCAPE.get().contains(&true) { None } else { typed(text, whole) }
 }
 
-/// What is typed into a field for a number: `0.5`, `1_024`, `8k` for 8 x 1024, `1.5k`. Whole numbers alone may be grouped by
-/// threes, as `2,048`: elsewhere the comma may be a decimal one. None: it is no number of that kind, and the old one stays.
+/// What is typed into a field for a number: `0.5`, `1_024`, `8k`. Whole numbers alone may be grouped by threes, as `2,048`:
+/// elsewhere the comma may be a decimal one. None: it is no number of that kind, and the old one stays.
 fn typed(text: &str, whole: bool) -> Option<f64> {
-    if let Some(n) = count(text) {
-        return Some(n as f64);
-    }
-    let grouped = if whole { in_groups(text.trim()) } else { None };
-    let text = grouped.unwrap_or_else(|| text.trim().replace('_', ""));
-    let (digits, unit) = match text.as_bytes().last()? {
-        b'k' | b'K' => (&text[..text.len() - 1], 1024.0),
-        b'm' | b'M' => (&text[..text.len() - 1], 1024.0 * 1024.0),
-        _ => (&*text, 1.0),
-    };
-    let number = digits.parse::<f64>().ok()? * unit;
-    (number.is_finite() && (!whole || number.fract() == 0.0)).then_some(number)
-}
-
-/// The digits of a whole number in groups of three. None: it is not in groups.
-fn in_groups(text: &str) -> Option<String> {
-    let mut groups = text.split([',', ' ', '\u{a0}', '\u{202f}']);
-    let first = groups.next()?;
-    let is_digits = |group: &str| !group.is_empty() && group.bytes().all(|b| b.is_ascii_digit());
-    let rest: Vec<&str> = groups.collect();
-    let threes = !rest.is_empty() && rest.iter().all(|group| group.len() == 3 && is_digits(group));
-    let begins = is_digits(first) && first.len() <= 3 && !first.starts_with('0');
-    (threes && begins).then(|| format!("{first}{}", rest.concat()))
+    let counted = if whole { count(text).map(|n| n as f64) } else { None };
+    counted.or_else(|| number(text).filter(|n| !whole || n.fract() == 0.0))
 }
 
 /// A field for a number that is dragged or typed. What is typed counts once, when the field is left.

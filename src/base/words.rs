@@ -60,18 +60,52 @@ pub fn grouped(n: u128) -> String {
     out
 }
 
-/// A count as people type it: `8192`, `8_192`, `8k` for 8 x 1024, `1m` for 1024 x 1024. None: it is none, or too large.
+/// A count as people type it: `8192`, `8_192`, `8,192`, `8k` for 8 x 1024, `1.5k`, `1m` for 1024 x 1024. None: it is none, or
+/// too large.
 pub fn count(text: &str) -> Option<usize> {
     let text = text.trim();
-    let (digits, unit) = match text.as_bytes().last()? {
+    let grouped = in_groups(text);
+    let (digits, unit) = in_units(grouped.as_deref().unwrap_or(text))?;
+    if let Some((whole, part)) = digits.split_once('.') {
+        let number = (unit > 1 && is_digits(whole) && is_digits(part)).then(|| number(text)).flatten()?;
+        return (number.fract() == 0.0 && number < EXACT).then_some(number as usize);
+    }
+    // as in Python: between digits, one at a time
+    let whole = digits.split('_').all(is_digits).then(|| digits.replace('_', ""))?;
+    whole.parse::<usize>().ok()?.checked_mul(unit)
+}
+
+/// A number as people type it, with the units of a count: `0.5`, `1e-3`, `1.5k`. None: it is none, or not finite.
+pub fn number(text: &str) -> Option<f64> {
+    let (digits, unit) = in_units(text.trim())?;
+    let number = digits.replace('_', "").parse::<f64>().ok()? * unit as f64;
+    number.is_finite().then_some(number)
+}
+
+/// Up to here every whole number is an f64.
+const EXACT: f64 = (1u64 << 53) as f64;
+
+/// The digits before a unit, and what the unit multiplies by. None: there is no text.
+fn in_units(text: &str) -> Option<(&str, usize)> {
+    Some(match text.as_bytes().last()? {
         b'k' | b'K' => (&text[..text.len() - 1], 1 << 10),
         b'm' | b'M' => (&text[..text.len() - 1], 1 << 20),
         _ => (text, 1),
-    };
-    // as in Python: between digits, one at a time
-    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    let whole = digits.split('_').all(is_digits).then(|| digits.replace('_', ""))?;
-    whole.parse::<usize>().ok()?.checked_mul(unit)
+    })
+}
+
+/// The digits of a whole number in groups of three, as `2,048`. None: it is not in groups.
+fn in_groups(text: &str) -> Option<String> {
+    let mut groups = text.split([',', ' ', '\u{a0}', '\u{202f}']);
+    let first = groups.next()?;
+    let rest: Vec<&str> = groups.collect();
+    let threes = !rest.is_empty() && rest.iter().all(|group| group.len() == 3 && is_digits(group));
+    let begins = is_digits(first) && first.len() <= 3 && !first.starts_with('0');
+    (threes && begins).then(|| format!("{first}{}", rest.concat()))
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// Whether a cell of a table stands right: it is empty, a dash, or begins with a number.
@@ -159,6 +193,9 @@ mod tests {
         {
             assert_eq!(count(text), Some(n), "{text}");
         }
+        for (text, n) in [("1.5k", 1536), ("2,048", 2048), ("1,048,576", 1 << 20), ("2\u{202f}048", 2048)] {
+            assert_eq!(count(text), Some(n), "{text}");
+        }
         for text in [
             "",
             "k",
@@ -168,13 +205,30 @@ mod tests {
             "8kk",
             "-1",
             "+8",
-            "1.5k",
+            "1.5",
+            "1.0001k",
+            ".5k",
+            "1e3",
+            "2,04",
+            "0,125",
+            "12,,345",
+            ",048",
             "8 k",
             "0x10",
             "99999999999999999999",
             "18014398509481984k",
         ] {
             assert_eq!(count(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_as_they_are_typed() {
+        for (text, n) in [("0.5", 0.5), (" 1e-3 ", 0.001), ("1.5k", 1536.0), ("-3", -3.0), ("1_024", 1024.0)] {
+            assert_eq!(number(text), Some(n), "{text}");
+        }
+        for text in ["", "k", "0,5", "nan", "inf", "1e999", "8kb"] {
+            assert_eq!(number(text), None, "{text}");
         }
     }
 
