@@ -24,7 +24,8 @@ pub(super) fn names<'a>(entry: &'a str, outline: &'a Outline) -> Result<Option<[
             (first.kind, second.kind),
             (EntryKind::MaskMod, EntryKind::ScoreMod) | (EntryKind::ScoreMod, EntryKind::MaskMod)
         );
-        return Ok(one_of_each.then_some([first.name.as_str(), second.name.as_str()]));
+        let meant = one_of_each && first.likely && second.likely;
+        return Ok(meant.then_some([first.name.as_str(), second.name.as_str()]));
     }
     match split(entry)[..] {
         [_] => Ok(None),

@@ -97,10 +97,19 @@ pub(crate) fn names_indices(params: &[&str]) -> bool {
     if [q, kv].iter().any(|p| p.starts_with(|c: char| c.is_uppercase())) {
         return false;
     }
-    let is_q =
-        |p: &str| p.starts_with('q') || p.contains("query") || matches!(p, "row" | "rows" | "tgt" | "dst" | "i" | "m");
+    // `physical_kv_idx`, `abs_q`
+    let has = |p: &str, names: &[&str]| p.split('_').any(|part| names.contains(&part));
+    let is_q = |p: &str| {
+        p.starts_with('q')
+            || has(p, &["q"])
+            || p.contains("query")
+            || matches!(p, "row" | "rows" | "tgt" | "dst" | "i" | "m")
+    };
     let is_kv = |p: &str| {
-        p.starts_with('k') || p.contains("key") || matches!(p, "col" | "cols" | "column" | "src" | "j" | "n" | "v_idx")
+        p.starts_with('k')
+            || has(p, &["k", "kv"])
+            || p.contains("key")
+            || matches!(p, "col" | "cols" | "column" | "src" | "j" | "n" | "v_idx")
     };
     let pair = |a: &str, b: &str| is_q(a) && is_kv(b);
     if pair(q, kv) || pair(kv, q) {
@@ -185,6 +194,15 @@ fn used_by(e: &Expr, out: &mut Vec<Name>, makers: &mut Vec<Name>) {
             _ => {}
         }
     }
+}
+
+/// Where the top level of a text last binds each of its names.
+pub(crate) fn last_bound(module: &Module) -> HashMap<Name, usize> {
+    let mut bound = Vec::new();
+    for statement in &module.body {
+        walk::statements(statement, &mut |s| binds::bound_by(s, &mut bound));
+    }
+    bound.into_iter().enumerate().map(|(at, name)| (name, at + 1)).collect()
 }
 
 /// Names that a text reads and does not bind at its top level, or binds there by a plain assignment: values that may be
@@ -287,6 +305,8 @@ mod tests {
             "b, h, kv_idx, q_idx",
             "_, __, row, col",
             "b, h, x, y",
+            "b, h, q_idx, physical_kv_idx",
+            "batch, head, abs_q, abs_k",
             "score, b, h, q_idx, kv_idx",
         ] {
             assert!(names_indices(&mask.split(", ").collect::<Vec<_>>()), "{mask}");
@@ -301,6 +321,7 @@ mod tests {
             "q, k, v, mask",
             "fn, q, k, v, mask",
             "self, x, y, z",
+            "a, b, seq_len, max_len",
             "B, H, M, N",
         ] {
             assert!(!names_indices(&helper.split(", ").collect::<Vec<_>>()), "{helper}");

@@ -10,6 +10,7 @@ use maskloom_ir as ir;
 
 mod candidates;
 mod diagnose;
+mod exports;
 pub mod library;
 pub mod machine;
 mod met;

@@ -54,6 +54,8 @@ pub struct Entry {
     pub doc: String,
     /// The whole definition.
     pub span: Span,
+    /// Whether its parameters' names, its use or its result make it a mod or a factory; their number alone does not.
+    pub likely: bool,
 }
 
 /// All entries of a text.
@@ -131,6 +133,7 @@ pub(crate) fn entries(module: &Module) -> Vec<Entry> {
         params: Vec::new(),
         doc: String::new(),
         span: Span::default(),
+        likely: true,
     });
     let top: Vec<Entry> = all.iter().filter(like).cloned().collect();
     if !top.is_empty() {
@@ -139,7 +142,10 @@ pub(crate) fn entries(module: &Module) -> Vec<Entry> {
     let mut nested: Vec<Entry> = nested.collect();
     let used: HashSet<&str> = candidates.iter().filter(|c| c.used).map(|c| c.path.as_str()).collect();
     nested.sort_by_key(|e| used.contains(e.name.as_str()));
-    if nested.is_empty() { all } else { nested }
+    if !nested.is_empty() {
+        return nested;
+    }
+    all.into_iter().map(|entry| Entry { likely: false, ..entry }).collect()
 }
 
 fn function_of(statement: &Stmt) -> Option<&Function> {
@@ -198,7 +204,7 @@ fn of_function(def: &Function, known: &Products) -> Option<(Option<Entry>, Produ
     let (doc, lines) = docstring(def.doc.as_deref().unwrap_or(""));
     let named = def.params.iter().filter(|p| !matches!(p.mode, ParamMode::VarArgs | ParamMode::KwArgs));
     let params = named.skip(skipped).map(|p| param(p, &lines)).collect();
-    let entry = Entry { name: def.name.to_string(), kind, params, doc, span: def.span };
+    let entry = Entry { name: def.name.to_string(), kind, params, doc, span: def.span, likely: true };
     Some((Some(entry), product))
 }
 
@@ -237,7 +243,8 @@ pub(crate) fn mod_kind(def: &Function) -> Option<EntryKind> {
 
 /// `name = value`: a lambda, a combination of masks, or a factory's result.
 fn of_value(name: &Name, value: &Expr, span: Span, known: &Products) -> Option<(Option<Entry>, Product)> {
-    let entry = |kind| Entry { name: name.to_string(), kind, params: Vec::new(), doc: String::new(), span };
+    let entry =
+        |kind| Entry { name: name.to_string(), kind, params: Vec::new(), doc: String::new(), span, likely: true };
     match &value.kind {
         ExprKind::Lambda(def) => {
             let kind = mod_kind(def)?;

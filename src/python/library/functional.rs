@@ -7,7 +7,7 @@ use super::{collections, containers, copying, itertools, json, operator, records
 use crate::base::Diagnostic;
 use crate::python::machine::Context;
 use crate::python::machine::changes::{Role, is_inert};
-use crate::python::machine::class::{callable, field};
+use crate::python::machine::class::{PARTIAL_METHOD, callable, field};
 use crate::python::machine::enums::auto;
 use crate::python::syntax::Name;
 use crate::python::syntax::ast::BinOp;
@@ -33,7 +33,15 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
     let first = || args.positional.first().cloned();
     Some(match name {
         "torch.ops.aten.index" | "torch.ops.aten.index.Tensor" => aten_index(args, cx),
+        "torch.Size" => match first() {
+            Some(sizes) => cx.collect(&sizes).map(Value::tuple),
+            None => Ok(Value::tuple(Vec::new())),
+        },
         "functools.partial" => partial(args, cx),
+        // bound to an object when it is read from one
+        "functools.partialmethod" => {
+            args.need(name, 0, "func").map(|_| cx.bound(Value::Builtin(PARTIAL_METHOD.into()), args.clone()))
+        }
         "functools.reduce" => reduce(args, cx),
         "types.SimpleNamespace" | "argparse.Namespace" => {
             let named = args.keyword.iter().map(|(name, value)| (&**name, value.clone())).collect();
@@ -60,7 +68,6 @@ pub(super) fn call(name: &str, args: &Args, cx: &mut Context) -> Option<Result<V
         "identity"
         | "torch.compile"
         | "torch.jit.script"
-        | "torch.Size"
         | "torch.compiler.disable"
         | "typing.cast"
         | "torch.export.Dim" => {

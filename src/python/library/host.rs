@@ -230,8 +230,7 @@ pub fn value(name: &str) -> Option<Value> {
         "math.inf" | "torch.inf" => Some(Value::Float(f64::INFINITY)),
         "math.e" | "torch.e" => Some(Value::Float(std::f64::consts::E)),
         "math.nan" | "torch.nan" => Some(Value::Float(f64::NAN)),
-        // the version with whose values all of this was compared
-        "torch.__version__" => Some(Value::str("2.15.0")),
+        "torch.__version__" => Some(python::machine::version::torch_version()),
         "torch.newaxis" => Some(Value::None),
         other => torch_dtype(other.strip_prefix("torch.")?).map(Value::DType),
     }

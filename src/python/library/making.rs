@@ -8,6 +8,7 @@ use crate::base::tensor::Data;
 use crate::base::{DType, HostTensor};
 use crate::python::machine::Context;
 use crate::python::tensors::{self, HostResult, Scalar};
+use crate::python::value::typed::dtype_in_name;
 use crate::python::value::{Args, Fault, Tensor, TensorCell, Value};
 
 /// Names that [`call`] knows.
@@ -160,19 +161,7 @@ fn make(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
 
 /// `torch.Tensor(values)` and the constructors with a dtype in their name; ints are sizes of uninitialised tensors.
 fn typed(name: &str, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
-    let dtype = match name {
-        "LongTensor" => DType::I64,
-        "IntTensor" => DType::I32,
-        "ShortTensor" => DType::I16,
-        "CharTensor" => DType::I8,
-        "ByteTensor" => DType::U8,
-        "BoolTensor" => DType::Bool,
-        "DoubleTensor" => DType::F64,
-        "HalfTensor" => DType::F16,
-        "BFloat16Tensor" => DType::BF16,
-        "FloatTensor" => DType::F32,
-        _ => tensors::default_float(),
-    };
+    let dtype = dtype_in_name(name).unwrap_or_else(tensors::default_float);
     if args.positional.iter().all(|v| matches!(v, Value::Int(_))) {
         let bound = bind(name, &pack_sizes(args, 0), &["size"])?;
         let shape = if bound.given("size") { bound.shape("size")? } else { vec![0] };

@@ -365,6 +365,9 @@ pub(crate) fn attribute(value: &Value, name: &Name, cx: &mut Context) -> Result<
             let charged = cx.charge_bytes(crate::python::machine::exception::message_bytes(opaque));
             crate::python::machine::exception::args_of(opaque).map(|args| charged.map(|()| args))
         }
+        Value::Opaque(opaque) if opaque.kind == crate::python::machine::exception::KIND && !is_method_of_all(name) => {
+            Some(Err(Fault::unsupported(format!("an exception's `{name}` is not known here"))))
+        }
         Value::Opaque(_) if let Some(value) = re::attribute(value, name) => Some(Ok(value)),
         Value::Str(text) if &**name == "type" => {
             let kind = text.split(':').next().unwrap_or(text);
@@ -386,6 +389,11 @@ pub(crate) fn attribute(value: &Value, name: &Name, cx: &mut Context) -> Result<
         }
         None => Ok(Value::Method(std::rc::Rc::new((value.clone(), name.clone())))),
     }
+}
+
+/// Methods that every exception has.
+fn is_method_of_all(name: &str) -> bool {
+    matches!(name, "__str__" | "__repr__" | "__class__")
 }
 
 /// An attribute that a value of Python's own does not have.

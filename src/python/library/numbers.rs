@@ -172,6 +172,10 @@ fn inverse(a: i128, m: i128) -> Option<i128> {
 
 pub(super) fn divmod(args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     let (a, b) = two("divmod", args)?;
+    if [&a, &b].iter().any(|v| v.type_name() == "Tensor") {
+        let message = format!("unsupported operand type(s) for divmod(): '{}' and '{}'", a.type_name(), b.type_name());
+        return Err(Fault::type_error(message).hint("write `a // b` and `a % b`").python());
+    }
     let quotient = cx.binary(BinOp::FloorDiv, &a, &b)?;
     let rest = cx.binary(BinOp::Mod, &a, &b)?;
     Ok(Value::tuple(vec![quotient, rest]))

@@ -351,6 +351,8 @@ const METHODS: &[&str] = &[
     "var",
     "nonzero",
     "transpose",
+    "tril",
+    "triu",
     "flatnonzero",
     "array_equal",
     "expand_dims",
@@ -425,6 +427,10 @@ pub(super) fn method(name: &Name, t: &Tensor, mut args: Args, cx: &mut Context) 
         "expand_dims" => {
             args.keyword.iter_mut().filter(|(n, _)| &**n == "axis").for_each(|(n, _)| *n = "dim".into());
             own("unsqueeze", args, cx)
+        }
+        "tril" | "triu" => {
+            args.keyword.iter_mut().filter(|(n, _)| &**n == "k").for_each(|(n, _)| *n = "diagonal".into());
+            own(name, args, cx)
         }
         "fill" => own("fill_", args, cx),
         "broadcast_to" => own("broadcast_to", args, cx),

@@ -472,7 +472,7 @@ fn attribute_of(function: &str, args: &Args, cx: &mut Context) -> Result<Option<
     match cx.attribute(object, &name.into()) {
         // methods of builtin values are looked up when called: the known ones are listed
         Ok(Value::Method(_)) if !super::method_exists(object, name) => Ok(None),
-        Ok(Value::Builtin(dotted)) if dotted.starts_with("torch.ops") => Ok(Some(Value::Builtin(dotted))),
+        Ok(Value::Builtin(dotted)) if !python::exports::may_exist(&dotted) => Ok(None),
         Ok(value) => Ok(Some(value)),
         Err(fault) if fault.fatal || !fault.python => Err(fault),
         Err(_) => Ok(None),

@@ -9,6 +9,7 @@ use crate::base::{DType, HostTensor};
 use crate::python::machine::Context;
 use crate::python::syntax::ast::{BinOp, CmpOp, UnaryOp};
 use crate::python::tensors::{self, Binary, Index, Nested, TensorRef, Unary};
+use crate::python::value::typed::{dtype_in_name, type_name};
 use crate::python::value::{Args, Fault, Tensor, TensorCell, Value};
 use std::sync::LazyLock;
 
@@ -109,6 +110,7 @@ fn own(name: &str, t: &Tensor, args: &Args, cx: &mut Context) -> Option<Result<V
             Err(Fault::new("RuntimeError", "tensor-shape", message))
         }
         "tolist" => tolist(&t.get(), cx),
+        "type" if args.positional.is_empty() && args.keyword.is_empty() => Ok(Value::str(type_name(handle.dtype()))),
         "to" | "type" => to(t, args, cx),
         "type_as" => {
             bind(name, args, &["other"]).and_then(|b| to_dtype(t, b.need_handle("other")?.handle().dtype(), cx))
@@ -162,6 +164,8 @@ fn to(t: &Tensor, args: &Args, cx: &mut Context) -> Result<Value, Fault> {
     for value in &args.positional {
         match value {
             Value::Tensor(other) => dtype = other.handle().dtype(),
+            // `"torch.LongTensor"`, `torch.LongTensor`; other texts are devices
+            Value::Str(name) | Value::Builtin(name) if let Some(named) = dtype_in_name(name) => dtype = named,
             other => dtype = other.as_dtype().unwrap_or(dtype),
         }
     }

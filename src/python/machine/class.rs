@@ -6,6 +6,7 @@ use super::Context;
 use super::effects::bound_names;
 use super::enums::is_enum;
 use super::exception::{builtin_base, derives, is_exception};
+use super::mro::{self, MAX_BASES};
 use super::operators::equal;
 use crate::python::diagnose;
 use crate::python::syntax::ast::*;
@@ -16,8 +17,8 @@ use crate::python::value::{
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Deepest chain of base classes that is walked.
-pub(super) const MAX_BASES: usize = 32;
+/// The function of a `functools.partialmethod`: its arguments are the method and what is bound.
+pub(crate) const PARTIAL_METHOD: &str = "partialmethod";
 
 fn is_tuple_base(base: &Value) -> bool {
     matches!(base, Value::Builtin(n) if matches!(&**n, "typing.NamedTuple" | "NamedTuple"))
@@ -89,7 +90,7 @@ impl Context<'_> {
             members: RefCell::new(Pairs(members)),
             fields,
         });
-        if is_enum(&value, 0) {
+        if is_enum(&value) {
             self.make_enum(&value);
         }
         self.tell_base(&value, keywords)?;
@@ -142,7 +143,7 @@ impl Context<'_> {
                 let args = Args { positional: vec![Value::Class(class.clone())], keyword };
                 self.call_function(&function, args, Some(&owner)).map(drop)
             }
-            _ if keyword.is_empty() || missing_base(class, 0).is_some() => Ok(()),
+            _ if keyword.is_empty() || missing_base(class).is_some() => Ok(()),
             _ => {
                 let message = format!("{}.__init_subclass__() takes no keyword arguments", class.name);
                 Err(Fault::type_error(message).python())
@@ -151,7 +152,7 @@ impl Context<'_> {
     }
 
     pub(super) fn instantiate(&mut self, class: &Rc<ClassValue>, args: Args) -> Result<Value, Fault> {
-        if is_enum(class, 0) {
+        if is_enum(class) {
             return self.enum_member(class, &args);
         }
         let instance = match find_member(class, "__new__", 0) {
@@ -159,14 +160,14 @@ impl Context<'_> {
                 let mut given = args.clone();
                 given.positional.insert(0, Value::Class(class.clone()));
                 match self.call_function(&new, given, Some(&owner))? {
-                    Value::Instance(made) if is_subclass(&made.class, class, 0) => made,
+                    Value::Instance(made) if is_subclass(&made.class, class) => made,
                     other => return Ok(other),
                 }
             }
             _ => self.bare(class)?,
         };
         let value = Value::Instance(instance.clone());
-        if builtin_base(class, 0).is_some() {
+        if builtin_base(class).is_some() {
             instance.attributes.borrow_mut().set_named(&"args".into(), Value::tuple(args.positional.clone()));
         }
         if let Some(init) = self.instance_method(&instance, "__init__") {
@@ -189,7 +190,7 @@ impl Context<'_> {
             return Ok(value);
         }
         let made_by_new = find_member(class, "__new__", 0).is_some();
-        if builtin_base(class, 0).is_some() || made_by_new {
+        if builtin_base(class).is_some() || made_by_new {
             return Ok(value);
         }
         if !args.positional.is_empty() || !args.keyword.is_empty() {
@@ -256,11 +257,22 @@ impl Context<'_> {
             return Some(value);
         }
         let (owner, member) = find_member(&instance.class, name, 0)?;
+        // what a property gives is called, not its getter
+        if matches!(&member, Value::Function(f) if matches!(kind_of(f), "property" | "cached_property")) {
+            return None;
+        }
         Some(self.bind_member(Value::Instance(instance.clone()), &instance.class, &owner, member))
     }
 
     /// A class member as seen through an object: functions get it as their first argument.
     fn bind_member(&self, receiver: Value, class: &Rc<ClassValue>, owner: &Rc<ClassValue>, member: Value) -> Value {
+        if let Value::Partial(partial) = &member
+            && matches!(&partial.function, Value::Builtin(name) if &**name == PARTIAL_METHOD)
+        {
+            let method = self.bind_member(receiver, class, owner, partial.args.positional[0].clone());
+            let rest = Args { positional: partial.args.rest(1).to_vec(), keyword: partial.args.keyword.clone() };
+            return self.bound(method, rest);
+        }
         let Value::Function(function) = &member else { return member };
         match kind_of(function) {
             "staticmethod" => member,
@@ -326,7 +338,7 @@ impl Context<'_> {
             _ => {
                 let (attributes, members) = (instance.attributes.borrow(), instance.class.members.borrow());
                 let known = attributes.0.iter().chain(&members.0).filter_map(|(k, _)| k.as_str());
-                Err(missing_base(&instance.class, 0)
+                Err(missing_base(&instance.class)
                     .unwrap_or_else(|| diagnose::unknown_attribute(&instance.class.name, name, known).python()))
             }
         }
@@ -352,7 +364,7 @@ impl Context<'_> {
                 }
                 _ => Err(diagnose::unknown_attribute(&class.name, name, std::iter::empty()).python()),
             },
-            _ if missing_base(class, 0).is_some() => Err(missing_base(class, 0).expect("just seen")),
+            _ if missing_base(class).is_some() => Err(missing_base(class).expect("just seen")),
             _ => {
                 let members = class.members.borrow();
                 let known = members.0.iter().filter_map(|(k, _)| k.as_str());
@@ -369,11 +381,7 @@ impl Context<'_> {
         let (Some(Value::Class(class)), Some(receiver)) = (scope.get("__class__"), receiver) else {
             return Err(Fault::runtime_error("super(): no arguments"));
         };
-        let bases = class.bases.0.iter().filter_map(|base| match base {
-            Value::Class(base) => Some(base),
-            _ => None,
-        });
-        match bases.into_iter().find_map(|base| find_member(base, name, 0)) {
+        match mro::member_in(&mro::following(&receiver, &class), name) {
             Some((owner, Value::Function(function)))
                 if matches!(kind_of(&function), "property" | "cached_property") =>
             {
@@ -384,7 +392,7 @@ impl Context<'_> {
                     .hint(format!("call it: `super().{name}(...)`")))
             }
             Some((_, value)) => Ok(value),
-            None => Err(missing_base(&class, 0).unwrap_or_else(|| {
+            None => Err(missing_base(&class).unwrap_or_else(|| {
                 Fault::unsupported(format!("`super().{name}` of a class defined elsewhere is not supported here"))
             })),
         }
@@ -396,19 +404,14 @@ impl Context<'_> {
         let receiver = self.frames.last().and_then(|frame| frame.first_bound());
         if let (Some(Value::Class(class)), Some(receiver @ (Value::Instance(_) | Value::Class(_)))) =
             (&class, &receiver)
+            && let Some((owner, Value::Function(function))) = mro::member_in(&mro::following(receiver, class), name)
         {
-            for base in &class.bases.0 {
-                if let Value::Class(base) = base
-                    && let Some((owner, Value::Function(function))) = find_member(base, name, 0)
-                {
-                    let mut positional = vec![receiver.clone()];
-                    positional.extend(args.positional);
-                    return self.call_function(&function, Args { positional, keyword: args.keyword }, Some(&owner));
-                }
-            }
+            let mut positional = vec![receiver.clone()];
+            positional.extend(args.positional);
+            return self.call_function(&function, Args { positional, keyword: args.keyword }, Some(&owner));
         }
         if let Some(Value::Class(class)) = &class
-            && let Some(fault) = missing_base(class, 0)
+            && let Some(fault) = missing_base(class)
         {
             // what an unknown base prepares is missing later, by its name
             return if &**name == "__init__" { Ok(Value::None) } else { Err(fault) };
@@ -426,7 +429,7 @@ impl Context<'_> {
                 }
                 _ => Err(Fault::type_error("__setattr__() takes a name and a value").python()),
             },
-            ("__init__", Some(Value::Instance(object))) if builtin_base(&object.class, 0).is_some() => {
+            ("__init__", Some(Value::Instance(object))) if builtin_base(&object.class).is_some() => {
                 object.attributes.borrow_mut().set_named(&"args".into(), Value::tuple(args.positional));
                 Ok(Value::None)
             }
@@ -446,14 +449,17 @@ impl Context<'_> {
     pub(crate) fn is_subclass_of(&self, class: &Value, of: &Value) -> bool {
         match (class, of) {
             (class, Value::Tuple(all)) => all.0.iter().any(|of| self.is_subclass_of(class, of)),
-            (Value::Class(class), Value::Class(of)) => is_subclass(class, of, 0),
+            (Value::Class(class), Value::Class(of)) => is_subclass(class, of),
             (_, Value::Builtin(of)) if &**of == "object" => true,
             (Value::Builtin(class), Value::Builtin(of)) => match (&**class, &**of) {
                 ("bool", "int") => true,
                 (class, of) if is_exception(class) && is_exception(of) => derives(class, of),
                 (class, of) => class == of,
             },
-            (Value::Class(class), of) => class.bases.0.iter().any(|base| self.is_subclass_of(base, of)),
+            (Value::Class(class), of) => {
+                let is = |base: &Value| !matches!(base, Value::Class(_)) && self.is_subclass_of(base, of);
+                mro::find_base(class, |base| is(base).then_some(())).is_some()
+            }
             (class, of) => equal(class, of),
         }
     }
@@ -463,14 +469,14 @@ impl Context<'_> {
         match class {
             Value::Tuple(classes) => classes.0.iter().any(|c| self.is_instance(value, c)),
             Value::Class(class) => match value {
-                Value::Instance(instance) => is_subclass(&instance.class, class, 0),
+                Value::Instance(instance) => is_subclass(&instance.class, class),
                 _ => false,
             },
             Value::Builtin(name) if is_exception(name.rsplit('.').next().unwrap_or(name)) => match value {
                 Value::Opaque(opaque) if opaque.kind == super::exception::KIND => {
                     derives(&super::exception::exception_class(value), name)
                 }
-                Value::Instance(object) => builtin_base(&object.class, 0).is_some_and(|own| derives(&own, name)),
+                Value::Instance(object) => builtin_base(&object.class).is_some_and(|own| derives(&own, name)),
                 _ => false,
             },
             Value::Builtin(name) => {
@@ -555,12 +561,8 @@ pub(super) fn setter(instance: &Instance, name: &str) -> Option<Value> {
 }
 
 /// The fault of a base that could not be found, if a class has one.
-pub(super) fn missing_base(class: &ClassValue, depth: usize) -> Option<Fault> {
-    class.bases.0.iter().find_map(|base| match base {
-        Value::Missing(fault) => Some(Fault::clone(fault)),
-        Value::Class(base) if depth < 32 => missing_base(base, depth + 1),
-        _ => None,
-    })
+pub(super) fn missing_base(class: &ClassValue) -> Option<Fault> {
+    mro::find_base(class, |base| if let Value::Missing(fault) = base { Some(Fault::clone(fault)) } else { None })
 }
 
 /// A member of a class or of its bases, as it was written.
@@ -580,10 +582,15 @@ fn find_member(class: &Rc<ClassValue>, name: &str, depth: usize) -> Option<(Rc<C
     if depth > MAX_BASES {
         return None;
     }
-    class.bases.0.iter().find_map(|b| if let Value::Class(b) = b { find_member(b, name, depth + 1) } else { None })
+    let mut bases = mro::bases(class);
+    match (bases.next(), bases.next()) {
+        (Some(only), None) => find_member(only, name, depth + 1),
+        (Some(_), Some(_)) => mro::member_in(&mro::order(class)[1..], name),
+        (None, _) => None,
+    }
 }
 
-pub(super) fn is_subclass(class: &Rc<ClassValue>, of: &Rc<ClassValue>, depth: usize) -> bool {
-    let inherits = |b: &Value| matches!(b, Value::Class(b) if depth < MAX_BASES && is_subclass(b, of, depth + 1));
-    Rc::ptr_eq(class, of) || class.bases.0.iter().any(inherits)
+pub(super) fn is_subclass(class: &Rc<ClassValue>, of: &Rc<ClassValue>) -> bool {
+    let is = |base: &Value| matches!(base, Value::Class(base) if Rc::ptr_eq(base, of)).then_some(());
+    Rc::ptr_eq(class, of) || mro::find_base(class, is).is_some()
 }

@@ -3,7 +3,7 @@
 //! Invariant: a member is an object of its class with `name` and `value`, created once. Must not know other classes.
 
 use super::Context;
-use super::class::MAX_BASES;
+use super::mro;
 use super::operators::equal;
 use crate::python::value::{Args, Class as ClassValue, Fault, Instance, Opaque, Pairs, Value};
 use std::cell::RefCell;
@@ -16,15 +16,20 @@ impl Context<'_> {
     /// An Enum's plain members become objects with `name` and `value`.
     pub(super) fn make_enum(&mut self, class: &Rc<ClassValue>) {
         let members = class.members.borrow().0.clone();
-        let mut last = 0;
+        let flags = class.bases.0.iter().any(|b| matches!(b, Value::Builtin(name) if &**name == "enum.IntFlag"));
+        let mut last = 0i64;
         for (name, value) in members {
             let Some(text) = name.as_str().filter(|n| !n.starts_with('_')) else { continue };
             let value = match &value {
                 Value::Function(_) | Value::Class(_) | Value::Missing(_) => continue,
+                // the first bit above those of the members before
+                Value::Opaque(auto) if auto.kind == AUTO && flags => {
+                    Value::Int(1 << (64 - last.max(0).leading_zeros()).min(62))
+                }
                 Value::Opaque(auto) if auto.kind == AUTO => Value::Int(last + 1),
                 _ => value,
             };
-            last = value.as_int().unwrap_or(last);
+            last = value.as_int().map_or(last, |n| if flags { n.max(last) } else { n });
             let made = Pairs(vec![(Value::str("name"), Value::str(text)), (Value::str("value"), value)]);
             let instance = Rc::new(Instance { class: class.clone(), attributes: RefCell::new(made) });
             self.instances.push(Rc::downgrade(&instance));
@@ -77,12 +82,9 @@ pub(crate) fn auto() -> Value {
 }
 
 /// Whether a class is an Enum of the text.
-pub(super) fn is_enum(class: &ClassValue, depth: usize) -> bool {
-    class.bases.0.iter().any(|b| match b {
-        Value::Builtin(name) => matches!(&**name, "enum.Enum" | "enum.IntEnum" | "enum.StrEnum"),
-        Value::Class(base) => depth < MAX_BASES && is_enum(base, depth + 1),
-        _ => false,
-    })
+pub(super) fn is_enum(class: &ClassValue) -> bool {
+    let names = ["enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.IntFlag"];
+    mro::find_base(class, |b| matches!(b, Value::Builtin(name) if names.contains(&&**name)).then_some(())).is_some()
 }
 
 /// The members of an Enum, in order.
@@ -95,7 +97,7 @@ pub(super) fn enum_members(class: &ClassValue) -> Vec<Value> {
 /// The value of an Enum's member.
 pub(super) fn enum_value(member: &Value) -> Option<Value> {
     match member {
-        Value::Instance(i) if is_enum(&i.class, 0) => i.attributes.borrow().named("value"),
+        Value::Instance(i) if is_enum(&i.class) => i.attributes.borrow().named("value"),
         _ => None,
     }
 }
@@ -110,19 +112,19 @@ pub(crate) fn plain_enum_value(member: &Value) -> Option<Value> {
 
 /// Whether an Enum's members equal their plain values: `class Kind(str, Enum)`.
 pub(super) fn is_plain_enum(class: &ClassValue) -> bool {
-    let plain =
-        |b: &Value| matches!(b, Value::Builtin(n) if matches!(&**n, "str" | "int" | "enum.IntEnum" | "enum.StrEnum"));
+    let plain = |b: &Value| matches!(b, Value::Builtin(n) if matches!(&**n, "str" | "int" | "enum.IntEnum" | "enum.StrEnum" | "enum.IntFlag"));
     class.bases.0.iter().any(plain)
 }
 
 /// `str` of a member: its value's text for an IntEnum or StrEnum, `Kind.NAME` for others, including `class Kind(str,
 /// Enum)`. None for other objects.
 pub(super) fn member_text(object: &Instance) -> Option<String> {
-    if !is_enum(&object.class, 0) {
+    if !is_enum(&object.class) {
         return None;
     }
     let part = |name: &str| object.attributes.borrow().named(name).unwrap_or(Value::None);
-    let plain = |b: &Value| matches!(b, Value::Builtin(n) if matches!(&**n, "enum.IntEnum" | "enum.StrEnum"));
+    let plain =
+        |b: &Value| matches!(b, Value::Builtin(n) if matches!(&**n, "enum.IntEnum" | "enum.StrEnum" | "enum.IntFlag"));
     Some(match object.class.bases.0.iter().any(plain) {
         true => super::text(&part("value")),
         false => format!("{}.{}", object.class.name, super::text(&part("name"))),

@@ -4,6 +4,7 @@
 //! failures.
 
 use super::class::is_subclass;
+use super::mro;
 use crate::base::Diagnostic;
 use crate::python::value::{Class as ClassValue, Fault, Instance, Opaque, Raised, Value};
 use std::borrow::Cow;
@@ -73,10 +74,9 @@ pub(crate) fn derives(name: &str, of: &str) -> bool {
 }
 
 /// Python's own exception class that a class of the text derives from.
-pub(super) fn builtin_base(class: &ClassValue, depth: usize) -> Option<String> {
-    class.bases.0.iter().find_map(|b| match b {
+pub(super) fn builtin_base(class: &ClassValue) -> Option<String> {
+    mro::find_base(class, |b| match b {
         Value::Builtin(name) if is_exception(name.rsplit('.').next().unwrap_or(name)) => Some(name.to_string()),
-        Value::Class(base) if depth < MAX_BASES => builtin_base(base, depth + 1),
         _ => None,
     })
 }
@@ -114,7 +114,7 @@ pub(crate) fn exception_parts(value: &Value) -> (String, String) {
 
 /// `str(e)` of an exception of the text's own class; None for other objects.
 pub(crate) fn message_of(object: &Instance) -> Option<String> {
-    builtin_base(&object.class, 0)?;
+    builtin_base(&object.class)?;
     let args = object.attributes.borrow().named("args")?.as_items()?;
     Some(match &args[..] {
         [] => String::new(),
@@ -125,7 +125,7 @@ pub(crate) fn message_of(object: &Instance) -> Option<String> {
 
 /// Whether an object is an exception, of a class of the text.
 pub(super) fn is_own_exception(object: &Instance) -> bool {
-    builtin_base(&object.class, 0).is_some()
+    builtin_base(&object.class).is_some()
 }
 
 /// The length of the message of an exception of Python's own classes.
@@ -144,7 +144,7 @@ pub(super) fn raised(value: Value) -> Result<Fault, Fault> {
     let is_one = match &value {
         Value::Opaque(opaque) => opaque.kind == KIND,
         Value::Builtin(name) => is_exception(name),
-        Value::Instance(object) => builtin_base(&object.class, 0).is_some(),
+        Value::Instance(object) => builtin_base(&object.class).is_some(),
         _ => false,
     };
     if !is_one {
@@ -179,9 +179,9 @@ pub(super) fn catches(class: &Value, fault: &Fault) -> bool {
     };
     match class {
         Value::Tuple(classes) => classes.0.iter().any(|c| catches(c, fault)),
-        Value::Class(class) => object.is_some_and(|o| is_subclass(&o.class, class, 0)),
+        Value::Class(class) => object.is_some_and(|o| is_subclass(&o.class, class)),
         Value::Builtin(name) => {
-            let own = object.and_then(|o| builtin_base(&o.class, 0));
+            let own = object.and_then(|o| builtin_base(&o.class));
             derives(own.as_deref().unwrap_or(&fault.class), name)
         }
         _ => false,

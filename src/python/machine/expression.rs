@@ -304,13 +304,14 @@ impl Context<'_> {
     fn dict(&mut self, items: &[(Option<Expr>, Expr)], scope: &Rc<Scope>) -> Result<Value, Fault> {
         let dict = Value::Dict(Rc::new(RefCell::new(Pairs::default())));
         for (key, value) in items {
-            let given = self.eval(value, scope)?;
             match key {
                 Some(key) => {
                     let key = self.eval(key, scope)?;
+                    let given = self.eval(value, scope)?;
                     self.set_item(&dict, &key, given)?;
                 }
                 None => {
+                    let given = self.eval(value, scope)?;
                     let Value::Dict(more) = &given else {
                         return Err(Fault::type_error(format!("`**` needs a dict, not {}", given.type_name())));
                     };

@@ -2,6 +2,7 @@
 //!
 //! Invariant: errs on the side of change. Must not know statements that failed.
 
+use super::mro;
 use crate::python::syntax::ast::*;
 use crate::python::syntax::walk;
 use crate::python::value::{Class as ClassValue, Function as FunctionValue, Value};
@@ -31,15 +32,14 @@ pub(super) fn identity(value: &Value) -> Option<usize> {
 
 /// Whether nothing can change a class through one of its objects: it holds no list and the like, and none of its methods
 /// reaches for the class itself.
-pub(super) fn is_fixed(class: &Rc<ClassValue>, depth: usize) -> bool {
+pub(super) fn is_fixed(class: &Rc<ClassValue>) -> bool {
     let fixed = |value: &Value| match value {
         Value::Function(function) => !reaches_class(function),
         other => identity(other).is_none(),
     };
-    let bases = || class.bases.0.iter().filter_map(|b| if let Value::Class(base) = b { Some(base) } else { None });
-    depth < 32
-        && class.members.borrow().0.iter().all(|(_, v)| fixed(v))
-        && bases().all(|base| is_fixed(base, depth + 1))
+    let holds = |class: &ClassValue| class.members.borrow().0.iter().any(|(_, v)| !fixed(v));
+    let changes = |base: &Value| matches!(base, Value::Class(base) if holds(base)).then_some(());
+    !holds(class) && mro::find_base(class, changes).is_none()
 }
 
 /// Whether a method is one of the class, or reads an object's class.

@@ -125,7 +125,7 @@ fn text_bytes(value: &Value, within: bool, depth: usize, looked: &mut Looked) ->
             let shown = class.fields.is_some()
                 || class.is_namespace()
                 || super::exception::is_own_exception(object)
-                || super::enums::is_enum(class, 0);
+                || super::enums::is_enum(class);
             let attributes = object.attributes.borrow();
             let shown = attributes.0.iter().filter(|_| shown).flat_map(|(k, v)| [k, v]);
             16 + all_bytes(shown, depth, looked)
@@ -238,7 +238,7 @@ fn write_repr(value: &Value, depth: usize, most: usize, out: &mut String) {
         Value::Function(f) => out.push_str(&format!("<function {}>", f.def.name)),
         Value::Builtin(name) => out.push_str(&format!("<built-in function {name}>")),
         Value::Class(class) => out.push_str(&format!("<class '{}'>", class.name)),
-        Value::Instance(object) if super::enums::is_enum(&object.class, 0) => {
+        Value::Instance(object) if super::enums::is_enum(&object.class) => {
             let part = |name: &str| object.attributes.borrow().named(name).unwrap_or(Value::None);
             out.push_str(&format!("<{}.{}: ", object.class.name, part("name").as_str().unwrap_or_default()));
             write_repr(&part("value"), depth - 1, most, out);

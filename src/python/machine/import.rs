@@ -6,6 +6,7 @@
 use super::Context;
 use crate::base::Span;
 use crate::python::diagnose;
+use crate::python::exports;
 use crate::python::syntax::Name;
 use crate::python::value::scope::Scope;
 use crate::python::value::{Fault, ModuleValue, Value};
@@ -100,6 +101,10 @@ impl Context<'_> {
             self.check_names(&module, names)?;
         }
         for (name, alias, span) in names {
+            if self.trying > 0 && !exports::may_exist(&format!("{module}.{name}")) {
+                let fault = diagnose::unknown_attribute(&module, name, std::iter::empty());
+                return Err(Fault { class: "ImportError".into(), ..fault.python() }.at(*span));
+            }
             if &**name == "*" {
                 self.import_all(&module, scope).map_err(|f| f.at(*span))?;
                 continue;

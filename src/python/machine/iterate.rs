@@ -90,7 +90,7 @@ impl Context<'_> {
                 Ok(pairs.borrow().0.iter().map(|(k, _)| k.clone()).collect())
             }
             Value::Opaque(opaque) if opaque.kind == iterator::KIND => iterator::rest(opaque),
-            Value::Class(class) if super::enums::is_enum(class, 0) => Ok(super::enums::enum_members(class)),
+            Value::Class(class) if super::enums::is_enum(class) => Ok(super::enums::enum_members(class)),
             Value::Instance(object) if super::class::is_named_tuple(&object.class) => {
                 let attributes = object.attributes.borrow();
                 let fields = object.class.fields.iter().flatten();

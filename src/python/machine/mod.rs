@@ -25,6 +25,7 @@ pub(crate) mod iterator;
 pub(crate) mod keyed;
 mod matching;
 pub(crate) mod meaning;
+mod mro;
 pub(crate) mod operators;
 pub(crate) mod origins;
 mod recover;
@@ -35,6 +36,7 @@ mod statement;
 pub(crate) mod subscript;
 mod taint;
 mod touched;
+pub(crate) mod version;
 
 pub(crate) use self::calls::{Draws, Library};
 pub(crate) use self::format::{formatted, repr, repr_in_message, text};
@@ -92,6 +94,8 @@ pub struct Context<'a> {
     pub(crate) met: Vec<super::met::Met>,
     /// The functions of the first text that may be mods.
     pub(crate) candidates: Vec<super::candidates::Candidate>,
+    /// Where the first text last binds each name of its top level.
+    pub(crate) bound_last: HashMap<Name, usize>,
     /// Names of functions whose result the user's text gives to create_block_mask.
     pub(crate) makers: Vec<Name>,
     /// The function that was taken, and the others that could have been.
@@ -177,6 +181,7 @@ impl<'a> Context<'a> {
             given: Vec::new(),
             met: Vec::new(),
             candidates: Vec::new(),
+            bound_last: HashMap::new(),
             makers: Vec::new(),
             chosen: None,
             patched: Vec::new(),
@@ -340,6 +345,7 @@ impl<'a> Context<'a> {
             let given: Vec<Name> = globals.iter().map(|(name, _)| name.clone()).collect();
             super::notes::notes(&parsed.module, &given).into_iter().for_each(|note| self.warn(note));
             self.candidates = super::candidates::candidates(&parsed.module);
+            self.bound_last = super::candidates::last_bound(&parsed.module);
             self.makers = super::candidates::makers(&parsed.module);
             let open = super::candidates::open_names(&parsed.module);
             let params = super::candidates::params(&parsed.module);

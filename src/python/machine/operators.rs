@@ -288,7 +288,7 @@ impl Context<'_> {
                 return Some(equal.and_then(|equal| Ok(Value::Bool(!self.truth(&equal)?))));
             }
         }
-        None
+        super::version::compared(op, a, b).map(|known| Ok(Value::Bool(known)))
     }
 
     fn contains(&mut self, container: &Value, item: &Value) -> Result<bool, Fault> {

@@ -46,7 +46,7 @@ impl Context<'_> {
         let value = self.eval(container, scope)?;
         // `Callable[[int], int]` and the like are types: their arguments are not values
         if let Value::Class(class) = &value
-            && super::enums::is_enum(class, 0)
+            && super::enums::is_enum(class)
         {
             let name = self.eval(index, scope)?;
             return self.enum_named(class, &name);
@@ -105,6 +105,9 @@ impl Context<'_> {
             }
             Value::Range(start, stop, step) => {
                 let n = python::value::range_len(*start, *stop, *step) as i64;
+                if let Value::Slice(slice) = index {
+                    return range_part((*start, *step), &slice.0, n as usize);
+                }
                 let at = index.as_int().ok_or_else(|| Fault::type_error("a range needs an int index"))?;
                 let at = if at < 0 { at.saturating_add(n) } else { at };
                 if !(0..n).contains(&at) {
@@ -366,6 +369,13 @@ fn text_item(text: &str, index: &Value) -> Result<Value, Fault> {
     let (start, step, picked) = slice_bounds(&slice.0, count)?;
     let chars: Vec<char> = text.chars().collect();
     Ok(Value::str((0..picked as i64).map(|i| chars[(start + i * step) as usize]).collect::<String>()))
+}
+
+/// `range(start, _, step)[slice]` of a range of so many numbers: a range.
+fn range_part((start, step): (i64, i64), slice: &[Value], n: usize) -> Result<Value, Fault> {
+    let (first, by, count) = slice_bounds(slice, n)?;
+    let at = |i: i64| start.wrapping_add(i.wrapping_mul(step));
+    Ok(Value::Range(at(first), at(first.wrapping_add(by.wrapping_mul(count as i64))), by.wrapping_mul(step)))
 }
 
 fn sequence_item(items: &[Value], index: &Value, rebuild: impl FnOnce(Vec<Value>) -> Value) -> Result<Value, Fault> {

@@ -228,7 +228,7 @@ impl Walk<'_, '_> {
                 // the object that is made does not hold its class: who changes it later leaves the class as it is
                 if let ExprKind::Name(_) = &callee.kind
                     && let Some(Value::Class(class)) = self.value_of(callee, frame)
-                    && is_fixed(&class, 0)
+                    && is_fixed(&class)
                 {
                     return arguments.iter().for_each(|a| self.expression(walk::argument(a), frame));
                 }

@@ -9,6 +9,7 @@ use crate::base::DType;
 use crate::ir::graph::{BinaryOp, Op, Ty, UnaryOp};
 use crate::python::machine::Context;
 use crate::python::syntax::ast::BinOp;
+use crate::python::value::typed::dtype_in_name;
 use crate::python::value::{Args, Fault, Value, torch_dtype};
 
 pub(super) fn add_sub(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value, Fault> {
@@ -142,7 +143,8 @@ pub(super) fn to(cx: &mut Context<'_>, name: &str, args: &Args) -> Result<Value,
     let given = args.rest(1).iter().chain(args.named("dtype")).chain(args.named("other"));
     let mut target: Option<DType> = None;
     for value in given {
-        let named = value.as_str().and_then(|t| t.strip_prefix("torch.")).and_then(torch_dtype);
+        let text = value.as_str().or(if let Value::Builtin(name) = value { Some(&**name) } else { None });
+        let named = text.and_then(|t| t.strip_prefix("torch.").and_then(torch_dtype).or_else(|| dtype_in_name(t)));
         match (value.as_dtype().or(named), value) {
             (Some(dtype), _) => target = Some(dtype),
             (None, Value::Tensor(_)) => target = Some(cx.value_dtype(value)),

@@ -13,7 +13,7 @@ use crate::python::diagnose;
 use crate::python::library::placed;
 use crate::python::machine::Context;
 use crate::python::machine::arity::required;
-use crate::python::machine::class::{callable, member};
+use crate::python::machine::class::{PARTIAL_METHOD, callable, member};
 use crate::python::met::Met;
 use crate::python::outline::{EntryKind, Products, returned_mod};
 use crate::python::syntax::Name;
@@ -212,6 +212,12 @@ fn at_path(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>, path: &str)
         value = match &value {
             Value::Class(class) => match member(class, part) {
                 Some(Value::Function(method)) if last => cx.method_given(class, &method, wanted.given)?,
+                Some(Value::Partial(ref partial)) if last && let Some(method) = partial_method(partial) => {
+                    let bound = cx.method_given(class, method, wanted.given)?;
+                    let rest =
+                        Args { positional: partial.args.rest(1).to_vec(), keyword: partial.args.keyword.clone() };
+                    cx.bound(bound, rest)
+                }
                 Some(method @ Value::Function(_)) => {
                     owner = Some(class.clone());
                     method
@@ -231,6 +237,14 @@ fn at_path(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>, path: &str)
 /// The function that `functools.lru_cache` remembers the results of.
 fn cached(partial: &Partial) -> Option<&Value> {
     partial.args.positional.first().filter(|_| matches!(&partial.function, Value::Builtin(name) if &**name == CACHED))
+}
+
+/// The method of a `functools.partialmethod`.
+fn partial_method(partial: &Partial) -> Option<&Rc<Function>> {
+    match (&partial.function, partial.args.positional.first()) {
+        (Value::Builtin(name), Some(Value::Function(method))) if &**name == PARTIAL_METHOD => Some(method),
+        _ => None,
+    }
 }
 
 /// A function inside a function, or a part of a factory's result.
@@ -321,7 +335,9 @@ fn likeness(used: &HashSet<String>, name: &str, value: &Value, wanted: &Wanted<'
 
 /// The value at the top of the text that is most like a mod, the last of several; else a function further in.
 fn choose(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>) -> Result<(Name, Value), Fault> {
-    let names = scope.names();
+    let mut names = scope.names();
+    // a name that is bound again stands where it is bound last
+    names.sort_by_key(|(name, _)| cx.bound_last.get(name).copied().unwrap_or(0));
     let used = cx.candidates.iter().filter(|c| c.used).map(|c| c.path.clone()).collect();
     let mut failed: Option<(bool, Fault)> = None;
     let mut all: Vec<(u8, Name, Value)> = Vec::new();
@@ -337,8 +353,15 @@ fn choose(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>) -> Result<(N
         }
     }
     let best = all.iter().max_by_key(|(score, ..)| *score).cloned();
+    let best = best.map(|best| if best.0 <= 5 { asked_for(cx, &all).unwrap_or(best) } else { best });
     if let Some((true, fault)) = &failed {
         return Err(fault.clone());
+    }
+    // a factory of `*mods` is no answer where the text has called it
+    if matches!(&best, Some((_, _, Value::Function(f))) if takes_tuple(f))
+        && let Some(fault) = counts_none(&names)
+    {
+        return Err(fault);
     }
     let kind = if wanted.kind == ModKind::Mask { EntryKind::MaskMod } else { EntryKind::ScoreMod };
     let inner = cx.candidates.iter().filter(|c| c.is_nested() && c.kind == kind);
@@ -358,8 +381,37 @@ fn choose(cx: &mut Context, scope: &Rc<Scope>, wanted: &Wanted<'_>) -> Result<(N
         (None, [first, ..]) => Err(first.clone()),
         (None, []) => Err(unlike(&names)
             .or_else(|| wrong_parameters(wanted, &names))
+            .or_else(|| counts_none(&names))
             .unwrap_or_else(|| not_found(cx, wanted, &names))),
     }
+}
+
+/// The function of a name that the text itself makes a block mask of, at its last call.
+fn asked_for(cx: &Context, all: &[(u8, Name, Value)]) -> Option<(u8, Name, Value)> {
+    let of_name = |met: &Met| all.iter().rfind(|(_, _, value)| python::value::same(value, &met.mask)).cloned();
+    cx.met.iter().rev().find_map(of_name)
+}
+
+/// The last function of a text that takes its arguments as a tuple: PyTorch counts none.
+fn counts_none(names: &[(Name, Value)]) -> Option<Fault> {
+    let (name, value) = names.iter().rfind(|(_, v)| matches!(v, Value::Function(_)))?;
+    let Value::Function(function) = value else { return None };
+    let def = &function.def;
+    if !takes_tuple(function) || function.attributes.borrow().named("__wrapped__").is_some() || defines_function(def) {
+        return None;
+    }
+    let message =
+        format!("Expected 4 or 5 positional args, got 0: `{name}` takes `*args`, and PyTorch counts parameters");
+    Some(
+        Fault::new("AssertionError", "wrong-arity", message)
+            .hint("its signature is `mask_mod(b, h, q_idx, kv_idx)`")
+            .at(def.name_span),
+    )
+}
+
+/// `def f(*args)`
+fn takes_tuple(function: &Function) -> bool {
+    function.def.params.first().is_some_and(|p| p.mode == ParamMode::VarArgs)
 }
 
 /// Records the choice and the alternatives.

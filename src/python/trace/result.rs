@@ -10,6 +10,7 @@ use crate::ir::ops::rows::{LastBit, UnaryText};
 use crate::python::diagnose;
 use crate::python::machine::Context;
 use crate::python::machine::arity::required;
+use crate::python::syntax::ast::ParamMode;
 use crate::python::value::{Args, Fault, Value};
 
 /// Ints beyond this do not fit in a kernel.
@@ -59,6 +60,17 @@ pub(crate) fn trace_mod(cx: &mut Context, function: &Value, kind: ModKind) -> Re
             None => note,
         };
         cx.warn(note.hint("pass `lambda b, h, q, k: obj.method(b, h, q, k)`, or a function"));
+    }
+    if kind == ModKind::Mask
+        && let Value::Function(f) = function
+        && f.def.params.first().is_some_and(|p| p.mode == ParamMode::VarArgs)
+    {
+        let note = Diagnostic::note(
+            "wrong-arity",
+            "this mod takes `*args`: create_block_mask counts no parameters and refuses it",
+        );
+        let note = place.map_or(note.clone(), |place| note.at(place, ""));
+        cx.warn(note.hint("its signature is `mask_mod(b, h, q_idx, kv_idx)`"));
     }
     Ok(root)
 }

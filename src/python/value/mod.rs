@@ -6,6 +6,7 @@
 pub mod fault;
 pub(in crate::python) mod meter;
 pub(in crate::python) mod scope;
+pub(in crate::python) mod typed;
 
 pub use self::fault::{Fault, Raised};
 use self::scope::Scope;

@@ -294,6 +294,9 @@ fn a_mask_and_a_score_mod_of_one_file_are_one_problem() {
     check("three.py:near,far", &[]).fails(1, &["error[entry-pair]", "`near` and `far`", "and_masks"]);
     check("three.py:near,none", &[]).fails(1, &["error[entry-not-found]", "`none`"]);
     check("three.py:near,slope,far", &[]).fails(2, &["error[entry-pair]", "MASK,SCORE"]);
+    // helpers of as many parameters are no pair
+    bench.write("helpers.py", "def project(x, w, b, act):\n    return act(x @ w + b)\ndef loss(pred, target, mask, weight, eps):\n    return pred\n");
+    check("helpers.py", &[]).fails(1, &["error[entry-not-found]", "`loss` takes 5 parameters"]);
 }
 
 const TABLES: &str = "import torch\ndoc = torch.tensor([0] * 6 + [1] * 4)\nslopes = torch.tensor([1.0, 0.5, 0.25])\n\n\

@@ -205,3 +205,65 @@ fn partials_are_masks() {
         }
     }
 }
+
+#[test]
+fn the_mod_that_the_text_makes_a_block_mask_of_is_meant() {
+    let flex = "from torch.nn.attention.flex_attention import create_block_mask, and_masks\n";
+    let mods = "def causal(b, h, q, k):\n    return q >= k\ndef local(b, h, q, k):\n    return (q >= k) & (q - k < 9)\ndef last(b, h, q, k):\n    return q == k\n";
+    for call in [
+        "create_block_mask(local, 1, 1, 64, 64)",
+        "create_block_mask(mask_mod=local, B=None, H=None, Q_LEN=64, KV_LEN=64)",
+    ] {
+        let traced = asked(&format!("{flex}{mods}bm = {call}\n"), "", &[]);
+        assert_eq!((chosen(&traced).0, kept(&traced)), ("local", window(9)), "{call}");
+    }
+    // the last of several; a factory with its arguments is asked for
+    let two = format!(
+        "{flex}{mods}a = create_block_mask(local, 1, 1, 64, 64)\nz = create_block_mask(causal, 1, 1, 64, 64)\n"
+    );
+    assert_eq!(chosen(&asked(&two, "", &[])).0, "causal");
+    let made = format!("{two}def make(n):\n    return lambda b, h, q, k: (q >= k) & (q - k < n)\n");
+    assert_eq!(kept(&asked(&made, "", &[("n", Arg::Int(4))])), window(4));
+    // without such a call: the name that is bound last
+    let again = "def mod(b, h, q, k):\n    return q >= k\nold = mod\ndef mod(b, h, q, k):\n    return old(b, h, q, k) & (q - k < 9)\n";
+    assert_eq!((chosen(&asked(again, "", &[])).0, kept(&asked(again, "", &[]))), ("mod", window(9)));
+}
+
+#[test]
+fn indices_are_known_by_a_part_of_their_names() {
+    let text = "class Pages:\n    size = 4\n    def convert(self, inner):\n        def new(b, h, q_idx, physical_kv_idx):\n            \
+                return inner(b, h, q_idx, physical_kv_idx) & (q_idx - physical_kv_idx < 9)\n        return new\n\
+                def causal(b, h, q, k):\n    return q >= k\nmod = Pages().convert(causal)\n";
+    let traced = asked(text, "", &[]);
+    assert_eq!((chosen(&traced).0, kept(&traced)), ("mod", window(9)));
+}
+
+#[test]
+fn parameters_that_pytorch_cannot_count_are_told() {
+    let join =
+        "def join(*mods):\n    def inner(*args):\n        return mods[0](*args) & mods[1](*args)\n    return inner\n";
+    for text in [
+        format!("{join}mod = join(lambda b, h, q, k: q >= k, lambda b, h, q, k: q - k < 9)\n"),
+        "mods = {'a': lambda b, h, q, k: q >= k}\nmod = lambda *a: mods['a'](*a)\n".to_string(),
+    ] {
+        let told = &asked(&text, "", &[]).diagnostics[0];
+        assert!(told.code == "wrong-arity" && told.message.contains("args, got 0: `mod` takes `*args`"), "{told}");
+    }
+    // helpers do not count
+    let helper = format!("{MASK}def log(*args):\n    pass\n");
+    assert_eq!(chosen(&asked(&helper, "", &[])).0, "mask_mod");
+    // a wrapper is read as the function that it wraps, and create_block_mask's refusal is told
+    let wrapped = format!(
+        "import functools\ndef plain(f):\n    @functools.wraps(f)\n    def call(*args):\n        return f(*args)\n    return call\n@plain\n{MASK}"
+    );
+    let traced = asked(&wrapped, "", &[]);
+    assert_eq!(kept(&traced), window(9));
+    assert!(traced.diagnostics.iter().any(|d| d.code == "wrong-arity"), "{}", said(&traced));
+}
+
+#[test]
+fn partial_methods_are_entries() {
+    let text = "import functools\nclass M:\n    def band(self, b, h, q, k, w):\n        return (q >= k) & (q - k < w) & (q - k < self.most)\n    \
+                near = functools.partialmethod(band, w=6)\n";
+    assert_eq!(kept(&asked(text, "M.near", &[("self.most", Arg::Int(9))])), window(6));
+}

@@ -222,3 +222,114 @@ fn numpy_functions_mean_what_numpy_means() {
         as_python(&format!("import numpy as np\nassert {line}"));
     }
 }
+
+#[test]
+fn bases_are_looked_through_in_pythons_order() {
+    let diamond = "class A:\n    w = 3\n    def f(self):\n        return 'A'\nclass B(A):\n    pass\nclass C(A):\n    w = 9\n    def f(self):\n        \
+                   return 'C' + super().f()\nclass D(B, C):\n    pass\n";
+    as_python(&format!("{diamond}assert (D.w, D().w, D().f()) == (9, 9, 'CA'), (D.w, D().f())"));
+    // `super()` goes on in the order of the object's class
+    as_python(
+        "class A:\n    def f(self):\n        return 'A'\nclass B(A):\n    def f(self):\n        return 'B' + super().f()\nclass C(A):\n    \
+         def f(self):\n        return 'C' + super().f()\nclass D(B, C):\n    def f(self):\n        return 'D' + super().f()\n\
+         assert (D().f(), B().f()) == ('DBCA', 'BA'), D().f()",
+    );
+    as_python(
+        "class One:\n    def __init__(self, **kw):\n        super().__init__(**kw)\n        self.a = 1\nclass Two:\n    def __init__(self, w=2, **kw):\n        \
+         super().__init__(**kw)\n        self.w = w\nclass Both(One, Two):\n    @property\n    def v(self):\n        return super().width\n    \
+         width = 1\nTwo.width = property(lambda self: self.w * 10) if False else 20\nb = Both(w=5)\nassert (b.w, b.a, b.v) == (5, 1, 20)",
+    );
+    // each class of a ladder stands once
+    let mut ladder = String::from("class A0:\n    w = 1\nclass B0:\n    w = 2\n");
+    for n in 1..31 {
+        let m = n - 1;
+        ladder += &format!("class A{n}(A{m}, B{m}):\n    pass\nclass B{n}(A{m}, B{m}):\n    pass\n");
+    }
+    as_python(&format!("{ladder}assert (A30().w, issubclass(A30, B0), isinstance(A30(), int)) == (1, True, False)"));
+}
+
+#[test]
+fn what_a_property_gives_is_called() {
+    as_python(
+        "class A:\n    @property\n    def fn(self):\n        return lambda x: x + 1\n    def keep(self, x):\n        return self.fn(x)\n\
+         assert (A().fn(3), A().keep(4)) == (4, 5)",
+    );
+    let text = "class Rules:\n    w = 7\n    @property\n    def mask(self):\n        return lambda b, h, q, k: (q - k < self.w) & (q - k >= 2)\n\
+                rules = Rules()\nmod = lambda b, h, q, k: rules.mask(b, h, q, k)\n";
+    check(text, Expect::Mask(&|_, _, q, k| (2..7).contains(&(q - k))));
+}
+
+#[test]
+fn versions_compare_as_versions() {
+    as_python(
+        "import torch\nfrom torch import __version__ as v\nt = torch.__version__\n\
+         assert t >= '2.5' and t > '2.9.1' and not t < '2.10' and '2.4.0.dev20240101' <= v and v >= '2.15.0a0+git12' and t != '2.6'",
+    );
+    as_python("import torch\nassert torch.__version__.split('.')[0] == '2' and torch.__version__ == '2.15.0'");
+}
+
+#[test]
+fn names_that_pytorch_does_not_have_are_missing() {
+    as_python(
+        "import torch\nimport torch.nn.attention.flex_attention as fa\nassert not hasattr(torch, 'npu') and hasattr(torch, 'compile')\n\
+         assert getattr(torch, 'no_such_function', 3) == 3 and hasattr(fa, 'noop_mask') and not hasattr(fa, 'create_nested_block_mask')",
+    );
+    as_python(
+        "try:\n    from torch.nn.attention.flex_attention import create_nested_block_mask\n    W = 1\nexcept ImportError:\n    W = 2\nassert W == 2",
+    );
+    as_python(
+        "try:\n    from torch.nn.attention.flex_attention import BlockMask, _DEFAULT_SPARSE_BLOCK_SIZE, flex_attention\n    W = 1\n\
+         except ImportError:\n    W = 2\nassert W == 1",
+    );
+}
+
+#[test]
+fn types_by_pytorchs_older_names() {
+    as_python(
+        "import torch\nt = torch.tensor([1.7])\nassert t.type('torch.LongTensor').tolist() == [1] and t.type(torch.IntTensor).dtype == torch.int32\n\
+         assert (t.type(), t.long().type(), t.to('cpu').dtype) == ('torch.FloatTensor', 'torch.LongTensor', torch.float32)",
+    );
+    let text = "import torch\ndef mod(b, h, q, k):\n    return (q / 2).type('torch.LongTensor') == k\n";
+    check(text, Expect::Mask(&|_, _, q, k| q / 2 == k));
+    let sizes = "import torch\ndef mod(b, h, q, k):\n    if q.shape == torch.Size([]) and torch.zeros(2, 3).shape == torch.Size([2, 3]):\n        \
+                 return q >= k\n    return q < k\n";
+    check(sizes, Expect::Mask(&|_, _, q, k| q >= k));
+    as_python("import torch\nassert torch.Size() == () and torch.Size((2, 3)) + (4,) == (2, 3, 4)");
+}
+
+#[test]
+fn partial_methods_flags_and_ranges() {
+    let text = "import functools\nclass M:\n    def band(self, b, h, q, k, w, lo=0):\n        return (q - k < w) & (q - k >= lo)\n    \
+                near = functools.partialmethod(band, w=6)\n    far = functools.partialmethod(band, w=9, lo=2)\nm = M()\n\
+                mod = lambda b, h, q, k: m.near(b, h, q, k) & m.far(b, h, q, k)\n";
+    check(text, Expect::Mask(&|_, _, q, k| (2..6).contains(&(q - k))));
+    as_python(
+        "from functools import partialmethod\nclass A:\n    def f(self, x, y=1):\n        return x + y\n    g = partialmethod(f, 5)\n    \
+         h = partialmethod(f, y=7)\nassert (A().g(), A().h(1), A().g(y=3)) == (6, 8, 8)",
+    );
+    as_python(
+        "from enum import IntFlag, auto\nclass F(IntFlag):\n    A = 1\n    B = 2\n    C = auto()\n    D = 9\n    E = auto()\n\
+         assert (F.C.value, F.E.value, int(F.A | F.C), bool(F.A & F.B), F.A == 1) == (4, 16, 5, False, True)",
+    );
+    as_python(
+        "assert (list(range(10)[2:8:3]), range(10)[::-1][0], len(range(2, 20, 3)[1:]), range(5)[9:]) == ([2, 5], 9, 5, range(5, 5))",
+    );
+    as_python(
+        "r = []\ndef t(x):\n    r.append(x)\n    return x\nd = {t('a'): t(1), t('b'): t(2)}\nassert r == ['a', 1, 'b', 2]",
+    );
+    as_python("try:\n    raise ValueError('x')\nexcept ValueError as e:\n    assert e.args == ('x',)");
+    refused("try:\n    raise StopIteration(5)\nexcept StopIteration as e:\n    W = e.value", "unsupported");
+    for index in ["divmod(q, 4)[0] < W", "divmod(7, q + 1)[1] < W"] {
+        let text = format!("W = 3\ndef mod(b, h, q, k):\n    return {index}\n");
+        let told = trace(&request(&text, ModKind::Mask)).diagnostics[0].clone();
+        assert!(told.code == "type-error" && told.message.contains("for divmod(): "), "{told}");
+    }
+}
+
+#[test]
+fn triangles_of_numpy_take_its_name_of_the_diagonal() {
+    as_python(
+        "import numpy as np\nm = np.triu(np.ones((4, 4)), k=-1) * np.tril(np.ones((4, 4)), 1) * np.tril(np.ones((4, 4)), k=2)\n\
+         assert m.sum() == 10 and m[0, 2] == 0 and m[2, 0] == 0",
+    );
+}
