@@ -202,6 +202,9 @@ def _whole(tokens: int, block: int) -> int:
 
 
 def number(scale: object) -> float:
+    if isinstance(scale, torch.Tensor) and scale.requires_grad and torch.is_grad_enabled():
+        message = "scale is a tensor that requires a gradient, and would get none"
+        raise ArgumentError("scale", message, "pass query * scale, and scale=1.0")
     try:
         found = float(scale)  # type: ignore[arg-type]
     except (TypeError, ValueError):

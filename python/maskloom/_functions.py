@@ -19,6 +19,8 @@ from .errors import ArgumentError, RecordingError, a_kind
 
 #: Functions that call functions that call functions: deeper closures are left as they are.
 DEEPEST = 8
+#: What is called and may hold arrays.
+_FUNCTIONS = (types.FunctionType, functools.partial, types.MethodType)
 
 
 def check(fn: object, argument: str, wanted: int) -> None:
@@ -60,7 +62,7 @@ def positional(fn: Any) -> int | None:
 
 def with_tensors(fn: Any) -> Any:
     """The function itself, or a copy in which the arrays that it captured are tensors."""
-    return _replaced(fn, 0)
+    return _replaced(fn, 0, {})
 
 
 def is_array(value: object) -> bool:
@@ -92,50 +94,71 @@ def as_tensor(array: Any) -> torch.Tensor:
                 ) from why
 
 
-def _value(value: Any, depth: int) -> Any:
+#: What a value became, by its number, with the value, which lives so long; one that is being replaced is itself.
+_Known = dict[int, tuple[Any, Any]]
+
+
+def _value(value: Any, depth: int, known: _Known) -> Any:
     if is_array(value):
         return as_tensor(value)
-    if depth < DEEPEST and isinstance(value, (types.FunctionType, functools.partial, types.MethodType)):
-        return _replaced(value, depth + 1)
-    if type(value) in (tuple, list) and any(map(is_array, value)):
-        return type(value)(_value(item, depth) for item in value)
-    return value
+    if depth >= DEEPEST:
+        return value
+    if isinstance(value, _FUNCTIONS):
+        return _replaced(value, depth + 1, known)
+    if type(value) not in (tuple, list, dict) or id(value) in known:
+        return known[id(value)][1] if id(value) in known else value
+    parts = list(value.values()) if type(value) is dict else value
+    if not any(is_array(part) or isinstance(part, _FUNCTIONS) for part in parts):
+        return value
+    known[id(value)] = value, value
+    new = _changed(parts, depth + 1, known)
+    if new is not None:
+        known[id(value)] = value, dict(zip(value, new)) if type(value) is dict else type(value)(new)
+    return known[id(value)][1]
 
 
-def _changed(values: Any, depth: int) -> list[Any] | None:
-    new = [_value(value, depth) for value in values]
+def _changed(values: Any, depth: int, known: _Known) -> list[Any] | None:
+    new = [_value(value, depth, known) for value in values]
     return new if any(a is not b for a, b in zip(new, values)) else None
 
 
-def _replaced(fn: Any, depth: int) -> Any:
+def _replaced(fn: Any, depth: int, known: _Known) -> Any:
+    if id(fn) not in known:
+        known[id(fn)] = fn, fn
+        known[id(fn)] = fn, _replaced_once(fn, depth, known)
+    return known[id(fn)][1]
+
+
+def _replaced_once(fn: Any, depth: int, known: _Known) -> Any:
     if isinstance(fn, types.MethodType):
-        inner = _replaced(fn.__func__, depth)
+        inner = _replaced(fn.__func__, depth, known)
         return fn if inner is fn.__func__ else types.MethodType(inner, fn.__self__)
     if isinstance(fn, functools.partial):
-        inner = _replaced(fn.func, depth) if isinstance(fn.func, types.FunctionType) else fn.func
-        args = _changed(fn.args, depth)
-        keywords = _changed(list(fn.keywords.values()), depth)
+        inner = _replaced(fn.func, depth, known) if isinstance(fn.func, types.FunctionType) else fn.func
+        args = _changed(fn.args, depth, known)
+        keywords = _changed(list(fn.keywords.values()), depth, known)
         if inner is fn.func and args is None and keywords is None:
             return fn
         named = dict(zip(fn.keywords, keywords)) if keywords is not None else fn.keywords
         return functools.partial(inner, *(fn.args if args is None else args), **named)
-    if not isinstance(fn, types.FunctionType) or (fn.__module__ or "").startswith("torch."):
-        return fn
-    return _function(fn, depth)
+    return _function(fn, depth, known) if isinstance(fn, types.FunctionType) else fn
 
 
-def _function(fn: types.FunctionType, depth: int) -> types.FunctionType:
-    cells = _changed([_content(cell) for cell in fn.__closure__ or ()], depth)
-    defaults = _changed(fn.__defaults__ or (), depth)
+def _function(fn: types.FunctionType, depth: int, known: _Known) -> types.FunctionType:
+    cells = _changed([_content(cell) for cell in fn.__closure__ or ()], depth, known)
+    defaults = _changed(fn.__defaults__ or (), depth, known)
+    named = fn.__kwdefaults__ or {}
+    keywords = _changed(list(named.values()), depth, known)
     space = fn.__globals__
-    found = {name: space[name] for name in fn.__code__.co_names if name in space}
-    new: dict[str, Any] = {}
+    # PyTorch's `and_masks` holds the user's functions, and reads no arrays of its own
+    names = () if (fn.__module__ or "").startswith("torch.") else fn.__code__.co_names
+    found = {name: space[name] for name in names if name in space}
+    new = {}
     for name, value in found.items():
-        if is_array(value) or (depth < DEEPEST and isinstance(value, types.FunctionType) and value is not fn):
-            other = _value(value, depth)
-            if other is not value:
-                new[name] = other
-    if cells is None and defaults is None and not new:
+        other = _value(value, depth, known)
+        if other is not value:
+            new[name] = other
+    if cells is None and defaults is None and keywords is None and not new:
         return fn
     closure = fn.__closure__
     if cells is not None and closure is not None:
@@ -144,7 +167,7 @@ def _function(fn: types.FunctionType, depth: int) -> types.FunctionType:
         )
     made = types.FunctionType(fn.__code__, {**space, **new} if new else space, fn.__name__, None, closure)
     made.__defaults__ = fn.__defaults__ if defaults is None else tuple(defaults)
-    made.__kwdefaults__ = fn.__kwdefaults__
+    made.__kwdefaults__ = fn.__kwdefaults__ if keywords is None else dict(zip(named, keywords))
     return made
 
 

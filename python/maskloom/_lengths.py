@@ -14,6 +14,8 @@ from .errors import ArgumentError
 
 #: tokens of queries and keys: one number for both, or two; text such as "8k" or "1_024" counts as on the command line
 Lengths = Union[int, str, "Sequence[int | str]", None]
+#: Tokens of one axis; so many blocks would be counted that the process ends for want of memory.
+MOST = 1 << 30
 
 
 def tokens(value: Any) -> int | None:
@@ -39,4 +41,7 @@ def pair(lengths: Any) -> tuple[int, int] | None:
     if len(read) != 2 or read[0] is None or read[1] is None:
         hint = 'pass a number of tokens, or (q, kv): 4096, "8k", (1024, 4096)'
         raise ArgumentError("lengths", f"lengths is {lengths!r}", hint)
+    if max(read[0], read[1]) > MOST:
+        message = f"lengths is {lengths!r}, above 2^30 tokens"
+        raise ArgumentError("length-too-large", message, "block lists hold 32-bit numbers")
     return read[0], read[1]

@@ -268,6 +268,12 @@ def readable(tensor: torch.Tensor, argument: str) -> torch.Tensor:
             f"{argument} reads a tensor on the meta device, which has no values",
             "build it on a real device",
         )
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        raise ArgumentError(
+            "tensor-values",
+            f"{argument} reads a tensor of torch.func (vmap, grad, jvp), which has no values here",
+            "make the mask outside of torch.func, and take gradients by loss.backward()",
+        )
     if tensor.dtype not in _NAMES:
         raise ArgumentError(
             "tensor-dtype",

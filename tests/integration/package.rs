@@ -108,6 +108,13 @@ fn integrations_of_the_package_have_the_mask() {
     tells("package_integrations.py", &[], "every integration has the mask");
 }
 
+/// Layers that make masks of their own, and documents that come beside the mask.
+#[test]
+fn masks_that_models_change_are_kept_or_refused() {
+    let Some(_models) = python_with(&["torch", "transformers"]) else { return };
+    tells("package_transformers.py", &[], "is there or refused");
+}
+
 /// Ten models or more of each registry, ten steps each, with the losses of PyTorch's attention.
 #[test]
 fn models_train_through_the_registries() {

@@ -224,13 +224,13 @@ const EACH_WEEK: [&str; 16] = [
 /// Every way in which a mask could be missing from a model, or another one in it, without a word: where an adapter is applied by hand.
 #[test]
 fn no_mask_is_missing_from_a_model_with_an_adapter_without_a_word() {
-    behave(&["in_adapters"], 22);
+    behave(&["in_adapters"], 24);
 }
 
 /// The same in calls of libraries and in other processes. Several tests run beside each other where one would run alone at the end.
 #[test]
 fn no_mask_is_missing_from_a_model_without_a_word() {
-    behave(&["-in_adapters", "-in_sidecar", "-in_trainers"], 51);
+    behave(&["-in_adapters", "-in_sidecar", "-in_trainers"], 53);
 }
 
 /// The same where only the environment names the design: processes of their own, which take most of the time.

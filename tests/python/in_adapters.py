@@ -105,6 +105,58 @@ def a_sequence_that_others_divide_is_left_or_refused():
     handle.remove()
 
 
+def a_pool_of_tokens_is_no_layer_of_the_main_sequence():
+    """Mochi makes one token of its text by an attention of one query."""
+    from diffusers import MochiTransformer3DModel
+
+    torch.manual_seed(0)
+    model = MochiTransformer3DModel(
+        patch_size=2, **families.HEADS, num_layers=2, pooled_projection_dim=16, in_channels=4, text_embed_dim=16,
+        time_embed_dim=8, activation_fn="swiglu", max_sequence_length=16,
+    )  # fmt: skip
+    inputs = dict(
+        hidden_states=torch.randn(1, 4, 4, 8, 8), encoder_hidden_states=torch.randn(1, 16, 16), timestep=torch.tensor([5]),
+        encoder_attention_mask=torch.ones(1, 16, dtype=torch.bool), return_dict=False,
+    )  # fmt: skip
+    _equal_by_hand(model, inputs, lambda name: name.endswith(".attn1"))
+
+
+def a_layer_of_self_attention_is_known_by_its_name():
+    """OmniGen's says that it reads tokens of another width, by which diffusers counts it as cross-attention."""
+    from diffusers import OmniGenTransformer2DModel
+
+    torch.manual_seed(0)
+    model = OmniGenTransformer2DModel(
+        hidden_size=32, num_attention_heads=2, num_key_value_heads=2, intermediate_size=32, num_layers=2, pad_token_id=0,
+        vocab_size=32, in_channels=4, time_step_dim=4,
+        rope_scaling={"long_factor": list(range(1, 9)), "short_factor": list(range(1, 9))},
+    )  # fmt: skip
+    inputs = dict(
+        hidden_states=torch.randn(1, 4, 16, 16), timestep=torch.tensor([5.0]), input_ids=torch.randint(1, 32, (1, 15)),
+        input_img_latents=[], input_image_sizes={}, attention_mask=torch.ones(1, 80, 80),
+        position_ids=torch.arange(80)[None], return_dict=False,
+    )  # fmt: skip
+    _equal_by_hand(model, inputs, lambda name: name.endswith(".self_attn"))
+
+
+def _equal_by_hand(model, inputs, chosen):
+    """A model whose layers begin as zeros has the design in the chosen layers, and no call of them is left."""
+    torch.manual_seed(1)
+    for parameter in model.parameters():
+        if parameter.dim() > 1 and parameter.abs().max() == 0:
+            torch.nn.init.normal_(parameter, std=0.2)
+    model.eval()
+    with torch.no_grad():
+        plain = model(**inputs)[0]
+        handle = adapter("near").use(model, strict=True)
+        got = model(**inputs)[0]
+        assert handle.verify(inputs).ok
+        handle.remove()
+        with sdpa_by_hand(model, chosen, mask("near")):
+            want = model(**inputs)[0]
+    assert apart(got, want) < CLOSE and apart(got, plain) > 1e-3
+
+
 def a_grid_that_cannot_be_read_is_no_grid():
     class Block(torch.nn.Module):
         def forward(self, x):

@@ -4,7 +4,7 @@ import families
 import masks
 import torch
 from exports import CLOSE, adapter, mask, refused
-from matrix import apart, eager_by_hand
+from matrix import apart, eager_by_hand, sdpa_by_hand
 
 
 def hf(name, kind="sinks", **use):
@@ -27,6 +27,30 @@ def generated_tokens_are_those_of_a_step_by_step_run():
         if name == "llama":
             assert torch.equal(static, want), "static cache"
         handle.remove()
+
+
+def a_cache_of_chunks_keeps_what_the_design_reads():
+    """Llama 4 drops the keys of chunks that ended."""
+    import transformers
+
+    if not hasattr(transformers, "Llama4TextConfig"):
+        print("left out: this transformers has no Llama 4")
+        return
+    torch.manual_seed(0)
+    config = transformers.Llama4TextConfig(
+        **families.SIZES, head_dim=16, attention_chunk_size=9, num_local_experts=2, intermediate_size_mlp=32,
+        no_rope_layers=[1, 0], bos_token_id=1, eos_token_id=2,
+    )  # fmt: skip
+    model = transformers.Llama4ForCausalLM(config).eval()
+    handle = adapter("sinks", "transformers").use(model, strict=True)
+    ids = torch.randint(3, 32, (1, 40))
+    given = dict(max_new_tokens=12, min_new_tokens=12, do_sample=False, pad_token_id=0)
+    given |= dict(output_logits=True, return_dict_in_generate=True)
+    with torch.no_grad():
+        got = model.generate(ids, attention_mask=torch.ones_like(ids), **given)
+        want = model(input_ids=got.sequences[:, :-1], use_cache=False).logits[0, 39:]
+    assert apart(torch.cat(got.logits), want) < CLOSE
+    handle.remove()
 
 
 def steps_of_a_generation_compile_nothing():
@@ -210,6 +234,36 @@ def what_is_not_known_is_refused_by_name():
     refused(lambda: call(head_mask=torch.ones(2)), "head_mask")
     call(head_mask=None)
     handle.remove()
+
+
+def layers_that_put_a_mask_of_their_own_to_the_given_one_have_both():
+    """DeepSeek's indexer chooses keys; Doge weighs them. Layers without the design keep the model's pattern."""
+    import transformers
+
+    sizes = families.SIZES | dict(bos_token_id=1, eos_token_id=2)
+    experts = dict(n_routed_experts=2, num_experts_per_tok=1, moe_intermediate_size=16, n_group=1, topk_group=1)
+    latent = dict(kv_lora_rank=8, q_lora_rank=8, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=16)
+    index = dict(index_topk=8, index_n_heads=2, index_head_dim=16)
+    for name, more in (("DeepseekV32", experts | latent | index), ("Doge", {})):
+        if not hasattr(transformers, f"{name}Config"):
+            print(f"left out: this transformers has no {name}")
+            continue
+        torch.manual_seed(0)
+        config = getattr(transformers, f"{name}Config")(**sizes | more)
+        model = getattr(transformers, f"{name}ForCausalLM")(config).eval()
+        ids, real = torch.randint(3, 32, (2, 80)), torch.ones(2, 80, dtype=torch.long)
+        real[1, -7:] = 0
+        inputs = dict(input_ids=ids, attention_mask=real, use_cache=False)
+        with torch.no_grad():
+            plain = model(**inputs).logits
+            handle = adapter("sinks", "transformers").use(model, layers=r"layers\.0\.", strict=True)
+            got = model(**inputs).logits
+            assert handle.verify(inputs).ok
+            handle.remove()
+            with sdpa_by_hand(model, lambda part: part == "model.layers.0.self_attn", mask("sinks")):
+                want = model(**inputs).logits
+        at = real.bool()
+        assert apart(got[at], want[at]) < CLOSE and apart(got[at], plain[at]) > 1e-4, (name, apart(got[at], want[at]))
 
 
 def a_position_bias_and_a_score_mod_are_not_mixed():

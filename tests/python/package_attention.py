@@ -317,14 +317,14 @@ def refusals():
 
 def lists_that_change():
     """Lists that were replaced or written are the mask's limits, whoever made them, as in PyTorch's kernels."""
-    q = torch.randn(1, 2, 64, 16)
-    blocks = lambda b, h, q_idx, kv_idx: (q_idx >= kv_idx) & (q_idx // 16 == kv_idx // 16)
+    q = torch.randn(1, 2, 512, 16)  # PyTorch 2.5 has one row of blocks for fewer than 128 queries
+    blocks = lambda b, h, q_idx, kv_idx: (q_idx >= kv_idx) & (q_idx // 128 == kv_idx // 128)
     for make in (maskloom.create_block_mask, flex.create_block_mask):
         for write in (
             lambda mask: setattr(mask, "full_kv_num_blocks", torch.zeros_like(mask.full_kv_num_blocks)),
             lambda mask: mask.full_kv_num_blocks.zero_(),
         ):
-            mask = make(causal, None, None, 64, 64, device="cpu", BLOCK_SIZE=16)
+            mask = make(causal, None, None, 512, 512, device="cpu", BLOCK_SIZE=128)
             near(
                 maskloom.flex_attention(q, q, q, block_mask=mask), dense(q, q, q, None, causal, 0.25)[0], 1e-5, "whole"
             )

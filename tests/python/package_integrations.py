@@ -216,6 +216,8 @@ def of_diffusers():
         model(**inputs)
     assert given.calls == 2 and given.others == {(48, 12): 2}, (given.calls, given.others)
     refused(lambda: lost(plugged, mask, wan), "no call over 48 x 48 tokens had the mask")
+    refused(lambda: plugged.masked(near).__enter__(), "block_mask is a function")
+    refused(lambda: plugged.masked(score_mod=near, lengths=("a", 3)).__enter__(), "lengths is")
     # a token of the image: 12 of text go before it
     model, inputs = flux(FluxTransformer2DModel)
     model.eval().set_attention_backend("maskloom")
@@ -480,9 +482,10 @@ def masks_of_transformers():
 def checkpoints_of_diffusers():
     """What a backward pass computes again has the mask of its own forward pass."""
     import maskloom.integrations.diffusers as plugged
-    from diffusers import WanTransformer3DModel
 
     plugged.install()
+    from diffusers import WanTransformer3DModel
+
     model = WanTransformer3DModel(
         patch_size=(1, 2, 2), num_attention_heads=2, attention_head_dim=16, in_channels=4, out_channels=4, text_dim=16,
         freq_dim=16, ffn_dim=32, num_layers=2, rope_max_seq_len=32,

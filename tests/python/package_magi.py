@@ -115,7 +115,7 @@ def refused(code, work, words):
 
 def refusals():
     causal = lambda b, h, q, k: q >= k
-    make = lambda mod, q=64, k=64, **more: create_block_mask(
+    make = lambda mod, q=128, k=128, **more: create_block_mask(
         mod, more.pop("B", None), more.pop("H", None), q, k, device="cpu", **{"BLOCK_SIZE": 16, **more}
     )
 
@@ -127,9 +127,9 @@ def refusals():
     refused("plan-magi", lambda: magi(heads), "2 heads")
     batch = make(lambda b, h, q, k: (q >= k) & ((k + b) % 2 == 0), B=3)
     refused("plan-magi", lambda: magi(batch), "3 batch entries")
-    refused("plan-magi", lambda: magi(make(causal, 64, 48)), "64 queries and 48 keys")
+    refused("plan-magi", lambda: magi(make(causal, 128, 96)), "128 queries and 96 keys")
     refused("plan-magi", lambda: magi(make(causal, BLOCK_SIZE=(16, 32))), "blocks of 16 and 32")
-    refused("plan-magi", lambda: magi(make(causal), 5), "ranks [4]")
+    refused("plan-magi", lambda: magi(make(causal), 9), "ranks [8]")
     refused("plan-magi", lambda: magi(make(lambda b, h, q, k: (q < 0) & (k >= 0))), "keeps nothing")
     random_cells = torch.rand(768, 768, generator=torch.Generator().manual_seed(0)) < 0.5
     refused("plan-magi", lambda: magi(make(lambda b, h, q, k: random_cells[q, k], 768, 768)), "65536 slices")
@@ -142,19 +142,19 @@ def of_a_plan():
     """The same from a plan over processes; two kinds share their chunks, and the last chunk may be short."""
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     masks = {
-        "global": create_block_mask(lambda b, h, q, k: q >= k, None, None, 90, 90, device="cpu", BLOCK_SIZE=16),
+        "global": create_block_mask(lambda b, h, q, k: q >= k, None, None, 170, 170, device="cpu", BLOCK_SIZE=16),
         "local": create_block_mask(
-            lambda b, h, q, k: (q >= k) & (q - k < 9), None, None, 90, 90, device="cpu", BLOCK_SIZE=16
+            lambda b, h, q, k: (q >= k) & (q - k < 9), None, None, 170, 170, device="cpu", BLOCK_SIZE=16
         ),
     }
     plan = maskloom.plan_context_parallel(masks)
     one, two = (plan.magi(name) for name in masks)
     assert isinstance(plan, ContextParallel) and isinstance(one, MagiPlan)
-    assert one.partitions == two.partitions == [list(range(6))] and one.chunk_sizes == [16] * 5 + [10]
-    assert one.key_arguments()["attn_mask_type"] == ["causal"] and one.key_arguments()["total_seqlen_q"] == 90
+    assert one.partitions == two.partitions == [list(range(11))] and one.chunk_sizes == [16] * 10 + [10]
+    assert one.key_arguments()["attn_mask_type"] == ["causal"] and one.key_arguments()["total_seqlen_q"] == 170
     dist.destroy_process_group()
     for ranks in (2, 3, 4):
-        for q_len in (128, 90, 250):
+        for q_len in (128, 170, 250):
             mask = create_block_mask(lambda b, h, q, k: q >= k, None, None, q_len, q_len, device="cpu", BLOCK_SIZE=16)
             made = plan_of({"mask": mask}, ranks)
             magi = magi_plan(mask, (q_len, q_len), made["ranks"])

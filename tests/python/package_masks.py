@@ -222,6 +222,38 @@ def of_numpy():
     )
 
 
+def of_arrays_that_something_holds():
+    """A dict, a default that has a name, PyTorch's `and_masks`, lists of functions, which may hold each other."""
+    import numpy
+
+    array, other = numpy.arange(300) // 70, numpy.arange(300) % 7
+    plain, odd = torch.as_tensor(array), torch.as_tensor(other)
+    same = lambda b, h, q, kv: plain[q] == plain[kv]  # noqa: E731
+    held = {"document": array, "width": 40}
+    compare((same, lambda b, h, q, kv: held["document"][q] == held["document"][kv]), name="dict")
+
+    def named(b, h, q, kv, *, table=array):
+        return table[q] == table[kv]
+
+    compare((same, named), name="named default")
+    space = {"tables": [array, other], "torch": torch}
+    exec("def of_list(b, h, q, kv):\n    return tables[0][q] == tables[0][kv]", space)
+    compare((same, space["of_list"]), name="global list")
+    one = lambda b, h, q, kv: array[q] == array[kv]  # noqa: E731
+    two = lambda b, h, q, kv: other[q] >= other[kv]  # noqa: E731
+    want = lambda b, h, q, kv: (plain[q] == plain[kv]) & (odd[q] >= odd[kv])  # noqa: E731
+    compare((want, and_masks(one, two)), name="and_masks")
+    parts = [one, two]
+    every = lambda b, h, q, kv: parts[0](b, h, q, kv) & parts[1](b, h, q, kv)  # noqa: E731
+    compare((want, every), name="list of functions")
+    # each of 40 holds all of them: each is looked at once
+    parts += [lambda b, h, q, kv, n=n: parts[n % 2](b, h, q, kv) for n in range(38)] + [every]
+    compare((want, every), name="circle")
+    array[:] = numpy.arange(300) // 90
+    assert torch.equal(plain, torch.as_tensor(array))
+    compare((want, and_masks(one, two)), name="changed in place")
+
+
 def of_one_batch_after_another():
     """What changed between two calls is in the second mask: nothing kept is ever stale."""
     global LIMIT
@@ -355,6 +387,7 @@ def of_memory():
 
 of_all_kinds()
 of_numpy()
+of_arrays_that_something_holds()
 of_one_batch_after_another()
 of_long_masks()
 of_numbers_and_types()

@@ -103,6 +103,10 @@ def pictures():
         of = maskloom.from_design("sliding_window", lengths=written)
         assert (of.q_len, of.kv_len) == (512, 512), written
     assert maskloom.from_design("sliding_window", lengths=("1k", 2048)).q_len == 1024
+    # of too many the process would end for want of memory
+    for written in (2**40, (64, 2**31), "1099511627776"):
+        refused(lambda lengths=written: maskloom.show(near, lengths), "lengths is", "above 2^30")
+    refused(lambda: maskloom.show(lean, 300, heads=2**40), "heads is")
     for written in (True, 512.0, "8kb", "", "-1", 0, [1, 2, 3], {512}, (512, None)):
         refused(lambda lengths=written: maskloom.from_design("sliding_window", lengths=lengths), "lengths is")
         refused(lambda lengths=written: maskloom.explain(near, lengths=lengths), "lengths is")
@@ -162,6 +166,9 @@ def one_file():
     )
     assert "whole = true; draw();" in page[fits:again] and page.rindex("  all();") > again
 
+    refused(lambda: maskloom.share(near, "", 64), "path is ''")
+    refused(lambda: maskloom.share(shown, "x.html", 128, h=1), "lengths, h")
+
 
 def cells_step_by_step():
     found = maskloom.explain(near, q=20, k=3)
@@ -184,6 +191,7 @@ def cells_step_by_step():
     assert maskloom.explain("causal", q=1, k=2).value is False
     refused(lambda: maskloom.explain(near, q=-1), "q is -1")
     refused(lambda: maskloom.explain("causal", score=0.0), "no score mod")
+    refused(lambda: maskloom.explain(near, q=2**70), "q is 1180591620717411303424")
 
 
 def answers_of_the_program():
@@ -199,6 +207,16 @@ def answers_of_the_program():
     small.pop("device")
     who = {row["who"]: row["forward"] for row in maskloom.verdict(mod, 256, **small).rows}
     assert who["flex"].startswith("takes") and who["flash_attention_2"].startswith("refuses"), who
+    # both mods have a first tensor
+    slopes = torch.linspace(-1, 1, 256)
+    bent = maskloom.show(mod, 256, score_mod=lambda score, b, h, q_idx, kv_idx: score + slopes[q_idx] * slopes[kv_idx])
+    space = {**bent.of.texts()[1]}
+    exec(bent.to_dict()["code"], space)
+    at = [torch.tensor(n) for n in (0, 0, 90, 85)]
+    assert space["score_mod"](torch.tensor(0.5), *at) == 0.5 + slopes[90] * slopes[85]
+    assert torch.equal(cells(space["mask_mod"], 256, 256), cells(mod, 256, 256))
+    both = dict(score_mod=bent.of.score_mod, backend="flex", device="cpu", rounds=1)
+    assert maskloom.race(mod, 256, **both, **small).rows[0]["error of allowed"] < 1
     soft = maskloom.race(
         near,
         64,
@@ -224,6 +242,8 @@ def answers_of_the_program():
     why = refused(lambda: maskloom.quality(near, CAPTURE, 64, program=PROGRAM), "64 x 64")
     assert why.code == "capture-length"
     refused(lambda: maskloom.verdict(near, 64, program="/no/such/program"), "cannot be started")
+    refused(lambda: maskloom.verdict(near, 64, program="/bin/true"), "did not answer")
+    refused(lambda: maskloom.verdict(near, 64, program=3), "program is an int")
     # options are the command line's, also those that say lengths
     assert maskloom.verdict("sliding_window", seq="1k", **small).rows
     assert len(maskloom.race(near, 64, seq="1_28", kv_seq=96, backend="flex", rounds=1, **small).rows) == 1

@@ -129,6 +129,12 @@ def shapes_and_places(at):
     raises("plan-device", lambda: at.plan.unshard(q.to(one("meta", "cpu"))))
     raises("plan-of", lambda: at.plan.shard(at.whole[0], of="both"))
     raises("plan-length", lambda: at.plan.shard(at.whole[0][:, :, :-1]))
+    for x, dim in ((None, 2), (at.whole[0].tolist(), 2), (at.whole[0], 7), (at.whole[0], 2.0)):
+        raises("plan-shape", lambda x=x, dim=dim: at.plan.shard(x, dim), "dim is")
+    raises("plan-dtype", lambda: at.call(*(one(x.int(), x) for x in (q, k, v))))
+    raises("scale", lambda: at.call(scale=one("x", 0.5)))
+    raises("scale", lambda: at.call(scale=torch.tensor(one(torch.nan, torch.nan))), "finite")
+    raises("scale", lambda: at.call(scale=torch.tensor(0.5, requires_grad=True)), "gradient")
     if VERSION >= (2, 7):
         from torch.distributed.tensor import DTensor, Shard
 
@@ -150,8 +156,13 @@ def planning(at):
     raises("plan-no-mask", plan(one({"a": torch.ones(2)}, {"a": at.mask})))
     raises("plan-dtype", plan(at.mask, dtype=one(torch.int8, torch.bfloat16)))
     raises("plan-layers", plan(at.mask, layers=one({"none": 1}, None)))
-    raises("plan-call", plan(at.mask, layers=one(5, None)))
-    raises("plan-call", plan(at.mask, bandwidth=one(object(), 100.0)))
+    raises("plan-layers", plan(at.mask, layers=one(5, None)), "int")
+    raises("parallel-bandwidth", plan(at.mask, bandwidth=one(object(), 100.0)))
+    raises("parallel-bandwidth", plan(at.mask, bandwidth=one(torch.tensor(3.0), True)))
+    raises("parallel-card", plan(at.mask, card=one(3, None)), "int")
+    raises("plan-no-mask", plan(one({1: at.mask}, {"a": at.mask})), "string")
+    for group in (3, "gloo", dist.device_mesh.init_device_mesh("cpu", (at.world,))):
+        raises("plan-group", plan(at.mask, group), "get_group")
     # the same blocks, other cells: another table, another number
     for wrong, right in ((torch.zeros(4), torch.ones(4)), (3, 4)):
         edge = one(wrong, right)
@@ -176,6 +187,25 @@ def planning(at):
             assert two.world_size == 2
         dist.barrier()
     at.works()
+
+
+def masks_of_numpy(at):
+    """An array that a mask reads is read by each rank, and watched as a tensor is."""
+    import maskloom
+    import numpy
+
+    document = numpy.arange(TOKENS) // 20
+    same = torch.from_numpy(document.copy())
+    mod = lambda b, h, q, k: (document[q] == document[k]) & (q >= k)
+    mask = maskloom.create_block_mask(mod, None, None, TOKENS, TOKENS, device="cpu", BLOCK_SIZE=16)
+    plan = at.md.plan_context_parallel(mask)
+    qkv = [plan.shard(x) for x in at.whole]
+    want, _ = reference(*at.whole, lambda b, h, q, k: (same[q] == same[k]) & (q >= k), None, None)
+    near(plan.unshard(plan.flex_attention(*qkv)), want, "a mask of NumPy")
+    if at.odd:
+        document[3] = 7
+    raises("plan-mask-changed", lambda: plan.flex_attention(*qkv), "the array document")
+    raises("plan-calls-differ", lambda: at.md.plan_context_parallel(mask), "what the masks read")
 
 
 def masks_that_change(at):
@@ -361,6 +391,7 @@ def work(rank, world, port_file):
     shapes_and_places(at)
     planning(at)
     masks_that_change(at)
+    masks_of_numpy(at)
     for kernels in (None, Formula()):
         a_rank_that_fails(at, kernels)
         two_plans_at_once(at, kernels)

@@ -13,7 +13,8 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask
 
-from .._checks import no_second_order
+from .._checks import no_second_order, number
+from .._functions import with_tensors
 from ..errors import a_kind
 from .cards import CARDS, all_ready, fits
 from .errors import PlanError, Vote, agree, as_plan_error, asked, talk
@@ -89,6 +90,9 @@ class ContextParallel:
         Raises:
             PlanError: another length than planned.
         """
+        if not isinstance(x, Tensor) or not isinstance(dim, int) or not -x.dim() <= dim < x.dim():
+            what = f"x of shape {tuple(x.shape)}" if isinstance(x, Tensor) else f"x is {a_kind(x)}"
+            raise PlanError("plan-shape", f"{what}, dim is {dim!r}", "pass a tensor, and the dimension of its tokens")
         length = x.shape[dim]
         if of is None:
             of = "q" if length == self.q_len else "kv"
@@ -173,6 +177,8 @@ class ContextParallel:
             name = self._kind(mask)
             self._check(q, k, v, name)
             _check_score(score_mod)
+            scale = None if scale is None else number(scale)
+            score_mod = None if score_mod is None else with_tensors(score_mod)
             # what is made once can fail, too, and tells how much each rank sends
             self._made(name, q.device)
             learns = torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v))
@@ -271,6 +277,8 @@ class ContextParallel:
                 f"q, k and v are {q.dtype} on {q.device}, {k.dtype} on {k.device}, {v.dtype} on {v.device}",
                 "move them to one device and one dtype",
             )
+        if not q.is_floating_point():
+            raise PlanError("plan-dtype", f"q, k and v are {q.dtype}", "pass floating-point tensors")
         if (
             k.shape[1] != v.shape[1]
             or k.shape[1] == 0
@@ -334,7 +342,7 @@ class ContextParallel:
                         block_size=sizes,
                         q_positions=own if picked is None else own[picked],
                         kv_positions=_positions(blocks, "kv", sizes, lengths).to(device),
-                        mask_mod=self._masks[name].mask_mod,
+                        mask_mod=with_tensors(self._masks[name].mask_mod),
                         picked=picked,
                     )
                 )

@@ -114,6 +114,12 @@ def request_of(
         if not isinstance(mask, BlockMask):
             message = f"mask {name!r} is {a_kind(mask)}"
             raise PlanError("plan-no-mask", message, "give BlockMasks, as of maskloom.create_block_mask")
+        if not isinstance(name, str):
+            raise PlanError("plan-no-mask", f"a mask is called {name!r}", "call each by a string")
+    if layers is not None and not isinstance(layers, Mapping):
+        raise PlanError("plan-layers", f"layers is {a_kind(layers)}", "pass a dict of numbers by the masks' names")
+    if card is not None and not isinstance(card, str):
+        raise PlanError("parallel-card", f"card is {a_kind(card)}", "pass the card's name")
     unknown = sorted(set(layers or {}) - set(kinds))
     if unknown:
         raise PlanError("plan-layers", f"layers names {unknown}, the masks are {sorted(kinds)}", "use the masks' names")
@@ -180,8 +186,9 @@ def _check_numbers(
             raise PlanError("plan-number", f"{name} is {count!r}", "pass a whole number from 1 on")
     rows = bandwidth if isinstance(bandwidth, (tuple, list)) else [bandwidth]
     for rate in (one for row in rows for one in (row if isinstance(row, (tuple, list)) else [row])):
-        is_rate = not isinstance(rate, (int, float)) or 0 <= rate < math.inf
-        if isinstance(rate, str) or not is_rate:
+        if bandwidth is None:
+            break
+        if not isinstance(rate, (int, float)) or isinstance(rate, bool) or not 0 <= rate < math.inf:
             hint = "pass GB/s, or a matrix [from][to] of them"
             raise PlanError("parallel-bandwidth", f"bandwidth holds {rate!r}", hint)
 
@@ -240,6 +247,9 @@ def _member(group: dist.ProcessGroup | None) -> None:
     if not dist.is_initialized():
         message = "torch.distributed has no process group here"
         raise PlanError("plan-group", message, "torchrun starts ranks, and init_process_group is called before")
+    none: Any = dist.GroupMember.NON_GROUP_MEMBER
+    if group is not None and group is not none and not isinstance(group, dist.ProcessGroup):
+        raise PlanError("plan-group", f"group is {a_kind(group)}", "pass a group, as mesh.get_group() is one, or None")
     if dist.get_rank(group) < 0:
         message = f"this process, rank {dist.get_rank()} of all, is not in the group"
         raise PlanError("plan-group", message, "plan on the ranks of the group alone")

@@ -16,6 +16,8 @@ from typing import Any
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask
 
+from .._functions import as_tensor, is_array
+
 __all__ = ["Watched", "contents", "tensors_of"]
 
 #: Numbers of a tensor that are compared between ranks; of larger ones every n-th.
@@ -44,9 +46,9 @@ class Watched:
             return "what its mask_mod reads"
         found = set()
         for (name, value), (_, before, version) in zip(reads, self._reads):
-            if isinstance(before, Tensor):
+            if isinstance(before, Tensor) or is_array(before):
                 if value is not before or _version(before) != version:
-                    found.add(f"the tensor {name}")
+                    found.add(f"the {'tensor' if isinstance(before, Tensor) else 'array'} {name}")
             elif value is not before and value != before:
                 found.add(f"{name}, which was {before}")
         return ", ".join(sorted(found))
@@ -61,6 +63,8 @@ def contents(mask: BlockMask) -> list[tuple[Any, ...]]:
     """What tells masks with the same block lists apart: their numbers, and each tensor's shape, dtype and checksum."""
     out: list[tuple[Any, ...]] = []
     for name, value in _read(mask.mask_mod):
+        if is_array(value):
+            value = as_tensor(value)
         if not isinstance(value, Tensor):
             out.append((name, repr(value)))
             continue
@@ -81,7 +85,9 @@ def _lists(mask: BlockMask) -> list[Tensor]:
 
 
 def _version(value: Any) -> int:
-    # tensors of inference mode count no versions
+    # arrays of other libraries count no versions, tensors of inference mode neither
+    if is_array(value):
+        return _checksum(as_tensor(value).contiguous())
     return value._version if isinstance(value, Tensor) and not value.is_inference() else 0
 
 
@@ -96,7 +102,7 @@ def _read(fn: Any, depth: int = 6) -> Iterator[tuple[str, Any]]:
     those of functions among them, also in a tuple, as `and_masks` has them."""
     for name, value in _named(fn):
         for part, one in enumerate(value) if isinstance(value, (tuple, list)) else ((None, value),):
-            if isinstance(one, (Tensor, bool, int, float)):
+            if isinstance(one, (Tensor, bool, int, float)) or is_array(one):
                 yield name if part is None else f"{name}[{part}]", one
             elif depth > 1 and callable(one) and not isinstance(one, type):
                 yield from _read(one, depth - 1)

@@ -23,9 +23,10 @@ from torch.nn.attention import flex_attention as flex
 
 from .._checks import lengths as lengths_of
 from .._functions import Mod
+from .._lengths import pair
 from .._lists import effective
 from ..block_mask import create_block_mask
-from ..errors import ArgumentError, MaskloomError
+from ..errors import ArgumentError, MaskloomError, a_kind
 from . import _again
 from ._calls import MaskLost, added, attend, extents_of, of_dense, refuse_divided
 
@@ -114,6 +115,10 @@ def masked(
     Raises:
         MaskLost: at the end, if no call had the mask.
     """
+    if block_mask is not None and not isinstance(block_mask, flex.BlockMask):
+        hint = "pass one of maskloom.create_block_mask"
+        raise ArgumentError("block-mask", f"block_mask is {a_kind(block_mask)}, not a BlockMask", hint)
+    lengths = pair(lengths)
     if lengths is None:
         if block_mask is None:
             raise ArgumentError("lengths", "neither block_mask nor lengths is given", "pass lengths=(q, kv)")

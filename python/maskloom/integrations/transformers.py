@@ -15,6 +15,7 @@ Invariant: a name is in both registries, and a causal call whose mask did not ar
 from __future__ import annotations
 
 import importlib.metadata
+import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -25,6 +26,7 @@ from torch.nn.attention import flex_attention as flex
 from .. import _divided
 from .._call import uncompiled
 from .._functions import Mod
+from .._lists import version
 from .._mods import traced
 from ..block_mask import create_block_mask
 from ..errors import ArgumentError, DividedWarning, MaskloomError
@@ -32,7 +34,7 @@ from ._calls import PLANNED, MaskLost, added, attend, capped, extents_of, of_den
 
 __all__ = ["register"]
 
-# keyword arguments without effect here: the mask has the window, the cache was read before, and packing is in the mask
+# keyword arguments without effect here: the mask has the window and packing, and the cache was read before
 _HARMLESS = {
     *(
         "sliding_window",
@@ -119,6 +121,9 @@ def _mask(own: Mod | None) -> Any:
         **more: Any,
     ) -> flex.BlockMask:
         """transformers calls this once for each pattern of a forward pass."""
+        config = more.get("config")
+        if config is not None and _puts_together(type(config).__module__.replace(".configuration_", ".modeling_")):
+            raise _not_alone(type(config).__name__)
         if "cache_position" in more:  # transformers before 5
             positions = more["cache_position"]
             q_length, q_offset = positions.shape[0], int(positions[0])
@@ -136,9 +141,38 @@ def _mask(own: Mod | None) -> Any:
         per_batch, per_head = traced(mod, "mask_mod", device=torch.device(device))[0].depends()
         heads = more["config"].num_attention_heads if per_head else None
         batch = batch_size if per_batch else None
-        return create_block_mask(mod, batch, heads, q_length, kv_length, device=device)
+        made = create_block_mask(mod, batch, heads, q_length, kv_length, device=device)
+        made.__dict__["_maskloom_packed"] = "packed_sequence_mask_function" in dict(_parts(mask_function))
+        return made
 
     return mask
+
+
+def _with_documents(mask: Any, starts: torch.Tensor, query: torch.Tensor, key: torch.Tensor, own: bool) -> Any:
+    """A model's mask with packed documents, which came as `cu_seq_lens_q` alone. They are in the mask where the model
+    found them by its position_ids; not all models look.
+
+    Errors: MaskLost where a mask cannot be made of them."""
+    if starts.numel() < 3 or getattr(mask, "_maskloom_packed", False):
+        return mask
+    tokens = query.size(2)
+    if own or torch.compiler.is_compiling() or not isinstance(mask, flex.BlockMask) or key.size(2) != tokens:
+        message = "packed documents arrived as cu_seq_lens_q, and the mask that arrived does not have them"
+        hint = "give the model position_ids that begin at 0 in each document, and no attention_mask"
+        raise MaskLost("mask-lost", message, hint)
+    known = mask.__dict__.get("_maskloom_documents")
+    if known is not None and known[0] is starts and known[1] == version(starts) != -1:
+        return known[2]
+    document = torch.bucketize(torch.arange(tokens, device=starts.device), starts[1:].contiguous(), right=True)
+    pattern = mask.mask_mod
+
+    def mask_mod(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+        return pattern(b, h, q_idx, kv_idx) & (document[q_idx] == document[kv_idx])
+
+    batch, heads = mask.kv_num_blocks.shape[:2]
+    made = create_block_mask(mask_mod, batch, heads, tokens, tokens, device=query.device)
+    mask.__dict__["_maskloom_documents"] = starts, version(starts), made
+    return made
 
 
 def _whole(pattern: Mod, padding: torch.Tensor | None, q_offset: int, kv_offset: int) -> Mod:
@@ -199,6 +233,18 @@ def _parts(function: Any) -> Iterator[tuple[str, Any]]:
                 yield from _parts(part)
 
 
+def _puts_together(name: str) -> bool:
+    """Whether layers of a file of transformers put a mask of their own together with the one that they are given, as
+    numbers: those with an indexer of keys, and Doge's. Some of them pass on their own alone where the other is none."""
+    kinds = vars(sys.modules[name]).items() if name in sys.modules else ()
+    return any(key.endswith("Indexer") or hasattr(kind, "prepare_dynamic_mask") for key, kind in kinds)
+
+
+def _not_alone(name: str) -> MaskLost:
+    message = f"layers of {name} choose keys themselves, by numbers that they add to the model's mask"
+    return MaskLost("mask-lost", message, 'use attn_implementation="sdpa" or "eager" for this model')
+
+
 def _across(module: Any) -> bool:
     """Whether a layer may attend to another sequence, where transformers gives no mask and a pattern has no meaning."""
     if any(getattr(module, name, False) for name in ("is_cross_attention", "is_cross_attn")):
@@ -236,6 +282,8 @@ def _attention(own: Mod | None, masked: bool = False) -> Any:
         block_mask = attention_mask
         if isinstance(attention_mask, torch.Tensor):
             # a mask that the caller made, or an older model's
+            if masked and _puts_together(type(module).__module__):
+                raise _not_alone(type(module).__name__)
             mask = attention_mask[..., :kv_len]
             block_mask = None
             if mask.dtype == torch.bool:
@@ -254,6 +302,9 @@ def _attention(own: Mod | None, masked: bool = False) -> Any:
                     "give this part of the model another implementation: attn_implementation={'vision_config': 'sdpa'}"
                 )
                 raise MaskLost("mask-lost", message, hint)
+        starts = more.get("cu_seq_lens_q")
+        if starts is not None and not isinstance(attention_mask, torch.Tensor):
+            block_mask = _with_documents(block_mask, starts, query, key, masked)
         if position_bias is not None:
             score_mod = added(position_bias[..., :kv_len], extents_of(query, key), score_mod)
         if softcap is not None:

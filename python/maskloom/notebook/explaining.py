@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import _native
 from .._call import call
-from .._lengths import Lengths, pair
+from .._lengths import MOST, Lengths, pair
 from .._mods import traced
 from ..errors import ArgumentError, a_kind
 from .subject import CPU, Mask, subject
@@ -83,8 +83,8 @@ def explain(
     if score is not None and not isinstance(score, (int, float)):
         raise ArgumentError("score", f"score is {a_kind(score)}", "pass a number: the score before the score mod")
     for name, at in zip(("b", "h", "q", "k"), place):
-        if not isinstance(at, int) or isinstance(at, bool) or at < 0:
-            raise ArgumentError("cell", f"{name} is {at!r}", "pass a number from 0 on")
+        if not isinstance(at, int) or isinstance(at, bool) or not 0 <= at < MOST:
+            raise ArgumentError("cell", f"{name} is {at!r}", "pass a number from 0 on, below 2^30")
     if callable(mod) and not hasattr(mod, "mask_mod"):
         own: Callable[..., Any] = mod
         name = str(getattr(own, "__name__", type(own).__name__))

@@ -143,12 +143,18 @@ def _asked(command: str, of: Subject | None, more: list[str], program: str | Non
         given = [] if of is None else _given(of, Path(folder), options)
         out, said = _run(path, [command, *given[:1], *more, *given[1:], *_options(options), "--json"], command)
     version = subprocess.run([path, "--version"], capture_output=True, text=True).stdout.strip()
-    data = json.loads(out)
+    try:
+        data = json.loads(out)
+    except ValueError:
+        message = f"{path} did not answer `{command} --json` with JSON"
+        raise MaskloomError("no-program", message, "pass program=, the path of the program maskloom") from None
     return Answer(command, of.name if of is not None else Path(more[0]).name, data, said, version)
 
 
-def _program(given: str | None) -> str:
-    return installed() if given is None else given
+def _program(given: Any) -> str:
+    if given is not None and not isinstance(given, (str, os.PathLike)):
+        raise ArgumentError("program", f"program is {a_kind(given)}", "pass the path of the program maskloom, or None")
+    return installed() if given is None else str(os.fspath(given))
 
 
 def _given(of: Subject, folder: Path, options: dict[str, Any] | None = None) -> list[str]:

@@ -156,8 +156,13 @@ def share(mask: Mask | Shown, path: str | os.PathLike[str], lengths: Lengths = N
     """
     if not isinstance(path, (str, os.PathLike)):
         raise ArgumentError("path", f"path is {a_kind(path)}", "pass the path of the HTML file to write")
+    if isinstance(mask, Shown) and (lengths is not None or options):
+        given = ", ".join([*(["lengths"] if lengths is not None else []), *options])
+        raise ArgumentError("shown", f"{given} is given beside what was shown", "pass it to show, or share the mask")
     shown = mask if isinstance(mask, Shown) else show(mask, lengths, **options)
     out = Path(path)
+    if not out.name:
+        raise ArgumentError("path", f"path is {str(path)!r}", "pass the path of the HTML file to write")
     part = out.with_name(f".{out.name}.{os.getpid()}.part")
     try:
         part.write_text(shown.html(), encoding="utf-8")

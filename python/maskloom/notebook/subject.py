@@ -6,6 +6,7 @@ Invariant: the functions are the caller's own, recorded by `_mods` as `create_bl
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from typing import Any, Union
 
@@ -52,18 +53,20 @@ class Subject:
     def texts(self) -> tuple[str, dict[str, torch.Tensor]]:
         """PyTorch code that defines mask_mod and score_mod, and the tensors that it reads as globals.
 
-        Errors: ArgumentError if both functions read different tensors of one name."""
+        Tensors of the score mod that are called as others of the mask get another name."""
         text = "import math\n\nimport torch\n"
         tensors: dict[str, torch.Tensor] = {}
         for one in (self.mask, self.score):
             if one is not None:
                 printed, read = call(_native.printed, one[0])
+                before = text
                 text += f"\n\n{printed}"
                 for name, dtype, shape, content in read.all():
                     tensor = torch.frombuffer(bytearray(content), dtype=getattr(torch, dtype)).reshape(shape)
                     if name in tensors and not torch.equal(tensors[name], tensor):
-                        message = f"mask and score mod read two tensors that are both called {name}"
-                        raise ArgumentError("tensor-name", message, "write both in one design")
+                        # recordings number their tensors, so both mods have a first one
+                        text = before + re.sub(rf"\b{name}\b", f"score_{name}", text[len(before) :])
+                        name = f"score_{name}"
                     tensors[name] = tensor
         return text, tensors
 
@@ -88,8 +91,8 @@ def subject(
     Errors: ArgumentError for another object, and for a function without lengths."""
     pair = pair_of(lengths)
     for name, count in zip(("batch", "heads"), extents):
-        if not isinstance(count, int) or count < 1:
-            raise ArgumentError("count", f"{name} is {count!r}", "pass a number from 1 on")
+        if not isinstance(count, int) or not 1 <= count <= 1 << 20:
+            raise ArgumentError("count", f"{name} is {count!r}", f"pass a number from 1 to {1 << 20}")
     if isinstance(mask, Subject):
         return mask
     if isinstance(mask, (str, os.PathLike)):

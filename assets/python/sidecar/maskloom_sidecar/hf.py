@@ -173,9 +173,15 @@ def _patch_packing() -> None:
 
 
 def _asks(module: nn.Module) -> bool:
-    """Whether a layer calls the attention function that transformers selects. Other layers call PyTorch's or their own."""
-    files = (sys.modules.get(kind.__module__) for kind in type(module).__mro__)
-    return any(isinstance(value, AttentionInterface) for file in files if file is not None for value in vars(file).values())
+    """Whether a layer calls the attention function that transformers selects, with the mask that it was given.
+
+    Other layers call PyTorch's or their own. Layers with an indexer of keys, and Doge's, put a mask of their own together with
+    the given one, which must be numbers: the design goes into PyTorch's function, beside that mask.
+    """
+    files = [file for kind in type(module).__mro__ if (file := sys.modules.get(kind.__module__)) is not None]
+    if hasattr(module, "prepare_dynamic_mask") or any(name.endswith("Indexer") for file in files for name in vars(file)):
+        return False
+    return any(isinstance(value, AttentionInterface) for file in files for value in vars(file).values())
 
 
 def take_over(model: nn.Module, opener: str | None = None) -> Callable[[], None]:
@@ -218,7 +224,7 @@ _attentions = cast("Callable[[], Any]", AttentionInterface)
 
 
 class _WholeCache(Carried):
-    """Before a model's call: its new cache keeps the keys that a sliding window would drop, because watched layers need them.
+    """Before a model's call: its new cache keeps the keys that a window or chunks would drop, because watched layers need them.
 
     originals: the original names for ours in the model's configs.
     """
@@ -287,9 +293,12 @@ def _cache_name(model: nn.Module) -> str:
 
 
 def _slides(config: Any) -> bool:
+    """Whether a cache of the model drops keys: of a sliding window, or of chunks that ended."""
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     types = getattr(text, "layer_types", None) or ()
-    return getattr(text, "sliding_window", None) is not None or any("sliding" in t for t in types)
+    if any(getattr(text, name, None) is not None for name in ("sliding_window", "attention_chunk_size")):
+        return True
+    return any(kind in t for t in types for kind in ("sliding", "chunked"))
 
 
 def _mask_beside(original: str) -> Callable[..., _Given]:

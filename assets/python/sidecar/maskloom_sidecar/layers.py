@@ -60,7 +60,10 @@ def current() -> _Now | _Traced:
 
 
 _CROSS = re.compile(r"(^|[._])(attn2|cross\w*|encoder_attn|encdecattention|crossattn|ca)(\.self)?$", re.IGNORECASE)
+_SELF = re.compile(r"(^|[._])self_att(n|ention)$", re.IGNORECASE)
 _ATTENTION = re.compile(r"attention|attn", re.IGNORECASE)
+# kinds of modules that make one token of many, by an attention whose queries are not the main sequence
+_POOL = re.compile(r"Pool(er|ing|ingHead)?$")
 # parts of a model that attend over other tokens than its main sequence, by their whole names in diffusers and transformers:
 # they are watched only if they are named
 _ASIDE = {
@@ -209,23 +212,33 @@ def given(tokens: int) -> bool:
 def crosses_by_name(name: str, module: nn.Module) -> bool:
     """Whether a layer attends to another sequence: by its own attribute, otherwise by its name.
 
-    SD3's second attention is also named attn2, but attends to its own tokens.
+    SD3's second attention is also named attn2, but attends to its own tokens. OmniGen's self_attn gives a width of other tokens,
+    by which diffusers takes it for cross-attention.
     """
     said = getattr(module, "is_cross_attention", None)
-    return said if isinstance(said, bool) else bool(_CROSS.search(name))
+    return said and not _SELF.search(name) if isinstance(said, bool) else bool(_CROSS.search(name))
 
 
-def aside(name: str) -> str | None:
-    """The part beside the main sequence that a layer belongs to, by the whole words of its name; None: it belongs to none."""
+def aside(name: str, pools: set[str]) -> str | None:
+    """The part beside the main sequence that a layer belongs to: by the whole words of its name, or one of the model's `pools`.
+
+    None: it belongs to none."""
     parts = name.split(".")
-    return next((".".join(parts[: at + 1]) for at, part in enumerate(parts) if part in _ASIDE), None)
+    names = ((".".join(parts[: at + 1]), part) for at, part in enumerate(parts))
+    return next((one for one, part in names if part in _ASIDE or one in pools), None)
+
+
+def pools_of(model: nn.Module) -> set[str]:
+    """The names of the parts of a model that make one token of many."""
+    return {name for name, module in model.named_modules() if name and _POOL.search(type(module).__name__)}
 
 
 def left_out(model: nn.Module) -> dict[str, int]:
     """The parts beside the main sequence that a model has, with the numbers of their attention layers."""
     found: dict[str, int] = {}
+    pools = pools_of(model)
     for name, module in model.named_modules():
-        part = aside(name)
+        part = aside(name, pools)
         if part is not None and _is_attention(module) and not crosses_by_name(name, module):
             found[part] = found.get(part, 0) + 1
     return found
@@ -247,8 +260,9 @@ def find(model: nn.Module, wanted: Wanted | None = None, cross: bool = False) ->
     """(name, module) of the self-attention or cross-attention layers of a model.
 
     `wanted`: a regular expression or a function that accepts names; without it all except those of parts outside the model's
-    main sequence (refiners of the text, towers for images).
+    main sequence (refiners of the text, towers for images, pools).
     """
+    pools = pools_of(model)
     wanted = re.compile(wanted) if isinstance(wanted, str) else wanted
     accepts = wanted.search if isinstance(wanted, re.Pattern) else wanted
     every = [(name, m) for name, m in model.named_modules() if name]
@@ -256,7 +270,7 @@ def find(model: nn.Module, wanted: Wanted | None = None, cross: bool = False) ->
     # of nested attention layers the inner one calls attention, whichever sequence it reads
     outer = {name for name in attend if any(other.startswith(name + ".") for other in attend)}
     named = [(name, m) for name, m in every if crosses_by_name(name, m) == cross]
-    named = [(name, m) for name, m in named if (not aside(name) if accepts is None else accepts(name))]
+    named = [(name, m) for name, m in named if (not aside(name, pools) if accepts is None else accepts(name))]
     found = [(name, m) for name, m in named if _is_attention(m)]
     if found:
         return [(name, m) for name, m in found if name not in outer]
