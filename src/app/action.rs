@@ -86,6 +86,8 @@ pub(crate) enum Action {
     OpenConfig(PathBuf),
     /// Closes the window although unsaved documents cannot be kept.
     QuitAnyway,
+    /// Closes the tab in work although its document cannot be kept.
+    CloseAnyway,
     SaveTo(PathBuf),
     SaveRunTo(PathBuf),
     /// The capture script, under this name, and the package that it imports next to it.
@@ -188,6 +190,13 @@ pub(crate) enum Action {
         trainer: Box<TrainerConfig>,
         start: Fit,
     },
+}
+
+impl Action {
+    /// Whether it follows what was typed and is wrong without it.
+    pub(crate) fn needs_all(&self) -> bool {
+        matches!(self, Action::Afterwards(command) if command.needs_all())
+    }
 }
 
 /// Starting points for a trainer's configuration.

@@ -214,11 +214,20 @@ impl Command {
         if keys.is_empty() { tooltip.to_string() } else { format!("{tooltip} ({keys})") }
     }
 
-    /// Whether it leaves the document in work, or needs all of it: what is being typed counts first.
+    /// Whether what is being typed counts first: it may need all of the document, or take the field away. Those that change the
+    /// window's look leave one at the field, and those that take back belong to it.
     pub fn leaves(self) -> bool {
         use Command::*;
-        let tabs = matches!(self, New | Open | OpenConfig | NewTab | CloseTab | NextTab | PreviousTab);
-        tabs || matches!(self, Save | SaveAs | SaveRun | Run | RunWhole | Compile | Examine)
+        !matches!(
+            self,
+            Undo | Redo | Cancel | LargerText | SmallerText | NormalText | ThemeSystem | ThemeLight | ThemeDark
+        )
+    }
+
+    /// Whether it would pass over what is typed and is no value.
+    pub fn needs_all(self) -> bool {
+        use Command::*;
+        matches!(self, Save | SaveAs | Quit | CloseTab | Run | RunWhole | RaceLengths | Detach | Compile)
     }
 
     /// Whether its keys are what one types: they count only while no text is edited.

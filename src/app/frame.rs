@@ -1,40 +1,40 @@
-//! The window's frame: the positions of the panels, and the order of a frame's work.
+//! The window's application, and the order of a frame's work.
 //!
 //! Invariant: views only read; the actions of a frame are carried out after it was drawn, before the next frame. Must
 //! not know what panels show.
 
 use super::act;
 use super::action::{Action, Actions};
-use super::canvas::{Against, Numbers, Picture, Scene, SceneLayer, Tool, Walk};
+use super::bars::Bars;
+use super::canvas::Tool;
 use super::command;
 use super::drafts::ExportPage;
 use super::language;
-use super::layout::{self, Dock, Plan};
 use super::panics::Part;
 use super::recovery::{KeptTab, Recovered, Recovery};
-use super::session::{JobKind, Session, Shown};
+use super::session::{JobKind, Session};
 use super::sharing;
-use super::state::{Focus, NEVER, Parked, State, first_document};
-use super::tabs::{Pages, ParallelPage, QualityPage};
+use super::state::{Focus, NEVER, Outside, Parked, State, first_document};
+use super::tabs::{ParallelPage, QualityPage};
 use super::timings::Timings;
-use super::workspace::Workspace;
 use super::{Options, dialogs, theme, widgets};
 use super::{editor, panels};
-use crate::app::language::say_with;
 use crate::base::Diagnostic;
 use crate::document::history::History;
 use crate::document::library;
 use crate::words::Value;
-use egui::{CentralPanel, CursorIcon, Frame, Margin, Panel, Rect, ScrollArea, Sense, Ui, UiBuilder, pos2};
+use egui::Ui;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The window's application.
 pub struct Workbench {
     pub(super) state: State,
-    quality: QualityPage,
-    parallel: ParallelPage,
-    actions: Actions,
+    pub(super) quality: QualityPage,
+    pub(super) parallel: ParallelPage,
+    pub(super) actions: Actions,
+    /// Which bars there are.
+    pub(super) bars: Bars,
     title: String,
     shown_theme: Option<theme::ThemeChoice>,
     /// The pointer was released in the last frame.
@@ -98,6 +98,7 @@ impl Workbench {
             leaves: false,
             into_page: false,
             reset_layout: false,
+            given_up: Default::default(),
             first_steps: false,
             before_present: None,
             tour: None,
@@ -110,6 +111,7 @@ impl Workbench {
             quality: QualityPage::default(),
             parallel: ParallelPage::default(),
             actions: Actions::default(),
+            bars: Bars::default(),
             title: String::new(),
             shown_theme: None,
             released: false,
@@ -137,7 +139,13 @@ impl Workbench {
         state.now = ctx.input(|i| i.time);
         language::speak(ctx, state.words().language());
         // what the last frame wished belongs to the pointer as it was then
-        self.actions.take().into_iter().for_each(|action| act::act(state, action));
+        for action in self.actions.take() {
+            let wrong = if action.needs_all() { widgets::not_taken(ctx) } else { None };
+            match wrong {
+                Some(wrong) => state.dialog = Some(dialogs::not_taken(state, wrong)),
+                None => act::act(state, action),
+            }
+        }
         // a drag with the pointer is one undo point
         if std::mem::take(&mut self.released) {
             state.history.pointer_up();
@@ -166,7 +174,9 @@ impl Workbench {
         } else if state.dialog.is_none() {
             // Escape that ends a stroke or leaves a field ends only that
             let escapes = !typing && !state.session.canvas.drawing() && ctx.input(|i| i.key_pressed(egui::Key::Escape));
-            if escapes && state.focus.is_pinned {
+            if escapes && state.before_present.is_some() && !egui::Popup::is_any_open(ctx) {
+                act::act(state, Action::Command(command::Command::Present));
+            } else if escapes && state.focus.is_pinned {
                 act::act(state, Action::Unpin);
             } else if escapes && state.focus.area.is_some() {
                 act::act(state, Action::ForgetArea);
@@ -266,123 +276,6 @@ impl Workbench {
             ctx.request_repaint();
         }
     }
-
-    fn panels(&mut self, ui: &mut Ui) {
-        let (state, actions) = (&mut self.state, &mut self.actions);
-        if std::mem::take(&mut state.into_page) {
-            panels::side::take_focus(ui.ctx());
-        }
-        let bar = Frame::side_top_panel(ui.style()).inner_margin(Margin::symmetric(8, 5));
-        Panel::top("top").frame(bar).show(ui, |ui| panels::top::show(ui, state, actions));
-        if !state.parked.is_empty() {
-            let bar = Frame::side_top_panel(ui.style()).inner_margin(Margin::symmetric(8, 3));
-            Panel::top("documents").frame(bar).show(ui, |ui| panels::documents::show(ui, state, actions));
-        }
-        let bar = Frame::side_top_panel(ui.style()).inner_margin(Margin::symmetric(8, 3));
-        Panel::bottom("status").frame(bar).show(ui, |ui| panels::status::show(ui, state, actions));
-        if state.outside.is_some() {
-            let bar = Frame::side_top_panel(ui.style()).inner_margin(Margin::symmetric(8, 5));
-            Panel::top("outside").frame(bar).show(ui, |ui| panels::outside::show(ui, state, actions));
-        }
-        if state.first_steps {
-            let bar = Frame::side_top_panel(ui.style()).inner_margin(Margin { left: 8, right: 8, top: 6, bottom: 0 });
-            Panel::top("start").frame(bar).show_separator_line(false).show(ui, |ui| {
-                panels::start::show(ui, actions);
-            });
-        }
-        let bar = Frame::side_top_panel(ui.style()).inner_margin(Margin::symmetric(8, 5));
-        Panel::top("headline").frame(bar).exact_size(panels::headline::HEIGHT + 10.0).show(ui, |ui| {
-            panels::headline::show(ui, state, actions);
-        });
-        let (quality, parallel) = (&mut self.quality, &mut self.parallel);
-        let fill = Frame::new().fill(ui.visuals().panel_fill);
-        CentralPanel::default().frame(fill).show(ui, |ui| {
-            let mut export = std::mem::take(&mut state.export);
-            parts(ui, state, Pages { quality, export: &mut export, parallel }, actions);
-            state.export = export;
-        });
-    }
-}
-
-/// Layers, canvas and page, at the layout's positions.
-fn parts(ui: &mut Ui, state: &mut State, mut pages: Pages<'_>, actions: &mut Actions) {
-    let view = &state.view;
-    let plan = Plan {
-        room: ui.max_rect(),
-        window: ui.ctx().content_rect().size(),
-        workspace: view.workspace,
-        shown: [view.left, view.right],
-        widths: view.widths,
-        docks: view.docks,
-    };
-    let places = plan.places();
-    if let Some(rect) = places.layers {
-        inside(ui, "left", rect, |ui| {
-            ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| panels::layers::show(ui, state, actions));
-        });
-    }
-    if let Some(rect) = places.page {
-        inside(ui, "right", rect, |ui| panels::side::show(ui, state, places.merged, &mut pages, actions));
-    }
-    let middle = places.middle;
-    let tools = Rect::from_min_max(middle.min, pos2(middle.right(), middle.top() + layout::TOOLS));
-    inside(ui, "tools", tools, |ui| panels::tools::show(ui, state, actions));
-    let below = Rect::from_min_max(pos2(middle.left(), tools.bottom()), middle.max);
-    let mut child = ui.new_child(UiBuilder::new().id_salt("canvas").max_rect(below));
-    child.set_clip_rect(below);
-    sharing::drawn(ui, below, places.page);
-    canvas(&mut child, state, pages.quality, actions);
-    // over the rulers, which reach to the edge
-    for (part, rect) in [(layout::Part::Layers, places.layers), (layout::Part::Page, places.page)] {
-        if let Some(rect) = rect {
-            handle(ui, &plan, part, rect, middle, actions);
-        }
-    }
-}
-
-/// A part of the window with its margins.
-fn inside(ui: &mut Ui, name: &str, rect: Rect, contents: impl FnOnce(&mut Ui)) {
-    let room = rect.shrink2(egui::vec2(8.0, 4.0));
-    let mut child = ui.new_child(UiBuilder::new().id_salt(name).max_rect(room));
-    child.set_clip_rect(rect.intersect(ui.clip_rect()));
-    // a field that has the keyboard in one document has it in no other
-    child.skip_ahead_auto_ids(egui::Id::unique(widgets::document(ui.ctx())).value() as usize);
-    contents(&mut child);
-}
-
-/// The edge of a panel towards the canvas: a line to drag.
-fn handle(ui: &mut Ui, plan: &Plan, part: layout::Part, panel: Rect, middle: Rect, actions: &mut Actions) {
-    let dock = plan.docks.of(part);
-    let grip = match dock {
-        Dock::Left => Rect::from_x_y_ranges(panel.right() - 3.0..=panel.right() + 3.0, panel.y_range()),
-        Dock::Right => Rect::from_x_y_ranges(panel.left() - 3.0..=panel.left() + 3.0, panel.y_range()),
-        Dock::Below => Rect::from_x_y_ranges(panel.x_range(), panel.top() - 3.0..=panel.top() + 3.0),
-    };
-    let cursor = if dock == Dock::Below { CursorIcon::ResizeVertical } else { CursorIcon::ResizeHorizontal };
-    let response = ui.interact(grip, ui.scope_id().with(("edge", part)), Sense::drag());
-    let response = response.on_hover_and_drag_cursor(cursor);
-    let visuals = ui.visuals();
-    let line = match response.dragged() || response.hovered() {
-        true => egui::Stroke::new(2.0, visuals.widgets.hovered.fg_stroke.color),
-        false => visuals.widgets.noninteractive.bg_stroke,
-    };
-    match dock {
-        Dock::Below => drop(ui.painter().hline(panel.x_range(), panel.top(), line)),
-        _ => drop(ui.painter().vline(grip.center().x, panel.y_range(), line)),
-    }
-    if dock == Dock::Below && panel.left() > middle.left() + 1.0 {
-        // next to the layers
-        let line = visuals.widgets.noninteractive.bg_stroke;
-        ui.painter().vline(panel.left(), panel.y_range(), line);
-    }
-    if let Some(at) = response.interact_pointer_pos().filter(|_| response.dragged()) {
-        let (size, least) = match dock {
-            Dock::Left => (at.x - panel.left(), layout::LEAST),
-            Dock::Right => (panel.right() - at.x, layout::LEAST),
-            Dock::Below => (panel.bottom() - at.y, layout::LEAST_HEIGHT),
-        };
-        actions.push(Action::SetWidth(part, size.clamp(least, plan.most(part).max(least))));
-    }
 }
 
 /// The window's first content: a file, a preset, the stored state, the first screen.
@@ -432,8 +325,10 @@ fn restore(state: &mut State, tabs: Vec<KeptTab>, active: usize) {
         if at != active {
             let id = state.next_id();
             let (document, dirty) = (Some(document), place.dirty);
-            let (path, seen, config, kept_as) = (place.path, place.seen, place.config, place.kept_as);
-            let waiting = Parked { document, history, id, dirty, path, seen, config, kept_as, ..Parked::default() };
+            let (gone, seen, kept_as) = (place.gone, place.seen, place.kept_as);
+            let (path, config) = (place.path, place.config);
+            let waiting =
+                Parked { document, history, id, dirty, gone, path, seen, config, kept_as, ..Parked::default() };
             state.parked.push(waiting);
             continue;
         }
@@ -441,7 +336,8 @@ fn restore(state: &mut State, tabs: Vec<KeptTab>, active: usize) {
         (state.path, state.seen, state.config, state.kept_as) = (place.path, place.seen, place.config, place.kept_as);
         // not the untouched first document any more, and dirty if it was
         (state.revision, state.begun) = (1, 1);
-        state.saved = if place.dirty { NEVER } else { 1 };
+        state.saved = if place.dirty && !place.gone { NEVER } else { 1 };
+        state.outside = place.gone.then_some(Outside::Gone);
     }
 }
 
@@ -475,93 +371,6 @@ fn unreadable(state: &mut State) {
 fn dropped_files(ctx: &egui::Context, state: &mut State) {
     let dropped = ctx.input(|i| i.raw.dropped_files.clone());
     dropped.into_iter().for_each(|file| act::act(state, Action::Open(file.path().to_path_buf())));
-}
-
-/// The picture: of the newest compiled document, or the state before an error.
-fn canvas(ui: &mut Ui, state: &mut State, quality: &QualityPage, actions: &mut Actions) {
-    let Some(newest) = state.session.built.clone() else {
-        ui.centered_and_justified(|ui| ui.spinner());
-        return;
-    };
-    let Some(Shown { built, before }) = state.session.shown.clone() else {
-        // a layer that has never compiled cannot be left out: the rest is another mask
-        Frame::new().inner_margin(24.0).show(ui, |ui| {
-            let (broken, _) = newest.broken();
-            ui.strong(say_with(ui, "frame-no-picture", &[("layers", broken.join(", ").into())]));
-            let errors = newest.diagnostics().into_iter().map(|(_, d)| d).filter(|d| d.is_error());
-            errors.for_each(|d| widgets::diagnostic_below(ui, d));
-        });
-        return;
-    };
-    let Some(lengths) = built.lengths else { return };
-    let settings = &built.document.settings;
-    let h = state.focus.h.min(settings.heads.saturating_sub(1));
-    let layers = built.document.layers.iter().zip(&built.compiled.layers).filter(|(l, _)| l.is_for(h));
-    let layers = layers.filter_map(|(l, made)| {
-        Some(SceneLayer { id: l.id, name: &l.name, combine: l.combine, mask: made.result.as_ref()? })
-    });
-    let walked = super::tabs::shown_trace(ui, state).filter(|_| state.view.is_at(Workspace::Learn));
-    let tiles: Vec<usize> = walked.iter().flat_map(|(trace, _)| trace.tiles.iter().map(|tile| tile.kv_block)).collect();
-    let walk = walked.as_ref().map(|(trace, step)| Walk { q_block: trace.q_block, tiles: &tiles, step: *step });
-    let wanted = match state.focus.picture {
-        Picture::Map => super::numbers::wanted(state, state.session.canvas.seen()),
-        Picture::Loss => quality.numbers(state),
-        _ => Default::default(),
-    };
-    // one question at a time: the next follows when this one is answered
-    let free = !state.session.has(JobKind::Map) && !state.session.has(JobKind::Run);
-    let new = wanted.ask.clone().filter(|_| free && wanted.ask != state.session.numbers_asked);
-    if let Some((race, request)) = new {
-        actions.push(Action::RequestNumbers { race, request });
-    }
-    let captured = state.session.captured.clone();
-    let numbers = Numbers { data: wanted.data.as_deref(), words: &wanted.words, log: state.focus.map_log };
-    let scene = Scene {
-        said: state.words(),
-        walk,
-        layers: layers.collect(),
-        mask: built.compiled.mask.clone(),
-        score: built.compiled.score.clone(),
-        lengths,
-        block_size: settings.block_size,
-        q_axis: &built.document.axes.q,
-        kv_axis: built.document.axes.kv(),
-        texts: captured.as_ref().map_or([None, None], |captured| captured.texts(lengths)),
-        batch: settings.batch,
-        heads: settings.heads,
-        b: state.focus.b.min(settings.batch.saturating_sub(1)),
-        h,
-        picked: state.focus.picked.as_ref(),
-        revision: state.session.picture,
-        tool: state.focus.tool,
-        painted_cell: Some(state.painting_cell()),
-        at: state.focus.pinned,
-        grid: captured.as_ref().and_then(|captured| captured.grid(lengths)),
-        pinned: state.focus.is_pinned.then_some(state.focus.pinned),
-        selected: state.selected_rectangle(),
-        area: state.focus.area.as_ref().map(|area| &area.region),
-        picture: state.focus.picture,
-        map: Some(numbers),
-        loss: quality.rows(state),
-        against: state.session.compared.as_ref().map(|other| Against {
-            number: other.number,
-            name: &other.name,
-            mask: &other.built.compiled.mask,
-            lengths: other.lengths,
-        }),
-        before: (!before.is_empty())
-            .then(|| state.words().with("frame-before", &[("layers", before.join(", ").into())])),
-    };
-    let place = ui.max_rect();
-    if state.focus.patches {
-        let events = state.session.canvas.show_patches(ui, &scene);
-        events.into_iter().for_each(|event| actions.push(Action::Canvas(event)));
-        return;
-    }
-    let events = state.session.canvas.show(ui, &scene);
-    panels::area::show(ui, place, state, actions);
-    panels::differing::show(ui, place, state, actions);
-    events.into_iter().for_each(|event| actions.push(Action::Canvas(event)));
 }
 
 impl eframe::App for Workbench {

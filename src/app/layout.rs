@@ -1,8 +1,8 @@
 //! The positions of the window's parts.
 //!
-//! Invariant: the canvas gets its share of the window before any panel gets more than its minimum; a panel's wanted
-//! width is remembered while a small window gives it less, and returns with the space. Must not know what the parts
-//! show.
+//! Invariant: the canvas gets its share of the window before any panel gets more than its minimum, and never less than its own: panels
+//! give way in one order (below the canvas, beside it, both in one, a drawer over it that is closed at first); a panel's wanted width is
+//! remembered while a small window gives it less, and returns with the space. Must not know what the parts show.
 
 use super::workspace::Workspace;
 use egui::{Rect, Vec2, pos2};
@@ -12,6 +12,11 @@ use serde::{Deserialize, Serialize};
 pub(crate) const CANVAS: f32 = 0.455;
 /// Height of the row of tools above the canvas, with its margins.
 pub(crate) const TOOLS: f32 = 34.0;
+/// Points of the mask that no bar or panel takes, in each direction, and the share of the window's height.
+pub(crate) const LEAST_MASK: f32 = 200.0;
+pub(crate) const LEAST_SHARE: f32 = 1.0 / 3.0;
+/// The part of the window's width that a drawer takes.
+const DRAWER: f32 = 0.7;
 /// A panel is never narrower.
 pub(crate) const LEAST: f32 = 190.0;
 /// Where the window is too small for both, the canvas takes at most this much of its width.
@@ -124,6 +129,10 @@ pub(crate) struct Places {
     pub middle: Rect,
     /// Whether the layers have no separate panel and are inside the page's.
     pub merged: bool,
+    /// Whether there is no room for a panel beside the mask.
+    pub squeezed: bool,
+    /// Whether the page lies over the mask.
+    pub over: bool,
 }
 
 /// The inputs of the layout.
@@ -133,11 +142,15 @@ pub(crate) struct Plan {
     pub room: Rect,
     /// The whole window.
     pub window: Vec2,
+    /// The smallest canvas, without the tools.
+    pub least: Vec2,
     pub workspace: Workspace,
     /// Whether the user wants the layers and the page.
     pub shown: [bool; 2],
     pub widths: Widths,
     pub docks: Docks,
+    /// Whether panels without room are to lie over the mask.
+    pub drawer: bool,
 }
 
 impl Plan {
@@ -157,7 +170,17 @@ impl Plan {
             Part::Layers => self.shown[0] && self.workspace.has_layers(),
             Part::Page => self.shown[1],
         };
-        wanted && self.docks.of(part) == Dock::Below
+        wanted && self.dock(part) == Dock::Below
+    }
+
+    /// Where a panel is: below the canvas only if that keeps its least height.
+    pub(crate) fn dock(&self, part: Part) -> Dock {
+        let high = self.room.height() - TOOLS - self.least_below() >= self.least.y;
+        match (self.docks.of(part), part) {
+            (Dock::Below, Part::Layers) if !high => Dock::Left,
+            (Dock::Below, Part::Page) if !high => Dock::Right,
+            (dock, _) => dock,
+        }
     }
 
     /// Points of width that the panels at the sides may take together.
@@ -167,25 +190,25 @@ impl Plan {
         let wide = self.room.width();
         // next to a canvas with reduced height, a panel has its minimum
         let most = if below { (wide - LEAST).max(MOST * wide) } else { MOST * wide };
-        let canvas = (self.area() / height.max(1.0)).min(most);
+        let canvas = (self.area() / height.max(1.0)).min(most).max(self.least.x);
         (self.room.width() - canvas).max(0.0)
     }
 
     /// The largest height of the panels below a canvas of this width.
     fn height(&self, width: f32) -> f32 {
-        let free = self.room.height() - TOOLS - self.area() / width.max(1.0);
+        let free = self.room.height() - TOOLS - (self.area() / width.max(1.0)).max(self.least.y);
         free.max(self.least_below())
     }
 
     /// The largest that a panel may be drawn: its width at a side, its height below.
     pub(crate) fn most(&self, part: Part) -> f32 {
         let places = self.places();
-        if self.docks.of(part) == Dock::Below {
+        if self.dock(part) == Dock::Below {
             return self.height(places.middle.width());
         }
         let (other, dock) = match part {
-            Part::Layers => (places.page, self.docks.page),
-            Part::Page => (places.layers, self.docks.layers),
+            Part::Layers => (places.page, self.dock(Part::Page)),
+            Part::Page => (places.layers, self.dock(Part::Layers)),
         };
         self.budget() - other.filter(|_| dock != Dock::Below).map_or(0.0, |r| r.width())
     }
@@ -197,7 +220,8 @@ impl Plan {
         let wants_page = self.shown[1];
         let [below_layers, below_page] = [self.is_below(Part::Layers), self.is_below(Part::Page)];
         let [side_layers, side_page] = [wants_layers && !below_layers, wants_page && !below_page];
-        let together = side_layers && side_page && self.docks.layers == self.docks.page;
+        let [dock_layers, dock_page] = [self.dock(Part::Layers), self.dock(Part::Page)];
+        let together = side_layers && side_page && dock_layers == dock_page;
         let crowded = side_layers && (side_page && budget < 2.0 * LEAST || budget < LEAST);
         let merged = together || crowded;
         let [layers, page] = self.widths.of(self.workspace, self.window.x);
@@ -215,8 +239,8 @@ impl Plan {
             (false, false) => (0.0, 0.0),
         };
         let at = |dock: Dock| {
-            let of_layers = if self.docks.layers == dock { layers } else { 0.0 };
-            let of_page = if self.docks.page == dock { page } else { 0.0 };
+            let of_layers = if dock_layers == dock { layers } else { 0.0 };
+            let of_page = if dock_page == dock { page } else { 0.0 };
             (of_layers + of_page).round()
         };
         let (x0, x1) = (self.room.left() + at(Dock::Left), self.room.right() - at(Dock::Right));
@@ -225,8 +249,8 @@ impl Plan {
             let x = if dock == Dock::Left { self.room.left()..=x0 } else { x1..=self.room.right() };
             Rect::from_x_y_ranges(x, self.room.y_range())
         };
-        let mut layers = has_layers.then(|| side(self.docks.layers));
-        let mut page = has_page.then(|| side(self.docks.page));
+        let mut layers = has_layers.then(|| side(dock_layers));
+        let mut page = has_page.then(|| side(dock_page));
         if below_layers || below_page {
             let most = self.height(middle.width());
             let height = self.widths.below.unwrap_or(most.min(240.0)).clamp(self.least_below(), most);
@@ -243,8 +267,24 @@ impl Plan {
             layers = layers.or(below_layers.then(|| between(x0, split)));
             page = page.or(below_page.then(|| between(split, x1)));
         }
+        let squeezed = (side_layers || side_page) && !below_page && budget < LEAST;
+        let over = squeezed && self.drawer;
+        if over {
+            page = Some(self.over(dock_page));
+        }
         // the layers are inside the page's panel, at its position, and have a separate panel without a page
-        Places { layers, page, middle, merged: merged && page.is_some() }
+        let merged = (merged || over && side_layers) && page.is_some();
+        Places { layers, page, middle, merged, squeezed, over }
+    }
+
+    /// The place of panels that lie over the canvas, below the tools.
+    fn over(&self, dock: Dock) -> Rect {
+        let width = (DRAWER * self.room.width()).max(LEAST).min(self.room.width());
+        let x = match dock {
+            Dock::Left => self.room.left()..=self.room.left() + width,
+            _ => self.room.right() - width..=self.room.right(),
+        };
+        Rect::from_x_y_ranges(x, self.room.top() + TOOLS..=self.room.bottom())
     }
 }
 
@@ -255,10 +295,55 @@ mod tests {
 
     /// Heights of the bars around the room.
     const BARS: f32 = 122.0;
+    /// Rulers and the line below.
+    const AROUND: Vec2 = vec2(74.0, 54.0);
 
     fn plan(window: Vec2, workspace: Workspace, widths: Widths) -> Plan {
         let room = Rect::from_min_max(pos2(0.0, 98.0), pos2(window.x, window.y - (BARS - 98.0)));
-        Plan { room, window, workspace, shown: [true, true], widths, docks: Docks::default() }
+        let least = vec2(LEAST_MASK, LEAST_MASK.max(window.y * LEAST_SHARE)) + AROUND;
+        let docks = Docks::default();
+        Plan { room, window, least, workspace, shown: [true, true], widths, docks, drawer: false }
+    }
+
+    #[test]
+    fn no_panel_takes_the_least_of_the_mask_and_each_is_in_reach() {
+        let greedy = Widths { left: Some(900.0), inspector: Some(900.0), page: Some(1900.0), below: Some(900.0) };
+        let docks = [Dock::Left, Dock::Right, Dock::Below];
+        let sizes = [
+            (240.0, 300.0),
+            (320.0, 420.0),
+            (427.0, 400.0),
+            (467.0, 420.0),
+            (500.0, 900.0),
+            (640.0, 500.0),
+            (800.0, 480.0),
+        ];
+        for (width, height) in sizes {
+            for (layers, page) in docks.into_iter().flat_map(|a| docks.map(|b| (a, b))) {
+                for (workspace, widths) in
+                    Workspace::ALL.into_iter().flat_map(|w| [(w, Widths::default()), (w, greedy)])
+                {
+                    let mut plan = plan(vec2(width, height), workspace, widths);
+                    plan.docks = Docks { layers, page };
+                    let closed = plan.places();
+                    plan.drawer = true;
+                    let open = plan.places();
+                    let reported =
+                        format!("{workspace:?} at {width}x{height}, {layers:?} {page:?}: {closed:?} {open:?}");
+                    let left = closed.middle.size() - vec2(0.0, TOOLS);
+                    let free = plan.room.size() - vec2(0.0, TOOLS);
+                    assert!(
+                        left.x > plan.least.x.min(free.x) - 1.0 && left.y > plan.least.y.min(free.y) - 1.0,
+                        "{reported}"
+                    );
+                    // a page and the layers are there, or one button away
+                    assert!(open.page.is_some_and(|page| plan.room.contains_rect(page)), "{reported}");
+                    assert!(open.layers.is_some() || open.merged || !workspace.has_layers(), "{reported}");
+                    assert!(closed.page.is_some() || closed.squeezed, "{reported}");
+                    assert!(open.over == closed.squeezed && open.middle == closed.middle, "{reported}");
+                }
+            }
+        }
     }
 
     #[test]

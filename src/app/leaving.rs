@@ -5,7 +5,8 @@
 
 use super::act;
 use super::action::Action;
-use super::drafts::Dialog;
+use super::command::{self, Command};
+use super::drafts::{Dialog, Leaving};
 use super::frame::Workbench;
 use super::state::State;
 use egui::{Context, ViewportCommand};
@@ -17,6 +18,13 @@ impl Workbench {
         let by_button = ctx.input(|i| i.viewport().close_requested());
         if !wished && !by_button {
             return;
+        }
+        // what is typed counts first, as for the command; a field that is not seen has no frame in which it could
+        let unseen = ctx.input(|i| i.viewport().minimized == Some(true));
+        if by_button && !wished && !unseen && !self.state.editing_document && command::leave_field(ctx) {
+            ctx.send_viewport_cmd(ViewportCommand::CancelClose);
+            self.actions.afterwards(Command::Quit);
+            return ctx.request_repaint();
         }
         if !may_close(&mut self.state) {
             if by_button {
@@ -59,14 +67,13 @@ fn may_close(state: &mut State) -> bool {
         Some(Dialog::Leave { behind, .. }) => behind,
         other => other.map(Box::new),
     };
-    state.dialog = Some(Dialog::Leave { why, names, behind });
+    state.dialog = Some(Dialog::Leave { of: Leaving::Window, why, names, behind });
     false
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::command::Command;
     use crate::app::recovery::Recovery;
     use crate::app::tests::{Window, click, state, step_until, window};
     use crate::document::edit::Edit;

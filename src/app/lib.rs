@@ -23,7 +23,9 @@ use maskloom_worker as worker;
 mod act;
 mod action;
 mod area;
+mod around;
 mod background;
+mod bars;
 pub mod canvas;
 mod captured;
 #[cfg(test)]
@@ -34,6 +36,7 @@ mod clipboard;
 mod command;
 mod compile;
 mod connecting;
+mod counting;
 mod dialogs;
 mod differing;
 mod drafts;
@@ -63,6 +66,8 @@ mod language;
 mod language_tests;
 mod layout;
 mod leaving;
+#[cfg(test)]
+mod leaving_tests;
 mod left;
 mod literal;
 #[cfg(test)]
@@ -78,11 +83,14 @@ mod painting;
 mod panels;
 mod panics;
 mod past;
+mod picture;
 mod question;
 mod races;
 mod reading;
 mod recovery;
 mod region;
+#[cfg(test)]
+mod room_tests;
 mod session;
 mod sharing;
 #[cfg(test)]
@@ -100,6 +108,7 @@ mod tests;
 mod theme;
 mod there;
 mod timings;
+mod titles;
 mod tour;
 #[cfg(test)]
 mod tour_tests;

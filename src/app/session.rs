@@ -8,6 +8,7 @@ use super::canvas::Canvas;
 use super::canvas::heat::HeatData;
 use super::captured::Captured;
 use super::compile::{self, Built, CountQuestion, Counted, Question};
+use super::counting::{CountClock, CountProgress};
 use super::differing::{self, Differing};
 use super::errands::Errands;
 use super::far_jobs::FarJobs;
@@ -26,8 +27,7 @@ use crate::worker::protocol::{DoctorReport, MapRequest, WorkerInfo};
 use crate::worker::target::Target;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The purpose of a job, and the origin of its answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -137,6 +137,8 @@ pub(crate) struct Shown {
 pub(crate) struct Compared {
     /// Counts them; never given twice.
     pub number: u64,
+    /// The open document that it was.
+    pub of: u64,
     pub name: String,
     pub built: Arc<Built>,
     pub lengths: crate::base::Lengths,
@@ -253,38 +255,13 @@ pub(crate) struct Session {
     /// The count in work, until it is answered or stopped.
     count_clock: CountClock,
     watch: Watch,
+    /// What it looks at.
+    watched: Vec<PathBuf>,
     /// Looks at the document's own file.
     own: Watch,
     /// At which file and after which change it was looked into.
     looked: Option<(PathBuf, u64)>,
     wake: Wake,
-}
-
-/// How a count is going.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum CountProgress {
-    /// Of the blocks, or of the cells once the blocks are known: the time so far, and the finished share.
-    Working { at_cells: bool, waited: Duration, fraction: f64 },
-    /// The user stopped it.
-    Stopped,
-}
-
-#[derive(Debug, Default)]
-struct CountClock {
-    began: Option<Instant>,
-    at_cells: Arc<AtomicBool>,
-    was_at_cells: bool,
-    stopped: bool,
-}
-
-impl CountClock {
-    /// Restarts when the counting of cells begins, because its speed differs.
-    fn follow(&mut self) {
-        if !self.was_at_cells && self.at_cells.load(Ordering::Relaxed) {
-            self.was_at_cells = true;
-            self.began = Some(Instant::now());
-        }
-    }
 }
 
 impl Session {
@@ -336,6 +313,7 @@ impl Session {
             counting: None,
             count_clock: CountClock::default(),
             watch: Watch::new(wake.clone(), watch::AT_ONCE),
+            watched: Vec::new(),
             own: Watch::new(wake.clone(), watch::SOON),
             looked: None,
             wake,
@@ -358,7 +336,7 @@ impl Session {
             news = true;
         }
         self.ask_count();
-        self.count_clock.follow();
+        self.count_clock.follow(self.count.progress().unwrap_or(0.0));
         if let Some(counted) = self.count.poll() {
             self.counted = Some(counted);
             news = true;
@@ -382,7 +360,15 @@ impl Session {
             // of a document that was open before
             return;
         }
-        self.watch.files(&built.watched);
+        // a file that is gone is waited for: what is read without it names it no more
+        let mut watched = built.watched.clone();
+        if built.problem.is_err() {
+            watched.extend(std::mem::take(&mut self.watched));
+            watched.sort();
+            watched.dedup();
+        }
+        self.watch.files(&watched);
+        self.watched = watched;
         let spec = built.problem.as_ref().ok().map(|p| p.spec());
         if let Some(kernel) = &mut self.kernel {
             kernel.stale = spec != Some(kernel.problem.spec());
@@ -415,6 +401,7 @@ impl Session {
         self.shrinking = None;
         self.races.leave(&mut self.race);
         (self.built, self.shown, self.counted) = (None, None, None);
+        self.watched.clear();
         (self.kernel, self.kernel_error, self.no_copy, self.run_when_built) = (None, None, None, None);
         self.verdicts = None;
         // its file may be that of another tab, which has seen a state of it that this one has not
@@ -455,7 +442,7 @@ impl Session {
             return;
         }
         self.counting = Some(wanted);
-        self.count_clock = CountClock { began: Some(Instant::now()), ..CountClock::default() };
+        self.count_clock = CountClock::start();
         self.count.ask(CountQuestion {
             picture: self.picture,
             mask: built.compiled.mask.clone(),
@@ -470,12 +457,7 @@ impl Session {
 
     /// The progress of counting the shown mask.
     pub(crate) fn count_progress(&self) -> CountProgress {
-        let clock = &self.count_clock;
-        if clock.stopped {
-            return CountProgress::Stopped;
-        }
-        let waited = clock.began.map(|began| began.elapsed()).unwrap_or_default();
-        CountProgress::Working { at_cells: clock.was_at_cells, waited, fraction: self.count.progress().unwrap_or(0.0) }
+        self.count_clock.progress(self.count.progress().unwrap_or(0.0))
     }
 
     /// Stops the count; the picture does not depend on it.
@@ -501,15 +483,16 @@ impl Session {
         self.counted.as_ref().filter(|c| c.picture == self.picture && c.block_size == size)
     }
 
-    /// Compares with the present mask from now on. Returns its name; None while no mask without errors is shown.
-    pub(crate) fn compare_with_this(&mut self) -> Option<String> {
+    /// Compares with the present mask, of this open document, from now on. Returns its name; None while no mask without errors is
+    /// shown.
+    pub(crate) fn compare_with_this(&mut self, of: u64) -> Option<String> {
         let Shown { built, before } = self.shown.clone()?;
         let lengths = built.lengths.filter(|_| before.is_empty())?;
         let stats = self.current_stats().and_then(|counted| counted.result.as_ref().ok());
         let counted = stats.map(|stats| [stats.density, stats.computed]);
         let number = self.compared.as_ref().map_or(1, |last| last.number + 1);
         let name = built.document.name.clone();
-        self.compared = Some(Compared { number, name: name.clone(), built, lengths, counted });
+        self.compared = Some(Compared { number, of, name: name.clone(), built, lengths, counted });
         Some(name)
     }
 

@@ -85,7 +85,8 @@ fn a_difference_looks_as_it_did() {
     use crate::document::edit::Edit;
     use crate::document::model::{ArgValue, MaskContent};
     let mut window = painted(Some("flux_text_padding"), Vec2::new(1280.0, 800.0), 1.0);
-    window.state_mut().state.session.compare_with_this().expect("a mask");
+    let of = state(&window).id;
+    window.state_mut().state.session.compare_with_this(of).expect("a mask");
     let mut changed = state(&window).document.clone();
     let MaskContent::Pattern(code) = &mut changed.layers[0].content else { panic!("a pattern") };
     code.args.insert("lengths".into(), ArgValue::List(vec![ArgValue::Int(77)]));

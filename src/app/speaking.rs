@@ -23,7 +23,10 @@ pub(crate) fn field(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.horizontal(|ui| {
         ui.label(say(ui, "menu-language"));
         let shown = state.view.language.map_or_else(|| of_system(ui, state), |language| named(language).to_string());
-        let combo = ComboBox::from_id_salt("language").selected_text(shown).width(190.0_f32.min(ui.available_width()));
+        let combo = ComboBox::from_id_salt("language")
+            .selected_text(shown)
+            .width(190.0_f32.min(ui.available_width()))
+            .truncate();
         let response = combo.show_ui(ui, |ui| rows(ui, state, actions)).response;
         response.accessible_name(say(ui, "menu-language")).on_hover_text(say(ui, "menu-language.tip"));
     });

@@ -3,6 +3,7 @@
 //! Invariant: only `act` changes it; the document defines the mask, the session can be rebuilt, the view is remembered.
 //! Must not know how anything is drawn.
 
+use super::bars::GivenUp;
 use super::canvas::{Picture, Texts, Tool};
 use super::command::Command;
 use super::connecting::Connecting;
@@ -87,6 +88,8 @@ pub(crate) struct Parked {
     /// The revision at which it became inactive.
     pub mark: u64,
     pub dirty: bool,
+    /// Whether it is dirty only because its file was deleted.
+    pub gone: bool,
     pub kept_as: Option<PathBuf>,
     pub path: Option<PathBuf>,
     pub seen: Option<Seen>,
@@ -166,6 +169,8 @@ pub(crate) struct State {
     pub into_page: bool,
     /// Whether panel sizes are to be forgotten.
     pub reset_layout: bool,
+    /// What the window has no room for.
+    pub given_up: GivenUp,
     /// Whether the first steps are shown.
     pub first_steps: bool,
     /// Panels, theme and size from before a presentation; None: no presentation.
@@ -192,6 +197,11 @@ impl State {
         self.revision != self.saved || self.outside == Some(Outside::Gone)
     }
 
+    /// Whether there are none but that its file was deleted.
+    pub(crate) fn is_only_gone(&self) -> bool {
+        self.revision == self.saved && self.outside == Some(Outside::Gone)
+    }
+
     /// Whether this is the first screen's document, untouched.
     pub(crate) fn is_pristine(&self) -> bool {
         self.path.is_none() && self.revision == 0
@@ -209,6 +219,7 @@ impl State {
             path: tab.path.clone(),
             seen: tab.seen.clone(),
             dirty: tab.dirty,
+            gone: tab.gone,
             config: tab.config.clone(),
             kept_as: tab.kept_as.clone(),
         };
@@ -221,6 +232,7 @@ impl State {
             path: self.path.clone(),
             seen: self.seen.clone(),
             dirty: self.is_dirty(),
+            gone: self.is_only_gone(),
             config: self.config.clone(),
             kept_as: self.kept_as.clone(),
         };
@@ -336,7 +348,7 @@ impl State {
             Cancel => self.session.running().is_some() || self.session.shrinking.is_some(),
             Run | RunWhole | RaceLengths => !self.session.is_racing() && self.session.shrinking.is_none(),
             CopyCode | SaveHtml | Detach => self.session.built.as_ref().is_some_and(|built| built.problem.is_ok()),
-            CopyChart => self.view.right,
+            CopyChart => self.view.right && (!self.given_up.panels || self.view.drawer),
             SaveRun => self.session.race.as_ref().is_some_and(|race| race.report.is_some()),
             CloseTab | NextTab | PreviousTab => !self.parked.is_empty(),
             StopComparing => self.session.compared.is_some(),

@@ -45,6 +45,9 @@ pub(crate) struct View {
     pub left: bool,
     /// Whether the page at the side is shown.
     pub right: bool,
+    /// Whether panels for which there is no room lie over the mask.
+    #[serde(skip)]
+    pub drawer: bool,
     pub widths: Widths,
     /// The positions of layers and page.
     pub docks: Docks,
@@ -81,6 +84,7 @@ impl Default for View {
             language: None,
             left: true,
             right: true,
+            drawer: false,
             widths: Widths::default(),
             docks: Docks::default(),
             scale: 1.0,
@@ -102,12 +106,19 @@ impl Default for View {
 impl View {
     /// Shows a workspace with its own page.
     pub(crate) fn show(&mut self, workspace: Workspace) {
-        (self.workspace, self.aside, self.right) = (workspace, None, true);
+        (self.workspace, self.aside) = (workspace, None);
+        self.open_page();
     }
 
     /// Shows a page at the side, in any workspace.
     pub(crate) fn show_aside(&mut self, aside: Aside) {
-        (self.aside, self.right) = (Some(aside), true);
+        self.aside = Some(aside);
+        self.open_page();
+    }
+
+    /// Shows the page at the side, over the mask where there is no room beside it.
+    pub(crate) fn open_page(&mut self) {
+        (self.right, self.drawer) = (true, true);
     }
 
     /// Whether a workspace's own page is in front.

@@ -20,7 +20,10 @@ fn typing() -> Id {
 
 /// To be called before a frame is drawn: from now on what is typed is for this document.
 pub(super) fn type_for(ctx: &egui::Context, document: [u64; 2]) {
-    ctx.data_mut(|d| d.insert_temp(typing(), document));
+    ctx.data_mut(|d| {
+        d.insert_temp(typing(), document);
+        d.remove::<NotTaken>(wrong());
+    });
     fields::begin(ctx);
 }
 
@@ -81,6 +84,24 @@ pub(super) enum Commit {
     AtEnd,
 }
 
+/// A text that was typed, left, and not taken.
+#[derive(Clone, Debug)]
+pub(super) struct NotTaken {
+    /// The field's name.
+    pub name: String,
+    pub text: String,
+    pub why: Diagnostic,
+}
+
+fn wrong() -> Id {
+    id("typed and not taken")
+}
+
+/// What was left in the last frame and was not taken.
+pub(super) fn not_taken(ctx: &egui::Context) -> Option<NotTaken> {
+    ctx.data(|d| d.get_temp(wrong()))
+}
+
 /// A field over a parsed value with the error below it. `parse` gives the value and its own text.
 pub(super) fn parsed_field<T>(
     ui: &mut Ui,
@@ -96,6 +117,10 @@ pub(super) fn parsed_field<T>(
     let parsed = parse(&shown);
     if let Err(why) = &parsed {
         diagnostic_below(ui, why);
+        if response.lost_focus() && shown != value {
+            let left = NotTaken { name: name.into(), text: shown.clone(), why: why.clone() };
+            ui.data_mut(|d| d.insert_temp(wrong(), left));
+        }
     }
     let wanted = match commit {
         Commit::Live => changed.is_some(),
@@ -271,6 +296,14 @@ pub(super) fn row_width<'a>(ui: &Ui, names: impl IntoIterator<Item = &'a str>) -
         galley.size().x + around
     };
     names.into_iter().map(one).sum()
+}
+
+/// The entries of a menu, which can be scrolled where the window is lower than they are.
+pub(super) fn tall<R>(ui: &mut Ui, contents: impl FnOnce(&mut Ui) -> R) -> R {
+    let room = (ui.ctx().content_rect().height() - 24.0).max(60.0);
+    // as wide as the longest, as a menu that does not scroll
+    ui.style_mut().wrap_mode = Some(egui::TextWrapMode::Extend);
+    egui::ScrollArea::vertical().max_height(room).min_scrolled_height(room).show(ui, contents).inner
 }
 
 /// A section's title.

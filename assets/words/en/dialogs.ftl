@@ -43,6 +43,7 @@ outside-keep = Keep mine
     .tip = The next save writes over the file.
 outside-show = Show the difference
     .tip = Shows the lines that differ.
+typed-not-taken = { $name }: `{ $text }` is not taken. Correct it, or give the command again to go on without it.
 outside-changed = { $name } was changed by another program.
 outside-gone = { $name } is gone: it was deleted or moved, or its disk was removed.
 outside-again = Save it again
@@ -55,7 +56,10 @@ leave-title = Unsaved documents would be lost
 leave-words = These documents are not saved, cannot be kept for the next start, and would be lost: { $names }.
 leave-save = Saves the open document in a file; then close the window again.
 leave-anyway = Quit anyway
-    .tip = Closes the window; what is not saved is lost.
+    .tip = Closes it; what is not saved is lost.
+leave-tab = This document is not saved, cannot be kept among the unsaved documents, and would be lost with its tab: { $names }.
+    .save = Saves the document in a file; then close the tab again.
+    .anyway = Close anyway
 
 ## Installing NVRTC
 fetch-title = Fetch NVRTC?

@@ -133,6 +133,7 @@ detail-linked-path = Linked path
 detail-linked-words = Read again after every change (F5: immediately).
 
 ## The document's shape
+problem-name = Name
 problem-about-hint = The modelled attention and its source.
 problem-about = About
 problem-batch = batch

@@ -56,6 +56,7 @@ race-limits-tip = { $what }. A click shows what limits it, and what it would be 
 race-limits = What limits { $name }
 race-wrong = wrong result
     .tip = It is not timed.
+race-rate = { $rate } of kept cells
 race-baseline = baseline  { $rate }
 race-baseline-tip = The baseline of the other rows: { $ran }.
 race-no-difference = no difference shown
@@ -106,14 +107,15 @@ lengths-nothing = nothing was timed
 
 ## The roofline
 roof-words = { $device } by its data sheet: { $flop } in 16 bit, { $bytes } from memory. Arithmetic and bytes are the least that { $backend } does by its own account; the time is measured.
-roof-unknown = The data sheet of { $device } is unknown here (or the tensors are not of 16 bits), so nothing can be said to limit it. It computes { $flop }.
+roof-unknown = The data sheet of { $device } is unknown here (or the tensors are not of 16 bits), so nothing can be said to limit it. It computes { $flop } of all cells that it touches; the rate in the row counts the kept cells alone.
 roof-others = On another card
 roof-others-words = Estimates of flex, forward, from recorded runs and data sheets; not measured.
 roof-title = Roofline: { $from }
-roof-dot = { $backend }: { $flop }
-roof-dot-share = { $backend }: { $flop }, { $share } of the roof
+roof-dot = { $backend }: { $flop } of computed cells
+roof-dot-share = { $backend }: { $flop } of computed cells, { $share } of the roof
 roof-about = Arithmetic of the computed cells over the bytes that are moved, both the least by the kernel's own account. The roof is the card's data sheet. A click on a row's name above says what limits it.
 roof-none = The data sheet of this device is unknown, so there is no roof.
+roof-y = FLOP/s of computed cells
 roof-x = FLOP for each byte
 roof-name = Roofline
 roof-name-of = Roofline of { $backend }

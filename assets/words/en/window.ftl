@@ -113,6 +113,9 @@ severity-warning = warning
 severity-note = note
 
 ## Tools and pictures above the canvas
+title-folder = { $name } ({ $folder })
+title-number = { $name } ({ $n } of { $all })
+title-other = { $name } (another document)
 tools-layers = Layers
 picture-blocks = Blocks
     .tip = Full, partial and empty blocks of BLOCK_SIZE.
@@ -132,6 +135,10 @@ picture-patches-tip = { $tip } Blocks, Mask, Scores and the others say what is s
 picture-drawn = What is drawn
 picture-log = log
     .tip = Colours by the logarithm.
+tools-choose = Tools: { $tool }
+    .tip = Shows all tools.
+tools-more = More controls
+    .tip = What the window has no room for: heads, figures, running work.
 tools-batch = batch
 tools-head = head
 tools-all-heads = for all heads

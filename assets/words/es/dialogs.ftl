@@ -43,6 +43,7 @@ outside-keep = Conservar el mío
     .tip = El próximo guardado escribe sobre el archivo.
 outside-show = Mostrar la diferencia
     .tip = Muestra las líneas que difieren.
+typed-not-taken = { $name }: `{ $text }` no se acepta. Corríjalo, o repita la orden para seguir sin ello.
 outside-changed = Otro programa cambió { $name }.
 outside-gone = { $name } ya no está: se borró o se movió, o se retiró su disco.
 outside-again = Guardarlo de nuevo
@@ -55,7 +56,10 @@ leave-title = Se perderían documentos sin guardar
 leave-words = Estos documentos no están guardados, no se pueden conservar para el próximo inicio y se perderían: { $names }.
 leave-save = Guarda el documento abierto en un archivo; después vuelva a cerrar la ventana.
 leave-anyway = Salir de todos modos
-    .tip = Cierra la ventana; lo que no está guardado se pierde.
+    .tip = Cierra; lo que no está guardado se pierde.
+leave-tab = Este documento no está guardado, no se puede conservar entre los documentos sin guardar y se perdería con su pestaña: { $names }.
+    .save = Guarda el documento en un archivo; después vuelva a cerrar la pestaña.
+    .anyway = Cerrar de todos modos
 
 ## Instalar NVRTC
 fetch-title = ¿Obtener NVRTC?

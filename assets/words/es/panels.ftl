@@ -133,6 +133,7 @@ detail-linked-path = Ruta enlazada
 detail-linked-words = Se vuelve a leer tras cada cambio (F5: de inmediato).
 
 ## La forma del documento
+problem-name = Nombre
 problem-about-hint = La atención que se modela y su fuente.
 problem-about = Acerca de
 problem-batch = lote

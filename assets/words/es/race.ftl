@@ -56,6 +56,7 @@ race-limits-tip = { $what }. Un clic muestra qué lo limita y qué sería en otr
 race-limits = Qué limita a { $name }
 race-wrong = resultado incorrecto
     .tip = No se mide.
+race-rate = { $rate } de celdas conservadas
 race-baseline = línea base  { $rate }
 race-baseline-tip = La línea base de las demás filas: { $ran }.
 race-no-difference = sin diferencia demostrada
@@ -106,14 +107,15 @@ lengths-nothing = no se midió nada
 
 ## El roofline
 roof-words = { $device } según su hoja de datos: { $flop } en 16 bits, { $bytes } desde la memoria. La aritmética y los bytes son lo mínimo que { $backend } hace según sus propias cuentas; el tiempo está medido.
-roof-unknown = Aquí no se conoce la hoja de datos de { $device } (o los tensores no son de 16 bits), así que no se puede decir qué lo limita. Calcula { $flop }.
+roof-unknown = Aquí no se conoce la hoja de datos de { $device } (o los tensores no son de 16 bits), así que no se puede decir qué lo limita. Calcula { $flop } contando todas las celdas que toca; la cifra de la fila cuenta solo las conservadas.
 roof-others = En otra tarjeta
 roof-others-words = Estimaciones de flex, hacia delante, a partir de ejecuciones registradas y hojas de datos; sin medir.
 roof-title = Roofline: { $from }
-roof-dot = { $backend }: { $flop }
-roof-dot-share = { $backend }: { $flop }, { $share } del techo
+roof-dot = { $backend }: { $flop } de celdas calculadas
+roof-dot-share = { $backend }: { $flop } de celdas calculadas, { $share } del techo
 roof-about = Aritmética de las celdas calculadas entre los bytes que se mueven, ambas lo mínimo según el propio kernel. El techo es la hoja de datos de la tarjeta. Un clic en el nombre de una fila de arriba dice qué la limita.
 roof-none = No se conoce la hoja de datos de este dispositivo, así que no hay techo.
+roof-y = FLOP/s de celdas calculadas
 roof-x = FLOP por byte
 roof-name = Roofline
 roof-name-of = Roofline de { $backend }

@@ -113,6 +113,9 @@ severity-warning = advertencia
 severity-note = nota
 
 ## Herramientas e imágenes sobre el lienzo
+title-folder = { $name } ({ $folder })
+title-number = { $name } ({ $n } de { $all })
+title-other = { $name } (otro documento)
 tools-layers = Capas
 picture-blocks = Bloques
     .tip = Bloques de BLOCK_SIZE llenos, parciales y vacíos.
@@ -132,6 +135,10 @@ picture-patches-tip = { $tip } Bloques, Máscara, Puntuaciones y los demás dice
 picture-drawn = Qué se dibuja
 picture-log = log
     .tip = Colorea según el logaritmo.
+tools-choose = Herramientas: { $tool }
+    .tip = Muestra todas las herramientas.
+tools-more = Más controles
+    .tip = Lo que no cabe en la ventana: cabezas, cifras, trabajo en curso.
 tools-batch = lote
 tools-head = cabeza
 tools-all-heads = en todas

@@ -133,6 +133,7 @@ detail-linked-path = जुड़ा पथ
 detail-linked-words = हर बदलाव के बाद फिर पढ़ी जाती है (F5: तुरंत)।
 
 ## दस्तावेज़ का आकार
+problem-name = नाम
 problem-about-hint = जिस अटेंशन का मॉडल है, और उसका स्रोत।
 problem-about = परिचय
 problem-batch = बैच

@@ -113,6 +113,9 @@ severity-warning = चेतावनी
 severity-note = सूचना
 
 ## कैनवास के ऊपर के औज़ार और चित्र
+title-folder = { $name } ({ $folder })
+title-number = { $name } ({ $all } में से { $n })
+title-other = { $name } (दूसरा दस्तावेज़)
 tools-layers = लेयर
 picture-blocks = ब्लॉक
     .tip = BLOCK_SIZE के पूरे, आंशिक और खाली ब्लॉक।
@@ -132,6 +135,10 @@ picture-patches-tip = { $tip } क्या दिखे, यह “ब्लॉ
 picture-drawn = क्या दिखाया जाए
 picture-log = log
     .tip = लघुगणक के अनुसार रंग।
+tools-choose = औज़ार: { $tool }
+    .tip = सभी औज़ार दिखाता है।
+tools-more = और नियंत्रण
+    .tip = जिसके लिए विंडो में जगह नहीं: हेड, आँकड़े, चल रहा काम।
 tools-batch = बैच
 tools-head = हेड
 tools-all-heads = सभी हेड के लिए

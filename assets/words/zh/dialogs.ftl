@@ -43,6 +43,7 @@ outside-keep = 保留我的
     .tip = 下次保存会覆盖文件。
 outside-show = 显示差异
     .tip = 显示不同的行。
+typed-not-taken = { $name }：`{ $text }` 没有生效。请更正，或再次执行命令以忽略它。
 outside-changed = { $name } 被其他程序更改。
 outside-gone = { $name } 已不在原处：它被删除或移动，或者所在磁盘被移除。
 outside-again = 重新保存
@@ -55,7 +56,10 @@ leave-title = 未保存的文档将会丢失
 leave-words = 这些文档没有保存，也无法为下次启动保留，将会丢失：{ $names }。
 leave-save = 把打开的文档保存到文件；然后再次关闭窗口。
 leave-anyway = 仍然退出
-    .tip = 关闭窗口；没有保存的内容会丢失。
+    .tip = 关闭；没有保存的内容会丢失。
+leave-tab = 这个文档没有保存，也无法保留在未保存的文档中，关闭标签页后将会丢失：{ $names }。
+    .save = 把文档保存到文件；然后再次关闭标签页。
+    .anyway = 仍然关闭
 
 ## 安装 NVRTC
 fetch-title = 获取 NVRTC？

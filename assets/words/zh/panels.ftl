@@ -130,6 +130,7 @@ detail-linked-path = 链接的路径
 detail-linked-words = 每次更改后重新读取（F5：立即）。
 
 ## 文档的形状
+problem-name = 名称
 problem-about-hint = 所建模的注意力及其出处。
 problem-about = 关于
 problem-batch = 批

@@ -53,6 +53,7 @@ race-limits-tip = { $what }。单击可查看限制它的因素，以及在另�
 race-limits = 什么限制 { $name }
 race-wrong = 结果错误
     .tip = 不计时。
+race-rate = { $rate }（只计保留的单元格）
 race-baseline = 基准  { $rate }
 race-baseline-tip = 其他各行的基准：{ $ran }。
 race-no-difference = 未显示出差异
@@ -103,14 +104,15 @@ lengths-nothing = 没有计时
 
 ## 屋顶线
 roof-words = { $device } 的数据手册：16 位 { $flop }，内存 { $bytes }。运算量和字节数是 { $backend } 自己报告的最小值；时间是测量的。
-roof-unknown = 这里不知道 { $device } 的数据手册（或张量不是 16 位），因此说不出什么限制它。它的计算速度是 { $flop }。
+roof-unknown = 这里不知道 { $device } 的数据手册（或张量不是 16 位），因此说不出什么限制它。按它处理的所有单元格计算，速度是 { $flop }；行中的速度只计保留的单元格。
 roof-others = 在另一块显卡上
 roof-others-words = 根据记录的运行和数据手册对 flex 前向计算的估计；未测量。
 roof-title = 屋顶线：{ $from }
-roof-dot = { $backend }：{ $flop }
-roof-dot-share = { $backend }：{ $flop }，达到屋顶的 { $share }
+roof-dot = { $backend }：{ $flop }（按计算的单元格）
+roof-dot-share = { $backend }：{ $flop }（按计算的单元格），达到屋顶的 { $share }
 roof-about = 要计算的单元格的运算量除以搬运的字节数，两者都是内核自己报告的最小值。屋顶来自显卡的数据手册。单击上方某行的名称可查看限制它的因素。
 roof-none = 不知道这个设备的数据手册，因此没有屋顶。
+roof-y = FLOP/s（按计算的单元格）
 roof-x = 每字节的 FLOP
 roof-name = 屋顶线
 roof-name-of = { $backend } 的屋顶线

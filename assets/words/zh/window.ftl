@@ -104,6 +104,9 @@ severity-warning = 警告
 severity-note = 提示
 
 ## 画布上方的工具和图像
+title-folder = { $name }（{ $folder }）
+title-number = { $name }（第 { $n } 个，共 { $all } 个）
+title-other = { $name }（另一个文档）
 tools-layers = 图层
 picture-blocks = 块
     .tip = BLOCK_SIZE 大小的满块、部分块和空块。
@@ -123,6 +126,10 @@ picture-patches-tip = { $tip }显示什么由“块”“掩码”“分数”�
 picture-drawn = 画什么
 picture-log = 对数
     .tip = 按对数着色。
+tools-choose = 工具：{ $tool }
+    .tip = 显示所有工具。
+tools-more = 更多控件
+    .tip = 窗口放不下的内容：头、数字、正在进行的工作。
 tools-batch = 批
 tools-head = 头
 tools-all-heads = 用于所有头

@@ -2,8 +2,9 @@
 //!
 //! Invariant: an inactive document loses nothing. Must not know how tabs are drawn.
 
-use super::{keep_unsaved, replaced};
-use crate::app::state::{Focus, NEVER, Parked, State, empty_document};
+use super::{keep_unsaved_now, replaced};
+use crate::app::drafts::{Dialog, Leaving};
+use crate::app::state::{Focus, NEVER, Outside, Parked, State, empty_document};
 use crate::document::history::History;
 use crate::document::model::Document;
 use std::path::Path;
@@ -58,12 +59,26 @@ pub(super) fn step(state: &mut State, by: isize) {
     show(state, (state.tab as isize + by).rem_euclid(all) as usize);
 }
 
-/// Closes the one in work. Work that no file has stays among the unsaved documents. The last one cannot be closed.
+/// Closes the one in work. Work that no file has stays among the unsaved documents; where it cannot be kept there, a question is open
+/// from here on. The last one cannot be closed.
 pub(super) fn close(state: &mut State) {
     if state.parked.is_empty() {
         return;
     }
-    keep_unsaved(state);
+    match keep_unsaved_now(state) {
+        Ok(()) => close_anyway(state),
+        Err(why) => {
+            let (of, names) = (Leaving::Tab, vec![state.document.name.clone()]);
+            state.dialog = Some(Dialog::Leave { of, why, names, behind: None });
+        }
+    }
+}
+
+/// Closes the one in work, whatever becomes of it.
+pub(super) fn close_anyway(state: &mut State) {
+    if state.parked.is_empty() {
+        return;
+    }
     let at = state.tab.min(state.parked.len() - 1);
     let next = state.parked.remove(at);
     take(state, next);
@@ -73,7 +88,7 @@ pub(super) fn close(state: &mut State) {
 /// Deactivates the active document and activates another.
 fn park(state: &mut State, next: Parked, place: impl FnOnce(&mut Vec<Parked>, Parked) -> usize) {
     state.history.seal();
-    let dirty = state.is_dirty();
+    let (dirty, gone) = (state.is_dirty(), state.is_only_gone());
     let mine = Parked {
         document: Some(state.document.clone()),
         history: std::mem::replace(&mut state.history, History::new()),
@@ -81,6 +96,7 @@ fn park(state: &mut State, next: Parked, place: impl FnOnce(&mut Vec<Parked>, Pa
         id: state.id,
         mark: state.revision,
         dirty,
+        gone,
         kept_as: state.kept_as.take(),
         path: state.path.take(),
         seen: state.seen.take(),
@@ -103,11 +119,11 @@ fn take(state: &mut State, next: Parked) {
     (state.history, state.homes) = (next.history, next.homes);
     state.id = next.id;
     (state.kept_as, state.path, state.config) = (next.kept_as, next.path, next.config);
-    (state.seen, state.outside) = (next.seen, None);
+    (state.seen, state.outside) = (next.seen, next.gone.then_some(Outside::Gone));
     (state.trainer, state.export) = (next.trainer, next.export);
     // a revision that no document had: data derived from the other document do not apply
     state.revision += 1;
-    state.saved = if next.dirty { NEVER } else { state.revision };
+    state.saved = if next.dirty && !next.gone { NEVER } else { state.revision };
     state.begun = state.revision;
     let tool = Focus::default().tool;
     state.focus = Focus { tool, drawing: false, stroke: None, hovered: None, ..next.focus };

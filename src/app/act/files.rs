@@ -249,7 +249,7 @@ pub(super) fn opened(state: &mut State, path: PathBuf, what: Result<Opened, Vec<
                 &[("path", path.display().to_string().into()), ("names", names.join(", ").into())],
             );
             state.view.inputs = FileInputs { path: path.display().to_string(), names, layout, used: true };
-            state.view.right = true;
+            state.view.open_page();
             state.done(text);
         }
     }

@@ -10,6 +10,7 @@ mod far;
 mod files;
 pub(super) mod jobs;
 mod layers;
+mod looks;
 mod outside;
 mod sweep;
 mod tensors;
@@ -39,9 +40,6 @@ use crate::document::model::{Axes, Axis, Document};
 use crate::document::pasted::OwnSizes;
 use crate::document::resize;
 use crate::document::title::Title;
-
-/// Size of everything on a projector.
-const PRESENT: f32 = 1.46;
 
 /// Carries one action out.
 pub(super) fn act(state: &mut State, action: Action) {
@@ -101,6 +99,7 @@ pub(super) fn act(state: &mut State, action: Action) {
         Action::Open(path) => state.session.errands.open(&path, false),
         Action::OpenConfig(path) => state.session.errands.open(&path, true),
         Action::QuitAnyway => (state.quit, state.leaves) = (true, true),
+        Action::CloseAnyway => documents::close_anyway(state),
         Action::SaveTo(path) => files::save_to(state, path),
         Action::Outside(choice) => outside::choose(state, choice),
         Action::SaveRunTo(path) => files::save_run_to(state, path),
@@ -284,7 +283,10 @@ fn run_command(state: &mut State, command: Command) {
         ShowCell => state.view.show_aside(Aside::Cell),
         ShowProblems => state.view.show_aside(Aside::Problems),
         ShowSetup => state.view.show_aside(Aside::Setup),
-        SwitchFocus if state.session.canvas.has_focus() => (state.view.right, state.into_page) = (true, true),
+        SwitchFocus if state.session.canvas.has_focus() => {
+            state.view.open_page();
+            state.into_page = true;
+        }
         SwitchFocus => state.session.canvas.take_focus(),
         ZoomIn => state.session.canvas.zoom(1),
         ZoomOut => state.session.canvas.zoom(-1),
@@ -294,7 +296,7 @@ fn run_command(state: &mut State, command: Command) {
             state.session.canvas.take_focus();
         }
         GoToCell => state.session.canvas.go_to(),
-        Compare => match state.session.compare_with_this() {
+        Compare => match state.session.compare_with_this(state.id) {
             Some(name) => {
                 state.done(state.words().with("done-compared", &[("name", name.into())]));
             }
@@ -306,18 +308,15 @@ fn run_command(state: &mut State, command: Command) {
                 state.focus.picture = Picture::default();
             }
         }
-        Present => present(state),
+        Present => looks::present(state),
         NextHead => state.focus.h = (state.focus.h + 1) % state.document.settings.heads.max(1),
         PreviousHead => {
             let heads = state.document.settings.heads.max(1);
             state.focus.h = (state.focus.h + heads - 1) % heads;
         }
-        ToggleLeft => state.view.left = !state.view.left,
-        ToggleRight => state.view.right = !state.view.right,
-        CanvasOnly => {
-            let shown = state.view.left || state.view.right;
-            (state.view.left, state.view.right) = (!shown, !shown);
-        }
+        ToggleLeft => looks::toggle_layers(state),
+        ToggleRight => looks::toggle_page(state),
+        CanvasOnly => looks::toggle_both(state),
         SwapSides => state.view.docks.swap(),
         LayersLeft => state.view.docks.put(Part::Layers, Dock::Left),
         LayersRight => state.view.docks.put(Part::Layers, Dock::Right),
@@ -325,8 +324,8 @@ fn run_command(state: &mut State, command: Command) {
         PageLeft => state.view.docks.put(Part::Page, Dock::Left),
         PageRight => state.view.docks.put(Part::Page, Dock::Right),
         PageBelow => state.view.docks.put(Part::Page, Dock::Below),
-        LargerText => scale_text(state, 1.1),
-        SmallerText => scale_text(state, 1.0 / 1.1),
+        LargerText => looks::scale_text(state, 1.1),
+        SmallerText => looks::scale_text(state, 1.0 / 1.1),
         NormalText => state.view.scale = 1.0,
         ResetLayout => {
             (state.view.left, state.view.right, state.reset_layout) = (true, true, true);
@@ -371,30 +370,6 @@ fn run_command(state: &mut State, command: Command) {
         LayerDown => layers::selected(state, layers::Change::Down),
     }
     state.history.seal();
-}
-
-/// For a projector: large type, light, the canvas alone. Again: everything as it was.
-fn present(state: &mut State) {
-    let view = &mut state.view;
-    match state.before_present.take() {
-        Some((left, right, theme, scale)) => {
-            (view.left, view.right, view.theme, view.scale) = (left, right, theme, scale)
-        }
-        None => {
-            state.before_present = Some((view.left, view.right, view.theme, view.scale));
-            // a lesson is what one shows
-            let page = view.is_at(Workspace::Learn);
-            (view.left, view.right, view.theme, view.scale) = (false, page, ThemeChoice::Light, PRESENT);
-            state.first_steps = false;
-            state.done(state.words().text("done-presentation"));
-        }
-    }
-}
-
-/// Steps that come back to 1 exactly, between half and three times the size.
-fn scale_text(state: &mut State, by: f32) {
-    let steps = (state.view.scale.ln() / 1.1_f32.ln()).round() + by.ln().signum();
-    state.view.scale = 1.1_f32.powf(steps).clamp(0.5, 3.0);
 }
 
 /// The system's file manager opens a folder by itself; without one, the path is reported.
@@ -513,10 +488,26 @@ fn keep_unsaved(state: &mut State) {
             state.recovery.set_aside_if_gone(&state.document, state.history.undo_title(), path);
         }
     } else if set_aside(state).is_some() {
-        let name = state.document.name.clone();
-        let command = Command::Unsaved.named(state.words());
-        state.done(state.words().with("done-unsaved", &[("name", name.into()), ("command", command.into())]));
+        tell_kept(state);
     }
+}
+
+/// The same before the document goes, with its undo: it waits until the work is kept. Errors: why it is not.
+fn keep_unsaved_now(state: &mut State) -> Result<(), Diagnostic> {
+    if !state.is_dirty() || is_preset(&state.document) {
+        keep_unsaved(state);
+        return Ok(());
+    }
+    let (last, path) = (state.history.undo_title(), state.path.as_deref());
+    state.recovery.set_aside_now(&state.document, last, path, state.kept_as.clone())?;
+    tell_kept(state);
+    Ok(())
+}
+
+fn tell_kept(state: &mut State) {
+    let name = state.document.name.clone();
+    let command = Command::Unsaved.named(state.words());
+    state.done(state.words().with("done-unsaved", &[("name", name.into()), ("command", command.into())]));
 }
 
 /// Keeps work that no file has among the unsaved documents. Returns the name of its file there.

@@ -129,5 +129,5 @@ pub(super) fn take_tensors(state: &mut State, path: &Path, tensors: &[String]) {
     let figures = [("path", path.display().to_string().into()), ("names", names.join(", ").into())];
     state.done(state.words().with("done-inputs", &figures));
     state.view.inputs = FileInputs { path: path.display().to_string(), names, layout, used: true };
-    state.view.right = true;
+    state.view.open_page();
 }

@@ -213,6 +213,7 @@ impl Canvas {
             && !pans
             && !self.tools.drawing()
             && let Some(at) = press_position(ui)
+            && !self.closed_again(at, now)
         {
             self.tools.press(scene.tool, at, &step, events);
         }

@@ -15,7 +15,9 @@ use egui::{Color32, CursorIcon, FontId, Painter, Rect, Sense, StrokeKind, Ui, po
 /// Side of the minimap, in points.
 const SIDE: f32 = 128.0;
 /// Height of the strip where there is room, and where there is little, in points.
-const STRIP: [f32; 2] = [86.0, 44.0];
+const STRIP: [f32; 2] = [86.0, LEAST];
+/// The least of it.
+pub(super) const LEAST: f32 = 44.0;
 /// Height below a thumbnail, for its number and the scroll bar, in points.
 const BELOW: f32 = 18.0;
 /// Height of a thumbnail's number, in points.

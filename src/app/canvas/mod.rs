@@ -53,6 +53,10 @@ use workers::{Probe, Workers};
 
 /// Height of the line with the read-out, in points.
 const LINE: f32 = 20.0;
+/// Points that the rulers and the line below take of a canvas.
+pub const AROUND: egui::Vec2 = vec2(rulers::LEFT, rulers::TOP + LINE);
+/// Points of the mask's height that the strip of heads leaves: heads are chosen above the canvas, too.
+const LEAST: f32 = 200.0;
 /// The text in place of the bias.
 const NO_SCORE: &str = "canvas-no-score";
 /// The text in place of a difference.
@@ -172,6 +176,8 @@ pub struct Canvas {
     takes_focus: bool,
     /// Whether its picture is being copied: without controls.
     alone: bool,
+    /// Whether it is shown to others: controls that are not asked for stay away.
+    bare: bool,
     /// Steps of zoom requested by commands; above zero zooms in.
     zoom_steps: i32,
     /// The cell over which the menu was opened.
@@ -184,6 +190,10 @@ pub struct Canvas {
     heat: HeatMap,
     /// The visible part of the mask in the last frame: [q0, q1, kv0, kv1] in tokens.
     seen: [f64; 4],
+    /// Where it was drawn; None: it is not the matrix that is drawn.
+    drawn: Option<ScreenFromWorld>,
+    /// When and where a click closed a polygon: the second of a double click begins no other one.
+    closed: Option<(f64, egui::Pos2)>,
     /// The lower right corner of the picture in the last frame, above the minimap, and what is free beside the mask there.
     corner: Option<(egui::Pos2, f32)>,
     /// The text typed into the field that goes to a cell, while it is open.
@@ -216,8 +226,10 @@ struct Places {
 impl Places {
     fn new(all: Rect, strip: bool) -> Places {
         let line = Rect::from_min_max(pos2(all.left(), (all.bottom() - LINE).max(all.top())), all.max);
-        let strip = strip.then(|| {
-            let top = (line.top() - minimap::strip_height(all.height())).max(all.top());
+        // it takes what the least of the mask leaves, if that is enough to see something
+        let high = minimap::strip_height(all.height()).min(all.height() - AROUND.y - LEAST);
+        let strip = (strip && high >= minimap::LEAST).then(|| {
+            let top = (line.top() - high).max(all.top());
             Rect::from_min_max(pos2(all.left(), top), line.right_top())
         });
         let bottom = strip.map_or(line.top(), |s| s.top());
@@ -247,6 +259,7 @@ impl Canvas {
             ui.painter().rect_stroke(places.canvas, 0.0, (1.0, color), egui::StrokeKind::Inside);
         }
         let map = self.view.screen_from_world(places.canvas, scene.lengths);
+        self.drawn = Some(map);
         self.hover(&response, &map, scene, &mut events);
         self.paint(ui, &map, scene, &source, strip.as_ref());
         if let (Some(rect), Some(strip)) = (places.strip, strip) {
@@ -279,6 +292,11 @@ impl Canvas {
         self.alone = alone;
     }
 
+    /// Shows no control that nobody asks for.
+    pub fn set_bare(&mut self, bare: bool) {
+        self.bare = bare;
+    }
+
     /// Opens the field that goes to a cell.
     pub fn go_to(&mut self) {
         self.going = Some(String::new());
@@ -299,6 +317,8 @@ impl Canvas {
     /// Nothing that was drawn until now stands in for the next document's tiles.
     pub fn another_document(&mut self) {
         self.tiles.iter_mut().for_each(Tiles::forget_stand_ins);
+        // a cell that was typed is one of the document before
+        self.going = None;
     }
 
     /// Whether everything visible is drawn from finished tiles of the present revision.
@@ -457,6 +477,13 @@ impl Canvas {
     /// Where messages cover the least: the lower right corner of the picture, above the minimap; and the points beside the mask there.
     pub fn margin(&self) -> Option<(egui::Pos2, f32)> {
         self.corner
+    }
+
+    /// Where rows and columns are on the screen, if any of them are seen.
+    pub fn on_screen(&self, [q, kv]: [[usize; 2]; 2]) -> Option<Rect> {
+        let map = self.drawn?;
+        let rect = map.rect_of(q.map(|v| v as f64), kv.map(|v| v as f64)).intersect(map.rect);
+        rect.is_positive().then_some(rect)
     }
 
     /// The visible part of the mask in the last frame: [q0, q1, kv0, kv1] in tokens.

@@ -18,6 +18,8 @@ const LEAST: f64 = 3.0;
 const APART: f32 = 2.0;
 /// A click so near to the first corner closes the polygon, in points.
 const CLOSES: f32 = 8.0;
+/// Seconds between the presses of a double click, at most.
+const AGAIN: f64 = 0.5;
 
 /// A corner (q, kv) in tokens, and whether it went to a border of rows and of columns.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -163,6 +165,7 @@ impl Canvas {
         let first = corners.len() > 2 && place(&corners[0]).distance(at) <= CLOSES;
         let last = corners.last().is_some_and(|last| place(last).distance(at) < 1.0);
         if first || last && self.by_keyboard {
+            self.closed = first.then_some((step.now, at));
             return self.close(step, events);
         }
         outline.corner(at, step);
@@ -173,6 +176,11 @@ impl Canvas {
         if self.tools.outline.as_ref().is_some_and(|outline| outline.corners.len() > 2) {
             self.tools.release(step, events);
         }
+    }
+
+    /// Whether a press is the second of a double click whose first has closed a polygon.
+    pub(super) fn closed_again(&mut self, at: Pos2, now: f64) -> bool {
+        self.closed.take().is_some_and(|(then, there)| now - then < AGAIN && there.distance(at) <= CLOSES)
     }
 
     /// Whether a polygon is under way: it goes on between clicks.

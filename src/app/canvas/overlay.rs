@@ -65,12 +65,14 @@ impl Canvas {
         if self.alone {
             return;
         }
-        if rect.width() < SIZE.0 - 20.0 || rect.height() < 120.0 {
-            self.going = None;
+        // where the bar would cover much of the mask there is only the field that was asked for
+        let small = self.bare || rect.width() < SIZE.0 - 20.0 || rect.height() < 120.0;
+        if small && self.going.is_none() {
             return;
         }
         let corner = pos2(rect.right() - 8.0, rect.top() + 6.0);
-        let place = Rect::from_min_max(pos2(corner.x - SIZE.0, corner.y), pos2(corner.x, corner.y + SIZE.1));
+        let width = SIZE.0.min(rect.width() - 12.0).max(0.0);
+        let place = Rect::from_min_max(pos2(corner.x - width, corner.y), pos2(corner.x, corner.y + SIZE.1));
         let layout = egui::Layout::right_to_left(egui::Align::Center);
         let mut child = ui.new_child(UiBuilder::new().id_salt("overlay").max_rect(place).layout(layout));
         // the picture does not shine through: words over stripes cannot be read
@@ -79,7 +81,10 @@ impl Canvas {
             .stroke(child.visuals().widgets.noninteractive.bg_stroke)
             .corner_radius(6.0)
             .inner_margin(egui::Margin::symmetric(4, 2));
-        frame.show(&mut child, |ui| self.buttons(ui, map, scene, events));
+        frame.show(&mut child, |ui| match small {
+            true => self.field(ui, map, scene, events),
+            false => self.buttons(ui, map, scene, events),
+        });
     }
 
     fn buttons(&mut self, ui: &mut Ui, map: &ScreenFromWorld, scene: &Scene<'_>, events: &mut Vec<CanvasEvent>) {

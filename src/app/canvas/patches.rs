@@ -39,8 +39,10 @@ type Shaded = ((u64, bool, bool), Vec<Color32>, Option<(String, Vec<Color32>)>);
 /// The picture's state between frames.
 #[derive(Default)]
 pub(super) struct Patches {
-    /// The chosen frame of the segment that begins at a token.
-    frames: BTreeMap<usize, usize>,
+    /// The document that is drawn, and what was chosen and typed for it; the same of others.
+    document: u64,
+    own: Own,
+    others: BTreeMap<u64, Own>,
     row: Option<Answered>,
     asked: Option<Of>,
     thread: Option<Latest<Asked, Answered>>,
@@ -50,11 +52,18 @@ pub(super) struct Patches {
     /// Changes with the colours.
     version: u64,
     shown: Option<Shows>,
+    /// Whether the keyboard is here.
+    focused: bool,
+}
+
+/// What is one document's.
+#[derive(Debug, Default)]
+struct Own {
+    /// The chosen frame of the segment that begins at a token.
+    frames: BTreeMap<usize, usize>,
     /// A grid as it is typed, and why it is none.
     typed: String,
     wrong: Option<String>,
-    /// Whether the keyboard is here.
-    focused: bool,
 }
 
 /// What the colours are of.
@@ -66,7 +75,7 @@ enum Shows {
 
 impl std::fmt::Debug for Patches {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Patches").field("frames", &self.frames).finish_non_exhaustive()
+        f.debug_struct("Patches").field("own", &self.own).finish_non_exhaustive()
     }
 }
 
@@ -103,13 +112,14 @@ impl Canvas {
     pub fn show_patches(&mut self, ui: &mut Ui, scene: &Scene<'_>) -> Vec<CanvasEvent> {
         let mut events = Vec::new();
         self.tools.cancel(&mut events);
-        self.key_drawing = false;
+        (self.key_drawing, self.drawn) = (false, None);
         let (all, _) = ui.allocate_exact_size(ui.available_size().max(vec2(2.0, 2.0)), Sense::hover());
         let source = self.source_of(scene);
         let palette = Palette::of(ui.visuals());
         ui.painter_at(all).rect_filled(all, 0.0, palette.outside);
         let take = std::mem::take(&mut self.takes_focus);
         let q = scene.at[0].min(scene.lengths.q_len - 1);
+        self.patches.of_document(scene.document);
         self.patches.follow(ui, scene, &source, q);
         self.patches.focused = false;
         let line = Rect::from_min_max(pos2(all.left(), all.bottom() - LINE), all.max);
@@ -137,6 +147,15 @@ impl Canvas {
 }
 
 impl Patches {
+    /// What was chosen and typed for another document waits until that is drawn again.
+    fn of_document(&mut self, document: u64) {
+        if self.document != document {
+            let next = self.others.remove(&document).unwrap_or_default();
+            let before = std::mem::replace(&mut self.own, next);
+            self.others.insert(std::mem::replace(&mut self.document, document), before);
+        }
+    }
+
     /// Asks for the row that is to be shown, and takes the one that has come.
     fn follow(&mut self, ui: &Ui, scene: &Scene<'_>, source: &Arc<Source>, q: usize) {
         let dark = ui.visuals().dark_mode;

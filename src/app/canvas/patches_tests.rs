@@ -19,6 +19,7 @@ struct State {
     axes: [Axis; 2],
     /// Whether queries and keys share the first.
     same: bool,
+    document: u64,
     at: [usize; 2],
     picture: Picture,
     data: Option<HeatData>,
@@ -29,11 +30,13 @@ fn harness(axes: [&str; 2], at: [usize; 2], picture: Picture, data: Option<HeatD
     let same = axes[0] == axes[1];
     let axes = axes.map(|axis| Axis::parse(axis).expect("parses"));
     let mask = Arc::new(crate::analysis::examples::sliding_window(9));
-    let state = State { canvas: Canvas::default(), mask, axes, same, at, picture, data, events: Vec::new() };
+    let state =
+        State { canvas: Canvas::default(), mask, axes, same, document: 1, at, picture, data, events: Vec::new() };
     let show = |ui: &mut Ui, state: &mut State| {
         let axes = state.axes.clone();
         let kv_axis = if state.same { &axes[0] } else { &axes[1] };
         let scene = Scene {
+            document: state.document,
             at: state.at,
             picture: state.picture,
             map: state.data.as_ref().map(|data| Numbers { data: Some(data), words: "", log: false }),
@@ -158,4 +161,29 @@ fn numbers_are_those_of_the_query_alone_and_say_whose_they_are() {
     harness.state_mut().at = [6, 3];
     harness.run_steps(3);
     assert!(harness.query_by_label("Keys in image").is_none());
+}
+
+/// It was in the next document, whose keys are others.
+#[test]
+fn a_grid_that_is_typed_for_one_document_is_in_no_other() {
+    let mut harness = harness(["tokens 4096"; 2], [40, 3], Picture::Mask, None);
+    let name = "Grid of the keys";
+    harness.get_by_label(name).focus();
+    harness.run_steps(2);
+    harness.event(egui::Event::Text("64x".into()));
+    harness.run_steps(2);
+    harness.key_press(Key::Enter);
+    harness.run_steps(2);
+    let typed = |harness: &Harness<'_, State>| {
+        let own = &harness.state().canvas.patches.own;
+        (own.typed.clone(), own.wrong.is_some())
+    };
+    assert_eq!(typed(&harness), ("64x".to_string(), true));
+    harness.state_mut().document = 2;
+    harness.run_steps(2);
+    assert_eq!(typed(&harness), (String::new(), false));
+    assert!(harness.query_by_label(name).is_some_and(|field| field.value().unwrap_or_default().is_empty()));
+    harness.state_mut().document = 1;
+    harness.run_steps(2);
+    assert_eq!(typed(&harness), ("64x".to_string(), true), "it waits for its own");
 }

@@ -20,6 +20,8 @@ use std::sync::Arc;
 pub struct Scene<'a> {
     /// What is said is of this language.
     pub said: &'static Words,
+    /// The open document: what is typed for one is in no other.
+    pub document: u64,
     /// The mask; None keeps everything.
     pub mask: Option<Arc<Mod>>,
     /// Enabled layers that the mask is made of, bottom first, for the read-out.

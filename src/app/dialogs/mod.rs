@@ -73,6 +73,12 @@ pub(super) fn list_unsaved(state: &State) -> Dialog {
     Dialog::Unsaved(UnsavedDialog::new(state.recovery.folder().is_some()))
 }
 
+/// What was typed and left is no value: the command that needs it waits.
+pub(super) fn not_taken(state: &State, wrong: widgets::NotTaken) -> Dialog {
+    let figures = [("name", wrong.name.into()), ("text", wrong.text.into())];
+    Dialog::failure(&state.words().with("typed-not-taken", &figures), vec![wrong.why], None)
+}
+
 /// The state of a dialog after a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
@@ -131,7 +137,7 @@ fn contents(ui: &mut Ui, state: &State, dialog: &mut Dialog, actions: &mut Actio
         Dialog::Palette(dialog) => palette::show(ui, state, dialog, actions),
         Dialog::Failure { title, why, .. } => lists::failure(ui, title, why),
         Dialog::Fetch(plan) => fetch::show(ui, plan, actions),
-        Dialog::Leave { why, names, .. } => leave::show(ui, why, names, actions),
+        Dialog::Leave { of, why, names, .. } => leave::show(ui, *of, why, names, actions),
         Dialog::Unsaved(dialog) => unsaved::show(ui, dialog, actions),
         Dialog::Difference { path, theirs, mine } => difference::show(ui, path, [theirs, mine], actions),
         Dialog::Jobs => jobs::show(ui, state, actions),

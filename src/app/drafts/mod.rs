@@ -26,6 +26,13 @@ use std::path::PathBuf;
 use trainer::TrainerDialog;
 use unsaved::UnsavedDialog;
 
+/// What is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    Window,
+    Tab,
+}
+
 /// The question of the dialog.
 #[derive(Clone, Debug)]
 pub(crate) enum Dialog {
@@ -43,8 +50,9 @@ pub(crate) enum Dialog {
         why: Vec<Diagnostic>,
         behind: Option<Box<Dialog>>,
     },
-    /// The window is to close, and these documents would be lost; the previous dialog returns after it.
+    /// The window or a tab is to close, and these documents would be lost; the previous dialog returns after it.
     Leave {
+        of: Leaving,
         why: Diagnostic,
         names: Vec<String>,
         behind: Option<Box<Dialog>>,

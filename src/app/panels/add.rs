@@ -5,35 +5,35 @@
 use crate::app::action::{Action, Actions};
 use crate::app::command::Command;
 use crate::app::language::{say, words};
-use crate::app::widgets::command_entry;
+use crate::app::widgets::{command_entry, tall};
 use crate::document::library;
 use crate::ir::graph::ModKind;
 use egui::{ScrollArea, Ui};
 
 /// For mask layers.
 pub(super) fn mask_menu(ui: &mut Ui, actions: &mut Actions) {
+    use Command::*;
+    let commands = [AddRectangle, AddBand, AddPainted, AddText, AddLinked, PasteCode];
     let button = ui.menu_button(say(ui, "layers-add"), |ui| {
-        use Command::*;
-        for command in [AddRectangle, AddBand, AddPainted, AddText, AddLinked, PasteCode] {
-            command_entry(ui, command, true, actions);
-        }
-        ui.separator();
-        patterns(ui, ModKind::Mask, actions);
+        tall(ui, |ui| entries(ui, &commands, ModKind::Mask, actions));
     });
     button.response.accessible_name(say(ui, "layers-add-mask"));
 }
 
 /// For score mods.
 pub(super) fn score_menu(ui: &mut Ui, actions: &mut Actions) {
+    use Command::*;
+    let commands = [AddCurve, AddScoreText, AddScoreLinked];
     let button = ui.menu_button(say(ui, "layers-add"), |ui| {
-        use Command::*;
-        for command in [AddCurve, AddScoreText, AddScoreLinked] {
-            command_entry(ui, command, true, actions);
-        }
-        ui.separator();
-        patterns(ui, ModKind::Score, actions);
+        tall(ui, |ui| entries(ui, &commands, ModKind::Score, actions));
     });
     button.response.accessible_name(say(ui, "layers-add-score"));
+}
+
+fn entries(ui: &mut Ui, commands: &[Command], kind: ModKind, actions: &mut Actions) {
+    commands.iter().for_each(|command| command_entry(ui, *command, true, actions));
+    ui.separator();
+    patterns(ui, kind, actions);
 }
 
 fn patterns(ui: &mut Ui, kind: ModKind, actions: &mut Actions) {

@@ -1,7 +1,9 @@
 //! The figures of a selected area, over the canvas.
 //!
-//! Invariant: figures that are of an earlier state of the design are not shown. Must not know how they are counted.
+//! Invariant: figures that are of an earlier state of the design are not shown; the area itself is not covered where there is free
+//! space beside it. Must not know how they are counted.
 
+use super::beside::{self, First};
 use crate::app::action::{Action, Actions};
 use crate::app::area::{Area as Selected, Mass};
 use crate::app::command::Command;
@@ -9,16 +11,30 @@ use crate::app::language::{say, say_with};
 use crate::app::state::State;
 use crate::app::widgets::{grouped, id, percent};
 use crate::base::words::bytes;
-use egui::{Align2, Area, Frame, Order, Rect, RichText, Ui, Vec2};
+use egui::{Area, Frame, Order, Rect, RichText, Ui, Vec2};
 
-/// Draws them in the lower left corner of the canvas.
-pub(in crate::app) fn show(ui: &Ui, canvas: Rect, state: &State, actions: &mut Actions) {
+/// A size before it was drawn once.
+const FIRST: Vec2 = Vec2::new(280.0, 150.0);
+
+/// The places on the screen that the selected area takes.
+pub(super) fn parts(state: &State) -> Vec<Rect> {
+    let parts = state.focus.area.iter().flat_map(|selected| selected.region.parts.iter());
+    parts.filter_map(|part| state.session.canvas.on_screen(*part)).collect()
+}
+
+/// Draws them in a corner of the canvas, the lower left one if it is free. `listed`: what else floats there.
+pub(in crate::app) fn show(ui: &Ui, canvas: Rect, listed: Option<Rect>, state: &State, actions: &mut Actions) {
     let Some(selected) = &state.focus.area else { return };
-    let corner = canvas.left_bottom() + Vec2::new(70.0, -30.0);
-    let area = Area::new(id("area")).order(Order::Middle).pivot(Align2::LEFT_BOTTOM).fixed_pos(corner);
+    let room = Rect::from_min_max(canvas.min + Vec2::new(70.0, 76.0), canvas.max - Vec2::new(14.0, 30.0));
+    let memory = id("area-size");
+    let size = ui.data(|d| d.get_temp::<Vec2>(memory)).unwrap_or(FIRST);
+    let mut taken = parts(state);
+    taken.extend(listed);
+    let at = beside::place(room, size, First::LowerLeft, &taken);
+    let area = Area::new(id("area")).order(Order::Middle).fixed_pos(at);
     // the next corner of an outline may lie below it
     let area = area.interactable(!state.session.canvas.drawing());
-    area.show(ui.ctx(), |ui| {
+    let shown = area.show(ui.ctx(), |ui| {
         Frame::popup(ui.style()).show(ui, |ui| {
             ui.set_max_width(300.0);
             ui.horizontal(|ui| {
@@ -47,6 +63,12 @@ pub(in crate::app) fn show(ui: &Ui, canvas: Rect, state: &State, actions: &mut A
             });
         });
     });
+    // it was placed by the size of the frame before
+    let now = shown.response.rect.size();
+    if now != size {
+        ui.data_mut(|d| d.insert_temp(memory, now));
+        ui.ctx().request_repaint();
+    }
 }
 
 fn figures(ui: &mut Ui, selected: &Selected, state: &State) {

@@ -3,30 +3,36 @@
 //!
 //! Invariant: counts of an earlier state of the design are not shown. Must not know how they are counted.
 
+use super::beside::{self, First};
 use crate::app::action::{Action, Actions};
 use crate::app::canvas::Picture;
 use crate::app::language::{say, say_with, words as words_of};
 use crate::app::state::State;
 use crate::app::widgets::{grouped, id, percent};
 use crate::tasks::comparing::Difference;
-use egui::{Align2, Area, CollapsingHeader, Frame, Grid, Order, Rect, RichText, ScrollArea, Ui, Vec2};
+use egui::{Area, CollapsingHeader, Frame, Grid, Order, Rect, RichText, ScrollArea, Ui, Vec2};
 
 /// Regions that are shown.
 const REGIONS: usize = 6;
 
-/// Draws them in the upper right corner of the canvas, below its own buttons.
-pub(in crate::app) fn show(ui: &Ui, canvas: Rect, state: &State, actions: &mut Actions) {
-    let Some(other) = state.session.compared.as_ref().filter(|_| state.focus.picture == Picture::Difference) else {
-        return;
-    };
-    let Some(of) = state.session.differing_of() else { return };
-    let corner = canvas.right_top() + Vec2::new(-14.0, 76.0);
-    let area = Area::new(id("differing")).order(Order::Middle).pivot(Align2::RIGHT_TOP).fixed_pos(corner);
-    area.show(ui.ctx(), |ui| {
+/// A size before it was drawn once.
+const FIRST: Vec2 = Vec2::new(330.0, 240.0);
+
+/// Draws them in a corner of the canvas, the upper right one below its own buttons if no selected area is there. Gives their place.
+pub(in crate::app) fn show(ui: &Ui, canvas: Rect, state: &State, actions: &mut Actions) -> Option<Rect> {
+    let other = state.session.compared.as_ref().filter(|_| state.focus.picture == Picture::Difference)?;
+    let of = state.session.differing_of()?;
+    let name = state.name_of(other);
+    let room = Rect::from_min_max(canvas.min + Vec2::new(70.0, 76.0), canvas.max - Vec2::new(14.0, 30.0));
+    let memory = id("differing-size");
+    let size = ui.data(|d| d.get_temp::<Vec2>(memory)).unwrap_or(FIRST);
+    let at = beside::place(room, size, First::UpperRight, &super::area::parts(state));
+    let area = Area::new(id("differing")).order(Order::Middle).fixed_pos(at);
+    let shown = area.show(ui.ctx(), |ui| {
         Frame::popup(ui.style()).show(ui, |ui| {
             ui.set_max_width(330.0);
             match state.session.differing.of(of) {
-                Some(Ok(found)) => list(ui, found, &other.name, actions),
+                Some(Ok(found)) => list(ui, found, &name, actions),
                 Some(Err(why)) => drop(ui.add(
                     egui::Label::new(RichText::new(words_of(ui.ctx()).reported(&why.code, &why.message)).weak()).wrap(),
                 )),
@@ -38,6 +44,13 @@ pub(in crate::app) fn show(ui: &Ui, canvas: Rect, state: &State, actions: &mut A
             }
         });
     });
+    // it was placed by the size of the frame before
+    let now = shown.response.rect.size();
+    if now != size {
+        ui.data_mut(|d| d.insert_temp(memory, now));
+        ui.ctx().request_repaint();
+    }
+    Some(shown.response.rect)
 }
 
 fn list(ui: &mut Ui, found: &Difference, name: &str, actions: &mut Actions) {

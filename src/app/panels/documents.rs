@@ -7,19 +7,38 @@ use crate::app::command::Command;
 use crate::app::language::say;
 use crate::app::recovery::Tab;
 use crate::app::state::State;
+use crate::app::titles::{Named, told_apart};
 use crate::app::widgets::id;
 use egui::{RichText, ScrollArea, Ui};
+
+/// The same as entries of a menu, where the window has no room for a row.
+pub(super) fn in_a_menu(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    for (n, (name, about, dirty)) in named(ui, state).into_iter().enumerate() {
+        let words = format!("{name}{}", if dirty { " *" } else { "" });
+        if ui.selectable_label(n == state.tab, words).on_hover_text(about).clicked() {
+            actions.push(Action::ShowDocument(n));
+            ui.close();
+        }
+    }
+}
+
+/// Name, what else there is to say, and whether it has changes that no file has.
+fn named(ui: &Ui, state: &State) -> Vec<(String, String, bool)> {
+    let mut tabs = state.tabs().iter().map(|tab| words(ui, tab)).collect::<Vec<_>>();
+    tell_apart(state, &mut tabs);
+    tabs
+}
 
 /// Draws them.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ScrollArea::horizontal().id_salt("documents").auto_shrink([false, true]).show(ui, |ui| {
         ui.horizontal(|ui| {
-            let tabs: Vec<(String, String, bool)> = state.tabs().iter().map(|tab| words(ui, tab)).collect();
+            let tabs = named(ui, state);
             let at = state.tab.min(tabs.len() - 1);
             // the one in work is seen; where one scrolled to afterwards stays
             let shown = ui.data_mut(|d| std::mem::replace(d.get_temp_mut_or(id("tab shown"), 0), state.id));
             for (n, (name, about, dirty)) in tabs.iter().enumerate() {
-                let words = format!("{}{}", name.chars().take(32).collect::<String>(), if *dirty { " *" } else { "" });
+                let words = format!("{}{}", name.chars().take(40).collect::<String>(), if *dirty { " *" } else { "" });
                 let text = if n == at { RichText::new(words).strong() } else { RichText::new(words) };
                 let response = ui.selectable_label(n == at, text);
                 if response.on_hover_text(about).clicked() {
@@ -42,6 +61,15 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             }
         });
     });
+}
+
+/// Tabs of one name get the folder or the number of each.
+fn tell_apart(state: &State, tabs: &mut [(String, String, bool)]) {
+    let paths = state.tabs().into_iter().map(|tab| tab.place.path);
+    let named: Vec<Named> = tabs.iter().map(|tab| tab.0.clone()).zip(paths).collect();
+    for (tab, title) in tabs.iter_mut().zip(told_apart(state.words(), &named)) {
+        tab.0 = title;
+    }
 }
 
 /// A tab's name, what tells it from another of the same name, and whether it has changes that no file has.

@@ -4,7 +4,7 @@
 
 use crate::app::fields::drag_of;
 use crate::app::language::{say, say_with};
-use crate::app::widgets::id;
+use crate::app::widgets::typed_id;
 use crate::base::HostTensor;
 use crate::base::rng::Rng;
 use crate::base::tensor::Data;
@@ -20,7 +20,7 @@ struct Draft {
 
 /// A menu that makes a value of `tokens` numbers.
 pub(super) fn menu(ui: &mut Ui, name: &str, tokens: usize) -> Option<ArgValue> {
-    let memory = id("generator");
+    let memory = typed_id(ui, ("generator", name));
     let mut draft = ui.data(|d| d.get_temp::<Draft>(memory)).unwrap_or(Draft { mean: 900, seed: 0 });
     let mut made = None;
     let button = ui.menu_button(say(ui, "make-menu"), |ui| {

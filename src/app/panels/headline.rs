@@ -7,9 +7,9 @@ use crate::app::action::Actions;
 use crate::app::canvas::colors;
 use crate::app::cards::{Card, Tone};
 use crate::app::command::Command;
+use crate::app::counting::CountProgress;
 use crate::app::language::{say, say_with, words};
 use crate::app::left;
-use crate::app::session::CountProgress;
 use crate::app::state::State;
 use crate::app::tabs::{best_time, recorded_runs};
 use crate::app::theme;
@@ -23,10 +23,26 @@ pub(in crate::app) const HEIGHT: f32 = 58.0;
 /// A count that is done by then is not worth a word about its progress.
 const PATIENCE: Duration = Duration::from_millis(300);
 
+fn cards(ui: &Ui, state: &State) -> [Card; 4] {
+    let recorded = recorded_runs(ui, state);
+    [kept(ui, state), best_time(ui, state, &recorded), loss(ui, state), problems(ui, state)]
+}
+
+/// The same as entries of a menu, where the window has no room for it.
+pub(super) fn in_a_menu(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    for card in cards(ui, state) {
+        let words = format!("{}: {}", card.title, card.value);
+        let button = ui.add(egui::Button::new(words).truncate()).on_hover_text(&card.detail);
+        if button.clicked() {
+            actions.command(card.opens);
+            ui.close();
+        }
+    }
+}
+
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    let recorded = recorded_runs(ui, state);
-    let cards = [kept(ui, state), best_time(ui, state, &recorded), loss(ui, state), problems(ui, state)];
+    let cards = cards(ui, state);
     let gap = 6.0;
     let (left, top) = (ui.max_rect().left(), ui.max_rect().top());
     let all = ui.max_rect().width() - gap * (cards.len() - 1) as f32;
@@ -157,7 +173,7 @@ fn compared(ui: &Ui, state: &State, stats: &crate::analysis::block_mask::Stats) 
     let words = |now: f64, then: f64| {
         say_with(ui, "kept-then-now", &[("then", percent(then).into()), ("now", percent(now).into())])
     };
-    let name: String = other.name.chars().take(24).collect();
+    let name: String = state.name_of(other).chars().take(40).collect();
     let (kept, computed) = (words(stats.density, kept), words(stats.computed, computed));
     let figures = [("name", name.into()), ("kept", kept.into()), ("computed", computed.into())];
     Some(say_with(ui, "kept-against", &figures))
@@ -199,8 +215,8 @@ fn more(ui: &Ui, stats: &crate::analysis::block_mask::Stats, size: BlockSize) ->
 /// How far the count is; the last figure stays a moment, dimmed: it would flicker while one paints.
 fn counting(ui: &Ui, state: &State) -> Card {
     let card = |value: String| Card::new(say(ui, "card-kept"), value, Command::ShowDesign).tone(Tone::Weak);
-    let (at_cells, waited, fraction) = match state.session.count_progress() {
-        CountProgress::Working { at_cells, waited, fraction } => (at_cells, waited, fraction),
+    let (at_cells, waited, fraction, whole) = match state.session.count_progress() {
+        CountProgress::Working { at_cells, waited, fraction, whole } => (at_cells, waited, fraction, whole),
         CountProgress::Stopped => {
             return card(say(ui, "card-kept-uncounted").into()).detail(say(ui, "card-kept-stopped"));
         }
@@ -216,10 +232,9 @@ fn counting(ui: &Ui, state: &State) -> Card {
     ui.ctx().request_repaint_after(Duration::from_millis(250));
     let what = say(ui, if at_cells { "kept-partial" } else { "kept-finding" });
     let detail = left::step(ui, what, waited, fraction);
-    let mut card =
-        card(say_with(ui, "kept-counted", &[("n", format!("{:.0}", 100.0 * fraction).into())])).detail(detail);
+    let mut card = card(say_with(ui, "kept-counted", &[("n", format!("{:.0}", 100.0 * whole).into())])).detail(detail);
     card.more = vec![say(ui, "kept-one-by-one").into()];
-    card.progress = Some(fraction as f32);
+    card.progress = Some(whole as f32);
     card
 }
 

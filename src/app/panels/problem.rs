@@ -9,7 +9,7 @@ use crate::app::action::settings_edit;
 use crate::app::fields::slider_of;
 use crate::app::language::{say, say_with};
 use crate::app::state::State;
-use crate::app::widgets::{Commit, diagnostic_below, parsed_field, section, whole};
+use crate::app::widgets::{Commit, diagnostic_below, parsed_field, section, text_field, text_field_took, whole};
 use crate::base::{BlockSize, DType, Diagnostic, Layout};
 use crate::document::edit::Edit;
 use crate::document::model::Settings;
@@ -32,6 +32,14 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
 }
 
 fn about(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    // a bar without room for it has no field of the name
+    let (name, width) = (&state.document.name, ui.available_width());
+    ui.label(say(ui, "problem-name"));
+    let (_, changed) = text_field(ui, say(ui, "problem-name"), name, width);
+    if let Some(name) = changed {
+        text_field_took(ui, say(ui, "problem-name"), &name);
+        actions.edit(Edit::Rename(name));
+    }
     let mut text = state.document.about.clone();
     let field = egui::TextEdit::multiline(&mut text).desired_rows(4).desired_width(f32::INFINITY);
     if ui.add(field.hint_text(say(ui, "problem-about-hint"))).accessible_name(say(ui, "problem-about")).changed() {

@@ -74,8 +74,21 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, merged: bool, pages: &mut
             super::detail::show(ui, state, actions);
             super::problem::show(ui, state, actions);
         }),
-        (aside, workspace) => tabs::show(ui, state, aside, workspace, pages, actions),
+        (aside, workspace) => at_least(ui, |ui| tabs::show(ui, state, aside, workspace, pages, actions)),
     }
+}
+
+/// Points of a page's height that its own parts want: in a lower panel the whole page scrolls.
+const LEAST: f32 = 240.0;
+
+fn at_least(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
+    if ui.available_height() >= LEAST {
+        return contents(ui);
+    }
+    scrolled(ui, "low page", |ui| {
+        let size = egui::vec2(ui.available_width(), LEAST);
+        ui.allocate_ui(size, contents);
+    });
 }
 
 fn scrolled(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Ui)) {

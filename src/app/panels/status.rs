@@ -2,6 +2,7 @@
 //!
 //! Invariant: progress is shown only after a tenth of a second, with its cancel button. Must not know the work.
 
+use super::mouse;
 use crate::app::action::Actions;
 use crate::app::command::Command;
 use crate::app::language::{self, place, say, say_with};
@@ -30,11 +31,20 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             }
             ui.with_layout(egui::Layout::left_to_right(egui::Align::Center), |ui| {
                 happened(ui, state);
-                let words = super::tools::tool_words(language::words(ui.ctx()), state);
+                let words = mouse::words(language::words(ui.ctx()), state);
                 ui.add(egui::Label::new(RichText::new(&words).weak()).truncate()).on_hover_text(words);
             });
         });
     });
+}
+
+/// What is to be clicked in it, in a menu where the window has no room for it.
+pub(super) fn in_a_menu(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    ui.horizontal(|ui| progress(ui, state, actions));
+    mishaps(ui, actions);
+    worker(ui, state, actions);
+    let words = mouse::words(language::words(ui.ctx()), state);
+    ui.add(egui::Label::new(RichText::new(words).weak()).wrap());
 }
 
 /// What just happened, for some seconds, where a toast would cover the mask.

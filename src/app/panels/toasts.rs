@@ -2,12 +2,13 @@
 //!
 //! Invariant: errors stay until they are dismissed; what passes by itself covers no cell of the mask. Must not know their subject.
 
+use super::beside::{self, First};
 use crate::app::action::{Action, Actions};
 use crate::app::language::say;
 use crate::app::notices::Notice;
 use crate::app::state::State;
 use crate::app::widgets::{english_way_out, id, refusal, severity_colour, severity_word};
-use egui::{Align2, Area, Frame, Order, RichText, Ui, Vec2};
+use egui::{Align2, Area, Frame, Order, Rect, RichText, Ui, Vec2};
 
 /// The effect of dropping a file that is over the window.
 pub(in crate::app) fn drop_hint(ctx: &egui::Context) {
@@ -30,13 +31,22 @@ pub(in crate::app) fn drop_hint(ctx: &egui::Context) {
 
 /// Draws them.
 pub(in crate::app) fn show(ctx: &egui::Context, state: &State, actions: &mut Actions) {
-    let (corner, beside) = place(ctx, state);
+    let (mut corner, beside) = place(ctx, state);
     let mut toasts = state.notices.toasts(4);
     if beside < NARROW {
         toasts.retain(|(_, notice)| !notice.passes());
+        in_a_line(ctx, state);
     }
     if toasts.is_empty() {
         return;
+    }
+    let memory = id("size of toasts");
+    let selected = super::area::parts(state);
+    if beside < NARROW && !selected.is_empty() {
+        // an error that waits covers no area that is looked at, where something else is free
+        let size = ctx.data(|d| d.get_temp::<Vec2>(memory)).unwrap_or(Vec2::new(WIDE, 90.0));
+        let room = Rect::from_min_max(ctx.content_rect().min + Vec2::new(10.0, ABOVE), corner);
+        corner = beside::place(room, size, First::LowerRight, &selected) + size;
     }
     let area = Area::new(id("toasts")).order(Order::Foreground);
     let area = area.pivot(Align2::RIGHT_BOTTOM).fixed_pos(corner);
@@ -52,6 +62,7 @@ pub(in crate::app) fn show(ctx: &egui::Context, state: &State, actions: &mut Act
         scroll.show(ui, |ui| all(ui, toasts, room, actions));
         ui.min_rect().top()
     });
+    ctx.data_mut(|d| d.insert_temp(memory, shown.response.rect.size()));
     // they were placed by the height of the frame before, which may have been another
     if (shown.inner - shown.response.rect.top()).abs() > 1.0 {
         ctx.request_repaint();
@@ -91,6 +102,30 @@ pub(super) fn in_the_bar<'a>(ctx: &egui::Context, state: &'a State) -> Vec<&'a N
     let toasts = if place(ctx, state).1 < NARROW { state.notices.toasts(4) } else { Vec::new() };
     toasts.into_iter().rev().map(|(_, notice)| notice).filter(|notice| notice.passes()).collect()
 }
+
+/// The same where the window has no such bar: over the line below the mask.
+fn in_a_line(ctx: &egui::Context, state: &State) {
+    let said = app::language::words(ctx);
+    let words: Vec<&str> =
+        in_the_bar(ctx, state).iter().map(|n| said.refusal(&n.what.code).unwrap_or(&n.what.message)).collect();
+    if words.is_empty() || !state.given_up.status {
+        return;
+    }
+    let screen = ctx.content_rect();
+    let area = Area::new(id("line of toasts")).order(Order::Foreground).interactable(false);
+    area.pivot(Align2::LEFT_BOTTOM).fixed_pos(screen.left_bottom()).show(ctx, |ui| {
+        ui.painter().rect_filled(
+            Rect::from_min_max(screen.left_bottom() - Vec2::new(0.0, LINE), screen.right_bottom()),
+            0.0,
+            ui.visuals().panel_fill,
+        );
+        ui.set_max_width(screen.width() - 12.0);
+        ui.add(egui::Label::new(words.join("  \u{b7}  ")).truncate());
+    });
+}
+
+/// Height of that line, in points.
+const LINE: f32 = 20.0;
 
 /// The lower right corner of the toasts, and the points that are free there beside the mask. Without a canvas, the window's corner.
 fn place(ctx: &egui::Context, state: &State) -> (egui::Pos2, f32) {

@@ -1,20 +1,20 @@
 //! The row above the canvas: tools, the kind of picture, the head.
 //!
-//! Invariant: one row, so that the picture stays in its place for any choice. Must not know how the canvas draws.
+//! Invariant: one row, so that the picture stays in its place for any choice; what it has no room for is in the menu at its end. Must not
+//! know how the canvas draws.
 
 use super::icons::{self, Icon};
 use crate::app::action::{Action, Actions};
 use crate::app::canvas::{Picture, Tool};
 use crate::app::command::Command;
-use crate::app::gesture::Plan;
+use crate::app::counting::CountProgress;
 use crate::app::language::{say, say_with, words};
-use crate::app::session::CountProgress;
 use crate::app::state::State;
-use crate::app::widgets::{Commit, grouped, parsed_field, row_width, whole};
+use crate::app::widgets::{Commit, grouped, parsed_field, row_width, tall, text_width, whole};
 use crate::document::heads::Heads;
 use crate::words::Words;
 use crate::worker::protocol::MapKind;
-use egui::Ui;
+use egui::{RichText, Ui};
 use std::time::Duration;
 
 /// A count that is done by then is not worth a word about its progress.
@@ -52,31 +52,72 @@ const SHARE: f32 = 56.0;
 
 /// Room that the field of pictures, the switch to patches and the heads want.
 const ROOMY: f32 = 330.0;
-/// Room that the field of a head wants, and the menu of heads.
-const HEAD: f32 = 84.0;
-const PICKED: f32 = 100.0;
+/// Room that the field of pictures wants, and each tool.
+const PICTURE: f32 = 122.0;
+const TOOL: f32 = 28.0;
+/// Room that a number wants beside its name, and a button that opens what is left out.
+const NUMBER: f32 = 48.0;
+const MORE: f32 = 34.0;
 /// Room that the words on empty rows want.
 const EMPTY: f32 = 170.0;
+
+/// What stands in the row; the rest is in the menu at its end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Row {
+    /// Whether the tools are a row of pictures, not one button.
+    tools: bool,
+    /// Whether the heads are there.
+    heads: bool,
+    /// Whether there is a menu of what is left out.
+    more: bool,
+}
+
+impl Row {
+    /// By the room that there is, that of all tools, and that of the heads.
+    fn of(room: f32, tools: f32, heads: f32, given_up: bool) -> Row {
+        let more = if given_up { MORE } else { 0.0 };
+        let all = PICTURE + heads + more;
+        match room {
+            room if room >= tools + all => Row { tools: true, heads: true, more: given_up },
+            room if room >= MORE + all => Row { tools: false, heads: true, more: given_up },
+            room => Row { tools: room >= tools + PICTURE + MORE, heads: false, more: true },
+        }
+    }
+}
 
 /// Draws it.
 pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.horizontal(|ui| {
-        if !state.view.left && state.view.workspace.has_layers() {
+        if hides_layers(state) {
             shows(ui, say(ui, "tools-layers"), Command::ToggleLeft, actions);
         }
-        let usual = std::mem::replace(&mut ui.spacing_mut().item_spacing.x, 2.0);
-        for (tool, command, icon) in TOOLS {
-            if icon_button(ui, state.focus.tool == tool, icon, command).clicked() {
-                actions.command(command);
-            }
+        let page = if hides_page(state) { row_width(ui, [say(ui, state.view.workspace.page())]) } else { 0.0 };
+        let given_up = state.given_up.headline || state.given_up.status || state.given_up.documents;
+        let tools = TOOLS.len() as f32 * TOOL + 16.0;
+        let log = if has_log(state) { NUMBER } else { 0.0 };
+        let row = Row::of(ui.available_width() - page, tools, log + heads_width(ui, state), given_up);
+        match row.tools {
+            true => all_tools(ui, state, actions),
+            false => one_tool(ui, state, actions),
         }
-        ui.spacing_mut().item_spacing.x = usual;
         ui.separator();
         pictures(ui, state, actions);
-        head(ui, state, actions);
+        if row.heads {
+            head(ui, state, actions);
+        }
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
-            if !state.view.right {
+            if hides_page(state) {
                 shows(ui, say(ui, state.view.workspace.page()), Command::ToggleRight, actions);
+            }
+            if row.more {
+                super::more::menu(ui, state, actions, |ui, actions| {
+                    if !row.heads {
+                        ui.horizontal(|ui| head(ui, state, actions));
+                    }
+                    if state.session.current_stats().is_none() {
+                        ui.horizontal(|ui| count(ui, state, actions));
+                    }
+                });
             }
             // where it would cover the heads, the File menu and the palette have it
             if ui.available_width() >= SHARE {
@@ -84,6 +125,55 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
             }
             count(ui, state, actions);
             empty_rows(ui, state);
+        });
+    });
+}
+
+/// Whether a button is to bring the layers back: where both panels lie over the mask, that of the page does.
+fn hides_layers(state: &State) -> bool {
+    !state.view.left && state.view.workspace.has_layers() && !state.given_up.panels
+}
+
+/// Whether one is to bring the page back.
+fn hides_page(state: &State) -> bool {
+    !state.view.right || state.given_up.panels
+}
+
+/// Room that batch entry and head want, with the menu of heads.
+fn heads_width(ui: &Ui, state: &State) -> f32 {
+    let settings = &state.document.settings;
+    let number = |id: &str| text_width(ui, RichText::new(say(ui, id))) + NUMBER;
+    let batch = if settings.batch > 1 { number("tools-batch") } else { 0.0 };
+    if settings.heads < 2 {
+        return batch;
+    }
+    batch + number("tools-head") + row_width(ui, [&*picked_words(ui, state)])
+}
+
+fn all_tools(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let usual = std::mem::replace(&mut ui.spacing_mut().item_spacing.x, 2.0);
+    for (tool, command, icon) in TOOLS {
+        if icon_button(ui, state.focus.tool == tool, icon, command).clicked() {
+            actions.command(command);
+        }
+    }
+    ui.spacing_mut().item_spacing.x = usual;
+}
+
+/// The tool in hand, which opens all.
+fn one_tool(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let now = TOOLS.iter().find(|(tool, ..)| *tool == state.focus.tool).unwrap_or(&TOOLS[0]);
+    let name = say_with(ui, "tools-choose", &[("tool", now.1.text(ui.ctx()).into())]);
+    let response = icon_ui(ui, true, now.2, name, say(ui, "tools-choose.tip").into());
+    egui::Popup::menu(&response).show(|ui| {
+        tall(ui, |ui| {
+            for (tool, command, _) in TOOLS {
+                let button = ui.selectable_label(tool == state.focus.tool, command.text(ui.ctx()));
+                if button.on_hover_text(command.tooltip(ui.ctx())).clicked() {
+                    actions.command(command);
+                    ui.close();
+                }
+            }
         });
     });
 }
@@ -110,13 +200,18 @@ fn pictures(ui: &mut Ui, state: &State, actions: &mut Actions) {
         looks.iter().for_each(|look| look.show(ui, state, actions));
         patches(ui, state, actions);
     }
-    let masses = state.focus.picture == Picture::Map && state.focus.map == MapKind::Probabilities;
-    if masses || state.focus.picture == Picture::Loss {
+    if has_log(state) {
         let mut on = state.focus.map_log;
         if ui.checkbox(&mut on, say(ui, "picture-log")).on_hover_text(say(ui, "picture-log.tip")).changed() {
             actions.push(Action::SetMapLog(on));
         }
     }
+}
+
+/// Whether the colours may follow the logarithm.
+fn has_log(state: &State) -> bool {
+    let masses = state.focus.picture == Picture::Map && state.focus.map == MapKind::Probabilities;
+    masses || state.focus.picture == Picture::Loss
 }
 
 /// The switch between the matrix and the keys of one query.
@@ -169,7 +264,7 @@ fn looks(said: &'static Words, state: &State) -> Vec<Look> {
         looks.push(Look { picture: Picture::Loss, map: None, name: said.text("picture-loss"), words });
     }
     if let Some(other) = &state.session.compared {
-        let words = said.with("picture-difference-tip", &[("name", other.name.to_string().into())]);
+        let words = said.with("picture-difference-tip", &[("name", state.name_of(other).into())]);
         let name = said.text("picture-difference");
         looks.push(Look { picture: Picture::Difference, map: None, name, words });
     }
@@ -218,40 +313,21 @@ fn empty_rows(ui: &mut Ui, state: &State) {
 
 /// A tool by its picture; its name for those who cannot see it.
 fn icon_button(ui: &mut Ui, chosen: bool, icon: Icon, command: Command) -> egui::Response {
-    let (rect, response) = ui.allocate_exact_size(egui::vec2(26.0, 24.0), egui::Sense::click());
     // the context is locked where the description is asked for
     let name = command.text(ui.ctx());
-    response.widget_info(|| egui::WidgetInfo::selected(egui::Role::Button, true, chosen, name));
+    let tooltip = format!("{name}. {}", command.tooltip(ui.ctx()));
+    icon_ui(ui, chosen, icon, name.into(), tooltip)
+}
+
+fn icon_ui(ui: &mut Ui, chosen: bool, icon: Icon, name: String, tooltip: String) -> egui::Response {
+    let (rect, response) = ui.allocate_exact_size(egui::vec2(26.0, 24.0), egui::Sense::click());
+    response.widget_info(|| egui::WidgetInfo::selected(egui::Role::Button, true, chosen, &name));
     let visuals = ui.style().interact_selectable(&response, chosen);
     if chosen || response.hovered() || response.has_focus() {
         ui.painter().rect(rect, 4.0, visuals.weak_bg_fill, visuals.bg_stroke, egui::StrokeKind::Inside);
     }
     icons::paint(ui.painter(), rect.shrink2(egui::vec2(5.0, 4.0)), icon, visuals.fg_stroke.color);
-    let tooltip = format!("{name}. {}", command.tooltip(ui.ctx()));
     response.on_hover_text(tooltip)
-}
-
-/// The tool's effect, shown before its use.
-pub(in crate::app) fn tool_words(said: &'static Words, state: &State) -> String {
-    let empty = state.document.layers.iter().all(|l| !l.enabled);
-    let area = |id: &str| said.with(id, &[("borders", said.text("mouse-borders").into())]);
-    let id = match state.focus.tool {
-        _ if state.focus.patches => "mouse-patches",
-        Tool::Pan if state.selected_rectangle().is_some() => "mouse-handles",
-        Tool::Pan => "mouse-pan",
-        Tool::Brush | Tool::Eraser | Tool::Line => {
-            let words = Plan::of(state, state.focus.tool != Tool::Eraser).words(said, &state.document);
-            return said.with("tools-width", &[("words", words.into())]);
-        }
-        Tool::Area => return area("mouse-area"),
-        Tool::Polygon => return area("mouse-polygon"),
-        Tool::Lasso => return area("mouse-lasso"),
-        Tool::Rectangle if empty => "mouse-rectangle-first",
-        Tool::Band if empty => "mouse-band-first",
-        Tool::Rectangle => "mouse-rectangle",
-        Tool::Band => "mouse-band",
-    };
-    said.text(id).into()
 }
 
 fn head(ui: &mut Ui, state: &State, actions: &mut Actions) {
@@ -263,20 +339,16 @@ fn head(ui: &mut Ui, state: &State, actions: &mut Actions) {
             actions.push(Action::SetHead { b, h });
         }
     }
-    // where there is no room for them the brackets change the head, and the palette finds the rest
-    if settings.heads > 1 && ui.available_width() >= HEAD {
+    if settings.heads > 1 {
         ui.weak(say(ui, "tools-head"));
         if let Some(h) = whole(ui, say(ui, "tools-shown-head"), h, 0..=settings.heads - 1) {
             actions.push(Action::SetHead { b, h });
         }
-        if ui.available_width() >= PICKED || state.focus.picked.is_some() {
-            picked(ui, state, actions);
-        }
+        picked(ui, state, actions);
     }
 }
 
-/// For which heads one paints and adds layers.
-fn picked(ui: &mut Ui, state: &State, actions: &mut Actions) {
+fn picked_words(ui: &Ui, state: &State) -> String {
     let words = match &state.focus.picked {
         None => say(ui, "tools-all-heads").to_string(),
         Some(heads) => {
@@ -284,10 +356,15 @@ fn picked(ui: &mut Ui, state: &State, actions: &mut Actions) {
             say_with(ui, id, &[("heads", heads.to_string().into())])
         }
     };
-    let words: String = words.chars().take(24).collect();
+    words.chars().take(24).collect()
+}
+
+/// For which heads one paints and adds layers.
+fn picked(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let words = picked_words(ui, state);
     let text = match state.focus.picked {
-        Some(_) => egui::RichText::new(words).color(app::theme::palette(ui.visuals()).accent).strong(),
-        None => egui::RichText::new(words).weak(),
+        Some(_) => RichText::new(words).color(app::theme::palette(ui.visuals()).accent).strong(),
+        None => RichText::new(words).weak(),
     };
     let button = ui.menu_button(text, |ui| {
         ui.set_min_width(220.0);
@@ -341,4 +418,22 @@ pub(super) fn heads_menu(
         }
     });
     ui.weak(say(ui, "heads-such"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Row;
+
+    #[test]
+    fn the_narrower_the_row_the_less_stands_in_it_and_the_menu_has_the_rest() {
+        let of = |room: f32, given_up: bool| {
+            let Row { tools, heads, more } = Row::of(room, 268.0, 200.0, given_up);
+            [tools, heads, more]
+        };
+        assert_eq!(of(600.0, false), [true, true, false]);
+        assert_eq!([of(600.0, true), of(580.0, false)], [[false, true, true], [false, true, false]]);
+        assert_eq!([of(340.0, false), of(200.0, true)], [[false, false, true]; 2]);
+        // a long name of the heads goes before the tools
+        assert_eq!(Row::of(430.0, 268.0, 320.0, false), Row { tools: true, heads: false, more: true });
+    }
 }

@@ -10,7 +10,7 @@ use crate::app::session::JobKind;
 use crate::app::speaking;
 use crate::app::state::State;
 use crate::app::tabs::cannot_run;
-use crate::app::widgets::{command_button, command_entry, primary_button, row_width};
+use crate::app::widgets::{command_button, command_entry, primary_button, row_width, tall};
 use crate::app::workspace::{Aside, Workspace};
 use crate::base::Device;
 use crate::words::Language;
@@ -28,8 +28,10 @@ const UNDO: f32 = 110.0;
 const MARK: f32 = 72.0;
 /// Points of the field beside its text.
 const BESIDE: f32 = 20.0;
-/// Width of the device's name.
+/// Width of the device's name; with less than the least it is in the menu Run alone; room beside it.
 const DEVICE: f32 = 190.0;
+const LEAST_DEVICE: f32 = 60.0;
+const BESIDE_DEVICE: f32 = 24.0;
 /// Widths of the document's name.
 const NAME: (f32, f32) = (80.0, 240.0);
 
@@ -38,7 +40,7 @@ pub(in crate::app) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     ui.horizontal(|ui| {
         let width = ui.available_width();
         if width < ONE_MENU {
-            let response = ui.menu_button(say(ui, "menu"), |ui| menus(ui, state, actions)).response;
+            let response = ui.menu_button(say(ui, "menu"), |ui| tall(ui, |ui| menus(ui, state, actions))).response;
             response.on_hover_text(say(ui, "menu.tip"));
         } else {
             menus(ui, state, actions);
@@ -145,26 +147,32 @@ fn menus(ui: &mut Ui, state: &State, actions: &mut Actions) {
         ("menu-help", &[&[ShowLearn, Tour], &[Palette, Shortcuts, Messages]]),
     ];
     for (name, groups) in groups {
-        ui.menu_button(say(ui, name), |ui| {
-            for (at, group) in groups.iter().enumerate() {
-                if at > 0 {
-                    ui.separator();
-                }
-                for command in *group {
-                    command_entry(ui, *command, state.can(*command), actions);
-                }
-                match (*name, at) {
-                    ("menu-file", 0) => recent(ui, state, actions),
-                    ("menu-view", 0) => submenu(ui, state, "menu-go-to", &go_to(), actions),
-                    ("menu-view", 1) => {
-                        ui.menu_button(say(ui, "menu-dock"), |ui| docks(ui, state, actions));
-                        submenu(ui, state, "menu-looks", LOOKS, actions);
-                        speaking::menu(ui, state, actions);
-                    }
-                    _ => {}
-                }
+        ui.menu_button(say(ui, name), |ui| tall(ui, |ui| entries(ui, state, name, groups, actions)));
+    }
+}
+
+fn entries(ui: &mut Ui, state: &State, name: &str, groups: &[&[Command]], actions: &mut Actions) {
+    for (at, group) in groups.iter().enumerate() {
+        if at > 0 {
+            ui.separator();
+        }
+        for command in *group {
+            command_entry(ui, *command, state.can(*command), actions);
+        }
+        match (name, at) {
+            ("menu-file", 0) => recent(ui, state, actions),
+            ("menu-view", 0) => submenu(ui, state, "menu-go-to", &go_to(), actions),
+            ("menu-view", 1) => {
+                ui.menu_button(say(ui, "menu-dock"), |ui| docks(ui, state, actions));
+                submenu(ui, state, "menu-looks", LOOKS, actions);
+                speaking::menu(ui, state, actions);
             }
-        });
+            ("menu-run", 1) => {
+                // a narrow bar has no field of them
+                ui.menu_button(say(ui, "top-device"), |ui| devices(ui, state, actions));
+            }
+            _ => {}
+        }
     }
 }
 
@@ -181,7 +189,9 @@ const LOOKS: &[Command] = {
 };
 
 fn submenu(ui: &mut Ui, state: &State, name: &str, commands: &[Command], actions: &mut Actions) {
-    ui.menu_button(say(ui, name), |ui| commands.iter().for_each(|c| command_entry(ui, *c, state.can(*c), actions)));
+    let entries =
+        |ui: &mut Ui| commands.iter().for_each(|command| command_entry(ui, *command, state.can(*command), actions));
+    ui.menu_button(say(ui, name), |ui| tall(ui, entries));
 }
 
 /// The positions of the panels, with the present ones marked.
@@ -266,39 +276,48 @@ fn run(ui: &mut Ui, state: &State, actions: &mut Actions) {
 
 /// Which device runs: the best there is unless one is chosen.
 fn device(ui: &mut Ui, state: &State, actions: &mut Actions) {
-    let settings = &state.document.settings;
+    // beside the button that runs it leaves what stands before it
+    let width = DEVICE.min(ui.available_width() - BESIDE_DEVICE);
+    if width < LEAST_DEVICE {
+        return;
+    }
     let in_force = state.session.device(&state.document);
-    let infos = state.session.worker.as_ref().map(|w| w.devices.clone()).unwrap_or_default();
+    let infos = state.session.worker.as_ref().map_or(&[][..], |worker| &worker.devices);
     let name = |device: Device| infos.iter().find(|d| d.device == device).map(|d| d.name.clone());
     let shown = name(in_force).unwrap_or_else(|| match state.session.has(JobKind::Hello) {
         true => say(ui, "top-starting").into(),
         false => in_force.to_string(),
     });
-    let combo = egui::ComboBox::from_id_salt("device").selected_text(&shown).width(DEVICE).truncate();
-    let response = combo.show_ui(ui, |ui| {
-        let best = ui.selectable_label(settings.device.is_none(), say(ui, "top-device-best"));
-        if best.clicked() {
-            actions.edit(settings_edit(settings, |s| s.device = None));
-        }
-        for info in &infos {
-            let text = format!("{}: {}", info.device, info.name);
-            let chosen = settings.device == Some(info.device);
-            let button = egui::Button::selectable(chosen, text);
-            let mut response = ui.add_enabled(info.unusable.is_none(), button);
-            if let Some(why) = &info.unusable {
-                response = response.on_disabled_hover_text(why.render());
-            }
-            if response.clicked() {
-                actions.edit(settings_edit(settings, |s| s.device = Some(info.device)));
-            }
-        }
-        ui.separator();
-        if ui.button(Command::Connect.text(ui.ctx())).clicked() {
-            actions.command(Command::Connect);
-            ui.close();
-        }
-    });
+    let combo = egui::ComboBox::from_id_salt("device").selected_text(&shown).width(width).truncate();
+    let response = combo.show_ui(ui, |ui| devices(ui, state, actions));
     let figures = [("device", shown.into()), ("target", place(ui, &state.view.target).into())];
     let tip = say_with(ui, "top-device-where", &figures);
     response.response.accessible_name(say(ui, "top-device")).on_hover_text(tip);
+}
+
+/// The devices to choose from.
+fn devices(ui: &mut Ui, state: &State, actions: &mut Actions) {
+    let settings = &state.document.settings;
+    let infos = state.session.worker.as_ref().map_or(&[][..], |worker| &worker.devices);
+    let best = ui.selectable_label(settings.device.is_none(), say(ui, "top-device-best"));
+    if best.clicked() {
+        actions.edit(settings_edit(settings, |s| s.device = None));
+    }
+    for info in infos {
+        let text = format!("{}: {}", info.device, info.name);
+        let chosen = settings.device == Some(info.device);
+        let button = egui::Button::selectable(chosen, text);
+        let mut response = ui.add_enabled(info.unusable.is_none(), button);
+        if let Some(why) = &info.unusable {
+            response = response.on_disabled_hover_text(why.render());
+        }
+        if response.clicked() {
+            actions.edit(settings_edit(settings, |s| s.device = Some(info.device)));
+        }
+    }
+    ui.separator();
+    if ui.button(Command::Connect.text(ui.ctx())).clicked() {
+        actions.command(Command::Connect);
+        ui.close();
+    }
 }

@@ -45,6 +45,8 @@ pub(crate) struct Place {
     pub seen: Option<Seen>,
     /// Whether it has changes that no file has.
     pub dirty: bool,
+    /// Whether it has none but that its file was deleted.
+    pub gone: bool,
     /// A trainer's configuration to merge into.
     #[serde(with = "crate::base::kept_path")]
     pub config: Option<PathBuf>,
@@ -195,6 +197,22 @@ impl Recovery {
         Some(name)
     }
 
+    /// The same, and waits for it. Errors: why it is not kept.
+    pub(crate) fn set_aside_now(
+        &mut self,
+        document: &Document,
+        last: Option<&Title>,
+        path: Option<&Path>,
+        again: Option<PathBuf>,
+    ) -> Result<(), Diagnostic> {
+        // what failed before may be another file
+        self.failed |= self.writer.as_ref().is_some_and(|w| w.errors.try_iter().last().is_some());
+        self.set_aside(document, last, path, again).ok_or_else(nowhere)?;
+        let written = self.written();
+        self.failed |= written.is_err();
+        written
+    }
+
     /// Keeps a document that its file holds, should that file be gone.
     pub(crate) fn set_aside_if_gone(&mut self, document: &Document, last: Option<&Title>, own: &Path) {
         if let (Some(writer), Some(root)) = (&self.writer, self.folder.as_deref()) {
@@ -253,7 +271,6 @@ impl Recovery {
 
     /// Writes what is open and not in files yet, and waits for it. Errors: why not all of it is kept for the next start.
     pub(crate) fn keep_now(&mut self, tabs: &[Tab<'_>], active: usize) -> Result<(), Diagnostic> {
-        let nowhere = || Diagnostic::error("recovery", "open documents cannot be kept for the next start");
         self.failed |= self.writer.as_ref().is_some_and(|w| w.errors.try_iter().last().is_some());
         if std::mem::take(&mut self.failed) {
             // whatever it was: all is written again
@@ -267,13 +284,18 @@ impl Recovery {
             self.keep_tabs(tabs, list);
             self.kept = marks;
         }
+        let written = self.written();
+        self.failed = written.is_err();
+        written
+    }
+
+    /// Waits until all is written. Errors: what could not be.
+    fn written(&mut self) -> Result<(), Diagnostic> {
         let Some(Writer { jobs, errors, thread }) = self.writer.take() else { return Err(nowhere()) };
         drop(jobs);
         let ended = thread.join().map_err(|_| nowhere());
         self.writer = Writer::start();
-        let written = ended.and_then(|()| errors.try_iter().last().map_or(Ok(()), Err));
-        self.failed = written.is_err();
-        written
+        ended.and_then(|()| errors.try_iter().last().map_or(Ok(()), Err))
     }
 
     /// Writes the documents that changed, then the list of all, and removes files that the list does not name.
@@ -325,6 +347,10 @@ impl List {
     fn of(tabs: &[Tab<'_>], active: usize) -> List {
         List { active, tabs: tabs.iter().map(|tab| (tab.id, tab.place.clone())).collect() }
     }
+}
+
+fn nowhere() -> Diagnostic {
+    Diagnostic::error("recovery", "open documents cannot be kept for the next start")
 }
 
 fn marks(tabs: &[Tab<'_>]) -> Vec<(u64, u64)> {

@@ -11,7 +11,7 @@ use crate::app::state::State;
 use crate::app::theme::palette;
 use crate::app::widgets::{command_button, id};
 use crate::tasks::doctor::{explain, guide};
-use crate::worker::protocol::{DoctorReport, Health};
+use crate::worker::protocol::{Check, DoctorReport, Health};
 use egui::{Grid, Label, RichText, ScrollArea, Ui};
 
 /// Draws it.
@@ -36,38 +36,8 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
         ui.weak(say(ui, "setup-empty"));
         return;
     };
-    let colours = palette(ui.visuals());
     ScrollArea::vertical().auto_shrink([false, false]).show(ui, |ui| {
-        // a grid gives its last column what the words want, not what the panel has
-        let room = (ui.available_width() - 150.0).max(120.0);
-        Grid::new("doctor").num_columns(3).striped(true).max_col_width(room).show(ui, |ui| {
-            for check in &report.checks {
-                let (word, colour) = match check.health {
-                    Health::Green => ("setup-ok", colours.good),
-                    Health::Amber => ("setup-missing", colours.warning),
-                    Health::Red => ("setup-broken", colours.error),
-                };
-                ui.label(RichText::new(say(ui, word)).strong().color(colour));
-                ui.label(&check.name);
-                ui.vertical(|ui| {
-                    ui.add(Label::new(words(ui.ctx()).phrase(&check.found)).wrap());
-                    if let Some(mend) = &check.mend {
-                        ui.horizontal_wrapped(|ui| {
-                            let shown = words(ui.ctx()).way_out("", Some(mend)).unwrap_or_else(|| mend.clone());
-                            ui.add(Label::new(RichText::new(shown).monospace()).wrap());
-                            let copy = ui.small_button(say(ui, "copy")).on_hover_text(say(ui, "copy.tip"));
-                            if copy
-                                .accessible_name(say_with(ui, "setup-copy-fix", &[("name", (&*check.name).into())]))
-                                .clicked()
-                            {
-                                ui.ctx().copy_text(mend.clone());
-                            }
-                        });
-                    }
-                });
-                ui.end_row();
-            }
-        });
+        checks(ui, report);
         ui.collapsing(say(ui, "setup-versions"), |ui| {
             for (name, value) in &report.environment {
                 ui.label(format!("{name}: {value}"));
@@ -76,13 +46,69 @@ pub(super) fn show(ui: &mut Ui, state: &State, actions: &mut Actions) {
     });
 }
 
+/// The checks: a table, or below each other where a table would leave its last column little.
+fn checks(ui: &mut Ui, report: &DoctorReport) {
+    let room = ui.available_width();
+    if room < TABLE {
+        for check in &report.checks {
+            ui.horizontal_wrapped(|ui| {
+                light(ui, check);
+                ui.label(RichText::new(&check.name).strong());
+            });
+            found(ui, check);
+            ui.add_space(6.0);
+        }
+        return;
+    }
+    // a grid gives its last column what the words want, not what the panel has
+    Grid::new("doctor").num_columns(3).striped(true).max_col_width((room - 150.0).max(120.0)).show(ui, |ui| {
+        for check in &report.checks {
+            light(ui, check);
+            ui.label(&check.name);
+            ui.vertical(|ui| found(ui, check));
+            ui.end_row();
+        }
+    });
+}
+
+/// How it is, in a word.
+fn light(ui: &mut Ui, check: &Check) {
+    let colours = palette(ui.visuals());
+    let (word, colour) = match check.health {
+        Health::Green => ("setup-ok", colours.good),
+        Health::Amber => ("setup-missing", colours.warning),
+        Health::Red => ("setup-broken", colours.error),
+    };
+    ui.label(RichText::new(say(ui, word)).strong().color(colour));
+}
+
+/// What was found, and what mends it.
+fn found(ui: &mut Ui, check: &Check) {
+    ui.add(Label::new(words(ui.ctx()).phrase(&check.found)).wrap());
+    let Some(mend) = &check.mend else { return };
+    let shown = words(ui.ctx()).way_out("", Some(mend)).unwrap_or_else(|| mend.clone());
+    ui.add(Label::new(RichText::new(shown).monospace()).wrap());
+    let copy = ui.small_button(say(ui, "copy")).on_hover_text(say(ui, "copy.tip"));
+    if copy.accessible_name(say_with(ui, "setup-copy-fix", &[("name", (&*check.name).into())])).clicked() {
+        ui.ctx().copy_text(mend.clone());
+    }
+}
+
+/// Points of a panel's width from which on the checks are a table.
+const TABLE: f32 = 460.0;
+
+/// Points that a popup of this width has in the window.
+fn popup_width(ui: &Ui, wanted: f32) -> f32 {
+    wanted.min(ui.ctx().content_rect().width() - 40.0)
+}
+
 /// When FlashAttention is worth it, how to install and verify it, how to get back.
 fn flash_attn(ui: &mut Ui, report: Option<&DoctorReport>) {
     let response = ui.button(say(ui, "setup-guide")).on_hover_text(say(ui, "setup-guide.tip"));
     egui::Popup::menu(&response).close_behavior(egui::PopupCloseBehavior::CloseOnClickOutside).show(|ui| {
-        ui.set_width(640.0);
+        ui.set_width(popup_width(ui, 640.0));
         let text = guide::guide("flash-attn", report.unwrap_or(&DoctorReport::default())).unwrap_or_default();
-        ScrollArea::vertical().max_height(420.0).show(ui, |ui| {
+        ScrollArea::vertical().max_height(420.0_f32.min(ui.ctx().content_rect().height() - 80.0)).show(ui, |ui| {
             // a menu justifies its lines, which tears commands apart
             ui.with_layout(egui::Layout::top_down(egui::Align::Min), |ui| {
                 ui.add(Label::new(RichText::new(&text).monospace().size(12.0)).wrap());
@@ -98,7 +124,9 @@ fn flash_attn(ui: &mut Ui, report: Option<&DoctorReport>) {
 fn explain(ui: &mut Ui) {
     let memory = id("explain");
     let mut text = ui.data(|d| d.get_temp::<String>(memory)).unwrap_or_default();
-    let width = (ui.available_width() - 10.0).max(240.0);
+    // in the row if it has room, else in one of its own, as wide as the panel
+    let whole = ui.max_rect().width() - 10.0;
+    let width = (ui.available_width() - 10.0).max(whole.min(240.0));
     let field = egui::TextEdit::singleline(&mut text).desired_width(width);
     let response = ui.add(field.hint_text(say(ui, "setup-explain.hint")));
     let response = response.accessible_name(say(ui, "setup-explain"));
@@ -106,7 +134,7 @@ fn explain(ui: &mut Ui) {
         let shown =
             egui::Popup::from_response(&response).open(true).close_behavior(egui::PopupCloseBehavior::IgnoreClicks);
         shown.show(|ui| {
-            ui.set_width(520.0);
+            ui.set_width(popup_width(ui, 520.0));
             ui.add(Label::new(explain::render(&text, words(ui.ctx()))).wrap());
             if ui.button(say(ui, "done")).clicked() {
                 text.clear();

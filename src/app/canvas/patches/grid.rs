@@ -33,18 +33,18 @@ impl Patches {
                 }
             }
             let field =
-                TextEdit::singleline(&mut self.typed).desired_width(92.0).hint_text(say(ui, "patches-grid-hint"));
+                TextEdit::singleline(&mut self.own.typed).desired_width(92.0).hint_text(say(ui, "patches-grid-hint"));
             let field = ui.add(field).accessible_name(say(ui, "patches-grid-name"));
             if field.lost_focus() && ui.input(|i| i.key_pressed(egui::Key::Enter)) {
-                match typed(look.scene.said, axis, &self.typed) {
+                match typed(look.scene.said, axis, &self.own.typed) {
                     Ok(axis) => {
-                        self.wrong = None;
+                        self.own.wrong = None;
                         look.events.push(CanvasEvent::Gridded(axis));
                     }
-                    Err(why) => self.wrong = Some(why),
+                    Err(why) => self.own.wrong = Some(why),
                 }
             }
-            if let Some(why) = &self.wrong {
+            if let Some(why) = &self.own.wrong {
                 ui.label(RichText::new(why).color(ui.visuals().error_fg_color));
             }
         });

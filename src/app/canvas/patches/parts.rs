@@ -195,7 +195,7 @@ impl Patches {
         let Some([frames, rows, columns]) = part.grid() else { return };
         let size = rows * columns;
         let of_query = if look.is_marked(&part) { (look.q - part.start) / size } else { 0 };
-        let frame = self.frames.get(&part.start).copied().unwrap_or(of_query).min(frames - 1);
+        let frame = self.own.frames.get(&part.start).copied().unwrap_or(of_query).min(frames - 1);
         let below = if frames > 1 { BARS + TEXT + 2.0 * GAP } else { 0.0 };
         self.label(ui, room, part, frame * size..(frame + 1) * size, look);
         let place = Rect::from_min_max(
@@ -275,7 +275,7 @@ impl Patches {
             }
         });
         if let Some(frame) = chosen {
-            self.frames.insert(part.start, frame);
+            self.own.frames.insert(part.start, frame);
         }
     }
 
@@ -430,7 +430,7 @@ impl Patches {
         let to = (now as i64 + way).clamp(part.start as i64, (part.start + part.segment.len() - 1) as i64) as usize;
         if pages != 0 {
             // the frame goes with it
-            self.frames.remove(&part.start);
+            self.own.frames.remove(&part.start);
         }
         look.choose(part, to);
     }

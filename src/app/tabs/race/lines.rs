@@ -164,7 +164,7 @@ impl Line<'_> {
         }
         let (said, ran) = (words_of(ui.ctx()), self.ran(ui, kernel));
         let rate = |f: f64| flops(f / (timing.median_ms * 1e-3), "FLOP/s");
-        let rate = self.flop.map(rate).unwrap_or_default();
+        let rate = self.flop.map(|flop| say_with(ui, "race-rate", &[("rate", rate(flop).into())])).unwrap_or_default();
         match (&self.baseline, &self.versus) {
             (Some(base), _) if base.backend == self.report.backend => (
                 RichText::new(say_with(ui, "race-baseline", &[("rate", rate.into())])),

@@ -159,7 +159,7 @@ fn plot(ui: &mut Ui, dots: &[Dot], roof: Option<Roof>, chosen: Option<BackendNam
     let colours = palette(ui.visuals());
     let plot = plain("roofline plot")
         .x_axis_label(say(ui, "roof-x"))
-        .y_axis_label("FLOP/s")
+        .y_axis_label(say(ui, "roof-y"))
         .x_grid_spacer(tens)
         .y_grid_spacer(tens)
         .x_axis_formatter(|mark, _| power(mark.value, |x| format!("{x}")))
