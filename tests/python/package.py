@@ -1,4 +1,4 @@
-"""What the tests of the Python package share: finding it, and comparing block masks."""
+"""What the tests of the Python package share: finding it, its refusals, and comparing block masks."""
 
 import importlib
 import sys
@@ -24,6 +24,16 @@ def found():
         print(f"skipped: the Python package is not installed ({why}): pip install .")
         sys.exit(77)
     return module
+
+
+def refused(call, *words):
+    """The package's error of a call, in which these words stand."""
+    try:
+        call()
+    except found().MaskloomError as why:
+        assert all(word in str(why) for word in words), why
+        return why
+    raise AssertionError(f"not refused: {words}")
 
 
 def theirs(make, *args, **options):

@@ -14,6 +14,7 @@ import warnings
 from types import SimpleNamespace
 
 import package
+from package import refused
 
 maskloom = package.found()
 
@@ -38,15 +39,6 @@ def dense(mod, batch=1, heads=1, tokens=TOKENS):
         for i, n in enumerate((batch, heads, tokens, tokens))
     ]
     return mod(*at).expand(batch, heads, tokens, tokens)
-
-
-def refused(call, *words):
-    try:
-        call()
-    except maskloom.MaskloomError as why:
-        assert all(word in str(why) for word in words), why
-        return why
-    raise AssertionError(f"not refused: {words}")
 
 
 SIZES = dict(

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy
 import package
+from package import refused
 
 maskloom = package.found()
 
@@ -62,15 +63,6 @@ def unpacked(png):
     raw = zlib.decompress(found[b"IDAT"])
     rows = [raw[i * (width + 1) + 1 : (i + 1) * (width + 1)] for i in range(height)]
     return b"".join(rows), width, height
-
-
-def refused(call, *words):
-    try:
-        call()
-    except maskloom.MaskloomError as why:
-        assert all(word in str(why) for word in words), why
-        return why
-    raise AssertionError(f"not refused: {words}")
 
 
 def pictures():

@@ -11,6 +11,7 @@ import importlib.util
 import sys
 
 import package
+from package import refused
 
 maskloom = package.found()
 
@@ -37,15 +38,6 @@ FLASH = "cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k"
 
 def near(b, h, q_idx, kv_idx):
     return (q_idx >= kv_idx) & (q_idx - kv_idx < 7)
-
-
-def refused(call, *words):
-    try:
-        call()
-    except maskloom.MaskloomError as why:
-        assert all(word in str(why) for word in words), why
-        return why
-    raise AssertionError(f"not refused: {words}")
 
 
 def made(name, **more):
